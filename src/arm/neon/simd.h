@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * The vector vocabulary (src/generic/README.md) on NEON of AArch64. */
+#ifndef RAPT_SIMD_H
+#define RAPT_SIMD_H
+
+#include <arm_neon.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    VL = 4,           /* float32 lanes */
+    SCORE_KEYS = 8,   /* wide score: keys x vectors of rows in registers */
+    SCORE_VECTORS = 3,
+    WEIGH_ROWS = 12,  /* weigh: rows x 2 vectors of value_dim */
+    WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
+    NARROW_GROUP = 4, /* narrow score: rows in registers beside a VL x VL transpose */
+    NARROW_ROWS = 4,
+    EXP_WAYS = 4      /* exponentials in flight */
+};
+
+typedef float32x4_t vf32;
+typedef uint32x4_t vmask; /* all bits of a lane */
+
+static inline vf32 v_splat(float x) { return vdupq_n_f32(x); }
+static inline vf32 v_load(const float *p) { return vld1q_f32(p); }
+static inline void v_store(float *p, vf32 a) { vst1q_f32(p, a); }
+static inline vf32 v_load_n(const float *p, int n) {
+    float lanes[4] = {0};
+    memcpy(lanes, p, (size_t)n * sizeof(float));
+    return vld1q_f32(lanes);
+}
+static inline void v_store_n(float *p, vf32 a, int n) {
+    float lanes[4];
+    vst1q_f32(lanes, a);
+    memcpy(p, lanes, (size_t)n * sizeof(float));
+}
+
+static inline vf32 v_add(vf32 a, vf32 b) { return vaddq_f32(a, b); }
+static inline vf32 v_sub(vf32 a, vf32 b) { return vsubq_f32(a, b); }
+static inline vf32 v_mul(vf32 a, vf32 b) { return vmulq_f32(a, b); }
+static inline vf32 v_div(vf32 a, vf32 b) { return vdivq_f32(a, b); }
+static inline vf32 v_fma(vf32 a, vf32 b, vf32 c) { return vfmaq_f32(c, a, b); }
+static inline vf32 v_larger(vf32 a, vf32 b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+static inline vf32 v_smaller(vf32 a, vf32 b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+static inline vf32 v_ceil(vf32 a) { return vrndpq_f32(a); }
+
+static inline vmask v_less(vf32 a, vf32 b) { return vcltq_f32(a, b); }
+static inline vmask v_equal(vf32 a, vf32 b) { return vceqq_f32(a, b); }
+static inline vmask v_and(vmask a, vmask b) { return vandq_u32(a, b); }
+static inline vmask v_or(vmask a, vmask b) { return vorrq_u32(a, b); }
+static inline vmask v_not(vmask a) { return vmvnq_u32(a); }
+static inline int v_any(vmask a) { return vmaxvq_u32(a) != 0; }
+static inline vf32 v_select(vmask mask, vf32 yes, vf32 no) { return vbslq_f32(mask, yes, no); }
+
+static inline vf32 v_abs(vf32 a) { return vabsq_f32(a); }
+static inline vf32 v_with_sign(vf32 magnitude, vf32 sign) {
+    return vbslq_f32(vdupq_n_u32(0x80000000u), sign, magnitude);
+}
+static inline vf32 v_shift_to_exponent(vf32 a) {
+    return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(a), 23));
+}
+static inline vf32 v_iota(void) {
+    static const float lanes[4] = {0, 1, 2, 3};
+    return vld1q_f32(lanes);
+}
+static inline vmask v_load_bool(const uint8_t *p, int n) {
+    uint8_t bytes[8] = {0};
+    memcpy(bytes, p, (size_t)n);
+    uint32x4_t lanes = vmovl_u16(vget_low_u16(vmovl_u8(vld1_u8(bytes))));
+    return vtstq_u32(lanes, lanes);
+}
+
+static inline float s_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+
+static inline __attribute__((always_inline)) void v_transpose(vf32 a[4]) {
+    float32x4_t low = vtrn1q_f32(a[0], a[1]), low2 = vtrn1q_f32(a[2], a[3]);
+    float32x4_t high = vtrn2q_f32(a[0], a[1]), high2 = vtrn2q_f32(a[2], a[3]);
+#define RAPT_PAIR(trn, x, y) vreinterpretq_f32_f64(trn(vreinterpretq_f64_f32(x), vreinterpretq_f64_f32(y)))
+    a[0] = RAPT_PAIR(vtrn1q_f64, low, low2);
+    a[1] = RAPT_PAIR(vtrn1q_f64, high, high2);
+    a[2] = RAPT_PAIR(vtrn2q_f64, low, low2);
+    a[3] = RAPT_PAIR(vtrn2q_f64, high, high2);
+#undef RAPT_PAIR
+}
+
+#endif

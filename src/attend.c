@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ * The blocked online-softmax loop. Prefill and decode are the two orientations
+ * of its tiles (kernels.h). Blocks and chunks lie at absolute multiples of their
+ * sizes, so their bits do not depend on the caller's way of cutting the work. */
+#include "kv.h"
+#include "task.h"
+
+enum { MAX_TILES = 64, PREFETCHING_TILES = 4 };
+
+struct tile {
+    int first, rows;
+    struct rapt_span visible;   /* positions that any of its rows sees */
+    float *panel;
+    bool started;               /* the running state holds a chunk */
+    bool touched;               /* in this chunk */
+    struct rapt_state state;    /* of this chunk, which is the running one in the first */
+};
+
+struct loop {
+    struct rapt_task *task;
+    const struct rapt_tile_kernels *kernels;
+    struct tile tiles[MAX_TILES];
+    int tile_count;
+    int64_t end_position; /* of this task's range */
+    /* Whether the values of the present block are finite; asked at most once. */
+    int64_t finite_block;
+    bool finite;
+};
+
+static void open_tiles(struct loop *loop) {
+    struct rapt_task *task = loop->task;
+    const struct rapt_attention *a = task->attention;
+    const rapt_attention_desc *desc = &a->desc;
+    loop->tile_count = 0;
+    for (int first = 0; first < task->rows; first += a->tile_rows) {
+        struct tile *tile = &loop->tiles[loop->tile_count++];
+        float *rows[RAPT_MAX_TILE_ROWS];
+        tile->first = first;
+        tile->rows = task->rows - first < a->tile_rows ? task->rows - first : a->tile_rows;
+        tile->visible.begin = rapt_visible(desc, &task->sequence, rapt_position(task, first)).begin;
+        tile->visible.end = rapt_visible(desc, &task->sequence, rapt_position(task, first + tile->rows - 1)).end;
+        tile->panel = task->panel + (int64_t)first * desc->head_dim;
+        tile->started = false;
+        rapt_task_rows(task, &desc->query, first, tile->rows, rows);
+        loop->kernels->pack(tile->panel, (const float *const *)rows, tile->rows, (int)desc->head_dim);
+    }
+}
+
+/* Spreads the fetching of the next block over the first tiles of this one. */
+static void set_prefetch(const struct loop *loop, int64_t base, int number, struct rapt_score_args *args) {
+    const struct rapt_task *task = loop->task;
+    const rapt_attention_desc *desc = &task->attention->desc;
+    int tiles = loop->tile_count < PREFETCHING_TILES ? loop->tile_count : PREFETCHING_TILES;
+    struct rapt_span next = {base + RAPT_BLOCK_KEYS, base + 2 * RAPT_BLOCK_KEYS};
+    next = rapt_intersect(next, task->visible);
+    if (task->attention->narrow || number >= tiles || next.begin >= next.end)
+        return;
+    struct rapt_kv_run run = rapt_kv_locate(desc, &task->sequence, task->batch, task->kv_head, next);
+    int64_t first = run.count * number / tiles;
+    args->prefetch_rows = (int)(run.count * (number + 1) / tiles - first);
+    args->prefetch[0] = (struct rapt_prefetch){run.key + first * run.key_stride_bytes, run.key_stride_bytes,
+                                               (int)desc->head_dim * 4};
+    args->prefetch[1] = (struct rapt_prefetch){run.value + first * run.value_stride_bytes, run.value_stride_bytes,
+                                               (int)desc->value_dim * 4};
+}
+
+static void score(const struct loop *loop, int number, int64_t base, struct rapt_span keys) {
+    const struct rapt_task *task = loop->task;
+    const struct tile *tile = &loop->tiles[number];
+    const rapt_attention_desc *desc = &task->attention->desc;
+    for (int64_t at = keys.begin; at < keys.end;) {
+        struct rapt_span rest = {at, keys.end};
+        struct rapt_kv_run run = rapt_kv_locate(desc, &task->sequence, task->batch, task->kv_head, rest);
+        struct rapt_score_args args = {.query = tile->panel,
+                                       .key = run.key,
+                                       .key_stride_bytes = run.key_stride_bytes,
+                                       .scores = task->scores,
+                                       .rows = tile->rows,
+                                       .head_dim = (int)desc->head_dim,
+                                       .key_begin = (int)(at - base),
+                                       .key_end = (int)(at - base + run.count),
+                                       .factor = task->attention->score_factor};
+        if (at == keys.begin)
+            set_prefetch(loop, base, number, &args);
+        loop->kernels->score(&args);
+        at += run.count;
+    }
+}
+
+/* o of rows [first, first + rows) of a tile takes the positions keys. */
+static void weigh(const struct loop *loop, const struct tile *tile, int first, int rows, int64_t base,
+                  struct rapt_span keys, bool fresh, const float *alpha) {
+    const struct rapt_task *task = loop->task;
+    const struct rapt_attention *a = task->attention;
+    struct rapt_state state = rapt_state_from(tile->state, first, a->o_stride);
+    struct rapt_weigh_args args = {.probabilities = task->scores + (a->narrow ? first * RAPT_BLOCK_KEYS : first),
+                                   .alpha = alpha,
+                                   .o = state.o,
+                                   .o_stride = a->o_stride,
+                                   .rows = rows,
+                                   .value_dim = (int)a->desc.value_dim,
+                                   .fresh = fresh};
+    static const float ones[RAPT_MAX_TILE_ROWS] = {
+        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    int64_t at = keys.begin;
+    do {
+        struct rapt_span rest = {at, keys.end};
+        struct rapt_kv_run run = rapt_kv_locate(&a->desc, &task->sequence, task->batch, task->kv_head, rest);
+        args.value = run.value;
+        args.value_stride_bytes = run.value_stride_bytes;
+        args.key_begin = (int)(at - base);
+        args.key_end = (int)(at - base + run.count);
+        loop->kernels->weigh(&args);
+        args.fresh = false;
+        args.alpha = ones;
+        at += run.count;
+    } while (at < keys.end);
+}
+
+static bool is_attended(const struct rapt_tile_mask *mask, int row, int key) {
+    bool in_range = key >= mask->first_key[row] && key < mask->end_key[row];
+    bool allowed = !mask->has_mask || mask->has_fill || mask->mask[row][key] != 0;
+    return in_range && allowed && !(mask->has_bias && mask->bias[row][key] == -__builtin_inff());
+}
+
+/* The careful path: a masked value may be NaN or infinite and must not meet
+ * even a weight of 0, so each row takes its runs of attended keys only. */
+static void weigh_attended(const struct loop *loop, const struct tile *tile, const struct rapt_tile_mask *mask,
+                           int64_t base, struct rapt_span keys, bool fresh) {
+    int end = (int)(keys.end - base);
+    for (int row = 0; row < tile->rows; row++) {
+        struct rapt_span nothing = {keys.begin, keys.begin};
+        weigh(loop, tile, row, 1, base, nothing, fresh, loop->task->alpha + row);
+        for (int key = (int)(keys.begin - base); key < end;) {
+            int run = key;
+            while (run < end && is_attended(mask, row, run))
+                run++;
+            struct rapt_span attended = {base + key, base + run};
+            const float one = 1.0f;
+            if (run > key)
+                weigh(loop, tile, row, 1, base, attended, false, &one);
+            key = run + 1;
+        }
+    }
+}
+
+static bool values_are_finite(struct loop *loop, int64_t base) {
+    struct rapt_task *task = loop->task;
+    const struct rapt_attention *a = task->attention;
+    if (loop->finite_block == base)
+        return loop->finite;
+    loop->finite_block = base;
+    loop->finite = true;
+    struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS};
+    keys = rapt_intersect(keys, task->visible);
+    while (loop->finite && keys.begin < keys.end) {
+        struct rapt_kv_run run = rapt_kv_locate(&a->desc, &task->sequence, task->batch, task->kv_head, keys);
+        loop->finite = a->kernels->all_finite(run.value, run.value_stride_bytes, run.count, (int)a->desc.value_dim);
+        keys.begin += run.count;
+    }
+    return loop->finite;
+}
+
+static void attend_block(struct loop *loop, int number, int64_t base) {
+    struct rapt_task *task = loop->task;
+    struct tile *tile = &loop->tiles[number];
+    struct rapt_tile_mask mask;
+    struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS};
+    keys = rapt_intersect(keys, tile->visible);
+    if (keys.begin >= keys.end)
+        return;
+    int begin = (int)(keys.begin - base), end = (int)(keys.end - base);
+    bool fresh = !tile->touched;
+    tile->touched = true;
+    score(loop, number, base, keys);
+    rapt_task_mask(task, tile->first, tile->rows, base, keys, &mask);
+    if (rapt_mask_acts(&mask))
+        loop->kernels->logits(task->scores, tile->rows, begin, end, &mask);
+    loop->kernels->softmax(task->scores, tile->rows, begin, end, tile->state.m, tile->state.l, task->alpha);
+    if (task->attention->desc.keep_mask.data)
+        loop->kernels->drop(task->scores, tile->rows, begin, end, &mask);
+    bool partial = mask.has_range || mask.has_bias || (mask.has_mask && !mask.has_fill);
+    if (partial && !values_are_finite(loop, base))
+        weigh_attended(loop, tile, &mask, base, keys, fresh);
+    else
+        weigh(loop, tile, 0, tile->rows, base, keys, fresh, task->alpha);
+}
+
+static void attend_chunk(struct loop *loop, int64_t chunk) {
+    struct rapt_task *task = loop->task;
+    const struct rapt_attention *a = task->attention;
+    for (int number = 0; number < loop->tile_count; number++) {
+        struct tile *tile = &loop->tiles[number];
+        tile->state = rapt_state_from(tile->started ? task->chunk : task->running, tile->first, a->o_stride);
+        tile->touched = false;
+        rapt_state_clear(tile->state, tile->rows);
+    }
+    int64_t base = chunk * RAPT_CHUNK_KEYS;
+    for (int64_t block = base; block < base + RAPT_CHUNK_KEYS; block += RAPT_BLOCK_KEYS)
+        for (int number = 0; number < loop->tile_count; number++)
+            attend_block(loop, number, block);
+    for (int number = 0; number < loop->tile_count; number++) {
+        struct tile *tile = &loop->tiles[number];
+        if (tile->touched && tile->started)
+            a->kernels->merge(rapt_state_from(task->running, tile->first, a->o_stride), tile->state, tile->rows,
+                              (int)a->desc.value_dim, a->o_stride);
+        tile->started = tile->started || tile->touched;
+    }
+}
+
+void rapt_attend(const struct rapt_attention *a, char *states, char *slot, int64_t index) {
+    struct rapt_task task;
+    rapt_task_open(&task, a, slot, index);
+    if (task.rows == 0)
+        return;
+    struct loop loop = {.task = &task, .kernels = a->narrow ? &a->kernels->narrow : &a->kernels->wide, .finite_block = -1};
+    open_tiles(&loop);
+    int64_t begin = task.first_chunk + task.range * a->range_chunks;
+    int64_t end = begin + a->range_chunks < task.end_chunk ? begin + a->range_chunks : task.end_chunk;
+    rapt_state_clear(task.running, task.rows);
+    if (a->ranges > 1) {
+        task.running = rapt_state_of_chunk(a, states, task.batch, task.kv_head, 0);
+        if (task.range == 0)
+            rapt_state_clear(task.running, task.rows);
+    }
+    for (int64_t chunk = begin; chunk < end; chunk++) {
+        /* Only a fold from the first chunk on may be shared: numerics.md, step 7. */
+        if (task.range > 0) {
+            task.running = rapt_state_of_chunk(a, states, task.batch, task.kv_head, chunk - task.first_chunk);
+            for (int number = 0; number < loop.tile_count; number++)
+                loop.tiles[number].started = false;
+        }
+        attend_chunk(&loop, chunk);
+    }
+    if (a->ranges == 1)
+        rapt_finish(&task, task.running);
+}

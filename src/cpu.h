@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * Which instructions may be executed here: what the CPU has and the operating
+ * system lets programs use. */
+#ifndef RAPT_CPU_H
+#define RAPT_CPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* RAPT_CPU_FEATURE(name): every feature that rapt knows. */
+#if defined(__x86_64__) || defined(__i386__)
+#define RAPT_CPU_X86 1
+#define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)                                                                     \
+    RAPT_CPU_FEATURE(avx) RAPT_CPU_FEATURE(f16c) RAPT_CPU_FEATURE(fma) RAPT_CPU_FEATURE(avx2)                   \
+    RAPT_CPU_FEATURE(avx512f) RAPT_CPU_FEATURE(avx512dq) RAPT_CPU_FEATURE(avx512bw) RAPT_CPU_FEATURE(avx512vl)
+#elif defined(__aarch64__)
+#define RAPT_CPU_ARM 1
+#define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)                                                                     \
+    RAPT_CPU_FEATURE(neon) RAPT_CPU_FEATURE(dotprod) RAPT_CPU_FEATURE(i8mm) RAPT_CPU_FEATURE(bf16)              \
+    RAPT_CPU_FEATURE(sve)
+#else
+#define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)
+#endif
+
+struct rapt_cpu {
+#define RAPT_CPU_FEATURE(name) bool name;
+    RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)
+#undef RAPT_CPU_FEATURE
+    bool detected;
+};
+
+/* x86/cpu.c, arm/cpu.c: asks the machine, slowly. Executes baseline instructions only. */
+struct rapt_cpu rapt_cpu_detect(void);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ * Folding of partial states, the sink, the division, LSE, and the other
+ * results that leave the library. */
+#ifndef RAPT_GENERIC_FINISH_H
+#define RAPT_GENERIC_FINISH_H
+
+#include "kernels.h"
+
+RAPT_INLINE float first_lane(vf32 a) {
+    float lanes[VL];
+    v_store(lanes, a);
+    return lanes[0];
+}
+
+static float s_pow2(float k) { return first_lane(v_pow2(v_splat(k))); }
+
+static float s_canonical(float a) { return a == a ? a + 0.0f : __builtin_nanf(""); }
+
+static void merge(struct rapt_state into, struct rapt_state next, int rows, int value_dim, int64_t o_stride) {
+    for (int row = 0; row < rows; row++) {
+        float *o = into.o + row * o_stride;
+        const float *o_next = next.o + row * o_stride;
+        if (next.l[row] == 0)
+            continue;
+        if (into.l[row] == 0) {
+            into.m[row] = next.m[row];
+            into.l[row] = next.l[row];
+            memcpy(o, o_next, (size_t)value_dim * sizeof(float));
+            continue;
+        }
+        float m = next.m[row] > into.m[row] ? next.m[row] : into.m[row];
+        float weight = s_pow2(into.m[row] - m), weight_next = s_pow2(next.m[row] - m);
+        into.m[row] = m;
+        into.l[row] = s_fma(next.l[row], weight_next, into.l[row] * weight);
+        for (int d = 0; d < value_dim; d += VL)
+            v_store(o + d, v_fma(v_load(o_next + d), v_splat(weight_next), v_mul(v_load(o + d), v_splat(weight))));
+    }
+}
+
+/* The sink joins m and l; o has to be multiplied by the result. */
+static float join_sink(float sink_log2e, float *m, float *l) {
+    if (sink_log2e == -RAPT_INFINITY)
+        return 1.0f;
+    float after = first_lane(v_even_maximum(v_splat(sink_log2e), v_splat(*m)));
+    float alpha = s_pow2(*m - after);
+    float p;
+    exponentials(&sink_log2e, &p, 1, after);
+    *l = *l * alpha + p;
+    *m = after;
+    return alpha;
+}
+
+static void export_scaled(const float *in, float *out, int64_t count, float first_factor, float factor) {
+    for (int64_t i = 0; i < count; i += VL) {
+        int n = count - i < VL ? (int)(count - i) : VL;
+        vf32 scaled = v_mul(v_load_n(in + i, n), v_splat(first_factor));
+        v_store_n(out + i, v_canonical(v_mul(scaled, v_splat(factor))), n);
+    }
+}
+
+static void export_row(const float *in, float *out, int64_t count, float factor) {
+    export_scaled(in, out, count, 1.0f, factor);
+}
+
+static void finish(const struct rapt_finish_args *a) {
+    for (int row = 0; row < a->rows; row++) {
+        float m = a->state.m[row], l = a->state.l[row];
+        a->final_m[row] = a->inverse[row] = 0;
+        if (l == 0) {
+            if (a->lse)
+                *a->lse[row] = -RAPT_INFINITY;
+            memset(a->out[row], 0, (size_t)a->value_dim * sizeof(float));
+            continue;
+        }
+        if (a->lse)
+            *a->lse[row] = s_canonical(s_fma(m, RAPT_LN2, s_log2(l) * RAPT_LN2));
+        float alpha = a->sink_log2e ? join_sink(a->sink_log2e[row], &m, &l) : 1.0f;
+        float inverse = 1.0f / l;
+        export_scaled(a->state.o + row * a->o_stride, a->out[row], a->value_dim, alpha, inverse);
+        a->final_m[row] = m;
+        a->inverse[row] = inverse;
+    }
+}
+
+static bool all_finite(const char *base, int64_t stride_bytes, int64_t rows, int count) {
+    vmask bad = v_less(v_splat(0), v_splat(0));
+    for (int64_t row = 0; row < rows; row++, base += stride_bytes) {
+        const float *x = (const float *)(const void *)base;
+        for (int i = 0; i < count; i += VL) {
+            vf32 a = count - i < VL ? v_load_n(x + i, count - i) : v_load(x + i);
+            bad = v_or(bad, v_not(v_equal(v_sub(a, a), v_splat(0))));
+        }
+    }
+    return !v_any(bad);
+}
+
+static void tanhs(const float *x, float *y, int64_t count) {
+    for (int64_t i = 0; i < count; i += VL) {
+        int n = count - i < VL ? (int)(count - i) : VL;
+        v_store_n(y + i, v_tanh(v_load_n(x + i, n)), n);
+    }
+}
+
+static void log2s(const float *x, float *y, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        y[i] = s_log2(x[i]);
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * Probabilities times values: lanes are value_dim, each output one FMA chain
+ * over the keys. The two orientations differ in where p[row, key] lies. */
+#ifndef RAPT_GENERIC_WEIGH_H
+#define RAPT_GENERIC_WEIGH_H
+
+#include "kernels.h"
+
+/* rows x vectors accumulators over all keys; width < VL cuts the last vector. */
+RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d, int rows, int vectors, int width,
+                             int64_t row_step, int64_t key_step) {
+    vf32 sum[WEIGH_ROWS][8];
+    float *o = a->o + row * a->o_stride + d;
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        RAPT_UNROLL for (int v = 0; v < vectors; v++) {
+            if (a->fresh)
+                sum[r][v] = v_splat(0);
+            else
+                sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[row + r]));
+        }
+    const float *p = a->probabilities + row * row_step + a->key_begin * key_step;
+    const char *value = a->value + d * (int64_t)sizeof(float);
+    for (int key = a->key_begin; key < a->key_end; key++, p += key_step, value += a->value_stride_bytes) {
+        vf32 x[8];
+        const float *value_row = (const float *)(const void *)value;
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+            x[v] = v == vectors - 1 && width < VL ? v_load_n(value_row + v * VL, width) : v_load(value_row + v * VL);
+        RAPT_UNROLL for (int r = 0; r < rows; r++) {
+            vf32 weight = v_splat(p[r * row_step]);
+            RAPT_UNROLL for (int v = 0; v < vectors; v++)
+                sum[r][v] = v_fma(weight, x[v], sum[r][v]);
+        }
+    }
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+            v_store(o + r * a->o_stride + v * VL, sum[r][v]);
+}
+
+/* All rows of one panel of value_dim, in groups of at most `most` rows. */
+RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, int most, int vectors, int width,
+                            int64_t row_step, int64_t key_step) {
+    int row = 0;
+    for (; a->rows - row >= most; row += most)
+        weigh_panel(a, row, d, most, vectors, width, row_step, key_step);
+    for (; most > 4 && a->rows - row >= 4; row += 4)
+        weigh_panel(a, row, d, 4, vectors, width, row_step, key_step);
+    for (; most > 2 && a->rows - row >= 2; row += 2)
+        weigh_panel(a, row, d, 2, vectors, width, row_step, key_step);
+    for (; row < a->rows; row++)
+        weigh_panel(a, row, d, 1, vectors, width, row_step, key_step);
+}
+
+#define RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step)                                                 \
+    static void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width) {                 \
+        if (width == VL)                                                                                         \
+            weigh_rows(a, d, most, vectors, VL, row_step, key_step);                                             \
+        else                                                                                                     \
+            weigh_rows(a, d, most, vectors, width, row_step, key_step);                                          \
+    }
+
+RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 1, 1, TILE_ROWS)
+RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 2, 1, TILE_ROWS)
+RAPT_WEIGH_PANEL(wide, WEIGH_ROWS_3, 3, 1, TILE_ROWS)
+RAPT_WEIGH_PANEL(narrow, NARROW_GROUP, 1, RAPT_BLOCK_KEYS, 1)
+RAPT_WEIGH_PANEL(narrow, NARROW_GROUP, 2, RAPT_BLOCK_KEYS, 1)
+RAPT_WEIGH_PANEL(narrow, 1, 8, RAPT_BLOCK_KEYS, 1)
+
+static int width_of_panel(const struct rapt_weigh_args *a, int64_t d, int vectors) {
+    int64_t left = a->value_dim - d - (int64_t)(vectors - 1) * VL;
+    return left < VL ? (int)left : VL;
+}
+
+static void weigh_wide(const struct rapt_weigh_args *a) {
+    int64_t left = (a->value_dim + VL - 1) / VL;
+    for (int64_t d = 0; left > 0;) {
+        int vectors = left == 3 ? 3 : left >= 2 ? 2 : 1;
+        int width = width_of_panel(a, d, vectors);
+        if (vectors == 3)
+            weigh_wide_3(a, d, width);
+        else if (vectors == 2)
+            weigh_wide_2(a, d, width);
+        else
+            weigh_wide_1(a, d, width);
+        d += vectors * VL, left -= vectors;
+    }
+}
+
+static void weigh_narrow_block(const struct rapt_weigh_args *a) {
+    int64_t left = (a->value_dim + VL - 1) / VL;
+    for (int64_t d = 0; left > 0;) {
+        int vectors = a->rows == 1 && left >= 8 ? 8 : left >= 2 ? 2 : 1;
+        int width = width_of_panel(a, d, vectors);
+        if (vectors == 8)
+            weigh_narrow_8(a, d, width);
+        else if (vectors == 2)
+            weigh_narrow_2(a, d, width);
+        else
+            weigh_narrow_1(a, d, width);
+        d += vectors * VL, left -= vectors;
+    }
+}
+
+/* A few keys at a time, so that their values stay in L1 for all rows and
+ * panels, while the values behind them are fetched. */
+static void weigh_narrow(const struct rapt_weigh_args *a) {
+    enum { KEYS = 32 };
+    float ones[RAPT_MAX_TILE_ROWS];
+    for (int row = 0; row < a->rows; row++)
+        ones[row] = 1.0f;
+    struct rapt_weigh_args part = *a;
+    int64_t ahead = KEYS * a->value_stride_bytes;
+    do {
+        part.key_end = a->key_end - part.key_begin < KEYS ? a->key_end : part.key_begin + KEYS;
+        for (int64_t key = 0; key < part.key_end - part.key_begin; key++)
+            for (int64_t byte = 0; byte < a->value_dim * (int64_t)sizeof(float); byte += 64)
+                __builtin_prefetch(part.value + key * a->value_stride_bytes + ahead + byte, 0, 3);
+        weigh_narrow_block(&part);
+        part.value += (part.key_end - part.key_begin) * a->value_stride_bytes;
+        part.key_begin = part.key_end;
+        part.fresh = false;
+        part.alpha = ones;
+    } while (part.key_begin < a->key_end);
+}
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The dispatch table: what an instruction set has to provide.
+ *
+ * A tile is up to `rows` query rows against keys [key_begin, key_end) of one
+ * block. There are two ways to lay its scores out:
+ *
+ *   wide    lanes are rows:  scores[key * tile_rows + row]
+ *   narrow  lanes are keys:  scores[row * RAPT_BLOCK_KEYS + key]
+ *
+ * Keys are counted from the start of the block. Both ways perform the
+ * operations of docs/numerics.md, so they give the same bits.
+ *
+ * ASSUME marks the caller's duty, ASSERT what a slot guarantees. All rows are
+ * float32. Nothing here allocates, and nothing outside the named ranges is
+ * read or written.
+ */
+#ifndef RAPT_KERNELS_H
+#define RAPT_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rapt/rapt.h"
+
+enum {
+    RAPT_BLOCK_KEYS = 256,     /* keys between two rescalings; part of the numeric order */
+    RAPT_CHUNK_KEYS = 512,     /* keys whose states are folded; part of the numeric order */
+    RAPT_MAX_TILE_ROWS = 64,   /* upper bound of every table's tile_rows and narrow_rows */
+    RAPT_VECTOR_BYTES = 64     /* alignment of scratch; rows of o are padded to it */
+};
+
+#define RAPT_LN2 0x1.62e43p-1f    /* the nearest floats */
+#define RAPT_LOG2E 0x1.715476p+0f
+
+/* What one key does to the rows of a tile, besides the dot product. Arrays
+ * are indexed by row; pointers point at key 0 of the block. */
+struct rapt_tile_mask {
+    int32_t first_key[RAPT_MAX_TILE_ROWS]; /* the row sees keys [first_key, end_key) at most */
+    int32_t end_key[RAPT_MAX_TILE_ROWS];
+    const float *bias[RAPT_MAX_TILE_ROWS];          /* used with has_bias */
+    const uint8_t *mask[RAPT_MAX_TILE_ROWS];        /* used with has_mask */
+    const uint8_t *keep[RAPT_MAX_TILE_ROWS];        /* used by drop */
+    float bias_factor[RAPT_MAX_TILE_ROWS];          /* head factor * log2(e) */
+    float alibi_factor[RAPT_MAX_TILE_ROWS];         /* -slope * log2(e) */
+    int64_t distance[RAPT_MAX_TILE_ROWS];           /* query position - position of key 0 of the block */
+    float softcap_log2e; /* cap * log2(e), 0 = no softcap; scores hold s * (scale / cap) then */
+    float fill_log2e;    /* mask fill * log2(e), used with has_fill */
+    float keep_scale;
+    bool has_bias, has_mask, has_fill, has_alibi;
+    bool has_range; /* some row does not see all keys of [key_begin, key_end) by its range */
+};
+
+/* Scores of a run of keys that lie at one stride. */
+struct rapt_score_args {
+    const float *query;        /* as pack left it */
+    const char *key;           /* row of key_begin */
+    int64_t key_stride_bytes;
+    float *scores;             /* block origin */
+    int rows, head_dim, key_begin, key_end;
+    float factor;
+    struct rapt_prefetch {     /* rows to fetch into L2 meanwhile: of the next keys and values */
+        const char *base;
+        int64_t stride_bytes;
+        int row_bytes;
+    } prefetch[2];
+    int prefetch_rows;         /* of each; 0 = none */
+};
+
+/* o = o * alpha (or 0 when fresh), then o[row] += p[row, key] * value[key], keys ascending. */
+struct rapt_weigh_args {
+    const float *probabilities; /* block origin, first row */
+    const char *value;          /* row of key_begin */
+    int64_t value_stride_bytes;
+    const float *alpha;         /* [rows] */
+    float *o;                   /* [rows][o_stride] */
+    int64_t o_stride;           /* floats, a multiple of 16, >= value_dim */
+    int rows, value_dim, key_begin, key_end;
+    bool fresh;
+};
+
+/* The running state of rows: maximum m, sum l, unnormalised output o. l = 0
+ * means empty: m is -infinity then and o holds anything. */
+struct rapt_state {
+    float *m, *l;     /* [rows] */
+    float *o;         /* [rows][o_stride] */
+};
+
+/* Turns states into results. */
+struct rapt_finish_args {
+    struct rapt_state state;
+    int64_t o_stride;
+    int rows, value_dim;
+    const float *sink_log2e;  /* [rows], sink * log2(e); NULL = none */
+    float *const *out;        /* [rows], value_dim floats each */
+    float *const *lse;        /* [rows], one float each; NULL = not wanted */
+    float *final_m, *inverse; /* [rows], the final maximum and 1/l, for the weights; 0 where empty */
+};
+
+/* One orientation of a tile. */
+struct rapt_tile_kernels {
+    /* Lays rows out for score. Wide: panel[head_dim][tile_rows], absent rows +0.
+     * Narrow: panel[rows][head_dim]. */
+    void (*pack)(float *panel, const float *const *query_rows, int rows, int head_dim);
+    /* scores = (FMA chain over head_dim from +0) * factor. */
+    void (*score)(const struct rapt_score_args *args);
+    /* Applies softcap, bias, ALiBi, fill and exclusion to scores; excluded = -infinity. */
+    void (*logits)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
+    /* Base-2 logits to probabilities in place; updates m and l, sets alpha.
+     * ASSUME m = -infinity and l = 0 where a chunk begins. */
+    void (*softmax)(float *scores, int rows, int key_begin, int key_end, float *m, float *l, float *alpha);
+    /* Dropout: p = keep ? p * keep_scale : +0. */
+    void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
+    void (*weigh)(const struct rapt_weigh_args *args);
+};
+
+struct rapt_kernels {
+    const char *name;
+    rapt_isa isa;
+    int lanes;       /* float32 lanes of a vector */
+    int tile_rows;   /* rows of a wide tile; its key stride */
+    int narrow_rows; /* tiles of at most this many rows go the narrow way */
+    struct rapt_tile_kernels wide, narrow;
+    /* into = into folded with next (numerics.md, step 7), both [rows]. */
+    void (*merge)(struct rapt_state into, struct rapt_state next, int rows, int value_dim, int64_t o_stride);
+    void (*finish)(const struct rapt_finish_args *args);
+    /* p[i] = 2^(t[i] - m) as step 5 has it; m even, integer or -infinity. In place is fine. */
+    void (*exponentials)(const float *t, float *p, int64_t count, float m);
+    /* tanh_r of the softcap, for its sweep; in place is fine. */
+    void (*tanhs)(const float *x, float *y, int64_t count);
+    /* log2_r of the LSE; x > 0. In place is fine. */
+    void (*log2s)(const float *x, float *y, int64_t count);
+    /* out[i] = in[i] * factor + 0, NaN canonical. In place is fine. */
+    void (*export_row)(const float *in, float *out, int64_t count, float factor);
+    /* Whether count floats in each of rows rows are all finite. */
+    bool (*all_finite)(const char *base, int64_t stride_bytes, int64_t rows, int count);
+};
+
+/* The table of an instruction set, NULL where this build lacks it. Does not
+ * ask whether the machine has the instructions. */
+const struct rapt_kernels *rapt_kernels_of(rapt_isa isa);
+
+#define RAPT_ISA_ENTRY(name, NAME) extern const struct rapt_kernels rapt_kernels_##name;
+#include "isa.def"
+#undef RAPT_ISA_ENTRY
+
+#endif

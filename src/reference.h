@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Two independent answers to check the library with. They use malloc and libm,
+ * are slow, and belong to the tests and to the command only.
+ *
+ * reference.c is the specification: docs/numerics.md in scalar code, one row
+ * at a time. The library must give its bits. truth.c is attention in double:
+ * what accuracy is measured against.
+ *
+ * ASSUME everywhere: rapt_validate accepts the descriptor, the floating point
+ * environment is the default one (nearest even, no flushing).
+ */
+#ifndef RAPT_REFERENCE_H
+#define RAPT_REFERENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rapt/rapt.h"
+
+/* Writes out, and lse and weights where the descriptor has them. */
+void rapt_reference_attention(const rapt_attention_desc *desc);
+
+/* The pieces of it, with the numbers of the steps of docs/numerics.md. */
+
+/* 1: the FMA chain query . key. */
+float rapt_reference_dot(const float *query, const float *key, int64_t head_dim);
+
+/* 2: what happens to one scaled score. The fields are as in struct
+ * rapt_tile_mask; distance is query position - key position of this pair. */
+struct rapt_reference_pair {
+    float softcap_log2e; /* 0 = no softcap */
+    bool has_bias, has_alibi, has_mask, has_fill;
+    float bias, bias_factor;
+    float alibi_factor;
+    int64_t distance;
+    bool mask; /* true = attend */
+    float fill_log2e;
+};
+
+/* The base-2 logit; *attended tells whether mask and bias let the pair take part. */
+float rapt_reference_logit(float score, const struct rapt_reference_pair *pair, bool *attended);
+
+float rapt_reference_tanh(float x); /* of the softcap */
+
+/* 4: the larger of m and the even integer at or above t. */
+float rapt_reference_even_maximum(float m, float t);
+
+float rapt_reference_exp2(float t, float m); /* 5: 2^(t - m), m an even integer or -infinity, t <= m */
+float rapt_reference_pow2(float k);          /* 7: 2^k, k an integer <= 0 or -infinity; NaN gives +0 */
+
+/* The running state of one row. l = 0 means empty. */
+struct rapt_reference_state {
+    float m, l;
+    float *o; /* [value_dim] */
+};
+
+/* 4 to 6 for one block: p from t, then l and m; returns alpha. Keys that are
+ * not attended get p = +0 and are skipped. */
+float rapt_reference_softmax(struct rapt_reference_state *state, const float *t, const bool *attended, float *p,
+                             int64_t keys);
+
+/* 6: o = o * alpha, then o += p * value, key after key. Strides in bytes. */
+void rapt_reference_weigh(float *o, float alpha, const float *p, const bool *attended, const char *value,
+                          int64_t value_stride_bytes, int64_t keys, int64_t value_dim);
+
+/* 7: into = into folded with next. */
+void rapt_reference_fold(struct rapt_reference_state *into, const struct rapt_reference_state *next,
+                         int64_t value_dim);
+
+/* 8: lets a sink join (sink_log2e = sink * log2(e)). */
+void rapt_reference_sink(struct rapt_reference_state *state, float sink_log2e, int64_t value_dim);
+
+/* 8: 1 / l, +0 where empty; out = o * inverse. */
+float rapt_reference_finish(const struct rapt_reference_state *state, float *out, int64_t value_dim);
+
+float rapt_reference_lse(float m, float l);                       /* 9 */
+float rapt_reference_log2(float l);                               /* 9, of the LSE */
+float rapt_reference_export(float x);                             /* x + 0, NaN canonical */
+float rapt_reference_alibi_slope(int64_t head, int64_t heads);    /* 10 */
+
+/* The same attention in double, with dense results: out [batch, query_heads,
+ * query_length, value_dim], lse [batch, query_heads, query_length], weights
+ * [batch, query_heads, query_length, kv_length] of desc->weights_kind. lse and
+ * weights may be NULL. Rows behind query_lengths are 0. */
+void rapt_truth_attention(const rapt_attention_desc *desc, double *out, double *lse, double *weights);
+
+/* What a C programmer would write in float32: sequential dot products and
+ * sums, softmax with expf. The yardstick of accuracy. Dense as above. */
+void rapt_plain_attention(const rapt_attention_desc *desc, float *out);
+
+#endif

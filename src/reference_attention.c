@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The rows of order 1 (docs/numerics.md), put together from the steps in
+ * reference.c. b = sequence, h = query head, i = query, j = key, d = dimension.
+ */
+#include "reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { BLOCK_KEYS = 256, CHUNK_KEYS = 512 };
+
+static const float log2e = 0x1.715476p+0f;
+static const float ln2 = 0x1.62e43p-1f;
+
+/* What does not depend on the row (step 10), and room for one row. */
+struct call {
+    const rapt_attention_desc *desc;
+    int64_t value_dim;
+    float scale, factor; /* factor: of the dot product, scale * log2e or scale / softcap */
+    float *s, *t, *p;    /* [kv_length] dot products, base-2 logits, probabilities */
+    bool *attended;      /* [kv_length] */
+    float *o_row, *o_chunk; /* [value_dim] */
+};
+
+static int64_t entry(rapt_index_list list, int64_t b, int64_t if_absent) {
+    if (list.data == NULL) {
+        return if_absent;
+    }
+    return list.index_bytes == 4 ? ((const int32_t *)list.data)[b] : ((const int64_t *)list.data)[b];
+}
+
+static char *row_of(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t token) {
+    return (char *)tensor->data + b * tensor->batch_stride_bytes + h * tensor->head_stride_bytes +
+           token * tensor->token_stride_bytes;
+}
+
+static const float *floats_of(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t token) {
+    return (const float *)(const void *)row_of(tensor, b, h, token);
+}
+
+/* The logical position of query i, counted like those of keys. */
+static int64_t query_position_of(const rapt_attention_desc *desc, int64_t b, int64_t i) {
+    int64_t first_key = entry(desc->key_position, b, 0);
+    if (desc->query_origin == RAPT_ORIGIN_BOTTOM_RIGHT) {
+        return first_key + entry(desc->kv_lengths, b, desc->kv_length) -
+               entry(desc->query_lengths, b, desc->query_length) + i;
+    }
+    if (desc->query_origin == RAPT_ORIGIN_GIVEN) {
+        return entry(desc->query_position, b, 0) + i;
+    }
+    return first_key + i;
+}
+
+static bool in_range(const rapt_attention_desc *desc, int64_t distance) {
+    if ((desc->features & RAPT_CAUSAL) && distance < 0) {
+        return false;
+    }
+    if (!(desc->features & RAPT_WINDOW)) {
+        return true;
+    }
+    return (desc->window_left == -1 || distance <= desc->window_left) &&
+           (desc->window_right == -1 || -distance <= desc->window_right);
+}
+
+/* What step 2 adds to scores of head h; bias, mask and distance are the pair's. */
+static struct rapt_reference_pair pair_of_head(const rapt_attention_desc *desc, int64_t h) {
+    struct rapt_reference_pair pair = {0};
+    pair.softcap_log2e = desc->softcap * log2e;
+    pair.has_bias = desc->bias.data != NULL;
+    pair.bias_factor = (desc->bias_head_factor ? desc->bias_head_factor[h] : 1.0f) * log2e;
+    pair.has_mask = desc->mask.data != NULL;
+    pair.has_fill = (desc->features & RAPT_MASK_FILL) != 0;
+    pair.fill_log2e = desc->mask_fill * log2e;
+    if (desc->alibi_slopes || (desc->features & RAPT_ALIBI_STANDARD)) {
+        float slope = desc->alibi_slopes ? desc->alibi_slopes[h] : rapt_reference_alibi_slope(h, desc->query_heads);
+        pair.has_alibi = true;
+        pair.alibi_factor = -(slope * log2e);
+    }
+    return pair;
+}
+
+/* Steps 1 and 2: s, t and attended of every key of the sequence. */
+static void row_logits(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t keys) {
+    const rapt_attention_desc *desc = call->desc;
+    const float *query = floats_of(&desc->query, b, h, i);
+    int64_t kv_head = h / (desc->query_heads / desc->kv_heads);
+    int64_t first_key = entry(desc->key_position, b, 0);
+    struct rapt_reference_pair pair = pair_of_head(desc, h);
+    for (int64_t j = 0; j < keys; j++) {
+        pair.distance = query_position_of(desc, b, i) - (first_key + j);
+        if (pair.has_bias) {
+            pair.bias = floats_of(&desc->bias, b, h, i)[j];
+        }
+        if (pair.has_mask) {
+            pair.mask = row_of(&desc->mask, b, h, i)[j] != 0;
+        }
+        float s = rapt_reference_dot(query, floats_of(&desc->key, b, kv_head, j), desc->head_dim);
+        bool attended;
+        call->s[j] = s;
+        call->t[j] = rapt_reference_logit(s * call->factor, &pair, &attended);
+        call->attended[j] = attended && in_range(desc, pair.distance);
+    }
+}
+
+/* Step 6, dropout: acts on p where it meets values, not where it is summed. */
+static void drop(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t begin, int64_t end) {
+    const rapt_attention_desc *desc = call->desc;
+    if (desc->keep_mask.data != NULL) {
+        const char *keep = row_of(&desc->keep_mask, b, h, i);
+        for (int64_t j = begin; j < end; j++) {
+            call->p[j] = keep[j] != 0 ? call->p[j] * desc->keep_scale : 0.0f;
+        }
+    }
+}
+
+/* Steps 3 to 7: blocks into chunks, chunks into the row. Both are anchored at
+ * logical position 0, so the first of a sequence may be a short one. */
+static struct rapt_reference_state row_state(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t keys) {
+    const rapt_attention_desc *desc = call->desc;
+    int64_t value_dim = call->value_dim;
+    int64_t kv_head = h / (desc->query_heads / desc->kv_heads);
+    int64_t first_key = entry(desc->key_position, b, 0);
+    struct rapt_reference_state row = {-INFINITY, 0.0f, call->o_row};
+    struct rapt_reference_state chunk = {-INFINITY, 0.0f, call->o_chunk};
+    for (int64_t j = 0, end; j < keys; j = end) {
+        end = j + BLOCK_KEYS - (first_key + j) % BLOCK_KEYS;
+        end = end < keys ? end : keys;
+        if (j == 0 || (first_key + j) % CHUNK_KEYS == 0) {
+            chunk.m = -INFINITY;
+            chunk.l = 0.0f;
+            for (int64_t d = 0; d < value_dim; d++) {
+                chunk.o[d] = 0.0f;
+            }
+        }
+        float alpha = rapt_reference_softmax(&chunk, call->t + j, call->attended + j, call->p + j, end - j);
+        drop(call, b, h, i, j, end);
+        rapt_reference_weigh(chunk.o, alpha, call->p + j, call->attended + j, row_of(&desc->value, b, kv_head, j),
+                             desc->value.token_stride_bytes, end - j, value_dim);
+        if (end == keys || (first_key + end) % CHUNK_KEYS == 0) {
+            rapt_reference_fold(&row, &chunk, value_dim);
+        }
+    }
+    return row;
+}
+
+/* Step 9: weights of any kind. m and inverse are those of the finished row. */
+static float weight(const struct call *call, const struct rapt_reference_pair *pair, int64_t j, float m, float inverse) {
+    switch (call->desc->weights_kind) {
+    case RAPT_WEIGHTS_MASKED:
+        return call->attended[j] ? call->t[j] * ln2 : -INFINITY;
+    case RAPT_WEIGHTS_SOFTMAX:
+        return call->attended[j] && inverse != 0.0f ? rapt_reference_exp2(call->t[j], m) * inverse : 0.0f;
+    case RAPT_WEIGHTS_SOFTCAP:
+        if (pair->softcap_log2e != 0.0f) {
+            return pair->softcap_log2e * rapt_reference_tanh(call->s[j] * call->factor) * ln2;
+        }
+        return call->s[j] * call->scale;
+    default:
+        return call->s[j] * call->scale;
+    }
+}
+
+static void row_weights(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t keys, float m,
+                        float inverse) {
+    const rapt_attention_desc *desc = call->desc;
+    struct rapt_reference_pair pair = pair_of_head(desc, h);
+    float *weights = (float *)(void *)row_of(&desc->weights, b, h, i);
+    float behind = desc->weights_kind == RAPT_WEIGHTS_MASKED ? -INFINITY : 0.0f;
+    for (int64_t j = 0; j < desc->kv_length; j++) {
+        weights[j] = j < keys ? rapt_reference_export(weight(call, &pair, j, m, inverse)) : behind;
+    }
+}
+
+static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t i) {
+    const rapt_attention_desc *desc = call->desc;
+    int64_t keys = entry(desc->kv_lengths, b, desc->kv_length);
+    row_logits(call, b, h, i, keys);
+    struct rapt_reference_state row = row_state(call, b, h, i, keys);
+    if (desc->lse.data != NULL) {
+        *(float *)(void *)row_of(&desc->lse, b, h, i) = rapt_reference_lse(row.m, row.l);
+    }
+    if (desc->sinks != NULL) {
+        rapt_reference_sink(&row, desc->sinks[h] * log2e, call->value_dim);
+    }
+    float *out = (float *)(void *)row_of(&desc->out, b, h, i);
+    float inverse = rapt_reference_finish(&row, out, call->value_dim);
+    if (desc->weights.data != NULL && desc->weights_kind != RAPT_WEIGHTS_NONE) {
+        row_weights(call, b, h, i, keys, row.m, inverse);
+    }
+}
+
+static void *room(int64_t count, size_t bytes) {
+    void *memory = calloc((size_t)count + 1, bytes);
+    if (memory == NULL) {
+        abort();
+    }
+    return memory;
+}
+
+void rapt_reference_attention(const rapt_attention_desc *desc) {
+    struct call call = {.desc = desc};
+    call.value_dim = desc->value_dim ? desc->value_dim : desc->head_dim;
+    call.scale = desc->features & RAPT_SCALE ? desc->scale : 1.0f / sqrtf((float)desc->head_dim);
+    call.factor = desc->softcap != 0.0f ? call.scale / desc->softcap : call.scale * log2e;
+    call.s = room(desc->kv_length, sizeof(float));
+    call.t = room(desc->kv_length, sizeof(float));
+    call.p = room(desc->kv_length, sizeof(float));
+    call.attended = room(desc->kv_length, sizeof(bool));
+    call.o_row = room(call.value_dim, sizeof(float));
+    call.o_chunk = room(call.value_dim, sizeof(float));
+    for (int64_t b = 0; b < desc->batch; b++) {
+        for (int64_t h = 0; h < desc->query_heads; h++) {
+            for (int64_t i = 0; i < entry(desc->query_lengths, b, desc->query_length); i++) {
+                attention_row(&call, b, h, i);
+            }
+        }
+    }
+    free(call.s);
+    free(call.t);
+    free(call.p);
+    free(call.attended);
+    free(call.o_row);
+    free(call.o_chunk);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * The vector vocabulary (src/generic/README.md) with one lane, in portable C:
+ * the floor that every machine has, with or without an FMA instruction. */
+#ifndef RAPT_SIMD_H
+#define RAPT_SIMD_H
+
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    VL = 1,           /* float32 lanes */
+    SCORE_KEYS = 4,   /* wide score: keys x vectors of rows in registers */
+    SCORE_VECTORS = 3,
+    WEIGH_ROWS = 4,   /* weigh: rows x 2 vectors of value_dim */
+    WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
+    NARROW_GROUP = 1, /* narrow score: rows in registers beside a VL x VL transpose */
+    NARROW_ROWS = 1,
+    EXP_WAYS = 2      /* exponentials in flight */
+};
+
+typedef float vf32;
+typedef int vmask;
+
+static inline uint32_t s_bits(float a) {
+    uint32_t bits;
+    memcpy(&bits, &a, sizeof bits);
+    return bits;
+}
+static inline float s_from_bits(uint32_t bits) {
+    float a;
+    memcpy(&a, &bits, sizeof a);
+    return a;
+}
+
+/* a * b + c with one rounding. The product of two floats is exact in double;
+ * the sum is rounded to odd there, which makes the rounding to float the only
+ * one that counts (Boldo and Melquiond, "Emulation of FMA and correctly
+ * rounded sums: proved algorithms using rounding to odd", 2008). */
+static inline float s_fma(float a, float b, float c) {
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fmaf(a, b, c);
+#else
+    double product = (double)a * b, addend = c;
+    double sum = product + addend;
+    double addend_part = sum - product;
+    double error = (product - (sum - addend_part)) + (addend - addend_part);
+    uint64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    int finite = (bits >> 52 & 0x7ff) != 0x7ff;
+    if (finite && error != 0 && !(bits & 1)) {
+        bits += ((error > 0) == (sum > 0)) ? 1u : UINT64_MAX;
+        memcpy(&sum, &bits, sizeof sum);
+    }
+    return (float)sum;
+#endif
+}
+
+static inline vf32 v_splat(float x) { return x; }
+static inline vf32 v_load(const float *p) { return *p; }
+static inline void v_store(float *p, vf32 a) { *p = a; }
+static inline vf32 v_load_n(const float *p, int n) { return n > 0 ? *p : 0; }
+static inline void v_store_n(float *p, vf32 a, int n) {
+    if (n > 0)
+        *p = a;
+}
+
+static inline vf32 v_add(vf32 a, vf32 b) { return a + b; }
+static inline vf32 v_sub(vf32 a, vf32 b) { return a - b; }
+static inline vf32 v_mul(vf32 a, vf32 b) { return a * b; }
+static inline vf32 v_div(vf32 a, vf32 b) { return a / b; }
+static inline vf32 v_fma(vf32 a, vf32 b, vf32 c) { return s_fma(a, b, c); }
+static inline vf32 v_larger(vf32 a, vf32 b) { return a > b ? a : b; }
+static inline vf32 v_smaller(vf32 a, vf32 b) { return a < b ? a : b; }
+static inline vf32 v_ceil(vf32 a) {
+    if (!(a > -8388608.0f && a < 8388608.0f))
+        return a; /* an integer already, infinite or NaN */
+    float truncated = (float)(int32_t)a;
+    return truncated < a ? truncated + 1.0f : truncated;
+}
+
+static inline vmask v_less(vf32 a, vf32 b) { return a < b; }
+static inline vmask v_equal(vf32 a, vf32 b) { return a == b; }
+static inline vmask v_and(vmask a, vmask b) { return a & b; }
+static inline vmask v_or(vmask a, vmask b) { return a | b; }
+static inline vmask v_not(vmask a) { return !a; }
+static inline int v_any(vmask a) { return a; }
+static inline vf32 v_select(vmask mask, vf32 yes, vf32 no) { return mask ? yes : no; }
+
+static inline vf32 v_abs(vf32 a) { return s_from_bits(s_bits(a) & 0x7fffffffu); }
+static inline vf32 v_with_sign(vf32 magnitude, vf32 sign) {
+    return s_from_bits(s_bits(magnitude) | (s_bits(sign) & 0x80000000u));
+}
+static inline vf32 v_shift_to_exponent(vf32 a) { return s_from_bits(s_bits(a) << 23); }
+static inline vf32 v_iota(void) { return 0; }
+static inline vmask v_load_bool(const uint8_t *p, int n) { return n > 0 && *p != 0; }
+static inline void v_transpose(vf32 a[1]) { (void)a; }
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ * Runs the tasks of a plan: OpenMP, the caller's parallel-for, or serial. The
+ * only file that knows of threads. */
+#include "schedule.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#define RAPT_HAS_FORK 1
+#endif
+
+#include "fpenv.h"
+#include "task.h"
+
+enum { WORKSPACE_MAGIC = 0x72617074 };
+
+/* At the first multiple of 64 of the workspace. */
+struct workspace {
+    uint64_t magic;
+    int64_t slots;
+    _Atomic int64_t next[2]; /* the next task of each phase */
+    char *states, *scratch;
+    size_t slot_bytes;
+    _Atomic unsigned char busy[]; /* [slots] */
+};
+
+static struct workspace *workspace_at(void *memory) {
+    uintptr_t address = (uintptr_t)memory + (RAPT_VECTOR_BYTES - 1);
+    return (struct workspace *)(address - address % RAPT_VECTOR_BYTES);
+}
+
+static size_t round_up(size_t bytes) { return (bytes + RAPT_VECTOR_BYTES - 1) / RAPT_VECTOR_BYTES * RAPT_VECTOR_BYTES; }
+
+static size_t header_bytes(int64_t slots) { return round_up(sizeof(struct workspace) + (size_t)slots); }
+
+rapt_status rapt_workspace_bytes(const struct rapt_attention *a, int64_t slots, size_t *bytes) {
+    struct rapt_workspace_layout layout;
+    size_t slot_bytes = rapt_layout_scratch(a).slot_bytes, scratch, total;
+    if (slots > INT32_MAX || !rapt_layout_workspace(a, &layout) ||
+        __builtin_mul_overflow(slot_bytes, (size_t)slots, &scratch) ||
+        __builtin_add_overflow(scratch, layout.slots, &total) ||
+        __builtin_add_overflow(total, header_bytes(slots) + RAPT_VECTOR_BYTES - 1, &total))
+        return RAPT_SIZE_OVERFLOW;
+    *bytes = total;
+    return RAPT_OK;
+}
+
+/* The largest number of slots that fits; a slot takes slot_bytes and one byte of the header. */
+static int64_t slots_in(const struct rapt_attention *a, size_t bytes) {
+    size_t slot_bytes = rapt_layout_scratch(a).slot_bytes, one;
+    if (rapt_workspace_bytes(a, 1, &one) != RAPT_OK || one > bytes)
+        return 0;
+    int64_t slots = (int64_t)(1 + (bytes - one) / slot_bytes);
+    if (slots > a->tasks)
+        slots = a->tasks > 0 ? a->tasks : 1;
+    if (slots > INT32_MAX)
+        slots = INT32_MAX;
+    while (slots > 1 && (rapt_workspace_bytes(a, slots, &one) != RAPT_OK || one > bytes))
+        slots--;
+    return slots;
+}
+
+rapt_status rapt_workspace_prepare(const struct rapt_attention *a, void *memory, size_t bytes) {
+    int64_t slots = slots_in(a, bytes);
+    if (slots == 0)
+        return RAPT_WORKSPACE_TOO_SMALL;
+    struct workspace *w = workspace_at(memory);
+    struct rapt_workspace_layout layout;
+    rapt_layout_workspace(a, &layout);
+    w->slots = slots;
+    w->slot_bytes = rapt_layout_scratch(a).slot_bytes;
+    w->states = (char *)w + header_bytes(slots);
+    w->scratch = w->states + layout.slots;
+    for (int phase = 0; phase < 2; phase++)
+        atomic_init(&w->next[phase], 0);
+    for (int64_t slot = 0; slot < slots; slot++)
+        atomic_init(&w->busy[slot], 0);
+    w->magic = WORKSPACE_MAGIC;
+    return RAPT_OK;
+}
+
+int32_t rapt_phases(const struct rapt_attention *a) { return a->ranges > 1 ? 2 : 1; }
+
+int64_t rapt_tasks(const struct rapt_attention *a, int32_t phase) {
+    return phase == 0 ? a->tasks : a->desc.batch * a->desc.kv_heads;
+}
+
+static void run_in_slot(const struct rapt_attention *a, struct workspace *w, int64_t slot, int32_t phase, int64_t task) {
+    char *scratch = w->scratch + (size_t)slot * w->slot_bytes;
+    rapt_fpenv environment = rapt_fpenv_enter();
+    (phase == 0 ? rapt_attend : rapt_merge)(a, w->states, scratch, task);
+    rapt_fpenv_leave(environment);
+}
+
+static int64_t take_slot(struct workspace *w) {
+    for (int64_t slot = 0; slot < w->slots; slot++)
+        if (!atomic_exchange_explicit(&w->busy[slot], 1, memory_order_acquire))
+            return slot;
+    return -1;
+}
+
+static void give_slot(struct workspace *w, int64_t slot) {
+    atomic_store_explicit(&w->busy[slot], 0, memory_order_release);
+}
+
+rapt_status rapt_schedule_task(const struct rapt_attention *a, void *memory, int32_t phase, int64_t task) {
+    struct workspace *w = workspace_at(memory);
+    if (w->magic != WORKSPACE_MAGIC)
+        return RAPT_INVALID_VALUE;
+    int64_t slot = take_slot(w);
+    if (slot < 0)
+        return RAPT_BUSY;
+    run_in_slot(a, w, slot, phase, task);
+    give_slot(w, slot);
+    return RAPT_OK;
+}
+
+struct worker {
+    const struct rapt_attention *attention;
+    struct workspace *workspace;
+    int32_t phase;
+};
+
+/* Takes tasks until none is left; workers are at most as many as slots. */
+static void work(void *argument, int64_t number) {
+    const struct worker *worker = argument;
+    struct workspace *w = worker->workspace;
+    (void)number;
+    int64_t slot = take_slot(w);
+    if (slot < 0)
+        return;
+    int64_t count = rapt_tasks(worker->attention, worker->phase), task;
+    while ((task = atomic_fetch_add_explicit(&w->next[worker->phase], 1, memory_order_relaxed)) < count)
+        run_in_slot(worker->attention, w, slot, worker->phase, task);
+    give_slot(w, slot);
+}
+
+#ifdef _OPENMP
+/* A forked child inherits the idea of a thread pool but not its threads, and
+ * libgomp would wait for them for ever. */
+static int is_forked_child(void) {
+#ifdef RAPT_HAS_FORK
+    static _Atomic int64_t first_process;
+    int64_t process = getpid(), known = 0;
+    return !atomic_compare_exchange_strong(&first_process, &known, process) && known != process;
+#else
+    return 0;
+#endif
+}
+
+static int usable_threads(void) { return omp_in_parallel() || is_forked_child() ? 1 : omp_get_max_threads(); }
+
+static void run_openmp(struct worker *worker, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int number = 0; number < threads; number++)
+        work(worker, number);
+}
+#else
+static int usable_threads(void) { return 1; }
+static void run_openmp(struct worker *worker, int threads) {
+    (void)threads;
+    work(worker, 0);
+}
+#endif
+
+int rapt_schedule_threads(void) {
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 0;
+#endif
+}
+
+/* How many workers are of use. */
+static int count_workers(const struct rapt_attention *a, const struct workspace *w, const rapt_run_options *options) {
+    int64_t workers = w->slots;
+    if (options->parallel_for == NULL) {
+        int usable = a->is_small ? 1 : usable_threads();
+        workers = usable < workers ? usable : workers;
+    }
+    if (options->max_threads > 0 && options->max_threads < workers)
+        workers = options->max_threads;
+    return (int)workers;
+}
+
+rapt_status rapt_schedule_run(const struct rapt_attention *a, void *memory, const rapt_run_options *options) {
+    struct workspace *w = workspace_at(memory);
+    int workers = a->tasks > 0 ? count_workers(a, w, options) : 0;
+    for (int32_t phase = 0; workers > 0 && phase < rapt_phases(a); phase++) {
+        struct worker worker = {a, w, phase};
+        int64_t count = rapt_tasks(a, phase) < workers ? rapt_tasks(a, phase) : workers;
+        if (options->parallel_for) {
+            if (options->parallel_for(options->parallel_for_context, count, work, &worker) != 0)
+                return RAPT_PARALLEL_FOR_FAILED;
+        } else if (count > 1) {
+            run_openmp(&worker, (int)count);
+        } else {
+            work(&worker, 0);
+        }
+    }
+    return RAPT_OK;
+}

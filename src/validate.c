@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * Every refusal, in the order in which rapt_validate lists the checks.
+ * docs/inputs.md is the same list for users. */
+#include "validate.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "checked.h"
+
+#define RAPT_LOG2E 0x1.715476p+0f
+
+static const int64_t max_size = (int64_t)1 << 40;
+
+rapt_status rapt_refuse(rapt_message *message, rapt_status status, const char *format, ...) {
+    if (message) {
+        va_list values;
+        va_start(values, format);
+        vsnprintf(message->text, sizeof message->text, format, values);
+        va_end(values);
+    }
+    return status;
+}
+
+bool rapt_finite_log2e(float x) {
+    return __builtin_isfinite(x) && __builtin_isfinite(x * RAPT_LOG2E);
+}
+
+static rapt_status check_version(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    if (!desc)
+        return rapt_refuse(v->message, RAPT_NULL_POINTER, "desc is NULL");
+    if (desc->struct_size != sizeof *desc)
+        return rapt_refuse(v->message, RAPT_UNSUPPORTED_VERSION, "struct_size = %u, this library knows %u",
+                           (unsigned)desc->struct_size, (unsigned)sizeof *desc);
+    if (desc->version != RAPT_DESC_VERSION)
+        return rapt_refuse(v->message, RAPT_UNSUPPORTED_VERSION, "version = %u, this library knows %u",
+                           (unsigned)desc->version, (unsigned)RAPT_DESC_VERSION);
+    return RAPT_OK;
+}
+
+static rapt_status check_enum(struct rapt_validation *v, const char *name, int32_t value, int32_t last) {
+    if (value < 0 || value > last)
+        return rapt_refuse(v->message, RAPT_UNSUPPORTED_FLAG, "%s = %d is outside 0 ... %d", name, (int)value,
+                           (int)last);
+    return RAPT_OK;
+}
+
+static rapt_status check_flags(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    const uint64_t unknown = desc->features & ~(uint64_t)RAPT_KNOWN_FEATURES;
+    if (unknown)
+        return rapt_refuse(v->message, RAPT_UNSUPPORTED_FLAG, "features = 0x%llx has unknown bits 0x%llx",
+                           (unsigned long long)desc->features, (unsigned long long)unknown);
+    rapt_status status = check_enum(v, "isa", desc->isa, RAPT_ISA_COUNT - 1);
+    if (status == RAPT_OK)
+        status = check_enum(v, "query_origin", desc->query_origin, RAPT_ORIGIN_GIVEN);
+    if (status == RAPT_OK)
+        status = check_enum(v, "weights_kind", desc->weights_kind, RAPT_WEIGHTS_SOFTMAX);
+    return status;
+}
+
+static rapt_status check_reserved_words(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    if (desc->reserved_zero)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0", (int)desc->reserved_zero);
+    for (int i = 0; i < 8; i++)
+        if (desc->reserved[i])
+            return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "reserved[%d] = %llu is not 0", i,
+                               (unsigned long long)desc->reserved[i]);
+    return RAPT_OK;
+}
+
+static rapt_status check_size(struct rapt_validation *v, const char *name, int64_t size, int64_t least,
+                              int64_t most) {
+    if (size < least || size > most)
+        return rapt_refuse(v->message, RAPT_INVALID_SHAPE, "%s = %lld is outside %lld ... %lld", name,
+                           (long long)size, (long long)least, (long long)most);
+    return RAPT_OK;
+}
+
+static rapt_status check_sizes(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    rapt_status status = check_size(v, "batch", desc->batch, 0, max_size);
+    if (status == RAPT_OK)
+        status = check_size(v, "query_heads", desc->query_heads, 1, max_size);
+    if (status == RAPT_OK)
+        status = check_size(v, "kv_heads", desc->kv_heads, 1, max_size);
+    if (status == RAPT_OK)
+        status = check_size(v, "query_length", desc->query_length, 0, max_size);
+    if (status == RAPT_OK)
+        status = check_size(v, "kv_length", desc->kv_length, 0, max_size);
+    if (status == RAPT_OK)
+        status = check_size(v, "head_dim", desc->head_dim, 1, RAPT_MAX_HEAD_DIM);
+    if (status == RAPT_OK)
+        status = check_size(v, "value_dim", desc->value_dim, 0, RAPT_MAX_HEAD_DIM);
+    if (status == RAPT_OK && desc->query_heads % desc->kv_heads)
+        status = rapt_refuse(v->message, RAPT_INVALID_SHAPE, "query_heads = %lld is not a multiple of kv_heads = %lld",
+                             (long long)desc->query_heads, (long long)desc->kv_heads);
+    return status;
+}
+
+/* Sizes multiply only after this: rows, scores, and bytes of contiguous
+ * tensors with the largest head dim fit int64. 0 counts as 1. */
+static rapt_status check_products(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    const int64_t batch = desc->batch + !desc->batch;
+    const int64_t queries = desc->query_length + !desc->query_length;
+    const int64_t keys = desc->kv_length + !desc->kv_length;
+    const int64_t row_bytes = 4 * RAPT_MAX_HEAD_DIM;
+    int64_t heads, rows, scores, bytes;
+    if (!rapt_mul_fits(batch, desc->query_heads, &heads) || !rapt_mul_fits(heads, queries, &rows) ||
+        !rapt_mul_fits(rows, keys, &scores) || !rapt_mul_fits(scores, 4, &bytes) ||
+        !rapt_mul_fits(rows, row_bytes, &bytes) || !rapt_mul_fits(heads, keys, &bytes) ||
+        !rapt_mul_fits(bytes, row_bytes, &bytes))
+        return rapt_refuse(v->message, RAPT_SIZE_OVERFLOW,
+                           "batch = %lld, query_heads = %lld, query_length = %lld, kv_length = %lld: "
+                           "their product overflows",
+                           (long long)desc->batch, (long long)desc->query_heads, (long long)desc->query_length,
+                           (long long)desc->kv_length);
+    return RAPT_OK;
+}
+
+/* A field that its feature does not switch on. */
+static rapt_status refuse_unused(struct rapt_validation *v, const char *name, const char *user) {
+    return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s is set, but %s", name, user);
+}
+
+static rapt_status check_unused_fields(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    const uint64_t features = desc->features;
+    if (!(features & RAPT_SCALE) && desc->scale != 0)
+        return refuse_unused(v, "scale", "features lack RAPT_SCALE");
+    if (!(features & RAPT_MASK_FILL) && desc->mask_fill != 0)
+        return refuse_unused(v, "mask_fill", "features lack RAPT_MASK_FILL");
+    if ((features & RAPT_MASK_FILL) && rapt_absent(&desc->mask))
+        return refuse_unused(v, "RAPT_MASK_FILL", "mask is absent");
+    if (!(features & RAPT_WINDOW) && desc->window_left)
+        return refuse_unused(v, "window_left", "features lack RAPT_WINDOW");
+    if (!(features & RAPT_WINDOW) && desc->window_right)
+        return refuse_unused(v, "window_right", "features lack RAPT_WINDOW");
+    if (desc->keep_scale != 0 && rapt_absent(&desc->keep_mask))
+        return refuse_unused(v, "keep_scale", "keep_mask is absent");
+    if (desc->bias_head_factor && rapt_absent(&desc->bias))
+        return refuse_unused(v, "bias_head_factor", "bias is absent");
+    if (desc->alibi_slopes && (features & RAPT_ALIBI_STANDARD))
+        return refuse_unused(v, "alibi_slopes", "features have RAPT_ALIBI_STANDARD");
+    if (!rapt_absent(&desc->weights) && desc->weights_kind == RAPT_WEIGHTS_NONE)
+        return refuse_unused(v, "weights", "weights_kind = 0");
+    if (desc->query_position.data && desc->query_origin != RAPT_ORIGIN_GIVEN)
+        return refuse_unused(v, "query_position", "query_origin is not RAPT_ORIGIN_GIVEN");
+    return RAPT_OK;
+}
+
+static rapt_status check_missing_fields(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    if (desc->weights_kind != RAPT_WEIGHTS_NONE && !desc->weights.data && !rapt_no_rows(desc) && desc->kv_length)
+        return rapt_refuse(v->message, RAPT_NULL_POINTER, "weights.data is NULL, but weights_kind = %d",
+                           (int)desc->weights_kind);
+    if (desc->query_origin == RAPT_ORIGIN_GIVEN && !desc->query_position.data && desc->batch)
+        return rapt_refuse(v->message, RAPT_NULL_POINTER,
+                           "query_position.data is NULL, but query_origin = %d (RAPT_ORIGIN_GIVEN)",
+                           (int)desc->query_origin);
+    return RAPT_OK;
+}
+
+static rapt_status refuse_number(struct rapt_validation *v, const char *name, float value, const char *why) {
+    return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s = %g %s", name, (double)value, why);
+}
+
+static rapt_status check_numbers(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    const float scale = desc->features & RAPT_SCALE ? desc->scale : 1.0f / __builtin_sqrtf((float)desc->head_dim);
+    const float cap = desc->softcap;
+    if (!rapt_finite_log2e(scale))
+        return refuse_number(v, "scale", scale, "is not finite, or not after * log2(e)");
+    if (!rapt_finite_log2e(cap) || cap < 0)
+        return refuse_number(v, "softcap", cap, "is negative or not finite, or not after * log2(e)");
+    if (cap > 0 && !__builtin_isfinite(scale / cap))
+        return refuse_number(v, "softcap", cap, "is so small that scale / softcap is not finite");
+    if (!rapt_finite_log2e(desc->mask_fill))
+        return refuse_number(v, "mask_fill", desc->mask_fill, "is not finite, or not after * log2(e)");
+    if (!__builtin_isfinite(desc->keep_scale))
+        return refuse_number(v, "keep_scale", desc->keep_scale, "is not finite");
+    return RAPT_OK;
+}
+
+static rapt_status check_window(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    if (desc->window_left < -1)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "window_left = %lld is below -1 (open)",
+                           (long long)desc->window_left);
+    if (desc->window_right < -1)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "window_right = %lld is below -1 (open)",
+                           (long long)desc->window_right);
+    return RAPT_OK;
+}
+
+static rapt_status check_query_origin(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    const uint64_t counting = RAPT_CAUSAL | RAPT_WINDOW | RAPT_ALIBI_STANDARD;
+    const bool counts = (desc->features & counting) || desc->alibi_slopes;
+    const bool listed = desc->query_lengths.data || desc->kv_lengths.data || desc->key_position.data;
+    if (desc->query_origin != RAPT_ORIGIN_UNSTATED || !counts)
+        return RAPT_OK;
+    if (desc->query_length == desc->kv_length && !listed)
+        return RAPT_OK;
+    return rapt_refuse(v->message, RAPT_UNSTATED_POSITION,
+                       "query_origin is unstated: causal, window and ALiBi need it with query_length = %lld, "
+                       "kv_length = %lld%s",
+                       (long long)desc->query_length, (long long)desc->kv_length,
+                       listed ? " and with lists of lengths or key_position" : "");
+}
+
+rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message) {
+    static rapt_status (*const checks[])(struct rapt_validation *) = {
+        check_version,       check_flags,          check_reserved_words,   check_sizes,
+        check_products,      rapt_check_tensors,   check_unused_fields,    check_missing_fields,
+        check_numbers,       check_window,         rapt_check_index_lists, rapt_check_head_lists,
+        rapt_check_overlaps, check_query_origin,
+    };
+    struct rapt_validation v;
+    v.desc = desc;
+    v.message = message;
+    v.footprint_count = 0;
+    if (message)
+        message->text[0] = '\0';
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        const rapt_status status = checks[i](&v);
+        if (status != RAPT_OK)
+            return status;
+    }
+    return RAPT_OK;
+}

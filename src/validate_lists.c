@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * Lists: one integer per sequence, one float per query head. */
+#include "validate.h"
+
+/* Far beyond any cache, and sums of positions and sizes stay far inside int64. */
+static const int64_t max_position = (int64_t)1 << 48;
+
+/* Contiguous entries from data on; RAPT_OK promises that they do not wrap round the address space. */
+static rapt_status add_list(struct rapt_validation *v, const char *name, const void *data, int64_t count,
+                            int64_t entry_bytes) {
+    const int64_t bytes = count * entry_bytes; /* count <= 2^40 */
+    if ((uintptr_t)data % (uintptr_t)entry_bytes)
+        return rapt_refuse(v->message, RAPT_MISALIGNED_POINTER, "%s = %p is not aligned to %lld bytes", name, data,
+                           (long long)entry_bytes);
+    if (UINTPTR_MAX - (uintptr_t)data < (uint64_t)bytes)
+        return rapt_refuse(v->message, RAPT_INVALID_SHAPE, "%s = %p: %lld entries leave the address space", name,
+                           data, (long long)count);
+    v->footprints[v->footprint_count++] = (struct rapt_footprint){
+        .name = name, .begin = (uintptr_t)data, .bytes = bytes, .row_bytes = bytes, .size = {1, 1, 1}};
+    return RAPT_OK;
+}
+
+static rapt_status check_index_list(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t least,
+                                    int64_t most) {
+    const int64_t batch = v->desc->batch;
+    if (list.reserved_zero)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.reserved_zero = %d is not 0", name,
+                           (int)list.reserved_zero);
+    if (!list.data && (!list.index_bytes || !batch))
+        return RAPT_OK;
+    if (!list.data)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.index_bytes = %d is set, but data is NULL", name,
+                           (int)list.index_bytes);
+    if (list.index_bytes != 4 && list.index_bytes != 8)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.index_bytes = %d is neither 4 nor 8", name,
+                           (int)list.index_bytes);
+    const rapt_status status = add_list(v, name, list.data, batch, list.index_bytes);
+    if (status != RAPT_OK)
+        return status;
+    for (int64_t i = 0; i < batch; i++) {
+        const int64_t index = rapt_index_at(list, i);
+        if (index < least || index > most)
+            return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is outside %lld ... %lld", name,
+                               (long long)i, (long long)index, (long long)least, (long long)most);
+    }
+    return RAPT_OK;
+}
+
+rapt_status rapt_check_index_lists(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    rapt_status status = check_index_list(v, "query_lengths", desc->query_lengths, 0, desc->query_length);
+    if (status == RAPT_OK)
+        status = check_index_list(v, "kv_lengths", desc->kv_lengths, 0, desc->kv_length);
+    if (status == RAPT_OK)
+        status = check_index_list(v, "query_position", desc->query_position, -max_position, max_position);
+    if (status == RAPT_OK)
+        status = check_index_list(v, "key_position", desc->key_position, 0, max_position);
+    return status;
+}
+
+static bool is_sink(float x) {
+    return x == -__builtin_inff() || rapt_finite_log2e(x);
+}
+
+static rapt_status check_head_list(struct rapt_validation *v, const char *name, const float *list,
+                                   bool (*legal)(float), const char *rule) {
+    const int64_t heads = v->desc->query_heads;
+    if (!list)
+        return RAPT_OK;
+    const rapt_status status = add_list(v, name, list, heads, sizeof *list);
+    if (status != RAPT_OK)
+        return status;
+    for (int64_t head = 0; head < heads; head++)
+        if (!legal(list[head]))
+            return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s[%lld] = %g %s", name, (long long)head,
+                               (double)list[head], rule);
+    return RAPT_OK;
+}
+
+rapt_status rapt_check_head_lists(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    const char *not_finite = "is not finite, or not after * log2(e)";
+    rapt_status status =
+        check_head_list(v, "bias_head_factor", desc->bias_head_factor, rapt_finite_log2e, not_finite);
+    if (status == RAPT_OK)
+        status = check_head_list(v, "alibi_slopes", desc->alibi_slopes, rapt_finite_log2e, not_finite);
+    if (status == RAPT_OK)
+        status = check_head_list(v, "sinks", desc->sinks, is_sink,
+                                 "is NaN, +infinity, or not finite after * log2(e)");
+    return status;
+}

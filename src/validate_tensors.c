@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * Each tensor on its own: what it may hold and which bytes it touches. */
+#include "checked.h"
+#include "validate.h"
+
+/* What the descriptor says about one of its tensors. */
+struct tensor_rule {
+    const char *name;
+    const rapt_tensor *tensor;
+    int64_t size[3]; /* batch, head, token */
+    int64_t row;     /* elements of the innermost dimension */
+    int32_t dtype;
+    enum { REQUIRED_INPUT, OPTIONAL_INPUT, REQUIRED_OUTPUT, OPTIONAL_OUTPUT } role;
+};
+
+static bool is_output(const struct tensor_rule *rule) {
+    return rule->role == REQUIRED_OUTPUT || rule->role == OPTIONAL_OUTPUT;
+}
+
+static bool is_optional(const struct tensor_rule *rule) {
+    return rule->role == OPTIONAL_INPUT || rule->role == OPTIONAL_OUTPUT;
+}
+
+static int64_t bytes_of(int32_t dtype) {
+    return dtype == RAPT_F32 ? 4 : 1;
+}
+
+static rapt_status check_reserved_fields(struct rapt_validation *v, const struct tensor_rule *rule) {
+    const rapt_tensor *t = rule->tensor;
+    const char *field = t->reserved_zero                ? "reserved_zero"
+                        : t->scales                     ? "scales"
+                        : t->scale_batch_stride_bytes   ? "scale_batch_stride_bytes"
+                        : t->scale_head_stride_bytes    ? "scale_head_stride_bytes"
+                        : t->scale_token_stride_bytes   ? "scale_token_stride_bytes"
+                        : t->page_stride_bytes          ? "page_stride_bytes"
+                        : t->reserved[0] | t->reserved[1] | t->reserved[2] | t->reserved[3] ? "reserved"
+                                                                                            : NULL;
+    if (field)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.%s is set, but nothing uses it", rule->name, field);
+    return RAPT_OK;
+}
+
+/* Where data is NULL: is that allowed, and does nothing suggest otherwise? */
+static rapt_status check_null(struct rapt_validation *v, const struct tensor_rule *rule) {
+    const rapt_tensor *t = rule->tensor;
+    if (!is_optional(rule))
+        return rapt_refuse(v->message, RAPT_NULL_POINTER, "%s.data is NULL", rule->name);
+    if (t->dtype || t->batch_stride_bytes || t->head_stride_bytes || t->token_stride_bytes || t->extent_bytes)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD,
+                           "%s.data is NULL, but its dtype = %d or a stride or extent_bytes is set", rule->name,
+                           (int)t->dtype);
+    return RAPT_OK;
+}
+
+static rapt_status check_stride(struct rapt_validation *v, const struct tensor_rule *rule, int dim, int64_t stride) {
+    static const char *const dims[] = {"batch", "head", "token"};
+    const char *why = stride % bytes_of(rule->dtype)      ? "is not a multiple of 4"
+                      : is_output(rule) && stride == 0 ? "on an output"
+                      : is_output(rule) && stride < 0  ? "is negative on an output"
+                                                       : NULL;
+    if (why)
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s.%s_stride_bytes = %lld %s", rule->name, dims[dim],
+                           (long long)stride, why);
+    return RAPT_OK;
+}
+
+/* The bytes that the tensor touches, counted from data: [low, high). */
+static rapt_status measure_reach(struct rapt_validation *v, const struct tensor_rule *rule,
+                                 struct rapt_footprint *footprint, int64_t *low, int64_t *high) {
+    const rapt_tensor *t = rule->tensor;
+    const int64_t strides[3] = {t->batch_stride_bytes, t->head_stride_bytes, t->token_stride_bytes};
+    int64_t reach;
+    *low = 0;
+    *high = footprint->row_bytes;
+    for (int dim = 0; dim < 3; dim++) {
+        footprint->size[dim] = rule->size[dim];
+        footprint->stride[dim] = 0;
+        if (rule->size[dim] == 1)
+            continue;
+        const rapt_status status = check_stride(v, rule, dim, strides[dim]);
+        if (status != RAPT_OK)
+            return status;
+        int64_t *end = strides[dim] < 0 ? low : high;
+        if (!rapt_mul_fits(rule->size[dim] - 1, strides[dim], &reach) || !rapt_add_fits(*end, reach, end))
+            return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s: its strides times its sizes overflow",
+                               rule->name);
+        /* The most negative stride has no absolute value; check_reach refuses it. */
+        footprint->stride[dim] = strides[dim] >= 0 ? strides[dim] : strides[dim] == INT64_MIN ? 0 : -strides[dim];
+    }
+    return RAPT_OK;
+}
+
+/* Takes the reach to addresses, and holds it against extent_bytes. */
+static rapt_status check_reach(struct rapt_validation *v, const struct tensor_rule *rule,
+                               struct rapt_footprint *footprint, int64_t low, int64_t high) {
+    const rapt_tensor *t = rule->tensor;
+    const uintptr_t data = (uintptr_t)t->data;
+    if (t->extent_bytes && (low < 0 || high > t->extent_bytes))
+        return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT,
+                           "%s.extent_bytes = %lld, but the strides reach bytes %lld ... %lld", rule->name,
+                           (long long)t->extent_bytes, (long long)low, (long long)high);
+    if (low < -INT64_MAX || data < (uint64_t)-low || UINTPTR_MAX - data < (uint64_t)high ||
+        !rapt_add_fits(high, -low, &footprint->bytes))
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s: its strides leave the address space", rule->name);
+    footprint->begin = data - (uintptr_t)-low;
+    return RAPT_OK;
+}
+
+static rapt_status check_memory(struct rapt_validation *v, const struct tensor_rule *rule) {
+    struct rapt_footprint *footprint = &v->footprints[v->footprint_count];
+    const int64_t alignment = bytes_of(rule->dtype);
+    int64_t low, high;
+    if ((uintptr_t)rule->tensor->data % (uintptr_t)alignment)
+        return rapt_refuse(v->message, RAPT_MISALIGNED_POINTER, "%s.data = %p is not aligned to %lld bytes",
+                           rule->name, rule->tensor->data, (long long)alignment);
+    footprint->name = rule->name;
+    footprint->output = is_output(rule);
+    footprint->row_bytes = rule->row * alignment;
+    rapt_status status = measure_reach(v, rule, footprint, &low, &high);
+    if (status == RAPT_OK)
+        status = check_reach(v, rule, footprint, low, high);
+    if (status == RAPT_OK)
+        v->footprint_count++;
+    return status;
+}
+
+static rapt_status check_tensor(struct rapt_validation *v, const struct tensor_rule *rule) {
+    const rapt_tensor *t = rule->tensor;
+    const bool empty = !rule->size[0] || !rule->size[2] || !rule->row;
+    const rapt_status status = check_reserved_fields(v, rule);
+    if (status != RAPT_OK)
+        return status;
+    if (!t->data && !empty && !rapt_no_rows(v->desc))
+        return check_null(v, rule);
+    if (!rapt_absent(t) && t->dtype != rule->dtype)
+        return rapt_refuse(v->message, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %d, it must be %d (%s)", rule->name,
+                           (int)t->dtype, (int)rule->dtype, rule->dtype == RAPT_F32 ? "RAPT_F32" : "RAPT_BOOL8");
+    if (t->extent_bytes < 0)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.extent_bytes = %lld is negative", rule->name,
+                           (long long)t->extent_bytes);
+    return t->data && !empty ? check_memory(v, rule) : RAPT_OK;
+}
+
+rapt_status rapt_check_tensors(struct rapt_validation *v) {
+    const rapt_attention_desc *d = v->desc;
+    const int64_t batch = d->batch, heads = d->query_heads, queries = d->query_length, keys = d->kv_length;
+    const int64_t value_dim = d->value_dim ? d->value_dim : d->head_dim;
+    const struct tensor_rule rules[] = {
+        {"query", &d->query, {batch, heads, queries}, d->head_dim, RAPT_F32, REQUIRED_INPUT},
+        {"key", &d->key, {batch, d->kv_heads, keys}, d->head_dim, RAPT_F32, REQUIRED_INPUT},
+        {"value", &d->value, {batch, d->kv_heads, keys}, value_dim, RAPT_F32, REQUIRED_INPUT},
+        {"out", &d->out, {batch, heads, queries}, value_dim, RAPT_F32, REQUIRED_OUTPUT},
+        {"mask", &d->mask, {batch, heads, queries}, keys, RAPT_BOOL8, OPTIONAL_INPUT},
+        {"bias", &d->bias, {batch, heads, queries}, keys, RAPT_F32, OPTIONAL_INPUT},
+        {"keep_mask", &d->keep_mask, {batch, heads, queries}, keys, RAPT_BOOL8, OPTIONAL_INPUT},
+        {"lse", &d->lse, {batch, heads, queries}, 1, RAPT_F32, OPTIONAL_OUTPUT},
+        {"weights", &d->weights, {batch, heads, queries}, keys, RAPT_F32, OPTIONAL_OUTPUT},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const rapt_status status = check_tensor(v, &rules[i]);
+        if (status != RAPT_OK)
+            return status;
+    }
+    return RAPT_OK;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * The vector vocabulary (src/generic/README.md) on AVX2 and FMA. */
+#ifndef RAPT_SIMD_H
+#define RAPT_SIMD_H
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    VL = 8,           /* float32 lanes */
+    SCORE_KEYS = 4,   /* wide score: keys x vectors of rows in registers */
+    SCORE_VECTORS = 3,
+    WEIGH_ROWS = 6,   /* weigh: rows x 2 vectors of value_dim */
+    WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
+    NARROW_GROUP = 4, /* narrow score: rows in registers beside a VL x VL transpose */
+    NARROW_ROWS = 4,
+    EXP_WAYS = 4      /* exponentials in flight */
+};
+
+typedef __m256 vf32;
+typedef __m256 vmask; /* all bits of a lane */
+
+static inline __m256i v_first_bits(int n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+static inline vf32 v_splat(float x) { return _mm256_set1_ps(x); }
+static inline vf32 v_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void v_store(float *p, vf32 a) { _mm256_storeu_ps(p, a); }
+static inline vf32 v_load_n(const float *p, int n) { return _mm256_maskload_ps(p, v_first_bits(n)); }
+static inline void v_store_n(float *p, vf32 a, int n) { _mm256_maskstore_ps(p, v_first_bits(n), a); }
+
+static inline vf32 v_add(vf32 a, vf32 b) { return _mm256_add_ps(a, b); }
+static inline vf32 v_sub(vf32 a, vf32 b) { return _mm256_sub_ps(a, b); }
+static inline vf32 v_mul(vf32 a, vf32 b) { return _mm256_mul_ps(a, b); }
+static inline vf32 v_div(vf32 a, vf32 b) { return _mm256_div_ps(a, b); }
+static inline vf32 v_fma(vf32 a, vf32 b, vf32 c) { return _mm256_fmadd_ps(a, b, c); }
+/* maxps and minps return their second operand when the comparison fails. */
+static inline vf32 v_larger(vf32 a, vf32 b) { return _mm256_max_ps(a, b); }
+static inline vf32 v_smaller(vf32 a, vf32 b) { return _mm256_min_ps(a, b); }
+static inline vf32 v_ceil(vf32 a) { return _mm256_round_ps(a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
+
+static inline vmask v_less(vf32 a, vf32 b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+static inline vmask v_equal(vf32 a, vf32 b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
+static inline vmask v_and(vmask a, vmask b) { return _mm256_and_ps(a, b); }
+static inline vmask v_or(vmask a, vmask b) { return _mm256_or_ps(a, b); }
+static inline vmask v_not(vmask a) { return _mm256_xor_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(-1))); }
+static inline int v_any(vmask a) { return _mm256_movemask_ps(a) != 0; }
+static inline vf32 v_select(vmask mask, vf32 yes, vf32 no) { return _mm256_blendv_ps(no, yes, mask); }
+
+static inline vf32 v_abs(vf32 a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
+static inline vf32 v_with_sign(vf32 magnitude, vf32 sign) {
+    return _mm256_or_ps(magnitude, _mm256_and_ps(sign, _mm256_set1_ps(-0.0f)));
+}
+static inline vf32 v_shift_to_exponent(vf32 a) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(a), 23));
+}
+static inline vf32 v_iota(void) { return _mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7); }
+static inline vmask v_load_bool(const uint8_t *p, int n) {
+    uint64_t bytes = 0;
+    memcpy(&bytes, p, (size_t)n);
+    __m256i lanes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((int64_t)bytes));
+    return _mm256_castsi256_ps(_mm256_cmpgt_epi32(lanes, _mm256_setzero_si256()));
+}
+
+static inline float s_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+
+static inline __attribute__((always_inline)) void v_transpose(vf32 a[8]) {
+    __m256 t[8];
+#define RAPT_UNPACK(i)                                                                                           \
+    t[i] = _mm256_unpacklo_ps(a[i], a[i + 1]), t[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1])
+    RAPT_UNPACK(0), RAPT_UNPACK(2), RAPT_UNPACK(4), RAPT_UNPACK(6);
+#undef RAPT_UNPACK
+#define RAPT_QUAD(i)                                                                                             \
+    a[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44), a[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee),          \
+    a[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44), a[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee)
+    RAPT_QUAD(0), RAPT_QUAD(4);
+#undef RAPT_QUAD
+#define RAPT_HALVES(i)                                                                                           \
+    t[i] = _mm256_permute2f128_ps(a[i], a[i + 4], 0x20), t[i + 4] = _mm256_permute2f128_ps(a[i], a[i + 4], 0x31)
+    RAPT_HALVES(0), RAPT_HALVES(1), RAPT_HALVES(2), RAPT_HALVES(3);
+#undef RAPT_HALVES
+    for (int i = 0; i < 8; i++)
+        a[i] = t[i];
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ * The vector vocabulary (src/generic/README.md) on AVX-512 F, BW, DQ, VL. */
+#ifndef RAPT_SIMD_H
+#define RAPT_SIMD_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+enum {
+    VL = 16,          /* float32 lanes */
+    SCORE_KEYS = 8,   /* wide score: keys x vectors of rows in registers */
+    SCORE_VECTORS = 3,
+    WEIGH_ROWS = 12,  /* weigh: rows x 2 vectors of value_dim */
+    WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
+    NARROW_GROUP = 8, /* narrow score: rows in registers beside a VL x VL transpose */
+    NARROW_ROWS = 8,
+    EXP_WAYS = 8      /* exponentials in flight */
+};
+
+typedef __m512 vf32;
+typedef __mmask16 vmask;
+
+static inline vmask v_first(int n) { return (vmask)((1u << n) - 1u); }
+
+static inline vf32 v_splat(float x) { return _mm512_set1_ps(x); }
+static inline vf32 v_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline void v_store(float *p, vf32 a) { _mm512_storeu_ps(p, a); }
+static inline vf32 v_load_n(const float *p, int n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
+static inline void v_store_n(float *p, vf32 a, int n) { _mm512_mask_storeu_ps(p, v_first(n), a); }
+
+static inline vf32 v_add(vf32 a, vf32 b) { return _mm512_add_ps(a, b); }
+static inline vf32 v_sub(vf32 a, vf32 b) { return _mm512_sub_ps(a, b); }
+static inline vf32 v_mul(vf32 a, vf32 b) { return _mm512_mul_ps(a, b); }
+static inline vf32 v_div(vf32 a, vf32 b) { return _mm512_div_ps(a, b); }
+static inline vf32 v_fma(vf32 a, vf32 b, vf32 c) { return _mm512_fmadd_ps(a, b, c); }
+/* maxps and minps return their second operand when the comparison fails. */
+static inline vf32 v_larger(vf32 a, vf32 b) { return _mm512_max_ps(a, b); }
+static inline vf32 v_smaller(vf32 a, vf32 b) { return _mm512_min_ps(a, b); }
+static inline vf32 v_ceil(vf32 a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
+
+static inline vmask v_less(vf32 a, vf32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+static inline vmask v_equal(vf32 a, vf32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+static inline vmask v_and(vmask a, vmask b) { return (vmask)(a & b); }
+static inline vmask v_or(vmask a, vmask b) { return (vmask)(a | b); }
+static inline vmask v_not(vmask a) { return (vmask)~a; }
+static inline int v_any(vmask a) { return a != 0; }
+static inline vf32 v_select(vmask mask, vf32 yes, vf32 no) { return _mm512_mask_blend_ps(mask, no, yes); }
+
+static inline vf32 v_abs(vf32 a) { return _mm512_abs_ps(a); }
+static inline vf32 v_with_sign(vf32 magnitude, vf32 sign) {
+    return _mm512_or_ps(magnitude, _mm512_and_ps(sign, _mm512_set1_ps(-0.0f)));
+}
+static inline vf32 v_shift_to_exponent(vf32 a) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a), 23));
+}
+static inline vf32 v_iota(void) {
+    return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+static inline vmask v_load_bool(const uint8_t *p, int n) {
+    __m128i bytes = _mm_maskz_loadu_epi8(v_first(n), p);
+    return _mm_test_epi8_mask(bytes, bytes);
+}
+
+static inline float s_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+
+static inline __attribute__((always_inline)) void v_transpose(vf32 a[16]) {
+    __m512 t[16];
+#define RAPT_UNPACK(i)                                                                                           \
+    t[i] = _mm512_unpacklo_ps(a[i], a[i + 1]), t[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1])
+    RAPT_UNPACK(0), RAPT_UNPACK(2), RAPT_UNPACK(4), RAPT_UNPACK(6);
+    RAPT_UNPACK(8), RAPT_UNPACK(10), RAPT_UNPACK(12), RAPT_UNPACK(14);
+#undef RAPT_UNPACK
+#define RAPT_QUAD(i)                                                                                             \
+    a[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44), a[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee),          \
+    a[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44), a[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee)
+    RAPT_QUAD(0), RAPT_QUAD(4), RAPT_QUAD(8), RAPT_QUAD(12);
+#undef RAPT_QUAD
+#define RAPT_HALVES(i)                                                                                           \
+    t[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88), t[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd),    \
+    t[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88),                                                  \
+    t[i + 12] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xdd)
+    RAPT_HALVES(0), RAPT_HALVES(1), RAPT_HALVES(2), RAPT_HALVES(3);
+#undef RAPT_HALVES
+#define RAPT_WHOLE(i)                                                                                            \
+    a[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88), a[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd),    \
+    a[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88),                                                  \
+    a[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd)
+    RAPT_WHOLE(0), RAPT_WHOLE(1), RAPT_WHOLE(2), RAPT_WHOLE(3);
+#undef RAPT_WHOLE
+}
+
+#endif
