@@ -10,13 +10,13 @@
 /* RAPT_CPU_FEATURE(name): every feature that rapt knows. */
 #if defined(__x86_64__) || defined(__i386__)
 #define RAPT_CPU_X86 1
-#define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)                                                                     \
-    RAPT_CPU_FEATURE(avx) RAPT_CPU_FEATURE(f16c) RAPT_CPU_FEATURE(fma) RAPT_CPU_FEATURE(avx2)                   \
+#define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)                                                        \
+    RAPT_CPU_FEATURE(avx) RAPT_CPU_FEATURE(f16c) RAPT_CPU_FEATURE(fma) RAPT_CPU_FEATURE(avx2)      \
     RAPT_CPU_FEATURE(avx512f) RAPT_CPU_FEATURE(avx512dq) RAPT_CPU_FEATURE(avx512bw) RAPT_CPU_FEATURE(avx512vl)
 #elif defined(__aarch64__)
 #define RAPT_CPU_ARM 1
-#define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)                                                                     \
-    RAPT_CPU_FEATURE(neon) RAPT_CPU_FEATURE(dotprod) RAPT_CPU_FEATURE(i8mm) RAPT_CPU_FEATURE(bf16)              \
+#define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)                                                        \
+    RAPT_CPU_FEATURE(neon) RAPT_CPU_FEATURE(dotprod) RAPT_CPU_FEATURE(i8mm) RAPT_CPU_FEATURE(bf16) \
     RAPT_CPU_FEATURE(sve)
 #else
 #define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)

@@ -103,8 +103,8 @@ size_t rapt_cpu_features(char *text, size_t text_bytes) {
 
 const struct rapt_kernels *rapt_kernels_of(rapt_isa isa) {
     switch (isa) {
-#define RAPT_ISA_ENTRY(name, NAME)                                                                              \
-    case RAPT_ISA_##NAME:                                                                                       \
+#define RAPT_ISA_ENTRY(name, NAME)                                                                 \
+    case RAPT_ISA_##NAME:                                                                          \
         return &rapt_kernels_##name;
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
@@ -137,8 +137,8 @@ int rapt_isa_available(rapt_isa isa) {
 /* isa.def has the best last. */
 static rapt_isa best_isa(void) {
     rapt_isa best = RAPT_ISA_SCALAR;
-#define RAPT_ISA_ENTRY(name, NAME)                                                                              \
-    if (machine_has(RAPT_ISA_##NAME))                                                                           \
+#define RAPT_ISA_ENTRY(name, NAME)                                                                 \
+    if (machine_has(RAPT_ISA_##NAME))                                                              \
         best = RAPT_ISA_##NAME;
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
@@ -147,7 +147,7 @@ static rapt_isa best_isa(void) {
 
 /* -------------------------------------------------------- the environment */
 
-/* A program that runs with rights its caller lacks does not follow the caller's environment. */
+/* A program with rights that its caller lacks does not follow the caller's environment. */
 static const char *environment_text(void) {
 #if defined(__linux__)
     return secure_getenv("RAPT_ISA");
@@ -189,15 +189,20 @@ static int environment_isa(void) {
 static rapt_status refuse_isa(rapt_isa isa, const char *field, rapt_message *message) {
     const char *name = rapt_isa_name(isa);
     if (!rapt_kernels_of(isa))
-        return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this build has no such kernels", field, name);
-    return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this machine lacks the instructions", field, name);
+        return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this build has no such kernels", field,
+                           name);
+    return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this machine lacks the instructions", field,
+                       name);
 }
 
 static rapt_status choose(rapt_isa *isa, rapt_message *message) {
     const int wanted = environment_isa();
-    if (wanted == RUBBISH)
+    if (wanted == RUBBISH) {
+        const char *text = environment_text();
         return rapt_refuse(message, RAPT_INVALID_ENVIRONMENT,
-                           "the environment's RAPT_ISA names none of auto, scalar, avx2, avx512, neon");
+                           "the environment's RAPT_ISA = %.40s is none of auto, scalar, avx2, avx512, neon",
+                           text ? text : "(unset since)");
+    }
     *isa = wanted == RAPT_ISA_AUTO ? best_isa() : (rapt_isa)wanted;
     if (!rapt_isa_available(*isa))
         return refuse_isa(*isa, "the environment's RAPT_ISA", message);

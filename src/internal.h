@@ -3,6 +3,10 @@
 #ifndef RAPT_INTERNAL_H
 #define RAPT_INTERNAL_H
 
+#if defined(__FAST_MATH__) || defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "the numeric order needs IEEE arithmetic: build without fast-math flags"
+#endif
+
 #include "kernels.h"
 #include "rapt/rapt.h"
 

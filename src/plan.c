@@ -41,7 +41,7 @@ static void cut_keys(struct rapt_attention *a) {
     a->ranges = 1;
     a->range_chunks = a->chunks;
     bool few_rows = a->row_blocks == 1 && a->task_rows <= SPLIT_ROWS;
-    if (few_rows && heads < SPLIT_TASKS && a->chunks >= 2 * SPLIT_CHUNKS) {
+    if (few_rows && heads > 0 && heads < SPLIT_TASKS && a->chunks >= 2 * SPLIT_CHUNKS) {
         int64_t wanted = SPLIT_TASKS / heads;
         a->range_chunks = (a->chunks + wanted - 1) / wanted;
         if (a->range_chunks < SPLIT_CHUNKS)

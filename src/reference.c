@@ -9,6 +9,10 @@
 #include <math.h>
 #include <string.h>
 
+#ifdef __FAST_MATH__
+#error "the numeric order needs IEEE arithmetic: build without -ffast-math"
+#endif
+
 static const float ln2 = 0x1.62e43p-1f;
 
 static uint32_t bits_of(float x) {
@@ -27,7 +31,7 @@ float rapt_reference_export(float x) {
     return x != x ? float_of(0x7fc00000u) : x + 0.0f;
 }
 
-/* -------------------------------------------------- step 1: the dot product */
+/* Step 1: the dot product. */
 
 float rapt_reference_dot(const float *query, const float *key, int64_t head_dim) {
     float s = 0.0f;
@@ -37,7 +41,7 @@ float rapt_reference_dot(const float *query, const float *key, int64_t head_dim)
     return s;
 }
 
-/* ------------------------------------------------- step 2: the base-2 logit */
+/* Step 2: the base-2 logit. */
 
 float rapt_reference_tanh(float x) {
     float a = fabsf(x);
@@ -48,12 +52,12 @@ float rapt_reference_tanh(float x) {
     float n = u - M;
     float r = y - n;
     float e = float_of(bits_of(u) << 23);
-    float q = 0x1.428aap-13f;
-    q = fmaf(q, r, 0x1.5f6ac4p-10f);
-    q = fmaf(q, r, 0x1.3b2cc6p-7f);
-    q = fmaf(q, r, 0x1.c6ae7ep-5f);
-    q = fmaf(q, r, 0x1.ebfbdcp-3f);
-    q = fmaf(q, r, 0x1.62e432p-1f);
+    float q = 0x1.425ac8p-13f;
+    q = fmaf(q, r, 0x1.5f5af4p-10f);
+    q = fmaf(q, r, 0x1.3b2db4p-7f);
+    q = fmaf(q, r, 0x1.c6aecap-5f);
+    q = fmaf(q, r, 0x1.ebfbd6p-3f);
+    q = fmaf(q, r, 0x1.62e43p-1f);
     q = q * r;
     float w = fmaf(q, e, e - 1.0f);
     float z = w / (w + 2.0f);
@@ -90,7 +94,7 @@ float rapt_reference_logit(float score, const struct rapt_reference_pair *pair, 
     return t;
 }
 
-/* --------------------------------------- steps 4 to 6: one block of a chunk */
+/* Steps 4 to 6: one block of a chunk. */
 
 float rapt_reference_even_maximum(float m, float t) {
     float e = ceilf(t * 0.5f) * 2.0f;
@@ -108,12 +112,12 @@ float rapt_reference_exp2(float t, float m) {
     float u = x + M;
     float n = u - M;
     float r = x - n;
-    float P = 0x1.428aap-12f;
-    P = fmaf(P, r, 0x1.5f6ac4p-9f);
-    P = fmaf(P, r, 0x1.3b2cc6p-6f);
-    P = fmaf(P, r, 0x1.c6ae7ep-4f);
-    P = fmaf(P, r, 0x1.ebfbdcp-2f);
-    P = fmaf(P, r, 0x1.62e432p+0f);
+    float P = 0x1.425ac8p-12f;
+    P = fmaf(P, r, 0x1.5f5af4p-9f);
+    P = fmaf(P, r, 0x1.3b2db4p-6f);
+    P = fmaf(P, r, 0x1.c6aecap-4f);
+    P = fmaf(P, r, 0x1.ebfbd6p-2f);
+    P = fmaf(P, r, 0x1.62e43p+0f);
     P = fmaf(P, r, 0x1p+1f);
     return P * float_of(bits_of(u) << 23);
 }
@@ -124,8 +128,8 @@ float rapt_reference_pow2(float k) {
     return float_of(bits_of(u) << 23);
 }
 
-float rapt_reference_softmax(struct rapt_reference_state *state, const float *t, const bool *attended, float *p,
-                             int64_t keys) {
+float rapt_reference_softmax(struct rapt_reference_state *state, const float *t, const bool *attended,
+                             float *p, int64_t keys) {
     float highest = -INFINITY;
     for (int64_t j = 0; j < keys; j++) {
         if (attended[j]) {
@@ -162,7 +166,7 @@ void rapt_reference_weigh(float *o, float alpha, const float *p, const bool *att
     }
 }
 
-/* --------------------------------------- step 7: chunks fold left to right */
+/* Step 7: chunks fold left to right. */
 
 void rapt_reference_fold(struct rapt_reference_state *into, const struct rapt_reference_state *next,
                          int64_t value_dim) {
@@ -185,7 +189,7 @@ void rapt_reference_fold(struct rapt_reference_state *into, const struct rapt_re
     into->m = m;
 }
 
-/* ------------------------------------------------ step 8: sink and finish */
+/* Step 8: sink and finish. */
 
 void rapt_reference_sink(struct rapt_reference_state *state, float sink_log2e, int64_t value_dim) {
     if (state->l == 0.0f) {
@@ -208,7 +212,7 @@ float rapt_reference_finish(const struct rapt_reference_state *state, float *out
     return inverse;
 }
 
-/* -------------------------------------------------- step 9: the log-sum-exp */
+/* Step 9: the log-sum-exp. */
 
 float rapt_reference_log2(float l) {
     uint32_t bits = bits_of(l);
@@ -230,7 +234,7 @@ float rapt_reference_lse(float m, float l) {
     return l == 0.0f ? -INFINITY : rapt_reference_export(fmaf(m, ln2, rapt_reference_log2(l) * ln2));
 }
 
-/* ------------------------------------------------ step 10: the constants */
+/* Step 10: the constants. */
 
 float rapt_reference_alibi_slope(int64_t head, int64_t heads) {
     int64_t n = 1;

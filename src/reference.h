@@ -57,8 +57,8 @@ struct rapt_reference_state {
 
 /* 4 to 6 for one block: p from t, then l and m; returns alpha. Keys that are
  * not attended get p = +0 and are skipped. */
-float rapt_reference_softmax(struct rapt_reference_state *state, const float *t, const bool *attended, float *p,
-                             int64_t keys);
+float rapt_reference_softmax(struct rapt_reference_state *state, const float *t, const bool *attended,
+                             float *p, int64_t keys);
 
 /* 6: o = o * alpha, then o += p * value, key after key. Strides in bytes. */
 void rapt_reference_weigh(float *o, float alpha, const float *p, const bool *attended, const char *value,

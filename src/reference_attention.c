@@ -73,7 +73,8 @@ static struct rapt_reference_pair pair_of_head(const rapt_attention_desc *desc, 
     pair.has_fill = (desc->features & RAPT_MASK_FILL) != 0;
     pair.fill_log2e = desc->mask_fill * log2e;
     if (desc->alibi_slopes || (desc->features & RAPT_ALIBI_STANDARD)) {
-        float slope = desc->alibi_slopes ? desc->alibi_slopes[h] : rapt_reference_alibi_slope(h, desc->query_heads);
+        float slope =
+            desc->alibi_slopes ? desc->alibi_slopes[h] : rapt_reference_alibi_slope(h, desc->query_heads);
         pair.has_alibi = true;
         pair.alibi_factor = -(slope * log2e);
     }
@@ -116,7 +117,8 @@ static void drop(const struct call *call, int64_t b, int64_t h, int64_t i, int64
 
 /* Steps 3 to 7: blocks into chunks, chunks into the row. Both are anchored at
  * logical position 0, so the first of a sequence may be a short one. */
-static struct rapt_reference_state row_state(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t keys) {
+static struct rapt_reference_state row_state(const struct call *call, int64_t b, int64_t h, int64_t i,
+                                             int64_t keys) {
     const rapt_attention_desc *desc = call->desc;
     int64_t value_dim = call->value_dim;
     int64_t kv_head = h / (desc->query_heads / desc->kv_heads);
@@ -135,7 +137,8 @@ static struct rapt_reference_state row_state(const struct call *call, int64_t b,
         }
         float alpha = rapt_reference_softmax(&chunk, call->t + j, call->attended + j, call->p + j, end - j);
         drop(call, b, h, i, j, end);
-        rapt_reference_weigh(chunk.o, alpha, call->p + j, call->attended + j, row_of(&desc->value, b, kv_head, j),
+        const char *value = row_of(&desc->value, b, kv_head, j);
+        rapt_reference_weigh(chunk.o, alpha, call->p + j, call->attended + j, value,
                              desc->value.token_stride_bytes, end - j, value_dim);
         if (end == keys || (first_key + end) % CHUNK_KEYS == 0) {
             rapt_reference_fold(&row, &chunk, value_dim);
@@ -145,7 +148,8 @@ static struct rapt_reference_state row_state(const struct call *call, int64_t b,
 }
 
 /* Step 9: weights of any kind. m and inverse are those of the finished row. */
-static float weight(const struct call *call, const struct rapt_reference_pair *pair, int64_t j, float m, float inverse) {
+static float weight(const struct call *call, const struct rapt_reference_pair *pair, int64_t j, float m,
+                    float inverse) {
     switch (call->desc->weights_kind) {
     case RAPT_WEIGHTS_MASKED:
         return call->attended[j] ? call->t[j] * ln2 : -INFINITY;

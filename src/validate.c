@@ -22,9 +22,7 @@ rapt_status rapt_refuse(rapt_message *message, rapt_status status, const char *f
     return status;
 }
 
-bool rapt_finite_log2e(float x) {
-    return __builtin_isfinite(x) && __builtin_isfinite(x * RAPT_LOG2E);
-}
+bool rapt_finite_log2e(float x) { return __builtin_isfinite(x) && __builtin_isfinite(x * RAPT_LOG2E); }
 
 static rapt_status check_version(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
@@ -63,7 +61,8 @@ static rapt_status check_flags(struct rapt_validation *v) {
 static rapt_status check_reserved_words(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
     if (desc->reserved_zero)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0", (int)desc->reserved_zero);
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0",
+                           (int)desc->reserved_zero);
     for (int i = 0; i < 8; i++)
         if (desc->reserved[i])
             return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "reserved[%d] = %llu is not 0", i,
@@ -95,7 +94,8 @@ static rapt_status check_sizes(struct rapt_validation *v) {
     if (status == RAPT_OK)
         status = check_size(v, "value_dim", desc->value_dim, 0, RAPT_MAX_HEAD_DIM);
     if (status == RAPT_OK && desc->query_heads % desc->kv_heads)
-        status = rapt_refuse(v->message, RAPT_INVALID_SHAPE, "query_heads = %lld is not a multiple of kv_heads = %lld",
+        status = rapt_refuse(v->message, RAPT_INVALID_SHAPE,
+                             "query_heads = %lld is not a multiple of kv_heads = %lld",
                              (long long)desc->query_heads, (long long)desc->kv_heads);
     return status;
 }
@@ -116,8 +116,8 @@ static rapt_status check_products(struct rapt_validation *v) {
         return rapt_refuse(v->message, RAPT_SIZE_OVERFLOW,
                            "batch = %lld, query_heads = %lld, query_length = %lld, kv_length = %lld: "
                            "their product overflows",
-                           (long long)desc->batch, (long long)desc->query_heads, (long long)desc->query_length,
-                           (long long)desc->kv_length);
+                           (long long)desc->batch, (long long)desc->query_heads,
+                           (long long)desc->query_length, (long long)desc->kv_length);
     return RAPT_OK;
 }
 
@@ -154,7 +154,8 @@ static rapt_status check_unused_fields(struct rapt_validation *v) {
 
 static rapt_status check_missing_fields(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
-    if (desc->weights_kind != RAPT_WEIGHTS_NONE && !desc->weights.data && !rapt_no_rows(desc) && desc->kv_length)
+    if (desc->weights_kind != RAPT_WEIGHTS_NONE && !desc->weights.data && !rapt_no_rows(desc) &&
+        desc->kv_length)
         return rapt_refuse(v->message, RAPT_NULL_POINTER, "weights.data is NULL, but weights_kind = %d",
                            (int)desc->weights_kind);
     if (desc->query_origin == RAPT_ORIGIN_GIVEN && !desc->query_position.data && desc->batch)
@@ -170,7 +171,8 @@ static rapt_status refuse_number(struct rapt_validation *v, const char *name, fl
 
 static rapt_status check_numbers(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
-    const float scale = desc->features & RAPT_SCALE ? desc->scale : 1.0f / __builtin_sqrtf((float)desc->head_dim);
+    const float scale =
+        desc->features & RAPT_SCALE ? desc->scale : 1.0f / __builtin_sqrtf((float)desc->head_dim);
     const float cap = desc->softcap;
     if (!rapt_finite_log2e(scale))
         return refuse_number(v, "scale", scale, "is not finite, or not after * log2(e)");
@@ -214,9 +216,9 @@ static rapt_status check_query_origin(struct rapt_validation *v) {
 
 rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message) {
     static rapt_status (*const checks[])(struct rapt_validation *) = {
-        check_version,       check_flags,          check_reserved_words,   check_sizes,
-        check_products,      rapt_check_tensors,   check_unused_fields,    check_missing_fields,
-        check_numbers,       check_window,         rapt_check_index_lists, rapt_check_head_lists,
+        check_version,       check_flags,        check_reserved_words,   check_sizes,
+        check_products,      rapt_check_tensors, check_unused_fields,    check_missing_fields,
+        check_numbers,       check_window,       rapt_check_index_lists, rapt_check_head_lists,
         rapt_check_overlaps, check_query_origin,
     };
     struct rapt_validation v;

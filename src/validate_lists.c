@@ -10,18 +10,18 @@ static rapt_status add_list(struct rapt_validation *v, const char *name, const v
                             int64_t entry_bytes) {
     const int64_t bytes = count * entry_bytes; /* count <= 2^40 */
     if ((uintptr_t)data % (uintptr_t)entry_bytes)
-        return rapt_refuse(v->message, RAPT_MISALIGNED_POINTER, "%s = %p is not aligned to %lld bytes", name, data,
-                           (long long)entry_bytes);
+        return rapt_refuse(v->message, RAPT_MISALIGNED_POINTER, "%s = %p is not aligned to %lld bytes", name,
+                           data, (long long)entry_bytes);
     if (UINTPTR_MAX - (uintptr_t)data < (uint64_t)bytes)
-        return rapt_refuse(v->message, RAPT_INVALID_SHAPE, "%s = %p: %lld entries leave the address space", name,
-                           data, (long long)count);
+        return rapt_refuse(v->message, RAPT_INVALID_SHAPE, "%s = %p: %lld entries leave the address space",
+                           name, data, (long long)count);
     v->footprints[v->footprint_count++] = (struct rapt_footprint){
         .name = name, .begin = (uintptr_t)data, .bytes = bytes, .row_bytes = bytes, .size = {1, 1, 1}};
     return RAPT_OK;
 }
 
-static rapt_status check_index_list(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t least,
-                                    int64_t most) {
+static rapt_status check_index_list(struct rapt_validation *v, const char *name, rapt_index_list list,
+                                    int64_t least, int64_t most) {
     const int64_t batch = v->desc->batch;
     if (list.reserved_zero)
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.reserved_zero = %d is not 0", name,
@@ -29,8 +29,8 @@ static rapt_status check_index_list(struct rapt_validation *v, const char *name,
     if (!list.data && (!list.index_bytes || !batch))
         return RAPT_OK;
     if (!list.data)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.index_bytes = %d is set, but data is NULL", name,
-                           (int)list.index_bytes);
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.index_bytes = %d is set, but data is NULL",
+                           name, (int)list.index_bytes);
     if (list.index_bytes != 4 && list.index_bytes != 8)
         return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.index_bytes = %d is neither 4 nor 8", name,
                            (int)list.index_bytes);
@@ -40,8 +40,8 @@ static rapt_status check_index_list(struct rapt_validation *v, const char *name,
     for (int64_t i = 0; i < batch; i++) {
         const int64_t index = rapt_index_at(list, i);
         if (index < least || index > most)
-            return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is outside %lld ... %lld", name,
-                               (long long)i, (long long)index, (long long)least, (long long)most);
+            return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is outside %lld ... %lld",
+                               name, (long long)i, (long long)index, (long long)least, (long long)most);
     }
     return RAPT_OK;
 }
@@ -58,9 +58,7 @@ rapt_status rapt_check_index_lists(struct rapt_validation *v) {
     return status;
 }
 
-static bool is_sink(float x) {
-    return x == -__builtin_inff() || rapt_finite_log2e(x);
-}
+static bool is_sink(float x) { return x == -__builtin_inff() || rapt_finite_log2e(x); }
 
 static rapt_status check_head_list(struct rapt_validation *v, const char *name, const float *list,
                                    bool (*legal)(float), const char *rule) {

@@ -15,42 +15,88 @@ static rapt_status check_self(struct rapt_validation *v, const struct rapt_footp
         if (next < 0)
             break;
         if (f->stride[next] < span)
-            return rapt_refuse(v->message, RAPT_OVERLAPPING_OUTPUT,
-                               "%s overlaps itself: a stride of %lld bytes steps into the %lld bytes before it",
-                               f->name, (long long)f->stride[next], (long long)span);
+            return rapt_refuse(
+                v->message, RAPT_OVERLAPPING_OUTPUT,
+                "%s overlaps itself: a stride of %lld bytes steps into the %lld bytes before it", f->name,
+                (long long)f->stride[next], (long long)span);
         span += (f->size[next] - 1) * f->stride[next];
         done[next] = true;
     }
     return RAPT_OK;
 }
 
-/* Bytes from a place that repeats every `period` bytes, over the dimensions that do not. */
-static uint64_t span_within(const struct rapt_footprint *f, int64_t period) {
-    int64_t span = f->row_bytes;
-    for (int dim = 0; dim < 3; dim++)
-        if (f->stride[dim] % period)
-            span += (f->size[dim] - 1) * f->stride[dim];
-    return (uint64_t)span;
+/* Sums of i * stride, 0 <= i < size, over up to three dimensions of each of
+ * two tensors; strides descend. */
+struct sums {
+    int64_t stride[6], size[6];
+    int count;
+};
+
+/* Multiples of a stride that the steps of a dividing stride reach without a gap are one dimension. */
+static void merge_dividing(struct sums *sums) {
+    for (int i = sums->count - 2; i >= 0; i--) {
+        const int64_t ratio = sums->stride[i] / sums->stride[i + 1];
+        if (sums->stride[i] % sums->stride[i + 1] || sums->size[i + 1] < ratio)
+            continue;
+        sums->stride[i] = sums->stride[i + 1];
+        sums->size[i] = (sums->size[i] - 1) * ratio + sums->size[i + 1];
+        sums->count--;
+        for (int j = i + 1; j < sums->count; j++) {
+            sums->stride[j] = sums->stride[j + 1];
+            sums->size[j] = sums->size[j + 1];
+        }
+    }
 }
 
-/* True where a and b take turns, as the parts of one fused buffer do:
- * their places modulo some stride do not meet. */
-static bool interleave(const struct rapt_footprint *a, const struct rapt_footprint *b) {
+static void add_dimensions(struct sums *sums, const struct rapt_footprint *f) {
     for (int dim = 0; dim < 3; dim++) {
-        const uint64_t period = (uint64_t)a->stride[dim];
-        if (!period)
+        if (f->size[dim] == 1 || f->stride[dim] == 0)
             continue;
-        const uint64_t from_a_to_b = (b->begin % period + period - a->begin % period) % period;
-        if (span_within(a, (int64_t)period) <= from_a_to_b &&
-            span_within(b, (int64_t)period) <= period - from_a_to_b)
-            return true;
+        int at = sums->count++;
+        for (; at > 0 && sums->stride[at - 1] < f->stride[dim]; at--) {
+            sums->stride[at] = sums->stride[at - 1];
+            sums->size[at] = sums->size[at - 1];
+        }
+        sums->stride[at] = f->stride[dim];
+        sums->size[at] = f->size[dim];
     }
+}
+
+/* Whether a sum over the dimensions from `first` on may lie in low ... high.
+ * Exact while there are steps left, true when they are spent. */
+static bool reaches(const struct sums *sums, int first, int64_t low, int64_t high, int *steps) {
+    if (first == sums->count || --*steps < 0)
+        return *steps < 0 || (low <= 0 && high >= 0);
+    const int64_t stride = sums->stride[first];
+    int64_t inner = 0; /* the largest sum over the smaller strides */
+    for (int i = first + 1; i < sums->count; i++)
+        inner += (sums->size[i] - 1) * sums->stride[i];
+    int64_t begin = low > inner ? (low - inner + stride - 1) / stride : 0;
+    for (; begin < sums->size[first] && begin * stride <= high; begin++)
+        if (reaches(sums, first + 1, low - begin * stride, high - begin * stride, steps))
+            return true;
     return false;
+}
+
+/* Whether some row of a meets some row of b. Parts of one fused buffer take
+ * turns and do not. */
+static bool rows_meet(const struct rapt_footprint *a, const struct rapt_footprint *b) {
+    const int64_t absurd = INT64_MAX / 8; /* sums below stay inside int64 */
+    struct sums sums = {.count = 0};
+    int steps = 4096;
+    if (a->bytes > absurd || b->bytes > absurd)
+        return true;
+    add_dimensions(&sums, a);
+    add_dimensions(&sums, b);
+    merge_dividing(&sums);
+    /* Counts b's rows from its last one, so that row of a - row of b = sum - offset. */
+    const int64_t offset = (int64_t)(b->begin - a->begin) + b->bytes - b->row_bytes;
+    return reaches(&sums, 0, offset - a->row_bytes + 1, offset + b->row_bytes - 1, &steps);
 }
 
 static bool overlap(const struct rapt_footprint *a, const struct rapt_footprint *b) {
     return a->begin < b->begin + (uintptr_t)b->bytes && b->begin < a->begin + (uintptr_t)a->bytes &&
-           !interleave(a, b);
+           rows_meet(a, b);
 }
 
 rapt_status rapt_check_overlaps(struct rapt_validation *v) {

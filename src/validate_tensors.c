@@ -21,22 +21,21 @@ static bool is_optional(const struct tensor_rule *rule) {
     return rule->role == OPTIONAL_INPUT || rule->role == OPTIONAL_OUTPUT;
 }
 
-static int64_t bytes_of(int32_t dtype) {
-    return dtype == RAPT_F32 ? 4 : 1;
-}
+static int64_t bytes_of(int32_t dtype) { return dtype == RAPT_F32 ? 4 : 1; }
 
 static rapt_status check_reserved_fields(struct rapt_validation *v, const struct tensor_rule *rule) {
     const rapt_tensor *t = rule->tensor;
-    const char *field = t->reserved_zero                ? "reserved_zero"
-                        : t->scales                     ? "scales"
-                        : t->scale_batch_stride_bytes   ? "scale_batch_stride_bytes"
-                        : t->scale_head_stride_bytes    ? "scale_head_stride_bytes"
-                        : t->scale_token_stride_bytes   ? "scale_token_stride_bytes"
-                        : t->page_stride_bytes          ? "page_stride_bytes"
+    const char *field = t->reserved_zero              ? "reserved_zero"
+                        : t->scales                   ? "scales"
+                        : t->scale_batch_stride_bytes ? "scale_batch_stride_bytes"
+                        : t->scale_head_stride_bytes  ? "scale_head_stride_bytes"
+                        : t->scale_token_stride_bytes ? "scale_token_stride_bytes"
+                        : t->page_stride_bytes        ? "page_stride_bytes"
                         : t->reserved[0] | t->reserved[1] | t->reserved[2] | t->reserved[3] ? "reserved"
                                                                                             : NULL;
     if (field)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.%s is set, but nothing uses it", rule->name, field);
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.%s is set, but nothing uses it", rule->name,
+                           field);
     return RAPT_OK;
 }
 
@@ -47,20 +46,21 @@ static rapt_status check_null(struct rapt_validation *v, const struct tensor_rul
         return rapt_refuse(v->message, RAPT_NULL_POINTER, "%s.data is NULL", rule->name);
     if (t->dtype || t->batch_stride_bytes || t->head_stride_bytes || t->token_stride_bytes || t->extent_bytes)
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD,
-                           "%s.data is NULL, but its dtype = %d or a stride or extent_bytes is set", rule->name,
-                           (int)t->dtype);
+                           "%s.data is NULL, but its dtype = %d or a stride or extent_bytes is set",
+                           rule->name, (int)t->dtype);
     return RAPT_OK;
 }
 
-static rapt_status check_stride(struct rapt_validation *v, const struct tensor_rule *rule, int dim, int64_t stride) {
+static rapt_status check_stride(struct rapt_validation *v, const struct tensor_rule *rule, int dim,
+                                int64_t stride) {
     static const char *const dims[] = {"batch", "head", "token"};
-    const char *why = stride % bytes_of(rule->dtype)      ? "is not a multiple of 4"
+    const char *why = stride % bytes_of(rule->dtype)   ? "is not a multiple of 4"
                       : is_output(rule) && stride == 0 ? "on an output"
                       : is_output(rule) && stride < 0  ? "is negative on an output"
                                                        : NULL;
     if (why)
-        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s.%s_stride_bytes = %lld %s", rule->name, dims[dim],
-                           (long long)stride, why);
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s.%s_stride_bytes = %lld %s", rule->name,
+                           dims[dim], (long long)stride, why);
     return RAPT_OK;
 }
 
@@ -85,7 +85,9 @@ static rapt_status measure_reach(struct rapt_validation *v, const struct tensor_
             return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s: its strides times its sizes overflow",
                                rule->name);
         /* The most negative stride has no absolute value; check_reach refuses it. */
-        footprint->stride[dim] = strides[dim] >= 0 ? strides[dim] : strides[dim] == INT64_MIN ? 0 : -strides[dim];
+        footprint->stride[dim] = strides[dim] >= 0           ? strides[dim]
+                                 : strides[dim] == INT64_MIN ? 0
+                                                             : -strides[dim];
     }
     return RAPT_OK;
 }
@@ -101,7 +103,8 @@ static rapt_status check_reach(struct rapt_validation *v, const struct tensor_ru
                            (long long)t->extent_bytes, (long long)low, (long long)high);
     if (low < -INT64_MAX || data < (uint64_t)-low || UINTPTR_MAX - data < (uint64_t)high ||
         !rapt_add_fits(high, -low, &footprint->bytes))
-        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s: its strides leave the address space", rule->name);
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s: its strides leave the address space",
+                           rule->name);
     footprint->begin = data - (uintptr_t)-low;
     return RAPT_OK;
 }
@@ -133,8 +136,9 @@ static rapt_status check_tensor(struct rapt_validation *v, const struct tensor_r
     if (!t->data && !empty && !rapt_no_rows(v->desc))
         return check_null(v, rule);
     if (!rapt_absent(t) && t->dtype != rule->dtype)
-        return rapt_refuse(v->message, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %d, it must be %d (%s)", rule->name,
-                           (int)t->dtype, (int)rule->dtype, rule->dtype == RAPT_F32 ? "RAPT_F32" : "RAPT_BOOL8");
+        return rapt_refuse(v->message, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %d, it must be %d (%s)",
+                           rule->name, (int)t->dtype, (int)rule->dtype,
+                           rule->dtype == RAPT_F32 ? "RAPT_F32" : "RAPT_BOOL8");
     if (t->extent_bytes < 0)
         return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.extent_bytes = %lld is negative", rule->name,
                            (long long)t->extent_bytes);

@@ -23,7 +23,8 @@ static void detect_optional(struct rapt_cpu *cpu) {
 #elif defined(__APPLE__)
 
 /* As <sys/sysctl.h> declares it; that header is in the SDK only. */
-int sysctlbyname(const char *name, void *old, __SIZE_TYPE__ *old_bytes, void *replacement, __SIZE_TYPE__ bytes);
+int sysctlbyname(const char *name, void *old, __SIZE_TYPE__ *old_bytes, void *replacement,
+                 __SIZE_TYPE__ bytes);
 
 static bool has_sysctl(const char *name) {
     int value = 0;

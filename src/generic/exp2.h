@@ -23,8 +23,8 @@
 #define RAPT_ROUND_MAGIC 12582912.0f
 
 /* 2 * 2^r on [-0.5, 0.5], highest power first. */
-static const float rapt_exp2_coefficients[7] = {0x1.428aap-12f, 0x1.5f6ac4p-9f, 0x1.3b2cc6p-6f, 0x1.c6ae7ep-4f,
-                                                0x1.ebfbdcp-2f, 0x1.62e432p+0f, 0x1p+1f};
+static const float rapt_exp2_coefficients[7] = {0x1.425ac8p-12f, 0x1.5f5af4p-9f, 0x1.3b2db4p-6f, 0x1.c6aecap-4f,
+                                                0x1.ebfbd6p-2f, 0x1.62e43p+0f, 0x1p+1f};
 
 /* What a row's maximum m means for its exponentials: y = t - shift, clamped at
  * base - 126, relative to base. shift is 0 unless |m| >= 2^22. */

@@ -114,42 +114,36 @@ static void score_wide(const struct rapt_score_args *a) {
         score_wide_1(a);
 }
 
-/* rows x VL scores of n keys, by transposing VL x VL pieces of the key rows.
- * The rows VL keys further on are fetched meanwhile: memory feeds this loop. */
+/* Adds `width` dimensions from d on of n keys to the chains of `rows` rows. The
+ * keys VL further on are fetched meanwhile: memory feeds this loop. */
+RAPT_INLINE void score_square(const struct rapt_score_args *a, const float *query, const float *const *keys, int64_t d,
+                              vf32 *sum, int n, int width, int rows) {
+    const int64_t ahead = VL * a->key_stride_bytes;
+    vf32 lanes[VL];
+    RAPT_UNROLL for (int k = 0; k < VL; k++)
+        if (k < n)
+            __builtin_prefetch((const char *)(keys[k] + d) + ahead, 0, 3);
+    load_transposed(lanes, keys, n, d, width);
+    RAPT_UNROLL for (int i = 0; i < VL; i++)
+        if (i < width)
+            RAPT_UNROLL for (int r = 0; r < rows; r++)
+                sum[r] = v_fma(v_splat(query[r * (int64_t)a->head_dim + d + i]), lanes[i], sum[r]);
+}
+
+/* rows x n scores, by transposing VL x VL squares of the key rows. */
 RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *query, const char *key, float *scores,
                                   int n, int rows) {
     vf32 sum[NARROW_GROUP];
-    const float *key_rows[VL];
+    const float *keys[VL];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         sum[r] = v_splat(0);
-    for (int k = 0; k < n; k++)
-        key_rows[k] = row_at(key, a->key_stride_bytes, k);
-    int64_t ahead = VL * a->key_stride_bytes;
-    for (int64_t d = 0; d < a->head_dim; d += VL) {
-        vf32 lanes[VL];
-        int width = a->head_dim - d < VL ? (int)(a->head_dim - d) : VL;
-        for (int k = 0; k < n; k++)
-            __builtin_prefetch((const char *)(key_rows[k] + d) + ahead, 0, 3);
-        if (n == VL && width == VL)
-            load_transposed(lanes, key_rows, VL, d, VL);
-        else
-            load_transposed(lanes, key_rows, n, d, width);
-#define RAPT_CHAIN(i)                                                                                            \
-    RAPT_UNROLL for (int r = 0; r < rows; r++)                                                                   \
-        sum[r] = v_fma(v_splat(query[(int64_t)r * a->head_dim + d + (i)]), lanes[i], sum[r])
-        if (width == VL) {
-            RAPT_UNROLL for (int i = 0; i < VL; i++) {
-                RAPT_CHAIN(i);
-            }
-        } else {
-            RAPT_UNROLL for (int i = 0; i < VL; i++) {
-                if (i < width) {
-                    RAPT_CHAIN(i);
-                }
-            }
-        }
-#undef RAPT_CHAIN
-    }
+    RAPT_UNROLL for (int k = 0; k < VL; k++)
+        keys[k] = row_at(key, a->key_stride_bytes, k < n ? k : 0);
+    int64_t d = 0;
+    for (; a->head_dim - d >= VL; d += VL)
+        score_square(a, query, keys, d, sum, n, VL, rows);
+    if (d < a->head_dim)
+        score_square(a, query, keys, d, sum, n, (int)(a->head_dim - d), rows);
     RAPT_UNROLL for (int r = 0; r < rows; r++) {
         vf32 score = v_mul(sum[r], v_splat(a->factor));
         if (n == VL)
@@ -161,25 +155,36 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *
 
 RAPT_INLINE void score_rows(const struct rapt_score_args *a, int first, int rows) {
     const float *query = a->query + (int64_t)first * a->head_dim;
+    float *scores = a->scores + (int64_t)first * RAPT_BLOCK_KEYS;
     const char *key = a->key;
-    for (int k = a->key_begin; k < a->key_end; k += VL, key += VL * a->key_stride_bytes) {
-        int n = a->key_end - k < VL ? a->key_end - k : VL;
-        score_transposed(a, query, key, a->scores + (int64_t)first * RAPT_BLOCK_KEYS + k, n, rows);
-    }
+    int k = a->key_begin;
+    for (; a->key_end - k >= VL; k += VL, key += VL * a->key_stride_bytes)
+        score_transposed(a, query, key, scores + k, VL, rows);
+    if (k < a->key_end)
+        score_transposed(a, query, key, scores + k, a->key_end - k, rows);
 }
 
-static void score_rows_group(const struct rapt_score_args *a, int first) { score_rows(a, first, NARROW_GROUP); }
-static void score_rows_2(const struct rapt_score_args *a, int first) { score_rows(a, first, NARROW_GROUP < 2 ? 1 : 2); }
-static void score_rows_1(const struct rapt_score_args *a, int first) { score_rows(a, first, 1); }
+#define RAPT_SCORE_ROWS(rows)                                                                                    \
+    static void score_rows_##rows(const struct rapt_score_args *a, int first) {                                  \
+        score_rows(a, first, rows < NARROW_GROUP ? rows : NARROW_GROUP);                                         \
+    }
+RAPT_SCORE_ROWS(1)
+RAPT_SCORE_ROWS(2)
+RAPT_SCORE_ROWS(3)
+RAPT_SCORE_ROWS(4)
+RAPT_SCORE_ROWS(5)
+RAPT_SCORE_ROWS(6)
+RAPT_SCORE_ROWS(7)
+RAPT_SCORE_ROWS(8)
 
+/* As many rows at once as fit, since each pass transposes the keys again. */
 static void score_narrow(const struct rapt_score_args *a) {
-    int row = 0;
-    for (; a->rows - row >= NARROW_GROUP; row += NARROW_GROUP)
-        score_rows_group(a, row);
-    for (; NARROW_GROUP >= 2 && a->rows - row >= 2; row += 2)
-        score_rows_2(a, row);
-    for (; row < a->rows; row++)
-        score_rows_1(a, row);
+    static void (*const of_rows[])(const struct rapt_score_args *, int) = {
+        score_rows_1, score_rows_2, score_rows_3, score_rows_4, score_rows_5, score_rows_6, score_rows_7, score_rows_8};
+    for (int row = 0; row < a->rows; row += NARROW_GROUP) {
+        int rows = a->rows - row < NARROW_GROUP ? a->rows - row : NARROW_GROUP;
+        of_rows[rows - 1](a, row);
+    }
 }
 
 #endif

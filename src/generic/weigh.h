@@ -6,9 +6,13 @@
 
 #include "kernels.h"
 
+enum { WEIGH_AHEAD = 32 }; /* keys, in the narrow way, where memory feeds the loop */
+
 /* rows x vectors accumulators over all keys; width < VL cuts the last vector. */
 RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d, int rows, int vectors, int width,
                              int64_t row_step, int64_t key_step) {
+    const bool fetch = key_step == 1 && row == 0;
+    const int64_t ahead = WEIGH_AHEAD * a->value_stride_bytes;
     vf32 sum[WEIGH_ROWS][8];
     float *o = a->o + row * a->o_stride + d;
     RAPT_UNROLL for (int r = 0; r < rows; r++)
@@ -23,6 +27,9 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
     for (int key = a->key_begin; key < a->key_end; key++, p += key_step, value += a->value_stride_bytes) {
         vf32 x[8];
         const float *value_row = (const float *)(const void *)value;
+        if (fetch)
+            RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 4; byte += 64)
+                __builtin_prefetch(value + ahead + byte, 0, 3);
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             x[v] = v == vectors - 1 && width < VL ? v_load_n(value_row + v * VL, width) : v_load(value_row + v * VL);
         RAPT_UNROLL for (int r = 0; r < rows; r++) {
@@ -63,6 +70,7 @@ RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 2, 1, TILE_ROWS)
 RAPT_WEIGH_PANEL(wide, WEIGH_ROWS_3, 3, 1, TILE_ROWS)
 RAPT_WEIGH_PANEL(narrow, NARROW_GROUP, 1, RAPT_BLOCK_KEYS, 1)
 RAPT_WEIGH_PANEL(narrow, NARROW_GROUP, 2, RAPT_BLOCK_KEYS, 1)
+RAPT_WEIGH_PANEL(narrow, 4, 4, RAPT_BLOCK_KEYS, 1)
 RAPT_WEIGH_PANEL(narrow, 1, 8, RAPT_BLOCK_KEYS, 1)
 
 static int width_of_panel(const struct rapt_weigh_args *a, int64_t d, int vectors) {
@@ -85,13 +93,22 @@ static void weigh_wide(const struct rapt_weigh_args *a) {
     }
 }
 
+/* The fewer the rows, the more vectors it takes to fill the registers. */
+static int narrow_vectors(int rows, int64_t left) {
+    if (rows == 1 && left >= 8)
+        return 8;
+    return rows <= 4 && left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
+
 static void weigh_narrow_block(const struct rapt_weigh_args *a) {
     int64_t left = (a->value_dim + VL - 1) / VL;
     for (int64_t d = 0; left > 0;) {
-        int vectors = a->rows == 1 && left >= 8 ? 8 : left >= 2 ? 2 : 1;
+        int vectors = narrow_vectors(a->rows, left);
         int width = width_of_panel(a, d, vectors);
         if (vectors == 8)
             weigh_narrow_8(a, d, width);
+        else if (vectors == 4)
+            weigh_narrow_4(a, d, width);
         else if (vectors == 2)
             weigh_narrow_2(a, d, width);
         else
@@ -100,20 +117,14 @@ static void weigh_narrow_block(const struct rapt_weigh_args *a) {
     }
 }
 
-/* A few keys at a time, so that their values stay in L1 for all rows and
- * panels, while the values behind them are fetched. */
+/* A few keys at a time, so that their values stay in L1 for all rows and panels. */
 static void weigh_narrow(const struct rapt_weigh_args *a) {
-    enum { KEYS = 32 };
     float ones[RAPT_MAX_TILE_ROWS];
     for (int row = 0; row < a->rows; row++)
         ones[row] = 1.0f;
     struct rapt_weigh_args part = *a;
-    int64_t ahead = KEYS * a->value_stride_bytes;
     do {
-        part.key_end = a->key_end - part.key_begin < KEYS ? a->key_end : part.key_begin + KEYS;
-        for (int64_t key = 0; key < part.key_end - part.key_begin; key++)
-            for (int64_t byte = 0; byte < a->value_dim * (int64_t)sizeof(float); byte += 64)
-                __builtin_prefetch(part.value + key * a->value_stride_bytes + ahead + byte, 0, 3);
+        part.key_end = a->key_end - part.key_begin < WEIGH_AHEAD ? a->key_end : part.key_begin + WEIGH_AHEAD;
         weigh_narrow_block(&part);
         part.value += (part.key_end - part.key_begin) * a->value_stride_bytes;
         part.key_begin = part.key_end;
