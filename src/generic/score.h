@@ -114,15 +114,23 @@ static void score_wide(const struct rapt_score_args *a) {
         score_wide_1(a);
 }
 
-/* Adds `width` dimensions from d on of n keys to the chains of `rows` rows. The
- * keys VL further on are fetched meanwhile: memory feeds this loop. */
+/* The rows to come, fetched in the order in which they lie in memory. */
+struct fetch {
+    const char *row;
+    int64_t byte;
+};
+
+/* Adds `width` dimensions from d on of n keys to the chains of `rows` rows,
+ * and fetches as many bytes: memory feeds this loop. */
 RAPT_INLINE void score_square(const struct rapt_score_args *a, const float *query, const float *const *keys, int64_t d,
-                              vf32 *sum, int n, int width, int rows) {
-    const int64_t ahead = VL * a->key_stride_bytes;
+                              vf32 *sum, struct fetch *fetch, int n, int width, int rows) {
     vf32 lanes[VL];
-    RAPT_UNROLL for (int k = 0; k < VL; k++)
-        if (k < n)
-            __builtin_prefetch((const char *)(keys[k] + d) + ahead, 0, 3);
+    RAPT_UNROLL for (int line = 0; line < VL * VL * 4; line += 64) {
+        __builtin_prefetch(fetch->row + fetch->byte, 0, 3);
+        fetch->byte += 64;
+        if (fetch->byte >= a->head_dim * 4)
+            fetch->byte = 0, fetch->row += a->key_stride_bytes;
+    }
     load_transposed(lanes, keys, n, d, width);
     RAPT_UNROLL for (int i = 0; i < VL; i++)
         if (i < width)
@@ -140,10 +148,11 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *
     RAPT_UNROLL for (int k = 0; k < VL; k++)
         keys[k] = row_at(key, a->key_stride_bytes, k < n ? k : 0);
     int64_t d = 0;
+    struct fetch fetch = {key + VL * a->key_stride_bytes, 0};
     for (; a->head_dim - d >= VL; d += VL)
-        score_square(a, query, keys, d, sum, n, VL, rows);
+        score_square(a, query, keys, d, sum, &fetch, n, VL, rows);
     if (d < a->head_dim)
-        score_square(a, query, keys, d, sum, n, (int)(a->head_dim - d), rows);
+        score_square(a, query, keys, d, sum, &fetch, n, (int)(a->head_dim - d), rows);
     RAPT_UNROLL for (int r = 0; r < rows; r++) {
         vf32 score = v_mul(sum[r], v_splat(a->factor));
         if (n == VL)
