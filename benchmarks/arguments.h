@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RAPT_BENCHMARKS_ARGUMENTS_H
+#define RAPT_BENCHMARKS_ARGUMENTS_H
+
+#include <stdbool.h>
+
+struct arguments {
+    int count;
+    char *values[64]; /* for Google Benchmark */
+    double seconds;
+    const char *filter;
+    bool list;
+};
+
+extern struct arguments arguments;
+
+/* Ends the program on --help and on wrong usage. */
+void arguments_parse(int argc, char **argv);
+
+/* Whether a row of this name is to run; prints it where the list is asked for. */
+bool arguments_want(const char *name);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#define _POSIX_C_SOURCE 200809L
+#include "measure.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+static double seconds_of(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+double now_seconds(void) {
+    return seconds_of(CLOCK_MONOTONIC);
+}
+
+double processors_had(const struct contender *contender) {
+    return contender->seconds > 0 ? contender->cpu_seconds / contender->seconds : 0;
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void finish(struct contender *contender) {
+    qsort(contender->samples, (size_t)contender->sample_count, sizeof contender->samples[0], ascending);
+    contender->best_seconds = contender->samples[0];
+    contender->median_seconds = contender->samples[contender->sample_count / 2];
+}
+
+/* Returns whether there is room for another round. */
+static bool one_round(struct contender *contender) {
+    for (int i = 0; i < contender->calls_per_round; i++) {
+        double cpu_begin = seconds_of(CLOCK_PROCESS_CPUTIME_ID), begin = now_seconds();
+        contender->run(contender->context);
+        double taken = now_seconds() - begin;
+        contender->samples[contender->sample_count++] = taken;
+        contender->seconds += taken;
+        double cpu_taken = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_begin;
+        contender->cpu_seconds += cpu_taken;
+        if (cpu_taken < contender->best_cpu_seconds)
+            contender->best_cpu_seconds = cpu_taken;
+    }
+    return contender->sample_count + contender->calls_per_round <= MEASURE_MAX_SAMPLES;
+}
+
+void measure(struct contender **contenders, int count, double seconds, int min_rounds) {
+    for (int c = 0; c < count; c++) {
+        contenders[c]->sample_count = 0;
+        contenders[c]->seconds = contenders[c]->cpu_seconds = 0;
+        contenders[c]->best_cpu_seconds = HUGE_VAL;
+        contenders[c]->run(contenders[c]->context);
+    }
+    double end = now_seconds() + seconds;
+    bool room = true;
+    for (int round = 0; room && (round < min_rounds || now_seconds() < end); round++)
+        for (int c = 0; c < count; c++)
+            room &= one_round(contenders[c]);
+    for (int c = 0; c < count; c++)
+        finish(contenders[c]);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Times several pieces of work in turns, so that a slow moment of the machine
+ * meets all of them and their ratios hold. */
+#ifndef RAPT_BENCHMARKS_MEASURE_H
+#define RAPT_BENCHMARKS_MEASURE_H
+
+enum { MEASURE_MAX_SAMPLES = 2000 };
+
+struct contender {
+    void (*run)(void *context);
+    void *context;
+    int calls_per_round;
+
+    double best_seconds, median_seconds; /* of one call; results */
+    double best_cpu_seconds;             /* of one call; without what other programs took */
+    double seconds, cpu_seconds;         /* of all calls; the process's, with all threads */
+    int sample_count;
+    double samples[MEASURE_MAX_SAMPLES];
+};
+
+double now_seconds(void);
+
+/* Processors that the calls had on average; 1 when nothing else took the one of a single thread. */
+double processors_had(const struct contender *contender);
+
+/* After one call of each that does not count: rounds, in which each contender
+ * has its calls, until both seconds and min_rounds are reached. */
+void measure(struct contender **contenders, int count, double seconds, int min_rounds);
+
+#endif

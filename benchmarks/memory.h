@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The data of all rows: one arena of random numbers, far larger than any
+ * cache. Rows lie inside it, and so does what the stream peak reads. */
+#ifndef RAPT_BENCHMARKS_MEMORY_H
+#define RAPT_BENCHMARKS_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena {
+    char *base;
+    size_t bytes; /* a power of two */
+};
+
+/* Huge pages where the system has them. Fails with false. */
+bool arena_init(struct arena *arena);
+
+/* "1024 of 1024 MiB in huge pages", or why there are none. */
+void arena_describe(const struct arena *arena, char *text, size_t text_bytes);
+
+/* Zeroed, aligned to 64 bytes, huge pages where large; ends the program where
+ * memory is short. Given back by buffer_free. */
+void *buffer_new(size_t bytes);
+void buffer_free(void *buffer);
+
+#endif

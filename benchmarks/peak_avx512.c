@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#include <immintrin.h>
+
+#define NAME peak_avx512
+#define LANES 16
+#define REGISTERS 32
+typedef __m512 vec;
+#define BROADCAST _mm512_set1_ps
+#define FMA _mm512_fmadd_ps
+#define TOTAL _mm512_reduce_add_ps
+typedef __m512i ivec;
+#define IZERO _mm512_setzero_si512()
+#define ILOAD(from) _mm512_load_si512((const void *)(from))
+#define IADD _mm512_add_epi64
+#define ITOTAL(v) ((uint64_t)_mm512_reduce_add_epi64(v))
+
+#include "peak_body.h"

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the machine can do at best, measured beside each row and remembered
+ * over the run. */
+#ifndef RAPT_BENCHMARKS_PEAKS_H
+#define RAPT_BENCHMARKS_PEAKS_H
+
+#include "measure.h"
+#include "memory.h"
+#include "rapt/rapt.h"
+
+enum { PEAK_MAX_THREADS = 2 };
+
+/* Multiply-adds on registers. */
+struct fma_peak {
+    rapt_isa isa;
+    int threads;
+    struct contender contender; /* one call is about a millisecond */
+    double flops;               /* of one call */
+};
+
+struct stream_way;
+
+/* Reading memory once. */
+struct stream_peak {
+    int threads;
+    struct contender contender;
+    const struct arena *arena;
+    size_t region_bytes;               /* read by one call */
+    size_t *cursor;                    /* region that is next, shared with rows that read regions too */
+    const struct stream_way *only_way; /* NULL: the fastest in turns */
+    unsigned calls;
+};
+
+bool peak_known(rapt_isa isa); /* this file has a loop for it */
+void fma_peak_init(struct fma_peak *peak, rapt_isa isa, int threads);
+void stream_peak_init(struct stream_peak *peak, const struct arena *arena, size_t region_bytes,
+                      size_t *cursor, int threads);
+
+/* Finds the fastest ways to read; to be called once, before stream peaks run.
+ * Says in text which it took. */
+void stream_choose(const struct arena *arena, rapt_isa isa, char *text, size_t text_bytes);
+
+/* Rates per second of a measured contender, noted for the history below; at
+ * least what fewer threads reached, as others may have used the cores. */
+double fma_peak_rate(const struct fma_peak *peak);
+double stream_peak_rate(const struct stream_peak *peak);
+
+/* The rates measured so far, all 0 where none was. stream with RAPT_ISA_AUTO. */
+struct peak_range {
+    double highest, lowest, latest;
+};
+struct peak_range peak_history(rapt_isa isa, int threads);
+
+/* How far a rate of the range is below its highest: 0.1 = 10 %. */
+double peak_drift(struct peak_range range, double rate);
+
+/* Above this, the output says so. */
+static const double tolerated_peak_drift = 0.1;
+
+/* Threads up to this many have peaks and rows. */
+int peak_threads(void);
+
+#endif

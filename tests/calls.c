@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ * Whole calls on every instruction set against the reference, bit for bit:
+ * each feature alone, pairs of them, random combinations; and against
+ * attention in double. With a seed as its argument it runs that one random
+ * call and says what it was. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cmocka_all.h"
+#include "problem.h"
+#include "reference.h"
+
+static const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+static int table_count;
+
+/* With a plan and a workspace for a few tasks, or in one call. */
+static rapt_status answer(const rapt_attention_desc *desc, bool with_plan, rapt_message *message) {
+    if (!with_plan)
+        return rapt_attention(desc, message);
+    rapt_plan plan;
+    size_t bytes = 0;
+    rapt_status status = rapt_plan_init(&plan, desc, message);
+    if (status == RAPT_OK)
+        status = rapt_plan_workspace_bytes(&plan, 2, &bytes);
+    return status == RAPT_OK ? rapt_run(&plan, test_alloc(bytes), bytes, NULL) : status;
+}
+
+static void check_call(const struct problem_call *call) {
+    struct problem problem;
+    problem_make(&problem, call);
+    struct problem_expected expected = problem_expect(&problem);
+    for (int t = 0; t < table_count; t++) {
+        rapt_message message = {""};
+        problem.desc.isa = tables[t]->isa;
+        problem_reset(&problem);
+        rapt_status status = answer(&problem.desc, (call->seed + (uint64_t)t) % 2, &message);
+        if (status != RAPT_OK)
+            fail_msg("%s: %s: %s; %s", tables[t]->name, rapt_status_text(status), message.text, problem.text);
+        problem_compare(&problem, &expected, tables[t]->name);
+    }
+    test_free_all();
+}
+
+/* Sizes that take a wide and a narrow tile, one and several chunks. */
+static const struct problem_call shapes[] = {
+    {.batch = 2, .query_heads = 4, .kv_heads = 2, .query_length = 37, .kv_length = 300, .head_dim = 24, .value_dim = 24},
+    {.batch = 1, .query_heads = 3, .kv_heads = 1, .query_length = 2, .kv_length = 1100, .head_dim = 17, .value_dim = 33},
+    {.batch = 1, .query_heads = 12, .kv_heads = 12, .query_length = 20, .kv_length = 20, .head_dim = 64, .value_dim = 64},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static struct problem_call shaped(int shape, unsigned use, uint64_t seed) {
+    struct problem_call call = shapes[shape];
+    call.use = use;
+    call.seed = call.layout = seed;
+    call.origin = RAPT_ORIGIN_TOP_LEFT + (int32_t)(seed % 3);
+    call.weights_kind = RAPT_WEIGHTS_RAW + (int32_t)(seed / 3 % 4);
+    return call;
+}
+
+static void test_single_features(void **state) {
+    for (int shape = 0; shape < SHAPES; shape++)
+        for (int use = -1; use < USE_COUNT; use++)
+            for (int64_t n = 0; n < scaled_work(6); n++) {
+                struct problem_call call = shaped(shape, use < 0 ? 0 : 1u << use, (uint64_t)(n * 31 + use + 1));
+                call.use |= call.use & USE_FILL ? USE_MASK : call.use & USE_HEAD_FACTOR ? USE_BIAS : 0;
+                check_call(&call);
+            }
+    (void)state;
+}
+
+static void test_pairs(void **state) {
+    for (int a = 0; a < USE_COUNT; a++)
+        for (int b = 0; b < a; b++)
+            for (int64_t n = 0; n < scaled_work(2); n++) {
+                struct problem_call call = shaped((a + b) % 2, 1u << a | 1u << b, (uint64_t)(n * 1000 + a * 20 + b));
+                check_call(&call);
+            }
+    (void)state;
+}
+
+/* Every kind of data where every kind of mask is. */
+static void test_data_kinds(void **state) {
+    static const unsigned uses[] = {0,
+                                    USE_LSE | USE_WEIGHTS,
+                                    USE_CAUSAL | USE_LSE,
+                                    USE_MASK | USE_LSE,
+                                    USE_MASK | USE_FILL | USE_LSE | USE_WEIGHTS,
+                                    USE_BIAS | USE_LSE,
+                                    USE_WINDOW | USE_SINKS | USE_LSE,
+                                    USE_SOFTCAP | USE_KEEP | USE_MASK,
+                                    USE_KV_LENGTHS | USE_QUERY_LENGTHS | USE_KEY_POSITION | USE_CAUSAL};
+    for (int kind = 0; kind < DATA_KINDS; kind++)
+        for (size_t u = 0; u < sizeof uses / sizeof *uses; u++)
+            for (int64_t n = 0; n < scaled_work(4); n++) {
+                struct problem_call call = shaped((int)(n % 2), uses[u], (uint64_t)(n * 77 + (int64_t)u));
+                call.data = (enum data_kind)kind;
+                check_call(&call);
+            }
+    (void)state;
+}
+
+/* Lengths round the edges of blocks and chunks, for decode and for a small prefill. */
+static void test_lengths(void **state) {
+    static const int64_t lengths[] = {0,   1,   2,   7,   8,    15,   16,   17,   31,   33,  255,
+                                      256, 257, 511, 512, 513, 767, 1023, 1024, 1025, 1100, 1537};
+    static const int64_t queries[] = {1, 3, 17};
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
+        for (int q = 0; q < 3; q++)
+            for (unsigned use = 0; use < 2; use++) {
+                struct problem_call call = shaped(0, use ? USE_KEY_POSITION | USE_LSE | USE_CAUSAL : USE_LSE, k + 1);
+                call.kv_length = lengths[k];
+                call.query_length = queries[q];
+                check_call(&call);
+            }
+    (void)state;
+}
+
+static void test_group_ratios(void **state) {
+    for (int64_t ratio = 1; ratio <= 8; ratio++)
+        for (int64_t query_length = 1; query_length < 8; query_length += 3)
+            for (int64_t kv_heads = 1; kv_heads < 4; kv_heads++) {
+                struct problem_call call = shaped(0, USE_LSE | (kv_heads == 2 ? USE_CAUSAL | USE_STANDARD_ALIBI : 0),
+                                                  (uint64_t)(ratio * 10 + kv_heads));
+                call.kv_heads = kv_heads;
+                call.query_heads = kv_heads * ratio;
+                call.query_length = query_length;
+                check_call(&call);
+            }
+    (void)state;
+}
+
+static void test_random(void **state) {
+    const char *seed = *state;
+    if (seed) {
+        struct problem_call call = random_call(strtoull(seed, NULL, 0), 8000000);
+        struct problem problem;
+        problem_make(&problem, &call);
+        print_message("%s\n", problem.text);
+        check_call(&call);
+        return;
+    }
+    for (int64_t n = 1; n <= scaled_work(2500); n++) {
+        struct problem_call call = random_call((uint64_t)n, n % 50 == 0 ? 60000000 : 2500000);
+        check_call(&call);
+    }
+}
+
+/* ---- the truth: the reference itself might be wrong everywhere in the same way */
+
+static void compare_with_truth(const struct problem *problem, const double *out, const double *lse) {
+    const struct problem_call *c = &problem->call;
+    for (int64_t b = 0; b < c->batch; b++)
+        for (int64_t h = 0; h < c->query_heads; h++)
+            for (int64_t i = 0; i < problem_query_length(problem, b); i++) {
+                int64_t row = (b * c->query_heads + h) * c->query_length + i;
+                const float *got = (const float *)(void *)tensor_at(&problem->desc.out, b, h, i);
+                for (int64_t d = 0; d < c->value_dim; d++)
+                    if (!(fabs((double)got[d] - out[row * c->value_dim + d]) <= 1e-4)) /* values are at most 6 */
+                        fail_msg("out[%lld][%lld][%lld][%lld] is %g, in truth %g; %s", (long long)b, (long long)h,
+                                 (long long)i, (long long)d, (double)got[d], out[row * c->value_dim + d], problem->text);
+                float sum = *(const float *)(void *)tensor_at(&problem->desc.lse, b, h, i);
+                if (!(fabs((double)sum - lse[row]) <= 1e-5 * (10 + fabs(lse[row])) || (double)sum == lse[row]))
+                    fail_msg("lse[%lld][%lld][%lld] is %g, in truth %g; %s", (long long)b, (long long)h, (long long)i,
+                             (double)sum, lse[row], problem->text);
+            }
+}
+
+static void test_truth(void **state) {
+    for (int64_t n = 1; n <= scaled_work(400); n++) {
+        struct problem_call call = random_call((uint64_t)(1000000 + n), 1000000);
+        call.data = DATA_NORMAL;
+        call.use |= USE_LSE;
+        struct problem problem;
+        problem_make(&problem, &call);
+        if ((problem.desc.features & RAPT_SCALE) && fabsf(problem.desc.scale) > 0.3f)
+            problem.desc.scale = 0.25f; /* larger logits have larger errors */
+        int64_t rows = call.batch * call.query_heads * call.query_length;
+        double *out = test_alloc((size_t)(rows * problem.call.value_dim) * sizeof *out);
+        double *lse = test_alloc((size_t)rows * sizeof *lse);
+        rapt_truth_attention(&problem.desc, out, lse, NULL);
+        problem.desc.isa = tables[table_count - 1]->isa;
+        assert_int_equal(rapt_attention(&problem.desc, NULL), RAPT_OK);
+        compare_with_truth(&problem, out, lse);
+        test_free_all();
+    }
+    (void)state;
+}
+
+int main(int count, char **arguments) {
+    table_count = machine_tables(tables);
+    const struct CMUnitTest one[] = {cmocka_unit_test_prestate(test_random, arguments[1])};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_single_features), cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_data_kinds),      cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_group_ratios),    cmocka_unit_test(test_random),
+        cmocka_unit_test(test_truth),
+    };
+    return count > 1 ? cmocka_run_group_tests_name("one call", one, NULL, NULL)
+                     : cmocka_run_group_tests_name("calls", tests, NULL, NULL);
+}

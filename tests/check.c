@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "check.h"
+
+#include <stdio.h>
+
+#include "cmocka_all.h"
+
+const int edge_dims[] = {1,  2,  3,  7,  8,  9,  15,  16,  17,  24,  31,  32,  33,  47,  48,  49,
+                         63, 64, 65, 72, 80, 96, 100, 112, 127, 128, 129, 130, 192, 255, 256, 257};
+const int edge_dim_count = (int)(sizeof edge_dims / sizeof *edge_dims);
+
+struct tile tile_of(const struct rapt_kernels *table, int way) {
+    struct tile wide = {table, &table->wide, "wide", true, table->tile_rows};
+    struct tile narrow = {table, &table->narrow, "narrow", false, table->narrow_rows};
+    return way == 0 ? wide : narrow;
+}
+
+int edge_rows(const struct tile *tile, int rows[MAX_ROW_COUNTS]) {
+    const int lanes = tile->table->lanes, most = tile->most_rows;
+    const int candidates[] = {1,         2, 3,        5,         lanes - 1, lanes,
+                              lanes + 1, most - 5, most - 1, most, most / 2, 2 * lanes};
+    int count = 0;
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+        bool is_listed = false;
+        for (int j = 0; j < count; j++)
+            is_listed |= rows[j] == candidates[i];
+        if (candidates[i] >= 1 && candidates[i] <= most && !is_listed)
+            rows[count++] = candidates[i];
+    }
+    return count;
+}
+
+int edge_key_ranges(const struct tile *tile, struct key_range ranges[MAX_KEY_RANGES]) {
+    const int lanes = tile->table->lanes;
+    const struct key_range candidates[] = {
+        {0, 1},     {0, lanes - 1}, {0, lanes}, {0, lanes + 1},     {0, 7},   {0, 8},   {0, 9},     {0, 33},
+        {0, 255},   {0, 256},       {1, 256},   {3, 4},             {5, 13},  {7, 100}, {200, 256}, {255, 256},
+        {lanes, 2 * lanes},         {9, 9 + 2 * lanes},             {32, 97}};
+    int count = 0;
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
+        if (candidates[i].end > candidates[i].begin)
+            ranges[count++] = candidates[i];
+    return count;
+}
+
+struct strided strided_rows(struct random *random, int64_t rows, int dim, int kind, float (*draw)(struct random *)) {
+    const int64_t steps[STRIDE_KINDS] = {dim, dim + 3, -(dim + 1), 0};
+    int64_t step = steps[kind], span = (rows - 1) * (step < 0 ? -step : step) + dim;
+    float *memory = test_floats(span);
+    float *first = step < 0 ? memory - (rows - 1) * step : memory;
+    for (int64_t row = 0; row < rows; row++)
+        for (int d = 0; d < dim; d++)
+            first[row * step + d] = draw(random);
+    return (struct strided){(const char *)first, step * (int64_t)sizeof(float)};
+}
+
+void expect_scores(const struct tile *tile, const float *got, const float *expected, const float *before, int rows,
+                   struct key_range range, const char *slot) {
+    for (int row = 0; row < rows; row++)
+        for (int key = 0; key < RAPT_BLOCK_KEYS; key++) {
+            int64_t at = score_at(tile, row, key);
+            bool is_inside = key >= range.begin && key < range.end;
+            if (is_inside ? same_bits(got[at], expected[at], NAN_ANY) : bits_of(got[at]) == bits_of(before[at]))
+                continue;
+            fail_msg("%s %s.%s: rows %d, keys [%d, %d): row %d key %d: got %a (%08x), %s %a (%08x)",
+                     tile->table->name, tile->way, slot, rows, range.begin, range.end, row, key, (double)got[at],
+                     bits_of(got[at]), is_inside ? "expected" : "overwrote", (double)(is_inside ? expected : before)[at],
+                     bits_of((is_inside ? expected : before)[at]));
+        }
+}
+
+typedef void check_function(const struct rapt_kernels *table);
+
+struct check_case {
+    check_function *check;
+    const struct rapt_kernels *table;
+};
+
+static void run_case(void **state) {
+    const struct check_case *check_case = *state;
+    check_case->check(check_case->table);
+    test_free_all();
+}
+
+int main(void) {
+    static const struct {
+        const char *name;
+        check_function *check;
+    } families[] = {
+        {"score", check_score},           {"logits", check_logits},
+        {"drop", check_drop},             {"softmax", check_softmax},
+        {"weigh", check_weigh},           {"merge", check_merge},
+        {"finish", check_finish},         {"exponentials", check_exponentials},
+        {"elementary", check_elementary}, {"export_row", check_export_row},
+        {"all_finite", check_all_finite},
+    };
+    enum { FAMILIES = sizeof families / sizeof *families, CASES = RAPT_ISA_COUNT * FAMILIES };
+    static struct check_case cases[CASES];
+    static char names[CASES][64];
+    struct CMUnitTest tests[CASES];
+    const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+    int count = 0, table_count = machine_tables(tables);
+    for (int t = 0; t < table_count; t++)
+        for (int f = 0; f < FAMILIES; f++, count++) {
+            cases[count] = (struct check_case){families[f].check, tables[t]};
+            snprintf(names[count], sizeof names[count], "%s %s", tables[t]->name, families[f].name);
+            tests[count] = (struct CMUnitTest){names[count], run_case, NULL, NULL, &cases[count]};
+        }
+    return _cmocka_run_group_tests("check", tests, (size_t)count, NULL, NULL);
+}

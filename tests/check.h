@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * Every slot of every table against the definition in kernels.h, bit for bit.
+ * One page per family of slots; expected values come from simple loops over
+ * the pieces of reference.h and fmaf. */
+#ifndef RAPT_TESTS_CHECK_H
+#define RAPT_TESTS_CHECK_H
+
+#include "support.h"
+
+/* One orientation of one table. */
+struct tile {
+    const struct rapt_kernels *table;
+    const struct rapt_tile_kernels *slots;
+    const char *way;
+    bool is_wide;
+    int most_rows;
+};
+
+#define TILE_WAYS 2
+struct tile tile_of(const struct rapt_kernels *table, int way);
+
+/* Where a score lies, and how many floats all scores of a tile take. */
+static inline int64_t score_at(const struct tile *tile, int row, int key) {
+    return tile->is_wide ? (int64_t)key * tile->table->tile_rows + row : (int64_t)row * RAPT_BLOCK_KEYS + key;
+}
+
+static inline int64_t score_count(const struct tile *tile) {
+    return (int64_t)RAPT_BLOCK_KEYS * (tile->is_wide ? tile->table->tile_rows : tile->most_rows);
+}
+
+/* Row counts round every edge of this tile; returns how many. */
+#define MAX_ROW_COUNTS 16
+int edge_rows(const struct tile *tile, int rows[MAX_ROW_COUNTS]);
+
+struct key_range {
+    int begin, end;
+};
+
+#define MAX_KEY_RANGES 24
+int edge_key_ranges(const struct tile *tile, struct key_range ranges[MAX_KEY_RANGES]);
+
+/* Sizes of head_dim and value_dim round the edges of all vectors. */
+extern const int edge_dims[];
+extern const int edge_dim_count;
+
+/* Token strides: contiguous, padded, reversed, all the same row. */
+#define STRIDE_KINDS 4
+struct strided {
+    const char *first; /* row 0 */
+    int64_t stride_bytes;
+};
+struct strided strided_rows(struct random *random, int64_t rows, int dim, int kind, float (*draw)(struct random *));
+
+/* Compares scores of [0, rows) x range, and that other keys kept `before`. */
+void expect_scores(const struct tile *tile, const float *got, const float *expected, const float *before, int rows,
+                   struct key_range range, const char *slot);
+
+void check_score(const struct rapt_kernels *table);
+void check_logits(const struct rapt_kernels *table);
+void check_drop(const struct rapt_kernels *table);
+void check_softmax(const struct rapt_kernels *table);
+void check_weigh(const struct rapt_kernels *table);
+void check_merge(const struct rapt_kernels *table);
+void check_finish(const struct rapt_kernels *table);
+void check_exponentials(const struct rapt_kernels *table);
+void check_elementary(const struct rapt_kernels *table);
+void check_export_row(const struct rapt_kernels *table);
+void check_all_finite(const struct rapt_kernels *table);
+
+#endif

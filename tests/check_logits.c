@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * logits and drop: what a mask does to scores and probabilities. */
+#include <math.h>
+
+#include "check.h"
+#include "cmocka_all.h"
+#include "reference.h"
+
+static const uint8_t *random_flags(struct random *random, int percent_false) {
+    static const uint8_t trues[] = {1, 1, 2, 128, 255};
+    uint8_t *flags = test_alloc(RAPT_BLOCK_KEYS);
+    for (int key = 0; key < RAPT_BLOCK_KEYS; key++)
+        flags[key] = random_chance(random, percent_false) ? 0 : trues[random_below(random, 5)];
+    return flags;
+}
+
+static float random_bias(struct random *random) {
+    return random_chance(random, 20) ? -INFINITY : random_special(random);
+}
+
+/* Query position - position of the block's key 0: near, and too far for float32. */
+static int64_t random_distance(struct random *random) {
+    static const int64_t far[] = {1 << 24, -(1 << 24), (1 << 24) + 129, 16776000, -16776000 + 300, 1000000007,
+                                  ((int64_t)1 << 40) + 12345, -((int64_t)1 << 52) - 77};
+    return random_chance(random, 70) ? random_between(random, -600, 600) : far[random_below(random, 8)];
+}
+
+static struct rapt_tile_mask *random_mask(struct random *random, int rows, unsigned features) {
+    struct rapt_tile_mask *mask = test_alloc(sizeof *mask);
+    const float *shared_bias = test_drawn(random, RAPT_BLOCK_KEYS, random_bias);
+    mask->softcap_log2e = features & 1 ? 30.0f * 1.4427f : 0.0f;
+    mask->has_bias = features & 2;
+    mask->has_alibi = features & 4;
+    mask->has_mask = features & 8;
+    mask->has_fill = features & 16;
+    mask->has_range = features & 32;
+    mask->fill_log2e = random_chance(random, 50) ? -1e9f * 1.4427f : -0.0f;
+    mask->keep_scale = 1.25f;
+    for (int row = 0; row < rows; row++) {
+        bool is_shared = random_chance(random, 30);
+        mask->bias[row] = is_shared ? shared_bias : test_drawn(random, RAPT_BLOCK_KEYS, random_bias);
+        mask->mask[row] = random_flags(random, (int)random_below(random, 3) * 50);
+        mask->keep[row] = random_flags(random, 40);
+        mask->bias_factor[row] = random_chance(random, 50) ? 0x1.715476p+0f : random_normal(random);
+        mask->alibi_factor[row] = random_normal(random) * 0.25f;
+        mask->distance[row] = random_distance(random);
+        mask->first_key[row] = (int32_t)random_between(random, 0, 256);
+        mask->end_key[row] = (int32_t)random_between(random, 0, 256);
+    }
+    return mask;
+}
+
+static float expected_logit(const struct rapt_tile_mask *mask, float score, int row, int key) {
+    struct rapt_reference_pair pair = {.softcap_log2e = mask->softcap_log2e,
+                                       .has_bias = mask->has_bias,
+                                       .has_alibi = mask->has_alibi,
+                                       .has_mask = mask->has_mask,
+                                       .has_fill = mask->has_fill,
+                                       .bias = mask->bias[row][key],
+                                       .bias_factor = mask->bias_factor[row],
+                                       .alibi_factor = mask->alibi_factor[row],
+                                       .distance = mask->distance[row] - key,
+                                       .mask = mask->mask[row][key] != 0,
+                                       .fill_log2e = mask->fill_log2e};
+    bool is_attended = true;
+    float t = rapt_reference_logit(score, &pair, &is_attended);
+    bool is_in_range = !mask->has_range || (key >= mask->first_key[row] && key < mask->end_key[row]);
+    return is_attended && is_in_range ? t : -INFINITY;
+}
+
+static void check_one(const struct tile *tile, int rows, struct key_range range, unsigned features,
+                      struct random *random) {
+    struct rapt_tile_mask *mask = random_mask(random, rows, features);
+    float *before = test_drawn(random, score_count(tile), random_special);
+    float *got = test_floats(score_count(tile)), *expected = test_floats(score_count(tile));
+    memcpy(got, before, (size_t)score_count(tile) * sizeof(float));
+    for (int row = 0; row < rows; row++)
+        for (int key = range.begin; key < range.end; key++)
+            expected[score_at(tile, row, key)] = expected_logit(mask, before[score_at(tile, row, key)], row, key);
+    tile->slots->logits(got, rows, range.begin, range.end, mask);
+    char name[32] = "logits ......";
+    for (int bit = 0; bit < 6; bit++)
+        if (features >> bit & 1)
+            name[7 + bit] = "cbamfr"[bit]; /* softcap, bias, alibi, mask, fill, range */
+    expect_scores(tile, got, expected, before, rows, range, name);
+    test_free_all();
+}
+
+void check_logits(const struct rapt_kernels *table) {
+    struct random random = {2};
+    for (int way = 0; way < TILE_WAYS; way++) {
+        struct tile tile = tile_of(table, way);
+        int rows[MAX_ROW_COUNTS], row_counts = edge_rows(&tile, rows), turn = 0;
+        struct key_range ranges[MAX_KEY_RANGES];
+        int range_count = edge_key_ranges(&tile, ranges);
+        for (unsigned features = 0; features < 64; features++)
+            for (int64_t n = scaled_work(row_counts * 2); n > 0; n--, turn++)
+                check_one(&tile, rows[turn % row_counts], ranges[turn % range_count], features, &random);
+    }
+}
+
+void check_drop(const struct rapt_kernels *table) {
+    struct random random = {3};
+    for (int way = 0; way < TILE_WAYS; way++) {
+        struct tile tile = tile_of(table, way);
+        int rows[MAX_ROW_COUNTS], row_counts = edge_rows(&tile, rows);
+        struct key_range ranges[MAX_KEY_RANGES];
+        int range_count = edge_key_ranges(&tile, ranges);
+        for (int turn = 0; turn < row_counts * range_count; turn++) {
+            int row_count = rows[turn % row_counts];
+            struct key_range range = ranges[turn / row_counts];
+            struct rapt_tile_mask *mask = random_mask(&random, row_count, 0);
+            float *before = test_drawn(&random, score_count(&tile), random_special);
+            float *got = test_floats(score_count(&tile)), *expected = test_floats(score_count(&tile));
+            memcpy(got, before, (size_t)score_count(&tile) * sizeof(float));
+            for (int row = 0; row < row_count; row++)
+                for (int key = range.begin; key < range.end; key++) {
+                    int64_t at = score_at(&tile, row, key);
+                    expected[at] = mask->keep[row][key] ? before[at] * mask->keep_scale : 0.0f;
+                }
+            tile.slots->drop(got, row_count, range.begin, range.end, mask);
+            expect_scores(&tile, got, expected, before, row_count, range, "drop");
+            test_free_all();
+        }
+    }
+}

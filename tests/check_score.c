@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * pack and score: the FMA chains of step 1 and their factor. */
+#include "check.h"
+#include "cmocka_all.h"
+#include "reference.h"
+
+struct score_case {
+    int rows, head_dim;
+    struct key_range range;
+    int stride_kind;
+    float (*draw)(struct random *);
+    float factor;
+};
+
+static void check_panel(const struct tile *tile, const float *panel, const float *const *query, int rows, int dim) {
+    for (int row = 0; row < (tile->is_wide ? tile->most_rows : rows); row++)
+        for (int d = 0; d < dim; d++) {
+            float got = panel[tile->is_wide ? d * tile->most_rows + row : row * dim + d];
+            float expected = row < rows ? query[row][d] : 0.0f;
+            if (bits_of(got) != bits_of(expected))
+                fail_msg("%s %s.pack: rows %d, head_dim %d: row %d, d %d: got %a, expected %a", tile->table->name,
+                         tile->way, rows, dim, row, d, (double)got, (double)expected);
+        }
+}
+
+static void check_one(const struct tile *tile, const struct score_case *c, struct random *random) {
+    const float *query[RAPT_MAX_TILE_ROWS] = {0};
+    for (int row = 0; row < c->rows; row++)
+        query[row] = test_drawn(random, c->head_dim, c->draw);
+    float *panel = test_floats((int64_t)c->head_dim * tile->most_rows);
+    tile->slots->pack(panel, query, c->rows, c->head_dim);
+    check_panel(tile, panel, query, c->rows, c->head_dim);
+
+    int keys = c->range.end - c->range.begin;
+    struct strided key = strided_rows(random, keys, c->head_dim, c->stride_kind, c->draw);
+    float *got = test_floats(score_count(tile)), *expected = test_floats(score_count(tile));
+    float *before = test_floats(score_count(tile));
+    struct rapt_score_args args = {.query = panel, .key = key.first, .key_stride_bytes = key.stride_bytes,
+                                   .scores = got, .rows = c->rows, .head_dim = c->head_dim,
+                                   .key_begin = c->range.begin, .key_end = c->range.end, .factor = c->factor};
+    tile->slots->score(&args);
+    for (int row = 0; row < c->rows; row++)
+        for (int k = 0; k < keys; k++) {
+            const float *key_row = (const float *)(const void *)(key.first + k * key.stride_bytes);
+            float s = rapt_reference_dot(query[row], key_row, c->head_dim);
+            expected[score_at(tile, row, c->range.begin + k)] = s * c->factor;
+        }
+    expect_scores(tile, got, expected, before, c->rows, c->range, "score");
+    test_free_all();
+}
+
+void check_score(const struct rapt_kernels *table) {
+    static float (*const draws[])(struct random *) = {random_normal, random_special, random_normal, random_finite,
+                                                      random_normal};
+    struct random random = {1};
+    for (int way = 0; way < TILE_WAYS; way++) {
+        struct tile tile = tile_of(table, way);
+        int rows[MAX_ROW_COUNTS], row_counts = edge_rows(&tile, rows), turn = 0;
+        struct key_range ranges[MAX_KEY_RANGES];
+        int range_count = edge_key_ranges(&tile, ranges);
+        for (int d = 0; d < edge_dim_count; d++)
+            for (int r = 0; r < row_counts; r++)
+                for (int64_t n = scaled_work(5); n > 0; n--, turn++) {
+                    struct score_case c = {rows[r], edge_dims[d], ranges[turn % range_count], turn / 3 % STRIDE_KINDS,
+                                           draws[turn % 5], turn % 7 ? 0.125f * random_normal(&random) : 0.0f};
+                    check_one(&tile, &c, &random);
+                }
+    }
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ * What the command `rapt` refuses: one line, exit status 2, no file. argv as of command.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "command_run.h"
+
+#define ATTEND "$rapt attend --query q.npy --key k.npy --value v.npy --out new.npy "
+
+static void not_npy(const char *said) {
+    expect_error(said, "$rapt attend --query bad.npy --key k.npy --value v.npy --out new.npy");
+}
+
+static void bad_dict(const char *said, const char *dict) {
+    write_dict("bad.npy", dict, 640);
+    not_npy(said);
+}
+
+static void malformed_files(void **state) {
+    (void)state;
+    write_bytes("bad.npy", "", 0);
+    not_npy("bad.npy: not a whole .npy file: it ends within its magic string");
+    write_bytes("bad.npy", "PK\3\4 this is no array", 22);
+    not_npy("not a .npy file: the magic string is missing");
+    write_bytes("bad.npy", "\x93NUMPY\x09\x00v\x00{", 11);
+    not_npy("version 9.0 is unknown");
+    write_bytes("bad.npy", "\x93NUMPY\x01\x00v", 9);
+    not_npy("it ends within its header");
+    write_bytes("bad.npy", "\x93NUMPY\x01\x00v\x00{'descr': '<f4', ", 28);
+    not_npy("it ends within its header");
+    write_bytes("bad.npy", "\x93NUMPY\x02\x00\xff\xff\xff\x7f{'descr': '<f4', ", 30);
+    not_npy("a header of 2147483647 bytes");
+    bad_dict("the header is not a dict", "[1, 2]");
+    bad_dict("the header is not a dict", "{'descr': '<f4' 'shape': (2, 2)}");
+    bad_dict("the header lacks", "{'descr': '<f4', 'fortran_order': False, }");
+    bad_dict("unknown key", "{'descr': '<f4', 'shape': (2, 80), 'fortran_order': False, 'more': 1}");
+    bad_dict("'fortran_order' is not", "{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 80), }");
+    bad_dict("'descr' is not a short string", "{'descr': 4, 'fortran_order': False, 'shape': (2, 80), }");
+    bad_dict("goes on behind its dict", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 80), } {");
+    expect_error(".: Is a directory", "$rapt attend --query . --key k.npy --value v.npy --out new.npy");
+    expect_error("No such file", "$rapt attend --query none.npy --key k.npy --value v.npy --out new.npy");
+}
+
+static void malformed_shapes(void **state) {
+    (void)state;
+    bad_dict("needs 1280 bytes of data, it has 640",
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 80), }");
+    bad_dict("needs 320 bytes of data, it has 640",
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 80), }");
+    bad_dict("a dimension is negative", "{'descr': '<f4', 'fortran_order': False, 'shape': (-2, 80), }");
+    bad_dict("a dimension overflows",
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 1), }");
+    bad_dict("its size overflows",
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (3037000500, 3037000500), }");
+    bad_dict("its size overflows",
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (2305843009213693952, 1), }");
+    bad_dict("not a tuple", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, x), }");
+    bad_dict("not a tuple", "{'descr': '<f4', 'fortran_order': False, 'shape': 160, }");
+    bad_dict("more than 4 dimensions",
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 2, 80), }");
+    bad_dict("[160]: wanted are 2, 3 or 4 dimensions",
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (160,), }");
+}
+
+static void wrong_types(void **state) {
+    (void)state;
+    bad_dict("holds float64, wanted is float32",
+             "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 80), }");
+    bad_dict("holds float16, wanted is float32",
+             "{'descr': '<f2', 'fortran_order': False, 'shape': (4, 80), }");
+    bad_dict("holds >f4, wanted is float32", "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 80), }");
+    bad_dict("structured types", "{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (2, 80), }");
+    bad_dict("Fortran order", "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 80), }");
+    expect_error("q.npy: holds float32, wanted is bool", ATTEND "--mask q.npy");
+    expect_error("q.npy: holds float32, wanted is int32 or int64", ATTEND "--kv-lengths q.npy");
+}
+
+static void shapes_that_do_not_fit(void **state) {
+    (void)state;
+    write_random("d.npy", 4, 1, 2, 6, 9);
+    write_random("h.npy", 4, 1, 3, 6, 8);
+    write_random("b.npy", 4, 2, 2, 6, 8);
+    write_random("t.npy", 4, 1, 2, 5, 8);
+    write_random("three.npy", 3, 1, 2, 6, 8);
+    write_random("one.npy", 2, 1, 1, 1, 3);
+#define WITH "$rapt attend --out new.npy --query q.npy "
+    expect_error("d.npy [1, 2, 6, 9] does not fit q.npy [1, 4, 3, 8]: 9 and 8 elements",
+                 WITH "--key d.npy --value v.npy");
+    expect_error("h.npy [1, 3, 6, 8] does not fit q.npy [1, 4, 3, 8]: 3 and 4 heads",
+                 WITH "--key h.npy --value h.npy");
+    expect_error("h.npy [1, 3, 6, 8] does not fit k.npy [1, 2, 6, 8]: 3 and 2 heads",
+                 WITH "--key k.npy --value h.npy");
+    expect_error("b.npy [2, 2, 6, 8] does not fit q.npy [1, 4, 3, 8]: 2 and 1 seq",
+                 WITH "--key b.npy --value b.npy");
+    expect_error("t.npy [1, 2, 5, 8] does not fit k.npy [1, 2, 6, 8]: 5 and 6 tokens",
+                 WITH "--key k.npy --value t.npy");
+    expect_error("three.npy [2, 6, 8] does not fit q.npy [1, 4, 3, 8]: 3 and 4 dim",
+                 WITH "--key three.npy --value v.npy");
+    expect_error("one.npy [1, 3] does not broadcast to the scores [1, 4, 3, 6]", ATTEND "--bias one.npy");
+    expect_error("one.npy [1, 3]: wanted is one number for each of 4 query heads", ATTEND "--sinks one.npy");
+    expect_error("one.npy [1, 3]: wanted is one number for each of 4 query heads", ATTEND "--alibi one.npy");
+    expect_error("one.npy [1, 3] does not fit the result [1, 4, 3, 8]", ATTEND "--expect one.npy");
+}
+
+static void bad_lengths(void **state) {
+    static const int64_t lengths[] = {7, -1};
+    (void)state;
+    write_npy("l7.npy", NPY_INT64, lengths, 1, (const int64_t[]){1});
+    write_npy("l-1.npy", NPY_INT64, lengths + 1, 1, (const int64_t[]){1});
+    write_npy("l2.npy", NPY_INT64, lengths, 1, (const int64_t[]){2});
+    expect_error("kv_lengths", ATTEND "--kv-lengths l7.npy");
+    expect_error("kv_lengths", ATTEND "--kv-lengths l-1.npy");
+    expect_error("l2.npy [2]: wanted is one number for each of 1 sequences", ATTEND "--kv-lengths l2.npy");
+}
+
+static void bad_options(void **state) {
+    (void)state;
+    expect_error("a verb is missing", "$rapt");
+    expect_error("unknown verb 'attention'", "$rapt attention");
+    expect_error("attend needs --query", "$rapt attend --out new.npy");
+    expect_error("attend needs --out", "$rapt attend --query q.npy --key k.npy --value v.npy");
+    expect_error("unknown option --caucasal", ATTEND "--caucasal");
+    expect_error("unknown option -x", ATTEND "-xy");
+    expect_error("--causal=1: the option takes no value", ATTEND "--causal=1");
+    expect_error("--scale needs a value", ATTEND "--scale");
+    expect_error("unexpected argument 'more'", ATTEND "more");
+    expect_error("--threads: 'abc' is not an integer", ATTEND "--threads abc");
+    expect_error("--threads: '2x' is not an integer", ATTEND "--threads 2x");
+    expect_error("--threads: 0 is outside", ATTEND "--threads 0");
+    expect_error("--repeat: '99999999999999999999' overflows", ATTEND "--repeat 99999999999999999999");
+    expect_error("--scale: '1,5' is not a number", ATTEND "--scale 1,5");
+    expect_error("--scale: '1e99' overflows float32", ATTEND "--scale 1e99");
+    expect_error("scale", ATTEND "--scale nan");
+    expect_error("softcap", ATTEND "--softcap=-1");
+    expect_error("--window: '3' is not two integers", ATTEND "--window 3");
+    expect_error("--window: '' is not an integer", ATTEND "--window 3,");
+    expect_error("window_left", ATTEND "--window=-2,0");
+    expect_error("--layout: 'hbsd' is none of", ATTEND "--layout hbsd");
+    expect_error("--weights-kind: 'soft' is none of", ATTEND "--weights w.npy --weights-kind soft");
+    expect_error("--isa: 'sse' is none of", ATTEND "--isa sse");
+    expect_error("--query-offset changes nothing without", ATTEND "--query-offset 1");
+    expect_error("--tolerance changes nothing without", ATTEND "--tolerance 1");
+    expect_error("two results can not have the same name", ATTEND "--lse new.npy");
+    expect_error("RAPT_ISA", "RAPT_ISA=rubbish; export RAPT_ISA; $rapt info");
+    expect_error("RAPT_ISA", "RAPT_ISA=rubbish; export RAPT_ISA; " ATTEND);
+}
+
+static void bad_tokens(void **state) {
+    (void)state;
+    write_bytes("five.txt", "a\nb\nc\nd\ne\n", 10);
+    write_bytes("seven.txt", "a\nb\nc\nd\ne\nf\ng\n", 14);
+    write_bytes("six.txt", "a\nb\nc\nd\ne\nf\n", 12);
+    expect_error("five.txt: 5 lines for 6 keys", ATTEND "--tokens five.txt");
+    expect_error("seven.txt: more lines than the 6 keys", ATTEND "--tokens seven.txt");
+    expect_error("none.txt: No such file", ATTEND "--tokens none.txt");
+    expect_error("there are 4 heads", ATTEND "--tokens six.txt --show-head 4");
+    expect_error("there are 1 sequences", ATTEND "--tokens six.txt --show-batch=-1");
+    expect_error("--show-head changes nothing", ATTEND "--show-head 1");
+    expect_error("--tokens shows softmax", ATTEND "--tokens six.txt --weights w.npy --weights-kind raw");
+}
+
+static void failed_writes(void **state) {
+    (void)state;
+    write_random("big.npy", 4, 1, 4, 100, 8);
+    expect_error("none/new.npy: cannot be written: No such file", ATTEND "--out none/new.npy");
+    expect_error("File too large", "ulimit -f 8; " ATTEND "--query big.npy");
+    /* The first result is complete when the second fails: neither stays. */
+    expect_error("none/lse.npy: cannot be written", ATTEND "--lse none/lse.npy");
+    expect_error("standard output: No space left", ATTEND ">/dev/full");
+    assert_int_equal(command_shell("mkdir folder; echo before > old.npy").status, 0);
+    expect_error("folder: cannot be written: Is a directory", ATTEND "--out folder");
+    expect_error("File too large", "ulimit -f 8; " ATTEND "--query big.npy --out old.npy");
+    assert_string_equal(expect_success("cat old.npy").out, "before\n");
+    assert_string_equal(expect_success("ls | grep -c '^old\\|^folder'").out, "2\n");
+    /* A pipe is written to, not replaced. No device here: a broken command could replace that too. */
+    expect_success("mkfifo pipe; cat pipe > got.npy & " ATTEND
+                   "--out pipe; test -p pipe || { kill $!; exit 1; }; wait; "
+                   "cmp got.npy e.npy");
+}
+
+static void failed_allocations(void **state) {
+    int n = 1;
+    (void)state;
+    for (; n < 100; n++) {
+        char line[512];
+        snprintf(
+            line, sizeof line,
+            "export RAPT_TEST_FAIL_ALLOCATION=%d; $rapt_failing attend --query q.npy --key k.npy "
+            "--value v.npy --out new.npy --lse new_lse.npy --weights new_weights.npy --expect e.npy --causal",
+            n);
+        if (command_shell(line).status == 0) break;
+        expect_error("out of memory", "%s", line);
+    }
+    assert_in_range(n, 10, 99);
+    assert_int_equal(command_shell("rm new.npy new_lse.npy new_weights.npy").status, 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(malformed_files),    cmocka_unit_test(malformed_shapes),
+        cmocka_unit_test(wrong_types),        cmocka_unit_test(shapes_that_do_not_fit),
+        cmocka_unit_test(bad_lengths),        cmocka_unit_test(bad_options),
+        cmocka_unit_test(bad_tokens),         cmocka_unit_test(failed_writes),
+        cmocka_unit_test(failed_allocations),
+    };
+    if (argc < 4) return 2;
+    command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
+    write_random("q.npy", 4, 1, 4, 3, 8);
+    write_random("k.npy", 4, 1, 2, 6, 8);
+    write_random("v.npy", 4, 1, 2, 6, 8);
+    expect_success(ATTEND "&& mv new.npy e.npy");
+    int failed = cmocka_run_group_tests_name("command_errors", tests, NULL, NULL);
+    command_stop();
+    return failed;
+}

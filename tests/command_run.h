@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * Running the command `rapt` in a folder of its own, and files to feed it. */
+#ifndef RAPT_COMMAND_RUN_H
+#define RAPT_COMMAND_RUN_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../tools/npy.h"
+
+/* Makes a folder, goes there, and lets shell lines call the command as $rapt and $rapt_failing. wrapper: an
+ * emulator that both need, or "". */
+void command_start(const char *wrapper, const char *rapt, const char *rapt_failing);
+
+/* Removes the folder. */
+void command_stop(void);
+
+/* Runs a shell line. The exit status; texts are cut at their size. */
+struct command_result {
+    int status;
+    char out[16384], err[2048];
+};
+struct command_result command_shell(const char *line);
+
+/* The line succeeds and says nothing on standard error. */
+struct command_result expect_success(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The line exits with 2, and standard error is one line that begins with "rapt: " and contains said. No file
+ * whose name begins with "new" is there afterwards. */
+void expect_error(const char *said, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Files. */
+void write_bytes(const char *path, const void *bytes, size_t count);
+void write_npy(const char *path, enum npy_type type, const void *data, int dims, const int64_t *shape);
+
+/* A version 1.0 file with this dict, padded as usual, and data_bytes zeros behind it. */
+void write_dict(const char *path, const char *dict, size_t data_bytes);
+
+/* float32 [batch, heads, tokens, dim] of dims dimensions (the leading ones are 1 where fewer), values in [-2,
+ * 2). */
+void write_random(const char *path, int dims, int64_t batch, int64_t heads, int64_t tokens, int64_t dim);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * Not one byte outside the described memory is read or written: every array
+ * and the workspace ends, then begins, at a page that can not be touched. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "scene_run.h"
+#include "support.h"
+
+static const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+static int table_count;
+static struct scene_call current; /* batch = 0 when all went well */
+
+static int forget(void **state) {
+    (void)state;
+    current.batch = 0;
+    return 0;
+}
+
+/* A fault unwinds to the teardown, which tells where it was. */
+static int tell(void **state) {
+    (void)state;
+    if (current.batch)
+        print_error("in: %s\n", scene_text(&current));
+    return 0;
+}
+
+static void check_both_sides(const struct scene_call *call) {
+    current = *call;
+    struct scene *expected = scene_expected(call);
+    for (int t = 0; t < table_count; t++) {
+        for (int k = 0; k < 4; k++) {
+            static const size_t distances[] = {0, 1, 3, 32};
+            struct scene_layout layout = {.side = k % 2 ? GUARD_BEGIN : GUARD_END,
+                                          .distance = k < 2 ? 0 : 4,
+                                          .token_major = k == 2};
+            struct scene_way way = {.isa = tables[t]->isa,
+                                    .threads = 1 + k,
+                                    .side = layout.side,
+                                    .distance = distances[(call->seed + (uint64_t)k) % 4],
+                                    .workspace = 0xff};
+            if (k < 2 || call->seed % 2)
+                scene_check(expected, &layout, &way);
+        }
+    }
+    scene_free(expected);
+    current.batch = 0;
+}
+
+static void test_edges(void **state) {
+    (void)state;
+    /* batch, query heads, KV heads, queries, keys, head_dim, value_dim */
+    static const int64_t shapes[][7] = {
+        {1, 1, 1, 1, 1, 1, 1},       {2, 4, 2, 3, 17, 3, 1},     {1, 2, 2, 17, 33, 17, 19},   {1, 6, 1, 1, 257, 100, 130},
+        {1, 4, 1, 2, 513, 64, 64},   {2, 2, 1, 70, 257, 130, 3}, {1, 1, 1, 5, 100, 1024, 7},  {1, 1, 1, 49, 40, 5, 1023},
+        {1, 2, 1, 1, 2100, 16, 5},   {1, 1, 1, 130, 600, 48, 33}, {1, 8, 1, 1, 1025, 128, 128}, {1, 1, 1, 48, 256, 128, 64},
+    };
+    static const unsigned features[] = {0, WITH_CAUSAL | WITH_LSE, WITH_EVERYTHING};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        for (size_t f = 0; f < 3; f++) {
+            const int64_t *n = shapes[s];
+            struct scene_call call = {n[0], n[1], n[2], n[3], n[4], n[5], n[6], features[f], RAPT_ORIGIN_BOTTOM_RIGHT,
+                                      (rapt_weights_kind)(1 + (s + f) % 4), s * 3 + f, 0, 0};
+            check_both_sides(&call);
+        }
+    }
+}
+
+static void test_random_calls(void **state) {
+    (void)state;
+    struct random random = {11};
+    for (int64_t i = scaled_work(60); i > 0; i--) {
+        struct scene_call call = scene_random_call(&random);
+        check_both_sides(&call);
+    }
+}
+
+/* The guard itself: what it is meant to catch does show. */
+static void test_canaries_show(void **state) {
+    (void)state;
+    for (int side = GUARD_END; side <= GUARD_BEGIN; side++) {
+        struct guarded memory = guarded_new(100, (enum guard_side)side, 5, 0);
+        assert_true(guarded_is_clean(&memory));
+        memory.data[-1 + 101 * side] = 0; /* on the side away from the guard page */
+        assert_false(guarded_is_clean(&memory));
+        guarded_free(&memory);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_canaries_show),
+        cmocka_unit_test_setup_teardown(test_edges, forget, tell),
+        cmocka_unit_test_setup_teardown(test_random_calls, forget, tell),
+    };
+    table_count = machine_tables(tables);
+    return cmocka_run_group_tests_name("guard", tests, NULL, NULL);
+}

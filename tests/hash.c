@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT
+ * One matrix, one hash: threads x schedules x batch neighbours x prefill
+ * against decode against chunks x strides x instruction set. The hashes are
+ * constants, the same on every machine. */
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "cmocka_all.h"
+#include "pool.h"
+#include "problem.h"
+#include "reference.h"
+
+static const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+static int table_count;
+
+enum { PLAIN, EVERYTHING, SPLIT_KEYS, DROPPED_KEYS, PROBLEMS };
+
+static const struct problem_call calls[PROBLEMS] = {
+    {2, 4, 2, 40, 40, 32, 32, USE_CAUSAL | USE_LSE, DATA_NORMAL, RAPT_ORIGIN_TOP_LEFT, 0, 1, 0},
+    {2, 4, 2, 9, 700, 40, 24, ((1u << USE_COUNT) - 1) & ~(unsigned)(USE_QUERY_LENGTHS | USE_VIEW | USE_STANDARD_ALIBI),
+     DATA_NORMAL, RAPT_ORIGIN_GIVEN, RAPT_WEIGHTS_SOFTMAX, 795, 0},
+    {1, 4, 1, 3, 2600, 32, 32, USE_LSE, DATA_LOUD, 0, 0, 3, 0},
+    {1, 2, 2, 70, 300, 16, 17, USE_LSE | USE_CAUSAL | USE_WINDOW | USE_STANDARD_ALIBI, DATA_NORMAL, RAPT_ORIGIN_GIVEN, 0,
+     4, 0},
+};
+
+/* What every way to compute them must give. */
+static const uint64_t expected_hashes[PROBLEMS] = {0x9883fe6f100dde4du, 0x5956e2b68ae43ee4u,
+                                                    0x3c2b0bd97219822au, 0x8af95daaf4adfc16u};
+
+static void make_problem(struct problem *problem, int number, uint64_t layout, rapt_isa isa) {
+    static const int64_t position_230[] = {230};
+    struct problem_call call = calls[number];
+    call.layout = layout;
+    problem_make(problem, &call);
+    problem->desc.isa = isa;
+    if (number == DROPPED_KEYS) {
+        problem->desc.window_left = 100;
+        problem->desc.window_right = -1;
+        problem->desc.query_position = (rapt_index_list){position_230, 8, 0};
+    }
+    problem_reset(problem);
+}
+
+/* ---- parts of a problem */
+
+struct part {
+    int64_t batch_first, batch, query_first, queries;
+};
+
+struct part_lists {
+    int64_t kv_length[4], key_position[4], query_position[4];
+};
+
+static int64_t listed(rapt_index_list list, int64_t b, int64_t otherwise) {
+    if (!list.data)
+        return otherwise;
+    return list.index_bytes == 4 ? ((const int32_t *)list.data)[b] : ((const int64_t *)list.data)[b];
+}
+
+static void advance(rapt_tensor *tensor, int64_t b, int64_t token) {
+    if (tensor->data)
+        tensor->data = tensor_at(tensor, b, 0, token);
+}
+
+static int64_t position_of(const rapt_attention_desc *desc, int64_t b) {
+    int64_t first = listed(desc->key_position, b, 0);
+    switch (desc->query_origin) {
+    case RAPT_ORIGIN_GIVEN: return listed(desc->query_position, b, 0);
+    case RAPT_ORIGIN_BOTTOM_RIGHT: return first + listed(desc->kv_lengths, b, desc->kv_length) - desc->query_length;
+    default: return first;
+    }
+}
+
+/* Queries [query_first, + queries) of sequences [batch_first, + batch) as a call of their own. */
+static rapt_attention_desc part_of(const rapt_attention_desc *whole, struct part part, struct part_lists *lists) {
+    rapt_attention_desc desc = *whole;
+    desc.batch = part.batch;
+    desc.query_length = part.queries;
+    rapt_tensor *const per_query[] = {&desc.query, &desc.out, &desc.mask, &desc.bias, &desc.keep_mask, &desc.lse,
+                                      &desc.weights};
+    for (size_t i = 0; i < sizeof per_query / sizeof *per_query; i++)
+        advance(per_query[i], part.batch_first, part.query_first);
+    advance(&desc.key, part.batch_first, 0);
+    advance(&desc.value, part.batch_first, 0);
+    for (int64_t b = 0; b < part.batch; b++) {
+        int64_t from = part.batch_first + b;
+        lists->kv_length[b] = listed(whole->kv_lengths, from, whole->kv_length);
+        lists->key_position[b] = listed(whole->key_position, from, 0);
+        lists->query_position[b] = position_of(whole, from) + part.query_first;
+    }
+    desc.kv_lengths = (rapt_index_list){lists->kv_length, 8, 0};
+    desc.key_position = (rapt_index_list){lists->key_position, 8, 0};
+    if (desc.query_origin != RAPT_ORIGIN_UNSTATED) {
+        desc.query_origin = RAPT_ORIGIN_GIVEN;
+        desc.query_position = (rapt_index_list){lists->query_position, 8, 0};
+    }
+    return desc;
+}
+
+/* ---- schedules */
+
+struct shuffled {
+    int threads;
+    struct random random;
+};
+
+struct shuffled_loop {
+    void (*task)(void *task_argument, int64_t i);
+    void *task_argument;
+    int64_t *order, count;
+    _Atomic int64_t next;
+};
+
+static void take_shuffled(void *argument, int number) {
+    struct shuffled_loop *loop = argument;
+    int64_t i;
+    while ((i = atomic_fetch_add(&loop->next, 1)) < loop->count)
+        loop->task(loop->task_argument, loop->order[i]);
+    (void)number;
+}
+
+static int shuffled_for(void *context, int64_t count, void (*task)(void *task_argument, int64_t i), void *task_argument) {
+    struct shuffled *shuffled = context;
+    struct shuffled_loop loop = {task, task_argument, test_alloc((size_t)(count + 1) * 8), count, 0};
+    for (int64_t i = 0; i < count; i++) {
+        int64_t other = random_below(&shuffled->random, i + 1);
+        loop.order[i] = loop.order[other];
+        loop.order[other] = i;
+    }
+    pool_run(shuffled->threads, take_shuffled, &loop);
+    return 0;
+}
+
+struct own_threads {
+    const rapt_plan *plan;
+    void *workspace;
+    int32_t phase;
+    _Atomic int64_t left, failures;
+};
+
+static void take_last(void *argument, int number) {
+    struct own_threads *own = argument;
+    int64_t i;
+    while ((i = atomic_fetch_sub(&own->left, 1) - 1) >= 0)
+        own->failures += rapt_run_task(own->plan, own->workspace, own->phase, i) != RAPT_OK;
+    (void)number;
+}
+
+enum schedule { OPENMP, SHUFFLED, RUN_TASK, SCHEDULES };
+
+static void run(const rapt_attention_desc *desc, enum schedule schedule, int threads) {
+    rapt_plan plan;
+    rapt_message message;
+    size_t bytes;
+    if (rapt_plan_init(&plan, desc, &message) != RAPT_OK)
+        fail_msg("%s", message.text);
+    assert_int_equal(rapt_plan_workspace_bytes(&plan, threads, &bytes), RAPT_OK);
+    void *workspace = test_alloc(bytes);
+    struct shuffled shuffled = {threads, {(uint64_t)threads}};
+    rapt_run_options options = {sizeof options, threads, schedule == SHUFFLED ? shuffled_for : NULL, &shuffled};
+    if (schedule != RUN_TASK) {
+        assert_int_equal(rapt_run(&plan, workspace, bytes, &options), RAPT_OK);
+        return;
+    }
+    assert_int_equal(rapt_prepare(&plan, workspace, bytes), RAPT_OK);
+    for (int32_t phase = 0; phase < rapt_phase_count(&plan); phase++) {
+        struct own_threads own = {.plan = &plan, .workspace = workspace, .phase = phase};
+        own.left = rapt_task_count(&plan, phase);
+        pool_run(threads, take_last, &own);
+        assert_int_equal(own.failures, 0);
+    }
+}
+
+/* All of the problem, cut into parts of so many sequences and queries. */
+static uint64_t hash_in_parts(int number, uint64_t layout, rapt_isa isa, int64_t batch, int64_t queries,
+                              enum schedule schedule, int threads) {
+    struct problem problem;
+    make_problem(&problem, number, layout, isa);
+    const struct problem_call *c = &problem.call;
+    for (int64_t b = 0; b < c->batch; b += batch)
+        for (int64_t i = 0; i < c->query_length; i += queries) {
+            struct part part = {b, c->batch - b < batch ? c->batch - b : batch, i,
+                                c->query_length - i < queries ? c->query_length - i : queries};
+            struct part_lists lists;
+            rapt_attention_desc desc = part_of(&problem.desc, part, &lists);
+            run(&desc, schedule, threads);
+        }
+    uint64_t hash = problem_hash(HASH_START, &problem);
+    test_free_all();
+    return hash;
+}
+
+static void expect_hash(uint64_t hash, int number, const char *who, const char *what, int64_t detail) {
+    if (hash != expected_hashes[number])
+        fail_msg("problem %d on %s, %s %lld: hash %#018llx, expected %#018llx", number, who, what, (long long)detail,
+                 (unsigned long long)hash, (unsigned long long)expected_hashes[number]);
+}
+
+/* ---- the matrix */
+
+static void test_reference(void **state) {
+    for (int number = 0; number < PROBLEMS; number++) {
+        struct problem problem;
+        make_problem(&problem, number, 0, RAPT_ISA_AUTO);
+        rapt_reference_attention(&problem.desc);
+        expect_hash(problem_hash(HASH_START, &problem), number, "the reference", "undivided", 0);
+        test_free_all();
+    }
+    (void)state;
+}
+
+static void test_schedules(void **state) {
+    static const char *const names[SCHEDULES] = {"OpenMP threads", "shuffled parallel-for, threads", "run_task, threads"};
+    for (int t = 0; t < table_count; t++)
+        for (int number = 0; number < PROBLEMS; number++)
+            for (int schedule = 0; schedule < SCHEDULES; schedule++)
+                for (int threads = 1; threads <= 8; threads += (int)(800 / scaled_work(800)))
+                    expect_hash(hash_in_parts(number, 0, tables[t]->isa, INT32_MAX, INT32_MAX, (enum schedule)schedule,
+                                              threads),
+                                number, tables[t]->name, names[schedule], threads);
+    (void)state;
+}
+
+static void test_parts(void **state) {
+    static const int64_t queries[] = {1, 2, 5, 13, 33, INT32_MAX};
+    for (int t = 0; t < table_count; t++)
+        for (int number = 0; number < PROBLEMS; number++)
+            for (int64_t batch = 1; batch <= 2; batch++)
+                for (int q = 0; q < 6; q++)
+                    expect_hash(hash_in_parts(number, 0, tables[t]->isa, batch, queries[q], OPENMP, 2), number,
+                                tables[t]->name, batch == 1 ? "each sequence alone, queries at once" : "queries at once",
+                                queries[q]);
+    (void)state;
+}
+
+static void test_strides(void **state) {
+    for (int t = 0; t < table_count; t++)
+        for (int number = 0; number < PROBLEMS; number++)
+            for (int64_t layout = 1; layout <= scaled_work(12); layout++)
+                expect_hash(hash_in_parts(number, (uint64_t)layout, tables[t]->isa, INT32_MAX,
+                                          layout % 2 ? INT32_MAX : 7, OPENMP, 2),
+                            number, tables[t]->name, "layout", layout);
+    (void)state;
+}
+
+/* A cache that forgets its first keys gives the bits of one that keeps them. */
+static void test_dropped_keys(void **state) {
+    static const int64_t drops[] = {1, 31, 64, 100, 129, 130};
+    for (int t = 0; t < table_count; t++)
+        for (int d = 0; d < 6; d++) {
+            struct problem problem;
+            make_problem(&problem, DROPPED_KEYS, 5, tables[t]->isa);
+            struct part_lists lists;
+            rapt_attention_desc desc = part_of(&problem.desc, (struct part){0, 1, 0, problem.call.query_length}, &lists);
+            desc.key.data = tensor_at(&desc.key, 0, 0, drops[d]);
+            desc.value.data = tensor_at(&desc.value, 0, 0, drops[d]);
+            desc.kv_length -= drops[d];
+            lists.kv_length[0] -= drops[d];
+            lists.key_position[0] = drops[d];
+            run(&desc, OPENMP, 2);
+            expect_hash(problem_hash(HASH_START, &problem), DROPPED_KEYS, tables[t]->name, "keys dropped:", drops[d]);
+            test_free_all();
+        }
+    (void)state;
+}
+
+/* ---- the hash sees what it should see */
+
+static void expect_other_hash(struct problem *problem, int number, const char *what) {
+    run(&problem->desc, OPENMP, 1);
+    if (problem_hash(HASH_START, problem) == expected_hashes[number])
+        fail_msg("%s does not change the hash of problem %d", what, number);
+    test_free_all();
+}
+
+static void test_controls(void **state) {
+    static const int64_t elsewhere[] = {100}, attended_key[PROBLEMS] = {0, 300, 0, 200};
+    for (int t = 0; t < table_count; t++)
+        for (int number = 0; number < PROBLEMS; number++) {
+            struct problem problem;
+            make_problem(&problem, number, 0, tables[t]->isa);
+            float *key = (float *)(void *)tensor_at(&problem.desc.key, 0, 0, attended_key[number]);
+            *key = float_of(bits_of(*key) ^ 1u);
+            expect_other_hash(&problem, number, "the last bit of a key");
+
+            make_problem(&problem, number, 0, tables[t]->isa);
+            float scale = number == EVERYTHING ? problem.desc.scale : 0.2f;
+            problem.desc.features |= RAPT_SCALE;
+            problem.desc.scale = float_of(bits_of(scale) + 1);
+            expect_other_hash(&problem, number, "the scale");
+        }
+    for (int t = 0; t < table_count; t++) {
+        struct problem problem;
+        make_problem(&problem, SPLIT_KEYS, 0, tables[t]->isa);
+        problem.desc.key_position = (rapt_index_list){elsewhere, 8, 0};
+        expect_other_hash(&problem, SPLIT_KEYS, "an anchor of blocks and chunks");
+    }
+    (void)state;
+}
+
+int main(void) {
+    table_count = machine_tables(tables);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reference),    cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_parts),        cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_dropped_keys), cmocka_unit_test(test_controls),
+    };
+    return cmocka_run_group_tests_name("hash", tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ * OpenMP's troubles: regions inside regions, fork, several pools, limits. */
+#define _DEFAULT_SOURCE
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <omp.h>
+
+#include "pool.h"
+#include "scene_run.h"
+#include "support.h"
+
+static const struct scene_layout plain = {0};
+static const struct scene_call calls[] = {
+    {2, 4, 2, 200, 700, 64, 64, WITH_CAUSAL | WITH_LSE, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0, 0},
+    {1, 4, 2, 1, 30000, 64, 64, WITH_LSE, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 2, 0, 0},
+};
+enum { CALLS = sizeof calls / sizeof *calls };
+
+static void check_one_call(const struct scene *expected) {
+    struct scene *scene = scene_new(&expected->call, &plain);
+    assert_int_equal(rapt_attention(&scene->desc, NULL), RAPT_OK);
+    assert_true(scene_same(scene, expected) && scene_is_clean(scene));
+    scene_free(scene);
+}
+
+/* 0 when the child's call gave the right bits in time. */
+static int child_status(const struct scene *expected) {
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60); /* a hang ends the child, and its status is not 0 */
+        struct scene *scene = scene_new(&expected->call, &plain);
+        bool good = rapt_attention(&scene->desc, NULL) == RAPT_OK && scene_same(scene, expected);
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    return waitpid(child, &status, 0) == child ? status : -1;
+}
+
+static void start_openmp_threads(void) {
+    omp_set_num_threads(4);
+    int total = 0;
+#pragma omp parallel reduction(+ : total)
+    total += omp_get_thread_num();
+    assert_int_equal(total, 6);
+}
+
+/* The program used OpenMP, rapt did not yet. In a process of its own, since
+ * this one must not have used either before. */
+static void test_fork_after_foreign_openmp(void **state) {
+    (void)state;
+    struct scene *expected = scene_expected(&calls[0]);
+    pid_t parent = fork();
+    if (parent == 0) {
+        start_openmp_threads();
+        _exit(child_status(expected) == 0 ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(parent, &status, 0), parent);
+    assert_int_equal(status, 0);
+    scene_free(expected);
+}
+
+static int count_threads(void) {
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    while (tasks && readdir(tasks))
+        count++;
+    if (tasks)
+        closedir(tasks);
+    return count - 2; /* . and .. */
+}
+
+/* Before anything else here has started threads. */
+static void test_max_threads(void **state) {
+    (void)state;
+    if (count_threads() != 1)
+        skip();
+    omp_set_num_threads(6);
+    for (int most = 1; most <= 3; most++) {
+        for (int c = 0; c < CALLS; c++) {
+            struct scene *scene = scene_new(&calls[c], &plain);
+            rapt_plan plan;
+            rapt_run_options options = {sizeof options, most, NULL, NULL};
+            size_t bytes;
+            assert_int_equal(rapt_plan_init(&plan, &scene->desc, NULL), RAPT_OK);
+            assert_int_equal(rapt_plan_workspace_bytes(&plan, 6, &bytes), RAPT_OK);
+            assert_int_equal(rapt_run(&plan, test_alloc(bytes), bytes, &options), RAPT_OK);
+            assert_in_range(count_threads(), most > 1 ? 2 : 1, most);
+            scene_free(scene);
+            test_free_all();
+        }
+    }
+}
+
+static void test_more_threads_than_cores(void **state) {
+    (void)state;
+    for (int c = 0; c < CALLS; c++) {
+        struct scene *expected = scene_expected(&calls[c]);
+        for (int threads = 1; threads <= 32; threads = threads * 2 + 1) {
+            omp_set_num_threads(threads);
+            check_one_call(expected);
+        }
+        scene_free(expected);
+    }
+}
+
+static void test_nested_regions(void **state) {
+    (void)state;
+    omp_set_num_threads(3);
+    omp_set_max_active_levels(2);
+    for (int c = 0; c < CALLS; c++) {
+        struct scene *expected = scene_expected(&calls[c]), *scenes[4];
+        int good = 0;
+        for (int i = 0; i < 4; i++)
+            scenes[i] = scene_new(&calls[c], &plain);
+#pragma omp parallel for reduction(+ : good) num_threads(4)
+        for (int i = 0; i < 4; i++)
+            good += rapt_attention(&scenes[i]->desc, NULL) == RAPT_OK;
+        assert_int_equal(good, 4);
+        for (int i = 0; i < 4; i++) {
+            assert_true(scene_same(scenes[i], expected) && scene_is_clean(scenes[i]));
+            scene_free(scenes[i]);
+        }
+        scene_free(expected);
+    }
+}
+
+struct several {
+    struct scene *scenes[3];
+    rapt_status status[3];
+};
+
+static void run_one(void *argument, int number) {
+    struct several *several = argument;
+    several->status[number] = rapt_attention(&several->scenes[number]->desc, NULL);
+}
+
+/* Threads of the program that each have an OpenMP pool of their own. */
+static void test_several_pools(void **state) {
+    (void)state;
+    struct scene *expected = scene_expected(&calls[0]);
+    struct several several;
+    for (int i = 0; i < 3; i++)
+        several.scenes[i] = scene_new(&calls[0], &plain);
+    pool_run(3, run_one, &several);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(several.status[i], RAPT_OK);
+        assert_true(scene_same(several.scenes[i], expected));
+        scene_free(several.scenes[i]);
+    }
+    scene_free(expected);
+}
+
+static void test_fork_after_run(void **state) {
+    (void)state;
+    omp_set_num_threads(4);
+    for (int c = 0; c < CALLS; c++) {
+        struct scene *expected = scene_expected(&calls[c]);
+        check_one_call(expected);
+        assert_int_equal(child_status(expected), 0);
+        check_one_call(expected); /* the parent goes on as before */
+        scene_free(expected);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fork_after_foreign_openmp), /* the order of the first two matters */
+        cmocka_unit_test(test_max_threads),
+        cmocka_unit_test(test_more_threads_than_cores),
+        cmocka_unit_test(test_nested_regions),
+        cmocka_unit_test(test_several_pools),
+        cmocka_unit_test(test_fork_after_run),
+    };
+    return cmocka_run_group_tests_name("openmp", tests, NULL, NULL);
+}

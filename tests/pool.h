@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * Threads for tests that bring their own. */
+#ifndef RAPT_TESTS_POOL_H
+#define RAPT_TESTS_POOL_H
+
+#include <stdint.h>
+
+/* Starts threads threads, lets each call body(argument, its number), joins them. */
+void pool_run(int threads, void (*body)(void *argument, int number), void *argument);
+
+/* A rapt_parallel_for over pool_run. */
+struct pool {
+    int threads;
+    int64_t largest_count; /* set by the calls */
+    int calls;
+    int fail_at_call; /* returns 1 at this call, counted from 1, with nothing run; 0 = never */
+};
+int pool_parallel_for(void *context, int64_t count, void (*task)(void *task_argument, int64_t i), void *task_argument);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * A call leaves the caller's registers and floating-point environment as they
+ * were, and that environment never changes a bit of the result. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "registers.h"
+#include "scene_run.h"
+#include "support.h"
+
+static const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+static int table_count;
+
+/* Split keys, whole tiles and narrow ones; results in the denormal range,
+ * where flushing shows, and ordinary ones, where rounding does. */
+static const struct scene_call calls[] = {
+    {1, 2, 1, 40, 300, 17, 20, WITH_LSE | WITH_CAUSAL | WITH_SLOPES | WITH_SOFTCAP | WITH_SINKS, RAPT_ORIGIN_TOP_LEFT,
+     RAPT_WEIGHTS_NONE, 1, 0, 1e-38f},
+    {2, 4, 2, 1, 2500, 33, 16, WITH_LSE | WITH_MASK | WITH_BIAS | WITH_WEIGHTS, RAPT_ORIGIN_UNSTATED,
+     RAPT_WEIGHTS_SOFTMAX, 2, 0, 1e-38f},
+    {1, 1, 1, 70, 70, 64, 64, WITH_WEIGHTS, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_RAW, 3, 1e-38f, 0},
+    {1, 1, 1, 3, 20, 8, 3, WITH_LSE, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 4, 0, 0},
+};
+enum { CALLS = sizeof calls / sizeof *calls };
+
+struct job {
+    rapt_plan plan;
+    struct scene *scene;
+    rapt_isa isa;
+    void *workspace;
+    size_t bytes;
+    rapt_run_options options;
+    rapt_status status;
+};
+
+/* Only rapt's own work, so that what came back is rapt's doing. */
+static void plan_and_run(void *argument) {
+    struct job *job = argument;
+    job->status = rapt_plan_init(&job->plan, &job->scene->desc, NULL);
+    if (job->status == RAPT_OK)
+        job->status = rapt_run(&job->plan, job->workspace, job->bytes, &job->options);
+}
+
+static struct job job_new(const struct scene_call *call, rapt_isa isa, int threads) {
+    static const struct scene_layout layout = {0};
+    struct job job = {.scene = scene_new(call, &layout), .isa = isa};
+    job.scene->desc.isa = isa;
+    assert_int_equal(rapt_plan_init(&job.plan, &job.scene->desc, NULL), RAPT_OK);
+    assert_int_equal(rapt_plan_workspace_bytes(&job.plan, threads, &job.bytes), RAPT_OK);
+    job.workspace = test_alloc(job.bytes);
+    job.options = (rapt_run_options){.struct_size = sizeof job.options, .max_threads = threads};
+    return job;
+}
+
+static void job_end(struct job *job, const struct scene *expected, const char *what) {
+    assert_int_equal(job->status, RAPT_OK);
+    if (!scene_same(job->scene, expected))
+        fail_msg("%s, isa %s", what, rapt_isa_name(job->isa));
+    scene_free(job->scene);
+    test_free_all();
+}
+
+static void test_registers(void **state) {
+    (void)state;
+    for (int c = 0; c < CALLS; c++) {
+        struct scene *expected = scene_expected(&calls[c]);
+        for (int t = 0; t < table_count; t++) {
+            struct job job = job_new(&calls[c], tables[t]->isa, 1);
+            assert_true(keeps_registers(plan_and_run, &job));
+            job_end(&job, expected, "registers");
+        }
+        scene_free(expected);
+    }
+}
+
+static void test_float_modes(void **state) {
+    (void)state;
+    for (int c = 0; c < CALLS; c++) {
+        struct scene *expected = scene_expected(&calls[c]);
+        for (int t = 0; t < table_count; t++) {
+            for (int m = 0; m < float_mode_count; m++) {
+                struct job job = job_new(&calls[c], tables[t]->isa, 1);
+                uint64_t before = get_float_mode();
+                set_float_mode(float_modes[m].value);
+                uint64_t set = get_float_mode();
+                plan_and_run(&job);
+                uint64_t after = get_float_mode();
+                set_float_mode(before);
+                if (after != set)
+                    fail_msg("%s: was %llx, is %llx", float_modes[m].name, (unsigned long long)set,
+                             (unsigned long long)after);
+                job_end(&job, expected, float_modes[m].name);
+            }
+        }
+        scene_free(expected);
+    }
+}
+
+/* NaN and infinities do not trap where the caller's environment would. */
+static void test_traps_stay_off(void **state) {
+    (void)state;
+    struct scene_call call = calls[0];
+    call.query_size = 3e38f; /* scores overflow */
+    struct scene *expected = scene_expected(&call);
+    for (int t = 0; t < table_count; t++) {
+        for (int m = 0; m < float_mode_count; m++) {
+            struct job job = job_new(&call, tables[t]->isa, 1);
+            uint64_t before = get_float_mode();
+            set_float_mode(float_modes[m].value);
+            plan_and_run(&job);
+            set_float_mode(before);
+            job_end(&job, expected, float_modes[m].name);
+        }
+    }
+    scene_free(expected);
+}
+
+/* The modes do matter here: the same arithmetic outside of rapt changes. */
+static void test_modes_act(void **state) {
+    (void)state;
+    volatile float tiny = 0x1p-140f, one = 1, three = 3;
+    float third = one / three;
+    int differing = 0;
+    for (int m = 1; m < float_mode_count; m++) {
+        if (float_modes[m].value == 0) /* traps */
+            continue;
+        set_float_mode(float_modes[m].value);
+        volatile float product = tiny * one, quotient = one / three;
+        set_float_mode(float_modes[0].value);
+        differing += bits_of(product) != bits_of(tiny) || bits_of(quotient) != bits_of(third);
+    }
+    assert_true(differing >= 3);
+}
+
+static void test_vector_state(void **state) {
+    (void)state;
+#if defined(__x86_64__)
+    static const uint16_t x87_controls[] = {0x037f, 0x007f, 0x0f7f}; /* 64, 24 bits, to zero */
+    struct scene *expected = scene_expected(&calls[0]);
+    for (int t = 0; t < table_count; t++) {
+        for (int k = 0; k < 3; k++) {
+            struct job job = job_new(&calls[0], tables[t]->isa, 1);
+            __asm__ volatile("fldcw %0" : : "m"(x87_controls[k]));
+            if (rapt_isa_available(RAPT_ISA_AVX2))
+                __asm__ volatile("vzeroupper" ::: "memory");
+            plan_and_run(&job);
+            bool clean = has_clean_vector_state(x87_controls[k]);
+            __asm__ volatile("fldcw %0" : : "m"(x87_controls[0]));
+            assert_true(clean);
+            job_end(&job, expected, "x87 control word");
+        }
+    }
+    scene_free(expected);
+#else
+    skip();
+#endif
+}
+
+/* ---- threads that carry modes of their own */
+
+struct moody {
+    void (*task)(void *argument, int64_t i);
+    void *argument;
+    int64_t begin, end;
+    uint64_t mode;
+    bool changed;
+};
+
+static void *run_moody(void *argument) {
+    struct moody *moody = argument;
+    set_float_mode(moody->mode);
+    uint64_t set = get_float_mode();
+    for (int64_t i = moody->begin; i < moody->end; i++)
+        moody->task(moody->argument, i);
+    moody->changed = get_float_mode() != set;
+    return NULL;
+}
+
+static int moody_parallel_for(void *context, int64_t count, void (*task)(void *, int64_t), void *argument) {
+    enum { THREADS = 3 };
+    bool *changed = context;
+    pthread_t threads[THREADS];
+    struct moody moods[THREADS];
+    for (int t = 0; t < THREADS; t++) {
+        uint64_t mode = float_modes[1 + t % (float_mode_count - 1)].value;
+        moods[t] = (struct moody){task, argument, count * t / THREADS, count * (t + 1) / THREADS, mode, false};
+        pthread_create(&threads[t], NULL, run_moody, &moods[t]);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        pthread_join(threads[t], NULL);
+        *changed = *changed || moods[t].changed;
+    }
+    return 0;
+}
+
+static void test_modes_of_workers(void **state) {
+    (void)state;
+    struct scene_call call = calls[1];
+    call.batch = 4;
+    struct scene *expected = scene_expected(&call);
+    for (int t = 0; t < table_count; t++) {
+        bool changed = false;
+        struct job job = job_new(&call, tables[t]->isa, 3);
+        job.options.parallel_for = moody_parallel_for;
+        job.options.parallel_for_context = &changed;
+        plan_and_run(&job);
+        assert_false(changed);
+        job_end(&job, expected, "modes of workers");
+    }
+    scene_free(expected);
+}
+
+#ifdef _OPENMP
+static void test_modes_of_openmp_workers(void **state) {
+    (void)state;
+    struct scene_call call = calls[0];
+    call.query_heads = 8;
+    call.query_length = 200;
+    call.kv_length = 1500;
+    struct scene *expected = scene_expected(&call);
+    for (int t = 0; t < table_count; t++) {
+        struct job job = job_new(&call, tables[t]->isa, 3);
+        int changed = 0;
+        omp_set_num_threads(3);
+#pragma omp parallel
+        set_float_mode(float_modes[1 + omp_get_thread_num() % 3].value);
+        plan_and_run(&job);
+#pragma omp parallel reduction(+ : changed)
+        {
+            changed += get_float_mode() != float_modes[1 + omp_get_thread_num() % 3].value;
+            set_float_mode(float_modes[0].value);
+        }
+        assert_int_equal(changed, 0);
+        job_end(&job, expected, "modes of OpenMP workers");
+    }
+    scene_free(expected);
+}
+#endif
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_registers),
+        cmocka_unit_test(test_modes_act),
+        cmocka_unit_test(test_float_modes),
+        cmocka_unit_test(test_traps_stay_off),
+        cmocka_unit_test(test_vector_state),
+        cmocka_unit_test(test_modes_of_workers),
+#ifdef _OPENMP
+        cmocka_unit_test(test_modes_of_openmp_workers),
+#endif
+    };
+    table_count = machine_tables(tables);
+    return cmocka_run_group_tests_name("state", tests, NULL, NULL);
+}

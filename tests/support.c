@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "support.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cmocka_all.h"
+
+/* ---- bits */
+
+bool same_bits(float got, float expected, enum nan_rule rule) {
+    if (isnan(expected))
+        return rule == NAN_CANONICAL ? bits_of(got) == 0x7fc00000u : (bool)isnan(got);
+    return bits_of(got) == bits_of(expected);
+}
+
+int64_t first_difference(const float *got, const float *expected, int64_t count, enum nan_rule rule) {
+    for (int64_t i = 0; i < count; i++)
+        if (!same_bits(got[i], expected[i], rule))
+            return i;
+    return -1;
+}
+
+void expect_bits(const float *got, const float *expected, int64_t count, enum nan_rule rule, const char *what, ...) {
+    int64_t i = first_difference(got, expected, count, rule);
+    if (i < 0)
+        return;
+    char text[400];
+    va_list arguments;
+    va_start(arguments, what);
+    vsnprintf(text, sizeof text, what, arguments);
+    va_end(arguments);
+    int64_t differing = 0;
+    for (int64_t j = 0; j < count; j++)
+        differing += !same_bits(got[j], expected[j], rule);
+    print_error("%s: %lld of %lld differ, first at [%lld]: got %a (%08x), expected %a (%08x)\n", text,
+                (long long)differing, (long long)count, (long long)i, (double)got[i], bits_of(got[i]),
+                (double)expected[i], bits_of(expected[i]));
+    fail();
+}
+
+uint64_t hash_floats(uint64_t hash, const float *values, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        hash = hash_word(hash, bits_of(values[i]));
+    return hash;
+}
+
+/* ---- random data: splitmix64 */
+
+uint64_t random_bits(struct random *random) {
+    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+int64_t random_below(struct random *random, int64_t end) {
+    return (int64_t)((random_bits(random) >> 1) % (uint64_t)end);
+}
+
+int64_t random_between(struct random *random, int64_t first, int64_t last) {
+    return first + random_below(random, last - first + 1);
+}
+
+bool random_chance(struct random *random, int percent) {
+    return random_below(random, 100) < percent;
+}
+
+float random_uniform(struct random *random) {
+    return (float)(int32_t)((random_bits(random) >> 40) - (1 << 23)) * 0x1p-23f;
+}
+
+float random_normal(struct random *random) {
+    float sum = 0;
+    for (int i = 0; i < 12; i++)
+        sum += random_uniform(random);
+    return sum * 0.5f;
+}
+
+float random_heavy(struct random *random) {
+    float numerator = random_normal(random), a = random_normal(random), b = random_normal(random);
+    return numerator / sqrtf((a * a + b * b) * 0.5f + 1e-6f);
+}
+
+float random_finite(struct random *random) {
+    static const float values[] = {0.0f,   -0.0f,     0x1p-149f,  -0x1p-149f, 0x1.8p-130f, -0x1.8p-130f, 0x1p-126f,
+                                   1.0f,   -1.0f,     0x1p-60f,   -0x1p-60f,  0x1p60f,     -0x1p60f,     1e9f,
+                                   -1e9f,  -9e15f,    0x1p22f,    -0x1p22f,   0x1p23f,     126.0f,       -126.0f,
+                                   127.5f, 0x1p126f,  0x1p127f,   2.0f,       -3.0f,       0x1.fffffep+127f,
+                                   -0x1.fffffep+127f};
+    if (random_chance(random, 60))
+        return random_normal(random) * (random_chance(random, 20) ? 100.0f : 3.0f);
+    return values[random_below(random, (int64_t)(sizeof values / sizeof *values))];
+}
+
+float random_special(struct random *random) {
+    switch (random_below(random, 24)) {
+    case 0: return INFINITY;
+    case 1: return -INFINITY;
+    case 2: return float_of(0x7fc00000u);
+    case 3: return float_of(0xffc01234u);
+    default: return random_finite(random);
+    }
+}
+
+/* ---- memory */
+
+static void *allocations[4096];
+static int allocation_count;
+
+void *test_alloc(size_t bytes) {
+    assert_true(allocation_count < 4096);
+    size_t rounded = (bytes + 2 * RAPT_VECTOR_BYTES - 1) / RAPT_VECTOR_BYTES * RAPT_VECTOR_BYTES;
+    void *memory = aligned_alloc(RAPT_VECTOR_BYTES, rounded);
+    assert_non_null(memory);
+    memset(memory, 0xff, rounded);
+    allocations[allocation_count++] = memory;
+    return memory;
+}
+
+float *test_floats(int64_t count) {
+    return test_alloc((size_t)count * sizeof(float));
+}
+
+float *test_drawn(struct random *random, int64_t count, float (*draw)(struct random *)) {
+    float *values = test_floats(count);
+    for (int64_t i = 0; i < count; i++)
+        values[i] = draw(random);
+    return values;
+}
+
+void test_free_all(void) {
+    while (allocation_count > 0)
+        free(allocations[--allocation_count]);
+}
+
+/* ---- this machine */
+
+static bool is_expected_missing(const char *name, int count, const struct rapt_kernels *const *tables) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(tables[i]->name, name) == 0)
+            return false;
+    return true;
+}
+
+int machine_tables(const struct rapt_kernels *tables[RAPT_ISA_COUNT]) {
+    static bool printed;
+    int count = 0;
+    for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
+        if (rapt_isa_available((rapt_isa)isa))
+            tables[count++] = rapt_kernels_of((rapt_isa)isa);
+    if (!printed) {
+        print_message("# tables that run here:");
+        for (int i = 0; i < count; i++)
+            print_message(" %s", tables[i]->name);
+        print_message("\n");
+    }
+    printed = true;
+    const char *expected = getenv("RAPT_EXPECT_ISAS");
+    char names[128];
+    snprintf(names, sizeof names, "%s", expected ? expected : "scalar");
+    for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", "))
+        if (is_expected_missing(name, count, tables))
+            fail_msg("RAPT_EXPECT_ISAS names %s, which does not run here", name);
+    return count;
+}
+
+int64_t scaled_work(int64_t usual) {
+    const char *scale = getenv("RAPT_TEST_SCALE");
+    int64_t percent = scale && atoi(scale) > 0 ? atoi(scale) : 100;
+    int64_t work = usual * percent / 100;
+    return work > 0 ? work : 1;
+}

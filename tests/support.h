@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ * What the bit tests share: random data, comparison of bits, a hash, the
+ * instruction sets of this machine. Nothing here uses libm's transcendental
+ * functions, so data are the same on every system. */
+#ifndef RAPT_TESTS_SUPPORT_H
+#define RAPT_TESTS_SUPPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "rapt/rapt.h"
+
+/* ---- bits */
+
+static inline uint32_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float float_of(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+enum nan_rule {
+    NAN_CANONICAL, /* NaN must be 7fc00000, as in every output */
+    NAN_ANY        /* NaN against NaN is equal, as in scratch */
+};
+
+bool same_bits(float got, float expected, enum nan_rule rule);
+
+/* Index of the first difference of [count], -1 if there is none. */
+int64_t first_difference(const float *got, const float *expected, int64_t count, enum nan_rule rule);
+
+/* Prints what, the index and both values, and fails the test, where they differ. */
+void expect_bits(const float *got, const float *expected, int64_t count, enum nan_rule rule, const char *what, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* ---- hash: order matters, words of 32 bits */
+
+#define HASH_START 0xcbf29ce484222325u
+
+static inline uint64_t hash_word(uint64_t hash, uint32_t word) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ (hash >> 32);
+}
+
+uint64_t hash_floats(uint64_t hash, const float *values, int64_t count);
+
+/* ---- random data */
+
+struct random {
+    uint64_t state;
+};
+
+uint64_t random_bits(struct random *random);
+int64_t random_below(struct random *random, int64_t end);
+int64_t random_between(struct random *random, int64_t first, int64_t last);
+bool random_chance(struct random *random, int percent);
+float random_uniform(struct random *random); /* [-1, 1) */
+float random_normal(struct random *random);  /* nearly; variance 1, at most 6 */
+float random_heavy(struct random *random);   /* Student's t with 2 degrees of freedom */
+float random_special(struct random *random); /* zeros, denormals, infinities, NaN, huge, integers, ordinary */
+float random_finite(struct random *random);  /* the same without infinities and NaN */
+
+/* ---- memory: NaN everywhere, freed together */
+
+/* Aligned to RAPT_VECTOR_BYTES, filled with ff (a NaN, true). */
+void *test_alloc(size_t bytes);
+float *test_floats(int64_t count);
+/* As test_floats, filled by draw. */
+float *test_drawn(struct random *random, int64_t count, float (*draw)(struct random *));
+void test_free_all(void);
+
+/* ---- this machine */
+
+/* Fills tables with those that run here and returns how many. Prints them once;
+ * fails if RAPT_EXPECT_ISAS ("scalar,avx2") names one that is not among them. */
+int machine_tables(const struct rapt_kernels *tables[RAPT_ISA_COUNT]);
+
+/* Percentage of the usual work: RAPT_TEST_SCALE, default 100; emulators set less. */
+int64_t scaled_work(int64_t usual);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * What the shared library exports and what it asks for. Usage: test_symbols
+ * LIBRARY HEADER; reads the ELF dynamic symbols itself. */
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *library_path, *header_path;
+static char *library, *header;
+
+static char *read_file(const char *path) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    long bytes = ftell(file);
+    char *text = calloc((size_t)bytes + 1, 1);
+    rewind(file);
+    assert_int_equal(fread(text, 1, (size_t)bytes, file), bytes);
+    fclose(file);
+    return text;
+}
+
+static int load(void **state) {
+    (void)state;
+    library = read_file(library_path);
+    header = read_file(header_path);
+    return 0;
+}
+
+static int unload(void **state) {
+    (void)state;
+    free(library);
+    free(header);
+    return 0;
+}
+
+/* Calls visit(name, whether the library defines it) for every dynamic symbol; returns how many. */
+static int each_symbol(void (*visit)(const char *name, int defined)) {
+    const Elf64_Ehdr *elf = (const void *)library;
+    const Elf64_Shdr *sections = (const void *)(library + elf->e_shoff);
+    int visited = 0;
+    assert_int_equal(memcmp(elf->e_ident, ELFMAG, SELFMAG), 0);
+    for (int s = 0; s < elf->e_shnum; s++) {
+        const Elf64_Sym *symbols = (const void *)(library + sections[s].sh_offset);
+        for (size_t i = 1; sections[s].sh_type == SHT_DYNSYM && i < sections[s].sh_size / sizeof *symbols; i++) {
+            const char *name = library + sections[sections[s].sh_link].sh_offset + symbols[i].st_name;
+            visit(name, symbols[i].st_shndx != SHN_UNDEF);
+            visited++;
+        }
+    }
+    return visited;
+}
+
+static int exported;
+
+static void check_export(const char *name, int defined) {
+    char declaration[128];
+    snprintf(declaration, sizeof declaration, "%s(", name);
+    if (!defined || strcmp(name, "_init") == 0 || strcmp(name, "_fini") == 0)
+        return;
+    if (strncmp(name, "rapt_", 5) != 0 || !strstr(header, declaration))
+        fail_msg("%s is exported, but not declared in the header", name);
+    exported++;
+}
+
+static void test_exports(void **state) {
+    (void)state;
+    int declared = 0;
+    for (const char *at = header; (at = strstr(at, "\nRAPT_API ")); at++)
+        declared++;
+    exported = 0;
+    assert_true(each_symbol(check_export) > 0);
+    assert_true(declared > 0);
+    assert_int_equal(exported, declared);
+}
+
+static int sanitized;
+
+static void find_sanitizer(const char *name, int defined) {
+    sanitized += !defined && (strstr(name, "san_") != NULL);
+}
+
+/* Nothing that prints, aborts, starts threads or rounds as a libm pleases. */
+static void check_import(const char *name, int defined) {
+    static const char *const allowed[] = {
+        "memcpy", "memset", "memmove", "memcmp", "strcmp", "strncmp", "strlen", "snprintf", "vsnprintf",
+        "__memcpy_chk", "__memset_chk", "__snprintf_chk", "__vsnprintf_chk", "__stack_chk_fail",
+        "malloc", "free",                            /* the one-call form */
+        "getenv", "secure_getenv", "getauxval",      /* dispatch */
+        "getpid",                                    /* fork */
+        "__cxa_finalize", "__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable",
+    };
+    if (defined || strncmp(name, "omp_", 4) == 0 || strncmp(name, "GOMP_", 5) == 0 || strncmp(name, "__kmpc_", 7) == 0)
+        return;
+    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+        if (strcmp(name, allowed[i]) == 0)
+            return;
+    fail_msg("the library asks for %s", name);
+}
+
+static void test_imports(void **state) {
+    (void)state;
+    sanitized = 0;
+    each_symbol(find_sanitizer);
+    if (sanitized)
+        skip();
+    each_symbol(check_import);
+}
+
+int main(int count, char **arguments) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exports), cmocka_unit_test(test_imports)};
+    if (count != 3) {
+        fputs("usage: test_symbols LIBRARY HEADER\n", stderr);
+        return 2;
+    }
+    library_path = arguments[1];
+    header_path = arguments[2];
+    return cmocka_run_group_tests_name("symbols", tests, load, unload);
+}

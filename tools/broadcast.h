@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ * NumPy's broadcasting of a mask or bias to [batch, query_heads, query_length, kv_length]. */
+#ifndef RAPT_BROADCAST_H
+#define RAPT_BROADCAST_H
+
+#include "npy.h"
+#include "rapt/rapt.h"
+
+/* array: bool or float32. Dies, naming both shapes, where it does not broadcast. */
+rapt_tensor broadcast_to_scores(struct npy_array array, const rapt_attention_desc *desc);
+
+#endif

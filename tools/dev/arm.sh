@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# ARM without ARM hardware: whether the library compiles for macOS and Windows, what llvm-mca expects of the NEON
+# inner loops, and all tests under qemu-user.
+set -euo pipefail
+tools/dev/setup.sh arm
+
+echo "== compiled, not run, for other systems"
+sources=$(find src -name '*.c' -not -path 'src/x86/*' -not -name 'reference*' -not -name truth.c)
+for target in arm64-apple-macos11 aarch64-pc-windows-msvc; do
+    for source in $sources; do
+        clang-19 -target $target -std=c11 -O2 -ffreestanding -nostdlibinc -fno-math-errno -ffp-contract=off -DRAPT_HAVE_NEON \
+            -Wall -Wextra -Werror -isystem cross/freestanding -Iinclude -Isrc -c "$source" -o /dev/null
+    done
+    echo "$target: $(wc -w <<<"$sources") objects"
+done
+
+echo
+echo "== share of the FMA peak that llvm-mca expects of the NEON inner loops"
+tools/dev/build.sh build-arm --cross-file cross/aarch64-linux-gnu.ini
+objects=(build-arm/src/librapt_kernels_neon.a.p/*.o)
+python3 tools/dev/mca.py "${objects[0]}" score_wide_3 weigh_wide_2 weigh_wide_3
+
+exec tools/dev/test.sh aarch64

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Warnings of GCC and Clang as errors, clang-tidy, exported symbols, compiler flags, the style that a script can see.
+set -euo pipefail
+tools/dev/setup.sh lint
+failed=0
+
+# complain TEXT LINES: an empty list is no complaint.
+complain() {
+    [ -z "$2" ] || { printf 'lint: %s\n%s\n' "$1" "$2" >&2 && failed=1; }
+}
+
+sources() { find include src tools tests examples benchmarks \( "$@" \) -not -path '*/__pycache__/*'; }
+
+echo "== GCC and Clang, warnings are errors"
+CC=gcc CXX=g++ tools/dev/build.sh build-lint-gcc -Dwerror=true -Dbenchmarks=enabled
+CC=clang-14 CXX=clang++-14 tools/dev/build.sh build-lint-clang -Dwerror=true -Dbenchmarks=enabled
+
+echo "== the header in C and C++"
+use='#include "rapt/rapt.h"\nint main(void) { rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT; return (int)desc.batch; }\n'
+for language in "c -std=c99" "c -std=c11" "c++ -std=c++11 -Wno-missing-field-initializers" "c++ -std=c++20 -Wno-missing-field-initializers"; do
+    printf "$use" | g++ -x $language -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only - || failed=1
+done
+
+echo "== symbols and flags of the library"
+complain "exported, but not rapt_*:" "$(nm -D --defined-only build-lint-gcc/src/librapt.so | grep -v ' rapt_' || true)"
+complain "global in the static library, but not rapt_*:" \
+    "$(nm --defined-only -g build-lint-gcc/src/librapt.a | grep -E ' [A-Z] ' | grep -v ' rapt_' || true)"
+complain "the library is not to be built with:" "$(python3 - <<'PYTHON'
+import json, re
+for entry in json.load(open("build-lint-gcc/compile_commands.json")):
+    if "/src/" in entry["file"] or entry["file"].startswith("../src/"):
+        for flag in re.findall(r"-ffast-math|-Ofast|-march=\S+|-mcpu=\S+|-mtune=native|-ffp-contract=(?!off)\S+", entry["command"]):
+            print(entry["file"], flag)
+        if not re.search(r"-ffp-contract=off(?!.* -f(fp-contract|fast-math))", entry["command"]):
+            print(entry["file"], "without -ffp-contract=off in the end")
+PYTHON
+)"
+
+echo "== style"
+code=$(sources -name '*.c' -o -name '*.h' -o -name '*.cc' -o -name '*.def')
+scripts=$(sources -name '*.sh' -o -name '*.py' -o -name meson.build)
+complain "no SPDX line on top:" \
+    "$(for f in dev .ci/run meson.build meson_options.txt $code $scripts; do head -n 2 "$f" | grep -q 'SPDX-License-Identifier: MIT' || echo "$f"; done)"
+complain "more than 350 lines:" "$(wc -l $code $scripts | awk '$1 > 350 && $2 != "total"')"
+complain "more than 110 columns:" "$(grep -nE '^.{111,}' $code || true)"
+complain "tabs or spaces at the end:" "$(grep -nP '\t| +$' $code || true)"
+complain "left over:" "$(grep -nE 'TODO|FIXME|XXX|HACK' $code || true)"
+
+echo "== clang-tidy"
+sources -name '*.c' | grep -vE '^src/arm|^benchmarks/peak_neon' |
+    xargs -P "$(nproc)" -n 4 clang-tidy-14 --quiet -p build-lint-clang 2>/dev/null || failed=1
+
+[ $failed = 0 ] && echo "lint: ok"
+exit $failed

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Installs what is missing for building and testing, and for the groups that the arguments name.
+set -euo pipefail
+[ "${CI-}" != true ] || set -- all
+[ "${1-}" != all ] || set -- arm bench lint
+
+has() { command -v "$1" >/dev/null; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# What the base needs, asked for by use and not by package, since there are many ways to have it.
+missing_base() {
+    has cc || echo "gcc libc6-dev"
+    has meson || echo meson
+    has ninja || echo ninja-build
+    has pkg-config || echo pkg-config
+    pkg-config --exists cmocka 2>/dev/null || echo libcmocka-dev
+}
+
+debian_packages() {
+    case $1 in
+    arm) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user clang-19 llvm-19 \
+        libc6:arm64 libgomp1:arm64 libcmocka-dev:arm64 ;;
+    bench) echo g++ libbenchmark-dev libopenblas-dev ;;
+    lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev ;;
+    *) echo "setup: there is no group '$1'; groups are arm, bench, lint, all" >&2 && return 2 ;;
+    esac
+}
+
+setup_debian() {
+    local missing wanted package
+    missing=$(missing_base)
+    for group in "$@"; do
+        wanted=$(debian_packages "$group")
+        for package in $wanted; do
+            dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=" $package"
+        done
+    done
+    if [ -n "$missing" ]; then
+        echo "setup: installing" $missing
+        case $missing in *:arm64*) as_root dpkg --add-architecture arm64 ;; esac
+        as_root apt-get update -q
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
+    fi
+}
+
+setup_brew() {
+    local wanted="meson ninja pkg-config cmocka" missing="" package
+    case " $* " in *" bench "*) wanted+=" google-benchmark openblas" ;; esac
+    case " $* " in *" lint "*) wanted+=" llvm" ;; esac
+    for package in $wanted; do brew list "$package" >/dev/null 2>&1 || missing+=" $package"; done
+    [ -z "$missing" ] || brew install $missing
+}
+
+if has apt-get; then
+    setup_debian "$@"
+elif has brew; then
+    setup_brew "$@"
+else
+    for tool in cc pkg-config; do
+        has $tool || { echo "setup: please install $tool" >&2 && exit 1; }
+    done
+    pkg-config --exists cmocka || { echo "setup: please install cmocka with its headers" >&2 && exit 1; }
+    has ninja || python3 -m pip install --user ninja
+fi
+if [ "$({ meson --version 2>/dev/null || echo 0; echo 1.0; } | sort -V | head -n 1)" != 1.0 ]; then
+    has pip3 || as_root apt-get install -q -y --no-install-recommends python3-pip
+    python3 -m pip install --user 'meson>=1.0'
+fi

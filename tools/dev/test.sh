@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Runs every test on this machine, on emulated older CPUs and on emulated ARM, as far as the emulator and the
+# cross compiler are installed; test.sh aarch64: on the last only. With CI=true a run that cannot be made is a failure.
+set -euo pipefail
+logs=()
+skipped=()
+
+has() { command -v "$1" >/dev/null; }
+
+# run NAME FOLDER [meson test options]
+run() {
+    echo
+    echo "== tests on $1"
+    meson test -C "$2" --no-rebuild --print-errorlogs --logbase "log-$1" "${@:3}" || true
+    logs+=("$1=$(ls -t "$2"/meson-logs/log-"$1"*.json | head -n 1)")
+}
+
+skip() { skipped+=("$1: $2"); }
+
+# run_emulated NAME QEMU_CPU ISAS
+run_emulated() {
+    if ! has qemu-x86_64; then
+        skip "$1" "no qemu-x86_64"
+    else
+        QEMU_CPU=$2 RAPT_EXPECT_ISAS=$3 RAPT_TEST_SCALE=5 run "$1" build --wrapper qemu-x86_64 --timeout-multiplier 2
+    fi
+}
+
+run_here() {
+    tools/dev/build.sh build
+    run native build
+    if [ "$(uname -m)" = x86_64 ]; then
+        run_emulated haswell Haswell scalar,avx2
+        run_emulated nehalem Nehalem scalar
+    fi
+}
+
+run_aarch64() {
+    if [ "$(uname -m)" = aarch64 ]; then
+        return # is native
+    elif ! has aarch64-linux-gnu-gcc; then
+        skip aarch64 "no aarch64-linux-gnu-gcc"
+    elif ! has qemu-aarch64; then
+        skip aarch64 "no qemu-aarch64"
+    elif ! [ -e /usr/lib/aarch64-linux-gnu/pkgconfig/cmocka.pc ]; then
+        skip aarch64 "no libcmocka-dev:arm64"
+    else
+        tools/dev/build.sh build-arm --cross-file cross/aarch64-linux-gnu.ini
+        RAPT_EXPECT_ISAS=scalar,neon RAPT_TEST_SCALE=5 run aarch64 build-arm --timeout-multiplier 2
+    fi
+}
+
+[ "${1-}" = aarch64 ] || run_here
+run_aarch64
+echo
+exec python3 tools/dev/sum_tests.py "${logs[@]}" "${skipped[@]/#/--skipped=}"

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * `rapt help` and the man page, both made from attend_option_rows. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+#include "rapt/rapt.h"
+#include "tool.h"
+#include "verbs.h"
+
+enum { PAGE_COLUMNS = 80, HELP_INDENT = 24 };
+
+static const char summary[] = "exact attention on CPUs";
+
+static const char *const verb_texts[][2] = {
+    {"rapt attend --query FILE --key FILE --value FILE --out FILE [OPTION ...]",
+     "Compute softmax(query * key^T / sqrt(dim)) * value on NumPy files and print shapes, kernels, time and "
+     "speed."},
+    {"rapt info", "Print what this machine offers and which kernels rapt takes."},
+    {"rapt help [attend]", "Print this, or the options of attend."},
+    {"rapt --version", "Print the versions of rapt and of its numerics."},
+};
+enum { VERBS = sizeof verb_texts / sizeof verb_texts[0] };
+
+static const char exit_text[] =
+    "0: done; 1: a difference exceeds --tolerance; 2: an error, told in one line on standard "
+    "error, and no result file was written.";
+
+/* Words from column on, wrapped at PAGE_COLUMNS, further lines begin at indent. */
+static void print_wrapped(const char *text, int column, int indent) {
+    for (const char *word = text; *word;) {
+        int length = (int)strcspn(word, " "), space = word != text;
+        if (column + space + length > PAGE_COLUMNS) {
+            printf("\n%*s", indent, "");
+            column = indent;
+            space = 0;
+        }
+        printf("%s%.*s", space ? " " : "", length, word);
+        column += space + length;
+        word += length;
+        word += *word == ' ';
+    }
+    putchar('\n');
+}
+
+static void print_option(const struct option_row *row) {
+    int column =
+        printf("  --%s%s%s", row->name, row->argument ? " " : "", row->argument ? row->argument : "");
+    if (column + 2 > HELP_INDENT) {
+        putchar('\n');
+        column = 0;
+    }
+    printf("%*s", HELP_INDENT - column, "");
+    print_wrapped(row->help, HELP_INDENT, HELP_INDENT);
+}
+
+static void help_attend(void) {
+    printf("usage: ");
+    print_wrapped(verb_texts[0][0], 7, 11);
+    putchar('\n');
+    print_wrapped(verb_texts[0][1], 0, 0);
+    for (const struct option_row *row = attend_option_rows; row->name; row++) {
+        if (row->kind == OPTION_HEADING) {
+            printf("\n%s. ", row->name);
+            print_wrapped(row->help, (int)strlen(row->name) + 2, 0);
+        } else {
+            print_option(row);
+        }
+    }
+}
+
+int verb_help(int argc, char **argv) {
+    if (argc > 2) tool_die("unexpected argument '%s'", argv[2]);
+    if (argc == 2 && strcmp(argv[1], "attend") == 0) {
+        help_attend();
+        return EXIT_SUCCESS;
+    }
+    if (argc == 2) tool_die("there is no help on '%s'", argv[1]);
+    printf("rapt: %s\n", summary);
+    for (int i = 0; i < VERBS; i++) {
+        printf("\n  ");
+        print_wrapped(verb_texts[i][0], 2, 6);
+        printf("      ");
+        print_wrapped(verb_texts[i][1], 6, 6);
+    }
+    printf("\nExit status ");
+    print_wrapped(exit_text, 12, 0);
+    return EXIT_SUCCESS;
+}
+
+static void roff(const char *text) {
+    for (; *text; text++) {
+        if (*text == '-')
+            fputs("\\-", stdout);
+        else if (*text == '\\')
+            fputs("\\e", stdout);
+        else if (*text == '\'')
+            fputs("\\(aq", stdout);
+        else if (*text == '^')
+            fputs("\\(ha", stdout);
+        else if (*text == '.' && text[1] == '.')
+            fputs("\\&.", stdout);
+        else
+            putchar(*text);
+    }
+}
+
+static void roff_line(const char *macro, const char *text, const char *more) {
+    fputs(macro, stdout);
+    roff(text);
+    roff(more);
+    putchar('\n');
+}
+
+int verb_man(int argc, char **argv) {
+    if (argc > 1) tool_die("unexpected argument '%s'", argv[1]);
+    printf(".TH RAPT 1 \"\" \"rapt %s\"\n.SH NAME\nrapt \\- %s\n.SH SYNOPSIS\n", RAPT_VERSION_STRING,
+           summary);
+    for (int i = 0; i < VERBS; i++) roff_line(i ? ".br\n" : "", verb_texts[i][0], "");
+    puts(".SH DESCRIPTION");
+    for (int i = 0; i < VERBS; i++) {
+        roff_line(".TP\n.B ", verb_texts[i][0], "");
+        roff_line("", verb_texts[i][1], "");
+    }
+    puts(".SH OPTIONS OF ATTEND");
+    for (const struct option_row *row = attend_option_rows; row->name; row++) {
+        if (row->kind == OPTION_HEADING) {
+            roff_line(".SS ", row->name, "");
+            roff_line("", row->help, "");
+            continue;
+        }
+        fputs(".TP\n\\fB\\-\\-", stdout);
+        roff(row->name);
+        if (row->argument) printf("\\fR \\fI%s", row->argument);
+        puts("\\fR");
+        roff_line("", row->help, "");
+    }
+    puts(".SH EXIT STATUS");
+    roff_line("", exit_text, "");
+    puts(".SH ENVIRONMENT");
+    roff_line(".TP\n.B ", "RAPT_ISA", "");
+    roff_line("", "The kernel table to use where --isa does not say it.", "");
+    roff_line(".TP\n.B ", "OMP_NUM_THREADS", "");
+    roff_line("", "How many threads OpenMP would start.", "");
+    return EXIT_SUCCESS;
+}

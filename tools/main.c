@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * The command `rapt`: attention on NumPy files. */
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rapt/rapt.h"
+#include "tool.h"
+#include "verbs.h"
+
+static int verb_version(int argc, char **argv) {
+    if (argc > 1) tool_die("unexpected argument '%s'", argv[1]);
+    printf("rapt %s, numerics %d\n", rapt_version(), rapt_numerics_version());
+    return EXIT_SUCCESS;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} verbs[] = {
+    {"attend", verb_attend}, {"info", verb_info},         {"help", verb_help},
+    {"--help", verb_help},   {"--version", verb_version}, {"man", verb_man},
+};
+
+int main(int argc, char **argv) {
+    /* A file that may not grow is an error line, not a signal. */
+    signal(SIGXFSZ, SIG_IGN);
+    setlocale(LC_CTYPE, "");
+    if (argc < 2) tool_die("a verb is missing: attend, info or help");
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(argv[1], verbs[i].name) != 0) continue;
+        int status = verbs[i].run(argc - 1, argv + 1);
+        tool_flush();
+        return status;
+    }
+    tool_die("unknown verb '%s': there are attend, info and help", argv[1]);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * NumPy's .npy files (https://numpy.org/neps/nep-0001-npy-format.html): what the command reads and writes. */
+#ifndef RAPT_NPY_H
+#define RAPT_NPY_H
+
+#include <stdint.h>
+
+enum { NPY_MAX_DIMS = 4 };
+
+/* Bits, so that a set of them says what a place accepts. */
+enum npy_type { NPY_FLOAT32 = 1, NPY_FLOAT64 = 2, NPY_BOOL = 4, NPY_INT32 = 8, NPY_INT64 = 16 };
+
+struct npy_array {
+    const char *path;
+    enum npy_type type;
+    int dims; /* 0 ... NPY_MAX_DIMS */
+    int64_t shape[NPY_MAX_DIMS];
+    int64_t count; /* product of shape */
+    void *data;    /* C order; from tool_allocate */
+};
+
+/* Reads path, whose type has to be one of accepted; dies with one line that says what is wrong otherwise. */
+struct npy_array npy_read(const char *path, unsigned accepted);
+
+/* "[2, 3]" into text; returns text. */
+char *npy_shape_text(int dims, const int64_t *shape, char text[96]);
+
+/* "float32" ... */
+const char *npy_type_name(enum npy_type type);
+
+/* Writes the header of a C-order array into header; returns its length, a multiple of 64. */
+int npy_header(char header[256], enum npy_type type, int dims, const int64_t *shape);
+
+#endif

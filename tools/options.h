@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * The options of `rapt attend`. One table in options.c gives parsing, help and man page. */
+#ifndef RAPT_OPTIONS_H
+#define RAPT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct option_integer {
+    bool given;
+    int64_t value;
+};
+
+struct option_number {
+    bool given;
+    float value;
+};
+
+struct option_pair {
+    bool given;
+    int64_t first, second;
+};
+
+/* Paths and names are NULL where not given. */
+struct attend_options {
+    const char *query, *key, *value, *out, *lse, *weights;
+    const char *mask, *bias, *alibi, *sinks, *kv_lengths;
+    const char *layout, *weights_kind, *isa;
+    const char *expect, *tokens;
+    bool causal, check;
+    struct option_integer query_offset, threads, repeat, show_head, show_batch;
+    struct option_number scale, softcap, tolerance;
+    struct option_pair window;
+};
+
+enum option_kind { OPTION_HEADING, OPTION_FLAG, OPTION_TEXT, OPTION_INTEGER, OPTION_NUMBER, OPTION_PAIR };
+
+struct option_row {
+    enum option_kind kind;
+    const char *name;     /* of the option, or the heading */
+    const char *argument; /* as help prints it; NULL for flags */
+    const char *help;     /* one paragraph */
+    size_t offset;        /* in struct attend_options */
+};
+
+/* Ends with a row whose name is NULL. */
+extern const struct option_row attend_option_rows[];
+
+/* argv[0] is the verb. Dies where an option is unknown, malformed or missing. */
+struct attend_options attend_parse(int argc, char **argv);
+
+#endif

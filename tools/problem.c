@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "problem.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "broadcast.h"
+#include "tool.h"
+
+struct axes {
+    int64_t batch, heads, tokens, dim;
+};
+
+static struct axes axes_of(const struct npy_array *array, bool bshd) {
+    int64_t full[4] = {1, 1, 1, 1};
+    /* [S, D] has one head, wherever the layout puts it. */
+    int first = 4 - array->dims;
+    for (int i = 0; i < array->dims; i++) full[first + i] = array->shape[i];
+    if (bshd && array->dims > 2) return (struct axes){full[0], full[2], full[1], full[3]};
+    return (struct axes){full[0], full[1], full[2], full[3]};
+}
+
+static rapt_tensor tensor_of(const struct npy_array *array, struct axes axes, bool bshd) {
+    return bshd ? rapt_tensor_bshd(array->data, axes.tokens, axes.heads, axes.dim)
+                : rapt_tensor_bhsd(array->data, axes.heads, axes.tokens, axes.dim);
+}
+
+static void fit(bool fits, const struct npy_array *a, const struct npy_array *b, const char *what,
+                int64_t of_a, int64_t of_b) {
+    char shape_a[96], shape_b[96];
+    if (fits) return;
+    tool_die("%s %s does not fit %s %s: %lld and %lld %s", a->path,
+             npy_shape_text(a->dims, a->shape, shape_a), b->path, npy_shape_text(b->dims, b->shape, shape_b),
+             (long long)of_a, (long long)of_b, what);
+}
+
+static struct npy_array read_tensor(const char *path) {
+    struct npy_array array = npy_read(path, NPY_FLOAT32);
+    char shape[96];
+    if (array.dims < 2) {
+        tool_die("%s %s: wanted are 2, 3 or 4 dimensions", path,
+                 npy_shape_text(array.dims, array.shape, shape));
+    }
+    return array;
+}
+
+static struct npy_array new_array(const char *path, int dims, const int64_t *shape) {
+    struct npy_array array = {.path = path, .type = NPY_FLOAT32, .dims = dims, .count = 1};
+    const char *name = path ? path : "a result";
+    for (int i = 0; i < dims; i++) {
+        array.shape[i] = shape[i];
+        array.count = tool_product(array.count, shape[i], name);
+    }
+    array.data = tool_allocate(array.count, sizeof(float), name);
+    return array;
+}
+
+static void check_fit(const struct npy_array *query, const struct npy_array *key,
+                      const struct npy_array *value, bool bshd) {
+    fit(key->dims == query->dims, key, query, "dimensions", key->dims, query->dims);
+    fit(value->dims == key->dims, value, key, "dimensions", value->dims, key->dims);
+    struct axes q = axes_of(query, bshd), k = axes_of(key, bshd), v = axes_of(value, bshd);
+    fit(k.batch == q.batch, key, query, "sequences", k.batch, q.batch);
+    fit(v.batch == k.batch, value, key, "sequences", v.batch, k.batch);
+    fit(k.dim == q.dim, key, query, "elements a head", k.dim, q.dim);
+    fit(v.heads == k.heads, value, key, "heads", v.heads, k.heads);
+    fit(v.tokens == k.tokens, value, key, "tokens", v.tokens, k.tokens);
+    fit(k.heads > 0 && q.heads % k.heads == 0, key, query, "heads (query heads are a multiple of key heads)",
+        k.heads, q.heads);
+    if (v.dim == 0) tool_die("%s: its heads have 0 elements", value->path);
+}
+
+static void load_tensors(struct problem *problem, const struct attend_options *options, bool bshd) {
+    rapt_attention_desc *desc = &problem->desc;
+    problem->query = read_tensor(options->query);
+    problem->key = read_tensor(options->key);
+    problem->value = read_tensor(options->value);
+    check_fit(&problem->query, &problem->key, &problem->value, bshd);
+    struct axes q = axes_of(&problem->query, bshd), k = axes_of(&problem->key, bshd),
+                v = axes_of(&problem->value, bshd);
+    desc->batch = q.batch;
+    desc->query_heads = q.heads;
+    desc->kv_heads = k.heads;
+    desc->query_length = q.tokens;
+    desc->kv_length = k.tokens;
+    desc->head_dim = q.dim;
+    desc->value_dim = v.dim;
+    desc->query = tensor_of(&problem->query, q, bshd);
+    desc->key = tensor_of(&problem->key, k, bshd);
+    desc->value = tensor_of(&problem->value, v, bshd);
+}
+
+static void add_out(struct problem *problem, const struct attend_options *options, bool bshd) {
+    int64_t shape[NPY_MAX_DIMS];
+    memcpy(shape, problem->query.shape, sizeof shape);
+    shape[problem->query.dims - 1] = problem->desc.value_dim;
+    problem->out = new_array(options->out, problem->query.dims, shape);
+    problem->desc.out = tensor_of(&problem->out, axes_of(&problem->out, bshd), bshd);
+}
+
+static void add_results(struct problem *problem, const struct attend_options *options) {
+    rapt_attention_desc *desc = &problem->desc;
+    const int64_t shape[4] = {desc->batch, desc->query_heads, desc->query_length, desc->kv_length};
+    const int64_t *begin = shape + 4 - problem->query.dims;
+    static const char *const kinds[] = {"raw", "softcap", "masked", "softmax"};
+    if (options->lse) {
+        problem->lse = new_array(options->lse, problem->query.dims - 1, begin);
+        desc->lse = rapt_tensor_bhsd(problem->lse.data, desc->query_heads, desc->query_length, 1);
+    }
+    if (!options->weights && !options->tokens) return;
+    problem->weights = new_array(options->weights, problem->query.dims, begin);
+    desc->weights =
+        rapt_tensor_bhsd(problem->weights.data, desc->query_heads, desc->query_length, desc->kv_length);
+    desc->weights_kind = RAPT_WEIGHTS_SOFTMAX;
+    for (int i = 0; options->weights_kind && i < 4; i++) {
+        if (strcmp(options->weights_kind, kinds[i]) == 0) desc->weights_kind = RAPT_WEIGHTS_RAW + i;
+    }
+}
+
+static void *load_head_vector(const char *path, int64_t heads) {
+    struct npy_array array = npy_read(path, NPY_FLOAT32);
+    char shape[96];
+    if (array.dims != 1 || array.shape[0] != heads) {
+        tool_die("%s %s: wanted is one number for each of %lld query heads", path,
+                 npy_shape_text(array.dims, array.shape, shape), (long long)heads);
+    }
+    return array.data;
+}
+
+static rapt_index_list load_lengths(const char *path, int64_t batch) {
+    struct npy_array array = npy_read(path, NPY_INT32 | NPY_INT64);
+    char shape[96];
+    if (array.dims != 1 || array.shape[0] != batch) {
+        tool_die("%s %s: wanted is one number for each of %lld sequences", path,
+                 npy_shape_text(array.dims, array.shape, shape), (long long)batch);
+    }
+    return (rapt_index_list){array.data, array.type == NPY_INT32 ? 4 : 8, 0};
+}
+
+static void add_scores(rapt_attention_desc *desc, const struct attend_options *options) {
+    if (options->scale.given) desc->features |= RAPT_SCALE;
+    desc->scale = options->scale.value;
+    desc->softcap = options->softcap.value;
+    if (options->mask) desc->mask = broadcast_to_scores(npy_read(options->mask, NPY_BOOL), desc);
+    if (options->bias) desc->bias = broadcast_to_scores(npy_read(options->bias, NPY_FLOAT32), desc);
+    if (options->sinks) desc->sinks = load_head_vector(options->sinks, desc->query_heads);
+    if (options->kv_lengths) desc->kv_lengths = load_lengths(options->kv_lengths, desc->batch);
+}
+
+static void add_positions(rapt_attention_desc *desc, const struct attend_options *options) {
+    if (options->causal) desc->features |= RAPT_CAUSAL;
+    if (options->window.given) desc->features |= RAPT_WINDOW;
+    desc->window_left = options->window.first;
+    desc->window_right = options->window.second;
+    if (options->alibi && strcmp(options->alibi, "auto") == 0)
+        desc->features |= RAPT_ALIBI_STANDARD;
+    else if (options->alibi)
+        desc->alibi_slopes = load_head_vector(options->alibi, desc->query_heads);
+    if (!options->causal && !options->window.given && !options->alibi) return;
+    desc->query_origin = RAPT_ORIGIN_BOTTOM_RIGHT;
+    if (!options->query_offset.given) return;
+    int64_t *positions = tool_allocate(desc->batch, sizeof *positions, "--query-offset");
+    for (int64_t b = 0; b < desc->batch; b++) positions[b] = options->query_offset.value;
+    desc->query_origin = RAPT_ORIGIN_GIVEN;
+    desc->query_position = (rapt_index_list){positions, 8, 0};
+}
+
+static void set_isa(rapt_attention_desc *desc, const char *name) {
+    char names[128] = "";
+    if (name == NULL) return;
+    for (int isa = RAPT_ISA_AUTO + 1; isa < RAPT_ISA_COUNT; isa++) {
+        const char *known = rapt_isa_name((rapt_isa)isa);
+        if (strcmp(known, name) == 0) desc->isa = isa;
+        strcat(strcat(names, " "), known);
+    }
+    if (desc->isa == RAPT_ISA_AUTO) tool_die("--isa: '%s' is none of%s", name, names);
+}
+
+struct problem problem_load(const struct attend_options *options) {
+    struct problem problem = {.desc = RAPT_ATTENTION_DESC_INIT};
+    set_isa(&problem.desc, options->isa);
+    bool bshd = options->layout && strcmp(options->layout, "bshd") == 0;
+    load_tensors(&problem, options, bshd);
+    add_out(&problem, options, bshd);
+    add_scores(&problem.desc, options);
+    add_positions(&problem.desc, options);
+    add_results(&problem, options);
+    return problem;
+}

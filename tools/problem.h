@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ * From files to a descriptor: reads the arrays, checks that they fit together, makes room for the results. */
+#ifndef RAPT_PROBLEM_H
+#define RAPT_PROBLEM_H
+
+#include "npy.h"
+#include "options.h"
+#include "rapt/rapt.h"
+
+struct problem {
+    struct npy_array query, key, value;
+    struct npy_array out, lse, weights; /* lse and weights: data = NULL where nobody wants them */
+    rapt_attention_desc desc;
+};
+
+/* Dies where files are wrong or do not fit. Their memory lives until the command ends. */
+struct problem problem_load(const struct attend_options *options);
+
+/* Keys of sequence b. */
+int64_t problem_kv_length(const struct problem *problem, int64_t b);
+
+/* Where query 0 of sequence b stands among its keys, as far as something counts from it; else 0. */
+int64_t problem_query_position(const struct problem *problem, int64_t b);
+
+/* How many (query, key) pairs lengths, causal and window let through, over all heads. Masks are not looked
+ * at. */
+double problem_pairs(const struct problem *problem);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "tool.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print_line(const char *prefix, const char *format, va_list arguments) {
+    fflush(stdout);
+    fputs(prefix, stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+}
+
+void tool_die(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print_line("rapt: ", format, arguments);
+    va_end(arguments);
+    exit(TOOL_EXIT_ERROR);
+}
+
+void tool_warn(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print_line("rapt: warning: ", format, arguments);
+    va_end(arguments);
+}
+
+void tool_flush(void) {
+    if (fflush(stdout) != 0 || ferror(stdout)) tool_die("standard output: %s", strerror(errno));
+}
+
+/* A list of all blocks, so that whatever is not freed is still reachable when a leak checker looks. */
+union block {
+    union block *next;
+    char keeps_alignment[64];
+};
+static union block *blocks;
+
+void *tool_allocate(int64_t count, size_t size, const char *what) {
+    bool fits = (uint64_t)count <= (SIZE_MAX - sizeof(union block) - 1) / size;
+    /* A byte more, so that empty arrays are not absent. */
+    union block *block = fits ? calloc(1, sizeof *block + (size_t)count * size + 1) : NULL;
+    if (block == NULL) tool_die("out of memory: %s needs %.0f bytes", what, (double)count * (double)size);
+    block->next = blocks;
+    blocks = block;
+    return block + 1;
+}
+
+int64_t tool_product(int64_t a, int64_t b, const char *what) {
+    int64_t product;
+    if (__builtin_mul_overflow(a, b, &product)) tool_die("%s: its size overflows 64 bits", what);
+    return product;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT
+ * The verbs of the command; argv[0] is the verb, the result the exit status. */
+#ifndef RAPT_VERBS_H
+#define RAPT_VERBS_H
+
+int verb_attend(int argc, char **argv);
+int verb_info(int argc, char **argv);
+int verb_help(int argc, char **argv);
+int verb_man(int argc, char **argv); /* the man page, for the build */
+
+#endif
