@@ -38,6 +38,9 @@ static void check_one(const struct tile *tile, const struct score_case *c, struc
     struct rapt_score_args args = {.query = panel, .key = key.first, .key_stride_bytes = key.stride_bytes,
                                    .scores = got, .rows = c->rows, .head_dim = c->head_dim,
                                    .key_begin = c->range.begin, .key_end = c->range.end, .factor = c->factor};
+    args.prefetch_rows = (int)random_below(random, keys + 1); /* no more than a hint */
+    args.prefetch[0] = args.prefetch[1] =
+        (struct rapt_prefetch){key.first, key.stride_bytes, c->head_dim * (int)sizeof(float)};
     tile->slots->score(&args);
     for (int row = 0; row < c->rows; row++)
         for (int k = 0; k < keys; k++) {

@@ -6,7 +6,7 @@
 #include "cmocka_all.h"
 
 struct weigh_case {
-    int rows, value_dim;
+    int first_row, rows, value_dim;
     struct key_range range;
     int stride_kind;
     bool fresh;
@@ -37,11 +37,11 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
     float *probabilities = test_floats(score_count(tile));
     for (int row = 0; row < c->rows; row++)
         for (int key = c->range.begin; key < c->range.end; key++)
-            probabilities[score_at(tile, row, key)] = random_probability(random);
+            probabilities[score_at(tile, c->first_row + row, key)] = random_probability(random);
     float *alpha = test_floats(c->rows);
     for (int row = 0; !c->fresh && row < c->rows; row++)
         alpha[row] = random_chance(random, 30) ? 0.0f : float_of((uint32_t)random_between(random, 1, 127) << 23);
-    struct rapt_weigh_args args = {.probabilities = probabilities, .value = value.first,
+    struct rapt_weigh_args args = {.probabilities = probabilities + score_at(tile, c->first_row, 0), .value = value.first,
                                    .value_stride_bytes = value.stride_bytes, .alpha = alpha, .o = got,
                                    .o_stride = o_stride, .rows = c->rows, .value_dim = c->value_dim,
                                    .key_begin = c->range.begin, .key_end = c->range.end, .fresh = c->fresh};
@@ -50,8 +50,8 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
     tile->slots->weigh(&args);
     for (int row = 0; row <= c->rows; row++)
         expect_bits(got + row * o_stride, expected + row * o_stride, row < c->rows ? c->value_dim : o_stride, NAN_ANY,
-                    "%s %s.weigh: rows %d, value_dim %d, keys [%d, %d), stride kind %d, fresh %d: row %d, element",
-                    tile->table->name, tile->way, c->rows, c->value_dim, c->range.begin, c->range.end, c->stride_kind,
+                    "%s %s.weigh: rows %d from %d, value_dim %d, keys [%d, %d), stride kind %d, fresh %d: row %d, element",
+                    tile->table->name, tile->way, c->rows, c->first_row, c->value_dim, c->range.begin, c->range.end, c->stride_kind,
                     c->fresh, row);
     test_free_all();
 }
@@ -68,8 +68,10 @@ void check_weigh(const struct rapt_kernels *table) {
         for (int d = 0; d < edge_dim_count; d++)
             for (int r = 0; r < row_counts; r++)
                 for (int64_t n = scaled_work(5); n > 0; n--, turn++) {
-                    struct weigh_case c = {rows[r], edge_dims[d], ranges[turn % range_count], turn / 3 % STRIDE_KINDS,
-                                           turn / 2 % 2, draws[turn % 5]};
+                    int left = tile.most_rows - rows[r];
+                    struct weigh_case c = {turn % 3 ? 0 : (int)random_below(&random, left + 1), rows[r], edge_dims[d],
+                                           ranges[turn % range_count], turn / 3 % STRIDE_KINDS, turn / 2 % 2,
+                                           draws[turn % 5]};
                     check_one(&tile, &c, &random);
                 }
     }

@@ -321,6 +321,26 @@ static void test_legal_calls_are_accepted(void **state) {
     test_free_all();
 }
 
+/* Strides of dimensions of size 1 are not looked at, so they may be rubbish. */
+static void test_strides_of_single_tokens(void **state) {
+    (void)state;
+    static const int64_t rubbish[] = {INT64_MAX, INT64_MIN, 3};
+    for (int t = 0; t < table_count; t++) {
+        struct small s = small_new(1, 1);
+        s.desc.batch = 1;
+        run(&s, t);
+        memcpy(s.expected, s.out, HEADS * DIM * sizeof(float));
+        for (int k = 0; k < 3; k++) {
+            rapt_tensor *const tensors[] = {&s.desc.query, &s.desc.key, &s.desc.value, &s.desc.out, &s.desc.lse};
+            for (int i = 0; i < 5; i++)
+                tensors[i]->batch_stride_bytes = tensors[i]->token_stride_bytes = rubbish[k];
+            run(&s, t);
+            expect_bits(s.out, s.expected, HEADS * DIM, NAN_CANONICAL, "rubbish %d", k);
+        }
+        test_free_all();
+    }
+}
+
 /* openvino #30482, llama.cpp #95: bits by number of threads; llama.cpp #6583: by batch size. */
 static void test_threads_and_neighbours(void **state) {
     (void)state;
@@ -359,6 +379,7 @@ int main(void) {
         cmocka_unit_test(test_sizes_that_overflow),
         cmocka_unit_test(test_far_offsets),
         cmocka_unit_test(test_legal_calls_are_accepted),
+        cmocka_unit_test(test_strides_of_single_tokens),
         cmocka_unit_test(test_threads_and_neighbours),
     };
     table_count = machine_tables(tables);

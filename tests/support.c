@@ -169,7 +169,7 @@ int machine_tables(const struct rapt_kernels *tables[RAPT_ISA_COUNT]) {
 
 int64_t scaled_work(int64_t usual) {
     const char *scale = getenv("RAPT_TEST_SCALE");
-    int64_t percent = scale && atoi(scale) > 0 ? atoi(scale) : 100;
-    int64_t work = usual * percent / 100;
+    int64_t percent = scale ? strtol(scale, NULL, 10) : 100;
+    int64_t work = usual * (percent > 0 ? percent : 100) / 100;
     return work > 0 ? work : 1;
 }

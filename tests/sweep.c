@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The elementary functions over all their arguments, as hashes: an error in
  * the last bit of one coefficient shows nowhere else. By default one float of
- * 101 (under RAPT_TEST_SCALE one of 1009); with "all" every float, where tanh
+ * 101 (under RAPT_TEST_SCALE one of 1009); with --all every float, where tanh
  * and log2 are left out as far as they are constant or repeat. Seconds for
  * each function and table natively, minutes under emulation. */
 #include <stdio.h>
@@ -44,13 +44,17 @@ static float reference_exp2(float x) {
 
 /* exp2 of [-151, -0], tanh of finite numbers, log2 of positive normal numbers. */
 static const struct function functions[] = {
-    {"exp2", {0x80000000u, 0xc3170000u}, {0x80000000u, 0xc3170000u}, {0xb3c5bcdbf04b6ff4u, 0x2391c3f59d2315e2u, 0x8936dd72b1924a45u},
+    {"exp2", {0x80000000u, 0xc3170000u}, {0x80000000u, 0xc3170000u},
+     {0xb3c5bcdbf04b6ff4u, 0x2391c3f59d2315e2u, 0x8936dd72b1924a45u},
      table_exp2, reference_exp2},
-    {"tanh of positives", {0x33000000u, 0x41800000u}, {0x00000000u, 0x7f7fffffu}, {0xafceff81b70781dau, 0xadaf23e5f9e345b7u, 0xff1d1d69409edf67u},
+    {"tanh of positives", {0x33000000u, 0x41800000u}, {0x00000000u, 0x7f7fffffu},
+     {0xafceff81b70781dau, 0xadaf23e5f9e345b7u, 0xff1d1d69409edf67u},
      table_tanh, rapt_reference_tanh},
-    {"tanh of negatives", {0xb3000000u, 0xc1800000u}, {0x80000000u, 0xff7fffffu}, {0x8a6b7b3dde5b06cbu, 0xa62cefb57333cc71u, 0x245078548b1d95ddu},
+    {"tanh of negatives", {0xb3000000u, 0xc1800000u}, {0x80000000u, 0xff7fffffu},
+     {0x8a6b7b3dde5b06cbu, 0xa62cefb57333cc71u, 0x245078548b1d95ddu},
      table_tanh, rapt_reference_tanh},
-    {"log2", {0x3e800000u, 0x53800000u}, {0x00800000u, 0x7f7fffffu}, {0xaf601a4616f6bd47u, 0xdc969c7f9467414au, 0x2537a88a91a0c6aau},
+    {"log2", {0x3e800000u, 0x53800000u}, {0x00800000u, 0x7f7fffffu},
+     {0xaf601a4616f6bd47u, 0xdc969c7f9467414au, 0x2537a88a91a0c6aau},
      table_log2, rapt_reference_log2},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
@@ -97,7 +101,7 @@ int main(int count, char **arguments) {
     struct CMUnitTest tests[MOST];
     const struct rapt_kernels *tables[RAPT_ISA_COUNT + 1] = {NULL};
     int table_count = 1 + machine_tables(tables + 1), n = 0;
-    chosen = count > 1 && strcmp(arguments[1], "all") == 0 ? EVERY : scaled_work(100) < 100 ? OF_1009 : OF_101;
+    chosen = count > 1 && strcmp(arguments[1], "--all") == 0 ? EVERY : scaled_work(100) < 100 ? OF_1009 : OF_101;
     for (int t = 0; t < table_count; t++)
         for (int f = 0; f < FUNCTIONS; f++, n++) {
             sweeps[n] = (struct sweep){&functions[f], tables[t]};

@@ -20,7 +20,7 @@ static const struct scene_layout plain = {0};
 /* Many tasks of one phase; split keys with two phases; less than a task. */
 static const struct scene_call calls[] = {
     {2, 4, 2, 130, 100, 16, 16, WITH_CAUSAL | WITH_LSE, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0, 0},
-    {1, 4, 2, 2, 3000, 24, 17, WITH_LSE | WITH_MASK | WITH_WEIGHTS, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_SOFTMAX, 2, 0, 0},
+    {1, 4, 2, 2, 6000, 12, 9, WITH_LSE | WITH_MASK | WITH_WEIGHTS, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_SOFTMAX, 2, 0, 0},
     {1, 1, 1, 1, 3, 4, 4, 0, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 3, 0, 0},
 };
 enum { CALLS = sizeof calls / sizeof *calls };

@@ -17,6 +17,7 @@
 #define RAPT_UNROLL
 #endif
 #define RAPT_INLINE static inline __attribute__((always_inline))
+#define RAPT_KERNEL __attribute__((noinline)) /* a symbol of its own for perf and llvm-mca */
 
 #define RAPT_INFINITY __builtin_inff()
 /* 1.5 * 2^23: adding it leaves a float's integer part in its low bits. */

@@ -49,7 +49,24 @@ RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, f
             sum[k][v] = v_splat(0);
     }
     const float *query = a->query;
-    for (int64_t d = 0; d < a->head_dim; d++, query += TILE_ROWS) {
+    int64_t d = 0;
+    for (; SCORE_BY_LANE && a->head_dim - d >= 4; d += 4, query += 4 * TILE_ROWS) {
+        vfour key_four[2 * SCORE_KEYS];
+        RAPT_UNROLL for (int k = 0; k < keys; k++)
+            key_four[k] = v_four(row[k] + d);
+#define RAPT_LANE(lane)                                                                                          \
+    RAPT_UNROLL for (int v = 0; v < vectors; v++) {                                                              \
+        vf32 q = v_load(query + (lane) * TILE_ROWS + v * VL);                                                    \
+        RAPT_UNROLL for (int k = 0; k < keys; k++)                                                               \
+            sum[k][v] = v_fma_lane(key_four[k], lane, q, sum[k][v]);                                             \
+    }
+        RAPT_LANE(0)
+        RAPT_LANE(1)
+        RAPT_LANE(2)
+        RAPT_LANE(3)
+#undef RAPT_LANE
+    }
+    for (; d < a->head_dim; d++, query += TILE_ROWS) {
         vf32 q[SCORE_VECTORS];
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             q[v] = v_load(query + v * VL);
@@ -101,13 +118,13 @@ RAPT_INLINE void score_keys(const struct rapt_score_args *a, int most, int vecto
 }
 
 /* One vector of rows has too few chains to fill the FMA units: twice the keys. */
-static void score_wide_1(const struct rapt_score_args *a) { score_keys(a, 2 * SCORE_KEYS, 1); }
-static void score_wide_2(const struct rapt_score_args *a) { score_keys(a, SCORE_KEYS, 2); }
-static void score_wide_3(const struct rapt_score_args *a) { score_keys(a, SCORE_KEYS, 3); }
+static RAPT_KERNEL void score_wide_1(const struct rapt_score_args *a) { score_keys(a, 2 * SCORE_KEYS, 1); }
+static RAPT_KERNEL void score_wide_2(const struct rapt_score_args *a) { score_keys(a, SCORE_KEYS, 2); }
+static RAPT_KERNEL void score_wide_full(const struct rapt_score_args *a) { score_keys(a, SCORE_KEYS, SCORE_VECTORS); }
 
 static void score_wide(const struct rapt_score_args *a) {
     if (a->rows > 2 * VL)
-        score_wide_3(a);
+        score_wide_full(a);
     else if (a->rows > VL)
         score_wide_2(a);
     else
@@ -174,7 +191,7 @@ RAPT_INLINE void score_rows(const struct rapt_score_args *a, int first, int rows
 }
 
 #define RAPT_SCORE_ROWS(rows)                                                                                    \
-    static void score_rows_##rows(const struct rapt_score_args *a, int first) {                                  \
+    static RAPT_KERNEL void score_rows_##rows(const struct rapt_score_args *a, int first) {                                  \
         score_rows(a, first, rows < NARROW_GROUP ? rows : NARROW_GROUP);                                         \
     }
 RAPT_SCORE_ROWS(1)

@@ -32,6 +32,20 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
                 __builtin_prefetch(value + ahead + byte, 0, 3);
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             x[v] = v == vectors - 1 && width < VL ? v_load_n(value_row + v * VL, width) : v_load(value_row + v * VL);
+        if (WEIGH_BY_LANE && row_step == 1 && rows % 4 == 0) {
+            RAPT_UNROLL for (int r = 0; r < rows; r += 4) {
+                vfour weights = v_four(p + r);
+#define RAPT_LANE(lane)                                                                                          \
+    RAPT_UNROLL for (int v = 0; v < vectors; v++)                                                                \
+        sum[r + lane][v] = v_fma_lane(weights, lane, x[v], sum[r + lane][v]);
+                RAPT_LANE(0)
+                RAPT_LANE(1)
+                RAPT_LANE(2)
+                RAPT_LANE(3)
+#undef RAPT_LANE
+            }
+            continue;
+        }
         RAPT_UNROLL for (int r = 0; r < rows; r++) {
             vf32 weight = v_splat(p[r * row_step]);
             RAPT_UNROLL for (int v = 0; v < vectors; v++)
@@ -58,7 +72,7 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, int most
 }
 
 #define RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step)                                                 \
-    static void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width) {                 \
+    static RAPT_KERNEL void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width) {                 \
         if (width == VL)                                                                                         \
             weigh_rows(a, d, most, vectors, VL, row_step, key_step);                                             \
         else                                                                                                     \

@@ -15,6 +15,8 @@ enum {
     WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
     NARROW_GROUP = 1, /* narrow score: rows in registers beside a VL x VL transpose */
     NARROW_ROWS = 1,
+    WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
+    SCORE_BY_LANE = 0,
     EXP_WAYS = 2      /* exponentials in flight */
 };
 
@@ -71,6 +73,11 @@ static inline vf32 v_div(vf32 a, vf32 b) { return a / b; }
 static inline vf32 v_fma(vf32 a, vf32 b, vf32 c) { return s_fma(a, b, c); }
 static inline vf32 v_larger(vf32 a, vf32 b) { return a > b ? a : b; }
 static inline vf32 v_smaller(vf32 a, vf32 b) { return a < b ? a : b; }
+/* Four floats to multiply with one by one. */
+typedef const float *vfour;
+static inline vfour v_four(const float *p) { return p; }
+#define v_fma_lane(four, lane, b, c) v_fma(v_splat((four)[lane]), b, c)
+
 static inline vf32 v_ceil(vf32 a) {
     if (!(a > -8388608.0f && a < 8388608.0f))
         return a; /* an integer already, infinite or NaN */

@@ -9,12 +9,18 @@
 
 enum {
     VL = 4,           /* float32 lanes */
-    SCORE_KEYS = 8,   /* wide score: keys x vectors of rows in registers */
-    SCORE_VECTORS = 3,
+    SCORE_KEYS = 4,   /* wide score: keys x vectors of rows in registers */
+    SCORE_VECTORS = 6,
     WEIGH_ROWS = 12,  /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
     NARROW_GROUP = 4, /* narrow score: rows in registers beside a VL x VL transpose */
     NARROW_ROWS = 4,
+    WEIGH_BY_LANE = 1, /* an FMA takes one lane of a vector as its factor */
+#if defined(__clang__)
+    SCORE_BY_LANE = 1,
+#else
+    SCORE_BY_LANE = 0, /* GCC 12 moves registers about; its scalar loads are free beside the FMAs */
+#endif
     EXP_WAYS = 4      /* exponentials in flight */
 };
 
@@ -69,6 +75,11 @@ static inline vmask v_load_bool(const uint8_t *p, int n) {
     uint32x4_t lanes = vmovl_u16(vget_low_u16(vmovl_u8(vld1_u8(bytes))));
     return vtstq_u32(lanes, lanes);
 }
+
+/* Four floats to multiply with one by one. */
+typedef float32x4_t vfour;
+static inline vfour v_four(const float *p) { return vld1q_f32(p); }
+#define v_fma_lane(four, lane, b, c) vfmaq_laneq_f32(c, b, four, lane)
 
 static inline float s_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 

@@ -15,6 +15,8 @@ enum {
     WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
     NARROW_GROUP = 4, /* narrow score: rows in registers beside a VL x VL transpose */
     NARROW_ROWS = 4,
+    WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
+    SCORE_BY_LANE = 0,
     EXP_WAYS = 4      /* exponentials in flight */
 };
 
@@ -63,6 +65,11 @@ static inline vmask v_load_bool(const uint8_t *p, int n) {
     __m256i lanes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((int64_t)bytes));
     return _mm256_castsi256_ps(_mm256_cmpgt_epi32(lanes, _mm256_setzero_si256()));
 }
+
+/* Four floats to multiply with one by one. */
+typedef const float *vfour;
+static inline vfour v_four(const float *p) { return p; }
+#define v_fma_lane(four, lane, b, c) v_fma(v_splat((four)[lane]), b, c)
 
 static inline float s_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 

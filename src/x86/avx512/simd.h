@@ -14,6 +14,8 @@ enum {
     WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
     NARROW_GROUP = 8, /* narrow score: rows in registers beside a VL x VL transpose */
     NARROW_ROWS = 8,
+    WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
+    SCORE_BY_LANE = 0,
     EXP_WAYS = 8      /* exponentials in flight */
 };
 
@@ -60,6 +62,11 @@ static inline vmask v_load_bool(const uint8_t *p, int n) {
     __m128i bytes = _mm_maskz_loadu_epi8(v_first(n), p);
     return _mm_test_epi8_mask(bytes, bytes);
 }
+
+/* Four floats to multiply with one by one. */
+typedef const float *vfour;
+static inline vfour v_four(const float *p) { return p; }
+#define v_fma_lane(four, lane, b, c) v_fma(v_splat((four)[lane]), b, c)
 
 static inline float s_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
