@@ -6,7 +6,10 @@
 
 #include "kernels.h"
 
-enum { TILE_ROWS = SCORE_VECTORS * VL };
+enum {
+    TILE_ROWS = SCORE_VECTORS * VL,
+    FAR_KEYS = 128 /* how far ahead the narrow way fetches into L2 */
+};
 
 RAPT_INLINE const float *row_at(const char *base, int64_t stride_bytes, int64_t i) {
     return (const float *)(const void *)(base + i * stride_bytes);
@@ -131,7 +134,8 @@ static void score_wide(const struct rapt_score_args *a) {
         score_wide_1(a);
 }
 
-/* The rows to come, fetched in the order in which they lie in memory. */
+/* The rows to come, fetched in the order in which they lie in memory: into L2
+ * from afar, where many requests fit in flight, into L1 just before their use. */
 struct fetch {
     const char *row;
     int64_t byte;
@@ -144,6 +148,7 @@ RAPT_INLINE void score_square(const struct rapt_score_args *a, const float *quer
     vf32 lanes[VL];
     RAPT_UNROLL for (int line = 0; line < VL * VL * 4; line += 64) {
         __builtin_prefetch(fetch->row + fetch->byte, 0, 3);
+        __builtin_prefetch(fetch->row + fetch->byte + FAR_KEYS * a->key_stride_bytes, 0, 2);
         fetch->byte += 64;
         if (fetch->byte >= a->head_dim * 4)
             fetch->byte = 0, fetch->row += a->key_stride_bytes;

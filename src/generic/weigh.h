@@ -28,8 +28,10 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
         vf32 x[8];
         const float *value_row = (const float *)(const void *)value;
         if (fetch)
-            RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 4; byte += 64)
+            RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 4; byte += 64) {
                 __builtin_prefetch(value + ahead + byte, 0, 3);
+                __builtin_prefetch(value + FAR_KEYS * a->value_stride_bytes + byte, 0, 2);
+            }
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             x[v] = v == vectors - 1 && width < VL ? v_load_n(value_row + v * VL, width) : v_load(value_row + v * VL);
         if (WEIGH_BY_LANE && row_step == 1 && rows % 4 == 0) {

@@ -14,7 +14,7 @@ enum {
     WEIGH_ROWS = 6,   /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
     NARROW_GROUP = 4, /* narrow score: rows in registers beside a VL x VL transpose */
-    NARROW_ROWS = 4,
+    NARROW_ROWS = 8,
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
     SCORE_BY_LANE = 0,
     EXP_WAYS = 4      /* exponentials in flight */

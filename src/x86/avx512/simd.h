@@ -13,7 +13,7 @@ enum {
     WEIGH_ROWS = 12,  /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
     NARROW_GROUP = 8, /* narrow score: rows in registers beside a VL x VL transpose */
-    NARROW_ROWS = 8,
+    NARROW_ROWS = 16,
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
     SCORE_BY_LANE = 0,
     EXP_WAYS = 8      /* exponentials in flight */
