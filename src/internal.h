@@ -11,8 +11,9 @@
 #include "rapt/rapt.h"
 
 /* validate.c: every refusal. ASSERT desc is safe to plan and run when it returns
- * RAPT_OK; value_dim = 0 is still 0. message may be NULL. */
-rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message);
+ * RAPT_OK; value_dim = 0 is still 0. message may be NULL. Not inlined: it
+ * computes in the floating-point environment that the caller has set. */
+__attribute__((noinline)) rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message);
 
 /* Writes message (if any) and returns status, so that refusals are one line. */
 rapt_status rapt_refuse(rapt_message *message, rapt_status status, const char *format, ...)

@@ -7,7 +7,7 @@
 
 #include "internal.h"
 
-struct rapt_attention {
+struct __attribute__((may_alias)) rapt_attention { /* lives in a rapt_plan */
     uint64_t magic;
     rapt_attention_desc desc; /* value_dim is never 0 */
     const struct rapt_kernels *kernels;
@@ -47,8 +47,9 @@ static inline const struct rapt_attention *rapt_attention_of(const rapt_plan *pl
     return (const struct rapt_attention *)(const void *)plan;
 }
 
-/* Cuts the work of a valid descriptor. */
-void rapt_cut(struct rapt_attention *attention, const rapt_attention_desc *desc, const struct rapt_kernels *kernels);
+/* Cuts the work of a valid descriptor. Not inlined, so that its arithmetic
+ * stays between the caller's changes of the floating-point environment. */
+__attribute__((noinline)) void rapt_cut(struct rapt_attention *attention, const rapt_attention_desc *desc, const struct rapt_kernels *kernels);
 
 struct rapt_scratch_layout rapt_layout_scratch(const struct rapt_attention *attention);
 
