@@ -118,12 +118,6 @@ static void weigh(const struct loop *loop, const struct tile *tile, int first, i
     } while (at < keys.end);
 }
 
-static bool is_attended(const struct rapt_tile_mask *mask, int row, int key) {
-    bool in_range = key >= mask->first_key[row] && key < mask->end_key[row];
-    bool allowed = !mask->has_mask || mask->has_fill || mask->mask[row][key] != 0;
-    return in_range && allowed && !(mask->has_bias && mask->bias[row][key] == -__builtin_inff());
-}
-
 /* The careful path: a masked value may be NaN or infinite and must not meet
  * even a weight of 0, so each row takes its runs of attended keys only. */
 static void weigh_attended(const struct loop *loop, const struct tile *tile, const struct rapt_tile_mask *mask,
@@ -134,7 +128,7 @@ static void weigh_attended(const struct loop *loop, const struct tile *tile, con
         weigh(loop, tile, row, 1, base, nothing, fresh, loop->task->alpha + row);
         for (int key = (int)(keys.begin - base); key < end;) {
             int run = key;
-            while (run < end && is_attended(mask, row, run))
+            while (run < end && rapt_is_attended(mask, row, run))
                 run++;
             struct rapt_span attended = {base + key, base + run};
             const float one = 1.0f;

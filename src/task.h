@@ -53,6 +53,14 @@ static inline bool rapt_mask_acts(const struct rapt_tile_mask *mask) {
     return mask->has_range || mask->has_mask || mask->has_bias || mask->has_alibi || mask->softcap_log2e != 0;
 }
 
+/* Whether a pair takes part, key counted from the block. For the paths that
+ * NaN and infinity force to look at single pairs. */
+static inline bool rapt_is_attended(const struct rapt_tile_mask *mask, int row, int key) {
+    bool in_range = key >= mask->first_key[row] && key < mask->end_key[row];
+    bool allowed = !mask->has_mask || mask->has_fill || mask->mask[row][key] != 0;
+    return in_range && allowed && !(mask->has_bias && mask->bias[row][key] == -__builtin_inff());
+}
+
 /* attend.c: the attend phase. */
 void rapt_attend(const struct rapt_attention *attention, char *states, char *slot, int64_t index);
 

@@ -13,12 +13,12 @@ struct weights_tile {
 };
 
 /* Scores of one block, as far as the kind goes, before the final factor. */
-static void score_block(const struct weights_tile *tile, int64_t base, struct rapt_span keys) {
+static void score_block(const struct weights_tile *tile, int64_t base, struct rapt_span keys,
+                        struct rapt_tile_mask *mask) {
     struct rapt_task *task = tile->task;
     const struct rapt_attention *a = task->attention;
     const int32_t kind = a->desc.weights_kind;
     bool raw = kind == RAPT_WEIGHTS_RAW || (kind == RAPT_WEIGHTS_SOFTCAP && a->softcap_log2e == 0);
-    struct rapt_tile_mask mask;
     for (int64_t at = keys.begin; at < keys.end;) {
         struct rapt_span rest = {at, keys.end};
         struct rapt_kv_run run = rapt_kv_locate(&a->desc, &task->sequence, task->batch, task->kv_head, rest);
@@ -36,32 +36,45 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
     }
     if (raw)
         return;
-    rapt_task_mask(task, tile->first, tile->rows, base, keys, &mask);
+    rapt_task_mask(task, tile->first, tile->rows, base, keys, mask);
     if (kind == RAPT_WEIGHTS_SOFTCAP)
-        mask.has_range = mask.has_bias = mask.has_mask = mask.has_alibi = false;
-    if (rapt_mask_acts(&mask))
-        a->kernels->narrow.logits(task->scores, tile->rows, (int)(keys.begin - base), (int)(keys.end - base), &mask);
+        mask->has_range = mask->has_bias = mask->has_mask = mask->has_alibi = false;
+    if (rapt_mask_acts(mask))
+        a->kernels->narrow.logits(task->scores, tile->rows, (int)(keys.begin - base), (int)(keys.end - base), mask);
 }
 
-static void export_block(const struct weights_tile *tile, int64_t base, struct rapt_span keys) {
+/* One row of probabilities. Where their sum is NaN, keys that are not attended
+ * have to be told from those that are: their weight is 0 all the same. */
+static void export_softmax(const struct weights_tile *tile, int row, int key, int count, float *scores, float *out,
+                           const struct rapt_tile_mask *mask) {
+    const struct rapt_task *task = tile->task;
+    const struct rapt_kernels *kernels = task->attention->kernels;
+    float inverse = task->inverse[tile->first + row];
+    if (inverse == 0) {
+        memset(out, 0, (size_t)count * sizeof(float));
+        return;
+    }
+    kernels->exponentials(scores, scores, count, task->final_m[tile->first + row]);
+    kernels->export_row(scores, out, count, inverse);
+    for (int i = 0; inverse != inverse && i < count; i++)
+        if (!rapt_is_attended(mask, row, key + i))
+            out[i] = 0;
+}
+
+static void export_block(const struct weights_tile *tile, int64_t base, struct rapt_span keys,
+                         const struct rapt_tile_mask *mask) {
     struct rapt_task *task = tile->task;
     const struct rapt_attention *a = task->attention;
     const int32_t kind = a->desc.weights_kind;
     bool raw = kind == RAPT_WEIGHTS_RAW || (kind == RAPT_WEIGHTS_SOFTCAP && a->softcap_log2e == 0);
-    int64_t count = keys.end - keys.begin;
+    int key = (int)(keys.begin - base), count = (int)(keys.end - keys.begin);
     for (int row = 0; row < tile->rows; row++) {
-        float *scores = task->scores + (int64_t)row * RAPT_BLOCK_KEYS + (keys.begin - base);
+        float *scores = task->scores + (int64_t)row * RAPT_BLOCK_KEYS + key;
         float *out = tile->out[row] + (keys.begin - task->sequence.key_position);
-        float factor = raw ? 1.0f : RAPT_LN2;
-        if (kind == RAPT_WEIGHTS_SOFTMAX) {
-            factor = task->inverse[tile->first + row];
-            if (factor == 0) {
-                memset(out, 0, (size_t)count * sizeof(float));
-                continue;
-            }
-            a->kernels->exponentials(scores, scores, count, task->final_m[tile->first + row]);
-        }
-        a->kernels->export_row(scores, out, count, factor);
+        if (kind == RAPT_WEIGHTS_SOFTMAX)
+            export_softmax(tile, row, key, count, scores, out, mask);
+        else
+            a->kernels->export_row(scores, out, count, raw ? 1.0f : RAPT_LN2);
     }
 }
 
@@ -88,8 +101,9 @@ void rapt_write_weights(struct rapt_task *task) {
         for (int64_t base = key_begin / RAPT_BLOCK_KEYS * RAPT_BLOCK_KEYS; base < key_end; base += RAPT_BLOCK_KEYS) {
             struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS}, stored = {key_begin, key_end};
             keys = rapt_intersect(keys, stored);
-            score_block(&tile, base, keys);
-            export_block(&tile, base, keys);
+            struct rapt_tile_mask mask;
+            score_block(&tile, base, keys, &mask);
+            export_block(&tile, base, keys, &mask);
         }
         fill_rest(&tile);
     }
