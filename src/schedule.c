@@ -139,16 +139,15 @@ static void work(void *argument, int64_t number) {
 
 #ifdef _OPENMP
 /* A forked child inherits the idea of a thread pool but not its threads, and
- * libgomp would wait for them for ever. */
-static int is_forked_child(void) {
+ * libgomp would wait for them for ever. Whoever made the pool, a child is a
+ * process other than the one that loaded the library. */
 #ifdef RAPT_HAS_FORK
-    static _Atomic int64_t first_process;
-    int64_t process = getpid(), known = 0;
-    return !atomic_compare_exchange_strong(&first_process, &known, process) && known != process;
+static int64_t loading_process;
+__attribute__((constructor)) static void remember_process(void) { loading_process = getpid(); }
+static int is_forked_child(void) { return loading_process != getpid(); }
 #else
-    return 0;
+static int is_forked_child(void) { return 0; }
 #endif
-}
 
 static int usable_threads(void) { return omp_in_parallel() || is_forked_child() ? 1 : omp_get_max_threads(); }
 
