@@ -27,7 +27,7 @@ static void stop(int status, const char *message) {
     exit(status);
 }
 
-static const char *value_of(const char *option, int argc, char **argv, int *i) {
+static const char *value_of(const char *option, char **argv, int *i) {
     size_t length = strlen(option);
     if (strncmp(argv[*i], option, length) != 0)
         return NULL;
@@ -35,7 +35,7 @@ static const char *value_of(const char *option, int argc, char **argv, int *i) {
         return argv[*i] + length + 1;
     if (argv[*i][length] != '\0')
         return NULL;
-    if (*i + 1 >= argc)
+    if (!argv[*i + 1])
         stop(2, usage);
     return argv[++*i];
 }
@@ -63,11 +63,11 @@ void arguments_parse(int argc, char **argv) {
             stop(0, usage);
         else if (strcmp(argv[i], "--list") == 0 || strcmp(argv[i], "--benchmark_list_tests") == 0)
             arguments.list = true;
-        else if ((value = value_of("--benchmark_filter", argc, argv, &i)))
+        else if ((value = value_of("--benchmark_filter", argv, &i)))
             arguments.filter = value;
-        else if ((value = value_of("--seconds", argc, argv, &i)))
+        else if ((value = value_of("--seconds", argv, &i)))
             arguments.seconds = atof(value);
-        else if ((value = value_of("--json", argc, argv, &i))) {
+        else if ((value = value_of("--json", argv, &i))) {
             if ((size_t)snprintf(out, sizeof out, "--benchmark_out=%s", value) >= sizeof out)
                 stop(2, "rapt_bench: the name of the file is too long\n");
             pass_on(out);

@@ -57,9 +57,29 @@ static bool is_small(const struct rapt_attention *a) {
     return work < SMALL_WORK;
 }
 
+static void clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
+    if (batch == 1)
+        tensor->batch_stride_bytes = 0;
+    if (heads == 1)
+        tensor->head_stride_bytes = 0;
+    if (tokens == 1)
+        tensor->token_stride_bytes = 0;
+}
+
+/* Strides of dimensions of size 1 may hold anything, and prefetches multiply them. */
+static void clear_unused_strides(rapt_attention_desc *desc) {
+    rapt_tensor *const of_queries[] = {&desc->query,     &desc->out, &desc->mask,   &desc->bias,
+                                       &desc->keep_mask, &desc->lse, &desc->weights};
+    for (size_t i = 0; i < sizeof of_queries / sizeof *of_queries; i++)
+        clear_strides(of_queries[i], desc->batch, desc->query_heads, desc->query_length);
+    clear_strides(&desc->key, desc->batch, desc->kv_heads, desc->kv_length);
+    clear_strides(&desc->value, desc->batch, desc->kv_heads, desc->kv_length);
+}
+
 void rapt_cut(struct rapt_attention *a, const rapt_attention_desc *desc, const struct rapt_kernels *kernels) {
     a->desc = *desc;
     a->kernels = kernels;
+    clear_unused_strides(&a->desc);
     if (a->desc.value_dim == 0)
         a->desc.value_dim = a->desc.head_dim;
     a->group = desc->query_heads / desc->kv_heads;

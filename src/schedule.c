@@ -193,8 +193,10 @@ rapt_status rapt_schedule_run(const struct rapt_attention *a, void *memory, cons
         if (options->parallel_for) {
             if (options->parallel_for(options->parallel_for_context, count, work, &worker) != 0)
                 return RAPT_PARALLEL_FOR_FAILED;
+            if (atomic_load_explicit(&w->next[phase], memory_order_relaxed) < rapt_tasks(a, phase))
+                return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
         } else if (count > 1) {
-            run_openmp(&worker, (int)count);
+            run_openmp(&worker, workers); /* libgomp would end the threads that a smaller team leaves over */
         } else {
             work(&worker, 0);
         }

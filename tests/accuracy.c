@@ -60,8 +60,8 @@ static void check_accuracy(const struct data *data, rapt_isa isa) {
     rapt_plain_attention(&desc, plain);
     rapt_truth_attention(&desc, truth, NULL, NULL);
     struct error ours = error_of(out, truth), theirs = error_of(plain, truth);
-    print_message("# %-12s %5lld keys: RMS %.3g, %.3f of plain; 99.9th percentile %.3g, %.3f of plain\n", data->name,
-                  (long long)data->keys, ours.rms, ours.rms / theirs.rms, ours.percentile_999,
+    print_message("# %-12s %5lld keys: RMS %.3g, %.3f of plain; 99.9th percentile %.3g, %.3f of plain\n",
+                  data->name, (long long)data->keys, ours.rms, ours.rms / theirs.rms, ours.percentile_999,
                   ours.percentile_999 / theirs.percentile_999);
     assert_true(ours.rms > 0 && ours.rms <= 1.05 * theirs.rms);
     assert_true(ours.percentile_999 <= 1.2 * theirs.percentile_999);
@@ -70,12 +70,15 @@ static void check_accuracy(const struct data *data, rapt_isa isa) {
 
 static void test_accuracy(void **state) {
     static const struct data data[] = {
-        {"normal", 128, random_normal},  {"uniform", 128, random_uniform},  {"heavy-tailed", 128, random_heavy},
-        {"normal", 1024, random_normal}, {"uniform", 1024, random_uniform}, {"heavy-tailed", 1024, random_heavy},
-        {"normal", 8192, random_normal}, {"uniform", 8192, random_uniform}, {"heavy-tailed", 8192, random_heavy},
+        {"normal", 128, random_normal},       {"uniform", 128, random_uniform},
+        {"heavy-tailed", 128, random_heavy},  {"normal", 1024, random_normal},
+        {"uniform", 1024, random_uniform},    {"heavy-tailed", 1024, random_heavy},
+        {"normal", 8192, random_normal},      {"uniform", 8192, random_uniform},
+        {"heavy-tailed", 8192, random_heavy},
     };
     const struct rapt_kernels *tables[RAPT_ISA_COUNT];
-    int count = machine_tables(tables), cases = scaled_work(100) < 100 ? 6 : 9; /* all tables give the same bits */
+    int count = machine_tables(tables),
+        cases = scaled_work(100) < 100 ? 6 : 9; /* all tables give the same bits */
     for (int i = 0; i < cases; i++)
         check_accuracy(&data[i], tables[count - 1]->isa);
     (void)state;

@@ -17,8 +17,8 @@ struct tile tile_of(const struct rapt_kernels *table, int way) {
 
 int edge_rows(const struct tile *tile, int rows[MAX_ROW_COUNTS]) {
     const int lanes = tile->table->lanes, most = tile->most_rows;
-    const int candidates[] = {1,         2, 3,        5,         lanes - 1, lanes,
-                              lanes + 1, most - 5, most - 1, most, most / 2, 2 * lanes};
+    const int candidates[] = {1,         2,        3,        5,    lanes - 1, lanes,
+                              lanes + 1, most - 5, most - 1, most, most / 2,  2 * lanes};
     int count = 0;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         bool is_listed = false;
@@ -33,9 +33,9 @@ int edge_rows(const struct tile *tile, int rows[MAX_ROW_COUNTS]) {
 int edge_key_ranges(const struct tile *tile, struct key_range ranges[MAX_KEY_RANGES]) {
     const int lanes = tile->table->lanes;
     const struct key_range candidates[] = {
-        {0, 1},     {0, lanes - 1}, {0, lanes}, {0, lanes + 1},     {0, 7},   {0, 8},   {0, 9},     {0, 33},
-        {0, 255},   {0, 256},       {1, 256},   {3, 4},             {5, 13},  {7, 100}, {200, 256}, {255, 256},
-        {lanes, 2 * lanes},         {9, 9 + 2 * lanes},             {32, 97}};
+        {0, 1},     {0, lanes - 1}, {0, lanes},         {0, lanes + 1},     {0, 7},  {0, 8},  {0, 9},
+        {0, 33},    {0, 255},       {0, 256},           {1, 256},           {3, 4},  {5, 13}, {7, 100},
+        {200, 256}, {255, 256},     {lanes, 2 * lanes}, {9, 9 + 2 * lanes}, {32, 97}};
     int count = 0;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
         if (candidates[i].end > candidates[i].begin)
@@ -43,9 +43,10 @@ int edge_key_ranges(const struct tile *tile, struct key_range ranges[MAX_KEY_RAN
     return count;
 }
 
-struct strided strided_rows(struct random *random, int64_t rows, int dim, int kind, float (*draw)(struct random *)) {
+struct strided strided_rows(struct random *random, int64_t rows, int dim, int kind,
+                            float (*draw)(struct random *)) {
     const int64_t steps[STRIDE_KINDS] = {dim, dim + 3, -(dim + 1), 0};
-    int64_t step = steps[kind], span = (rows - 1) * (step < 0 ? -step : step) + dim;
+    int64_t step = steps[kind], span = (rows > 0 ? rows - 1 : 0) * (step < 0 ? -step : step) + dim;
     float *memory = test_floats(span);
     float *first = step < 0 ? memory - (rows - 1) * step : memory;
     for (int64_t row = 0; row < rows; row++)
@@ -54,17 +55,19 @@ struct strided strided_rows(struct random *random, int64_t rows, int dim, int ki
     return (struct strided){(const char *)first, step * (int64_t)sizeof(float)};
 }
 
-void expect_scores(const struct tile *tile, const float *got, const float *expected, const float *before, int rows,
-                   struct key_range range, const char *slot) {
+void expect_scores(const struct tile *tile, const float *got, const float *expected, const float *before,
+                   int rows, struct key_range range, const char *slot) {
     for (int row = 0; row < rows; row++)
         for (int key = 0; key < RAPT_BLOCK_KEYS; key++) {
             int64_t at = score_at(tile, row, key);
             bool is_inside = key >= range.begin && key < range.end;
-            if (is_inside ? same_bits(got[at], expected[at], NAN_ANY) : bits_of(got[at]) == bits_of(before[at]))
+            if (is_inside ? same_bits(got[at], expected[at], NAN_ANY)
+                          : bits_of(got[at]) == bits_of(before[at]))
                 continue;
             fail_msg("%s %s.%s: rows %d, keys [%d, %d): row %d key %d: got %a (%08x), %s %a (%08x)",
-                     tile->table->name, tile->way, slot, rows, range.begin, range.end, row, key, (double)got[at],
-                     bits_of(got[at]), is_inside ? "expected" : "overwrote", (double)(is_inside ? expected : before)[at],
+                     tile->table->name, tile->way, slot, rows, range.begin, range.end, row, key,
+                     (double)got[at], bits_of(got[at]), is_inside ? "expected" : "overwrote",
+                     (double)(is_inside ? expected : before)[at],
                      bits_of((is_inside ? expected : before)[at]));
         }
 }
@@ -82,16 +85,22 @@ static void run_case(void **state) {
     test_free_all();
 }
 
-int main(void) {
+/* The argument, if any, is a pattern of test names: "avx2 score". */
+int main(int argument_count, char **arguments) {
     static const struct {
         const char *name;
         check_function *check;
     } families[] = {
-        {"score", check_score},           {"logits", check_logits},
-        {"drop", check_drop},             {"softmax", check_softmax},
-        {"weigh", check_weigh},           {"merge", check_merge},
-        {"finish", check_finish},         {"exponentials", check_exponentials},
-        {"elementary", check_elementary}, {"export_row", check_export_row},
+        {"score", check_score},
+        {"logits", check_logits},
+        {"drop", check_drop},
+        {"softmax", check_softmax},
+        {"weigh", check_weigh},
+        {"merge", check_merge},
+        {"finish", check_finish},
+        {"exponentials", check_exponentials},
+        {"elementary", check_elementary},
+        {"export_row", check_export_row},
         {"all_finite", check_all_finite},
     };
     enum { FAMILIES = sizeof families / sizeof *families, CASES = RAPT_ISA_COUNT * FAMILIES };
@@ -106,5 +115,7 @@ int main(void) {
             snprintf(names[count], sizeof names[count], "%s %s", tables[t]->name, families[f].name);
             tests[count] = (struct CMUnitTest){names[count], run_case, NULL, NULL, &cases[count]};
         }
+    if (argument_count > 1)
+        cmocka_set_test_filter(arguments[1]);
     return _cmocka_run_group_tests("check", tests, (size_t)count, NULL, NULL);
 }

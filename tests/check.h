@@ -49,11 +49,12 @@ struct strided {
     const char *first; /* row 0 */
     int64_t stride_bytes;
 };
-struct strided strided_rows(struct random *random, int64_t rows, int dim, int kind, float (*draw)(struct random *));
+struct strided strided_rows(struct random *random, int64_t rows, int dim, int kind,
+                            float (*draw)(struct random *));
 
 /* Compares scores of [0, rows) x range, and that other keys kept `before`. */
-void expect_scores(const struct tile *tile, const float *got, const float *expected, const float *before, int rows,
-                   struct key_range range, const char *slot);
+void expect_scores(const struct tile *tile, const float *got, const float *expected, const float *before,
+                   int rows, struct key_range range, const char *slot);
 
 void check_score(const struct rapt_kernels *table);
 void check_logits(const struct rapt_kernels *table);

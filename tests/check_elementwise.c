@@ -6,7 +6,8 @@
 #include "cmocka_all.h"
 #include "reference.h"
 
-static const int64_t counts[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 300, 1000};
+static const int64_t counts[] = {1,  2,  3,  4,  5,  7,   8,   9,   15,  16,  17,  31,
+                                 32, 33, 63, 64, 65, 127, 128, 129, 255, 300, 1000};
 enum { COUNTS = sizeof counts / sizeof *counts, BEHIND = 3 };
 
 /* Calls from a float off the vectors' alignment, in place or not, and looks behind the end. */
@@ -37,8 +38,9 @@ static void call_exponentials(const float *in, float *out, int64_t count, const 
 }
 
 void check_exponentials(const struct rapt_kernels *table) {
-    static const float maxima[] = {0,       2,        -2,        126,      -126,     128,     4194300, 4194302,
-                                   4194304, -4194304, -4194302, 8388608, 0x1p100f, -0x1p100f, INFINITY, -INFINITY};
+    static const float maxima[] = {0,        2,         -2,       126,      -126,     128,
+                                   4194300,  4194302,   4194304,  -4194304, -4194302, 8388608,
+                                   0x1p100f, -0x1p100f, INFINITY, -INFINITY};
     struct random random = {8};
     for (int m = 0; m < 16; m++)
         for (int c = 0; c < COUNTS; c++) {
@@ -50,8 +52,8 @@ void check_exponentials(const struct rapt_kernels *table) {
                 t[i] = t[i] > context.m ? context.m : t[i];
                 expected[i] = rapt_reference_exp2(t[i], context.m);
             }
-            expect_elementwise(table->name, "exponentials", t, expected, counts[c], NAN_ANY, call_exponentials,
-                               &context);
+            expect_elementwise(table->name, "exponentials", t, expected, counts[c], NAN_ANY,
+                               call_exponentials, &context);
             test_free_all();
         }
 }
@@ -101,14 +103,14 @@ void check_export_row(const struct rapt_kernels *table) {
             float *x = test_drawn(&random, counts[c], random_special), *expected = test_floats(counts[c]);
             for (int64_t i = 0; i < counts[c]; i++)
                 expected[i] = rapt_reference_export(x[i] * context.factor);
-            expect_elementwise(table->name, "export_row", x, expected, counts[c], NAN_CANONICAL, call_export_row,
-                               &context);
+            expect_elementwise(table->name, "export_row", x, expected, counts[c], NAN_CANONICAL,
+                               call_export_row, &context);
             test_free_all();
         }
 }
 
-static void check_one_bad(const struct rapt_kernels *table, const struct strided *rows, int64_t row_count, int dim,
-                          struct random *random) {
+static void check_one_bad(const struct rapt_kernels *table, const struct strided *rows, int64_t row_count,
+                          int dim, struct random *random) {
     static const uint32_t bad[] = {0x7f800000u, 0xff800000u, 0x7fc00000u, 0xff800001u};
     int64_t row = random_below(random, row_count), d = random_below(random, dim);
     float *element = (float *)(uintptr_t)(rows->first + row * rows->stride_bytes) + d;

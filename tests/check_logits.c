@@ -20,8 +20,14 @@ static float random_bias(struct random *random) {
 
 /* Query position - position of the block's key 0: near, and too far for float32. */
 static int64_t random_distance(struct random *random) {
-    static const int64_t far[] = {1 << 24, -(1 << 24), (1 << 24) + 129, 16776000, -16776000 + 300, 1000000007,
-                                  ((int64_t)1 << 40) + 12345, -((int64_t)1 << 52) - 77};
+    static const int64_t far[] = {1 << 24,
+                                  -(1 << 24),
+                                  (1 << 24) + 129,
+                                  16776000,
+                                  -16776000 + 300,
+                                  1000000007,
+                                  ((int64_t)1 << 40) + 12345,
+                                  -((int64_t)1 << 52) - 77};
     return random_chance(random, 70) ? random_between(random, -600, 600) : far[random_below(random, 8)];
 }
 
@@ -76,7 +82,8 @@ static void check_one(const struct tile *tile, int rows, struct key_range range,
     memcpy(got, before, (size_t)score_count(tile) * sizeof(float));
     for (int row = 0; row < rows; row++)
         for (int key = range.begin; key < range.end; key++)
-            expected[score_at(tile, row, key)] = expected_logit(mask, before[score_at(tile, row, key)], row, key);
+            expected[score_at(tile, row, key)] =
+                expected_logit(mask, before[score_at(tile, row, key)], row, key);
     tile->slots->logits(got, rows, range.begin, range.end, mask);
     char name[32] = "logits ......";
     for (int bit = 0; bit < 6; bit++)

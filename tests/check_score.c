@@ -12,14 +12,15 @@ struct score_case {
     float factor;
 };
 
-static void check_panel(const struct tile *tile, const float *panel, const float *const *query, int rows, int dim) {
+static void check_panel(const struct tile *tile, const float *panel, const float *const *query, int rows,
+                        int dim) {
     for (int row = 0; row < (tile->is_wide ? tile->most_rows : rows); row++)
         for (int d = 0; d < dim; d++) {
             float got = panel[tile->is_wide ? d * tile->most_rows + row : row * dim + d];
             float expected = row < rows ? query[row][d] : 0.0f;
             if (bits_of(got) != bits_of(expected))
-                fail_msg("%s %s.pack: rows %d, head_dim %d: row %d, d %d: got %a, expected %a", tile->table->name,
-                         tile->way, rows, dim, row, d, (double)got, (double)expected);
+                fail_msg("%s %s.pack: rows %d, head_dim %d: row %d, d %d: got %a, expected %a",
+                         tile->table->name, tile->way, rows, dim, row, d, (double)got, (double)expected);
         }
 }
 
@@ -35,9 +36,15 @@ static void check_one(const struct tile *tile, const struct score_case *c, struc
     struct strided key = strided_rows(random, keys, c->head_dim, c->stride_kind, c->draw);
     float *got = test_floats(score_count(tile)), *expected = test_floats(score_count(tile));
     float *before = test_floats(score_count(tile));
-    struct rapt_score_args args = {.query = panel, .key = key.first, .key_stride_bytes = key.stride_bytes,
-                                   .scores = got, .rows = c->rows, .head_dim = c->head_dim,
-                                   .key_begin = c->range.begin, .key_end = c->range.end, .factor = c->factor};
+    struct rapt_score_args args = {.query = panel,
+                                   .key = key.first,
+                                   .key_stride_bytes = key.stride_bytes,
+                                   .scores = got,
+                                   .rows = c->rows,
+                                   .head_dim = c->head_dim,
+                                   .key_begin = c->range.begin,
+                                   .key_end = c->range.end,
+                                   .factor = c->factor};
     args.prefetch_rows = (int)random_below(random, keys + 1); /* no more than a hint */
     args.prefetch[0] = args.prefetch[1] =
         (struct rapt_prefetch){key.first, key.stride_bytes, c->head_dim * (int)sizeof(float)};
@@ -53,8 +60,8 @@ static void check_one(const struct tile *tile, const struct score_case *c, struc
 }
 
 void check_score(const struct rapt_kernels *table) {
-    static float (*const draws[])(struct random *) = {random_normal, random_special, random_normal, random_finite,
-                                                      random_normal};
+    static float (*const draws[])(struct random *) = {random_normal, random_special, random_normal,
+                                                      random_finite, random_normal};
     struct random random = {1};
     for (int way = 0; way < TILE_WAYS; way++) {
         struct tile tile = tile_of(table, way);
@@ -64,8 +71,12 @@ void check_score(const struct rapt_kernels *table) {
         for (int d = 0; d < edge_dim_count; d++)
             for (int r = 0; r < row_counts; r++)
                 for (int64_t n = scaled_work(5); n > 0; n--, turn++) {
-                    struct score_case c = {rows[r], edge_dims[d], ranges[turn % range_count], turn / 3 % STRIDE_KINDS,
-                                           draws[turn % 5], turn % 7 ? 0.125f * random_normal(&random) : 0.0f};
+                    struct score_case c = {rows[r],
+                                           edge_dims[d],
+                                           ranges[turn % range_count],
+                                           turn / 3 % STRIDE_KINDS,
+                                           draws[turn % 5],
+                                           turn % 7 ? 0.125f * random_normal(&random) : 0.0f};
                     check_one(&tile, &c, &random);
                 }
     }

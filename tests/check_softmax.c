@@ -7,18 +7,36 @@
 #include "reference.h"
 
 /* What the logits of one row look like. */
-enum logit_kind { ORDINARY, WITH_HOLES, NOTHING, ONLY_NAN, SPECIAL, HUGE, WIDE_SPREAD, DENORMAL, LOGIT_KINDS };
+enum logit_kind {
+    ORDINARY,
+    WITH_HOLES,
+    NOTHING,
+    ONLY_NAN,
+    SPECIAL,
+    HUGE,
+    WIDE_SPREAD,
+    DENORMAL,
+    LOGIT_KINDS
+};
 
 static float random_logit(struct random *random, enum logit_kind kind) {
     switch (kind) {
-    case WITH_HOLES: return random_chance(random, 70) ? -INFINITY : random_normal(random) * 5;
-    case NOTHING: return -INFINITY;
-    case ONLY_NAN: return random_chance(random, 50) ? NAN : -INFINITY;
-    case SPECIAL: return random_special(random);
-    case HUGE: return random_normal(random) * 1e8f;
-    case WIDE_SPREAD: return random_normal(random) * 100;
-    case DENORMAL: return random_normal(random) * 0x1p-140f;
-    default: return random_normal(random) * 5;
+    case WITH_HOLES:
+        return random_chance(random, 70) ? -INFINITY : random_normal(random) * 5;
+    case NOTHING:
+        return -INFINITY;
+    case ONLY_NAN:
+        return random_chance(random, 50) ? NAN : -INFINITY;
+    case SPECIAL:
+        return random_special(random);
+    case HUGE:
+        return random_normal(random) * 1e8f;
+    case WIDE_SPREAD:
+        return random_normal(random) * 100;
+    case DENORMAL:
+        return random_normal(random) * 0x1p-140f;
+    default:
+        return random_normal(random) * 5;
     }
 }
 
@@ -27,7 +45,8 @@ struct row_state {
 };
 
 static void set_state(struct row_state *state, struct random *random) {
-    static const float maxima[] = {0, 2, -2, 10, -126, -128, 254, 4194302, 4194304, -4194304, 0x1p30f, INFINITY};
+    static const float maxima[] = {0,   2,       -2,      10,       -126,    -128,
+                                   254, 4194302, 4194304, -4194304, 0x1p30f, INFINITY};
     for (int row = 0; row < RAPT_MAX_TILE_ROWS; row++) {
         bool is_empty = random_chance(random, 40);
         state->m[row] = is_empty ? -INFINITY : maxima[random_below(random, 12)];
@@ -77,10 +96,10 @@ static void check_one(const struct tile *tile, int rows, struct key_range range,
         expected_state.m[row] += 0.0f;
     }
     const char *name = tile->table->name;
-    expect_bits(state.m, expected_state.m, RAPT_MAX_TILE_ROWS, NAN_ANY, "%s %s.softmax m, rows %d, keys [%d, %d)",
-                name, tile->way, rows, range.begin, range.end);
-    expect_bits(state.l, expected_state.l, RAPT_MAX_TILE_ROWS, NAN_ANY, "%s %s.softmax l, rows %d, keys [%d, %d)",
-                name, tile->way, rows, range.begin, range.end);
+    expect_bits(state.m, expected_state.m, RAPT_MAX_TILE_ROWS, NAN_ANY,
+                "%s %s.softmax m, rows %d, keys [%d, %d)", name, tile->way, rows, range.begin, range.end);
+    expect_bits(state.l, expected_state.l, RAPT_MAX_TILE_ROWS, NAN_ANY,
+                "%s %s.softmax l, rows %d, keys [%d, %d)", name, tile->way, rows, range.begin, range.end);
     expect_bits(state.alpha, expected_state.alpha, RAPT_MAX_TILE_ROWS, NAN_ANY,
                 "%s %s.softmax alpha, rows %d, keys [%d, %d)", name, tile->way, rows, range.begin, range.end);
     test_free_all();

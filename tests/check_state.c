@@ -8,7 +8,8 @@
 
 enum { MOST_ROWS = 9 };
 
-static const float maxima[] = {0, 2, 4, -2, 40, -126, 126, 254, 4194304, -4194304, 0x1p60f, -0x1p60f, INFINITY};
+static const float maxima[] = {0,   2,       4,        -2,      40,       -126,    126,
+                               254, 4194304, -4194304, 0x1p60f, -0x1p60f, INFINITY};
 
 static struct rapt_state random_state(struct random *random, int rows, int64_t o_stride) {
     struct rapt_state state = {test_floats(rows), test_floats(rows), test_floats(rows * o_stride)};
@@ -51,7 +52,8 @@ void check_merge(const struct rapt_kernels *table) {
             struct rapt_state expected = copied_state(into, rows, o_stride);
             struct rapt_state next_before = copied_state(next, rows, o_stride);
             for (int row = 0; row < rows; row++) {
-                struct rapt_reference_state a = row_of(expected, row, o_stride), b = row_of(next, row, o_stride);
+                struct rapt_reference_state a = row_of(expected, row, o_stride),
+                                            b = row_of(next, row, o_stride);
                 if (b.l != 0)
                     rapt_reference_fold(&a, &b, value_dim);
                 expected.m[row] = a.m;
@@ -61,8 +63,9 @@ void check_merge(const struct rapt_kernels *table) {
             expect_bits(into.m, expected.m, rows, NAN_ANY, "%s merge m", table->name);
             expect_bits(into.l, expected.l, rows, NAN_ANY, "%s merge l", table->name);
             for (int row = 0; row < rows; row++)
-                expect_bits(into.o + row * o_stride, expected.o + row * o_stride, into.l[row] == 0 ? 0 : value_dim,
-                            NAN_ANY, "%s merge o, value_dim %d, row %d of %d", table->name, value_dim, row, rows);
+                expect_bits(into.o + row * o_stride, expected.o + row * o_stride,
+                            into.l[row] == 0 ? 0 : value_dim, NAN_ANY,
+                            "%s merge o, value_dim %d, row %d of %d", table->name, value_dim, row, rows);
             assert_memory_equal(next.m, next_before.m, (size_t)rows * sizeof(float));
             assert_memory_equal(next.l, next_before.l, (size_t)rows * sizeof(float));
             assert_memory_equal(next.o, next_before.o, (size_t)(rows * o_stride) * sizeof(float));
@@ -84,8 +87,8 @@ static struct results blank_results(int value_dim) {
     return results;
 }
 
-static void expected_finish(struct rapt_state state, int row, int value_dim, int64_t o_stride, const float *sinks,
-                            struct results *results) {
+static void expected_finish(struct rapt_state state, int row, int value_dim, int64_t o_stride,
+                            const float *sinks, struct results *results) {
     struct rapt_reference_state s = row_of(state, row, o_stride);
     *results->lse[row] = s.l == 0 ? -INFINITY : rapt_reference_lse(s.m, s.l);
     if (sinks && s.l != 0)
@@ -95,11 +98,11 @@ static void expected_finish(struct rapt_state state, int row, int value_dim, int
     results->inverse[row] = s.l == 0 ? 0 : inverse;
 }
 
-static void expect_results(const char *name, const struct results *got, const struct results *expected, int rows,
-                           int value_dim) {
+static void expect_results(const char *name, const struct results *got, const struct results *expected,
+                           int rows, int value_dim) {
     for (int row = 0; row < rows; row++) {
-        expect_bits(got->out[row], expected->out[row], value_dim, NAN_CANONICAL, "%s finish out, value_dim %d, row %d",
-                    name, value_dim, row);
+        expect_bits(got->out[row], expected->out[row], value_dim, NAN_CANONICAL,
+                    "%s finish out, value_dim %d, row %d", name, value_dim, row);
         expect_bits(got->lse[row], expected->lse[row], 1, NAN_CANONICAL, "%s finish lse, row %d", name, row);
         assert_int_equal(bits_of(got->out[row][value_dim]), 0xffffffffu);
         assert_int_equal(bits_of(got->lse[row][1]), 0xffffffffu);
@@ -124,8 +127,15 @@ void check_finish(const struct rapt_kernels *table) {
             bool has_sinks = turn % 2, has_lse = turn % 3 > 0;
             for (int row = 0; row < rows; row++)
                 expected_finish(copy, row, value_dim, o_stride, has_sinks ? sink : NULL, &expected);
-            struct rapt_finish_args args = {state, o_stride, rows, value_dim, has_sinks ? sink : NULL, got.out,
-                                            has_lse ? got.lse : NULL, got.final_m, got.inverse};
+            struct rapt_finish_args args = {state,
+                                            o_stride,
+                                            rows,
+                                            value_dim,
+                                            has_sinks ? sink : NULL,
+                                            got.out,
+                                            has_lse ? got.lse : NULL,
+                                            got.final_m,
+                                            got.inverse};
             table->finish(&args);
             for (int row = 0; row < rows; row++) {
                 got.final_m[row] += 0.0f;

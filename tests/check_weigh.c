@@ -22,7 +22,8 @@ static void expected_row(const struct tile *tile, const struct rapt_weigh_args *
         float sum = args->fresh ? 0.0f : o[d] * args->alpha[row];
         for (int key = args->key_begin; key < args->key_end; key++) {
             const char *value = args->value + (key - args->key_begin) * args->value_stride_bytes;
-            sum = fmaf(args->probabilities[score_at(tile, row, key)], ((const float *)(const void *)value)[d], sum);
+            sum = fmaf(args->probabilities[score_at(tile, row, key)], ((const float *)(const void *)value)[d],
+                       sum);
         }
         o[d] = sum;
     }
@@ -33,44 +34,60 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
     int64_t o_count = o_stride * (c->rows + 1); /* a row behind them that must stay */
     float *got = test_drawn(random, o_count, c->draw), *expected = test_floats(o_count);
     memcpy(expected, got, (size_t)o_count * sizeof(float));
-    struct strided value = strided_rows(random, c->range.end - c->range.begin, c->value_dim, c->stride_kind, c->draw);
+    struct strided value =
+        strided_rows(random, c->range.end - c->range.begin, c->value_dim, c->stride_kind, c->draw);
     float *probabilities = test_floats(score_count(tile));
     for (int row = 0; row < c->rows; row++)
         for (int key = c->range.begin; key < c->range.end; key++)
             probabilities[score_at(tile, c->first_row + row, key)] = random_probability(random);
     float *alpha = test_floats(c->rows);
     for (int row = 0; !c->fresh && row < c->rows; row++)
-        alpha[row] = random_chance(random, 30) ? 0.0f : float_of((uint32_t)random_between(random, 1, 127) << 23);
-    struct rapt_weigh_args args = {.probabilities = probabilities + score_at(tile, c->first_row, 0), .value = value.first,
-                                   .value_stride_bytes = value.stride_bytes, .alpha = alpha, .o = got,
-                                   .o_stride = o_stride, .rows = c->rows, .value_dim = c->value_dim,
-                                   .key_begin = c->range.begin, .key_end = c->range.end, .fresh = c->fresh};
+        alpha[row] =
+            random_chance(random, 30) ? 0.0f : float_of((uint32_t)random_between(random, 1, 127) << 23);
+    struct rapt_weigh_args args = {.probabilities = probabilities + score_at(tile, c->first_row, 0),
+                                   .value = value.first,
+                                   .value_stride_bytes = value.stride_bytes,
+                                   .alpha = alpha,
+                                   .o = got,
+                                   .o_stride = o_stride,
+                                   .rows = c->rows,
+                                   .value_dim = c->value_dim,
+                                   .key_begin = c->range.begin,
+                                   .key_end = c->range.end,
+                                   .fresh = c->fresh};
     for (int row = 0; row < c->rows; row++)
         expected_row(tile, &args, row, expected + row * o_stride);
     tile->slots->weigh(&args);
     for (int row = 0; row <= c->rows; row++)
-        expect_bits(got + row * o_stride, expected + row * o_stride, row < c->rows ? c->value_dim : o_stride, NAN_ANY,
-                    "%s %s.weigh: rows %d from %d, value_dim %d, keys [%d, %d), stride kind %d, fresh %d: row %d, element",
-                    tile->table->name, tile->way, c->rows, c->first_row, c->value_dim, c->range.begin, c->range.end, c->stride_kind,
-                    c->fresh, row);
+        expect_bits(got + row * o_stride, expected + row * o_stride, row < c->rows ? c->value_dim : o_stride,
+                    NAN_ANY,
+                    "%s %s.weigh: rows %d from %d, value_dim %d, keys [%d, %d), stride kind %d, fresh %d: "
+                    "row %d, element",
+                    tile->table->name, tile->way, c->rows, c->first_row, c->value_dim, c->range.begin,
+                    c->range.end, c->stride_kind, c->fresh, row);
     test_free_all();
 }
 
 void check_weigh(const struct rapt_kernels *table) {
-    static float (*const draws[])(struct random *) = {random_normal, random_special, random_normal, random_finite,
-                                                      random_normal};
+    static float (*const draws[])(struct random *) = {random_normal, random_special, random_normal,
+                                                      random_finite, random_normal};
     struct random random = {5};
     for (int way = 0; way < TILE_WAYS; way++) {
         struct tile tile = tile_of(table, way);
         int rows[MAX_ROW_COUNTS], row_counts = edge_rows(&tile, rows), turn = 0;
         struct key_range ranges[MAX_KEY_RANGES];
         int range_count = edge_key_ranges(&tile, ranges);
+        ranges[range_count++] = (struct key_range){11, 11}; /* o = o * alpha and nothing else */
         for (int d = 0; d < edge_dim_count; d++)
             for (int r = 0; r < row_counts; r++)
                 for (int64_t n = scaled_work(5); n > 0; n--, turn++) {
                     int left = tile.most_rows - rows[r];
-                    struct weigh_case c = {turn % 3 ? 0 : (int)random_below(&random, left + 1), rows[r], edge_dims[d],
-                                           ranges[turn % range_count], turn / 3 % STRIDE_KINDS, turn / 2 % 2,
+                    struct weigh_case c = {turn % 3 ? 0 : (int)random_below(&random, left + 1),
+                                           rows[r],
+                                           edge_dims[d],
+                                           ranges[turn % range_count],
+                                           turn / 3 % STRIDE_KINDS,
+                                           turn / 2 % 2,
                                            draws[turn % 5]};
                     check_one(&tile, &c, &random);
                 }

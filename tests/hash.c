@@ -17,16 +17,17 @@ enum { PLAIN, EVERYTHING, SPLIT_KEYS, DROPPED_KEYS, PROBLEMS };
 
 static const struct problem_call calls[PROBLEMS] = {
     {2, 4, 2, 40, 40, 32, 32, USE_CAUSAL | USE_LSE, DATA_NORMAL, RAPT_ORIGIN_TOP_LEFT, 0, 1, 0},
-    {2, 4, 2, 9, 700, 40, 24, ((1u << USE_COUNT) - 1) & ~(unsigned)(USE_QUERY_LENGTHS | USE_VIEW | USE_STANDARD_ALIBI),
-     DATA_NORMAL, RAPT_ORIGIN_GIVEN, RAPT_WEIGHTS_SOFTMAX, 795, 0},
-    {1, 4, 1, 3, 2600, 32, 32, USE_LSE, DATA_LOUD, 0, 0, 3, 0},
-    {1, 2, 2, 70, 300, 16, 17, USE_LSE | USE_CAUSAL | USE_WINDOW | USE_STANDARD_ALIBI, DATA_NORMAL, RAPT_ORIGIN_GIVEN, 0,
-     4, 0},
+    {2, 4, 2, 9, 700, 40, 24,
+     ((1u << USE_COUNT) - 1) & ~(unsigned)(USE_QUERY_LENGTHS | USE_VIEW | USE_STANDARD_ALIBI), DATA_NORMAL,
+     RAPT_ORIGIN_GIVEN, RAPT_WEIGHTS_SOFTMAX, 795, 0},
+    {1, 4, 1, 3, 5200, 32, 32, USE_LSE, DATA_LOUD, 0, 0, 3, 0},
+    {1, 2, 2, 70, 300, 16, 17, USE_LSE | USE_CAUSAL | USE_WINDOW | USE_STANDARD_ALIBI, DATA_NORMAL,
+     RAPT_ORIGIN_GIVEN, 0, 4, 0},
 };
 
 /* What every way to compute them must give. */
 static const uint64_t expected_hashes[PROBLEMS] = {0x9883fe6f100dde4du, 0x5956e2b68ae43ee4u,
-                                                    0x3c2b0bd97219822au, 0x8af95daaf4adfc16u};
+                                                   0x00ed211a0c832c4cu, 0x8af95daaf4adfc16u};
 
 static void make_problem(struct problem *problem, int number, uint64_t layout, rapt_isa isa) {
     static const int64_t position_230[] = {230};
@@ -66,19 +67,23 @@ static void advance(rapt_tensor *tensor, int64_t b, int64_t token) {
 static int64_t position_of(const rapt_attention_desc *desc, int64_t b) {
     int64_t first = listed(desc->key_position, b, 0);
     switch (desc->query_origin) {
-    case RAPT_ORIGIN_GIVEN: return listed(desc->query_position, b, 0);
-    case RAPT_ORIGIN_BOTTOM_RIGHT: return first + listed(desc->kv_lengths, b, desc->kv_length) - desc->query_length;
-    default: return first;
+    case RAPT_ORIGIN_GIVEN:
+        return listed(desc->query_position, b, 0);
+    case RAPT_ORIGIN_BOTTOM_RIGHT:
+        return first + listed(desc->kv_lengths, b, desc->kv_length) - desc->query_length;
+    default:
+        return first;
     }
 }
 
 /* Queries [query_first, + queries) of sequences [batch_first, + batch) as a call of their own. */
-static rapt_attention_desc part_of(const rapt_attention_desc *whole, struct part part, struct part_lists *lists) {
+static rapt_attention_desc part_of(const rapt_attention_desc *whole, struct part part,
+                                   struct part_lists *lists) {
     rapt_attention_desc desc = *whole;
     desc.batch = part.batch;
     desc.query_length = part.queries;
-    rapt_tensor *const per_query[] = {&desc.query, &desc.out, &desc.mask, &desc.bias, &desc.keep_mask, &desc.lse,
-                                      &desc.weights};
+    rapt_tensor *const per_query[] = {&desc.query,     &desc.out, &desc.mask,   &desc.bias,
+                                      &desc.keep_mask, &desc.lse, &desc.weights};
     for (size_t i = 0; i < sizeof per_query / sizeof *per_query; i++)
         advance(per_query[i], part.batch_first, part.query_first);
     advance(&desc.key, part.batch_first, 0);
@@ -120,7 +125,8 @@ static void take_shuffled(void *argument, int number) {
     (void)number;
 }
 
-static int shuffled_for(void *context, int64_t count, void (*task)(void *task_argument, int64_t i), void *task_argument) {
+static int shuffled_for(void *context, int64_t count, void (*task)(void *task_argument, int64_t i),
+                        void *task_argument) {
     struct shuffled *shuffled = context;
     struct shuffled_loop loop = {task, task_argument, test_alloc((size_t)(count + 1) * 8), count, 0};
     for (int64_t i = 0; i < count; i++) {
@@ -158,7 +164,8 @@ static void run(const rapt_attention_desc *desc, enum schedule schedule, int thr
     assert_int_equal(rapt_plan_workspace_bytes(&plan, threads, &bytes), RAPT_OK);
     void *workspace = test_alloc(bytes);
     struct shuffled shuffled = {threads, {(uint64_t)threads}};
-    rapt_run_options options = {sizeof options, threads, schedule == SHUFFLED ? shuffled_for : NULL, &shuffled};
+    rapt_run_options options = {sizeof options, threads, schedule == SHUFFLED ? shuffled_for : NULL,
+                                &shuffled};
     if (schedule != RUN_TASK) {
         assert_int_equal(rapt_run(&plan, workspace, bytes, &options), RAPT_OK);
         return;
@@ -193,8 +200,8 @@ static uint64_t hash_in_parts(int number, uint64_t layout, rapt_isa isa, int64_t
 
 static void expect_hash(uint64_t hash, int number, const char *who, const char *what, int64_t detail) {
     if (hash != expected_hashes[number])
-        fail_msg("problem %d on %s, %s %lld: hash %#018llx, expected %#018llx", number, who, what, (long long)detail,
-                 (unsigned long long)hash, (unsigned long long)expected_hashes[number]);
+        fail_msg("problem %d on %s, %s %lld: hash %#018llx, expected %#018llx", number, who, what,
+                 (long long)detail, (unsigned long long)hash, (unsigned long long)expected_hashes[number]);
 }
 
 /* ---- the matrix */
@@ -211,13 +218,14 @@ static void test_reference(void **state) {
 }
 
 static void test_schedules(void **state) {
-    static const char *const names[SCHEDULES] = {"OpenMP threads", "shuffled parallel-for, threads", "run_task, threads"};
+    static const char *const names[SCHEDULES] = {"OpenMP threads", "shuffled parallel-for, threads",
+                                                 "run_task, threads"};
     for (int t = 0; t < table_count; t++)
         for (int number = 0; number < PROBLEMS; number++)
             for (int schedule = 0; schedule < SCHEDULES; schedule++)
                 for (int threads = 1; threads <= 8; threads += (int)(800 / scaled_work(800)))
-                    expect_hash(hash_in_parts(number, 0, tables[t]->isa, INT32_MAX, INT32_MAX, (enum schedule)schedule,
-                                              threads),
+                    expect_hash(hash_in_parts(number, 0, tables[t]->isa, INT32_MAX, INT32_MAX,
+                                              (enum schedule)schedule, threads),
                                 number, tables[t]->name, names[schedule], threads);
     (void)state;
 }
@@ -228,8 +236,9 @@ static void test_parts(void **state) {
         for (int number = 0; number < PROBLEMS; number++)
             for (int64_t batch = 1; batch <= 2; batch++)
                 for (int q = 0; q < 6; q++)
-                    expect_hash(hash_in_parts(number, 0, tables[t]->isa, batch, queries[q], OPENMP, 2), number,
-                                tables[t]->name, batch == 1 ? "each sequence alone, queries at once" : "queries at once",
+                    expect_hash(hash_in_parts(number, 0, tables[t]->isa, batch, queries[q], OPENMP, 2),
+                                number, tables[t]->name,
+                                batch == 1 ? "each sequence alone, queries at once" : "queries at once",
                                 queries[q]);
     (void)state;
 }
@@ -252,14 +261,16 @@ static void test_dropped_keys(void **state) {
             struct problem problem;
             make_problem(&problem, DROPPED_KEYS, 5, tables[t]->isa);
             struct part_lists lists;
-            rapt_attention_desc desc = part_of(&problem.desc, (struct part){0, 1, 0, problem.call.query_length}, &lists);
+            rapt_attention_desc desc =
+                part_of(&problem.desc, (struct part){0, 1, 0, problem.call.query_length}, &lists);
             desc.key.data = tensor_at(&desc.key, 0, 0, drops[d]);
             desc.value.data = tensor_at(&desc.value, 0, 0, drops[d]);
             desc.kv_length -= drops[d];
             lists.kv_length[0] -= drops[d];
             lists.key_position[0] = drops[d];
             run(&desc, OPENMP, 2);
-            expect_hash(problem_hash(HASH_START, &problem), DROPPED_KEYS, tables[t]->name, "keys dropped:", drops[d]);
+            expect_hash(problem_hash(HASH_START, &problem), DROPPED_KEYS, tables[t]->name,
+                        "keys dropped:", drops[d]);
             test_free_all();
         }
     (void)state;

@@ -34,7 +34,7 @@ static void check_one_call(const struct scene *expected) {
 static int child_status(const struct scene *expected) {
     pid_t child = fork();
     if (child == 0) {
-        alarm(60); /* a hang ends the child, and its status is not 0 */
+        alarm(30); /* a hang ends the child, and its status is not 0 */
         struct scene *scene = scene_new(&expected->call, &plain);
         bool good = rapt_attention(&scene->desc, NULL) == RAPT_OK && scene_same(scene, expected);
         _exit(good ? 0 : 1);

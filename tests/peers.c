@@ -1,86 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Bugs that other attention libraries had. Each name tells where. */
-#define _DEFAULT_SOURCE
+ * Bugs that other attention libraries had with masks, NaN and schedules. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 
 #include <cmocka.h>
 
 #include "pool.h"
-#include "scene_run.h"
-#include "support.h"
+#include "small.h"
 
 static const struct rapt_kernels *tables[RAPT_ISA_COUNT];
 static int table_count;
-
-/* A small call on plain memory, all of it attended: 2 sequences, 4 heads on 2. */
-enum { BATCH = 2, HEADS = 4, KV_HEADS = 2, DIM = 20 };
-struct small {
-    int64_t queries, keys;
-    float *query, *key, *value, *out, *lse, *expected;
-    rapt_attention_desc desc;
-};
-
-static struct small small_new(int64_t queries, int64_t keys) {
-    struct random random = {7};
-    struct small s = {.queries = queries, .keys = keys};
-    s.query = test_drawn(&random, BATCH * HEADS * queries * DIM, random_uniform);
-    s.key = test_drawn(&random, BATCH * KV_HEADS * keys * DIM, random_uniform);
-    s.value = test_drawn(&random, BATCH * KV_HEADS * keys * DIM, random_uniform);
-    s.out = test_floats(BATCH * HEADS * queries * DIM);
-    s.expected = test_floats(BATCH * HEADS * queries * DIM);
-    s.lse = test_floats(BATCH * HEADS * queries);
-    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
-    desc.batch = BATCH;
-    desc.query_heads = HEADS;
-    desc.kv_heads = KV_HEADS;
-    desc.query_length = queries;
-    desc.kv_length = keys;
-    desc.head_dim = DIM;
-    desc.query = rapt_tensor_bhsd(s.query, HEADS, queries, DIM);
-    desc.key = rapt_tensor_bhsd(s.key, KV_HEADS, keys, DIM);
-    desc.value = rapt_tensor_bhsd(s.value, KV_HEADS, keys, DIM);
-    desc.out = rapt_tensor_bhsd(s.out, HEADS, queries, DIM);
-    desc.lse = rapt_tensor_bhsd(s.lse, HEADS, queries, 1);
-    s.desc = desc;
-    return s;
-}
-
-static void run(struct small *s, int table) {
-    rapt_message message = {{0}};
-    s->desc.isa = tables[table]->isa;
-    if (rapt_attention(&s->desc, &message) != RAPT_OK)
-        fail_msg("%s", message.text);
-}
-
-static float *row(float *rows, const struct small *s, int64_t b, int64_t h, int64_t i) {
-    return rows + ((b * HEADS + h) * s->queries + i) * DIM;
-}
-
-static bool is_zero(const float *x) {
-    bool zero = true;
-    for (int d = 0; d < DIM; d++)
-        zero = zero && bits_of(x[d]) == 0;
-    return zero;
-}
-
-static bool is_nan(const float *x) {
-    bool nan = true;
-    for (int d = 0; d < DIM; d++)
-        nan = nan && bits_of(x[d]) == 0x7fc00000u;
-    return nan;
-}
-
-static bool is_finite(const float *x) {
-    bool finite = true;
-    for (int d = 0; d < DIM; d++)
-        finite = finite && isfinite(x[d]);
-    return finite;
-}
 
 /* pytorch #127055, #103749: exp(-inf - -inf) where a whole block of keys is masked. */
 static void test_masked_block(void **state) {
@@ -93,14 +24,14 @@ static void test_masked_block(void **state) {
             mask[KEYS + j] = 1;
         mask[3 * KEYS - 1] = 1;
         s.desc.mask = (rapt_tensor){.data = mask, .dtype = RAPT_BOOL8, .token_stride_bytes = KEYS};
-        run(&s, t);
+        small_run(&s, tables[t]->isa);
         for (int h = 0; h < HEADS; h++) {
-            assert_true(is_zero(row(s.out, &s, 1, h, 0)));
+            assert_true(row_is_zero(small_row(s.out, &s, 1, h, 0)));
             assert_true(s.lse[(HEADS + h) * 3] == -INFINITY);
-            assert_true(is_finite(row(s.out, &s, 1, h, 1)));
+            assert_true(row_is_finite(small_row(s.out, &s, 1, h, 1)));
             const float *last = s.value + ((KV_HEADS + h / 2) * KEYS + KEYS - 1) * DIM;
             for (int d = 0; d < DIM; d++)
-                assert_true(fabsf(row(s.out, &s, 1, h, 2)[d] - last[d]) < 1e-6f);
+                assert_true(fabsf(small_row(s.out, &s, 1, h, 2)[d] - last[d]) < 1e-6f);
         }
         test_free_all();
     }
@@ -112,12 +43,12 @@ static void test_nan_in_query(void **state) {
     for (int t = 0; t < table_count; t++) {
         for (int64_t queries = 1; queries <= 60; queries += 59) {
             struct small s = small_new(queries, 300);
-            row(s.query, &s, 1, 2, queries - 1)[DIM - 1] = NAN;
-            run(&s, t);
+            small_row(s.query, &s, 1, 2, queries - 1)[DIM - 1] = NAN;
+            small_run(&s, tables[t]->isa);
             for (int64_t r = 0; r < BATCH * HEADS * queries; r++) {
                 float *out = s.out + r * DIM;
-                bool poisoned = out == row(s.out, &s, 1, 2, queries - 1);
-                assert_true(poisoned ? is_nan(out) : is_finite(out));
+                bool poisoned = out == small_row(s.out, &s, 1, 2, queries - 1);
+                assert_true(poisoned ? row_is_nan(out) : row_is_finite(out));
                 assert_true(poisoned == (bool)isnan(s.lse[r]));
             }
             test_free_all();
@@ -144,13 +75,13 @@ static void test_nan_in_masked_key(void **state) {
             for (int k = 0; k < 6; k++) {
                 struct small s = small_new(queries, 300);
                 s.desc.mask = (rapt_tensor){.data = third_masked(&s), .dtype = RAPT_BOOL8, .token_stride_bytes = 300};
-                run(&s, t);
+                small_run(&s, tables[t]->isa);
                 memcpy(s.expected, s.out, (size_t)(BATCH * HEADS * queries * DIM) * sizeof(float));
                 int64_t j = k % 2 ? 299 : 120; /* KV head 1 of both sequences */
                 for (int b = 0; b < BATCH; b++)
                     for (int d = 0; d < DIM; d++)
                         (k < 3 ? s.value : s.key)[((b * KV_HEADS + 1) * 300 + j) * DIM + d] = bad[k % 3];
-                run(&s, t);
+                small_run(&s, tables[t]->isa);
                 for (int64_t r = 0; r < BATCH * HEADS * queries; r++) {
                     int64_t head = r / queries % HEADS, i = r % queries;
                     bool sees = head >= 2 && (i + j) % 3 != 0;
@@ -159,7 +90,7 @@ static void test_nan_in_masked_key(void **state) {
                     else if (k < 3)
                         assert_false(isfinite(s.out[r * DIM]));
                     else if (isnan(bad[k % 3]))
-                        assert_true(is_nan(s.out + r * DIM));
+                        assert_true(row_is_nan(s.out + r * DIM));
                 }
                 test_free_all();
             }
@@ -179,164 +110,22 @@ static void test_empty(void **state) {
         for (int with_mask = 0; with_mask < 2; with_mask++) {
             s.desc.mask = with_mask ? any : (rapt_tensor){0};
             memset(s.out, 0xff, BATCH * HEADS * 4 * DIM * sizeof(float));
-            run(&s, t);
+            small_run(&s, tables[t]->isa);
             for (int64_t r = 0; r < BATCH * HEADS * 4; r++)
-                assert_true(is_zero(s.out + r * DIM) && s.lse[r] == -INFINITY);
+                assert_true(row_is_zero(s.out + r * DIM) && s.lse[r] == -INFINITY);
         }
         s.desc.key.data = s.desc.value.data = NULL; /* nothing to read */
-        run(&s, t);
+        small_run(&s, tables[t]->isa);
         s.desc.kv_length = 8;
         s.desc.mask = (rapt_tensor){0};
         s.desc.key.data = s.key, s.desc.value.data = s.value;
         memset(s.out, 0xff, sizeof(float));
         s.desc.query_length = 0;
-        run(&s, t);
+        small_run(&s, tables[t]->isa);
         s.desc.query_length = 4;
         s.desc.batch = 0;
-        run(&s, t);
+        small_run(&s, tables[t]->isa);
         assert_true(isnan(s.out[0])); /* not written */
-        test_free_all();
-    }
-}
-
-static void expect_status(const struct small *s, rapt_status expected) {
-    rapt_message message = {{0}};
-    rapt_status status = rapt_attention(&s->desc, &message);
-    if (status != expected)
-        fail_msg("status %s instead of %s: %s", rapt_status_text(status), rapt_status_text(expected), message.text);
-    assert_true(message.text[0] != 0);
-    for (int64_t i = 0; i < BATCH * HEADS * s->queries * DIM; i++)
-        assert_int_equal(bits_of(s->out[i]), 0xffffffffu);
-}
-
-/* onnxruntime #28031, #29447, flash-attention #2709: a length used as a size
- * before anyone looked at it. */
-static void test_lengths(void **state) {
-    (void)state;
-    static const int64_t wrong[] = {-1, 9, INT64_MIN, INT64_MAX, 1ll << 32, (1ll << 32) + 1};
-    for (int w = 0; w < 6; w++) {
-        for (int b = 0; b < BATCH; b++) {
-            struct small s = small_new(4, 8);
-            int64_t lengths[BATCH] = {2, 2};
-            lengths[b] = wrong[w];
-            s.desc.kv_lengths = (rapt_index_list){.data = lengths, .index_bytes = 8};
-            expect_status(&s, RAPT_INVALID_VALUE);
-            s.desc.kv_lengths = (rapt_index_list){0};
-            s.desc.query_lengths = (rapt_index_list){.data = lengths, .index_bytes = 8};
-            expect_status(&s, RAPT_INVALID_VALUE);
-            test_free_all();
-        }
-    }
-}
-
-/* CVE-2026-33298, CVE-2024-21802 (ggml): products of sizes that wrap round to something small. */
-static void test_sizes_that_overflow(void **state) {
-    (void)state;
-    static const int64_t big[] = {1ll << 31, 1ll << 32, 1ll << 61, 1ll << 62, INT64_MAX};
-    for (int k = 0; k < 5; k++) {
-        struct small s = small_new(4, 8);
-        s.desc.lse = (rapt_tensor){0};
-        s.desc.query.extent_bytes = s.desc.out.extent_bytes = BATCH * HEADS * 4 * DIM * 4;
-        s.desc.key.extent_bytes = s.desc.value.extent_bytes = BATCH * KV_HEADS * 8 * DIM * 4;
-        rapt_attention_desc good = s.desc;
-        int64_t *const strides[] = {&s.desc.query.batch_stride_bytes, &s.desc.key.head_stride_bytes,
-                                    &s.desc.value.token_stride_bytes, &s.desc.out.token_stride_bytes};
-        for (int i = 0; k >= 2 && i < 4; i++) {
-            s.desc = good;
-            *strides[i] = big[k] - big[k] % 4;
-            rapt_status status = rapt_attention(&s.desc, NULL);
-            assert_true(status == RAPT_INVALID_STRIDE || status == RAPT_OUT_OF_EXTENT);
-        }
-        int64_t *const dims[] = {&s.desc.batch, &s.desc.query_length, &s.desc.kv_length, &s.desc.head_dim};
-        for (int i = 0; i < 4; i++) {
-            s.desc = good;
-            *dims[i] = big[k];
-            rapt_message message;
-            assert_int_not_equal(rapt_attention(&s.desc, &message), RAPT_OK);
-            assert_true(message.text[0] != 0);
-        }
-        for (int64_t i = 0; i < BATCH * HEADS * 4 * DIM; i++)
-            assert_int_equal(bits_of(s.out[i]), 0xffffffffu);
-        test_free_all();
-    }
-}
-
-/* vllm #50427: key offsets of 32 bits. Keys, mask and output rows lie up to
- * 12 GiB apart in memory that is reserved, but hardly used. */
-static void test_far_offsets(void **state) {
-    (void)state;
-    const int64_t stride = (3ll << 30) + 4096 * 20, bytes = stride * 4 * 3;
-    char *map = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (map == MAP_FAILED)
-        skip();
-    for (int t = 0; t < table_count; t++) {
-        struct small s = small_new(4, 4);
-        run(&s, t);
-        memcpy(s.expected, s.out, (size_t)(BATCH * HEADS * 4 * DIM) * sizeof(float));
-        s.desc.key.data = map, s.desc.value.data = map + 8192, s.desc.out.data = map + 16384;
-        s.desc.key.token_stride_bytes = s.desc.value.token_stride_bytes = s.desc.out.token_stride_bytes = stride;
-        s.desc.out.head_stride_bytes = DIM * 4;
-        s.desc.key.head_stride_bytes = s.desc.value.head_stride_bytes = DIM * 4;
-        s.desc.out.batch_stride_bytes = HEADS * DIM * 4;
-        s.desc.key.batch_stride_bytes = s.desc.value.batch_stride_bytes = KV_HEADS * DIM * 4;
-        for (int64_t r = 0; r < BATCH * KV_HEADS * 4; r++) {
-            int64_t byte = r / 4 * DIM * 4 + r % 4 * stride;
-            memcpy(map + byte, s.key + r * DIM, DIM * 4);
-            memcpy(map + 8192 + byte, s.value + r * DIM, DIM * 4);
-        }
-        run(&s, t);
-        for (int64_t r = 0; r < BATCH * HEADS * 4; r++) {
-            const float *out = (const float *)(void *)(map + 16384 + r / 4 * DIM * 4 + r % 4 * stride);
-            expect_bits(out, s.expected + r * DIM, DIM, NAN_CANONICAL, "row %d", (int)r);
-        }
-        test_free_all();
-    }
-    munmap(map, (size_t)bytes);
-}
-
-/* onnxruntime #28259: a check that refused what is legal. */
-static void test_legal_calls_are_accepted(void **state) {
-    (void)state;
-    struct small s = small_new(4, 8);
-    int32_t lengths[BATCH] = {0, 8}, positions[BATCH] = {-100, 100};
-    run(&s, 0);
-    s.desc.query.extent_bytes = BATCH * HEADS * 4 * DIM * 4; /* to the last byte */
-    s.desc.key.extent_bytes = BATCH * KV_HEADS * 8 * DIM * 4;
-    s.desc.kv_lengths = (rapt_index_list){.data = lengths, .index_bytes = 4};
-    s.desc.features = RAPT_CAUSAL;
-    s.desc.query_origin = RAPT_ORIGIN_GIVEN;
-    s.desc.query_position = (rapt_index_list){.data = positions, .index_bytes = 4};
-    run(&s, 0);
-    assert_true(is_zero(s.out) && is_finite(row(s.out, &s, 1, 3, 3)) && !is_zero(row(s.out, &s, 1, 3, 3)));
-    s.desc.batch = 1; /* strides of dimensions of size 1 are not looked at */
-    s.desc.query.batch_stride_bytes = s.desc.out.batch_stride_bytes = 1;
-    run(&s, 0);
-    s.desc.value = s.desc.key; /* a view of the keys */
-    run(&s, 0);
-    s.desc.features = 0;
-    s.desc.query_origin = 0;
-    s.desc.query_position = (rapt_index_list){0};
-    s.desc.key.head_stride_bytes = s.desc.value.head_stride_bytes = 0; /* one KV head for all */
-    run(&s, 0);
-    test_free_all();
-}
-
-/* Strides of dimensions of size 1 are not looked at, so they may be rubbish. */
-static void test_strides_of_single_tokens(void **state) {
-    (void)state;
-    static const int64_t rubbish[] = {INT64_MAX, INT64_MIN, 3};
-    for (int t = 0; t < table_count; t++) {
-        struct small s = small_new(1, 1);
-        s.desc.batch = 1;
-        run(&s, t);
-        memcpy(s.expected, s.out, HEADS * DIM * sizeof(float));
-        for (int k = 0; k < 3; k++) {
-            rapt_tensor *const tensors[] = {&s.desc.query, &s.desc.key, &s.desc.value, &s.desc.out, &s.desc.lse};
-            for (int i = 0; i < 5; i++)
-                tensors[i]->batch_stride_bytes = tensors[i]->token_stride_bytes = rubbish[k];
-            run(&s, t);
-            expect_bits(s.out, s.expected, HEADS * DIM, NAN_CANONICAL, "rubbish %d", k);
-        }
         test_free_all();
     }
 }
@@ -346,7 +135,7 @@ static void test_threads_and_neighbours(void **state) {
     (void)state;
     for (int t = 0; t < table_count; t++) {
         struct small s = small_new(3, 3000);
-        run(&s, t);
+        small_run(&s, tables[t]->isa);
         memcpy(s.expected, s.out, (size_t)(BATCH * HEADS * 3 * DIM) * sizeof(float));
         rapt_plan plan;
         size_t bytes;
@@ -360,11 +149,11 @@ static void test_threads_and_neighbours(void **state) {
             expect_bits(s.out, s.expected, BATCH * HEADS * 3 * DIM, NAN_CANONICAL, "%d threads", threads);
         }
         s.desc.batch = 1; /* the second sequence alone */
-        s.desc.query.data = row(s.query, &s, 1, 0, 0);
+        s.desc.query.data = small_row(s.query, &s, 1, 0, 0);
         s.desc.key.data = s.key + KV_HEADS * 3000 * DIM;
         s.desc.value.data = s.value + KV_HEADS * 3000 * DIM;
-        run(&s, t);
-        expect_bits(s.out, row(s.expected, &s, 1, 0, 0), HEADS * 3 * DIM, NAN_CANONICAL, "alone");
+        small_run(&s, tables[t]->isa);
+        expect_bits(s.out, small_row(s.expected, &s, 1, 0, 0), HEADS * 3 * DIM, NAN_CANONICAL, "alone");
         test_free_all();
     }
 }
@@ -375,11 +164,6 @@ int main(void) {
         cmocka_unit_test(test_nan_in_query),
         cmocka_unit_test(test_nan_in_masked_key),
         cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_sizes_that_overflow),
-        cmocka_unit_test(test_far_offsets),
-        cmocka_unit_test(test_legal_calls_are_accepted),
-        cmocka_unit_test(test_strides_of_single_tokens),
         cmocka_unit_test(test_threads_and_neighbours),
     };
     table_count = machine_tables(tables);

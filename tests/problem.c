@@ -44,7 +44,8 @@ static rapt_tensor make_tensor(int dtype, const int64_t logical[3], const int64_
     rapt_tensor tensor = {0};
     tensor.data = (char *)test_alloc((size_t)(*span * bytes)) + first * bytes;
     tensor.dtype = dtype;
-    int64_t *const strides[3] = {&tensor.batch_stride_bytes, &tensor.head_stride_bytes, &tensor.token_stride_bytes};
+    int64_t *const strides[3] = {&tensor.batch_stride_bytes, &tensor.head_stride_bytes,
+                                 &tensor.token_stride_bytes};
     for (int dim = 0; dim < 3; dim++) {
         *strides[dim] = count[dim] == 1 ? 0 : stride[dim] * bytes;
         if (logical[dim] == 1 && random && random_chance(random, 50))
@@ -61,7 +62,9 @@ static rapt_tensor make_input(const struct problem_call *call, enum array_name n
     int64_t logical[3] = {call->batch, is_kv ? call->kv_heads : call->query_heads,
                           is_kv ? call->kv_length : call->query_length};
     int64_t count[4] = {logical[0], logical[1], logical[2],
-                        is_map ? call->kv_length : name == ARRAY_VALUE ? call->value_dim : call->head_dim};
+                        is_map                ? call->kv_length
+                        : name == ARRAY_VALUE ? call->value_dim
+                                              : call->head_dim};
     for (int dim = 0; dim < 3; dim++)
         if (is_map && count[dim] > 0 && random_chance(&random, 35))
             count[dim] = 1;
@@ -87,7 +90,9 @@ static struct problem_output make_output(const struct problem_call *call, int na
     struct random layout = {call->layout * 77 + 100 + (uint64_t)name};
     int64_t logical[3] = {call->batch, call->query_heads, call->query_length};
     int64_t count[4] = {call->batch, call->query_heads, call->query_length,
-                        name == 0 ? call->value_dim : name == 1 ? 1 : call->kv_length};
+                        name == 0   ? call->value_dim
+                        : name == 1 ? 1
+                                    : call->kv_length};
     struct problem_output output;
     output.row = count[3];
     output.tensor = make_tensor(RAPT_F32, logical, count, true, call->layout ? &layout : NULL, &output.count);
@@ -97,7 +102,8 @@ static struct problem_output make_output(const struct problem_call *call, int na
 
 /* ---- lists and numbers */
 
-static rapt_index_list make_list(const struct problem_call *call, int64_t first, int64_t last, struct random *random) {
+static rapt_index_list make_list(const struct problem_call *call, int64_t first, int64_t last,
+                                 struct random *random) {
     rapt_index_list list = {0};
     list.index_bytes = random_chance(random, 50) ? 4 : 8;
     void *data = test_alloc((size_t)call->batch * 8);
@@ -163,7 +169,8 @@ static void set_numbers(rapt_attention_desc *desc, const struct problem_call *ca
     if (call->use & (USE_CAUSAL | USE_WINDOW | USE_ALIBI | USE_STANDARD_ALIBI))
         desc->query_origin = call->origin;
     desc->features = (call->use & USE_SCALE ? RAPT_SCALE : 0) | (call->use & USE_CAUSAL ? RAPT_CAUSAL : 0) |
-                     (call->use & USE_WINDOW ? RAPT_WINDOW : 0) | (call->use & USE_FILL ? RAPT_MASK_FILL : 0) |
+                     (call->use & USE_WINDOW ? RAPT_WINDOW : 0) |
+                     (call->use & USE_FILL ? RAPT_MASK_FILL : 0) |
                      (call->use & USE_STANDARD_ALIBI ? RAPT_ALIBI_STANDARD : 0);
 }
 
@@ -172,21 +179,23 @@ static void set_numbers(rapt_attention_desc *desc, const struct problem_call *ca
 static void describe(struct problem *problem) {
     static const char *const data[] = {"normal",   "huge rows", "NaN rows", "infinite", "minus infinite",
                                        "denormal", "special",   "loud",     "big"};
-    static const char *const uses[] = {"scale",  "softcap", "causal", "window", "alibi", "standard alibi",
-                                       "mask",   "fill",    "bias",   "factor", "keep",  "sinks",
-                                       "lse",    "query_lengths",     "kv_lengths",      "key_position",
-                                       "weights", "view"};
+    static const char *const uses[] = {"scale",          "softcap", "causal", "window",        "alibi",
+                                       "standard alibi", "mask",    "fill",   "bias",          "factor",
+                                       "keep",           "sinks",   "lse",    "query_lengths", "kv_lengths",
+                                       "key_position",   "weights", "view"};
     const struct problem_call *c = &problem->call;
-    int length = snprintf(problem->text, sizeof problem->text,
-                          "seed %llu, layout %llu: batch %lld, heads %lld/%lld, lengths %lld/%lld, dims %lld/%lld, data "
-                          "%s, origin %d, weights_kind %d, with",
-                          (unsigned long long)c->seed, (unsigned long long)c->layout, (long long)c->batch,
-                          (long long)c->query_heads, (long long)c->kv_heads, (long long)c->query_length,
-                          (long long)c->kv_length, (long long)c->head_dim, (long long)c->value_dim, data[c->data],
-                          c->origin, c->weights_kind);
+    int length = snprintf(
+        problem->text, sizeof problem->text,
+        "seed %llu, layout %llu: batch %lld, heads %lld/%lld, lengths %lld/%lld, dims %lld/%lld, data "
+        "%s, origin %d, weights_kind %d, with",
+        (unsigned long long)c->seed, (unsigned long long)c->layout, (long long)c->batch,
+        (long long)c->query_heads, (long long)c->kv_heads, (long long)c->query_length,
+        (long long)c->kv_length, (long long)c->head_dim, (long long)c->value_dim, data[c->data], c->origin,
+        c->weights_kind);
     for (int use = 0; use < USE_COUNT; use++)
         if (c->use >> use & 1)
-            length += snprintf(problem->text + length, sizeof problem->text - (size_t)length, " %s", uses[use]);
+            length +=
+                snprintf(problem->text + length, sizeof problem->text - (size_t)length, " %s", uses[use]);
 }
 
 void problem_make(struct problem *problem, const struct problem_call *given) {
@@ -261,11 +270,12 @@ static void compare_row(const struct problem *problem, const float *expected, in
     const struct problem_output *output = &problem->outputs[i];
     const float *row = (const float *)(void *)tensor_at(&output->tensor, b, h, query);
     expect_bits(row, expected + (row - output->memory), output->row, NAN_CANONICAL,
-                "%s %s of sequence %lld, head %lld, query %lld; %s", who, names[i], (long long)b, (long long)h,
-                (long long)query, problem->text);
+                "%s %s of sequence %lld, head %lld, query %lld; %s", who, names[i], (long long)b,
+                (long long)h, (long long)query, problem->text);
 }
 
-void problem_compare(const struct problem *problem, const struct problem_expected *expected, const char *who) {
+void problem_compare(const struct problem *problem, const struct problem_expected *expected,
+                     const char *who) {
     for (int i = 0; i < PROBLEM_OUTPUTS; i++) {
         const struct problem_output *output = &problem->outputs[i];
         if (!output->memory)
@@ -285,7 +295,8 @@ uint64_t problem_hash(uint64_t hash, const struct problem *problem) {
         for (int64_t b = 0; output->memory && b < problem->call.batch; b++)
             for (int64_t h = 0; h < problem->call.query_heads; h++)
                 for (int64_t query = 0; query < problem_query_length(problem, b); query++)
-                    hash = hash_floats(hash, (const float *)(void *)tensor_at(&output->tensor, b, h, query), output->row);
+                    hash = hash_floats(hash, (const float *)(void *)tensor_at(&output->tensor, b, h, query),
+                                       output->row);
     }
     return hash;
 }
@@ -298,9 +309,9 @@ static int64_t pick(struct random *random, const int64_t *values, int count) {
 
 struct problem_call random_call(uint64_t seed, int64_t work) {
     static const int64_t queries[] = {0, 1, 1, 2, 3, 4, 5, 8, 13, 16, 17, 33, 48, 49, 64, 65, 100, 200, 400};
-    static const int64_t keys[] = {0,   1,   2,   7,   8,   9,   16,  31,  64,  100, 200, 255,  256,
+    static const int64_t keys[] = {0,   1,   2,   7,   8,   9,   16,  31,  64,  100, 200,  255,  256,
                                    257, 300, 400, 511, 512, 513, 600, 700, 768, 900, 1024, 1100, 2600};
-    static const int64_t dims[] = {1,  2,  3,  4,  5,  7,  8,  9,  15, 16,  17,  24,  31,  32,  33,
+    static const int64_t dims[] = {1,  2,  3,  4,  5,  7,  8,  9,  15,  16,  17,  24,  31,  32, 33,
                                    40, 48, 63, 64, 65, 72, 80, 96, 100, 128, 130, 255, 256, 257};
     struct random random = {seed};
     struct problem_call call = {.seed = seed, .layout = seed, .use = (unsigned)random_bits(&random)};
@@ -315,10 +326,13 @@ struct problem_call random_call(uint64_t seed, int64_t work) {
         call.kv_heads = random_between(&random, 1, 4);
         call.query_heads = call.kv_heads * random_between(&random, 1, 8);
         call.query_length = pick(&random, queries, sizeof queries / sizeof *queries);
-        call.kv_length = random_chance(&random, 20) ? call.query_length : pick(&random, keys, sizeof keys / sizeof *keys);
+        call.kv_length =
+            random_chance(&random, 20) ? call.query_length : pick(&random, keys, sizeof keys / sizeof *keys);
         call.head_dim = pick(&random, dims, sizeof dims / sizeof *dims);
-        call.value_dim = random_chance(&random, 60) ? call.head_dim : pick(&random, dims, sizeof dims / sizeof *dims);
-    } while (call.batch * call.query_heads * call.query_length * call.kv_length * (call.head_dim + call.value_dim + 20) >
+        call.value_dim =
+            random_chance(&random, 60) ? call.head_dim : pick(&random, dims, sizeof dims / sizeof *dims);
+    } while (call.batch * call.query_heads * call.query_length * call.kv_length *
+                 (call.head_dim + call.value_dim + 20) >
              work);
     return call;
 }

@@ -30,14 +30,14 @@ enum problem_use {
 
 enum data_kind {
     DATA_NORMAL,
-    DATA_HUGE_ROWS,       /* some rows ten thousand times the others */
-    DATA_NAN_ROWS,        /* a NaN or infinity in some keys and values */
-    DATA_INFINITE,        /* some scores overflow to either infinity */
-    DATA_MINUS_INFINITE,  /* most scores are -infinity, some values NaN */
+    DATA_HUGE_ROWS,      /* some rows ten thousand times the others */
+    DATA_NAN_ROWS,       /* a NaN or infinity in some keys and values */
+    DATA_INFINITE,       /* some scores overflow to either infinity */
+    DATA_MINUS_INFINITE, /* most scores are -infinity, some values NaN */
     DATA_DENORMAL,
     DATA_SPECIAL,
-    DATA_LOUD,            /* softmax is nearly one-hot, maxima move from block to block */
-    DATA_BIG,             /* maxima beyond 2^22 */
+    DATA_LOUD, /* softmax is nearly one-hot, maxima move from block to block */
+    DATA_BIG,  /* maxima beyond 2^22 */
     DATA_KINDS
 };
 
@@ -53,7 +53,7 @@ struct problem_call {
 
 struct problem_output {
     rapt_tensor tensor;
-    float *memory; /* all of it, with the gaps between rows; NULL where absent */
+    float *memory;      /* all of it, with the gaps between rows; NULL where absent */
     int64_t count, row; /* floats of memory, and of a row */
 };
 

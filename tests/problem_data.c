@@ -7,13 +7,20 @@
 static float row_factor(enum data_kind kind, enum array_name name, struct random *random) {
     bool is_chosen = random_chance(random, 12);
     switch (kind) {
-    case DATA_HUGE_ROWS: return is_chosen ? 1e4f : 1.0f;
-    case DATA_INFINITE: return is_chosen && name != ARRAY_VALUE ? 1e25f : 1.0f;
-    case DATA_MINUS_INFINITE: return name == ARRAY_QUERY ? 1e25f : name == ARRAY_KEY ? -1e25f : 1.0f;
-    case DATA_DENORMAL: return name == ARRAY_QUERY ? 1.0f : 0x1p-138f;
-    case DATA_LOUD: return name == ARRAY_QUERY ? 12.0f : 1.0f;
-    case DATA_BIG: return name == ARRAY_VALUE ? 1.0f : 5e3f;
-    default: return 1.0f;
+    case DATA_HUGE_ROWS:
+        return is_chosen ? 1e4f : 1.0f;
+    case DATA_INFINITE:
+        return is_chosen && name != ARRAY_VALUE ? 1e25f : 1.0f;
+    case DATA_MINUS_INFINITE:
+        return name == ARRAY_QUERY ? 1e25f : name == ARRAY_KEY ? -1e25f : 1.0f;
+    case DATA_DENORMAL:
+        return name == ARRAY_QUERY ? 1.0f : 0x1p-138f;
+    case DATA_LOUD:
+        return name == ARRAY_QUERY ? 12.0f : 1.0f;
+    case DATA_BIG:
+        return name == ARRAY_VALUE ? 1.0f : 5e3f;
+    default:
+        return 1.0f;
     }
 }
 
@@ -29,7 +36,8 @@ void draw_row(float *row, int64_t count, enum data_kind kind, enum array_name na
         if (kind == DATA_SPECIAL && random_chance(random, 4))
             row[d] = random_special(random);
     }
-    bool may_be_bad = (kind == DATA_NAN_ROWS && name != ARRAY_QUERY) || (kind == DATA_MINUS_INFINITE && !is_positive);
+    bool may_be_bad =
+        (kind == DATA_NAN_ROWS && name != ARRAY_QUERY) || (kind == DATA_MINUS_INFINITE && !is_positive);
     if (may_be_bad && random_chance(random, 6))
         row[random_below(random, count)] = float_of(bad[random_below(random, 4)]);
 }
@@ -69,7 +77,7 @@ void draw_bias(float *row, int64_t count, uint64_t array_seed, bool is_benign, s
 void draw_head_list(float *list, int64_t heads, enum array_name name, struct random *random) {
     static const float sinks[] = {0, 2.5f, -3, -INFINITY, 1e9f, -1e30f, 1e38f, 40, -0.0f};
     for (int64_t h = 0; h < heads; h++)
-        list[h] = name == ARRAY_SINKS            ? sinks[random_below(random, 9)]
+        list[h] = name == ARRAY_SINKS         ? sinks[random_below(random, 9)]
                   : random_chance(random, 10) ? 0.0f
                                               : random_normal(random) * (name == ARRAY_SLOPES ? 0.1f : 1.0f);
 }

@@ -5,8 +5,17 @@
 #include "problem.h"
 
 enum array_name {
-    ARRAY_QUERY, ARRAY_KEY, ARRAY_VALUE, ARRAY_MASK, ARRAY_BIAS, ARRAY_KEEP,
-    ARRAY_FACTOR, ARRAY_SLOPES, ARRAY_SINKS, ARRAY_LISTS, ARRAY_NUMBERS
+    ARRAY_QUERY,
+    ARRAY_KEY,
+    ARRAY_VALUE,
+    ARRAY_MASK,
+    ARRAY_BIAS,
+    ARRAY_KEEP,
+    ARRAY_FACTOR,
+    ARRAY_SLOPES,
+    ARRAY_SINKS,
+    ARRAY_LISTS,
+    ARRAY_NUMBERS
 };
 
 /* One row each. array_seed is the same for all rows of an array. */

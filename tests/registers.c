@@ -53,8 +53,8 @@ bool has_clean_vector_state(uint16_t x87_control) {
     } x87;
     uint32_t eax, ebx, ecx, edx, in_use = 0;
     __asm__ volatile("fnstenv %0\n\tfldcw %0" : "=m"(x87));
-    if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_OSXSAVE) && __get_cpuid_count(13, 1, &eax, &ebx, &ecx, &edx) &&
-        (eax & 4))
+    bool has_xgetbv = __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_OSXSAVE);
+    if (has_xgetbv && __get_cpuid_count(13, 1, &eax, &ebx, &ecx, &edx) && (eax & 4))
         __asm__ volatile("xgetbv" : "=a"(in_use), "=d"(edx) : "c"(1));
     bool x87_is_clean = (x87.control & 0xffff) == x87_control && (x87.tags & 0xffff) == 0xffff;
     bool upper_is_clean = (in_use & (1u << 2 | 1u << 6)) == 0; /* upper ymm, upper zmm0-15 */

@@ -23,7 +23,8 @@ int64_t first_difference(const float *got, const float *expected, int64_t count,
     return -1;
 }
 
-void expect_bits(const float *got, const float *expected, int64_t count, enum nan_rule rule, const char *what, ...) {
+void expect_bits(const float *got, const float *expected, int64_t count, enum nan_rule rule, const char *what,
+                 ...) {
     int64_t i = first_difference(got, expected, count, rule);
     if (i < 0)
         return;
@@ -64,9 +65,7 @@ int64_t random_between(struct random *random, int64_t first, int64_t last) {
     return first + random_below(random, last - first + 1);
 }
 
-bool random_chance(struct random *random, int percent) {
-    return random_below(random, 100) < percent;
-}
+bool random_chance(struct random *random, int percent) { return random_below(random, 100) < percent; }
 
 float random_uniform(struct random *random) {
     return (float)(int32_t)((random_bits(random) >> 40) - (1 << 23)) * 0x1p-23f;
@@ -85,11 +84,11 @@ float random_heavy(struct random *random) {
 }
 
 float random_finite(struct random *random) {
-    static const float values[] = {0.0f,   -0.0f,     0x1p-149f,  -0x1p-149f, 0x1.8p-130f, -0x1.8p-130f, 0x1p-126f,
-                                   1.0f,   -1.0f,     0x1p-60f,   -0x1p-60f,  0x1p60f,     -0x1p60f,     1e9f,
-                                   -1e9f,  -9e15f,    0x1p22f,    -0x1p22f,   0x1p23f,     126.0f,       -126.0f,
-                                   127.5f, 0x1p126f,  0x1p127f,   2.0f,       -3.0f,       0x1.fffffep+127f,
-                                   -0x1.fffffep+127f};
+    static const float values[] = {
+        0.0f,   -0.0f,    0x1p-149f, -0x1p-149f, 0x1.8p-130f, -0x1.8p-130f,     0x1p-126f,
+        1.0f,   -1.0f,    0x1p-60f,  -0x1p-60f,  0x1p60f,     -0x1p60f,         1e9f,
+        -1e9f,  -9e15f,   0x1p22f,   -0x1p22f,   0x1p23f,     126.0f,           -126.0f,
+        127.5f, 0x1p126f, 0x1p127f,  2.0f,       -3.0f,       0x1.fffffep+127f, -0x1.fffffep+127f};
     if (random_chance(random, 60))
         return random_normal(random) * (random_chance(random, 20) ? 100.0f : 3.0f);
     return values[random_below(random, (int64_t)(sizeof values / sizeof *values))];
@@ -97,11 +96,16 @@ float random_finite(struct random *random) {
 
 float random_special(struct random *random) {
     switch (random_below(random, 24)) {
-    case 0: return INFINITY;
-    case 1: return -INFINITY;
-    case 2: return float_of(0x7fc00000u);
-    case 3: return float_of(0xffc01234u);
-    default: return random_finite(random);
+    case 0:
+        return INFINITY;
+    case 1:
+        return -INFINITY;
+    case 2:
+        return float_of(0x7fc00000u);
+    case 3:
+        return float_of(0xffc01234u);
+    default:
+        return random_finite(random);
     }
 }
 
@@ -120,9 +124,7 @@ void *test_alloc(size_t bytes) {
     return memory;
 }
 
-float *test_floats(int64_t count) {
-    return test_alloc((size_t)count * sizeof(float));
-}
+float *test_floats(int64_t count) { return test_alloc((size_t)count * sizeof(float)); }
 
 float *test_drawn(struct random *random, int64_t count, float (*draw)(struct random *)) {
     float *values = test_floats(count);
@@ -147,9 +149,10 @@ static bool is_expected_missing(const char *name, int count, const struct rapt_k
 
 int machine_tables(const struct rapt_kernels *tables[RAPT_ISA_COUNT]) {
     static bool printed;
+    const char *only = getenv("RAPT_TEST_ISA");
     int count = 0;
     for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
-        if (rapt_isa_available((rapt_isa)isa))
+        if (rapt_isa_available((rapt_isa)isa) && (!only || strcmp(only, rapt_isa_name((rapt_isa)isa)) == 0))
             tables[count++] = rapt_kernels_of((rapt_isa)isa);
     if (!printed) {
         print_message("# tables that run here:");
@@ -160,7 +163,7 @@ int machine_tables(const struct rapt_kernels *tables[RAPT_ISA_COUNT]) {
     printed = true;
     const char *expected = getenv("RAPT_EXPECT_ISAS");
     char names[128];
-    snprintf(names, sizeof names, "%s", expected ? expected : "scalar");
+    snprintf(names, sizeof names, "%s", expected ? expected : only ? only : "scalar");
     for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", "))
         if (is_expected_missing(name, count, tables))
             fail_msg("RAPT_EXPECT_ISAS names %s, which does not run here", name);

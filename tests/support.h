@@ -38,8 +38,8 @@ bool same_bits(float got, float expected, enum nan_rule rule);
 int64_t first_difference(const float *got, const float *expected, int64_t count, enum nan_rule rule);
 
 /* Prints what, the index and both values, and fails the test, where they differ. */
-void expect_bits(const float *got, const float *expected, int64_t count, enum nan_rule rule, const char *what, ...)
-    __attribute__((format(printf, 5, 6)));
+void expect_bits(const float *got, const float *expected, int64_t count, enum nan_rule rule, const char *what,
+                 ...) __attribute__((format(printf, 5, 6)));
 
 /* ---- hash: order matters, words of 32 bits */
 
@@ -79,8 +79,9 @@ void test_free_all(void);
 
 /* ---- this machine */
 
-/* Fills tables with those that run here and returns how many. Prints them once;
- * fails if RAPT_EXPECT_ISAS ("scalar,avx2") names one that is not among them. */
+/* Fills tables with those that run here and returns how many; only the one that
+ * RAPT_TEST_ISA names, if it is set. Prints them once; fails if
+ * RAPT_EXPECT_ISAS ("scalar,avx2") names one that is not among them. */
 int machine_tables(const struct rapt_kernels *tables[RAPT_ISA_COUNT]);
 
 /* Percentage of the usual work: RAPT_TEST_SCALE, default 100; emulators set less. */

@@ -2,17 +2,16 @@
  * The elementary functions over all their arguments, as hashes: an error in
  * the last bit of one coefficient shows nowhere else. By default one float of
  * 101 (under RAPT_TEST_SCALE one of 1009); with --all every float, where tanh
- * and log2 are left out as far as they are constant or repeat. Seconds for
- * each function and table natively, minutes under emulation. */
+ * and log2 are left out as far as they are constant or repeat: seconds for
+ * each function and table natively, minutes under emulation. Another argument
+ * is a pattern of test names. */
 #include <stdio.h>
 
 #include "cmocka_all.h"
 #include "reference.h"
 #include "support.h"
 
-enum { EVERY, OF_101, OF_1009, STEPS };
-
-static const uint32_t steps[STEPS] = {1, 101, 1009};
+enum { EVERY, USUAL, EMULATED, MODES };
 
 struct range {
     uint32_t first, last; /* bits of the arguments */
@@ -21,7 +20,8 @@ struct range {
 struct function {
     const char *name;
     struct range every, strided;
-    uint64_t hashes[STEPS];
+    uint32_t steps[MODES]; /* between two arguments */
+    uint64_t hashes[MODES];
     void (*of_table)(const struct rapt_kernels *table, const float *x, float *y, int64_t count);
     float (*of_reference)(float x);
 };
@@ -38,28 +38,50 @@ static void table_log2(const struct rapt_kernels *table, const float *x, float *
     table->log2s(x, y, count);
 }
 
-static float reference_exp2(float x) {
-    return rapt_reference_exp2(x, 0.0f);
-}
+static float reference_exp2(float x) { return rapt_reference_exp2(x, 0.0f); }
 
-/* exp2 of [-151, -0], tanh of finite numbers, log2 of positive normal numbers. */
+/* exp2 of [-151, -0], tanh of finite numbers, log2 of positive normal numbers.
+ * "exp2 of a period" has every argument that its polynomial can see. */
 static const struct function functions[] = {
-    {"exp2", {0x80000000u, 0xc3170000u}, {0x80000000u, 0xc3170000u},
+    {"exp2",
+     {0x80000000u, 0xc3170000u},
+     {0x80000000u, 0xc3170000u},
+     {1, 101, 1009},
      {0xb3c5bcdbf04b6ff4u, 0x2391c3f59d2315e2u, 0x8936dd72b1924a45u},
-     table_exp2, reference_exp2},
-    {"tanh of positives", {0x33000000u, 0x41800000u}, {0x00000000u, 0x7f7fffffu},
+     table_exp2,
+     reference_exp2},
+    {"exp2 of a period",
+     {0xbf000000u, 0xbfc00000u},
+     {0xbf000000u, 0xbfc00000u},
+     {1, 1, 11},
+     {0x0d07e681c858c952u, 0x0d07e681c858c952u, 0x6cab284200c54cf3u},
+     table_exp2,
+     reference_exp2},
+    {"tanh of positives",
+     {0x33000000u, 0x41800000u},
+     {0x00000000u, 0x7f7fffffu},
+     {1, 101, 1009},
      {0xafceff81b70781dau, 0xadaf23e5f9e345b7u, 0xff1d1d69409edf67u},
-     table_tanh, rapt_reference_tanh},
-    {"tanh of negatives", {0xb3000000u, 0xc1800000u}, {0x80000000u, 0xff7fffffu},
+     table_tanh,
+     rapt_reference_tanh},
+    {"tanh of negatives",
+     {0xb3000000u, 0xc1800000u},
+     {0x80000000u, 0xff7fffffu},
+     {1, 101, 1009},
      {0x8a6b7b3dde5b06cbu, 0xa62cefb57333cc71u, 0x245078548b1d95ddu},
-     table_tanh, rapt_reference_tanh},
-    {"log2", {0x3e800000u, 0x53800000u}, {0x00800000u, 0x7f7fffffu},
+     table_tanh,
+     rapt_reference_tanh},
+    {"log2",
+     {0x3e800000u, 0x53800000u},
+     {0x00800000u, 0x7f7fffffu},
+     {1, 101, 1009},
      {0xaf601a4616f6bd47u, 0xdc969c7f9467414au, 0x2537a88a91a0c6aau},
-     table_log2, rapt_reference_log2},
+     table_log2,
+     rapt_reference_log2},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-static int chosen = OF_101;
+static int chosen = USUAL;
 
 /* table = NULL: the reference. */
 static uint64_t hash_of(const struct function *function, const struct rapt_kernels *table) {
@@ -69,7 +91,7 @@ static uint64_t hash_of(const struct function *function, const struct rapt_kerne
     uint64_t hash = HASH_START;
     for (uint64_t bits = range.first; bits <= range.last;) {
         int64_t count = 0;
-        for (; count < COUNT && bits <= range.last; bits += steps[chosen])
+        for (; count < COUNT && bits <= range.last; bits += function->steps[chosen])
             x[count++] = float_of((uint32_t)bits);
         for (int64_t i = 0; !table && i < count; i++)
             y[i] = function->of_reference(x[i]);
@@ -101,12 +123,17 @@ int main(int count, char **arguments) {
     struct CMUnitTest tests[MOST];
     const struct rapt_kernels *tables[RAPT_ISA_COUNT + 1] = {NULL};
     int table_count = 1 + machine_tables(tables + 1), n = 0;
-    chosen = count > 1 && strcmp(arguments[1], "--all") == 0 ? EVERY : scaled_work(100) < 100 ? OF_1009 : OF_101;
+    chosen = count > 1 && strcmp(arguments[1], "--all") == 0 ? EVERY
+             : scaled_work(100) < 100                        ? EMULATED
+                                                             : USUAL;
     for (int t = 0; t < table_count; t++)
         for (int f = 0; f < FUNCTIONS; f++, n++) {
             sweeps[n] = (struct sweep){&functions[f], tables[t]};
-            snprintf(names[n], sizeof names[n], "%s %s", tables[t] ? tables[t]->name : "reference", functions[f].name);
+            snprintf(names[n], sizeof names[n], "%s %s", tables[t] ? tables[t]->name : "reference",
+                     functions[f].name);
             tests[n] = (struct CMUnitTest){names[n], run_sweep, NULL, NULL, &sweeps[n]};
         }
+    if (count > 1 && chosen != EVERY)
+        cmocka_set_test_filter(arguments[1]);
     return _cmocka_run_group_tests("sweep", tests, (size_t)n, NULL, NULL);
 }

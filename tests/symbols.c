@@ -51,8 +51,10 @@ static int each_symbol(void (*visit)(const char *name, int defined)) {
         const Elf64_Sym *symbols = (const void *)(library + sections[s].sh_offset);
         for (size_t i = 1; sections[s].sh_type == SHT_DYNSYM && i < sections[s].sh_size / sizeof *symbols; i++) {
             const char *name = library + sections[sections[s].sh_link].sh_offset + symbols[i].st_name;
-            visit(name, symbols[i].st_shndx != SHN_UNDEF);
-            visited++;
+            if (ELF64_ST_BIND(symbols[i].st_info) != STB_LOCAL) {
+                visit(name, symbols[i].st_shndx != SHN_UNDEF);
+                visited++;
+            }
         }
     }
     return visited;
@@ -94,6 +96,7 @@ static void check_import(const char *name, int defined) {
         "__memcpy_chk", "__memset_chk", "__snprintf_chk", "__vsnprintf_chk", "__stack_chk_fail",
         "malloc", "free",                            /* the one-call form */
         "getenv", "secure_getenv", "getauxval",      /* dispatch */
+        "__getauxval",                               /* libgcc's atomics on ARM */
         "getpid",                                    /* fork */
         "__cxa_finalize", "__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable",
     };

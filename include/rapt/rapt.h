@@ -83,7 +83,7 @@ typedef enum rapt_status {
     RAPT_WORKSPACE_TOO_SMALL,   /* fewer bytes than one scratch slot needs */
     RAPT_BUSY,                  /* more tasks at once than scratch slots */
     RAPT_OUT_OF_MEMORY,         /* one-call form only */
-    RAPT_PARALLEL_FOR_FAILED    /* the caller's callback returned non-zero */
+    RAPT_PARALLEL_FOR_FAILED    /* the callback returned non-zero, or before all was run */
 } rapt_status;
 
 /* One line of text for a status; never NULL. */

@@ -5,13 +5,15 @@
 # is without OpenMP. The tasks are the same.
 set -euo pipefail
 tools/dev/setup.sh
-export RAPT_TEST_SCALE=${RAPT_TEST_SCALE-10}
+failed=0
+export RAPT_TEST_SCALE=${RAPT_TEST_SCALE-3}
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1
 
 tools/dev/build.sh build-asan -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Db_lundef=false
-meson test -C build-asan --no-rebuild --print-errorlogs --timeout-multiplier 3
+meson test -C build-asan --no-rebuild --print-errorlogs --timeout-multiplier 3 || failed=1
 
 tools/dev/build.sh build-tsan -Doptimization=1 -Ddebug=true -Db_sanitize=thread -Db_lundef=false -Dopenmp=disabled
-meson test -C build-tsan --no-rebuild --print-errorlogs --timeout-multiplier 3 threads examples
+meson test -C build-tsan --no-rebuild --print-errorlogs --timeout-multiplier 3 threads examples || failed=1
+exit $failed

@@ -23,7 +23,8 @@ run_emulated() {
     if ! has qemu-x86_64; then
         skip "$1" "no qemu-x86_64"
     else
-        QEMU_CPU=$2 RAPT_EXPECT_ISAS=$3 RAPT_TEST_SCALE=5 run "$1" build --wrapper qemu-x86_64 --timeout-multiplier 2
+        QEMU_CPU=$2 RAPT_EXPECT_ISAS=$3 RAPT_TEST_SCALE=5 run "$1" build --no-suite native \
+            --wrapper qemu-x86_64 --timeout-multiplier 2
     fi
 }
 
@@ -47,7 +48,7 @@ run_aarch64() {
         skip aarch64 "no libcmocka-dev:arm64"
     else
         tools/dev/build.sh build-arm --cross-file cross/aarch64-linux-gnu.ini
-        RAPT_EXPECT_ISAS=scalar,neon RAPT_TEST_SCALE=5 run aarch64 build-arm --timeout-multiplier 2
+        RAPT_EXPECT_ISAS=scalar,neon RAPT_TEST_SCALE=5 run aarch64 build-arm --no-suite native --timeout-multiplier 2
     fi
 }
 
