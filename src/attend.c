@@ -208,7 +208,8 @@ void rapt_attend(const struct rapt_attention *a, char *states, char *slot, int64
     rapt_task_open(&task, a, slot, index);
     if (task.rows == 0)
         return;
-    struct loop loop = {.task = &task, .kernels = a->narrow ? &a->kernels->narrow : &a->kernels->wide, .finite_block = -1};
+    struct loop loop = {
+        .task = &task, .kernels = a->narrow ? &a->kernels->narrow : &a->kernels->wide, .finite_block = -1};
     open_tiles(&loop);
     int64_t begin = task.first_chunk + task.range * a->range_chunks;
     int64_t end = begin + a->range_chunks < task.end_chunk ? begin + a->range_chunks : task.end_chunk;

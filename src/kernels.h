@@ -68,7 +68,8 @@ struct rapt_score_args {
     int prefetch_rows;         /* of each; 0 = none */
 };
 
-/* o = o * alpha (or 0 when fresh), then o[row] += p[row, key] * value[key], keys ascending. */
+/* o = o * alpha (or 0 when fresh), then o[row] += p[row, key] * value[key], keys
+ * ascending. The range of keys may be empty; alpha still acts. */
 struct rapt_weigh_args {
     const float *probabilities; /* block origin, first row */
     const char *value;          /* row of key_begin */

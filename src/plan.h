@@ -49,7 +49,8 @@ static inline const struct rapt_attention *rapt_attention_of(const rapt_plan *pl
 
 /* Cuts the work of a valid descriptor. Not inlined, so that its arithmetic
  * stays between the caller's changes of the floating-point environment. */
-__attribute__((noinline)) void rapt_cut(struct rapt_attention *attention, const rapt_attention_desc *desc, const struct rapt_kernels *kernels);
+__attribute__((noinline)) void rapt_cut(struct rapt_attention *attention, const rapt_attention_desc *desc,
+                                        const struct rapt_kernels *kernels);
 
 struct rapt_scratch_layout rapt_layout_scratch(const struct rapt_attention *attention);
 

@@ -87,7 +87,8 @@ int64_t rapt_tasks(const struct rapt_attention *a, int32_t phase) {
     return phase == 0 ? a->tasks : a->desc.batch * a->desc.kv_heads;
 }
 
-static void run_in_slot(const struct rapt_attention *a, struct workspace *w, int64_t slot, int32_t phase, int64_t task) {
+static void run_in_slot(const struct rapt_attention *a, struct workspace *w, int64_t slot, int32_t phase,
+                        int64_t task) {
     char *scratch = w->scratch + (size_t)slot * w->slot_bytes;
     rapt_fpenv environment = rapt_fpenv_enter();
     (phase == 0 ? rapt_attend : rapt_merge)(a, w->states, scratch, task);

@@ -47,7 +47,7 @@ static const struct mutation mutations[] = {
     {"window off by one", "mask.h", "keys.begin = query_position - desc->window_left;",
      "keys.begin = query_position - desc->window_left + 1;", "task.c attend.c", "calls",
      "test_single_features"},
-    {"NaN of an excluded value", "attend.c", "return in_range && allowed && !(mask->has_bias",
+    {"NaN of an excluded value", "task.h", "return in_range && allowed && !(mask->has_bias",
      "return in_range && allowed && (true || mask->has_bias", "attend.c", "calls", "test_data_kinds"},
 };
 enum { MUTATIONS = sizeof mutations / sizeof *mutations };

@@ -243,7 +243,7 @@ typedef struct rapt_attention_desc {
 
     const float *bias_head_factor; /* [query_heads], finite; factor on bias, default 1 */
     const float *alibi_slopes;     /* [query_heads], finite; score -= slope * |query position - key position| */
-    const float *sinks;            /* [query_heads], not NaN, not +infinity; a logit that joins the softmax's sum only */
+    const float *sinks;            /* [query_heads], not NaN or +infinity; a logit that joins the softmax's sum */
 
     float scale;      /* with RAPT_SCALE; finite, 0 gives uniform weights */
     float softcap;    /* cap * tanh(score / cap); finite, 0 = off */
@@ -332,16 +332,11 @@ RAPT_API rapt_status rapt_run_task(const rapt_plan *plan, void *workspace, int32
 
 /* "avx512" ...; NULL for a number that is no instruction set. */
 RAPT_API const char *rapt_isa_name(rapt_isa isa);
-
 /* Non-zero where this build has the kernels and this machine the instructions. */
 RAPT_API int rapt_isa_available(rapt_isa isa);
-
-/* What RAPT_ISA_AUTO stands for. RAPT_INVALID_ENVIRONMENT where RAPT_ISA names
- * nothing, RAPT_UNSUPPORTED_ISA where this machine lacks what it names. */
+/* What RAPT_ISA_AUTO stands for; the statuses of the environment's RAPT_ISA. */
 RAPT_API rapt_status rapt_isa_chosen(rapt_isa *isa);
-
-/* Writes the names of the CPU features that rapt knows and found, separated by
- * spaces, always terminated; returns the length without the cut, as snprintf. */
+/* Writes the CPU features that rapt knows and found, as snprintf does. */
 RAPT_API size_t rapt_cpu_features(char *text, size_t text_bytes);
 
 RAPT_API const char *rapt_version(void);     /* RAPT_VERSION_STRING of the library */

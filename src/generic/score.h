@@ -196,7 +196,7 @@ RAPT_INLINE void score_rows(const struct rapt_score_args *a, int first, int rows
 }
 
 #define RAPT_SCORE_ROWS(rows)                                                                                    \
-    static RAPT_KERNEL void score_rows_##rows(const struct rapt_score_args *a, int first) {                                  \
+    static RAPT_KERNEL void score_rows_##rows(const struct rapt_score_args *a, int first) {                      \
         score_rows(a, first, rows < NARROW_GROUP ? rows : NARROW_GROUP);                                         \
     }
 RAPT_SCORE_ROWS(1)

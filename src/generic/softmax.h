@@ -7,7 +7,8 @@
 #include "kernels.h"
 
 /* l += p, keys ascending, one chain per lane. */
-RAPT_INLINE vf32 exp2_column(float *scores, int key_begin, int key_end, const struct exp2_row *row, vf32 l, int shifted) {
+RAPT_INLINE vf32 exp2_column(float *scores, int key_begin, int key_end, const struct exp2_row *row, vf32 l,
+                             int shifted) {
     int key = key_begin;
     for (; key_end - key >= EXP_WAYS; key += EXP_WAYS) {
         vf32 p[EXP_WAYS];

@@ -74,7 +74,7 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, int most
 }
 
 #define RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step)                                                 \
-    static RAPT_KERNEL void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width) {                 \
+    static RAPT_KERNEL void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width) {     \
         if (width == VL)                                                                                         \
             weigh_rows(a, d, most, vectors, VL, row_step, key_step);                                             \
         else                                                                                                     \
