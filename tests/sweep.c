@@ -133,7 +133,8 @@ int main(int count, char **arguments) {
                      functions[f].name);
             tests[n] = (struct CMUnitTest){names[n], run_sweep, NULL, NULL, &sweeps[n]};
         }
-    if (count > 1 && chosen != EVERY)
-        cmocka_set_test_filter(arguments[1]);
+    const int pattern = chosen == EVERY ? 2 : 1;
+    if (count > pattern)
+        cmocka_set_test_filter(arguments[pattern]);
     return _cmocka_run_group_tests("sweep", tests, (size_t)n, NULL, NULL);
 }
