@@ -12,13 +12,19 @@ struct weights_tile {
     float *const *out;
 };
 
+/* Whether the weights are s * scale; without a softcap both kinds are. */
+static bool is_raw(const struct rapt_attention *a) {
+    const int32_t kind = a->desc.weights_kind;
+    return kind == RAPT_WEIGHTS_RAW || (kind == RAPT_WEIGHTS_SOFTCAP && a->softcap_log2e == 0);
+}
+
 /* Scores of one block, as far as the kind goes, before the final factor. */
 static void score_block(const struct weights_tile *tile, int64_t base, struct rapt_span keys,
                         struct rapt_tile_mask *mask) {
     struct rapt_task *task = tile->task;
     const struct rapt_attention *a = task->attention;
     const int32_t kind = a->desc.weights_kind;
-    bool raw = kind == RAPT_WEIGHTS_RAW || (kind == RAPT_WEIGHTS_SOFTCAP && a->softcap_log2e == 0);
+    const bool raw = is_raw(a);
     for (int64_t at = keys.begin; at < keys.end;) {
         struct rapt_span rest = {at, keys.end};
         struct rapt_kv_run run = rapt_kv_locate(&a->desc, &task->sequence, task->batch, task->kv_head, rest);
@@ -66,7 +72,7 @@ static void export_block(const struct weights_tile *tile, int64_t base, struct r
     struct rapt_task *task = tile->task;
     const struct rapt_attention *a = task->attention;
     const int32_t kind = a->desc.weights_kind;
-    bool raw = kind == RAPT_WEIGHTS_RAW || (kind == RAPT_WEIGHTS_SOFTCAP && a->softcap_log2e == 0);
+    const bool raw = is_raw(a);
     int key = (int)(keys.begin - base), count = (int)(keys.end - keys.begin);
     for (int row = 0; row < tile->rows; row++) {
         float *scores = task->scores + (int64_t)row * RAPT_BLOCK_KEYS + key;
