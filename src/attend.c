@@ -2,10 +2,9 @@
  * The blocked online-softmax loop. Prefill and decode are the two orientations
  * of its tiles (kernels.h). Blocks and chunks lie at absolute multiples of their
  * sizes, so their bits do not depend on the caller's way of cutting the work. */
-#include "kv.h"
-#include "task.h"
+#include "supply.h"
 
-enum { MAX_TILES = 64, PREFETCHING_TILES = 4 };
+enum { MAX_TILES = 64, FETCHING_TILES = 4 };
 
 struct tile {
     int first, rows;
@@ -21,9 +20,8 @@ struct loop {
     const struct rapt_tile_kernels *kernels;
     struct tile tiles[MAX_TILES];
     int tile_count;
-    int64_t end_position; /* of this task's range */
-    /* Whether the values of the present block are finite; asked at most once. */
-    int64_t finite_block;
+    struct rapt_supply supply;
+    struct rapt_span looked_at; /* values of these positions are all finite, or not */
     bool finite;
 };
 
@@ -46,42 +44,26 @@ static void open_tiles(struct loop *loop) {
     }
 }
 
-/* Spreads the fetching of the next block over the first tiles of this one. */
-static void set_prefetch(const struct loop *loop, int64_t base, int number, struct rapt_score_args *args) {
+static void score(struct loop *loop, const struct tile *tile, int64_t base, struct rapt_span keys,
+                  const struct rapt_tile_mask *mask) {
     const struct rapt_task *task = loop->task;
-    const rapt_attention_desc *desc = &task->attention->desc;
-    int tiles = loop->tile_count < PREFETCHING_TILES ? loop->tile_count : PREFETCHING_TILES;
-    struct rapt_span next = {base + RAPT_BLOCK_KEYS, base + 2 * RAPT_BLOCK_KEYS};
-    next = rapt_intersect(next, task->visible);
-    if (task->attention->narrow || number >= tiles || next.begin >= next.end)
-        return;
-    struct rapt_kv_run run = rapt_kv_locate(desc, &task->sequence, task->batch, task->kv_head, next);
-    int64_t first = run.count * number / tiles;
-    args->prefetch_rows = (int)(run.count * (number + 1) / tiles - first);
-    args->prefetch[0] = (struct rapt_prefetch){run.key + first * run.key_stride_bytes, run.key_stride_bytes,
-                                               (int)desc->head_dim * 4};
-    args->prefetch[1] = (struct rapt_prefetch){run.value + first * run.value_stride_bytes, run.value_stride_bytes,
-                                               (int)desc->value_dim * 4};
-}
-
-static void score(const struct loop *loop, int number, int64_t base, struct rapt_span keys) {
-    const struct rapt_task *task = loop->task;
-    const struct tile *tile = &loop->tiles[number];
-    const rapt_attention_desc *desc = &task->attention->desc;
+    const struct rapt_attention *a = task->attention;
     for (int64_t at = keys.begin; at < keys.end;) {
         struct rapt_span rest = {at, keys.end};
-        struct rapt_kv_run run = rapt_kv_locate(desc, &task->sequence, task->batch, task->kv_head, rest);
+        struct rapt_kv_run run = rapt_supply_locate(&loop->supply, rest);
         struct rapt_score_args args = {.query = tile->panel,
                                        .key = run.key,
                                        .key_stride_bytes = run.key_stride_bytes,
                                        .scores = task->scores,
                                        .rows = tile->rows,
-                                       .head_dim = (int)desc->head_dim,
+                                       .head_dim = (int)a->desc.head_dim,
                                        .key_begin = (int)(at - base),
                                        .key_end = (int)(at - base + run.count),
-                                       .factor = task->attention->score_factor};
-        if (at == keys.begin)
-            set_prefetch(loop, base, number, &args);
+                                       .factor = a->score_factor,
+                                       .ranges = mask->has_range ? &mask->ranges : NULL};
+        if (at == keys.begin && !a->narrow)
+            rapt_supply_fetch(&loop->supply, &args,
+                              loop->tile_count < FETCHING_TILES ? loop->tile_count : FETCHING_TILES);
         loop->kernels->score(&args);
         at += run.count;
     }
@@ -89,12 +71,13 @@ static void score(const struct loop *loop, int number, int64_t base, struct rapt
 
 /* o of rows [first, first + rows) of a tile takes the positions keys. */
 static void weigh(const struct loop *loop, const struct tile *tile, int first, int rows, int64_t base,
-                  struct rapt_span keys, bool fresh, const float *alpha) {
+                  struct rapt_span keys, bool fresh, const float *alpha, const struct rapt_key_ranges *ranges) {
     const struct rapt_task *task = loop->task;
     const struct rapt_attention *a = task->attention;
     struct rapt_state state = rapt_state_from(tile->state, first, a->o_stride);
     struct rapt_weigh_args args = {.probabilities = task->scores + (a->narrow ? first * RAPT_BLOCK_KEYS : first),
                                    .alpha = alpha,
+                                   .ranges = ranges,
                                    .o = state.o,
                                    .o_stride = a->o_stride,
                                    .rows = rows,
@@ -106,7 +89,7 @@ static void weigh(const struct loop *loop, const struct tile *tile, int first, i
     int64_t at = keys.begin;
     do {
         struct rapt_span rest = {at, keys.end};
-        struct rapt_kv_run run = rapt_kv_locate(&a->desc, &task->sequence, task->batch, task->kv_head, rest);
+        struct rapt_kv_run run = rapt_supply_locate(&loop->supply, rest);
         args.value = run.value;
         args.value_stride_bytes = run.value_stride_bytes;
         args.key_begin = (int)(at - base);
@@ -125,7 +108,7 @@ static void weigh_attended(const struct loop *loop, const struct tile *tile, con
     int end = (int)(keys.end - base);
     for (int row = 0; row < tile->rows; row++) {
         struct rapt_span nothing = {keys.begin, keys.begin};
-        weigh(loop, tile, row, 1, base, nothing, fresh, loop->task->alpha + row);
+        weigh(loop, tile, row, 1, base, nothing, fresh, loop->task->alpha + row, NULL);
         for (int key = (int)(keys.begin - base); key < end;) {
             int run = key;
             while (run < end && rapt_is_attended(mask, row, run))
@@ -133,32 +116,44 @@ static void weigh_attended(const struct loop *loop, const struct tile *tile, con
             struct rapt_span attended = {base + key, base + run};
             const float one = 1.0f;
             if (run > key)
-                weigh(loop, tile, row, 1, base, attended, false, &one);
+                weigh(loop, tile, row, 1, base, attended, false, &one, NULL);
             key = run + 1;
         }
     }
 }
 
-static bool values_are_finite(struct loop *loop, int64_t base) {
-    struct rapt_task *task = loop->task;
-    const struct rapt_attention *a = task->attention;
-    if (loop->finite_block == base)
+static bool values_are_finite(struct loop *loop, struct rapt_span keys) {
+    const struct rapt_attention *a = loop->task->attention;
+    if (keys.begin >= keys.end)
+        return true;
+    if (keys.begin >= loop->looked_at.begin && keys.end <= loop->looked_at.end)
         return loop->finite;
-    loop->finite_block = base;
+    loop->looked_at = keys;
     loop->finite = true;
-    struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS};
-    keys = rapt_intersect(keys, task->visible);
     while (loop->finite && keys.begin < keys.end) {
-        struct rapt_kv_run run = rapt_kv_locate(&a->desc, &task->sequence, task->batch, task->kv_head, keys);
+        struct rapt_kv_run run = rapt_supply_locate(&loop->supply, keys);
         loop->finite = a->kernels->all_finite(run.value, run.value_stride_bytes, run.count, (int)a->desc.value_dim);
         keys.begin += run.count;
     }
     return loop->finite;
 }
 
-static void attend_block(struct loop *loop, int number, int64_t base) {
+/* Whether some row must not meet the value of some key that weigh would give it. */
+static bool has_hazards(struct loop *loop, const struct tile *tile, const struct rapt_tile_mask *mask, int64_t base,
+                        struct rapt_span keys) {
+    if (mask->has_bias || (mask->has_mask && !mask->has_fill))
+        return !values_are_finite(loop, keys);
+    if (!mask->has_range)
+        return false;
+    struct rapt_span before = {keys.begin, base + mask->ranges.first_key[tile->rows - 1]};
+    struct rapt_span behind = {base + mask->ranges.end_key[0], keys.end};
+    before.end = before.end < keys.end ? before.end : keys.end;
+    behind.begin = behind.begin > keys.begin ? behind.begin : keys.begin;
+    return !values_are_finite(loop, before) || !values_are_finite(loop, behind);
+}
+
+static void attend_block(struct loop *loop, struct tile *tile, int64_t base) {
     struct rapt_task *task = loop->task;
-    struct tile *tile = &loop->tiles[number];
     struct rapt_tile_mask mask;
     struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS};
     keys = rapt_intersect(keys, tile->visible);
@@ -167,18 +162,18 @@ static void attend_block(struct loop *loop, int number, int64_t base) {
     int begin = (int)(keys.begin - base), end = (int)(keys.end - base);
     bool fresh = !tile->touched;
     tile->touched = true;
-    score(loop, number, base, keys);
     rapt_task_mask(task, tile->first, tile->rows, base, keys, &mask);
+    const struct rapt_key_ranges *ranges = mask.has_range ? &mask.ranges : NULL;
+    score(loop, tile, base, keys, &mask);
     if (rapt_mask_acts(&mask))
         loop->kernels->logits(task->scores, tile->rows, begin, end, &mask);
-    loop->kernels->softmax(task->scores, tile->rows, begin, end, tile->state.m, tile->state.l, task->alpha);
+    loop->kernels->softmax(task->scores, tile->rows, begin, end, ranges, tile->state.m, tile->state.l, task->alpha);
     if (task->attention->desc.keep_mask.data)
         loop->kernels->drop(task->scores, tile->rows, begin, end, &mask);
-    bool partial = mask.has_range || mask.has_bias || (mask.has_mask && !mask.has_fill);
-    if (partial && !values_are_finite(loop, base))
+    if (has_hazards(loop, tile, &mask, base, keys))
         weigh_attended(loop, tile, &mask, base, keys, fresh);
     else
-        weigh(loop, tile, 0, tile->rows, base, keys, fresh, task->alpha);
+        weigh(loop, tile, 0, tile->rows, base, keys, fresh, task->alpha, ranges);
 }
 
 static void attend_chunk(struct loop *loop, int64_t chunk) {
@@ -191,9 +186,11 @@ static void attend_chunk(struct loop *loop, int64_t chunk) {
         rapt_state_clear(tile->state, tile->rows);
     }
     int64_t base = chunk * RAPT_CHUNK_KEYS;
-    for (int64_t block = base; block < base + RAPT_CHUNK_KEYS; block += RAPT_BLOCK_KEYS)
+    for (int64_t block = base; block < base + RAPT_CHUNK_KEYS; block += RAPT_BLOCK_KEYS) {
+        rapt_supply_block(&loop->supply, block);
         for (int number = 0; number < loop->tile_count; number++)
-            attend_block(loop, number, block);
+            attend_block(loop, &loop->tiles[number], block);
+    }
     for (int number = 0; number < loop->tile_count; number++) {
         struct tile *tile = &loop->tiles[number];
         if (tile->touched && tile->started)
@@ -208,8 +205,8 @@ void rapt_attend(const struct rapt_attention *a, char *states, char *slot, int64
     rapt_task_open(&task, a, slot, index);
     if (task.rows == 0)
         return;
-    struct loop loop = {
-        .task = &task, .kernels = a->narrow ? &a->kernels->narrow : &a->kernels->wide, .finite_block = -1};
+    struct loop loop = {.task = &task, .kernels = a->narrow ? &a->kernels->narrow : &a->kernels->wide};
+    rapt_supply_open(&loop.supply, &task);
     open_tiles(&loop);
     int64_t begin = task.first_chunk + task.range * a->range_chunks;
     int64_t end = begin + a->range_chunks < task.end_chunk ? begin + a->range_chunks : task.end_chunk;

@@ -34,11 +34,16 @@ enum {
 #define RAPT_LN2 0x1.62e43p-1f    /* the nearest floats */
 #define RAPT_LOG2E 0x1.715476p+0f
 
+/* By its position a row sees keys [first_key, end_key) of the block at most. */
+struct rapt_key_ranges {
+    int32_t first_key[RAPT_MAX_TILE_ROWS];
+    int32_t end_key[RAPT_MAX_TILE_ROWS];
+};
+
 /* What one key does to the rows of a tile, besides the dot product. Arrays
  * are indexed by row; pointers point at key 0 of the block. */
 struct rapt_tile_mask {
-    int32_t first_key[RAPT_MAX_TILE_ROWS]; /* the row sees keys [first_key, end_key) at most */
-    int32_t end_key[RAPT_MAX_TILE_ROWS];
+    struct rapt_key_ranges ranges;                  /* used with has_range */
     const float *bias[RAPT_MAX_TILE_ROWS];          /* used with has_bias */
     const uint8_t *mask[RAPT_MAX_TILE_ROWS];        /* used with has_mask */
     const uint8_t *keep[RAPT_MAX_TILE_ROWS];        /* used by drop */
@@ -60,12 +65,14 @@ struct rapt_score_args {
     float *scores;             /* block origin */
     int rows, head_dim, key_begin, key_end;
     float factor;
-    struct rapt_prefetch {     /* rows to fetch into L2 meanwhile: of the next keys and values */
+    const struct rapt_key_ranges *ranges; /* scores of pairs outside need not be written; NULL = all are */
+    struct rapt_fetch {        /* rows to bring closer meanwhile: of the next keys and values */
         const char *base;
         int64_t stride_bytes;
-        int row_bytes;
-    } prefetch[2];
-    int prefetch_rows;         /* of each; 0 = none */
+        char *into;            /* contiguous rows to copy them to; NULL = fetch them into L2 */
+        int row_bytes;         /* with into: a multiple of 64 */
+    } fetch[2];
+    int fetch_rows;            /* of each; 0 = none */
 };
 
 /* o = o * alpha (or 0 when fresh), then o[row] += p[row, key] * value[key], keys
@@ -75,6 +82,7 @@ struct rapt_weigh_args {
     const char *value;          /* row of key_begin */
     int64_t value_stride_bytes;
     const float *alpha;         /* [rows] */
+    const struct rapt_key_ranges *ranges; /* outside them p is +0 and the value finite; NULL = not known */
     float *o;                   /* [rows][o_stride] */
     int64_t o_stride;           /* floats, a multiple of 16, >= value_dim */
     int rows, value_dim, key_begin, key_end;
@@ -109,8 +117,10 @@ struct rapt_tile_kernels {
     /* Applies softcap, bias, ALiBi, fill and exclusion to scores; excluded = -infinity. */
     void (*logits)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     /* Base-2 logits to probabilities in place; updates m and l, sets alpha.
-     * ASSUME m = -infinity and l = 0 where a chunk begins. */
-    void (*softmax)(float *scores, int rows, int key_begin, int key_end, float *m, float *l, float *alpha);
+     * ASSUME m = -infinity and l = 0 where a chunk begins; that scores outside
+     * ranges (NULL: none) are -infinity. */
+    void (*softmax)(float *scores, int rows, int key_begin, int key_end, const struct rapt_key_ranges *ranges,
+                    float *m, float *l, float *alpha);
     /* Dropout: p = keep ? p * keep_scale : +0. */
     void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     void (*weigh)(const struct rapt_weigh_args *args);

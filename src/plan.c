@@ -6,6 +6,8 @@
 enum {
     TASK_ROWS = 192,         /* a multiple of every tile height; K and V are read once per task */
     TASK_OUTPUTS = 192 * 256, /* rows x dims that keep two states of o in L2 */
+    STAGED_ROWS = 192,       /* fewer do not pay for copies of keys and values */
+    COLLIDING_MULTIPLE = 1024, /* bytes between tokens */
     SPLIT_ROWS = 64,         /* with more rows, states cost more than they bring */
     SPLIT_TASKS = 128,       /* enough tasks for large machines */
     SPLIT_CHUNKS = 4,        /* chunks that a task has at least */
@@ -19,13 +21,29 @@ static void set_constants(struct rapt_attention *a) {
     a->score_factor = desc->softcap != 0 ? a->scale / desc->softcap : a->scale * RAPT_LOG2E;
 }
 
+/* Whether rows at this stride meet in so few sets of the caches that they drive each other out. */
+static bool rows_collide(int64_t stride_bytes) {
+    return stride_bytes % COLLIDING_MULTIPLE == 0 && stride_bytes / COLLIDING_MULTIPLE >= 2;
+}
+
+/* Copies cost a little for each task, so they have to serve many rows. */
+static bool wants_staging(const struct rapt_attention *a) {
+    const rapt_attention_desc *desc = &a->desc;
+    const int64_t key_bytes = desc->head_dim * 4, value_bytes = desc->value_dim * 4;
+    if (a->narrow || key_bytes % 64 || value_bytes % 64 || a->group * desc->query_length < STAGED_ROWS)
+        return false;
+    return rows_collide(desc->key.token_stride_bytes) || rows_collide(desc->value.token_stride_bytes);
+}
+
 static void cut_rows(struct rapt_attention *a) {
     int64_t rows = a->group * a->desc.query_length;
     int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
     int64_t tile = a->kernels->tile_rows;
     a->narrow = rows <= a->kernels->narrow_rows;
     a->tile_rows = a->narrow ? a->kernels->narrow_rows : a->kernels->tile_rows;
-    a->task_rows = TASK_OUTPUTS / dim < TASK_ROWS ? TASK_OUTPUTS / dim / tile * tile : TASK_ROWS;
+    a->is_staged = wants_staging(a);
+    int64_t most = a->is_staged ? 2 * TASK_ROWS : TASK_ROWS;
+    a->task_rows = TASK_OUTPUTS / dim < most ? TASK_OUTPUTS / dim / tile * tile : most;
     if (a->task_rows < tile)
         a->task_rows = tile;
     if (a->task_rows > rows)
@@ -114,6 +132,7 @@ struct rapt_scratch_layout rapt_layout_scratch(const struct rapt_attention *a) {
     layout.inverse = reserve(&end, a->task_rows);
     layout.o = reserve(&end, a->task_rows * a->o_stride);
     layout.chunk_o = reserve(&end, a->task_rows * a->o_stride);
+    layout.staged = reserve(&end, a->is_staged ? 2 * RAPT_BLOCK_KEYS * (a->desc.head_dim + a->desc.value_dim) : 0);
     layout.slot_bytes = end;
     return layout;
 }

@@ -25,6 +25,7 @@ struct __attribute__((may_alias)) rapt_attention { /* lives in a rapt_plan */
     int64_t tasks;       /* of the attend phase */
     bool narrow;
     int32_t tile_rows;
+    bool is_staged;      /* keys and values are copied, block by block, to contiguous rows */
     bool is_small;       /* not worth waking threads */
 
     int64_t o_stride;    /* floats per row of o */
@@ -32,7 +33,7 @@ struct __attribute__((may_alias)) rapt_attention { /* lives in a rapt_plan */
 
 /* Offsets in bytes into one scratch slot; written down here only. */
 struct rapt_scratch_layout {
-    size_t panel, scores, m, l, chunk_m, chunk_l, alpha, slopes, final_m, inverse, o, chunk_o, slot_bytes;
+    size_t panel, scores, m, l, chunk_m, chunk_l, alpha, slopes, final_m, inverse, o, chunk_o, staged, slot_bytes;
 };
 
 /* Offsets in bytes into the workspace, from its first multiple of 64 on. */

@@ -51,6 +51,8 @@ void rapt_task_open(struct rapt_task *task, const struct rapt_attention *a, char
                                         (float *)(void *)(slot + at.o)};
     task->chunk = (struct rapt_state){(float *)(void *)(slot + at.chunk_m), (float *)(void *)(slot + at.chunk_l),
                                       (float *)(void *)(slot + at.chunk_o)};
+    for (int i = 0; i < 2; i++)
+        task->staged[i] = slot + at.staged + i * RAPT_BLOCK_KEYS * (a->desc.head_dim + a->desc.value_dim) * 4;
     if (task->rows == 0)
         return;
     struct rapt_span first = rapt_visible(&a->desc, &task->sequence, rapt_position(task, 0));
@@ -100,12 +102,10 @@ static void set_ranges(const struct rapt_task *task, int first, int count, int64
     struct rapt_span low = rapt_visible(desc, &task->sequence, rapt_position(task, first));
     struct rapt_span high = rapt_visible(desc, &task->sequence, rapt_position(task, first + count - 1));
     mask->has_range = high.begin > keys.begin || low.end < keys.end;
-    for (int row = 0; row < count; row++) {
-        struct rapt_span seen = keys;
-        if (mask->has_range)
-            seen = rapt_visible(desc, &task->sequence, rapt_position(task, first + row));
-        mask->first_key[row] = within_block(seen.begin, base);
-        mask->end_key[row] = within_block(seen.end, base);
+    for (int row = 0; mask->has_range && row < count; row++) {
+        struct rapt_span seen = rapt_visible(desc, &task->sequence, rapt_position(task, first + row));
+        mask->ranges.first_key[row] = within_block(seen.begin, base);
+        mask->ranges.end_key[row] = within_block(seen.end, base);
     }
 }
 

@@ -18,6 +18,7 @@ struct rapt_task {
 
     float *panel, *scores, *alpha, *slopes, *final_m, *inverse;
     struct rapt_state running, chunk; /* [rows] */
+    char *staged[2]; /* room for a block of keys and then of values each; used with is_staged */
 };
 
 /* Resolves a task; slot is its scratch. */
@@ -56,7 +57,7 @@ static inline bool rapt_mask_acts(const struct rapt_tile_mask *mask) {
 /* Whether a pair takes part, key counted from the block. For the paths that
  * NaN and infinity force to look at single pairs. */
 static inline bool rapt_is_attended(const struct rapt_tile_mask *mask, int row, int key) {
-    bool in_range = key >= mask->first_key[row] && key < mask->end_key[row];
+    bool in_range = !mask->has_range || (key >= mask->ranges.first_key[row] && key < mask->ranges.end_key[row]);
     bool allowed = !mask->has_mask || mask->has_fill || mask->mask[row][key] != 0;
     return in_range && allowed && !(mask->has_bias && mask->bias[row][key] == -__builtin_inff());
 }

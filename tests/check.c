@@ -72,6 +72,25 @@ void expect_scores(const struct tile *tile, const float *got, const float *expec
         }
 }
 
+const struct rapt_key_ranges *random_ranges(struct random *random, int rows) {
+    if (random_chance(random, 40))
+        return NULL;
+    struct rapt_key_ranges *ranges = test_alloc(sizeof *ranges);
+    int step = (int)random_below(random, 8), first = (int)random_between(random, -200, 100);
+    int length = (int)random_between(random, 0, 300);
+    for (int row = 0; row < rows; row++) {
+        int end = first + length + (int)random_below(random, 4);
+        ranges->first_key[row] = first < 0 ? 0 : first > RAPT_BLOCK_KEYS ? RAPT_BLOCK_KEYS : first;
+        ranges->end_key[row] = end < 0 ? 0 : end > RAPT_BLOCK_KEYS ? RAPT_BLOCK_KEYS : end;
+        first += step;
+    }
+    return ranges;
+}
+
+bool is_in_ranges(const struct rapt_key_ranges *ranges, int row, int key) {
+    return !ranges || (key >= ranges->first_key[row] && key < ranges->end_key[row]);
+}
+
 typedef void check_function(const struct rapt_kernels *table);
 
 struct check_case {

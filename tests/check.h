@@ -56,6 +56,10 @@ struct strided strided_rows(struct random *random, int64_t rows, int dim, int ki
 void expect_scores(const struct tile *tile, const float *got, const float *expected, const float *before,
                    int rows, struct key_range range, const char *slot);
 
+/* NULL, or ranges that rows of a causal or windowed problem might have. */
+const struct rapt_key_ranges *random_ranges(struct random *random, int rows);
+bool is_in_ranges(const struct rapt_key_ranges *ranges, int row, int key);
+
 void check_score(const struct rapt_kernels *table);
 void check_logits(const struct rapt_kernels *table);
 void check_drop(const struct rapt_kernels *table);

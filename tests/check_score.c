@@ -24,6 +24,39 @@ static void check_panel(const struct tile *tile, const float *panel, const float
         }
 }
 
+/* Rows that a wide tile fetches, or copies, beside its work. */
+struct fetched {
+    struct strided from;
+    float *into;
+    int dim;
+};
+
+static void prepare_fetch(struct rapt_score_args *args, struct fetched *fetched, struct random *random) {
+    args->fetch_rows = random_chance(random, 50) ? 0 : (int)random_between(random, 1, 70);
+    bool is_copied = random_chance(random, 60);
+    for (int i = 0; i < 2 && args->fetch_rows > 0; i++) {
+        fetched[i].dim = 16 * (int)random_between(random, 1, 9);
+        fetched[i].from = strided_rows(random, args->fetch_rows, fetched[i].dim,
+                                       (int)random_below(random, STRIDE_KINDS), random_special);
+        fetched[i].into = is_copied ? test_floats((int64_t)args->fetch_rows * fetched[i].dim + 16) : NULL;
+        args->fetch[i] = (struct rapt_fetch){fetched[i].from.first, fetched[i].from.stride_bytes,
+                                             (char *)fetched[i].into, fetched[i].dim * (int)sizeof(float)};
+    }
+}
+
+static void expect_fetched(const struct tile *tile, const struct rapt_score_args *args,
+                           const struct fetched *fetched) {
+    for (int i = 0; i < 2 && args->fetch_rows > 0 && fetched[i].into && tile->is_wide; i++) {
+        for (int row = 0; row < args->fetch_rows; row++)
+            if (memcmp(fetched[i].into + row * fetched[i].dim, fetched[i].from.first + row * fetched[i].from.stride_bytes,
+                       (size_t)fetched[i].dim * sizeof(float)) != 0)
+                fail_msg("%s wide.score: array %d, row %d of %d was not copied", tile->table->name, i, row,
+                         args->fetch_rows);
+        if (bits_of(fetched[i].into[args->fetch_rows * fetched[i].dim]) != UINT32_MAX)
+            fail_msg("%s wide.score: array %d: copied behind the last row", tile->table->name, i);
+    }
+}
+
 static void check_one(const struct tile *tile, const struct score_case *c, struct random *random) {
     const float *query[RAPT_MAX_TILE_ROWS] = {0};
     for (int row = 0; row < c->rows; row++)
@@ -45,15 +78,17 @@ static void check_one(const struct tile *tile, const struct score_case *c, struc
                                    .key_begin = c->range.begin,
                                    .key_end = c->range.end,
                                    .factor = c->factor};
-    args.prefetch_rows = (int)random_below(random, keys + 1); /* no more than a hint */
-    args.prefetch[0] = args.prefetch[1] =
-        (struct rapt_prefetch){key.first, key.stride_bytes, c->head_dim * (int)sizeof(float)};
+    args.ranges = random_ranges(random, c->rows);
+    struct fetched fetched[2];
+    prepare_fetch(&args, fetched, random);
     tile->slots->score(&args);
+    expect_fetched(tile, &args, fetched);
     for (int row = 0; row < c->rows; row++)
         for (int k = 0; k < keys; k++) {
             const float *key_row = (const float *)(const void *)(key.first + k * key.stride_bytes);
             float s = rapt_reference_dot(query[row], key_row, c->head_dim);
-            expected[score_at(tile, row, c->range.begin + k)] = s * c->factor;
+            int64_t at = score_at(tile, row, c->range.begin + k);
+            expected[at] = is_in_ranges(args.ranges, row, c->range.begin + k) ? s * c->factor : got[at];
         }
     expect_scores(tile, got, expected, before, c->rows, c->range, "score");
     test_free_all();

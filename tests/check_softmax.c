@@ -76,10 +76,11 @@ static void expected_row(const struct tile *tile, float *scores, int row, struct
 
 static void check_one(const struct tile *tile, int rows, struct key_range range, struct random *random) {
     float *before = test_floats(score_count(tile));
+    const struct rapt_key_ranges *seen = random_ranges(random, rows);
     for (int row = 0; row < rows; row++) {
         enum logit_kind kind = (enum logit_kind)random_below(random, LOGIT_KINDS);
         for (int key = 0; key < RAPT_BLOCK_KEYS; key++)
-            before[score_at(tile, row, key)] = random_logit(random, kind);
+            before[score_at(tile, row, key)] = is_in_ranges(seen, row, key) ? random_logit(random, kind) : -INFINITY;
     }
     float *got = test_floats(score_count(tile)), *expected = test_floats(score_count(tile));
     memcpy(got, before, (size_t)score_count(tile) * sizeof(float));
@@ -89,7 +90,7 @@ static void check_one(const struct tile *tile, int rows, struct key_range range,
     expected_state = state;
     for (int row = 0; row < rows; row++)
         expected_row(tile, expected, row, range, &expected_state);
-    tile->slots->softmax(got, rows, range.begin, range.end, state.m, state.l, state.alpha);
+    tile->slots->softmax(got, rows, range.begin, range.end, seen, state.m, state.l, state.alpha);
     expect_scores(tile, got, expected, before, rows, range, "softmax");
     for (int row = 0; row < RAPT_MAX_TILE_ROWS; row++) { /* the sign of a zero maximum has no effect */
         state.m[row] += 0.0f;

@@ -11,10 +11,13 @@
 
 #if defined(__clang__)
 #define RAPT_UNROLL _Pragma("clang loop unroll(full)")
+#define RAPT_UNROLL_4 _Pragma("clang loop unroll_count(4)")
 #elif defined(__GNUC__)
-#define RAPT_UNROLL _Pragma("GCC unroll 16")
+#define RAPT_UNROLL _Pragma("GCC unroll 32")
+#define RAPT_UNROLL_4 _Pragma("GCC unroll 4")
 #else
 #define RAPT_UNROLL
+#define RAPT_UNROLL_4
 #endif
 #define RAPT_INLINE static inline __attribute__((always_inline))
 #define RAPT_KERNEL __attribute__((noinline)) /* a symbol of its own for perf and llvm-mca */
@@ -33,12 +36,15 @@ struct exp2_row {
     vf32 shift, low, magic;
 };
 
-RAPT_INLINE struct exp2_row exp2_row(vf32 m, vmask *shifted) {
-    vf32 used = v_select(v_equal(m, v_splat(-RAPT_INFINITY)), v_splat(0), m);
-    *shifted = v_not(v_less(v_abs(used), v_splat(4194304.0f)));
-    vf32 base = v_select(*shifted, v_splat(0), used);
+RAPT_INLINE vf32 used_maximum(vf32 m) { return v_select(v_equal(m, v_splat(-RAPT_INFINITY)), v_splat(0), m); }
+
+RAPT_INLINE vmask is_shifted(vf32 m) { return v_not(v_less(v_abs(used_maximum(m)), v_splat(4194304.0f))); }
+
+RAPT_INLINE struct exp2_row exp2_row(vf32 m) {
+    vmask shifted = is_shifted(m);
+    vf32 used = used_maximum(m), base = v_select(shifted, v_splat(0), used);
     struct exp2_row row;
-    row.shift = v_select(*shifted, used, v_splat(0));
+    row.shift = v_select(shifted, used, v_splat(0));
     row.low = v_sub(base, v_splat(126));
     row.magic = v_sub(v_splat(RAPT_ROUND_MAGIC + 126), base);
     return row;

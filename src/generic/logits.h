@@ -1,41 +1,24 @@
 /* SPDX-License-Identifier: MIT
  * From scaled dot products to base-2 logits: softcap, bias, ALiBi, fill and
- * exclusion, in the order of the ONNX operator Attention; and dropout. */
+ * exclusion, in the order of the ONNX operator Attention; and dropout. A wide
+ * tile takes one of them after the other, vector of rows by vector of rows, so
+ * that each costs only what itself needs. */
 #ifndef RAPT_GENERIC_LOGITS_H
 #define RAPT_GENERIC_LOGITS_H
 
-#include "kernels.h"
+#include "generic/score.h"
 
-/* What the lanes of one vector of scores need, whichever way they run. */
-struct logit_lanes {
-    vf32 bias, bias_factor;
-    vf32 allowed; /* 1 or 0, the bool mask */
-    vf32 alibi_factor, distance;
-    vf32 key, first_key, end_key;
-};
+RAPT_INLINE vf32 with_softcap(vf32 t, vf32 softcap_log2e) { return v_mul(softcap_log2e, v_tanh(t)); }
 
-RAPT_INLINE vf32 logit(vf32 t, const struct rapt_tile_mask *mask, const struct logit_lanes *x) {
-    vmask excluded = v_less(x->key, x->key);
-    if (mask->softcap_log2e != 0)
-        t = v_mul(v_splat(mask->softcap_log2e), v_tanh(t));
-    if (mask->has_bias) {
-        vf32 clamped = v_smaller(v_splat(0x1p126f), v_larger(v_splat(-0x1p126f), x->bias));
-        vf32 bias = v_select(v_less(x->bias, v_splat(RAPT_INFINITY)), clamped, x->bias);
-        t = v_fma(bias, x->bias_factor, t);
-        excluded = v_equal(x->bias, v_splat(-RAPT_INFINITY));
-    }
-    if (mask->has_alibi)
-        t = v_fma(x->alibi_factor, x->distance, t);
-    if (mask->has_mask) {
-        vmask allowed = v_less(v_splat(0), x->allowed);
-        if (mask->has_fill)
-            t = v_select(allowed, t, v_splat(mask->fill_log2e));
-        else
-            excluded = v_or(excluded, v_not(allowed));
-    }
-    if (mask->has_range)
-        excluded = v_or(excluded, v_or(v_less(x->key, x->first_key), v_not(v_less(x->key, x->end_key))));
-    return v_select(excluded, v_splat(-RAPT_INFINITY), t);
+/* Finite biases are limited first, so that no mask of lowest floats overflows. */
+RAPT_INLINE vf32 with_bias(vf32 t, vf32 bias, vf32 factor) {
+    vf32 limited = v_smaller(v_splat(0x1p126f), v_larger(v_splat(-0x1p126f), bias));
+    return v_fma(v_select(v_less(bias, v_splat(RAPT_INFINITY)), limited, bias), factor, t);
+}
+
+/* A bias of -infinity excludes, whatever else acts. */
+RAPT_INLINE vf32 without_biased(vf32 t, vf32 bias) {
+    return v_select(v_equal(bias, v_splat(-RAPT_INFINITY)), v_splat(-RAPT_INFINITY), t);
 }
 
 /* Beyond 2^24 a difference of floats is no longer the float of the difference. */
@@ -43,18 +26,65 @@ RAPT_INLINE int is_far(int64_t distance) { return distance > 16776000 || distanc
 
 static float far_distance(int64_t distance) { return (float)(distance < 0 ? -distance : distance); }
 
-RAPT_INLINE vf32 load_column_i32(const int32_t *rows, int n) {
-    float lanes[VL] = {0};
-    for (int i = 0; i < n; i++)
-        lanes[i] = (float)rows[i];
-    return v_load(lanes);
+static float of_false(const struct rapt_tile_mask *mask) {
+    return mask->has_fill ? mask->fill_log2e : -RAPT_INFINITY;
 }
 
-/* n <= VL bytes of each row as 1 or 0, transposed: vector k holds key k. */
-RAPT_INLINE void load_flags(vf32 *lanes, const uint8_t *const *rows, int row_count, int key, int n) {
-    for (int i = 0; i < VL; i++)
-        lanes[i] = i < row_count ? v_select(v_load_bool(rows[i] + key, n), v_splat(1), v_splat(0)) : v_splat(0);
-    v_transpose(lanes);
+/* Whether what comes after the bias could undo its exclusion. */
+static bool bias_acts_again(const struct rapt_tile_mask *mask) {
+    return mask->has_bias && (mask->has_alibi || (mask->has_mask && mask->has_fill));
+}
+
+/* ---- wide: VL rows, or what is left of them, against a run of keys */
+
+struct column {
+    float *scores; /* of its first row at key 0 of the block */
+    int row, rows, key_begin, key_end;
+};
+
+RAPT_INLINE float *column_at(const struct column *c, int key) { return c->scores + (int64_t)key * TILE_ROWS; }
+
+static void softcap_column(const struct column *c, float softcap_log2e) {
+    for (int key = c->key_begin; key < c->key_end; key++)
+        v_store(column_at(c, key), with_softcap(v_load(column_at(c, key)), v_splat(softcap_log2e)));
+}
+
+/* Neither limited nor excluded: 4 * bias would be infinite or NaN then, and NaN spreads. */
+RAPT_INLINE bool are_ordinary(const vf32 *bias) {
+    vf32 spread = v_splat(0);
+    RAPT_UNROLL for (int k = 0; k < VL; k++)
+        spread = v_fma(v_mul(bias[k], v_splat(4)), v_splat(0), spread);
+    return !v_any(v_not(v_equal(spread, spread)));
+}
+
+/* VL keys; excluding says whether only the exclusion is to be repeated. */
+RAPT_INLINE void bias_square(const struct column *c, const vf32 *bias, vf32 factor, int key, int n, bool excluding) {
+    bool ordinary = are_ordinary(bias);
+    if (ordinary && !excluding && n == VL) {
+        RAPT_UNROLL for (int k = 0; k < VL; k++) {
+            float *score = column_at(c, key + k);
+            v_store(score, v_fma(bias[k], factor, v_load(score)));
+        }
+        return;
+    }
+    for (int k = 0; k < n && !(ordinary && excluding); k++) {
+        float *score = column_at(c, key + k);
+        vf32 t = v_load(score);
+        v_store(score, without_biased(excluding ? t : with_bias(t, bias[k], factor), bias[k]));
+    }
+}
+
+static void bias_column(const struct column *c, const struct rapt_tile_mask *mask, bool excluding) {
+    vf32 factor = v_load_n(mask->bias_factor + c->row, c->rows);
+    for (int key = c->key_begin; key < c->key_end; key += VL) {
+        int n = c->key_end - key < VL ? c->key_end - key : VL;
+        vf32 bias[VL];
+        if (n == VL && c->rows == VL)
+            load_transposed(bias, mask->bias + c->row, VL, key, VL);
+        else
+            load_transposed(bias, mask->bias + c->row, c->rows, key, n);
+        bias_square(c, bias, factor, key, n, excluding);
+    }
 }
 
 static vf32 column_distance(const int64_t *distance, int rows, int key) {
@@ -64,43 +94,96 @@ static vf32 column_distance(const int64_t *distance, int rows, int key) {
     return v_load(lanes);
 }
 
-/* VL rows, or what is left of them, against all keys. */
-static void logits_column(float *scores, int row, int rows, int key_begin, int key_end,
-                          const struct rapt_tile_mask *mask) {
+static void alibi_column(const struct column *c, const struct rapt_tile_mask *mask) {
+    const int64_t *distance = mask->distance + c->row;
+    float starts[VL] = {0};
     int far = 0;
-    float distance[VL] = {0};
-    for (int i = 0; mask->has_alibi && i < rows; i++) {
-        far |= is_far(mask->distance[row + i]);
-        distance[i] = (float)mask->distance[row + i];
+    for (int i = 0; i < c->rows; i++) {
+        far |= is_far(distance[i]);
+        starts[i] = (float)distance[i];
     }
-    struct logit_lanes x;
-    vf32 start = v_load(distance);
-    x.bias_factor = mask->has_bias ? v_load_n(mask->bias_factor + row, rows) : v_splat(0);
-    x.alibi_factor = mask->has_alibi ? v_load_n(mask->alibi_factor + row, rows) : v_splat(0);
-    x.first_key = load_column_i32(mask->first_key + row, rows);
-    x.end_key = load_column_i32(mask->end_key + row, rows);
-    for (int key = key_begin; key < key_end; key += VL) {
-        int n = key_end - key < VL ? key_end - key : VL;
-        vf32 bias[VL], allowed[VL];
-        if (mask->has_bias)
-            load_transposed(bias, mask->bias + row, rows, key, n);
-        if (mask->has_mask)
-            load_flags(allowed, mask->mask + row, rows, key, n);
-        for (int k = 0; k < n; k++) {
-            float *score = scores + (int64_t)(key + k) * TILE_ROWS + row;
-            x.key = v_splat((float)(key + k));
-            x.bias = mask->has_bias ? bias[k] : v_splat(0);
-            x.allowed = mask->has_mask ? allowed[k] : v_splat(0);
-            x.distance = far ? column_distance(mask->distance + row, rows, key + k) : v_abs(v_sub(start, x.key));
-            v_store(score, logit(v_load(score), mask, &x));
+    vf32 factor = v_load_n(mask->alibi_factor + c->row, c->rows);
+    vf32 start = v_sub(v_load(starts), v_splat((float)c->key_begin));
+    int key = c->key_begin;
+    for (; !far && c->key_end - key >= 4; key += 4, start = v_sub(start, v_splat(4)))
+        RAPT_UNROLL for (int k = 0; k < 4; k++) {
+            float *score = column_at(c, key + k);
+            v_store(score, v_fma(factor, v_abs(v_sub(start, v_splat((float)k))), v_load(score)));
         }
+    for (; key < c->key_end; key++) {
+        vf32 at = column_distance(distance, c->rows, key);
+        v_store(column_at(c, key), v_fma(factor, at, v_load(column_at(c, key))));
+    }
+}
+
+/* Bools of 32 keys of the rows, one word for each row. */
+RAPT_INLINE vbits load_flags(const uint8_t *const *bytes, int rows, int key, int n) {
+    uint32_t words[VL] = {0};
+    for (int i = 0; i < rows; i++)
+        words[i] = s_load_bools(bytes[i] + key, n);
+    return v_load_bits(words);
+}
+
+RAPT_INLINE void allow(float *score, vmask allowed, vf32 otherwise) {
+    v_store(score, v_select(allowed, v_load(score), otherwise));
+}
+
+static void mask_column(const struct column *c, const struct rapt_tile_mask *mask) {
+    const vf32 otherwise = v_splat(of_false(mask));
+    for (int key = c->key_begin; key < c->key_end; key += 32) {
+        int n = c->key_end - key < 32 ? c->key_end - key : 32;
+        vbits allowed = load_flags(mask->mask + c->row, c->rows, key, n);
+        if (n == 32)
+            RAPT_UNROLL for (int k = 0; k < 32; k++)
+                allow(column_at(c, key + k), v_test_bit(allowed, k), otherwise);
+        else
+            for (int k = 0; k < n; k++)
+                allow(column_at(c, key + k), v_test_bit(allowed, k), otherwise);
+    }
+}
+
+/* Excludes what the ranges exclude: all outside their span, some at its edges. */
+static void exclude_column(const struct column *c, const struct rapt_key_ranges *ranges, const struct span *span) {
+    float first[VL] = {0}, end[VL] = {0};
+    for (int i = 0; i < c->rows; i++) {
+        first[i] = (float)ranges->first_key[c->row + i];
+        end[i] = (float)ranges->end_key[c->row + i];
+    }
+    for (int key = c->key_begin; key < c->key_end; key++) {
+        if (key == span->inner_begin)
+            key = span->inner_end;
+        if (key == c->key_end)
+            break;
+        float *score = column_at(c, key);
+        vf32 at = v_splat((float)key);
+        vmask excluded = v_or(v_less(at, v_load(first)), v_not(v_less(at, v_load(end))));
+        v_store(score, v_select(excluded, v_splat(-RAPT_INFINITY), v_load(score)));
     }
 }
 
 static void logits_wide(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
-    for (int row = 0; row < rows; row += VL)
-        logits_column(scores, row, rows - row < VL ? rows - row : VL, key_begin, key_end, mask);
+    const struct rapt_key_ranges *ranges = mask->has_range ? &mask->ranges : NULL;
+    for (int row = 0; row < rows; row += VL) {
+        int n = rows - row < VL ? rows - row : VL;
+        struct span span = span_of(ranges, row, n, key_begin, key_end);
+        struct column all = {scores + row, row, n, key_begin, key_end};
+        struct column seen = {scores + row, row, n, span.begin, span.end};
+        if (mask->softcap_log2e != 0)
+            softcap_column(&seen, mask->softcap_log2e);
+        if (mask->has_bias)
+            bias_column(&seen, mask, false);
+        if (mask->has_alibi)
+            alibi_column(&seen, mask);
+        if (mask->has_mask)
+            mask_column(&seen, mask);
+        if (bias_acts_again(mask))
+            bias_column(&seen, mask, true);
+        if (ranges)
+            exclude_column(&all, ranges, &span);
+    }
 }
+
+/* ---- narrow: one row against its keys */
 
 static vf32 line_distance(int64_t distance, int key, int n) {
     float lanes[VL] = {0};
@@ -109,23 +192,34 @@ static vf32 line_distance(int64_t distance, int key, int n) {
     return v_load(lanes);
 }
 
+static vf32 alibi_line(vf32 t, const struct rapt_tile_mask *mask, int row, int key, int n) {
+    int64_t start = mask->distance[row];
+    vf32 at = v_abs(v_sub(v_splat((float)start), v_add(v_splat((float)key), v_iota())));
+    if (is_far(start))
+        at = line_distance(start, key, n);
+    return v_fma(v_splat(mask->alibi_factor[row]), at, t);
+}
+
 static void logits_line(float *scores, int row, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
-    struct logit_lanes x;
-    int far = mask->has_alibi && is_far(mask->distance[row]);
-    vf32 start = v_splat(mask->has_alibi ? (float)mask->distance[row] : 0);
-    x.bias_factor = v_splat(mask->has_bias ? mask->bias_factor[row] : 0);
-    x.alibi_factor = v_splat(mask->has_alibi ? mask->alibi_factor[row] : 0);
-    x.first_key = v_splat((float)mask->first_key[row]);
-    x.end_key = v_splat((float)mask->end_key[row]);
     for (int key = key_begin; key < key_end; key += VL) {
         int n = key_end - key < VL ? key_end - key : VL;
-        x.key = v_add(v_splat((float)key), v_iota());
-        x.bias = mask->has_bias ? v_load_n(mask->bias[row] + key, n) : v_splat(0);
-        x.allowed = v_splat(0);
+        vf32 t = v_load_n(scores + key, n), at = v_add(v_splat((float)key), v_iota());
+        vf32 bias = mask->has_bias ? v_load_n(mask->bias[row] + key, n) : v_splat(0);
+        if (mask->softcap_log2e != 0)
+            t = with_softcap(t, v_splat(mask->softcap_log2e));
+        if (mask->has_bias)
+            t = with_bias(t, bias, v_splat(mask->bias_factor[row]));
+        if (mask->has_alibi)
+            t = alibi_line(t, mask, row, key, n);
         if (mask->has_mask)
-            x.allowed = v_select(v_load_bool(mask->mask[row] + key, n), v_splat(1), v_splat(0));
-        x.distance = far ? line_distance(mask->distance[row], key, n) : v_abs(v_sub(start, x.key));
-        v_store_n(scores + key, logit(v_load_n(scores + key, n), mask, &x), n);
+            t = v_select(v_load_bool(mask->mask[row] + key, n), t, v_splat(of_false(mask)));
+        if (mask->has_bias)
+            t = without_biased(t, bias);
+        if (mask->has_range)
+            t = v_select(v_and(v_not(v_less(at, v_splat((float)mask->ranges.first_key[row]))),
+                               v_less(at, v_splat((float)mask->ranges.end_key[row]))),
+                         t, v_splat(-RAPT_INFINITY));
+        v_store_n(scores + key, t, n);
     }
 }
 
@@ -134,19 +228,20 @@ static void logits_narrow(float *scores, int rows, int key_begin, int key_end, c
         logits_line(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);
 }
 
-RAPT_INLINE vf32 dropped(vf32 p, vf32 keep, float keep_scale) {
-    return v_select(v_less(v_splat(0), keep), v_mul(p, v_splat(keep_scale)), v_splat(0));
+/* ---- dropout */
+
+RAPT_INLINE vf32 dropped(vf32 p, vmask keep, float keep_scale) {
+    return v_select(keep, v_mul(p, v_splat(keep_scale)), v_splat(0));
 }
 
 static void drop_wide(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
     for (int row = 0; row < rows; row += VL)
-        for (int key = key_begin; key < key_end; key += VL) {
-            int n = key_end - key < VL ? key_end - key : VL;
-            vf32 keep[VL];
-            load_flags(keep, mask->keep + row, rows - row, key, n);
+        for (int key = key_begin; key < key_end; key += 32) {
+            int n = key_end - key < 32 ? key_end - key : 32;
+            vbits keep = load_flags(mask->keep + row, rows - row < VL ? rows - row : VL, key, n);
             for (int k = 0; k < n; k++) {
                 float *p = scores + (int64_t)(key + k) * TILE_ROWS + row;
-                v_store(p, dropped(v_load(p), keep[k], mask->keep_scale));
+                v_store(p, dropped(v_load(p), v_test_bit(keep, k), mask->keep_scale));
             }
         }
 }
@@ -156,8 +251,7 @@ static void drop_narrow(float *scores, int rows, int key_begin, int key_end, con
         for (int key = key_begin; key < key_end; key += VL) {
             int n = key_end - key < VL ? key_end - key : VL;
             float *p = scores + (int64_t)row * RAPT_BLOCK_KEYS + key;
-            vf32 keep = v_select(v_load_bool(mask->keep[row] + key, n), v_splat(1), v_splat(0));
-            v_store_n(p, dropped(v_load_n(p, n), keep, mask->keep_scale), n);
+            v_store_n(p, dropped(v_load_n(p, n), v_load_bool(mask->keep[row] + key, n), mask->keep_scale), n);
         }
 }
 

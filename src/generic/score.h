@@ -4,10 +4,11 @@
 #ifndef RAPT_GENERIC_SCORE_H
 #define RAPT_GENERIC_SCORE_H
 
-#include "kernels.h"
+#include "generic/span.h"
 
 enum {
     TILE_ROWS = SCORE_VECTORS * VL,
+    PANEL_FETCHES = 4, /* rows that a panel of the wide way fetches */
     FAR_KEYS = 128 /* how far ahead the narrow way fetches into L2 */
 };
 
@@ -42,8 +43,72 @@ static void pack_narrow(float *panel, const float *const *query_rows, int rows, 
         memcpy(panel + (int64_t)row * head_dim, query_rows[row], (size_t)head_dim * sizeof(float));
 }
 
-/* keys x vectors accumulators over all of head_dim. */
-RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, float *scores, int keys, int vectors) {
+/* Row i of those to fetch: first all of fetch[0], then all of fetch[1]. */
+RAPT_INLINE const char *fetched_row(const struct rapt_score_args *a, int i) {
+    const struct rapt_fetch *fetch = &a->fetch[i >= a->fetch_rows];
+    int64_t row = i < a->fetch_rows ? i : i - a->fetch_rows;
+    return fetch->base + row * fetch->stride_bytes;
+}
+
+static void copy_row(const struct rapt_score_args *a, int i) {
+    const struct rapt_fetch *fetch = &a->fetch[i >= a->fetch_rows];
+    int64_t row = i < a->fetch_rows ? i : i - a->fetch_rows;
+    const float *from = (const float *)(const void *)fetched_row(a, i);
+    float *into = (float *)(void *)(fetch->into + row * fetch->row_bytes);
+    for (int at = 0; at < fetch->row_bytes / 4; at += 16)
+        RAPT_UNROLL for (int lane = 0; lane < 16; lane += VL)
+            v_store(into + at + lane, v_load(from + at + lane));
+}
+
+/* Copies rows [*copied, end), as far as there are any. */
+static void copy_rows(const struct rapt_score_args *a, int *copied, int end) {
+    for (; a->fetch[0].into && *copied < end && *copied < 2 * a->fetch_rows; ++*copied)
+        copy_row(a, *copied);
+}
+
+/* What the next panel fetches; its own keys where there is nothing to fetch. */
+RAPT_INLINE void choose_rows(const struct rapt_score_args *a, const char *key, int first, const char **rows) {
+    RAPT_UNROLL for (int i = 0; i < PANEL_FETCHES; i++)
+        rows[i] = first + i < 2 * a->fetch_rows ? fetched_row(a, first + i) : key;
+}
+
+/* Adds dimension d to keys x vectors chains. */
+RAPT_INLINE void score_dimension(vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS], const float *const *row, int64_t stride,
+                                 const float *query, int64_t d, int keys, int vectors) {
+    vf32 q[SCORE_VECTORS];
+    RAPT_UNROLL for (int v = 0; v < vectors; v++)
+        q[v] = v_load(query + v * VL);
+    RAPT_UNROLL for (int k = 0; k < keys; k++) {
+        /* Pointers to more keys than 8 would not fit the registers of x86. */
+        vf32 x = v_splat(keys > 8 ? row_at((const char *)row[k / 4 * 4], stride, k % 4)[d] : row[k][d]);
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+            sum[k][v] = v_fma(x, q[v], sum[k][v]);
+    }
+}
+
+/* The same for dimensions d to d + 3. */
+RAPT_INLINE void score_four(vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS], const float *const *row, const float *query,
+                            int64_t d, int keys, int vectors) {
+    vfour key_four[2 * SCORE_KEYS];
+    RAPT_UNROLL for (int k = 0; k < keys; k++)
+        key_four[k] = v_four(row[k] + d);
+#define RAPT_LANE(lane)                                                                                          \
+    RAPT_UNROLL for (int v = 0; v < vectors; v++) {                                                              \
+        vf32 q = v_load(query + (lane) * TILE_ROWS + v * VL);                                                    \
+        RAPT_UNROLL for (int k = 0; k < keys; k++)                                                               \
+            sum[k][v] = v_fma_lane(key_four[k], lane, q, sum[k][v]);                                             \
+    }
+    RAPT_LANE(0)
+    RAPT_LANE(1)
+    RAPT_LANE(2)
+    RAPT_LANE(3)
+#undef RAPT_LANE
+}
+
+/* keys x vectors accumulators over all of head_dim. Each quarter of the
+ * dimensions fetches one row, line by line: a burst would block the loads. */
+RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, float *scores,
+                             const char *const *fetched, int keys, int vectors) {
     vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS];
     const float *row[2 * SCORE_KEYS];
     RAPT_UNROLL for (int k = 0; k < keys; k++) {
@@ -52,32 +117,22 @@ RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, f
             sum[k][v] = v_splat(0);
     }
     const float *query = a->query;
-    int64_t d = 0;
-    for (; SCORE_BY_LANE && a->head_dim - d >= 4; d += 4, query += 4 * TILE_ROWS) {
-        vfour key_four[2 * SCORE_KEYS];
-        RAPT_UNROLL for (int k = 0; k < keys; k++)
-            key_four[k] = v_four(row[k] + d);
-#define RAPT_LANE(lane)                                                                                          \
-    RAPT_UNROLL for (int v = 0; v < vectors; v++) {                                                              \
-        vf32 q = v_load(query + (lane) * TILE_ROWS + v * VL);                                                    \
-        RAPT_UNROLL for (int k = 0; k < keys; k++)                                                               \
-            sum[k][v] = v_fma_lane(key_four[k], lane, q, sum[k][v]);                                             \
-    }
-        RAPT_LANE(0)
-        RAPT_LANE(1)
-        RAPT_LANE(2)
-        RAPT_LANE(3)
-#undef RAPT_LANE
-    }
-    for (; d < a->head_dim; d++, query += TILE_ROWS) {
-        vf32 q[SCORE_VECTORS];
-        RAPT_UNROLL for (int v = 0; v < vectors; v++)
-            q[v] = v_load(query + v * VL);
-        RAPT_UNROLL for (int k = 0; k < keys; k++) {
-            vf32 x = v_splat(row[k][d]);
-            RAPT_UNROLL for (int v = 0; v < vectors; v++)
-                sum[k][v] = v_fma(x, q[v], sum[k][v]);
+    const int64_t stride = a->key_stride_bytes, quarter = (a->head_dim + 15) / 16 * 4;
+    for (int64_t d = 0; d < a->head_dim; fetched++) {
+        int64_t end = a->head_dim - d < quarter ? a->head_dim : d + quarter;
+        const char *line = *fetched;
+        for (; SCORE_BY_LANE && end - d >= 4; d += 4, query += 4 * TILE_ROWS, line += 64) {
+            __builtin_prefetch(line, 0, 2);
+            score_four(sum, row, query, d, keys, vectors);
         }
+        for (; !SCORE_BY_LANE && end - d >= SCORE_DIMS; d += SCORE_DIMS, query += SCORE_DIMS * TILE_ROWS) {
+            __builtin_prefetch(line, 0, 2);
+            line += 16 * SCORE_DIMS;
+            RAPT_UNROLL for (int i = 0; i < SCORE_DIMS; i++)
+                score_dimension(sum, row, stride, query + i * TILE_ROWS, d + i, keys, vectors);
+        }
+        for (; d < end; d++, query += TILE_ROWS)
+            score_dimension(sum, row, stride, query, d, keys, vectors);
     }
     vf32 factor = v_splat(a->factor);
     RAPT_UNROLL for (int k = 0; k < keys; k++)
@@ -85,25 +140,14 @@ RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, f
             v_store(scores + k * TILE_ROWS + v * VL, v_mul(sum[k][v], factor));
 }
 
-/* Fetches a fair share of the rows to come, so that requests spread over the tile. */
-RAPT_INLINE void prefetch_share(const struct rapt_score_args *a, int key, int keys) {
-    if (a->prefetch_rows == 0)
-        return;
-    int count = a->key_end - a->key_begin;
-    int64_t first = (int64_t)a->prefetch_rows * (key - a->key_begin) / count;
-    int64_t end = (int64_t)a->prefetch_rows * (key - a->key_begin + keys) / count;
-    for (int i = 0; i < 2; i++)
-        for (int64_t row = first; row < end; row++)
-            for (int byte = 0; byte < a->prefetch[i].row_bytes; byte += 64)
-                __builtin_prefetch(a->prefetch[i].base + row * a->prefetch[i].stride_bytes + byte, 0, 2);
-}
-
 RAPT_INLINE void score_keys(const struct rapt_score_args *a, int most, int vectors) {
-    int key = a->key_begin;
-    const char *rows = a->key;
+    int key = a->key_begin, fetched = 0, copied = 0;
+    const char *rows = a->key, *next[PANEL_FETCHES];
 #define RAPT_STEP(n)                                                                                             \
-    prefetch_share(a, key, n);                                                                                   \
-    score_panel(a, rows, a->scores + (int64_t)key * TILE_ROWS, n, vectors);                                      \
+    choose_rows(a, rows, fetched, next);                                                                         \
+    score_panel(a, rows, a->scores + (int64_t)key * TILE_ROWS, next, n, vectors);                                \
+    copy_rows(a, &copied, fetched);                                                                              \
+    fetched += PANEL_FETCHES;                                                                                    \
     key += n, rows += n * a->key_stride_bytes
     while (a->key_end - key >= most) {
         RAPT_STEP(most);
@@ -118,6 +162,7 @@ RAPT_INLINE void score_keys(const struct rapt_score_args *a, int most, int vecto
         RAPT_STEP(1);
     }
 #undef RAPT_STEP
+    copy_rows(a, &copied, 2 * a->fetch_rows);
 }
 
 /* One vector of rows has too few chains to fill the FMA units: twice the keys. */
@@ -125,18 +170,65 @@ static RAPT_KERNEL void score_wide_1(const struct rapt_score_args *a) { score_ke
 static RAPT_KERNEL void score_wide_2(const struct rapt_score_args *a) { score_keys(a, SCORE_KEYS, 2); }
 static RAPT_KERNEL void score_wide_full(const struct rapt_score_args *a) { score_keys(a, SCORE_KEYS, SCORE_VECTORS); }
 
-static void score_wide(const struct rapt_score_args *a) {
-    if (a->rows > 2 * VL)
-        score_wide_full(a);
-    else if (a->rows > VL)
-        score_wide_2(a);
+static void score_vectors(const struct rapt_score_args *a, int first, int count) {
+    struct rapt_score_args part = *a;
+    if (count <= 2) {
+        part.query += first * VL;
+        part.scores += first * VL;
+    }
+    if (count > 2)
+        score_wide_full(&part);
+    else if (count == 2)
+        score_wide_2(&part);
     else
-        score_wide_1(a);
+        score_wide_1(&part);
+}
+
+/* Vectors whose ranges differ: runs of keys that the same vectors see. Ends
+ * are rounded outwards, since a panel of few keys takes as long as a full one. */
+static void score_ranges(const struct rapt_score_args *a, int vectors) {
+    struct span spans[SCORE_VECTORS];
+    for (int v = 0; v < vectors; v++) {
+        int rows = a->rows - v * VL < VL ? a->rows - v * VL : VL;
+        struct span s = span_of(a->ranges, v * VL, rows, a->key_begin, a->key_end);
+        s.begin -= (s.begin - a->key_begin) % SCORE_KEYS;
+        s.end += (SCORE_KEYS - (s.end - a->key_begin) % SCORE_KEYS) % SCORE_KEYS;
+        s.end = s.end < a->key_end ? s.end : a->key_end;
+        spans[v] = s;
+    }
+    struct rapt_score_args part = *a;
+    for (int key = a->key_begin; key < a->key_end; key = part.key_end) {
+        int first = vectors, last = -1;
+        part.key_begin = key;
+        part.key_end = a->key_end;
+        for (int v = 0; v < vectors; v++) {
+            int edge = spans[v].begin > key ? spans[v].begin : spans[v].end;
+            if (edge > key && edge < part.key_end && spans[v].begin < spans[v].end)
+                part.key_end = edge;
+            if (key >= spans[v].begin && key < spans[v].end)
+                first = first < v ? first : v, last = v;
+        }
+        part.key = a->key + (key - a->key_begin) * a->key_stride_bytes;
+        if (last < 0)
+            continue;
+        score_vectors(&part, first, last - first + 1);
+        part.fetch_rows = 0;
+    }
+    int copied = 0;
+    copy_rows(&part, &copied, 2 * part.fetch_rows); /* where no row sees any key */
+}
+
+static void score_wide(const struct rapt_score_args *a) {
+    int vectors = (a->rows + VL - 1) / VL;
+    if (a->ranges)
+        score_ranges(a, vectors);
+    else
+        score_vectors(a, 0, vectors);
 }
 
 /* The rows to come, fetched in the order in which they lie in memory: into L2
  * from afar, where many requests fit in flight, into L1 just before their use. */
-struct fetch {
+struct stream {
     const char *row;
     int64_t byte;
 };
@@ -144,7 +236,7 @@ struct fetch {
 /* Adds `width` dimensions from d on of n keys to the chains of `rows` rows,
  * and fetches as many bytes: memory feeds this loop. */
 RAPT_INLINE void score_square(const struct rapt_score_args *a, const float *query, const float *const *keys, int64_t d,
-                              vf32 *sum, struct fetch *fetch, int n, int width, int rows) {
+                              vf32 *sum, struct stream *fetch, int n, int width, int rows) {
     vf32 lanes[VL];
     RAPT_UNROLL for (int line = 0; line < VL * VL * 4; line += 64) {
         __builtin_prefetch(fetch->row + fetch->byte, 0, 3);
@@ -170,7 +262,7 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *
     RAPT_UNROLL for (int k = 0; k < VL; k++)
         keys[k] = row_at(key, a->key_stride_bytes, k < n ? k : 0);
     int64_t d = 0;
-    struct fetch fetch = {key + VL * a->key_stride_bytes, 0};
+    struct stream fetch = {key + VL * a->key_stride_bytes, 0};
     for (; a->head_dim - d >= VL; d += VL)
         score_square(a, query, keys, d, sum, &fetch, n, VL, rows);
     if (d < a->head_dim)

@@ -4,11 +4,12 @@
 #ifndef RAPT_GENERIC_SOFTMAX_H
 #define RAPT_GENERIC_SOFTMAX_H
 
-#include "kernels.h"
+#include "generic/span.h"
 
 /* l += p, keys ascending, one chain per lane. */
-RAPT_INLINE vf32 exp2_column(float *scores, int key_begin, int key_end, const struct exp2_row *row, vf32 l,
-                             int shifted) {
+RAPT_INLINE void exp2_column(float *scores, int key_begin, int key_end, vf32 m, float *sums, int shifted) {
+    const struct exp2_row constants = exp2_row(m), *row = &constants;
+    vf32 l = v_load(sums);
     int key = key_begin;
     for (; key_end - key >= EXP_WAYS; key += EXP_WAYS) {
         vf32 p[EXP_WAYS];
@@ -26,38 +27,65 @@ RAPT_INLINE vf32 exp2_column(float *scores, int key_begin, int key_end, const st
         v_store(scores + key * TILE_ROWS, p);
         l = v_add(l, p);
     }
-    return l;
+    v_store(sums, l);
 }
 
+/* Functions of their own, since the registers are just enough. */
+static RAPT_KERNEL void exp2_wide(float *scores, int key_begin, int key_end, vf32 m, float *sums) {
+    exp2_column(scores, key_begin, key_end, m, sums, 0);
+}
+
+static RAPT_KERNEL void exp2_wide_shifted(float *scores, int key_begin, int key_end, vf32 m, float *sums) {
+    exp2_column(scores, key_begin, key_end, m, sums, 1);
+}
+
+/* Eight chains, since one comparison has to wait for the one before it. */
 RAPT_INLINE vf32 largest_in_column(const float *scores, int key_begin, int key_end) {
-    vf32 largest[4];
-    RAPT_UNROLL for (int i = 0; i < 4; i++)
+    vf32 largest[8];
+    RAPT_UNROLL for (int i = 0; i < 8; i++)
         largest[i] = v_splat(-RAPT_INFINITY);
     int key = key_begin;
-    for (; key_end - key >= 4; key += 4)
-        RAPT_UNROLL for (int i = 0; i < 4; i++)
+    for (; key_end - key >= 8; key += 8)
+        RAPT_UNROLL for (int i = 0; i < 8; i++)
             largest[i] = v_larger(v_load(scores + (key + i) * TILE_ROWS), largest[i]);
     for (; key < key_end; key++)
         largest[0] = v_larger(v_load(scores + key * TILE_ROWS), largest[0]);
-    return v_larger(v_larger(largest[0], largest[1]), v_larger(largest[2], largest[3]));
+    RAPT_UNROLL for (int width = 4; width > 0; width /= 2)
+        RAPT_UNROLL for (int i = 0; i < width; i++)
+            largest[i] = v_larger(largest[i], largest[i + width]);
+    return largest[0];
 }
 
-static void softmax_wide(float *scores, int rows, int key_begin, int key_end, float *m, float *l, float *alpha) {
+RAPT_INLINE void clear_column(float *scores, int key_begin, int key_end) {
+    for (int key = key_begin; key < key_end; key++)
+        v_store(scores + key * TILE_ROWS, v_splat(0));
+}
+
+/* First all maxima, then all exponentials: the latency between the two is paid once. */
+static void softmax_wide(float *scores, int rows, int key_begin, int key_end, const struct rapt_key_ranges *ranges,
+                         float *m, float *l, float *alpha) {
+    float maxima[TILE_ROWS], sums[TILE_ROWS];
+    struct span keys[SCORE_VECTORS];
     for (int row = 0; row < rows; row += VL) {
         int n = rows - row < VL ? rows - row : VL;
+        struct span *seen = &keys[row / VL];
+        *seen = span_of(ranges, row, n, key_begin, key_end);
         vf32 before = v_load_n(m + row, n);
-        vf32 after = v_even_maximum(largest_in_column(scores + row, key_begin, key_end), before);
+        vf32 after = v_even_maximum(largest_in_column(scores + row, seen->begin, seen->end), before);
         vf32 factor = v_pow2(v_sub(before, after));
-        vf32 sum = v_mul(v_load_n(l + row, n), factor);
-        vmask shifted;
-        struct exp2_row exp2 = exp2_row(after, &shifted);
-        if (v_any(shifted))
-            sum = exp2_column(scores + row, key_begin, key_end, &exp2, sum, 1);
-        else
-            sum = exp2_column(scores + row, key_begin, key_end, &exp2, sum, 0);
+        v_store(maxima + row, after);
+        v_store(sums + row, v_mul(v_load_n(l + row, n), factor));
         v_store_n(m + row, after, n);
-        v_store_n(l + row, sum, n);
         v_store_n(alpha + row, factor, n);
+    }
+    for (int row = 0; row < rows; row += VL) {
+        struct span seen = keys[row / VL];
+        vf32 after = v_load(maxima + row);
+        clear_column(scores + row, key_begin, seen.begin);
+        (v_any(is_shifted(after)) ? exp2_wide_shifted : exp2_wide)(scores + row, seen.begin, seen.end, after,
+                                                                  sums + row);
+        clear_column(scores + row, seen.end, key_end);
+        v_store_n(l + row, v_load(sums + row), rows - row < VL ? rows - row : VL);
     }
 }
 
@@ -80,9 +108,8 @@ RAPT_INLINE void exp2_line(const float *t, float *p, int64_t count, const struct
 }
 
 static void exponentials(const float *t, float *p, int64_t count, float m) {
-    vmask shifted;
-    struct exp2_row row = exp2_row(v_splat(m), &shifted);
-    if (v_any(shifted))
+    struct exp2_row row = exp2_row(v_splat(m));
+    if (v_any(is_shifted(v_splat(m))))
         exp2_line(t, p, count, &row, 1);
     else
         exp2_line(t, p, count, &row, 0);
@@ -117,7 +144,9 @@ static void add_rows(const float *p, int rows, int count, float *l) {
             l[row] += p[i];
 }
 
-static void softmax_narrow(float *scores, int rows, int key_begin, int key_end, float *m, float *l, float *alpha) {
+static void softmax_narrow(float *scores, int rows, int key_begin, int key_end, const struct rapt_key_ranges *ranges,
+                           float *m, float *l, float *alpha) {
+    (void)ranges; /* few rows: little to leave out */
     int count = key_end - key_begin;
     scores += key_begin;
     for (int row = 0; row < rows; row++) {

@@ -4,7 +4,7 @@
 #ifndef RAPT_GENERIC_WEIGH_H
 #define RAPT_GENERIC_WEIGH_H
 
-#include "kernels.h"
+#include "generic/span.h"
 
 enum { WEIGH_AHEAD = 32 }; /* keys, in the narrow way, where memory feeds the loop */
 
@@ -22,9 +22,10 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
             else
                 sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[row + r]));
         }
-    const float *p = a->probabilities + row * row_step + a->key_begin * key_step;
-    const char *value = a->value + d * (int64_t)sizeof(float);
-    for (int key = a->key_begin; key < a->key_end; key++, p += key_step, value += a->value_stride_bytes) {
+    const struct span keys = span_of(a->ranges, row, rows, a->key_begin, a->key_end);
+    const float *p = a->probabilities + row * row_step + keys.begin * key_step;
+    const char *value = a->value + (keys.begin - a->key_begin) * a->value_stride_bytes + d * (int64_t)sizeof(float);
+    RAPT_UNROLL_4 for (int key = keys.begin; key < keys.end; key++, p += key_step, value += a->value_stride_bytes) {
         vf32 x[8];
         const float *value_row = (const float *)(const void *)value;
         if (fetch)
@@ -65,6 +66,8 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, int most
     int row = 0;
     for (; a->rows - row >= most; row += most)
         weigh_panel(a, row, d, most, vectors, width, row_step, key_step);
+    for (; most > 8 && a->rows - row >= 8; row += 8)
+        weigh_panel(a, row, d, 8, vectors, width, row_step, key_step);
     for (; most > 4 && a->rows - row >= 4; row += 4)
         weigh_panel(a, row, d, 4, vectors, width, row_step, key_step);
     for (; most > 2 && a->rows - row >= 2; row += 2)
@@ -78,7 +81,7 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, int most
         if (width == VL)                                                                                         \
             weigh_rows(a, d, most, vectors, VL, row_step, key_step);                                             \
         else                                                                                                     \
-            weigh_rows(a, d, most, vectors, width, row_step, key_step);                                          \
+            weigh_rows(a, d, most, vectors, width & (VL - 1), row_step, key_step);                                       \
     }
 
 RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 1, 1, TILE_ROWS)

@@ -10,6 +10,7 @@
 enum {
     VL = 1,           /* float32 lanes */
     SCORE_KEYS = 4,   /* wide score: keys x vectors of rows in registers */
+    SCORE_DIMS = 1,   /* wide score: dimensions of a turn of its loop */
     SCORE_VECTORS = 3,
     WEIGH_ROWS = 4,   /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
@@ -100,6 +101,16 @@ static inline vf32 v_with_sign(vf32 magnitude, vf32 sign) {
 static inline vf32 v_shift_to_exponent(vf32 a) { return s_from_bits(s_bits(a) << 23); }
 static inline vf32 v_iota(void) { return 0; }
 static inline vmask v_load_bool(const uint8_t *p, int n) { return n > 0 && *p != 0; }
+/* Bools of up to 32 keys: a word for each lane, bit i of key i. */
+typedef uint32_t vbits;
+static inline uint32_t s_load_bools(const uint8_t *p, int n) {
+    uint32_t bits = 0;
+    for (int i = 0; i < n; i++)
+        bits |= (uint32_t)(p[i] != 0) << i;
+    return bits;
+}
+static inline vbits v_load_bits(const uint32_t *p) { return *p; }
+static inline vmask v_test_bit(vbits a, int i) { return (int)(a >> i & 1); }
 static inline void v_transpose(vf32 a[1]) { (void)a; }
 
 #endif

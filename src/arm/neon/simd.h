@@ -10,6 +10,7 @@
 enum {
     VL = 4,           /* float32 lanes */
     SCORE_KEYS = 4,   /* wide score: keys x vectors of rows in registers */
+    SCORE_DIMS = 1,   /* wide score: dimensions of a turn of its loop */
     SCORE_VECTORS = 6,
     WEIGH_ROWS = 12,  /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
@@ -75,6 +76,23 @@ static inline vmask v_load_bool(const uint8_t *p, int n) {
     uint32x4_t lanes = vmovl_u16(vget_low_u16(vmovl_u8(vld1_u8(bytes))));
     return vtstq_u32(lanes, lanes);
 }
+
+/* Bools of up to 32 keys: a word for each lane, bit i of key i. */
+typedef uint32x4_t vbits;
+static inline uint32_t s_load_bools(const uint8_t *p, int n) {
+    static const uint8_t bit_of_byte[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    uint8_t copy[32] = {0};
+    if (n < 32)
+        p = memcpy(copy, p, (size_t)n);
+    uint32_t bits = 0;
+    for (int half = 0; half < 2; half++) {
+        uint8x16_t bytes = vld1q_u8(p + 16 * half), set = vandq_u8(vtstq_u8(bytes, bytes), vld1q_u8(bit_of_byte));
+        bits |= ((uint32_t)vaddv_u8(vget_low_u8(set)) | (uint32_t)vaddv_u8(vget_high_u8(set)) << 8) << (16 * half);
+    }
+    return bits;
+}
+static inline vbits v_load_bits(const uint32_t *p) { return vld1q_u32(p); }
+static inline vmask v_test_bit(vbits a, int i) { return vtstq_u32(a, vdupq_n_u32(1u << i)); }
 
 /* Four floats to multiply with one by one. */
 typedef float32x4_t vfour;

@@ -10,6 +10,7 @@
 enum {
     VL = 8,           /* float32 lanes */
     SCORE_KEYS = 4,   /* wide score: keys x vectors of rows in registers */
+    SCORE_DIMS = 4,   /* wide score: dimensions of a turn of its loop */
     SCORE_VECTORS = 3,
     WEIGH_ROWS = 6,   /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
@@ -64,6 +65,21 @@ static inline vmask v_load_bool(const uint8_t *p, int n) {
     memcpy(&bytes, p, (size_t)n);
     __m256i lanes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((int64_t)bytes));
     return _mm256_castsi256_ps(_mm256_cmpgt_epi32(lanes, _mm256_setzero_si256()));
+}
+
+/* Bools of up to 32 keys: a word for each lane, bit i of key i. */
+typedef __m256i vbits;
+static inline uint32_t s_load_bools(const uint8_t *p, int n) {
+    uint8_t copy[32] = {0};
+    if (n < 32)
+        p = memcpy(copy, p, (size_t)n);
+    __m256i zero = _mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *)(const void *)p), _mm256_setzero_si256());
+    return ~(uint32_t)_mm256_movemask_epi8(zero);
+}
+static inline vbits v_load_bits(const uint32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+static inline vmask v_test_bit(vbits a, int i) {
+    __m256i bit = _mm256_set1_epi32((int)(1u << i));
+    return _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(a, bit), bit));
 }
 
 /* Four floats to multiply with one by one. */

@@ -9,6 +9,7 @@
 enum {
     VL = 16,          /* float32 lanes */
     SCORE_KEYS = 8,   /* wide score: keys x vectors of rows in registers */
+    SCORE_DIMS = 4,   /* wide score: dimensions of a turn of its loop */
     SCORE_VECTORS = 3,
     WEIGH_ROWS = 12,  /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
@@ -62,6 +63,15 @@ static inline vmask v_load_bool(const uint8_t *p, int n) {
     __m128i bytes = _mm_maskz_loadu_epi8(v_first(n), p);
     return _mm_test_epi8_mask(bytes, bytes);
 }
+
+/* Bools of up to 32 keys: a word for each lane, bit i of key i. */
+typedef __m512i vbits;
+static inline uint32_t s_load_bools(const uint8_t *p, int n) {
+    __m256i bytes = _mm256_maskz_loadu_epi8((__mmask32)(UINT32_MAX >> (32 - n)), p);
+    return _mm256_test_epi8_mask(bytes, bytes);
+}
+static inline vbits v_load_bits(const uint32_t *p) { return _mm512_loadu_si512(p); }
+static inline vmask v_test_bit(vbits a, int i) { return _mm512_test_epi32_mask(a, _mm512_set1_epi32((int)(1u << i))); }
 
 /* Four floats to multiply with one by one. */
 typedef const float *vfour;

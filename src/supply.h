@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * Keys and values on their way to the kernels: where the block at hand lies,
+ * in place or staged, and the next one brought closer meanwhile. */
+#ifndef RAPT_SUPPLY_H
+#define RAPT_SUPPLY_H
+
+#include "kv.h"
+#include "task.h"
+
+struct rapt_supply {
+    const struct rapt_task *task;
+    bool staged;               /* blocks are copied to contiguous rows */
+    struct rapt_arrival {
+        struct rapt_span keys; /* positions */
+        int64_t ready;         /* keys that were fetched or copied */
+        char *key, *value;     /* where they are copied to */
+    } here, next;
+};
+
+void rapt_supply_open(struct rapt_supply *supply, const struct rapt_task *task);
+
+/* Makes the block at position base the one at hand. Blocks come in ascending order. */
+void rapt_supply_block(struct rapt_supply *supply, int64_t base);
+
+/* Keys that follow each other at one stride, from positions.begin on, within the block at hand. */
+struct rapt_kv_run rapt_supply_locate(const struct rapt_supply *supply, struct rapt_span positions);
+
+/* Has a score call fetch one of `shares` shares of the next block. */
+void rapt_supply_fetch(struct rapt_supply *supply, struct rapt_score_args *args, int shares);
+
+#endif
