@@ -25,7 +25,7 @@ void *buffer_new(size_t bytes) {
     size_t rounded = (bytes + alignment - 1) / alignment * alignment;
     void *buffer = NULL;
     if (posix_memalign(&buffer, alignment, rounded ? rounded : alignment) != 0) {
-        fprintf(stderr, "rapt_bench: no memory for %zu bytes\n", bytes);
+        fprintf(stderr, "no memory for %zu bytes\n", bytes);
         exit(1);
     }
     prefer_huge_pages(buffer, rounded);
@@ -79,6 +79,10 @@ bool arena_init(struct arena *arena) {
     arena->base = base;
     fill(base, arena->bytes / sizeof(float));
     return true;
+}
+
+void arena_free(struct arena *arena) {
+    free(arena->base);
 }
 
 /* KiB of this process in transparent huge pages; -1 where the system does not say. */
