@@ -25,11 +25,13 @@ void bench_skip(struct bench_state *state, const char *why);
 /* A line for the head of the output and of the JSON file. */
 void bench_context(const char *key, const char *value);
 
-/* Counters that the console shows, in this order; a row without one shows a gap. */
+/* Counters that the console shows, in this order; a row without one shows a gap. rows: what the names of rows
+ * that show it begin with, up to the first slash, with spaces between; NULL = all. */
 struct bench_column {
     const char *counter, *title, *unit;
     double factor;
     int decimals;
+    const char *rows;
 };
 
 /* Runs all rows; argv as Google Benchmark understands it. Returns the exit status. */

@@ -25,8 +25,8 @@ void *buffer_new(size_t bytes) {
     size_t rounded = (bytes + alignment - 1) / alignment * alignment;
     void *buffer = NULL;
     if (posix_memalign(&buffer, alignment, rounded ? rounded : alignment) != 0) {
-        fprintf(stderr, "rapt_bench: no memory for %zu bytes\n", bytes);
-        exit(1);
+        fprintf(stderr, "rapt: no memory for %zu bytes\n", bytes);
+        exit(2);
     }
     prefer_huge_pages(buffer, rounded);
     memset(buffer, 0, rounded);
@@ -79,6 +79,10 @@ bool arena_init(struct arena *arena) {
     arena->base = base;
     fill(base, arena->bytes / sizeof(float));
     return true;
+}
+
+void arena_free(struct arena *arena) {
+    free(arena->base);
 }
 
 /* KiB of this process in transparent huge pages; -1 where the system does not say. */

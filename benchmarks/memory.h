@@ -15,6 +15,7 @@ struct arena {
 
 /* Huge pages where the system has them. Fails with false. */
 bool arena_init(struct arena *arena);
+void arena_free(struct arena *arena);
 
 /* "1024 of 1024 MiB in huge pages", or why there are none. */
 void arena_describe(const struct arena *arena, char *text, size_t text_bytes);

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include <immintrin.h>
+#include <stdint.h>
+
+/* Unsigned, since it wraps; _mm512_reduce_add_epi64 is signed. */
+static inline uint64_t total_of(__m512i v) {
+    uint64_t words[8], total = 0;
+    _mm512_storeu_si512(words, v);
+    for (int i = 0; i < 8; i++)
+        total += words[i];
+    return total;
+}
 
 #define NAME peak_avx512
 #define LANES 16
@@ -12,6 +22,6 @@ typedef __m512i ivec;
 #define IZERO _mm512_setzero_si512()
 #define ILOAD(from) _mm512_load_si512((const void *)(from))
 #define IADD _mm512_add_epi64
-#define ITOTAL(v) ((uint64_t)_mm512_reduce_add_epi64(v))
+#define ITOTAL total_of
 
 #include "peak_body.h"

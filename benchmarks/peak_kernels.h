@@ -8,10 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { PEAK_READ_STEP = 1 << 16 };
+
 struct peak_kernels {
     float (*fma)(int64_t rounds);
     double flops_per_round;
-    /* Sums bytes (a multiple of 64 KiB) of data, as 1, 2, 4 or 8 runs side by side;
+    /* Sums bytes (a multiple of PEAK_READ_STEP) of data, as 1, 2, 4 or 8 runs side by side;
      * prefetch_bytes ahead by software, 0 = left to the hardware. */
     uint64_t (*read)(const char *data, size_t bytes, size_t prefetch_bytes, int runs);
 };

@@ -50,6 +50,11 @@ int peak_threads(void) {
 #endif
 }
 
+int peak_more_threads(int threads) {
+    const int all = peak_threads();
+    return threads >= all ? 0 : 2 * threads < all ? 2 * threads : all;
+}
+
 static void run_fma(void *context) {
     const struct fma_peak *peak = context;
     const struct peak_kernels *kernels = kernels_of[peak->isa];
@@ -86,7 +91,7 @@ static void run_stream(void *context) {
     struct stream_peak *peak = context;
     const struct stream_way *way = peak->only_way ? peak->only_way : &ways[peak->calls++ % STREAM_WAYS];
     const char *region = peak->arena->base + *peak->cursor * peak->region_bytes;
-    const size_t part_bytes = peak->region_bytes / (size_t)peak->threads;
+    const size_t part_bytes = peak->bytes / (size_t)peak->threads;
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(peak->threads) schedule(static, 1)
 #endif
@@ -100,6 +105,7 @@ void stream_peak_init(struct stream_peak *peak, const struct arena *arena, size_
                       size_t *cursor, int threads) {
     *peak = (struct stream_peak){
         .threads = threads, .arena = arena, .region_bytes = region_bytes, .cursor = cursor};
+    peak->bytes = region_bytes / PEAK_READ_STEP / (size_t)threads * PEAK_READ_STEP * (size_t)threads;
     peak->contender = (struct contender){.run = run_stream, .context = peak, .calls_per_round = 1};
 }
 
@@ -147,7 +153,7 @@ double fma_peak_rate(const struct fma_peak *peak) {
 }
 
 double stream_peak_rate(const struct stream_peak *peak) {
-    return note(RAPT_ISA_AUTO, peak->threads, (double)peak->region_bytes / peak->contender.best_seconds);
+    return note(RAPT_ISA_AUTO, peak->threads, (double)peak->bytes / peak->contender.best_seconds);
 }
 
 struct peak_range peak_history(rapt_isa isa, int threads) {

@@ -9,7 +9,7 @@
 #include "memory.h"
 #include "rapt/rapt.h"
 
-enum { PEAK_MAX_THREADS = 2 };
+enum { PEAK_MAX_THREADS = 256 };
 
 /* Multiply-adds on registers. */
 struct fma_peak {
@@ -26,7 +26,8 @@ struct stream_peak {
     int threads;
     struct contender contender;
     const struct arena *arena;
-    size_t region_bytes;               /* read by one call */
+    size_t region_bytes;
+    size_t bytes;                      /* read by one call: the region in equal parts for the threads */
     size_t *cursor;                    /* region that is next, shared with rows that read regions too */
     const struct stream_way *only_way; /* NULL: the fastest in turns */
     unsigned calls;
@@ -58,7 +59,10 @@ double peak_drift(struct peak_range range, double rate);
 /* Above this, the output says so. */
 static const double tolerated_peak_drift = 0.1;
 
-/* Threads up to this many have peaks and rows. */
+/* Threads up to this many have peaks and rows: 1, 2, 4, 8 ... and all. */
 int peak_threads(void);
+
+/* The next of these numbers; 0 behind the last. */
+int peak_more_threads(int threads);
 
 #endif

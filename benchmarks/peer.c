@@ -46,8 +46,10 @@ void peer_prefer_kernels(char **argv) {
 
 /* Rows [begin, end) of a head against the keys that any of them sees. */
 static void attend_rows(struct peer *peer, int64_t head, int64_t begin, int64_t end) {
-    const struct problem_shape *shape = &peer->shape;
-    const int64_t length = shape->kv_length, rows = end - begin, keys = shape->causal ? end : length;
+    const struct workload_shape *shape = &peer->shape;
+    const int64_t length = shape->kv_length, rows = end - begin;
+    const bool causal = shape->feature == FEATURE_CAUSAL;
+    const int64_t keys = causal ? end : length;
     const int dim = (int)shape->head_dim, ld = (int)length;
     const float *query = peer->query + (head * length + begin) * dim;
     const float *key = peer->key + head * length * dim, *value = peer->value + head * length * dim;
@@ -56,7 +58,7 @@ static void attend_rows(struct peer *peer, int64_t head, int64_t begin, int64_t 
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)keys, dim, 1 / sqrtf((float)dim),
                 query, dim, key, dim, 0, peer->scores, ld);
     for (int64_t row = 0; row < rows; row++) {
-        int64_t visible = shape->causal ? begin + row + 1 : keys;
+        int64_t visible = causal ? begin + row + 1 : keys;
         peer->sums[row] = peer_exp_row(peer->scores + row * length, visible);
         memset(peer->scores + row * length + visible, 0, (size_t)(keys - visible) * sizeof(float));
     }
@@ -93,12 +95,12 @@ static void choose_block_rows(struct peer *peer) {
     peer->block_rows = best;
 }
 
-void peer_init(struct peer *peer, const struct problem *problem) {
-    const size_t length = (size_t)problem->shape.query_length, dim = (size_t)problem->shape.head_dim;
-    openblas_set_num_threads(problem->threads);
+void peer_init(struct peer *peer, const struct workload *workload) {
+    const size_t length = (size_t)workload->shape.query_length, dim = (size_t)workload->shape.head_dim;
+    openblas_set_num_threads(workload->threads);
     *peer = (struct peer){
-        .shape = problem->shape, .query = problem->query, .key = problem->key, .value = problem->value};
-    peer->out = buffer_new((size_t)problem->shape.query_heads * length * dim * sizeof(float));
+        .shape = workload->shape, .query = workload->query, .key = workload->key, .value = workload->value};
+    peer->out = buffer_new((size_t)workload->shape.query_heads * length * dim * sizeof(float));
     peer->scores = buffer_new(length * length * sizeof(float));
     peer->sums = buffer_new(length * sizeof(float));
     choose_block_rows(peer);
@@ -110,13 +112,13 @@ void peer_free(struct peer *peer) {
     buffer_free(peer->sums);
 }
 
-double peer_difference(struct peer *peer, struct problem *problem) {
+double peer_difference(struct peer *peer, struct workload *workload) {
     const int64_t count = peer->shape.query_heads * peer->shape.query_length * peer->shape.head_dim;
     double largest = 0;
     peer_run(peer);
-    problem_run(problem);
+    workload_run(workload);
     for (int64_t i = 0; i < count; i++) {
-        double difference = fabs((double)peer->out[i] - (double)problem->out[i]);
+        double difference = fabs((double)peer->out[i] - (double)workload->out[i]);
         if (!(difference <= largest)) /* NaN too */
             largest = difference;
     }

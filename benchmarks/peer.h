@@ -5,7 +5,7 @@
 #ifndef RAPT_BENCHMARKS_PEER_H
 #define RAPT_BENCHMARKS_PEER_H
 
-#include "problem.h"
+#include "workload.h"
 
 /* Which BLAS, or NULL where this build has none: nothing else exists then. */
 const char *peer_describe(void);
@@ -16,18 +16,18 @@ const char *peer_describe(void);
 void peer_prefer_kernels(char **argv);
 
 struct peer {
-    struct problem_shape shape; /* query_heads = kv_heads */
+    struct workload_shape shape; /* query_heads = kv_heads */
     const float *query, *key, *value;
     float *out, *scores, *sums;
     int64_t block_rows; /* query rows per matrix product; at first the fastest of some */
 };
 
-void peer_init(struct peer *peer, const struct problem *problem);
+void peer_init(struct peer *peer, const struct workload *workload);
 void peer_run(void *peer);
 void peer_free(struct peer *peer);
 
-/* Largest difference between the outputs of peer and problem, running both once. */
-double peer_difference(struct peer *peer, struct problem *problem);
+/* Largest difference between the outputs of peer and workload, running both once. */
+double peer_difference(struct peer *peer, struct workload *workload);
 
 /* Turns scores into exp(score - maximum) and returns their sum. */
 float peer_exp_row(float *scores, int64_t count);

@@ -6,93 +6,169 @@
 
 #include <stdio.h>
 
-static const int64_t head_dims[] = {64, 128, 256};
-static const int64_t lengths[] = {128, 2048, 8192};
-static const int64_t groups[] = {1, 4, 8};
+/* Rows run on the best instruction set with one thread, and where it says so, on the others and with more.
+ * VERSUS: what they run in turns with, see enum row_rival. */
+enum { ALONE = 0, OTHER_ISAS = 1, MORE_THREADS = 2, VERSUS_FULL = 4, VERSUS_HEADS = 8 };
 
-#define COUNT(array) (int)(sizeof(array) / sizeof((array)[0]))
-
-enum { DECODE_KEYS = 32768, DECODE_KV_HEADS = 8 };
+static const struct entry {
+    const char *name;
+    int how;
+} entries[] = {
+    /* clang-format off */
+    /* Sizes. */
+    {"prefill/f32/d128/s128/full", OTHER_ISAS | MORE_THREADS},
+    {"prefill/f32/d128/s128/causal", OTHER_ISAS | MORE_THREADS},
+    {"prefill/f32/d128/s2048/full", OTHER_ISAS | MORE_THREADS},
+    {"prefill/f32/d128/s2048/causal", OTHER_ISAS | MORE_THREADS | VERSUS_FULL},
+    {"prefill/f32/d64/s128/full", OTHER_ISAS},
+    {"prefill/f32/d64/s128/causal", OTHER_ISAS},
+    {"prefill/f32/d64/s2048/full", OTHER_ISAS},
+    {"prefill/f32/d64/s2048/causal", OTHER_ISAS | VERSUS_FULL},
+    {"prefill/f32/d80/s128/full", ALONE},
+    {"prefill/f32/d80/s128/causal", ALONE},
+    {"prefill/f32/d80/s2048/full", ALONE},
+    {"prefill/f32/d80/s2048/causal", ALONE},
+    {"prefill/f32/d96/s128/full", ALONE},
+    {"prefill/f32/d96/s128/causal", ALONE},
+    {"prefill/f32/d96/s2048/full", ALONE},
+    {"prefill/f32/d96/s2048/causal", ALONE},
+    {"prefill/f32/d256/s128/full", ALONE},
+    {"prefill/f32/d256/s128/causal", ALONE},
+    {"prefill/f32/d256/s2048/full", ALONE},
+    {"prefill/f32/d256/s2048/causal", ALONE},
+    {"prefill/f32/d128/s512/full", ALONE},
+    {"prefill/f32/d128/s512/causal", ALONE},
+    {"prefill/f32/d128/s8192/full", ALONE},
+    {"prefill/f32/d128/s8192/causal", ALONE},
+    {"prefill/f32/d128/s32768/full", ALONE},
+    {"prefill/f32/d128/s32768/causal", ALONE},
+    {"prefill/f32/d72/s2048/full", ALONE},
+    {"prefill/f32/d100/s2048/full", ALONE},
+    /* Layouts. */
+    {"prefill/f32/d128/s4096/full/layout:bhsd/g1", ALONE},
+    {"prefill/f32/d128/s4096/full/layout:bshd/g1", ALONE},
+    {"prefill/f32/d128/s4096/full/layout:kv4k/g1", ALONE},
+    {"prefill/f32/d128/s4096/full/layout:kv8k/g1", ALONE},
+    {"prefill/f32/d128/s4096/full/layout:kv16k/g1", ALONE},
+    {"prefill/f32/d128/s4096/full/layout:bhsd/g4", ALONE},
+    {"prefill/f32/d128/s4096/full/layout:bshd/g4", ALONE},
+    {"prefill/f32/d128/s4096/full/layout:kv4k/g4", ALONE},
+    {"prefill/f32/d128/s4096/full/layout:kv8k/g4", ALONE},
+    {"prefill/f32/d128/s4096/full/layout:kv16k/g4", ALONE},
+    {"prefill/f32/d128/s2048/full/layout:bhsd/g1", ALONE},
+    {"prefill/f32/d128/s2048/full/layout:bshd/g1", ALONE},
+    {"prefill/f32/d128/s2048/full/layout:kv16k/g1", ALONE},
+    /* Features. */
+    {"prefill/f32/d128/s2048/window512", VERSUS_FULL},
+    {"prefill/f32/d128/s2048/alibi", VERSUS_FULL},
+    {"prefill/f32/d128/s2048/softcap", VERSUS_FULL},
+    {"prefill/f32/d128/s2048/boolmask_ones", VERSUS_FULL},
+    {"prefill/f32/d128/s2048/boolmask_random", VERSUS_FULL},
+    {"prefill/f32/d128/s2048/boolmask_causal", VERSUS_FULL},
+    {"prefill/f32/d128/s2048/bias", VERSUS_FULL},
+    {"prefill/f32/d128/s2048/sinks", VERSUS_FULL},
+    {"prefill/f32/d64/s2048/window512", VERSUS_FULL},
+    {"prefill/f32/d64/s2048/alibi", VERSUS_FULL},
+    {"prefill/f32/d64/s2048/softcap", VERSUS_FULL},
+    {"prefill/f32/d64/s2048/boolmask_ones", VERSUS_FULL},
+    {"prefill/f32/d64/s2048/boolmask_random", VERSUS_FULL},
+    {"prefill/f32/d64/s2048/boolmask_causal", VERSUS_FULL},
+    {"prefill/f32/d64/s2048/bias", VERSUS_FULL},
+    {"prefill/f32/d64/s2048/sinks", VERSUS_FULL},
+    {"prefill/f32/d128/s32768/window1024", ALONE},
+    /* Out of memory. */
+    {"decode/f32/d128/kv32768/g1", OTHER_ISAS | MORE_THREADS},
+    {"decode/f32/d128/kv32768/g4", OTHER_ISAS},
+    {"decode/f32/d128/kv32768/g8", OTHER_ISAS},
+    {"decode/f32/d128/kv32768/g16", ALONE},
+    {"decode/f32/d64/kv32768/g1", ALONE},
+    {"decode/f32/d64/kv32768/g4", ALONE},
+    {"decode/f32/d256/kv32768/g1", ALONE},
+    {"decode/f32/d256/kv32768/g4", ALONE},
+    {"decode/f32/d128/kv131072/h1", MORE_THREADS},
+    {"extend/f32/d128/q2/kv32768/g1", ALONE},
+    {"extend/f32/d128/q4/kv32768/g1", ALONE},
+    {"extend/f32/d128/q8/kv32768/g1", ALONE},
+    {"extend/f32/d128/q16/kv32768/g1", ALONE},
+    {"extend/f32/d128/q2/kv32768/g4", ALONE},
+    {"extend/f32/d128/q4/kv32768/g4", ALONE},
+    {"extend/f32/d128/q8/kv32768/g4", ALONE},
+    {"extend/f32/d128/q16/kv32768/g4", ALONE},
+    {"extend/f32/d128/q16/kv8192/g4", ALONE},
+    {"many/f32/d128/n10000/kv64", VERSUS_HEADS},
+    /* Calls as they come. */
+    {"ragged/f32/d128/causal", MORE_THREADS},
+    {"tiny/f32/d64/s16", MORE_THREADS},
+    /* Peers. */
+    {"peer:openblas/prefill/f32/d128/s128/full", ALONE},
+    {"peer:openblas/prefill/f32/d128/s128/causal", ALONE},
+    {"peer:openblas/prefill/f32/d128/s2048/full", ALONE},
+    {"peer:openblas/prefill/f32/d128/s2048/causal", ALONE},
+    {"peer:openblas/prefill/f32/d128/s8192/full", ALONE},
+    {"peer:openblas/prefill/f32/d128/s8192/causal", ALONE},
+    {"peer:openblas/prefill/f32/d64/s2048/full", ALONE},
+    {"peer:openblas/prefill/f32/d64/s2048/causal", ALONE},
+    {"peer:openblas/prefill/f32/d256/s2048/full", ALONE},
+    {"peer:openblas/prefill/f32/d256/s2048/causal", ALONE},
+    /* clang-format on */
+};
 
 struct table {
     struct row *rows;
     int count;
 };
 
-static struct row *append(struct table *table, enum row_kind kind, rapt_isa isa, int threads) {
+static struct row *append(struct table *table, rapt_isa isa, int threads) {
     struct row *row = &table->rows[table->count++];
-    *row = (struct row){.kind = kind, .isa = isa, .threads = threads};
+    *row = (struct row){.isa = isa, .threads = threads};
     return row;
 }
 
-/* Heads that make a run of some milliseconds, and give two threads enough tasks. */
-static int64_t prefill_heads(int64_t length) {
-    return length <= 128 ? 32 : length <= 2048 ? 2 : 1;
-}
-
-static void add_prefill(struct table *table, rapt_isa isa, int threads, int64_t dim, int64_t length) {
-    for (int causal = 0; causal < 2; causal++) {
-        struct row *row = append(table, ROW_PREFILL, isa, threads);
-        int64_t heads = prefill_heads(length);
-        row->shape = (struct problem_shape){heads, heads, length, length, dim, causal != 0};
-        snprintf(row->name, sizeof row->name, "prefill/f32/d%d/s%d/%s/isa:%s/t%d", (int)dim, (int)length,
-                 causal ? "causal" : "full", rapt_isa_name(isa), threads);
-    }
-}
-
-static void add_decode(struct table *table, rapt_isa isa, int threads, int64_t dim, int64_t group) {
-    struct row *row = append(table, ROW_DECODE, isa, threads);
-    row->shape = (struct problem_shape){DECODE_KV_HEADS * group, DECODE_KV_HEADS, 1, DECODE_KEYS, dim, false};
-    snprintf(row->name, sizeof row->name, "decode/f32/d%d/kv%d/g%d/isa:%s/t%d", (int)dim, DECODE_KEYS,
-             (int)group, rapt_isa_name(isa), threads);
-}
-
-static void add_peer(struct table *table, int64_t dim, int64_t length) {
-    rapt_isa isa = RAPT_ISA_AUTO;
-    if (!peer_describe() || rapt_isa_chosen(&isa) != RAPT_OK || !peak_known(isa))
-        return;
-    for (int causal = 0; causal < 2; causal++) {
-        struct row *row = append(table, ROW_PEER, isa, 1);
-        int64_t heads = prefill_heads(length);
-        row->shape = (struct problem_shape){heads, heads, length, length, dim, causal != 0};
-        snprintf(row->name, sizeof row->name, "peer:openblas/prefill/f32/d%d/s%d/%s/t1", (int)dim,
-                 (int)length, causal ? "causal" : "full");
-    }
-}
-
-static void add_isa(struct table *table, rapt_isa isa) {
-    for (int d = 0; d < COUNT(head_dims); d++) {
-        for (int s = 0; s < COUNT(lengths); s++)
-            add_prefill(table, isa, 1, head_dims[d], lengths[s]);
-        for (int g = 0; g < COUNT(groups); g++)
-            add_decode(table, isa, 1, head_dims[d], groups[g]);
-    }
-    for (int threads = 2; threads <= peak_threads(); threads++) {
-        add_prefill(table, isa, threads, 128, 2048);
-        add_decode(table, isa, threads, 128, 1);
-    }
+static void add_attention(struct table *table, const struct entry *entry, rapt_isa isa, int threads) {
+    struct row *row = append(table, isa, threads);
+    row_from_name(row, entry->name);
+    row->rival = threads > 1                 ? RIVAL_ONE_THREAD
+                 : entry->how & VERSUS_FULL  ? RIVAL_FULL
+                 : entry->how & VERSUS_HEADS ? RIVAL_HEADS
+                                             : RIVAL_NONE;
+    if (row->kind == ROW_PEER)
+        snprintf(row->name, sizeof row->name, "%s/t%d", entry->name, threads);
+    else
+        snprintf(row->name, sizeof row->name, "%s/isa:%s/t%d", entry->name, rapt_isa_name(isa), threads);
+    if (row->kind == ROW_PEER && !peer_describe())
+        table->count--;
 }
 
 static void add_peaks(struct table *table) {
-    for (int threads = 1; threads <= peak_threads(); threads++) {
-        for (int isa = RAPT_ISA_COUNT - 1; isa > RAPT_ISA_SCALAR; isa--)
-            if (peak_known(isa) && rapt_isa_available(isa))
-                snprintf(append(table, ROW_FMA_PEAK, isa, threads)->name, sizeof table->rows->name,
-                         "peak/fma/f32/isa:%s/t%d", rapt_isa_name(isa), threads);
-        snprintf(append(table, ROW_STREAM_PEAK, RAPT_ISA_AUTO, threads)->name, sizeof table->rows->name,
-                 "peak/stream/t%d", threads);
+    for (int threads = 1; threads; threads = peak_more_threads(threads)) {
+        for (int isa = RAPT_ISA_COUNT - 1; isa > RAPT_ISA_SCALAR; isa--) {
+            if (!peak_known(isa) || !rapt_isa_available(isa))
+                continue;
+            struct row *row = append(table, isa, threads);
+            row->kind = ROW_FMA_PEAK;
+            snprintf(row->name, sizeof row->name, "peak/fma/f32/isa:%s/t%d", rapt_isa_name(isa), threads);
+        }
+        struct row *row = append(table, RAPT_ISA_AUTO, threads);
+        row->kind = ROW_STREAM_PEAK;
+        snprintf(row->name, sizeof row->name, "peak/stream/t%d", threads);
     }
 }
 
 int row_table(struct row rows[ROW_MAX_COUNT]) {
     struct table table = {rows, 0};
-    for (int isa = RAPT_ISA_COUNT - 1; isa > RAPT_ISA_SCALAR; isa--)
-        if (peak_known(isa) && rapt_isa_available(isa))
-            add_isa(&table, isa);
-    for (int s = 0; s < COUNT(lengths); s++)
-        add_peer(&table, 128, lengths[s]);
-    add_peer(&table, 64, 2048);
-    add_peer(&table, 256, 2048);
+    rapt_isa best = RAPT_ISA_COUNT - 1;
+    while (best > RAPT_ISA_SCALAR && !(peak_known(best) && rapt_isa_available(best)))
+        best--;
+    for (size_t i = 0; best > RAPT_ISA_SCALAR && i < sizeof entries / sizeof entries[0]; i++) {
+        add_attention(&table, &entries[i], best, 1);
+        if (entries[i].how & MORE_THREADS)
+            for (int threads = peak_more_threads(1); threads; threads = peak_more_threads(threads))
+                add_attention(&table, &entries[i], best, threads);
+        if (entries[i].how & OTHER_ISAS)
+            for (int isa = best - 1; isa > RAPT_ISA_SCALAR; isa--)
+                if (peak_known(isa) && rapt_isa_available(isa))
+                    add_attention(&table, &entries[i], isa, 1);
+    }
     add_peaks(&table); /* last: they sum up what was measured beside the rows */
     return table.count;
 }

@@ -2,21 +2,33 @@
 #ifndef RAPT_BENCHMARKS_ROW_TABLE_H
 #define RAPT_BENCHMARKS_ROW_TABLE_H
 
-#include "problem.h"
+#include "workload.h"
 
-enum row_kind { ROW_PREFILL, ROW_DECODE, ROW_PEER, ROW_FMA_PEAK, ROW_STREAM_PEAK };
+enum row_kind { ROW_PREFILL, ROW_FROM_MEMORY, ROW_TINY, ROW_PEER, ROW_FMA_PEAK, ROW_STREAM_PEAK };
+
+/* What a row runs in turns with, beside the peaks. */
+enum row_rival {
+    RIVAL_NONE,
+    RIVAL_ONE_THREAD,
+    RIVAL_FULL, /* without the feature */
+    RIVAL_HEADS /* the sequences of the batch as KV heads of one */
+};
 
 struct row {
     char name[96];
     enum row_kind kind;
+    enum row_rival rival;
     rapt_isa isa;
     int threads;
-    struct problem_shape shape; /* attention only */
+    struct workload_shape shape; /* attention only */
 };
 
-enum { ROW_MAX_COUNT = 256 };
+enum { ROW_MAX_COUNT = 512 };
 
 /* Fills rows with all of this machine, in the order to run them; returns how many. */
 int row_table(struct row rows[ROW_MAX_COUNT]);
+
+/* Kind and shape as the name says, which ends before isa and threads. */
+void row_from_name(struct row *row, const char *name);
 
 #endif

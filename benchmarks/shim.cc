@@ -75,7 +75,7 @@ public:
     }
 
 private:
-    static constexpr int name_width = 52;
+    static constexpr int name_width = 58;
 
     int width(int column) const {
         size_t title = std::strlen(columns_[column].title);
@@ -96,9 +96,14 @@ private:
         std::printf("%s%s\n", run.report_label.empty() ? "" : "  ", run.report_label.c_str());
     }
 
+    static bool shown(const std::string &name, const char *rows) {
+        std::string kind = " " + name.substr(0, name.find('/')) + " ";
+        return !rows || (" " + std::string(rows) + " ").find(kind) != std::string::npos;
+    }
+
     void print_counter(const Run &run, int i) const {
         auto counter = run.counters.find(columns_[i].counter);
-        if (counter == run.counters.end()) {
+        if (counter == run.counters.end() || !shown(run.benchmark_name(), columns_[i].rows)) {
             std::printf(" %*s", width(i), "");
             return;
         }

@@ -16,6 +16,7 @@
 
 enum { B = 2, H = 4, SQ = 5, SK = 9, D = 8 };
 static const char *data_folder;
+static bool is_emulated;
 
 #define ATTEND "$rapt attend --query q.npy --key k.npy --value v.npy --out o.npy "
 #define SAME " --expect o.npy --tolerance 0 --out p.npy"
@@ -253,12 +254,25 @@ static void words_are_shown(void **state) {
     assert_non_null(strstr(result.out, "          ?é  "));
 }
 
+/* Numbers are for people; on an emulator they would take minutes and tell nothing. */
+static void bench_prints_its_rows(void **state) {
+    static const char *const said[] = {"kernels     ", "\nFMA peak ", "\nread peak ", "prefill of 2048 tokens, causal",
+                                       "decode on 32768 keys, group 4"};
+    (void)state;
+    if (is_emulated) skip();
+    struct command_result result = command_shell("$rapt bench --seconds 0 --threads 1");
+    assert_int_equal(result.status, strstr(result.err, "no peak") ? 2 : 0);
+    for (size_t i = 0; result.status == 0 && i < sizeof said / sizeof said[0]; i++)
+        assert_non_null(strstr(result.out, said[i]));
+}
+
 static void texts(void **state) {
     (void)state;
     assert_non_null(strstr(expect_success("$rapt --version").out, "rapt 0.1.0, numerics 1\n"));
     assert_non_null(strstr(expect_success("$rapt info").out, "\nchosen "));
     assert_non_null(strstr(expect_success("$rapt --help").out, "rapt attend --query FILE"));
     assert_non_null(strstr(expect_success("$rapt help attend").out, "\n  --kv-lengths FILE "));
+    assert_non_null(strstr(expect_success("$rapt help bench").out, "\n  --seconds X "));
     assert_non_null(strstr(expect_success("$rapt man").out, "\n\\fB\\-\\-kv\\-lengths\\fR \\fIFILE\\fR\n"));
 }
 
@@ -275,10 +289,12 @@ int main(int argc, char **argv) {
         cmocka_unit_test(empty_arrays),
         cmocka_unit_test(negative_offsets_are_warned_of),
         cmocka_unit_test(words_are_shown),
+        cmocka_unit_test(bench_prints_its_rows),
         cmocka_unit_test(texts),
     };
     if (argc < 4) return 2;
     data_folder = argv[3];
+    is_emulated = argc > 4 && argv[4][0] != '\0';
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
     write_random("q.npy", 4, B, H, SQ, D);
     write_random("k.npy", 4, B, H, SK, D);

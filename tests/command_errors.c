@@ -151,6 +151,17 @@ static void bad_options(void **state) {
     expect_error("RAPT_ISA", "RAPT_ISA=rubbish; export RAPT_ISA; " ATTEND);
 }
 
+static void bad_bench_options(void **state) {
+    (void)state;
+    expect_error("--threads: 0 is outside 1 ... 256", "$rapt bench --threads 0");
+    expect_error("--seconds: 'x' is not a number", "$rapt bench --seconds x");
+    expect_error("--seconds: -1 is outside 0 ... 3600", "$rapt bench --seconds -1");
+    expect_error("--seconds: nan is outside", "$rapt bench --seconds nan");
+    expect_error("unknown option --isa (see `rapt help bench`)", "$rapt bench --isa avx2");
+    expect_error("unexpected argument 'attend'", "$rapt bench attend");
+    expect_error("there is no help on 'info'", "$rapt help info");
+}
+
 static void bad_tokens(void **state) {
     (void)state;
     write_bytes("five.txt", "a\nb\nc\nd\ne\n", 10);
@@ -206,8 +217,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(malformed_files),    cmocka_unit_test(malformed_shapes),
         cmocka_unit_test(wrong_types),        cmocka_unit_test(shapes_that_do_not_fit),
         cmocka_unit_test(bad_lengths),        cmocka_unit_test(bad_options),
-        cmocka_unit_test(bad_tokens),         cmocka_unit_test(failed_writes),
-        cmocka_unit_test(failed_allocations),
+        cmocka_unit_test(bad_bench_options),  cmocka_unit_test(bad_tokens),
+        cmocka_unit_test(failed_writes),      cmocka_unit_test(failed_allocations),
     };
     if (argc < 4) return 2;
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);

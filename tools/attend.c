@@ -34,12 +34,6 @@ static void one_of(const char *name, const char *given, const char *choices) {
     if (given) tool_die("--%s: '%s' is none of %s", name, given, choices);
 }
 
-static void at_least_one(const char *name, struct option_integer option, int64_t most) {
-    if (option.given && (option.value < 1 || option.value > most)) {
-        tool_die("--%s: %lld is outside 1 ... %lld", name, (long long)option.value, (long long)most);
-    }
-}
-
 /* An option that would change nothing is a misunderstanding. */
 static void needs(const char *name, bool given, bool useful, const char *needed) {
     if (given && !useful) tool_die("--%s changes nothing without %s", name, needed);
@@ -49,8 +43,8 @@ static void check_options(const struct attend_options *o) {
     bool softmax = !o->weights_kind || strcmp(o->weights_kind, "softmax") == 0;
     one_of("layout", o->layout, "bhsd bshd");
     one_of("weights-kind", o->weights_kind, "raw softcap masked softmax");
-    at_least_one("threads", o->threads, 4096);
-    at_least_one("repeat", o->repeat, 1000000);
+    option_at_least_one("threads", o->threads, 4096);
+    option_at_least_one("repeat", o->repeat, 1000000);
     needs("query-offset", o->query_offset.given, o->causal || o->window.given || o->alibi,
           "--causal, --window or --alibi");
     needs("weights-kind", o->weights_kind, o->weights, "--weights");

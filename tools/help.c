@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * `rapt help` and the man page, both made from attend_option_rows. */
+ * `rapt help` and the man page, both made from the tables of options. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +14,24 @@ enum { PAGE_COLUMNS = 80, HELP_INDENT = 24 };
 
 static const char summary[] = "exact attention on CPUs";
 
-static const char *const verb_texts[][2] = {
+static const struct {
+    const char *usage, *text;
+    const char *name;                     /* where it has options */
+    const struct option_row *option_rows; /* likewise */
+} verbs[] = {
     {"rapt attend --query FILE --key FILE --value FILE --out FILE [OPTION ...]",
      "Compute softmax(query * key^T / sqrt(dim)) * value on NumPy files and print shapes, kernels, time and "
-     "speed."},
-    {"rapt info", "Print what this machine offers and which kernels rapt takes."},
-    {"rapt help [attend]", "Print this, or the options of attend."},
-    {"rapt --version", "Print the versions of rapt and of its numerics."},
+     "speed.",
+     "attend", attend_option_rows},
+    {"rapt bench [OPTION ...]",
+     "Measure, in less than 20 seconds, what this machine could do, and how much of it four kinds of attention "
+     "reach.",
+     "bench", bench_option_rows},
+    {"rapt info", "Print what this machine offers and which kernels rapt takes.", NULL, NULL},
+    {"rapt help [attend|bench]", "Print this, or the options of a verb.", NULL, NULL},
+    {"rapt --version", "Print the versions of rapt and of its numerics.", NULL, NULL},
 };
-enum { VERBS = sizeof verb_texts / sizeof verb_texts[0] };
+enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
 static const char exit_text[] =
     "0: done; 1: a difference exceeds --tolerance; 2: an error, told in one line on standard "
@@ -55,12 +65,12 @@ static void print_option(const struct option_row *row) {
     print_wrapped(row->help, HELP_INDENT, HELP_INDENT);
 }
 
-static void help_attend(void) {
+static void help_on(int verb) {
     printf("usage: ");
-    print_wrapped(verb_texts[0][0], 7, 11);
+    print_wrapped(verbs[verb].usage, 7, 11);
     putchar('\n');
-    print_wrapped(verb_texts[0][1], 0, 0);
-    for (const struct option_row *row = attend_option_rows; row->name; row++) {
+    print_wrapped(verbs[verb].text, 0, 0);
+    for (const struct option_row *row = verbs[verb].option_rows; row->name; row++) {
         if (row->kind == OPTION_HEADING) {
             printf("\n%s. ", row->name);
             print_wrapped(row->help, (int)strlen(row->name) + 2, 0);
@@ -72,17 +82,18 @@ static void help_attend(void) {
 
 int verb_help(int argc, char **argv) {
     if (argc > 2) tool_die("unexpected argument '%s'", argv[2]);
-    if (argc == 2 && strcmp(argv[1], "attend") == 0) {
-        help_attend();
+    for (int i = 0; argc == 2 && i < VERBS; i++) {
+        if (!verbs[i].name || strcmp(argv[1], verbs[i].name) != 0) continue;
+        help_on(i);
         return EXIT_SUCCESS;
     }
     if (argc == 2) tool_die("there is no help on '%s'", argv[1]);
     printf("rapt: %s\n", summary);
     for (int i = 0; i < VERBS; i++) {
         printf("\n  ");
-        print_wrapped(verb_texts[i][0], 2, 6);
+        print_wrapped(verbs[i].usage, 2, 6);
         printf("      ");
-        print_wrapped(verb_texts[i][1], 6, 6);
+        print_wrapped(verbs[i].text, 6, 6);
     }
     printf("\nExit status ");
     print_wrapped(exit_text, 12, 0);
@@ -113,18 +124,11 @@ static void roff_line(const char *macro, const char *text, const char *more) {
     putchar('\n');
 }
 
-int verb_man(int argc, char **argv) {
-    if (argc > 1) tool_die("unexpected argument '%s'", argv[1]);
-    printf(".TH RAPT 1 \"\" \"rapt %s\"\n.SH NAME\nrapt \\- %s\n.SH SYNOPSIS\n", RAPT_VERSION_STRING,
-           summary);
-    for (int i = 0; i < VERBS; i++) roff_line(i ? ".br\n" : "", verb_texts[i][0], "");
-    puts(".SH DESCRIPTION");
-    for (int i = 0; i < VERBS; i++) {
-        roff_line(".TP\n.B ", verb_texts[i][0], "");
-        roff_line("", verb_texts[i][1], "");
-    }
-    puts(".SH OPTIONS OF ATTEND");
-    for (const struct option_row *row = attend_option_rows; row->name; row++) {
+static void roff_options(const char *verb, const struct option_row *rows) {
+    fputs(".SH OPTIONS OF ", stdout);
+    while (*verb) putchar(toupper((unsigned char)*verb++));
+    putchar('\n');
+    for (const struct option_row *row = rows; row->name; row++) {
         if (row->kind == OPTION_HEADING) {
             roff_line(".SS ", row->name, "");
             roff_line("", row->help, "");
@@ -135,6 +139,21 @@ int verb_man(int argc, char **argv) {
         if (row->argument) printf("\\fR \\fI%s", row->argument);
         puts("\\fR");
         roff_line("", row->help, "");
+    }
+}
+
+int verb_man(int argc, char **argv) {
+    if (argc > 1) tool_die("unexpected argument '%s'", argv[1]);
+    printf(".TH RAPT 1 \"\" \"rapt %s\"\n.SH NAME\nrapt \\- %s\n.SH SYNOPSIS\n", RAPT_VERSION_STRING,
+           summary);
+    for (int i = 0; i < VERBS; i++) roff_line(i ? ".br\n" : "", verbs[i].usage, "");
+    puts(".SH DESCRIPTION");
+    for (int i = 0; i < VERBS; i++) {
+        roff_line(".TP\n.B ", verbs[i].usage, "");
+        roff_line("", verbs[i].text, "");
+    }
+    for (int i = 0; i < VERBS; i++) {
+        if (verbs[i].name) roff_options(verbs[i].name, verbs[i].option_rows);
     }
     puts(".SH EXIT STATUS");
     roff_line("", exit_text, "");

@@ -79,6 +79,16 @@ const struct option_row attend_option_rows[] = {
     {OPTION_HEADING, NULL, NULL, NULL, 0},
 };
 
+#undef AT
+#define AT(field) offsetof(struct bench_options, field)
+
+const struct option_row bench_option_rows[] = {
+    {OPTION_HEADING, "Running", NULL, "Everything is measured in turns with the peak beside it.", 0},
+    {OPTION_INTEGER, "threads", "N", "N threads; default as OpenMP decides.", AT(threads)},
+    {OPTION_NUMBER, "seconds", "X", "Time for each row, at least; default 2.", AT(seconds)},
+    {OPTION_HEADING, NULL, NULL, NULL, 0},
+};
+
 static int64_t parse_integer(const char *name, const char *text, char stop, const char **end) {
     char *rest;
     errno = 0;
@@ -107,7 +117,7 @@ static struct option_pair parse_pair(const char *name, const char *text) {
     return pair;
 }
 
-static void store(struct attend_options *options, const struct option_row *row, const char *text) {
+static void store(void *options, const struct option_row *row, const char *text) {
     void *field = (char *)options + row->offset;
     const char *end;
     switch (row->kind) {
@@ -127,14 +137,29 @@ static void store(struct attend_options *options, const struct option_row *row, 
 
 enum { MAX_OPTIONS = 48, FIRST_VALUE = 256 };
 
-static void fill_long_options(struct option long_options[MAX_OPTIONS]) {
+static void fill_long_options(const struct option_row *rows, struct option long_options[MAX_OPTIONS]) {
     int count = 0;
-    for (int i = 0; attend_option_rows[i].name != NULL; i++) {
-        const struct option_row *row = &attend_option_rows[i];
+    for (int i = 0; rows[i].name != NULL; i++) {
+        const struct option_row *row = &rows[i];
         if (row->kind == OPTION_HEADING) continue;
         long_options[count++] = (struct option){row->name, row->argument ? required_argument : no_argument,
                                                 NULL, FIRST_VALUE + i};
     }
+}
+
+static void parse(const struct option_row *rows, void *options, int argc, char **argv) {
+    struct option long_options[MAX_OPTIONS] = {0};
+    fill_long_options(rows, long_options);
+    opterr = 0;
+    for (int code; (code = getopt_long(argc, argv, "+:", long_options, NULL)) != -1;) {
+        const char *text = argv[optind - 1];
+        if (code == ':') tool_die("%s needs a value", text);
+        if (code == '?' && optopt >= FIRST_VALUE) tool_die("%s: the option takes no value", text);
+        if (code == '?' && optopt != 0) tool_die("unknown option -%c (see `rapt help %s`)", optopt, argv[0]);
+        if (code == '?') tool_die("unknown option %s (see `rapt help %s`)", text, argv[0]);
+        store(options, &rows[code - FIRST_VALUE], optarg);
+    }
+    if (optind < argc) tool_die("unexpected argument '%s'", argv[optind]);
 }
 
 static void require(const char *given, const char *name) {
@@ -142,22 +167,23 @@ static void require(const char *given, const char *name) {
 }
 
 struct attend_options attend_parse(int argc, char **argv) {
-    struct option long_options[MAX_OPTIONS] = {0};
     struct attend_options options = {0};
-    fill_long_options(long_options);
-    opterr = 0;
-    for (int code; (code = getopt_long(argc, argv, "+:", long_options, NULL)) != -1;) {
-        const char *text = argv[optind - 1];
-        if (code == ':') tool_die("%s needs a value", text);
-        if (code == '?' && optopt >= FIRST_VALUE) tool_die("%s: the option takes no value", text);
-        if (code == '?' && optopt != 0) tool_die("unknown option -%c (see `rapt help attend`)", optopt);
-        if (code == '?') tool_die("unknown option %s (see `rapt help attend`)", text);
-        store(&options, &attend_option_rows[code - FIRST_VALUE], optarg);
-    }
-    if (optind < argc) tool_die("unexpected argument '%s'", argv[optind]);
+    parse(attend_option_rows, &options, argc, argv);
     require(options.query, "query");
     require(options.key, "key");
     require(options.value, "value");
     require(options.out, "out");
     return options;
+}
+
+struct bench_options bench_parse(int argc, char **argv) {
+    struct bench_options options = {0};
+    parse(bench_option_rows, &options, argc, argv);
+    return options;
+}
+
+void option_at_least_one(const char *name, struct option_integer option, int64_t most) {
+    if (option.given && (option.value < 1 || option.value > most)) {
+        tool_die("--%s: %lld is outside 1 ... %lld", name, (long long)option.value, (long long)most);
+    }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The options of `rapt attend`. One table in options.c gives parsing, help and man page. */
+ * The options of `rapt attend` and `rapt bench`. A table for each gives parsing, help and man page. */
 #ifndef RAPT_OPTIONS_H
 #define RAPT_OPTIONS_H
 
@@ -34,6 +34,11 @@ struct attend_options {
     struct option_pair window;
 };
 
+struct bench_options {
+    struct option_integer threads;
+    struct option_number seconds;
+};
+
 enum option_kind { OPTION_HEADING, OPTION_FLAG, OPTION_TEXT, OPTION_INTEGER, OPTION_NUMBER, OPTION_PAIR };
 
 struct option_row {
@@ -41,13 +46,17 @@ struct option_row {
     const char *name;     /* of the option, or the heading */
     const char *argument; /* as help prints it; NULL for flags */
     const char *help;     /* one paragraph */
-    size_t offset;        /* in struct attend_options */
+    size_t offset;        /* in the struct of options */
 };
 
-/* Ends with a row whose name is NULL. */
-extern const struct option_row attend_option_rows[];
+/* They end with a row whose name is NULL. */
+extern const struct option_row attend_option_rows[], bench_option_rows[];
 
-/* argv[0] is the verb. Dies where an option is unknown, malformed or missing. */
+/* argv[0] is the verb. They die where an option is unknown, malformed or missing. */
 struct attend_options attend_parse(int argc, char **argv);
+struct bench_options bench_parse(int argc, char **argv);
+
+/* Dies where the option is given and outside 1 ... most. */
+void option_at_least_one(const char *name, struct option_integer option, int64_t most);
 
 #endif

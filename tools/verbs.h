@@ -4,6 +4,7 @@
 #define RAPT_VERBS_H
 
 int verb_attend(int argc, char **argv);
+int verb_bench(int argc, char **argv);
 int verb_info(int argc, char **argv);
 int verb_help(int argc, char **argv);
 int verb_man(int argc, char **argv); /* the man page, for the build */

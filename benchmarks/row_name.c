@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The name of a row says what it is: "prefill/f32/d128/s2048/causal" is parsed, so that no name is wrong. */
+#define _DEFAULT_SOURCE
+#include "row_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DECODE_KV_HEADS = 8, RAGGED_KV_HEADS = 2, LAYOUT_QUERY_HEADS = 8, RAGGED_LENGTH = 2048 };
+
+struct name_parts {
+    int64_t head_dim, length, kv_length, query_length, group, kv_heads, batch, window;
+    enum workload_feature feature;
+    const char *layout;
+};
+
+static const struct {
+    const char *word;
+    enum workload_feature feature;
+} features[] = {
+    {"full", FEATURE_NONE},
+    {"causal", FEATURE_CAUSAL},
+    {"alibi", FEATURE_ALIBI},
+    {"softcap", FEATURE_SOFTCAP},
+    {"boolmask_ones", FEATURE_MASK_ONES},
+    {"boolmask_random", FEATURE_MASK_RANDOM},
+    {"boolmask_causal", FEATURE_MASK_CAUSAL},
+    {"bias", FEATURE_BIAS},
+    {"sinks", FEATURE_SINKS},
+};
+
+static const struct {
+    const char *letters;
+    size_t offset;
+} numbers[] = {
+    {"d", offsetof(struct name_parts, head_dim)},   {"s", offsetof(struct name_parts, length)},
+    {"kv", offsetof(struct name_parts, kv_length)}, {"q", offsetof(struct name_parts, query_length)},
+    {"g", offsetof(struct name_parts, group)},      {"h", offsetof(struct name_parts, kv_heads)},
+    {"n", offsetof(struct name_parts, batch)},      {"window", offsetof(struct name_parts, window)},
+};
+
+static void take_part(struct name_parts *parts, const char *part) {
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
+        if (strcmp(part, features[i].word) == 0)
+            parts->feature = features[i].feature;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        size_t letters = strlen(numbers[i].letters);
+        if (strncmp(part, numbers[i].letters, letters) == 0 && part[letters] >= '0' && part[letters] <= '9')
+            *(int64_t *)(void *)((char *)parts + numbers[i].offset) = atoll(part + letters);
+    }
+    if (strncmp(part, "layout:", 7) == 0)
+        parts->layout = part + 7;
+}
+
+/* Heads that make a run of some milliseconds, and give two threads enough tasks. */
+static int64_t prefill_heads(int64_t length) {
+    return length <= 128 ? 32 : length <= 512 ? 8 : length <= 2048 ? 2 : 1;
+}
+
+static void set_shape(struct workload_shape *shape, const struct name_parts *parts) {
+    int64_t layout_heads = parts->layout ? LAYOUT_QUERY_HEADS / parts->group : 0;
+    int64_t kv_heads = parts->kv_heads ? parts->kv_heads : layout_heads;
+    *shape = (struct workload_shape){
+        .batch = parts->batch,
+        .query_heads = kv_heads * parts->group,
+        .kv_heads = kv_heads,
+        .query_length = parts->length ? parts->length : parts->query_length,
+        .kv_length = parts->length ? parts->length : parts->kv_length,
+        .head_dim = parts->head_dim,
+        .feature = parts->window ? FEATURE_CAUSAL : parts->feature,
+        .window = parts->window,
+    };
+    if (parts->layout && strcmp(parts->layout, "bshd") == 0)
+        shape->layout = LAYOUT_BSHD;
+    if (parts->layout && strncmp(parts->layout, "kv", 2) == 0)
+        shape->kv_token_bytes = atoll(parts->layout + 2) * 1024;
+}
+
+void row_from_name(struct row *row, const char *name) {
+    struct name_parts parts = {.group = 1, .batch = 1, .query_length = 1};
+    char text[sizeof row->name], *at = text;
+    snprintf(text, sizeof text, "%s", name);
+    const char *kind = strsep(&at, "/");
+    for (const char *part; (part = strsep(&at, "/"));)
+        take_part(&parts, part);
+    if (strcmp(kind, "ragged") == 0) {
+        parts.batch = WORKLOAD_MAX_RAGGED;
+        parts.length = RAGGED_LENGTH;
+        parts.kv_heads = RAGGED_KV_HEADS;
+    }
+    if (!parts.kv_heads && !parts.layout)
+        parts.kv_heads = strcmp(kind, "many") == 0 || strcmp(kind, "tiny") == 0 ? 1
+                         : parts.length                                         ? prefill_heads(parts.length)
+                                                                                : DECODE_KV_HEADS;
+    set_shape(&row->shape, &parts);
+    row->shape.ragged = strcmp(kind, "ragged") == 0;
+    row->kind = strncmp(kind, "peer", 4) == 0 ? ROW_PEER
+                : strcmp(kind, "tiny") == 0   ? ROW_TINY
+                : parts.length                ? ROW_PREFILL
+                                              : ROW_FROM_MEMORY;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What rows say of what they measured. */
+#ifndef RAPT_BENCHMARKS_ROW_REPORT_H
+#define RAPT_BENCHMARKS_ROW_REPORT_H
+
+#include "harness.h"
+#include "peaks.h"
+#include "row_table.h"
+
+/* What is measured beside one row. */
+struct row_run {
+    struct workload workload, rival_workload;
+    struct contender subject, rival;
+    struct fma_peak fma_peak;
+    struct stream_peak stream_peak;
+};
+
+void report_time(struct bench_state *state, const struct contender *contender);
+
+/* Rates of the subject, which did the work of the workload, and ratios to both peaks. */
+void report_rates(struct bench_state *state, const struct row *row, const struct row_run *run);
+
+/* The remark, which may be empty, and where the row can not be trusted: where other work held a processor, or
+ * where the peak beside it was far from the best of the run so far. */
+void report_remark(struct bench_state *state, const struct row *row, const struct row_run *run,
+                   const char *remark);
+
+#endif

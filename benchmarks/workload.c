@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "workload.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One of K and V. */
+static size_t kv_tensor_bytes(const struct workload_shape *shape) {
+    if (shape->kv_token_bytes)
+        return (size_t)(shape->batch * shape->kv_length * shape->kv_token_bytes);
+    return (size_t)(shape->batch * shape->kv_heads * shape->kv_length * shape->head_dim) * sizeof(float);
+}
+
+static size_t query_tensor_bytes(const struct workload_shape *shape) {
+    return (size_t)(shape->batch * shape->query_heads * shape->query_length * shape->head_dim) *
+           sizeof(float);
+}
+
+static double attended_pairs(const struct workload_shape *shape, double queries, double keys) {
+    if (shape->feature != FEATURE_CAUSAL && shape->feature != FEATURE_MASK_CAUSAL)
+        return queries * keys;
+    double window = shape->window && (double)shape->window < queries ? (double)shape->window : queries;
+    return window * (window + 1) / 2 + (queries - window) * window;
+}
+
+/* In no order, as sequences come, with odd lengths among them. */
+static void set_lengths(struct workload *workload) {
+    const int64_t shortest = 37, longest = workload->shape.query_length, last = workload->shape.batch - 1;
+    for (int64_t b = 0; b <= last; b++)
+        workload->lengths[b] = (int32_t)(shortest + (longest - shortest) * (b * 5 % (last + 1)) / last);
+}
+
+static void count_work(struct workload *workload) {
+    const struct workload_shape *shape = &workload->shape;
+    double dim = (double)shape->head_dim, pairs = 0, query_tokens = 0, kv_tokens = 0;
+    for (int64_t b = 0; b < shape->batch; b++) {
+        double queries = shape->ragged ? workload->lengths[b] : (double)shape->query_length;
+        double keys = shape->ragged ? queries : (double)shape->kv_length;
+        pairs += attended_pairs(shape, queries, keys);
+        query_tokens += queries;
+        kv_tokens += keys;
+    }
+    workload->pairs = pairs * (double)shape->query_heads;
+    workload->flops = 4 * dim * workload->pairs;
+    workload->bytes = 2 * sizeof(float) * dim *
+                      (kv_tokens * (double)shape->kv_heads + query_tokens * (double)shape->query_heads);
+}
+
+/* The size of the workspace does not depend on where the tensors lie, so one serves all regions. */
+static rapt_status make_plans(struct workload *workload, rapt_message *why) {
+    rapt_status status = RAPT_OK;
+    for (int region = 0; status == RAPT_OK && region < workload->region_count; region++) {
+        rapt_attention_desc desc = workload->desc;
+        desc.key.data = (char *)desc.key.data + (size_t)region * workload->region_bytes;
+        desc.value.data = (char *)desc.value.data + (size_t)region * workload->region_bytes;
+        status = rapt_plan_init(&workload->plans[region], &desc, why);
+    }
+    if (status == RAPT_OK)
+        status =
+            rapt_plan_workspace_bytes(&workload->plans[0], workload->threads, &workload->workspace_bytes);
+    return status;
+}
+
+bool workload_init(struct workload *workload, const struct workload_shape *shape, rapt_isa isa, int threads,
+                   const struct arena *arena, size_t *cursor, rapt_message *why) {
+    const size_t tensor_bytes = kv_tensor_bytes(shape), query_bytes = query_tensor_bytes(shape);
+    memset(workload, 0, sizeof *workload);
+    workload->shape = *shape;
+    workload->threads = threads;
+    workload->cursor = cursor;
+    workload->region_bytes = 2 * tensor_bytes;
+    if (workload->region_bytes > arena->bytes || query_bytes > arena->bytes) {
+        snprintf(why->text, sizeof why->text, "this machine has too little memory for the row");
+        return false;
+    }
+    size_t regions = cursor ? arena->bytes / workload->region_bytes : 1;
+    workload->region_count = regions < WORKLOAD_MAX_REGIONS ? (int)regions : WORKLOAD_MAX_REGIONS;
+    workload->key = (const float *)(const void *)arena->base;
+    workload->value = (const float *)(const void *)(arena->base + tensor_bytes);
+    workload->query = buffer_new(query_bytes);
+    memcpy(workload->query, arena->base + arena->bytes - query_bytes, query_bytes);
+    workload->out = buffer_new(query_bytes);
+    if (shape->ragged)
+        set_lengths(workload);
+    count_work(workload);
+    workload_describe(workload, isa, arena);
+    workload->status = make_plans(workload, why);
+    workload->workspace = buffer_new(workload->workspace_bytes);
+    if (workload->status != RAPT_OK && why->text[0] == '\0')
+        snprintf(why->text, sizeof why->text, "%s", rapt_status_text(workload->status));
+    if (workload->status != RAPT_OK)
+        workload_free(workload);
+    return workload->status == RAPT_OK;
+}
+
+static void run_plan(struct workload *workload, const rapt_plan *plan) {
+    rapt_run_options options = {.struct_size = sizeof options, .max_threads = workload->threads};
+    workload->status = rapt_run(plan, workload->workspace, workload->workspace_bytes, &options);
+}
+
+void workload_run(void *context) {
+    struct workload *workload = context;
+    size_t region = workload->cursor ? *workload->cursor : 0;
+    run_plan(workload, &workload->plans[region]);
+    if (workload->cursor)
+        *workload->cursor = (region + 1) % (size_t)workload->region_count;
+}
+
+void workload_plan_and_run(void *context) {
+    struct workload *workload = context;
+    for (int call = 0; call < WORKLOAD_CALLS; call++) {
+        rapt_plan plan;
+        rapt_plan_init(&plan, &workload->desc, NULL);
+        run_plan(workload, &plan);
+    }
+}
+
+void workload_free(struct workload *workload) {
+    buffer_free(workload->query);
+    buffer_free(workload->out);
+    buffer_free(workload->mask);
+    buffer_free(workload->workspace);
+}

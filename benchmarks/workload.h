@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One attention call of the benchmark, planned and ready to run. */
+#ifndef RAPT_BENCHMARKS_WORKLOAD_H
+#define RAPT_BENCHMARKS_WORKLOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory.h"
+#include "rapt/rapt.h"
+
+enum workload_feature {
+    FEATURE_NONE,
+    FEATURE_CAUSAL,
+    FEATURE_ALIBI,
+    FEATURE_SOFTCAP,
+    FEATURE_MASK_ONES,   /* a dense mask that is all true */
+    FEATURE_MASK_RANDOM, /* half of it, in no order; counted as if all were true */
+    FEATURE_MASK_CAUSAL,
+    FEATURE_BIAS,
+    FEATURE_SINKS
+};
+
+enum workload_layout { LAYOUT_BHSD, LAYOUT_BSHD };
+
+struct workload_shape {
+    int64_t batch, query_heads, kv_heads, query_length, kv_length, head_dim;
+    enum workload_feature feature;
+    int64_t window; /* keys that a causal query sees at most; 0 = all */
+    enum workload_layout layout;
+    int64_t kv_token_bytes; /* stride of a token of K and V, its heads side by side; 0 = as layout says */
+    bool ragged;            /* the sequences of the batch have lengths from 37 to query_length */
+};
+
+enum { WORKLOAD_MAX_REGIONS = 64, WORKLOAD_MAX_RAGGED = 16 };
+
+/* K and V fill a region of the arena. Decode reads the next region in each
+ * run, so that no cache can hold what it reads; prefill has one region. */
+struct workload {
+    struct workload_shape shape;
+    rapt_attention_desc desc; /* of region 0 */
+    rapt_plan plans[WORKLOAD_MAX_REGIONS];
+    const float *key, *value; /* of region 0 */
+    float *query, *out;
+    unsigned char *mask;
+    int32_t lengths[WORKLOAD_MAX_RAGGED];
+    size_t region_bytes;
+    int region_count;
+    size_t *cursor;
+    void *workspace;
+    size_t workspace_bytes;
+    int threads;
+    rapt_status status;  /* of the last run */
+    double pairs;        /* of query and key that attend, over all heads */
+    double flops, bytes; /* of one run; bytes: each tensor once */
+};
+
+/* cursor counts regions, see stream_peak; NULL = one region. Returns whether
+ * it worked, else says in why what did not. */
+bool workload_init(struct workload *workload, const struct workload_shape *shape, rapt_isa isa, int threads,
+                   const struct arena *arena, size_t *cursor, rapt_message *why);
+void workload_run(void *workload);
+
+/* Makes the plan anew and runs it, WORKLOAD_CALLS times: one such call is too short for a clock. */
+enum { WORKLOAD_CALLS = 100 };
+void workload_plan_and_run(void *workload);
+
+void workload_free(struct workload *workload);
+
+/* The part of workload_init that fills desc, and makes the mask. */
+void workload_describe(struct workload *workload, rapt_isa isa, const struct arena *arena);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "workload.h"
+
+#include <string.h>
+
+static rapt_tensor tensor(const struct workload_shape *shape, const float *data, int64_t heads,
+                          int64_t tokens) {
+    return shape->layout == LAYOUT_BSHD ? rapt_tensor_bshd(data, tokens, heads, shape->head_dim)
+                                        : rapt_tensor_bhsd(data, heads, tokens, shape->head_dim);
+}
+
+static rapt_tensor kv_tensor(const struct workload_shape *shape, const float *data) {
+    rapt_tensor of_layout = tensor(shape, data, shape->kv_heads, shape->kv_length);
+    if (shape->kv_token_bytes) {
+        of_layout = rapt_tensor_bshd(data, shape->kv_length, shape->kv_heads, shape->head_dim);
+        of_layout.token_stride_bytes = shape->kv_token_bytes;
+        of_layout.batch_stride_bytes = shape->kv_length * shape->kv_token_bytes;
+    }
+    return of_layout;
+}
+
+/* Scores of [query, key], the same for all heads and sequences. */
+static rapt_tensor score_tensor(const struct workload_shape *shape, void *data, rapt_dtype dtype) {
+    int64_t element_bytes = dtype == RAPT_F32 ? 4 : 1;
+    return (rapt_tensor){
+        .data = data, .dtype = dtype, .token_stride_bytes = shape->kv_length * element_bytes};
+}
+
+static void fill_mask(struct workload *workload, const float *random) {
+    const int64_t queries = workload->shape.query_length, keys = workload->shape.kv_length;
+    workload->mask = buffer_new((size_t)(queries * keys));
+    for (int64_t i = 0; i < queries; i++) {
+        unsigned char *row = workload->mask + i * keys;
+        switch (workload->shape.feature) {
+        case FEATURE_MASK_CAUSAL:
+            memset(row, 1, (size_t)(i + 1));
+            break;
+        case FEATURE_MASK_RANDOM:
+            for (int64_t j = 0; j < keys; j++)
+                row[j] = random[i * keys + j] > 0;
+            break;
+        default:
+            memset(row, 1, (size_t)keys);
+        }
+    }
+}
+
+static void add_feature(struct workload *workload, const struct arena *arena) {
+    rapt_attention_desc *desc = &workload->desc;
+    /* Normal numbers far behind what this shape reads as K and V. */
+    float *random = (float *)(void *)(arena->base + arena->bytes / 2);
+    switch (workload->shape.feature) {
+    case FEATURE_NONE:
+        break;
+    case FEATURE_CAUSAL:
+        desc->features |= RAPT_CAUSAL | (workload->shape.window ? RAPT_WINDOW : 0);
+        desc->window_left = workload->shape.window ? workload->shape.window - 1 : 0;
+        break;
+    case FEATURE_ALIBI:
+        desc->features |= RAPT_ALIBI_STANDARD;
+        break;
+    case FEATURE_SOFTCAP:
+        desc->softcap = 30;
+        break;
+    case FEATURE_MASK_ONES:
+    case FEATURE_MASK_RANDOM:
+    case FEATURE_MASK_CAUSAL:
+        fill_mask(workload, random);
+        desc->mask = score_tensor(&workload->shape, workload->mask, RAPT_BOOL8);
+        break;
+    case FEATURE_BIAS:
+        desc->bias = score_tensor(&workload->shape, random, RAPT_F32);
+        break;
+    case FEATURE_SINKS:
+        desc->sinks = random;
+        break;
+    }
+}
+
+void workload_describe(struct workload *workload, rapt_isa isa, const struct arena *arena) {
+    const struct workload_shape *shape = &workload->shape;
+    rapt_attention_desc *desc = &workload->desc;
+    *desc = (rapt_attention_desc)RAPT_ATTENTION_DESC_INIT;
+    desc->isa = isa;
+    desc->batch = shape->batch;
+    desc->query_heads = shape->query_heads;
+    desc->kv_heads = shape->kv_heads;
+    desc->query_length = shape->query_length;
+    desc->kv_length = shape->kv_length;
+    desc->head_dim = shape->head_dim;
+    desc->query = tensor(shape, workload->query, shape->query_heads, shape->query_length);
+    desc->out = tensor(shape, workload->out, shape->query_heads, shape->query_length);
+    desc->key = kv_tensor(shape, workload->key);
+    desc->value = kv_tensor(shape, workload->value);
+    if (shape->ragged) {
+        desc->query_lengths = desc->kv_lengths =
+            (rapt_index_list){.data = workload->lengths, .index_bytes = 4};
+        desc->query_origin = RAPT_ORIGIN_TOP_LEFT;
+    }
+    add_feature(workload, arena);
+}
