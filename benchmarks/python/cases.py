@@ -63,6 +63,21 @@ class Case:
         return replace(self, query_length=self.query_length * self.group, group=1)
 
 
+class Cursor:
+    """Where in memory the next read begins: all contenders go on from where the last one stopped, so none finds in
+    a cache what another has just read."""
+
+    def __init__(self, memory_bytes):
+        self.memory_bytes, self.position = memory_bytes, 0
+
+    def take(self, region_bytes, times):
+        """The number of the next region of this size, and passes over so many in a row."""
+        count = self.memory_bytes // region_bytes
+        first = -(-self.position // region_bytes) % count
+        self.position = (first + times) % count * region_bytes
+        return first
+
+
 class Problem:
     """A case with its arrays. Decode and extend have many caches and go round them, so that no cache of the
     processor holds what they read."""
@@ -70,23 +85,18 @@ class Problem:
     def __init__(self, case, memory, seed=1):
         self.case = case
         floats = case.region_bytes // 4
-        count = 1 if case.kind == "prefill" else memory.size // floats
-        if count == 0:
+        if floats > memory.size:
             raise MemoryError(f"{case.region_bytes >> 20} MiB do not fit")
+        count = 1 if case.kind == "prefill" else memory.size // floats
         shape = (2, case.batch, case.kv_heads, case.kv_length, case.head_dim)
         self.caches = [memory[i * floats:(i + 1) * floats].reshape(shape) for i in range(count)]
         query_shape = (case.batch, case.query_heads, case.query_length, case.head_dim)
         self.query = numpy.random.default_rng(seed).standard_normal(query_shape, dtype=numpy.float32)
-        self.cursor = [0]
+        self.cursor = Cursor(memory.nbytes)
 
     def take(self, times):
-        """The cache that is next, of times caches in a row."""
-        first = self.cursor[0]
-        self.cursor[0] = (first + times) % len(self.caches)
-        return first
-
-    def position(self):
-        return self.cursor[0] / len(self.caches)
+        """The number of the next cache, of so many in a row."""
+        return self.cursor.take(self.case.region_bytes, times) if len(self.caches) > 1 else 0
 
     def folded(self):
         """The same data, and the same cursor."""

@@ -109,14 +109,14 @@ class FmaPeak:
 
 
 class StreamPeak(FmaPeak):
-    """Reads what the problem beside it reads last."""
+    """Goes on where the cursor of a problem stands."""
 
-    def __init__(self, library, isa, threads, problem):
+    def __init__(self, library, isa, threads, cursor):
         super().__init__(library, isa, threads)
-        self.problem = problem
+        self.cursor = cursor
 
     def sample(self, times):
         seconds = (c_double * times)()
-        eighth = (int(8 * self.problem.position()) + 4) % 8
+        eighth = self.cursor.take(self.cursor.memory_bytes // 8, times)
         self.work = self.library.call_stream(*self.arguments, eighth, times, seconds)
         return list(seconds)

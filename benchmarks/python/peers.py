@@ -87,7 +87,7 @@ def measure_case(case, library, peers, arguments):
     problem, complaints = Problem(case, library.memory), []
     rapt = Rapt(library, problem, isa, threads)
     others = contenders_of(peers, problem, rapt.result(), complaints)
-    peaks = [FmaPeak(library, isa, threads), StreamPeak(library, isa, threads, problem)]
+    peaks = [FmaPeak(library, isa, threads), StreamPeak(library, isa, threads, problem.cursor)]
     rapt_times, fma, stream, *others_times = measure([rapt, *peaks, *others], *arguments.effort, threads)
     rates = [peak.rate(times) for peak, times in zip(peaks, (fma, stream))]
     rows = [report.row(case.name(f"isa:{library.isa_name(isa)}/t{threads}"), case, rapt_times, *rates)]
