@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Pictures of ./dev bench sweep."""
-import math
-
 import matplotlib.pyplot as plt
 from matplotlib.ticker import FuncFormatter, LogLocator, PercentFormatter
 
@@ -134,7 +132,9 @@ def speed_up(sweep):
 
 def describe_work(row):
     if row["query_length"] == 1:
-        return f"decode, {row['kv_length'] // 1024}k keys,\n{row['heads'] // row['group']} KV heads, group {row['group']}"
+        kv_heads = row["heads"] // row["group"]
+        plural = "s" if kv_heads > 1 else ""
+        return f"decode, {row['kv_length'] // 1024}k keys,\n{kv_heads} KV head{plural}, group {row['group']}"
     kind = "causal" if row["causal"] else "full"
     many = f"{row['batch']} sequences,\n" if row["batch"] > 1 else ""
     return f"{many}prefill {row['query_length']} {kind},\n{row['heads']} heads, D = {row['head_dim']}"
@@ -151,9 +151,8 @@ def roofline(sweep):
                   linewidth=1.5 if name == isa else 0.8)
         axes.annotate(f"FMA peak, {name}: {peak:.0f} GFLOPS", (reach[1], peak), xytext=(-2, 4),
                       textcoords="offset points", ha="right", fontsize=9)
-    axes.annotate(f"memory: {stream:.1f} GB/s", (0.5, 0.5 * stream), xytext=(-5, 3), textcoords="offset points",
-                  rotation=math.degrees(math.atan(stream)), rotation_mode="anchor", transform_rotates_text=True,
-                  fontsize=9)
+    axes.annotate(f"memory: {stream:.1f} GB/s", (3, 3 * stream), xytext=(-8, 0), textcoords="offset points",
+                  ha="right", fontsize=9)
     for i, (label, rows) in enumerate({
             "decode, 32k keys, groups 1 to 16": rows_of(sweep, "kv_lengths", isa=isa, kv_length=32768),
             "1 to 32 queries, 8k keys, group 4": rows_of(sweep, "queries", isa=isa, group=4),
@@ -169,7 +168,7 @@ def roofline(sweep):
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("operations per byte of query, key, value and output")
     axes.set_ylabel("GFLOPS")
-    axes.set_title(f"Roofline, float32, {isa}, one thread: no point can be above the lines", loc="left")
+    axes.set_title(f"Roofline, float32, {isa}, one thread; the lines are what the machine allows", loc="left")
     axes.legend(loc="lower right")
     return figure
 
@@ -186,7 +185,8 @@ def growth(sweep):
     figure, grid = panels(4, 2, height=2.8)
     batches = rows_of(sweep, "batches", isa=isa)
     plans = [  # work, what grows, rows, its field, the field of the lines, their label
-        ("causal prefill", "tokens", rows_of(sweep, "lengths", isa=isa, causal=1), "query_length", "head_dim", "D = {}"),
+        ("causal prefill", "tokens", rows_of(sweep, "lengths", isa=isa, causal=1), "query_length", "head_dim",
+         "D = {}"),
         ("prefill, 2048 tokens", "head dim", rows_of(sweep, "head_dims", isa=isa), "head_dim", "causal", "{}"),
         ("decode, one query", "keys", rows_of(sweep, "kv_lengths", isa=isa), "kv_length", "group", "group {}"),
         ("few queries, 8k keys", "queries", rows_of(sweep, "queries", isa=isa), "query_length", "group", "group {}"),
@@ -202,7 +202,8 @@ def growth(sweep):
             text = label.format(("full", "causal")[value] if series == "causal" else value)
             draw_line(axes, [row for row in rows if row[series] == value], x, times_the_limit, text, i)
         low, high = min(values_of(rows, x)), max(values_of(rows, x))
-        log2_axis(axes, [2 ** i for i in range(0, 18) if low <= 2 ** i <= high])
+        ticks = [2 ** i for i in range(0, 18) if low <= 2 ** i <= high]
+        log2_axis(axes, ticks if len(ticks) <= 10 else ticks[::2])
         axes.set(title=title, xlabel=grows, ylim=(0, 5))
         axes.axhline(1, color="black", linestyle="--", linewidth=1)
         axes.legend(loc="upper right", ncols=3, fontsize=8)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: bench.sh peers|sweep|compare|plot [arguments]: the parts of the benchmark that are Python, with packages from PyPI.
+# usage: bench.sh peers|sweep|compare|plot [arguments]: what is written in Python, with packages from PyPI.
 set -euo pipefail
 verb=$1
 shift
