@@ -32,6 +32,7 @@ def session(node, inputs, outputs, threads):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3
+    options.add_session_config_entry("session.force_spinning_stop", "1")  # between runs, where others are measured
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 

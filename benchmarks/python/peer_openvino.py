@@ -14,7 +14,8 @@ class OpenVino:
     def __init__(self, threads):
         self.core = openvino.Core()
         self.options = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
-                        "INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
+                        "INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32",
+                        "ENABLE_CPU_PINNING": False}  # pinned threads wait where others share the machine
 
     def compile(self, model):
         return self.core.compile_model(model, "CPU", self.options)
