@@ -24,7 +24,7 @@ debian_packages() {
     case $1 in
     arm) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user clang-19 llvm-19 \
         libc6:arm64 libgomp1:arm64 libcmocka-dev:arm64 ;;
-    bench) echo g++ libbenchmark-dev libopenblas-dev ;;
+    bench) echo g++ libbenchmark-dev libopenblas-dev python3-venv ;;
     lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev ;;
     *) echo "setup: there is no group '$1'; groups are arm, bench, lint, all" >&2 && return 2 ;;
     esac

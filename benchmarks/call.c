@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "call.h"
+
+#include "measure.h"
+#include "memory.h"
+#include "peaks.h"
+#include "rapt/rapt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct call {
+    rapt_plan plan;
+    int threads;
+};
+
+/* All calls share one, as the layers of a model do. */
+static void *workspace;
+static size_t workspace_bytes;
+
+static struct arena arena;
+
+static rapt_status grow_workspace(const struct call *call) {
+    size_t bytes = 0;
+    rapt_status status = rapt_plan_workspace_bytes(&call->plan, call->threads, &bytes);
+    if (status == RAPT_OK && bytes > workspace_bytes) {
+        buffer_free(workspace);
+        workspace = buffer_new(bytes);
+        workspace_bytes = bytes;
+    }
+    return status;
+}
+
+struct call *call_new(int isa, int threads, int64_t batch, int64_t query_heads, int64_t kv_heads,
+                      int64_t query_length, int64_t kv_length, int64_t head_dim, int causal, int64_t window,
+                      const float *query, const float *key, const float *value, float *out, char *why,
+                      size_t why_bytes) {
+    struct call *call = malloc(sizeof *call);
+    rapt_message message = {""};
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    desc.isa = isa;
+    desc.batch = batch;
+    desc.query_heads = query_heads;
+    desc.kv_heads = kv_heads;
+    desc.query_length = query_length;
+    desc.kv_length = kv_length;
+    desc.head_dim = head_dim;
+    desc.query = rapt_tensor_bhsd(query, query_heads, query_length, head_dim);
+    desc.key = rapt_tensor_bhsd(key, kv_heads, kv_length, head_dim);
+    desc.value = rapt_tensor_bhsd(value, kv_heads, kv_length, head_dim);
+    desc.out = rapt_tensor_bhsd(out, query_heads, query_length, head_dim);
+    desc.features = (causal ? RAPT_CAUSAL : 0) | (window ? RAPT_WINDOW : 0);
+    desc.query_origin = causal || window ? RAPT_ORIGIN_BOTTOM_RIGHT : RAPT_ORIGIN_UNSTATED;
+    desc.window_left = window ? window - 1 : 0;
+    rapt_status status = call ? rapt_plan_init(&call->plan, &desc, &message) : RAPT_OUT_OF_MEMORY;
+    if (status == RAPT_OK) {
+        call->threads = threads;
+        status = grow_workspace(call);
+    }
+    if (status == RAPT_OK)
+        return call;
+    snprintf(why, why_bytes, "%s", message.text[0] ? message.text : rapt_status_text(status));
+    free(call);
+    return NULL;
+}
+
+void call_free(struct call *call) {
+    free(call);
+}
+
+int call_run(struct call *const *calls, int64_t first, int64_t count, int64_t times, double *seconds) {
+    rapt_status status = RAPT_OK;
+    for (int64_t i = 0; i < times; i++) {
+        const struct call *call = calls[(first + i) % count];
+        rapt_run_options options = {.struct_size = sizeof options, .max_threads = call->threads};
+        double begin = now_seconds();
+        rapt_status one = rapt_run(&call->plan, workspace, workspace_bytes, &options);
+        seconds[i] = now_seconds() - begin;
+        status = one == RAPT_OK ? status : one;
+    }
+    return (int)status;
+}
+
+void *call_memory(size_t *bytes) {
+    if (!arena.base && !arena_init(&arena))
+        return NULL;
+    *bytes = arena.bytes;
+    return arena.base;
+}
+
+static void run(const struct contender *contender, int64_t times, double *seconds) {
+    for (int64_t i = 0; i < times; i++) {
+        double begin = now_seconds();
+        contender->run(contender->context);
+        seconds[i] = now_seconds() - begin;
+    }
+}
+
+double call_fma(int isa, int threads, int64_t times, double *seconds) {
+    struct fma_peak peak;
+    if (!peak_known((rapt_isa)isa) || threads > peak_threads())
+        return 0;
+    fma_peak_init(&peak, (rapt_isa)isa, threads);
+    run(&peak.contender, times, seconds);
+    return peak.flops;
+}
+
+double call_stream(int isa, int threads, int64_t eighth, int64_t times, double *seconds) {
+    static bool chosen;
+    size_t cursor = (size_t)eighth;
+    static unsigned calls; /* the ways to read take turns */
+    struct stream_peak peak;
+    char text[128];
+    if (!peak_known((rapt_isa)isa) || threads > peak_threads() || !arena.base)
+        return 0;
+    if (!chosen)
+        stream_choose(&arena, (rapt_isa)isa, text, sizeof text);
+    chosen = true;
+    stream_peak_init(&peak, &arena, arena.bytes / 8, &cursor, threads);
+    peak.calls = calls;
+    run(&peak.contender, times, seconds);
+    calls = peak.calls;
+    return (double)peak.region_bytes;
+}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""OpenVINO: the operator ScaledDotProductAttention on arrays, and on a model's state, which is what its language
+models do and the only form whose kernels read a cache once for a group of heads."""
+import numpy
+import openvino
+from openvino import opset6, opset13
+
+
+class OpenVino:
+    name = "openvino"
+    folds = False  # its kernels know groups, and are far slower with more query rows
+    version = openvino.__version__.split("-")[0]
+
+    def __init__(self, threads):
+        self.core = openvino.Core()
+        self.options = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
+                        "INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32",
+                        "ENABLE_CPU_PINNING": False}  # pinned threads wait where others share the machine
+
+    def compile(self, model):
+        return self.core.compile_model(model, "CPU", self.options)
+
+    def ways(self, problem):
+        if problem.case.kind == "prefill":
+            yield "arrays", OnArrays(problem, self.compile)
+        else:
+            yield "state", OnState(problem, self.compile)
+
+
+class OnArrays:
+    def __init__(self, problem, compile_model):
+        key, value = problem.caches[0]
+        inputs = [opset13.parameter(list(array.shape), numpy.float32) for array in (problem.query, key, value)]
+        attention = opset13.scaled_dot_product_attention(*inputs, causal=problem.case.causal)
+        self.request = compile_model(openvino.Model([attention], inputs)).create_infer_request()
+        self.caches = [[openvino.Tensor(array, shared_memory=True) for array in cache] for cache in problem.caches]
+        self.request.set_input_tensor(0, openvino.Tensor(problem.query, shared_memory=True))
+
+    def run(self, cache):
+        key, value = self.caches[cache]
+        self.request.set_input_tensor(1, key)
+        self.request.set_input_tensor(2, value)
+        self.request.infer()
+
+    def result(self):
+        self.run(0)
+        return self.request.get_output_tensor(0).data
+
+
+def stateful_model(case):
+    """Each run appends its new keys and values to the state, then attends. Where a group shares a KV head, the
+    repetition is written in the way that OpenVINO recognises and does not carry out."""
+    def parameter(heads):
+        return opset13.parameter(openvino.PartialShape([-1, heads, -1, case.head_dim]), numpy.float32)
+
+    query, news = parameter(case.query_heads), [parameter(case.kv_heads), parameter(case.kv_heads)]
+    beams = opset13.parameter(openvino.PartialShape([-1]), numpy.int32)
+    empty = opset13.constant(numpy.zeros((case.batch, case.kv_heads, 0, case.head_dim), numpy.float32))
+    sinks, attended = [], []
+    for name, new in zip(("key", "value"), news):
+        past = opset6.read_value(empty, name, openvino.Type.f32, new.get_partial_shape())
+        everything = opset13.concat([opset13.gather(past, beams, numpy.int64(0)), new], 2)
+        sinks.append(opset6.assign(everything, name))
+        if case.group > 1:
+            ones = opset13.constant(numpy.ones((1, 1, case.group, 1, 1), numpy.float32))
+            repeated = opset13.multiply(opset13.unsqueeze(everything, numpy.int64(2)), ones)
+            everything = opset13.reshape(repeated, numpy.array([0, case.query_heads, -1, case.head_dim]), True)
+        attended.append(everything)
+    attention = opset13.scaled_dot_product_attention(query, *attended)
+    return openvino.Model([opset13.result(attention)], sinks, [query, *news, beams])
+
+
+class OnState:
+    """The state grows with each run, by about a hundredth in all at most. The first makes room for many more, so
+    each cache has had one."""
+
+    def __init__(self, problem, compile_model):
+        model = compile_model(stateful_model(problem.case))
+        self.requests = [self.filled(model.create_infer_request(), problem, cache) for cache in problem.caches]
+        self.first_out = None
+        for request in self.requests:
+            request.infer()
+            if self.first_out is None:
+                self.first_out = request.get_output_tensor(0).data.copy()
+
+    @staticmethod
+    def filled(request, problem, cache):
+        tokens = problem.case.query_length
+        arrays = dict(zip(("key", "value"), cache))
+        for state in request.query_state():
+            state.state = openvino.Tensor(numpy.ascontiguousarray(arrays[state.name][:, :, :-tokens]))
+        newest = [numpy.ascontiguousarray(array[:, :, -tokens:]) for array in cache]
+        beams = numpy.arange(problem.case.batch, dtype=numpy.int32)
+        for i, array in enumerate([problem.query, *newest, beams]):
+            request.set_input_tensor(i, openvino.Tensor(array))
+        return request
+
+    def run(self, cache):
+        self.requests[cache].infer()
+
+    def result(self):
+        return self.first_out

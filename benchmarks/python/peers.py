@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""rapt beside PyTorch, ONNX Runtime and OpenVINO, in turns, in one process.
+
+A peer has several ways to say the same; each is tried and its fastest counts. "folded" has the query heads of a
+group as further query rows, which no framework does for its users."""
+import argparse
+import importlib
+import time
+
+import numpy
+
+import report
+from cases import Case, Problem
+from library import FmaPeak, Library, Rapt, StreamPeak
+from turns import measure
+
+PEERS = [("peer_pytorch", "PyTorch"), ("peer_onnxruntime", "OnnxRuntime"), ("peer_openvino", "OpenVino")]
+TOLERATED_DIFFERENCE = 1e-4
+
+
+def cases(quick):
+    for head_dim in (128,) if quick else (64, 128):
+        for length, heads in ((512, 8), (2048, 2), (8192, 1)):
+            for causal in (False, True):
+                yield Case("prefill", head_dim, length, length, heads, causal=causal)
+    for group in (1, 4) if quick else (1, 4, 8):
+        yield Case("decode", 128, 1, 32768, 8, group)
+    yield Case("extend", 128, 16, 8192, 8, 4)
+
+
+class Contender:
+    """A peer's way to compute a problem."""
+
+    def __init__(self, label, way, problem, attention):
+        self.label, self.way, self.problem, self.attention = label, way, problem, attention
+
+    def sample(self, times):
+        seconds = []
+        for _ in range(times):
+            cache = self.problem.take(1)
+            begin = time.perf_counter()
+            self.attention.run(cache)
+            seconds.append(time.perf_counter() - begin)
+        return seconds
+
+
+def load_peers(threads):
+    peers = []
+    for module, name in PEERS:
+        try:
+            peers.append(getattr(importlib.import_module(module), name)(threads))
+        except (ImportError, OSError, RuntimeError) as error:
+            print(f"{name} is missing: {str(error).splitlines()[0]}")
+    return peers
+
+
+def fastest_way(peer, label, problem, expected, complaints):
+    """Of those that agree with rapt."""
+    best = None
+    try:
+        for way, attention in peer.ways(problem):
+            difference = numpy.abs(numpy.asarray(attention.result()).reshape(-1) - expected.reshape(-1)).max()
+            if not difference <= TOLERATED_DIFFERENCE:
+                complaints.append(f"{label} {way} differs from rapt by {difference:.1e}: not counted")
+                continue
+            contender = Contender(label, way, problem, attention)
+            seconds = min(contender.sample(3))
+            if best is None or seconds < best[0]:
+                best = (seconds, contender)
+    except Exception as error:  # a framework's refusal has any type; the others go on
+        complaints.append(f"{label} fails: {str(error).splitlines()[0][:150]}")
+    return [best[1]] if best else []
+
+
+def contenders_of(peers, problem, expected, complaints):
+    found = []
+    for peer in peers:
+        found += fastest_way(peer, peer.name, problem, expected, complaints)
+        if peer.folds and problem.case.group > 1 and not problem.case.causal:
+            found += fastest_way(peer, peer.name + "-folded", problem.folded(), expected, complaints)
+    return found
+
+
+def measure_case(case, library, peers, arguments):
+    """Returns rapt's row and those of the peers."""
+    isa, threads = library.chosen_isa(), arguments.threads
+    problem, complaints = Problem(case, library.memory), []
+    rapt = Rapt(library, problem, isa, threads)
+    others = contenders_of(peers, problem, rapt.result(), complaints)
+    peaks = [FmaPeak(library, isa, threads), StreamPeak(library, isa, threads, problem.cursor)]
+    rapt_times, fma, stream, *others_times = measure([rapt, *peaks, *others], *arguments.effort, threads)
+    rates = [peak.rate(times) for peak, times in zip(peaks, (fma, stream))]
+    rows = [report.row(case.name(f"isa:{library.isa_name(isa)}/t{threads}"), case, rapt_times, *rates)]
+    for other, times in zip(others, others_times):
+        rows.append(report.row(f"peer:{other.label}/{case.name(f't{threads}')}", case, times, *rates, label=other.way,
+                               rapt_speedup=times.best / rapt_times.best,
+                               rapt_speedup_median=times.median / rapt_times.median))
+    return rows, complaints
+
+
+def print_row(row, streams):
+    limit = "stream" if streams else "peak"
+    print(f"{row['name']:60}{row['real_time']:9.2f}{row['median_ms']:9.2f}", end="")
+    print(f"{row['gbps']:8.2f}" if streams else f"{row['gflops']:8.1f}", end="")
+    for key in ("of_" + limit, "of_" + limit + "_median"):
+        print(f"{100 * row[key]:9.1f}%" if key in row else 10 * " ", end="")
+    for key in ("rapt_speedup", "rapt_speedup_median"):
+        print(f"{row[key]:8.2f}x" if key in row else "", end="")
+    print(" ", row.get("label", ""), flush=True)
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="./dev bench peers", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--json", help="write the rows to this file, too")
+    parser.add_argument("--quick", action="store_true", help="fewer rows in under a minute, less steady")
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    arguments.effort = (0.8, 3) if arguments.quick else (5, 7)  # seconds and rounds of a case, at least
+    return arguments
+
+
+def main():
+    arguments = parse()
+    library = Library(arguments.library)
+    peers = load_peers(arguments.threads)
+    versions = ", ".join(f"{peer.name} {peer.version}" for peer in peers)
+    print(f"rapt {library.version} beside {versions or 'nobody'}; {arguments.threads} threads each\n")
+    print(f"{'row':60}{'best ms':>9}{'median':>9}{'G/s':>8}{'of limit':>10}{'(median)':>10}"
+          f"{'rapt is':>9}{'(median)':>9}")
+    rows = []
+    for case in cases(arguments.quick):
+        measured, complaints = measure_case(case, library, peers, arguments)
+        for row in measured:
+            print_row(row, case.streams)
+        for complaint in complaints:
+            print("  " + complaint)
+        rows += measured
+    print("\nG/s: GFLOPS, and of the FMA peak; decode: GB/s, and of the stream-read peak. rapt is: times as fast.")
+    if arguments.json:
+        report.write(arguments.json, rows, {"rapt": library.version, "peers": versions})
+
+
+if __name__ == "__main__":
+    main()

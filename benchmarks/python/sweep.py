@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: MIT
+"""rapt over many sizes, each in turns with the peaks: what ./dev bench plot draws."""
+import argparse
+import os
+import sys
+
+import report
+from cases import Case, Cursor, Problem
+from library import FmaPeak, Library, Rapt, StreamPeak
+from turns import measure
+
+LENGTHS = [64, 100, 128, 200, 256, 300, 400, 512, 700, 1024, 1500, 2048, 3000, 4096, 6000, 8192, 16384, 32768]
+KV_LENGTHS = [64, 100, 128, 200, 256, 300, 512, 700, 1024, 1500, 2048, 3000, 4096, 8192, 16384, 32768, 65536, 131072]
+COUNTS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32]
+LONGEST_SECONDS = 2.5  # points that need more are left out
+
+
+def prefill(length, head_dim, heads, **more):
+    return Case("prefill", head_dim, length, length, heads, **more)
+
+
+def lengths():
+    """Small ones have more heads, so that a run takes some milliseconds."""
+    for head_dim in (64, 128, 256):
+        for causal in (False, True):
+            for length in LENGTHS:
+                yield prefill(length, head_dim, max(1, min(32, 4096 // length)), causal=causal)
+
+
+def head_dims():
+    for causal in (False, True):
+        for head_dim in range(16, 257, 8):
+            yield prefill(2048, head_dim, 2, causal=causal)
+
+
+def kv_lengths():
+    for group in (1, 2, 4, 8, 16):
+        for length in KV_LENGTHS:
+            yield Case("decode", 128, 1, length, 8, group)
+
+
+def queries():
+    for group in (1, 4, 8):
+        for count in COUNTS:
+            yield Case("extend", 128, count, 8192, 8, group)
+
+
+def heads():
+    for length in (128, 1024):
+        for count in COUNTS:
+            yield prefill(length, 128, count, causal=True)
+
+
+def batches():
+    for batch in (1, 2, 3, 5, 8, 16, 32, 64, 128, 256):
+        yield prefill(128, 64, 4, batch=batch, causal=True)
+    for batch in (10, 100, 1000, 10000):
+        yield Case("decode", 128, 1, 64, 1, batch=batch)
+
+
+def windows():
+    for head_dim in (64, 128):
+        for window in (32, 64, 100, 128, 200, 256, 300, 512, 1024, 2048, 4096, 8192):
+            yield prefill(8192, head_dim, 1, causal=True, window=window)
+
+
+def threads():
+    yield prefill(4096, 128, 2)
+    yield prefill(4096, 128, 2, causal=True)
+    yield prefill(128, 64, 4, batch=64, causal=True)
+    yield Case("decode", 128, 1, 32768, 8, 1)
+    yield Case("decode", 128, 1, 65536, 1, 8)
+
+
+# Which are measured on every instruction set, not just the best.
+SWEEPS = [(lengths, True), (head_dims, True), (kv_lengths, True), (queries, False), (heads, False),
+          (batches, False), (windows, False)]
+
+
+def thread_counts():
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return sorted({cores} | {2 ** i for i in range(1, 10) if 2 ** i < cores}) if cores > 1 else []
+
+
+class Sweeper:
+    def __init__(self, library):
+        self.library = library
+        self.rows = []
+        self.fma_rates = {}
+        peak = StreamPeak(library, library.isas()[0], 1, Cursor(library.memory.nbytes))
+        self.stream_rate = peak.rate(measure([peak], 0.5, 8)[0])
+
+    def fma_rate(self, isa):
+        if isa not in self.fma_rates:
+            peak = FmaPeak(self.library, isa, 1)
+            self.fma_rates[isa] = peak.rate(measure([peak], 0.1, 5)[0])
+        return self.fma_rates[isa]
+
+    def add(self, sweep, case, isa):
+        expected = case.flops / self.fma_rate(isa)
+        if expected > LONGEST_SECONDS or case.region_bytes > self.library.memory.nbytes:
+            return
+        problem = Problem(case, self.library.memory)
+        peaks = [FmaPeak(self.library, isa, 1)]
+        if case.kind != "prefill":
+            peaks.append(StreamPeak(self.library, isa, 1, problem.cursor))
+        seconds, rounds = (0.12, 3 if expected < 0.3 else 2) if case.kind == "prefill" else (0.3, 5)
+        times, *peak_times = measure([Rapt(self.library, problem, isa, 1), *peaks], seconds, rounds)
+        rates = [peak.rate(taken) for peak, taken in zip(peaks, peak_times)]
+        self.keep(sweep, case, isa, 1, times, rates[0], rates[1] if len(rates) > 1 else self.stream_rate)
+
+    def keep(self, sweep, case, isa, thread_count, times, fma_rate, stream_rate, **more):
+        isa_name = self.library.isa_name(isa)
+        parts = {"heads": f"h{case.kv_heads}/", "batches": f"b{case.batch}/"}.get(sweep, "")
+        self.rows.append(report.row(case.name(f"{parts}isa:{isa_name}/t{thread_count}"), case, times, fma_rate,
+                                    stream_rate, sweep=sweep, isa=isa_name, rapt_threads=thread_count))
+
+    def add_threads(self, case, isa):
+        """All numbers of threads in turns."""
+        problem = Problem(case, self.library.memory)
+        counts = [1, *thread_counts()]
+        every = measure([Rapt(self.library, problem, isa, count) for count in counts], 1.5, 5, threads=counts[-1])
+        for count, times in zip(counts, every):
+            self.keep("threads", case, isa, count, times, None, None)
+            self.rows[-1]["speedup"] = every[0].best / times.best
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev bench sweep", description=__doc__)
+    parser.add_argument("--library", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--json", required=True, help="where the rows go")
+    parser.add_argument("--only", help="one sweep: " + ", ".join(sweep.__name__ for sweep, _ in SWEEPS) + ", threads")
+    arguments = parser.parse_args()
+    library = Library(arguments.library)
+    sweeper = Sweeper(library)
+    for sweep, on_every_isa in SWEEPS:
+        if arguments.only in (None, sweep.__name__):
+            for isa in library.isas() if on_every_isa else library.isas()[:1]:
+                for case in sweep():
+                    print(f"\r{case.name(library.isa_name(isa)):60}", end="", file=sys.stderr, flush=True)
+                    sweeper.add(sweep.__name__, case, isa)
+    if arguments.only in (None, "threads"):
+        for case in threads():
+            print(f"\r{case.name('threads'):60}", end="", file=sys.stderr, flush=True)
+            sweeper.add_threads(case, library.isas()[0])
+    print(file=sys.stderr)
+    report.write(arguments.json, sweeper.rows, {
+        "rapt": library.version, "stream_gbps": sweeper.stream_rate * 1e-9,
+        "fma_gflops": {library.isa_name(isa): rate * 1e-9 for isa, rate in sweeper.fma_rates.items()}})
+
+
+if __name__ == "__main__":
+    main()
