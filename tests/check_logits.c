@@ -50,9 +50,11 @@ static struct rapt_tile_mask *random_mask(struct random *random, int rows, unsig
         mask->bias_factor[row] = random_chance(random, 50) ? 0x1.715476p+0f : random_normal(random);
         mask->alibi_factor[row] = random_normal(random) * 0.25f;
         mask->distance[row] = random_distance(random);
-        mask->ranges.first_key[row] = (int32_t)random_between(random, 0, 256);
-        mask->ranges.end_key[row] = (int32_t)random_between(random, 0, 256);
     }
+    const struct rapt_key_ranges *ranges = random_ranges(random, rows);
+    mask->has_range = mask->has_range && ranges;
+    if (ranges)
+        mask->ranges = *ranges;
     return mask;
 }
 
@@ -70,7 +72,7 @@ static float expected_logit(const struct rapt_tile_mask *mask, float score, int 
                                        .fill_log2e = mask->fill_log2e};
     bool is_attended = true;
     float t = rapt_reference_logit(score, &pair, &is_attended);
-    bool is_in_range = !mask->has_range || (key >= mask->ranges.first_key[row] && key < mask->ranges.end_key[row]);
+    bool is_in_range = !mask->has_range || is_in_ranges(&mask->ranges, row, key);
     return is_attended && is_in_range ? t : -INFINITY;
 }
 
