@@ -4,8 +4,6 @@
  * sizes, so their bits do not depend on the caller's way of cutting the work. */
 #include "supply.h"
 
-enum { MAX_TILES = 64 };
-
 struct tile {
     int first, rows;
     struct rapt_span visible;   /* positions that any of its rows sees */
@@ -19,7 +17,7 @@ struct tile {
 struct loop {
     struct rapt_task *task;
     const struct rapt_tile_kernels *kernels;
-    struct tile tiles[MAX_TILES];
+    struct tile tiles[RAPT_MAX_TILES];
     int tile_count;
     struct rapt_supply supply;
     struct rapt_span looked_at; /* values of these positions are all finite, or not */

@@ -112,6 +112,7 @@ int main(int argument_count, char **arguments) {
     } families[] = {
         {"score", check_score},
         {"logits", check_logits},
+        {"survey", check_survey},
         {"drop", check_drop},
         {"softmax", check_softmax},
         {"weigh", check_weigh},
