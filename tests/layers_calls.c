@@ -236,6 +236,73 @@ static void wide_windows_are_global(void **state) {
     test_free_all();
 }
 
+/* Equation 5 in double, for both layouts of w_c. */
+static void attentional_states_are_exact(void **state) {
+    enum { OUT = 3, IN = WIDTH + DIM };
+    rapt_attention_desc how = sizes(1);
+    rapt_luong_desc layer = RAPT_LUONG_DESC_INIT;
+    (void)state;
+    layer.attention = &how;
+    layer.score = RAPT_LUONG_GENERAL;
+    layer.state = drawn(BATCH * TOKENS * DIM);
+    layer.memory = drawn(COUNT);
+    layer.state_width = DIM;
+    layer.memory_width = WIDTH;
+    layer.w_a = drawn(DIM * WIDTH);
+    layer.out = test_floats(COUNT);
+    const rapt_linear w_c = drawn_linear(IN, OUT);
+    for (int layout = RAPT_WEIGHT_OUT_IN; layout <= RAPT_WEIGHT_IN_OUT; layout++) {
+        layer.w_c = layout == RAPT_WEIGHT_OUT_IN ? w_c : transposed(w_c);
+        layer.attentional = test_floats(BATCH * TOKENS * OUT);
+        expect_ok(rapt_luong_attention(&layer, &message));
+        for (int i = 0; i < BATCH * TOKENS * OUT; i++) {
+            const int row = i / OUT, o = i % OUT;
+            double sum = (double)w_c.bias[o];
+            for (int j = 0; j < WIDTH; j++) sum += (double)layer.out[row * WIDTH + j] * (double)w_c.weight[o * IN + j];
+            for (int j = 0; j < DIM; j++)
+                sum += (double)layer.state[row * DIM + j] * (double)w_c.weight[o * IN + WIDTH + j];
+            assert_true(fabs((double)layer.attentional[i] - tanh(sum)) <= 4e-7);
+        }
+    }
+    test_free_all();
+}
+
+/* Six leading dimensions, of which the mask has every other one, against one run each. */
+static void leading_dimensions_are_separate(void **state) {
+    const int64_t shape[6] = {2, 3, 2, 2, 3, 2}, mask_shape[8] = {2, 1, 2, 1, 3, 1, 1, 4};
+    enum { ALL = 144, MASKS = 12, QUERIES = 2, KEYS = 4 };
+    unsigned char mask[MASKS * KEYS];
+    rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;
+    (void)state;
+    for (int i = 0; i < MASKS * KEYS; i++) mask[i] = random_chance(&source, 60);
+    dot.leading = 6;
+    dot.shape = shape;
+    dot.query_length = QUERIES;
+    dot.kv_length = KEYS;
+    dot.head_dim = DIM;
+    dot.query = drawn(ALL * QUERIES * DIM);
+    dot.key = drawn(ALL * KEYS * DIM);
+    dot.value = drawn(ALL * KEYS * DIM);
+    dot.mask = mask;
+    dot.mask_shape = mask_shape;
+    dot.out = test_floats(ALL * QUERIES * DIM);
+    expect_ok(rapt_dot_product_attention(&dot, &message));
+    for (int i = 0; i < ALL; i++) {
+        const int64_t one_mask[2] = {1, KEYS};
+        rapt_dot_product_desc one = dot;
+        one.leading = 0;
+        one.query += i * QUERIES * DIM;
+        one.key += i * KEYS * DIM;
+        one.value += i * KEYS * DIM;
+        one.mask += (i / 72 * 6 + i / 12 % 2 * 3 + i / 2 % 3) * KEYS;
+        one.mask_shape = one_mask;
+        one.out = test_floats(QUERIES * DIM);
+        expect_ok(rapt_dot_product_attention(&one, &message));
+        expect_bits(dot.out + i * QUERIES * DIM, one.out, QUERIES * DIM, NAN_CANONICAL, "index %d", i);
+    }
+    test_free_all();
+}
+
 /* ---- refusals: the status, a word of the message, and out as it was */
 
 static void refused(const rapt_multi_head_desc *layer, rapt_status status, const char *said) {
@@ -344,7 +411,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fused_orders_are_the_split_form), cmocka_unit_test(layouts_and_aliases_agree),
         cmocka_unit_test(unseen_tokens_do_not_show),       cmocka_unit_test(blocks_are_their_parts),
-        cmocka_unit_test(wide_windows_are_global),         cmocka_unit_test(bad_heads_are_refused),
+        cmocka_unit_test(wide_windows_are_global),         cmocka_unit_test(attentional_states_are_exact),
+        cmocka_unit_test(leading_dimensions_are_separate), cmocka_unit_test(bad_heads_are_refused),
         cmocka_unit_test(bad_ids_are_refused),             cmocka_unit_test(others_are_refused),
         cmocka_unit_test(nothing_is_legal),
     };

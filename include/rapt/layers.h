@@ -28,8 +28,9 @@
  * - max_threads: 0 = as many as OpenMP would use.
  * - Scratch memory comes from malloc and is freed before the call returns;
  *   there is no state between calls.
- * - Statuses are those of rapt_attention and rapt_matmul. On any but RAPT_OK
- *   `out` was not written; optional results may have been. message may be NULL.
+ * - Statuses are those of rapt_attention and rapt_matmul. After a refusal `out`
+ *   is as it was, optional results may not be; after RAPT_OUT_OF_MEMORY all
+ *   results are undefined. message may be NULL.
  * - Bits: the same on every instruction set and for every number of threads,
  *   as those of rapt.h (docs/layers.md), unless the library was built with a
  *   BLAS, whose bits the projections then have.

@@ -6,6 +6,16 @@
 #include "layers/elementwise.h"
 #include "layers/luong.h"
 
+static void check_local_p(struct rapt_call *call, const rapt_luong_desc *desc, const rapt_attention_desc *all) {
+    if (rapt_call_needs(call, desc->v_p, "v_p"))
+        rapt_call_linear(call, "w_p", &desc->w_p, desc->state_width, "state has");
+    if (all->lse.data)
+        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has lse: not with local-p");
+    if (all->weights.data && all->weights_kind != RAPT_WEIGHTS_SOFTMAX)
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "attention->weights_kind = %ld: local-p has SOFTMAX alone",
+                         (long)all->weights_kind);
+}
+
 static void check(struct rapt_call *call, const rapt_luong_desc *desc, const rapt_attention_desc *all) {
     const int64_t d = desc->state_width, e = desc->memory_width;
     rapt_check_single(call, all);
@@ -31,8 +41,8 @@ static void check(struct rapt_call *call, const rapt_luong_desc *desc, const rap
         rapt_call_needs(call, desc->w_a, "w_a");
     if (desc->score == RAPT_LUONG_CONCAT && rapt_call_needs(call, desc->v_a, "v_a"))
         rapt_call_size(call, desc->units, 1, "units");
-    if (desc->window == RAPT_LUONG_LOCAL_P && rapt_call_needs(call, desc->v_p, "v_p"))
-        rapt_call_linear(call, "w_p", &desc->w_p, d, "state has");
+    if (desc->window == RAPT_LUONG_LOCAL_P)
+        check_local_p(call, desc, all);
     if (desc->w_c.weight && rapt_call_needs(call, desc->attentional, "attentional"))
         rapt_call_linear(call, "w_c", &desc->w_c, d + e, "context and state have");
     if (desc->window != RAPT_LUONG_LOCAL_P && (desc->align || desc->position))
@@ -65,6 +75,7 @@ static void set_scores(struct rapt_call *call, const rapt_luong_desc *desc, rapt
         float *scores = rapt_call_floats(call, desc->scores, b, tq, tk);
         score_concat(call, desc, all, scores);
         rapt_attend_to_scores(all, scores);
+        rapt_call_check(call, all);
         return;
     }
     const float *query = desc->state;
@@ -80,6 +91,7 @@ static void set_scores(struct rapt_call *call, const rapt_luong_desc *desc, rapt
     all->head_dim = e;
     all->query = rapt_tensor_bhsd(query, 1, tq, e);
     all->key = rapt_tensor_bhsd(desc->memory, 1, tk, e);
+    rapt_call_check(call, all);
     rapt_call_scores(call, all, desc->scores);
 }
 

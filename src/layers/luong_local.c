@@ -22,18 +22,8 @@ static void predict(struct rapt_call *call, const rapt_luong_desc *desc, const r
     }
 }
 
-static void check(struct rapt_call *call, const rapt_attention_desc *all) {
-    if (all->lse.data)
-        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has lse: not with local-p");
-    if (all->weights.data && all->weights_kind != RAPT_WEIGHTS_SOFTMAX)
-        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "attention->weights_kind = %ld: local-p has SOFTMAX alone",
-                         (long)all->weights_kind);
-    rapt_call_check(call, all);
-}
-
 void rapt_luong_local_p(struct rapt_call *call, const rapt_luong_desc *desc, const rapt_attention_desc *all) {
     const int64_t b = all->batch, tq = all->query_length, tk = all->kv_length, rows = b * tq;
-    check(call, all);
     float *position = rapt_call_floats(call, desc->position, rows, 1, 1);
     float *plain = rapt_call_floats(call, NULL, rows, 1, 1), *with_gauss = rapt_call_floats(call, NULL, rows, 1, 1);
     float *gauss = rapt_call_floats(call, NULL, rows, tk, 1);
