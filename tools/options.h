@@ -56,6 +56,16 @@ extern const struct option_row attend_option_rows[], bench_option_rows[];
 struct attend_options attend_parse(int argc, char **argv);
 struct bench_options bench_parse(int argc, char **argv);
 
+/* Fills options, a struct of the kinds of fields above, by rows. verb is what messages call the command line,
+ * whose options begin at argv[1]. */
+void options_parse(const char *verb, const struct option_row *rows, void *options, int argc, char **argv);
+
+/* The instruction set of this name, RAPT_ISA_AUTO for NULL; dies where there is none. */
+int option_isa(const char *name);
+
+/* Dies where given is none of choices, words with one space between; the number of the word, -1 for NULL. */
+int option_one_of(const char *name, const char *given, const char *choices);
+
 /* Dies where the option is given and outside 1 ... most. */
 void option_at_least_one(const char *name, struct option_integer option, int64_t most);
 
