@@ -89,6 +89,38 @@ const struct option_row bench_option_rows[] = {
     {OPTION_HEADING, NULL, NULL, NULL, 0},
 };
 
+#undef AT
+#define AT(field) offsetof(struct heatmap_options, field)
+
+const struct option_row heatmap_option_rows[] = {
+    {OPTION_HEADING, "What", NULL,
+     "Queries go down, keys across. Weights outside 0 ... 1 (scores) are drawn too: the colours then span what "
+     "there is. NaN and infinities are grey.",
+     0},
+    {OPTION_TEXT, "weights", "FILE",
+     "What `rapt attend --weights` writes (needed): float32 or float64 [queries, keys], [heads, queries, keys] "
+     "or [batch, heads, queries, keys].",
+     AT(weights)},
+    {OPTION_TEXT, "tokens", "FILE",
+     "Text, one token per line, one for each query, and for each key without --key-tokens. Default: positions.",
+     AT(tokens)},
+    {OPTION_TEXT, "key-tokens", "FILE", "The same for the keys, where they are other tokens.", AT(key_tokens)},
+    {OPTION_TEXT, "head", "N|all", "The head to draw, from 0, or all of them as a grid; default 0.", AT(head)},
+    {OPTION_INTEGER, "batch", "N", "The sequence to draw, from 0; default 0.", AT(batch)},
+
+    {OPTION_HEADING, "How", NULL, "All heads of a picture share one scale.", 0},
+    {OPTION_TEXT, "out", "FILE", "A picture, by its ending .png or .svg; default: characters on the terminal.",
+     AT(out)},
+    {OPTION_TEXT, "title", "TEXT", "Over the picture, in place of what is drawn.", AT(title)},
+    {OPTION_TEXT, "theme", "NAME", "light, the default, or dark: what the picture will stand on.", AT(theme)},
+    {OPTION_INTEGER, "zoom", "N", "Pixels of a PNG per pixel of a common screen, 1 ... 4; default 2.", AT(zoom)},
+    {OPTION_TEXT, "colours", "NAME",
+     "On the terminal: 24bit, 256, none, or auto, the default: what $COLORTERM and $TERM promise, none where "
+     "the output is no terminal or $NO_COLOR is set.",
+     AT(colours)},
+    {OPTION_HEADING, NULL, NULL, NULL, 0},
+};
+
 static int64_t parse_integer(const char *name, const char *text, char stop, const char **end) {
     char *rest;
     errno = 0;
@@ -162,17 +194,17 @@ static void parse(const struct option_row *rows, void *options, int argc, char *
     if (optind < argc) tool_die("unexpected argument '%s'", argv[optind]);
 }
 
-static void require(const char *given, const char *name) {
-    if (given == NULL) tool_die("attend needs --%s FILE (see `rapt help attend`)", name);
+static void require(const char *verb, const char *given, const char *name) {
+    if (given == NULL) tool_die("%s needs --%s FILE (see `rapt help %s`)", verb, name, verb);
 }
 
 struct attend_options attend_parse(int argc, char **argv) {
     struct attend_options options = {0};
     parse(attend_option_rows, &options, argc, argv);
-    require(options.query, "query");
-    require(options.key, "key");
-    require(options.value, "value");
-    require(options.out, "out");
+    require("attend", options.query, "query");
+    require("attend", options.key, "key");
+    require("attend", options.value, "value");
+    require("attend", options.out, "out");
     return options;
 }
 
@@ -180,6 +212,31 @@ struct bench_options bench_parse(int argc, char **argv) {
     struct bench_options options = {0};
     parse(bench_option_rows, &options, argc, argv);
     return options;
+}
+
+struct heatmap_options heatmap_parse(int argc, char **argv) {
+    struct heatmap_options options = {0};
+    parse(heatmap_option_rows, &options, argc, argv);
+    require("heatmap", options.weights, "weights");
+    return options;
+}
+
+int64_t option_to_integer(const char *name, const char *text) {
+    const char *end;
+    return parse_integer(name, text, '\0', &end);
+}
+
+void option_one_of(const char *name, const char *given, const char *choices) {
+    for (const char *word = choices; given && *word;) {
+        size_t length = strcspn(word, " ");
+        if (strlen(given) == length && strncmp(given, word, length) == 0) return;
+        word += length + (word[length] == ' ');
+    }
+    if (given) tool_die("--%s: '%s' is none of %s", name, given, choices);
+}
+
+void option_needs(const char *name, bool given, bool useful, const char *needed) {
+    if (given && !useful) tool_die("--%s changes nothing without %s", name, needed);
 }
 
 void option_at_least_one(const char *name, struct option_integer option, int64_t most) {

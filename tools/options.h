@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The options of `rapt attend` and `rapt bench`. A table for each gives parsing, help and man page. */
+ * The options of the verbs. A table for each gives parsing, help and man page. */
 #ifndef RAPT_OPTIONS_H
 #define RAPT_OPTIONS_H
 
@@ -39,6 +39,12 @@ struct bench_options {
     struct option_number seconds;
 };
 
+struct heatmap_options {
+    const char *weights, *tokens, *key_tokens, *head, *out;
+    const char *title, *theme, *colours;
+    struct option_integer batch, zoom;
+};
+
 enum option_kind { OPTION_HEADING, OPTION_FLAG, OPTION_TEXT, OPTION_INTEGER, OPTION_NUMBER, OPTION_PAIR };
 
 struct option_row {
@@ -50,11 +56,21 @@ struct option_row {
 };
 
 /* They end with a row whose name is NULL. */
-extern const struct option_row attend_option_rows[], bench_option_rows[];
+extern const struct option_row attend_option_rows[], bench_option_rows[], heatmap_option_rows[];
 
 /* argv[0] is the verb. They die where an option is unknown, malformed or missing. */
 struct attend_options attend_parse(int argc, char **argv);
 struct bench_options bench_parse(int argc, char **argv);
+struct heatmap_options heatmap_parse(int argc, char **argv);
+
+/* text as the value of the option; dies where it is no integer. */
+int64_t option_to_integer(const char *name, const char *text);
+
+/* Dies where given is neither NULL nor one of choices: words with one space between. */
+void option_one_of(const char *name, const char *given, const char *choices);
+
+/* An option that would change nothing is a misunderstanding: dies where it is given and not useful. */
+void option_needs(const char *name, bool given, bool useful, const char *needed);
 
 /* Dies where the option is given and outside 1 ... most. */
 void option_at_least_one(const char *name, struct option_integer option, int64_t most);
