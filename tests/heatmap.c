@@ -97,14 +97,15 @@ static void fits_the_width(void **state) {
     }
 }
 
-/* A column of many keys shows the largest. */
+/* A column of many keys shows the largest, and that one of them is NaN. */
 static void pooling_keeps_peaks(void **state) {
     float weights[100] = {0};
     (void)state;
     weights[57] = 1;
+    weights[72] = NAN;
     write_npy("peak.npy", NPY_FLOAT32, weights, 2, (const int64_t[]){1, 100});
     struct command_result result = expect_success("COLUMNS=52 $rapt heatmap --weights peak.npy");
-    assert_non_null(strstr(result.out, "\n0                             @                     \n"));
+    assert_non_null(strstr(result.out, "\n0                             @       ?             \n"));
     assert_non_null(strstr(result.out, "A column stands for 2 keys"));
 }
 
