@@ -27,6 +27,7 @@
 enum {
     RAPT_BLOCK_KEYS = 256,     /* keys between two rescalings; part of the numeric order */
     RAPT_CHUNK_KEYS = 512,     /* keys whose states are folded; part of the numeric order */
+    RAPT_INNER_BLOCK = 256,    /* terms of one chain of a matrix product; part of the numeric order */
     RAPT_MAX_TILE_ROWS = 64,   /* upper bound of every table's tile_rows and narrow_rows */
     RAPT_VECTOR_BYTES = 64     /* alignment of scratch; rows of o are padded to it */
 };
@@ -126,6 +127,29 @@ struct rapt_tile_kernels {
     void (*weigh)(const struct rapt_weigh_args *args);
 };
 
+/* Part of a matrix product: rows x columns of out, over inner numbers each. */
+struct rapt_product_args {
+    const char *x;              /* row 0 */
+    const char *weight;         /* few: row 0 of the columns or of inner; tile: the panel */
+    char *out;                  /* row 0 */
+    const float *bias;          /* [columns]; NULL = none */
+    int64_t x_stride_bytes, weight_stride_bytes, out_stride_bytes;
+    int64_t rows, inner, columns;
+    bool first, last;           /* tile: whether out begins here, and whether it ends with this block */
+};
+
+/* out = sum of x * weight + bias, by blocks of RAPT_INNER_BLOCK (numerics.md, matrix products). */
+struct rapt_product_kernels {
+    /* panel[inner][tile_rows]: columns <= tile_rows of weight[inner][...], absent ones +0. The
+     * transposed layout has wide.pack. */
+    void (*pack)(float *panel, const char *weight, int64_t stride_bytes, int columns, int inner);
+    /* One block of inner for up to tile_rows columns: adds to out, unless first; finishes out if last. */
+    void (*tile)(const struct rapt_product_args *args);
+    /* All of inner, weights read once in place; for up to narrow_rows rows. Which index of
+     * weight is the row: few[0] column, few[1] inner. */
+    void (*few[2])(const struct rapt_product_args *args);
+};
+
 struct rapt_kernels {
     const char *name;
     rapt_isa isa;
@@ -133,6 +157,7 @@ struct rapt_kernels {
     int tile_rows;   /* rows of a wide tile; its key stride */
     int narrow_rows; /* tiles of at most this many rows go the narrow way */
     struct rapt_tile_kernels wide, narrow;
+    struct rapt_product_kernels product;
     /* into = into folded with next (numerics.md, step 7), both [rows]. */
     void (*merge)(struct rapt_state into, struct rapt_state next, int rows, int value_dim, int64_t o_stride);
     void (*finish)(const struct rapt_finish_args *args);

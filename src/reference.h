@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rapt/matmul.h"
 #include "rapt/rapt.h"
 
 /* Writes out, and lse and weights where the descriptor has them. */
@@ -78,6 +79,9 @@ float rapt_reference_lse(float m, float l);                       /* 9 */
 float rapt_reference_log2(float l);                               /* 9, of the LSE */
 float rapt_reference_export(float x);                             /* x + 0, NaN canonical */
 float rapt_reference_alibi_slope(int64_t head, int64_t heads);    /* 10 */
+
+/* reference_matmul.c: writes out. */
+void rapt_reference_matmul(const rapt_matmul_desc *desc);
 
 /* The same attention in double, with dense results: out [batch, query_heads,
  * query_length, value_dim], lse [batch, query_heads, query_length], weights

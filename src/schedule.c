@@ -152,16 +152,16 @@ static int is_forked_child(void) { return 0; }
 
 static int usable_threads(void) { return omp_in_parallel() || is_forked_child() ? 1 : omp_get_max_threads(); }
 
-static void run_openmp(struct worker *worker, int threads) {
+static void run_openmp(rapt_work body, void *argument, int threads) {
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int number = 0; number < threads; number++)
-        work(worker, number);
+        body(argument, number);
 }
 #else
 static int usable_threads(void) { return 1; }
-static void run_openmp(struct worker *worker, int threads) {
+static void run_openmp(rapt_work body, void *argument, int threads) {
     (void)threads;
-    work(worker, 0);
+    body(argument, 0);
 }
 #endif
 
@@ -173,11 +173,10 @@ int rapt_schedule_threads(void) {
 #endif
 }
 
-/* How many workers are of use. */
-static int count_workers(const struct rapt_attention *a, const struct workspace *w, const rapt_run_options *options) {
-    int64_t workers = w->slots;
+int rapt_schedule_workers(const rapt_run_options *options, int64_t most, bool is_small) {
+    int64_t workers = most < INT32_MAX ? most : INT32_MAX;
     if (options->parallel_for == NULL) {
-        int usable = a->is_small ? 1 : usable_threads();
+        int usable = is_small ? 1 : usable_threads();
         workers = usable < workers ? usable : workers;
     }
     if (options->max_threads > 0 && options->max_threads < workers)
@@ -185,22 +184,30 @@ static int count_workers(const struct rapt_attention *a, const struct workspace 
     return (int)workers;
 }
 
+rapt_status rapt_schedule_work(const rapt_run_options *options, int workers, int64_t tasks, rapt_work body,
+                               void *argument) {
+    int64_t count = tasks < workers ? tasks : workers;
+    if (options->parallel_for) {
+        if (options->parallel_for(options->parallel_for_context, count, body, argument) != 0)
+            return RAPT_PARALLEL_FOR_FAILED;
+    } else if (count > 1) {
+        run_openmp(body, argument, workers); /* libgomp would end the threads that a smaller team leaves over */
+    } else {
+        body(argument, 0);
+    }
+    return RAPT_OK;
+}
+
 rapt_status rapt_schedule_run(const struct rapt_attention *a, void *memory, const rapt_run_options *options) {
     struct workspace *w = workspace_at(memory);
-    int workers = a->tasks > 0 ? count_workers(a, w, options) : 0;
+    int workers = a->tasks > 0 ? rapt_schedule_workers(options, w->slots, a->is_small) : 0;
     for (int32_t phase = 0; workers > 0 && phase < rapt_phases(a); phase++) {
         struct worker worker = {a, w, phase};
-        int64_t count = rapt_tasks(a, phase) < workers ? rapt_tasks(a, phase) : workers;
-        if (options->parallel_for) {
-            if (options->parallel_for(options->parallel_for_context, count, work, &worker) != 0)
-                return RAPT_PARALLEL_FOR_FAILED;
-            if (atomic_load_explicit(&w->next[phase], memory_order_relaxed) < rapt_tasks(a, phase))
-                return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
-        } else if (count > 1) {
-            run_openmp(&worker, workers); /* libgomp would end the threads that a smaller team leaves over */
-        } else {
-            work(&worker, 0);
-        }
+        rapt_status status = rapt_schedule_work(options, workers, rapt_tasks(a, phase), work, &worker);
+        if (status != RAPT_OK)
+            return status;
+        if (atomic_load_explicit(&w->next[phase], memory_order_relaxed) < rapt_tasks(a, phase))
+            return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
     }
     return RAPT_OK;
 }

@@ -22,4 +22,14 @@ rapt_status rapt_schedule_run(const struct rapt_attention *attention, void *memo
 
 int rapt_schedule_threads(void);
 
+/* Work of any kind: each call takes tasks until none is left. */
+typedef void (*rapt_work)(void *argument, int64_t number);
+
+/* How many workers are of use, where most could work; small work stays on the calling thread. */
+int rapt_schedule_workers(const rapt_run_options *options, int64_t most, bool is_small);
+
+/* Calls work(argument, number) for up to workers numbers from 0 on, side by side, and waits for all. */
+rapt_status rapt_schedule_work(const rapt_run_options *options, int workers, int64_t tasks, rapt_work body,
+                               void *argument);
+
 #endif

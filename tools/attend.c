@@ -104,7 +104,7 @@ static double execute(struct run *run) {
 }
 
 static void print_array(const char *name, const struct npy_array *array) {
-    char shape[96];
+    char shape[NPY_SHAPE_TEXT];
     if (array->path && array->data)
         printf("%-8s %s %s\n", name, array->path, npy_shape_text(array->dims, array->shape, shape));
 }

@@ -11,6 +11,7 @@
 #include "generic/softmax.h"
 #include "generic/weigh.h"
 #include "generic/finish.h"
+#include "generic/matmul.h"
 
 #define RAPT_PASTE(a, b) a##b
 #define RAPT_TABLE_OF(name) RAPT_PASTE(rapt_kernels_, name)
@@ -35,6 +36,7 @@ const struct rapt_kernels RAPT_TABLE_OF(RAPT_TABLE) = {
                .softmax = softmax_narrow,
                .drop = drop_narrow,
                .weigh = weigh_narrow},
+    .product = {.pack = pack_columns, .tile = product_tile, .few = {few_transposed, few_in_place}},
     .merge = merge,
     .finish = finish,
     .exponentials = exponentials,

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ * Matrix products: lanes are columns of out. Each block of inner is one FMA
+ * chain from +0, and the blocks are added up in ascending order, in out. */
+#ifndef RAPT_GENERIC_MATMUL_H
+#define RAPT_GENERIC_MATMUL_H
+
+#include "generic/score.h"
+
+enum {
+    FEW_COLUMNS = 4096, /* sums that the weights in place go round with */
+    FEW_STEPS = 8,      /* rows of weights in place at once; divides RAPT_INNER_BLOCK */
+    FEW_AHEAD = 128     /* floats that rows of weights are fetched ahead */
+};
+
+/* Adds the sums of a block to n <= VL numbers of out, and finishes them. */
+RAPT_INLINE void store_block(float *out, const float *bias, vf32 sum, bool first, bool last, int n) {
+    if (!first)
+        sum = v_add(n == VL ? v_load(out) : v_load_n(out, n), sum);
+    if (last && bias)
+        sum = v_add(sum, n == VL ? v_load(bias) : v_load_n(bias, n));
+    if (last)
+        sum = v_canonical(sum);
+    if (n == VL)
+        v_store(out, sum);
+    else
+        v_store_n(out, sum, n);
+}
+
+static void pack_columns(float *panel, const char *weight, int64_t stride_bytes, int columns, int inner) {
+    for (int k = 0; k < inner; k++, panel += TILE_ROWS) {
+        const float *from = row_at(weight, stride_bytes, k);
+        RAPT_UNROLL for (int column = 0; column < TILE_ROWS; column += VL) {
+            int n = columns - column < VL ? columns - column : VL;
+            v_store(panel + column, n == VL ? v_load(from + column) : n > 0 ? v_load_n(from + column, n) : v_splat(0));
+        }
+    }
+}
+
+/* rows x vectors chains over one block. */
+RAPT_INLINE void product_panel(const struct rapt_product_args *a, int64_t first_row, int rows, int vectors) {
+    vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS];
+    const float *x[2 * SCORE_KEYS];
+    RAPT_UNROLL for (int r = 0; r < rows; r++) {
+        x[r] = row_at(a->x, a->x_stride_bytes, first_row + r);
+        char *out = a->out + (first_row + r) * a->out_stride_bytes;
+        RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 4; byte += 64)
+            __builtin_prefetch(out + byte, 1, 3);
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+            sum[r][v] = v_splat(0);
+    }
+    const float *panel = (const float *)(const void *)a->weight;
+    int64_t k = 0;
+    for (; SCORE_BY_LANE && a->inner - k >= 4; k += 4, panel += 4 * TILE_ROWS)
+        score_four(sum, x, panel, k, rows, vectors);
+    for (; !SCORE_BY_LANE && a->inner - k >= SCORE_DIMS; k += SCORE_DIMS, panel += SCORE_DIMS * TILE_ROWS)
+        RAPT_UNROLL for (int i = 0; i < SCORE_DIMS; i++)
+            score_dimension(sum, x, a->x_stride_bytes, panel + i * TILE_ROWS, k + i, rows, vectors);
+    for (; k < a->inner; k++, panel += TILE_ROWS)
+        score_dimension(sum, x, a->x_stride_bytes, panel, k, rows, vectors);
+    RAPT_UNROLL for (int r = 0; r < rows; r++) {
+        float *out = (float *)(void *)(a->out + (first_row + r) * a->out_stride_bytes);
+        RAPT_UNROLL for (int v = 0; v < vectors; v++) {
+            int64_t left = a->columns - v * VL;
+            const float *bias = a->bias ? a->bias + v * VL : NULL;
+            if (left >= VL)
+                store_block(out + v * VL, bias, sum[r][v], a->first, a->last, VL);
+            else if (left > 0)
+                store_block(out + v * VL, bias, sum[r][v], a->first, a->last, (int)left);
+        }
+    }
+}
+
+RAPT_INLINE void product_rows(const struct rapt_product_args *a, int most, int vectors) {
+    int64_t row = 0;
+    for (; a->rows - row >= most; row += most)
+        product_panel(a, row, most, vectors);
+    for (; most > SCORE_KEYS && a->rows - row >= SCORE_KEYS; row += SCORE_KEYS)
+        product_panel(a, row, SCORE_KEYS, vectors);
+    for (; a->rows - row >= SCORE_KEYS / 2; row += SCORE_KEYS / 2)
+        product_panel(a, row, SCORE_KEYS / 2, vectors);
+    for (; row < a->rows; row++)
+        product_panel(a, row, 1, vectors);
+}
+
+/* As with scores, one vector has too few chains to fill the FMA units: twice the rows. */
+static RAPT_KERNEL void product_1(const struct rapt_product_args *a) { product_rows(a, 2 * SCORE_KEYS, 1); }
+static RAPT_KERNEL void product_2(const struct rapt_product_args *a) { product_rows(a, SCORE_KEYS, 2); }
+static RAPT_KERNEL void product_full(const struct rapt_product_args *a) { product_rows(a, SCORE_KEYS, SCORE_VECTORS); }
+
+static void product_tile(const struct rapt_product_args *a) {
+    int64_t vectors = (a->columns + VL - 1) / VL;
+    if (vectors > 2)
+        product_full(a);
+    else if (vectors == 2)
+        product_2(a);
+    else
+        product_1(a);
+}
+
+/* Fetches from each of VL rows the line at k, or from the VL rows after them where the rows end before k. */
+RAPT_INLINE void fetch_square(const struct rapt_product_args *a, const char *weight, int64_t k) {
+    const char *at = weight + k * (int64_t)sizeof(float);
+    if (k >= a->inner)
+        at += VL * a->weight_stride_bytes - a->inner * (int64_t)sizeof(float);
+    RAPT_UNROLL for (int i = 0; i < VL; i++)
+        __builtin_prefetch(at + i * a->weight_stride_bytes, 0, 3);
+}
+
+/* Adds `width` terms from k on, of VL columns, to the chains of rows. */
+RAPT_INLINE void few_square(const float *const *x, const float *const *columns, int64_t k, vf32 *sum, int n, int width,
+                            int rows) {
+    vf32 lanes[VL];
+    load_transposed(lanes, columns, n, k, width);
+    RAPT_UNROLL for (int i = 0; i < VL; i++)
+        if (i < width)
+            RAPT_UNROLL for (int r = 0; r < rows; r++)
+                sum[r] = v_fma(v_splat(x[r][k + i]), lanes[i], sum[r]);
+}
+
+/* rows x n <= VL columns whose weights are rows, transposed square by square. */
+RAPT_INLINE void few_columns(const struct rapt_product_args *a, int64_t first_row, int64_t column, int n, int rows) {
+    const char *weight = a->weight + column * a->weight_stride_bytes;
+    const float *columns[VL], *x[NARROW_GROUP];
+    vf32 total[NARROW_GROUP];
+    RAPT_UNROLL for (int i = 0; i < VL; i++)
+        columns[i] = row_at(weight, a->weight_stride_bytes, i < n ? i : 0);
+    RAPT_UNROLL for (int r = 0; r < rows; r++) {
+        x[r] = row_at(a->x, a->x_stride_bytes, first_row + r);
+        total[r] = v_splat(0);
+    }
+    for (int64_t begin = 0; begin < a->inner; begin += RAPT_INNER_BLOCK) {
+        int64_t k = begin, end = a->inner - begin < RAPT_INNER_BLOCK ? a->inner : begin + RAPT_INNER_BLOCK;
+        vf32 sum[NARROW_GROUP];
+        RAPT_UNROLL for (int r = 0; r < rows; r++)
+            sum[r] = v_splat(0);
+        for (; end - k >= VL; k += VL) {
+            if (first_row == 0 && k % 16 == 0)
+                fetch_square(a, weight, k + FEW_AHEAD);
+            few_square(x, columns, k, sum, n, VL, rows);
+        }
+        if (k < end)
+            few_square(x, columns, k, sum, n, (int)(end - k), rows);
+        RAPT_UNROLL for (int r = 0; r < rows; r++)
+            total[r] = v_add(total[r], sum[r]);
+    }
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        store_block((float *)(void *)(a->out + (first_row + r) * a->out_stride_bytes) + column,
+                    a->bias ? a->bias + column : NULL, total[r], true, true, n);
+}
+
+#define RAPT_FEW_ROWS(rows)                                                                                      \
+    static RAPT_KERNEL void few_rows_##rows(const struct rapt_product_args *a, int64_t row, int64_t column, int n) { \
+        const int group = rows < NARROW_GROUP ? rows : NARROW_GROUP;                                             \
+        if (n == VL)                                                                                             \
+            few_columns(a, row, column, VL, group);                                                              \
+        else                                                                                                     \
+            few_columns(a, row, column, n, group);                                                               \
+    }
+RAPT_FEW_ROWS(1)
+RAPT_FEW_ROWS(2)
+RAPT_FEW_ROWS(3)
+RAPT_FEW_ROWS(4)
+RAPT_FEW_ROWS(5)
+RAPT_FEW_ROWS(6)
+RAPT_FEW_ROWS(7)
+RAPT_FEW_ROWS(8)
+
+static void few_transposed(const struct rapt_product_args *a) {
+    static void (*const of_rows[])(const struct rapt_product_args *, int64_t, int64_t, int) = {
+        few_rows_1, few_rows_2, few_rows_3, few_rows_4, few_rows_5, few_rows_6, few_rows_7, few_rows_8};
+    for (int64_t column = 0; column < a->columns; column += VL)
+        for (int64_t row = 0; row < a->rows; row += NARROW_GROUP) {
+            int n = a->columns - column < VL ? (int)(a->columns - column) : VL;
+            int64_t rows = a->rows - row < NARROW_GROUP ? a->rows - row : NARROW_GROUP;
+            of_rows[rows - 1](a, row, column, n);
+        }
+}
+
+/* Adds steps terms from k on to the chains of n <= VL columns, for all rows. */
+RAPT_INLINE void few_steps(const struct rapt_product_args *a, float *sums, int64_t sums_stride, int64_t k,
+                           int64_t column, int steps, int n) {
+    vf32 weight[FEW_STEPS];
+    RAPT_UNROLL for (int i = 0; i < steps; i++) {
+        const float *from = row_at(a->weight, a->weight_stride_bytes, k + i) + column;
+        __builtin_prefetch(from + FEW_AHEAD, 0, 3);
+        weight[i] = n == VL ? v_load(from) : v_load_n(from, n);
+    }
+    const char *x = a->x + k * (int64_t)sizeof(float);
+    for (int64_t row = 0; row < a->rows; row++, sums += sums_stride, x += a->x_stride_bytes) {
+        vf32 sum = k % RAPT_INNER_BLOCK ? v_load(sums) : v_splat(0);
+        RAPT_UNROLL for (int i = 0; i < steps; i++)
+            sum = v_fma(v_splat(((const float *)(const void *)x)[i]), weight[i], sum);
+        v_store(sums, sum);
+    }
+}
+
+/* The same for columns [begin, end), whose sums begin at sums. */
+static RAPT_KERNEL void few_strip(const struct rapt_product_args *a, float *sums, int64_t sums_stride, int64_t k,
+                                  int64_t begin, int64_t end) {
+    for (; end - begin >= VL; begin += VL, sums += VL)
+        few_steps(a, sums, sums_stride, k, begin, FEW_STEPS, VL);
+    if (begin < end)
+        few_steps(a, sums, sums_stride, k, begin, FEW_STEPS, (int)(end - begin));
+}
+
+static RAPT_KERNEL void few_strip_1(const struct rapt_product_args *a, float *sums, int64_t sums_stride, int64_t k,
+                                    int64_t begin, int64_t end) {
+    for (; begin < end; begin += VL, sums += VL)
+        few_steps(a, sums, sums_stride, k, begin, 1, end - begin < VL ? (int)(end - begin) : VL);
+}
+
+/* One block of inner, for columns [begin, end). */
+RAPT_INLINE void few_block(const struct rapt_product_args *a, float *sums, int64_t sums_stride, int64_t k,
+                           int64_t begin, int64_t end) {
+    const int64_t k_end = a->inner - k < RAPT_INNER_BLOCK ? a->inner : k + RAPT_INNER_BLOCK;
+    const bool first = k == 0, last = k_end == a->inner;
+    for (; k_end - k >= FEW_STEPS; k += FEW_STEPS)
+        few_strip(a, sums, sums_stride, k, begin, end);
+    for (; k < k_end; k++)
+        few_strip_1(a, sums, sums_stride, k, begin, end);
+    for (int64_t row = 0; row < a->rows; row++)
+        for (int64_t column = begin; column < end; column += VL)
+            store_block((float *)(void *)(a->out + row * a->out_stride_bytes) + column,
+                        a->bias ? a->bias + column : NULL, v_load(sums + row * sums_stride + column - begin), first,
+                        last, end - column < VL ? (int)(end - column) : VL);
+}
+
+/* Columns whose weights lie side by side, in place: a few rows of weights at a time, as long as the sums fit. */
+static void few_in_place(const struct rapt_product_args *a) {
+    float sums[FEW_COLUMNS];
+    const int64_t stride = FEW_COLUMNS / a->rows / VL * VL;
+    for (int64_t column = 0; column < a->columns; column += stride)
+        for (int64_t k = 0; k < a->inner; k += RAPT_INNER_BLOCK)
+            few_block(a, sums, stride, k, column, a->columns - column < stride ? a->columns : column + stride);
+}
+
+#endif

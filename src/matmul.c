@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * The matrix product: validate, dispatch, cut into tasks, run. A task is a
+ * block of rows by a tile of columns; for few rows it is some columns. */
+#include "matmul.h"
+
+#include "checked.h"
+#include "fpenv.h"
+#include "plan.h"
+#include "schedule.h"
+
+enum {
+    TASK_ROWS = 512,       /* at most; each task packs its weights, so many rows are cheaper */
+    FEW_TASK_COLUMNS = 512,
+    SMALL_PRODUCT = 1 << 20 /* multiply-adds below which waking a thread costs more */
+};
+
+struct product {
+    rapt_matmul_desc desc; /* strides of single rows are 0 */
+    const struct rapt_kernels *kernels;
+    bool few;
+    int64_t task_rows, task_columns, column_tasks, tasks;
+    _Atomic int64_t next;
+};
+
+static const char *row_of(const float *base, int64_t stride_bytes, int64_t row) {
+    return (const char *)base + row * stride_bytes;
+}
+
+/* Tile of out from row and column on; weights are those of its columns. */
+static struct rapt_product_args args_of(const struct product *p, int64_t row, int64_t column) {
+    const rapt_matmul_desc *d = &p->desc;
+    const bool out_in = d->weight_layout == RAPT_WEIGHT_OUT_IN;
+    struct rapt_product_args args = {.x_stride_bytes = d->x_stride_bytes,
+                                     .weight_stride_bytes = d->weight_stride_bytes,
+                                     .out_stride_bytes = d->out_stride_bytes,
+                                     .inner = d->inner};
+    args.rows = d->rows - row < p->task_rows ? d->rows - row : p->task_rows;
+    args.columns = d->columns - column < p->task_columns ? d->columns - column : p->task_columns;
+    args.x = row_of(d->x, d->x_stride_bytes, row);
+    args.weight = (const char *)d->weight + column * (out_in ? d->weight_stride_bytes : 4);
+    args.out = (char *)d->out + row * d->out_stride_bytes + column * 4;
+    args.bias = d->bias ? d->bias + column : NULL;
+    return args;
+}
+
+static void pack(const struct product *p, const struct rapt_product_args *tile, int64_t k, int inner, float *panel) {
+    if (p->desc.weight_layout == RAPT_WEIGHT_IN_OUT) {
+        p->kernels->product.pack(panel, tile->weight + k * tile->weight_stride_bytes, tile->weight_stride_bytes,
+                                 (int)tile->columns, inner);
+        return;
+    }
+    const float *rows[RAPT_MAX_TILE_ROWS];
+    for (int64_t i = 0; i < tile->columns; i++)
+        rows[i] = (const float *)(const void *)(tile->weight + i * tile->weight_stride_bytes) + k;
+    p->kernels->wide.pack(panel, rows, (int)tile->columns, inner);
+}
+
+static void run_tile(const struct product *p, struct rapt_product_args *tile, float *panel) {
+    const int64_t inner = p->desc.inner;
+    struct rapt_product_args block = *tile;
+    for (int64_t k = 0; k < inner; k += RAPT_INNER_BLOCK) {
+        block.inner = inner - k < RAPT_INNER_BLOCK ? inner - k : RAPT_INNER_BLOCK;
+        block.first = k == 0;
+        block.last = k + block.inner == inner;
+        block.x = tile->x + k * 4;
+        block.weight = (const char *)panel;
+        pack(p, tile, k, (int)block.inner, panel);
+        p->kernels->product.tile(&block);
+    }
+}
+
+static __attribute__((noinline)) void run_tasks(struct product *p) {
+    _Alignas(RAPT_VECTOR_BYTES) float panel[RAPT_INNER_BLOCK * RAPT_MAX_TILE_ROWS];
+    int64_t task;
+    while ((task = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->tasks) {
+        int64_t row = task / p->column_tasks * p->task_rows, column = task % p->column_tasks * p->task_columns;
+        struct rapt_product_args args = args_of(p, row, column);
+        if (p->few)
+            p->kernels->product.few[p->desc.weight_layout](&args);
+        else
+            run_tile(p, &args, panel);
+    }
+}
+
+static void work(void *argument, int64_t number) {
+    (void)number;
+    rapt_fpenv environment = rapt_fpenv_enter();
+    run_tasks(argument);
+    rapt_fpenv_leave(environment);
+}
+
+/* Strides of single rows may hold anything, and fetches multiply them. */
+static void clear_unused_strides(rapt_matmul_desc *d) {
+    if (d->rows == 1)
+        d->x_stride_bytes = d->out_stride_bytes = 0;
+    if ((d->weight_layout == RAPT_WEIGHT_OUT_IN ? d->columns : d->inner) == 1)
+        d->weight_stride_bytes = 0;
+    if (d->inner > 0)
+        return;
+    d->weight_layout = RAPT_WEIGHT_OUT_IN; /* nothing of x and weight is touched then */
+    d->x = d->weight = d->out;
+    d->x_stride_bytes = d->weight_stride_bytes = 0;
+}
+
+static void cut(struct product *p, const rapt_matmul_desc *desc) {
+    p->desc = *desc;
+    clear_unused_strides(&p->desc);
+    p->few = desc->rows <= p->kernels->narrow_rows || desc->inner == 0;
+    p->task_rows = p->few && desc->inner ? p->kernels->narrow_rows : TASK_ROWS;
+    p->task_columns = p->few ? FEW_TASK_COLUMNS : p->kernels->tile_rows;
+    p->column_tasks = (desc->columns + p->task_columns - 1) / p->task_columns;
+    p->tasks = (desc->rows + p->task_rows - 1) / p->task_rows * p->column_tasks;
+    atomic_init(&p->next, 0);
+}
+
+static bool is_small(const rapt_matmul_desc *desc) {
+    int64_t work;
+    return rapt_mul_fits(desc->rows, desc->columns, &work) && rapt_mul_fits(work, desc->inner, &work) &&
+           work < SMALL_PRODUCT;
+}
+
+static rapt_status run(struct product *p, const rapt_run_options *options) {
+    if (p->tasks == 0)
+        return RAPT_OK;
+    int workers = rapt_schedule_workers(options, p->tasks, is_small(&p->desc));
+    rapt_status status = rapt_schedule_work(options, workers, p->tasks, work, p);
+    if (status == RAPT_OK && atomic_load_explicit(&p->next, memory_order_relaxed) < p->tasks)
+        return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
+    return status;
+}
+
+static rapt_status check_options(const rapt_run_options *options, rapt_message *message) {
+    if (options->struct_size != sizeof *options)
+        return rapt_refuse(message, RAPT_UNSUPPORTED_VERSION, "options.struct_size = %u, this library knows %u",
+                           (unsigned)options->struct_size, (unsigned)sizeof *options);
+    if (options->max_threads < 0)
+        return rapt_refuse(message, RAPT_INVALID_VALUE, "options.max_threads = %d is negative",
+                           (int)options->max_threads);
+    return RAPT_OK;
+}
+
+rapt_status rapt_matmul(const rapt_matmul_desc *desc, const rapt_run_options *options, rapt_message *message) {
+    static const rapt_run_options defaults = {sizeof(rapt_run_options), 0, NULL, NULL};
+    struct product p;
+    if (!options)
+        options = &defaults;
+    rapt_status status = rapt_validate_matmul(desc, message);
+    if (status == RAPT_OK)
+        status = check_options(options, message);
+    if (status == RAPT_OK)
+        status = rapt_dispatch((rapt_isa)desc->isa, &p.kernels, message);
+    if (status != RAPT_OK)
+        return status;
+    cut(&p, desc);
+    status = run(&p, options);
+    return status == RAPT_OK ? RAPT_OK
+                             : rapt_refuse(message, status, "the caller's parallel-for failed, or ran too little");
+}
