@@ -179,6 +179,7 @@ static void refusals(void **state) {
     write_random("none.npy", 3, 1, 2, 0, 3);
     write_random("wide.npy", 4, 2, 2, 2, 5);
     write_dict("line.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 12);
+    write_dict("five.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 2, 3), }", 24);
     write_dict("ints.npy", "{'descr': '<i4', 'fortran_order': False, 'shape': (3, 3), }", 36);
 #define HELLO "$rapt heatmap --weights hello.npy "
 #define WIDE "$rapt heatmap --weights wide.npy "
@@ -187,6 +188,7 @@ static void refusals(void **state) {
     expect_error("gone.txt: No such file", HELLO "--tokens gone.txt");
     expect_error(".: Is a directory", HELLO "--tokens .");
     expect_error("line.npy [3]: wanted are 2, 3 or 4 dimensions", "$rapt heatmap --weights line.npy");
+    expect_error("five.npy [1, 1, 1, 2, 3]: wanted are 2, 3 or 4 dimensions", "$rapt heatmap --weights five.npy");
     expect_error("ints.npy: holds int32, wanted is float32 or float64", "$rapt heatmap --weights ints.npy");
     expect_error("none.npy [2, 0, 3]: there is nothing to draw", "$rapt heatmap --weights none.npy");
     expect_error("two.txt: 2 lines for the 3 queries of hello.npy [3, 3]", HELLO "--tokens two.txt");

@@ -10,9 +10,9 @@
 
 static struct npy_array read_weights(const char *path, int64_t full[4]) {
     struct npy_array array = npy_read(path, NPY_FLOAT32 | NPY_FLOAT64);
-    char shape[96];
+    char shape[NPY_SHAPE_TEXT];
     npy_shape_text(array.dims, array.shape, shape);
-    if (array.dims < 2) tool_die("%s %s: wanted are 2, 3 or 4 dimensions", path, shape);
+    if (array.dims < 2 || array.dims > 4) tool_die("%s %s: wanted are 2, 3 or 4 dimensions", path, shape);
     if (array.count == 0) tool_die("%s %s: there is nothing to draw", path, shape);
     for (int i = 0; i < 4; i++) full[i] = i < 4 - array.dims ? 1 : array.shape[i - (4 - array.dims)];
     return array;
@@ -20,7 +20,7 @@ static struct npy_array read_weights(const char *path, int64_t full[4]) {
 
 static int64_t check_index(const char *name, int64_t index, const struct npy_array *array, int64_t count,
                            const char *what) {
-    char shape[96];
+    char shape[NPY_SHAPE_TEXT];
     if (index >= 0 && index < count) return index;
     tool_die("--%s: %lld: %s %s has %lld %s%s, from 0", name, (long long)index, array->path,
              npy_shape_text(array->dims, array->shape, shape), (long long)count, what, count == 1 ? "" : "s");
@@ -46,7 +46,7 @@ static char **number_texts(int64_t count) {
 /* hint: what to do where another number of lines is no mistake. */
 static char **read_texts(const char *path, const struct npy_array *array, int64_t count, const char *what,
                          const char *hint) {
-    char shape[96];
+    char shape[NPY_SHAPE_TEXT];
     if (path == NULL) return number_texts(count);
     struct token_list tokens = tokens_read(path, count);
     if (tokens.count == count) return tokens.texts;
