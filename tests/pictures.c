@@ -176,8 +176,10 @@ int main(int argc, char **argv) {
     float weights[HEADS * QUERIES * KEYS];
     if (argc < 4) return 2;
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
-    for (int i = 0; i < HEADS * QUERIES * KEYS; i++)
-        weights[i] = (float)(i * 37 % 101) / (float)(100 + 50 * (i / (QUERIES * KEYS)));
+    for (int i = 0; i < HEADS * QUERIES * KEYS; i++) {
+        int head = i / (QUERIES * KEYS);
+        weights[i] = (float)(i * 37 % 101) / (float)(100 + 50 * head);
+    }
     write_npy("w.npy", NPY_FLOAT32, weights, 3, (const int64_t[]){HEADS, QUERIES, KEYS});
     int failed = cmocka_run_group_tests_name("pictures", tests, NULL, NULL);
     cairo_debug_reset_static_data();

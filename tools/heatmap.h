@@ -24,6 +24,9 @@ struct heatmap {
 /* Reads the files; dies where they do not fit or head or sequence do not exist. */
 struct heatmap heatmap_load(const struct heatmap_options *options);
 
+/* "head 5" into text, for the h-th that is drawn; returns text. */
+char *heatmap_head_text(const struct heatmap *map, int64_t h, char text[32]);
+
 /* Head h (from 0, of those drawn), query i. */
 const float *heatmap_row(const struct heatmap *map, int64_t h, int64_t i);
 

@@ -141,8 +141,7 @@ static void draw_heads(const struct picture *picture) {
         if (picture->map->heads == 1) continue;
         char name[32];
         double labels = row == 0 ? layout->key_room + LAYOUT_GAP : 0;
-        snprintf(name, sizeof name, "head %lld", (long long)(picture->map->first_head + h));
-        draw_text(picture, name, picture->theme->ink,
+        draw_text(picture, heatmap_head_text(picture->map, h, name), picture->theme->ink,
                   left + 0.5 * (double)picture->map->keys * layout->cell_width,
                   top - labels - LAYOUT_NAME_FONT * 0.75, TEXT_MIDDLE);
     }

@@ -106,6 +106,12 @@ struct heatmap heatmap_load(const struct heatmap_options *options) {
     return map;
 }
 
+char *heatmap_head_text(const struct heatmap *map, int64_t h, char text[32]) {
+    long long number = map->first_head + h;
+    snprintf(text, 32, "head %lld", number);
+    return text;
+}
+
 const float *heatmap_row(const struct heatmap *map, int64_t h, int64_t i) {
     return map->weights + (h * map->queries + i) * map->keys;
 }

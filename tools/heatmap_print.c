@@ -208,7 +208,8 @@ void heatmap_print(const struct heatmap *map, const char *colours) {
     puts(": queries down, keys across");
     for (int64_t h = 0; h < map->heads; h++) {
         putchar('\n');
-        if (map->heads > 1) printf("head %lld\n", (long long)(map->first_head + h));
+        char name[32];
+        if (map->heads > 1) puts(heatmap_head_text(map, h, name));
         print_head(&page, h);
     }
     print_scale(&page);
