@@ -136,6 +136,9 @@ struct rapt_product_args {
     int64_t x_stride_bytes, weight_stride_bytes, out_stride_bytes;
     int64_t rows, inner, columns;
     bool first, last;           /* tile: whether out begins here, and whether it ends with this block */
+    const char *next;           /* tile: next_rows rows of next_row_bytes to bring closer meanwhile: the */
+    int64_t next_stride_bytes;  /* weights of the next block; 0 rows = none */
+    int next_rows, next_row_bytes;
 };
 
 /* out = sum of x * weight + bias, by blocks of RAPT_INNER_BLOCK (numerics.md, matrix products). */

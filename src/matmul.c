@@ -9,8 +9,12 @@
 #include "schedule.h"
 
 enum {
-    TASK_ROWS = 512,       /* at most; each task packs its weights, so many rows are cheaper */
-    FEW_TASK_COLUMNS = 512,
+    TASK_ROWS = 512,       /* at most; each task packs its weights, so more rows are cheaper */
+    MIN_TASK_ROWS = 128,   /* at least, where there are more */
+    ENOUGH_TASKS = 32,     /* from here on tasks take TASK_ROWS */
+    /* Columns of a task for few rows, by layout: rows of weights as a whole, or long pieces of them. */
+    FEW_COLUMNS_OUT_IN = 128,
+    FEW_COLUMNS_IN_OUT = 1024,
     SMALL_PRODUCT = 1 << 20 /* multiply-adds below which waking a thread costs more */
 };
 
@@ -55,7 +59,19 @@ static void pack(const struct product *p, const struct rapt_product_args *tile, 
     p->kernels->wide.pack(panel, rows, (int)tile->columns, inner);
 }
 
-static void run_tile(const struct product *p, struct rapt_product_args *tile, float *panel) {
+/* The weights of the block after k, for the kernel to fetch. */
+static void set_next(const struct product *p, const struct rapt_product_args *tile, int64_t k,
+                     struct rapt_product_args *block) {
+    const int64_t next = k + RAPT_INNER_BLOCK, left = p->desc.inner - next;
+    const int inner = left < 0 ? 0 : left < RAPT_INNER_BLOCK ? (int)left : RAPT_INNER_BLOCK;
+    const bool out_in = p->desc.weight_layout == RAPT_WEIGHT_OUT_IN;
+    block->next = tile->weight + next * (out_in ? 4 : tile->weight_stride_bytes);
+    block->next_stride_bytes = tile->weight_stride_bytes;
+    block->next_rows = inner == 0 ? 0 : out_in ? (int)tile->columns : inner;
+    block->next_row_bytes = 4 * (out_in ? inner : (int)tile->columns);
+}
+
+static void run_tile(const struct product *p, const struct rapt_product_args *tile, float *panel) {
     const int64_t inner = p->desc.inner;
     struct rapt_product_args block = *tile;
     for (int64_t k = 0; k < inner; k += RAPT_INNER_BLOCK) {
@@ -64,6 +80,7 @@ static void run_tile(const struct product *p, struct rapt_product_args *tile, fl
         block.last = k + block.inner == inner;
         block.x = tile->x + k * 4;
         block.weight = (const char *)panel;
+        set_next(p, tile, k, &block);
         pack(p, tile, k, (int)block.inner, panel);
         p->kernels->product.tile(&block);
     }
@@ -102,14 +119,27 @@ static void clear_unused_strides(rapt_matmul_desc *d) {
     d->x_stride_bytes = d->weight_stride_bytes = 0;
 }
 
+static int64_t quotient_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+/* Up to so many rows, weights are read in place: packing them costs more. Rows of inner are transposed for each few
+ * rows, as when they are packed, so there it pays sooner. */
+static int64_t few_rows(const struct product *p) {
+    const int most = p->kernels->narrow_rows;
+    return p->desc.weight_layout == RAPT_WEIGHT_OUT_IN ? (most + 1) / 2 : most;
+}
+
 static void cut(struct product *p, const rapt_matmul_desc *desc) {
     p->desc = *desc;
     clear_unused_strides(&p->desc);
-    p->few = desc->rows <= p->kernels->narrow_rows || desc->inner == 0;
-    p->task_rows = p->few && desc->inner ? p->kernels->narrow_rows : TASK_ROWS;
-    p->task_columns = p->few ? FEW_TASK_COLUMNS : p->kernels->tile_rows;
-    p->column_tasks = (desc->columns + p->task_columns - 1) / p->task_columns;
-    p->tasks = (desc->rows + p->task_rows - 1) / p->task_rows * p->column_tasks;
+    p->few = desc->rows <= few_rows(p) || desc->inner == 0;
+    p->task_rows = TASK_ROWS;
+    p->task_columns = !p->few                                       ? p->kernels->tile_rows
+                      : p->desc.weight_layout == RAPT_WEIGHT_OUT_IN ? FEW_COLUMNS_OUT_IN
+                                                                    : FEW_COLUMNS_IN_OUT;
+    p->column_tasks = quotient_up(desc->columns, p->task_columns);
+    while (p->task_rows > MIN_TASK_ROWS && quotient_up(desc->rows, p->task_rows) * p->column_tasks < ENOUGH_TASKS)
+        p->task_rows /= 2;
+    p->tasks = quotient_up(desc->rows, p->task_rows) * p->column_tasks;
     atomic_init(&p->next, 0);
 }
 

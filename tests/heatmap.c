@@ -16,7 +16,8 @@
 #include "command_run.h"
 
 /* The weights of "Hello shiny sun!", the first of the systems that the tutorial shows. */
-static const float hello[3][3] = {{0.2994f, 0.3572f, 0.3434f}, {0.2291f, 0.4063f, 0.3646f}, {0.2320f, 0.3841f, 0.3839f}};
+static const float hello[3][3] = {
+    {0.2994f, 0.3572f, 0.3434f}, {0.2291f, 0.4063f, 0.3646f}, {0.2320f, 0.3841f, 0.3839f}};
 
 static void few_tokens_have_numbers(void **state) {
     (void)state;
@@ -195,7 +196,8 @@ static void refusals(void **state) {
     expect_error("five.txt: 5 lines for the 3 queries of hello.npy [3, 3]", HELLO "--tokens five.txt");
     expect_error("two.txt: 2 lines for the 5 keys of wide.npy [2, 2, 2, 5]; --key-tokens FILE names the keys",
                  WIDE "--tokens two.txt");
-    expect_error("two.txt: 2 lines for the 5 keys of wide.npy [2, 2, 2, 5]\n", WIDE "--tokens two.txt --key-tokens two.txt");
+    expect_error("two.txt: 2 lines for the 5 keys of wide.npy [2, 2, 2, 5]\n",
+                 WIDE "--tokens two.txt --key-tokens two.txt");
     expect_error("--head: 1: hello.npy [3, 3] has 1 head, from 0", HELLO "--head 1");
     expect_error("--head: 2: wide.npy [2, 2, 2, 5] has 2 heads, from 0", WIDE "--head 2");
     expect_error("--head: -1: ", WIDE "--head=-1");

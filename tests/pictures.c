@@ -86,7 +86,8 @@ static void cells_have_their_colours(void **state) {
     const float *weights = (const float *)array.data + 2 * QUERIES * KEYS;
     (void)state;
     for (int zoom = 1; zoom <= 2; zoom++) {
-        struct command_result said = expect_success("$rapt heatmap --weights w.npy --head 2 --out m.png --zoom %d", zoom);
+        struct command_result said =
+            expect_success("$rapt heatmap --weights w.npy --head 2 --out m.png --zoom %d", zoom);
         struct picture picture = read_png("m.png", said.out);
         int x = 0, y = 0;
         find_cells(&picture, &x, &y);
@@ -141,7 +142,8 @@ static void expect_well_formed(const char *path) {
 }
 
 static void hostile_tokens(void **state) {
-    static const char tokens[] = "\"'<&>]]>\n<script>\n\xc3\xa9\xff\xfe\n\t\x01\x1b\n\xe4\xbd\xa0\n\xe2\x80\xae\n\n&#0;%s%n\n";
+    static const char tokens[] =
+        "\"'<&>]]>\n<script>\n\xc3\xa9\xff\xfe\n\t\x01\x1b\n\xe4\xbd\xa0\n\xe2\x80\xae\n\n&#0;%s%n\n";
     char whole[sizeof tokens + 200000];
     float scores[81] = {NAN, INFINITY, -3};
     (void)state;
@@ -150,7 +152,8 @@ static void hostile_tokens(void **state) {
     write_bytes("hostile.txt", whole, sizeof whole - 1);
     write_npy("nine.npy", NPY_FLOAT32, scores, 2, (const int64_t[]){9, 9});
     for (int theme = 0; theme < 2; theme++) {
-        const char *line = "$rapt heatmap --weights nine.npy --tokens hostile.txt --title '</svg>&' --theme %s --out m.%s";
+        const char *line =
+            "$rapt heatmap --weights nine.npy --tokens hostile.txt --title '</svg>&' --theme %s --out m.%s";
         struct command_result said = expect_success(line, theme ? "dark" : "light", "svg");
         assert_non_null(strstr(said.out, "\ncolours  -3 ... 0, as"));
         assert_non_null(strstr(said.out, "\ngrey     1 NaN, 1 infinite\n"));

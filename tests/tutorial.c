@@ -28,9 +28,10 @@ static void commands_print_what_the_page_says(void **state) {
     assert_true(atoi(expect_success("grep -c '^\\$ ' wanted.txt").out) >= 20);
     /* Results go to this folder, and their names are as the page has them again in what is compared. */
     expect_success("sed \"s,/tmp/,$PWD/,g; s,^build/,%s %s/,\" script.sh > here.sh", emulator, build);
-    expect_success("folder=$PWD; name=$rapt; rapt() { $name \"$@\"; }; set -e; cd %s; . $folder/here.sh >$folder/got.txt",
-                   sources);
-    expect_success("sed \"s,$PWD/,/tmp/,g\" got.txt | " COMPARED " > got; cat wanted.txt | " COMPARED " > want; diff want got");
+    expect_success("folder=$PWD; name=$rapt; rapt() { $name \"$@\"; }; set -e; cd %s; "
+                   ". $folder/here.sh >$folder/got.txt", sources);
+    expect_success("sed \"s,$PWD/,/tmp/,g\" got.txt | " COMPARED " > got; "
+                   "cat wanted.txt | " COMPARED " > want; diff want got");
 }
 
 int main(int argc, char **argv) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a heatmap shows: the weights of some heads, all on one scale. */
+ * Heatmaps: the weights of some heads, all on one scale. */
 #ifndef RAPT_HEATMAP_H
 #define RAPT_HEATMAP_H
 
@@ -7,6 +7,17 @@
 #include <stdint.h>
 
 #include "options.h"
+
+struct heatmap_options {
+    const char *weights, *tokens, *key_tokens, *head, *out;
+    const char *title, *theme, *colours;
+    struct option_integer batch, zoom;
+};
+
+extern const struct option_row heatmap_option_rows[];
+
+/* argv[0] is the verb. Dies where an option is unknown, malformed or missing. */
+struct heatmap_options heatmap_parse(int argc, char **argv);
 
 struct heatmap {
     const char *path;

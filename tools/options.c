@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rapt/rapt.h"
 #include "tool.h"
 
 #define AT(field) offsetof(struct attend_options, field)
@@ -89,38 +90,6 @@ const struct option_row bench_option_rows[] = {
     {OPTION_HEADING, NULL, NULL, NULL, 0},
 };
 
-#undef AT
-#define AT(field) offsetof(struct heatmap_options, field)
-
-const struct option_row heatmap_option_rows[] = {
-    {OPTION_HEADING, "What", NULL,
-     "Queries go down, keys across. Weights outside 0 ... 1 (scores) are drawn too: the colours then span what "
-     "there is. NaN and infinities are grey.",
-     0},
-    {OPTION_TEXT, "weights", "FILE",
-     "What `rapt attend --weights` writes (needed): float32 or float64 [queries, keys], [heads, queries, keys] "
-     "or [batch, heads, queries, keys].",
-     AT(weights)},
-    {OPTION_TEXT, "tokens", "FILE",
-     "Text, one token per line, one for each query, and for each key without --key-tokens. Default: positions.",
-     AT(tokens)},
-    {OPTION_TEXT, "key-tokens", "FILE", "The same for the keys, where they are other tokens.", AT(key_tokens)},
-    {OPTION_TEXT, "head", "N|all", "The head to draw, from 0, or all of them as a grid; default 0.", AT(head)},
-    {OPTION_INTEGER, "batch", "N", "The sequence to draw, from 0; default 0.", AT(batch)},
-
-    {OPTION_HEADING, "How", NULL, "All heads of a picture share one scale.", 0},
-    {OPTION_TEXT, "out", "FILE", "A picture, by its ending .png or .svg; default: characters on the terminal.",
-     AT(out)},
-    {OPTION_TEXT, "title", "TEXT", "Over the picture, in place of what is drawn.", AT(title)},
-    {OPTION_TEXT, "theme", "NAME", "light, the default, or dark: what the picture will stand on.", AT(theme)},
-    {OPTION_INTEGER, "zoom", "N", "Pixels of a PNG per pixel of a common screen, 1 ... 4; default 2.", AT(zoom)},
-    {OPTION_TEXT, "colours", "NAME",
-     "On the terminal: 24bit, 256, none, or auto, the default: what $COLORTERM and $TERM promise, none where "
-     "the output is no terminal or $NO_COLOR is set.",
-     AT(colours)},
-    {OPTION_HEADING, NULL, NULL, NULL, 0},
-};
-
 static int64_t parse_integer(const char *name, const char *text, char stop, const char **end) {
     char *rest;
     errno = 0;
@@ -179,7 +148,7 @@ static void fill_long_options(const struct option_row *rows, struct option long_
     }
 }
 
-static void parse(const struct option_row *rows, void *options, int argc, char **argv) {
+void options_parse(const char *verb, const struct option_row *rows, void *options, int argc, char **argv) {
     struct option long_options[MAX_OPTIONS] = {0};
     fill_long_options(rows, long_options);
     opterr = 0;
@@ -187,37 +156,30 @@ static void parse(const struct option_row *rows, void *options, int argc, char *
         const char *text = argv[optind - 1];
         if (code == ':') tool_die("%s needs a value", text);
         if (code == '?' && optopt >= FIRST_VALUE) tool_die("%s: the option takes no value", text);
-        if (code == '?' && optopt != 0) tool_die("unknown option -%c (see `rapt help %s`)", optopt, argv[0]);
-        if (code == '?') tool_die("unknown option %s (see `rapt help %s`)", text, argv[0]);
+        if (code == '?' && optopt != 0) tool_die("unknown option -%c (see `rapt help %s`)", optopt, verb);
+        if (code == '?') tool_die("unknown option %s (see `rapt help %s`)", text, verb);
         store(options, &rows[code - FIRST_VALUE], optarg);
     }
     if (optind < argc) tool_die("unexpected argument '%s'", argv[optind]);
 }
 
-static void require(const char *verb, const char *given, const char *name) {
-    if (given == NULL) tool_die("%s needs --%s FILE (see `rapt help %s`)", verb, name, verb);
+static void require(const char *given, const char *name) {
+    if (given == NULL) tool_die("attend needs --%s FILE (see `rapt help attend`)", name);
 }
 
 struct attend_options attend_parse(int argc, char **argv) {
     struct attend_options options = {0};
-    parse(attend_option_rows, &options, argc, argv);
-    require("attend", options.query, "query");
-    require("attend", options.key, "key");
-    require("attend", options.value, "value");
-    require("attend", options.out, "out");
+    options_parse(argv[0], attend_option_rows, &options, argc, argv);
+    require(options.query, "query");
+    require(options.key, "key");
+    require(options.value, "value");
+    require(options.out, "out");
     return options;
 }
 
 struct bench_options bench_parse(int argc, char **argv) {
     struct bench_options options = {0};
-    parse(bench_option_rows, &options, argc, argv);
-    return options;
-}
-
-struct heatmap_options heatmap_parse(int argc, char **argv) {
-    struct heatmap_options options = {0};
-    parse(heatmap_option_rows, &options, argc, argv);
-    require("heatmap", options.weights, "weights");
+    options_parse(argv[0], bench_option_rows, &options, argc, argv);
     return options;
 }
 
@@ -226,13 +188,26 @@ int64_t option_to_integer(const char *name, const char *text) {
     return parse_integer(name, text, '\0', &end);
 }
 
-void option_one_of(const char *name, const char *given, const char *choices) {
-    for (const char *word = choices; given && *word;) {
+int option_isa(const char *name) {
+    char names[128] = "";
+    if (name == NULL) return RAPT_ISA_AUTO;
+    for (int isa = RAPT_ISA_AUTO + 1; isa < RAPT_ISA_COUNT; isa++) {
+        const char *known = rapt_isa_name((rapt_isa)isa);
+        if (strcmp(known, name) == 0) return isa;
+        strcat(strcat(names, " "), known);
+    }
+    tool_die("--isa: '%s' is none of%s", name, names);
+}
+
+int option_one_of(const char *name, const char *given, const char *choices) {
+    const char *word = choices;
+    if (!given) return -1;
+    for (int i = 0; *word; i++) {
         size_t length = strcspn(word, " ");
-        if (strlen(given) == length && strncmp(given, word, length) == 0) return;
+        if (strlen(given) == length && strncmp(given, word, length) == 0) return i;
         word += length + (word[length] == ' ');
     }
-    if (given) tool_die("--%s: '%s' is none of %s", name, given, choices);
+    tool_die("--%s: '%s' is none of %s", name, given, choices);
 }
 
 void option_needs(const char *name, bool given, bool useful, const char *needed) {

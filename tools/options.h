@@ -39,12 +39,6 @@ struct bench_options {
     struct option_number seconds;
 };
 
-struct heatmap_options {
-    const char *weights, *tokens, *key_tokens, *head, *out;
-    const char *title, *theme, *colours;
-    struct option_integer batch, zoom;
-};
-
 enum option_kind { OPTION_HEADING, OPTION_FLAG, OPTION_TEXT, OPTION_INTEGER, OPTION_NUMBER, OPTION_PAIR };
 
 struct option_row {
@@ -56,21 +50,27 @@ struct option_row {
 };
 
 /* They end with a row whose name is NULL. */
-extern const struct option_row attend_option_rows[], bench_option_rows[], heatmap_option_rows[];
+extern const struct option_row attend_option_rows[], bench_option_rows[];
 
 /* argv[0] is the verb. They die where an option is unknown, malformed or missing. */
 struct attend_options attend_parse(int argc, char **argv);
 struct bench_options bench_parse(int argc, char **argv);
-struct heatmap_options heatmap_parse(int argc, char **argv);
 
 /* text as the value of the option; dies where it is no integer. */
 int64_t option_to_integer(const char *name, const char *text);
 
-/* Dies where given is neither NULL nor one of choices: words with one space between. */
-void option_one_of(const char *name, const char *given, const char *choices);
-
 /* An option that would change nothing is a misunderstanding: dies where it is given and not useful. */
 void option_needs(const char *name, bool given, bool useful, const char *needed);
+
+/* Fills options, a struct of the kinds of fields above, by rows. verb is what messages call the command line,
+ * whose options begin at argv[1]. */
+void options_parse(const char *verb, const struct option_row *rows, void *options, int argc, char **argv);
+
+/* The instruction set of this name, RAPT_ISA_AUTO for NULL; dies where there is none. */
+int option_isa(const char *name);
+
+/* Dies where given is none of choices, words with one space between; the number of the word, -1 for NULL. */
+int option_one_of(const char *name, const char *given, const char *choices);
 
 /* Dies where the option is given and outside 1 ... most. */
 void option_at_least_one(const char *name, struct option_integer option, int64_t most);

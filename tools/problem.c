@@ -165,20 +165,9 @@ static void add_positions(rapt_attention_desc *desc, const struct attend_options
     desc->query_position = (rapt_index_list){positions, 8, 0};
 }
 
-static void set_isa(rapt_attention_desc *desc, const char *name) {
-    char names[128] = "";
-    if (name == NULL) return;
-    for (int isa = RAPT_ISA_AUTO + 1; isa < RAPT_ISA_COUNT; isa++) {
-        const char *known = rapt_isa_name((rapt_isa)isa);
-        if (strcmp(known, name) == 0) desc->isa = isa;
-        strcat(strcat(names, " "), known);
-    }
-    if (desc->isa == RAPT_ISA_AUTO) tool_die("--isa: '%s' is none of%s", name, names);
-}
-
 struct problem problem_load(const struct attend_options *options) {
     struct problem problem = {.desc = RAPT_ATTENTION_DESC_INIT};
-    set_isa(&problem.desc, options->isa);
+    problem.desc.isa = option_isa(options->isa);
     bool bshd = options->layout && strcmp(options->layout, "bshd") == 0;
     load_tensors(&problem, options, bshd);
     add_out(&problem, options, bshd);

@@ -36,50 +36,83 @@ static void pack_columns(float *panel, const char *weight, int64_t stride_bytes,
     }
 }
 
-/* rows x vectors chains over one block. */
-RAPT_INLINE void product_panel(const struct rapt_product_args *a, int64_t first_row, int rows, int vectors) {
+RAPT_INLINE float *out_at(const struct rapt_product_args *a, int64_t row) {
+    return (float *)(void *)(a->out + row * a->out_stride_bytes);
+}
+
+/* The weights to fetch: where the next line of them lies. */
+struct weight_lines {
+    const char *row;
+    int row_bytes, byte, rows;
+    int per_part; /* lines in each part of a panel */
+};
+
+static void fetch_weights(struct weight_lines *lines, int64_t stride_bytes) {
+    for (int i = 0; i < lines->per_part && lines->rows > 0; i++) {
+        __builtin_prefetch(lines->row + lines->byte, 0, 2);
+        lines->byte += 64;
+        if (lines->byte >= lines->row_bytes)
+            lines->byte = 0, lines->row += stride_bytes, lines->rows--;
+    }
+}
+
+/* rows x vectors chains over one block. Each part of it fetches one row of out, the x of one row to come, and some
+ * weights: a burst would block the loads. */
+RAPT_INLINE void product_panel(const struct rapt_product_args *a, struct weight_lines *lines, int64_t first_row,
+                               int rows, int vectors) {
     vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS];
     const float *x[2 * SCORE_KEYS];
     RAPT_UNROLL for (int r = 0; r < rows; r++) {
         x[r] = row_at(a->x, a->x_stride_bytes, first_row + r);
-        char *out = a->out + (first_row + r) * a->out_stride_bytes;
-        RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 4; byte += 64)
-            __builtin_prefetch(out + byte, 1, 3);
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             sum[r][v] = v_splat(0);
     }
     const float *panel = (const float *)(const void *)a->weight;
-    int64_t k = 0;
-    for (; SCORE_BY_LANE && a->inner - k >= 4; k += 4, panel += 4 * TILE_ROWS)
-        score_four(sum, x, panel, k, rows, vectors);
-    for (; !SCORE_BY_LANE && a->inner - k >= SCORE_DIMS; k += SCORE_DIMS, panel += SCORE_DIMS * TILE_ROWS)
-        RAPT_UNROLL for (int i = 0; i < SCORE_DIMS; i++)
-            score_dimension(sum, x, a->x_stride_bytes, panel + i * TILE_ROWS, k + i, rows, vectors);
-    for (; k < a->inner; k++, panel += TILE_ROWS)
-        score_dimension(sum, x, a->x_stride_bytes, panel, k, rows, vectors);
-    RAPT_UNROLL for (int r = 0; r < rows; r++) {
-        float *out = (float *)(void *)(a->out + (first_row + r) * a->out_stride_bytes);
+    const int64_t stride = a->x_stride_bytes, part = (a->inner + 4 * rows - 1) / (4 * rows) * 4;
+    int64_t row = first_row;
+    for (int64_t k = 0; k < a->inner; row++) {
+        const int64_t end = a->inner - k < part ? a->inner : k + part;
+        const char *line = a->x + (row + rows) * stride;
+        RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 4; byte += 64)
+            __builtin_prefetch((const char *)out_at(a, row) + byte, 1, 3);
+        fetch_weights(lines, a->next_stride_bytes);
+        for (; SCORE_BY_LANE && end - k >= 4; k += 4, panel += 4 * TILE_ROWS, line += 16 * rows) {
+            __builtin_prefetch(line, 0, 3);
+            score_four(sum, x, panel, k, rows, vectors);
+        }
+        for (; !SCORE_BY_LANE && end - k >= SCORE_DIMS; k += SCORE_DIMS, panel += SCORE_DIMS * TILE_ROWS) {
+            RAPT_UNROLL for (int byte = 0; byte < 4 * SCORE_DIMS * rows; byte += 64)
+                __builtin_prefetch(line + byte, 0, 3);
+            line += 4 * SCORE_DIMS * rows;
+            RAPT_UNROLL for (int i = 0; i < SCORE_DIMS; i++)
+                score_dimension(sum, x, stride, panel + i * TILE_ROWS, k + i, rows, vectors);
+        }
+        for (; k < end; k++, panel += TILE_ROWS)
+            score_dimension(sum, x, stride, panel, k, rows, vectors);
+    }
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < vectors; v++) {
-            int64_t left = a->columns - v * VL;
+            const int64_t left = a->columns - v * VL;
             const float *bias = a->bias ? a->bias + v * VL : NULL;
             if (left >= VL)
-                store_block(out + v * VL, bias, sum[r][v], a->first, a->last, VL);
+                store_block(out_at(a, first_row + r) + v * VL, bias, sum[r][v], a->first, a->last, VL);
             else if (left > 0)
-                store_block(out + v * VL, bias, sum[r][v], a->first, a->last, (int)left);
+                store_block(out_at(a, first_row + r) + v * VL, bias, sum[r][v], a->first, a->last, (int)left);
         }
-    }
 }
 
 RAPT_INLINE void product_rows(const struct rapt_product_args *a, int most, int vectors) {
-    int64_t row = 0;
+    int64_t row = 0, all_lines = (int64_t)a->next_rows * ((a->next_row_bytes + 63) / 64);
+    struct weight_lines lines = {a->next, a->next_row_bytes, 0, a->next_rows, 0};
+    lines.per_part = (int)((all_lines + a->rows - 1) / a->rows); /* a panel has about as many parts as rows */
     for (; a->rows - row >= most; row += most)
-        product_panel(a, row, most, vectors);
+        product_panel(a, &lines, row, most, vectors);
     for (; most > SCORE_KEYS && a->rows - row >= SCORE_KEYS; row += SCORE_KEYS)
-        product_panel(a, row, SCORE_KEYS, vectors);
+        product_panel(a, &lines, row, SCORE_KEYS, vectors);
     for (; a->rows - row >= SCORE_KEYS / 2; row += SCORE_KEYS / 2)
-        product_panel(a, row, SCORE_KEYS / 2, vectors);
+        product_panel(a, &lines, row, SCORE_KEYS / 2, vectors);
     for (; row < a->rows; row++)
-        product_panel(a, row, 1, vectors);
+        product_panel(a, &lines, row, 1, vectors);
 }
 
 /* As with scores, one vector has too few chains to fill the FMA units: twice the rows. */
@@ -144,8 +177,7 @@ RAPT_INLINE void few_columns(const struct rapt_product_args *a, int64_t first_ro
             total[r] = v_add(total[r], sum[r]);
     }
     RAPT_UNROLL for (int r = 0; r < rows; r++)
-        store_block((float *)(void *)(a->out + (first_row + r) * a->out_stride_bytes) + column,
-                    a->bias ? a->bias + column : NULL, total[r], true, true, n);
+        store_block(out_at(a, first_row + r) + column, a->bias ? a->bias + column : NULL, total[r], true, true, n);
 }
 
 #define RAPT_FEW_ROWS(rows)                                                                                      \
@@ -176,17 +208,33 @@ static void few_transposed(const struct rapt_product_args *a) {
         }
 }
 
-/* Adds steps terms from k on to the chains of n <= VL columns, for all rows. */
-RAPT_INLINE void few_steps(const struct rapt_product_args *a, float *sums, int64_t sums_stride, int64_t k,
-                           int64_t column, int steps, int n) {
+/* Columns [begin, end), with sums[row][column - begin] for the chains of all rows. */
+struct strip {
+    const struct rapt_product_args *args;
+    float *sums;
+    int64_t sums_stride, begin, end;
+};
+
+/* What lies FEW_AHEAD columns after a column; behind the strip's end, in the rows of weights that come next. */
+RAPT_INLINE int64_t bytes_ahead(const struct strip *s, int64_t column, int steps) {
+    if (column + FEW_AHEAD < s->end)
+        return FEW_AHEAD * (int64_t)sizeof(float);
+    return steps * s->args->weight_stride_bytes + (FEW_AHEAD - (s->end - s->begin)) * (int64_t)sizeof(float);
+}
+
+/* Adds steps terms from k on to the chains of n <= VL columns. */
+RAPT_INLINE void few_steps(const struct strip *s, int64_t k, int64_t column, int steps, int n) {
+    const struct rapt_product_args *a = s->args;
+    const int64_t ahead = bytes_ahead(s, column, steps);
     vf32 weight[FEW_STEPS];
     RAPT_UNROLL for (int i = 0; i < steps; i++) {
         const float *from = row_at(a->weight, a->weight_stride_bytes, k + i) + column;
-        __builtin_prefetch(from + FEW_AHEAD, 0, 3);
+        __builtin_prefetch((const char *)from + ahead, 0, 3);
         weight[i] = n == VL ? v_load(from) : v_load_n(from, n);
     }
     const char *x = a->x + k * (int64_t)sizeof(float);
-    for (int64_t row = 0; row < a->rows; row++, sums += sums_stride, x += a->x_stride_bytes) {
+    float *sums = s->sums + column - s->begin;
+    for (int64_t row = 0; row < a->rows; row++, sums += s->sums_stride, x += a->x_stride_bytes) {
         vf32 sum = k % RAPT_INNER_BLOCK ? v_load(sums) : v_splat(0);
         RAPT_UNROLL for (int i = 0; i < steps; i++)
             sum = v_fma(v_splat(((const float *)(const void *)x)[i]), weight[i], sum);
@@ -194,44 +242,42 @@ RAPT_INLINE void few_steps(const struct rapt_product_args *a, float *sums, int64
     }
 }
 
-/* The same for columns [begin, end), whose sums begin at sums. */
-static RAPT_KERNEL void few_strip(const struct rapt_product_args *a, float *sums, int64_t sums_stride, int64_t k,
-                                  int64_t begin, int64_t end) {
-    for (; end - begin >= VL; begin += VL, sums += VL)
-        few_steps(a, sums, sums_stride, k, begin, FEW_STEPS, VL);
-    if (begin < end)
-        few_steps(a, sums, sums_stride, k, begin, FEW_STEPS, (int)(end - begin));
+RAPT_INLINE void few_columns_in_place(const struct strip *s, int64_t k, int steps) {
+    int64_t column = s->begin;
+    for (; s->end - column >= VL; column += VL)
+        few_steps(s, k, column, steps, VL);
+    if (column < s->end)
+        few_steps(s, k, column, steps, (int)(s->end - column));
 }
 
-static RAPT_KERNEL void few_strip_1(const struct rapt_product_args *a, float *sums, int64_t sums_stride, int64_t k,
-                                    int64_t begin, int64_t end) {
-    for (; begin < end; begin += VL, sums += VL)
-        few_steps(a, sums, sums_stride, k, begin, 1, end - begin < VL ? (int)(end - begin) : VL);
-}
+static RAPT_KERNEL void few_in_place_steps(const struct strip *s, int64_t k) { few_columns_in_place(s, k, FEW_STEPS); }
+static RAPT_KERNEL void few_in_place_1(const struct strip *s, int64_t k) { few_columns_in_place(s, k, 1); }
 
-/* One block of inner, for columns [begin, end). */
-RAPT_INLINE void few_block(const struct rapt_product_args *a, float *sums, int64_t sums_stride, int64_t k,
-                           int64_t begin, int64_t end) {
+/* One block of inner. */
+static void few_block(const struct strip *s, int64_t k) {
+    const struct rapt_product_args *a = s->args;
     const int64_t k_end = a->inner - k < RAPT_INNER_BLOCK ? a->inner : k + RAPT_INNER_BLOCK;
     const bool first = k == 0, last = k_end == a->inner;
     for (; k_end - k >= FEW_STEPS; k += FEW_STEPS)
-        few_strip(a, sums, sums_stride, k, begin, end);
+        few_in_place_steps(s, k);
     for (; k < k_end; k++)
-        few_strip_1(a, sums, sums_stride, k, begin, end);
+        few_in_place_1(s, k);
     for (int64_t row = 0; row < a->rows; row++)
-        for (int64_t column = begin; column < end; column += VL)
-            store_block((float *)(void *)(a->out + row * a->out_stride_bytes) + column,
-                        a->bias ? a->bias + column : NULL, v_load(sums + row * sums_stride + column - begin), first,
-                        last, end - column < VL ? (int)(end - column) : VL);
+        for (int64_t column = s->begin; column < s->end; column += VL)
+            store_block(out_at(a, row) + column, a->bias ? a->bias + column : NULL,
+                        v_load(s->sums + row * s->sums_stride + column - s->begin), first, last,
+                        s->end - column < VL ? (int)(s->end - column) : VL);
 }
 
 /* Columns whose weights lie side by side, in place: a few rows of weights at a time, as long as the sums fit. */
 static void few_in_place(const struct rapt_product_args *a) {
     float sums[FEW_COLUMNS];
-    const int64_t stride = FEW_COLUMNS / a->rows / VL * VL;
-    for (int64_t column = 0; column < a->columns; column += stride)
+    struct strip s = {a, sums, FEW_COLUMNS / a->rows / VL * VL, 0, 0};
+    for (; s.begin < a->columns; s.begin = s.end) {
+        s.end = a->columns - s.begin < s.sums_stride ? a->columns : s.begin + s.sums_stride;
         for (int64_t k = 0; k < a->inner; k += RAPT_INNER_BLOCK)
-            few_block(a, sums, stride, k, column, a->columns - column < stride ? a->columns : column + stride);
+            few_block(&s, k);
+    }
 }
 
 #endif
