@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heatmap.h"
 #include "layer_options.h"
 #include "options.h"
 #include "rapt/rapt.h"
@@ -31,8 +32,11 @@ static const struct {
      "Measure, in less than 20 seconds, what this machine could do, and how much of it four kinds of attention "
      "reach.",
      "bench", bench_option_rows},
+    {"rapt heatmap --weights FILE [--tokens FILE] [--head N|all] [--out FILE] [OPTION ...]",
+     "Draw which token attends to which, on the terminal or as a PNG or SVG picture.", "heatmap",
+     heatmap_option_rows},
     {"rapt info", "Print what this machine offers and which kernels rapt takes.", NULL, NULL},
-    {"rapt help [attend|layer|bench]", "Print this, or the options of a verb.", NULL, NULL},
+    {"rapt help [attend|layer|bench|heatmap]", "Print this, or the options of a verb.", NULL, NULL},
     {"rapt --version", "Print the versions of rapt and of its numerics.", NULL, NULL},
 };
 enum { VERBS = sizeof verbs / sizeof verbs[0] };

@@ -183,6 +183,11 @@ struct bench_options bench_parse(int argc, char **argv) {
     return options;
 }
 
+int64_t option_to_integer(const char *name, const char *text) {
+    const char *end;
+    return parse_integer(name, text, '\0', &end);
+}
+
 int option_isa(const char *name) {
     char names[128] = "";
     if (name == NULL) return RAPT_ISA_AUTO;
@@ -203,6 +208,10 @@ int option_one_of(const char *name, const char *given, const char *choices) {
         word += length + (word[length] == ' ');
     }
     tool_die("--%s: '%s' is none of %s", name, given, choices);
+}
+
+void option_needs(const char *name, bool given, bool useful, const char *needed) {
+    if (given && !useful) tool_die("--%s changes nothing without %s", name, needed);
 }
 
 void option_at_least_one(const char *name, struct option_integer option, int64_t most) {

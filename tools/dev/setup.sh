@@ -3,7 +3,7 @@
 # Installs what is missing for building and testing, and for the groups that the arguments name.
 set -euo pipefail
 [ "${CI-}" != true ] || set -- all
-[ "${1-}" != all ] || set -- arm bench lint minilm
+[ "${1-}" != all ] || set -- arm bench lint minilm pictures
 
 has() { command -v "$1" >/dev/null; }
 
@@ -27,8 +27,9 @@ debian_packages() {
         libc6:arm64 libgomp1:arm64 libcmocka-dev:arm64 libjansson-dev:arm64 ;;
     bench) echo g++ libbenchmark-dev libopenblas-dev python3-venv ;;
     minilm) echo python3-venv ;;
-    lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev ;;
-    *) echo "setup: there is no group '$1'; groups are arm, bench, lint, minilm, all" >&2 && return 2 ;;
+    lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev libpango1.0-dev ;;
+    pictures) echo libpango1.0-dev ;;
+    *) echo "setup: there is no group '$1'; groups are arm, bench, lint, minilm, pictures, all" >&2 && return 2 ;;
     esac
 }
 
@@ -53,6 +54,7 @@ setup_brew() {
     local wanted="meson ninja pkg-config cmocka jansson" missing="" package
     case " $* " in *" bench "*) wanted+=" google-benchmark openblas" ;; esac
     case " $* " in *" lint "*) wanted+=" llvm" ;; esac
+    case " $* " in *" pictures "*) wanted+=" pango" ;; esac
     for package in $wanted; do brew list "$package" >/dev/null 2>&1 || missing+=" $package"; done
     [ -z "$missing" ] || brew install $missing
 }
