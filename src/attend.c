@@ -4,12 +4,11 @@
  * sizes, so their bits do not depend on the caller's way of cutting the work. */
 #include "supply.h"
 
-enum { MAX_TILES = 64, FETCHING_TILES = 4 };
-
 struct tile {
     int first, rows;
     struct rapt_span visible;   /* positions that any of its rows sees */
     float *panel;
+    bool packed;
     bool started;               /* the running state holds a chunk */
     bool touched;               /* in this chunk */
     struct rapt_state state;    /* of this chunk, which is the running one in the first */
@@ -18,7 +17,7 @@ struct tile {
 struct loop {
     struct rapt_task *task;
     const struct rapt_tile_kernels *kernels;
-    struct tile tiles[MAX_TILES];
+    struct tile tiles[RAPT_MAX_TILES];
     int tile_count;
     struct rapt_supply supply;
     struct rapt_span looked_at; /* values of these positions are all finite, or not */
@@ -32,16 +31,22 @@ static void open_tiles(struct loop *loop) {
     loop->tile_count = 0;
     for (int first = 0; first < task->rows; first += a->tile_rows) {
         struct tile *tile = &loop->tiles[loop->tile_count++];
-        float *rows[RAPT_MAX_TILE_ROWS];
         tile->first = first;
         tile->rows = task->rows - first < a->tile_rows ? task->rows - first : a->tile_rows;
         tile->visible.begin = rapt_visible(desc, &task->sequence, rapt_position(task, first)).begin;
         tile->visible.end = rapt_visible(desc, &task->sequence, rapt_position(task, first + tile->rows - 1)).end;
         tile->panel = task->panel + (int64_t)first * desc->head_dim;
-        tile->started = false;
-        rapt_task_rows(task, &desc->query, first, tile->rows, rows);
-        loop->kernels->pack(tile->panel, (const float *const *)rows, tile->rows, (int)desc->head_dim);
+        tile->started = tile->packed = false;
     }
+}
+
+/* Just before the first use, which finds the panel in L1 then. */
+static void pack(const struct loop *loop, struct tile *tile) {
+    const rapt_attention_desc *desc = &loop->task->attention->desc;
+    float *rows[RAPT_MAX_TILE_ROWS];
+    rapt_task_rows(loop->task, &desc->query, tile->first, tile->rows, rows);
+    loop->kernels->pack(tile->panel, (const float *const *)rows, tile->rows, (int)desc->head_dim);
+    tile->packed = true;
 }
 
 static void score(struct loop *loop, const struct tile *tile, int64_t base, struct rapt_span keys,
@@ -62,8 +67,7 @@ static void score(struct loop *loop, const struct tile *tile, int64_t base, stru
                                        .factor = a->score_factor,
                                        .ranges = mask->has_range ? &mask->ranges : NULL};
         if (at == keys.begin && !a->narrow)
-            rapt_supply_fetch(&loop->supply, &args,
-                              loop->tile_count < FETCHING_TILES ? loop->tile_count : FETCHING_TILES);
+            rapt_supply_fetch(&loop->supply, &args, loop->tile_count);
         loop->kernels->score(&args);
         at += run.count;
     }
@@ -82,7 +86,8 @@ static void weigh(const struct loop *loop, const struct tile *tile, int first, i
                                    .o_stride = a->o_stride,
                                    .rows = rows,
                                    .value_dim = (int)a->desc.value_dim,
-                                   .fresh = fresh};
+                                   .fresh = fresh,
+                                   .streams = loop->tile_count == 1};
     static const float ones[RAPT_MAX_TILE_ROWS] = {
         1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
         1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -152,6 +157,31 @@ static bool has_hazards(struct loop *loop, const struct tile *tile, const struct
     return !values_are_finite(loop, before) || !values_are_finite(loop, behind);
 }
 
+/* Rows of masks and biases lie far apart: those of the next tile set out early. */
+static void fetch_next_masks(const struct loop *loop, const struct tile *tile, int64_t base) {
+    const struct tile *next = tile + 1;
+    if (!loop->task->attention->desc.mask.data && !loop->task->attention->desc.bias.data)
+        return;
+    if (next == loop->tiles + loop->tile_count)
+        next = loop->tiles, base += RAPT_BLOCK_KEYS;
+    struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS};
+    keys = rapt_intersect(keys, next->visible);
+    if (keys.begin < keys.end)
+        rapt_task_fetch_masks(loop->task, next->first, next->rows, keys);
+}
+
+/* Whether nothing of the tile is attended. A bool mask without a false one is forgotten. */
+static bool is_excluded(const struct loop *loop, int rows, int begin, int end, struct rapt_tile_mask *mask) {
+    if (!mask->has_mask && !mask->has_bias)
+        return false;
+    unsigned found = loop->task->attention->kernels->survey(rows, begin, end, mask);
+    if ((mask->has_mask && !mask->has_fill && !(found & RAPT_SOME_TRUE)) ||
+        (mask->has_bias && !(found & RAPT_SOME_BIAS)))
+        return true;
+    mask->has_mask = mask->has_mask && (found & RAPT_SOME_FALSE);
+    return false;
+}
+
 static void attend_block(struct loop *loop, struct tile *tile, int64_t base) {
     struct rapt_task *task = loop->task;
     struct rapt_tile_mask mask;
@@ -160,9 +190,14 @@ static void attend_block(struct loop *loop, struct tile *tile, int64_t base) {
     if (keys.begin >= keys.end)
         return;
     int begin = (int)(keys.begin - base), end = (int)(keys.end - base);
+    rapt_task_mask(task, tile->first, tile->rows, base, keys, &mask);
+    if (is_excluded(loop, tile->rows, begin, end, &mask))
+        return;
+    fetch_next_masks(loop, tile, base);
+    if (!tile->packed)
+        pack(loop, tile);
     bool fresh = !tile->touched;
     tile->touched = true;
-    rapt_task_mask(task, tile->first, tile->rows, base, keys, &mask);
     const struct rapt_key_ranges *ranges = mask.has_range ? &mask.ranges : NULL;
     score(loop, tile, base, keys, &mask);
     if (rapt_mask_acts(&mask))
@@ -200,13 +235,16 @@ static void attend_chunk(struct loop *loop, int64_t chunk) {
     }
 }
 
-void rapt_attend(const struct rapt_attention *a, char *states, char *slot, int64_t index) {
-    struct rapt_task task;
+void rapt_attend(const struct rapt_attention *a, char *states, char *slot, int64_t index, int64_t next_index) {
+    struct rapt_task task, next_task;
     rapt_task_open(&task, a, slot, index);
     if (task.rows == 0)
         return;
     struct loop loop = {.task = &task, .kernels = a->narrow ? &a->kernels->narrow : &a->kernels->wide};
-    rapt_supply_open(&loop.supply, &task);
+    bool looks_ahead = !a->narrow && next_index < a->tasks;
+    if (looks_ahead)
+        rapt_task_find(&next_task, a, next_index);
+    rapt_supply_open(&loop.supply, &task, looks_ahead ? &next_task : NULL);
     open_tiles(&loop);
     int64_t begin = task.first_chunk + task.range * a->range_chunks;
     int64_t end = begin + a->range_chunks < task.end_chunk ? begin + a->range_chunks : task.end_chunk;

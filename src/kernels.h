@@ -30,13 +30,17 @@ enum {
     RAPT_INNER_BLOCK = 256,    /* terms of a matrix product that are added up by themselves, and */
     RAPT_INNER_CHAIN = 64,     /* those of one chain; both are part of the numeric order */
     RAPT_MAX_TILE_ROWS = 64,   /* upper bound of every table's tile_rows and narrow_rows */
+    RAPT_FETCHES = 3,          /* arrays that score fetches beside its work */
     RAPT_VECTOR_BYTES = 64     /* alignment of scratch; rows of o are padded to it */
 };
+
+enum { RAPT_SOME_TRUE = 1, RAPT_SOME_FALSE = 2, RAPT_SOME_BIAS = 4 }; /* what survey finds */
 
 #define RAPT_LN2 0x1.62e43p-1f    /* the nearest floats */
 #define RAPT_LOG2E 0x1.715476p+0f
 
-/* By its position a row sees keys [first_key, end_key) of the block at most. */
+/* By its position a row sees keys [first_key, end_key) of the block at most.
+ * ASSUME neither falls from one row to the next. */
 struct rapt_key_ranges {
     int32_t first_key[RAPT_MAX_TILE_ROWS];
     int32_t end_key[RAPT_MAX_TILE_ROWS];
@@ -68,13 +72,12 @@ struct rapt_score_args {
     int rows, head_dim, key_begin, key_end;
     float factor;
     const struct rapt_key_ranges *ranges; /* scores of pairs outside need not be written; NULL = all are */
-    struct rapt_fetch {        /* rows to bring closer meanwhile: of the next keys and values */
+    struct rapt_fetch {        /* rows to bring closer meanwhile, say of the next keys and values */
         const char *base;
         int64_t stride_bytes;
         char *into;            /* contiguous rows to copy them to; NULL = fetch them into L2 */
-        int row_bytes;         /* with into: a multiple of 64 */
-    } fetch[2];
-    int fetch_rows;            /* of each; 0 = none */
+        int row_bytes, rows;   /* row_bytes: with into, a multiple of 64 */
+    } fetch[RAPT_FETCHES];
 };
 
 /* o = o * alpha (or 0 when fresh), then o[row] += p[row, key] * value[key], keys
@@ -89,6 +92,7 @@ struct rapt_weigh_args {
     int64_t o_stride;           /* floats, a multiple of 16, >= value_dim */
     int rows, value_dim, key_begin, key_end;
     bool fresh;
+    bool streams; /* the values come from memory: fetch those to come */
 };
 
 /* The running state of rows: maximum m, sum l, unnormalised output o. l = 0
@@ -167,6 +171,9 @@ struct rapt_kernels {
     void (*finish)(const struct rapt_finish_args *args);
     /* p[i] = 2^(t[i] - m) as step 5 has it; m even, integer or -infinity. In place is fine. */
     void (*exponentials)(const float *t, float *p, int64_t count, float m);
+    /* Looks at the bool masks and the biases that mask says there are: RAPT_SOME_TRUE, RAPT_SOME_FALSE
+     * (of the bool masks), RAPT_SOME_BIAS (not -infinity). */
+    unsigned (*survey)(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     /* tanh_r of the softcap, for its sweep; in place is fine. */
     void (*tanhs)(const float *x, float *y, int64_t count);
     /* log2_r of the LSE; x > 0. In place is fine. */

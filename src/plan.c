@@ -21,9 +21,10 @@ static void set_constants(struct rapt_attention *a) {
     a->score_factor = desc->softcap != 0 ? a->scale / desc->softcap : a->scale * RAPT_LOG2E;
 }
 
-/* Whether rows at this stride meet in so few sets of the caches that they drive each other out. */
-static bool rows_collide(int64_t stride_bytes) {
-    return stride_bytes % COLLIDING_MULTIPLE == 0 && stride_bytes / COLLIDING_MULTIPLE >= 2;
+/* Whether rows meet in so few sets of the caches that they drive each other out. Without gaps they do not. */
+static bool rows_collide(int64_t stride_bytes, int64_t row_bytes) {
+    return stride_bytes != row_bytes && stride_bytes % COLLIDING_MULTIPLE == 0 &&
+           stride_bytes / COLLIDING_MULTIPLE >= 2;
 }
 
 /* Copies cost a little for each task, so they have to serve many rows. */
@@ -32,7 +33,8 @@ static bool wants_staging(const struct rapt_attention *a) {
     const int64_t key_bytes = desc->head_dim * 4, value_bytes = desc->value_dim * 4;
     if (a->narrow || key_bytes % 64 || value_bytes % 64 || a->group * desc->query_length < STAGED_ROWS)
         return false;
-    return rows_collide(desc->key.token_stride_bytes) || rows_collide(desc->value.token_stride_bytes);
+    return rows_collide(desc->key.token_stride_bytes, key_bytes) ||
+           rows_collide(desc->value.token_stride_bytes, value_bytes);
 }
 
 static void cut_rows(struct rapt_attention *a) {
@@ -43,6 +45,7 @@ static void cut_rows(struct rapt_attention *a) {
     a->tile_rows = a->narrow ? a->kernels->narrow_rows : a->kernels->tile_rows;
     a->is_staged = wants_staging(a);
     int64_t most = a->is_staged ? 2 * TASK_ROWS : TASK_ROWS;
+    most = most < RAPT_MAX_TILES * a->tile_rows ? most : RAPT_MAX_TILES * a->tile_rows;
     a->task_rows = TASK_OUTPUTS / dim < most ? TASK_OUTPUTS / dim / tile * tile : most;
     if (a->task_rows < tile)
         a->task_rows = tile;

@@ -7,6 +7,8 @@
 
 #include "internal.h"
 
+enum { RAPT_MAX_TILES = 128 }; /* of a task */
+
 struct __attribute__((may_alias)) rapt_attention { /* lives in a rapt_plan */
     uint64_t magic;
     rapt_attention_desc desc; /* value_dim is never 0 */

@@ -87,11 +87,14 @@ int64_t rapt_tasks(const struct rapt_attention *a, int32_t phase) {
     return phase == 0 ? a->tasks : a->desc.batch * a->desc.kv_heads;
 }
 
-static void run_in_slot(const struct rapt_attention *a, struct workspace *w, int64_t slot, int32_t phase,
-                        int64_t task) {
+static void run_in_slot(const struct rapt_attention *a, struct workspace *w, int64_t slot, int32_t phase, int64_t task,
+                        int64_t next_task) {
     char *scratch = w->scratch + (size_t)slot * w->slot_bytes;
     rapt_fpenv environment = rapt_fpenv_enter();
-    (phase == 0 ? rapt_attend : rapt_merge)(a, w->states, scratch, task);
+    if (phase == 0)
+        rapt_attend(a, w->states, scratch, task, next_task);
+    else
+        rapt_merge(a, w->states, scratch, task);
     rapt_fpenv_leave(environment);
 }
 
@@ -113,7 +116,7 @@ rapt_status rapt_schedule_task(const struct rapt_attention *a, void *memory, int
     int64_t slot = take_slot(w);
     if (slot < 0)
         return RAPT_BUSY;
-    run_in_slot(a, w, slot, phase, task);
+    run_in_slot(a, w, slot, phase, task, a->tasks);
     give_slot(w, slot);
     return RAPT_OK;
 }
@@ -134,7 +137,8 @@ static void work(void *argument, int64_t number) {
         return;
     int64_t count = rapt_tasks(worker->attention, worker->phase), task;
     while ((task = atomic_fetch_add_explicit(&w->next[worker->phase], 1, memory_order_relaxed)) < count)
-        run_in_slot(worker->attention, w, slot, worker->phase, task);
+        run_in_slot(worker->attention, w, slot, worker->phase, task,
+                    atomic_load_explicit(&w->next[worker->phase], memory_order_relaxed));
     give_slot(w, slot);
 }
 

@@ -8,7 +8,8 @@
 #include "task.h"
 
 struct rapt_supply {
-    const struct rapt_task *task;
+    const struct rapt_task *task, *next_task; /* next_task: which this thread is likely to get; NULL = none */
+    int next_shares;           /* of the next task that were fetched */
     bool staged;               /* blocks are copied to contiguous rows */
     struct rapt_arrival {
         struct rapt_span keys; /* positions */
@@ -17,7 +18,7 @@ struct rapt_supply {
     } here, next;
 };
 
-void rapt_supply_open(struct rapt_supply *supply, const struct rapt_task *task);
+void rapt_supply_open(struct rapt_supply *supply, const struct rapt_task *task, const struct rapt_task *next_task);
 
 /* Makes the block at position base the one at hand. Blocks come in ascending order. */
 void rapt_supply_block(struct rapt_supply *supply, int64_t base);
@@ -25,7 +26,8 @@ void rapt_supply_block(struct rapt_supply *supply, int64_t base);
 /* Keys that follow each other at one stride, from positions.begin on, within the block at hand. */
 struct rapt_kv_run rapt_supply_locate(const struct rapt_supply *supply, struct rapt_span positions);
 
-/* Has a score call fetch one of `shares` shares of the next block. */
-void rapt_supply_fetch(struct rapt_supply *supply, struct rapt_score_args *args, int shares);
+/* What a score call fetches beside its work. Of several tiles, the first ones fetch the
+ * next block; a tile that is alone is fed from memory, and fetches its own keys. */
+void rapt_supply_fetch(struct rapt_supply *supply, struct rapt_score_args *args, int tiles);
 
 #endif

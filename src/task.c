@@ -34,13 +34,24 @@ static void set_slopes(struct rapt_task *task) {
     }
 }
 
-void rapt_task_open(struct rapt_task *task, const struct rapt_attention *a, char *slot, int64_t index) {
-    struct rapt_scratch_layout at = rapt_layout_scratch(a);
+void rapt_task_find(struct rapt_task *task, const struct rapt_attention *a, int64_t index) {
     task->attention = a;
     locate(task, index);
     task->sequence = rapt_sequence_of(&a->desc, task->batch);
     int64_t left = task->sequence.query_length * a->group - task->first_row;
     task->rows = (int)(left < 0 ? 0 : left < a->task_rows ? left : a->task_rows);
+    if (task->rows == 0)
+        return;
+    struct rapt_span first = rapt_visible(&a->desc, &task->sequence, rapt_position(task, 0));
+    struct rapt_span last = rapt_visible(&a->desc, &task->sequence, rapt_position(task, task->rows - 1));
+    task->visible = (struct rapt_span){first.begin, last.end};
+    task->first_chunk = task->visible.begin / RAPT_CHUNK_KEYS;
+    task->end_chunk = (task->visible.end + RAPT_CHUNK_KEYS - 1) / RAPT_CHUNK_KEYS;
+}
+
+void rapt_task_open(struct rapt_task *task, const struct rapt_attention *a, char *slot, int64_t index) {
+    struct rapt_scratch_layout at = rapt_layout_scratch(a);
+    rapt_task_find(task, a, index);
     task->panel = (float *)(void *)(slot + at.panel);
     task->scores = (float *)(void *)(slot + at.scores);
     task->alpha = (float *)(void *)(slot + at.alpha);
@@ -53,14 +64,7 @@ void rapt_task_open(struct rapt_task *task, const struct rapt_attention *a, char
                                       (float *)(void *)(slot + at.chunk_o)};
     for (int i = 0; i < 2; i++)
         task->staged[i] = slot + at.staged + i * RAPT_BLOCK_KEYS * (a->desc.head_dim + a->desc.value_dim) * 4;
-    if (task->rows == 0)
-        return;
-    struct rapt_span first = rapt_visible(&a->desc, &task->sequence, rapt_position(task, 0));
-    struct rapt_span last = rapt_visible(&a->desc, &task->sequence, rapt_position(task, task->rows - 1));
-    task->visible = (struct rapt_span){first.begin, last.end};
-    task->first_chunk = task->visible.begin / RAPT_CHUNK_KEYS;
-    task->end_chunk = (task->visible.end + RAPT_CHUNK_KEYS - 1) / RAPT_CHUNK_KEYS;
-    if (a->desc.alibi_slopes || (a->desc.features & RAPT_ALIBI_STANDARD))
+    if (task->rows > 0 && (a->desc.alibi_slopes || (a->desc.features & RAPT_ALIBI_STANDARD)))
         set_slopes(task);
 }
 
@@ -153,4 +157,22 @@ void rapt_task_mask(const struct rapt_task *task, int first, int count, int64_t 
         mask->alibi_factor[row] = task->slopes[first + row];
         mask->distance[row] = rapt_position(task, first + row) - base;
     }
+}
+
+static void fetch_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, int64_t offset,
+                       int64_t bytes) {
+    float *rows[RAPT_MAX_TILE_ROWS];
+    rapt_task_rows(task, tensor, first, count, rows);
+    for (int row = 0; row < count; row++)
+        for (int64_t byte = 0; byte < bytes + 63; byte += 64)
+            __builtin_prefetch((const char *)rows[row] + offset + byte, 0, 2);
+}
+
+void rapt_task_fetch_masks(const struct rapt_task *task, int first, int count, struct rapt_span keys) {
+    const rapt_attention_desc *desc = &task->attention->desc;
+    const int64_t stored = keys.begin - task->sequence.key_position, length = keys.end - keys.begin;
+    if (desc->mask.data)
+        fetch_rows(task, &desc->mask, first, count, stored, length);
+    if (desc->bias.data)
+        fetch_rows(task, &desc->bias, first, count, stored * 4, length * 4);
 }

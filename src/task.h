@@ -21,6 +21,9 @@ struct rapt_task {
     char *staged[2]; /* room for a block of keys and then of values each; used with is_staged */
 };
 
+/* Resolves a task but for its scratch. */
+void rapt_task_find(struct rapt_task *task, const struct rapt_attention *attention, int64_t index);
+
 /* Resolves a task; slot is its scratch. */
 void rapt_task_open(struct rapt_task *task, const struct rapt_attention *attention, char *slot, int64_t index);
 
@@ -49,6 +52,9 @@ void rapt_task_rows(const struct rapt_task *task, const rapt_tensor *tensor, int
 void rapt_task_mask(const struct rapt_task *task, int first, int count, int64_t base, struct rapt_span keys,
                     struct rapt_tile_mask *mask);
 
+/* Brings what the rows' bool masks and biases say of keys closer. */
+void rapt_task_fetch_masks(const struct rapt_task *task, int first, int count, struct rapt_span keys);
+
 /* Whether mask changes any score. */
 static inline bool rapt_mask_acts(const struct rapt_tile_mask *mask) {
     return mask->has_range || mask->has_mask || mask->has_bias || mask->has_alibi || mask->softcap_log2e != 0;
@@ -62,8 +68,9 @@ static inline bool rapt_is_attended(const struct rapt_tile_mask *mask, int row, 
     return in_range && allowed && !(mask->has_bias && mask->bias[row][key] == -__builtin_inff());
 }
 
-/* attend.c: the attend phase. */
-void rapt_attend(const struct rapt_attention *attention, char *states, char *slot, int64_t index);
+/* attend.c: the attend phase. next_index: the task that this thread is likely to get after it, whose data set
+ * out early; from attention->tasks on: none. */
+void rapt_attend(const struct rapt_attention *attention, char *states, char *slot, int64_t index, int64_t next_index);
 
 /* merge.c: the merge phase, where keys are split; and the end of every row. */
 void rapt_merge(const struct rapt_attention *attention, char *states, char *slot, int64_t index);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "rapt/layers.h"
 #include "scene_run.h"
 #include "support.h"
 
@@ -86,6 +87,74 @@ static void test_one_call(void **state) {
     }
 }
 
+/* One attempt of a layer; 1 where the fail-th allocation was reached. */
+static int layer_fails(rapt_status (*run)(rapt_message *message), int fail) {
+    rapt_message message;
+    start_counting(fail);
+    const rapt_status status = run(&message);
+    counting = false;
+    if (allocations < fail) {
+        assert_int_equal(status, RAPT_OK);
+        assert_int_equal(frees, allocations);
+        return 0;
+    }
+    assert_int_equal(status, RAPT_OUT_OF_MEMORY);
+    assert_int_equal(frees, allocations - 1);
+    return 1;
+}
+
+enum { TOKENS = 5, WIDTH = 4 };
+static float numbers[TOKENS * WIDTH * WIDTH], written[TOKENS * WIDTH];
+
+static rapt_attention_desc sizes(void) {
+    rapt_attention_desc how = RAPT_ATTENTION_DESC_INIT;
+    how.batch = how.query_heads = how.kv_heads = 1;
+    how.query_length = how.kv_length = TOKENS;
+    return how;
+}
+
+static rapt_status run_block(rapt_message *message) {
+    const rapt_linear linear = rapt_linear_of(numbers, numbers, WIDTH, WIDTH);
+    rapt_attention_desc how = sizes();
+    rapt_multi_head_desc inner = RAPT_MULTI_HEAD_DESC_INIT;
+    rapt_encoder_desc block = RAPT_ENCODER_DESC_INIT;
+    inner.attention = &how;
+    inner.query = inner.key = inner.value = inner.output = block.ff1 = block.ff2 = linear;
+    block.attention = &inner;
+    block.norm1.epsilon = block.norm2.epsilon = 1;
+    block.pre_norm = 1;
+    block.x = numbers;
+    block.out = written;
+    return rapt_encoder_block(&block, message);
+}
+
+static rapt_status run_local(rapt_message *message) {
+    rapt_attention_desc how = sizes();
+    rapt_luong_desc layer = RAPT_LUONG_DESC_INIT;
+    layer.attention = &how;
+    layer.score = RAPT_LUONG_CONCAT;
+    layer.window = RAPT_LUONG_LOCAL_P;
+    layer.reach = 1;
+    layer.state = layer.memory = layer.w_a = layer.v_a = layer.v_p = numbers;
+    layer.state_width = layer.memory_width = WIDTH;
+    layer.units = 2;
+    layer.w_p = rapt_linear_of(numbers, NULL, WIDTH, 2);
+    layer.out = written;
+    return rapt_luong_attention(&layer, message);
+}
+
+/* Layers: a status, nothing lost. */
+static void test_layers(void **state) {
+    static rapt_status (*const layers[])(rapt_message *) = {run_block, run_local};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int fail = 1;
+        while (layer_fails(layers[i], fail))
+            fail++;
+        assert_in_range(fail, 8, 40);
+    }
+}
+
 static void run_everything(const struct scene *scene, rapt_plan *plan, char *workspace, size_t bytes) {
     rapt_message message;
     size_t needed = 0;
@@ -123,6 +192,7 @@ static void test_plan_and_run_allocate_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_call),
+        cmocka_unit_test(test_layers),
         cmocka_unit_test(test_plan_and_run_allocate_nothing),
     };
     return cmocka_run_group_tests_name("allocation", tests, NULL, NULL);

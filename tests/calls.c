@@ -107,6 +107,27 @@ static void test_pairs(void **state) {
     (void)state;
 }
 
+/* Rows of keys and values that lie a power of two apart are copied to contiguous ones. */
+static void test_colliding_strides(void **state) {
+    int colliding = 0;
+    for (int64_t n = 0; n < scaled_work(12); n++) {
+        struct problem_call call = {.batch = 1, .query_heads = 8, .kv_heads = 4, .query_length = 100,
+                                    .kv_length = 520 + 7 * n, .head_dim = 128, .value_dim = 64 + 64 * (n % 2)};
+        static const unsigned uses[] = {0, USE_CAUSAL, USE_WINDOW, USE_MASK, USE_KEY_POSITION | USE_CAUSAL};
+        struct problem problem;
+        call.use = uses[n % 5];
+        call.seed = call.layout = (uint64_t)n;
+        call.origin = RAPT_ORIGIN_BOTTOM_RIGHT;
+        call.data = n % 3 ? DATA_NORMAL : DATA_NAN_ROWS;
+        problem_make(&problem, &call);
+        colliding += problem.desc.key.token_stride_bytes == 2048 || problem.desc.value.token_stride_bytes == 2048;
+        test_free_all();
+        check_call(&call);
+    }
+    assert_true(colliding > 0);
+    (void)state;
+}
+
 /* Every kind of data where every kind of mask is. */
 static void test_data_kinds(void **state) {
     static const unsigned uses[] = {0,
@@ -235,6 +256,7 @@ int main(int count, char **arguments) {
     const struct CMUnitTest one[] = {cmocka_unit_test_prestate(test_random, arguments[1])};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_single_features), cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_colliding_strides),
         cmocka_unit_test(test_data_kinds),      cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_group_ratios),    cmocka_unit_test(test_random),
         cmocka_unit_test(test_truth),

@@ -76,13 +76,13 @@ const struct rapt_key_ranges *random_ranges(struct random *random, int rows) {
     if (random_chance(random, 40))
         return NULL;
     struct rapt_key_ranges *ranges = test_alloc(sizeof *ranges);
-    int step = (int)random_below(random, 8), first = (int)random_between(random, -200, 100);
-    int length = (int)random_between(random, 0, 300);
+    int step = (int)random_below(random, 8);
+    int first = (int)random_between(random, -200, 100), end = first + (int)random_between(random, 0, 300);
     for (int row = 0; row < rows; row++) {
-        int end = first + length + (int)random_below(random, 4);
         ranges->first_key[row] = first < 0 ? 0 : first > RAPT_BLOCK_KEYS ? RAPT_BLOCK_KEYS : first;
         ranges->end_key[row] = end < 0 ? 0 : end > RAPT_BLOCK_KEYS ? RAPT_BLOCK_KEYS : end;
-        first += step;
+        first += (int)random_between(random, 0, step);
+        end += (int)random_between(random, 0, step);
     }
     return ranges;
 }
@@ -112,6 +112,7 @@ int main(int argument_count, char **arguments) {
     } families[] = {
         {"score", check_score},
         {"logits", check_logits},
+        {"survey", check_survey},
         {"drop", check_drop},
         {"softmax", check_softmax},
         {"weigh", check_weigh},

@@ -62,6 +62,7 @@ bool is_in_ranges(const struct rapt_key_ranges *ranges, int row, int key);
 
 void check_score(const struct rapt_kernels *table);
 void check_logits(const struct rapt_kernels *table);
+void check_survey(const struct rapt_kernels *table);
 void check_drop(const struct rapt_kernels *table);
 void check_softmax(const struct rapt_kernels *table);
 void check_weigh(const struct rapt_kernels *table);

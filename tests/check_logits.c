@@ -50,9 +50,11 @@ static struct rapt_tile_mask *random_mask(struct random *random, int rows, unsig
         mask->bias_factor[row] = random_chance(random, 50) ? 0x1.715476p+0f : random_normal(random);
         mask->alibi_factor[row] = random_normal(random) * 0.25f;
         mask->distance[row] = random_distance(random);
-        mask->ranges.first_key[row] = (int32_t)random_between(random, 0, 256);
-        mask->ranges.end_key[row] = (int32_t)random_between(random, 0, 256);
     }
+    const struct rapt_key_ranges *ranges = random_ranges(random, rows);
+    mask->has_range = mask->has_range && ranges;
+    if (ranges)
+        mask->ranges = *ranges;
     return mask;
 }
 
@@ -70,7 +72,7 @@ static float expected_logit(const struct rapt_tile_mask *mask, float score, int 
                                        .fill_log2e = mask->fill_log2e};
     bool is_attended = true;
     float t = rapt_reference_logit(score, &pair, &is_attended);
-    bool is_in_range = !mask->has_range || (key >= mask->ranges.first_key[row] && key < mask->ranges.end_key[row]);
+    bool is_in_range = !mask->has_range || is_in_ranges(&mask->ranges, row, key);
     return is_attended && is_in_range ? t : -INFINITY;
 }
 
@@ -103,6 +105,49 @@ void check_logits(const struct rapt_kernels *table) {
         for (unsigned features = 0; features < 64; features++)
             for (int64_t n = scaled_work(row_counts * 2); n > 0; n--, turn++)
                 check_one(&tile, rows[turn % row_counts], ranges[turn % range_count], features, &random);
+    }
+}
+
+static unsigned expected_survey(const struct rapt_tile_mask *mask, int rows, struct key_range range) {
+    unsigned found = 0;
+    for (int row = 0; row < rows; row++)
+        for (int key = range.begin; key < range.end; key++) {
+            if (mask->has_mask)
+                found |= mask->mask[row][key] ? RAPT_SOME_TRUE : RAPT_SOME_FALSE;
+            if (mask->has_bias && mask->bias[row][key] != -INFINITY)
+                found |= RAPT_SOME_BIAS;
+        }
+    return found;
+}
+
+/* Masks of one value but for one place, or none. */
+void check_survey(const struct rapt_kernels *table) {
+    struct random random = {33};
+    for (int64_t n = scaled_work(3000); n > 0; n--) {
+        int rows = 1 + (int)random_below(&random, 5), key = (int)random_below(&random, RAPT_BLOCK_KEYS);
+        struct key_range range = {(int)random_below(&random, 100), 0};
+        range.end = (int)random_between(&random, range.begin + 1, RAPT_BLOCK_KEYS);
+        struct rapt_tile_mask mask = {.has_mask = n % 3 != 0, .has_bias = n % 3 != 1};
+        bool value = random_chance(&random, 50);
+        for (int row = 0; row < rows; row++) {
+            uint8_t *bytes = test_alloc(RAPT_BLOCK_KEYS);
+            float *bias = test_floats(RAPT_BLOCK_KEYS);
+            memset(bytes, value, RAPT_BLOCK_KEYS);
+            for (int i = 0; i < RAPT_BLOCK_KEYS; i++)
+                bias[i] = -INFINITY;
+            if (random_chance(&random, 20)) {
+                bytes[key] = !value;
+                bias[key] = random_special(&random);
+            }
+            mask.mask[row] = bytes;
+            mask.bias[row] = bias;
+        }
+        unsigned got = table->survey(rows, range.begin, range.end, &mask);
+        unsigned expected = expected_survey(&mask, rows, range);
+        if (got != expected)
+            fail_msg("%s survey: rows %d, keys [%d, %d): got %u, expected %u", table->name, rows, range.begin,
+                     range.end, got, expected);
+        test_free_all();
     }
 }
 

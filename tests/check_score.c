@@ -32,27 +32,27 @@ struct fetched {
 };
 
 static void prepare_fetch(struct rapt_score_args *args, struct fetched *fetched, struct random *random) {
-    args->fetch_rows = random_chance(random, 50) ? 0 : (int)random_between(random, 1, 70);
     bool is_copied = random_chance(random, 60);
-    for (int i = 0; i < 2 && args->fetch_rows > 0; i++) {
+    for (int i = 0; i < 2; i++) {
+        int rows = random_chance(random, 30) ? 0 : (int)random_between(random, 1, 70);
         fetched[i].dim = 16 * (int)random_between(random, 1, 9);
-        fetched[i].from = strided_rows(random, args->fetch_rows, fetched[i].dim,
-                                       (int)random_below(random, STRIDE_KINDS), random_special);
-        fetched[i].into = is_copied ? test_floats((int64_t)args->fetch_rows * fetched[i].dim + 16) : NULL;
+        fetched[i].from = strided_rows(random, rows + 1, fetched[i].dim, (int)random_below(random, STRIDE_KINDS),
+                                       random_special);
+        fetched[i].into = is_copied ? test_floats((int64_t)rows * fetched[i].dim + 16) : NULL;
         args->fetch[i] = (struct rapt_fetch){fetched[i].from.first, fetched[i].from.stride_bytes,
-                                             (char *)fetched[i].into, fetched[i].dim * (int)sizeof(float)};
+                                             (char *)fetched[i].into, fetched[i].dim * (int)sizeof(float), rows};
     }
 }
 
 static void expect_fetched(const struct tile *tile, const struct rapt_score_args *args,
                            const struct fetched *fetched) {
-    for (int i = 0; i < 2 && args->fetch_rows > 0 && fetched[i].into && tile->is_wide; i++) {
-        for (int row = 0; row < args->fetch_rows; row++)
-            if (memcmp(fetched[i].into + row * fetched[i].dim, fetched[i].from.first + row * fetched[i].from.stride_bytes,
-                       (size_t)fetched[i].dim * sizeof(float)) != 0)
-                fail_msg("%s wide.score: array %d, row %d of %d was not copied", tile->table->name, i, row,
-                         args->fetch_rows);
-        if (bits_of(fetched[i].into[args->fetch_rows * fetched[i].dim]) != UINT32_MAX)
+    for (int i = 0; i < 2 && fetched[i].into && tile->is_wide; i++) {
+        const int rows = args->fetch[i].rows, dim = fetched[i].dim;
+        for (int row = 0; row < rows; row++)
+            if (memcmp(fetched[i].into + row * dim, fetched[i].from.first + row * fetched[i].from.stride_bytes,
+                       (size_t)dim * sizeof(float)) != 0)
+                fail_msg("%s wide.score: array %d, row %d of %d was not copied", tile->table->name, i, row, rows);
+        if (bits_of(fetched[i].into[rows * dim]) != UINT32_MAX)
             fail_msg("%s wide.score: array %d: copied behind the last row", tile->table->name, i);
     }
 }

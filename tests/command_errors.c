@@ -62,7 +62,9 @@ static void malformed_shapes(void **state) {
              "{'descr': '<f4', 'fortran_order': False, 'shape': (2305843009213693952, 1), }");
     bad_dict("not a tuple", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, x), }");
     bad_dict("not a tuple", "{'descr': '<f4', 'fortran_order': False, 'shape': 160, }");
-    bad_dict("more than 4 dimensions",
+    bad_dict("more than 6 dimensions",
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 2, 80), }");
+    bad_dict("[1, 1, 1, 2, 80]: wanted are 2, 3 or 4 dimensions",
              "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 2, 80), }");
     bad_dict("[160]: wanted are 2, 3 or 4 dimensions",
              "{'descr': '<f4', 'fortran_order': False, 'shape': (160,), }");
@@ -103,6 +105,8 @@ static void shapes_that_do_not_fit(void **state) {
     expect_error("three.npy [2, 6, 8] does not fit q.npy [1, 4, 3, 8]: 3 and 4 dim",
                  WITH "--key three.npy --value v.npy");
     expect_error("one.npy [1, 3] does not broadcast to the scores [1, 4, 3, 6]", ATTEND "--bias one.npy");
+    write_npy("five.npy", NPY_FLOAT32, (const float[18]){0}, 5, (const int64_t[]){1, 1, 1, 3, 6});
+    expect_error("five.npy [1, 1, 1, 3, 6] does not broadcast to the scores", ATTEND "--bias five.npy");
     expect_error("one.npy [1, 3]: wanted is one number for each of 4 query heads", ATTEND "--sinks one.npy");
     expect_error("one.npy [1, 3]: wanted is one number for each of 4 query heads", ATTEND "--alibi one.npy");
     expect_error("one.npy [1, 3] does not fit the result [1, 4, 3, 8]", ATTEND "--expect one.npy");

@@ -33,7 +33,7 @@ static const struct mutation mutations[] = {
     {"tail of the exponentials", "generic/softmax.h", "for (; key < key_end; key++) {",
      "for (; key < key_end - 1; key++) {", "", "check", "*softmax"},
     {"tail of the dot product", "generic/score.h", "for (; d < end; d++, query += TILE_ROWS)",
-     "for (; d < end - 1; d++, query += TILE_ROWS)", "", "check", "*score"},
+     "for (d += 1; d < end; d++, query += TILE_ROWS)", "", "check", "*score"},
     {"no alpha", "generic/weigh.h", "v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[row + r]))",
      "v_load(o + r * a->o_stride + v * VL)", "", "check", "*weigh"},
     {"end of a range", "generic/logits.h", "v_not(v_less(at, v_load(end)))", "v_less(v_load(end), at)",

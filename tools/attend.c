@@ -24,33 +24,18 @@ static void check_status(rapt_status status, const char *detail) {
     if (status != RAPT_OK) tool_die("%s%s%s", rapt_status_text(status), detail[0] ? ": " : "", detail);
 }
 
-/* choices: words with one space between. */
-static void one_of(const char *name, const char *given, const char *choices) {
-    for (const char *word = choices; given && *word;) {
-        size_t length = strcspn(word, " ");
-        if (strlen(given) == length && strncmp(given, word, length) == 0) return;
-        word += length + (word[length] == ' ');
-    }
-    if (given) tool_die("--%s: '%s' is none of %s", name, given, choices);
-}
-
-/* An option that would change nothing is a misunderstanding. */
-static void needs(const char *name, bool given, bool useful, const char *needed) {
-    if (given && !useful) tool_die("--%s changes nothing without %s", name, needed);
-}
-
 static void check_options(const struct attend_options *o) {
     bool softmax = !o->weights_kind || strcmp(o->weights_kind, "softmax") == 0;
-    one_of("layout", o->layout, "bhsd bshd");
-    one_of("weights-kind", o->weights_kind, "raw softcap masked softmax");
+    option_one_of("layout", o->layout, "bhsd bshd");
+    option_one_of("weights-kind", o->weights_kind, "raw softcap masked softmax");
     option_at_least_one("threads", o->threads, 4096);
     option_at_least_one("repeat", o->repeat, 1000000);
-    needs("query-offset", o->query_offset.given, o->causal || o->window.given || o->alibi,
-          "--causal, --window or --alibi");
-    needs("weights-kind", o->weights_kind, o->weights, "--weights");
-    needs("tolerance", o->tolerance.given, o->check || o->expect, "--check or --expect");
-    needs("show-head", o->show_head.given, o->tokens, "--tokens");
-    needs("show-batch", o->show_batch.given, o->tokens, "--tokens");
+    option_needs("query-offset", o->query_offset.given, o->causal || o->window.given || o->alibi,
+                 "--causal, --window or --alibi");
+    option_needs("weights-kind", o->weights_kind, o->weights, "--weights");
+    option_needs("tolerance", o->tolerance.given, o->check || o->expect, "--check or --expect");
+    option_needs("show-head", o->show_head.given, o->tokens, "--tokens");
+    option_needs("show-batch", o->show_batch.given, o->tokens, "--tokens");
     if (o->tokens && !softmax) {
         tool_die("--tokens shows softmax weights: it does not go with --weights-kind %s", o->weights_kind);
     }
@@ -119,7 +104,7 @@ static double execute(struct run *run) {
 }
 
 static void print_array(const char *name, const struct npy_array *array) {
-    char shape[96];
+    char shape[NPY_SHAPE_TEXT];
     if (array->path && array->data)
         printf("%-8s %s %s\n", name, array->path, npy_shape_text(array->dims, array->shape, shape));
 }
@@ -148,7 +133,7 @@ int verb_attend(int argc, char **argv) {
     check_options(&options);
     struct problem problem = problem_load(&options);
     struct run run = prepare(&problem, &options);
-    struct show_tokens tokens = {0};
+    struct token_list tokens = {0};
     if (options.tokens) tokens = show_load(&problem, &options);
     warn_of_negative_offsets(&problem, &options);
     double time = execute(&run);

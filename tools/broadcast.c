@@ -20,10 +20,10 @@ rapt_tensor broadcast_to_scores(struct npy_array array, const rapt_attention_des
     const int64_t wanted[4] = {desc->batch, desc->query_heads, desc->query_length, desc->kv_length};
     size_t item_bytes = array.type == NPY_BOOL ? 1 : sizeof(float);
     int64_t shape[4] = {1, 1, 1, 1}, strides[4];
-    char has[96], wants[96];
-    for (int i = 0; i < array.dims; i++) shape[4 - array.dims + i] = array.shape[i];
+    char has[NPY_SHAPE_TEXT], wants[NPY_SHAPE_TEXT];
+    for (int i = 0; i < array.dims && array.dims <= 4; i++) shape[4 - array.dims + i] = array.shape[i];
     for (int i = 0; i < 4; i++) {
-        if (shape[i] == wanted[i] || shape[i] == 1) continue;
+        if (array.dims <= 4 && (shape[i] == wanted[i] || shape[i] == 1)) continue;
         tool_die("%s %s does not broadcast to the scores %s [batch, heads, queries, keys]", array.path,
                  npy_shape_text(array.dims, array.shape, has), npy_shape_text(4, wanted, wants));
     }

@@ -80,7 +80,7 @@ bool compare_with_truth(const struct problem *problem, const struct attend_optio
 bool compare_with_file(const struct problem *problem, const struct attend_options *options) {
     const struct npy_array *out = &problem->out;
     struct npy_array expected = npy_read(options->expect, NPY_FLOAT32 | NPY_FLOAT64);
-    char has[96], wants[96];
+    char has[NPY_SHAPE_TEXT], wants[NPY_SHAPE_TEXT];
     if (expected.dims != out->dims || memcmp(expected.shape, out->shape, sizeof expected.shape) != 0) {
         tool_die("%s %s does not fit the result %s", expected.path,
                  npy_shape_text(expected.dims, expected.shape, has),

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heatmap.h"
+#include "layer_options.h"
 #include "options.h"
 #include "rapt/rapt.h"
 #include "tool.h"
@@ -23,12 +25,18 @@ static const struct {
      "Compute softmax(query * key^T / sqrt(dim)) * value on NumPy files and print shapes, kernels, time and "
      "speed.",
      "attend", attend_option_rows},
+    {"rapt layer KIND --out FILE [OPTION ...]",
+     "Run a layer of attention with its weights: one of the kinds that `rapt help layer` lists.",
+     "layer", layer_option_rows},
     {"rapt bench [OPTION ...]",
      "Measure, in less than 20 seconds, what this machine could do, and how much of it four kinds of attention "
      "reach.",
      "bench", bench_option_rows},
+    {"rapt heatmap --weights FILE [--tokens FILE] [--head N|all] [--out FILE] [OPTION ...]",
+     "Draw which token attends to which, on the terminal or as a PNG or SVG picture.", "heatmap",
+     heatmap_option_rows},
     {"rapt info", "Print what this machine offers and which kernels rapt takes.", NULL, NULL},
-    {"rapt help [attend|bench]", "Print this, or the options of a verb.", NULL, NULL},
+    {"rapt help [attend|layer|bench|heatmap]", "Print this, or the options of a verb.", NULL, NULL},
     {"rapt --version", "Print the versions of rapt and of its numerics.", NULL, NULL},
 };
 enum { VERBS = sizeof verbs / sizeof verbs[0] };

@@ -20,20 +20,21 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } verbs[] = {
-    {"attend", verb_attend}, {"bench", verb_bench}, {"info", verb_info},         {"help", verb_help},
-    {"--help", verb_help},   {"man", verb_man},     {"--version", verb_version},
+    {"attend", verb_attend}, {"layer", verb_layer}, {"bench", verb_bench},   {"heatmap", verb_heatmap},
+    {"info", verb_info},     {"help", verb_help},   {"--help", verb_help},   {"man", verb_man},
+    {"--version", verb_version},
 };
 
 int main(int argc, char **argv) {
     /* A file that may not grow is an error line, not a signal. */
     signal(SIGXFSZ, SIG_IGN);
     setlocale(LC_CTYPE, "");
-    if (argc < 2) tool_die("a verb is missing: attend, bench, info or help");
+    if (argc < 2) tool_die("a verb is missing: attend, layer, bench, heatmap, info or help");
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(argv[1], verbs[i].name) != 0) continue;
         int status = verbs[i].run(argc - 1, argv + 1);
         tool_flush();
         return status;
     }
-    tool_die("unknown verb '%s': there are attend, bench, info and help", argv[1]);
+    tool_die("unknown verb '%s': there are attend, layer, bench, heatmap, info and help", argv[1]);
 }

@@ -29,7 +29,7 @@ const char *npy_type_name(enum npy_type type) {
     return known_types[type_index(type)].name;
 }
 
-char *npy_shape_text(int dims, const int64_t *shape, char text[96]) {
+char *npy_shape_text(int dims, const int64_t *shape, char text[NPY_SHAPE_TEXT]) {
     char *at = text;
     *at++ = '[';
     for (int i = 0; i < dims; i++) at += sprintf(at, i ? ", %lld" : "%lld", (long long)shape[i]);

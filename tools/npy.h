@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { NPY_MAX_DIMS = 4 };
+enum { NPY_MAX_DIMS = 6, NPY_SHAPE_TEXT = 136 };
 
 /* Bits, so that a set of them says what a place accepts. */
 enum npy_type { NPY_FLOAT32 = 1, NPY_FLOAT64 = 2, NPY_BOOL = 4, NPY_INT32 = 8, NPY_INT64 = 16 };
@@ -23,7 +23,7 @@ struct npy_array {
 struct npy_array npy_read(const char *path, unsigned accepted);
 
 /* "[2, 3]" into text; returns text. */
-char *npy_shape_text(int dims, const int64_t *shape, char text[96]);
+char *npy_shape_text(int dims, const int64_t *shape, char text[NPY_SHAPE_TEXT]);
 
 /* "float32" ... */
 const char *npy_type_name(enum npy_type type);

@@ -56,7 +56,7 @@ static const char *take_dimension(struct cursor *cursor, int64_t *dimension) {
 static const char *take_shape(struct cursor *cursor, struct npy_parsed *parsed) {
     if (!take(cursor, '(')) return "the shape is not a tuple of integers";
     for (parsed->dims = 0; !take(cursor, ')'); parsed->dims++) {
-        if (parsed->dims == NPY_MAX_DIMS) return "it has more than 4 dimensions";
+        if (parsed->dims == NPY_MAX_DIMS) return "it has more than 6 dimensions";
         const char *wrong = take_dimension(cursor, &parsed->shape[parsed->dims]);
         if (wrong) return wrong;
         if (!take(cursor, ',') && peek(cursor) != ')') return "the shape is not a tuple of integers";

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rapt/rapt.h"
 #include "tool.h"
 
 #define AT(field) offsetof(struct attend_options, field)
@@ -147,7 +148,7 @@ static void fill_long_options(const struct option_row *rows, struct option long_
     }
 }
 
-static void parse(const struct option_row *rows, void *options, int argc, char **argv) {
+void options_parse(const char *verb, const struct option_row *rows, void *options, int argc, char **argv) {
     struct option long_options[MAX_OPTIONS] = {0};
     fill_long_options(rows, long_options);
     opterr = 0;
@@ -155,8 +156,8 @@ static void parse(const struct option_row *rows, void *options, int argc, char *
         const char *text = argv[optind - 1];
         if (code == ':') tool_die("%s needs a value", text);
         if (code == '?' && optopt >= FIRST_VALUE) tool_die("%s: the option takes no value", text);
-        if (code == '?' && optopt != 0) tool_die("unknown option -%c (see `rapt help %s`)", optopt, argv[0]);
-        if (code == '?') tool_die("unknown option %s (see `rapt help %s`)", text, argv[0]);
+        if (code == '?' && optopt != 0) tool_die("unknown option -%c (see `rapt help %s`)", optopt, verb);
+        if (code == '?') tool_die("unknown option %s (see `rapt help %s`)", text, verb);
         store(options, &rows[code - FIRST_VALUE], optarg);
     }
     if (optind < argc) tool_die("unexpected argument '%s'", argv[optind]);
@@ -168,7 +169,7 @@ static void require(const char *given, const char *name) {
 
 struct attend_options attend_parse(int argc, char **argv) {
     struct attend_options options = {0};
-    parse(attend_option_rows, &options, argc, argv);
+    options_parse(argv[0], attend_option_rows, &options, argc, argv);
     require(options.query, "query");
     require(options.key, "key");
     require(options.value, "value");
@@ -178,8 +179,39 @@ struct attend_options attend_parse(int argc, char **argv) {
 
 struct bench_options bench_parse(int argc, char **argv) {
     struct bench_options options = {0};
-    parse(bench_option_rows, &options, argc, argv);
+    options_parse(argv[0], bench_option_rows, &options, argc, argv);
     return options;
+}
+
+int64_t option_to_integer(const char *name, const char *text) {
+    const char *end;
+    return parse_integer(name, text, '\0', &end);
+}
+
+int option_isa(const char *name) {
+    char names[128] = "";
+    if (name == NULL) return RAPT_ISA_AUTO;
+    for (int isa = RAPT_ISA_AUTO + 1; isa < RAPT_ISA_COUNT; isa++) {
+        const char *known = rapt_isa_name((rapt_isa)isa);
+        if (strcmp(known, name) == 0) return isa;
+        strcat(strcat(names, " "), known);
+    }
+    tool_die("--isa: '%s' is none of%s", name, names);
+}
+
+int option_one_of(const char *name, const char *given, const char *choices) {
+    const char *word = choices;
+    if (!given) return -1;
+    for (int i = 0; *word; i++) {
+        size_t length = strcspn(word, " ");
+        if (strlen(given) == length && strncmp(given, word, length) == 0) return i;
+        word += length + (word[length] == ' ');
+    }
+    tool_die("--%s: '%s' is none of %s", name, given, choices);
+}
+
+void option_needs(const char *name, bool given, bool useful, const char *needed) {
+    if (given && !useful) tool_die("--%s changes nothing without %s", name, needed);
 }
 
 void option_at_least_one(const char *name, struct option_integer option, int64_t most) {

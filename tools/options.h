@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The options of `rapt attend` and `rapt bench`. A table for each gives parsing, help and man page. */
+ * The options of the verbs. A table for each gives parsing, help and man page. */
 #ifndef RAPT_OPTIONS_H
 #define RAPT_OPTIONS_H
 
@@ -55,6 +55,22 @@ extern const struct option_row attend_option_rows[], bench_option_rows[];
 /* argv[0] is the verb. They die where an option is unknown, malformed or missing. */
 struct attend_options attend_parse(int argc, char **argv);
 struct bench_options bench_parse(int argc, char **argv);
+
+/* text as the value of the option; dies where it is no integer. */
+int64_t option_to_integer(const char *name, const char *text);
+
+/* An option that would change nothing is a misunderstanding: dies where it is given and not useful. */
+void option_needs(const char *name, bool given, bool useful, const char *needed);
+
+/* Fills options, a struct of the kinds of fields above, by rows. verb is what messages call the command line,
+ * whose options begin at argv[1]. */
+void options_parse(const char *verb, const struct option_row *rows, void *options, int argc, char **argv);
+
+/* The instruction set of this name, RAPT_ISA_AUTO for NULL; dies where there is none. */
+int option_isa(const char *name);
+
+/* Dies where given is none of choices, words with one space between; the number of the word, -1 for NULL. */
+int option_one_of(const char *name, const char *given, const char *choices);
 
 /* Dies where the option is given and outside 1 ... most. */
 void option_at_least_one(const char *name, struct option_integer option, int64_t most);

@@ -52,26 +52,41 @@ static int open_temporary(const char *path) {
     return descriptor;
 }
 
-static bool write_array(FILE *file, const struct npy_array *array, bool special) {
-    char header[256];
-    size_t header_bytes = (size_t)npy_header(header, array->type, array->dims, array->shape);
-    size_t data_bytes = (size_t)array->count * sizeof(float);
-    bool written = fwrite(header, 1, header_bytes, file) == header_bytes &&
-                   fwrite(array->data, 1, data_bytes, file) == data_bytes && fflush(file) == 0;
-    return written && (special || fsync(fileno(file)) == 0);
+/* Two parts one after the other, as a header and its data are. */
+struct part {
+    const void *bytes;
+    size_t count;
+};
+
+static bool write_parts(FILE *file, const struct part parts[2], bool special) {
+    for (int i = 0; i < 2; i++) {
+        if (fwrite(parts[i].bytes, 1, parts[i].count, file) != parts[i].count) return false;
+    }
+    return fflush(file) == 0 && (special || fsync(fileno(file)) == 0);
 }
 
-void output_stage(const struct npy_array *array) {
-    bool special = is_special(array->path);
-    FILE *file = special ? fopen(array->path, "wb") : fdopen(open_temporary(array->path), "wb");
-    if (file == NULL) tool_die("%s: cannot be written: %s", array->path, strerror(errno));
-    bool written = write_array(file, array, special);
+static void stage(const char *path, const struct part parts[2]) {
+    bool special = is_special(path);
+    FILE *file = special ? fopen(path, "wb") : fdopen(open_temporary(path), "wb");
+    if (file == NULL) tool_die("%s: cannot be written: %s", path, strerror(errno));
+    bool written = write_parts(file, parts, special);
     int reason = errno;
     if (fclose(file) != 0 && written) {
         written = false;
         reason = errno;
     }
-    if (!written) tool_die("%s: cannot be written: %s", array->path, strerror(reason));
+    if (!written) tool_die("%s: cannot be written: %s", path, strerror(reason));
+}
+
+void output_stage(const struct npy_array *array) {
+    char header[256];
+    size_t header_bytes = (size_t)npy_header(header, array->type, array->dims, array->shape);
+    stage(array->path, (const struct part[]){{header, header_bytes},
+                                             {array->data, (size_t)array->count * sizeof(float)}});
+}
+
+void output_stage_bytes(const char *path, const void *bytes, size_t count) {
+    stage(path, (const struct part[]){{bytes, count}, {"", 0}});
 }
 
 void output_commit(void) {

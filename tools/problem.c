@@ -27,7 +27,7 @@ static rapt_tensor tensor_of(const struct npy_array *array, struct axes axes, bo
 
 static void fit(bool fits, const struct npy_array *a, const struct npy_array *b, const char *what,
                 int64_t of_a, int64_t of_b) {
-    char shape_a[96], shape_b[96];
+    char shape_a[NPY_SHAPE_TEXT], shape_b[NPY_SHAPE_TEXT];
     if (fits) return;
     tool_die("%s %s does not fit %s %s: %lld and %lld %s", a->path,
              npy_shape_text(a->dims, a->shape, shape_a), b->path, npy_shape_text(b->dims, b->shape, shape_b),
@@ -36,8 +36,8 @@ static void fit(bool fits, const struct npy_array *a, const struct npy_array *b,
 
 static struct npy_array read_tensor(const char *path) {
     struct npy_array array = npy_read(path, NPY_FLOAT32);
-    char shape[96];
-    if (array.dims < 2) {
+    char shape[NPY_SHAPE_TEXT];
+    if (array.dims < 2 || array.dims > 4) {
         tool_die("%s %s: wanted are 2, 3 or 4 dimensions", path,
                  npy_shape_text(array.dims, array.shape, shape));
     }
@@ -119,7 +119,7 @@ static void add_results(struct problem *problem, const struct attend_options *op
 
 static void *load_head_vector(const char *path, int64_t heads) {
     struct npy_array array = npy_read(path, NPY_FLOAT32);
-    char shape[96];
+    char shape[NPY_SHAPE_TEXT];
     if (array.dims != 1 || array.shape[0] != heads) {
         tool_die("%s %s: wanted is one number for each of %lld query heads", path,
                  npy_shape_text(array.dims, array.shape, shape), (long long)heads);
@@ -129,7 +129,7 @@ static void *load_head_vector(const char *path, int64_t heads) {
 
 static rapt_index_list load_lengths(const char *path, int64_t batch) {
     struct npy_array array = npy_read(path, NPY_INT32 | NPY_INT64);
-    char shape[96];
+    char shape[NPY_SHAPE_TEXT];
     if (array.dims != 1 || array.shape[0] != batch) {
         tool_die("%s %s: wanted is one number for each of %lld sequences", path,
                  npy_shape_text(array.dims, array.shape, shape), (long long)batch);
@@ -165,20 +165,9 @@ static void add_positions(rapt_attention_desc *desc, const struct attend_options
     desc->query_position = (rapt_index_list){positions, 8, 0};
 }
 
-static void set_isa(rapt_attention_desc *desc, const char *name) {
-    char names[128] = "";
-    if (name == NULL) return;
-    for (int isa = RAPT_ISA_AUTO + 1; isa < RAPT_ISA_COUNT; isa++) {
-        const char *known = rapt_isa_name((rapt_isa)isa);
-        if (strcmp(known, name) == 0) desc->isa = isa;
-        strcat(strcat(names, " "), known);
-    }
-    if (desc->isa == RAPT_ISA_AUTO) tool_die("--isa: '%s' is none of%s", name, names);
-}
-
 struct problem problem_load(const struct attend_options *options) {
     struct problem problem = {.desc = RAPT_ATTENTION_DESC_INIT};
-    set_isa(&problem.desc, options->isa);
+    problem.desc.isa = option_isa(options->isa);
     bool bshd = options->layout && strcmp(options->layout, "bshd") == 0;
     load_tensors(&problem, options, bshd);
     add_out(&problem, options, bshd);

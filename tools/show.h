@@ -5,18 +5,14 @@
 
 #include "options.h"
 #include "problem.h"
-
-struct show_tokens {
-    char **texts; /* as read: anything but line ends */
-    int64_t count;
-};
+#include "tokens.h"
 
 /* The lines of options->tokens; dies where they do not fit the keys or head and sequence do not exist.
  * ASSUME the problem's lengths are valid. */
-struct show_tokens show_load(const struct problem *problem, const struct attend_options *options);
+struct token_list show_load(const struct problem *problem, const struct attend_options *options);
 
 /* Prints, for each query of a head, the keys with the largest weights. */
 void show_print(const struct problem *problem, const struct attend_options *options,
-                struct show_tokens tokens);
+                struct token_list tokens);
 
 #endif

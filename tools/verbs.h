@@ -5,6 +5,8 @@
 
 int verb_attend(int argc, char **argv);
 int verb_bench(int argc, char **argv);
+int verb_heatmap(int argc, char **argv);
+int verb_layer(int argc, char **argv);
 int verb_info(int argc, char **argv);
 int verb_help(int argc, char **argv);
 int verb_man(int argc, char **argv); /* the man page, for the build */

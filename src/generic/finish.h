@@ -50,12 +50,24 @@ static float join_sink(float sink_log2e, float *m, float *l) {
     return alpha;
 }
 
+RAPT_INLINE vf32 scaled(vf32 x, float first_factor, float factor, int twice) {
+    return v_canonical(v_mul(twice ? v_mul(x, v_splat(first_factor)) : x, v_splat(factor)));
+}
+
+/* in * first_factor * factor; most first factors are 1 and cost nothing then. */
+RAPT_INLINE void export_lanes(const float *in, float *out, int64_t count, float first_factor, float factor, int twice) {
+    int64_t i = 0;
+    for (; count - i >= VL; i += VL)
+        v_store(out + i, scaled(v_load(in + i), first_factor, factor, twice));
+    if (i < count)
+        v_store_n(out + i, scaled(v_load_n(in + i, (int)(count - i)), first_factor, factor, twice), (int)(count - i));
+}
+
 static void export_scaled(const float *in, float *out, int64_t count, float first_factor, float factor) {
-    for (int64_t i = 0; i < count; i += VL) {
-        int n = count - i < VL ? (int)(count - i) : VL;
-        vf32 scaled = v_mul(v_load_n(in + i, n), v_splat(first_factor));
-        v_store_n(out + i, v_canonical(v_mul(scaled, v_splat(factor))), n);
-    }
+    if (first_factor == 1.0f)
+        export_lanes(in, out, count, first_factor, factor, 0);
+    else
+        export_lanes(in, out, count, first_factor, factor, 1);
 }
 
 static void export_row(const float *in, float *out, int64_t count, float factor) {
@@ -82,16 +94,20 @@ static void finish(const struct rapt_finish_args *a) {
     }
 }
 
+/* 0 * x is NaN where x is not finite, and NaN stays in a sum. */
 static bool all_finite(const char *base, int64_t stride_bytes, int64_t rows, int count) {
-    vmask bad = v_less(v_splat(0), v_splat(0));
+    vf32 sum[4] = {v_splat(0), v_splat(0), v_splat(0), v_splat(0)};
     for (int64_t row = 0; row < rows; row++, base += stride_bytes) {
         const float *x = (const float *)(const void *)base;
-        for (int i = 0; i < count; i += VL) {
-            vf32 a = count - i < VL ? v_load_n(x + i, count - i) : v_load(x + i);
-            bad = v_or(bad, v_not(v_equal(v_sub(a, a), v_splat(0))));
-        }
+        int i = 0;
+        for (; count - i >= 4 * VL; i += 4 * VL)
+            RAPT_UNROLL for (int v = 0; v < 4; v++)
+                sum[v] = v_fma(v_load(x + i + v * VL), v_splat(0), sum[v]);
+        for (; i < count; i += VL)
+            sum[0] = v_fma(count - i < VL ? v_load_n(x + i, count - i) : v_load(x + i), v_splat(0), sum[0]);
     }
-    return !v_any(bad);
+    vf32 all = v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3]));
+    return !v_any(v_not(v_equal(all, all)));
 }
 
 static void tanhs(const float *x, float *y, int64_t count) {

@@ -80,7 +80,7 @@ static void bias_column(const struct column *c, const struct rapt_tile_mask *mas
         int n = c->key_end - key < VL ? c->key_end - key : VL;
         vf32 bias[VL];
         if (n == VL && c->rows == VL)
-            load_transposed(bias, mask->bias + c->row, VL, key, VL);
+            v_load_square(bias, mask->bias + c->row, key);
         else
             load_transposed(bias, mask->bias + c->row, c->rows, key, n);
         bias_square(c, bias, factor, key, n, excluding);
@@ -226,6 +226,42 @@ static void logits_line(float *scores, int row, int key_begin, int key_end, cons
 static void logits_narrow(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
     for (int row = 0; row < rows; row++)
         logits_line(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);
+}
+
+/* ---- what masks hold, so that tiles can be left out */
+
+static unsigned survey_bools(const uint8_t *bytes, int key_begin, int key_end) {
+    uint32_t some = 0, all = UINT32_MAX;
+    int key = key_begin;
+    for (; key_end - key >= 32; key += 32) {
+        uint32_t bits = s_load_bools(bytes + key, 32);
+        some |= bits, all &= bits;
+    }
+    if (key < key_end) {
+        uint32_t rest = UINT32_MAX >> (32 - (key_end - key)), bits = s_load_bools(bytes + key, key_end - key);
+        some |= bits & rest, all &= bits | ~rest;
+    }
+    return (some ? RAPT_SOME_TRUE : 0u) | (all != UINT32_MAX ? RAPT_SOME_FALSE : 0u);
+}
+
+static unsigned survey_bias(const float *bias, int key_begin, int key_end) {
+    for (int key = key_begin; key < key_end; key += VL) {
+        vf32 x = key_end - key < VL ? v_load_n(bias + key, key_end - key) : v_load(bias + key);
+        vmask excluded = v_equal(x, v_splat(-RAPT_INFINITY));
+        vmask present = v_less(v_iota(), v_splat((float)(key_end - key)));
+        if (v_any(v_and(present, v_not(excluded))))
+            return RAPT_SOME_BIAS;
+    }
+    return 0;
+}
+
+static unsigned survey(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
+    unsigned found = 0;
+    for (int row = 0; mask->has_mask && row < rows && found != (RAPT_SOME_TRUE | RAPT_SOME_FALSE); row++)
+        found |= survey_bools(mask->mask[row], key_begin, key_end);
+    for (int row = 0; mask->has_bias && row < rows && !(found & RAPT_SOME_BIAS); row++)
+        found |= survey_bias(mask->bias[row], key_begin, key_end);
+    return found;
 }
 
 /* ---- dropout */

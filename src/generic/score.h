@@ -8,8 +8,7 @@
 
 enum {
     TILE_ROWS = SCORE_VECTORS * VL,
-    PANEL_FETCHES = 4, /* rows that a panel of the wide way fetches */
-    FAR_KEYS = 128 /* how far ahead the narrow way fetches into L2 */
+    FAR_KEYS = 128 /* how far ahead few rows fetch into L2 */
 };
 
 RAPT_INLINE const float *row_at(const char *base, int64_t stride_bytes, int64_t i) {
@@ -32,7 +31,10 @@ static void pack_wide(float *panel, const float *const *query_rows, int rows, in
         for (int d = 0; d < head_dim; d += VL) {
             int n = head_dim - d < VL ? head_dim - d : VL;
             vf32 lanes[VL];
-            load_transposed(lanes, query_rows + row, rows - row, d, n);
+            if (n == VL && rows - row >= VL)
+                v_load_square(lanes, query_rows + row, d);
+            else
+                load_transposed(lanes, query_rows + row, rows - row, d, n);
             for (int i = 0; i < n; i++)
                 v_store(panel + (d + i) * TILE_ROWS + row, lanes[i]);
         }
@@ -43,18 +45,25 @@ static void pack_narrow(float *panel, const float *const *query_rows, int rows, 
         memcpy(panel + (int64_t)row * head_dim, query_rows[row], (size_t)head_dim * sizeof(float));
 }
 
-/* Row i of those to fetch: first all of fetch[0], then all of fetch[1]. */
-RAPT_INLINE const char *fetched_row(const struct rapt_score_args *a, int i) {
-    const struct rapt_fetch *fetch = &a->fetch[i >= a->fetch_rows];
-    int64_t row = i < a->fetch_rows ? i : i - a->fetch_rows;
-    return fetch->base + row * fetch->stride_bytes;
+RAPT_INLINE int fetch_count(const struct rapt_score_args *a) {
+    int count = 0;
+    for (int i = 0; i < RAPT_FETCHES; i++)
+        count += a->fetch[i].rows;
+    return count;
+}
+
+/* The array of row i of all that are to be fetched, and i within it. */
+RAPT_INLINE const struct rapt_fetch *fetch_of(const struct rapt_score_args *a, int *i) {
+    const struct rapt_fetch *fetch = a->fetch;
+    for (; *i >= fetch->rows; fetch++)
+        *i -= fetch->rows;
+    return fetch;
 }
 
 static void copy_row(const struct rapt_score_args *a, int i) {
-    const struct rapt_fetch *fetch = &a->fetch[i >= a->fetch_rows];
-    int64_t row = i < a->fetch_rows ? i : i - a->fetch_rows;
-    const float *from = (const float *)(const void *)fetched_row(a, i);
-    float *into = (float *)(void *)(fetch->into + row * fetch->row_bytes);
+    const struct rapt_fetch *fetch = fetch_of(a, &i);
+    const float *from = row_at(fetch->base, fetch->stride_bytes, i);
+    float *into = (float *)(void *)(fetch->into + (int64_t)i * fetch->row_bytes);
     for (int at = 0; at < fetch->row_bytes / 4; at += 16)
         RAPT_UNROLL for (int lane = 0; lane < 16; lane += VL)
             v_store(into + at + lane, v_load(from + at + lane));
@@ -62,14 +71,16 @@ static void copy_row(const struct rapt_score_args *a, int i) {
 
 /* Copies rows [*copied, end), as far as there are any. */
 static void copy_rows(const struct rapt_score_args *a, int *copied, int end) {
-    for (; a->fetch[0].into && *copied < end && *copied < 2 * a->fetch_rows; ++*copied)
+    for (; a->fetch[0].into && *copied < end && *copied < fetch_count(a); ++*copied)
         copy_row(a, *copied);
 }
 
-/* What the next panel fetches; its own keys where there is nothing to fetch. */
-RAPT_INLINE void choose_rows(const struct rapt_score_args *a, const char *key, int first, const char **rows) {
-    RAPT_UNROLL for (int i = 0; i < PANEL_FETCHES; i++)
-        rows[i] = first + i < 2 * a->fetch_rows ? fetched_row(a, first + i) : key;
+/* Where row i lies; keys at hand where there is nothing to fetch. */
+RAPT_INLINE const char *fetched_row(const struct rapt_score_args *a, const char *key, int i) {
+    if (i >= fetch_count(a))
+        return key;
+    const struct rapt_fetch *fetch = fetch_of(a, &i);
+    return fetch->base + i * fetch->stride_bytes;
 }
 
 /* Adds dimension d to keys x vectors chains. */
@@ -105,10 +116,14 @@ RAPT_INLINE void score_four(vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS], const float
 #undef RAPT_LANE
 }
 
-/* keys x vectors accumulators over all of head_dim. Each quarter of the
- * dimensions fetches one row, line by line: a burst would block the loads. */
-RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, float *scores,
-                             const char *const *fetched, int keys, int vectors) {
+/* Lines that a panel fetches for each 4 dimensions, so that it fetches a row for each key. */
+RAPT_INLINE int lines_of(int keys) { return keys < 4 ? 1 : keys / 4; }
+
+/* keys x vectors accumulators over all of head_dim. Rows are fetched one after the
+ * other, a few lines at a time: a burst would hold up the loads, and processors
+ * recognise lines in order. Returns how many rows it fetched. */
+RAPT_INLINE int score_panel(const struct rapt_score_args *a, const char *key, float *scores, int fetched, int keys,
+                            int vectors) {
     vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS];
     const float *row[2 * SCORE_KEYS];
     RAPT_UNROLL for (int k = 0; k < keys; k++) {
@@ -117,17 +132,19 @@ RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, f
             sum[k][v] = v_splat(0);
     }
     const float *query = a->query;
-    const int64_t stride = a->key_stride_bytes, quarter = (a->head_dim + 15) / 16 * 4;
+    const int lines = lines_of(keys), first_fetched = fetched;
+    const int64_t stride = a->key_stride_bytes, strip = ((a->head_dim + 15) / 16 + lines - 1) / lines * 4;
     for (int64_t d = 0; d < a->head_dim; fetched++) {
-        int64_t end = a->head_dim - d < quarter ? a->head_dim : d + quarter;
-        const char *line = *fetched;
-        for (; SCORE_BY_LANE && end - d >= 4; d += 4, query += 4 * TILE_ROWS, line += 64) {
-            __builtin_prefetch(line, 0, 2);
+        int64_t end = a->head_dim - d < strip ? a->head_dim : d + strip;
+        const char *line = fetched_row(a, key, fetched) - d * 16 * lines;
+        for (; SCORE_BY_LANE && end - d >= 4; d += 4, query += 4 * TILE_ROWS) {
+            RAPT_UNROLL for (int i = 0; i < lines; i++)
+                __builtin_prefetch(line + d * 16 * lines + 64 * i, 0, 2);
             score_four(sum, row, query, d, keys, vectors);
         }
         for (; !SCORE_BY_LANE && end - d >= SCORE_DIMS; d += SCORE_DIMS, query += SCORE_DIMS * TILE_ROWS) {
-            __builtin_prefetch(line, 0, 2);
-            line += 16 * SCORE_DIMS;
+            RAPT_UNROLL for (int i = 0; i < lines; i++)
+                __builtin_prefetch(line + d * 16 * lines + 64 * i, 0, 2);
             RAPT_UNROLL for (int i = 0; i < SCORE_DIMS; i++)
                 score_dimension(sum, row, stride, query + i * TILE_ROWS, d + i, keys, vectors);
         }
@@ -138,16 +155,16 @@ RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, f
     RAPT_UNROLL for (int k = 0; k < keys; k++)
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             v_store(scores + k * TILE_ROWS + v * VL, v_mul(sum[k][v], factor));
+    return fetched - first_fetched;
 }
 
 RAPT_INLINE void score_keys(const struct rapt_score_args *a, int most, int vectors) {
     int key = a->key_begin, fetched = 0, copied = 0;
-    const char *rows = a->key, *next[PANEL_FETCHES];
+    const char *rows = a->key;
 #define RAPT_STEP(n)                                                                                             \
-    choose_rows(a, rows, fetched, next);                                                                         \
-    score_panel(a, rows, a->scores + (int64_t)key * TILE_ROWS, next, n, vectors);                                \
+    int now = score_panel(a, rows, a->scores + (int64_t)key * TILE_ROWS, fetched, n, vectors);                   \
     copy_rows(a, &copied, fetched);                                                                              \
-    fetched += PANEL_FETCHES;                                                                                    \
+    fetched += now;                                                                                              \
     key += n, rows += n * a->key_stride_bytes
     while (a->key_end - key >= most) {
         RAPT_STEP(most);
@@ -162,7 +179,7 @@ RAPT_INLINE void score_keys(const struct rapt_score_args *a, int most, int vecto
         RAPT_STEP(1);
     }
 #undef RAPT_STEP
-    copy_rows(a, &copied, 2 * a->fetch_rows);
+    copy_rows(a, &copied, fetch_count(a));
 }
 
 /* One vector of rows has too few chains to fill the FMA units: twice the keys. */
@@ -212,10 +229,11 @@ static void score_ranges(const struct rapt_score_args *a, int vectors) {
         if (last < 0)
             continue;
         score_vectors(&part, first, last - first + 1);
-        part.fetch_rows = 0;
+        for (int i = 0; i < RAPT_FETCHES; i++)
+            part.fetch[i].rows = 0;
     }
     int copied = 0;
-    copy_rows(&part, &copied, 2 * part.fetch_rows); /* where no row sees any key */
+    copy_rows(&part, &copied, fetch_count(&part)); /* where no row sees any key */
 }
 
 static void score_wide(const struct rapt_score_args *a) {
@@ -233,23 +251,27 @@ struct stream {
     int64_t byte;
 };
 
+RAPT_INLINE void stream_line(struct stream *stream, const struct rapt_score_args *a) {
+    __builtin_prefetch(stream->row + stream->byte, 0, 3);
+    __builtin_prefetch(stream->row + stream->byte + FAR_KEYS * a->key_stride_bytes, 0, 2);
+    stream->byte += 64;
+    if (stream->byte >= a->head_dim * 4)
+        stream->byte = 0, stream->row += a->key_stride_bytes;
+}
+
 /* Adds `width` dimensions from d on of n keys to the chains of `rows` rows,
  * and fetches as many bytes: memory feeds this loop. */
 RAPT_INLINE void score_square(const struct rapt_score_args *a, const float *query, const float *const *keys, int64_t d,
-                              vf32 *sum, struct stream *fetch, int n, int width, int rows) {
+                              vf32 *sum, struct stream *stream, int n, int width, int rows) {
     vf32 lanes[VL];
-    RAPT_UNROLL for (int line = 0; line < VL * VL * 4; line += 64) {
-        __builtin_prefetch(fetch->row + fetch->byte, 0, 3);
-        __builtin_prefetch(fetch->row + fetch->byte + FAR_KEYS * a->key_stride_bytes, 0, 2);
-        fetch->byte += 64;
-        if (fetch->byte >= a->head_dim * 4)
-            fetch->byte = 0, fetch->row += a->key_stride_bytes;
-    }
     load_transposed(lanes, keys, n, d, width);
-    RAPT_UNROLL for (int i = 0; i < VL; i++)
+    RAPT_UNROLL for (int i = 0; i < VL; i++) {
+        if (i % (16 / VL) == 0)
+            stream_line(stream, a);
         if (i < width)
             RAPT_UNROLL for (int r = 0; r < rows; r++)
                 sum[r] = v_fma(v_splat(query[r * (int64_t)a->head_dim + d + i]), lanes[i], sum[r]);
+    }
 }
 
 /* rows x n scores, by transposing VL x VL squares of the key rows. */
@@ -262,11 +284,11 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *
     RAPT_UNROLL for (int k = 0; k < VL; k++)
         keys[k] = row_at(key, a->key_stride_bytes, k < n ? k : 0);
     int64_t d = 0;
-    struct stream fetch = {key + VL * a->key_stride_bytes, 0};
+    struct stream stream = {key + VL * a->key_stride_bytes, 0};
     for (; a->head_dim - d >= VL; d += VL)
-        score_square(a, query, keys, d, sum, &fetch, n, VL, rows);
+        score_square(a, query, keys, d, sum, &stream, n, VL, rows);
     if (d < a->head_dim)
-        score_square(a, query, keys, d, sum, &fetch, n, (int)(a->head_dim - d), rows);
+        score_square(a, query, keys, d, sum, &stream, n, (int)(a->head_dim - d), rows);
     RAPT_UNROLL for (int r = 0; r < rows; r++) {
         vf32 score = v_mul(sum[r], v_splat(a->factor));
         if (n == VL)

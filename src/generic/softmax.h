@@ -129,19 +129,26 @@ static float largest_in_row(const float *scores, int count) {
     return result;
 }
 
-/* Four chains at a time; each is sequential. */
-static void add_rows(const float *p, int rows, int count, float *l) {
+/* Each row is one chain of additions, so several rows go at once. */
+RAPT_INLINE void add_rows(const float *p, int rows, int count, float *l) {
+    float sum[8];
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        sum[r] = l[r];
+    for (int i = 0; i < count; i++)
+        RAPT_UNROLL for (int r = 0; r < rows; r++)
+            sum[r] += p[r * RAPT_BLOCK_KEYS + i];
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        l[r] = sum[r];
+}
+
+static void add_all_rows(const float *p, int rows, int count, float *l) {
     int row = 0;
-    for (; rows - row >= 4; row += 4, p += 4 * RAPT_BLOCK_KEYS) {
-        float sum[4] = {l[row], l[row + 1], l[row + 2], l[row + 3]};
-        for (int i = 0; i < count; i++)
-            RAPT_UNROLL for (int r = 0; r < 4; r++)
-                sum[r] += p[r * RAPT_BLOCK_KEYS + i];
-        memcpy(l + row, sum, sizeof sum);
-    }
-    for (; row < rows; row++, p += RAPT_BLOCK_KEYS)
-        for (int i = 0; i < count; i++)
-            l[row] += p[i];
+    for (; rows - row >= 8; row += 8)
+        add_rows(p + row * RAPT_BLOCK_KEYS, 8, count, l + row);
+    for (; rows - row >= 4; row += 4)
+        add_rows(p + row * RAPT_BLOCK_KEYS, 4, count, l + row);
+    for (; row < rows; row++)
+        add_rows(p + row * RAPT_BLOCK_KEYS, 1, count, l + row);
 }
 
 static void softmax_narrow(float *scores, int rows, int key_begin, int key_end, const struct rapt_key_ranges *ranges,
@@ -161,7 +168,7 @@ static void softmax_narrow(float *scores, int rows, int key_begin, int key_end, 
         l[row] *= alpha[row];
         exponentials(line, line, count, m[row]);
     }
-    add_rows(scores, rows, count, l);
+    add_all_rows(scores, rows, count, l);
 }
 
 #endif

@@ -40,6 +40,7 @@ const struct rapt_kernels RAPT_TABLE_OF(RAPT_TABLE) = {
     .merge = merge,
     .finish = finish,
     .exponentials = exponentials,
+    .survey = survey,
     .tanhs = tanhs,
     .log2s = log2s,
     .export_row = export_row,

@@ -6,12 +6,15 @@
 
 #include "generic/span.h"
 
-enum { WEIGH_AHEAD = 32 }; /* keys, in the narrow way, where memory feeds the loop */
+enum {
+    WEIGH_AHEAD = 32, /* keys, where memory feeds the loop */
+    STREAM_KEYS = 64  /* keys whose values stay in L1 for all rows of a wide tile */
+};
 
 /* rows x vectors accumulators over all keys; width < VL cuts the last vector. */
 RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d, int rows, int vectors, int width,
-                             int64_t row_step, int64_t key_step) {
-    const bool fetch = key_step == 1 && row == 0;
+                             int64_t row_step, int64_t key_step, bool streams) {
+    const bool fetch = streams && row == 0;
     const int64_t ahead = WEIGH_AHEAD * a->value_stride_bytes;
     vf32 sum[WEIGH_ROWS][8];
     float *o = a->o + row * a->o_stride + d;
@@ -62,54 +65,79 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
 
 /* All rows of one panel of value_dim, in groups of at most `most` rows. */
 RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, int most, int vectors, int width,
-                            int64_t row_step, int64_t key_step) {
+                            int64_t row_step, int64_t key_step, bool streams) {
     int row = 0;
     for (; a->rows - row >= most; row += most)
-        weigh_panel(a, row, d, most, vectors, width, row_step, key_step);
+        weigh_panel(a, row, d, most, vectors, width, row_step, key_step, streams);
     for (; most > 8 && a->rows - row >= 8; row += 8)
-        weigh_panel(a, row, d, 8, vectors, width, row_step, key_step);
+        weigh_panel(a, row, d, 8, vectors, width, row_step, key_step, streams);
     for (; most > 4 && a->rows - row >= 4; row += 4)
-        weigh_panel(a, row, d, 4, vectors, width, row_step, key_step);
+        weigh_panel(a, row, d, 4, vectors, width, row_step, key_step, streams);
     for (; most > 2 && a->rows - row >= 2; row += 2)
-        weigh_panel(a, row, d, 2, vectors, width, row_step, key_step);
+        weigh_panel(a, row, d, 2, vectors, width, row_step, key_step, streams);
     for (; row < a->rows; row++)
-        weigh_panel(a, row, d, 1, vectors, width, row_step, key_step);
+        weigh_panel(a, row, d, 1, vectors, width, row_step, key_step, streams);
 }
 
-#define RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step)                                                 \
+#define RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step, streams)                                        \
     static RAPT_KERNEL void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width) {     \
         if (width == VL)                                                                                         \
-            weigh_rows(a, d, most, vectors, VL, row_step, key_step);                                             \
+            weigh_rows(a, d, most, vectors, VL, row_step, key_step, streams);                                    \
         else                                                                                                     \
-            weigh_rows(a, d, most, vectors, width & (VL - 1), row_step, key_step);                                       \
+            weigh_rows(a, d, most, vectors, width & (VL - 1), row_step, key_step, streams);                      \
     }
 
-RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 1, 1, TILE_ROWS)
-RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 2, 1, TILE_ROWS)
-RAPT_WEIGH_PANEL(wide, WEIGH_ROWS_3, 3, 1, TILE_ROWS)
-RAPT_WEIGH_PANEL(narrow, NARROW_GROUP, 1, RAPT_BLOCK_KEYS, 1)
-RAPT_WEIGH_PANEL(narrow, NARROW_GROUP, 2, RAPT_BLOCK_KEYS, 1)
-RAPT_WEIGH_PANEL(narrow, 4, 4, RAPT_BLOCK_KEYS, 1)
-RAPT_WEIGH_PANEL(narrow, 1, 8, RAPT_BLOCK_KEYS, 1)
+RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 1, 1, TILE_ROWS, false)
+RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 2, 1, TILE_ROWS, false)
+RAPT_WEIGH_PANEL(wide, WEIGH_ROWS_3, 3, 1, TILE_ROWS, false)
+RAPT_WEIGH_PANEL(stream, WEIGH_ROWS, 1, 1, TILE_ROWS, true)
+RAPT_WEIGH_PANEL(stream, WEIGH_ROWS, 2, 1, TILE_ROWS, true)
+RAPT_WEIGH_PANEL(narrow, NARROW_GROUP, 1, RAPT_BLOCK_KEYS, 1, true)
+RAPT_WEIGH_PANEL(narrow, NARROW_GROUP, 2, RAPT_BLOCK_KEYS, 1, true)
+RAPT_WEIGH_PANEL(narrow, 4, 4, RAPT_BLOCK_KEYS, 1, true)
+RAPT_WEIGH_PANEL(narrow, 1, 8, RAPT_BLOCK_KEYS, 1, true)
 
 static int width_of_panel(const struct rapt_weigh_args *a, int64_t d, int vectors) {
     int64_t left = a->value_dim - d - (int64_t)(vectors - 1) * VL;
     return left < VL ? (int)left : VL;
 }
 
-static void weigh_wide(const struct rapt_weigh_args *a) {
+static void weigh_wide_block(const struct rapt_weigh_args *a) {
     int64_t left = (a->value_dim + VL - 1) / VL;
     for (int64_t d = 0; left > 0;) {
-        int vectors = left == 3 ? 3 : left >= 2 ? 2 : 1;
+        int vectors = left == 3 && !a->streams ? 3 : left >= 2 ? 2 : 1;
         int width = width_of_panel(a, d, vectors);
         if (vectors == 3)
             weigh_wide_3(a, d, width);
         else if (vectors == 2)
-            weigh_wide_2(a, d, width);
+            (a->streams ? weigh_stream_2 : weigh_wide_2)(a, d, width);
         else
-            weigh_wide_1(a, d, width);
+            (a->streams ? weigh_stream_1 : weigh_wide_1)(a, d, width);
         d += vectors * VL, left -= vectors;
     }
+}
+
+/* A few keys at a time, so that their values stay in L1 for all rows and panels. */
+RAPT_INLINE void weigh_parts(const struct rapt_weigh_args *a, int keys, void (*block)(const struct rapt_weigh_args *)) {
+    float ones[RAPT_MAX_TILE_ROWS];
+    for (int row = 0; row < a->rows; row++)
+        ones[row] = 1.0f;
+    struct rapt_weigh_args part = *a;
+    do {
+        part.key_end = a->key_end - part.key_begin < keys ? a->key_end : part.key_begin + keys;
+        block(&part);
+        part.value += (part.key_end - part.key_begin) * a->value_stride_bytes;
+        part.key_begin = part.key_end;
+        part.fresh = false;
+        part.alpha = ones;
+    } while (part.key_begin < a->key_end);
+}
+
+static void weigh_wide(const struct rapt_weigh_args *a) {
+    if (a->streams)
+        weigh_parts(a, STREAM_KEYS, weigh_wide_block);
+    else
+        weigh_wide_block(a);
 }
 
 /* The fewer the rows, the more vectors it takes to fill the registers. */
@@ -136,20 +164,6 @@ static void weigh_narrow_block(const struct rapt_weigh_args *a) {
     }
 }
 
-/* A few keys at a time, so that their values stay in L1 for all rows and panels. */
-static void weigh_narrow(const struct rapt_weigh_args *a) {
-    float ones[RAPT_MAX_TILE_ROWS];
-    for (int row = 0; row < a->rows; row++)
-        ones[row] = 1.0f;
-    struct rapt_weigh_args part = *a;
-    do {
-        part.key_end = a->key_end - part.key_begin < WEIGH_AHEAD ? a->key_end : part.key_begin + WEIGH_AHEAD;
-        weigh_narrow_block(&part);
-        part.value += (part.key_end - part.key_begin) * a->value_stride_bytes;
-        part.key_begin = part.key_end;
-        part.fresh = false;
-        part.alpha = ones;
-    } while (part.key_begin < a->key_end);
-}
+static void weigh_narrow(const struct rapt_weigh_args *a) { weigh_parts(a, WEIGH_AHEAD, weigh_narrow_block); }
 
 #endif

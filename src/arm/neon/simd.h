@@ -112,4 +112,11 @@ static inline __attribute__((always_inline)) void v_transpose(vf32 a[4]) {
 #undef RAPT_PAIR
 }
 
+static inline __attribute__((always_inline)) void v_load_square(vf32 square[VL], const float *const *rows,
+                                                                int64_t offset) {
+    for (int i = 0; i < VL; i++)
+        square[i] = v_load(rows[i] + offset);
+    v_transpose(square);
+}
+
 #endif

@@ -15,7 +15,7 @@ enum {
     WEIGH_ROWS = 6,   /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
     NARROW_GROUP = 4, /* narrow score: rows in registers beside a VL x VL transpose */
-    NARROW_ROWS = 8,
+    NARROW_ROWS = 4,
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
     SCORE_BY_LANE = 0,
     EXP_WAYS = 4      /* exponentials in flight */
@@ -106,6 +106,13 @@ static inline __attribute__((always_inline)) void v_transpose(vf32 a[8]) {
 #undef RAPT_HALVES
     for (int i = 0; i < 8; i++)
         a[i] = t[i];
+}
+
+static inline __attribute__((always_inline)) void v_load_square(vf32 square[VL], const float *const *rows,
+                                                                int64_t offset) {
+    for (int i = 0; i < VL; i++)
+        square[i] = v_load(rows[i] + offset);
+    v_transpose(square);
 }
 
 #endif

@@ -14,7 +14,7 @@ enum {
     WEIGH_ROWS = 12,  /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
     NARROW_GROUP = 8, /* narrow score: rows in registers beside a VL x VL transpose */
-    NARROW_ROWS = 16,
+    NARROW_ROWS = 8,
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
     SCORE_BY_LANE = 0,
     EXP_WAYS = 8      /* exponentials in flight */
@@ -104,6 +104,30 @@ static inline __attribute__((always_inline)) void v_transpose(vf32 a[16]) {
     a[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd)
     RAPT_WHOLE(0), RAPT_WHOLE(1), RAPT_WHOLE(2), RAPT_WHOLE(3);
 #undef RAPT_WHOLE
+}
+
+/* 16 rows of 16 floats from offset on, transposed: lane L of square[4 * c + j] begins as
+ * columns 4c ... 4c+3 of row 4L + j, so that loads do half of the shuffling. */
+static inline __attribute__((always_inline)) void v_load_square(vf32 square[16], const float *const *rows,
+                                                                int64_t offset) {
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; c++) {
+        __m512 a[4], t[4];
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++) {
+            const float *const *row = rows + j;
+            a[j] = _mm512_castps128_ps512(_mm_loadu_ps(row[0] + offset + 4 * c));
+            a[j] = _mm512_insertf32x4(a[j], _mm_loadu_ps(row[4] + offset + 4 * c), 1);
+            a[j] = _mm512_insertf32x4(a[j], _mm_loadu_ps(row[8] + offset + 4 * c), 2);
+            a[j] = _mm512_insertf32x4(a[j], _mm_loadu_ps(row[12] + offset + 4 * c), 3);
+        }
+        t[0] = _mm512_unpacklo_ps(a[0], a[1]), t[1] = _mm512_unpackhi_ps(a[0], a[1]);
+        t[2] = _mm512_unpacklo_ps(a[2], a[3]), t[3] = _mm512_unpackhi_ps(a[2], a[3]);
+        square[4 * c + 0] = _mm512_shuffle_ps(t[0], t[2], 0x44);
+        square[4 * c + 1] = _mm512_shuffle_ps(t[0], t[2], 0xee);
+        square[4 * c + 2] = _mm512_shuffle_ps(t[1], t[3], 0x44);
+        square[4 * c + 3] = _mm512_shuffle_ps(t[1], t[3], 0xee);
+    }
 }
 
 #endif

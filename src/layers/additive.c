@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Bahdanau's additive attention. */
+#include "layers/additive.h"
+
+#include "layers/elementwise.h"
+
+void rapt_attend_to_scores(rapt_attention_desc *all, const float *scores) {
+    static const float zero = 0;
+    all->head_dim = 1;
+    all->features |= RAPT_SCALE;
+    all->scale = 1;
+    all->query = all->key = rapt_tensor_bhsd(&zero, 0, 0, 0); /* strides of 0: one zero for all */
+    all->bias = rapt_tensor_bhsd(scores, 1, all->query_length, all->kv_length);
+}
+
+void rapt_check_single(struct rapt_call *call, const rapt_attention_desc *all) {
+    if (call->status != RAPT_OK)
+        return;
+    if (all->query_heads != 1 || all->kv_heads != 1)
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "query_heads = %lld, kv_heads = %lld: there is one here",
+                         (long long)all->query_heads, (long long)all->kv_heads);
+    if (all->bias.data || all->bias_head_factor || all->softcap != 0 || all->features & RAPT_SCALE)
+        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has a bias, softcap or scale: not in this layer");
+}
+
+rapt_status rapt_additive_attention(const rapt_additive_desc *desc, rapt_message *message) {
+    struct rapt_call call = rapt_call_begin(message, desc, sizeof *desc);
+    if (call.status != RAPT_OK)
+        return rapt_call_end(&call);
+    rapt_attention_desc all = rapt_call_attention(&call, desc->attention);
+    rapt_check_single(&call, &all);
+    rapt_call_needs(&call, desc->state, "state");
+    rapt_call_needs(&call, desc->memory, "memory");
+    rapt_call_needs(&call, desc->v, "v");
+    rapt_call_needs(&call, desc->out, "out");
+    rapt_call_linear(&call, "w", &desc->w, 0, "");
+    rapt_call_linear(&call, "u", &desc->u, 0, "");
+    if (desc->w.out != desc->u.out)
+        rapt_call_refuse(&call, RAPT_INVALID_SHAPE, "w.out = %lld, u.out = %lld: both give the units",
+                         (long long)desc->w.out, (long long)desc->u.out);
+    const int64_t b = all.batch, tq = all.query_length, tk = all.kv_length, units = desc->w.out, e = desc->u.in;
+    float *a = rapt_call_floats(&call, NULL, b, tq, units), *k = rapt_call_floats(&call, NULL, b, tk, units);
+    float *scores = rapt_call_floats(&call, desc->scores, b, tq, tk);
+    rapt_call_product(&call, b, tq > tk ? tq : tk, e);
+    if (call.status != RAPT_OK)
+        return rapt_call_end(&call);
+    all.value_dim = e;
+    all.value = rapt_tensor_bhsd(desc->memory, 1, tk, e);
+    all.out = rapt_tensor_bhsd(desc->out, 1, tq, e);
+    rapt_attend_to_scores(&all, scores);
+    rapt_call_check(&call, &all);
+    rapt_call_project(&call, &desc->w, desc->state, b * tq, a, 0);
+    rapt_call_project(&call, &desc->u, desc->memory, b * tk, k, 0);
+    for (int64_t i = 0; i < b && call.status == RAPT_OK; i++)
+        rapt_additive_scores(a + i * tq * units, k + i * tk * units, desc->v, tq, tk, units, scores + i * tq * tk);
+    rapt_call_attend(&call, &all);
+    return rapt_call_end(&call);
+}

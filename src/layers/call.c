@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "layers/call.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers/project.h"
+
+static const int64_t MAX_SIZE = (int64_t)1 << 40, MAX_HEADS = (int64_t)1 << 20, MAX_WIDTH = (int64_t)1 << 31;
+
+struct rapt_call rapt_call_begin(rapt_message *message, const void *desc, size_t desc_bytes) {
+    struct rapt_call call = {.status = RAPT_OK, .message = message};
+    struct {
+        uint32_t struct_size;
+        int32_t max_threads;
+    } head;
+    if (message)
+        message->text[0] = '\0';
+    if (desc_bytes == 0 || !rapt_call_needs(&call, desc, "desc"))
+        return call;
+    memcpy(&head, desc, sizeof head);
+    call.max_threads = head.max_threads;
+    if (head.struct_size != desc_bytes)
+        rapt_call_refuse(&call, RAPT_UNSUPPORTED_VERSION, "struct_size = %lu, known is %lu",
+                         (unsigned long)head.struct_size, (unsigned long)desc_bytes);
+    if (head.max_threads < 0)
+        rapt_call_refuse(&call, RAPT_INVALID_VALUE, "max_threads = %ld is negative", (long)head.max_threads);
+    return call;
+}
+
+rapt_status rapt_call_end(struct rapt_call *call) {
+    while (call->blocks > 0)
+        free(call->block[--call->blocks]);
+    return call->status;
+}
+
+bool rapt_call_refuse(struct rapt_call *call, rapt_status status, const char *format, ...) {
+    if (call->status != RAPT_OK)
+        return false;
+    call->status = status;
+    if (call->message) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(call->message->text, sizeof call->message->text, format, arguments);
+        va_end(arguments);
+    }
+    return false;
+}
+
+bool rapt_call_needs(struct rapt_call *call, const void *data, const char *name) {
+    if (!data)
+        return rapt_call_refuse(call, RAPT_NULL_POINTER, "%s = NULL", name);
+    return call->status == RAPT_OK;
+}
+
+bool rapt_call_size(struct rapt_call *call, int64_t size, int64_t first, const char *name) {
+    if (size < first || size > MAX_SIZE)
+        return rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s = %lld is outside %lld ... 2^40", name, (long long)size,
+                                (long long)first);
+    return call->status == RAPT_OK;
+}
+
+static void check_sizes(struct rapt_call *call, const rapt_attention_desc *desc) {
+    const int64_t longest = desc->query_length > desc->kv_length ? desc->query_length : desc->kv_length;
+    int64_t tokens;
+    rapt_call_size(call, desc->batch, 0, "attention->batch");
+    rapt_call_size(call, desc->query_heads, 1, "attention->query_heads");
+    rapt_call_size(call, desc->kv_heads, 1, "attention->kv_heads");
+    rapt_call_size(call, desc->query_length, 0, "attention->query_length");
+    rapt_call_size(call, desc->kv_length, 0, "attention->kv_length");
+    if (desc->query_heads > MAX_HEADS || desc->kv_heads > MAX_HEADS)
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->query_heads = %lld, kv_heads = %lld exceed 2^20",
+                         (long long)desc->query_heads, (long long)desc->kv_heads);
+    if (call->status == RAPT_OK &&
+        (__builtin_mul_overflow(desc->batch, longest, &tokens) || tokens > (int64_t)1 << 60))
+        rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "attention->batch * length = %lld * %lld", (long long)desc->batch,
+                         (long long)longest);
+}
+
+rapt_attention_desc rapt_call_attention(struct rapt_call *call, const rapt_attention_desc *attention) {
+    const rapt_attention_desc none = RAPT_ATTENTION_DESC_INIT;
+    if (!rapt_call_needs(call, attention, "attention"))
+        return none;
+    if (attention->struct_size != sizeof none || attention->version != RAPT_DESC_VERSION)
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_VERSION, "attention->struct_size = %lu, version = %lu",
+                         (unsigned long)attention->struct_size, (unsigned long)attention->version);
+    else if (attention->query.data || attention->key.data || attention->value.data || attention->out.data ||
+             attention->head_dim || attention->value_dim)
+        rapt_call_refuse(call, RAPT_UNUSED_FIELD,
+                         "attention has a query, key, value, out, head_dim or value_dim: the layer makes them");
+    else
+        check_sizes(call, attention);
+    if (call->status != RAPT_OK)
+        return none;
+    call->isa = attention->isa;
+    return *attention;
+}
+
+bool rapt_call_linear(struct rapt_call *call, const char *name, const rapt_linear *linear, int64_t in,
+                      const char *reads) {
+    if (!linear->weight)
+        return rapt_call_refuse(call, RAPT_NULL_POINTER, "%s.weight = NULL", name);
+    if (linear->in < 1 || linear->in > MAX_WIDTH || linear->out < 1 || linear->out > MAX_WIDTH)
+        return rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s: in = %lld, out = %lld are outside 1 ... 2^31", name,
+                                (long long)linear->in, (long long)linear->out);
+    if (in && linear->in != in)
+        return rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s.in = %lld, but %s %lld numbers a token", name,
+                                (long long)linear->in, reads, (long long)in);
+    if (linear->layout != RAPT_WEIGHT_OUT_IN && linear->layout != RAPT_WEIGHT_IN_OUT)
+        return rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "%s.layout = %ld", name, (long)linear->layout);
+    if (linear->reserved_zero)
+        return rapt_call_refuse(call, RAPT_UNUSED_FIELD, "%s.reserved_zero = %ld", name, (long)linear->reserved_zero);
+    if (((uintptr_t)linear->weight | (uintptr_t)linear->bias) % sizeof(float))
+        return rapt_call_refuse(call, RAPT_MISALIGNED_POINTER, "%s: weight or bias is not aligned to 4 bytes", name);
+    return call->status == RAPT_OK;
+}
+
+bool rapt_call_product(struct rapt_call *call, int64_t a, int64_t b, int64_t c) {
+    int64_t count, bytes;
+    if (__builtin_mul_overflow(a, b, &count) || __builtin_mul_overflow(count, c, &count) ||
+        __builtin_mul_overflow(count, (int64_t)sizeof(float), &bytes) || (uint64_t)bytes > SIZE_MAX - 1)
+        return rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "an array of %lld x %lld x %lld numbers", (long long)a,
+                                (long long)b, (long long)c);
+    return call->status == RAPT_OK;
+}
+
+float *rapt_call_floats(struct rapt_call *call, float *given, int64_t a, int64_t b, int64_t c) {
+    /* Also for memory of the caller: later steps multiply these sizes. */
+    if (call->status != RAPT_OK || !rapt_call_product(call, a, b, c))
+        return NULL;
+    if (given)
+        return given;
+    void *block = call->blocks < RAPT_CALL_BLOCKS ? malloc((size_t)(a * b * c) * sizeof(float) + 1) : NULL;
+    if (!block) {
+        rapt_call_refuse(call, RAPT_OUT_OF_MEMORY, "scratch memory for %lld numbers", (long long)(a * b * c));
+        return NULL;
+    }
+    call->block[call->blocks++] = block;
+    return block;
+}
+
+/* Inputs first ... first + width - 1 of linear. */
+static rapt_matmul_desc product(const struct rapt_call *call, const rapt_linear *linear, int64_t first, int64_t width,
+                                const float *x, int64_t rows, float *out, int64_t out_stride) {
+    const bool in_out = linear->layout == RAPT_WEIGHT_IN_OUT;
+    rapt_matmul_desc desc = RAPT_MATMUL_DESC_INIT;
+    desc.weight_layout = linear->layout;
+    desc.rows = rows;
+    desc.inner = width;
+    desc.columns = linear->out;
+    desc.x = x;
+    desc.x_stride_bytes = width * (int64_t)sizeof(float);
+    desc.weight = linear->weight + (in_out ? first * linear->out : first);
+    desc.weight_stride_bytes = (in_out ? linear->out : linear->in) * (int64_t)sizeof(float);
+    desc.bias = first ? NULL : linear->bias;
+    desc.out = out;
+    desc.out_stride_bytes = out_stride * (int64_t)sizeof(float);
+    desc.isa = call->isa;
+    return desc;
+}
+
+void rapt_call_project(struct rapt_call *call, const rapt_linear *linear, const float *x, int64_t rows, float *out,
+                       int64_t out_stride) {
+    if (call->status != RAPT_OK)
+        return;
+    const rapt_matmul_desc desc =
+        product(call, linear, 0, linear->in, x, rows, out, out_stride ? out_stride : linear->out);
+    call->status = rapt_project(&desc, call->max_threads, call->message);
+}
+
+void rapt_call_project_part(struct rapt_call *call, const rapt_linear *linear, int64_t first, int64_t width,
+                            const float *x, int64_t rows, float *out) {
+    if (call->status != RAPT_OK)
+        return;
+    const rapt_matmul_desc desc = product(call, linear, first, width, x, rows, out, linear->out);
+    call->status = rapt_project(&desc, call->max_threads, call->message);
+}
+
+void rapt_call_check(struct rapt_call *call, const rapt_attention_desc *desc) {
+    rapt_plan plan;
+    if (call->status == RAPT_OK)
+        call->status = rapt_plan_init(&plan, desc, call->message);
+}
+
+/* As rapt_attention, with a limit on threads. */
+void rapt_call_attend(struct rapt_call *call, const rapt_attention_desc *desc) {
+    rapt_plan plan;
+    size_t bytes = 0;
+    if (call->status == RAPT_OK)
+        call->status = rapt_plan_init(&plan, desc, call->message);
+    const int openmp = rapt_openmp_threads();
+    int threads = call->max_threads && call->max_threads < openmp ? call->max_threads : openmp;
+    if (call->status == RAPT_OK)
+        call->status = rapt_plan_workspace_bytes(&plan, threads > 1 ? threads : 1, &bytes);
+    if (call->status != RAPT_OK)
+        return;
+    void *workspace = malloc(bytes + 1);
+    if (!workspace) {
+        rapt_call_refuse(call, RAPT_OUT_OF_MEMORY, "%llu bytes of workspace", (unsigned long long)bytes);
+        return;
+    }
+    const rapt_run_options options = {.struct_size = sizeof options, .max_threads = call->max_threads};
+    call->status = rapt_run(&plan, workspace, bytes, &options);
+    free(workspace);
+}
+
+void rapt_call_scores(struct rapt_call *call, const rapt_attention_desc *desc, float *scores) {
+    rapt_attention_desc raw = RAPT_ATTENTION_DESC_INIT;
+    if (!scores)
+        return;
+    raw.isa = desc->isa;
+    raw.batch = desc->batch;
+    raw.query_heads = desc->query_heads;
+    raw.kv_heads = desc->kv_heads;
+    raw.query_length = desc->query_length;
+    raw.kv_length = desc->kv_length;
+    raw.head_dim = desc->head_dim;
+    raw.value_dim = desc->value_dim;
+    raw.query = desc->query;
+    raw.key = desc->key;
+    raw.value = desc->value;
+    raw.out = desc->out;
+    raw.features = RAPT_SCALE;
+    raw.scale = 1;
+    raw.weights = rapt_tensor_bhsd(scores, desc->query_heads, desc->query_length, desc->kv_length);
+    raw.weights_kind = RAPT_WEIGHTS_RAW;
+    rapt_call_attend(call, &raw);
+}

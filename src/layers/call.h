@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * One call of a layer: its first refusal or failure, its scratch memory, and
+ * the steps that layers are made of. Once status is not RAPT_OK every step
+ * does nothing, so a layer is a straight list of steps and one
+ * `return rapt_call_end(&call)`. */
+#ifndef RAPT_LAYERS_CALL_H
+#define RAPT_LAYERS_CALL_H
+
+#include <stdbool.h>
+
+#include "rapt/layers.h"
+
+enum { RAPT_CALL_BLOCKS = 16 };
+
+struct rapt_call {
+    rapt_status status;
+    rapt_message *message;
+    int32_t isa, max_threads;
+    int blocks;
+    void *block[RAPT_CALL_BLOCKS];
+};
+
+/* desc: a layer's descriptor, which begins with struct_size and max_threads, of
+ * desc_bytes as compiled; with desc_bytes = 0 there is none. */
+struct rapt_call rapt_call_begin(rapt_message *message, const void *desc, size_t desc_bytes);
+
+/* Frees the scratch memory and returns the status. */
+rapt_status rapt_call_end(struct rapt_call *call);
+
+/* Records a refusal unless one is recorded already; returns false. */
+bool rapt_call_refuse(struct rapt_call *call, rapt_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Refuses where data that are needed are NULL. */
+bool rapt_call_needs(struct rapt_call *call, const void *data, const char *name);
+
+/* Refuses where a size is outside first ... 2^40. */
+bool rapt_call_size(struct rapt_call *call, int64_t size, int64_t first, const char *name);
+
+/* A copy of attention. ASSERT when the call has not failed: its struct_size is
+ * known, all that the layer fills in is empty, batch * length is at most 2^60
+ * and heads at most 2^20. Sizes are 0 when it has. */
+rapt_attention_desc rapt_call_attention(struct rapt_call *call, const rapt_attention_desc *attention);
+
+/* Refuses a linear layer that is malformed or does not read `in` numbers;
+ * reads says whose they are: "x has". in = 0 takes any width. */
+bool rapt_call_linear(struct rapt_call *call, const char *name, const rapt_linear *linear, int64_t in,
+                      const char *reads);
+
+/* Refuses a * b * c floats that no memory can hold; a, b, c >= 0. */
+bool rapt_call_product(struct rapt_call *call, int64_t a, int64_t b, int64_t c);
+
+/* given, or scratch memory for a * b * c floats, where given is NULL. NULL
+ * once the call has failed. */
+float *rapt_call_floats(struct rapt_call *call, float *given, int64_t a, int64_t b, int64_t c);
+
+/* out = linear(x); x is [rows][linear->in], out [rows][out_stride] floats. An
+ * out_stride of 0 is linear->out. */
+void rapt_call_project(struct rapt_call *call, const rapt_linear *linear, const float *x, int64_t rows, float *out,
+                       int64_t out_stride);
+
+/* The share of x in linear([... x ...]), where x is [rows][width] and stands at
+ * first among the inputs of linear; the bias joins where first is 0. */
+void rapt_call_project_part(struct rapt_call *call, const rapt_linear *linear, int64_t first, int64_t width,
+                            const float *x, int64_t rows, float *out);
+
+/* Entry i of a list that has data. */
+static inline int64_t rapt_call_index(rapt_index_list list, int64_t i) {
+    return list.index_bytes == 4 ? ((const int32_t *)list.data)[i] : ((const int64_t *)list.data)[i];
+}
+
+/* The plan's refusals, before anything is written. */
+void rapt_call_check(struct rapt_call *call, const rapt_attention_desc *desc);
+void rapt_call_attend(struct rapt_call *call, const rapt_attention_desc *desc);
+
+/* scores = query . key, neither scaled nor masked; nothing where scores is
+ * NULL. Overwrites desc->out. */
+void rapt_call_scores(struct rapt_call *call, const rapt_attention_desc *desc, float *scores);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * Attention without weights of its own: simplified self-attention (query = key
+ * = value, scale 1), scaled dot products with a mask, generalised attention.
+ * The last two leading dimensions are the engine's batch and heads; it runs
+ * once for each index of those before them. */
+#include "layers/call.h"
+
+struct block {
+    int64_t runs, batch, heads;
+    int64_t mask_stride[RAPT_MAX_LEADING + 1]; /* bytes; of the leading dimensions and of the queries */
+};
+
+/* Strides of the mask, and whether it fits. */
+static void lay_mask(struct rapt_call *call, const rapt_dot_product_desc *desc, struct block *block) {
+    if (!desc->mask || !rapt_call_needs(call, desc->mask_shape, "mask_shape"))
+        return;
+    int64_t stride = 1;
+    for (int i = desc->leading + 1; i >= 0; i--) {
+        const int64_t has = desc->mask_shape[i];
+        const int64_t wanted = i < desc->leading    ? desc->shape[i]
+                               : i == desc->leading ? desc->query_length
+                                                    : desc->kv_length;
+        if (has != wanted && (has != 1 || i > desc->leading)) {
+            rapt_call_refuse(call, RAPT_INVALID_SHAPE, "mask_shape[%d] = %lld, wanted is %lld%s", i, (long long)has,
+                             (long long)wanted, i > desc->leading ? "" : " or 1");
+            return;
+        }
+        if (i <= desc->leading)
+            block->mask_stride[i] = has == 1 ? 0 : stride;
+        if (__builtin_mul_overflow(stride, has, &stride)) {
+            rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "mask_shape: its product");
+            return;
+        }
+    }
+}
+
+static struct block block_of(struct rapt_call *call, const rapt_dot_product_desc *desc) {
+    struct block block = {.runs = 1, .batch = 1, .heads = 1};
+    if (desc->leading < 0 || desc->leading > RAPT_MAX_LEADING)
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "leading = %ld is outside 0 ... %d", (long)desc->leading,
+                         RAPT_MAX_LEADING);
+    if (desc->features & ~(uint64_t)(RAPT_SCALE | RAPT_CAUSAL | RAPT_MASK_FILL))
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "features = 0x%llx: there are SCALE, CAUSAL and MASK_FILL here",
+                         (unsigned long long)desc->features);
+    if (call->status != RAPT_OK || (desc->leading && !rapt_call_needs(call, desc->shape, "shape")))
+        return block;
+    for (int i = 0; i < desc->leading; i++) {
+        const int64_t size = desc->shape[i];
+        rapt_call_size(call, size, 0, "a number of shape");
+        if (i == desc->leading - 1)
+            block.heads = size;
+        else if (i == desc->leading - 2)
+            block.batch = size;
+        else if (__builtin_mul_overflow(block.runs, size, &block.runs))
+            rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "shape: its product");
+    }
+    lay_mask(call, desc, &block);
+    return block;
+}
+
+static rapt_attention_desc describe(const rapt_dot_product_desc *desc, const struct block *block) {
+    rapt_attention_desc all = RAPT_ATTENTION_DESC_INIT;
+    const int n = desc->leading;
+    all.isa = desc->isa;
+    all.features = desc->features;
+    all.scale = desc->scale;
+    all.mask_fill = desc->mask_fill;
+    all.query_origin = desc->features & RAPT_CAUSAL ? RAPT_ORIGIN_TOP_LEFT : RAPT_ORIGIN_UNSTATED;
+    all.batch = block->batch;
+    all.query_heads = all.kv_heads = block->heads;
+    all.query_length = desc->query_length;
+    all.kv_length = desc->kv_length;
+    all.head_dim = desc->head_dim;
+    all.value_dim = desc->value_dim;
+    if (desc->mask)
+        all.mask = rapt_bool_mask(desc->mask, n > 1 ? block->mask_stride[n - 2] : 0,
+                                  n > 0 ? block->mask_stride[n - 1] : 0, block->mask_stride[n]);
+    return all;
+}
+
+/* Where the mask of a run begins. */
+static int64_t mask_offset(const rapt_dot_product_desc *desc, const struct block *block, int64_t run) {
+    int64_t offset = 0;
+    for (int i = desc->leading - 3; i >= 0; i--) {
+        offset += run % desc->shape[i] * block->mask_stride[i];
+        run /= desc->shape[i];
+    }
+    return offset;
+}
+
+/* Of the arrays that a run leaves behind it. */
+static void point(rapt_attention_desc *all, const rapt_dot_product_desc *desc, const struct block *block, int64_t run,
+                  float **scores) {
+    const int64_t heads = block->heads, each = block->batch * heads * run;
+    const int64_t tq = desc->query_length, tk = desc->kv_length, d = desc->head_dim;
+    const int64_t e = desc->value_dim ? desc->value_dim : d;
+    all->query = rapt_tensor_bhsd(desc->query + each * tq * d, heads, tq, d);
+    all->key = rapt_tensor_bhsd(desc->key + each * tk * d, heads, tk, d);
+    all->value = rapt_tensor_bhsd(desc->value + each * tk * e, heads, tk, e);
+    all->out = rapt_tensor_bhsd(desc->out + each * tq * e, heads, tq, e);
+    if (desc->mask)
+        all->mask.data = (void *)(uintptr_t)(desc->mask + mask_offset(desc, block, run));
+    if (desc->weights) {
+        all->weights = rapt_tensor_bhsd(desc->weights + each * tq * tk, heads, tq, tk);
+        all->weights_kind = RAPT_WEIGHTS_SOFTMAX;
+    }
+    *scores = desc->scores ? desc->scores + each * tq * tk : NULL;
+}
+
+static void check(struct rapt_call *call, const rapt_dot_product_desc *desc, const struct block *block) {
+    const int64_t widest = desc->value_dim > desc->head_dim ? desc->value_dim : desc->head_dim;
+    const int64_t longest = desc->query_length > desc->kv_length ? desc->query_length : desc->kv_length;
+    rapt_call_needs(call, desc->query, "query");
+    rapt_call_needs(call, desc->key, "key");
+    rapt_call_needs(call, desc->value, "value");
+    rapt_call_needs(call, desc->out, "out");
+    rapt_call_size(call, desc->query_length, 0, "query_length");
+    rapt_call_size(call, desc->kv_length, 0, "kv_length");
+    rapt_call_size(call, desc->head_dim, 1, "head_dim");
+    rapt_call_size(call, desc->value_dim, 0, "value_dim");
+    int64_t each = 0, rows = 0;
+    if (call->status == RAPT_OK && (__builtin_mul_overflow(block->runs, block->batch, &each) ||
+                                    __builtin_mul_overflow(each, block->heads, &each) ||
+                                    __builtin_mul_overflow(each, desc->query_length, &rows)))
+        rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "shape: its product");
+    rapt_call_product(call, each, longest, widest);
+    rapt_call_product(call, rows, desc->kv_length, 1);
+}
+
+rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc, rapt_message *message) {
+    struct rapt_call call = rapt_call_begin(message, desc, sizeof *desc);
+    if (call.status != RAPT_OK)
+        return rapt_call_end(&call);
+    struct block block = block_of(&call, desc);
+    check(&call, desc, &block);
+    if (call.status != RAPT_OK || block.runs == 0 || block.heads == 0)
+        return rapt_call_end(&call);
+    rapt_attention_desc all = describe(desc, &block);
+    for (int64_t run = 0; run < block.runs && call.status == RAPT_OK; run++) {
+        float *scores;
+        point(&all, desc, &block, run, &scores);
+        if (run == 0)
+            rapt_call_check(&call, &all);
+        rapt_call_scores(&call, &all, scores);
+        rapt_call_attend(&call, &all);
+    }
+    return rapt_call_end(&call);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "layers/elementwise.h"
+
+#include "fpenv.h"
+#include "layers/elementary.h"
+
+/* Bodies stand in functions that are not inlined: see fpenv.h. */
+#define BODY static __attribute__((noinline)) void
+
+BODY relu(float *x, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] = x[i] < 0 ? 0 : x[i];
+}
+
+BODY gelu(float *x, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] = (float)rapt_gelu(x[i]);
+}
+
+BODY gelu_tanh(float *x, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] = (float)rapt_gelu_tanh(x[i]);
+}
+
+void rapt_activate(float *x, int64_t count, rapt_activation activation) {
+    const rapt_fpenv saved = rapt_fpenv_enter();
+    switch (activation) {
+    case RAPT_RELU: relu(x, count); break;
+    case RAPT_GELU: gelu(x, count); break;
+    case RAPT_GELU_TANH: gelu_tanh(x, count); break;
+    }
+    rapt_fpenv_leave(saved);
+}
+
+BODY add(const float *a, const float *b, int64_t count, float *out) {
+    for (int64_t i = 0; i < count; i++)
+        out[i] = a[i] + b[i];
+}
+
+void rapt_add(const float *a, const float *b, int64_t count, float *out) {
+    const rapt_fpenv saved = rapt_fpenv_enter();
+    add(a, b, count, out);
+    rapt_fpenv_leave(saved);
+}
+
+BODY tanh_of(float *x, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] = (float)rapt_tanh(x[i]);
+}
+
+void rapt_tanh_of(float *x, int64_t count) {
+    const rapt_fpenv saved = rapt_fpenv_enter();
+    tanh_of(x, count);
+    rapt_fpenv_leave(saved);
+}
+
+BODY scale_rows(float *x, int64_t stride, const float *to, const float *from, int64_t rows, int64_t width) {
+    for (int64_t i = 0; i < rows; i++, x += stride) {
+        const double factor = rapt_exp((double)to[i] - from[i]);
+        for (int64_t j = 0; j < width; j++)
+            x[j] = x[j] == 0 ? 0 : (float)(factor * x[j]); /* an empty row has no factor */
+    }
+}
+
+void rapt_scale_rows(float *x, int64_t stride, const float *to, const float *from, int64_t rows, int64_t width) {
+    const rapt_fpenv saved = rapt_fpenv_enter();
+    scale_rows(x, stride, to, from, rows, width);
+    rapt_fpenv_leave(saved);
+}
+
+enum { LANES = 8 };
+
+/* Eight sums side by side, element i in sum i % 8, then one after the other. */
+static double sum_of_squares(const float *x, int64_t width, double mean) {
+    double lane[LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + LANES <= width; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            lane[l] += (x[i + l] - mean) * (x[i + l] - mean);
+    for (int l = 0; i < width; i++, l++)
+        lane[l] += (x[i] - mean) * (x[i] - mean);
+    for (int l = 0; l < LANES; l++)
+        sum += lane[l];
+    return sum;
+}
+
+static double sum_of(const float *x, int64_t width) {
+    double lane[LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + LANES <= width; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            lane[l] += x[i + l];
+    for (int l = 0; i < width; i++, l++)
+        lane[l] += x[i];
+    for (int l = 0; l < LANES; l++)
+        sum += lane[l];
+    return sum;
+}
+
+BODY normalise(const rapt_norm *norm, const float *x, int64_t tokens, int64_t width, float *out) {
+    for (int64_t t = 0; t < tokens; t++, x += width, out += width) {
+        const double mean = sum_of(x, width) / (double)width;
+        const double variance = sum_of_squares(x, width, mean) / (double)width;
+        const double inverse = 1 / __builtin_sqrt(variance + norm->epsilon);
+        for (int64_t i = 0; i < width; i++) {
+            const double y = (x[i] - mean) * inverse;
+            out[i] = (float)(y * (norm->gamma ? norm->gamma[i] : 1) + (norm->beta ? norm->beta[i] : 0));
+        }
+    }
+}
+
+void rapt_normalise(const rapt_norm *norm, const float *x, int64_t tokens, int64_t width, float *out) {
+    const rapt_fpenv saved = rapt_fpenv_enter();
+    normalise(norm, x, tokens, width, out);
+    rapt_fpenv_leave(saved);
+}
+
+/* a: [rows][units], b: [columns][units] */
+BODY additive_scores(const float *a, const float *b, const float *v, int64_t rows, int64_t columns, int64_t units,
+                     float *scores) {
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < columns; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k < units; k++)
+                sum += v[k] * rapt_tanh((double)a[i * units + k] + b[j * units + k]);
+            scores[i * columns + j] = (float)sum;
+        }
+    }
+}
+
+void rapt_additive_scores(const float *a, const float *b, const float *v, int64_t rows, int64_t columns,
+                          int64_t units, float *scores) {
+    const rapt_fpenv saved = rapt_fpenv_enter();
+    additive_scores(a, b, v, rows, columns, units, scores);
+    rapt_fpenv_leave(saved);
+}
+
+BODY positions(const float *x, const float *v, int64_t rows, int64_t units, int64_t keys, float *position) {
+    for (int64_t i = 0; i < rows; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < units; k++)
+            sum += v[k] * rapt_tanh(x[i * units + k]);
+        position[i] = (float)((double)keys * rapt_sigmoid(sum));
+    }
+}
+
+void rapt_positions(const float *x, const float *v, int64_t rows, int64_t units, int64_t keys, float *position) {
+    const rapt_fpenv saved = rapt_fpenv_enter();
+    positions(x, v, rows, units, keys, position);
+    rapt_fpenv_leave(saved);
+}
+
+BODY gauss_window(const float *position, int64_t rows, int64_t keys, int64_t reach, unsigned char *mask, float *gauss) {
+    const double inverse = 2 / ((double)reach * (double)reach);
+    for (int64_t i = 0; i < rows; i++, mask += keys, gauss += keys) {
+        for (int64_t s = 0; s < keys; s++) {
+            const double distance = (double)s - position[i];
+            mask[s] = !(__builtin_fabs(distance) > (double)reach);
+            gauss[s] = (float)(gauss[s] - distance * distance * inverse);
+        }
+    }
+}
+
+void rapt_gauss_window(const float *position, int64_t rows, int64_t keys, int64_t reach, unsigned char *mask,
+                       float *gauss) {
+    const rapt_fpenv saved = rapt_fpenv_enter();
+    gauss_window(position, rows, keys, reach, mask, gauss);
+    rapt_fpenv_leave(saved);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * Token ids to rows of a table. */
+#include <string.h>
+
+#include "layers/call.h"
+
+rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *table, int64_t rows, int64_t width,
+                           float *out, rapt_message *message) {
+    struct rapt_call call = rapt_call_begin(message, NULL, 0);
+    rapt_call_needs(&call, ids.data, "ids.data");
+    rapt_call_needs(&call, table, "table");
+    rapt_call_needs(&call, out, "out");
+    rapt_call_size(&call, count, 0, "count");
+    rapt_call_size(&call, rows, 0, "rows");
+    rapt_call_size(&call, width, 1, "width");
+    rapt_call_product(&call, count, width, 1);
+    rapt_call_product(&call, rows, width, 1);
+    if (ids.index_bytes != 4 && ids.index_bytes != 8)
+        rapt_call_refuse(&call, RAPT_UNSUPPORTED_DTYPE, "ids.index_bytes = %ld, there are 4 and 8",
+                         (long)ids.index_bytes);
+    else if ((uintptr_t)ids.data % (uintptr_t)ids.index_bytes)
+        rapt_call_refuse(&call, RAPT_MISALIGNED_POINTER, "ids.data is not aligned to %ld bytes", (long)ids.index_bytes);
+    for (int64_t i = 0; i < count && call.status == RAPT_OK; i++) {
+        const int64_t id = rapt_call_index(ids, i);
+        if (id < 0 || id >= rows)
+            rapt_call_refuse(&call, RAPT_INVALID_VALUE, "ids[%lld] = %lld is outside the table's 0 ... %lld",
+                             (long long)i, (long long)id, (long long)rows - 1);
+    }
+    for (int64_t i = 0; i < count && call.status == RAPT_OK; i++)
+        memcpy(out + i * width, table + rapt_call_index(ids, i) * width, (size_t)width * sizeof(float));
+    return rapt_call_end(&call);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ * Layer norm and the encoder block. */
+#include "layers/call.h"
+#include "layers/elementwise.h"
+#include "layers/multi_head.h"
+
+static void check_norm(struct rapt_call *call, const rapt_norm *norm, const char *name) {
+    if (!(norm->epsilon > 0 && norm->epsilon <= 0x1.fffffep127f))
+        rapt_call_refuse(call, RAPT_INVALID_VALUE, "%s.epsilon = %g: wanted is a positive, finite number", name,
+                         (double)norm->epsilon);
+    if (((uintptr_t)norm->gamma | (uintptr_t)norm->beta) % sizeof(float))
+        rapt_call_refuse(call, RAPT_MISALIGNED_POINTER, "%s: gamma or beta is not aligned to 4 bytes", name);
+}
+
+rapt_status rapt_layer_norm(const rapt_norm *norm, const float *x, int64_t tokens, int64_t width, float *out,
+                            rapt_message *message) {
+    struct rapt_call call = rapt_call_begin(message, NULL, 0);
+    rapt_call_needs(&call, x, "x");
+    rapt_call_needs(&call, out, "out");
+    rapt_call_size(&call, tokens, 0, "tokens");
+    rapt_call_size(&call, width, 1, "width");
+    rapt_call_product(&call, tokens, width, 1);
+    if (rapt_call_needs(&call, norm, "norm"))
+        check_norm(&call, norm, "norm");
+    if (call.status == RAPT_OK)
+        rapt_normalise(norm, x, tokens, width, out);
+    return rapt_call_end(&call);
+}
+
+/* Everything of the block that the attention does not check itself. */
+static void check(struct rapt_call *call, const rapt_encoder_desc *desc, int64_t width) {
+    const rapt_multi_head_desc *inner = desc->attention;
+    rapt_call_needs(call, desc->x, "x");
+    rapt_call_needs(call, desc->out, "out");
+    if (inner->x || inner->memory || inner->memory_value || inner->max_threads)
+        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has an x, memory or max_threads: the block makes them");
+    check_norm(call, &desc->norm1, "norm1");
+    check_norm(call, &desc->norm2, "norm2");
+    if (desc->activation < RAPT_RELU || desc->activation > RAPT_GELU_TANH)
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "activation = %ld", (long)desc->activation);
+    if (desc->pre_norm != 0 && desc->pre_norm != 1)
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "pre_norm = %ld", (long)desc->pre_norm);
+    rapt_call_linear(call, "ff1", &desc->ff1, width, "x has");
+    rapt_call_linear(call, "ff2", &desc->ff2, desc->ff1.out, "ff1 gives");
+    if (inner->output.weight && inner->output.out != width)
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->output.out = %lld, but x has %lld numbers a token",
+                         (long long)inner->output.out, (long long)width);
+    if (!inner->output.weight && !inner->fused.weight && inner->value.out != width)
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->value.out = %lld, but x has %lld numbers a token",
+                         (long long)inner->value.out, (long long)width);
+    if (!inner->output.weight && inner->fused.weight && inner->fused.out != 3 * width)
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->fused.out = %lld, but x has %lld numbers a token",
+                         (long long)inner->fused.out, (long long)width);
+    if (desc->ff2.out != width)
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "ff2.out = %lld, but x has %lld numbers a token",
+                         (long long)desc->ff2.out, (long long)width);
+}
+
+static void run(struct rapt_call *call, const rapt_encoder_desc *desc, const rapt_attention_desc *all, int64_t width) {
+    rapt_multi_head_desc inner = *desc->attention;
+    const int64_t b = all->batch, tokens = all->query_length, rows = b * tokens, count = rows * width;
+    float *attention = inner.out = rapt_call_floats(call, inner.out, b, tokens, width);
+    float *norm1 = rapt_call_floats(call, desc->norm1_out, b, tokens, width);
+    float *ff = rapt_call_floats(call, desc->ff_out, b, tokens, width);
+    float *hidden = rapt_call_floats(call, NULL, b, tokens, desc->ff1.out);
+    float *sum = rapt_call_floats(call, NULL, b, tokens, width);
+    float *norm2 = desc->pre_norm ? rapt_call_floats(call, NULL, b, tokens, width) : norm1;
+    if (call->status != RAPT_OK)
+        return;
+    inner.x = desc->x;
+    if (desc->pre_norm) {
+        rapt_normalise(&desc->norm1, desc->x, rows, width, norm1);
+        inner.x = norm1;
+    }
+    rapt_multi_head(call, &inner);
+    if (call->status != RAPT_OK)
+        return;
+    rapt_add(desc->x, attention, count, sum);
+    /* What the feed-forward part reads, and what its result is added to. */
+    rapt_normalise(desc->pre_norm ? &desc->norm2 : &desc->norm1, sum, rows, width, norm2);
+    rapt_call_project(call, &desc->ff1, norm2, rows, hidden, 0);
+    if (call->status != RAPT_OK)
+        return;
+    rapt_activate(hidden, rows * desc->ff1.out, (rapt_activation)desc->activation);
+    rapt_call_project(call, &desc->ff2, hidden, rows, ff, 0);
+    if (call->status != RAPT_OK)
+        return;
+    rapt_add(desc->pre_norm ? sum : norm2, ff, count, desc->pre_norm ? desc->out : sum);
+    if (!desc->pre_norm)
+        rapt_normalise(&desc->norm2, sum, rows, width, desc->out);
+}
+
+rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, rapt_message *message) {
+    struct rapt_call call = rapt_call_begin(message, desc, sizeof *desc);
+    if (call.status != RAPT_OK || !rapt_call_needs(&call, desc->attention, "attention"))
+        return rapt_call_end(&call);
+    const rapt_multi_head_desc *inner = desc->attention;
+    if (inner->struct_size != sizeof *inner)
+        rapt_call_refuse(&call, RAPT_UNSUPPORTED_VERSION, "attention->struct_size = %lu",
+                         (unsigned long)inner->struct_size);
+    rapt_attention_desc all = rapt_call_attention(&call, inner->attention);
+    const int64_t width = inner->fused.weight ? inner->fused.in : inner->query.in;
+    if (call.status == RAPT_OK)
+        check(&call, desc, width);
+    if (call.status == RAPT_OK)
+        run(&call, desc, &all, width);
+    return rapt_call_end(&call);
+}

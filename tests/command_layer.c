@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ * `rapt layer`: each kind against what its original computes, folders against safetensors, errors. argv: the
+ * command, the command with the failing allocator, the folder of the cases, that of the model's data, where the
+ * model's package would be, the emulator or nothing. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "command_run.h"
+
+static const char *minilm_data, *minilm_model;
+
+static double difference(const char *path, const char *case_name, const char *name) {
+    char expected_path[512];
+    snprintf(expected_path, sizeof expected_path, "%s/%s/%s64.npy", getenv("data"), case_name, name);
+    struct npy_array got = npy_read(path, NPY_FLOAT32), expected = npy_read(expected_path, NPY_FLOAT64);
+    double largest = 0;
+    assert_int_equal(got.dims, expected.dims);
+    assert_memory_equal(got.shape, expected.shape, sizeof got.shape);
+    for (int64_t i = 0; i < got.count; i++) {
+        const double d = fabs((double)((const float *)got.data)[i] - ((const double *)expected.data)[i]);
+        if (!(d <= largest)) largest = d;
+    }
+    return largest;
+}
+
+/* options: without weights and results; $c is the folder of the case. */
+static void kind(const char *name, const char *case_name, const char *options) {
+    setenv("case", case_name, 1);
+    expect_success("c=$data/$case; $rapt layer %s %s --out o.npy --weights-out w.npy", name, options);
+    assert_true(difference("o.npy", case_name, "out") < 4e-6);
+    assert_true(difference("w.npy", case_name, "weights") < 2.5e-6);
+}
+
+#define X "--weights $c --input $c/x.npy "
+
+static void kinds(void **state) {
+    (void)state;
+    kind("simplified", "01b_simplified_journey", "--input $c/x.npy");
+    kind("self", "02a_self_attention_v1", X "--layout in-out");
+    kind("self", "02c_self_attention_v2_bias", X);
+    kind("self", "03b_causal_long_context", X "--causal");
+    kind("self", "04b_dropout_causal", X "--causal --drop 0.5 --keep $c/keep.npy");
+    kind("stacked", "05b_stacked_bias", X "--causal");
+    kind("multi-head", "06a_mha_split", X "--causal --heads 2");
+    kind("multi-head", "04c_dropout_mha", X "--causal --heads 3 --drop 0.1 --keep $c/keep.npy");
+    kind("fused", "07a_fused_qkv", X "--heads 3");
+    kind("fused", "07c_fused_qkv_mask3d", X "--heads 3 --mask $c/mask.npy --mask-fill=-9e15");
+    kind("dot", "08e_sdpa_5d", "--query $c/q.npy --key $c/k.npy --value $c/v.npy --mask $c/mask.npy --mask-fill=-1e9");
+    kind("dot", "12g_generalised", "--query $c/q.npy --key $c/k.npy --value $c/v.npy --unscaled");
+    kind("cross", "09b_cross_mha",
+         "--weights $c --input $c/x_q.npy --memory $c/x_k.npy --memory-value $c/x_v.npy --heads 4 --mask $c/mask.npy "
+         "--mask-fill=-1e9");
+    kind("encoder", "10b_encoder_block_mask_affine", X "--heads 2 --mask $c/mask.npy --mask-fill=-9e15");
+    kind("embedding", "11_embedding_to_attention", "--weights $c --ids $c/ids.npy --layout in-out");
+    kind("additive", "12a_additive", "--weights $c --input $c/s.npy --memory $c/h.npy");
+#define LUONG "--weights $c --input $c/h_t.npy --memory $c/h_s.npy "
+    kind("luong", "12b_luong_dot", "--input $c/h_t.npy --memory $c/h_s.npy");
+    kind("luong", "12d_luong_concat", LUONG "--score concat --attentional-out a.npy");
+    assert_true(difference("a.npy", "12d_luong_concat", "attentional") < 5e-7);
+    kind("luong", "12e_luong_local_p", LUONG "--score general --window local-p --reach 2");
+    kind("luong", "12f_luong_local_m", LUONG "--score general --window local-m --reach 2");
+}
+
+static void dropout_by_seed(void **state) {
+    (void)state;
+    setenv("case", "04c_dropout_mha", 1);
+#define DROP "c=$data/$case; $rapt layer multi-head " X "--heads 3 --drop 0.5 --out "
+    expect_success(DROP "a.npy --seed 1 --threads 1");
+    expect_success(DROP "b.npy --seed 1 && cmp a.npy b.npy");
+    expect_success(DROP "b.npy --seed 2 && ! cmp -s a.npy b.npy");
+    expect_success(DROP "b.npy && ! cmp -s a.npy b.npy");
+}
+
+/* One .npy file behind the other as a safetensors file. */
+static void pack(const char *case_name, const char *const names[], int count) {
+    char header[2048] = "{";
+    unsigned char length[8] = {0};
+    FILE *data = fopen("data.bin", "wb"), *file = fopen("w.safetensors", "wb");
+    long offset = 0;
+    assert_true(data && file);
+    for (int i = 0; i < count; i++) {
+        char path[512], shape[NPY_SHAPE_TEXT];
+        snprintf(path, sizeof path, "%s/%s/%s.npy", getenv("data"), case_name, names[i]);
+        struct npy_array array = npy_read(path, NPY_FLOAT32);
+        const long bytes = (long)array.count * 4;
+        sprintf(header + strlen(header), "%s\"layer.%s\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[%ld,%ld]}",
+                i ? "," : "", names[i], npy_shape_text(array.dims, array.shape, shape), offset, offset + bytes);
+        fwrite(array.data, 1, (size_t)bytes, data);
+        offset += bytes;
+    }
+    strcat(header, "}");
+    for (int i = 0; i < 2; i++) length[i] = (unsigned char)(strlen(header) >> (8 * i));
+    fwrite(length, 1, 8, file);
+    fputs(header, file);
+    fclose(data);
+    fclose(file);
+    expect_success("cat data.bin >> w.safetensors");
+}
+
+static void safetensors_are_folders(void **state) {
+    static const char *const names[] = {"w_qkv", "b_qkv", "w_o", "b_o"};
+    (void)state;
+    setenv("case", "07a_fused_qkv", 1);
+    pack("07a_fused_qkv", names, 4);
+    expect_success("c=$data/$case; $rapt layer fused --heads 3 " X "--out a.npy");
+#define PACKED "c=$data/$case; $rapt layer fused --heads 3 --input $c/x.npy "
+    expect_success(PACKED "--weights w.safetensors --prefix layer. --out b.npy && cmp a.npy b.npy");
+    expect_error("w.safetensors: the weights lack the tensor 'w_qkv'",
+                 PACKED "--weights w.safetensors --out new.npy");
+    expect_error("bytes 0 to 1440 of 410 bytes", "head -c 700 w.safetensors > cut.safetensors; " PACKED
+                                        "--weights cut.safetensors --prefix layer. --out new.npy");
+    expect_error("not JSON", "sed 's/F32/F3\"/' w.safetensors > bad.safetensors; " PACKED
+                             "--weights bad.safetensors --out new.npy");
+    expect_error("'layer.w_qkv' holds I32, wanted is F32", "sed 's/F32/I32/' w.safetensors > int.safetensors; " PACKED
+                 "--weights int.safetensors --prefix layer. --out new.npy");
+    expect_error("is neither a folder nor a file", PACKED "--weights /dev/null --out new.npy");
+    expect_error("none: No such file", PACKED "--weights none --out new.npy");
+}
+
+static void bad_shapes(void **state) {
+    (void)state;
+    write_random("x.npy", 3, 1, 2, 5, 11);
+    write_random("flat.npy", 4, 1, 1, 2, 5);
+    setenv("case", "06a_mha_split", 1);
+#define OUT "--out new.npy --weights-out new_weights.npy "
+    expect_error("w_q.npy [2, 3] does not fit x.npy [2, 5, 11]: 3 and 11 numbers a token",
+                 "c=$data/$case; $rapt layer self --weights $c --input x.npy " OUT);
+    expect_error("flat.npy [1, 1, 2, 5]: wanted are [tokens, width]",
+                 "c=$data/$case; $rapt layer self --weights $c --input flat.npy " OUT);
+    expect_error("w_q gives 2 numbers, which do not divide into 3 heads",
+                 "c=$data/$case; $rapt layer multi-head --heads 3 " X OUT);
+    expect_error("w_qkv gives 36 numbers, which do not divide into 5 heads",
+                 "c=$data/07a_fused_qkv; $rapt layer fused --heads 5 " X OUT);
+    expect_error("[10, 5] does not fit", "c=$data/$case; $rapt layer dot --query $data/12a_additive/h.npy --key "
+                                         "$data/12g_generalised/k.npy --value $data/12g_generalised/v.npy " OUT);
+    expect_error("does not broadcast to the scores",
+                 "c=$data/07c_fused_qkv_mask3d; $rapt layer fused --heads 3 --mask $data/10b_encoder_block_mask_affine/"
+                 "mask.npy " X OUT);
+    expect_error("sequences", "c=$data/09b_cross_mha; $rapt layer cross --heads 4 --weights $c --input $c/x_q.npy --memory "
+                              "$data/09c_cross_mha_one_query/x_k.npy " OUT);
+}
+
+static void missing_weights(void **state) {
+    (void)state;
+    setenv("case", "06a_mha_split", 1);
+    expect_error("weights: the weights lack w_k.npy",
+                 "mkdir weights; cp $data/$case/w_q.npy weights; $rapt layer self --weights weights --input "
+                 "$data/$case/x.npy " OUT);
+    expect_error("the weights lack w_o.npy", "c=$data/03a_causal; $rapt layer multi-head --heads 1 " X OUT);
+    expect_error("the weights lack w_c.npy", "c=$data/12f_luong_local_m; $rapt layer luong " LUONG
+                                             "--score general --attentional-out new_a.npy " OUT);
+    expect_error("holds float64, wanted is float32",
+                 "mkdir double; cp $data/$case/w_*.npy double; cp $data/$case/out64.npy double/w_q.npy; $rapt layer "
+                 "self --weights double --input $data/$case/x.npy " OUT);
+}
+
+static void bad_ids(void **state) {
+    const int64_t ids[2] = {22, 23};
+    (void)state;
+    write_npy("ids.npy", NPY_INT64, ids, 1, (const int64_t[]){2});
+    expect_error("ids.npy: ids[1] = 23 is outside the table's 0 ... 22",
+                 "$rapt layer embedding --weights $data/11_embedding_to_attention --layout in-out --ids ids.npy " OUT);
+}
+
+static void bad_options(void **state) {
+    (void)state;
+    setenv("case", "06a_mha_split", 1);
+    expect_error("layer needs a kind", "$rapt layer");
+    expect_error("'transformer' is no kind of layer: there are simplified dot self", "$rapt layer transformer");
+    expect_error("layer self needs --weights DIR|FILE", "$rapt layer self --input x.npy --out new.npy");
+    expect_error("layer multi-head needs --heads N", "c=$data/$case; $rapt layer multi-head " X OUT);
+    expect_error("layer self has no --heads", "c=$data/$case; $rapt layer self --heads 2 " X OUT);
+    expect_error("layer simplified has no --causal", "c=$data/$case; $rapt layer simplified --causal --input $c/x.npy " OUT);
+    expect_error("unknown option --haeds (see `rapt help layer`)", "$rapt layer self --haeds 2");
+    expect_error("--heads: 0 is outside 1", "c=$data/$case; $rapt layer multi-head --heads 0 " X OUT);
+    expect_error("--drop: 1 is outside 0 ... 1", "c=$data/$case; $rapt layer self --drop 1 " X OUT);
+    expect_error("--seed changes nothing without --drop", "c=$data/$case; $rapt layer self --seed 1 " X OUT);
+    expect_error("--mask-fill changes nothing without --mask", "c=$data/$case; $rapt layer self --mask-fill 1 " X OUT);
+    expect_error("--layout: 'x' is none of out-in in-out", "c=$data/$case; $rapt layer self --layout x " X OUT);
+    expect_error("--window local-m needs --reach", "c=$data/12b_luong_dot; $rapt layer luong --window local-m " LUONG OUT);
+    expect_error("two results can not have the same name",
+                 "c=$data/$case; $rapt layer self " X "--out new.npy --weights-out new.npy");
+    expect_error("none/new.npy: cannot be written",
+                 "c=$data/$case; $rapt layer self " X "--out new.npy --weights-out none/new.npy");
+    assert_non_null(strstr(expect_success("$rapt help layer").out, "\nluong. Luong's: --score"));
+    assert_non_null(strstr(expect_success("$rapt man").out, "\n.SS minilm\n"));
+}
+
+static void sentences(void **state) {
+    (void)state;
+    if (access(minilm_model, R_OK) != 0) {
+        print_message("%s is not there: `./dev setup minilm` installs the model\n", minilm_model);
+        const char *ci = getenv("CI");
+        assert_false(ci && strcmp(ci, "true") == 0);
+        skip();
+    }
+    setenv("model", minilm_model, 1);
+    setenv("data", minilm_data, 1);
+    expect_success("$rapt layer minilm --weights $model --ids $data/embedding/ids.npy --lengths "
+                   "$data/embedding/lengths.npy --out e.npy");
+    const double reached = difference("e.npy", "embedding", "out");
+    print_message("embeddings: largest error %.2g of 1e-5 allowed\n", reached);
+    assert_true(reached <= 1e-5);
+    expect_error("lengths[0] = 101 is outside 1 ... 100",
+                 "printf '\\145' > l; cp $data/embedding/lengths.npy l.npy; dd if=l of=l.npy bs=1 seek=128 conv=notrunc "
+                 "2>l.txt; $rapt layer minilm --weights $model --ids $data/embedding/ids.npy --lengths l.npy --out new.npy");
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kinds),        cmocka_unit_test(dropout_by_seed), cmocka_unit_test(safetensors_are_folders),
+        cmocka_unit_test(bad_shapes),   cmocka_unit_test(missing_weights), cmocka_unit_test(bad_ids),
+        cmocka_unit_test(bad_options),  cmocka_unit_test(sentences),
+    };
+    if (argc < 6) return 2;
+    setenv("data", argv[3], 1);
+    minilm_data = argv[4];
+    minilm_model = argv[5];
+    command_start(argc > 6 ? argv[6] : "", argv[1], argv[2]);
+    int failed = cmocka_run_group_tests_name("command_layer", tests, NULL, NULL);
+    command_stop();
+    return failed;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * Every command of docs/tutorial.md prints what stands there. argv: as of command.c, then the top of the source tree
+ * and that of the build. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "command_run.h"
+
+#ifdef RAPT_HAVE_PICTURES
+#define PICTURES "1"
+#else
+#define PICTURES "0"
+#endif
+
+static const char *emulator, *sources, *build;
+
+/* Speed, threads and kernels are the machine's, and the size of a picture is that of its fonts. */
+#define COMPARED "grep -vE '^(kernels|time) |pixels$' | sed 's/ *$//'"
+
+static void commands_print_what_the_page_says(void **state) {
+    (void)state;
+    expect_success("awk -v pictures=" PICTURES " -f %s/tests/tutorial.awk %s/docs/tutorial.md", sources, sources);
+    assert_true(atoi(expect_success("grep -c '^\\$ ' wanted.txt").out) >= 20);
+    /* Results go to this folder, and their names are as the page has them again in what is compared. */
+    expect_success("sed \"s,/tmp/,$PWD/,g; s,^build/,%s %s/,\" script.sh > here.sh", emulator, build);
+    expect_success("folder=$PWD; name=$rapt; rapt() { $name \"$@\"; }; set -e; cd %s; "
+                   ". $folder/here.sh >$folder/got.txt", sources);
+    expect_success("sed \"s,$PWD/,/tmp/,g\" got.txt | " COMPARED " > got; "
+                   "cat wanted.txt | " COMPARED " > want; diff want got");
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(commands_print_what_the_page_says)};
+    if (argc < 7) return 2;
+    setenv("LC_ALL", "C.UTF-8", 1);
+    unsetenv("COLUMNS");
+    emulator = argv[4];
+    sources = argv[5];
+    build = argv[6];
+    command_start(emulator, argv[1], argv[2]);
+    int failed = cmocka_run_group_tests_name("tutorial", tests, NULL, NULL);
+    command_stop();
+    return failed;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * What stands around a heatmap's cells: title, axes, colour bar. */
+#include <math.h>
+#include <stdio.h>
+
+#include "heatmap_picture.h"
+#include "viridis.h"
+
+void picture_names(const struct picture *picture) {
+    const struct heatmap *map = picture->map;
+    const struct heatmap_layout *layout = &picture->layout;
+    int64_t rows = (map->heads + layout->columns - 1) / layout->columns;
+    int64_t columns = map->heads < layout->columns ? map->heads : layout->columns;
+    double right = layout->left + layout->step_x * (double)(columns - 1) + (double)map->keys * layout->cell_width;
+    double bottom = layout->top + layout->step_y * (double)(rows - 1) + (double)map->queries * layout->cell_height;
+    picture_colour(picture->cairo, picture->theme->ink);
+    text_draw(&picture->pen, map->title, LAYOUT_TITLE_FONT, LAYOUT_MARGIN, LAYOUT_MARGIN + LAYOUT_TITLE_FONT * 0.6,
+              TEXT_LEFT, layout->width - 2 * LAYOUT_MARGIN, false);
+    picture_text(picture, "keys", picture->theme->faint, (layout->left + right) / 2,
+              LAYOUT_MARGIN + LAYOUT_TITLE_FONT * 1.8 + LAYOUT_NAME_FONT * 0.5, TEXT_MIDDLE);
+    picture_colour(picture->cairo, picture->theme->faint);
+    text_draw(&picture->pen, "queries", LAYOUT_NAME_FONT, LAYOUT_MARGIN + LAYOUT_NAME_FONT * 0.5,
+              (layout->top + bottom) / 2, TEXT_MIDDLE, 0, true);
+}
+
+/* The largest of 1, 2, 5 times a power of ten that gives at least four steps, or nearly. */
+static double nice_step(double range) {
+    double power = pow(10, floor(log10(range / 4))), most = range / 4 / power * 1.05;
+    return power * (most >= 5 ? 5 : most >= 2 ? 2 : 1);
+}
+
+static void draw_bar_numbers(const struct picture *picture) {
+    const struct heatmap_layout *layout = &picture->layout;
+    double low = (double)picture->map->low, high = (double)picture->map->high, step = nice_step(high - low);
+    double right = layout->bar_left + LAYOUT_BAR_WIDTH;
+    for (double n = ceil(low / step - 1e-6); n * step <= high + 1e-6 * step; n++) {
+        char text[32];
+        double y = layout->bar_top + layout->bar_height * (high - n * step) / (high - low);
+        snprintf(text, sizeof text, "%.4g", n == 0 ? 0 : n * step);
+        picture_tick(picture, right, y, right + 4, y);
+        picture_text(picture, text, picture->theme->ink, right + LAYOUT_GAP, y, TEXT_LEFT);
+    }
+}
+
+void picture_bar(const struct picture *picture) {
+    const struct heatmap_layout *layout = &picture->layout;
+    cairo_pattern_t *colours =
+        cairo_pattern_create_linear(0, layout->bar_top + layout->bar_height, 0, layout->bar_top);
+    for (int i = 0; i < 256; i++) {
+        uint32_t colour = viridis(i / 255.0);
+        cairo_pattern_add_color_stop_rgb(colours, i / 255.0, (colour >> 16) / 255.0, (colour >> 8 & 255) / 255.0,
+                                         (colour & 255) / 255.0);
+    }
+    cairo_set_source(picture->cairo, colours);
+    cairo_rectangle(picture->cairo, layout->bar_left, layout->bar_top, LAYOUT_BAR_WIDTH, layout->bar_height);
+    cairo_fill(picture->cairo);
+    cairo_pattern_destroy(colours);
+    picture_text(picture, picture->map->probabilities ? "weight" : "score", picture->theme->faint, layout->bar_left,
+              layout->bar_top - LAYOUT_NAME_FONT * 1.4, TEXT_LEFT);
+    draw_bar_numbers(picture);
+    if (!picture->map->nans && !picture->map->infinities) return;
+    double top = layout->bar_top + layout->bar_height + LAYOUT_NAME_FONT;
+    picture_colour(picture->cairo, picture->theme->missing);
+    cairo_rectangle(picture->cairo, layout->bar_left, top, LAYOUT_BAR_WIDTH, LAYOUT_BAR_WIDTH);
+    cairo_fill(picture->cairo);
+    picture_text(picture, !picture->map->nans ? "±∞" : picture->map->infinities ? "NaN, ±∞" : "NaN",
+              picture->theme->ink, layout->bar_left + LAYOUT_BAR_WIDTH + LAYOUT_GAP, top + LAYOUT_BAR_WIDTH * 0.5,
+              TEXT_LEFT);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "heatmap_layout.h"
+
+#include <math.h>
+
+enum { LEAST_LABEL_CELL = 9, LEAST_VALUE_CELL = 26, LABEL_ROOM = 120, GRID_LABEL_ROOM = 80 };
+
+/* Side of a cell where the longer side of a head has count of them: labels stay legible up to 128 (in a grid 40),
+ * and beyond these a head's side stays about the same. */
+static int cell_side(int64_t count, bool grid) {
+    int64_t side;
+    if (grid)
+        side = count <= 31 ? 280 / count : count <= 40 ? LEAST_LABEL_CELL : 400 / count;
+    else
+        side = count <= 64 ? 640 / count : count <= 128 ? 10 : 1280 / count;
+    int64_t most = grid ? 36 : 64;
+    return (int)(side < 1 ? 1 : side > most ? most : side);
+}
+
+static int grid_columns(int64_t heads) {
+    int least = 1;
+    while ((int64_t)least * least < heads) least++;
+    for (int columns = least; columns <= least + 2; columns++) {
+        if (heads % columns == 0) return columns;
+    }
+    return least;
+}
+
+static double widest(char **texts, int64_t count, int64_t every, double font, heatmap_measure *measure,
+                     void *context) {
+    double most = 0;
+    for (int64_t i = 0; i < count; i += every) most = fmax(most, measure(context, texts[i], font));
+    return ceil(most);
+}
+
+static void choose_cells(struct heatmap_layout *layout, const struct heatmap *map) {
+    bool grid = map->heads > 1;
+    int side = cell_side(map->queries > map->keys ? map->queries : map->keys, grid);
+    int width = cell_side(map->keys, grid), height = cell_side(map->queries, grid);
+    /* Where one side has few tokens beside many, its cells need not be as thin as those of the other. */
+    layout->cell_width = width > 12 && side < 12 ? 12 : side;
+    layout->cell_height = height > 12 && side < 12 ? 12 : side;
+}
+
+static bool fits_cells(const struct heatmap *map, double cell, double font, heatmap_measure *measure,
+                         void *context) {
+    char low[32], high[32];
+    double room = fmax(measure(context, heatmap_weight_text(map, map->low, low), font),
+                       measure(context, heatmap_weight_text(map, map->high, high), font));
+    return room <= 0.82 * cell;
+}
+
+static void choose_fonts(struct heatmap_layout *layout, const struct heatmap *map, heatmap_measure *measure,
+                         void *context) {
+    int least = layout->cell_width < layout->cell_height ? layout->cell_width : layout->cell_height;
+    layout->label_font = fmin(13, fmax(8.5, 0.9 * least));
+    double room = layout->label_font * 1.1;
+    layout->query_every = (int64_t)ceil(room / layout->cell_height);
+    layout->key_every = (int64_t)ceil(room / layout->cell_width);
+    for (double font = 13; least >= LEAST_VALUE_CELL && font >= 8; font--) {
+        if (!fits_cells(map, layout->cell_width, font, measure, context)) continue;
+        layout->value_font = font;
+        break;
+    }
+}
+
+static void place_labels(struct heatmap_layout *layout, const struct heatmap *map, heatmap_measure *measure,
+                         void *context) {
+    double most = map->heads > 1 ? GRID_LABEL_ROOM : LABEL_ROOM, font = layout->label_font;
+    layout->query_room =
+        fmin(most, widest(map->query_texts, map->queries, layout->query_every, font, measure, context));
+    double keys = widest(map->key_texts, map->keys, layout->key_every, font, measure, context);
+    layout->keys_upright = keys <= layout->cell_width * (double)layout->key_every - 4;
+    layout->key_room = layout->keys_upright ? ceil(font * 1.3) : fmin(most, keys);
+}
+
+struct heatmap_layout heatmap_lay_out(const struct heatmap *map, heatmap_measure *measure, void *context) {
+    struct heatmap_layout layout = {.columns = grid_columns(map->heads)};
+    const double name_line = LAYOUT_NAME_FONT * 1.5;
+    int64_t rows = (map->heads + layout.columns - 1) / layout.columns;
+    choose_cells(&layout, map);
+    choose_fonts(&layout, map, measure, context);
+    place_labels(&layout, map, measure, context);
+    double wide = (double)map->keys * layout.cell_width, high = (double)map->queries * layout.cell_height;
+    double head_line = map->heads > 1 ? name_line : 0;
+    layout.left = LAYOUT_MARGIN + name_line + layout.query_room + LAYOUT_GAP;
+    layout.top = LAYOUT_MARGIN + LAYOUT_TITLE_FONT * 1.8 + name_line + head_line + layout.key_room + LAYOUT_GAP;
+    layout.step_x = wide + 16;
+    layout.step_y = high + head_line + 12;
+    double right = layout.left + layout.step_x * (layout.columns - 1) + wide;
+    double bottom = layout.top + layout.step_y * (double)(rows - 1) + high;
+    layout.bar_left = right + 22;
+    layout.bar_top = layout.top;
+    layout.bar_height = fmin(320, fmax(110, bottom - layout.top));
+    /* Room for the numbers at the bar, and for what is grey below it. */
+    double numbers = fmax(measure(context, "-0.0000", LAYOUT_NAME_FONT), measure(context, "weight", LAYOUT_NAME_FONT));
+    layout.width = (int)fmin(1e6, layout.bar_left + LAYOUT_BAR_WIDTH + LAYOUT_GAP + numbers + LAYOUT_MARGIN);
+    double below = map->nans || map->infinities ? 2 * name_line : 0;
+    layout.height = (int)fmin(1e6, fmax(bottom, layout.bar_top + layout.bar_height + below) + LAYOUT_MARGIN);
+    return layout;
+}

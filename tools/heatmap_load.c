@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "heatmap.h"
+#include "npy.h"
+#include "tokens.h"
+#include "tool.h"
+
+static struct npy_array read_weights(const char *path, int64_t full[4]) {
+    struct npy_array array = npy_read(path, NPY_FLOAT32 | NPY_FLOAT64);
+    char shape[NPY_SHAPE_TEXT];
+    npy_shape_text(array.dims, array.shape, shape);
+    if (array.dims < 2 || array.dims > 4) tool_die("%s %s: wanted are 2, 3 or 4 dimensions", path, shape);
+    if (array.count == 0) tool_die("%s %s: there is nothing to draw", path, shape);
+    for (int i = 0; i < 4; i++) full[i] = i < 4 - array.dims ? 1 : array.shape[i - (4 - array.dims)];
+    return array;
+}
+
+static int64_t check_index(const char *name, int64_t index, const struct npy_array *array, int64_t count,
+                           const char *what) {
+    char shape[NPY_SHAPE_TEXT];
+    if (index >= 0 && index < count) return index;
+    tool_die("--%s: %lld: %s %s has %lld %s%s, from 0", name, (long long)index, array->path,
+             npy_shape_text(array->dims, array->shape, shape), (long long)count, what, count == 1 ? "" : "s");
+}
+
+static const float *as_float32(const struct npy_array *array, int64_t first, int64_t count) {
+    if (array->type == NPY_FLOAT32) return (const float *)array->data + first;
+    float *weights = tool_allocate(count, sizeof *weights, array->path);
+    for (int64_t i = 0; i < count; i++) weights[i] = (float)((const double *)array->data)[first + i];
+    return weights;
+}
+
+static char **number_texts(int64_t count) {
+    char **texts = tool_allocate(count, sizeof *texts, "labels");
+    char *text = tool_allocate(count, 24, "labels");
+    for (int64_t i = 0; i < count; i++) {
+        texts[i] = text + 24 * i;
+        snprintf(texts[i], 24, "%lld", (long long)i);
+    }
+    return texts;
+}
+
+/* hint: what to do where another number of lines is no mistake. */
+static char **read_texts(const char *path, const struct npy_array *array, int64_t count, const char *what,
+                         const char *hint) {
+    char shape[NPY_SHAPE_TEXT];
+    if (path == NULL) return number_texts(count);
+    struct token_list tokens = tokens_read(path, count);
+    if (tokens.count == count) return tokens.texts;
+    tool_die("%s: %lld lines for the %lld %s of %s %s%s", path, (long long)tokens.count, (long long)count, what,
+             array->path, npy_shape_text(array->dims, array->shape, shape), hint);
+}
+
+static void find_range(struct heatmap *map) {
+    const float rounding = 1e-5f; /* weights that sum to 1 may be as much above it */
+    float least = INFINITY, most = -INFINITY;
+    for (int64_t i = 0; i < map->heads * map->queries * map->keys; i++) {
+        float weight = map->weights[i];
+        map->nans += isnan(weight) != 0;
+        map->infinities += isinf(weight) != 0;
+        if (!isfinite(weight)) continue;
+        if (weight < least) least = weight;
+        if (weight > most) most = weight;
+    }
+    map->probabilities = least > most || (least >= 0 && most <= 1 + rounding);
+    map->low = map->probabilities || least == most ? fminf(least, 0) : least;
+    map->high = map->probabilities || least == most ? fmaxf(most, 0) : most;
+    if (map->low == map->high) map->high = 1;
+}
+
+static const char *usual_title(const struct heatmap *map, int64_t heads) {
+    enum { BYTES = 64 };
+    char *title = tool_allocate(BYTES, 1, "a title");
+    const char *what = map->probabilities ? "Attention weights" : "Attention scores";
+    if (heads == 1)
+        strcpy(title, what);
+    else if (map->heads == 1)
+        snprintf(title, BYTES, "%s, head %lld", what, (long long)map->first_head);
+    else
+        snprintf(title, BYTES, "%s, %lld heads", what, (long long)map->heads);
+    return title;
+}
+
+struct heatmap heatmap_load(const struct heatmap_options *options) {
+    int64_t full[4];
+    struct npy_array array = read_weights(options->weights, full);
+    bool all = options->head && strcmp(options->head, "all") == 0;
+    int64_t head = options->head && !all ? option_to_integer("head", options->head) : 0;
+    check_index("head", head, &array, full[1], "head");
+    int64_t batch = check_index("batch", options->batch.value, &array, full[0], "sequence");
+    struct heatmap map = {.path = options->weights, .first_head = head, .heads = all ? full[1] : 1,
+                          .queries = full[2], .keys = full[3]};
+    int64_t first = (batch * full[1] + head) * map.queries * map.keys;
+    map.weights = as_float32(&array, first, map.heads * map.queries * map.keys);
+    map.query_texts = read_texts(options->tokens, &array, map.queries, "queries", "");
+    map.key_texts = options->key_tokens ? read_texts(options->key_tokens, &array, map.keys, "keys", "")
+                                        : read_texts(options->tokens, &array, map.keys, "keys",
+                                                     "; --key-tokens FILE names the keys");
+    find_range(&map);
+    map.title = options->title ? options->title : usual_title(&map, full[1]);
+    map.zoom = (int)options->zoom.value;
+    map.dark = options->theme && strcmp(options->theme, "dark") == 0;
+    return map;
+}
+
+char *heatmap_head_text(const struct heatmap *map, int64_t h, char text[32]) {
+    long long number = map->first_head + h;
+    snprintf(text, 32, "head %lld", number);
+    return text;
+}
+
+const float *heatmap_row(const struct heatmap *map, int64_t h, int64_t i) {
+    return map->weights + (h * map->queries + i) * map->keys;
+}
+
+double heatmap_place(const struct heatmap *map, float weight) {
+    if (!isfinite(weight)) return NAN;
+    return ((double)weight - (double)map->low) / ((double)map->high - (double)map->low);
+}
+
+/* As many decimals as tell weights apart that lie within low ... high. */
+static void print_number(const struct heatmap *map, double weight, char text[32]) {
+    double most = fmax(fabs((double)map->low), fabs((double)map->high));
+    if (most >= 1e4 || most < 0.1)
+        snprintf(text, 32, "%.2g", weight);
+    else
+        snprintf(text, 32, "%.*f", most >= 100 ? 0 : most >= 10 ? 1 : 2, weight);
+}
+
+char *heatmap_weight_text(const struct heatmap *map, float weight, char text[32]) {
+    if (isnan(weight))
+        strcpy(text, "NaN");
+    else if (isinf(weight))
+        strcpy(text, weight > 0 ? "inf" : "-inf");
+    else
+        print_number(map, (double)weight, text);
+    return text;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * Text in a picture, through Pango: any script, any bytes. */
+#ifndef RAPT_HEATMAP_TEXT_H
+#define RAPT_HEATMAP_TEXT_H
+
+#include <cairo.h>
+#include <pango/pango.h>
+#include <stdbool.h>
+
+enum text_anchor { TEXT_LEFT, TEXT_MIDDLE, TEXT_RIGHT };
+
+struct text_pen {
+    cairo_t *cairo;
+    PangoLayout *layout; /* ours until text_end */
+};
+
+struct text_pen text_begin(cairo_t *cairo);
+void text_end(struct text_pen *pen);
+
+/* Units. */
+double text_width(const struct text_pen *pen, const char *text, double font);
+
+/* The anchor of the text's middle line stands at x, y; what is wider than most (0: nothing) ends in an ellipsis.
+ * turned: it runs upwards. */
+void text_draw(const struct text_pen *pen, const char *text, double font, double x, double y,
+               enum text_anchor anchor, double most, bool turned);
+
+#endif

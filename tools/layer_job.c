@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "layer_job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "broadcast.h"
+#include "output.h"
+#include "tool.h"
+
+struct layer_job job_begin(const struct layer_options *options) {
+    struct layer_job job = {.options = options, .how = RAPT_ATTENTION_DESC_INIT};
+    const char *paths[] = {options->out, options->weights_out, options->attentional_out};
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < i; j++) {
+            if (paths[i] && paths[j] && strcmp(paths[i], paths[j]) == 0)
+                tool_die("%s: two results can not have the same name", paths[i]);
+        }
+    }
+    job.how.isa = option_isa(options->isa);
+    option_one_of("layout", options->layout, "out-in in-out");
+    if (options->weights) job.weights = weights_open(options->weights, options->prefix);
+    return job;
+}
+
+static void misfit(const struct npy_array *a, const struct npy_array *b, int64_t of_a, int64_t of_b,
+                   const char *what) {
+    char shape_a[NPY_SHAPE_TEXT], shape_b[NPY_SHAPE_TEXT];
+    tool_die("%s %s does not fit %s %s: %lld and %lld %s", a->path, npy_shape_text(a->dims, a->shape, shape_a),
+             b->path, npy_shape_text(b->dims, b->shape, shape_b), (long long)of_a, (long long)of_b, what);
+}
+
+struct tokens job_tokens(const char *path) {
+    struct tokens tokens = {.array = npy_read(path, NPY_FLOAT32), .batch = 1};
+    const struct npy_array *array = &tokens.array;
+    char shape[NPY_SHAPE_TEXT];
+    if (array->dims != 2 && array->dims != 3)
+        tool_die("%s %s: wanted are [tokens, width] or [batch, tokens, width]", path,
+                 npy_shape_text(array->dims, array->shape, shape));
+    tokens.has_batch = array->dims == 3;
+    if (tokens.has_batch) tokens.batch = array->shape[0];
+    tokens.tokens = array->shape[array->dims - 2];
+    tokens.width = array->shape[array->dims - 1];
+    tokens.data = array->data;
+    if (tokens.width == 0) tool_die("%s: its tokens have no numbers", path);
+    return tokens;
+}
+
+void job_same_batch(const struct tokens *a, const struct tokens *b) {
+    if (a->has_batch != b->has_batch) misfit(&b->array, &a->array, b->array.dims, a->array.dims, "dimensions");
+    if (a->batch != b->batch) misfit(&b->array, &a->array, b->batch, a->batch, "sequences");
+}
+
+rapt_linear job_linear_named(const struct layer_job *job, const char *weight, const char *bias, int64_t in,
+                             const struct npy_array *reader) {
+    struct npy_array array = weights_read(&job->weights, weight);
+    char shape[NPY_SHAPE_TEXT];
+    if (array.dims != 2 || array.shape[0] == 0 || array.shape[1] == 0)
+        tool_die("%s %s: wanted is a matrix", array.path, npy_shape_text(array.dims, array.shape, shape));
+    const bool in_out = option_one_of("layout", job->options->layout, "out-in in-out") == 1;
+    rapt_linear linear = in_out ? rapt_linear_in_out(array.data, NULL, array.shape[0], array.shape[1])
+                                : rapt_linear_of(array.data, NULL, array.shape[1], array.shape[0]);
+    if (in && linear.in != in) misfit(&array, reader, linear.in, in, "numbers a token");
+    if (bias && weights_has(&job->weights, bias)) linear.bias = job_vector(job, bias, linear.out);
+    return linear;
+}
+
+rapt_linear job_linear(const struct layer_job *job, const char *name, int64_t in, const struct npy_array *reader) {
+    char weight[32], bias[32];
+    snprintf(weight, sizeof weight, "w_%s", name);
+    snprintf(bias, sizeof bias, "b_%s", name);
+    return job_linear_named(job, weight, bias, in, reader);
+}
+
+const float *job_vector(const struct layer_job *job, const char *name, int64_t count) {
+    struct npy_array array = weights_read(&job->weights, name);
+    char shape[NPY_SHAPE_TEXT];
+    if (array.dims != 1 || array.count != count)
+        tool_die("%s %s: wanted is a vector of %lld", array.path, npy_shape_text(array.dims, array.shape, shape),
+                 (long long)count);
+    return array.data;
+}
+
+/* bool or int32, [queries, keys], [batch, queries, keys] or [batch, heads, queries, keys]. */
+static rapt_tensor read_pairs(const char *path, const rapt_attention_desc *how) {
+    struct npy_array array = npy_read(path, NPY_BOOL | NPY_INT32);
+    if (array.type == NPY_INT32) {
+        const int32_t *numbers = array.data;
+        unsigned char *bytes = tool_allocate(array.count, 1, path);
+        for (int64_t i = 0; i < array.count; i++) bytes[i] = numbers[i] != 0;
+        array.data = bytes;
+        array.type = NPY_BOOL;
+    }
+    if (array.dims == 3) { /* of sequences, not of heads */
+        array.dims = 4;
+        array.shape[3] = array.shape[2];
+        array.shape[2] = array.shape[1];
+        array.shape[1] = 1;
+    }
+    return broadcast_to_scores(array, how);
+}
+
+static void drop(struct layer_job *job) {
+    const struct layer_options *options = job->options;
+    rapt_attention_desc *how = &job->how;
+    if (!options->drop.given) {
+        if (options->keep || options->seed.given)
+            tool_die("--%s changes nothing without --drop", options->keep ? "keep" : "seed");
+        return;
+    }
+    const double p = (double)options->drop.value;
+    if (!(p >= 0 && p < 1)) tool_die("--drop: %g is outside 0 ... 1", p);
+    if (options->keep && options->seed.given) tool_die("--seed changes nothing with --keep");
+    how->keep_scale = (float)(1 / (1 - p));
+    if (options->keep) {
+        how->keep_mask = read_pairs(options->keep, how);
+        return;
+    }
+    const int64_t pairs = tool_product(how->query_length, how->kv_length, "--drop");
+    const int64_t heads = tool_product(how->batch, how->query_heads, "--drop");
+    const int64_t count = tool_product(pairs, heads, "--drop");
+    unsigned char *keep = tool_allocate(count, 1, "--drop");
+    if (rapt_dropout_keep(keep, count, p, (uint64_t)options->seed.value, 0, 0) != RAPT_OK) tool_die("--drop");
+    how->keep_mask = rapt_bool_mask(keep, how->query_heads * pairs, pairs, how->kv_length);
+}
+
+void job_attend(struct layer_job *job, int64_t heads, const struct tokens *queries, const struct tokens *keys) {
+    const struct layer_options *options = job->options;
+    rapt_attention_desc *how = &job->how;
+    how->batch = queries->batch;
+    how->query_heads = how->kv_heads = heads;
+    how->query_length = queries->tokens;
+    how->kv_length = keys->tokens;
+    if (options->causal) {
+        how->features |= RAPT_CAUSAL;
+        how->query_origin = RAPT_ORIGIN_TOP_LEFT;
+    }
+    if (options->mask) how->mask = read_pairs(options->mask, how);
+    if (options->mask_fill.given) {
+        if (!options->mask) tool_die("--mask-fill changes nothing without --mask");
+        how->features |= RAPT_MASK_FILL;
+        how->mask_fill = options->mask_fill.value;
+    }
+    drop(job);
+}
+
+static float *add_result(struct layer_job *job, const char *path, int dims, const int64_t *shape) {
+    struct npy_array *array = &job->results[job->result_count++];
+    *array = (struct npy_array){.path = path, .type = NPY_FLOAT32, .dims = dims, .count = 1};
+    for (int i = 0; i < dims; i++) {
+        array->shape[i] = shape[i];
+        array->count = tool_product(array->count, shape[i], path);
+    }
+    return array->data = tool_allocate(array->count, sizeof(float), path);
+}
+
+float *job_result(struct layer_job *job, const char *path, const struct tokens *queries, int64_t width) {
+    const int64_t shape[3] = {queries->batch, queries->tokens, width};
+    return add_result(job, path, queries->has_batch ? 3 : 2, shape + !queries->has_batch);
+}
+
+void job_weights(struct layer_job *job, const struct tokens *queries, bool one_head) {
+    rapt_attention_desc *how = &job->how;
+    const int64_t all[4] = {how->batch, how->query_heads, how->query_length, how->kv_length};
+    int64_t shape[4];
+    int dims = 0;
+    if (!job->options->weights_out) return;
+    for (int i = 0; i < 4; i++) {
+        if ((i == 0 && !queries->has_batch) || (i == 1 && one_head)) continue;
+        shape[dims++] = all[i];
+    }
+    float *weights = add_result(job, job->options->weights_out, dims, shape);
+    how->weights = rapt_tensor_bhsd(weights, how->query_heads, how->query_length, how->kv_length);
+    how->weights_kind = RAPT_WEIGHTS_SOFTMAX;
+}
+
+void job_finish(struct layer_job *job, rapt_status status, const rapt_message *message) {
+    char shape[NPY_SHAPE_TEXT];
+    if (status != RAPT_OK)
+        tool_die("%s%s%s", rapt_status_text(status), message->text[0] ? ": " : "", message->text);
+    for (int i = 0; i < job->result_count; i++) output_stage(&job->results[i]);
+    for (int i = 0; i < job->result_count; i++)
+        printf("%s %s\n", job->results[i].path,
+               npy_shape_text(job->results[i].dims, job->results[i].shape, shape));
+    /* The last thing that can fail is what gives the results their names. */
+    tool_flush();
+    output_commit();
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * A perceptually uniform colour map. Colours are 0xRRGGBB. */
+#ifndef RAPT_VIRIDIS_H
+#define RAPT_VIRIDIS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The colour of place, 0 ... 1; beyond, and for NaN, that of the nearer end. */
+uint32_t viridis(double place);
+
+/* Whether text on this colour reads better in black than in white. */
+bool viridis_wants_black(uint32_t colour);
+
+#endif
