@@ -10,7 +10,6 @@
 #include <cblas.h>
 #endif
 
-
 #ifdef RAPT_BLAS
 
 /* Whether a BLAS can walk rows of width floats at this stride. */
