@@ -27,7 +27,8 @@
 enum {
     RAPT_BLOCK_KEYS = 256,     /* keys between two rescalings; part of the numeric order */
     RAPT_CHUNK_KEYS = 512,     /* keys whose states are folded; part of the numeric order */
-    RAPT_INNER_BLOCK = 256,    /* terms of one chain of a matrix product; part of the numeric order */
+    RAPT_INNER_BLOCK = 256,    /* terms of a matrix product that are added up by themselves, and */
+    RAPT_INNER_CHAIN = 64,     /* those of one chain; both are part of the numeric order */
     RAPT_MAX_TILE_ROWS = 64,   /* upper bound of every table's tile_rows and narrow_rows */
     RAPT_VECTOR_BYTES = 64     /* alignment of scratch; rows of o are padded to it */
 };

@@ -71,7 +71,8 @@ static void set_next(const struct product *p, const struct rapt_product_args *ti
     block->next_row_bytes = 4 * (out_in ? inner : (int)tile->columns);
 }
 
-static void run_tile(const struct product *p, const struct rapt_product_args *tile, float *panel) {
+static __attribute__((noinline)) void run_tile(const struct product *p, const struct rapt_product_args *tile) {
+    _Alignas(RAPT_VECTOR_BYTES) float panel[RAPT_INNER_BLOCK * RAPT_MAX_TILE_ROWS];
     const int64_t inner = p->desc.inner;
     struct rapt_product_args block = *tile;
     for (int64_t k = 0; k < inner; k += RAPT_INNER_BLOCK) {
@@ -87,7 +88,6 @@ static void run_tile(const struct product *p, const struct rapt_product_args *ti
 }
 
 static __attribute__((noinline)) void run_tasks(struct product *p) {
-    _Alignas(RAPT_VECTOR_BYTES) float panel[RAPT_INNER_BLOCK * RAPT_MAX_TILE_ROWS];
     int64_t task;
     while ((task = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->tasks) {
         int64_t row = task / p->column_tasks * p->task_rows, column = task % p->column_tasks * p->task_columns;
@@ -95,7 +95,7 @@ static __attribute__((noinline)) void run_tasks(struct product *p) {
         if (p->few)
             p->kernels->product.few[p->desc.weight_layout](&args);
         else
-            run_tile(p, &args, panel);
+            run_tile(p, &args);
     }
 }
 

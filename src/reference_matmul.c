@@ -13,15 +13,21 @@ static float weight_at(const rapt_matmul_desc *desc, int64_t k, int64_t n) {
                                                      : row_of(desc->weight, desc->weight_stride_bytes, k)[n];
 }
 
+/* Terms [begin, begin + 64), as far as there are any. */
+static float chain(const rapt_matmul_desc *desc, const float *x, int64_t begin, int64_t n) {
+    float s = 0.0f;
+    for (int64_t k = begin; k < begin + 64 && k < desc->inner; k++) {
+        s = fmaf(x[k], weight_at(desc, k, n), s);
+    }
+    return s;
+}
+
 static float product(const rapt_matmul_desc *desc, const float *x, int64_t n) {
-    const int64_t block = 256;
     float t = 0.0f;
-    for (int64_t begin = 0; begin < desc->inner; begin += block) {
-        float s = 0.0f;
-        for (int64_t k = begin; k < begin + block && k < desc->inner; k++) {
-            s = fmaf(x[k], weight_at(desc, k, n), s);
-        }
-        t = t + s;
+    for (int64_t k = 0; k < desc->inner; k += 256) {
+        float first = chain(desc, x, k, n) + chain(desc, x, k + 64, n);
+        float second = chain(desc, x, k + 128, n) + chain(desc, x, k + 192, n);
+        t = t + (first + second);
     }
     return rapt_reference_export(desc->bias ? t + desc->bias[n] : t);
 }

@@ -59,8 +59,8 @@ typedef struct rapt_matmul_desc {
 #endif
 
 /* Computes out. options may be NULL: OpenMP, as many threads as it would use;
- * small products run on the calling thread. Allocates one block of scratch,
- * about 64 KiB a thread, for its own time. message may be NULL.
+ * small products run on the calling thread. Allocates nothing; each thread
+ * that takes part needs 80 KiB of stack. message may be NULL.
  *
  * Statuses are those of rapt_plan_init and rapt_run; on any but RAPT_OK and
  * RAPT_PARALLEL_FOR_FAILED nothing was written to out. */

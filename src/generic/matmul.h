@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products: lanes are columns of out. Each block of inner is one FMA
- * chain from +0, and the blocks are added up in ascending order, in out. */
+ * Matrix products: lanes are columns of out. Each block of inner is four FMA
+ * chains from +0, added as (0 + 1) + (2 + 3); the blocks are added up in
+ * ascending order, in out. */
 #ifndef RAPT_GENERIC_MATMUL_H
 #define RAPT_GENERIC_MATMUL_H
 
 #include "generic/score.h"
+
+_Static_assert(RAPT_INNER_BLOCK == 4 * RAPT_INNER_CHAIN, "a block is four chains");
 
 enum {
     FEW_COLUMNS = 4096, /* sums that the weights in place go round with */
@@ -40,6 +43,17 @@ RAPT_INLINE float *out_at(const struct rapt_product_args *a, int64_t row) {
     return (float *)(void *)(a->out + row * a->out_stride_bytes);
 }
 
+/* Adds chain `number` of a block to those before it, which are held until the last. */
+RAPT_INLINE vf32 join_chain(vf32 sum, float *held, float *held_pair, int number, bool last) {
+    if (number == 3)
+        sum = v_add(v_load(held_pair), sum);
+    if (number > 0 && (number != 2 || last))
+        sum = v_add(v_load(held), sum);
+    if (!last)
+        v_store(number == 2 ? held_pair : held, sum);
+    return sum;
+}
+
 /* The weights to fetch: where the next line of them lies. */
 struct weight_lines {
     const char *row;
@@ -56,40 +70,53 @@ static void fetch_weights(struct weight_lines *lines, int64_t stride_bytes) {
     }
 }
 
-/* rows x vectors chains over one block. Each part of it fetches one row of out, the x of one row to come, and some
+/* Terms [k, end) of rows x vectors chains. Meanwhile it fetches the x of a row to come, line by line. */
+RAPT_INLINE void product_part(const struct rapt_product_args *a, const float *const *x, vf32 sum[][SCORE_VECTORS],
+                              const char *line, int64_t k, int64_t end, int rows, int vectors) {
+    const float *panel = (const float *)(const void *)a->weight + k * TILE_ROWS;
+    for (; SCORE_BY_LANE && end - k >= 4; k += 4, panel += 4 * TILE_ROWS, line += 16 * rows) {
+        __builtin_prefetch(line, 0, 3);
+        score_four(sum, x, panel, k, rows, vectors);
+    }
+    for (; !SCORE_BY_LANE && end - k >= SCORE_DIMS; k += SCORE_DIMS, panel += SCORE_DIMS * TILE_ROWS) {
+        RAPT_UNROLL for (int byte = 0; byte < 4 * SCORE_DIMS * rows; byte += 64)
+            __builtin_prefetch(line + byte, 0, 3);
+        line += 4 * SCORE_DIMS * rows;
+        RAPT_UNROLL for (int i = 0; i < SCORE_DIMS; i++)
+            score_dimension(sum, x, a->x_stride_bytes, panel + i * TILE_ROWS, k + i, rows, vectors);
+    }
+    for (; k < end; k++, panel += TILE_ROWS)
+        score_dimension(sum, x, a->x_stride_bytes, panel, k, rows, vectors);
+}
+
+/* rows x vectors of out, one block. Each part of a chain fetches one row of out, the x of one row to come, and some
  * weights: a burst would block the loads. */
 RAPT_INLINE void product_panel(const struct rapt_product_args *a, struct weight_lines *lines, int64_t first_row,
                                int rows, int vectors) {
+    float held[2][2 * SCORE_KEYS][SCORE_VECTORS * VL];
     vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS];
     const float *x[2 * SCORE_KEYS];
-    RAPT_UNROLL for (int r = 0; r < rows; r++) {
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
         x[r] = row_at(a->x, a->x_stride_bytes, first_row + r);
-        RAPT_UNROLL for (int v = 0; v < vectors; v++)
-            sum[r][v] = v_splat(0);
-    }
-    const float *panel = (const float *)(const void *)a->weight;
-    const int64_t stride = a->x_stride_bytes, part = (a->inner + 4 * rows - 1) / (4 * rows) * 4;
-    int64_t row = first_row;
-    for (int64_t k = 0; k < a->inner; row++) {
-        const int64_t end = a->inner - k < part ? a->inner : k + part;
-        const char *line = a->x + (row + rows) * stride;
-        RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 4; byte += 64)
-            __builtin_prefetch((const char *)out_at(a, row) + byte, 1, 3);
-        fetch_weights(lines, a->next_stride_bytes);
-        for (; SCORE_BY_LANE && end - k >= 4; k += 4, panel += 4 * TILE_ROWS, line += 16 * rows) {
-            __builtin_prefetch(line, 0, 3);
-            score_four(sum, x, panel, k, rows, vectors);
+    const int64_t share = (a->inner + 4 * rows - 1) / (4 * rows) * 4;
+    int64_t row = first_row, k = 0;
+    int chain = 0;
+    do {
+        const int64_t chain_end = a->inner - k < RAPT_INNER_CHAIN ? a->inner : k + RAPT_INNER_CHAIN;
+        RAPT_UNROLL for (int r = 0; r < rows; r++)
+            RAPT_UNROLL for (int v = 0; v < vectors; v++)
+                sum[r][v] = v_splat(0);
+        for (int64_t end; k < chain_end; k = end, row++) {
+            end = chain_end - k < share ? chain_end : k + share;
+            RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 4; byte += 64)
+                __builtin_prefetch((const char *)out_at(a, row) + byte, 1, 3);
+            fetch_weights(lines, a->next_stride_bytes);
+            product_part(a, x, sum, a->x + (row + rows) * a->x_stride_bytes, k, end, rows, vectors);
         }
-        for (; !SCORE_BY_LANE && end - k >= SCORE_DIMS; k += SCORE_DIMS, panel += SCORE_DIMS * TILE_ROWS) {
-            RAPT_UNROLL for (int byte = 0; byte < 4 * SCORE_DIMS * rows; byte += 64)
-                __builtin_prefetch(line + byte, 0, 3);
-            line += 4 * SCORE_DIMS * rows;
-            RAPT_UNROLL for (int i = 0; i < SCORE_DIMS; i++)
-                score_dimension(sum, x, stride, panel + i * TILE_ROWS, k + i, rows, vectors);
-        }
-        for (; k < end; k++, panel += TILE_ROWS)
-            score_dimension(sum, x, stride, panel, k, rows, vectors);
-    }
+        RAPT_UNROLL for (int r = 0; r < rows; r++)
+            RAPT_UNROLL for (int v = 0; v < vectors; v++)
+                sum[r][v] = join_chain(sum[r][v], held[0][r] + v * VL, held[1][r] + v * VL, chain, k == a->inner);
+    } while (chain++, k < a->inner); /* inner is not 0 */
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < vectors; v++) {
             const int64_t left = a->columns - v * VL;
@@ -154,6 +181,7 @@ RAPT_INLINE void few_square(const float *const *x, const float *const *columns, 
 RAPT_INLINE void few_columns(const struct rapt_product_args *a, int64_t first_row, int64_t column, int n, int rows) {
     const char *weight = a->weight + column * a->weight_stride_bytes;
     const float *columns[VL], *x[NARROW_GROUP];
+    float held[NARROW_GROUP][VL] = {{0}}, held_pair[NARROW_GROUP][VL] = {{0}};
     vf32 total[NARROW_GROUP];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
         columns[i] = row_at(weight, a->weight_stride_bytes, i < n ? i : 0);
@@ -161,8 +189,10 @@ RAPT_INLINE void few_columns(const struct rapt_product_args *a, int64_t first_ro
         x[r] = row_at(a->x, a->x_stride_bytes, first_row + r);
         total[r] = v_splat(0);
     }
-    for (int64_t begin = 0; begin < a->inner; begin += RAPT_INNER_BLOCK) {
-        int64_t k = begin, end = a->inner - begin < RAPT_INNER_BLOCK ? a->inner : begin + RAPT_INNER_BLOCK;
+    for (int64_t k = 0; k < a->inner;) {
+        const int chain = (int)(k % RAPT_INNER_BLOCK / RAPT_INNER_CHAIN);
+        const int64_t end = a->inner - k < RAPT_INNER_CHAIN ? a->inner : k + RAPT_INNER_CHAIN;
+        const bool last = chain == 3 || end == a->inner;
         vf32 sum[NARROW_GROUP];
         RAPT_UNROLL for (int r = 0; r < rows; r++)
             sum[r] = v_splat(0);
@@ -173,8 +203,12 @@ RAPT_INLINE void few_columns(const struct rapt_product_args *a, int64_t first_ro
         }
         if (k < end)
             few_square(x, columns, k, sum, n, (int)(end - k), rows);
-        RAPT_UNROLL for (int r = 0; r < rows; r++)
-            total[r] = v_add(total[r], sum[r]);
+        k = end;
+        RAPT_UNROLL for (int r = 0; r < rows; r++) {
+            sum[r] = join_chain(sum[r], held[r], held_pair[r], chain, last);
+            if (last)
+                total[r] = v_add(total[r], sum[r]);
+        }
     }
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         store_block(out_at(a, first_row + r) + column, a->bias ? a->bias + column : NULL, total[r], true, true, n);
@@ -208,10 +242,10 @@ static void few_transposed(const struct rapt_product_args *a) {
         }
 }
 
-/* Columns [begin, end), with sums[row][column - begin] for the chains of all rows. */
+/* Columns [begin, end), with sums[row][column - begin] for the chains of all rows; those before are held. */
 struct strip {
     const struct rapt_product_args *args;
-    float *sums;
+    float sums[FEW_COLUMNS], held[FEW_COLUMNS], held_pair[FEW_COLUMNS];
     int64_t sums_stride, begin, end;
 };
 
@@ -223,7 +257,7 @@ RAPT_INLINE int64_t bytes_ahead(const struct strip *s, int64_t column, int steps
 }
 
 /* Adds steps terms from k on to the chains of n <= VL columns. */
-RAPT_INLINE void few_steps(const struct strip *s, int64_t k, int64_t column, int steps, int n) {
+RAPT_INLINE void few_steps(struct strip *s, int64_t k, int64_t column, int steps, int n) {
     const struct rapt_product_args *a = s->args;
     const int64_t ahead = bytes_ahead(s, column, steps);
     vf32 weight[FEW_STEPS];
@@ -235,14 +269,14 @@ RAPT_INLINE void few_steps(const struct strip *s, int64_t k, int64_t column, int
     const char *x = a->x + k * (int64_t)sizeof(float);
     float *sums = s->sums + column - s->begin;
     for (int64_t row = 0; row < a->rows; row++, sums += s->sums_stride, x += a->x_stride_bytes) {
-        vf32 sum = k % RAPT_INNER_BLOCK ? v_load(sums) : v_splat(0);
+        vf32 sum = k % RAPT_INNER_CHAIN ? v_load(sums) : v_splat(0);
         RAPT_UNROLL for (int i = 0; i < steps; i++)
             sum = v_fma(v_splat(((const float *)(const void *)x)[i]), weight[i], sum);
         v_store(sums, sum);
     }
 }
 
-RAPT_INLINE void few_columns_in_place(const struct strip *s, int64_t k, int steps) {
+RAPT_INLINE void few_columns_in_place(struct strip *s, int64_t k, int steps) {
     int64_t column = s->begin;
     for (; s->end - column >= VL; column += VL)
         few_steps(s, k, column, steps, VL);
@@ -250,33 +284,38 @@ RAPT_INLINE void few_columns_in_place(const struct strip *s, int64_t k, int step
         few_steps(s, k, column, steps, (int)(s->end - column));
 }
 
-static RAPT_KERNEL void few_in_place_steps(const struct strip *s, int64_t k) { few_columns_in_place(s, k, FEW_STEPS); }
-static RAPT_KERNEL void few_in_place_1(const struct strip *s, int64_t k) { few_columns_in_place(s, k, 1); }
+static RAPT_KERNEL void few_in_place_steps(struct strip *s, int64_t k) { few_columns_in_place(s, k, FEW_STEPS); }
+static RAPT_KERNEL void few_in_place_1(struct strip *s, int64_t k) { few_columns_in_place(s, k, 1); }
 
-/* One block of inner. */
-static void few_block(const struct strip *s, int64_t k) {
+/* The chain of inner that begins at k. */
+static void few_chain(struct strip *s, int64_t k) {
     const struct rapt_product_args *a = s->args;
-    const int64_t k_end = a->inner - k < RAPT_INNER_BLOCK ? a->inner : k + RAPT_INNER_BLOCK;
-    const bool first = k == 0, last = k_end == a->inner;
-    for (; k_end - k >= FEW_STEPS; k += FEW_STEPS)
+    const int64_t end = a->inner - k < RAPT_INNER_CHAIN ? a->inner : k + RAPT_INNER_CHAIN;
+    const int chain = (int)(k % RAPT_INNER_BLOCK / RAPT_INNER_CHAIN);
+    const bool first = k < RAPT_INNER_BLOCK, last = end == a->inner, block_ends = last || chain == 3;
+    for (; end - k >= FEW_STEPS; k += FEW_STEPS)
         few_in_place_steps(s, k);
-    for (; k < k_end; k++)
+    for (; k < end; k++)
         few_in_place_1(s, k);
     for (int64_t row = 0; row < a->rows; row++)
-        for (int64_t column = s->begin; column < s->end; column += VL)
-            store_block(out_at(a, row) + column, a->bias ? a->bias + column : NULL,
-                        v_load(s->sums + row * s->sums_stride + column - s->begin), first, last,
-                        s->end - column < VL ? (int)(s->end - column) : VL);
+        for (int64_t column = s->begin; column < s->end; column += VL) {
+            const int64_t at = row * s->sums_stride + column - s->begin;
+            vf32 sum = join_chain(v_load(s->sums + at), s->held + at, s->held_pair + at, chain, block_ends);
+            if (block_ends)
+                store_block(out_at(a, row) + column, a->bias ? a->bias + column : NULL, sum, first, last,
+                            s->end - column < VL ? (int)(s->end - column) : VL);
+        }
 }
 
 /* Columns whose weights lie side by side, in place: a few rows of weights at a time, as long as the sums fit. */
 static void few_in_place(const struct rapt_product_args *a) {
-    float sums[FEW_COLUMNS];
-    struct strip s = {a, sums, FEW_COLUMNS / a->rows / VL * VL, 0, 0};
-    for (; s.begin < a->columns; s.begin = s.end) {
+    struct strip s;
+    s.args = a;
+    s.sums_stride = FEW_COLUMNS / a->rows / VL * VL;
+    for (s.begin = 0; s.begin < a->columns; s.begin = s.end) {
         s.end = a->columns - s.begin < s.sums_stride ? a->columns : s.begin + s.sums_stride;
-        for (int64_t k = 0; k < a->inner; k += RAPT_INNER_BLOCK)
-            few_block(&s, k);
+        for (int64_t k = 0; k < a->inner; k += RAPT_INNER_CHAIN)
+            few_chain(&s, k);
     }
 }
 
