@@ -38,7 +38,7 @@ static const struct {
     {"d", offsetof(struct name_parts, head_dim)},   {"s", offsetof(struct name_parts, length)},
     {"kv", offsetof(struct name_parts, kv_length)}, {"q", offsetof(struct name_parts, query_length)},
     {"g", offsetof(struct name_parts, group)},      {"h", offsetof(struct name_parts, kv_heads)},
-    {"n", offsetof(struct name_parts, batch)},      {"window", offsetof(struct name_parts, window)},
+    {"t", offsetof(struct name_parts, length)},     {"n", offsetof(struct name_parts, batch)},      {"window", offsetof(struct name_parts, window)},
 };
 
 static void take_part(struct name_parts *parts, const char *part) {
@@ -98,6 +98,7 @@ void row_from_name(struct row *row, const char *name) {
     row->shape.ragged = strcmp(kind, "ragged") == 0;
     row->kind = strncmp(kind, "peer", 4) == 0 ? ROW_PEER
                 : strcmp(kind, "tiny") == 0   ? ROW_TINY
+                : strcmp(kind, "layer") == 0  ? ROW_LAYER
                 : parts.length                ? ROW_PREFILL
                                               : ROW_FROM_MEMORY;
 }

@@ -99,6 +99,8 @@ static const struct entry {
     /* Calls as they come. */
     {"ragged/f32/d128/causal", MORE_THREADS},
     {"tiny/f32/d64/s16", MORE_THREADS},
+    /* Attention and its projections. */
+    {"layer/gpt2-small/t1024/causal", MORE_THREADS},
     /* Peers. */
     {"peer:openblas/prefill/f32/d128/s128/full", ALONE},
     {"peer:openblas/prefill/f32/d128/s128/causal", ALONE},
@@ -131,7 +133,7 @@ static void add_attention(struct table *table, const struct entry *entry, rapt_i
                  : entry->how & VERSUS_FULL  ? RIVAL_FULL
                  : entry->how & VERSUS_HEADS ? RIVAL_HEADS
                                              : RIVAL_NONE;
-    if (row->kind == ROW_PEER)
+    if (row->kind == ROW_PEER || row->kind == ROW_LAYER)
         snprintf(row->name, sizeof row->name, "%s/t%d", entry->name, threads);
     else
         snprintf(row->name, sizeof row->name, "%s/isa:%s/t%d", entry->name, rapt_isa_name(isa), threads);

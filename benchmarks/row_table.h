@@ -4,7 +4,7 @@
 
 #include "workload.h"
 
-enum row_kind { ROW_PREFILL, ROW_FROM_MEMORY, ROW_TINY, ROW_PEER, ROW_FMA_PEAK, ROW_STREAM_PEAK };
+enum row_kind { ROW_PREFILL, ROW_FROM_MEMORY, ROW_TINY, ROW_LAYER, ROW_PEER, ROW_FMA_PEAK, ROW_STREAM_PEAK };
 
 /* What a row runs in turns with, beside the peaks. */
 enum row_rival {

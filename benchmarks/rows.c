@@ -14,6 +14,9 @@ static void run_row(struct bench_state *state, const void *argument) {
     case ROW_TINY:
         row_attention(state, row, settings, &run);
         break;
+    case ROW_LAYER:
+        row_layer(state, row, settings, &run);
+        break;
     case ROW_PEER:
         row_peer(state, row, settings, &run);
         break;

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * Multi-head attention with its four projections at GPT-2 small's shape, weights and biases included. */
+#include "row_kinds.h"
+
+#include "rapt/layers.h"
+
+enum { GPT2_HEADS = 12, GPT2_HEAD_DIM = 64, GPT2_WIDTH = GPT2_HEADS * GPT2_HEAD_DIM };
+
+struct gpt2 {
+    rapt_attention_desc how;
+    rapt_multi_head_desc layer;
+    rapt_status status;
+};
+
+static void gpt2_run(void *context) {
+    struct gpt2 *gpt2 = context;
+    const rapt_status status = rapt_multi_head_attention(&gpt2->layer, NULL);
+    if (status != RAPT_OK)
+        gpt2->status = status;
+}
+
+/* Numbers of the arena: x, then four matrices, each with its bias. */
+static rapt_linear next_linear(const float **at) {
+    const rapt_linear linear = rapt_linear_of(*at, *at + GPT2_WIDTH * GPT2_WIDTH, GPT2_WIDTH, GPT2_WIDTH);
+    *at += (GPT2_WIDTH + 1) * GPT2_WIDTH;
+    return linear;
+}
+
+static void set_up(struct gpt2 *gpt2, const struct row *row, int threads, const struct arena *arena, float *out) {
+    const float *at = (const float *)(const void *)arena->base;
+    const int64_t tokens = row->shape.query_length;
+    gpt2->how = (rapt_attention_desc)RAPT_ATTENTION_DESC_INIT;
+    gpt2->how.isa = (int32_t)row->isa;
+    gpt2->how.features = row->shape.feature == FEATURE_CAUSAL ? RAPT_CAUSAL : 0;
+    gpt2->how.batch = 1;
+    gpt2->how.query_heads = gpt2->how.kv_heads = GPT2_HEADS;
+    gpt2->how.query_length = gpt2->how.kv_length = tokens;
+    gpt2->layer = (rapt_multi_head_desc)RAPT_MULTI_HEAD_DESC_INIT;
+    gpt2->layer.max_threads = threads;
+    gpt2->layer.attention = &gpt2->how;
+    gpt2->layer.x = at;
+    at += tokens * GPT2_WIDTH;
+    gpt2->layer.query = next_linear(&at);
+    gpt2->layer.key = next_linear(&at);
+    gpt2->layer.value = next_linear(&at);
+    gpt2->layer.output = next_linear(&at);
+    gpt2->layer.out = out;
+    gpt2->status = RAPT_OK;
+}
+
+/* What the rates are of. */
+static void count_work(struct workload *work, int64_t tokens) {
+    const double n = (double)tokens, width = GPT2_WIDTH;
+    work->shape.query_heads = GPT2_HEADS;
+    work->pairs = GPT2_HEADS * (work->shape.feature == FEATURE_CAUSAL ? n * (n + 1) / 2 : n * n);
+    work->flops = 4 * 2 * n * width * width + work->pairs * 4 * GPT2_HEAD_DIM;
+    work->bytes = 4 * (2 * n * width + 4 * width * (width + 1));
+}
+
+void row_layer(struct bench_state *state, const struct row *row, const struct row_settings *settings,
+               struct row_run *run) {
+    static struct gpt2 subject, rival;
+    const int64_t tokens = row->shape.query_length;
+    float *out = buffer_new((size_t)(tokens * GPT2_WIDTH) * sizeof(float));
+    set_up(&subject, row, row->threads, settings->arena, out);
+    set_up(&rival, row, 1, settings->arena, out);
+    run->workload.shape = row->shape;
+    count_work(&run->workload, tokens);
+    run->subject = (struct contender){.run = gpt2_run, .context = &subject, .calls_per_round = 1};
+    run->rival = (struct contender){.run = gpt2_run, .context = &rival, .calls_per_round = 1};
+    fma_peak_init(&run->fma_peak, row->isa, row->threads);
+    struct contender *contenders[] = {&run->subject, &run->fma_peak.contender, &run->rival};
+    measure(contenders, row->threads > 1 ? 3 : 2, settings->seconds, settings->min_rounds);
+    if (row->threads > 1)
+        bench_counter(state, "speedup", run->rival.best_seconds / run->subject.best_seconds);
+    report_rates(state, row, run);
+    report_remark(state, row, run, "");
+    if (subject.status != RAPT_OK)
+        bench_skip(state, rapt_status_text(subject.status));
+    buffer_free(out);
+}
