@@ -144,7 +144,8 @@ static void bad_shapes(void **state) {
     expect_error("does not broadcast to the scores",
                  "c=$data/07c_fused_qkv_mask3d; $rapt layer fused --heads 3 --mask $data/10b_encoder_block_mask_affine/"
                  "mask.npy " X OUT);
-    expect_error("sequences", "c=$data/09b_cross_mha; $rapt layer cross --heads 4 --weights $c --input $c/x_q.npy --memory "
+    expect_error("sequences",
+                 "c=$data/09b_cross_mha; $rapt layer cross --heads 4 --weights $c --input $c/x_q.npy --memory "
                               "$data/09c_cross_mha_one_query/x_k.npy " OUT);
 }
 
@@ -178,14 +179,16 @@ static void bad_options(void **state) {
     expect_error("layer self needs --weights DIR|FILE", "$rapt layer self --input x.npy --out new.npy");
     expect_error("layer multi-head needs --heads N", "c=$data/$case; $rapt layer multi-head " X OUT);
     expect_error("layer self has no --heads", "c=$data/$case; $rapt layer self --heads 2 " X OUT);
-    expect_error("layer simplified has no --causal", "c=$data/$case; $rapt layer simplified --causal --input $c/x.npy " OUT);
+    expect_error("layer simplified has no --causal",
+                 "c=$data/$case; $rapt layer simplified --causal --input $c/x.npy " OUT);
     expect_error("unknown option --haeds (see `rapt help layer`)", "$rapt layer self --haeds 2");
     expect_error("--heads: 0 is outside 1", "c=$data/$case; $rapt layer multi-head --heads 0 " X OUT);
     expect_error("--drop: 1 is outside 0 ... 1", "c=$data/$case; $rapt layer self --drop 1 " X OUT);
     expect_error("--seed changes nothing without --drop", "c=$data/$case; $rapt layer self --seed 1 " X OUT);
     expect_error("--mask-fill changes nothing without --mask", "c=$data/$case; $rapt layer self --mask-fill 1 " X OUT);
     expect_error("--layout: 'x' is none of out-in in-out", "c=$data/$case; $rapt layer self --layout x " X OUT);
-    expect_error("--window local-m needs --reach", "c=$data/12b_luong_dot; $rapt layer luong --window local-m " LUONG OUT);
+    expect_error("--window local-m needs --reach",
+                 "c=$data/12b_luong_dot; $rapt layer luong --window local-m " LUONG OUT);
     expect_error("two results can not have the same name",
                  "c=$data/$case; $rapt layer self " X "--out new.npy --weights-out new.npy");
     expect_error("none/new.npy: cannot be written",
@@ -210,8 +213,10 @@ static void sentences(void **state) {
     print_message("embeddings: largest error %.2g of 1e-5 allowed\n", reached);
     assert_true(reached <= 1e-5);
     expect_error("lengths[0] = 101 is outside 1 ... 100",
-                 "printf '\\145' > l; cp $data/embedding/lengths.npy l.npy; dd if=l of=l.npy bs=1 seek=128 conv=notrunc "
-                 "2>l.txt; $rapt layer minilm --weights $model --ids $data/embedding/ids.npy --lengths l.npy --out new.npy");
+                 "printf '\\145' > l; cp $data/embedding/lengths.npy l.npy; dd if=l of=l.npy bs=1 seek=128 "
+                  "conv=notrunc "
+                 "2>l.txt; $rapt layer minilm --weights $model --ids $data/embedding/ids.npy "
+                  "--lengths l.npy --out new.npy");
 }
 
 int main(int argc, char **argv) {

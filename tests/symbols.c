@@ -115,7 +115,8 @@ static void check_import(const char *name, int defined) {
         "__cxa_finalize", "__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable",
     };
     /* rapt_*: what the layers ask the library for; no other symbol of it may stay open at its own link. */
-    if (defined || strncmp(name, "rapt_", 5) == 0 || strncmp(name, "omp_", 4) == 0 || strncmp(name, "GOMP_", 5) == 0 || strncmp(name, "__kmpc_", 7) == 0)
+    if (defined || strncmp(name, "rapt_", 5) == 0 || strncmp(name, "omp_", 4) == 0 || strncmp(name, "GOMP_", 5) == 0 ||
+        strncmp(name, "__kmpc_", 7) == 0)
         return;
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
         if (strcmp(name, allowed[i]) == 0)

@@ -72,7 +72,8 @@ void layer_luong(const struct layer_options *options) {
     layer.score = score < 0 ? RAPT_LUONG_DOT : score;
     layer.window = window < 0 ? RAPT_LUONG_GLOBAL : window;
     layer.reach = options->reach.value;
-    if (layer.window != RAPT_LUONG_GLOBAL && !options->reach.given) tool_die("--window %s needs --reach", options->window);
+    if (layer.window != RAPT_LUONG_GLOBAL && !options->reach.given)
+        tool_die("--window %s needs --reach", options->window);
     if (layer.window == RAPT_LUONG_GLOBAL && options->reach.given) tool_die("--reach changes nothing without --window");
     job_same_batch(&state, &memory);
     read_weights(&job, &layer, &state, &memory);

@@ -18,7 +18,8 @@ const struct option_row layer_option_rows[] = {
     KIND("multi-head", "--heads, the projections of self, and w_o, b_o behind the heads; --input."),
     KIND("cross", "multi-head whose keys come from --memory, and values from --memory-value if that is given."),
     KIND("fused", "multi-head with one projection for all three, w_qkv, b_qkv; --fused-order."),
-    KIND("encoder", "Transformer block: fused or multi-head attention, w_ff1, b_ff1, w_ff2, b_ff2, ln1_gamma, ln1_beta, "
+    KIND("encoder", "Transformer block: fused or multi-head attention, w_ff1, b_ff1, w_ff2, b_ff2, "
+         "ln1_gamma, ln1_beta, "
                     "ln2_gamma, ln2_beta; --input."),
     KIND("embedding", "--ids, looked up in embedding [rows, width], then self."),
     KIND("additive", "Bahdanau's attention: w_a, u_a, v_a; --input (decoder states), --memory (annotations)."),

@@ -67,10 +67,12 @@ static void shape(struct rapt_call *call, const rapt_multi_head_desc *desc, rapt
     if (desc->memory_value && !desc->memory)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "memory_value without memory");
     if (!desc->memory && all->query_length != all->kv_length)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "query_length = %lld, kv_length = %lld: without memory they are equal",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE,
+                         "query_length = %lld, kv_length = %lld: without memory they are equal",
                          (long long)all->query_length, (long long)all->kv_length);
     if (desc->output.weight && call->status == RAPT_OK)
-        rapt_call_linear(call, "output", &desc->output, all->query_heads * all->value_dim, "query_heads * value_dim gives");
+        rapt_call_linear(call, "output", &desc->output, all->query_heads * all->value_dim,
+                         "query_heads * value_dim gives");
     if (!desc->output.weight && desc->context)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "context without output: it would be out");
     if (desc->reserved_zero)

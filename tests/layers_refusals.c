@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * What layers refuse: the status, a word of the message, and out as it was. And what is odd but legal. */
+#include "layers_drawn.h"
+
+static void refused(const rapt_multi_head_desc *layer, rapt_status status, const char *said) {
+    float *before = test_floats(COUNT);
+    const rapt_status got = rapt_multi_head_attention(layer, &message);
+    if (got != status || !strstr(message.text, said))
+        fail_msg("%s: '%s', wanted is %s: '%s'", rapt_status_text(got), message.text, rapt_status_text(status), said);
+    if (layer->out) assert_memory_equal(layer->out, before, COUNT * sizeof(float));
+    assert_int_equal(rapt_multi_head_attention(layer, NULL), status);
+}
+
+#define REFUSED(change, status, said)                                                                               \
+    do {                                                                                                            \
+        rapt_attention_desc how = good_how;                                                                         \
+        rapt_multi_head_desc layer = good;                                                                          \
+        layer.attention = &how;                                                                                     \
+        change;                                                                                                     \
+        refused(&layer, status, said);                                                                              \
+    } while (0)
+
+static void bad_heads_are_refused(void **state) {
+    const rapt_attention_desc good_how = sizes(HEADS);
+    const rapt_multi_head_desc good = make(&good_how);
+    (void)state;
+    REFUSED(layer.struct_size = 8, RAPT_UNSUPPORTED_VERSION, "struct_size = 8");
+    REFUSED(layer.max_threads = -1, RAPT_INVALID_VALUE, "max_threads = -1");
+    REFUSED(layer.attention = NULL, RAPT_NULL_POINTER, "attention = NULL");
+    REFUSED(layer.x = NULL, RAPT_NULL_POINTER, "x = NULL");
+    REFUSED(layer.out = NULL, RAPT_NULL_POINTER, "out = NULL");
+    REFUSED(layer.query.weight = NULL, RAPT_NULL_POINTER, "query.weight = NULL");
+    REFUSED(layer.query.in = 0, RAPT_INVALID_SHAPE, "query: in = 0");
+    REFUSED(layer.key.in = 11, RAPT_INVALID_SHAPE, "key.in = 11, but x has query.in = 12 numbers");
+    REFUSED(layer.value.in = 13, RAPT_INVALID_SHAPE, "value.in = 13, but x has key.in = 12 numbers");
+    REFUSED(layer.output.in = 9, RAPT_INVALID_SHAPE, "output.in = 9, but query_heads * value_dim gives 12");
+    REFUSED(layer.value.layout = 2, RAPT_UNSUPPORTED_FLAG, "value.layout = 2");
+    REFUSED(layer.value.reserved_zero = 1, RAPT_UNUSED_FIELD, "value.reserved_zero = 1");
+    REFUSED(layer.key.bias = (const float *)((uintptr_t)layer.key.bias + 1), RAPT_MISALIGNED_POINTER, "key: weight");
+    REFUSED(how.query_heads = how.kv_heads = 5, RAPT_INVALID_SHAPE, "query.out = 12 does not divide into 5 heads");
+    REFUSED(layer.key.out = 8, RAPT_INVALID_SHAPE, "key.out = 8, but kv_heads * head_dim = 3 * 4");
+    REFUSED(how.kv_length = 4, RAPT_INVALID_SHAPE, "query_length = 5, kv_length = 4: without memory");
+    REFUSED(layer.memory_value = layer.x, RAPT_UNUSED_FIELD, "memory_value without memory");
+    REFUSED(layer.fused_out = layer.out, RAPT_UNUSED_FIELD, "fused_out without fused");
+    REFUSED(how.head_dim = 4, RAPT_UNUSED_FIELD, "the layer makes them");
+    REFUSED(how.query_heads = 0, RAPT_INVALID_SHAPE, "attention->query_heads = 0");
+    REFUSED(how.batch = -1, RAPT_INVALID_SHAPE, "attention->batch = -1");
+    REFUSED(how.batch = how.query_length = how.kv_length = (int64_t)1 << 39, RAPT_SIZE_OVERFLOW, "batch * length");
+    REFUSED(how.struct_size = 4, RAPT_UNSUPPORTED_VERSION, "attention->struct_size = 4");
+    REFUSED(how.softcap = -1, RAPT_INVALID_VALUE, "softcap");
+    REFUSED(layer.fused = layer.query, RAPT_UNUSED_FIELD, "fused goes without");
+    REFUSED((layer.fused = layer.query, layer.query.weight = layer.key.weight = layer.value.weight = NULL),
+            RAPT_INVALID_SHAPE, "fused.out = 12 does not divide into 9 heads");
+    test_free_all();
+}
+
+static void bad_ids_are_refused(void **state) {
+    const int32_t ids[3] = {0, 4, 5};
+    const int64_t negative[1] = {-1};
+    const float table[5 * 2] = {0};
+    float out[6] = {7, 7, 7, 7, 7, 7};
+    (void)state;
+    assert_int_equal(rapt_embedding((rapt_index_list){ids, 4, 0}, 3, table, 5, 2, out, &message), RAPT_INVALID_VALUE);
+    assert_string_equal(message.text, "ids[2] = 5 is outside the table's 0 ... 4");
+    assert_true(out[0] == 7);
+    assert_int_equal(rapt_embedding((rapt_index_list){negative, 8, 0}, 1, table, 5, 2, out, &message),
+                     RAPT_INVALID_VALUE);
+    assert_int_equal(rapt_embedding((rapt_index_list){ids, 2, 0}, 1, table, 5, 2, out, &message),
+                     RAPT_UNSUPPORTED_DTYPE);
+    assert_int_equal(rapt_embedding((rapt_index_list){ids, 4, 0}, 2, table, 5, 2, out, &message), RAPT_OK);
+}
+
+static void others_are_refused(void **state) {
+    const rapt_norm no_epsilon = {NULL, NULL, 0};
+    float x[6] = {0};
+    const int64_t shape[1] = {2}, mask_shape[3] = {2, 3, 1};
+    rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;
+    (void)state;
+    assert_int_equal(rapt_layer_norm(&no_epsilon, x, 1, 6, x, &message), RAPT_INVALID_VALUE);
+    assert_int_equal(rapt_dot_product_attention(NULL, &message), RAPT_NULL_POINTER);
+    dot.leading = 1;
+    dot.shape = shape;
+    dot.query_length = 3;
+    dot.kv_length = 4;
+    dot.head_dim = 1;
+    dot.query = dot.key = dot.value = dot.out = x;
+    dot.mask = (const unsigned char *)x;
+    dot.mask_shape = mask_shape;
+    assert_int_equal(rapt_dot_product_attention(&dot, &message), RAPT_INVALID_SHAPE);
+    assert_string_equal(message.text, "mask_shape[2] = 1, wanted is 4");
+    dot.features = RAPT_WINDOW;
+    assert_int_equal(rapt_dot_product_attention(&dot, &message), RAPT_UNSUPPORTED_FLAG);
+}
+
+static void nothing_is_legal(void **state) {
+    rapt_attention_desc how = sizes(HEADS);
+    (void)state;
+    how.query_length = how.kv_length = 0;
+    rapt_multi_head_desc layer = make(&how);
+    expect_ok(rapt_multi_head_attention(&layer, &message));
+    how.query_length = how.kv_length = TOKENS;
+    how.batch = 0;
+    expect_ok(rapt_multi_head_attention(&layer, &message));
+    test_free_all();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_heads_are_refused),
+        cmocka_unit_test(bad_ids_are_refused),
+        cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(nothing_is_legal),
+    };
+    return cmocka_run_group_tests_name("layers_refusals", tests, NULL, NULL);
+}
