@@ -14,7 +14,7 @@ static float *run(const struct dot *dot) {
     rapt_message message;
     rapt_dot_product_desc layer = RAPT_DOT_PRODUCT_DESC_INIT;
     struct npy_array query = load(dot->query, NPY_FLOAT32), key = load(dot->key, NPY_FLOAT32);
-    struct npy_array value = load(dot->value, NPY_FLOAT32), mask = {0};
+    struct npy_array value = load(dot->value, NPY_FLOAT32), mask;
     const int n = layer.leading = query.dims - 2;
     layer.max_threads = layers_threads;
     layer.isa = (int32_t)layers_isa;

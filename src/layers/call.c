@@ -135,7 +135,8 @@ float *rapt_call_floats(struct rapt_call *call, float *given, int64_t a, int64_t
         return given;
     void *block = call->blocks < RAPT_CALL_BLOCKS ? malloc((size_t)(a * b * c) * sizeof(float) + 1) : NULL;
     if (!block) {
-        rapt_call_refuse(call, RAPT_OUT_OF_MEMORY, "scratch memory for %lld numbers", (long long)(a * b * c));
+        const long long count = a * b * c;
+        rapt_call_refuse(call, RAPT_OUT_OF_MEMORY, "scratch memory for %lld numbers", count);
         return NULL;
     }
     call->block[call->blocks++] = block;
