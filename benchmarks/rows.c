@@ -14,6 +14,10 @@ static void run_row(struct bench_state *state, const void *argument) {
     case ROW_TINY:
         row_attention(state, row, settings, &run);
         break;
+    case ROW_MATMUL:
+    case ROW_MATMUL_FROM_MEMORY:
+        row_matmul(state, row, settings, &run);
+        break;
     case ROW_PEER:
         row_peer(state, row, settings, &run);
         break;
