@@ -11,7 +11,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static const char by_arithmetic[] = "prefill extend ragged layer peer:openblas", by_memory[] = "decode extend many";
+static const char by_arithmetic[] = "prefill extend ragged layer matmul peer:openblas",
+                  by_memory[] = "decode extend many matmul";
 
 static const struct bench_column columns[] = {
     {"median_ms", "median", "", 1, 3, NULL},

@@ -4,11 +4,13 @@
 #define _DEFAULT_SOURCE
 #include "row_table.h"
 
+#include "rapt/matmul.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DECODE_KV_HEADS = 8, RAGGED_KV_HEADS = 2, LAYOUT_QUERY_HEADS = 8, RAGGED_LENGTH = 2048 };
+enum { DECODE_KV_HEADS = 8, RAGGED_KV_HEADS = 2, LAYOUT_QUERY_HEADS = 8, RAGGED_LENGTH = 2048, FEW_ROWS = 16 };
 
 struct name_parts {
     int64_t head_dim, length, kv_length, query_length, group, kv_heads, batch, window;
@@ -78,7 +80,20 @@ static void set_shape(struct workload_shape *shape, const struct name_parts *par
         shape->kv_token_bytes = atoll(parts->layout + 2) * 1024;
 }
 
+/* matmul/f32/m512k768n768, and /in_out where weights are [inner][columns]. */
+static void product_from_name(struct row *row, const char *name) {
+    long long rows = 0, inner = 0, columns = 0;
+    sscanf(name, "matmul/f32/m%lldk%lldn%lld", &rows, &inner, &columns);
+    row->product = (struct product_shape){rows, inner, columns,
+                                          strstr(name, "/in_out") ? RAPT_WEIGHT_IN_OUT : RAPT_WEIGHT_OUT_IN};
+    row->kind = rows <= FEW_ROWS ? ROW_MATMUL_FROM_MEMORY : ROW_MATMUL;
+}
+
 void row_from_name(struct row *row, const char *name) {
+    if (strncmp(name, "matmul/", 7) == 0) {
+        product_from_name(row, name);
+        return;
+    }
     struct name_parts parts = {.group = 1, .batch = 1, .query_length = 1};
     char text[sizeof row->name], *at = text;
     snprintf(text, sizeof text, "%s", name);

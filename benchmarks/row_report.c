@@ -18,7 +18,7 @@ void report_rates(struct bench_state *state, const struct row *row, const struct
     const struct workload *work = &run->workload;
     const double best = run->subject.best_seconds, median = run->subject.median_seconds;
     double fma_rate = fma_peak_rate(&run->fma_peak);
-    double stream_rate = row->kind == ROW_FROM_MEMORY ? stream_peak_rate(&run->stream_peak)
+    double stream_rate = row_is_from_memory(row) ? stream_peak_rate(&run->stream_peak)
                                                       : peak_history(RAPT_ISA_AUTO, row->threads).highest;
     double limit_seconds = larger(work->flops / fma_rate, work->bytes / stream_rate);
     report_time(state, &run->subject);
@@ -47,7 +47,7 @@ static double ratio_in_processor_time(const struct row_run *run, bool by_memory)
 
 void report_remark(struct bench_state *state, const struct row *row, const struct row_run *run,
                    const char *remark) {
-    const bool by_memory = row->kind == ROW_FROM_MEMORY;
+    const bool by_memory = row_is_from_memory(row);
     const char *limit_name = by_memory ? "stream" : "FMA";
     struct peak_range range = peak_history(by_memory ? RAPT_ISA_AUTO : row->isa, row->threads);
     double drift = peak_drift(range, range.latest), had = processors_had(&run->subject) / row->threads;

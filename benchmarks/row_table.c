@@ -96,6 +96,17 @@ static const struct entry {
     {"extend/f32/d128/q16/kv32768/g4", ALONE},
     {"extend/f32/d128/q16/kv8192/g4", ALONE},
     {"many/f32/d128/n10000/kv64", VERSUS_HEADS},
+    /* Matrix products; of few rows out of memory. */
+    {"matmul/f32/m512k768n768", OTHER_ISAS | MORE_THREADS},
+    {"matmul/f32/m512k768n768/in_out", MORE_THREADS},
+    {"matmul/f32/m1024k768n2304", ALONE},
+    {"matmul/f32/m512k1600n1600", ALONE},
+    {"matmul/f32/m512k4096n4096", ALONE},
+    {"matmul/f32/m64k768n768", ALONE},
+    {"matmul/f32/m1k4096n4096", OTHER_ISAS | MORE_THREADS},
+    {"matmul/f32/m1k4096n4096/in_out", OTHER_ISAS | MORE_THREADS},
+    {"matmul/f32/m8k4096n4096", ALONE},
+    {"matmul/f32/m8k4096n4096/in_out", ALONE},
     /* Calls as they come. */
     {"ragged/f32/d128/causal", MORE_THREADS},
     {"tiny/f32/d64/s16", MORE_THREADS},

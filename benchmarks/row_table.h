@@ -4,7 +4,17 @@
 
 #include "workload.h"
 
-enum row_kind { ROW_PREFILL, ROW_FROM_MEMORY, ROW_TINY, ROW_LAYER, ROW_PEER, ROW_FMA_PEAK, ROW_STREAM_PEAK };
+enum row_kind {
+    ROW_PREFILL,
+    ROW_FROM_MEMORY,
+    ROW_TINY,
+    ROW_LAYER,
+    ROW_MATMUL,
+    ROW_MATMUL_FROM_MEMORY, /* of few rows */
+    ROW_PEER,
+    ROW_FMA_PEAK,
+    ROW_STREAM_PEAK
+};
 
 /* What a row runs in turns with, beside the peaks. */
 enum row_rival {
@@ -21,7 +31,16 @@ struct row {
     rapt_isa isa;
     int threads;
     struct workload_shape shape; /* attention only */
+    struct product_shape {       /* matmul only */
+        int64_t rows, inner, columns;
+        int32_t layout; /* rapt_weight_layout */
+    } product;
 };
+
+/* Each run reads the next region of the arena. */
+static inline bool row_is_from_memory(const struct row *row) {
+    return row->kind == ROW_FROM_MEMORY || row->kind == ROW_MATMUL_FROM_MEMORY;
+}
 
 enum { ROW_MAX_COUNT = 512 };
 

@@ -12,9 +12,8 @@ enum {
     TASK_ROWS = 512,       /* at most; each task packs its weights, so more rows are cheaper */
     MIN_TASK_ROWS = 128,   /* at least, where there are more */
     ENOUGH_TASKS = 32,     /* from here on tasks take TASK_ROWS */
-    /* Columns of a task for few rows, by layout: rows of weights as a whole, or long pieces of them. */
-    FEW_COLUMNS_OUT_IN = 128,
-    FEW_COLUMNS_IN_OUT = 1024,
+    FEW_COLUMNS_OUT_IN = 128, /* columns of a task for few rows, and the least of them in the other layout */
+    FEW_COLUMNS_IN_OUT = 512,
     SMALL_PRODUCT = 1 << 20 /* multiply-adds below which waking a thread costs more */
 };
 
@@ -128,14 +127,29 @@ static int64_t few_rows(const struct product *p) {
     return p->desc.weight_layout == RAPT_WEIGHT_OUT_IN ? (most + 1) / 2 : most;
 }
 
-static void cut(struct product *p, const rapt_matmul_desc *desc) {
+static bool is_small(const rapt_matmul_desc *desc) {
+    int64_t work;
+    return rapt_mul_fits(desc->rows, desc->columns, &work) && rapt_mul_fits(work, desc->inner, &work) &&
+           work < SMALL_PRODUCT;
+}
+
+/* For few rows. Memory gives long pieces of a row of weights faster than short ones, so where the columns lie side by
+ * side, a worker has one piece. */
+static int64_t few_task_columns(const struct product *p, const rapt_run_options *options) {
+    const int64_t columns = p->desc.columns;
+    if (p->desc.weight_layout == RAPT_WEIGHT_OUT_IN)
+        return FEW_COLUMNS_OUT_IN;
+    int workers = rapt_schedule_workers(options, quotient_up(columns, FEW_COLUMNS_IN_OUT), is_small(&p->desc));
+    return rapt_round_up(quotient_up(columns, workers), RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
+}
+
+/* The cut decides no bit, so it may follow the number of threads. */
+static void cut(struct product *p, const rapt_matmul_desc *desc, const rapt_run_options *options) {
     p->desc = *desc;
     clear_unused_strides(&p->desc);
     p->few = desc->rows <= few_rows(p) || desc->inner == 0;
     p->task_rows = TASK_ROWS;
-    p->task_columns = !p->few                                       ? p->kernels->tile_rows
-                      : p->desc.weight_layout == RAPT_WEIGHT_OUT_IN ? FEW_COLUMNS_OUT_IN
-                                                                    : FEW_COLUMNS_IN_OUT;
+    p->task_columns = p->few ? few_task_columns(p, options) : p->kernels->tile_rows;
     p->column_tasks = quotient_up(desc->columns, p->task_columns);
     while (p->task_rows > MIN_TASK_ROWS && quotient_up(desc->rows, p->task_rows) * p->column_tasks < ENOUGH_TASKS)
         p->task_rows /= 2;
@@ -143,15 +157,7 @@ static void cut(struct product *p, const rapt_matmul_desc *desc) {
     atomic_init(&p->next, 0);
 }
 
-static bool is_small(const rapt_matmul_desc *desc) {
-    int64_t work;
-    return rapt_mul_fits(desc->rows, desc->columns, &work) && rapt_mul_fits(work, desc->inner, &work) &&
-           work < SMALL_PRODUCT;
-}
-
 static rapt_status run(struct product *p, const rapt_run_options *options) {
-    if (p->tasks == 0)
-        return RAPT_OK;
     int workers = rapt_schedule_workers(options, p->tasks, is_small(&p->desc));
     rapt_status status = rapt_schedule_work(options, workers, p->tasks, work, p);
     if (status == RAPT_OK && atomic_load_explicit(&p->next, memory_order_relaxed) < p->tasks)
@@ -181,7 +187,9 @@ rapt_status rapt_matmul(const rapt_matmul_desc *desc, const rapt_run_options *op
         status = rapt_dispatch((rapt_isa)desc->isa, &p.kernels, message);
     if (status != RAPT_OK)
         return status;
-    cut(&p, desc);
+    if (desc->rows == 0 || desc->columns == 0)
+        return RAPT_OK;
+    cut(&p, desc, options);
     status = run(&p, options);
     return status == RAPT_OK ? RAPT_OK
                              : rapt_refuse(message, status, "the caller's parallel-for failed, or ran too little");

@@ -16,7 +16,11 @@ static void fuse(float *to, const rapt_linear *three[3], bool per_head, int64_t 
     }
 }
 
+/* Bit for bit, which no BLAS promises for products of other shapes. */
 static void fused_orders_are_the_split_form(void **state) {
+#ifdef RAPT_BLAS
+    skip();
+#endif
     rapt_attention_desc how = sizes(HEADS);
     rapt_multi_head_desc split = make(&how);
     const rapt_linear *three[3] = {&split.query, &split.key, &split.value};

@@ -49,6 +49,12 @@ static const struct mutation mutations[] = {
      "test_single_features"},
     {"NaN of an excluded value", "task.h", "return in_range && allowed && !(mask->has_bias",
      "return in_range && allowed && (true || mask->has_bias", "attend.c", "calls", "test_data_kinds"},
+    {"order of a product's chains", "generic/matmul.h", "if (number > 0 && (number != 2 || last))", "if (number > 0)", "",
+     "matmul", "test_edges"},
+    {"tail of a product", "generic/matmul.h", "for (; k < end; k++, panel += TILE_ROWS)",
+     "for (; k < end - 1; k++, panel += TILE_ROWS)", "", "matmul", "test_edges"},
+    {"first block of a product", "matmul.c", "block.first = k == 0;", "block.first = k <= RAPT_INNER_BLOCK;", "matmul.c",
+     "matmul", "test_edges"},
 };
 enum { MUTATIONS = sizeof mutations / sizeof *mutations };
 
@@ -78,10 +84,11 @@ static int set_up(void **state) {
         {"check", "check check_score check_logits check_softmax check_weigh check_state check_elementwise"},
         {"calls", "calls problem problem_data"},
         {"sweep", "sweep"},
+        {"matmul", "matmul matmul_data matmul_refusals matmul_accuracy registers pool guarded"},
     };
     char command[4000];
     assert_non_null(mkdtemp(folder));
-    for (int p = 0; p < 3; p++) {
+    for (size_t p = 0; p < sizeof programs / sizeof *programs; p++) {
         snprintf(command, sizeof command,
                  "mkdir %s && cd %s && for i in %s support; do %s -std=c11 -O1 -I%s/src -I%s/include "
                  "-I%s/tests -c "

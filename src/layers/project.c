@@ -2,6 +2,7 @@
 #include "layers/project.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 
 #if defined(RAPT_BLAS_ACCELERATE)
