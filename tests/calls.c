@@ -110,7 +110,7 @@ static void test_pairs(void **state) {
 /* Rows of keys and values that lie a power of two apart are copied to contiguous ones. */
 static void test_colliding_strides(void **state) {
     int colliding = 0;
-    for (int64_t n = 0; n < scaled_work(12); n++) {
+    for (int64_t n = 0; n < scaled_work(12) || colliding == 0; n++) {
         struct problem_call call = {.batch = 1, .query_heads = 8, .kv_heads = 4, .query_length = 100,
                                     .kv_length = 520 + 7 * n, .head_dim = 128, .value_dim = 64 + 64 * (n % 2)};
         static const unsigned uses[] = {0, USE_CAUSAL, USE_WINDOW, USE_MASK, USE_KEY_POSITION | USE_CAUSAL};
@@ -124,7 +124,6 @@ static void test_colliding_strides(void **state) {
         test_free_all();
         check_call(&call);
     }
-    assert_true(colliding > 0);
     (void)state;
 }
 
