@@ -9,7 +9,10 @@
 
 #include "kernels.h"
 
-#if defined(__clang__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* whose compilation would take minutes */
+#define RAPT_UNROLL
+#define RAPT_UNROLL_4
+#elif defined(__clang__)
 #define RAPT_UNROLL _Pragma("clang loop unroll(full)")
 #define RAPT_UNROLL_4 _Pragma("clang loop unroll_count(4)")
 #elif defined(__GNUC__)
