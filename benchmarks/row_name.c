@@ -40,7 +40,9 @@ static const struct {
     {"d", offsetof(struct name_parts, head_dim)},   {"s", offsetof(struct name_parts, length)},
     {"kv", offsetof(struct name_parts, kv_length)}, {"q", offsetof(struct name_parts, query_length)},
     {"g", offsetof(struct name_parts, group)},      {"h", offsetof(struct name_parts, kv_heads)},
-    {"t", offsetof(struct name_parts, length)},     {"n", offsetof(struct name_parts, batch)},      {"window", offsetof(struct name_parts, window)},
+    {"t", offsetof(struct name_parts, length)},
+    {"n", offsetof(struct name_parts, batch)},
+    {"window", offsetof(struct name_parts, window)},
 };
 
 static void take_part(struct name_parts *parts, const char *part) {

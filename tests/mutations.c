@@ -49,11 +49,13 @@ static const struct mutation mutations[] = {
      "test_single_features"},
     {"NaN of an excluded value", "task.h", "return in_range && allowed && !(mask->has_bias",
      "return in_range && allowed && (true || mask->has_bias", "attend.c", "calls", "test_data_kinds"},
-    {"order of a product's chains", "generic/matmul.h", "if (number > 0 && (number != 2 || last))", "if (number > 0)", "",
+    {"order of a product's chains", "generic/matmul.h", "if (number > 0 && (number != 2 || last))",
+     "if (number > 0)", "",
      "matmul", "test_edges"},
     {"tail of a product", "generic/matmul.h", "for (; k < end; k++, panel += TILE_ROWS)",
      "for (; k < end - 1; k++, panel += TILE_ROWS)", "", "matmul", "test_edges"},
-    {"first block of a product", "matmul.c", "block.first = k == 0;", "block.first = k <= RAPT_INNER_BLOCK;", "matmul.c",
+    {"first block of a product", "matmul.c", "block.first = k == 0;",
+     "block.first = k <= RAPT_INNER_BLOCK;", "matmul.c",
      "matmul", "test_edges"},
 };
 enum { MUTATIONS = sizeof mutations / sizeof *mutations };
