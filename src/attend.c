@@ -11,6 +11,7 @@ struct tile {
     bool packed;
     bool started;               /* the running state holds a chunk */
     bool touched;               /* in this chunk */
+    bool doubtful;              /* in this chunk values of excluded pairs took part, with a weight of 0 */
     struct rapt_state state;    /* of this chunk, which is the running one in the first */
 };
 
@@ -20,8 +21,7 @@ struct loop {
     struct tile tiles[RAPT_MAX_TILES];
     int tile_count;
     struct rapt_supply supply;
-    struct rapt_span looked_at; /* values of these positions are all finite, or not */
-    bool finite;
+    bool careful; /* no excluded value takes part */
 };
 
 static void open_tiles(struct loop *loop) {
@@ -75,7 +75,8 @@ static void score(struct loop *loop, const struct tile *tile, int64_t base, stru
 
 /* o of rows [first, first + rows) of a tile takes the positions keys. */
 static void weigh(const struct loop *loop, const struct tile *tile, int first, int rows, int64_t base,
-                  struct rapt_span keys, bool fresh, const float *alpha, const struct rapt_key_ranges *ranges) {
+                  struct rapt_span keys, bool fresh, const float *alpha, const struct rapt_key_ranges *ranges,
+                  struct rapt_fetch_list *ahead) {
     const struct rapt_task *task = loop->task;
     const struct rapt_attention *a = task->attention;
     struct rapt_state state = rapt_state_from(tile->state, first, a->o_stride);
@@ -87,7 +88,8 @@ static void weigh(const struct loop *loop, const struct tile *tile, int first, i
                                    .rows = rows,
                                    .value_dim = (int)a->desc.value_dim,
                                    .fresh = fresh,
-                                   .streams = loop->tile_count == 1};
+                                   .streams = loop->tile_count == 1,
+                                   .ahead = ahead};
     static const float ones[RAPT_MAX_TILE_ROWS] = {
         1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
         1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -106,14 +108,13 @@ static void weigh(const struct loop *loop, const struct tile *tile, int first, i
     } while (at < keys.end);
 }
 
-/* The careful path: a masked value may be NaN or infinite and must not meet
- * even a weight of 0, so each row takes its runs of attended keys only. */
+/* The careful path: each row takes its runs of attended keys only. */
 static void weigh_attended(const struct loop *loop, const struct tile *tile, const struct rapt_tile_mask *mask,
                            int64_t base, struct rapt_span keys, bool fresh) {
     int end = (int)(keys.end - base);
     for (int row = 0; row < tile->rows; row++) {
         struct rapt_span nothing = {keys.begin, keys.begin};
-        weigh(loop, tile, row, 1, base, nothing, fresh, loop->task->alpha + row, NULL);
+        weigh(loop, tile, row, 1, base, nothing, fresh, loop->task->alpha + row, NULL, NULL);
         for (int key = (int)(keys.begin - base); key < end;) {
             int run = key;
             while (run < end && rapt_is_attended(mask, row, run))
@@ -121,53 +122,31 @@ static void weigh_attended(const struct loop *loop, const struct tile *tile, con
             struct rapt_span attended = {base + key, base + run};
             const float one = 1.0f;
             if (run > key)
-                weigh(loop, tile, row, 1, base, attended, false, &one, NULL);
+                weigh(loop, tile, row, 1, base, attended, false, &one, NULL, NULL);
             key = run + 1;
         }
     }
 }
 
-static bool values_are_finite(struct loop *loop, struct rapt_span keys) {
-    const struct rapt_attention *a = loop->task->attention;
-    if (keys.begin >= keys.end)
-        return true;
-    if (keys.begin >= loop->looked_at.begin && keys.end <= loop->looked_at.end)
-        return loop->finite;
-    loop->looked_at = keys;
-    loop->finite = true;
-    while (loop->finite && keys.begin < keys.end) {
-        struct rapt_kv_run run = rapt_supply_locate(&loop->supply, keys);
-        loop->finite = a->kernels->all_finite(run.value, run.value_stride_bytes, run.count, (int)a->desc.value_dim);
-        keys.begin += run.count;
-    }
-    return loop->finite;
+/* Whether weigh would give some row a value that it does not see. */
+static bool has_strangers(const struct rapt_tile_mask *mask) {
+    return mask->has_bias || mask->has_range || (mask->has_mask && !mask->has_fill);
 }
 
-/* Whether some row must not meet the value of some key that weigh would give it. */
-static bool has_hazards(struct loop *loop, const struct tile *tile, const struct rapt_tile_mask *mask, int64_t base,
-                        struct rapt_span keys) {
-    if (mask->has_bias || (mask->has_mask && !mask->has_fill))
-        return !values_are_finite(loop, keys);
-    if (!mask->has_range)
-        return false;
-    struct rapt_span before = {keys.begin, base + mask->ranges.first_key[tile->rows - 1]};
-    struct rapt_span behind = {base + mask->ranges.end_key[0], keys.end};
-    before.end = before.end < keys.end ? before.end : keys.end;
-    behind.begin = behind.begin > keys.begin ? behind.begin : keys.begin;
-    return !values_are_finite(loop, before) || !values_are_finite(loop, behind);
-}
-
-/* Rows of masks and biases lie far apart: those of the next tile set out early. */
-static void fetch_next_masks(const struct loop *loop, const struct tile *tile, int64_t base) {
+/* Rows of masks and biases lie far apart: those of the next tile set out early. Returns list, or NULL. */
+static struct rapt_fetch_list *list_next_masks(const struct loop *loop, const struct tile *tile, int64_t base,
+                                               struct rapt_fetch_list *list) {
     const struct tile *next = tile + 1;
     if (!loop->task->attention->desc.mask.data && !loop->task->attention->desc.bias.data)
-        return;
+        return NULL;
     if (next == loop->tiles + loop->tile_count)
         next = loop->tiles, base += RAPT_BLOCK_KEYS;
     struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS};
     keys = rapt_intersect(keys, next->visible);
-    if (keys.begin < keys.end)
-        rapt_task_fetch_masks(loop->task, next->first, next->rows, keys);
+    if (keys.begin >= keys.end)
+        return NULL;
+    rapt_task_list_masks(loop->task, next->first, next->rows, keys, list);
+    return list;
 }
 
 /* Whether nothing of the tile is attended. A bool mask without a false one is forgotten. */
@@ -182,9 +161,26 @@ static bool is_excluded(const struct loop *loop, int rows, int begin, int end, s
     return false;
 }
 
+/* Vector by vector of rows where logits come first, so that the softmax finds them in L1. */
+static void softmax(const struct loop *loop, const struct tile *tile, int begin, int end,
+                    const struct rapt_tile_mask *mask) {
+    const struct rapt_task *task = loop->task;
+    const struct rapt_key_ranges *ranges = mask->has_range ? &mask->ranges : NULL;
+    const bool acts = rapt_mask_acts(mask);
+    const int step = acts ? task->attention->kernels->lanes : tile->rows;
+    for (int row = 0; row < tile->rows; row += step) {
+        const int end_row = tile->rows - row < step ? tile->rows : row + step;
+        if (acts)
+            loop->kernels->logits(task->scores, row, end_row, begin, end, mask);
+        loop->kernels->softmax(task->scores, row, end_row, begin, end, ranges, tile->state.m, tile->state.l,
+                               task->alpha);
+    }
+}
+
 static void attend_block(struct loop *loop, struct tile *tile, int64_t base) {
     struct rapt_task *task = loop->task;
     struct rapt_tile_mask mask;
+    struct rapt_fetch_list ahead;
     struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS};
     keys = rapt_intersect(keys, tile->visible);
     if (keys.begin >= keys.end)
@@ -193,38 +189,61 @@ static void attend_block(struct loop *loop, struct tile *tile, int64_t base) {
     rapt_task_mask(task, tile->first, tile->rows, base, keys, &mask);
     if (is_excluded(loop, tile->rows, begin, end, &mask))
         return;
-    fetch_next_masks(loop, tile, base);
     if (!tile->packed)
         pack(loop, tile);
     bool fresh = !tile->touched;
     tile->touched = true;
     const struct rapt_key_ranges *ranges = mask.has_range ? &mask.ranges : NULL;
     score(loop, tile, base, keys, &mask);
-    if (rapt_mask_acts(&mask))
-        loop->kernels->logits(task->scores, tile->rows, begin, end, &mask);
-    loop->kernels->softmax(task->scores, tile->rows, begin, end, ranges, tile->state.m, tile->state.l, task->alpha);
+    softmax(loop, tile, begin, end, &mask);
     if (task->attention->desc.keep_mask.data)
         loop->kernels->drop(task->scores, tile->rows, begin, end, &mask);
-    if (has_hazards(loop, tile, &mask, base, keys))
+    const bool strangers = has_strangers(&mask);
+    tile->doubtful = tile->doubtful || strangers;
+    if (strangers && loop->careful)
         weigh_attended(loop, tile, &mask, base, keys, fresh);
     else
-        weigh(loop, tile, 0, tile->rows, base, keys, fresh, task->alpha, ranges);
+        weigh(loop, tile, 0, tile->rows, base, keys, fresh, task->alpha, ranges,
+              list_next_masks(loop, tile, base, &ahead));
+}
+
+static void attend_blocks(struct loop *loop, int64_t base) {
+    const struct rapt_task *task = loop->task;
+    for (int number = 0; number < loop->tile_count; number++) {
+        struct tile *tile = &loop->tiles[number];
+        tile->state = rapt_state_from(tile->started ? task->chunk : task->running, tile->first,
+                                      task->attention->o_stride);
+        tile->touched = tile->doubtful = false;
+        rapt_state_clear(tile->state, tile->rows);
+    }
+    for (int64_t block = base; block < base + RAPT_CHUNK_KEYS; block += RAPT_BLOCK_KEYS) {
+        rapt_supply_block(&loop->supply, block);
+        for (int number = 0; number < loop->tile_count; number++)
+            attend_block(loop, &loop->tiles[number], block);
+    }
+}
+
+/* Whether an excluded value may have been NaN or infinite: times its weight of 0 that is NaN, and stays it. */
+static bool is_damaged(const struct loop *loop) {
+    const struct rapt_attention *a = loop->task->attention;
+    for (int number = 0; number < loop->tile_count; number++) {
+        const struct tile *tile = &loop->tiles[number];
+        if (tile->doubtful && !a->kernels->all_finite((const char *)tile->state.o, a->o_stride * 4, tile->rows,
+                                                      (int)a->desc.value_dim))
+            return true;
+    }
+    return false;
 }
 
 static void attend_chunk(struct loop *loop, int64_t chunk) {
     struct rapt_task *task = loop->task;
     const struct rapt_attention *a = task->attention;
-    for (int number = 0; number < loop->tile_count; number++) {
-        struct tile *tile = &loop->tiles[number];
-        tile->state = rapt_state_from(tile->started ? task->chunk : task->running, tile->first, a->o_stride);
-        tile->touched = false;
-        rapt_state_clear(tile->state, tile->rows);
-    }
-    int64_t base = chunk * RAPT_CHUNK_KEYS;
-    for (int64_t block = base; block < base + RAPT_CHUNK_KEYS; block += RAPT_BLOCK_KEYS) {
-        rapt_supply_block(&loop->supply, block);
-        for (int number = 0; number < loop->tile_count; number++)
-            attend_block(loop, &loop->tiles[number], block);
+    attend_blocks(loop, chunk * RAPT_CHUNK_KEYS);
+    if (is_damaged(loop)) {
+        rapt_supply_open(&loop->supply, task, loop->supply.next_task);
+        loop->careful = true;
+        attend_blocks(loop, chunk * RAPT_CHUNK_KEYS);
+        loop->careful = false;
     }
     for (int number = 0; number < loop->tile_count; number++) {
         struct tile *tile = &loop->tiles[number];

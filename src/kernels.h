@@ -80,6 +80,13 @@ struct rapt_score_args {
     } fetch[RAPT_FETCHES];
 };
 
+/* Rows of masks and biases to bring into L2 meanwhile. Whoever fetches some lines moves row and byte on. */
+struct rapt_fetch_list {
+    int count, row, byte;
+    int bytes[2 * RAPT_MAX_TILE_ROWS];
+    const char *rows[2 * RAPT_MAX_TILE_ROWS];
+};
+
 /* o = o * alpha (or 0 when fresh), then o[row] += p[row, key] * value[key], keys
  * ascending. The range of keys may be empty; alpha still acts. */
 struct rapt_weigh_args {
@@ -93,6 +100,7 @@ struct rapt_weigh_args {
     int rows, value_dim, key_begin, key_end;
     bool fresh;
     bool streams; /* the values come from memory: fetch those to come */
+    struct rapt_fetch_list *ahead; /* NULL = none */
 };
 
 /* The running state of rows: maximum m, sum l, unnormalised output o. l = 0
@@ -120,13 +128,15 @@ struct rapt_tile_kernels {
     void (*pack)(float *panel, const float *const *query_rows, int rows, int head_dim);
     /* scores = (FMA chain over head_dim from +0) * factor. */
     void (*score)(const struct rapt_score_args *args);
-    /* Applies softcap, bias, ALiBi, fill and exclusion to scores; excluded = -infinity. */
-    void (*logits)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
+    /* Applies softcap, bias, ALiBi, fill and exclusion to the scores of rows [first_row, end_row);
+     * excluded = -infinity. ASSUME first_row is a multiple of lanes, as for softmax. */
+    void (*logits)(float *scores, int first_row, int end_row, int key_begin, int key_end,
+                   const struct rapt_tile_mask *mask);
     /* Base-2 logits to probabilities in place; updates m and l, sets alpha.
      * ASSUME m = -infinity and l = 0 where a chunk begins; that scores outside
      * ranges (NULL: none) are -infinity. */
-    void (*softmax)(float *scores, int rows, int key_begin, int key_end, const struct rapt_key_ranges *ranges,
-                    float *m, float *l, float *alpha);
+    void (*softmax)(float *scores, int first_row, int end_row, int key_begin, int key_end,
+                    const struct rapt_key_ranges *ranges, float *m, float *l, float *alpha);
     /* Dropout: p = keep ? p * keep_scale : +0. */
     void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     void (*weigh)(const struct rapt_weigh_args *args);

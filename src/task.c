@@ -159,20 +159,24 @@ void rapt_task_mask(const struct rapt_task *task, int first, int count, int64_t 
     }
 }
 
-static void fetch_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, int64_t offset,
-                       int64_t bytes) {
+static void list_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, int64_t offset,
+                      int bytes, struct rapt_fetch_list *list) {
     float *rows[RAPT_MAX_TILE_ROWS];
     rapt_task_rows(task, tensor, first, count, rows);
-    for (int row = 0; row < count; row++)
-        for (int64_t byte = 0; byte < bytes + 63; byte += 64)
-            __builtin_prefetch((const char *)rows[row] + offset + byte, 0, 2);
+    for (int row = 0; row < count; row++, list->count++) {
+        list->rows[list->count] = (const char *)rows[row] + offset;
+        list->bytes[list->count] = bytes;
+    }
 }
 
-void rapt_task_fetch_masks(const struct rapt_task *task, int first, int count, struct rapt_span keys) {
+void rapt_task_list_masks(const struct rapt_task *task, int first, int count, struct rapt_span keys,
+                          struct rapt_fetch_list *list) {
     const rapt_attention_desc *desc = &task->attention->desc;
-    const int64_t stored = keys.begin - task->sequence.key_position, length = keys.end - keys.begin;
+    const int64_t stored = keys.begin - task->sequence.key_position;
+    const int length = (int)(keys.end - keys.begin);
+    list->count = list->row = list->byte = 0;
     if (desc->mask.data)
-        fetch_rows(task, &desc->mask, first, count, stored, length);
+        list_rows(task, &desc->mask, first, count, stored, length, list);
     if (desc->bias.data)
-        fetch_rows(task, &desc->bias, first, count, stored * 4, length * 4);
+        list_rows(task, &desc->bias, first, count, stored * 4, length * 4, list);
 }

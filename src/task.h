@@ -53,7 +53,8 @@ void rapt_task_mask(const struct rapt_task *task, int first, int count, int64_t 
                     struct rapt_tile_mask *mask);
 
 /* Brings what the rows' bool masks and biases say of keys closer. */
-void rapt_task_fetch_masks(const struct rapt_task *task, int first, int count, struct rapt_span keys);
+void rapt_task_list_masks(const struct rapt_task *task, int first, int count, struct rapt_span keys,
+                          struct rapt_fetch_list *list);
 
 /* Whether mask changes any score. */
 static inline bool rapt_mask_acts(const struct rapt_tile_mask *mask) {

@@ -46,7 +46,7 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
     if (kind == RAPT_WEIGHTS_SOFTCAP)
         mask->has_range = mask->has_bias = mask->has_mask = mask->has_alibi = false;
     if (rapt_mask_acts(mask))
-        a->kernels->narrow.logits(task->scores, tile->rows, (int)(keys.begin - base), (int)(keys.end - base), mask);
+        a->kernels->narrow.logits(task->scores, 0, tile->rows, (int)(keys.begin - base), (int)(keys.end - base), mask);
 }
 
 /* One row of probabilities. Where their sum is NaN, keys that are not attended

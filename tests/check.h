@@ -19,6 +19,13 @@ struct tile {
 #define TILE_WAYS 2
 struct tile tile_of(const struct rapt_kernels *table, int way);
 
+/* Where the rows of a tile may be cut in two: 0 to all of them. */
+static inline int random_cut(const struct tile *tile, int rows, struct random *random) {
+    const int lanes = tile->table->lanes;
+    const int64_t cut = random_below(random, (rows + lanes - 1) / lanes + 1) * lanes;
+    return cut < rows ? (int)cut : rows;
+}
+
 /* Where a score lies, and how many floats all scores of a tile take. */
 static inline int64_t score_at(const struct tile *tile, int row, int key) {
     return tile->is_wide ? (int64_t)key * tile->table->tile_rows + row : (int64_t)row * RAPT_BLOCK_KEYS + key;

@@ -51,24 +51,23 @@ static void softcap_column(const struct column *c, float softcap_log2e) {
 
 /* Neither limited nor excluded: 4 * bias would be infinite or NaN then, and NaN spreads. */
 RAPT_INLINE bool are_ordinary(const vf32 *bias) {
-    vf32 spread = v_splat(0);
+    vf32 spread[4] = {v_splat(0), v_splat(0), v_splat(0), v_splat(0)};
     RAPT_UNROLL for (int k = 0; k < VL; k++)
-        spread = v_fma(v_mul(bias[k], v_splat(4)), v_splat(0), spread);
-    return !v_any(v_not(v_equal(spread, spread)));
+        spread[k % 4] = v_fma(v_mul(bias[k], v_splat(4)), v_splat(0), spread[k % 4]);
+    spread[0] = v_add(v_add(spread[0], spread[1]), v_add(spread[2], spread[3]));
+    return !v_any(v_not(v_equal(spread[0], spread[0])));
 }
 
 /* VL keys; excluding says whether only the exclusion is to be repeated. */
 RAPT_INLINE void bias_square(const struct column *c, const vf32 *bias, vf32 factor, int key, int n, bool excluding) {
     bool ordinary = are_ordinary(bias);
+    float *score = column_at(c, key);
     if (ordinary && !excluding && n == VL) {
-        RAPT_UNROLL for (int k = 0; k < VL; k++) {
-            float *score = column_at(c, key + k);
-            v_store(score, v_fma(bias[k], factor, v_load(score)));
-        }
+        RAPT_UNROLL for (int k = 0; k < VL; k++)
+            v_store(score + k * TILE_ROWS, v_fma(bias[k], factor, v_load(score + k * TILE_ROWS)));
         return;
     }
-    for (int k = 0; k < n && !(ordinary && excluding); k++) {
-        float *score = column_at(c, key + k);
+    for (int k = 0; k < n && !(ordinary && excluding); k++, score += TILE_ROWS) {
         vf32 t = v_load(score);
         v_store(score, without_biased(excluding ? t : with_bias(t, bias[k], factor), bias[k]));
     }
@@ -107,7 +106,7 @@ static void alibi_column(const struct column *c, const struct rapt_tile_mask *ma
     int key = c->key_begin;
     for (; !far && c->key_end - key >= 4; key += 4, start = v_sub(start, v_splat(4)))
         RAPT_UNROLL for (int k = 0; k < 4; k++) {
-            float *score = column_at(c, key + k);
+            float *score = column_at(c, key) + k * TILE_ROWS;
             v_store(score, v_fma(factor, v_abs(v_sub(start, v_splat((float)k))), v_load(score)));
         }
     for (; key < c->key_end; key++) {
@@ -116,12 +115,21 @@ static void alibi_column(const struct column *c, const struct rapt_tile_mask *ma
     }
 }
 
-/* Bools of 32 keys of the rows, one word for each row. */
-RAPT_INLINE vbits load_flags(const uint8_t *const *bytes, int rows, int key, int n) {
-    uint32_t words[VL] = {0};
-    for (int i = 0; i < rows; i++)
-        words[i] = s_load_bools(bytes[i] + key, n);
-    return v_load_bits(words);
+/* Bools of 32 keys, a word for each row. Gathered long before they are read: a vector that is read just after its
+ * lanes were written has to wait for them. */
+struct flags {
+    uint32_t words[RAPT_BLOCK_KEYS / 32 + 1][VL];
+};
+
+static void load_flags(struct flags *flags, const uint8_t *const *bytes, int rows, int key_begin, int key_end) {
+    memset(flags, 0, sizeof *flags);
+    for (int i = 0; i < rows; i++) {
+        int key = key_begin, word = 0;
+        for (; key_end - key >= 32; key += 32)
+            flags->words[word++][i] = s_load_bools(bytes[i] + key, 32);
+        if (key < key_end)
+            flags->words[word][i] = s_load_bools(bytes[i] + key, key_end - key);
+    }
 }
 
 RAPT_INLINE void allow(float *score, vmask allowed, vf32 otherwise) {
@@ -130,15 +138,18 @@ RAPT_INLINE void allow(float *score, vmask allowed, vf32 otherwise) {
 
 static void mask_column(const struct column *c, const struct rapt_tile_mask *mask) {
     const vf32 otherwise = v_splat(of_false(mask));
+    struct flags flags;
+    load_flags(&flags, mask->mask + c->row, c->rows, c->key_begin, c->key_end);
     for (int key = c->key_begin; key < c->key_end; key += 32) {
         int n = c->key_end - key < 32 ? c->key_end - key : 32;
-        vbits allowed = load_flags(mask->mask + c->row, c->rows, key, n);
+        vbits allowed = v_load_bits(flags.words[(key - c->key_begin) / 32]);
+        float *scores = column_at(c, key);
         if (n == 32)
             RAPT_UNROLL for (int k = 0; k < 32; k++)
-                allow(column_at(c, key + k), v_test_bit(allowed, k), otherwise);
+                allow(scores + k * TILE_ROWS, v_test_bit(allowed, k), otherwise);
         else
             for (int k = 0; k < n; k++)
-                allow(column_at(c, key + k), v_test_bit(allowed, k), otherwise);
+                allow(scores + k * TILE_ROWS, v_test_bit(allowed, k), otherwise);
     }
 }
 
@@ -161,10 +172,11 @@ static void exclude_column(const struct column *c, const struct rapt_key_ranges 
     }
 }
 
-static void logits_wide(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
+static void logits_wide(float *scores, int first_row, int end_row, int key_begin, int key_end,
+                        const struct rapt_tile_mask *mask) {
     const struct rapt_key_ranges *ranges = mask->has_range ? &mask->ranges : NULL;
-    for (int row = 0; row < rows; row += VL) {
-        int n = rows - row < VL ? rows - row : VL;
+    for (int row = first_row; row < end_row; row += VL) {
+        int n = end_row - row < VL ? end_row - row : VL;
         struct span span = span_of(ranges, row, n, key_begin, key_end);
         struct column all = {scores + row, row, n, key_begin, key_end};
         struct column seen = {scores + row, row, n, span.begin, span.end};
@@ -223,8 +235,9 @@ static void logits_line(float *scores, int row, int key_begin, int key_end, cons
     }
 }
 
-static void logits_narrow(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
-    for (int row = 0; row < rows; row++)
+static void logits_narrow(float *scores, int first_row, int end_row, int key_begin, int key_end,
+                          const struct rapt_tile_mask *mask) {
+    for (int row = first_row; row < end_row; row++)
         logits_line(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);
 }
 
@@ -271,15 +284,18 @@ RAPT_INLINE vf32 dropped(vf32 p, vmask keep, float keep_scale) {
 }
 
 static void drop_wide(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
-    for (int row = 0; row < rows; row += VL)
+    struct flags flags;
+    for (int row = 0; row < rows; row += VL) {
+        load_flags(&flags, mask->keep + row, rows - row < VL ? rows - row : VL, key_begin, key_end);
         for (int key = key_begin; key < key_end; key += 32) {
             int n = key_end - key < 32 ? key_end - key : 32;
-            vbits keep = load_flags(mask->keep + row, rows - row < VL ? rows - row : VL, key, n);
+            vbits keep = v_load_bits(flags.words[(key - key_begin) / 32]);
             for (int k = 0; k < n; k++) {
                 float *p = scores + (int64_t)(key + k) * TILE_ROWS + row;
                 v_store(p, dropped(v_load(p), v_test_bit(keep, k), mask->keep_scale));
             }
         }
+    }
 }
 
 static void drop_narrow(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {

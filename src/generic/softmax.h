@@ -61,31 +61,40 @@ RAPT_INLINE void clear_column(float *scores, int key_begin, int key_end) {
         v_store(scores + key * TILE_ROWS, v_splat(0));
 }
 
-/* First all maxima, then all exponentials: the latency between the two is paid once. */
-static void softmax_wide(float *scores, int rows, int key_begin, int key_end, const struct rapt_key_ranges *ranges,
-                         float *m, float *l, float *alpha) {
-    float maxima[TILE_ROWS], sums[TILE_ROWS];
-    struct span keys[SCORE_VECTORS];
-    for (int row = 0; row < rows; row += VL) {
-        int n = rows - row < VL ? rows - row : VL;
-        struct span *seen = &keys[row / VL];
-        *seen = span_of(ranges, row, n, key_begin, key_end);
-        vf32 before = v_load_n(m + row, n);
-        vf32 after = v_even_maximum(largest_in_column(scores + row, seen->begin, seen->end), before);
-        vf32 factor = v_pow2(v_sub(before, after));
-        v_store(maxima + row, after);
-        v_store(sums + row, v_mul(v_load_n(l + row, n), factor));
-        v_store_n(m + row, after, n);
-        v_store_n(alpha + row, factor, n);
-    }
-    for (int row = 0; row < rows; row += VL) {
-        struct span seen = keys[row / VL];
-        vf32 after = v_load(maxima + row);
-        clear_column(scores + row, key_begin, seen.begin);
-        (v_any(is_shifted(after)) ? exp2_wide_shifted : exp2_wide)(scores + row, seen.begin, seen.end, after,
-                                                                  sums + row);
-        clear_column(scores + row, seen.end, key_end);
-        v_store_n(l + row, v_load(sums + row), rows - row < VL ? rows - row : VL);
+/* Maximum, and the factor of what came before. */
+RAPT_INLINE vf32 maximum_wide(const float *scores, int rows, struct span keys, float *m, float *l, float *alpha,
+                              float *sums) {
+    vf32 before = v_load_n(m, rows);
+    vf32 after = v_even_maximum(largest_in_column(scores, keys.begin, keys.end), before);
+    vf32 factor = v_pow2(v_sub(before, after));
+    v_store(sums, v_mul(v_load_n(l, rows), factor));
+    v_store_n(m, after, rows);
+    v_store_n(alpha, factor, rows);
+    return after;
+}
+
+/* The maximum of a vector of rows goes before the exponentials of the vector before: these hide its latency, and find
+ * their scores still in L1. */
+static void softmax_wide(float *scores, int first_row, int end_row, int key_begin, int key_end,
+                         const struct rapt_key_ranges *ranges, float *m, float *l, float *alpha) {
+    float maxima[TILE_ROWS + VL], sums[TILE_ROWS + VL];
+    struct span keys[SCORE_VECTORS + 1];
+    for (int row = first_row; row < end_row + VL; row += VL) {
+        const int n = end_row - row < VL ? end_row - row : VL, old = row - VL;
+        if (n > 0) {
+            keys[row / VL] = span_of(ranges, row, n, key_begin, key_end);
+            v_store(maxima + row,
+                    maximum_wide(scores + row, n, keys[row / VL], m + row, l + row, alpha + row, sums + row));
+        }
+        if (old < first_row)
+            continue;
+        const struct span seen = keys[old / VL];
+        vf32 after = v_load(maxima + old);
+        clear_column(scores + old, key_begin, seen.begin);
+        (v_any(is_shifted(after)) ? exp2_wide_shifted : exp2_wide)(scores + old, seen.begin, seen.end, after,
+                                                                  sums + old);
+        clear_column(scores + old, seen.end, key_end);
+        v_store_n(l + old, v_load(sums + old), end_row - old < VL ? end_row - old : VL);
     }
 }
 
@@ -151,12 +160,12 @@ static void add_all_rows(const float *p, int rows, int count, float *l) {
         add_rows(p + row * RAPT_BLOCK_KEYS, 1, count, l + row);
 }
 
-static void softmax_narrow(float *scores, int rows, int key_begin, int key_end, const struct rapt_key_ranges *ranges,
-                           float *m, float *l, float *alpha) {
+static void softmax_narrow(float *scores, int first_row, int end_row, int key_begin, int key_end,
+                           const struct rapt_key_ranges *ranges, float *m, float *l, float *alpha) {
     (void)ranges; /* few rows: little to leave out */
     int count = key_end - key_begin;
     scores += key_begin;
-    for (int row = 0; row < rows; row++) {
+    for (int row = first_row; row < end_row; row++) {
         float *line = scores + (int64_t)row * RAPT_BLOCK_KEYS;
         float lanes[VL];
         vf32 before = v_splat(m[row]);
@@ -168,7 +177,7 @@ static void softmax_narrow(float *scores, int rows, int key_begin, int key_end, 
         l[row] *= alpha[row];
         exponentials(line, line, count, m[row]);
     }
-    add_all_rows(scores, rows, count, l);
+    add_all_rows(scores + first_row * RAPT_BLOCK_KEYS, end_row - first_row, count, l + first_row);
 }
 
 #endif

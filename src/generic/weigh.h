@@ -8,41 +8,47 @@
 
 enum {
     WEIGH_AHEAD = 32, /* keys, where memory feeds the loop */
-    STREAM_KEYS = 64  /* keys whose values stay in L1 for all rows of a wide tile */
+    STREAM_KEYS = 64, /* keys whose values stay in L1 for all rows of a wide tile */
+    FETCH_KEYS = 16,  /* keys for which FETCH_LINES lines of the list set out: more at once would hold up the values */
+    FETCH_LINES = 8
 };
 
-/* rows x vectors accumulators over all keys; width < VL cuts the last vector. */
-RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d, int rows, int vectors, int width,
-                             int64_t row_step, int64_t key_step, bool streams) {
-    const bool fetch = streams && row == 0;
+RAPT_INLINE void fetch_lines(struct rapt_fetch_list *list) {
+    for (int line = 0; line < FETCH_LINES && list->row < list->count; line++) {
+        __builtin_prefetch(list->rows[list->row] + list->byte, 0, 2);
+        list->byte += 64;
+        if (list->byte >= list->bytes[list->row])
+            list->byte = 0, list->row++;
+    }
+}
+
+/* What rows x vectors accumulators have in common; width < VL cuts the last vector. */
+struct panel {
+    int rows, vectors, width;
+    int64_t row_step, key_step;
+    bool streams;
+};
+
+/* Keys [key, end). */
+RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, bool fetch, vf32 sum[][8],
+                            const float *p, const char *value, int key, int end) {
     const int64_t ahead = WEIGH_AHEAD * a->value_stride_bytes;
-    vf32 sum[WEIGH_ROWS][8];
-    float *o = a->o + row * a->o_stride + d;
-    RAPT_UNROLL for (int r = 0; r < rows; r++)
-        RAPT_UNROLL for (int v = 0; v < vectors; v++) {
-            if (a->fresh)
-                sum[r][v] = v_splat(0);
-            else
-                sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[row + r]));
-        }
-    const struct span keys = span_of(a->ranges, row, rows, a->key_begin, a->key_end);
-    const float *p = a->probabilities + row * row_step + keys.begin * key_step;
-    const char *value = a->value + (keys.begin - a->key_begin) * a->value_stride_bytes + d * (int64_t)sizeof(float);
-    RAPT_UNROLL_4 for (int key = keys.begin; key < keys.end; key++, p += key_step, value += a->value_stride_bytes) {
+    RAPT_UNROLL_4 for (; key < end; key++, p += of.key_step, value += a->value_stride_bytes) {
         vf32 x[8];
         const float *value_row = (const float *)(const void *)value;
         if (fetch)
-            RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 4; byte += 64) {
+            RAPT_UNROLL for (int byte = 0; byte < of.vectors * VL * 4; byte += 64) {
                 __builtin_prefetch(value + ahead + byte, 0, 3);
                 __builtin_prefetch(value + FAR_KEYS * a->value_stride_bytes + byte, 0, 2);
             }
-        RAPT_UNROLL for (int v = 0; v < vectors; v++)
-            x[v] = v == vectors - 1 && width < VL ? v_load_n(value_row + v * VL, width) : v_load(value_row + v * VL);
-        if (WEIGH_BY_LANE && row_step == 1 && rows % 4 == 0) {
-            RAPT_UNROLL for (int r = 0; r < rows; r += 4) {
+        RAPT_UNROLL for (int v = 0; v < of.vectors; v++)
+            x[v] = v == of.vectors - 1 && of.width < VL ? v_load_n(value_row + v * VL, of.width)
+                                                        : v_load(value_row + v * VL);
+        if (WEIGH_BY_LANE && of.row_step == 1 && of.rows % 4 == 0) {
+            RAPT_UNROLL for (int r = 0; r < of.rows; r += 4) {
                 vfour weights = v_four(p + r);
 #define RAPT_LANE(lane)                                                                                          \
-    RAPT_UNROLL for (int v = 0; v < vectors; v++)                                                                \
+    RAPT_UNROLL for (int v = 0; v < of.vectors; v++)                                                             \
         sum[r + lane][v] = v_fma_lane(weights, lane, x[v], sum[r + lane][v]);
                 RAPT_LANE(0)
                 RAPT_LANE(1)
@@ -52,39 +58,67 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
             }
             continue;
         }
-        RAPT_UNROLL for (int r = 0; r < rows; r++) {
-            vf32 weight = v_splat(p[r * row_step]);
-            RAPT_UNROLL for (int v = 0; v < vectors; v++)
+        RAPT_UNROLL for (int r = 0; r < of.rows; r++) {
+            vf32 weight = v_splat(p[r * of.row_step]);
+            RAPT_UNROLL for (int v = 0; v < of.vectors; v++)
                 sum[r][v] = v_fma(weight, x[v], sum[r][v]);
         }
     }
-    RAPT_UNROLL for (int r = 0; r < rows; r++)
-        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+}
+
+RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d, struct panel of) {
+    const bool fetch = of.streams && row == 0;
+    vf32 sum[WEIGH_ROWS][8];
+    float *o = a->o + row * a->o_stride + d;
+    RAPT_UNROLL for (int r = 0; r < of.rows; r++)
+        RAPT_UNROLL for (int v = 0; v < of.vectors; v++) {
+            if (a->fresh)
+                sum[r][v] = v_splat(0);
+            else
+                sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[row + r]));
+        }
+    const struct span keys = span_of(a->ranges, row, of.rows, a->key_begin, a->key_end);
+    const float *p = a->probabilities + row * of.row_step + keys.begin * of.key_step;
+    const char *value = a->value + (keys.begin - a->key_begin) * a->value_stride_bytes + d * (int64_t)sizeof(float);
+    int key = keys.begin;
+    for (; a->ahead && keys.end - key >= FETCH_KEYS; key += FETCH_KEYS) {
+        fetch_lines(a->ahead);
+        weigh_keys(a, of, fetch, sum, p, value, key, key + FETCH_KEYS);
+        p += FETCH_KEYS * of.key_step, value += FETCH_KEYS * a->value_stride_bytes;
+    }
+    weigh_keys(a, of, fetch, sum, p, value, key, keys.end);
+    RAPT_UNROLL for (int r = 0; r < of.rows; r++)
+        RAPT_UNROLL for (int v = 0; v < of.vectors; v++)
             v_store(o + r * a->o_stride + v * VL, sum[r][v]);
 }
 
-/* All rows of one panel of value_dim, in groups of at most `most` rows. */
-RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, int most, int vectors, int width,
-                            int64_t row_step, int64_t key_step, bool streams) {
-    int row = 0;
-    for (; a->rows - row >= most; row += most)
-        weigh_panel(a, row, d, most, vectors, width, row_step, key_step, streams);
-    for (; most > 8 && a->rows - row >= 8; row += 8)
-        weigh_panel(a, row, d, 8, vectors, width, row_step, key_step, streams);
-    for (; most > 4 && a->rows - row >= 4; row += 4)
-        weigh_panel(a, row, d, 4, vectors, width, row_step, key_step, streams);
-    for (; most > 2 && a->rows - row >= 2; row += 2)
-        weigh_panel(a, row, d, 2, vectors, width, row_step, key_step, streams);
-    for (; row < a->rows; row++)
-        weigh_panel(a, row, d, 1, vectors, width, row_step, key_step, streams);
+/* As many groups of so many rows as there are, from row on. Returns the row behind them. */
+RAPT_INLINE int weigh_groups(const struct rapt_weigh_args *a, int row, int64_t d, struct panel of, int rows) {
+    of.rows = rows;
+    for (; a->rows - row >= rows; row += rows)
+        weigh_panel(a, row, d, of);
+    return row;
+}
+
+/* All rows of one panel of value_dim, in groups of at most of.rows. */
+RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct panel of) {
+    int row = weigh_groups(a, 0, d, of, of.rows);
+    if (of.rows > 8)
+        row = weigh_groups(a, row, d, of, 8);
+    if (of.rows > 4)
+        row = weigh_groups(a, row, d, of, 4);
+    if (of.rows > 2)
+        row = weigh_groups(a, row, d, of, 2);
+    if (of.rows > 1)
+        weigh_groups(a, row, d, of, 1);
 }
 
 #define RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step, streams)                                        \
     static RAPT_KERNEL void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width) {     \
         if (width == VL)                                                                                         \
-            weigh_rows(a, d, most, vectors, VL, row_step, key_step, streams);                                    \
+            weigh_rows(a, d, (struct panel){most, vectors, VL, row_step, key_step, streams});                    \
         else                                                                                                     \
-            weigh_rows(a, d, most, vectors, width & (VL - 1), row_step, key_step, streams);                      \
+            weigh_rows(a, d, (struct panel){most, vectors, width & (VL - 1), row_step, key_step, streams});      \
     }
 
 RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 1, 1, TILE_ROWS, false)

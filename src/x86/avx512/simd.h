@@ -71,7 +71,9 @@ static inline uint32_t s_load_bools(const uint8_t *p, int n) {
     return _mm256_test_epi8_mask(bytes, bytes);
 }
 static inline vbits v_load_bits(const uint32_t *p) { return _mm512_loadu_si512(p); }
-static inline vmask v_test_bit(vbits a, int i) { return _mm512_test_epi32_mask(a, _mm512_set1_epi32((int)(1u << i))); }
+static inline vmask v_test_bit(vbits a, int i) {
+    return _mm512_movepi32_mask(_mm512_slli_epi32(a, (unsigned)(31 - i)));
+}
 
 /* Four floats to multiply with one by one. */
 typedef const float *vfour;
@@ -107,26 +109,30 @@ static inline __attribute__((always_inline)) void v_transpose(vf32 a[16]) {
 }
 
 /* 16 rows of 16 floats from offset on, transposed: lane L of square[4 * c + j] begins as
- * columns 4c ... 4c+3 of row 4L + j, so that loads do half of the shuffling. */
+ * columns 4c ... 4c+3 of row 4L + j, so that loads do half of the shuffling. A row is read to its
+ * end at once: rows a power of two apart share a set of L1 that has fewer than 16 ways. */
 static inline __attribute__((always_inline)) void v_load_square(vf32 square[16], const float *const *rows,
                                                                 int64_t offset) {
 #pragma GCC unroll 4
-    for (int c = 0; c < 4; c++) {
-        __m512 a[4], t[4];
+    for (int j = 0; j < 4; j++) {
+        const float *from[4] = {rows[j] + offset, rows[j + 4] + offset, rows[j + 8] + offset, rows[j + 12] + offset};
 #pragma GCC unroll 4
-        for (int j = 0; j < 4; j++) {
-            const float *const *row = rows + j;
-            a[j] = _mm512_castps128_ps512(_mm_loadu_ps(row[0] + offset + 4 * c));
-            a[j] = _mm512_insertf32x4(a[j], _mm_loadu_ps(row[4] + offset + 4 * c), 1);
-            a[j] = _mm512_insertf32x4(a[j], _mm_loadu_ps(row[8] + offset + 4 * c), 2);
-            a[j] = _mm512_insertf32x4(a[j], _mm_loadu_ps(row[12] + offset + 4 * c), 3);
+        for (int c = 0; c < 4; c++) {
+            vf32 quarters = _mm512_castps128_ps512(_mm_loadu_ps(from[0] + 4 * c));
+            quarters = _mm512_insertf32x4(quarters, _mm_loadu_ps(from[1] + 4 * c), 1);
+            quarters = _mm512_insertf32x4(quarters, _mm_loadu_ps(from[2] + 4 * c), 2);
+            square[4 * c + j] = _mm512_insertf32x4(quarters, _mm_loadu_ps(from[3] + 4 * c), 3);
         }
-        t[0] = _mm512_unpacklo_ps(a[0], a[1]), t[1] = _mm512_unpackhi_ps(a[0], a[1]);
-        t[2] = _mm512_unpacklo_ps(a[2], a[3]), t[3] = _mm512_unpackhi_ps(a[2], a[3]);
-        square[4 * c + 0] = _mm512_shuffle_ps(t[0], t[2], 0x44);
-        square[4 * c + 1] = _mm512_shuffle_ps(t[0], t[2], 0xee);
-        square[4 * c + 2] = _mm512_shuffle_ps(t[1], t[3], 0x44);
-        square[4 * c + 3] = _mm512_shuffle_ps(t[1], t[3], 0xee);
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < 16; c += 4) {
+        __m512 low = _mm512_unpacklo_ps(square[c], square[c + 1]), high = _mm512_unpackhi_ps(square[c], square[c + 1]);
+        __m512 low2 = _mm512_unpacklo_ps(square[c + 2], square[c + 3]);
+        __m512 high2 = _mm512_unpackhi_ps(square[c + 2], square[c + 3]);
+        square[c + 0] = _mm512_shuffle_ps(low, low2, 0x44);
+        square[c + 1] = _mm512_shuffle_ps(low, low2, 0xee);
+        square[c + 2] = _mm512_shuffle_ps(high, high2, 0x44);
+        square[c + 3] = _mm512_shuffle_ps(high, high2, 0xee);
     }
 }
 
