@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Multi-head attention with its four projections at GPT-2 small's shape, weights and biases included. */
+ * Multi-head attention with its four projections at GPT-2 small's shape, weights and biases included. The projections
+ * have places, as in a program that calls it for each layer: memory that is new in each call costs page faults. */
 #include "row_kinds.h"
 
 #include "rapt/layers.h"
@@ -26,7 +27,8 @@ static rapt_linear next_linear(const float **at) {
     return linear;
 }
 
-static void set_up(struct gpt2 *gpt2, const struct row *row, int threads, const struct arena *arena, float *out) {
+static void set_up(struct gpt2 *gpt2, const struct row *row, int threads, const struct arena *arena,
+                   float *places) {
     const float *at = (const float *)(const void *)arena->base;
     const int64_t tokens = row->shape.query_length;
     gpt2->how = (rapt_attention_desc)RAPT_ATTENTION_DESC_INIT;
@@ -44,7 +46,12 @@ static void set_up(struct gpt2 *gpt2, const struct row *row, int threads, const 
     gpt2->layer.key = next_linear(&at);
     gpt2->layer.value = next_linear(&at);
     gpt2->layer.output = next_linear(&at);
-    gpt2->layer.out = out;
+    const int64_t count = tokens * GPT2_WIDTH;
+    gpt2->layer.out = places;
+    gpt2->layer.query_out = places + count;
+    gpt2->layer.key_out = places + 2 * count;
+    gpt2->layer.value_out = places + 3 * count;
+    gpt2->layer.context = places + 4 * count;
     gpt2->status = RAPT_OK;
 }
 
@@ -61,9 +68,9 @@ void row_layer(struct bench_state *state, const struct row *row, const struct ro
                struct row_run *run) {
     static struct gpt2 subject, rival;
     const int64_t tokens = row->shape.query_length;
-    float *out = buffer_new((size_t)(tokens * GPT2_WIDTH) * sizeof(float));
-    set_up(&subject, row, row->threads, settings->arena, out);
-    set_up(&rival, row, 1, settings->arena, out);
+    float *places = buffer_new(5 * (size_t)(tokens * GPT2_WIDTH) * sizeof(float));
+    set_up(&subject, row, row->threads, settings->arena, places);
+    set_up(&rival, row, 1, settings->arena, places);
     run->workload.shape = row->shape;
     count_work(&run->workload, tokens);
     run->subject = (struct contender){.run = gpt2_run, .context = &subject, .calls_per_round = 1};
@@ -77,5 +84,5 @@ void row_layer(struct bench_state *state, const struct row *row, const struct ro
     report_remark(state, row, run, "");
     if (subject.status != RAPT_OK)
         bench_skip(state, rapt_status_text(subject.status));
-    buffer_free(out);
+    buffer_free(places);
 }
