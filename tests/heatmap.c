@@ -120,11 +120,22 @@ static void colours(void **state) {
     assert_null(strchr(result.out, '\x1b'));
 }
 
+/* A pseudo-terminal, which a bare chroot may lack. */
+static int open_terminal(void) {
+    const char *ci = getenv("CI");
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0)
+        return terminal;
+    print_message("no pseudo-terminals here: /dev/pts is not mounted\n");
+    assert_false(ci && strcmp(ci, "true") == 0);
+    skip();
+    return -1;
+}
+
 /* What the command prints to a terminal of so many columns. */
 static const char *on_terminal(const char *environment, int columns) {
     static char text[8192];
-    int terminal = posix_openpt(O_RDWR | O_NOCTTY);
-    assert_true(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    int terminal = open_terminal();
     struct winsize size = {.ws_row = 25, .ws_col = (unsigned short)columns};
     int line = open(ptsname(terminal), O_RDWR | O_NOCTTY); /* keeps what was printed until it is read */
     assert_true(line >= 0);
