@@ -10,6 +10,7 @@ struct tile {
     float *panel;
     bool packed;
     bool started;               /* the running state holds a chunk */
+    bool finished;              /* its rows of out are written */
     bool touched;               /* in this chunk */
     bool doubtful;              /* in this chunk values of excluded pairs took part, with a weight of 0 */
     struct rapt_state state;    /* of this chunk, which is the running one in the first */
@@ -36,7 +37,7 @@ static void open_tiles(struct loop *loop) {
         tile->visible.begin = rapt_visible(desc, &task->sequence, rapt_position(task, first)).begin;
         tile->visible.end = rapt_visible(desc, &task->sequence, rapt_position(task, first + tile->rows - 1)).end;
         tile->panel = task->panel + (int64_t)first * desc->head_dim;
-        tile->started = tile->packed = false;
+        tile->started = tile->packed = tile->finished = false;
     }
 }
 
@@ -66,7 +67,7 @@ static void score(struct loop *loop, const struct tile *tile, int64_t base, stru
                                        .key_end = (int)(at - base + run.count),
                                        .factor = a->score_factor,
                                        .ranges = mask->has_range ? &mask->ranges : NULL};
-        if (at == keys.begin && !a->narrow)
+        if (at == keys.begin && !a->narrow && !loop->careful)
             rapt_supply_fetch(&loop->supply, &args, loop->tile_count);
         loop->kernels->score(&args);
         at += run.count;
@@ -133,20 +134,38 @@ static bool has_strangers(const struct rapt_tile_mask *mask) {
     return mask->has_bias || mask->has_range || (mask->has_mask && !mask->has_fill);
 }
 
-/* Rows of masks and biases lie far apart: those of the next tile set out early. Returns list, or NULL. */
-static struct rapt_fetch_list *list_next_masks(const struct loop *loop, const struct tile *tile, int64_t base,
-                                               struct rapt_fetch_list *list) {
+/* Masks and biases of the tile that comes next. */
+static void list_next_masks(const struct loop *loop, const struct tile *tile, int64_t base,
+                            struct rapt_fetch_list *list) {
     const struct tile *next = tile + 1;
-    if (!loop->task->attention->desc.mask.data && !loop->task->attention->desc.bias.data)
-        return NULL;
     if (next == loop->tiles + loop->tile_count)
         next = loop->tiles, base += RAPT_BLOCK_KEYS;
     struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS};
     keys = rapt_intersect(keys, next->visible);
-    if (keys.begin >= keys.end)
-        return NULL;
-    rapt_task_list_masks(loop->task, next->first, next->rows, keys, list);
-    return list;
+    if (keys.begin < keys.end)
+        rapt_task_list_masks(loop->task, next->first, next->rows, keys, list);
+}
+
+/* Where the tile ends: its rows of out, and the queries of the task to come that will be in its place. */
+static void list_last(const struct loop *loop, const struct tile *tile, struct rapt_fetch_list *list) {
+    const struct rapt_task *task = loop->task, *next = loop->supply.next_task;
+    const rapt_attention_desc *desc = &task->attention->desc;
+    rapt_task_list(task, &desc->out, tile->first, tile->rows, 0, (int)desc->value_dim * 4, list);
+    if (next && next->rows > tile->first)
+        rapt_task_list(next, &desc->query, tile->first,
+                       next->rows - tile->first < tile->rows ? next->rows - tile->first : tile->rows, 0,
+                       (int)desc->head_dim * 4, list);
+}
+
+/* What is to set out while the tile weighs the values of the block at base: rows that a processor would not fetch by
+ * itself. Returns list, or NULL. */
+static struct rapt_fetch_list *list_rows(const struct loop *loop, const struct tile *tile, int64_t base,
+                                         struct rapt_fetch_list *list) {
+    list->count = list->row = list->byte = 0;
+    list_next_masks(loop, tile, base, list);
+    if (!loop->task->attention->narrow && base + RAPT_BLOCK_KEYS >= tile->visible.end)
+        list_last(loop, tile, list);
+    return list->count ? list : NULL;
 }
 
 /* Whether nothing of the tile is attended. A bool mask without a false one is forgotten. */
@@ -204,11 +223,43 @@ static void attend_block(struct loop *loop, struct tile *tile, int64_t base) {
         weigh_attended(loop, tile, &mask, base, keys, fresh);
     else
         weigh(loop, tile, 0, tile->rows, base, keys, fresh, task->alpha, ranges,
-              list_next_masks(loop, tile, base, &ahead));
+              list_rows(loop, tile, base, &ahead));
 }
 
-static void attend_blocks(struct loop *loop, int64_t base) {
+/* Again, in place and without the values of excluded pairs. */
+static void attend_again(struct loop *loop, struct tile *tile, int64_t chunk) {
+    const bool staged = loop->supply.staged;
+    const int64_t base = chunk * RAPT_CHUNK_KEYS;
+    loop->careful = true;
+    loop->supply.staged = false;
+    tile->touched = false;
+    rapt_state_clear(tile->state, tile->rows);
+    for (int64_t block = base; block < base + RAPT_CHUNK_KEYS; block += RAPT_BLOCK_KEYS)
+        attend_block(loop, tile, block);
+    loop->careful = false;
+    loop->supply.staged = staged;
+}
+
+/* Right behind its last block of the chunk, which finds the state in L1. */
+static void close_chunk(struct loop *loop, struct tile *tile, int64_t chunk) {
+    struct rapt_task *task = loop->task;
+    const struct rapt_attention *a = task->attention;
+    const int value_dim = (int)a->desc.value_dim;
+    /* Times its weight of 0, an excluded value that is NaN or infinite is NaN, and stays it. */
+    if (tile->doubtful && !a->kernels->all_finite((const char *)tile->state.o, a->o_stride * 4, tile->rows, value_dim))
+        attend_again(loop, tile, chunk);
+    if (tile->touched && tile->started)
+        a->kernels->merge(rapt_state_from(task->running, tile->first, a->o_stride), tile->state, tile->rows, value_dim,
+                          a->o_stride);
+    tile->started = tile->started || tile->touched;
+    tile->finished = a->ranges == 1 && (chunk + 1) * RAPT_CHUNK_KEYS >= tile->visible.end;
+    if (tile->finished)
+        rapt_finish(task, task->running, tile->first, tile->rows);
+}
+
+static void attend_chunk(struct loop *loop, int64_t chunk) {
     const struct rapt_task *task = loop->task;
+    const int64_t base = chunk * RAPT_CHUNK_KEYS, end = base + RAPT_CHUNK_KEYS;
     for (int number = 0; number < loop->tile_count; number++) {
         struct tile *tile = &loop->tiles[number];
         tile->state = rapt_state_from(tile->started ? task->chunk : task->running, tile->first,
@@ -216,41 +267,15 @@ static void attend_blocks(struct loop *loop, int64_t base) {
         tile->touched = tile->doubtful = false;
         rapt_state_clear(tile->state, tile->rows);
     }
-    for (int64_t block = base; block < base + RAPT_CHUNK_KEYS; block += RAPT_BLOCK_KEYS) {
+    for (int64_t block = base; block < end; block += RAPT_BLOCK_KEYS) {
         rapt_supply_block(&loop->supply, block);
-        for (int number = 0; number < loop->tile_count; number++)
-            attend_block(loop, &loop->tiles[number], block);
-    }
-}
-
-/* Whether an excluded value may have been NaN or infinite: times its weight of 0 that is NaN, and stays it. */
-static bool is_damaged(const struct loop *loop) {
-    const struct rapt_attention *a = loop->task->attention;
-    for (int number = 0; number < loop->tile_count; number++) {
-        const struct tile *tile = &loop->tiles[number];
-        if (tile->doubtful && !a->kernels->all_finite((const char *)tile->state.o, a->o_stride * 4, tile->rows,
-                                                      (int)a->desc.value_dim))
-            return true;
-    }
-    return false;
-}
-
-static void attend_chunk(struct loop *loop, int64_t chunk) {
-    struct rapt_task *task = loop->task;
-    const struct rapt_attention *a = task->attention;
-    attend_blocks(loop, chunk * RAPT_CHUNK_KEYS);
-    if (is_damaged(loop)) {
-        rapt_supply_open(&loop->supply, task, loop->supply.next_task);
-        loop->careful = true;
-        attend_blocks(loop, chunk * RAPT_CHUNK_KEYS);
-        loop->careful = false;
-    }
-    for (int number = 0; number < loop->tile_count; number++) {
-        struct tile *tile = &loop->tiles[number];
-        if (tile->touched && tile->started)
-            a->kernels->merge(rapt_state_from(task->running, tile->first, a->o_stride), tile->state, tile->rows,
-                              (int)a->desc.value_dim, a->o_stride);
-        tile->started = tile->started || tile->touched;
+        for (int number = 0; number < loop->tile_count; number++) {
+            struct tile *tile = &loop->tiles[number];
+            const int64_t last = tile->visible.end < end ? tile->visible.end : end;
+            attend_block(loop, tile, block);
+            if (block < last && block + RAPT_BLOCK_KEYS >= last)
+                close_chunk(loop, tile, chunk);
+        }
     }
 }
 
@@ -282,6 +307,10 @@ void rapt_attend(const struct rapt_attention *a, char *states, char *slot, int64
         }
         attend_chunk(&loop, chunk);
     }
-    if (a->ranges == 1)
-        rapt_finish(&task, task.running);
+    if (a->ranges > 1)
+        return;
+    for (const struct tile *tile = loop.tiles; tile < loop.tiles + loop.tile_count; tile++)
+        if (!tile->finished) /* it sees no keys */
+            rapt_finish(&task, task.running, tile->first, tile->rows);
+    rapt_write_weights(&task);
 }

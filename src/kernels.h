@@ -31,6 +31,7 @@ enum {
     RAPT_INNER_CHAIN = 64,     /* those of one chain; both are part of the numeric order */
     RAPT_MAX_TILE_ROWS = 64,   /* upper bound of every table's tile_rows and narrow_rows */
     RAPT_FETCHES = 3,          /* arrays that score fetches beside its work */
+    RAPT_LISTED_ROWS = 4 * RAPT_MAX_TILE_ROWS, /* rows that weigh fetches: bools, biases, out and queries of a tile */
     RAPT_VECTOR_BYTES = 64     /* alignment of scratch; rows of o are padded to it */
 };
 
@@ -80,11 +81,11 @@ struct rapt_score_args {
     } fetch[RAPT_FETCHES];
 };
 
-/* Rows of masks and biases to bring into L2 meanwhile. Whoever fetches some lines moves row and byte on. */
+/* Rows to bring into L2 meanwhile. Whoever fetches some lines moves row and byte on. */
 struct rapt_fetch_list {
     int count, row, byte;
-    int bytes[2 * RAPT_MAX_TILE_ROWS];
-    const char *rows[2 * RAPT_MAX_TILE_ROWS];
+    int bytes[RAPT_LISTED_ROWS];
+    const char *rows[RAPT_LISTED_ROWS];
 };
 
 /* o = o * alpha (or 0 when fresh), then o[row] += p[row, key] * value[key], keys

@@ -12,10 +12,14 @@ void rapt_merge(const struct rapt_attention *a, char *states, char *slot, int64_
     for (int64_t chunk = a->range_chunks; chunk < task.end_chunk - task.first_chunk; chunk++)
         a->kernels->merge(into, rapt_state_of_chunk(a, states, task.batch, task.kv_head, chunk), task.rows,
                           (int)a->desc.value_dim, a->o_stride);
-    rapt_finish(&task, into);
+    for (int first = 0; first < task.rows; first += RAPT_MAX_TILE_ROWS) {
+        int left = task.rows - first;
+        rapt_finish(&task, into, first, left < RAPT_MAX_TILE_ROWS ? left : RAPT_MAX_TILE_ROWS);
+    }
+    rapt_write_weights(&task);
 }
 
-static void finish_rows(struct rapt_task *task, struct rapt_state state, int first, int count) {
+void rapt_finish(struct rapt_task *task, struct rapt_state state, int first, int count) {
     const struct rapt_attention *a = task->attention;
     float *out[RAPT_MAX_TILE_ROWS], *lse[RAPT_MAX_TILE_ROWS];
     float sinks[RAPT_MAX_TILE_ROWS];
@@ -35,13 +39,4 @@ static void finish_rows(struct rapt_task *task, struct rapt_state state, int fir
                                     .final_m = task->final_m + first,
                                     .inverse = task->inverse + first};
     a->kernels->finish(&args);
-}
-
-void rapt_finish(struct rapt_task *task, struct rapt_state state) {
-    for (int first = 0; first < task->rows; first += RAPT_MAX_TILE_ROWS) {
-        int left = task->rows - first;
-        finish_rows(task, state, first, left < RAPT_MAX_TILE_ROWS ? left : RAPT_MAX_TILE_ROWS);
-    }
-    if (task->attention->desc.weights_kind != RAPT_WEIGHTS_NONE)
-        rapt_write_weights(task);
 }

@@ -9,13 +9,13 @@
 
 struct rapt_supply {
     const struct rapt_task *task, *next_task; /* next_task: which this thread is likely to get; NULL = none */
-    int next_shares;           /* of the next task that were fetched */
     bool staged;               /* blocks are copied to contiguous rows */
     struct rapt_arrival {
+        const struct rapt_task *task;
         struct rapt_span keys; /* positions */
-        int64_t ready;         /* keys that were fetched or copied */
+        int64_t keys_ready, values_ready; /* how many were fetched or copied */
         char *key, *value;     /* where they are copied to */
-    } here, next;
+    } here, next;              /* behind the task's last block, next is the first one of next_task */
 };
 
 void rapt_supply_open(struct rapt_supply *supply, const struct rapt_task *task, const struct rapt_task *next_task);
@@ -26,8 +26,8 @@ void rapt_supply_block(struct rapt_supply *supply, int64_t base);
 /* Keys that follow each other at one stride, from positions.begin on, within the block at hand. */
 struct rapt_kv_run rapt_supply_locate(const struct rapt_supply *supply, struct rapt_span positions);
 
-/* What a score call fetches beside its work. Of several tiles, the first ones fetch the
- * next block; a tile that is alone is fed from memory, and fetches its own keys. */
+/* What a score call fetches beside its work: as many rows as it has keys. Of several tiles, the first ones fetch
+ * the next block; a tile that is alone is fed from memory, and fetches its own keys. */
 void rapt_supply_fetch(struct rapt_supply *supply, struct rapt_score_args *args, int tiles);
 
 #endif

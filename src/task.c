@@ -106,10 +106,13 @@ static void set_ranges(const struct rapt_task *task, int first, int count, int64
     struct rapt_span low = rapt_visible(desc, &task->sequence, rapt_position(task, first));
     struct rapt_span high = rapt_visible(desc, &task->sequence, rapt_position(task, first + count - 1));
     mask->has_range = high.begin > keys.begin || low.end < keys.end;
+    int64_t position = rapt_position(task, first), head = (task->first_row + first) % task->attention->group;
     for (int row = 0; mask->has_range && row < count; row++) {
-        struct rapt_span seen = rapt_visible(desc, &task->sequence, rapt_position(task, first + row));
+        struct rapt_span seen = rapt_visible(desc, &task->sequence, position);
         mask->ranges.first_key[row] = within_block(seen.begin, base);
         mask->ranges.end_key[row] = within_block(seen.end, base);
+        if (++head == task->attention->group)
+            head = 0, position++;
     }
 }
 
@@ -159,8 +162,8 @@ void rapt_task_mask(const struct rapt_task *task, int first, int count, int64_t 
     }
 }
 
-static void list_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, int64_t offset,
-                      int bytes, struct rapt_fetch_list *list) {
+void rapt_task_list(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, int64_t offset,
+                    int bytes, struct rapt_fetch_list *list) {
     float *rows[RAPT_MAX_TILE_ROWS];
     rapt_task_rows(task, tensor, first, count, rows);
     for (int row = 0; row < count; row++, list->count++) {
@@ -174,9 +177,8 @@ void rapt_task_list_masks(const struct rapt_task *task, int first, int count, st
     const rapt_attention_desc *desc = &task->attention->desc;
     const int64_t stored = keys.begin - task->sequence.key_position;
     const int length = (int)(keys.end - keys.begin);
-    list->count = list->row = list->byte = 0;
     if (desc->mask.data)
-        list_rows(task, &desc->mask, first, count, stored, length, list);
+        rapt_task_list(task, &desc->mask, first, count, stored, length, list);
     if (desc->bias.data)
-        list_rows(task, &desc->bias, first, count, stored * 4, length * 4, list);
+        rapt_task_list(task, &desc->bias, first, count, stored * 4, length * 4, list);
 }

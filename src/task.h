@@ -52,7 +52,11 @@ void rapt_task_rows(const struct rapt_task *task, const rapt_tensor *tensor, int
 void rapt_task_mask(const struct rapt_task *task, int first, int count, int64_t base, struct rapt_span keys,
                     struct rapt_tile_mask *mask);
 
-/* Brings what the rows' bool masks and biases say of keys closer. */
+/* Adds `bytes` bytes from offset on of the rows [first, first + count) of a tensor to what is to be fetched. */
+void rapt_task_list(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, int64_t offset,
+                    int bytes, struct rapt_fetch_list *list);
+
+/* Adds what the rows' bool masks and biases say of keys. */
 void rapt_task_list_masks(const struct rapt_task *task, int first, int count, struct rapt_span keys,
                           struct rapt_fetch_list *list);
 
@@ -73,11 +77,12 @@ static inline bool rapt_is_attended(const struct rapt_tile_mask *mask, int row, 
  * out early; from attention->tasks on: none. */
 void rapt_attend(const struct rapt_attention *attention, char *states, char *slot, int64_t index, int64_t next_index);
 
-/* merge.c: the merge phase, where keys are split; and the end of every row. */
+/* merge.c: the merge phase, where keys are split; and the end of rows [first, first + count) of a state, at most
+ * RAPT_MAX_TILE_ROWS. */
 void rapt_merge(const struct rapt_attention *attention, char *states, char *slot, int64_t index);
-void rapt_finish(struct rapt_task *task, struct rapt_state state);
+void rapt_finish(struct rapt_task *task, struct rapt_state state, int first, int count);
 
-/* weights.c: the second pass over the keys. */
+/* weights.c: the second pass over the keys, where weights are wanted. */
 void rapt_write_weights(struct rapt_task *task);
 
 #endif

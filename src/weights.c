@@ -96,6 +96,8 @@ static void fill_rest(const struct weights_tile *tile) {
 void rapt_write_weights(struct rapt_task *task) {
     const struct rapt_attention *a = task->attention;
     const int64_t key_begin = task->sequence.key_position, key_end = key_begin + task->sequence.kv_length;
+    if (a->desc.weights_kind == RAPT_WEIGHTS_NONE)
+        return;
     for (int first = 0; first < task->rows; first += a->kernels->narrow_rows) {
         float *queries[RAPT_MAX_TILE_ROWS], *out[RAPT_MAX_TILE_ROWS];
         int left = task->rows - first;

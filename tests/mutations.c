@@ -49,7 +49,7 @@ static const struct mutation mutations[] = {
      "test_single_features"},
     {"NaN of an excluded value", "task.h", "return in_range && allowed && !(mask->has_bias",
      "return in_range && allowed && (true || mask->has_bias", "attend.c", "calls", "test_data_kinds"},
-    {"NaN of a value that has no weight", "attend.c", "if (is_damaged(loop)) {", "if (false && is_damaged(loop)) {",
+    {"NaN of a value that has no weight", "attend.c", "    if (tile->doubtful &&", "    if (false && tile->doubtful &&",
      "attend.c", "calls", "test_data_kinds"},
     {"order of a product's chains", "generic/matmul.h", "if (number > 0 && (number != 2 || last))",
      "if (number > 0)", "",
