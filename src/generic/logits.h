@@ -58,31 +58,36 @@ RAPT_INLINE bool are_ordinary(const vf32 *bias) {
     return !v_any(v_not(v_equal(spread[0], spread[0])));
 }
 
-/* VL keys; excluding says whether only the exclusion is to be repeated. */
-RAPT_INLINE void bias_square(const struct column *c, const vf32 *bias, vf32 factor, int key, int n, bool excluding) {
-    bool ordinary = are_ordinary(bias);
-    float *score = column_at(c, key);
-    if (ordinary && !excluding && n == VL) {
-        RAPT_UNROLL for (int k = 0; k < VL; k++)
-            v_store(score + k * TILE_ROWS, v_fma(bias[k], factor, v_load(score + k * TILE_ROWS)));
-        return;
-    }
-    for (int k = 0; k < n && !(ordinary && excluding); k++, score += TILE_ROWS) {
+/* n keys; excluding says whether only the exclusion is to be repeated. */
+static RAPT_KERNEL void bias_part(const struct column *c, const struct rapt_tile_mask *mask, vf32 factor, int key, int n,
+                                  bool excluding) {
+    vf32 bias[VL];
+    load_transposed(bias, mask->bias + c->row, c->rows, key, n);
+    for (int k = 0; k < n; k++) {
+        float *score = column_at(c, key + k);
         vf32 t = v_load(score);
         v_store(score, without_biased(excluding ? t : with_bias(t, bias[k], factor), bias[k]));
     }
+}
+
+/* VL keys of VL rows, as far as they are ordinary; a count that the compiler knows keeps them in registers. */
+RAPT_INLINE bool bias_square(const struct column *c, const struct rapt_tile_mask *mask, vf32 factor, int key) {
+    float *score = column_at(c, key);
+    vf32 bias[VL];
+    v_load_square(bias, mask->bias + c->row, key);
+    const bool ordinary = are_ordinary(bias);
+    if (ordinary)
+        RAPT_UNROLL for (int k = 0; k < VL; k++)
+            v_store(score + k * TILE_ROWS, v_fma(bias[k], factor, v_load(score + k * TILE_ROWS)));
+    return ordinary;
 }
 
 static void bias_column(const struct column *c, const struct rapt_tile_mask *mask, bool excluding) {
     vf32 factor = v_load_n(mask->bias_factor + c->row, c->rows);
     for (int key = c->key_begin; key < c->key_end; key += VL) {
         int n = c->key_end - key < VL ? c->key_end - key : VL;
-        vf32 bias[VL];
-        if (n == VL && c->rows == VL)
-            v_load_square(bias, mask->bias + c->row, key);
-        else
-            load_transposed(bias, mask->bias + c->row, c->rows, key, n);
-        bias_square(c, bias, factor, key, n, excluding);
+        if (excluding || n < VL || c->rows < VL || !bias_square(c, mask, factor, key))
+            bias_part(c, mask, factor, key, n, excluding);
     }
 }
 

@@ -26,17 +26,30 @@ RAPT_INLINE void load_transposed(vf32 *lanes, const float *const *rows, int row_
     v_transpose(lanes);
 }
 
+/* A count that the compiler knows keeps the square in registers. */
+RAPT_INLINE void pack_square(float *panel, const float *const *rows, int64_t offset) {
+    vf32 lanes[VL];
+    v_load_square(lanes, rows, offset);
+    RAPT_UNROLL for (int i = 0; i < VL; i++)
+        v_store(panel + i * TILE_ROWS, lanes[i]);
+}
+
+static RAPT_KERNEL void pack_part(float *panel, const float *const *rows, int row_count, int64_t offset, int n) {
+    vf32 lanes[VL];
+    load_transposed(lanes, rows, row_count, offset, n);
+    for (int i = 0; i < n; i++)
+        v_store(panel + i * TILE_ROWS, lanes[i]);
+}
+
 static void pack_wide(float *panel, const float *const *query_rows, int rows, int head_dim) {
     for (int row = 0; row < TILE_ROWS; row += VL)
         for (int d = 0; d < head_dim; d += VL) {
             int n = head_dim - d < VL ? head_dim - d : VL;
-            vf32 lanes[VL];
+            float *into = panel + d * TILE_ROWS + row;
             if (n == VL && rows - row >= VL)
-                v_load_square(lanes, query_rows + row, d);
+                pack_square(into, query_rows + row, d);
             else
-                load_transposed(lanes, query_rows + row, rows - row, d, n);
-            for (int i = 0; i < n; i++)
-                v_store(panel + (d + i) * TILE_ROWS + row, lanes[i]);
+                pack_part(into, query_rows + row, rows - row, d, n);
         }
 }
 
