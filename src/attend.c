@@ -25,18 +25,24 @@ struct loop {
     bool careful; /* no excluded value takes part */
 };
 
+/* As few tiles as possible, of equal heights but for a vector: low tiles are slow, and pass by too fast to fetch
+ * what comes next. */
 static void open_tiles(struct loop *loop) {
     struct rapt_task *task = loop->task;
     const struct rapt_attention *a = task->attention;
     const rapt_attention_desc *desc = &a->desc;
+    const int unit = a->narrow ? a->tile_rows : a->kernels->lanes, units = (task->rows + unit - 1) / unit;
+    const int count = (task->rows + a->tile_rows - 1) / a->tile_rows;
     loop->tile_count = 0;
-    for (int first = 0; first < task->rows; first += a->tile_rows) {
-        struct tile *tile = &loop->tiles[loop->tile_count++];
+    for (int first = 0, rows; first < task->rows; first += rows) {
+        const int number = loop->tile_count++;
+        struct tile *tile = &loop->tiles[number];
+        rows = (units / count + (number < units % count)) * unit;
         tile->first = first;
-        tile->rows = task->rows - first < a->tile_rows ? task->rows - first : a->tile_rows;
+        tile->rows = task->rows - first < rows ? task->rows - first : rows;
         tile->visible.begin = rapt_visible(desc, &task->sequence, rapt_position(task, first)).begin;
         tile->visible.end = rapt_visible(desc, &task->sequence, rapt_position(task, first + tile->rows - 1)).end;
-        tile->panel = task->panel + (int64_t)first * desc->head_dim;
+        tile->panel = task->panel + (int64_t)number * a->tile_rows * desc->head_dim;
         tile->started = tile->packed = tile->finished = false;
     }
 }
@@ -89,7 +95,6 @@ static void weigh(const struct loop *loop, const struct tile *tile, int first, i
                                    .rows = rows,
                                    .value_dim = (int)a->desc.value_dim,
                                    .fresh = fresh,
-                                   .streams = loop->tile_count == 1,
                                    .ahead = ahead};
     static const float ones[RAPT_MAX_TILE_ROWS] = {
         1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
@@ -159,11 +164,14 @@ static void list_last(const struct loop *loop, const struct tile *tile, struct r
 
 /* What is to set out while the tile weighs the values of the block at base: rows that a processor would not fetch by
  * itself. Returns list, or NULL. */
-static struct rapt_fetch_list *list_rows(const struct loop *loop, const struct tile *tile, int64_t base,
+static struct rapt_fetch_list *list_rows(struct loop *loop, const struct tile *tile, int64_t base,
                                          struct rapt_fetch_list *list) {
-    list->count = list->row = list->byte = 0;
+    const bool narrow = loop->task->attention->narrow;
+    list->count = list->row = list->byte = 0, list->lines = 0;
+    if (!narrow && loop->tile_count == 1)
+        rapt_supply_list_values(&loop->supply, list);
     list_next_masks(loop, tile, base, list);
-    if (!loop->task->attention->narrow && base + RAPT_BLOCK_KEYS >= tile->visible.end)
+    if (!narrow && base + RAPT_BLOCK_KEYS >= tile->visible.end)
         list_last(loop, tile, list);
     return list->count ? list : NULL;
 }

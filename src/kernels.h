@@ -31,7 +31,8 @@ enum {
     RAPT_INNER_CHAIN = 64,     /* those of one chain; both are part of the numeric order */
     RAPT_MAX_TILE_ROWS = 64,   /* upper bound of every table's tile_rows and narrow_rows */
     RAPT_FETCHES = 3,          /* arrays that score fetches beside its work */
-    RAPT_LISTED_ROWS = 4 * RAPT_MAX_TILE_ROWS, /* rows that weigh fetches: bools, biases, out and queries of a tile */
+    RAPT_LISTED_ROWS = RAPT_BLOCK_KEYS + 4 * RAPT_MAX_TILE_ROWS, /* rows that weigh fetches: values of a block; bools,
+                                                                    biases, out and queries of a tile */
     RAPT_VECTOR_BYTES = 64     /* alignment of scratch; rows of o are padded to it */
 };
 
@@ -84,9 +85,16 @@ struct rapt_score_args {
 /* Rows to bring into L2 meanwhile. Whoever fetches some lines moves row and byte on. */
 struct rapt_fetch_list {
     int count, row, byte;
+    int64_t lines; /* of 64 bytes, in all */
     int bytes[RAPT_LISTED_ROWS];
     const char *rows[RAPT_LISTED_ROWS];
 };
+
+static inline void rapt_list_row(struct rapt_fetch_list *list, const char *row, int bytes) {
+    list->rows[list->count] = row;
+    list->bytes[list->count++] = bytes;
+    list->lines += (bytes + 63) / 64;
+}
 
 /* o = o * alpha (or 0 when fresh), then o[row] += p[row, key] * value[key], keys
  * ascending. The range of keys may be empty; alpha still acts. */
@@ -100,7 +108,6 @@ struct rapt_weigh_args {
     int64_t o_stride;           /* floats, a multiple of 16, >= value_dim */
     int rows, value_dim, key_begin, key_end;
     bool fresh;
-    bool streams; /* the values come from memory: fetch those to come */
     struct rapt_fetch_list *ahead; /* NULL = none */
 };
 

@@ -4,8 +4,7 @@
 #include <string.h>
 
 enum {
-    COPY_AHEAD = 8, /* rows */
-    FAR_KEYS = 128  /* so far ahead many requests are in flight */
+    COPY_AHEAD = 8 /* rows */
 };
 
 static struct rapt_kv_run in_place(const struct rapt_task *task, struct rapt_span positions) {
@@ -92,18 +91,20 @@ static struct rapt_fetch rows_of(const char *base, int64_t stride_bytes, int row
     return (struct rapt_fetch){base, stride_bytes, NULL, row_bytes, (int)rows};
 }
 
-/* Up to so many of the rows that are still to come, keys first: they are needed first. */
-static void fetch_next(struct rapt_arrival *next, bool staged, int64_t rows, struct rapt_fetch *fetch) {
+/* Up to so many rows of the next block, keys first. */
+static void fetch_next(struct rapt_arrival *next, bool values, bool copied, int64_t rows, struct rapt_fetch *fetch) {
     const int64_t count = count_of(next->keys);
-    for (int slot = 0; slot < RAPT_FETCHES && rows > 0 && next->values_ready < count; slot++) {
+    for (int slot = 0; slot < RAPT_FETCHES && rows > 0; slot++) {
         const bool of_keys = next->keys_ready < count;
         int64_t *ready = of_keys ? &next->keys_ready : &next->values_ready;
+        if (*ready == count || (!of_keys && !values))
+            return;
         const int bytes = of_keys ? key_bytes(next->task) : value_bytes(next->task);
         const struct rapt_kv_run run = run_after(next, *ready);
         const int64_t taken = run.count < rows ? run.count : rows;
         fetch[slot] = of_keys ? rows_of(run.key, run.key_stride_bytes, bytes, taken)
                               : rows_of(run.value, run.value_stride_bytes, bytes, taken);
-        if (staged)
+        if (copied)
             fetch[slot].into = (of_keys ? next->key : next->value) + *ready * bytes;
         *ready += taken;
         rows -= taken;
@@ -111,10 +112,18 @@ static void fetch_next(struct rapt_arrival *next, bool staged, int64_t rows, str
 }
 
 void rapt_supply_fetch(struct rapt_supply *supply, struct rapt_score_args *args, int tiles) {
-    const int64_t keys = args->key_end - args->key_begin;
-    if (tiles == 1)
-        args->fetch[0] = rows_of(args->key + FAR_KEYS * args->key_stride_bytes, args->key_stride_bytes,
-                                 key_bytes(supply->task), keys);
-    else
-        fetch_next(&supply->next, supply->staged && supply->next.task == supply->task, keys, args->fetch);
+    const bool copied = supply->staged && supply->next.task == supply->task;
+    fetch_next(&supply->next, copied || tiles > 1, copied, args->key_end - args->key_begin, args->fetch);
+}
+
+void rapt_supply_list_values(struct rapt_supply *supply, struct rapt_fetch_list *list) {
+    struct rapt_arrival *next = &supply->next;
+    if (supply->staged)
+        return;
+    while (next->values_ready < count_of(next->keys)) {
+        const struct rapt_kv_run run = run_after(next, next->values_ready);
+        for (int64_t i = 0; i < run.count; i++)
+            rapt_list_row(list, run.value + i * run.value_stride_bytes, value_bytes(next->task));
+        next->values_ready += run.count;
+    }
 }

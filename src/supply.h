@@ -26,8 +26,11 @@ void rapt_supply_block(struct rapt_supply *supply, int64_t base);
 /* Keys that follow each other at one stride, from positions.begin on, within the block at hand. */
 struct rapt_kv_run rapt_supply_locate(const struct rapt_supply *supply, struct rapt_span positions);
 
-/* What a score call fetches beside its work: as many rows as it has keys. Of several tiles, the first ones fetch
- * the next block; a tile that is alone is fed from memory, and fetches its own keys. */
+/* What a score call fetches beside its work: as many rows of the next block as it has keys. Of several tiles the first
+ * ones fetch keys and then values; a tile that is alone has time for the keys. */
 void rapt_supply_fetch(struct rapt_supply *supply, struct rapt_score_args *args, int tiles);
+
+/* A tile that is alone fetches the values of the next block while it weighs those at hand: adds them to list. */
+void rapt_supply_list_values(struct rapt_supply *supply, struct rapt_fetch_list *list);
 
 #endif

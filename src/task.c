@@ -166,10 +166,8 @@ void rapt_task_list(const struct rapt_task *task, const rapt_tensor *tensor, int
                     int bytes, struct rapt_fetch_list *list) {
     float *rows[RAPT_MAX_TILE_ROWS];
     rapt_task_rows(task, tensor, first, count, rows);
-    for (int row = 0; row < count; row++, list->count++) {
-        list->rows[list->count] = (const char *)rows[row] + offset;
-        list->bytes[list->count] = bytes;
-    }
+    for (int row = 0; row < count; row++)
+        rapt_list_row(list, (const char *)rows[row] + offset, bytes);
 }
 
 void rapt_task_list_masks(const struct rapt_task *task, int first, int count, struct rapt_span keys,

@@ -8,13 +8,11 @@
 
 enum {
     WEIGH_AHEAD = 32, /* keys, where memory feeds the loop */
-    STREAM_KEYS = 64, /* keys whose values stay in L1 for all rows of a wide tile */
-    FETCH_KEYS = 16,  /* keys for which FETCH_LINES lines of the list set out: more at once would hold up the values */
-    FETCH_LINES = 8
+    FETCH_KEYS = 4   /* keys for which some lines of the list set out: more at once would hold up the values */
 };
 
-RAPT_INLINE void fetch_lines(struct rapt_fetch_list *list) {
-    for (int line = 0; line < FETCH_LINES && list->row < list->count; line++) {
+RAPT_INLINE void fetch_lines(struct rapt_fetch_list *list, int64_t lines) {
+    for (int64_t line = 0; line < lines && list->row < list->count; line++) {
         __builtin_prefetch(list->rows[list->row] + list->byte, 0, 2);
         list->byte += 64;
         if (list->byte >= list->bytes[list->row])
@@ -66,6 +64,13 @@ RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, bo
     }
 }
 
+/* How many lines a part of FETCH_KEYS keys has to fetch, so that the list comes to its end with the last one. */
+RAPT_INLINE int64_t lines_of_part(const struct rapt_weigh_args *a, struct panel of) {
+    const int64_t groups = (a->rows + of.rows - 1) / of.rows, width = of.vectors * VL;
+    const int64_t parts = groups * ((a->value_dim + width - 1) / width) * ((a->key_end - a->key_begin) / FETCH_KEYS);
+    return a->ahead->lines / (parts + 1) + 1;
+}
+
 RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d, struct panel of) {
     const bool fetch = of.streams && row == 0;
     vf32 sum[WEIGH_ROWS][8];
@@ -81,8 +86,9 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
     const float *p = a->probabilities + row * of.row_step + keys.begin * of.key_step;
     const char *value = a->value + (keys.begin - a->key_begin) * a->value_stride_bytes + d * (int64_t)sizeof(float);
     int key = keys.begin;
-    for (; a->ahead && keys.end - key >= FETCH_KEYS; key += FETCH_KEYS) {
-        fetch_lines(a->ahead);
+    const int64_t lines = a->ahead ? lines_of_part(a, of) : 0;
+    for (; lines && keys.end - key >= FETCH_KEYS; key += FETCH_KEYS) {
+        fetch_lines(a->ahead, lines);
         weigh_keys(a, of, fetch, sum, p, value, key, key + FETCH_KEYS);
         p += FETCH_KEYS * of.key_step, value += FETCH_KEYS * a->value_stride_bytes;
     }
@@ -100,10 +106,17 @@ RAPT_INLINE int weigh_groups(const struct rapt_weigh_args *a, int row, int64_t d
     return row;
 }
 
-/* All rows of one panel of value_dim, in groups of at most of.rows. */
+/* Whether groups of so many rows are as few as groups of most. */
+RAPT_INLINE bool suffices(int rows, int of_group, int most) {
+    return of_group < most && (rows + of_group - 1) / of_group == (rows + most - 1) / most;
+}
+
+/* All rows of one panel of value_dim, in groups of at most of.rows; 16 are 8 and 8 rather than 12 and 4. */
 RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct panel of) {
-    int row = weigh_groups(a, 0, d, of, of.rows);
-    if (of.rows > 8)
+    int row = 0;
+    if (!suffices(a->rows, 8, of.rows) && !suffices(a->rows, 4, of.rows))
+        row = weigh_groups(a, row, d, of, of.rows);
+    if (of.rows > 8 && !suffices(a->rows, 4, of.rows))
         row = weigh_groups(a, row, d, of, 8);
     if (of.rows > 4)
         row = weigh_groups(a, row, d, of, 4);
@@ -124,8 +137,6 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct p
 RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 1, 1, TILE_ROWS, false)
 RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 2, 1, TILE_ROWS, false)
 RAPT_WEIGH_PANEL(wide, WEIGH_ROWS_3, 3, 1, TILE_ROWS, false)
-RAPT_WEIGH_PANEL(stream, WEIGH_ROWS, 1, 1, TILE_ROWS, true)
-RAPT_WEIGH_PANEL(stream, WEIGH_ROWS, 2, 1, TILE_ROWS, true)
 RAPT_WEIGH_PANEL(narrow, NARROW_GROUP, 1, RAPT_BLOCK_KEYS, 1, true)
 RAPT_WEIGH_PANEL(narrow, NARROW_GROUP, 2, RAPT_BLOCK_KEYS, 1, true)
 RAPT_WEIGH_PANEL(narrow, 4, 4, RAPT_BLOCK_KEYS, 1, true)
@@ -136,42 +147,19 @@ static int width_of_panel(const struct rapt_weigh_args *a, int64_t d, int vector
     return left < VL ? (int)left : VL;
 }
 
-static void weigh_wide_block(const struct rapt_weigh_args *a) {
+static void weigh_wide(const struct rapt_weigh_args *a) {
     int64_t left = (a->value_dim + VL - 1) / VL;
     for (int64_t d = 0; left > 0;) {
-        int vectors = left == 3 && !a->streams ? 3 : left >= 2 ? 2 : 1;
+        int vectors = left == 3 ? 3 : left >= 2 ? 2 : 1;
         int width = width_of_panel(a, d, vectors);
         if (vectors == 3)
             weigh_wide_3(a, d, width);
         else if (vectors == 2)
-            (a->streams ? weigh_stream_2 : weigh_wide_2)(a, d, width);
+            weigh_wide_2(a, d, width);
         else
-            (a->streams ? weigh_stream_1 : weigh_wide_1)(a, d, width);
+            weigh_wide_1(a, d, width);
         d += vectors * VL, left -= vectors;
     }
-}
-
-/* A few keys at a time, so that their values stay in L1 for all rows and panels. */
-RAPT_INLINE void weigh_parts(const struct rapt_weigh_args *a, int keys, void (*block)(const struct rapt_weigh_args *)) {
-    float ones[RAPT_MAX_TILE_ROWS];
-    for (int row = 0; row < a->rows; row++)
-        ones[row] = 1.0f;
-    struct rapt_weigh_args part = *a;
-    do {
-        part.key_end = a->key_end - part.key_begin < keys ? a->key_end : part.key_begin + keys;
-        block(&part);
-        part.value += (part.key_end - part.key_begin) * a->value_stride_bytes;
-        part.key_begin = part.key_end;
-        part.fresh = false;
-        part.alpha = ones;
-    } while (part.key_begin < a->key_end);
-}
-
-static void weigh_wide(const struct rapt_weigh_args *a) {
-    if (a->streams)
-        weigh_parts(a, STREAM_KEYS, weigh_wide_block);
-    else
-        weigh_wide_block(a);
 }
 
 /* The fewer the rows, the more vectors it takes to fill the registers. */
@@ -198,6 +186,20 @@ static void weigh_narrow_block(const struct rapt_weigh_args *a) {
     }
 }
 
-static void weigh_narrow(const struct rapt_weigh_args *a) { weigh_parts(a, WEIGH_AHEAD, weigh_narrow_block); }
+/* A few keys at a time, so that their values stay in L1 for all rows and panels. */
+static void weigh_narrow(const struct rapt_weigh_args *a) {
+    float ones[RAPT_MAX_TILE_ROWS];
+    for (int row = 0; row < a->rows; row++)
+        ones[row] = 1.0f;
+    struct rapt_weigh_args part = *a;
+    do {
+        part.key_end = a->key_end - part.key_begin < WEIGH_AHEAD ? a->key_end : part.key_begin + WEIGH_AHEAD;
+        weigh_narrow_block(&part);
+        part.value += (part.key_end - part.key_begin) * a->value_stride_bytes;
+        part.key_begin = part.key_end;
+        part.fresh = false;
+        part.alpha = ones;
+    } while (part.key_begin < a->key_end);
+}
 
 #endif
