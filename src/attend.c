@@ -188,19 +188,36 @@ static bool is_excluded(const struct loop *loop, int rows, int begin, int end, s
     return false;
 }
 
+/* A narrow tile is fed from memory, which need not wait while it computes: some values beyond those that weigh has
+ * fetched already. Returns list, or NULL. */
+static struct rapt_fetch_list *list_values(const struct loop *loop, struct rapt_span keys,
+                                           struct rapt_fetch_list *list) {
+    enum { BEHIND = 128, COUNT = 32 };
+    if (!loop->task->attention->narrow || keys.end - keys.begin < BEHIND + COUNT)
+        return NULL;
+    struct rapt_span values = {keys.begin + BEHIND, keys.begin + BEHIND + COUNT};
+    struct rapt_kv_run run = rapt_supply_locate(&loop->supply, values);
+    list->count = list->row = list->byte = 0, list->lines = 0;
+    for (int64_t i = 0; i < run.count; i++)
+        rapt_list_row(list, run.value + i * run.value_stride_bytes, (int)loop->task->attention->desc.value_dim * 4);
+    return list;
+}
+
 /* Vector by vector of rows where logits come first, so that the softmax finds them in L1. */
-static void softmax(const struct loop *loop, const struct tile *tile, int begin, int end,
+static void softmax(const struct loop *loop, const struct tile *tile, int64_t base, struct rapt_span keys,
                     const struct rapt_tile_mask *mask) {
     const struct rapt_task *task = loop->task;
     const struct rapt_key_ranges *ranges = mask->has_range ? &mask->ranges : NULL;
     const bool acts = rapt_mask_acts(mask);
+    const int begin = (int)(keys.begin - base), end = (int)(keys.end - base);
+    struct rapt_fetch_list list, *ahead = list_values(loop, keys, &list);
     const int step = acts ? task->attention->kernels->lanes : tile->rows;
     for (int row = 0; row < tile->rows; row += step) {
         const int end_row = tile->rows - row < step ? tile->rows : row + step;
         if (acts)
             loop->kernels->logits(task->scores, row, end_row, begin, end, mask);
         loop->kernels->softmax(task->scores, row, end_row, begin, end, ranges, tile->state.m, tile->state.l,
-                               task->alpha);
+                               task->alpha, ahead);
     }
 }
 
@@ -222,7 +239,7 @@ static void attend_block(struct loop *loop, struct tile *tile, int64_t base) {
     tile->touched = true;
     const struct rapt_key_ranges *ranges = mask.has_range ? &mask.ranges : NULL;
     score(loop, tile, base, keys, &mask);
-    softmax(loop, tile, begin, end, &mask);
+    softmax(loop, tile, base, keys, &mask);
     if (task->attention->desc.keep_mask.data)
         loop->kernels->drop(task->scores, tile->rows, begin, end, &mask);
     const bool strangers = has_strangers(&mask);

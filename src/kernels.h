@@ -140,11 +140,12 @@ struct rapt_tile_kernels {
      * excluded = -infinity. ASSUME first_row is a multiple of lanes, as for softmax. */
     void (*logits)(float *scores, int first_row, int end_row, int key_begin, int key_end,
                    const struct rapt_tile_mask *mask);
-    /* Base-2 logits to probabilities in place; updates m and l, sets alpha.
+    /* Base-2 logits to probabilities in place; updates m and l, sets alpha. May fetch what ahead lists (NULL: nothing).
      * ASSUME m = -infinity and l = 0 where a chunk begins; that scores outside
      * ranges (NULL: none) are -infinity. */
     void (*softmax)(float *scores, int first_row, int end_row, int key_begin, int key_end,
-                    const struct rapt_key_ranges *ranges, float *m, float *l, float *alpha);
+                    const struct rapt_key_ranges *ranges, float *m, float *l, float *alpha,
+                    struct rapt_fetch_list *ahead);
     /* Dropout: p = keep ? p * keep_scale : +0. */
     void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     void (*weigh)(const struct rapt_weigh_args *args);

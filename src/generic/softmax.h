@@ -4,7 +4,10 @@
 #ifndef RAPT_GENERIC_SOFTMAX_H
 #define RAPT_GENERIC_SOFTMAX_H
 
+#include "generic/fetch.h"
 #include "generic/span.h"
+
+enum { SOFTMAX_LINES = 8 }; /* that a narrow tile fetches now and then */
 
 /* l += p, keys ascending, one chain per lane. */
 RAPT_INLINE void exp2_column(float *scores, int key_begin, int key_end, vf32 m, float *sums, int shifted) {
@@ -76,7 +79,9 @@ RAPT_INLINE vf32 maximum_wide(const float *scores, int rows, struct span keys, f
 /* The maximum of a vector of rows goes before the exponentials of the vector before: these hide its latency, and find
  * their scores still in L1. */
 static void softmax_wide(float *scores, int first_row, int end_row, int key_begin, int key_end,
-                         const struct rapt_key_ranges *ranges, float *m, float *l, float *alpha) {
+                         const struct rapt_key_ranges *ranges, float *m, float *l, float *alpha,
+                         struct rapt_fetch_list *ahead) {
+    (void)ahead; /* score and weigh take long enough */
     float maxima[TILE_ROWS + VL], sums[TILE_ROWS + VL];
     struct span keys[SCORE_VECTORS + 1];
     for (int row = first_row; row < end_row + VL; row += VL) {
@@ -124,60 +129,76 @@ static void exponentials(const float *t, float *p, int64_t count, float m) {
         exp2_line(t, p, count, &row, 0);
 }
 
-static float largest_in_row(const float *scores, int count) {
-    vf32 largest = v_splat(-RAPT_INFINITY);
+/* In lanes: the maximum of one row, of which each lane saw a part. */
+RAPT_INLINE vf32 largest_in_row(const float *scores, int count) {
+    vf32 largest[2] = {v_splat(-RAPT_INFINITY), v_splat(-RAPT_INFINITY)};
     int i = 0;
+    for (; count - i >= 2 * VL; i += 2 * VL)
+        RAPT_UNROLL for (int v = 0; v < 2; v++)
+            largest[v] = v_larger(v_load(scores + i + v * VL), largest[v]);
     for (; count - i >= VL; i += VL)
-        largest = v_larger(v_load(scores + i), largest);
-    float lanes[VL], result = -RAPT_INFINITY;
-    v_store(lanes, largest);
-    for (int lane = 0; lane < VL; lane++)
-        result = lanes[lane] > result ? lanes[lane] : result;
+        largest[0] = v_larger(v_load(scores + i), largest[0]);
     for (; i < count; i++)
-        result = scores[i] > result ? scores[i] : result;
-    return result;
+        largest[1] = v_larger(v_splat(scores[i]), largest[1]);
+    return v_larger(largest[0], largest[1]);
+}
+
+/* What maximum_wide does, for up to VL rows: its lanes are rows. */
+static void maximum_narrow(const float *scores, int rows, int count, float *m, float *l, float *alpha) {
+    float parts[VL * TILE_ROWS], sums[VL];
+    vf32 largest[VL];
+    for (int row = 0; row < VL; row++)
+        largest[row] = row < rows ? largest_in_row(scores + (int64_t)row * RAPT_BLOCK_KEYS, count)
+                                  : v_splat(-RAPT_INFINITY);
+    v_transpose(largest);
+    RAPT_UNROLL for (int i = 0; i < VL; i++)
+        v_store(parts + i * TILE_ROWS, largest[i]);
+    maximum_wide(parts, rows, (struct span){0, VL, 0, VL}, m, l, alpha, sums);
+    v_store_n(l, v_load(sums), rows);
 }
 
 /* Each row is one chain of additions, so several rows go at once. */
-RAPT_INLINE void add_rows(const float *p, int rows, int count, float *l) {
+RAPT_INLINE void add_rows(const float *p, int rows, int count, float *l, struct rapt_fetch_list *ahead) {
     float sum[8];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         sum[r] = l[r];
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        if (i % 16 == 0)
+            fetch_lines(ahead, SOFTMAX_LINES);
         RAPT_UNROLL for (int r = 0; r < rows; r++)
             sum[r] += p[r * RAPT_BLOCK_KEYS + i];
+    }
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         l[r] = sum[r];
 }
 
-static void add_all_rows(const float *p, int rows, int count, float *l) {
+static void add_all_rows(const float *p, int rows, int count, float *l, struct rapt_fetch_list *ahead) {
     int row = 0;
     for (; rows - row >= 8; row += 8)
-        add_rows(p + row * RAPT_BLOCK_KEYS, 8, count, l + row);
+        add_rows(p + row * RAPT_BLOCK_KEYS, 8, count, l + row, ahead);
     for (; rows - row >= 4; row += 4)
-        add_rows(p + row * RAPT_BLOCK_KEYS, 4, count, l + row);
+        add_rows(p + row * RAPT_BLOCK_KEYS, 4, count, l + row, ahead);
+    for (; rows - row >= 2; row += 2)
+        add_rows(p + row * RAPT_BLOCK_KEYS, 2, count, l + row, ahead);
     for (; row < rows; row++)
-        add_rows(p + row * RAPT_BLOCK_KEYS, 1, count, l + row);
+        add_rows(p + row * RAPT_BLOCK_KEYS, 1, count, l + row, ahead);
 }
 
 static void softmax_narrow(float *scores, int first_row, int end_row, int key_begin, int key_end,
-                           const struct rapt_key_ranges *ranges, float *m, float *l, float *alpha) {
+                           const struct rapt_key_ranges *ranges, float *m, float *l, float *alpha,
+                           struct rapt_fetch_list *ahead) {
     (void)ranges; /* few rows: little to leave out */
     int count = key_end - key_begin;
     scores += key_begin;
+    for (int row = first_row; row < end_row; row += VL)
+        maximum_narrow(scores + (int64_t)row * RAPT_BLOCK_KEYS, end_row - row < VL ? end_row - row : VL, count, m + row,
+                       l + row, alpha + row);
     for (int row = first_row; row < end_row; row++) {
         float *line = scores + (int64_t)row * RAPT_BLOCK_KEYS;
-        float lanes[VL];
-        vf32 before = v_splat(m[row]);
-        vf32 after = v_even_maximum(v_splat(largest_in_row(line, count)), before);
-        v_store(lanes, v_pow2(v_sub(before, after)));
-        alpha[row] = lanes[0];
-        v_store(lanes, after);
-        m[row] = lanes[0];
-        l[row] *= alpha[row];
+        fetch_lines(ahead, 2 * SOFTMAX_LINES);
         exponentials(line, line, count, m[row]);
     }
-    add_all_rows(scores + first_row * RAPT_BLOCK_KEYS, end_row - first_row, count, l + first_row);
+    add_all_rows(scores + first_row * RAPT_BLOCK_KEYS, end_row - first_row, count, l + first_row, ahead);
 }
 
 #endif

@@ -4,21 +4,13 @@
 #ifndef RAPT_GENERIC_WEIGH_H
 #define RAPT_GENERIC_WEIGH_H
 
+#include "generic/fetch.h"
 #include "generic/span.h"
 
 enum {
     WEIGH_AHEAD = 32, /* keys, where memory feeds the loop */
     FETCH_KEYS = 4   /* keys for which some lines of the list set out: more at once would hold up the values */
 };
-
-RAPT_INLINE void fetch_lines(struct rapt_fetch_list *list, int64_t lines) {
-    for (int64_t line = 0; line < lines && list->row < list->count; line++) {
-        __builtin_prefetch(list->rows[list->row] + list->byte, 0, 2);
-        list->byte += 64;
-        if (list->byte >= list->bytes[list->row])
-            list->byte = 0, list->row++;
-    }
-}
 
 /* What rows x vectors accumulators have in common; width < VL cuts the last vector. */
 struct panel {
