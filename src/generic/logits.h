@@ -59,8 +59,8 @@ RAPT_INLINE bool are_ordinary(const vf32 *bias) {
 }
 
 /* n keys; excluding says whether only the exclusion is to be repeated. */
-static RAPT_KERNEL void bias_part(const struct column *c, const struct rapt_tile_mask *mask, vf32 factor, int key, int n,
-                                  bool excluding) {
+static RAPT_KERNEL void bias_part(const struct column *c, const struct rapt_tile_mask *mask, vf32 factor, int key,
+                                  int n, bool excluding) {
     vf32 bias[VL];
     load_transposed(bias, mask->bias + c->row, c->rows, key, n);
     for (int k = 0; k < n; k++) {
