@@ -19,6 +19,6 @@ echo
 echo "== share of the FMA peak that llvm-mca expects of the NEON inner loops"
 tools/dev/build.sh build-arm --cross-file cross/aarch64-linux-gnu.ini
 objects=(build-arm/src/librapt_kernels_neon.a.p/*.o)
-python3 tools/dev/mca.py "${objects[0]}" score_wide_full weigh_wide_2 weigh_wide_3
+python3 tools/dev/mca.py "${objects[0]}" score_wide_full weigh_wide_2 weigh_wide_3 product_full
 
 exec tools/dev/test.sh aarch64
