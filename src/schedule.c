@@ -127,18 +127,28 @@ struct worker {
     int32_t phase;
 };
 
-/* Takes tasks until none is left; workers are at most as many as slots. */
+static int64_t take_task(const struct worker *worker) {
+    return atomic_fetch_add_explicit(&worker->workspace->next[worker->phase], 1, memory_order_relaxed);
+}
+
+/* Takes tasks until none is left; workers are at most as many as slots. As long as there are many, each takes one
+ * more than it works on, whose data set out meanwhile; the last ones go to who has time, and are guessed. */
 static void work(void *argument, int64_t number) {
+    enum { MANY = 4 }; /* tasks for each worker */
     const struct worker *worker = argument;
     struct workspace *w = worker->workspace;
     (void)number;
     int64_t slot = take_slot(w);
     if (slot < 0)
         return;
-    int64_t count = rapt_tasks(worker->attention, worker->phase), task;
-    while ((task = atomic_fetch_add_explicit(&w->next[worker->phase], 1, memory_order_relaxed)) < count)
-        run_in_slot(worker->attention, w, slot, worker->phase, task,
-                    atomic_load_explicit(&w->next[worker->phase], memory_order_relaxed));
+    const int64_t count = rapt_tasks(worker->attention, worker->phase);
+    for (int64_t task = take_task(worker); task < count;) {
+        const bool many = count - task > MANY * w->slots;
+        const int64_t next =
+            many ? take_task(worker) : atomic_load_explicit(&w->next[worker->phase], memory_order_relaxed);
+        run_in_slot(worker->attention, w, slot, worker->phase, task, next);
+        task = many ? next : take_task(worker);
+    }
     give_slot(w, slot);
 }
 

@@ -125,6 +125,12 @@ class Sweeper:
             self.rows[-1]["speedup"] = every[0].best / times.best
 
 
+def show(name):
+    """On a terminal: where it is."""
+    if sys.stderr.isatty():
+        print(f"\r{name:60}", end="", file=sys.stderr, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench sweep", description=__doc__)
     parser.add_argument("--library", required=True, help=argparse.SUPPRESS)
@@ -137,13 +143,13 @@ def main():
         if arguments.only in (None, sweep.__name__):
             for isa in library.isas() if on_every_isa else library.isas()[:1]:
                 for case in sweep():
-                    print(f"\r{case.name(library.isa_name(isa)):60}", end="", file=sys.stderr, flush=True)
+                    show(case.name(library.isa_name(isa)))
                     sweeper.add(sweep.__name__, case, isa)
     if arguments.only in (None, "threads"):
         for case in threads():
-            print(f"\r{case.name('threads'):60}", end="", file=sys.stderr, flush=True)
+            show(case.name("threads"))
             sweeper.add_threads(case, library.isas()[0])
-    print(file=sys.stderr)
+    show("")
     report.write(arguments.json, sweeper.rows, {
         "rapt": library.version, "stream_gbps": sweeper.stream_rate * 1e-9,
         "fma_gflops": {library.isa_name(isa): rate * 1e-9 for isa, rate in sweeper.fma_rates.items()}})
