@@ -14,9 +14,18 @@ static struct rapt_kv_run in_place(const struct rapt_task *task, struct rapt_spa
 static int key_bytes(const struct rapt_task *task) { return (int)task->attention->desc.head_dim * 4; }
 static int value_bytes(const struct rapt_task *task) { return (int)task->attention->desc.value_dim * 4; }
 
+static void expect(struct rapt_arrival *block, const struct rapt_task *task, int64_t base) {
+    struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS};
+    block->task = task;
+    block->keys = rapt_intersect(keys, task->visible);
+    block->keys_ready = block->values_ready = 0;
+}
+
 void rapt_supply_open(struct rapt_supply *supply, const struct rapt_task *task, const struct rapt_task *next_task) {
     *supply = (struct rapt_supply){.task = task, .staged = task->attention->is_staged};
     supply->next_task = next_task && next_task->rows > 0 ? next_task : NULL;
+    if (supply->next_task)
+        expect(&supply->beyond, supply->next_task, supply->next_task->visible.begin);
     supply->here.key = task->staged[0];
     supply->next.key = task->staged[1];
     supply->here.value = supply->here.key + RAPT_BLOCK_KEYS * key_bytes(task);
@@ -55,13 +64,6 @@ static void copy_rest(struct rapt_arrival *block) {
     }
 }
 
-static void expect(struct rapt_arrival *block, const struct rapt_task *task, int64_t base) {
-    struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS};
-    block->task = task;
-    block->keys = rapt_intersect(keys, task->visible);
-    block->keys_ready = block->values_ready = 0;
-}
-
 void rapt_supply_block(struct rapt_supply *supply, int64_t base) {
     const struct rapt_arrival free = supply->here;
     supply->here = supply->next;
@@ -70,7 +72,7 @@ void rapt_supply_block(struct rapt_supply *supply, int64_t base) {
         expect(&supply->here, supply->task, base);
     expect(&supply->next, supply->task, base + RAPT_BLOCK_KEYS);
     if (base + RAPT_BLOCK_KEYS >= supply->task->visible.end && supply->next_task)
-        expect(&supply->next, supply->next_task, supply->next_task->visible.begin);
+        supply->next = supply->beyond, supply->next.key = free.key, supply->next.value = free.value;
     if (supply->staged)
         copy_rest(&supply->here);
 }
@@ -87,43 +89,62 @@ struct rapt_kv_run rapt_supply_locate(const struct rapt_supply *supply, struct r
                                 .count = positions.end - positions.begin};
 }
 
+/* What there is to fetch: the next block, and that beyond it where it is the last of the task and is not copied. */
+static struct rapt_arrival *to_fetch(struct rapt_supply *supply, int number) {
+    struct rapt_arrival *next = &supply->next;
+    const bool is_last = next->task == supply->task && next->keys.end >= supply->task->visible.end;
+    if (number == 0)
+        return next;
+    return number == 1 && is_last && !supply->staged && supply->next_task ? &supply->beyond : NULL;
+}
+
 static struct rapt_fetch rows_of(const char *base, int64_t stride_bytes, int row_bytes, int64_t rows) {
     return (struct rapt_fetch){base, stride_bytes, NULL, row_bytes, (int)rows};
 }
 
-/* Up to so many rows of the next block, keys first. */
-static void fetch_next(struct rapt_arrival *next, bool values, bool copied, int64_t rows, struct rapt_fetch *fetch) {
+/* Up to *rows rows of a block, keys first. Returns how many slots it took. */
+static int fetch_block(struct rapt_arrival *next, bool values, bool copied, int64_t *rows, struct rapt_fetch *fetch,
+                       int slots) {
     const int64_t count = count_of(next->keys);
-    for (int slot = 0; slot < RAPT_FETCHES && rows > 0; slot++) {
+    for (int slot = 0; slot < slots; slot++) {
         const bool of_keys = next->keys_ready < count;
         int64_t *ready = of_keys ? &next->keys_ready : &next->values_ready;
-        if (*ready == count || (!of_keys && !values))
-            return;
+        if (*rows == 0 || *ready == count || (!of_keys && !values))
+            return slot;
         const int bytes = of_keys ? key_bytes(next->task) : value_bytes(next->task);
         const struct rapt_kv_run run = run_after(next, *ready);
-        const int64_t taken = run.count < rows ? run.count : rows;
+        const int64_t taken = run.count < *rows ? run.count : *rows;
         fetch[slot] = of_keys ? rows_of(run.key, run.key_stride_bytes, bytes, taken)
                               : rows_of(run.value, run.value_stride_bytes, bytes, taken);
         if (copied)
             fetch[slot].into = (of_keys ? next->key : next->value) + *ready * bytes;
         *ready += taken;
-        rows -= taken;
+        *rows -= taken;
     }
+    return slots;
 }
 
 void rapt_supply_fetch(struct rapt_supply *supply, struct rapt_score_args *args, int tiles) {
     const bool copied = supply->staged && supply->next.task == supply->task;
-    fetch_next(&supply->next, copied || tiles > 1, copied, args->key_end - args->key_begin, args->fetch);
+    int64_t rows = args->key_end - args->key_begin;
+    int slot = 0;
+    struct rapt_arrival *next;
+    for (int number = 0; (next = to_fetch(supply, number)) != NULL; number++)
+        slot += fetch_block(next, copied || tiles > 1, copied, &rows, args->fetch + slot, RAPT_FETCHES - slot);
+}
+
+static void list_values(struct rapt_arrival *next, struct rapt_fetch_list *list) {
+    while (next->values_ready < count_of(next->keys) && list->count < RAPT_BLOCK_KEYS) {
+        const struct rapt_kv_run run = run_after(next, next->values_ready);
+        const int64_t room = RAPT_BLOCK_KEYS - list->count, taken = run.count < room ? run.count : room;
+        for (int64_t i = 0; i < taken; i++)
+            rapt_list_row(list, run.value + i * run.value_stride_bytes, value_bytes(next->task));
+        next->values_ready += taken;
+    }
 }
 
 void rapt_supply_list_values(struct rapt_supply *supply, struct rapt_fetch_list *list) {
-    struct rapt_arrival *next = &supply->next;
-    if (supply->staged)
-        return;
-    while (next->values_ready < count_of(next->keys)) {
-        const struct rapt_kv_run run = run_after(next, next->values_ready);
-        for (int64_t i = 0; i < run.count; i++)
-            rapt_list_row(list, run.value + i * run.value_stride_bytes, value_bytes(next->task));
-        next->values_ready += run.count;
-    }
+    struct rapt_arrival *next;
+    for (int number = 0; !supply->staged && (next = to_fetch(supply, number)) != NULL; number++)
+        list_values(next, list);
 }

@@ -15,7 +15,7 @@ struct rapt_supply {
         struct rapt_span keys; /* positions */
         int64_t keys_ready, values_ready; /* how many were fetched or copied */
         char *key, *value;     /* where they are copied to */
-    } here, next;              /* behind the task's last block, next is the first one of next_task */
+    } here, next, beyond;      /* beyond: the first block of next_task, which is next behind the last of this one */
 };
 
 void rapt_supply_open(struct rapt_supply *supply, const struct rapt_task *task, const struct rapt_task *next_task);
