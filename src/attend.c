@@ -2,32 +2,11 @@
  * The blocked online-softmax loop. Prefill and decode are the two orientations
  * of its tiles (kernels.h). Blocks and chunks lie at absolute multiples of their
  * sizes, so their bits do not depend on the caller's way of cutting the work. */
-#include "supply.h"
-
-struct tile {
-    int first, rows;
-    struct rapt_span visible;   /* positions that any of its rows sees */
-    float *panel;
-    bool packed;
-    bool started;               /* the running state holds a chunk */
-    bool finished;              /* its rows of out are written */
-    bool touched;               /* in this chunk */
-    bool doubtful;              /* in this chunk values of excluded pairs took part, with a weight of 0 */
-    struct rapt_state state;    /* of this chunk, which is the running one in the first */
-};
-
-struct loop {
-    struct rapt_task *task;
-    const struct rapt_tile_kernels *kernels;
-    struct tile tiles[RAPT_MAX_TILES];
-    int tile_count;
-    struct rapt_supply supply;
-    bool careful; /* no excluded value takes part */
-};
+#include "ahead.h"
 
 /* As few tiles as possible, of equal heights but for a vector: low tiles are slow, and pass by too fast to fetch
  * what comes next. */
-static void open_tiles(struct loop *loop) {
+static void open_tiles(struct rapt_loop *loop) {
     struct rapt_task *task = loop->task;
     const struct rapt_attention *a = task->attention;
     const rapt_attention_desc *desc = &a->desc;
@@ -36,7 +15,7 @@ static void open_tiles(struct loop *loop) {
     loop->tile_count = 0;
     for (int first = 0, rows; first < task->rows; first += rows) {
         const int number = loop->tile_count++;
-        struct tile *tile = &loop->tiles[number];
+        struct rapt_tile *tile = &loop->tiles[number];
         rows = (units / count + (number < units % count)) * unit;
         tile->first = first;
         tile->rows = task->rows - first < rows ? task->rows - first : rows;
@@ -48,7 +27,7 @@ static void open_tiles(struct loop *loop) {
 }
 
 /* Just before the first use, which finds the panel in L1 then. */
-static void pack(const struct loop *loop, struct tile *tile) {
+static void pack(const struct rapt_loop *loop, struct rapt_tile *tile) {
     const rapt_attention_desc *desc = &loop->task->attention->desc;
     float *rows[RAPT_MAX_TILE_ROWS];
     rapt_task_rows(loop->task, &desc->query, tile->first, tile->rows, rows);
@@ -56,7 +35,7 @@ static void pack(const struct loop *loop, struct tile *tile) {
     tile->packed = true;
 }
 
-static void score(struct loop *loop, const struct tile *tile, int64_t base, struct rapt_span keys,
+static void score(struct rapt_loop *loop, const struct rapt_tile *tile, int64_t base, struct rapt_span keys,
                   const struct rapt_tile_mask *mask) {
     const struct rapt_task *task = loop->task;
     const struct rapt_attention *a = task->attention;
@@ -81,7 +60,7 @@ static void score(struct loop *loop, const struct tile *tile, int64_t base, stru
 }
 
 /* o of rows [first, first + rows) of a tile takes the positions keys. */
-static void weigh(const struct loop *loop, const struct tile *tile, int first, int rows, int64_t base,
+static void weigh(const struct rapt_loop *loop, const struct rapt_tile *tile, int first, int rows, int64_t base,
                   struct rapt_span keys, bool fresh, const float *alpha, const struct rapt_key_ranges *ranges,
                   struct rapt_fetch_list *ahead) {
     const struct rapt_task *task = loop->task;
@@ -115,7 +94,7 @@ static void weigh(const struct loop *loop, const struct tile *tile, int first, i
 }
 
 /* The careful path: each row takes its runs of attended keys only. */
-static void weigh_attended(const struct loop *loop, const struct tile *tile, const struct rapt_tile_mask *mask,
+static void weigh_attended(const struct rapt_loop *loop, const struct rapt_tile *tile, const struct rapt_tile_mask *mask,
                            int64_t base, struct rapt_span keys, bool fresh) {
     int end = (int)(keys.end - base);
     for (int row = 0; row < tile->rows; row++) {
@@ -139,45 +118,8 @@ static bool has_strangers(const struct rapt_tile_mask *mask) {
     return mask->has_bias || mask->has_range || (mask->has_mask && !mask->has_fill);
 }
 
-/* Masks and biases of the tile that comes next. */
-static void list_next_masks(const struct loop *loop, const struct tile *tile, int64_t base,
-                            struct rapt_fetch_list *list) {
-    const struct tile *next = tile + 1;
-    if (next == loop->tiles + loop->tile_count)
-        next = loop->tiles, base += RAPT_BLOCK_KEYS;
-    struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS};
-    keys = rapt_intersect(keys, next->visible);
-    if (keys.begin < keys.end)
-        rapt_task_list_masks(loop->task, next->first, next->rows, keys, list);
-}
-
-/* Where the tile ends: its rows of out, and the queries of the task to come that will be in its place. */
-static void list_last(const struct loop *loop, const struct tile *tile, struct rapt_fetch_list *list) {
-    const struct rapt_task *task = loop->task, *next = loop->supply.next_task;
-    const rapt_attention_desc *desc = &task->attention->desc;
-    rapt_task_list(task, &desc->out, tile->first, tile->rows, 0, (int)desc->value_dim * 4, list);
-    if (next && next->rows > tile->first)
-        rapt_task_list(next, &desc->query, tile->first,
-                       next->rows - tile->first < tile->rows ? next->rows - tile->first : tile->rows, 0,
-                       (int)desc->head_dim * 4, list);
-}
-
-/* What is to set out while the tile weighs the values of the block at base: rows that a processor would not fetch by
- * itself. Returns list, or NULL. */
-static struct rapt_fetch_list *list_rows(struct loop *loop, const struct tile *tile, int64_t base,
-                                         struct rapt_fetch_list *list) {
-    const bool narrow = loop->task->attention->narrow;
-    list->count = list->row = list->byte = 0, list->lines = 0;
-    if (!narrow && loop->tile_count == 1)
-        rapt_supply_list_values(&loop->supply, list);
-    list_next_masks(loop, tile, base, list);
-    if (!narrow && base + RAPT_BLOCK_KEYS >= tile->visible.end)
-        list_last(loop, tile, list);
-    return list->count ? list : NULL;
-}
-
 /* Whether nothing of the tile is attended. A bool mask without a false one is forgotten. */
-static bool is_excluded(const struct loop *loop, int rows, int begin, int end, struct rapt_tile_mask *mask) {
+static bool is_excluded(const struct rapt_loop *loop, int rows, int begin, int end, struct rapt_tile_mask *mask) {
     if (!mask->has_mask && !mask->has_bias)
         return false;
     unsigned found = loop->task->attention->kernels->survey(rows, begin, end, mask);
@@ -188,29 +130,14 @@ static bool is_excluded(const struct loop *loop, int rows, int begin, int end, s
     return false;
 }
 
-/* A narrow tile is fed from memory, which need not wait while it computes: some values beyond those that weigh has
- * fetched already. Returns list, or NULL. */
-static struct rapt_fetch_list *list_values(const struct loop *loop, struct rapt_span keys,
-                                           struct rapt_fetch_list *list) {
-    enum { BEHIND = 128, COUNT = 32 };
-    if (!loop->task->attention->narrow || keys.end - keys.begin < BEHIND + COUNT)
-        return NULL;
-    struct rapt_span values = {keys.begin + BEHIND, keys.begin + BEHIND + COUNT};
-    struct rapt_kv_run run = rapt_supply_locate(&loop->supply, values);
-    list->count = list->row = list->byte = 0, list->lines = 0;
-    for (int64_t i = 0; i < run.count; i++)
-        rapt_list_row(list, run.value + i * run.value_stride_bytes, (int)loop->task->attention->desc.value_dim * 4);
-    return list;
-}
-
 /* Vector by vector of rows where logits come first, so that the softmax finds them in L1. */
-static void softmax(const struct loop *loop, const struct tile *tile, int64_t base, struct rapt_span keys,
+static void softmax(const struct rapt_loop *loop, const struct rapt_tile *tile, int64_t base, struct rapt_span keys,
                     const struct rapt_tile_mask *mask) {
     const struct rapt_task *task = loop->task;
     const struct rapt_key_ranges *ranges = mask->has_range ? &mask->ranges : NULL;
     const bool acts = rapt_mask_acts(mask);
     const int begin = (int)(keys.begin - base), end = (int)(keys.end - base);
-    struct rapt_fetch_list list, *ahead = list_values(loop, keys, &list);
+    struct rapt_fetch_list list, *ahead = rapt_ahead_in_softmax(loop, keys, &list);
     const int step = acts ? task->attention->kernels->lanes : tile->rows;
     for (int row = 0; row < tile->rows; row += step) {
         const int end_row = tile->rows - row < step ? tile->rows : row + step;
@@ -221,7 +148,7 @@ static void softmax(const struct loop *loop, const struct tile *tile, int64_t ba
     }
 }
 
-static void attend_block(struct loop *loop, struct tile *tile, int64_t base) {
+static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t base) {
     struct rapt_task *task = loop->task;
     struct rapt_tile_mask mask;
     struct rapt_fetch_list ahead;
@@ -248,11 +175,11 @@ static void attend_block(struct loop *loop, struct tile *tile, int64_t base) {
         weigh_attended(loop, tile, &mask, base, keys, fresh);
     else
         weigh(loop, tile, 0, tile->rows, base, keys, fresh, task->alpha, ranges,
-              list_rows(loop, tile, base, &ahead));
+              rapt_ahead_in_weigh(loop, tile, base, &ahead));
 }
 
 /* Again, in place and without the values of excluded pairs. */
-static void attend_again(struct loop *loop, struct tile *tile, int64_t chunk) {
+static void attend_again(struct rapt_loop *loop, struct rapt_tile *tile, int64_t chunk) {
     const bool staged = loop->supply.staged;
     const int64_t base = chunk * RAPT_CHUNK_KEYS;
     loop->careful = true;
@@ -266,7 +193,7 @@ static void attend_again(struct loop *loop, struct tile *tile, int64_t chunk) {
 }
 
 /* Right behind its last block of the chunk, which finds the state in L1. */
-static void close_chunk(struct loop *loop, struct tile *tile, int64_t chunk) {
+static void close_chunk(struct rapt_loop *loop, struct rapt_tile *tile, int64_t chunk) {
     struct rapt_task *task = loop->task;
     const struct rapt_attention *a = task->attention;
     const int value_dim = (int)a->desc.value_dim;
@@ -282,11 +209,11 @@ static void close_chunk(struct loop *loop, struct tile *tile, int64_t chunk) {
         rapt_finish(task, task->running, tile->first, tile->rows);
 }
 
-static void attend_chunk(struct loop *loop, int64_t chunk) {
+static void attend_chunk(struct rapt_loop *loop, int64_t chunk) {
     const struct rapt_task *task = loop->task;
     const int64_t base = chunk * RAPT_CHUNK_KEYS, end = base + RAPT_CHUNK_KEYS;
     for (int number = 0; number < loop->tile_count; number++) {
-        struct tile *tile = &loop->tiles[number];
+        struct rapt_tile *tile = &loop->tiles[number];
         tile->state = rapt_state_from(tile->started ? task->chunk : task->running, tile->first,
                                       task->attention->o_stride);
         tile->touched = tile->doubtful = false;
@@ -295,7 +222,7 @@ static void attend_chunk(struct loop *loop, int64_t chunk) {
     for (int64_t block = base; block < end; block += RAPT_BLOCK_KEYS) {
         rapt_supply_block(&loop->supply, block);
         for (int number = 0; number < loop->tile_count; number++) {
-            struct tile *tile = &loop->tiles[number];
+            struct rapt_tile *tile = &loop->tiles[number];
             const int64_t last = tile->visible.end < end ? tile->visible.end : end;
             attend_block(loop, tile, block);
             if (block < last && block + RAPT_BLOCK_KEYS >= last)
@@ -309,7 +236,7 @@ void rapt_attend(const struct rapt_attention *a, char *states, char *slot, int64
     rapt_task_open(&task, a, slot, index);
     if (task.rows == 0)
         return;
-    struct loop loop = {.task = &task, .kernels = a->narrow ? &a->kernels->narrow : &a->kernels->wide};
+    struct rapt_loop loop = {.task = &task, .kernels = a->narrow ? &a->kernels->narrow : &a->kernels->wide};
     bool looks_ahead = !a->narrow && next_index < a->tasks;
     if (looks_ahead)
         rapt_task_find(&next_task, a, next_index);
@@ -334,7 +261,7 @@ void rapt_attend(const struct rapt_attention *a, char *states, char *slot, int64
     }
     if (a->ranges > 1)
         return;
-    for (const struct tile *tile = loop.tiles; tile < loop.tiles + loop.tile_count; tile++)
+    for (const struct rapt_tile *tile = loop.tiles; tile < loop.tiles + loop.tile_count; tile++)
         if (!tile->finished) /* it sees no keys */
             rapt_finish(&task, task.running, tile->first, tile->rows);
     rapt_write_weights(&task);
