@@ -94,8 +94,8 @@ static void weigh(const struct rapt_loop *loop, const struct rapt_tile *tile, in
 }
 
 /* The careful path: each row takes its runs of attended keys only. */
-static void weigh_attended(const struct rapt_loop *loop, const struct rapt_tile *tile, const struct rapt_tile_mask *mask,
-                           int64_t base, struct rapt_span keys, bool fresh) {
+static void weigh_attended(const struct rapt_loop *loop, const struct rapt_tile *tile,
+                           const struct rapt_tile_mask *mask, int64_t base, struct rapt_span keys, bool fresh) {
     int end = (int)(keys.end - base);
     for (int row = 0; row < tile->rows; row++) {
         struct rapt_span nothing = {keys.begin, keys.begin};
