@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Warnings of GCC and Clang as errors, clang-tidy, exported symbols, compiler flags, the style that a script can see.
+# Warnings of GCC and Clang as errors, clang-tidy, exported symbols, compiler flags, the style that a script can see, the
+# analysis of the NEON loops.
 set -euo pipefail
 tools/dev/setup.sh lint
 failed=0
@@ -50,6 +51,12 @@ complain "left over:" "$(grep -nE 'TODO|FIXME' $code || true)"
 echo "== clang-tidy"
 sources -name '*.c' | grep -vE '^src/arm|^benchmarks/peak_neon' |
     xargs -P "$(nproc)" -n 4 clang-tidy-14 --quiet -p build-lint-clang 2>/dev/null || failed=1
+
+if [ "${CI-}" = true ] || command -v aarch64-linux-gnu-gcc >/dev/null; then
+    tools/dev/arm.sh analysis || failed=1
+else
+    echo "== left out: analysis of the NEON loops, no aarch64-linux-gnu-gcc (./dev setup arm)"
+fi
 
 [ $failed = 0 ] && echo "lint: ok"
 exit $failed
