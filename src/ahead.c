@@ -8,9 +8,8 @@ struct rapt_fetch_list *rapt_ahead_in_softmax(const struct rapt_loop *loop, stru
         return NULL;
     struct rapt_span values = {keys.begin + BEHIND, keys.begin + BEHIND + COUNT};
     struct rapt_kv_run run = rapt_supply_locate(&loop->supply, values);
-    list->count = list->row = list->byte = 0, list->lines = 0;
-    for (int64_t i = 0; i < run.count; i++)
-        rapt_list_row(list, run.value + i * run.value_stride_bytes, (int)loop->task->attention->desc.value_dim * 4);
+    rapt_list_clear(list);
+    rapt_list_values(&run, run.count, (int)loop->task->attention->desc.value_dim * 4, list);
     return list;
 }
 
@@ -40,7 +39,7 @@ static void list_last(const struct rapt_loop *loop, const struct rapt_tile *tile
 struct rapt_fetch_list *rapt_ahead_in_weigh(struct rapt_loop *loop, const struct rapt_tile *tile, int64_t base,
                                             struct rapt_fetch_list *list) {
     const bool narrow = loop->task->attention->narrow;
-    list->count = list->row = list->byte = 0, list->lines = 0;
+    rapt_list_clear(list);
     if (!narrow && loop->tile_count == 1)
         rapt_supply_list_values(&loop->supply, list);
     list_next_masks(loop, tile, base, list);

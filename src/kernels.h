@@ -90,6 +90,11 @@ struct rapt_fetch_list {
     const char *rows[RAPT_LISTED_ROWS];
 };
 
+static inline void rapt_list_clear(struct rapt_fetch_list *list) {
+    list->count = list->row = list->byte = 0;
+    list->lines = 0;
+}
+
 static inline void rapt_list_row(struct rapt_fetch_list *list, const char *row, int bytes) {
     list->rows[list->count] = row;
     list->bytes[list->count++] = bytes;

@@ -18,6 +18,13 @@ struct rapt_kv_run {
     int64_t count;
 };
 
+/* Adds the first count values of a run to what is to be fetched. */
+static inline void rapt_list_values(const struct rapt_kv_run *run, int64_t count, int row_bytes,
+                                    struct rapt_fetch_list *list) {
+    for (int64_t i = 0; i < count; i++)
+        rapt_list_row(list, run->value + i * run->value_stride_bytes, row_bytes);
+}
+
 /* The longest run within positions, which lie within the sequence. */
 static inline struct rapt_kv_run rapt_kv_locate(const rapt_attention_desc *desc, const struct rapt_sequence *sequence,
                                                 int64_t batch, int64_t kv_head, struct rapt_span positions) {

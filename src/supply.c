@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-enum {
-    COPY_AHEAD = 8 /* rows */
-};
+enum { COPY_AHEAD = 8 /* rows */ };
 
 static struct rapt_kv_run in_place(const struct rapt_task *task, struct rapt_span positions) {
     return rapt_kv_locate(&task->attention->desc, &task->sequence, task->batch, task->kv_head, positions);
@@ -137,8 +135,7 @@ static void list_values(struct rapt_arrival *next, struct rapt_fetch_list *list)
     while (next->values_ready < count_of(next->keys) && list->count < RAPT_BLOCK_KEYS) {
         const struct rapt_kv_run run = run_after(next, next->values_ready);
         const int64_t room = RAPT_BLOCK_KEYS - list->count, taken = run.count < room ? run.count : room;
-        for (int64_t i = 0; i < taken; i++)
-            rapt_list_row(list, run.value + i * run.value_stride_bytes, value_bytes(next->task));
+        rapt_list_values(&run, taken, value_bytes(next->task), list);
         next->values_ready += taken;
     }
 }
