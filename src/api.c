@@ -6,6 +6,7 @@
 #include "internal.h"
 #include "plan.h"
 #include "schedule.h"
+#include "workspace.h"
 
 static const uint64_t PLAN_MAGIC = 0x726170742d706c61; /* "rapt-pla" */
 
@@ -46,14 +47,16 @@ rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rap
         return rapt_refuse(message, RAPT_NULL_POINTER, "plan = NULL");
     plan->opaque[0] = 0;
     rapt_fpenv environment = rapt_fpenv_enter();
-    const struct rapt_kernels *kernels = NULL;
+    const struct rapt_table *table = NULL;
     rapt_status status = rapt_validate(desc, message);
     if (status == RAPT_OK)
-        status = rapt_dispatch((rapt_isa)desc->isa, &kernels, message);
+        status = rapt_dispatch((rapt_isa)desc->isa, &table, message);
     if (status == RAPT_OK) {
         struct rapt_attention *attention = (struct rapt_attention *)(void *)plan;
-        rapt_cut(attention, desc, kernels);
-        attention->magic = PLAN_MAGIC;
+        if (rapt_cut(attention, desc, table))
+            attention->magic = PLAN_MAGIC;
+        else
+            status = rapt_refuse(message, RAPT_SIZE_OVERFLOW, "the tasks of this shape overflow int64");
     }
     rapt_fpenv_leave(environment);
     return status;
@@ -66,7 +69,7 @@ static const struct rapt_attention *checked(const rapt_plan *plan) {
 
 rapt_isa rapt_plan_isa(const rapt_plan *plan) {
     const struct rapt_attention *attention = checked(plan);
-    return attention ? attention->kernels->isa : RAPT_ISA_AUTO;
+    return attention ? attention->table->isa : RAPT_ISA_AUTO;
 }
 
 rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t max_concurrency, size_t *bytes) {
@@ -130,8 +133,8 @@ rapt_status rapt_attention(const rapt_attention_desc *desc, rapt_message *messag
         return status;
     const struct rapt_attention *attention = rapt_attention_of(&plan);
     int64_t threads = attention->is_small ? 1 : rapt_schedule_threads();
-    if (threads > attention->tasks)
-        threads = attention->tasks;
+    if (threads > attention->totals.all_tasks)
+        threads = attention->totals.all_tasks;
     status = rapt_plan_workspace_bytes(&plan, threads > 0 ? threads : 1, &bytes);
     if (status != RAPT_OK)
         return rapt_refuse(message, status, "the workspace of this shape overflows size_t");

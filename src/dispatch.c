@@ -54,9 +54,9 @@ static uint32_t features_needed(rapt_isa isa) {
         return 0;
 #if defined(RAPT_CPU_X86)
     case RAPT_ISA_AVX2:
-        return features_of((struct rapt_cpu){.avx = true, .avx2 = true, .fma = true});
+        return features_of((struct rapt_cpu){.avx = true, .f16c = true, .avx2 = true, .fma = true});
     case RAPT_ISA_AVX512:
-        return features_of((struct rapt_cpu){.avx = true, .avx2 = true, .fma = true, .avx512f = true,
+        return features_of((struct rapt_cpu){.avx = true, .f16c = true, .avx2 = true, .fma = true, .avx512f = true,
                                              .avx512dq = true, .avx512bw = true, .avx512vl = true});
 #elif defined(RAPT_CPU_ARM)
     case RAPT_ISA_NEON:
@@ -101,11 +101,11 @@ size_t rapt_cpu_features(char *text, size_t text_bytes) {
 
 /* ------------------------------------------------------------- the tables */
 
-const struct rapt_kernels *rapt_kernels_of(rapt_isa isa) {
+const struct rapt_table *rapt_table_of(rapt_isa isa) {
     switch (isa) {
 #define RAPT_ISA_ENTRY(name, NAME)                                                                 \
     case RAPT_ISA_##NAME:                                                                          \
-        return &rapt_kernels_##name;
+        return &rapt_table_##name;
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
     default:
@@ -131,7 +131,7 @@ const char *rapt_isa_name(rapt_isa isa) {
 }
 
 int rapt_isa_available(rapt_isa isa) {
-    return rapt_kernels_of(isa) && machine_has(isa);
+    return rapt_table_of(isa) && machine_has(isa);
 }
 
 /* isa.def has the best last. */
@@ -188,7 +188,7 @@ static int environment_isa(void) {
 
 static rapt_status refuse_isa(rapt_isa isa, const char *field, rapt_message *message) {
     const char *name = rapt_isa_name(isa);
-    if (!rapt_kernels_of(isa))
+    if (!rapt_table_of(isa))
         return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this build has no such kernels", field,
                            name);
     return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this machine lacks the instructions", field,
@@ -213,7 +213,7 @@ rapt_status rapt_isa_chosen(rapt_isa *isa) {
     return choose(isa, NULL);
 }
 
-rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_kernels **kernels, rapt_message *message) {
+rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_message *message) {
     if (!rapt_isa_name(isa))
         return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "isa = %d is outside 0 ... %d", (int)isa,
                            RAPT_ISA_COUNT - 1);
@@ -224,6 +224,6 @@ rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_kernels **kernels, rap
     } else if (!rapt_isa_available(isa)) {
         return refuse_isa(isa, "isa", message);
     }
-    *kernels = rapt_kernels_of(isa);
+    *table = rapt_table_of(isa);
     return RAPT_OK;
 }

@@ -24,7 +24,7 @@ rapt_status rapt_refuse(rapt_message *message, rapt_status status, const char *f
 
 /* dispatch.c: the table for a requested isa (RAPT_ISA_AUTO: environment, then
  * the best), or a refusal. */
-rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_kernels **kernels, rapt_message *message);
+rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_message *message);
 
 /* Entry i of a list; list.data is not NULL. */
 static inline int64_t rapt_index_at(rapt_index_list list, int64_t i) {

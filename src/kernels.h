@@ -2,18 +2,12 @@
  *
  * The dispatch table: what an instruction set has to provide.
  *
- * A tile is up to `rows` query rows against keys [key_begin, key_end) of one
- * block. There are two ways to lay its scores out:
+ * A tile is some query rows of a task. A tile kind is one way to lay such rows and their scores out, with the slots
+ * that work on them; all kinds perform the operations of docs/numerics.md, so they give the same bits. Only the slots
+ * of a kind know where in a panel or among the scores a number lies.
  *
- *   wide    lanes are rows:  scores[key * tile_rows + row]
- *   narrow  lanes are keys:  scores[row * RAPT_BLOCK_KEYS + key]
- *
- * Keys are counted from the start of the block. Both ways perform the
- * operations of docs/numerics.md, so they give the same bits.
- *
- * ASSUME marks the caller's duty, ASSERT what a slot guarantees. All rows are
- * float32. Nothing here allocates, and nothing outside the named ranges is
- * read or written.
+ * ASSUME marks the caller's duty, which builds with RAPT_ASSERTIONS check; ASSERT what a slot guarantees. Nothing here
+ * allocates, and nothing outside the named rows is read or written. Keys are counted from the start of the block.
  */
 #ifndef RAPT_KERNELS_H
 #define RAPT_KERNELS_H
@@ -22,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "format.h"
 #include "rapt/rapt.h"
 
 enum {
@@ -29,10 +24,8 @@ enum {
     RAPT_CHUNK_KEYS = 512,     /* keys whose states are folded; part of the numeric order */
     RAPT_INNER_BLOCK = 256,    /* terms of a matrix product that are added up by themselves, and */
     RAPT_INNER_CHAIN = 64,     /* those of one chain; both are part of the numeric order */
-    RAPT_MAX_TILE_ROWS = 64,   /* upper bound of every table's tile_rows and narrow_rows */
-    RAPT_FETCHES = 3,          /* arrays that score fetches beside its work */
-    RAPT_LISTED_ROWS = RAPT_BLOCK_KEYS + 4 * RAPT_MAX_TILE_ROWS, /* rows that weigh fetches: values of a block; bools,
-                                                                    biases, out and queries of a tile */
+    RAPT_MAX_TILE_ROWS = 64,   /* upper bound of every kind's rows */
+    RAPT_MAX_ERRANDS = 12,
     RAPT_VECTOR_BYTES = 64     /* alignment of scratch; rows of o are padded to it */
 };
 
@@ -41,79 +34,96 @@ enum { RAPT_SOME_TRUE = 1, RAPT_SOME_FALSE = 2, RAPT_SOME_BIAS = 4 }; /* what su
 #define RAPT_LN2 0x1.62e43p-1f    /* the nearest floats */
 #define RAPT_LOG2E 0x1.715476p+0f
 
+/* ------------------------------------------------------------ what slots take */
+
 /* By its position a row sees keys [first_key, end_key) of the block at most.
  * ASSUME neither falls from one row to the next. */
-struct rapt_key_ranges {
+struct rapt_visible_spans {
     int32_t first_key[RAPT_MAX_TILE_ROWS];
     int32_t end_key[RAPT_MAX_TILE_ROWS];
 };
 
-/* What one key does to the rows of a tile, besides the dot product. Arrays
+/* What acts on the scores of a tile. */
+enum rapt_mask_part {
+    RAPT_PART_SPANS = 1 << 0, /* some row does not see all keys of [key_begin, key_end) by its position */
+    RAPT_PART_BIAS = 1 << 1,
+    RAPT_PART_ALIBI = 1 << 2,
+    RAPT_PART_MASK = 1 << 3,
+    RAPT_PART_FILL = 1 << 4,  /* the mask replaces scores instead of excluding them */
+    RAPT_PART_SOFTCAP = 1 << 5,
+    RAPT_PART_KEEP = 1 << 6   /* dropout, which acts on probabilities */
+};
+
+/* What one key block does to the rows of a tile, besides the dot product. Arrays
  * are indexed by row; pointers point at key 0 of the block. */
 struct rapt_tile_mask {
-    struct rapt_key_ranges ranges;                  /* used with has_range */
-    const float *bias[RAPT_MAX_TILE_ROWS];          /* used with has_bias */
-    const uint8_t *mask[RAPT_MAX_TILE_ROWS];        /* used with has_mask */
-    const uint8_t *keep[RAPT_MAX_TILE_ROWS];        /* used by drop */
+    unsigned parts;                                 /* rapt_mask_part */
+    struct rapt_visible_spans spans;
+    const float *bias[RAPT_MAX_TILE_ROWS];
+    const uint8_t *mask[RAPT_MAX_TILE_ROWS];
+    const uint8_t *keep[RAPT_MAX_TILE_ROWS];
     float bias_factor[RAPT_MAX_TILE_ROWS];          /* head factor * log2(e) */
     float alibi_factor[RAPT_MAX_TILE_ROWS];         /* -slope * log2(e) */
     int64_t distance[RAPT_MAX_TILE_ROWS];           /* query position - position of key 0 of the block */
-    float softcap_log2e; /* cap * log2(e), 0 = no softcap; scores hold s * (scale / cap) then */
-    float fill_log2e;    /* mask fill * log2(e), used with has_fill */
+    float softcap_log2e; /* cap * log2(e); scores hold s * (scale / cap) then */
+    float fill_log2e;    /* mask fill * log2(e) */
     float keep_scale;
-    bool has_bias, has_mask, has_fill, has_alibi;
-    bool has_range; /* some row does not see all keys of [key_begin, key_end) by its range */
+};
+
+static inline const struct rapt_visible_spans *rapt_spans_of(const struct rapt_tile_mask *mask) {
+    return mask->parts & RAPT_PART_SPANS ? &mask->spans : NULL;
+}
+
+/* Rows of memory that a slot brings closer to the processor while it computes, a few lines at a time. Slots move the
+ * cursor on; those that have no time leave it. Everywhere NULL is legal and changes no result. */
+struct rapt_errands {
+    int count, at, row, head, byte; /* pieces; the cursor: piece, and row, head and byte in it */
+    int64_t lines;            /* of 64 bytes, in all pieces */
+    struct rapt_errand {      /* rows x heads short rows */
+        const char *base;
+        int64_t row_stride_bytes, head_stride_bytes;
+        int rows, heads, row_bytes;
+    } piece[RAPT_MAX_ERRANDS];
+};
+
+/* Stored rows to float32 rows, which lie dim floats apart. */
+struct rapt_stage_args {
+    float *into;
+    const char *from;
+    int64_t from_stride_bytes;
+    int64_t rows;
+    int dim;
+    bool streams; /* rows come from memory and go on after these */
 };
 
 /* Scores of a run of keys that lie at one stride. */
 struct rapt_score_args {
     const float *query;        /* as pack left it */
-    const char *key;           /* row of key_begin */
+    const char *key;           /* row of key_begin, float32 */
     int64_t key_stride_bytes;
-    float *scores;             /* block origin */
+    float *scores;             /* of the tile, at key 0 of the block */
     int rows, head_dim, key_begin, key_end;
     float factor;
-    const struct rapt_key_ranges *ranges; /* scores of pairs outside need not be written; NULL = all are */
-    struct rapt_fetch {        /* rows to bring closer meanwhile, say of the next keys and values */
-        const char *base;
-        int64_t stride_bytes;
-        char *into;            /* contiguous rows to copy them to; NULL = fetch them into L2 */
-        int row_bytes, rows;   /* row_bytes: with into, a multiple of 64 */
-    } fetch[RAPT_FETCHES];
+    bool streams;              /* keys come from memory and go on after these */
+    const struct rapt_visible_spans *spans; /* scores of pairs outside need not be written; NULL = all are */
+    struct rapt_errands *errands;
 };
 
-/* Rows to bring into L2 meanwhile. Whoever fetches some lines moves row and byte on. */
-struct rapt_fetch_list {
-    int count, row, byte;
-    int64_t lines; /* of 64 bytes, in all */
-    int bytes[RAPT_LISTED_ROWS];
-    const char *rows[RAPT_LISTED_ROWS];
-};
-
-static inline void rapt_list_clear(struct rapt_fetch_list *list) {
-    list->count = list->row = list->byte = 0;
-    list->lines = 0;
-}
-
-static inline void rapt_list_row(struct rapt_fetch_list *list, const char *row, int bytes) {
-    list->rows[list->count] = row;
-    list->bytes[list->count++] = bytes;
-    list->lines += (bytes + 63) / 64;
-}
-
-/* o = o * alpha (or 0 when fresh), then o[row] += p[row, key] * value[key], keys
- * ascending. The range of keys may be empty; alpha still acts. */
+/* o = o * alpha (or 0 when fresh), then o[row] += p[row, key] * value[key], keys ascending, for the rows [first_row,
+ * first_row + rows) of the tile. The keys may be none; alpha still acts. */
 struct rapt_weigh_args {
-    const float *probabilities; /* block origin, first row */
-    const char *value;          /* row of key_begin */
+    const float *probabilities; /* of the tile, at key 0 of the block */
+    const char *value;          /* row of key_begin, float32 */
     int64_t value_stride_bytes;
-    const float *alpha;         /* [rows] */
-    const struct rapt_key_ranges *ranges; /* outside them p is +0 and the value finite; NULL = not known */
-    float *o;                   /* [rows][o_stride] */
+    const float *alpha;         /* [rows], from first_row on */
+    const struct rapt_visible_spans *spans; /* of these rows. Outside them p is +0, and whether a value takes part with
+                                               that weight is the slot's choice; NULL = every pair takes part */
+    float *o;                   /* [rows][o_stride], from first_row on */
     int64_t o_stride;           /* floats, a multiple of 16, >= value_dim */
-    int rows, value_dim, key_begin, key_end;
+    int first_row, rows, value_dim, key_begin, key_end;
     bool fresh;
-    struct rapt_fetch_list *ahead; /* NULL = none */
+    bool streams;               /* values come from memory and go on after these */
+    struct rapt_errands *errands;
 };
 
 /* The running state of rows: maximum m, sum l, unnormalised output o. l = 0
@@ -121,40 +131,60 @@ struct rapt_weigh_args {
 struct rapt_state {
     float *m, *l;     /* [rows] */
     float *o;         /* [rows][o_stride] */
+    int64_t o_stride; /* floats, a multiple of 16 */
 };
 
 /* Turns states into results. */
 struct rapt_finish_args {
     struct rapt_state state;
-    int64_t o_stride;
     int rows, value_dim;
     const float *sink_log2e;  /* [rows], sink * log2(e); NULL = none */
     float *const *out;        /* [rows], value_dim floats each */
-    float *const *lse;        /* [rows], one float each; NULL = not wanted */
+    float *const *lse;        /* [rows], one float each; NULL = none */
     float *final_m, *inverse; /* [rows], the final maximum and 1/l, for the weights; 0 where empty */
 };
 
-/* One orientation of a tile. */
-struct rapt_tile_kernels {
-    /* Lays rows out for score. Wide: panel[head_dim][tile_rows], absent rows +0.
-     * Narrow: panel[rows][head_dim]. */
+/* ------------------------------------------------------------ tile kinds */
+
+struct rapt_block;
+
+/* The block slot of kinds whose steps are slots (block.c). */
+void rapt_block_by_steps(const struct rapt_block *block);
+
+struct rapt_tile_kind {
+    const char *name;
+    int most_rows;   /* chosen where the rows of a KV head are no more; INT_MAX = for all */
+    int rows;        /* of a tile at most */
+    int row_step;    /* rows of a tile are a multiple of it, but for the last tile of a task */
+    int row_group;   /* logits and softmax begin at multiples of it */
+    int piece_keys;  /* keys that are staged at once: all of a block where several tiles share them */
+    bool streams;    /* few rows: memory feeds the slots, so they bring their own rows closer */
+    size_t (*panel_bytes)(int rows, int head_dim);
+    size_t (*scores_bytes)(int rows);
+
+    /* One key block for one tile: updates its state. rapt_block_by_steps calls the slots below; a matrix unit may
+     * bring its own, and leave them out. */
+    void (*block)(const struct rapt_block *block);
+
+    /* Lays rows out for score; absent rows of the last vector count as +0. */
     void (*pack)(float *panel, const float *const *query_rows, int rows, int head_dim);
     /* scores = (FMA chain over head_dim from +0) * factor. */
     void (*score)(const struct rapt_score_args *args);
     /* Applies softcap, bias, ALiBi, fill and exclusion to the scores of rows [first_row, end_row);
-     * excluded = -infinity. ASSUME first_row is a multiple of lanes, as for softmax. */
+     * excluded = -infinity. ASSUME first_row is a multiple of row_group, as for softmax. */
     void (*logits)(float *scores, int first_row, int end_row, int key_begin, int key_end,
                    const struct rapt_tile_mask *mask);
-    /* Base-2 logits to probabilities in place; updates m and l, sets alpha. May fetch what ahead lists (NULL: nothing).
-     * ASSUME m = -infinity and l = 0 where a chunk begins; that scores outside
-     * ranges (NULL: none) are -infinity. */
+    /* Base-2 logits to probabilities in place; updates m and l, sets alpha.
+     * ASSUME m = -infinity and l = 0 where a chunk begins; that scores outside spans (NULL: none) are -infinity. */
     void (*softmax)(float *scores, int first_row, int end_row, int key_begin, int key_end,
-                    const struct rapt_key_ranges *ranges, float *m, float *l, float *alpha,
-                    struct rapt_fetch_list *ahead);
+                    const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
+                    struct rapt_errands *errands);
     /* Dropout: p = keep ? p * keep_scale : +0. */
     void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     void (*weigh)(const struct rapt_weigh_args *args);
 };
+
+/* ------------------------------------------------------------ matrix products */
 
 /* Part of a matrix product: rows x columns of out, over inner numbers each. */
 struct rapt_product_args {
@@ -165,33 +195,35 @@ struct rapt_product_args {
     int64_t x_stride_bytes, weight_stride_bytes, out_stride_bytes;
     int64_t rows, inner, columns;
     bool first, last;           /* tile: whether out begins here, and whether it ends with this block */
-    const char *next;           /* tile: next_rows rows of next_row_bytes to bring closer meanwhile: the */
-    int64_t next_stride_bytes;  /* weights of the next block; 0 rows = none */
-    int next_rows, next_row_bytes;
+    struct rapt_errands *errands; /* tile: the weights of the next block */
 };
 
-/* out = sum of x * weight + bias, by blocks of RAPT_INNER_BLOCK (numerics.md, matrix products). */
+/* out = sum of x * weight + bias, by blocks of RAPT_INNER_BLOCK (numerics.md, matrix products). The index of pack and
+ * few is rapt_weight_layout. */
 struct rapt_product_kernels {
-    /* panel[inner][tile_rows]: columns <= tile_rows of weight[inner][...], absent ones +0. The
-     * transposed layout has wide.pack. */
-    void (*pack)(float *panel, const char *weight, int64_t stride_bytes, int columns, int inner);
-    /* One block of inner for up to tile_rows columns: adds to out, unless first; finishes out if last. */
+    int columns;  /* of a tile */
+    int few_rows; /* rows that few takes */
+    /* panel[inner][columns of a tile]: absent columns are +0. weight: row 0 of the columns, or of inner. */
+    void (*pack[2])(float *panel, const char *weight, int64_t stride_bytes, int columns, int inner);
+    /* One block of inner for up to `columns` columns: adds to out, unless first; finishes out if last. */
     void (*tile)(const struct rapt_product_args *args);
-    /* All of inner, weights read once in place; for up to narrow_rows rows. Which index of
-     * weight is the row: few[0] column, few[1] inner. */
+    /* All of inner, weights read once in place; for up to few_rows rows. */
     void (*few[2])(const struct rapt_product_args *args);
 };
 
-struct rapt_kernels {
+/* ------------------------------------------------------------ the table */
+
+enum { RAPT_NARROW = 0, RAPT_WIDE = 1, RAPT_KINDS = 2 };
+
+struct rapt_table {
     const char *name;
     rapt_isa isa;
-    int lanes;       /* float32 lanes of a vector */
-    int tile_rows;   /* rows of a wide tile; its key stride */
-    int narrow_rows; /* tiles of at most this many rows go the narrow way */
-    struct rapt_tile_kernels wide, narrow;
+    struct rapt_tile_kind kinds[RAPT_KINDS]; /* by most_rows, ascending; narrow: score rows are contiguous */
     struct rapt_product_kernels product;
+    /* Stored rows to float32, by rapt_format; exact. */
+    void (*stage[RAPT_FORMAT_COUNT])(const struct rapt_stage_args *args);
     /* into = into folded with next (numerics.md, step 7), both [rows]. */
-    void (*merge)(struct rapt_state into, struct rapt_state next, int rows, int value_dim, int64_t o_stride);
+    void (*merge)(struct rapt_state into, struct rapt_state next, int rows, int value_dim);
     void (*finish)(const struct rapt_finish_args *args);
     /* p[i] = 2^(t[i] - m) as step 5 has it; m even, integer or -infinity. In place is fine. */
     void (*exponentials)(const float *t, float *p, int64_t count, float m);
@@ -210,9 +242,9 @@ struct rapt_kernels {
 
 /* The table of an instruction set, NULL where this build lacks it. Does not
  * ask whether the machine has the instructions. */
-const struct rapt_kernels *rapt_kernels_of(rapt_isa isa);
+const struct rapt_table *rapt_table_of(rapt_isa isa);
 
-#define RAPT_ISA_ENTRY(name, NAME) extern const struct rapt_kernels rapt_kernels_##name;
+#define RAPT_ISA_ENTRY(name, NAME) extern const struct rapt_table rapt_table_##name;
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
 

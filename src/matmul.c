@@ -3,6 +3,8 @@
  * block of rows by a tile of columns; for few rows it is some columns. */
 #include "matmul.h"
 
+#include <stdatomic.h>
+
 #include "checked.h"
 #include "fpenv.h"
 #include "plan.h"
@@ -19,7 +21,7 @@ enum {
 
 struct product {
     rapt_matmul_desc desc; /* strides of single rows are 0 */
-    const struct rapt_kernels *kernels;
+    const struct rapt_table *table;
     bool few;
     int64_t task_rows, task_columns, column_tasks, tasks;
     _Atomic int64_t next;
@@ -46,43 +48,40 @@ static struct rapt_product_args args_of(const struct product *p, int64_t row, in
     return args;
 }
 
-static void pack(const struct product *p, const struct rapt_product_args *tile, int64_t k, int inner, float *panel) {
-    if (p->desc.weight_layout == RAPT_WEIGHT_IN_OUT) {
-        p->kernels->product.pack(panel, tile->weight + k * tile->weight_stride_bytes, tile->weight_stride_bytes,
-                                 (int)tile->columns, inner);
-        return;
-    }
-    const float *rows[RAPT_MAX_TILE_ROWS];
-    for (int64_t i = 0; i < tile->columns; i++)
-        rows[i] = (const float *)(const void *)(tile->weight + i * tile->weight_stride_bytes) + k;
-    p->kernels->wide.pack(panel, rows, (int)tile->columns, inner);
-}
-
 /* The weights of the block after k, for the kernel to fetch. */
-static void set_next(const struct product *p, const struct rapt_product_args *tile, int64_t k,
-                     struct rapt_product_args *block) {
+static void set_errands(const struct product *p, const struct rapt_product_args *tile, int64_t k,
+                        struct rapt_errands *errands) {
     const int64_t next = k + RAPT_INNER_BLOCK, left = p->desc.inner - next;
     const int inner = left < 0 ? 0 : left < RAPT_INNER_BLOCK ? (int)left : RAPT_INNER_BLOCK;
     const bool out_in = p->desc.weight_layout == RAPT_WEIGHT_OUT_IN;
-    block->next = tile->weight + next * (out_in ? 4 : tile->weight_stride_bytes);
-    block->next_stride_bytes = tile->weight_stride_bytes;
-    block->next_rows = inner == 0 ? 0 : out_in ? (int)tile->columns : inner;
-    block->next_row_bytes = 4 * (out_in ? inner : (int)tile->columns);
+    struct rapt_errand *piece = &errands->piece[0];
+    piece->base = tile->weight + next * (out_in ? 4 : tile->weight_stride_bytes);
+    piece->row_stride_bytes = tile->weight_stride_bytes;
+    piece->rows = out_in ? (int)tile->columns : inner;
+    piece->heads = 1;
+    piece->row_bytes = 4 * (out_in ? inner : (int)tile->columns);
+    errands->count = inner > 0;
+    errands->at = errands->row = errands->head = errands->byte = 0;
+    errands->lines = inner > 0 ? (int64_t)piece->rows * ((piece->row_bytes + 63) / 64) : 0;
 }
 
 static __attribute__((noinline)) void run_tile(const struct product *p, const struct rapt_product_args *tile) {
     _Alignas(RAPT_VECTOR_BYTES) float panel[RAPT_INNER_BLOCK * RAPT_MAX_TILE_ROWS];
     const int64_t inner = p->desc.inner;
     struct rapt_product_args block = *tile;
+    struct rapt_errands errands;
+    block.errands = &errands;
     for (int64_t k = 0; k < inner; k += RAPT_INNER_BLOCK) {
         block.inner = inner - k < RAPT_INNER_BLOCK ? inner - k : RAPT_INNER_BLOCK;
         block.first = k == 0;
         block.last = k + block.inner == inner;
         block.x = tile->x + k * 4;
         block.weight = (const char *)panel;
-        set_next(p, tile, k, &block);
-        pack(p, tile, k, (int)block.inner, panel);
-        p->kernels->product.tile(&block);
+        set_errands(p, tile, k, &errands);
+        const int64_t step = p->desc.weight_layout == RAPT_WEIGHT_IN_OUT ? tile->weight_stride_bytes : 4;
+        p->table->product.pack[p->desc.weight_layout](panel, tile->weight + k * step, tile->weight_stride_bytes,
+                                                      (int)tile->columns, (int)block.inner);
+        p->table->product.tile(&block);
     }
 }
 
@@ -92,7 +91,7 @@ static __attribute__((noinline)) void run_tasks(struct product *p) {
         int64_t row = task / p->column_tasks * p->task_rows, column = task % p->column_tasks * p->task_columns;
         struct rapt_product_args args = args_of(p, row, column);
         if (p->few)
-            p->kernels->product.few[p->desc.weight_layout](&args);
+            p->table->product.few[p->desc.weight_layout](&args);
         else
             run_tile(p, &args);
     }
@@ -123,7 +122,7 @@ static int64_t quotient_up(int64_t a, int64_t b) { return a / b + (a % b != 0); 
 /* Up to so many rows, weights are read in place: packing them costs more. Rows of inner are transposed for each few
  * rows, as when they are packed, so there it pays sooner. */
 static int64_t few_rows(const struct product *p) {
-    const int most = p->kernels->narrow_rows;
+    const int most = p->table->product.few_rows;
     return p->desc.weight_layout == RAPT_WEIGHT_OUT_IN ? (most + 1) / 2 : most;
 }
 
@@ -149,7 +148,7 @@ static void cut(struct product *p, const rapt_matmul_desc *desc, const rapt_run_
     clear_unused_strides(&p->desc);
     p->few = desc->rows <= few_rows(p) || desc->inner == 0;
     p->task_rows = TASK_ROWS;
-    p->task_columns = p->few ? few_task_columns(p, options) : p->kernels->tile_rows;
+    p->task_columns = p->few ? few_task_columns(p, options) : p->table->product.columns;
     p->column_tasks = quotient_up(desc->columns, p->task_columns);
     while (p->task_rows > MIN_TASK_ROWS && quotient_up(desc->rows, p->task_rows) * p->column_tasks < ENOUGH_TASKS)
         p->task_rows /= 2;
@@ -184,7 +183,7 @@ rapt_status rapt_matmul(const rapt_matmul_desc *desc, const rapt_run_options *op
     if (status == RAPT_OK)
         status = check_options(options, message);
     if (status == RAPT_OK)
-        status = rapt_dispatch((rapt_isa)desc->isa, &p.kernels, message);
+        status = rapt_dispatch((rapt_isa)desc->isa, &p.table, message);
     if (status != RAPT_OK)
         return status;
     if (desc->rows == 0 || desc->columns == 0)

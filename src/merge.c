@@ -1,17 +1,17 @@
-/* SPDX-License-Identifier: MIT
- * The end of every row: fold the states of its chunks, left to right, and turn
- * the sum into results. */
-#include "task.h"
+/* SPDX-License-Identifier: MIT */
+#include "merge.h"
 
-void rapt_merge(const struct rapt_attention *a, char *states, char *slot, int64_t index) {
+#include "weights.h"
+
+void rapt_merge(const struct rapt_run *run, char *slot, int64_t index) {
+    const struct rapt_attention *a = run->attention;
+    const struct rapt_work work = rapt_work_of_task(a, run->works, 1, index);
     struct rapt_task task;
-    rapt_task_open(&task, a, slot, index * a->ranges);
-    if (task.rows == 0)
-        return;
-    struct rapt_state into = rapt_state_of_chunk(a, states, task.batch, task.kv_head, 0);
-    for (int64_t chunk = a->range_chunks; chunk < task.end_chunk - task.first_chunk; chunk++)
-        a->kernels->merge(into, rapt_state_of_chunk(a, states, task.batch, task.kv_head, chunk), task.rows,
-                          (int)a->desc.value_dim, a->o_stride);
+    rapt_task_find(&task, run, work.first_task + (index - work.first_merge) * work.splits);
+    rapt_task_open(&task, slot);
+    const struct rapt_state into = rapt_state_of_chunk(&task, 0);
+    for (int64_t chunk = a->split_chunks; chunk < work.chunks; chunk++)
+        a->table->merge(into, rapt_state_of_chunk(&task, chunk), task.rows, (int)a->desc.value_dim);
     for (int first = 0; first < task.rows; first += RAPT_MAX_TILE_ROWS) {
         int left = task.rows - first;
         rapt_finish(&task, into, first, left < RAPT_MAX_TILE_ROWS ? left : RAPT_MAX_TILE_ROWS);
@@ -27,10 +27,8 @@ void rapt_finish(struct rapt_task *task, struct rapt_state state, int first, int
     if (a->desc.lse.data)
         rapt_task_rows(task, &a->desc.lse, first, count, lse);
     for (int row = 0; a->desc.sinks && row < count; row++)
-        sinks[row] = a->desc.sinks[task->kv_head * a->group + (task->first_row + first + row) % a->group] *
-                     RAPT_LOG2E;
-    struct rapt_finish_args args = {.state = rapt_state_from(state, first, a->o_stride),
-                                    .o_stride = a->o_stride,
+        sinks[row] = a->desc.sinks[rapt_task_head(task, first + row)] * RAPT_LOG2E;
+    struct rapt_finish_args args = {.state = rapt_state_from(state, first),
                                     .rows = count,
                                     .value_dim = (int)a->desc.value_dim,
                                     .sink_log2e = a->desc.sinks ? sinks : NULL,
@@ -38,5 +36,5 @@ void rapt_finish(struct rapt_task *task, struct rapt_state state, int first, int
                                     .lse = a->desc.lse.data ? lse : NULL,
                                     .final_m = task->final_m + first,
                                     .inverse = task->inverse + first};
-    a->kernels->finish(&args);
+    a->table->finish(&args);
 }

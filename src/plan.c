@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * shapes -> tasks, blocks, workspace: a pure function that never asks how many
+ * shapes -> constants, works, scratch: a pure function that never asks how many
  * threads there are. What it chooses is a matter of speed; no choice changes a bit. */
 #include "plan.h"
 
+#include "work.h"
+
 enum {
-    TASK_ROWS = 192,         /* a multiple of every tile height; K and V are read once per task */
-    TASK_OUTPUTS = 192 * 256, /* rows x dims that keep two states of o in L2 */
-    STAGED_ROWS = 192,       /* fewer do not pay for copies of keys and values */
     COLLIDING_MULTIPLE = 1024, /* bytes between tokens */
-    SPLIT_ROWS = 64,         /* with more rows, states cost more than they bring */
-    SPLIT_TASKS = 128,       /* enough tasks for large machines */
-    SPLIT_CHUNKS = 4,        /* chunks that a task has at least */
-    SMALL_WORK = 1 << 20     /* multiply-adds below which waking a thread costs more */
+    SMALL_WORK = 1 << 20       /* multiply-adds below which waking a thread costs more */
 };
 
 static void set_constants(struct rapt_attention *a) {
@@ -19,6 +15,17 @@ static void set_constants(struct rapt_attention *a) {
     a->scale = desc->features & RAPT_SCALE ? desc->scale : 1.0f / __builtin_sqrtf((float)desc->head_dim);
     a->softcap_log2e = desc->softcap * RAPT_LOG2E;
     a->score_factor = desc->softcap != 0 ? a->scale / desc->softcap : a->scale * RAPT_LOG2E;
+    a->group = desc->query_heads / desc->kv_heads;
+    a->o_stride = rapt_round_up(a->desc.value_dim, RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
+    a->has_lists = desc->query_lengths.data || desc->kv_lengths.data || desc->query_position.data ||
+                   desc->key_position.data;
+}
+
+static unsigned mask_parts_of(const rapt_attention_desc *desc) {
+    const bool alibi = desc->alibi_slopes || (desc->features & RAPT_ALIBI_STANDARD);
+    return (desc->bias.data ? RAPT_PART_BIAS : 0u) | (desc->mask.data ? RAPT_PART_MASK : 0u) |
+           (desc->features & RAPT_MASK_FILL ? RAPT_PART_FILL : 0u) | (alibi ? RAPT_PART_ALIBI : 0u) |
+           (desc->softcap * RAPT_LOG2E != 0 ? RAPT_PART_SOFTCAP : 0u) | (desc->keep_mask.data ? RAPT_PART_KEEP : 0u);
 }
 
 /* Whether rows meet in so few sets of the caches that they drive each other out. Without gaps they do not. */
@@ -27,55 +34,15 @@ static bool rows_collide(int64_t stride_bytes, int64_t row_bytes) {
            stride_bytes / COLLIDING_MULTIPLE >= 2;
 }
 
-/* Copies cost a little for each task, so they have to serve many rows. */
-static bool wants_staging(const struct rapt_attention *a) {
-    const rapt_attention_desc *desc = &a->desc;
-    const int64_t key_bytes = desc->head_dim * 4, value_bytes = desc->value_dim * 4;
-    if (a->narrow || key_bytes % 64 || value_bytes % 64 || a->group * desc->query_length < STAGED_ROWS)
-        return false;
-    return rows_collide(desc->key.token_stride_bytes, key_bytes) ||
-           rows_collide(desc->value.token_stride_bytes, value_bytes);
-}
-
-static void cut_rows(struct rapt_attention *a) {
-    int64_t rows = a->group * a->desc.query_length;
-    int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
-    int64_t tile = a->kernels->tile_rows;
-    a->narrow = rows <= a->kernels->narrow_rows;
-    a->tile_rows = a->narrow ? a->kernels->narrow_rows : a->kernels->tile_rows;
-    a->is_staged = wants_staging(a);
-    int64_t most = a->is_staged ? 2 * TASK_ROWS : TASK_ROWS;
-    most = most < RAPT_MAX_TILES * a->tile_rows ? most : RAPT_MAX_TILES * a->tile_rows;
-    a->task_rows = TASK_OUTPUTS / dim < most ? TASK_OUTPUTS / dim / tile * tile : most;
-    if (a->task_rows < tile)
-        a->task_rows = tile;
-    if (a->task_rows > rows)
-        a->task_rows = rows > 0 ? rows : 1;
-    a->row_blocks = (rows + a->task_rows - 1) / a->task_rows;
-}
-
-/* Few rows against many keys: several tasks share a row block. */
-static void cut_keys(struct rapt_attention *a) {
-    int64_t heads = a->desc.batch * a->desc.kv_heads;
-    /* An unaligned key_position adds a chunk. */
-    a->chunks = a->desc.kv_length / RAPT_CHUNK_KEYS + 2;
-    a->ranges = 1;
-    a->range_chunks = a->chunks;
-    bool few_rows = a->row_blocks == 1 && a->task_rows <= SPLIT_ROWS;
-    if (few_rows && heads > 0 && heads < SPLIT_TASKS && a->chunks >= 2 * SPLIT_CHUNKS) {
-        int64_t wanted = SPLIT_TASKS / heads;
-        a->range_chunks = (a->chunks + wanted - 1) / wanted;
-        if (a->range_chunks < SPLIT_CHUNKS)
-            a->range_chunks = SPLIT_CHUNKS;
-        a->ranges = (a->chunks + a->range_chunks - 1) / a->range_chunks;
+static void set_sides(struct rapt_attention *a) {
+    for (int side = 0; side < RAPT_SIDES; side++) {
+        const rapt_tensor *tensor = rapt_tensor_of(a, side);
+        const int format = rapt_format_of(tensor->dtype);
+        /* Without keys or queries a tensor may be absent. */
+        a->format[side] = format == RAPT_FORMAT_COUNT ? RAPT_FORMAT_F32 : format;
+        a->collides[side] =
+            rows_collide(tensor->token_stride_bytes, rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)));
     }
-}
-
-static bool is_small(const struct rapt_attention *a) {
-    const rapt_attention_desc *desc = &a->desc;
-    double work = (double)desc->batch * (double)desc->query_heads * (double)desc->query_length *
-                  (double)desc->kv_length * (double)(desc->head_dim + desc->value_dim);
-    return work < SMALL_WORK;
 }
 
 static void clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
@@ -97,58 +64,54 @@ static void clear_unused_strides(rapt_attention_desc *desc) {
     clear_strides(&desc->value, desc->batch, desc->kv_heads, desc->kv_length);
 }
 
-void rapt_cut(struct rapt_attention *a, const rapt_attention_desc *desc, const struct rapt_kernels *kernels) {
-    a->desc = *desc;
-    a->kernels = kernels;
-    clear_unused_strides(&a->desc);
-    if (a->desc.value_dim == 0)
-        a->desc.value_dim = a->desc.head_dim;
-    a->group = desc->query_heads / desc->kv_heads;
-    a->o_stride = rapt_round_up(a->desc.value_dim, RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
-    set_constants(a);
-    cut_rows(a);
-    cut_keys(a);
-    a->tasks = desc->batch * desc->kv_heads * a->row_blocks * a->ranges;
-    a->is_small = is_small(a);
-}
-
-static size_t reserve(size_t *end, int64_t floats) {
-    size_t offset = *end;
-    *end += (size_t)rapt_round_up(floats * (int64_t)sizeof(float), RAPT_VECTOR_BYTES);
+static size_t reserve(size_t *end, int64_t bytes) {
+    const size_t offset = *end;
+    *end += (size_t)rapt_round_up(bytes, RAPT_VECTOR_BYTES);
     return offset;
 }
 
-struct rapt_scratch_layout rapt_layout_scratch(const struct rapt_attention *a) {
-    struct rapt_scratch_layout layout;
-    int64_t tile_rows = a->kernels->tile_rows, narrow_rows = a->kernels->narrow_rows;
-    int64_t panel_rows = rapt_round_up(a->task_rows, tile_rows > narrow_rows ? tile_rows : narrow_rows);
+static int64_t staged_bytes(const struct rapt_attention *a, const struct rapt_totals *totals, int side) {
+    return RAPT_WINDOWS * totals->staged_keys[side] * rapt_dim_of(a, side) * (int64_t)sizeof(float);
+}
+
+struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_attention *a, const struct rapt_totals *totals) {
+    const int64_t rows = totals->rows, floats = rows * (int64_t)sizeof(float);
+    struct rapt_slot_layout layout = {.rows = rows};
     size_t end = 0;
-    layout.panel = reserve(&end, panel_rows * a->desc.head_dim);
-    layout.scores = reserve(&end, RAPT_BLOCK_KEYS * (tile_rows > narrow_rows ? tile_rows : narrow_rows));
-    layout.m = reserve(&end, a->task_rows);
-    layout.l = reserve(&end, a->task_rows);
-    layout.chunk_m = reserve(&end, a->task_rows);
-    layout.chunk_l = reserve(&end, a->task_rows);
-    layout.alpha = reserve(&end, RAPT_MAX_TILE_ROWS);
-    layout.slopes = reserve(&end, a->task_rows);
-    layout.final_m = reserve(&end, a->task_rows);
-    layout.inverse = reserve(&end, a->task_rows);
-    layout.o = reserve(&end, a->task_rows * a->o_stride);
-    layout.chunk_o = reserve(&end, a->task_rows * a->o_stride);
-    layout.staged = reserve(&end, a->is_staged ? 2 * RAPT_BLOCK_KEYS * (a->desc.head_dim + a->desc.value_dim) : 0);
+    layout.panel = reserve(&end, totals->panel_bytes);
+    layout.scores = reserve(&end, totals->scores_bytes);
+    layout.alpha = reserve(&end, RAPT_MAX_TILE_ROWS * (int64_t)sizeof(float));
+    layout.slopes = reserve(&end, floats);
+    layout.final_m = reserve(&end, floats);
+    layout.inverse = reserve(&end, floats);
+    layout.running = reserve(&end, rapt_state_bytes(rows, a->o_stride));
+    layout.chunk = reserve(&end, rapt_state_bytes(rows, a->o_stride));
+    layout.staged[RAPT_KEYS] = reserve(&end, staged_bytes(a, totals, RAPT_KEYS));
+    layout.staged[RAPT_VALUES] = reserve(&end, staged_bytes(a, totals, RAPT_VALUES));
     layout.slot_bytes = end;
     return layout;
 }
 
-bool rapt_layout_workspace(const struct rapt_attention *a, struct rapt_workspace_layout *layout) {
-    /* m and l side by side, then o, for the rows of the one row block. */
-    int64_t floats = 2 * rapt_round_up(a->task_rows, 16) + a->task_rows * a->o_stride;
-    int64_t states = 0, bytes = 0;
-    layout->state_bytes = (size_t)(floats * (int64_t)sizeof(float));
-    layout->states = 0;
-    if (a->ranges > 1 && (__builtin_mul_overflow(a->desc.batch * a->desc.kv_heads, a->chunks, &states) ||
-                          __builtin_mul_overflow(states, (int64_t)layout->state_bytes, &bytes)))
-        return false;
-    layout->slots = (size_t)bytes;
-    return true;
+bool rapt_cut(struct rapt_attention *a, const rapt_attention_desc *desc, const struct rapt_table *table) {
+    a->desc = *desc;
+    a->table = table;
+    clear_unused_strides(&a->desc);
+    if (a->desc.value_dim == 0)
+        a->desc.value_dim = a->desc.head_dim;
+    set_constants(a);
+    a->mask_parts = mask_parts_of(&a->desc);
+    set_sides(a);
+    a->split_chunks = rapt_work_split_chunks(a);
+    bool fits = rapt_work_add_up(a, &a->totals);
+    if (!fits || a->totals.state_bytes > RAPT_MOST_STATE_BYTES) {
+        a->split_chunks = INT64_MAX;
+        fits = rapt_work_add_up(a, &a->totals);
+    }
+    if (!a->has_lists && desc->batch > 0) {
+        const struct rapt_sequence first = rapt_sequence_of(&a->desc, 0);
+        a->each = rapt_work_cut(a, &first);
+    }
+    a->slot = rapt_slot_layout_of(a, &a->totals);
+    a->is_small = a->totals.multiplications < SMALL_WORK;
+    return fits;
 }

@@ -1,47 +1,70 @@
 /* SPDX-License-Identifier: MIT
- * A plan: the descriptor, its constants, and the way the work is cut. A task is
- * batch x KV head x block of rows [x range of chunks]; a row is one query of
- * one head of the group: row = query * group + head in group. */
+ * A plan: the descriptor, its constants, and the way the work is cut. A task is sequence x KV head x block of rows
+ * [x split of the chunks]; a row is one query of one head of the group: row = query * group + head in group. */
 #ifndef RAPT_PLAN_H
 #define RAPT_PLAN_H
 
-#include "internal.h"
+#include "assume.h"
+#include "state.h"
+#include "visit.h"
 
-enum { RAPT_MAX_TILES = 128 }; /* of a task */
+enum {
+    RAPT_MAX_TILES = 128,            /* of a task */
+    RAPT_WINDOWS = 2,                /* of staged keys or values: the block at hand and the next one */
+    RAPT_MOST_STATE_BYTES = 1 << 28  /* for partial states; keys are not split where they would take more */
+};
+
+enum rapt_side { RAPT_KEYS, RAPT_VALUES, RAPT_SIDES };
+
+/* How the work of one sequence is cut. Each has its own kind of tile, so that a batch may mix prefill and decode. */
+struct rapt_work {
+    struct rapt_sequence sequence;
+    int64_t batch;            /* its number in the batch */
+    int64_t first_task;       /* of the attend phase */
+    int64_t first_merge;      /* of the merge phase */
+    int64_t first_state;      /* bytes; partial states of split keys: one per KV head and chunk */
+    int64_t row_blocks;       /* per KV head */
+    int64_t splits;           /* 1, or: so many tasks share the keys of a row block */
+    int64_t first_chunk, chunks; /* that any row sees */
+    int32_t task_rows;        /* rows of a task at most */
+    int32_t kind;             /* of table->kinds */
+    bool stages[RAPT_SIDES];  /* keys, values are staged: copied to contiguous float32 rows */
+};
+
+/* Offsets in bytes into one scratch slot. */
+struct rapt_slot_layout {
+    int64_t rows; /* of the states */
+    size_t panel, scores, alpha, slopes, final_m, inverse, running, chunk, staged[RAPT_SIDES], slot_bytes;
+};
+
+/* What the works of a call come to. Tasks are numbered kind by kind, the kind with the most rows first. */
+struct rapt_totals {
+    int64_t sequences[RAPT_KINDS], tasks[RAPT_KINDS], merges[RAPT_KINDS];
+    int64_t all_tasks, all_merges, state_bytes;
+    int64_t panel_bytes, scores_bytes, rows, staged_keys[RAPT_SIDES]; /* largest of any work */
+    double multiplications;
+};
 
 struct __attribute__((may_alias)) rapt_attention { /* lives in a rapt_plan */
     uint64_t magic;
     rapt_attention_desc desc; /* value_dim is never 0 */
-    const struct rapt_kernels *kernels;
+    const struct rapt_table *table;
 
-    float scale;         /* as given, or 1/sqrt(head_dim) */
-    float score_factor;  /* dot product -> what logits expects */
-    float softcap_log2e; /* 0 = no softcap */
+    float scale;          /* as given, or 1/sqrt(head_dim) */
+    float score_factor;   /* dot product -> what logits expects */
+    float softcap_log2e;  /* 0 = no softcap */
+    unsigned mask_parts;  /* rapt_mask_part, but for spans */
 
-    int64_t group;       /* query heads of a KV head */
-    int64_t task_rows;   /* rows of a task at most */
-    int64_t row_blocks;  /* per batch and KV head */
-    int64_t ranges;      /* 1, or: the keys of a row block are split into so many tasks */
-    int64_t range_chunks;
-    int64_t chunks;      /* states kept per batch and KV head when ranges > 1 */
-    int64_t tasks;       /* of the attend phase */
-    bool narrow;
-    int32_t tile_rows;
-    bool is_staged;      /* keys and values are copied, block by block, to contiguous rows */
-    bool is_small;       /* not worth waking threads */
-
-    int64_t o_stride;    /* floats per row of o */
-};
-
-/* Offsets in bytes into one scratch slot; written down here only. */
-struct rapt_scratch_layout {
-    size_t panel, scores, m, l, chunk_m, chunk_l, alpha, slopes, final_m, inverse, o, chunk_o, staged, slot_bytes;
-};
-
-/* Offsets in bytes into the workspace, from its first multiple of 64 on. */
-struct rapt_workspace_layout {
-    size_t states, state_bytes; /* partial states of split keys, one per batch, KV head and chunk */
-    size_t slots;
+    int64_t group;        /* query heads of a KV head */
+    int64_t o_stride;     /* floats per row of o */
+    int64_t split_chunks; /* chunks of a split */
+    int32_t format[RAPT_SIDES];
+    bool collides[RAPT_SIDES]; /* rows meet in few sets of the caches */
+    bool has_lists;       /* sequences differ: their works are a table in the workspace */
+    bool is_small;        /* not worth waking threads */
+    struct rapt_work each; /* without lists: the work of sequence 0, which all others repeat */
+    struct rapt_totals totals;
+    struct rapt_slot_layout slot;
 };
 
 _Static_assert(sizeof(struct rapt_attention) <= sizeof(rapt_plan), "rapt_plan is too small");
@@ -50,20 +73,22 @@ static inline const struct rapt_attention *rapt_attention_of(const rapt_plan *pl
     return (const struct rapt_attention *)(const void *)plan;
 }
 
-/* Cuts the work of a valid descriptor. Not inlined, so that its arithmetic
- * stays between the caller's changes of the floating-point environment. */
-__attribute__((noinline)) void rapt_cut(struct rapt_attention *attention, const rapt_attention_desc *desc,
-                                        const struct rapt_kernels *kernels);
+static inline int64_t rapt_round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
-struct rapt_scratch_layout rapt_layout_scratch(const struct rapt_attention *attention);
-
-/* False where the sizes overflow. */
-bool rapt_layout_workspace(const struct rapt_attention *attention, struct rapt_workspace_layout *layout);
-
-static inline int64_t rapt_length_at(rapt_index_list list, int64_t i, int64_t otherwise) {
-    return list.data ? rapt_index_at(list, i) : otherwise;
+/* Rows of a window of staged keys or values are so many floats apart. */
+static inline int64_t rapt_dim_of(const struct rapt_attention *a, int side) {
+    return side == RAPT_KEYS ? a->desc.head_dim : a->desc.value_dim;
 }
 
-static inline int64_t rapt_round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+static inline const rapt_tensor *rapt_tensor_of(const struct rapt_attention *a, int side) {
+    return side == RAPT_KEYS ? &a->desc.key : &a->desc.value;
+}
+
+/* Cuts the work of a valid descriptor; false where sizes overflow. Not inlined, so that its arithmetic
+ * stays between the caller's changes of the floating-point environment. */
+__attribute__((noinline)) bool rapt_cut(struct rapt_attention *attention, const rapt_attention_desc *desc,
+                                        const struct rapt_table *table);
+
+struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_attention *attention, const struct rapt_totals *totals);
 
 #endif

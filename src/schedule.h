@@ -2,15 +2,7 @@
 #ifndef RAPT_SCHEDULE_H
 #define RAPT_SCHEDULE_H
 
-#include <stdatomic.h>
-
 #include "plan.h"
-
-/* Bytes for slots tasks at once, whatever the alignment of the memory. */
-rapt_status rapt_workspace_bytes(const struct rapt_attention *attention, int64_t slots, size_t *bytes);
-
-/* Lays the workspace out with as many slots as fit and are of use. */
-rapt_status rapt_workspace_prepare(const struct rapt_attention *attention, void *memory, size_t bytes);
 
 /* Attend, and merge where keys are split. */
 int32_t rapt_phases(const struct rapt_attention *attention);

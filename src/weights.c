@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Attention weights: a second pass over the keys, lanes along them, that
  * computes each score as the first one did. */
+#include "weights.h"
+
 #include <string.h>
 
-#include "kv.h"
-#include "task.h"
+#include "source.h"
 
 struct weights_tile {
     struct rapt_task *task;
+    struct rapt_source *source;
+    const struct rapt_tile_kind *kind; /* whose score rows are contiguous */
     int first, rows;
     float *const *out;
 };
@@ -25,28 +28,28 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
     const struct rapt_attention *a = task->attention;
     const int32_t kind = a->desc.weights_kind;
     const bool raw = is_raw(a);
-    for (int64_t at = keys.begin; at < keys.end;) {
-        struct rapt_span rest = {at, keys.end};
-        struct rapt_kv_run run = rapt_kv_locate(&a->desc, &task->sequence, task->batch, task->kv_head, rest);
-        struct rapt_score_args args = {.query = task->panel,
-                                       .key = run.key,
-                                       .key_stride_bytes = run.key_stride_bytes,
-                                       .scores = task->scores,
-                                       .rows = tile->rows,
-                                       .head_dim = (int)a->desc.head_dim,
-                                       .key_begin = (int)(at - base),
-                                       .key_end = (int)(at - base + run.count),
-                                       .factor = raw ? a->scale : a->score_factor};
-        a->kernels->narrow.score(&args);
-        at += run.count;
+    struct rapt_score_args args = {.query = task->panel,
+                                   .scores = task->scores,
+                                   .rows = tile->rows,
+                                   .head_dim = (int)a->desc.head_dim,
+                                   .factor = raw ? a->scale : a->score_factor};
+    for (int64_t at = keys.begin; at < keys.end; at += args.key_end - args.key_begin) {
+        const struct rapt_span rest = {at, keys.end};
+        const struct rapt_rows rows = rapt_source_rows(tile->source, RAPT_KEYS, rest);
+        args.key = rows.base;
+        args.key_stride_bytes = rows.stride_bytes;
+        args.streams = rows.streams;
+        args.key_begin = (int)(at - base);
+        args.key_end = (int)(at - base + rows.count);
+        tile->kind->score(&args);
     }
     if (raw)
         return;
-    rapt_task_mask(task, tile->first, tile->rows, base, keys, mask);
+    rapt_visit_mask(task, tile->first, tile->rows, base, keys, mask);
     if (kind == RAPT_WEIGHTS_SOFTCAP)
-        mask->has_range = mask->has_bias = mask->has_mask = mask->has_alibi = false;
-    if (rapt_mask_acts(mask))
-        a->kernels->narrow.logits(task->scores, 0, tile->rows, (int)(keys.begin - base), (int)(keys.end - base), mask);
+        mask->parts &= RAPT_PART_SOFTCAP;
+    if (mask->parts)
+        tile->kind->logits(task->scores, 0, tile->rows, (int)(keys.begin - base), (int)(keys.end - base), mask);
 }
 
 /* One row of probabilities. Where their sum is NaN, keys that are not attended
@@ -54,14 +57,14 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
 static void export_softmax(const struct weights_tile *tile, int row, int key, int count, float *scores, float *out,
                            const struct rapt_tile_mask *mask) {
     const struct rapt_task *task = tile->task;
-    const struct rapt_kernels *kernels = task->attention->kernels;
+    const struct rapt_table *table = task->table;
     float inverse = task->inverse[tile->first + row];
     if (inverse == 0) {
         memset(out, 0, (size_t)count * sizeof(float));
         return;
     }
-    kernels->exponentials(scores, scores, count, task->final_m[tile->first + row]);
-    kernels->export_row(scores, out, count, inverse);
+    table->exponentials(scores, scores, count, task->final_m[tile->first + row]);
+    table->export_row(scores, out, count, inverse);
     for (int i = 0; inverse != inverse && i < count; i++)
         if (!rapt_is_attended(mask, row, key + i))
             out[i] = 0;
@@ -76,11 +79,11 @@ static void export_block(const struct weights_tile *tile, int64_t base, struct r
     int key = (int)(keys.begin - base), count = (int)(keys.end - keys.begin);
     for (int row = 0; row < tile->rows; row++) {
         float *scores = task->scores + (int64_t)row * RAPT_BLOCK_KEYS + key;
-        float *out = tile->out[row] + (keys.begin - task->sequence.key_position);
+        float *out = tile->out[row] + (keys.begin - task->work.sequence.key_position);
         if (kind == RAPT_WEIGHTS_SOFTMAX)
             export_softmax(tile, row, key, count, scores, out, mask);
         else
-            a->kernels->export_row(scores, out, count, raw ? 1.0f : RAPT_LN2);
+            task->table->export_row(scores, out, count, raw ? 1.0f : RAPT_LN2);
     }
 }
 
@@ -89,30 +92,36 @@ static void fill_rest(const struct weights_tile *tile) {
     const struct rapt_attention *a = tile->task->attention;
     float rest = a->desc.weights_kind == RAPT_WEIGHTS_MASKED ? -__builtin_inff() : 0;
     for (int row = 0; row < tile->rows; row++)
-        for (int64_t key = tile->task->sequence.kv_length; key < a->desc.kv_length; key++)
+        for (int64_t key = tile->task->work.sequence.kv_length; key < a->desc.kv_length; key++)
             tile->out[row][key] = rest;
+}
+
+static void write_tile(const struct weights_tile *tile, struct rapt_span stored) {
+    for (int64_t base = rapt_next_block(stored, 0); base >= 0; base = rapt_next_block(stored, base + RAPT_BLOCK_KEYS)) {
+        const struct rapt_span keys = rapt_block_of(stored, base);
+        struct rapt_tile_mask mask;
+        score_block(tile, base, keys, &mask);
+        export_block(tile, base, keys, &mask);
+    }
+    fill_rest(tile);
 }
 
 void rapt_write_weights(struct rapt_task *task) {
     const struct rapt_attention *a = task->attention;
-    const int64_t key_begin = task->sequence.key_position, key_end = key_begin + task->sequence.kv_length;
+    const struct rapt_tile_kind *kind = &task->table->kinds[RAPT_NARROW];
+    const struct rapt_sequence *sequence = &task->work.sequence;
+    const struct rapt_span stored = {sequence->key_position, sequence->key_position + sequence->kv_length};
+    struct rapt_source source;
     if (a->desc.weights_kind == RAPT_WEIGHTS_NONE)
         return;
-    for (int first = 0; first < task->rows; first += a->kernels->narrow_rows) {
+    rapt_source_open(&source, task, stored);
+    for (int first = 0; first < task->rows; first += kind->rows) {
         float *queries[RAPT_MAX_TILE_ROWS], *out[RAPT_MAX_TILE_ROWS];
-        int left = task->rows - first;
-        int rows = left < a->kernels->narrow_rows ? left : a->kernels->narrow_rows;
-        struct weights_tile tile = {task, first, rows, out};
+        const int left = task->rows - first, rows = left < kind->rows ? left : kind->rows;
+        const struct weights_tile tile = {task, &source, kind, first, rows, out};
         rapt_task_rows(task, &a->desc.query, first, rows, queries);
         rapt_task_rows(task, &a->desc.weights, first, rows, out);
-        a->kernels->narrow.pack(task->panel, (const float *const *)queries, rows, (int)a->desc.head_dim);
-        for (int64_t base = key_begin / RAPT_BLOCK_KEYS * RAPT_BLOCK_KEYS; base < key_end; base += RAPT_BLOCK_KEYS) {
-            struct rapt_span keys = {base, base + RAPT_BLOCK_KEYS}, stored = {key_begin, key_end};
-            keys = rapt_intersect(keys, stored);
-            struct rapt_tile_mask mask;
-            score_block(&tile, base, keys, &mask);
-            export_block(&tile, base, keys, &mask);
-        }
-        fill_rest(&tile);
+        kind->pack(task->panel, (const float *const *)queries, rows, (int)a->desc.head_dim);
+        write_tile(&tile, stored);
     }
 }

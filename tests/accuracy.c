@@ -76,7 +76,7 @@ static void test_accuracy(void **state) {
         {"normal", 8192, random_normal},      {"uniform", 8192, random_uniform},
         {"heavy-tailed", 8192, random_heavy},
     };
-    const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
     int count = machine_tables(tables),
         cases = scaled_work(100) < 100 ? 6 : 9; /* all tables give the same bits */
     for (int i = 0; i < cases; i++)

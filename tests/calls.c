@@ -11,7 +11,7 @@
 #include "problem.h"
 #include "reference.h"
 
-static const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
 /* Emulators get fewer and smaller calls. */

@@ -9,14 +9,13 @@ const int edge_dims[] = {1,  2,  3,  7,  8,  9,  15,  16,  17,  24,  31,  32,  3
                          63, 64, 65, 72, 80, 96, 100, 112, 127, 128, 129, 130, 192, 255, 256, 257};
 const int edge_dim_count = (int)(sizeof edge_dims / sizeof *edge_dims);
 
-struct tile tile_of(const struct rapt_kernels *table, int way) {
-    struct tile wide = {table, &table->wide, "wide", true, table->tile_rows};
-    struct tile narrow = {table, &table->narrow, "narrow", false, table->narrow_rows};
-    return way == 0 ? wide : narrow;
+struct tile tile_of(const struct rapt_table *table, int way) {
+    const struct rapt_tile_kind *kind = &table->kinds[way];
+    return (struct tile){table, kind, kind->name, way == RAPT_WIDE, kind->rows};
 }
 
 int edge_rows(const struct tile *tile, int rows[MAX_ROW_COUNTS]) {
-    const int lanes = tile->table->lanes, most = tile->most_rows;
+    const int lanes = tile->table->kinds[RAPT_WIDE].row_group, most = tile->most_rows;
     const int candidates[] = {1,         2,        3,        5,    lanes - 1, lanes,
                               lanes + 1, most - 5, most - 1, most, most / 2,  2 * lanes};
     int count = 0;
@@ -31,7 +30,7 @@ int edge_rows(const struct tile *tile, int rows[MAX_ROW_COUNTS]) {
 }
 
 int edge_key_ranges(const struct tile *tile, struct key_range ranges[MAX_KEY_RANGES]) {
-    const int lanes = tile->table->lanes;
+    const int lanes = tile->table->kinds[RAPT_WIDE].row_group;
     const struct key_range candidates[] = {
         {0, 1},     {0, lanes - 1}, {0, lanes},         {0, lanes + 1},     {0, 7},  {0, 8},  {0, 9},
         {0, 33},    {0, 255},       {0, 256},           {1, 256},           {3, 4},  {5, 13}, {7, 100},
@@ -72,10 +71,10 @@ void expect_scores(const struct tile *tile, const float *got, const float *expec
         }
 }
 
-const struct rapt_key_ranges *random_ranges(struct random *random, int rows) {
+const struct rapt_visible_spans *random_ranges(struct random *random, int rows) {
     if (random_chance(random, 40))
         return NULL;
-    struct rapt_key_ranges *ranges = test_alloc(sizeof *ranges);
+    struct rapt_visible_spans *ranges = test_alloc(sizeof *ranges);
     int step = (int)random_below(random, 8);
     int first = (int)random_between(random, -200, 100), end = first + (int)random_between(random, 0, 300);
     for (int row = 0; row < rows; row++) {
@@ -87,15 +86,15 @@ const struct rapt_key_ranges *random_ranges(struct random *random, int rows) {
     return ranges;
 }
 
-bool is_in_ranges(const struct rapt_key_ranges *ranges, int row, int key) {
+bool is_in_ranges(const struct rapt_visible_spans *ranges, int row, int key) {
     return !ranges || (key >= ranges->first_key[row] && key < ranges->end_key[row]);
 }
 
-typedef void check_function(const struct rapt_kernels *table);
+typedef void check_function(const struct rapt_table *table);
 
 struct check_case {
     check_function *check;
-    const struct rapt_kernels *table;
+    const struct rapt_table *table;
 };
 
 static void run_case(void **state) {
@@ -127,7 +126,7 @@ int main(int argument_count, char **arguments) {
     static struct check_case cases[CASES];
     static char names[CASES][64];
     struct CMUnitTest tests[CASES];
-    const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
     int count = 0, table_count = machine_tables(tables);
     for (int t = 0; t < table_count; t++)
         for (int f = 0; f < FAMILIES; f++, count++) {

@@ -7,32 +7,32 @@
 
 #include "support.h"
 
-/* One orientation of one table. */
+/* One kind of one table. */
 struct tile {
-    const struct rapt_kernels *table;
-    const struct rapt_tile_kernels *slots;
+    const struct rapt_table *table;
+    const struct rapt_tile_kind *slots;
     const char *way;
     bool is_wide;
     int most_rows;
 };
 
-#define TILE_WAYS 2
-struct tile tile_of(const struct rapt_kernels *table, int way);
+#define TILE_WAYS RAPT_KINDS
+struct tile tile_of(const struct rapt_table *table, int way);
 
 /* Where the rows of a tile may be cut in two: 0 to all of them. */
 static inline int random_cut(const struct tile *tile, int rows, struct random *random) {
-    const int lanes = tile->table->lanes;
+    const int lanes = tile->slots->row_group;
     const int64_t cut = random_below(random, (rows + lanes - 1) / lanes + 1) * lanes;
     return cut < rows ? (int)cut : rows;
 }
 
 /* Where a score lies, and how many floats all scores of a tile take. */
 static inline int64_t score_at(const struct tile *tile, int row, int key) {
-    return tile->is_wide ? (int64_t)key * tile->table->tile_rows + row : (int64_t)row * RAPT_BLOCK_KEYS + key;
+    return tile->is_wide ? (int64_t)key * tile->most_rows + row : (int64_t)row * RAPT_BLOCK_KEYS + key;
 }
 
 static inline int64_t score_count(const struct tile *tile) {
-    return (int64_t)RAPT_BLOCK_KEYS * (tile->is_wide ? tile->table->tile_rows : tile->most_rows);
+    return (int64_t)tile->slots->scores_bytes(tile->most_rows) / (int64_t)sizeof(float);
 }
 
 /* Row counts round every edge of this tile; returns how many. */
@@ -64,20 +64,21 @@ void expect_scores(const struct tile *tile, const float *got, const float *expec
                    int rows, struct key_range range, const char *slot);
 
 /* NULL, or ranges that rows of a causal or windowed problem might have. */
-const struct rapt_key_ranges *random_ranges(struct random *random, int rows);
-bool is_in_ranges(const struct rapt_key_ranges *ranges, int row, int key);
+const struct rapt_visible_spans *random_ranges(struct random *random, int rows);
+bool is_in_ranges(const struct rapt_visible_spans *ranges, int row, int key);
 
-void check_score(const struct rapt_kernels *table);
-void check_logits(const struct rapt_kernels *table);
-void check_survey(const struct rapt_kernels *table);
-void check_drop(const struct rapt_kernels *table);
-void check_softmax(const struct rapt_kernels *table);
-void check_weigh(const struct rapt_kernels *table);
-void check_merge(const struct rapt_kernels *table);
-void check_finish(const struct rapt_kernels *table);
-void check_exponentials(const struct rapt_kernels *table);
-void check_elementary(const struct rapt_kernels *table);
-void check_export_row(const struct rapt_kernels *table);
-void check_all_finite(const struct rapt_kernels *table);
+void check_score(const struct rapt_table *table);
+void check_logits(const struct rapt_table *table);
+void check_survey(const struct rapt_table *table);
+void check_drop(const struct rapt_table *table);
+void check_softmax(const struct rapt_table *table);
+void check_weigh(const struct rapt_table *table);
+void check_merge(const struct rapt_table *table);
+void check_finish(const struct rapt_table *table);
+void check_exponentials(const struct rapt_table *table);
+void check_elementary(const struct rapt_table *table);
+void check_export_row(const struct rapt_table *table);
+void check_all_finite(const struct rapt_table *table);
+void check_stage(const struct rapt_table *table);
 
 #endif

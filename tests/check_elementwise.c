@@ -28,7 +28,7 @@ static void expect_elementwise(const char *name, const char *slot, const float *
 }
 
 struct exponentials_context {
-    const struct rapt_kernels *table;
+    const struct rapt_table *table;
     float m;
 };
 
@@ -37,7 +37,7 @@ static void call_exponentials(const float *in, float *out, int64_t count, const 
     c->table->exponentials(in, out, count, c->m);
 }
 
-void check_exponentials(const struct rapt_kernels *table) {
+void check_exponentials(const struct rapt_table *table) {
     static const float maxima[] = {0,        2,         -2,       126,      -126,     128,
                                    4194300,  4194302,   4194304,  -4194304, -4194302, 8388608,
                                    0x1p100f, -0x1p100f, INFINITY, -INFINITY};
@@ -59,15 +59,15 @@ void check_exponentials(const struct rapt_kernels *table) {
 }
 
 static void call_tanhs(const float *in, float *out, int64_t count, const void *table) {
-    ((const struct rapt_kernels *)table)->tanhs(in, out, count);
+    ((const struct rapt_table *)table)->tanhs(in, out, count);
 }
 
 static void call_log2s(const float *in, float *out, int64_t count, const void *table) {
-    ((const struct rapt_kernels *)table)->log2s(in, out, count);
+    ((const struct rapt_table *)table)->log2s(in, out, count);
 }
 
 /* The sweep has the values; this has the sizes, and what lies outside of the sweep. */
-void check_elementary(const struct rapt_kernels *table) {
+void check_elementary(const struct rapt_table *table) {
     struct random random = {9};
     for (int turn = 0; turn < 4 * COUNTS; turn++) {
         int64_t count = counts[turn % COUNTS];
@@ -85,7 +85,7 @@ void check_elementary(const struct rapt_kernels *table) {
 }
 
 struct export_context {
-    const struct rapt_kernels *table;
+    const struct rapt_table *table;
     float factor;
 };
 
@@ -94,7 +94,7 @@ static void call_export_row(const float *in, float *out, int64_t count, const vo
     c->table->export_row(in, out, count, c->factor);
 }
 
-void check_export_row(const struct rapt_kernels *table) {
+void check_export_row(const struct rapt_table *table) {
     static const float factors[] = {1.0f, 0.0f, -1.0f, 0x1.62e43p-1f, 1e-30f, INFINITY, NAN};
     struct random random = {10};
     for (int f = 0; f < 7; f++)
@@ -109,7 +109,7 @@ void check_export_row(const struct rapt_kernels *table) {
         }
 }
 
-static void check_one_bad(const struct rapt_kernels *table, const struct strided *rows, int64_t row_count,
+static void check_one_bad(const struct rapt_table *table, const struct strided *rows, int64_t row_count,
                           int dim, struct random *random) {
     static const uint32_t bad[] = {0x7f800000u, 0xff800000u, 0x7fc00000u, 0xff800001u};
     int64_t row = random_below(random, row_count), d = random_below(random, dim);
@@ -122,7 +122,7 @@ static void check_one_bad(const struct rapt_kernels *table, const struct strided
     *element = before;
 }
 
-void check_all_finite(const struct rapt_kernels *table) {
+void check_all_finite(const struct rapt_table *table) {
     static const int64_t row_counts[] = {1, 2, 3, 8, 33};
     struct random random = {11};
     for (int d = 0; d < edge_dim_count; d++)

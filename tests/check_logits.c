@@ -35,11 +35,11 @@ static struct rapt_tile_mask *random_mask(struct random *random, int rows, unsig
     struct rapt_tile_mask *mask = test_alloc(sizeof *mask);
     const float *shared_bias = test_drawn(random, RAPT_BLOCK_KEYS, random_bias);
     mask->softcap_log2e = features & 1 ? 30.0f * 1.4427f : 0.0f;
-    mask->has_bias = features & 2;
-    mask->has_alibi = features & 4;
-    mask->has_mask = features & 8;
-    mask->has_fill = features & 16;
-    mask->has_range = features & 32;
+    static const unsigned parts[] = {RAPT_PART_SOFTCAP, RAPT_PART_BIAS, RAPT_PART_ALIBI,
+                                     RAPT_PART_MASK,    RAPT_PART_FILL, RAPT_PART_SPANS};
+    mask->parts = 0;
+    for (int bit = 0; bit < 6; bit++)
+        mask->parts |= features >> bit & 1 ? parts[bit] : 0;
     mask->fill_log2e = random_chance(random, 50) ? -1e9f * 1.4427f : -0.0f;
     mask->keep_scale = 1.25f;
     for (int row = 0; row < rows; row++) {
@@ -51,19 +51,20 @@ static struct rapt_tile_mask *random_mask(struct random *random, int rows, unsig
         mask->alibi_factor[row] = random_normal(random) * 0.25f;
         mask->distance[row] = random_distance(random);
     }
-    const struct rapt_key_ranges *ranges = random_ranges(random, rows);
-    mask->has_range = mask->has_range && ranges;
-    if (ranges)
-        mask->ranges = *ranges;
+    const struct rapt_visible_spans *spans = random_ranges(random, rows);
+    if (spans)
+        mask->spans = *spans;
+    else
+        mask->parts &= ~(unsigned)RAPT_PART_SPANS;
     return mask;
 }
 
 static float expected_logit(const struct rapt_tile_mask *mask, float score, int row, int key) {
     struct rapt_reference_pair pair = {.softcap_log2e = mask->softcap_log2e,
-                                       .has_bias = mask->has_bias,
-                                       .has_alibi = mask->has_alibi,
-                                       .has_mask = mask->has_mask,
-                                       .has_fill = mask->has_fill,
+                                       .has_bias = mask->parts & RAPT_PART_BIAS,
+                                       .has_alibi = mask->parts & RAPT_PART_ALIBI,
+                                       .has_mask = mask->parts & RAPT_PART_MASK,
+                                       .has_fill = mask->parts & RAPT_PART_FILL,
                                        .bias = mask->bias[row][key],
                                        .bias_factor = mask->bias_factor[row],
                                        .alibi_factor = mask->alibi_factor[row],
@@ -72,7 +73,7 @@ static float expected_logit(const struct rapt_tile_mask *mask, float score, int 
                                        .fill_log2e = mask->fill_log2e};
     bool is_attended = true;
     float t = rapt_reference_logit(score, &pair, &is_attended);
-    bool is_in_range = !mask->has_range || is_in_ranges(&mask->ranges, row, key);
+    bool is_in_range = !(mask->parts & RAPT_PART_SPANS) || is_in_ranges(&mask->spans, row, key);
     return is_attended && is_in_range ? t : -INFINITY;
 }
 
@@ -97,7 +98,7 @@ static void check_one(const struct tile *tile, int rows, struct key_range range,
     test_free_all();
 }
 
-void check_logits(const struct rapt_kernels *table) {
+void check_logits(const struct rapt_table *table) {
     struct random random = {2};
     for (int way = 0; way < TILE_WAYS; way++) {
         struct tile tile = tile_of(table, way);
@@ -114,22 +115,22 @@ static unsigned expected_survey(const struct rapt_tile_mask *mask, int rows, str
     unsigned found = 0;
     for (int row = 0; row < rows; row++)
         for (int key = range.begin; key < range.end; key++) {
-            if (mask->has_mask)
+            if (mask->parts & RAPT_PART_MASK)
                 found |= mask->mask[row][key] ? RAPT_SOME_TRUE : RAPT_SOME_FALSE;
-            if (mask->has_bias && mask->bias[row][key] != -INFINITY)
+            if ((mask->parts & RAPT_PART_BIAS) && mask->bias[row][key] != -INFINITY)
                 found |= RAPT_SOME_BIAS;
         }
     return found;
 }
 
 /* Masks of one value but for one place, or none. */
-void check_survey(const struct rapt_kernels *table) {
+void check_survey(const struct rapt_table *table) {
     struct random random = {33};
     for (int64_t n = scaled_work(3000); n > 0; n--) {
         int rows = 1 + (int)random_below(&random, 5), key = (int)random_below(&random, RAPT_BLOCK_KEYS);
         struct key_range range = {(int)random_below(&random, 100), 0};
         range.end = (int)random_between(&random, range.begin + 1, RAPT_BLOCK_KEYS);
-        struct rapt_tile_mask mask = {.has_mask = n % 3 != 0, .has_bias = n % 3 != 1};
+        struct rapt_tile_mask mask = {.parts = (n % 3 != 0 ? RAPT_PART_MASK : 0u) | (n % 3 != 1 ? RAPT_PART_BIAS : 0u)};
         bool value = random_chance(&random, 50);
         for (int row = 0; row < rows; row++) {
             uint8_t *bytes = test_alloc(RAPT_BLOCK_KEYS);
@@ -153,7 +154,7 @@ void check_survey(const struct rapt_kernels *table) {
     }
 }
 
-void check_drop(const struct rapt_kernels *table) {
+void check_drop(const struct rapt_table *table) {
     struct random random = {3};
     for (int way = 0; way < TILE_WAYS; way++) {
         struct tile tile = tile_of(table, way);

@@ -24,44 +24,28 @@ static void check_panel(const struct tile *tile, const float *panel, const float
         }
 }
 
-/* Rows that a wide tile fetches, or copies, beside its work. */
-struct fetched {
-    struct strided from;
-    float *into;
-    int dim;
-};
-
-static void prepare_fetch(struct rapt_score_args *args, struct fetched *fetched, struct random *random) {
-    bool is_copied = random_chance(random, 60);
-    for (int i = 0; i < 2; i++) {
-        int rows = random_chance(random, 30) ? 0 : (int)random_between(random, 1, 70);
-        fetched[i].dim = 16 * (int)random_between(random, 1, 9);
-        fetched[i].from = strided_rows(random, rows + 1, fetched[i].dim, (int)random_below(random, STRIDE_KINDS),
-                                       random_special);
-        fetched[i].into = is_copied ? test_floats((int64_t)rows * fetched[i].dim + 16) : NULL;
-        args->fetch[i] = (struct rapt_fetch){fetched[i].from.first, fetched[i].from.stride_bytes,
-                                             (char *)fetched[i].into, fetched[i].dim * (int)sizeof(float), rows};
+/* Some rows to fetch, anywhere: only the cursor may change. */
+static struct rapt_errands *random_errands(struct random *random) {
+    if (random_chance(random, 30))
+        return NULL;
+    struct rapt_errands *errands = test_alloc(sizeof *errands);
+    memset(errands, 0, sizeof *errands);
+    errands->count = (int)random_between(random, 0, RAPT_MAX_ERRANDS);
+    for (int i = 0; i < errands->count; i++) {
+        struct rapt_errand *piece = &errands->piece[i];
+        const int heads = (int)random_between(random, 1, 3), rows = (int)random_between(random, 1, 40);
+        const int bytes = (int)random_between(random, 1, 700);
+        *piece = (struct rapt_errand){test_alloc(64), 64 * random_between(random, -9, 9), 256, rows, heads, bytes};
+        errands->lines += (int64_t)rows * heads * ((bytes + 63) / 64);
     }
-}
-
-static void expect_fetched(const struct tile *tile, const struct rapt_score_args *args,
-                           const struct fetched *fetched) {
-    for (int i = 0; i < 2 && fetched[i].into && tile->is_wide; i++) {
-        const int rows = args->fetch[i].rows, dim = fetched[i].dim;
-        for (int row = 0; row < rows; row++)
-            if (memcmp(fetched[i].into + row * dim, fetched[i].from.first + row * fetched[i].from.stride_bytes,
-                       (size_t)dim * sizeof(float)) != 0)
-                fail_msg("%s wide.score: array %d, row %d of %d was not copied", tile->table->name, i, row, rows);
-        if (bits_of(fetched[i].into[rows * dim]) != UINT32_MAX)
-            fail_msg("%s wide.score: array %d: copied behind the last row", tile->table->name, i);
-    }
+    return errands;
 }
 
 static void check_one(const struct tile *tile, const struct score_case *c, struct random *random) {
     const float *query[RAPT_MAX_TILE_ROWS] = {0};
     for (int row = 0; row < c->rows; row++)
         query[row] = test_drawn(random, c->head_dim, c->draw);
-    float *panel = test_floats((int64_t)c->head_dim * tile->most_rows);
+    float *panel = test_floats((int64_t)(tile->slots->panel_bytes(tile->most_rows, c->head_dim) / sizeof(float)));
     tile->slots->pack(panel, query, c->rows, c->head_dim);
     check_panel(tile, panel, query, c->rows, c->head_dim);
 
@@ -78,23 +62,24 @@ static void check_one(const struct tile *tile, const struct score_case *c, struc
                                    .key_begin = c->range.begin,
                                    .key_end = c->range.end,
                                    .factor = c->factor};
-    args.ranges = random_ranges(random, c->rows);
-    struct fetched fetched[2];
-    prepare_fetch(&args, fetched, random);
+    args.spans = random_ranges(random, c->rows);
+    args.errands = random_errands(random);
+    args.streams = random_chance(random, 50);
     tile->slots->score(&args);
-    expect_fetched(tile, &args, fetched);
+    if (args.errands)
+        assert_in_range(args.errands->at, 0, args.errands->count);
     for (int row = 0; row < c->rows; row++)
         for (int k = 0; k < keys; k++) {
             const float *key_row = (const float *)(const void *)(key.first + k * key.stride_bytes);
             float s = rapt_reference_dot(query[row], key_row, c->head_dim);
             int64_t at = score_at(tile, row, c->range.begin + k);
-            expected[at] = is_in_ranges(args.ranges, row, c->range.begin + k) ? s * c->factor : got[at];
+            expected[at] = is_in_ranges(args.spans, row, c->range.begin + k) ? s * c->factor : got[at];
         }
     expect_scores(tile, got, expected, before, c->rows, c->range, "score");
     test_free_all();
 }
 
-void check_score(const struct rapt_kernels *table) {
+void check_score(const struct rapt_table *table) {
     static float (*const draws[])(struct random *) = {random_normal, random_special, random_normal,
                                                       random_finite, random_normal};
     struct random random = {1};

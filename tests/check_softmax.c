@@ -76,7 +76,7 @@ static void expected_row(const struct tile *tile, float *scores, int row, struct
 
 static void check_one(const struct tile *tile, int rows, struct key_range range, struct random *random) {
     float *before = test_floats(score_count(tile));
-    const struct rapt_key_ranges *seen = random_ranges(random, rows);
+    const struct rapt_visible_spans *seen = random_ranges(random, rows);
     for (int row = 0; row < rows; row++) {
         enum logit_kind kind = (enum logit_kind)random_below(random, LOGIT_KINDS);
         for (int key = 0; key < RAPT_BLOCK_KEYS; key++)
@@ -108,7 +108,7 @@ static void check_one(const struct tile *tile, int rows, struct key_range range,
     test_free_all();
 }
 
-void check_softmax(const struct rapt_kernels *table) {
+void check_softmax(const struct rapt_table *table) {
     struct random random = {4};
     for (int way = 0; way < TILE_WAYS; way++) {
         struct tile tile = tile_of(table, way);

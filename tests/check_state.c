@@ -12,7 +12,7 @@ static const float maxima[] = {0,   2,       4,        -2,      40,       -126, 
                                254, 4194304, -4194304, 0x1p60f, -0x1p60f, INFINITY};
 
 static struct rapt_state random_state(struct random *random, int rows, int64_t o_stride) {
-    struct rapt_state state = {test_floats(rows), test_floats(rows), test_floats(rows * o_stride)};
+    struct rapt_state state = {test_floats(rows), test_floats(rows), test_floats(rows * o_stride), o_stride};
     for (int row = 0; row < rows; row++) {
         bool is_empty = random_chance(random, 20), is_special = random_chance(random, 20);
         state.m[row] = is_empty ? -INFINITY : maxima[random_below(random, 13)];
@@ -30,7 +30,7 @@ static struct rapt_state random_state(struct random *random, int rows, int64_t o
 }
 
 static struct rapt_state copied_state(struct rapt_state state, int rows, int64_t o_stride) {
-    struct rapt_state copy = {test_floats(rows), test_floats(rows), test_floats(rows * o_stride)};
+    struct rapt_state copy = {test_floats(rows), test_floats(rows), test_floats(rows * o_stride), o_stride};
     memcpy(copy.m, state.m, (size_t)rows * sizeof(float));
     memcpy(copy.l, state.l, (size_t)rows * sizeof(float));
     memcpy(copy.o, state.o, (size_t)(rows * o_stride) * sizeof(float));
@@ -41,7 +41,7 @@ static struct rapt_reference_state row_of(struct rapt_state state, int row, int6
     return (struct rapt_reference_state){state.m[row], state.l[row], state.o + row * o_stride};
 }
 
-void check_merge(const struct rapt_kernels *table) {
+void check_merge(const struct rapt_table *table) {
     struct random random = {6};
     for (int d = 0; d < edge_dim_count; d++)
         for (int rows = 1; rows <= MOST_ROWS; rows++) {
@@ -59,7 +59,7 @@ void check_merge(const struct rapt_kernels *table) {
                 expected.m[row] = a.m;
                 expected.l[row] = a.l;
             }
-            table->merge(into, next, rows, value_dim, o_stride);
+            table->merge(into, next, rows, value_dim);
             expect_bits(into.m, expected.m, rows, NAN_ANY, "%s merge m", table->name);
             expect_bits(into.l, expected.l, rows, NAN_ANY, "%s merge l", table->name);
             for (int row = 0; row < rows; row++)
@@ -111,7 +111,7 @@ static void expect_results(const char *name, const struct results *got, const st
     expect_bits(got->inverse, expected->inverse, rows, NAN_ANY, "%s finish inverse", name);
 }
 
-void check_finish(const struct rapt_kernels *table) {
+void check_finish(const struct rapt_table *table) {
     static const float sinks[] = {0.0f, 3.5f, -7.25f, -INFINITY, 1e9f, -1e30f, 100.0f, -0.0f};
     struct random random = {7};
     for (int d = 0; d < edge_dim_count; d++)
@@ -128,7 +128,6 @@ void check_finish(const struct rapt_kernels *table) {
             for (int row = 0; row < rows; row++)
                 expected_finish(copy, row, value_dim, o_stride, has_sinks ? sink : NULL, &expected);
             struct rapt_finish_args args = {state,
-                                            o_stride,
                                             rows,
                                             value_dim,
                                             has_sinks ? sink : NULL,

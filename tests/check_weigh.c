@@ -22,7 +22,7 @@ static void expected_row(const struct tile *tile, const struct rapt_weigh_args *
         float sum = args->fresh ? 0.0f : o[d] * args->alpha[row];
         for (int key = args->key_begin; key < args->key_end; key++) {
             const char *value = args->value + (key - args->key_begin) * args->value_stride_bytes;
-            sum = fmaf(args->probabilities[score_at(tile, row, key)], ((const float *)(const void *)value)[d],
+            sum = fmaf(args->probabilities[score_at(tile, args->first_row + row, key)], ((const float *)(const void *)value)[d],
                        sum);
         }
         o[d] = sum;
@@ -37,7 +37,7 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
     struct strided value =
         strided_rows(random, c->range.end - c->range.begin, c->value_dim, c->stride_kind, c->draw);
     float *probabilities = test_floats(score_count(tile));
-    const struct rapt_key_ranges *seen = c->draw == random_special ? NULL : random_ranges(random, c->rows);
+    const struct rapt_visible_spans *seen = c->draw == random_special ? NULL : random_ranges(random, c->rows);
     for (int row = 0; row < c->rows; row++)
         for (int key = c->range.begin; key < c->range.end; key++)
             probabilities[score_at(tile, c->first_row + row, key)] =
@@ -46,13 +46,14 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
     for (int row = 0; !c->fresh && row < c->rows; row++)
         alpha[row] =
             random_chance(random, 30) ? 0.0f : float_of((uint32_t)random_between(random, 1, 127) << 23);
-    struct rapt_weigh_args args = {.probabilities = probabilities + score_at(tile, c->first_row, 0),
+    struct rapt_weigh_args args = {.probabilities = probabilities,
                                    .value = value.first,
                                    .value_stride_bytes = value.stride_bytes,
                                    .alpha = alpha,
-                                   .ranges = seen,
+                                   .spans = seen,
                                    .o = got,
                                    .o_stride = o_stride,
+                                   .first_row = c->first_row,
                                    .rows = c->rows,
                                    .value_dim = c->value_dim,
                                    .key_begin = c->range.begin,
@@ -75,7 +76,7 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
     test_free_all();
 }
 
-void check_weigh(const struct rapt_kernels *table) {
+void check_weigh(const struct rapt_table *table) {
     static float (*const draws[])(struct random *) = {random_normal, random_special, random_normal,
                                                       random_finite, random_normal};
     struct random random = {5};

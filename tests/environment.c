@@ -43,7 +43,7 @@ static int chosen_isa(void) {
 }
 
 static int isa_of_dispatch(rapt_isa wanted) {
-    const struct rapt_kernels *kernels;
+    const struct rapt_table *kernels;
     return rapt_dispatch(wanted, &kernels, NULL) == RAPT_OK ? (int)kernels->isa : RAPT_ISA_COUNT;
 }
 
@@ -58,7 +58,7 @@ static int set_again(void) {
 
 static int message_names_value(void) {
     rapt_message message;
-    const struct rapt_kernels *kernels;
+    const struct rapt_table *kernels;
     rapt_dispatch(RAPT_ISA_AUTO, &kernels, &message);
     return strstr(message.text, "RAPT_ISA = rubbish ") != NULL;
 }
@@ -112,7 +112,7 @@ static void test_feature_names(void **state) {
     assert_memory_equal(cut, whole, strlen(cut));
     assert_int_equal(strlen(cut), length < 3 ? length : 3);
     assert_int_equal(rapt_isa_available(RAPT_ISA_AVX2) != 0,
-                     rapt_kernels_of(RAPT_ISA_AVX2) && strstr(whole, "avx2") && strstr(whole, "fma"));
+                     rapt_table_of(RAPT_ISA_AVX2) && strstr(whole, "avx2") && strstr(whole, "fma"));
 }
 
 int main(void) {

@@ -10,7 +10,7 @@
 #include "scene_run.h"
 #include "support.h"
 
-static const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 static struct scene_call current; /* batch = 0 when all went well */
 

@@ -10,7 +10,7 @@
 #include "problem.h"
 #include "reference.h"
 
-static const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
 enum { PLAIN, EVERYTHING, SPLIT_KEYS, DROPPED_KEYS, PROBLEMS };

@@ -27,7 +27,7 @@ static struct product_case random_case(struct random *random) {
 }
 
 static void check_case(const struct product_case *product_case, struct random *random) {
-    const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
     struct product_data data = product_new(product_case, random);
     float *expected = data.desc.out;
     rapt_reference_matmul(&data.desc);
@@ -172,7 +172,7 @@ static const float *guard(const float *values, int64_t count, enum guard_side si
 }
 
 static void check_guarded(const struct product_case *c, enum guard_side side, struct random *random) {
-    const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
     struct guarded memory[4];
     struct product_data data = product_new(c, random);
     float *expected = data.desc.out;

@@ -10,7 +10,7 @@
 #include "pool.h"
 #include "small.h"
 
-static const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
 /* pytorch #127055, #103749: exp(-inf - -inf) where a whole block of keys is masked. */

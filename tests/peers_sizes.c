@@ -10,7 +10,7 @@
 
 #include "small.h"
 
-static const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
 /* onnxruntime #28031, #29447, flash-attention #2709: a length used as a size

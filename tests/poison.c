@@ -12,7 +12,7 @@
 #include "scene_run.h"
 #include "support.h"
 
-static const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
 static void check_layouts(const struct scene_call *call) {

@@ -15,7 +15,7 @@
 #include "scene_run.h"
 #include "support.h"
 
-static const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
 /* Split keys, whole tiles and narrow ones; results in the denormal range,

@@ -140,20 +140,20 @@ void test_free_all(void) {
 
 /* ---- this machine */
 
-static bool is_expected_missing(const char *name, int count, const struct rapt_kernels *const *tables) {
+static bool is_expected_missing(const char *name, int count, const struct rapt_table *const *tables) {
     for (int i = 0; i < count; i++)
         if (strcmp(tables[i]->name, name) == 0)
             return false;
     return true;
 }
 
-int machine_tables(const struct rapt_kernels *tables[RAPT_ISA_COUNT]) {
+int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]) {
     static bool printed;
     const char *only = getenv("RAPT_TEST_ISA");
     int count = 0;
     for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
         if (rapt_isa_available((rapt_isa)isa) && (!only || strcmp(only, rapt_isa_name((rapt_isa)isa)) == 0))
-            tables[count++] = rapt_kernels_of((rapt_isa)isa);
+            tables[count++] = rapt_table_of((rapt_isa)isa);
     if (!printed) {
         print_message("# tables that run here:");
         for (int i = 0; i < count; i++)

@@ -82,7 +82,7 @@ void test_free_all(void);
 /* Fills tables with those that run here and returns how many; only the one that
  * RAPT_TEST_ISA names, if it is set. Prints them once; fails if
  * RAPT_EXPECT_ISAS ("scalar,avx2") names one that is not among them. */
-int machine_tables(const struct rapt_kernels *tables[RAPT_ISA_COUNT]);
+int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]);
 
 /* Percentage of the usual work: RAPT_TEST_SCALE, default 100; emulators set less. */
 int64_t scaled_work(int64_t usual);

@@ -22,19 +22,19 @@ struct function {
     struct range every, strided;
     uint32_t steps[MODES]; /* between two arguments */
     uint64_t hashes[MODES];
-    void (*of_table)(const struct rapt_kernels *table, const float *x, float *y, int64_t count);
+    void (*of_table)(const struct rapt_table *table, const float *x, float *y, int64_t count);
     float (*of_reference)(float x);
 };
 
-static void table_exp2(const struct rapt_kernels *table, const float *x, float *y, int64_t count) {
+static void table_exp2(const struct rapt_table *table, const float *x, float *y, int64_t count) {
     table->exponentials(x, y, count, 0.0f);
 }
 
-static void table_tanh(const struct rapt_kernels *table, const float *x, float *y, int64_t count) {
+static void table_tanh(const struct rapt_table *table, const float *x, float *y, int64_t count) {
     table->tanhs(x, y, count);
 }
 
-static void table_log2(const struct rapt_kernels *table, const float *x, float *y, int64_t count) {
+static void table_log2(const struct rapt_table *table, const float *x, float *y, int64_t count) {
     table->log2s(x, y, count);
 }
 
@@ -84,7 +84,7 @@ enum { FUNCTIONS = sizeof functions / sizeof *functions };
 static int chosen = USUAL;
 
 /* table = NULL: the reference. */
-static uint64_t hash_of(const struct function *function, const struct rapt_kernels *table) {
+static uint64_t hash_of(const struct function *function, const struct rapt_table *table) {
     enum { COUNT = 4096 };
     static float x[COUNT], y[COUNT];
     struct range range = chosen == EVERY ? function->every : function->strided;
@@ -104,7 +104,7 @@ static uint64_t hash_of(const struct function *function, const struct rapt_kerne
 
 struct sweep {
     const struct function *function;
-    const struct rapt_kernels *table;
+    const struct rapt_table *table;
 };
 
 static void run_sweep(void **state) {
@@ -121,7 +121,7 @@ int main(int count, char **arguments) {
     static struct sweep sweeps[MOST];
     static char names[MOST][64];
     struct CMUnitTest tests[MOST];
-    const struct rapt_kernels *tables[RAPT_ISA_COUNT + 1] = {NULL};
+    const struct rapt_table *tables[RAPT_ISA_COUNT + 1] = {NULL};
     int table_count = 1 + machine_tables(tables + 1), n = 0;
     chosen = count > 1 && strcmp(arguments[1], "--all") == 0 ? EVERY
              : scaled_work(100) < 100                        ? EMULATED

@@ -261,7 +261,10 @@ static void test_options(void **state) {
     assert_int_equal(rapt_run(&job.plan, job.workspace, job.bytes, &negative), RAPT_INVALID_VALUE);
     assert_int_equal(rapt_plan_workspace_bytes(&job.plan, 0, &bytes), RAPT_INVALID_VALUE);
     assert_int_equal(rapt_plan_workspace_bytes(&job.plan, -1, &bytes), RAPT_INVALID_VALUE);
-    assert_int_equal(rapt_plan_workspace_bytes(&job.plan, INT64_MAX, &bytes), RAPT_SIZE_OVERFLOW);
+    size_t of_all_tasks;
+    assert_int_equal(rapt_plan_workspace_bytes(&job.plan, rapt_task_count(&job.plan, 0), &of_all_tasks), RAPT_OK);
+    assert_int_equal(rapt_plan_workspace_bytes(&job.plan, INT64_MAX, &bytes), RAPT_OK); /* more slots are of no use */
+    assert_int_equal(bytes, of_all_tasks);
     assert_int_equal(rapt_plan_workspace_bytes(&job.plan, 1, NULL), RAPT_NULL_POINTER);
     assert_true(scene_is_untouched(job.scene));
     scene_free(job.scene);

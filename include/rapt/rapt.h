@@ -99,7 +99,8 @@ typedef struct rapt_message {
 typedef enum rapt_dtype {
     RAPT_NO_DTYPE = 0,
     RAPT_F32 = 1,   /* IEEE-754 binary32, aligned to 4 bytes */
-    RAPT_BOOL8 = 2  /* one byte, 0 = false, anything else = true */
+    RAPT_BOOL8 = 2, /* one byte, 0 = false, anything else = true */
+    RAPT_F16 = 3    /* IEEE-754 binary16, aligned to 2 bytes; key and value only */
 } rapt_dtype;
 
 /* An array [batch, head, token, innermost] whose innermost dimension is

@@ -16,10 +16,10 @@ static float s_pow2(float k) { return first_lane(v_pow2(v_splat(k))); }
 
 static float s_canonical(float a) { return a == a ? a + 0.0f : __builtin_nanf(""); }
 
-static void merge(struct rapt_state into, struct rapt_state next, int rows, int value_dim, int64_t o_stride) {
+static void merge(struct rapt_state into, struct rapt_state next, int rows, int value_dim) {
     for (int row = 0; row < rows; row++) {
-        float *o = into.o + row * o_stride;
-        const float *o_next = next.o + row * o_stride;
+        float *o = into.o + row * into.o_stride;
+        const float *o_next = next.o + row * next.o_stride;
         if (next.l[row] == 0)
             continue;
         if (into.l[row] == 0) {
@@ -88,7 +88,7 @@ static void finish(const struct rapt_finish_args *a) {
             *a->lse[row] = s_canonical(s_fma(m, RAPT_LN2, s_log2(l) * RAPT_LN2));
         float alpha = a->sink_log2e ? join_sink(a->sink_log2e[row], &m, &l) : 1.0f;
         float inverse = 1.0f / l;
-        export_scaled(a->state.o + row * a->o_stride, a->out[row], a->value_dim, alpha, inverse);
+        export_scaled(a->state.o + row * a->state.o_stride, a->out[row], a->value_dim, alpha, inverse);
         a->final_m[row] = m;
         a->inverse[row] = inverse;
     }

@@ -27,12 +27,12 @@ RAPT_INLINE int is_far(int64_t distance) { return distance > 16776000 || distanc
 static float far_distance(int64_t distance) { return (float)(distance < 0 ? -distance : distance); }
 
 static float of_false(const struct rapt_tile_mask *mask) {
-    return mask->has_fill ? mask->fill_log2e : -RAPT_INFINITY;
+    return mask->parts & RAPT_PART_FILL ? mask->fill_log2e : -RAPT_INFINITY;
 }
 
 /* Whether what comes after the bias could undo its exclusion. */
 static bool bias_acts_again(const struct rapt_tile_mask *mask) {
-    return mask->has_bias && (mask->has_alibi || (mask->has_mask && mask->has_fill));
+    return (mask->parts & RAPT_PART_BIAS) && ((mask->parts & RAPT_PART_ALIBI) || ((mask->parts & RAPT_PART_MASK) && (mask->parts & RAPT_PART_FILL)));
 }
 
 /* ---- wide: VL rows, or what is left of them, against a run of keys */
@@ -158,12 +158,12 @@ static void mask_column(const struct column *c, const struct rapt_tile_mask *mas
     }
 }
 
-/* Excludes what the ranges exclude: all outside their span, some at its edges. */
-static void exclude_column(const struct column *c, const struct rapt_key_ranges *ranges, const struct span *span) {
+/* Excludes what the spans exclude: all outside their span, some at its edges. */
+static void exclude_column(const struct column *c, const struct rapt_visible_spans *spans, const struct span *span) {
     float first[VL] = {0}, end[VL] = {0};
     for (int i = 0; i < c->rows; i++) {
-        first[i] = (float)ranges->first_key[c->row + i];
-        end[i] = (float)ranges->end_key[c->row + i];
+        first[i] = (float)spans->first_key[c->row + i];
+        end[i] = (float)spans->end_key[c->row + i];
     }
     for (int key = c->key_begin; key < c->key_end; key++) {
         if (key == span->inner_begin)
@@ -179,24 +179,24 @@ static void exclude_column(const struct column *c, const struct rapt_key_ranges 
 
 static void logits_wide(float *scores, int first_row, int end_row, int key_begin, int key_end,
                         const struct rapt_tile_mask *mask) {
-    const struct rapt_key_ranges *ranges = mask->has_range ? &mask->ranges : NULL;
+    const struct rapt_visible_spans *spans = rapt_spans_of(mask);
     for (int row = first_row; row < end_row; row += VL) {
         int n = end_row - row < VL ? end_row - row : VL;
-        struct span span = span_of(ranges, row, n, key_begin, key_end);
+        struct span span = span_of(spans, row, n, key_begin, key_end);
         struct column all = {scores + row, row, n, key_begin, key_end};
         struct column seen = {scores + row, row, n, span.begin, span.end};
-        if (mask->softcap_log2e != 0)
+        if (mask->parts & RAPT_PART_SOFTCAP)
             softcap_column(&seen, mask->softcap_log2e);
-        if (mask->has_bias)
+        if (mask->parts & RAPT_PART_BIAS)
             bias_column(&seen, mask, false);
-        if (mask->has_alibi)
+        if (mask->parts & RAPT_PART_ALIBI)
             alibi_column(&seen, mask);
-        if (mask->has_mask)
+        if (mask->parts & RAPT_PART_MASK)
             mask_column(&seen, mask);
         if (bias_acts_again(mask))
             bias_column(&seen, mask, true);
-        if (ranges)
-            exclude_column(&all, ranges, &span);
+        if (spans)
+            exclude_column(&all, spans, &span);
     }
 }
 
@@ -221,20 +221,20 @@ static void logits_line(float *scores, int row, int key_begin, int key_end, cons
     for (int key = key_begin; key < key_end; key += VL) {
         int n = key_end - key < VL ? key_end - key : VL;
         vf32 t = v_load_n(scores + key, n), at = v_add(v_splat((float)key), v_iota());
-        vf32 bias = mask->has_bias ? v_load_n(mask->bias[row] + key, n) : v_splat(0);
-        if (mask->softcap_log2e != 0)
+        vf32 bias = (mask->parts & RAPT_PART_BIAS) ? v_load_n(mask->bias[row] + key, n) : v_splat(0);
+        if (mask->parts & RAPT_PART_SOFTCAP)
             t = with_softcap(t, v_splat(mask->softcap_log2e));
-        if (mask->has_bias)
+        if (mask->parts & RAPT_PART_BIAS)
             t = with_bias(t, bias, v_splat(mask->bias_factor[row]));
-        if (mask->has_alibi)
+        if (mask->parts & RAPT_PART_ALIBI)
             t = alibi_line(t, mask, row, key, n);
-        if (mask->has_mask)
+        if (mask->parts & RAPT_PART_MASK)
             t = v_select(v_load_bool(mask->mask[row] + key, n), t, v_splat(of_false(mask)));
-        if (mask->has_bias)
+        if (mask->parts & RAPT_PART_BIAS)
             t = without_biased(t, bias);
-        if (mask->has_range)
-            t = v_select(v_and(v_not(v_less(at, v_splat((float)mask->ranges.first_key[row]))),
-                               v_less(at, v_splat((float)mask->ranges.end_key[row]))),
+        if (mask->parts & RAPT_PART_SPANS)
+            t = v_select(v_and(v_not(v_less(at, v_splat((float)mask->spans.first_key[row]))),
+                               v_less(at, v_splat((float)mask->spans.end_key[row]))),
                          t, v_splat(-RAPT_INFINITY));
         v_store_n(scores + key, t, n);
     }
@@ -275,9 +275,9 @@ static unsigned survey_bias(const float *bias, int key_begin, int key_end) {
 
 static unsigned survey(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
     unsigned found = 0;
-    for (int row = 0; mask->has_mask && row < rows && found != (RAPT_SOME_TRUE | RAPT_SOME_FALSE); row++)
+    for (int row = 0; (mask->parts & RAPT_PART_MASK) && row < rows && found != (RAPT_SOME_TRUE | RAPT_SOME_FALSE); row++)
         found |= survey_bools(mask->mask[row], key_begin, key_end);
-    for (int row = 0; mask->has_bias && row < rows && !(found & RAPT_SOME_BIAS); row++)
+    for (int row = 0; (mask->parts & RAPT_PART_BIAS) && row < rows && !(found & RAPT_SOME_BIAS); row++)
         found |= survey_bias(mask->bias[row], key_begin, key_end);
     return found;
 }

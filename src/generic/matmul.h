@@ -29,7 +29,15 @@ RAPT_INLINE void store_block(float *out, const float *bias, vf32 sum, bool first
         v_store_n(out, sum, n);
 }
 
-static void pack_columns(float *panel, const char *weight, int64_t stride_bytes, int columns, int inner) {
+/* Columns that are rows of weights. */
+static void pack_weight_rows(float *panel, const char *weight, int64_t stride_bytes, int columns, int inner) {
+    const float *rows[RAPT_MAX_TILE_ROWS];
+    for (int i = 0; i < columns; i++)
+        rows[i] = row_at(weight, stride_bytes, i);
+    pack_wide(panel, rows, columns, inner);
+}
+
+static void pack_weight_columns(float *panel, const char *weight, int64_t stride_bytes, int columns, int inner) {
     for (int k = 0; k < inner; k++, panel += TILE_ROWS) {
         const float *from = row_at(weight, stride_bytes, k);
         RAPT_UNROLL for (int column = 0; column < TILE_ROWS; column += VL) {
@@ -54,22 +62,6 @@ RAPT_INLINE vf32 join_chain(vf32 sum, float *held, float *held_pair, int number,
     return sum;
 }
 
-/* The weights to fetch: where the next line of them lies. */
-struct weight_lines {
-    const char *row;
-    int row_bytes, byte, rows;
-    int per_part; /* lines in each part of a panel */
-};
-
-static void fetch_weights(struct weight_lines *lines, int64_t stride_bytes) {
-    for (int i = 0; i < lines->per_part && lines->rows > 0; i++) {
-        __builtin_prefetch(lines->row + lines->byte, 0, 2);
-        lines->byte += 64;
-        if (lines->byte >= lines->row_bytes)
-            lines->byte = 0, lines->row += stride_bytes, lines->rows--;
-    }
-}
-
 /* Terms [k, end) of rows x vectors chains. Meanwhile it fetches the x of a row to come, line by line. */
 RAPT_INLINE void product_part(const struct rapt_product_args *a, const float *const *x, vf32 sum[][SCORE_VECTORS],
                               const char *line, int64_t k, int64_t end, int rows, int vectors) {
@@ -91,7 +83,7 @@ RAPT_INLINE void product_part(const struct rapt_product_args *a, const float *co
 
 /* rows x vectors of out, one block. Each part of a chain fetches one row of out, the x of one row to come, and some
  * weights: a burst would block the loads. */
-RAPT_INLINE void product_panel(const struct rapt_product_args *a, struct weight_lines *lines, int64_t first_row,
+RAPT_INLINE void product_panel(const struct rapt_product_args *a, int64_t errand_lines, int64_t first_row,
                                int rows, int vectors) {
     float held[2][2 * SCORE_KEYS][SCORE_VECTORS * VL];
     vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS];
@@ -110,7 +102,7 @@ RAPT_INLINE void product_panel(const struct rapt_product_args *a, struct weight_
             end = chain_end - k < share ? chain_end : k + share;
             RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 4; byte += 64)
                 __builtin_prefetch((const char *)out_at(a, row) + byte, 1, 3);
-            fetch_weights(lines, a->next_stride_bytes);
+            run_errands(a->errands, errand_lines);
             product_part(a, x, sum, a->x + (row + rows) * a->x_stride_bytes, k, end, rows, vectors);
         }
         RAPT_UNROLL for (int r = 0; r < rows; r++)
@@ -129,17 +121,16 @@ RAPT_INLINE void product_panel(const struct rapt_product_args *a, struct weight_
 }
 
 RAPT_INLINE void product_rows(const struct rapt_product_args *a, int most, int vectors) {
-    int64_t row = 0, all_lines = (int64_t)a->next_rows * ((a->next_row_bytes + 63) / 64);
-    struct weight_lines lines = {a->next, a->next_row_bytes, 0, a->next_rows, 0};
-    lines.per_part = (int)((all_lines + a->rows - 1) / a->rows); /* a panel has about as many parts as rows */
+    int64_t row = 0;
+    const int64_t lines = a->errands ? (a->errands->lines + a->rows - 1) / a->rows : 0; /* parts are about as many as rows */
     for (; a->rows - row >= most; row += most)
-        product_panel(a, &lines, row, most, vectors);
+        product_panel(a, lines, row, most, vectors);
     for (; most > SCORE_KEYS && a->rows - row >= SCORE_KEYS; row += SCORE_KEYS)
-        product_panel(a, &lines, row, SCORE_KEYS, vectors);
+        product_panel(a, lines, row, SCORE_KEYS, vectors);
     for (; a->rows - row >= SCORE_KEYS / 2; row += SCORE_KEYS / 2)
-        product_panel(a, &lines, row, SCORE_KEYS / 2, vectors);
+        product_panel(a, lines, row, SCORE_KEYS / 2, vectors);
     for (; row < a->rows; row++)
-        product_panel(a, &lines, row, 1, vectors);
+        product_panel(a, lines, row, 1, vectors);
 }
 
 /* As with scores, one vector has too few chains to fill the FMA units: twice the rows. */

@@ -4,6 +4,7 @@
 #ifndef RAPT_GENERIC_SCORE_H
 #define RAPT_GENERIC_SCORE_H
 
+#include "generic/errands.h"
 #include "generic/span.h"
 
 enum {
@@ -58,44 +59,6 @@ static void pack_narrow(float *panel, const float *const *query_rows, int rows, 
         memcpy(panel + (int64_t)row * head_dim, query_rows[row], (size_t)head_dim * sizeof(float));
 }
 
-RAPT_INLINE int fetch_count(const struct rapt_score_args *a) {
-    int count = 0;
-    for (int i = 0; i < RAPT_FETCHES; i++)
-        count += a->fetch[i].rows;
-    return count;
-}
-
-/* The array of row i of all that are to be fetched, and i within it. */
-RAPT_INLINE const struct rapt_fetch *fetch_of(const struct rapt_score_args *a, int *i) {
-    const struct rapt_fetch *fetch = a->fetch;
-    for (; *i >= fetch->rows; fetch++)
-        *i -= fetch->rows;
-    return fetch;
-}
-
-static void copy_row(const struct rapt_score_args *a, int i) {
-    const struct rapt_fetch *fetch = fetch_of(a, &i);
-    const float *from = row_at(fetch->base, fetch->stride_bytes, i);
-    float *into = (float *)(void *)(fetch->into + (int64_t)i * fetch->row_bytes);
-    for (int at = 0; at < fetch->row_bytes / 4; at += 16)
-        RAPT_UNROLL for (int lane = 0; lane < 16; lane += VL)
-            v_store(into + at + lane, v_load(from + at + lane));
-}
-
-/* Copies rows [*copied, end), as far as there are any. */
-static void copy_rows(const struct rapt_score_args *a, int *copied, int end) {
-    for (; a->fetch[0].into && *copied < end && *copied < fetch_count(a); ++*copied)
-        copy_row(a, *copied);
-}
-
-/* Where row i lies; keys at hand where there is nothing to fetch. */
-RAPT_INLINE const char *fetched_row(const struct rapt_score_args *a, const char *key, int i) {
-    if (i >= fetch_count(a))
-        return key;
-    const struct rapt_fetch *fetch = fetch_of(a, &i);
-    return fetch->base + i * fetch->stride_bytes;
-}
-
 /* Adds dimension d to keys x vectors chains. */
 RAPT_INLINE void score_dimension(vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS], const float *const *row, int64_t stride,
                                  const float *query, int64_t d, int keys, int vectors) {
@@ -134,9 +97,8 @@ RAPT_INLINE int lines_of(int keys) { return keys < 4 ? 1 : keys / 4; }
 
 /* keys x vectors accumulators over all of head_dim. Rows are fetched one after the
  * other, a few lines at a time: a burst would hold up the loads, and processors
- * recognise lines in order. Returns how many rows it fetched. */
-RAPT_INLINE int score_panel(const struct rapt_score_args *a, const char *key, float *scores, int fetched, int keys,
-                            int vectors) {
+ * recognise lines in order. */
+RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, float *scores, int keys, int vectors) {
     vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS];
     const float *row[2 * SCORE_KEYS];
     RAPT_UNROLL for (int k = 0; k < keys; k++) {
@@ -145,11 +107,13 @@ RAPT_INLINE int score_panel(const struct rapt_score_args *a, const char *key, fl
             sum[k][v] = v_splat(0);
     }
     const float *query = a->query;
-    const int lines = lines_of(keys), first_fetched = fetched;
-    const int64_t stride = a->key_stride_bytes, strip = ((a->head_dim + 15) / 16 + lines - 1) / lines * 4;
-    for (int64_t d = 0; d < a->head_dim; fetched++) {
-        int64_t end = a->head_dim - d < strip ? a->head_dim : d + strip;
-        const char *line = fetched_row(a, key, fetched) - d * 16 * lines;
+    const int lines = lines_of(keys);
+    const int64_t stride = a->key_stride_bytes;
+    for (int64_t d = 0; d < a->head_dim;) {
+        const struct errand_row errand = next_errand_row(a->errands, key, a->head_dim);
+        const int64_t strip = (errand.lines + lines - 1) / lines * 4;
+        const int64_t end = a->head_dim - d < strip ? a->head_dim : d + strip;
+        const char *line = errand.row - d * 16 * lines;
         for (; SCORE_BY_LANE && end - d >= 4; d += 4, query += 4 * TILE_ROWS) {
             RAPT_UNROLL for (int i = 0; i < lines; i++)
                 __builtin_prefetch(line + d * 16 * lines + 64 * i, 0, 2);
@@ -168,16 +132,13 @@ RAPT_INLINE int score_panel(const struct rapt_score_args *a, const char *key, fl
     RAPT_UNROLL for (int k = 0; k < keys; k++)
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             v_store(scores + k * TILE_ROWS + v * VL, v_mul(sum[k][v], factor));
-    return fetched - first_fetched;
 }
 
 RAPT_INLINE void score_keys(const struct rapt_score_args *a, int most, int vectors) {
-    int key = a->key_begin, fetched = 0, copied = 0;
+    int key = a->key_begin;
     const char *rows = a->key;
 #define RAPT_STEP(n)                                                                                             \
-    int now = score_panel(a, rows, a->scores + (int64_t)key * TILE_ROWS, fetched, n, vectors);                   \
-    copy_rows(a, &copied, fetched);                                                                              \
-    fetched += now;                                                                                              \
+    score_panel(a, rows, a->scores + (int64_t)key * TILE_ROWS, n, vectors);                                      \
     key += n, rows += n * a->key_stride_bytes
     while (a->key_end - key >= most) {
         RAPT_STEP(most);
@@ -192,7 +153,6 @@ RAPT_INLINE void score_keys(const struct rapt_score_args *a, int most, int vecto
         RAPT_STEP(1);
     }
 #undef RAPT_STEP
-    copy_rows(a, &copied, fetch_count(a));
 }
 
 /* One vector of rows has too few chains to fill the FMA units: twice the keys. */
@@ -214,13 +174,13 @@ static void score_vectors(const struct rapt_score_args *a, int first, int count)
         score_wide_1(&part);
 }
 
-/* Vectors whose ranges differ: runs of keys that the same vectors see. Ends
+/* Vectors whose spans differ: runs of keys that the same vectors see. Ends
  * are rounded outwards, since a panel of few keys takes as long as a full one. */
-static void score_ranges(const struct rapt_score_args *a, int vectors) {
+static void score_spans(const struct rapt_score_args *a, int vectors) {
     struct span spans[SCORE_VECTORS];
     for (int v = 0; v < vectors; v++) {
         int rows = a->rows - v * VL < VL ? a->rows - v * VL : VL;
-        struct span s = span_of(a->ranges, v * VL, rows, a->key_begin, a->key_end);
+        struct span s = span_of(a->spans, v * VL, rows, a->key_begin, a->key_end);
         s.begin -= (s.begin - a->key_begin) % SCORE_KEYS;
         s.end += (SCORE_KEYS - (s.end - a->key_begin) % SCORE_KEYS) % SCORE_KEYS;
         s.end = s.end < a->key_end ? s.end : a->key_end;
@@ -242,17 +202,13 @@ static void score_ranges(const struct rapt_score_args *a, int vectors) {
         if (last < 0)
             continue;
         score_vectors(&part, first, last - first + 1);
-        for (int i = 0; i < RAPT_FETCHES; i++)
-            part.fetch[i].rows = 0;
     }
-    int copied = 0;
-    copy_rows(&part, &copied, fetch_count(&part)); /* where no row sees any key */
 }
 
 static void score_wide(const struct rapt_score_args *a) {
     int vectors = (a->rows + VL - 1) / VL;
-    if (a->ranges)
-        score_ranges(a, vectors);
+    if (a->spans)
+        score_spans(a, vectors);
     else
         score_vectors(a, 0, vectors);
 }
@@ -261,15 +217,15 @@ static void score_wide(const struct rapt_score_args *a) {
  * from afar, where many requests fit in flight, into L1 just before their use. */
 struct stream {
     const char *row;
-    int64_t byte;
+    int64_t byte, step_bytes; /* to the next row; 0 where rows do not come from memory */
 };
 
 RAPT_INLINE void stream_line(struct stream *stream, const struct rapt_score_args *a) {
     __builtin_prefetch(stream->row + stream->byte, 0, 3);
-    __builtin_prefetch(stream->row + stream->byte + FAR_KEYS * a->key_stride_bytes, 0, 2);
+    __builtin_prefetch(stream->row + stream->byte + FAR_KEYS * stream->step_bytes, 0, 2);
     stream->byte += 64;
     if (stream->byte >= a->head_dim * 4)
-        stream->byte = 0, stream->row += a->key_stride_bytes;
+        stream->byte = 0, stream->row += stream->step_bytes;
 }
 
 /* Adds `width` dimensions from d on of n keys to the chains of `rows` rows,
@@ -297,7 +253,8 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *
     RAPT_UNROLL for (int k = 0; k < VL; k++)
         keys[k] = row_at(key, a->key_stride_bytes, k < n ? k : 0);
     int64_t d = 0;
-    struct stream stream = {key + VL * a->key_stride_bytes, 0};
+    const int64_t step_bytes = a->streams ? a->key_stride_bytes : 0;
+    struct stream stream = {key + VL * step_bytes, 0, step_bytes};
     for (; a->head_dim - d >= VL; d += VL)
         score_square(a, query, keys, d, sum, &stream, n, VL, rows);
     if (d < a->head_dim)
@@ -344,5 +301,19 @@ static void score_narrow(const struct rapt_score_args *a) {
         of_rows[rows - 1](a, row);
     }
 }
+
+static size_t panel_bytes_wide(int rows, int head_dim) {
+    (void)rows;
+    return (size_t)head_dim * TILE_ROWS * sizeof(float);
+}
+
+static size_t panel_bytes_narrow(int rows, int head_dim) { return (size_t)rows * (size_t)head_dim * sizeof(float); }
+
+static size_t scores_bytes_wide(int rows) {
+    (void)rows;
+    return (size_t)RAPT_BLOCK_KEYS * TILE_ROWS * sizeof(float);
+}
+
+static size_t scores_bytes_narrow(int rows) { return (size_t)RAPT_BLOCK_KEYS * (size_t)rows * sizeof(float); }
 
 #endif

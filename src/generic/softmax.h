@@ -4,7 +4,7 @@
 #ifndef RAPT_GENERIC_SOFTMAX_H
 #define RAPT_GENERIC_SOFTMAX_H
 
-#include "generic/fetch.h"
+#include "generic/errands.h"
 #include "generic/span.h"
 
 enum { SOFTMAX_LINES = 8 }; /* that a narrow tile fetches now and then */
@@ -79,15 +79,15 @@ RAPT_INLINE vf32 maximum_wide(const float *scores, int rows, struct span keys, f
 /* The maximum of a vector of rows goes before the exponentials of the vector before: these hide its latency, and find
  * their scores still in L1. */
 static void softmax_wide(float *scores, int first_row, int end_row, int key_begin, int key_end,
-                         const struct rapt_key_ranges *ranges, float *m, float *l, float *alpha,
-                         struct rapt_fetch_list *ahead) {
-    (void)ahead; /* score and weigh take long enough */
+                         const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
+                         struct rapt_errands *errands) {
+    (void)errands; /* score and weigh take long enough */
     float maxima[TILE_ROWS + VL], sums[TILE_ROWS + VL];
     struct span keys[SCORE_VECTORS + 1];
     for (int row = first_row; row < end_row + VL; row += VL) {
         const int n = end_row - row < VL ? end_row - row : VL, old = row - VL;
         if (n > 0) {
-            keys[row / VL] = span_of(ranges, row, n, key_begin, key_end);
+            keys[row / VL] = span_of(spans, row, n, key_begin, key_end);
             v_store(maxima + row,
                     maximum_wide(scores + row, n, keys[row / VL], m + row, l + row, alpha + row, sums + row));
         }
@@ -158,13 +158,13 @@ static void maximum_narrow(const float *scores, int rows, int count, float *m, f
 }
 
 /* Each row is one chain of additions, so several rows go at once. */
-RAPT_INLINE void add_rows(const float *p, int rows, int count, float *l, struct rapt_fetch_list *ahead) {
+RAPT_INLINE void add_rows(const float *p, int rows, int count, float *l, struct rapt_errands *errands) {
     float sum[8];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         sum[r] = l[r];
     for (int i = 0; i < count; i++) {
         if (i % 16 == 0)
-            fetch_lines(ahead, SOFTMAX_LINES);
+            run_errands(errands, SOFTMAX_LINES);
         RAPT_UNROLL for (int r = 0; r < rows; r++)
             sum[r] += p[r * RAPT_BLOCK_KEYS + i];
     }
@@ -172,22 +172,22 @@ RAPT_INLINE void add_rows(const float *p, int rows, int count, float *l, struct 
         l[r] = sum[r];
 }
 
-static void add_all_rows(const float *p, int rows, int count, float *l, struct rapt_fetch_list *ahead) {
+static void add_all_rows(const float *p, int rows, int count, float *l, struct rapt_errands *errands) {
     int row = 0;
     for (; rows - row >= 8; row += 8)
-        add_rows(p + row * RAPT_BLOCK_KEYS, 8, count, l + row, ahead);
+        add_rows(p + row * RAPT_BLOCK_KEYS, 8, count, l + row, errands);
     for (; rows - row >= 4; row += 4)
-        add_rows(p + row * RAPT_BLOCK_KEYS, 4, count, l + row, ahead);
+        add_rows(p + row * RAPT_BLOCK_KEYS, 4, count, l + row, errands);
     for (; rows - row >= 2; row += 2)
-        add_rows(p + row * RAPT_BLOCK_KEYS, 2, count, l + row, ahead);
+        add_rows(p + row * RAPT_BLOCK_KEYS, 2, count, l + row, errands);
     for (; row < rows; row++)
-        add_rows(p + row * RAPT_BLOCK_KEYS, 1, count, l + row, ahead);
+        add_rows(p + row * RAPT_BLOCK_KEYS, 1, count, l + row, errands);
 }
 
 static void softmax_narrow(float *scores, int first_row, int end_row, int key_begin, int key_end,
-                           const struct rapt_key_ranges *ranges, float *m, float *l, float *alpha,
-                           struct rapt_fetch_list *ahead) {
-    (void)ranges; /* few rows: little to leave out */
+                           const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
+                           struct rapt_errands *errands) {
+    (void)spans; /* few rows: little to leave out */
     int count = key_end - key_begin;
     scores += key_begin;
     for (int row = first_row; row < end_row; row += VL)
@@ -195,10 +195,10 @@ static void softmax_narrow(float *scores, int first_row, int end_row, int key_be
                        l + row, alpha + row);
     for (int row = first_row; row < end_row; row++) {
         float *line = scores + (int64_t)row * RAPT_BLOCK_KEYS;
-        fetch_lines(ahead, 2 * SOFTMAX_LINES);
+        run_errands(errands, 2 * SOFTMAX_LINES);
         exponentials(line, line, count, m[row]);
     }
-    add_all_rows(scores + first_row * RAPT_BLOCK_KEYS, end_row - first_row, count, l + first_row, ahead);
+    add_all_rows(scores + first_row * RAPT_BLOCK_KEYS, end_row - first_row, count, l + first_row, errands);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the ranges of some rows have in common, so that kernels can leave out
+ * What the visible spans of some rows have in common, so that kernels can leave out
  * the keys that none of them sees and the questions where all of them do. */
 #ifndef RAPT_GENERIC_SPAN_H
 #define RAPT_GENERIC_SPAN_H
@@ -13,16 +13,16 @@ struct span {
 
 RAPT_INLINE int clipped(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
 
-/* Of rows [row, row + count), within [key_begin, key_end). ranges may be NULL. */
-RAPT_INLINE struct span span_of(const struct rapt_key_ranges *ranges, int row, int count, int key_begin, int key_end) {
+/* Of rows [row, row + count), within [key_begin, key_end). spans may be NULL. */
+RAPT_INLINE struct span span_of(const struct rapt_visible_spans *spans, int row, int count, int key_begin, int key_end) {
     struct span s = {key_begin, key_end, key_begin, key_end};
-    if (!ranges)
+    if (!spans)
         return s;
     const int last = row + count - 1;
-    s.begin = clipped(ranges->first_key[row], key_begin, key_end);
-    s.end = clipped(ranges->end_key[last], s.begin, key_end);
-    s.inner_begin = clipped(ranges->first_key[last], s.begin, s.end);
-    s.inner_end = clipped(ranges->end_key[row], s.inner_begin, s.end);
+    s.begin = clipped(spans->first_key[row], key_begin, key_end);
+    s.end = clipped(spans->end_key[last], s.begin, key_end);
+    s.inner_begin = clipped(spans->first_key[last], s.begin, s.end);
+    s.inner_end = clipped(spans->end_key[row], s.inner_begin, s.end);
     return s;
 }
 

@@ -5,38 +5,62 @@
 #error "the numeric order needs IEEE arithmetic: build without fast-math flags"
 #endif
 
+#include <limits.h>
+
 #include "generic/exp2.h"
 #include "generic/score.h"
 #include "generic/logits.h"
 #include "generic/softmax.h"
 #include "generic/weigh.h"
 #include "generic/finish.h"
+#include "generic/stage.h"
 #include "generic/matmul.h"
 
 #define RAPT_PASTE(a, b) a##b
-#define RAPT_TABLE_OF(name) RAPT_PASTE(rapt_kernels_, name)
+#define RAPT_TABLE_OF(name) RAPT_PASTE(rapt_table_, name)
 #define RAPT_TEXT(name) #name
 #define RAPT_TEXT_OF(name) RAPT_TEXT(name)
 
-const struct rapt_kernels RAPT_TABLE_OF(RAPT_TABLE) = {
+const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
     .name = RAPT_TEXT_OF(RAPT_TABLE),
     .isa = RAPT_TABLE_ISA,
-    .lanes = VL,
-    .tile_rows = TILE_ROWS,
-    .narrow_rows = NARROW_ROWS,
-    .wide = {.pack = pack_wide,
-             .score = score_wide,
-             .logits = logits_wide,
-             .softmax = softmax_wide,
-             .drop = drop_wide,
-             .weigh = weigh_wide},
-    .narrow = {.pack = pack_narrow,
-               .score = score_narrow,
-               .logits = logits_narrow,
-               .softmax = softmax_narrow,
-               .drop = drop_narrow,
-               .weigh = weigh_narrow},
-    .product = {.pack = pack_columns, .tile = product_tile, .few = {few_transposed, few_in_place}},
+    .kinds = {[RAPT_NARROW] = {.name = "narrow",
+                               .most_rows = NARROW_ROWS,
+                               .rows = NARROW_ROWS,
+                               .row_step = NARROW_ROWS,
+                               .row_group = 1,
+                               .piece_keys = NARROW_PIECE,
+                               .streams = true,
+                               .panel_bytes = panel_bytes_narrow,
+                               .scores_bytes = scores_bytes_narrow,
+                               .block = rapt_block_by_steps,
+                               .pack = pack_narrow,
+                               .score = score_narrow,
+                               .logits = logits_narrow,
+                               .softmax = softmax_narrow,
+                               .drop = drop_narrow,
+                               .weigh = weigh_narrow},
+              [RAPT_WIDE] = {.name = "wide",
+                             .most_rows = INT_MAX,
+                             .rows = TILE_ROWS,
+                             .row_step = VL,
+                             .row_group = VL,
+                             .piece_keys = RAPT_BLOCK_KEYS,
+                             .panel_bytes = panel_bytes_wide,
+                             .scores_bytes = scores_bytes_wide,
+                             .block = rapt_block_by_steps,
+                             .pack = pack_wide,
+                             .score = score_wide,
+                             .logits = logits_wide,
+                             .softmax = softmax_wide,
+                             .drop = drop_wide,
+                             .weigh = weigh_wide}},
+    .product = {.columns = TILE_ROWS,
+                .few_rows = NARROW_ROWS,
+                .pack = {pack_weight_rows, pack_weight_columns},
+                .tile = product_tile,
+                .few = {few_transposed, few_in_place}},
+    .stage = {[RAPT_FORMAT_F32] = stage_f32, [RAPT_FORMAT_F16] = stage_f16},
     .merge = merge,
     .finish = finish,
     .exponentials = exponentials,

@@ -4,12 +4,13 @@
 #ifndef RAPT_GENERIC_WEIGH_H
 #define RAPT_GENERIC_WEIGH_H
 
-#include "generic/fetch.h"
+#include "generic/errands.h"
 #include "generic/span.h"
 
 enum {
     WEIGH_AHEAD = 32, /* keys, where memory feeds the loop */
-    FETCH_KEYS = 4   /* keys for which some lines of the list set out: more at once would hold up the values */
+    NARROW_PIECE = WEIGH_AHEAD, /* keys that are staged at once for few rows, and stay in L1 then */
+    FETCH_KEYS = 4   /* keys for which some lines are fetched: more at once would hold up the values */
 };
 
 /* What rows x vectors accumulators have in common; width < VL cuts the last vector. */
@@ -56,15 +57,15 @@ RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, bo
     }
 }
 
-/* How many lines a part of FETCH_KEYS keys has to fetch, so that the list comes to its end with the last one. */
+/* How many lines each part of FETCH_KEYS keys has to fetch so that all are fetched with the last one. */
 RAPT_INLINE int64_t lines_of_part(const struct rapt_weigh_args *a, struct panel of) {
     const int64_t groups = (a->rows + of.rows - 1) / of.rows, width = of.vectors * VL;
     const int64_t parts = groups * ((a->value_dim + width - 1) / width) * ((a->key_end - a->key_begin) / FETCH_KEYS);
-    return a->ahead->lines / (parts + 1) + 1;
+    return a->errands->lines / (parts + 1) + 1;
 }
 
 RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d, struct panel of) {
-    const bool fetch = of.streams && row == 0;
+    const bool fetch = of.streams && a->streams && row == 0;
     vf32 sum[WEIGH_ROWS][8];
     float *o = a->o + row * a->o_stride + d;
     RAPT_UNROLL for (int r = 0; r < of.rows; r++)
@@ -74,13 +75,13 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
             else
                 sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[row + r]));
         }
-    const struct span keys = span_of(a->ranges, row, of.rows, a->key_begin, a->key_end);
+    const struct span keys = span_of(a->spans, row, of.rows, a->key_begin, a->key_end);
     const float *p = a->probabilities + row * of.row_step + keys.begin * of.key_step;
     const char *value = a->value + (keys.begin - a->key_begin) * a->value_stride_bytes + d * (int64_t)sizeof(float);
     int key = keys.begin;
-    const int64_t lines = a->ahead ? lines_of_part(a, of) : 0;
+    const int64_t lines = a->errands ? lines_of_part(a, of) : 0;
     for (; lines && keys.end - key >= FETCH_KEYS; key += FETCH_KEYS) {
-        fetch_lines(a->ahead, lines);
+        run_errands(a->errands, lines);
         weigh_keys(a, of, fetch, sum, p, value, key, key + FETCH_KEYS);
         p += FETCH_KEYS * of.key_step, value += FETCH_KEYS * a->value_stride_bytes;
     }
@@ -139,7 +140,7 @@ static int width_of_panel(const struct rapt_weigh_args *a, int64_t d, int vector
     return left < VL ? (int)left : VL;
 }
 
-static void weigh_wide(const struct rapt_weigh_args *a) {
+static void weigh_wide_rows(const struct rapt_weigh_args *a) {
     int64_t left = (a->value_dim + VL - 1) / VL;
     for (int64_t d = 0; left > 0;) {
         int vectors = left == 3 ? 3 : left >= 2 ? 2 : 1;
@@ -152,6 +153,12 @@ static void weigh_wide(const struct rapt_weigh_args *a) {
             weigh_wide_1(a, d, width);
         d += vectors * VL, left -= vectors;
     }
+}
+
+static void weigh_wide(const struct rapt_weigh_args *a) {
+    struct rapt_weigh_args rows = *a;
+    rows.probabilities += a->first_row;
+    weigh_wide_rows(&rows);
 }
 
 /* The fewer the rows, the more vectors it takes to fill the registers. */
@@ -184,6 +191,7 @@ static void weigh_narrow(const struct rapt_weigh_args *a) {
     for (int row = 0; row < a->rows; row++)
         ones[row] = 1.0f;
     struct rapt_weigh_args part = *a;
+    part.probabilities += (int64_t)a->first_row * RAPT_BLOCK_KEYS;
     do {
         part.key_end = a->key_end - part.key_begin < WEIGH_AHEAD ? a->key_end : part.key_begin + WEIGH_AHEAD;
         weigh_narrow_block(&part);

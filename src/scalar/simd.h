@@ -60,6 +60,18 @@ static inline float s_fma(float a, float b, float c) {
 
 static inline vf32 v_splat(float x) { return x; }
 static inline vf32 v_load(const float *p) { return *p; }
+/* A binary16 number: the exponent is rebased by a multiplication, which is exact for denormals too. */
+static inline vf32 v_load_half(const uint16_t *p) {
+    union {
+        uint32_t bits;
+        float number;
+    } magnitude = {(uint32_t)(*p & 0x7fff) << 13}, result;
+    result.number = magnitude.number * 0x1p112f;
+    if ((*p & 0x7c00) == 0x7c00) /* infinity, NaN; quiet, as conversions of processors are */
+        result.bits = 0x7f800000 | magnitude.bits | (*p & 0x3ff ? 0x00400000u : 0);
+    result.bits |= (uint32_t)(*p & 0x8000) << 16;
+    return result.number;
+}
 static inline void v_store(float *p, vf32 a) { *p = a; }
 static inline vf32 v_load_n(const float *p, int n) { return n > 0 ? *p : 0; }
 static inline void v_store_n(float *p, vf32 a, int n) {

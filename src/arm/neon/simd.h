@@ -30,6 +30,8 @@ typedef uint32x4_t vmask; /* all bits of a lane */
 
 static inline vf32 v_splat(float x) { return vdupq_n_f32(x); }
 static inline vf32 v_load(const float *p) { return vld1q_f32(p); }
+/* VL binary16 numbers. */
+static inline vf32 v_load_half(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
 static inline void v_store(float *p, vf32 a) { vst1q_f32(p, a); }
 static inline vf32 v_load_n(const float *p, int n) {
     float lanes[4] = {0};

@@ -30,6 +30,10 @@ static inline __m256i v_first_bits(int n) {
 
 static inline vf32 v_splat(float x) { return _mm256_set1_ps(x); }
 static inline vf32 v_load(const float *p) { return _mm256_loadu_ps(p); }
+/* VL binary16 numbers. */
+static inline vf32 v_load_half(const uint16_t *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
 static inline void v_store(float *p, vf32 a) { _mm256_storeu_ps(p, a); }
 static inline vf32 v_load_n(const float *p, int n) { return _mm256_maskload_ps(p, v_first_bits(n)); }
 static inline void v_store_n(float *p, vf32 a, int n) { _mm256_maskstore_ps(p, v_first_bits(n), a); }

@@ -27,6 +27,10 @@ static inline vmask v_first(int n) { return (vmask)((1u << n) - 1u); }
 
 static inline vf32 v_splat(float x) { return _mm512_set1_ps(x); }
 static inline vf32 v_load(const float *p) { return _mm512_loadu_ps(p); }
+/* VL binary16 numbers. */
+static inline vf32 v_load_half(const uint16_t *p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
 static inline void v_store(float *p, vf32 a) { _mm512_storeu_ps(p, a); }
 static inline vf32 v_load_n(const float *p, int n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
 static inline void v_store_n(float *p, vf32 a, int n) { _mm512_mask_storeu_ps(p, v_first(n), a); }

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * RAPT_ASSUME: what the caller of an internal function has to see to. Debug and sanitizer builds check it, release
+ * builds trust it. Refusals of what users hand in are validate's. */
+#ifndef RAPT_ASSUME_H
+#define RAPT_ASSUME_H
+
+#ifdef RAPT_ASSERTIONS
+#include <assert.h>
+#define RAPT_ASSUME(condition) assert(condition)
+#else
+#define RAPT_ASSUME(condition) ((void)0)
+#endif
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * The blocked online-softmax loop over the keys of a task. */
+#ifndef RAPT_ATTEND_H
+#define RAPT_ATTEND_H
+
+#include "block.h"
+
+enum rapt_tile_flag {
+    RAPT_TILE_PACKED = 1 << 0,
+    RAPT_TILE_STARTED = 1 << 1,  /* the running state holds a chunk */
+    RAPT_TILE_TOUCHED = 1 << 2,  /* in this chunk */
+    RAPT_TILE_DOUBTFUL = 1 << 3, /* in this chunk values of excluded pairs took part, with a weight of 0 */
+    RAPT_TILE_FINISHED = 1 << 4  /* its rows of out are written */
+};
+
+struct rapt_tile {
+    int first, rows;
+    unsigned flags;
+    struct rapt_span visible; /* positions that any of its rows sees */
+    float *panel;
+    struct rapt_state state;  /* of this chunk, which is the running one in the first */
+};
+
+struct rapt_loop {
+    struct rapt_task *task;
+    struct rapt_source source;
+    struct rapt_tile tiles[RAPT_MAX_TILES];
+    int tile_count;
+    const struct rapt_task *next_task; /* which this thread is likely to get after this one; NULL = none */
+};
+
+/* The attend phase. next_index: the number of the task that this thread is likely to get after it, or any number that
+ * is none. */
+void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t next_index);
+
+#endif

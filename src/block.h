@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * One key block for one tile. */
+#ifndef RAPT_BLOCK_H
+#define RAPT_BLOCK_H
+
+#include "source.h"
+
+struct rapt_block {
+    const struct rapt_task *task;
+    struct rapt_source *source;
+    const struct rapt_tile_mask *mask;
+    struct rapt_errands *errands; /* NULL = none */
+    const float *panel;      /* the queries, as pack left them */
+    struct rapt_state state; /* of the tile's rows in this chunk */
+    int rows;
+    int64_t base;            /* position of key 0 of the block */
+    struct rapt_span keys;   /* positions that any row sees, at least one */
+    enum rapt_seen seen;
+    bool fresh;              /* o holds nothing yet */
+    bool careful;            /* no value of an excluded pair may take part, not even with a weight of 0 */
+};
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * Running errands: prefetching rows while something else is computed. */
+#ifndef RAPT_GENERIC_ERRANDS_H
+#define RAPT_GENERIC_ERRANDS_H
+
+#include "kernels.h"
+
+RAPT_INLINE const char *errand_at(const struct rapt_errands *e) {
+    const struct rapt_errand *piece = &e->piece[e->at];
+    return piece->base + e->row * piece->row_stride_bytes + e->head * piece->head_stride_bytes + e->byte;
+}
+
+/* Moves the cursor to the next row. */
+RAPT_INLINE void finish_errand_row(struct rapt_errands *e) {
+    const struct rapt_errand *piece = &e->piece[e->at];
+    e->byte = 0;
+    if (++e->head < piece->heads)
+        return;
+    e->head = 0;
+    if (++e->row < piece->rows)
+        return;
+    e->row = 0;
+    e->at++;
+}
+
+/* Some lines; e may be NULL. More than a dozen at once would hold up the loads around them. */
+RAPT_INLINE void run_errands(struct rapt_errands *e, int64_t lines) {
+    for (; lines > 0 && e && e->at < e->count; lines--) {
+        __builtin_prefetch(errand_at(e), 0, 2);
+        e->lines--;
+        e->byte += 64;
+        if (e->byte >= e->piece[e->at].row_bytes)
+            finish_errand_row(e);
+    }
+}
+
+/* A row for a slot that knows by itself when to fetch its lines. */
+struct errand_row {
+    const char *row;
+    int64_t lines;
+};
+
+/* The next row, or one of `dim` floats at hand where there is none. */
+RAPT_INLINE struct errand_row next_errand_row(struct rapt_errands *e, const char *at_hand, int64_t dim) {
+    struct errand_row row = {at_hand, (dim + 15) / 16};
+    if (e && e->at < e->count) {
+        row = (struct errand_row){errand_at(e), (e->piece[e->at].row_bytes - e->byte + 63) / 64};
+        e->lines -= row.lines;
+        finish_errand_row(e);
+    }
+    return row;
+}
+
+#endif

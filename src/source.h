@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * The keys and values of a task in the form that slots take: contiguous float32 numbers, rows at one stride. In place
+ * where they are stored like that; otherwise staged, that is copied by the table's slot for their format. */
+#ifndef RAPT_SOURCE_H
+#define RAPT_SOURCE_H
+
+#include "task.h"
+
+/* Stored rows in float32, side by side. */
+struct rapt_window {
+    struct rapt_span keys; /* positions that it is for */
+    int64_t ready;         /* how many of them are there */
+    char *rows;
+};
+
+struct rapt_source {
+    const struct rapt_task *task;
+    struct rapt_span visible; /* positions that are ever asked for */
+    struct rapt_source_side {
+        const rapt_tensor *tensor;
+        int64_t dim;
+        bool staged;
+        int here; /* window of the block at hand; the other one is for the next block */
+        struct rapt_window window[RAPT_WINDOWS];
+    } side[RAPT_SIDES];
+};
+
+/* Rows at one stride, from a position on. */
+struct rapt_rows {
+    const char *base;
+    int64_t stride_bytes, count;
+    bool streams; /* they lie in memory one after the other, and so do those to come */
+};
+
+void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible);
+
+/* Keys or values from positions.begin on, at least one and within positions, which lie in one block. They stay until
+ * the next call for this side. */
+struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct rapt_span positions);
+
+/* Stages a part of the next block, [part, part + 1) of parts, so that it is there when its turn comes. */
+void rapt_source_ahead(struct rapt_source *source, int64_t next_block, int part, int parts);
+
+/* Stored rows of a task, as they lie in memory. */
+struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, struct rapt_span positions);
+
+#endif

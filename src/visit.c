@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "visit.h"
+
+#include "task.h"
+
+static int32_t within_block(int64_t position, int64_t base) {
+    int64_t key = position - base;
+    return (int32_t)(key < 0 ? 0 : key > RAPT_BLOCK_KEYS ? RAPT_BLOCK_KEYS : key);
+}
+
+static void set_spans(const struct rapt_task *task, int first, int count, int64_t base, struct rapt_span keys,
+                      struct rapt_tile_mask *mask) {
+    const struct rapt_attention *a = task->attention;
+    const struct rapt_sequence *sequence = &task->work.sequence;
+    struct rapt_span low = rapt_visible(&a->desc, sequence, rapt_position(task, first));
+    struct rapt_span high = rapt_visible(&a->desc, sequence, rapt_position(task, first + count - 1));
+    if (high.begin <= keys.begin && low.end >= keys.end)
+        return;
+    mask->parts |= RAPT_PART_SPANS;
+    int64_t position = rapt_position(task, first), head = (task->first_row + first) % a->group;
+    for (int row = 0; row < count; row++) {
+        struct rapt_span seen = rapt_visible(&a->desc, sequence, position);
+        mask->spans.first_key[row] = within_block(seen.begin, base);
+        mask->spans.end_key[row] = within_block(seen.end, base);
+        if (++head == a->group)
+            head = 0, position++;
+    }
+}
+
+/* Rows of bytes per key, moved so that they point at key 0 of the block, which
+ * may lie before the first stored key and is not read then. */
+static void set_byte_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count,
+                          int64_t stored, const uint8_t **bytes) {
+    float *rows[RAPT_MAX_TILE_ROWS];
+    rapt_task_rows(task, tensor, first, count, rows);
+    for (int row = 0; row < count; row++)
+        bytes[row] = (const uint8_t *)((uintptr_t)rows[row] + (uintptr_t)stored);
+}
+
+static void set_bias(const struct rapt_task *task, int first, int count, int64_t stored, struct rapt_tile_mask *mask) {
+    const rapt_attention_desc *desc = &task->attention->desc;
+    float *rows[RAPT_MAX_TILE_ROWS];
+    rapt_task_rows(task, &desc->bias, first, count, rows);
+    for (int row = 0; row < count; row++) {
+        const int64_t head = rapt_task_head(task, first + row);
+        mask->bias[row] = (const float *)((uintptr_t)rows[row] + (uintptr_t)(stored * (int64_t)sizeof(float)));
+        mask->bias_factor[row] = desc->bias_head_factor ? desc->bias_head_factor[head] * RAPT_LOG2E : RAPT_LOG2E;
+    }
+}
+
+static void set_alibi(const struct rapt_task *task, int first, int count, int64_t base, struct rapt_tile_mask *mask) {
+    for (int row = 0; row < count; row++) {
+        mask->alibi_factor[row] = task->slopes[first + row];
+        mask->distance[row] = rapt_position(task, first + row) - base;
+    }
+}
+
+void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t base, struct rapt_span keys,
+                     struct rapt_tile_mask *mask) {
+    const struct rapt_attention *a = task->attention;
+    const int64_t stored = base - task->work.sequence.key_position;
+    RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && first >= 0 && first + rows <= task->rows);
+    RAPT_ASSUME(keys.begin >= base && keys.end <= base + RAPT_BLOCK_KEYS);
+    mask->parts = a->mask_parts;
+    mask->softcap_log2e = a->softcap_log2e;
+    mask->fill_log2e = a->desc.mask_fill * RAPT_LOG2E;
+    mask->keep_scale = a->desc.keep_scale;
+    set_spans(task, first, rows, base, keys, mask);
+    if (mask->parts & RAPT_PART_BIAS)
+        set_bias(task, first, rows, stored, mask);
+    if (mask->parts & RAPT_PART_MASK)
+        set_byte_rows(task, &a->desc.mask, first, rows, stored, mask->mask);
+    if (mask->parts & RAPT_PART_KEEP)
+        set_byte_rows(task, &a->desc.keep_mask, first, rows, stored, mask->keep);
+    if (mask->parts & RAPT_PART_ALIBI)
+        set_alibi(task, first, rows, base, mask);
+}
+
+/* Whether masks leave nothing of the block. A bool mask without a false one is forgotten. */
+static bool is_excluded(const struct rapt_table *table, int rows, int begin, int end, struct rapt_tile_mask *mask) {
+    if (!(mask->parts & (RAPT_PART_MASK | RAPT_PART_BIAS)))
+        return false;
+    const unsigned found = table->survey(rows, begin, end, mask);
+    if ((mask->parts & (RAPT_PART_MASK | RAPT_PART_FILL)) == RAPT_PART_MASK && !(found & RAPT_SOME_TRUE))
+        return true;
+    if ((mask->parts & RAPT_PART_BIAS) && !(found & RAPT_SOME_BIAS))
+        return true;
+    if (!(found & RAPT_SOME_FALSE))
+        mask->parts &= ~(unsigned)RAPT_PART_MASK;
+    return false;
+}
+
+enum rapt_seen rapt_visit(const struct rapt_task *task, int first, int rows, struct rapt_span visible, int64_t base,
+                          struct rapt_span *keys, struct rapt_tile_mask *mask) {
+    *keys = rapt_block_of(visible, base);
+    if (keys->begin >= keys->end)
+        return RAPT_SEES_NOTHING;
+    rapt_visit_mask(task, first, rows, base, *keys, mask);
+    if (is_excluded(task->table, rows, (int)(keys->begin - base), (int)(keys->end - base), mask))
+        return RAPT_SEES_NOTHING;
+    const bool mask_excludes = (mask->parts & (RAPT_PART_MASK | RAPT_PART_FILL)) == RAPT_PART_MASK;
+    return mask_excludes || (mask->parts & (RAPT_PART_SPANS | RAPT_PART_BIAS)) ? RAPT_SEES_SOME : RAPT_SEES_ALL;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+#include "work.h"
+
+#include <string.h>
+
+#include "checked.h"
+
+enum {
+    TASK_ROWS = 192,          /* a multiple of every tile height; K and V are read once per task */
+    TASK_OUTPUTS = 192 * 256, /* rows x dims that keep two states of o in L2 */
+    STAGED_ROWS = 192,        /* fewer do not pay for copies of colliding keys and values */
+    SPLIT_ROWS = 64,          /* with more rows, states cost more than they bring */
+    SPLIT_TASKS = 128,        /* enough tasks for large machines */
+    SPLIT_CHUNKS = 4          /* chunks that a task has at least */
+};
+
+static int32_t kind_of(const struct rapt_table *table, int64_t rows) {
+    int32_t kind = 0;
+    while (kind < RAPT_KINDS - 1 && rows > table->kinds[kind].most_rows)
+        kind++;
+    return kind;
+}
+
+/* Copies cost a little for each task, so where the rows could be read in place they have to serve many. */
+static bool stages(const struct rapt_attention *a, const struct rapt_work *work, int64_t rows, int side) {
+    if (a->format[side] != RAPT_FORMAT_F32)
+        return true;
+    return a->collides[side] && rows >= STAGED_ROWS && !a->table->kinds[work->kind].streams;
+}
+
+static void cut_rows(const struct rapt_attention *a, struct rapt_work *work) {
+    const int64_t rows = a->group * work->sequence.query_length;
+    const int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
+    work->kind = kind_of(a->table, rows);
+    const int64_t tile = a->table->kinds[work->kind].rows;
+    for (int side = 0; side < RAPT_SIDES; side++)
+        work->stages[side] = stages(a, work, rows, side);
+    int64_t most = work->stages[RAPT_KEYS] || work->stages[RAPT_VALUES] ? 2 * TASK_ROWS : TASK_ROWS;
+    most = most < RAPT_MAX_TILES * tile ? most : RAPT_MAX_TILES * tile;
+    most = TASK_OUTPUTS / dim < most ? TASK_OUTPUTS / dim / tile * tile : most;
+    most = most < tile ? tile : most;
+    work->task_rows = (int32_t)(most < rows ? most : rows > 0 ? rows : 1);
+    work->row_blocks = (rows + work->task_rows - 1) / work->task_rows;
+}
+
+static void find_chunks(const struct rapt_attention *a, struct rapt_work *work) {
+    const struct rapt_sequence *s = &work->sequence;
+    const int64_t last = s->query_position + (s->query_length > 0 ? s->query_length - 1 : 0);
+    const struct rapt_span visible = rapt_visible_to(&a->desc, s, s->query_position, last);
+    work->first_chunk = visible.begin / RAPT_CHUNK_KEYS;
+    work->chunks = (visible.end + RAPT_CHUNK_KEYS - 1) / RAPT_CHUNK_KEYS - work->first_chunk;
+    work->chunks = work->chunks < 0 ? 0 : work->chunks;
+}
+
+/* Few rows against many keys may be split: several tasks share a row block. */
+static bool may_split(const struct rapt_work *work) {
+    return work->row_blocks == 1 && work->task_rows <= SPLIT_ROWS && work->chunks >= 2 * SPLIT_CHUNKS;
+}
+
+struct rapt_work rapt_work_cut(const struct rapt_attention *a, const struct rapt_sequence *sequence) {
+    struct rapt_work work = {.sequence = *sequence, .splits = 1};
+    cut_rows(a, &work);
+    find_chunks(a, &work);
+    if (may_split(&work) && work.chunks > a->split_chunks)
+        work.splits = (work.chunks + a->split_chunks - 1) / a->split_chunks;
+    return work;
+}
+
+static int64_t sequences_to_cut(const struct rapt_attention *a) {
+    return a->has_lists || a->desc.batch == 0 ? a->desc.batch : 1;
+}
+
+static int64_t repeats(const struct rapt_attention *a) { return a->has_lists ? 1 : a->desc.batch; }
+
+int64_t rapt_work_split_chunks(const struct rapt_attention *a) {
+    int64_t chunks = 0;
+    for (int64_t b = 0; b < sequences_to_cut(a); b++) {
+        const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, b);
+        struct rapt_work work = {.sequence = sequence};
+        cut_rows(a, &work);
+        find_chunks(a, &work);
+        int64_t of_heads = 0;
+        if (may_split(&work) && (!rapt_mul_fits(work.chunks, a->desc.kv_heads, &of_heads) ||
+                                 !rapt_mul_fits(of_heads, repeats(a), &of_heads) ||
+                                 !rapt_add_fits(chunks, of_heads, &chunks)))
+            return INT64_MAX;
+    }
+    const int64_t even = chunks / SPLIT_TASKS + (chunks % SPLIT_TASKS != 0);
+    return even > SPLIT_CHUNKS ? even : SPLIT_CHUNKS;
+}
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Scratch that a task of the work takes. */
+static void add_scratch(const struct rapt_attention *a, const struct rapt_work *work, struct rapt_totals *totals) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind], *rowwise = &a->table->kinds[RAPT_NARROW];
+    const int head_dim = (int)a->desc.head_dim;
+    const int64_t tiles = (work->task_rows + kind->rows - 1) / kind->rows;
+    totals->rows = larger(totals->rows, work->task_rows);
+    totals->panel_bytes = larger(totals->panel_bytes, tiles * (int64_t)kind->panel_bytes(kind->rows, head_dim));
+    totals->scores_bytes = larger(totals->scores_bytes, (int64_t)kind->scores_bytes(kind->rows));
+    for (int side = 0; side < RAPT_SIDES; side++)
+        if (work->stages[side])
+            totals->staged_keys[side] = larger(totals->staged_keys[side], kind->piece_keys);
+    if (a->desc.weights_kind != RAPT_WEIGHTS_NONE) {
+        totals->panel_bytes = larger(totals->panel_bytes, (int64_t)rowwise->panel_bytes(rowwise->rows, head_dim));
+        totals->scores_bytes = larger(totals->scores_bytes, (int64_t)rowwise->scores_bytes(rowwise->rows));
+    }
+}
+
+static bool add(const struct rapt_attention *a, const struct rapt_work *work, int64_t times,
+                struct rapt_totals *totals) {
+    int64_t heads, tasks, bytes = 0;
+    if (!rapt_mul_fits(a->desc.kv_heads, times, &heads) || !rapt_mul_fits(heads, work->row_blocks, &tasks) ||
+        !rapt_mul_fits(tasks, work->splits, &tasks))
+        return false;
+    if (work->splits > 1 && (!rapt_mul_fits(heads, work->chunks, &bytes) ||
+                             !rapt_mul_fits(bytes, rapt_state_bytes(work->task_rows, a->o_stride), &bytes)))
+        return false;
+    totals->sequences[work->kind] += times;
+    totals->tasks[work->kind] += tasks;
+    totals->merges[work->kind] += work->splits > 1 ? heads : 0;
+    totals->all_merges += work->splits > 1 ? heads : 0;
+    totals->multiplications += (double)heads * (double)a->group * (double)work->sequence.query_length *
+                               (double)work->sequence.kv_length * (double)(a->desc.head_dim + a->desc.value_dim);
+    add_scratch(a, work, totals);
+    return rapt_add_fits(totals->all_tasks, tasks, &totals->all_tasks) &&
+           rapt_add_fits(totals->state_bytes, bytes, &totals->state_bytes);
+}
+
+bool rapt_work_add_up(const struct rapt_attention *a, struct rapt_totals *totals) {
+    *totals = (struct rapt_totals){.rows = 1};
+    for (int64_t b = 0; b < sequences_to_cut(a); b++) {
+        const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, b);
+        const struct rapt_work work = rapt_work_cut(a, &sequence);
+        if (!add(a, &work, repeats(a), totals))
+            return false;
+    }
+    return true;
+}
+
+/* The most scratch of each kind with as many rows as it may get; fewer than SPLIT_TASKS heads are split, as each of
+ * them has more than an equal share of all chunks. */
+bool rapt_work_bound(const struct rapt_attention *a, struct rapt_totals *totals) {
+    const int64_t most_rows = a->group * a->desc.query_length;
+    int64_t heads;
+    *totals = (struct rapt_totals){.rows = 1};
+    for (int32_t kind = 0; kind < RAPT_KINDS; kind++) {
+        const int64_t of_kind = a->table->kinds[kind].most_rows, rows = of_kind < most_rows ? of_kind : most_rows;
+        struct rapt_work work = {.sequence = {.query_length = (rows + a->group - 1) / a->group}};
+        cut_rows(a, &work);
+        work.kind = kind;
+        work.task_rows = work.task_rows < rows || rows == 0 ? work.task_rows : (int32_t)rows;
+        add_scratch(a, &work, totals);
+    }
+    if (!rapt_mul_fits(a->desc.batch, a->desc.kv_heads, &heads))
+        return false;
+    totals->all_tasks = INT64_MAX;
+    const int64_t split_heads = heads < SPLIT_TASKS ? heads : SPLIT_TASKS;
+    const int64_t rows = most_rows < SPLIT_ROWS ? most_rows : SPLIT_ROWS;
+    const int64_t chunks = a->desc.kv_length / RAPT_CHUNK_KEYS + 2;
+    if (chunks >= 2 * SPLIT_CHUNKS && rows > 0 &&
+        (!rapt_mul_fits(split_heads * rapt_state_bytes(rows, a->o_stride), chunks, &totals->state_bytes) ||
+         totals->state_bytes > RAPT_MOST_STATE_BYTES))
+        totals->state_bytes = RAPT_MOST_STATE_BYTES;
+    return true;
+}
+
+size_t rapt_work_table_bytes(const struct rapt_attention *a) {
+    return a->has_lists ? (size_t)a->desc.batch * sizeof(struct rapt_work) : 0;
+}
+
+/* Lists are read again after they were checked, and may have changed. */
+static bool is_legal(const rapt_attention_desc *desc, const struct rapt_sequence *s) {
+    const int64_t far = (int64_t)1 << 50;
+    return s->query_length >= 0 && s->query_length <= desc->query_length && s->kv_length >= 0 &&
+           s->kv_length <= desc->kv_length && s->key_position >= 0 && s->key_position <= far &&
+           s->query_position >= -far && s->query_position <= far;
+}
+
+/* Where the works, tasks and merges of each kind begin. */
+static struct rapt_totals first_numbers(const struct rapt_totals *totals) {
+    struct rapt_totals first = {0};
+    for (int kind = RAPT_KINDS - 2; kind >= 0; kind--) {
+        first.sequences[kind] = first.sequences[kind + 1] + totals->sequences[kind + 1];
+        first.tasks[kind] = first.tasks[kind + 1] + totals->tasks[kind + 1];
+        first.merges[kind] = first.merges[kind + 1] + totals->merges[kind + 1];
+    }
+    return first;
+}
+
+bool rapt_work_write(const struct rapt_attention *a, struct rapt_work *table) {
+    const struct rapt_totals first = first_numbers(&a->totals);
+    struct rapt_totals sum = {.rows = 1};
+    for (int64_t b = 0; a->has_lists && b < a->desc.batch; b++) {
+        const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, b);
+        if (!is_legal(&a->desc, &sequence))
+            return false;
+        struct rapt_work work = rapt_work_cut(a, &sequence);
+        const int kind = work.kind;
+        work.batch = b;
+        work.first_task = first.tasks[kind] + sum.tasks[kind];
+        work.first_merge = first.merges[kind] + sum.merges[kind];
+        work.first_state = sum.state_bytes;
+        const int64_t place = sum.sequences[kind];
+        if (place == a->totals.sequences[kind] || !add(a, &work, 1, &sum))
+            return false;
+        table[first.sequences[kind] + place] = work;
+    }
+    return !a->has_lists || (memcmp(sum.tasks, a->totals.tasks, sizeof sum.tasks) == 0 &&
+                             memcmp(sum.merges, a->totals.merges, sizeof sum.merges) == 0 &&
+                             sum.state_bytes <= a->totals.state_bytes && sum.rows <= a->totals.rows &&
+                             sum.panel_bytes <= a->totals.panel_bytes && sum.scores_bytes <= a->totals.scores_bytes &&
+                             sum.staged_keys[0] <= a->totals.staged_keys[0] &&
+                             sum.staged_keys[1] <= a->totals.staged_keys[1]);
+}
+
+static struct rapt_work repeated(const struct rapt_attention *a, int64_t batch) {
+    struct rapt_work work = a->each;
+    const int64_t heads = a->desc.kv_heads;
+    work.batch = batch;
+    work.first_task = batch * heads * work.row_blocks * work.splits;
+    work.first_merge = batch * heads;
+    work.first_state = batch * heads * work.chunks * rapt_state_bytes(work.task_rows, a->o_stride);
+    return work;
+}
+
+struct rapt_work rapt_work_of_task(const struct rapt_attention *a, const struct rapt_work *table, int32_t phase,
+                                   int64_t task) {
+    RAPT_ASSUME(task >= 0 && task < (phase ? a->totals.all_merges : a->totals.all_tasks));
+    if (!a->has_lists)
+        return repeated(a, task / (a->desc.kv_heads * (phase ? 1 : a->each.row_blocks * a->each.splits)));
+    int64_t low = 0, high = a->desc.batch - 1; /* the last work that begins no later than the task */
+    while (low < high) {
+        const int64_t middle = low + (high - low + 1) / 2;
+        if ((phase ? table[middle].first_merge : table[middle].first_task) <= task)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return table[low];
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * How the work of each sequence is cut, and which task belongs to which. */
+#ifndef RAPT_WORK_H
+#define RAPT_WORK_H
+
+#include "plan.h"
+
+/* Chunks that a task has at least where keys are split, so that the splits of all sequences are about equal. */
+int64_t rapt_work_split_chunks(const struct rapt_attention *attention);
+
+/* The work of a sequence, but for its place among the others. */
+struct rapt_work rapt_work_cut(const struct rapt_attention *attention, const struct rapt_sequence *sequence);
+
+/* Adds up the works of all sequences. False where sizes overflow. */
+bool rapt_work_add_up(const struct rapt_attention *attention, struct rapt_totals *totals);
+
+/* Bounds what any call needs whose batch and lengths are no larger. False where sizes overflow. */
+bool rapt_work_bound(const struct rapt_attention *attention, struct rapt_totals *totals);
+
+/* Bytes of the table of works; 0 without lists. */
+size_t rapt_work_table_bytes(const struct rapt_attention *attention);
+
+/* Writes the table. False where a list has changed since the plan was made, so that the plan no longer fits. */
+bool rapt_work_write(const struct rapt_attention *attention, struct rapt_work *table);
+
+/* The work that a task of a phase belongs to; table is used with lists. */
+struct rapt_work rapt_work_of_task(const struct rapt_attention *attention, const struct rapt_work *table, int32_t phase,
+                                   int64_t task);
+
+#endif
