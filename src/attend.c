@@ -62,7 +62,7 @@ static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t
     if (block.seen == RAPT_SEES_SOME)
         tile->flags |= RAPT_TILE_DOUBTFUL;
     if (!careful)
-        block.errands = rapt_prefetch(loop, tile, base, &errands);
+        rapt_prefetch_tile(loop, tile, base, &errands, &block);
     task->kind->block(&block);
 }
 
@@ -111,14 +111,13 @@ static void attend_chunk(struct rapt_loop *loop, int64_t chunk) {
     open_chunk(loop);
     for (; block >= 0 && block < end; block = next) {
         next = rapt_next_block(visible, block + RAPT_BLOCK_KEYS);
+        rapt_prefetch_block(loop, block);
         for (int number = 0; number < loop->tile_count; number++) {
             struct rapt_tile *tile = &loop->tiles[number];
             const int64_t last = tile->visible.end < end ? tile->visible.end : end;
             attend_block(loop, tile, block, false);
             if (block < last && block + RAPT_BLOCK_KEYS >= last)
                 close_chunk(loop, tile, chunk);
-            if (next >= 0)
-                rapt_source_ahead(&loop->source, next, number, loop->tile_count);
         }
     }
 }
@@ -155,6 +154,7 @@ void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t 
     rapt_task_open(&task, slot);
     loop.task = &task;
     loop.next_task = NULL;
+    loop.prefetch.of_next_task = -1;
     if (!task.kind->streams && next_index >= 0 && next_index < run->attention->totals.all_tasks) {
         rapt_task_find(&next_task, run, next_index);
         loop.next_task = &next_task;

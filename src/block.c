@@ -11,7 +11,7 @@ static void score(const struct rapt_block *b) {
                                    .head_dim = (int)task->attention->desc.head_dim,
                                    .factor = task->attention->score_factor,
                                    .spans = rapt_spans_of(b->mask),
-                                   .errands = b->errands};
+                                   .errands = b->of_score};
     for (int64_t at = b->keys.begin; at < b->keys.end; at += args.key_end - args.key_begin) {
         const struct rapt_span rest = {at, b->keys.end};
         const struct rapt_rows keys = rapt_source_rows(b->source, RAPT_KEYS, rest);
@@ -35,7 +35,7 @@ static void softmax(const struct rapt_block *b) {
         if (acts)
             kind->logits(task->scores, row, end_row, begin, end, b->mask);
         kind->softmax(task->scores, row, end_row, begin, end, rapt_spans_of(b->mask), b->state.m, b->state.l,
-                      task->alpha, b->errands);
+                      task->alpha, b->of_weigh);
     }
 }
 
@@ -100,5 +100,5 @@ void rapt_block_by_steps(const struct rapt_block *b) {
     if (b->careful && b->seen == RAPT_SEES_SOME)
         weigh_attended(b);
     else
-        weigh(b, 0, b->rows, b->keys, b->fresh, task->alpha, rapt_spans_of(b->mask), b->errands);
+        weigh(b, 0, b->rows, b->keys, b->fresh, task->alpha, rapt_spans_of(b->mask), b->of_weigh);
 }

@@ -74,15 +74,25 @@ static inline const struct rapt_visible_spans *rapt_spans_of(const struct rapt_t
     return mask->parts & RAPT_PART_SPANS ? &mask->spans : NULL;
 }
 
-/* Rows of memory that a slot brings closer to the processor while it computes, a few lines at a time. Slots move the
- * cursor on; those that have no time leave it. Everywhere NULL is legal and changes no result. */
+/* Room for stored rows in float32, dim floats apart: rows [0, ready) are there. */
+struct rapt_staging {
+    float *rows;
+    int64_t ready;
+    int dim, format;
+};
+
+/* Rows of memory that a slot brings closer to the processor while it computes, a few lines at a time; score also
+ * stages those that have a place. Slots move the cursor on; those that have no time leave it. Everywhere NULL is legal
+ * and changes no result. */
 struct rapt_errands {
     int count, at, row, head, byte; /* pieces; the cursor: piece, and row, head and byte in it */
-    int64_t lines;            /* of 64 bytes, in all pieces */
-    struct rapt_errand {      /* rows x heads short rows */
+    int64_t lines;                  /* of 64 bytes, in all pieces */
+    struct rapt_errand {            /* rows x heads short rows */
         const char *base;
         int64_t row_stride_bytes, head_stride_bytes;
         int rows, heads, row_bytes;
+        struct rapt_staging *staging; /* NULL = none; ASSUME heads = 1, and row 0 is the first that is not ready */
+        int staged;                   /* rows of the piece */
     } piece[RAPT_MAX_ERRANDS];
 };
 
@@ -92,7 +102,7 @@ struct rapt_stage_args {
     const char *from;
     int64_t from_stride_bytes;
     int64_t rows;
-    int dim;
+    int dim, format;
     bool streams; /* rows come from memory and go on after these */
 };
 
@@ -220,8 +230,8 @@ struct rapt_table {
     rapt_isa isa;
     struct rapt_tile_kind kinds[RAPT_KINDS]; /* by most_rows, ascending; narrow: score rows are contiguous */
     struct rapt_product_kernels product;
-    /* Stored rows to float32, by rapt_format; exact. */
-    void (*stage[RAPT_FORMAT_COUNT])(const struct rapt_stage_args *args);
+    /* Stored rows to float32; exact. */
+    void (*stage)(const struct rapt_stage_args *args);
     /* into = into folded with next (numerics.md, step 7), both [rows]. */
     void (*merge)(struct rapt_state into, struct rapt_state next, int rows, int value_dim);
     void (*finish)(const struct rapt_finish_args *args);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "prefetch.h"
 
+static void clear(struct rapt_errands *errands) {
+    errands->count = errands->at = errands->row = errands->head = errands->byte = 0;
+    errands->lines = 0;
+}
+
 static void add(struct rapt_errands *errands, struct rapt_errand piece) {
     if (piece.rows <= 0 || errands->count == RAPT_MAX_ERRANDS)
         return;
@@ -8,9 +13,11 @@ static void add(struct rapt_errands *errands, struct rapt_errand piece) {
     errands->lines += (int64_t)piece.rows * piece.heads * ((piece.row_bytes + 63) / 64);
 }
 
-/* Keys or values of a task as they are stored. */
-static void add_stored(struct rapt_errands *errands, const struct rapt_task *task, int side, struct rapt_span keys) {
+/* Keys or values of a task as they are stored. staging: where they go; NULL = nowhere. */
+static void add_stored(struct rapt_errands *errands, const struct rapt_task *task, int side, struct rapt_span keys,
+                       struct rapt_staging *staging) {
     const struct rapt_attention *a = task->attention;
+    keys.begin += staging ? staging->ready : 0;
     while (keys.begin < keys.end) {
         const struct rapt_rows rows = rapt_source_stored(task, side, keys);
         add(errands, (struct rapt_errand){
@@ -18,18 +25,50 @@ static void add_stored(struct rapt_errands *errands, const struct rapt_task *tas
                          .row_stride_bytes = rows.stride_bytes,
                          .rows = (int)rows.count,
                          .heads = 1,
-                         .row_bytes = (int)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side))});
+                         .row_bytes = (int)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)),
+                         .staging = staging});
         keys.begin += rows.count;
     }
 }
 
-/* The share of a tile in the keys and values of a block. */
-static void add_share(struct rapt_errands *errands, const struct rapt_task *task, int64_t base, int number, int tiles) {
-    const struct rapt_span keys = rapt_block_of(task->visible, base);
-    const int64_t count = rapt_span_count(keys);
-    const struct rapt_span share = {keys.begin + count * number / tiles, keys.begin + count * (number + 1) / tiles};
-    for (int side = 0; side < RAPT_SIDES; side++)
-        add_stored(errands, task, side, share);
+/* Keys or values of the next block, or of the next task's first one. */
+static void add_next(struct rapt_errands *errands, struct rapt_loop *loop, int64_t base, int side) {
+    const struct rapt_span visible = loop->task->visible;
+    const int64_t next = rapt_next_block(visible, base + RAPT_BLOCK_KEYS);
+    if (next >= 0)
+        add_stored(errands, loop->task, side, rapt_block_of(visible, next),
+                   rapt_source_ahead(&loop->source, side, base, next));
+}
+
+static void add_next_task(struct rapt_errands *errands, const struct rapt_loop *loop, int side) {
+    const struct rapt_span visible = loop->next_task->visible;
+    add_stored(errands, loop->next_task, side, rapt_block_of(visible, rapt_next_block(visible, 0)), NULL);
+}
+
+/* Whether the block at base or the one after it is the last. */
+static bool nears_end(const struct rapt_loop *loop, int64_t base) {
+    return loop->next_task && base + 2 * RAPT_BLOCK_KEYS >= loop->task->visible.end;
+}
+
+/* A tile that is alone has time for the keys in score, and for the values in weigh. */
+static int sides_in_score(const struct rapt_loop *loop) { return loop->tile_count > 1 ? RAPT_SIDES : 1; }
+
+void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
+    struct rapt_errands *ahead = &loop->prefetch.ahead;
+    const int own = loop->prefetch.of_next_task;
+    if (own >= 0) { /* under way already */
+        for (; ahead->at < own; ahead->at++)
+            ahead->row = ahead->byte = 0;
+        return;
+    }
+    clear(ahead);
+    for (int side = 0; side < sides_in_score(loop); side++)
+        add_next(ahead, loop, base, side);
+    if (!nears_end(loop, base))
+        return;
+    loop->prefetch.of_next_task = ahead->count;
+    for (int side = 0; side < sides_in_score(loop); side++)
+        add_next_task(ahead, loop, side);
 }
 
 /* Bytes [offset, offset + row_bytes) of some rows of a task: all heads of the queries that they belong to. */
@@ -82,26 +121,24 @@ static void add_own_values(struct rapt_errands *errands, const struct rapt_loop 
     if (keys.end - keys.begin < COUNT)
         return;
     keys.end = keys.begin + COUNT;
-    add_stored(errands, loop->task, RAPT_VALUES, keys);
+    add_stored(errands, loop->task, RAPT_VALUES, keys, NULL);
 }
 
-struct rapt_errands *rapt_prefetch(const struct rapt_loop *loop, const struct rapt_tile *tile, int64_t base,
-                                   struct rapt_errands *errands) {
-    const struct rapt_task *task = loop->task;
-    const int number = (int)(tile - loop->tiles), tiles = loop->tile_count;
-    errands->count = errands->at = errands->row = errands->head = errands->byte = 0;
-    errands->lines = 0;
-    if (task->kind->streams) {
+void rapt_prefetch_tile(struct rapt_loop *loop, const struct rapt_tile *tile, int64_t base,
+                        struct rapt_errands *errands, struct rapt_block *block) {
+    clear(errands);
+    if (loop->task->kind->streams) {
         add_own_values(errands, loop, tile, base);
     } else {
-        const int64_t next = rapt_next_block(task->visible, base + RAPT_BLOCK_KEYS);
-        if (next >= 0)
-            add_share(errands, task, next, number, tiles);
-        else if (loop->next_task)
-            add_share(errands, loop->next_task, rapt_next_block(loop->next_task->visible, 0), number, tiles);
+        block->of_score = &loop->prefetch.ahead;
+        for (int side = sides_in_score(loop); side < RAPT_SIDES; side++) {
+            add_next(errands, loop, base, side);
+            if (nears_end(loop, base))
+                add_next_task(errands, loop, side);
+        }
     }
     add_masks(errands, loop, tile, base);
-    if (!task->kind->streams && base + RAPT_BLOCK_KEYS >= tile->visible.end)
+    if (!loop->task->kind->streams && base + RAPT_BLOCK_KEYS >= tile->visible.end)
         add_end(errands, loop, tile);
-    return errands->count ? errands : NULL;
+    block->of_weigh = errands->count ? errands : NULL;
 }

@@ -9,9 +9,10 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
         *side = (struct rapt_source_side){.tensor = rapt_tensor_of(task->attention, i),
                                           .dim = rapt_dim_of(task->attention, i),
                                           .staged = task->work.stages[i]};
-        const int64_t window_bytes = task->kind->piece_keys * side->dim * (int64_t)sizeof(float);
+        const int64_t window_floats = task->kind->piece_keys * side->dim;
         for (int w = 0; w < RAPT_WINDOWS; w++)
-            side->window[w].rows = task->staged[i] + w * window_bytes;
+            side->window[w].staging = (struct rapt_staging){
+                .rows = task->staged[i] + w * window_floats, .dim = (int)side->dim, .format = task->attention->format[i]};
     }
 }
 
@@ -24,26 +25,32 @@ struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, stru
                               .streams = task->kind->streams};
 }
 
-/* Stages what is missing of the first `count` keys of a window. */
-static void stage(const struct rapt_source *source, int side, struct rapt_window *window, int64_t count) {
-    const struct rapt_source_side *from = &source->side[side];
-    while (window->ready < count) {
-        const struct rapt_span missing = {window->keys.begin + window->ready, window->keys.begin + count};
+/* Stages what is missing of a window. */
+static void complete(const struct rapt_source *source, int side, struct rapt_window *window) {
+    struct rapt_staging *staging = &window->staging;
+    while (staging->ready < rapt_span_count(window->keys)) {
+        const struct rapt_span missing = {window->keys.begin + staging->ready, window->keys.end};
         const struct rapt_rows rows = rapt_source_stored(source->task, side, missing);
-        const struct rapt_stage_args args = {
-            .into = (float *)(void *)(window->rows + window->ready * from->dim * (int64_t)sizeof(float)),
-            .from = rows.base,
-            .from_stride_bytes = rows.stride_bytes,
-            .rows = rows.count,
-            .dim = (int)from->dim,
-            .streams = rows.streams};
-        source->task->table->stage[source->task->attention->format[side]](&args);
-        window->ready += rows.count;
+        const struct rapt_stage_args args = {.into = staging->rows + staging->ready * staging->dim,
+                                             .from = rows.base,
+                                             .from_stride_bytes = rows.stride_bytes,
+                                             .rows = rows.count,
+                                             .dim = staging->dim,
+                                             .format = staging->format,
+                                             .streams = rows.streams};
+        source->task->table->stage(&args);
+        staging->ready += rows.count;
     }
 }
 
 static bool holds(const struct rapt_window *window, int64_t position) {
     return position >= window->keys.begin && position < window->keys.end;
+}
+
+/* Makes the window that holds a position the one at hand, if any does. */
+static void turn_to(struct rapt_source_side *side, int64_t position) {
+    if (!holds(&side->window[side->here], position) && holds(&side->window[!side->here], position))
+        side->here = !side->here;
 }
 
 /* The piece of the task's keys that a position belongs to; pieces divide blocks. */
@@ -58,30 +65,30 @@ struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct r
                 positions.end <= source->visible.end);
     if (!from->staged)
         return rapt_source_stored(source->task, side, positions);
-    if (!holds(&from->window[from->here], positions.begin) && holds(&from->window[!from->here], positions.begin))
-        from->here = !from->here;
+    turn_to(from, positions.begin);
     struct rapt_window *window = &from->window[from->here];
     if (!holds(window, positions.begin)) {
         window->keys = piece_of(source, positions.begin);
-        window->ready = 0;
+        window->staging.ready = 0;
     }
-    stage(source, side, window, rapt_span_count(window->keys));
+    complete(source, side, window);
     const struct rapt_span rows = rapt_intersect(window->keys, positions);
-    const int64_t row_bytes = from->dim * (int64_t)sizeof(float);
-    return (struct rapt_rows){.base = window->rows + (rows.begin - window->keys.begin) * row_bytes,
-                              .stride_bytes = row_bytes,
-                              .count = rows.end - rows.begin};
+    return (struct rapt_rows){
+        .base = (const char *)(window->staging.rows + (rows.begin - window->keys.begin) * from->dim),
+        .stride_bytes = from->dim * (int64_t)sizeof(float),
+        .count = rows.end - rows.begin};
 }
 
-void rapt_source_ahead(struct rapt_source *source, int64_t next_block, int part, int parts) {
-    const struct rapt_span keys = rapt_block_of(source->visible, next_block);
-    for (int i = 0; i < RAPT_SIDES; i++) {
-        struct rapt_source_side *side = &source->side[i];
-        struct rapt_window *window = &side->window[!side->here];
-        if (!side->staged || source->task->kind->piece_keys < RAPT_BLOCK_KEYS)
-            continue;
-        if (window->keys.begin != keys.begin || window->keys.end != keys.end)
-            window->keys = keys, window->ready = 0;
-        stage(source, i, window, rapt_span_count(keys) * (part + 1) / parts);
+struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int i, int64_t base, int64_t next) {
+    struct rapt_source_side *side = &source->side[i];
+    if (!side->staged || source->task->kind->piece_keys < RAPT_BLOCK_KEYS)
+        return NULL;
+    turn_to(side, rapt_block_of(source->visible, base).begin);
+    struct rapt_window *window = &side->window[!side->here];
+    const struct rapt_span keys = rapt_block_of(source->visible, next);
+    if (window->keys.begin != keys.begin || window->keys.end != keys.end) {
+        window->keys = keys;
+        window->staging.ready = 0;
     }
+    return &window->staging;
 }

@@ -6,11 +6,10 @@
 
 #include "task.h"
 
-/* Stored rows in float32, side by side. */
+/* Some positions, staged. */
 struct rapt_window {
-    struct rapt_span keys; /* positions that it is for */
-    int64_t ready;         /* how many of them are there */
-    char *rows;
+    struct rapt_span keys;
+    struct rapt_staging staging;
 };
 
 struct rapt_source {
@@ -38,8 +37,9 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
  * the next call for this side. */
 struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct rapt_span positions);
 
-/* Stages a part of the next block, [part, part + 1) of parts, so that it is there when its turn comes. */
-void rapt_source_ahead(struct rapt_source *source, int64_t next_block, int part, int parts);
+/* Where rows of the block `next` can be staged while the one at base is worked on; NULL where they are not staged
+ * ahead. */
+struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int side, int64_t base, int64_t next);
 
 /* Stored rows of a task, as they lie in memory. */
 struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, struct rapt_span positions);

@@ -27,7 +27,7 @@ struct rapt_task {
 
     float *panel, *scores, *alpha, *slopes, *final_m, *inverse;
     struct rapt_state running, chunk; /* [rows] */
-    char *staged[RAPT_SIDES];         /* used where the work stages */
+    float *staged[RAPT_SIDES];        /* used where the work stages */
 };
 
 /* Resolves a task of the attend phase but for its scratch. */

@@ -3,7 +3,7 @@
 #ifndef RAPT_GENERIC_ERRANDS_H
 #define RAPT_GENERIC_ERRANDS_H
 
-#include "kernels.h"
+#include "generic/stage.h"
 
 RAPT_INLINE const char *errand_at(const struct rapt_errands *e) {
     const struct rapt_errand *piece = &e->piece[e->at];
@@ -27,10 +27,24 @@ RAPT_INLINE void finish_errand_row(struct rapt_errands *e) {
 RAPT_INLINE void run_errands(struct rapt_errands *e, int64_t lines) {
     for (; lines > 0 && e && e->at < e->count; lines--) {
         __builtin_prefetch(errand_at(e), 0, 2);
-        e->lines--;
         e->byte += 64;
         if (e->byte >= e->piece[e->at].row_bytes)
             finish_errand_row(e);
+    }
+}
+
+/* Stages rows that were fetched a while ago. Not beside accumulators: it needs the registers. */
+static void stage_errands(struct rapt_errands *e) {
+    enum { LAG = 8 }; /* rows that are on their way */
+    if (!e || e->at >= e->count)
+        return;
+    for (int i = e->at > 0 ? e->at - 1 : 0; i <= e->at; i++) {
+        struct rapt_errand *piece = &e->piece[i];
+        const int fetched = i < e->at ? piece->rows : e->row - LAG;
+        struct rapt_staging *staging = piece->staging;
+        for (; staging && piece->staged < fetched; piece->staged++, staging->ready++)
+            stage_row[staging->format](staging->rows + staging->ready * staging->dim,
+                                       piece->base + piece->staged * piece->row_stride_bytes, staging->dim);
     }
 }
 
@@ -45,7 +59,6 @@ RAPT_INLINE struct errand_row next_errand_row(struct rapt_errands *e, const char
     struct errand_row row = {at_hand, (dim + 15) / 16};
     if (e && e->at < e->count) {
         row = (struct errand_row){errand_at(e), (e->piece[e->at].row_bytes - e->byte + 63) / 64};
-        e->lines -= row.lines;
         finish_errand_row(e);
     }
     return row;

@@ -19,29 +19,36 @@ RAPT_INLINE void fetch_stored(const struct rapt_stage_args *a, const char *from,
     }
 }
 
-static void stage_f32(const struct rapt_stage_args *a) {
-    const size_t row_bytes = (size_t)a->dim * sizeof(float);
-    const char *from = a->from;
-    for (int64_t row = 0; row < a->rows; row++, from += a->from_stride_bytes) {
-        fetch_stored(a, from, row, (int64_t)row_bytes);
-        memcpy(a->into + row * a->dim, from, row_bytes);
+static void stage_row_f32(float *into, const char *from, int dim) {
+    const float *row = (const float *)(const void *)from;
+    int d = 0;
+    for (; dim - d >= VL; d += VL)
+        v_store(into + d, v_load(row + d));
+    if (d < dim)
+        memcpy(into + d, row + d, (size_t)(dim - d) * sizeof(float));
+}
+
+static void stage_row_f16(float *into, const char *from, int dim) {
+    const uint16_t *row = (const uint16_t *)(const void *)from;
+    int d = 0;
+    for (; dim - d >= VL; d += VL)
+        v_store(into + d, v_load_half(row + d));
+    if (d < dim) {
+        uint16_t rest[VL] = {0};
+        memcpy(rest, row + d, (size_t)(dim - d) * sizeof *row);
+        v_store_n(into + d, v_load_half(rest), dim - d);
     }
 }
 
-static void stage_f16(const struct rapt_stage_args *a) {
+static void (*const stage_row[RAPT_FORMAT_COUNT])(float *, const char *, int) = {
+    [RAPT_FORMAT_F32] = stage_row_f32, [RAPT_FORMAT_F16] = stage_row_f16};
+
+static void stage(const struct rapt_stage_args *a) {
+    const int64_t row_bytes = rapt_format_row_bytes(a->format, a->dim);
     const char *from = a->from;
     for (int64_t row = 0; row < a->rows; row++, from += a->from_stride_bytes) {
-        const uint16_t *half = (const uint16_t *)(const void *)from;
-        float *into = a->into + row * a->dim;
-        int d = 0;
-        fetch_stored(a, from, row, a->dim * (int64_t)sizeof *half);
-        for (; a->dim - d >= VL; d += VL)
-            v_store(into + d, v_load_half(half + d));
-        if (d < a->dim) {
-            uint16_t rest[VL] = {0};
-            memcpy(rest, half + d, (size_t)(a->dim - d) * sizeof *half);
-            v_store_n(into + d, v_load_half(rest), a->dim - d);
-        }
+        fetch_stored(a, from, row, row_bytes);
+        stage_row[a->format](a->into + row * a->dim, from, a->dim);
     }
 }
 

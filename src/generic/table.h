@@ -13,7 +13,6 @@
 #include "generic/softmax.h"
 #include "generic/weigh.h"
 #include "generic/finish.h"
-#include "generic/stage.h"
 #include "generic/matmul.h"
 
 #define RAPT_PASTE(a, b) a##b
@@ -60,7 +59,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                 .pack = {pack_weight_rows, pack_weight_columns},
                 .tile = product_tile,
                 .few = {few_transposed, few_in_place}},
-    .stage = {[RAPT_FORMAT_F32] = stage_f32, [RAPT_FORMAT_F16] = stage_f16},
+    .stage = stage,
     .merge = merge,
     .finish = finish,
     .exponentials = exponentials,
