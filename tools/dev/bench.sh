@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: bench.sh peers|sweep|compare|plot [arguments]: what is written in Python, with packages from PyPI.
+# usage: bench.sh peers|sweep|ab|plot [arguments]: what is written in Python; ab needs nothing else, the others packages
+# from PyPI.
 set -euo pipefail
 verb=$1
 shift
@@ -40,9 +41,8 @@ sweep)
     build
     run --library build-bench/benchmarks/librapt_call.so "$@"
     ;;
-compare)
-    install scipy
-    run "$@"
+ab)
+    exec python3 benchmarks/python/ab.py "$@"
     ;;
 plot)
     install matplotlib
