@@ -20,17 +20,23 @@ static void prefer_huge_pages(void *data, size_t bytes) {
 #endif
 }
 
-void *buffer_new(size_t bytes) {
+static size_t rounded(size_t bytes) {
     size_t alignment = bytes >= huge_page ? huge_page : 64;
-    size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    return bytes ? (bytes + alignment - 1) / alignment * alignment : alignment;
+}
+
+void *buffer_reserve(size_t bytes) {
     void *buffer = NULL;
-    if (posix_memalign(&buffer, alignment, rounded ? rounded : alignment) != 0) {
+    if (posix_memalign(&buffer, bytes >= huge_page ? huge_page : 64, rounded(bytes)) != 0) {
         fprintf(stderr, "rapt: no memory for %zu bytes\n", bytes);
         exit(2);
     }
-    prefer_huge_pages(buffer, rounded);
-    memset(buffer, 0, rounded);
+    prefer_huge_pages(buffer, rounded(bytes));
     return buffer;
+}
+
+void *buffer_new(size_t bytes) {
+    return memset(buffer_reserve(bytes), 0, rounded(bytes));
 }
 
 void buffer_free(void *buffer) {

@@ -23,6 +23,9 @@ void arena_describe(const struct arena *arena, char *text, size_t text_bytes);
 /* Zeroed, aligned to 64 bytes, huge pages where large; ends the program where
  * memory is short. Given back by buffer_free. */
 void *buffer_new(size_t bytes);
+
+/* The same, but it holds anything, and takes no memory where nothing was written. */
+void *buffer_reserve(size_t bytes);
 void buffer_free(void *buffer);
 
 #endif

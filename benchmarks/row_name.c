@@ -91,6 +91,21 @@ static void product_from_name(struct row *row, const char *name) {
     row->kind = rows <= FEW_ROWS ? ROW_MATMUL_FROM_MEMORY : ROW_MATMUL;
 }
 
+/* mixed/f32/d128/prefill1000x1/decode4096x31: one sequence of 1000 queries and keys, 31 of one query and 4096 keys.
+ * decode16to8192x255: of many lengths. */
+static void mixed_from_name(struct row *row, const char *name) {
+    struct mixed_shape *mixed = &row->mixed;
+    const char *prefill = strstr(name, "/prefill"), *decode = strstr(name, "/decode");
+    long long length = 0, longest = 0, count = 0;
+    if (prefill && sscanf(prefill, "/prefill%lldx%lld", &length, &count) == 2)
+        mixed->prefill_length = length, mixed->prefills = count;
+    if (decode && sscanf(decode, "/decode%lldx%lld", &length, &count) == 2)
+        mixed->shortest = mixed->longest = length, mixed->decodes = count;
+    else if (decode && sscanf(decode, "/decode%lldto%lldx%lld", &length, &longest, &count) == 3)
+        mixed->shortest = length, mixed->longest = longest, mixed->decodes = count;
+    row->kind = ROW_MIXED;
+}
+
 void row_from_name(struct row *row, const char *name) {
     if (strncmp(name, "matmul/", 7) == 0) {
         product_from_name(row, name);
@@ -118,4 +133,6 @@ void row_from_name(struct row *row, const char *name) {
                 : strcmp(kind, "layer") == 0  ? ROW_LAYER
                 : parts.length                ? ROW_PREFILL
                                               : ROW_FROM_MEMORY;
+    if (strcmp(kind, "mixed") == 0)
+        mixed_from_name(row, name);
 }

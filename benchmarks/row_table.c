@@ -110,6 +110,11 @@ static const struct entry {
     /* Calls as they come. */
     {"ragged/f32/d128/causal", MORE_THREADS},
     {"tiny/f32/d64/s16", MORE_THREADS},
+    /* Prefill and decode, or decodes of many lengths, in one call. */
+    {"mixed/f32/d128/prefill1000x1/decode4096x31/g4", MORE_THREADS},
+    {"mixed/f32/d128/prefill1000x1/decode32768x1/g4", MORE_THREADS},
+    {"mixed/f32/d128/prefill1000x1/decode32768x1/g4/h1", MORE_THREADS},
+    {"mixed/f32/d128/decode16to8192x255/g4/h2", MORE_THREADS},
     /* Attention and its projections. */
     {"layer/gpt2-small/t1024/causal", MORE_THREADS},
     /* Peers. */
