@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The data of all rows: one arena of random numbers, far larger than any
- * cache. Rows lie inside it, and so does what the stream peak reads. */
+ * cache, whether they are read as float32 or as float16. Rows lie inside it, and
+ * so does what the stream peak reads. */
 #ifndef RAPT_BENCHMARKS_MEMORY_H
 #define RAPT_BENCHMARKS_MEMORY_H
 

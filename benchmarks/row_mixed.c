@@ -72,7 +72,12 @@ static void count_work(struct step *step, const struct memory *memory, int64_t c
 }
 
 static rapt_tensor tensor(const struct memory *memory, const float *data, int64_t first, int64_t heads, int64_t room) {
-    return rapt_tensor_bhsd(data + first * heads * room * memory->head_dim, heads, room, memory->head_dim);
+    const int64_t row_bytes = memory->head_dim * (int64_t)sizeof(float);
+    return (rapt_tensor){.data = (void *)(uintptr_t)(data + first * heads * room * memory->head_dim),
+                         .dtype = RAPT_F32,
+                         .batch_stride_bytes = heads * room * row_bytes,
+                         .head_stride_bytes = room * row_bytes,
+                         .token_stride_bytes = row_bytes};
 }
 
 /* Plans the sequences [first, first + count) of memory, whose lengths stand in the step. */

@@ -16,6 +16,7 @@ struct name_parts {
     int64_t head_dim, length, kv_length, query_length, group, kv_heads, batch, window;
     enum workload_feature feature;
     const char *layout;
+    bool half_kv;
 };
 
 static const struct {
@@ -54,6 +55,8 @@ static void take_part(struct name_parts *parts, const char *part) {
         if (strncmp(part, numbers[i].letters, letters) == 0 && part[letters] >= '0' && part[letters] <= '9')
             *(int64_t *)(void *)((char *)parts + numbers[i].offset) = atoll(part + letters);
     }
+    if (strcmp(part, "f16") == 0)
+        parts->half_kv = true;
     if (strncmp(part, "layout:", 7) == 0)
         parts->layout = part + 7;
 }
@@ -73,6 +76,7 @@ static void set_shape(struct workload_shape *shape, const struct name_parts *par
         .query_length = parts->length ? parts->length : parts->query_length,
         .kv_length = parts->length ? parts->length : parts->kv_length,
         .head_dim = parts->head_dim,
+        .half_kv = parts->half_kv,
         .feature = parts->window ? FEATURE_CAUSAL : parts->feature,
         .window = parts->window,
     };

@@ -27,7 +27,7 @@ SIGNIFICANT = 0.05
 ROWS_AT_A_TIME = 20
 NOT_RAPT = re.compile("peer|peak")
 MAIN_ROWS = ("d128/s2048/(full|causal)/isa|d64/s2048/(full|causal)/isa:avx512|d128/s(128|512)/causal/isa:avx512/t1|"
-             "s4096/full/layout:kv16k|d128/s2048/(softcap|bias|boolmask_causal|window512)|^decode/f32/d128|^mixed|"
+             "s4096/full/layout:kv16k|d128/s2048/(softcap|bias|boolmask_causal|window512)|^decode/f(32|16)/d128|^mixed|"
              "^extend.*q(2|8|16)/kv32768|^many|^ragged|^tiny|^matmul/f32/m(512k768n768|1k4096n4096)/isa:avx512|^layer")
 METRICS = {"decode": "of_stream", "many": "of_stream", "extend": "of_limit", "matmul": "of_limit", "mixed": "of_limit",
            "tiny": "microseconds"}
