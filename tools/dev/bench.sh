@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: bench.sh peers|sweep|ab|plot [arguments]: what is written in Python; ab needs nothing else, the others packages
+# usage: bench.sh peers|sweep|ab|slots|plot [arguments]: what is not rapt_bench alone. peers, sweep and plot need packages
 # from PyPI.
 set -euo pipefail
 verb=$1
@@ -40,6 +40,10 @@ sweep)
     install numpy
     build
     run --library build-bench/benchmarks/librapt_call.so "$@"
+    ;;
+slots)
+    build >&2
+    exec build-bench/benchmarks/rapt_slots "$@"
     ;;
 ab)
     exec python3 benchmarks/python/ab.py "$@"
