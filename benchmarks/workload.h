@@ -70,8 +70,7 @@ void workload_plan_and_run(void *workload);
 
 void workload_free(struct workload *workload);
 
-/* float16, which a library may not have yet: rows of it are left out then. */
-enum { WORKLOAD_F16 = 3 };
+/* Whether the library takes float16 keys and values; rows of them are left out where not. */
 bool workload_accepts_f16(void);
 
 /* The part of workload_init that fills desc, and makes the mask. */

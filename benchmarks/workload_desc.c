@@ -11,7 +11,7 @@ static rapt_tensor tensor(const struct workload_shape *shape, const float *data,
 
 /* The same layout in numbers of two bytes. */
 static rapt_tensor halved(rapt_tensor tensor) {
-    tensor.dtype = WORKLOAD_F16;
+    tensor.dtype = RAPT_F16;
     tensor.batch_stride_bytes /= 2;
     tensor.head_stride_bytes /= 2;
     tensor.token_stride_bytes /= 2;
@@ -120,8 +120,8 @@ bool workload_accepts_f16(void) {
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
     desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = desc.kv_length = desc.head_dim = 1;
     desc.query = (rapt_tensor){.data = &numbers[0], .dtype = RAPT_F32};
-    desc.key = (rapt_tensor){.data = &numbers[1], .dtype = WORKLOAD_F16};
-    desc.value = (rapt_tensor){.data = &numbers[2], .dtype = WORKLOAD_F16};
+    desc.key = (rapt_tensor){.data = &numbers[1], .dtype = RAPT_F16};
+    desc.value = (rapt_tensor){.data = &numbers[2], .dtype = RAPT_F16};
     desc.out = (rapt_tensor){.data = &numbers[3], .dtype = RAPT_F32};
     return rapt_plan_init(&plan, &desc, NULL) == RAPT_OK;
 }
