@@ -11,8 +11,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static const char by_arithmetic[] = "prefill extend ragged layer matmul peer:openblas",
-                  by_memory[] = "decode extend many matmul";
+static const char by_arithmetic[] = "prefill extend ragged layer matmul mixed peer:openblas",
+                  by_memory[] = "decode extend many matmul mixed";
 
 static const struct bench_column columns[] = {
     {"median_ms", "median", "", 1, 3, NULL},
@@ -22,9 +22,10 @@ static const struct bench_column columns[] = {
     {"gbps", "gbps", "", 1, 2, by_memory},
     {"of_stream", "of_stream", "%", 100, 1, by_memory},
     {"of_stream_median", "(median)", "%", 100, 1, by_memory},
-    {"of_limit", "of_limit", "%", 100, 1, "extend"},
+    {"of_limit", "of_limit", "%", 100, 1, "extend mixed"},
     {"cost", "cost", "x", 1, 3, NULL},
     {"speedup", "speedup", "x", 1, 2, NULL},
+    {"of_parts", "of_parts", "x", 1, 3, NULL},
 };
 
 __attribute__((format(printf, 2, 3))) static void say(const char *key, const char *format, ...) {

@@ -20,17 +20,23 @@ static void prefer_huge_pages(void *data, size_t bytes) {
 #endif
 }
 
-void *buffer_new(size_t bytes) {
+static size_t rounded(size_t bytes) {
     size_t alignment = bytes >= huge_page ? huge_page : 64;
-    size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    return bytes ? (bytes + alignment - 1) / alignment * alignment : alignment;
+}
+
+void *buffer_reserve(size_t bytes) {
     void *buffer = NULL;
-    if (posix_memalign(&buffer, alignment, rounded ? rounded : alignment) != 0) {
+    if (posix_memalign(&buffer, bytes >= huge_page ? huge_page : 64, rounded(bytes)) != 0) {
         fprintf(stderr, "rapt: no memory for %zu bytes\n", bytes);
         exit(2);
     }
-    prefer_huge_pages(buffer, rounded);
-    memset(buffer, 0, rounded);
+    prefer_huge_pages(buffer, rounded(bytes));
     return buffer;
+}
+
+void *buffer_new(size_t bytes) {
+    return memset(buffer_reserve(bytes), 0, rounded(bytes));
 }
 
 void buffer_free(void *buffer) {
@@ -56,12 +62,22 @@ static float next_normal(uint64_t *state) {
     return (float)sum * (float)(1 / 53509.9);
 }
 
+/* The upper half of such a float is a finite float16, too. The lower half repeats it, so that the memory holds numbers
+ * for rows of either type. */
+static float with_equal_halves(float number) {
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    bits = (bits & 0xffff0000) | bits >> 16;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
 /* 16 MiB of numbers over and over: speed does not depend on them, the time to make them does. */
 static void fill(float *data, size_t count) {
     const size_t period = (size_t)4 << 20;
     uint64_t state = 1;
     for (size_t i = 0; i < count && i < period; i++)
-        data[i] = next_normal(&state);
+        data[i] = with_equal_halves(next_normal(&state));
     for (size_t i = period; i < count; i += period)
         memcpy(data + i, data, (count - i < period ? count - i : period) * sizeof *data);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The data of all rows: one arena of random numbers, far larger than any
- * cache. Rows lie inside it, and so does what the stream peak reads. */
+ * cache, whether they are read as float32 or as float16. Rows lie inside it, and
+ * so does what the stream peak reads. */
 #ifndef RAPT_BENCHMARKS_MEMORY_H
 #define RAPT_BENCHMARKS_MEMORY_H
 
@@ -23,6 +24,9 @@ void arena_describe(const struct arena *arena, char *text, size_t text_bytes);
 /* Zeroed, aligned to 64 bytes, huge pages where large; ends the program where
  * memory is short. Given back by buffer_free. */
 void *buffer_new(size_t bytes);
+
+/* The same, but it holds anything, and takes no memory where nothing was written. */
+void *buffer_reserve(size_t bytes);
 void buffer_free(void *buffer);
 
 #endif

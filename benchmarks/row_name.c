@@ -16,6 +16,7 @@ struct name_parts {
     int64_t head_dim, length, kv_length, query_length, group, kv_heads, batch, window;
     enum workload_feature feature;
     const char *layout;
+    bool half_kv;
 };
 
 static const struct {
@@ -54,6 +55,8 @@ static void take_part(struct name_parts *parts, const char *part) {
         if (strncmp(part, numbers[i].letters, letters) == 0 && part[letters] >= '0' && part[letters] <= '9')
             *(int64_t *)(void *)((char *)parts + numbers[i].offset) = atoll(part + letters);
     }
+    if (strcmp(part, "f16") == 0)
+        parts->half_kv = true;
     if (strncmp(part, "layout:", 7) == 0)
         parts->layout = part + 7;
 }
@@ -73,6 +76,7 @@ static void set_shape(struct workload_shape *shape, const struct name_parts *par
         .query_length = parts->length ? parts->length : parts->query_length,
         .kv_length = parts->length ? parts->length : parts->kv_length,
         .head_dim = parts->head_dim,
+        .half_kv = parts->half_kv,
         .feature = parts->window ? FEATURE_CAUSAL : parts->feature,
         .window = parts->window,
     };
@@ -89,6 +93,21 @@ static void product_from_name(struct row *row, const char *name) {
     row->product = (struct product_shape){rows, inner, columns,
                                           strstr(name, "/in_out") ? RAPT_WEIGHT_IN_OUT : RAPT_WEIGHT_OUT_IN};
     row->kind = rows <= FEW_ROWS ? ROW_MATMUL_FROM_MEMORY : ROW_MATMUL;
+}
+
+/* mixed/f32/d128/prefill1000x1/decode4096x31: one sequence of 1000 queries and keys, 31 of one query and 4096 keys.
+ * decode16to8192x255: of many lengths. */
+static void mixed_from_name(struct row *row, const char *name) {
+    struct mixed_shape *mixed = &row->mixed;
+    const char *prefill = strstr(name, "/prefill"), *decode = strstr(name, "/decode");
+    long long length = 0, longest = 0, count = 0;
+    if (prefill && sscanf(prefill, "/prefill%lldx%lld", &length, &count) == 2)
+        mixed->prefill_length = length, mixed->prefills = count;
+    if (decode && sscanf(decode, "/decode%lldx%lld", &length, &count) == 2)
+        mixed->shortest = mixed->longest = length, mixed->decodes = count;
+    else if (decode && sscanf(decode, "/decode%lldto%lldx%lld", &length, &longest, &count) == 3)
+        mixed->shortest = length, mixed->longest = longest, mixed->decodes = count;
+    row->kind = ROW_MIXED;
 }
 
 void row_from_name(struct row *row, const char *name) {
@@ -118,4 +137,6 @@ void row_from_name(struct row *row, const char *name) {
                 : strcmp(kind, "layer") == 0  ? ROW_LAYER
                 : parts.length                ? ROW_PREFILL
                                               : ROW_FROM_MEMORY;
+    if (strcmp(kind, "mixed") == 0)
+        mixed_from_name(row, name);
 }

@@ -9,6 +9,7 @@ enum row_kind {
     ROW_FROM_MEMORY,
     ROW_TINY,
     ROW_LAYER,
+    ROW_MIXED,
     ROW_MATMUL,
     ROW_MATMUL_FROM_MEMORY, /* of few rows */
     ROW_PEER,
@@ -35,6 +36,9 @@ struct row {
         int64_t rows, inner, columns;
         int32_t layout; /* rapt_weight_layout */
     } product;
+    struct mixed_shape {         /* mixed only: sequences of both kinds in one call */
+        int64_t prefills, prefill_length, decodes, shortest, longest; /* keys of a decode */
+    } mixed;
 };
 
 /* Each run reads the next region of the arena. */

@@ -17,6 +17,9 @@ static void run_row(struct bench_state *state, const void *argument) {
     case ROW_LAYER:
         row_layer(state, row, settings, &run);
         break;
+    case ROW_MIXED:
+        row_mixed(state, row, settings, &run);
+        break;
     case ROW_MATMUL:
     case ROW_MATMUL_FROM_MEMORY:
         row_matmul(state, row, settings, &run);

@@ -4,11 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
+static size_t kv_number_bytes(const struct workload_shape *shape) {
+    return shape->half_kv ? 2 : sizeof(float);
+}
+
 /* One of K and V. */
 static size_t kv_tensor_bytes(const struct workload_shape *shape) {
     if (shape->kv_token_bytes)
         return (size_t)(shape->batch * shape->kv_length * shape->kv_token_bytes);
-    return (size_t)(shape->batch * shape->kv_heads * shape->kv_length * shape->head_dim) * sizeof(float);
+    return (size_t)(shape->batch * shape->kv_heads * shape->kv_length * shape->head_dim) * kv_number_bytes(shape);
 }
 
 static size_t query_tensor_bytes(const struct workload_shape *shape) {
@@ -42,8 +46,8 @@ static void count_work(struct workload *workload) {
     }
     workload->pairs = pairs * (double)shape->query_heads;
     workload->flops = 4 * dim * workload->pairs;
-    workload->bytes = 2 * sizeof(float) * dim *
-                      (kv_tokens * (double)shape->kv_heads + query_tokens * (double)shape->query_heads);
+    workload->bytes = 2 * dim * ((double)kv_number_bytes(shape) * kv_tokens * (double)shape->kv_heads +
+                                 sizeof(float) * query_tokens * (double)shape->query_heads);
 }
 
 /* The size of the workspace does not depend on where the tensors lie, so one serves all regions. */

@@ -9,10 +9,24 @@ static rapt_tensor tensor(const struct workload_shape *shape, const float *data,
                                         : rapt_tensor_bhsd(data, heads, tokens, shape->head_dim);
 }
 
+/* The same layout in numbers of two bytes. */
+static rapt_tensor halved(rapt_tensor tensor) {
+    tensor.dtype = RAPT_F16;
+    tensor.batch_stride_bytes /= 2;
+    tensor.head_stride_bytes /= 2;
+    tensor.token_stride_bytes /= 2;
+    tensor.extent_bytes /= 2;
+    return tensor;
+}
+
 static rapt_tensor kv_tensor(const struct workload_shape *shape, const float *data) {
     rapt_tensor of_layout = tensor(shape, data, shape->kv_heads, shape->kv_length);
+    if (shape->half_kv)
+        of_layout = halved(of_layout);
     if (shape->kv_token_bytes) {
         of_layout = rapt_tensor_bshd(data, shape->kv_length, shape->kv_heads, shape->head_dim);
+        if (shape->half_kv)
+            of_layout = halved(of_layout);
         of_layout.token_stride_bytes = shape->kv_token_bytes;
         of_layout.batch_stride_bytes = shape->kv_length * shape->kv_token_bytes;
     }
@@ -98,4 +112,16 @@ void workload_describe(struct workload *workload, rapt_isa isa, const struct are
         desc->query_origin = RAPT_ORIGIN_TOP_LEFT;
     }
     add_feature(workload, arena);
+}
+
+bool workload_accepts_f16(void) {
+    static float numbers[4];
+    rapt_plan plan;
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = desc.kv_length = desc.head_dim = 1;
+    desc.query = (rapt_tensor){.data = &numbers[0], .dtype = RAPT_F32};
+    desc.key = (rapt_tensor){.data = &numbers[1], .dtype = RAPT_F16};
+    desc.value = (rapt_tensor){.data = &numbers[2], .dtype = RAPT_F16};
+    desc.out = (rapt_tensor){.data = &numbers[3], .dtype = RAPT_F32};
+    return rapt_plan_init(&plan, &desc, NULL) == RAPT_OK;
 }

@@ -74,7 +74,8 @@ static struct attention prepare(float (*result)[TOKENS][HEAD_DIM]) {
     desc.key = rapt_tensor_bhsd(key[0][0], HEADS, KEYS, HEAD_DIM);
     desc.value = rapt_tensor_bhsd(value[0][0], HEADS, KEYS, HEAD_DIM);
     desc.out = rapt_tensor_bhsd(result[0][0], HEADS, TOKENS, HEAD_DIM);
-    require(rapt_plan_init(&attention.plan, &desc, &message), "plan");
+    rapt_status status = rapt_plan_init(&attention.plan, &desc, &message);
+    require(status, status == RAPT_OK ? "plan" : message.text);
     /* One scratch slot for each task that may run at once: the threads and their caller. */
     require(rapt_plan_workspace_bytes(&attention.plan, THREADS + 1, &attention.bytes), "workspace");
     attention.workspace = malloc(attention.bytes);

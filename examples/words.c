@@ -4,6 +4,7 @@
 #include <rapt/rapt.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { WORDS = 3, DIM = 3 };
 
@@ -38,7 +39,10 @@ static void attend(rapt_weights_kind kind, float weights[WORDS][WORDS], float co
     desc.weights = rapt_tensor_bhsd(weights[0], 1, WORDS, WORDS);
     desc.weights_kind = kind;
     rapt_message message;
-    if (rapt_attention(&desc, &message) != RAPT_OK) puts(message.text);
+    if (rapt_attention(&desc, &message) != RAPT_OK) {
+        fprintf(stderr, "%s\n", message.text);
+        exit(1);
+    }
 }
 
 static void print(const char *what, const float numbers[3]) {

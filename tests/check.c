@@ -109,18 +109,9 @@ int main(int argument_count, char **arguments) {
         const char *name;
         check_function *check;
     } families[] = {
-        {"score", check_score},
-        {"logits", check_logits},
-        {"survey", check_survey},
-        {"drop", check_drop},
-        {"softmax", check_softmax},
-        {"weigh", check_weigh},
-        {"merge", check_merge},
-        {"finish", check_finish},
-        {"exponentials", check_exponentials},
-        {"elementary", check_elementary},
-        {"export_row", check_export_row},
-        {"all_finite", check_all_finite},
+#define RAPT_SLOT(name) {#name, check_##name},
+#include "slots.def"
+#undef RAPT_SLOT
     };
     enum { FAMILIES = sizeof families / sizeof *families, CASES = RAPT_ISA_COUNT * FAMILIES };
     static struct check_case cases[CASES];

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: bench.sh peers|sweep|compare|plot [arguments]: what is written in Python, with packages from PyPI.
+# usage: bench.sh peers|sweep|ab|slots|plot [arguments]: what is not rapt_bench alone. peers, sweep and plot need packages
+# from PyPI.
 set -euo pipefail
 verb=$1
 shift
@@ -40,9 +41,12 @@ sweep)
     build
     run --library build-bench/benchmarks/librapt_call.so "$@"
     ;;
-compare)
-    install scipy
-    run "$@"
+slots)
+    build >&2
+    exec build-bench/benchmarks/rapt_slots "$@"
+    ;;
+ab)
+    exec python3 benchmarks/python/ab.py "$@"
     ;;
 plot)
     install matplotlib

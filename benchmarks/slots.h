@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Each slot of a kernel table by itself, on data that lie in the caches. */
+#ifndef RAPT_BENCHMARKS_SLOTS_H
+#define RAPT_BENCHMARKS_SLOTS_H
+
+#include "kernels.h"
+#include "memory.h"
+
+enum { SLOT_MAX_DIM = 256 };
+
+struct slots {
+    const struct rapt_table *table;
+    double seconds; /* for each line */
+    bool list;      /* names only */
+    int lines;      /* that were wanted, of all tables */
+    bool (*wanted)(const char *name);
+};
+
+/* What is measured: run treats numbers of numbers, with so many floating-point operations where it is made of
+ * multiply-adds (0: it is not). Prints a line under the name of the format, unless that is not wanted. */
+struct slot_case {
+    void (*run)(void *context);
+    void *context;
+    double numbers, flops;
+};
+__attribute__((format(printf, 3, 4))) void slots_measure(struct slots *slots, const struct slot_case *what,
+                                                         const char *format, ...);
+
+/* Zeros, and numbers of either sign between 1/2 and 2, whose halves are such float16 numbers; they stay. */
+float *slots_zeros(size_t count);
+float *slots_numbers(size_t count);
+
+/* One for each slot or family of slots that tests/check.c holds, and for those that other tests hold. */
+#define RAPT_SLOT(name) void slots_##name(struct slots *slots);
+#include "../tests/slots.def"
+#undef RAPT_SLOT
+void slots_pack(struct slots *slots);
+void slots_stage(struct slots *slots);
+void slots_product(struct slots *slots);
+
+#endif
