@@ -5,16 +5,17 @@
 
 static rapt_tensor tensor(const struct workload_shape *shape, const float *data, int64_t heads,
                           int64_t tokens) {
-    return shape->layout == LAYOUT_BSHD ? rapt_tensor_bshd(data, tokens, heads, shape->head_dim)
-                                        : rapt_tensor_bhsd(data, heads, tokens, shape->head_dim);
+    return shape->layout == LAYOUT_BSHD ? rapt_tensor_bshd(data, RAPT_F32, shape->batch, tokens, heads, shape->head_dim)
+                                        : rapt_tensor_bhsd(data, RAPT_F32, shape->batch, heads, tokens, shape->head_dim);
 }
 
 static rapt_tensor kv_tensor(const struct workload_shape *shape, const float *data) {
     rapt_tensor of_layout = tensor(shape, data, shape->kv_heads, shape->kv_length);
     if (shape->kv_token_bytes) {
-        of_layout = rapt_tensor_bshd(data, shape->kv_length, shape->kv_heads, shape->head_dim);
+        of_layout = rapt_input_bshd(data, shape->batch, shape->kv_length, shape->kv_heads, shape->head_dim);
         of_layout.token_stride_bytes = shape->kv_token_bytes;
         of_layout.batch_stride_bytes = shape->kv_length * shape->kv_token_bytes;
+        of_layout.extent_bytes = shape->batch * of_layout.batch_stride_bytes;
     }
     return of_layout;
 }

@@ -41,7 +41,7 @@ int main(void) {
     layer.x = words[0];
     layer.out = out[0];
     rapt_message message;
-    if (rapt_multi_head_attention(&layer, &message) != RAPT_OK) return puts(message.text), 1;
+    if (rapt_multi_head_attention(&layer, NULL, &message) != RAPT_OK) return puts(message.text), 1;
     int differences = 0;
     for (int i = 0; i < WORDS; i++) {
         printf("%-8s %.4f %.4f\n", names[i], (double)out[i][0], (double)out[i][1]);
