@@ -97,8 +97,9 @@ static void run_stage(void *context) {
                                          .from = (const char *)rows->from,
                                          .from_stride_bytes = rapt_format_row_bytes(rows->format, DIM),
                                          .rows = RAPT_BLOCK_KEYS,
-                                         .dim = DIM};
-    rows->table->stage[rows->format](&args);
+                                         .dim = DIM,
+                                         .format = rows->format};
+    rows->table->stage(&args);
 }
 
 static void measure_rows(struct slots *slots, const char *slot, void (*run)(void *), double numbers) {
@@ -136,14 +137,14 @@ void slots_all_finite(struct slots *slots) {
 /* Every storage type that has a slot. */
 void slots_stage(struct slots *slots) {
     static const char *const names[] = {
-#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment) #name,
+#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) #name,
 #include "format.def"
 #undef RAPT_FORMAT
     };
     struct rows rows = rows_of(slots);
     for (rows.format = 0; rows.format < RAPT_FORMAT_COUNT; rows.format++) {
         const struct slot_case what = {run_stage, &rows, RAPT_BLOCK_KEYS * DIM, 0};
-        if (slots->table->stage[rows.format])
+        if (rows.format != RAPT_FORMAT_BOOL8)
             slots_measure(slots, &what, "stage %s rows 256 d128", names[rows.format]);
     }
     free_rows(&rows);

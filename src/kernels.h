@@ -91,8 +91,8 @@ struct rapt_errands {
         const char *base;
         int64_t row_stride_bytes, head_stride_bytes;
         int rows, heads, row_bytes;
-        struct rapt_staging *staging; /* NULL = none; ASSUME heads = 1, and row 0 is the first that is not ready */
-        int staged;                   /* rows of the piece */
+        struct rapt_staging *staging; /* NULL = none; ASSUME heads = 1 */
+        int64_t first;                /* row 0 is this one of staging */
     } piece[RAPT_MAX_ERRANDS];
 };
 
@@ -254,7 +254,7 @@ struct rapt_table {
  * ask whether the machine has the instructions. */
 const struct rapt_table *rapt_table_of(rapt_isa isa);
 
-#define RAPT_ISA_ENTRY(name, NAME) extern const struct rapt_table rapt_table_##name;
+#define RAPT_ISA_ENTRY(name, NAME, number, architecture, features) extern const struct rapt_table rapt_table_##name;
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
 

@@ -17,6 +17,7 @@ static void add(struct rapt_errands *errands, struct rapt_errand piece) {
 static void add_stored(struct rapt_errands *errands, const struct rapt_task *task, int side, struct rapt_span keys,
                        struct rapt_staging *staging) {
     const struct rapt_attention *a = task->attention;
+    const int64_t begin = keys.begin;
     keys.begin += staging ? staging->ready : 0;
     while (keys.begin < keys.end) {
         const struct rapt_rows rows = rapt_source_stored(task, side, keys);
@@ -26,7 +27,8 @@ static void add_stored(struct rapt_errands *errands, const struct rapt_task *tas
                          .rows = (int)rows.count,
                          .heads = 1,
                          .row_bytes = (int)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)),
-                         .staging = staging});
+                         .staging = staging,
+                         .first = keys.begin - begin});
         keys.begin += rows.count;
     }
 }
@@ -57,6 +59,8 @@ void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
     struct rapt_errands *ahead = &loop->prefetch.ahead;
     const int own = loop->prefetch.of_next_task;
     if (own >= 0) { /* under way already */
+        for (int i = 0; i < own; i++)
+            ahead->piece[i].staging = NULL; /* its turn has come */
         for (; ahead->at < own; ahead->at++)
             ahead->row = ahead->byte = 0;
         return;

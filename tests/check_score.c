@@ -35,7 +35,12 @@ static struct rapt_errands *random_errands(struct random *random) {
         struct rapt_errand *piece = &errands->piece[i];
         const int heads = (int)random_between(random, 1, 3), rows = (int)random_between(random, 1, 40);
         const int bytes = (int)random_between(random, 1, 700);
-        *piece = (struct rapt_errand){test_alloc(64), 64 * random_between(random, -9, 9), 256, rows, heads, bytes};
+        *piece = (struct rapt_errand){.base = test_alloc(64),
+                                      .row_stride_bytes = 64 * random_between(random, -9, 9),
+                                      .head_stride_bytes = 256,
+                                      .rows = rows,
+                                      .heads = heads,
+                                      .row_bytes = bytes};
         errands->lines += (int64_t)rows * heads * ((bytes + 63) / 64);
     }
     return errands;

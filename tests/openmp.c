@@ -25,7 +25,7 @@ enum { CALLS = sizeof calls / sizeof *calls };
 
 static void check_one_call(const struct scene *expected) {
     struct scene *scene = scene_new(&expected->call, &plain);
-    assert_int_equal(rapt_attention(&scene->desc, NULL), RAPT_OK);
+    assert_int_equal(rapt_attention(&scene->desc, NULL, NULL), RAPT_OK);
     assert_true(scene_same(scene, expected) && scene_is_clean(scene));
     scene_free(scene);
 }
@@ -36,7 +36,7 @@ static int child_status(const struct scene *expected) {
     if (child == 0) {
         alarm(30); /* a hang ends the child, and its status is not 0 */
         struct scene *scene = scene_new(&expected->call, &plain);
-        bool good = rapt_attention(&scene->desc, NULL) == RAPT_OK && scene_same(scene, expected);
+        bool good = rapt_attention(&scene->desc, NULL, NULL) == RAPT_OK && scene_same(scene, expected);
         _exit(good ? 0 : 1);
     }
     int status = -1;
@@ -49,6 +49,46 @@ static void start_openmp_threads(void) {
 #pragma omp parallel reduction(+ : total)
     total += omp_get_thread_num();
     assert_int_equal(total, 6);
+}
+
+static int count_threads(void) {
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    while (tasks && readdir(tasks))
+        count++;
+    if (tasks)
+        closedir(tasks);
+    return count - 2; /* . and .. */
+}
+
+/* A child of a process without a pool: the caller knows that OpenMP works there, rapt does not. */
+static int safe_child(const struct scene *expected) {
+    static char workspace[1 << 22];
+    rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
+    struct scene *scene = scene_new(&expected->call, &plain);
+    rapt_plan plan;
+    alarm(30);
+    omp_set_num_threads(4);
+    if (rapt_plan_init(&plan, &scene->desc, NULL) != RAPT_OK || rapt_run_concurrency(&plan, &options) != 1)
+        return 1;
+    options.flags = RAPT_RUN_FORK_SAFE;
+    if (rapt_run_concurrency(&plan, &options) != 4)
+        return 2;
+    if (rapt_run(&plan, workspace, sizeof workspace, &options) != RAPT_OK || !scene_same(scene, expected))
+        return 3;
+    return count_threads() == 4 ? 0 : 4;
+}
+
+static void test_fork_that_is_safe(void **state) {
+    (void)state;
+    struct scene *expected = scene_expected(&calls[0]);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(safe_child(expected));
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    scene_free(expected);
 }
 
 /* The program used OpenMP, rapt did not yet. In a process of its own, since
@@ -67,16 +107,6 @@ static void test_fork_after_foreign_openmp(void **state) {
     scene_free(expected);
 }
 
-static int count_threads(void) {
-    int count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    while (tasks && readdir(tasks))
-        count++;
-    if (tasks)
-        closedir(tasks);
-    return count - 2; /* . and .. */
-}
-
 /* Before anything else here has started threads. */
 static void test_max_threads(void **state) {
     (void)state;
@@ -87,7 +117,7 @@ static void test_max_threads(void **state) {
         for (int c = 0; c < CALLS; c++) {
             struct scene *scene = scene_new(&calls[c], &plain);
             rapt_plan plan;
-            rapt_run_options options = {sizeof options, most, NULL, NULL};
+            rapt_run_options options = {.struct_size = sizeof options, .max_threads = most};
             size_t bytes;
             assert_int_equal(rapt_plan_init(&plan, &scene->desc, NULL), RAPT_OK);
             assert_int_equal(rapt_plan_workspace_bytes(&plan, 6, &bytes), RAPT_OK);
@@ -122,7 +152,7 @@ static void test_nested_regions(void **state) {
             scenes[i] = scene_new(&calls[c], &plain);
 #pragma omp parallel for reduction(+ : good) num_threads(4)
         for (int i = 0; i < 4; i++)
-            good += rapt_attention(&scenes[i]->desc, NULL) == RAPT_OK;
+            good += rapt_attention(&scenes[i]->desc, NULL, NULL) == RAPT_OK;
         assert_int_equal(good, 4);
         for (int i = 0; i < 4; i++) {
             assert_true(scene_same(scenes[i], expected) && scene_is_clean(scenes[i]));
@@ -139,7 +169,7 @@ struct several {
 
 static void run_one(void *argument, int number) {
     struct several *several = argument;
-    several->status[number] = rapt_attention(&several->scenes[number]->desc, NULL);
+    several->status[number] = rapt_attention(&several->scenes[number]->desc, NULL, NULL);
 }
 
 /* Threads of the program that each have an OpenMP pool of their own. */
@@ -172,7 +202,8 @@ static void test_fork_after_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fork_after_foreign_openmp), /* the order of the first two matters */
+        cmocka_unit_test(test_fork_that_is_safe), /* the order of the first three matters */
+        cmocka_unit_test(test_fork_after_foreign_openmp),
         cmocka_unit_test(test_max_threads),
         cmocka_unit_test(test_more_threads_than_cores),
         cmocka_unit_test(test_nested_regions),

@@ -42,9 +42,10 @@ static void stage_errands(struct rapt_errands *e) {
         struct rapt_errand *piece = &e->piece[i];
         const int fetched = i < e->at ? piece->rows : e->row - LAG;
         struct rapt_staging *staging = piece->staging;
-        for (; staging && piece->staged < fetched; piece->staged++, staging->ready++)
+        for (; staging && staging->ready < piece->first + fetched; staging->ready++)
             stage_row[staging->format](staging->rows + staging->ready * staging->dim,
-                                       piece->base + piece->staged * piece->row_stride_bytes, staging->dim);
+                                       piece->base + (staging->ready - piece->first) * piece->row_stride_bytes,
+                                       staging->dim);
     }
 }
 

@@ -92,12 +92,8 @@ RAPT_INLINE void score_four(vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS], const float
 #undef RAPT_LANE
 }
 
-/* Lines that a panel fetches for each 4 dimensions: a full one fetches about a row for each key, and smaller ones no
- * more in the same time. */
-RAPT_INLINE int lines_of(int keys, int vectors) {
-    const int lines = keys * vectors / (4 * SCORE_VECTORS);
-    return lines > 1 ? lines : 1;
-}
+/* Lines that a panel fetches for each 4 dimensions, so that it fetches about a row for each key. */
+RAPT_INLINE int lines_of(int keys) { return keys < 4 ? 1 : keys / 4; }
 
 /* keys x vectors accumulators over all of head_dim. Rows are fetched one after the
  * other, a few lines at a time: a burst would hold up the loads, and processors
@@ -111,7 +107,7 @@ RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, f
             sum[k][v] = v_splat(0);
     }
     const float *query = a->query;
-    const int lines = lines_of(keys, vectors);
+    const int lines = lines_of(keys);
     const int64_t stride = a->key_stride_bytes;
     for (int64_t d = 0; d < a->head_dim;) {
         const struct errand_row errand = next_errand_row(a->errands, key, a->head_dim);
