@@ -16,7 +16,7 @@
  *     layer.output = rapt_linear_of(w_o, b_o, 768, 768);
  *     layer.x = x;  layer.out = out;
  *     rapt_message message;
- *     if (rapt_multi_head_attention(&layer, &message) != RAPT_OK) puts(message.text);
+ *     if (rapt_multi_head_attention(&layer, NULL, &message) != RAPT_OK) puts(message.text);
  *
  * What holds for all of them:
  *
@@ -25,7 +25,8 @@
  *   lse, isa and whatever else rapt_attention_desc has. The layer fills in
  *   head_dim, value_dim, query, key, value and out, which must be 0.
  * - Results that are called optional are written where they are not NULL.
- * - max_threads: 0 = as many as OpenMP would use.
+ * - options: as rapt_run's; NULL = all defaults. Projections and attention run
+ *   on the threads that it names, what stands around them on the calling thread.
  * - Scratch memory comes from malloc and is freed before the call returns;
  *   there is no state between calls.
  * - Statuses are those of rapt_attention and rapt_matmul. After a refusal `out`
@@ -34,6 +35,9 @@
  * - Bits: the same on every instruction set and for every number of threads,
  *   as those of rapt.h (docs/layers.md), unless the library was built with a
  *   BLAS, whose bits the projections then have.
+ *
+ * No promise of ABI yet: any release may change the structs of this header, so
+ * programs are compiled against the library that they run with.
  */
 #ifndef RAPT_LAYERS_H
 #define RAPT_LAYERS_H
@@ -45,13 +49,6 @@
 extern "C" {
 #endif
 
-/* A descriptor with everything 0, struct_size filled in. */
-#ifdef __cplusplus
-#define RAPT_LAYER_INIT(type) {sizeof(type)}
-#else
-#define RAPT_LAYER_INIT(type) {.struct_size = sizeof(type)}
-#endif
-
 /* ---------------------------------------------------------- linear layers */
 
 /* y = x * weight + bias, token by token. Absent where weight is NULL. */
@@ -60,18 +57,19 @@ typedef struct rapt_linear {
     const float *bias;   /* [out], or NULL = none */
     int64_t in, out;     /* 1 ... 2^31 */
     int32_t layout;      /* rapt_weight_layout */
-    int32_t reserved_zero;
+    int32_t dtype;       /* of weight; 0 = RAPT_F32, the only one so far */
+    int64_t weight_stride_bytes; /* from row to row; 0 = contiguous */
 } rapt_linear;
 
 /* torch.nn.Linear(in, out): weight [out][in]. */
 static inline rapt_linear rapt_linear_of(const float *weight, const float *bias, int64_t in, int64_t out) {
-    rapt_linear linear = {weight, bias, in, out, RAPT_WEIGHT_OUT_IN, 0};
+    rapt_linear linear = {weight, bias, in, out, RAPT_WEIGHT_OUT_IN, RAPT_NO_DTYPE, 0};
     return linear;
 }
 
 /* x @ W + b, and GPT-2's Conv1D: weight [in][out]. */
 static inline rapt_linear rapt_linear_in_out(const float *weight, const float *bias, int64_t in, int64_t out) {
-    rapt_linear linear = {weight, bias, in, out, RAPT_WEIGHT_IN_OUT, 0};
+    rapt_linear linear = {weight, bias, in, out, RAPT_WEIGHT_IN_OUT, RAPT_NO_DTYPE, 0};
     return linear;
 }
 
@@ -80,7 +78,7 @@ static inline rapt_linear rapt_linear_in_out(const float *weight, const float *b
  * where it is the same for all. */
 static inline rapt_tensor rapt_bool_mask(const unsigned char *data, int64_t batch_stride, int64_t head_stride,
                                          int64_t query_stride) {
-    rapt_tensor mask = {0};
+    rapt_tensor mask = RAPT_ZERO;
     mask.data = (void *)(uintptr_t)data;
     mask.dtype = RAPT_BOOL8;
     mask.batch_stride_bytes = batch_stride;
@@ -98,7 +96,6 @@ enum { RAPT_MAX_LEADING = 16 };
  * mask_fill instead, so that a row with nothing else is uniform. */
 typedef struct rapt_dot_product_desc {
     uint32_t struct_size;      /* sizeof(rapt_dot_product_desc) */
-    int32_t max_threads;
     uint64_t features;         /* RAPT_SCALE, RAPT_CAUSAL, RAPT_MASK_FILL */
     int32_t isa;               /* rapt_isa */
     int32_t leading;           /* number of leading dimensions, 0 ... RAPT_MAX_LEADING */
@@ -118,9 +115,10 @@ typedef struct rapt_dot_product_desc {
     float *scores;             /* optional result, likewise: query . key, neither scaled nor masked */
 } rapt_dot_product_desc;
 
-#define RAPT_DOT_PRODUCT_DESC_INIT RAPT_LAYER_INIT(rapt_dot_product_desc)
+#define RAPT_DOT_PRODUCT_DESC_INIT RAPT_INIT(rapt_dot_product_desc)
 
-RAPT_API rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc, rapt_message *message);
+RAPT_API rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc, const rapt_run_options *options,
+                                                rapt_message *message);
 
 /* ------------------------------------------------------------- multi-head */
 
@@ -138,7 +136,6 @@ typedef enum rapt_fused_order {
  * fused.out = (query_heads + 2 * kv_heads) * head_dim. */
 typedef struct rapt_multi_head_desc {
     uint32_t struct_size;                 /* sizeof(rapt_multi_head_desc) */
-    int32_t max_threads;
     const rapt_attention_desc *attention;
     const float *x;                       /* [batch][query_length][query.in] */
     const float *memory;                  /* [batch][kv_length][key.in]; NULL = x */
@@ -146,7 +143,6 @@ typedef struct rapt_multi_head_desc {
     rapt_linear query, key, value;
     rapt_linear fused;
     int32_t fused_order;                  /* rapt_fused_order; PER_HEAD wants query_heads = kv_heads */
-    int32_t reserved_zero;
     rapt_linear output;                   /* optional; output.in = query_heads * value_dim */
     float *out;                           /* [batch][query_length][output.out, or query_heads * value_dim] */
     float *query_out;                     /* optional results: [batch][query_length][query.out], */
@@ -157,25 +153,26 @@ typedef struct rapt_multi_head_desc {
                                              [batch][query_heads][query_length][kv_length] */
 } rapt_multi_head_desc;
 
-#define RAPT_MULTI_HEAD_DESC_INIT RAPT_LAYER_INIT(rapt_multi_head_desc)
+#define RAPT_MULTI_HEAD_DESC_INIT RAPT_INIT(rapt_multi_head_desc)
 
-RAPT_API rapt_status rapt_multi_head_attention(const rapt_multi_head_desc *desc, rapt_message *message);
+RAPT_API rapt_status rapt_multi_head_attention(const rapt_multi_head_desc *desc, const rapt_run_options *options,
+                                               rapt_message *message);
 
 /* Heads with weights of their own each, as a list of single-head layers would
  * have them; their outputs stand side by side. attention->query_heads =
  * kv_heads is their number. All heads have the same sizes. */
 typedef struct rapt_stacked_desc {
     uint32_t struct_size;            /* sizeof(rapt_stacked_desc) */
-    int32_t max_threads;
     const rapt_attention_desc *attention;
     const float *x;                  /* [batch][query_length][in] */
     const rapt_linear *query, *key, *value; /* [heads] each */
     float *out;                      /* [batch][query_length][heads * value[0].out] */
 } rapt_stacked_desc;
 
-#define RAPT_STACKED_DESC_INIT RAPT_LAYER_INIT(rapt_stacked_desc)
+#define RAPT_STACKED_DESC_INIT RAPT_INIT(rapt_stacked_desc)
 
-RAPT_API rapt_status rapt_stacked_attention(const rapt_stacked_desc *desc, rapt_message *message);
+RAPT_API rapt_status rapt_stacked_attention(const rapt_stacked_desc *desc, const rapt_run_options *options,
+                                            rapt_message *message);
 
 /* ---------------------------------------------------------------- dropout */
 
@@ -218,8 +215,7 @@ typedef enum rapt_activation {
  * attention(norm1(x)), then y + ff2(activation(ff1(norm2(y)))). */
 typedef struct rapt_encoder_desc {
     uint32_t struct_size;                  /* sizeof(rapt_encoder_desc) */
-    int32_t max_threads;
-    const rapt_multi_head_desc *attention; /* x and memory NULL; out, max_threads as below; output.out = query.in */
+    const rapt_multi_head_desc *attention; /* x and memory NULL; out as below; output.out = query.in */
     rapt_norm norm1, norm2;
     rapt_linear ff1, ff2;                  /* width -> hidden -> width */
     int32_t activation;                    /* rapt_activation */
@@ -230,9 +226,10 @@ typedef struct rapt_encoder_desc {
                                               attention->out, which is optional here */
 } rapt_encoder_desc;
 
-#define RAPT_ENCODER_DESC_INIT RAPT_LAYER_INIT(rapt_encoder_desc)
+#define RAPT_ENCODER_DESC_INIT RAPT_INIT(rapt_encoder_desc)
 
-RAPT_API rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, rapt_message *message);
+RAPT_API rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, const rapt_run_options *options,
+                                        rapt_message *message);
 
 /* out[i] = table[ids[i]]. ids: [count]; table: [rows][width]; out:
  * [count][width]. RAPT_INVALID_VALUE names an id outside 0 ... rows - 1. */
@@ -246,7 +243,6 @@ RAPT_API rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const fl
  * are 1. */
 typedef struct rapt_additive_desc {
     uint32_t struct_size;                 /* sizeof(rapt_additive_desc) */
-    int32_t max_threads;
     const rapt_attention_desc *attention;
     const float *state;                   /* [batch][query_length][w.in] */
     const float *memory;                  /* [batch][kv_length][u.in] */
@@ -256,9 +252,10 @@ typedef struct rapt_additive_desc {
     float *scores;                        /* optional result: [batch][query_length][kv_length], before masks */
 } rapt_additive_desc;
 
-#define RAPT_ADDITIVE_DESC_INIT RAPT_LAYER_INIT(rapt_additive_desc)
+#define RAPT_ADDITIVE_DESC_INIT RAPT_INIT(rapt_additive_desc)
 
-RAPT_API rapt_status rapt_additive_attention(const rapt_additive_desc *desc, rapt_message *message);
+RAPT_API rapt_status rapt_additive_attention(const rapt_additive_desc *desc, const rapt_run_options *options,
+                                             rapt_message *message);
 
 typedef enum rapt_luong_score {
     RAPT_LUONG_DOT = 0,     /* h_t . h_s */
@@ -278,7 +275,6 @@ typedef enum rapt_luong_window {
  * mask and window; heads are 1. */
 typedef struct rapt_luong_desc {
     uint32_t struct_size;                 /* sizeof(rapt_luong_desc) */
-    int32_t max_threads;
     const rapt_attention_desc *attention; /* weights: with local-p they include the Gaussian and sum to less than 1 */
     int32_t score;                        /* rapt_luong_score */
     int32_t window;                       /* rapt_luong_window */
@@ -300,9 +296,10 @@ typedef struct rapt_luong_desc {
     float *position;                      /* optional result of local-p: p_t, [batch][query_length] */
 } rapt_luong_desc;
 
-#define RAPT_LUONG_DESC_INIT RAPT_LAYER_INIT(rapt_luong_desc)
+#define RAPT_LUONG_DESC_INIT RAPT_INIT(rapt_luong_desc)
 
-RAPT_API rapt_status rapt_luong_attention(const rapt_luong_desc *desc, rapt_message *message);
+RAPT_API rapt_status rapt_luong_attention(const rapt_luong_desc *desc, const rapt_run_options *options,
+                                          rapt_message *message);
 
 #ifdef __cplusplus
 }

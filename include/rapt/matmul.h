@@ -16,6 +16,9 @@
  *     desc.out = out;        desc.out_stride_bytes = 2304 * 4;
  *     rapt_message message;
  *     if (rapt_matmul(&desc, NULL, &message) != RAPT_OK) puts(message.text);
+ *
+ * No promise of ABI yet: any release may change the struct of this header, so
+ * programs are compiled against the library that they run with.
  */
 #ifndef RAPT_MATMUL_H
 #define RAPT_MATMUL_H
@@ -48,15 +51,11 @@ typedef struct rapt_matmul_desc {
     float *out;             /* [rows][columns] */
     int64_t out_stride_bytes;
     int32_t isa;            /* rapt_isa */
-    int32_t reserved_zero;
+    int32_t x_dtype, weight_dtype, out_dtype; /* 0 = RAPT_F32, the only one so far */
 } rapt_matmul_desc;
 
 /* Everything 0, struct_size filled in. */
-#ifdef __cplusplus
-#define RAPT_MATMUL_DESC_INIT {sizeof(rapt_matmul_desc)}
-#else
-#define RAPT_MATMUL_DESC_INIT {.struct_size = sizeof(rapt_matmul_desc)}
-#endif
+#define RAPT_MATMUL_DESC_INIT RAPT_INIT(rapt_matmul_desc)
 
 /* Computes out. options may be NULL: OpenMP, as many threads as it would use;
  * small products run on the calling thread. Allocates nothing; each thread

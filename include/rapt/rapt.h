@@ -14,25 +14,29 @@
  *     desc.batch = 1;  desc.query_heads = 8;  desc.kv_heads = 2;
  *     desc.query_length = desc.kv_length = tokens;
  *     desc.head_dim = 64;
- *     desc.query = rapt_tensor_bhsd(query, 8, tokens, 64);
- *     desc.key   = rapt_tensor_bhsd(key, 2, tokens, 64);
- *     desc.value = rapt_tensor_bhsd(value, 2, tokens, 64);
- *     desc.out   = rapt_tensor_bhsd(out, 8, tokens, 64);
+ *     desc.query = rapt_input_bhsd(query, 1, 8, tokens, 64);
+ *     desc.key   = rapt_input_bhsd(key, 1, 2, tokens, 64);
+ *     desc.value = rapt_input_bhsd(value, 1, 2, tokens, 64);
+ *     desc.out   = rapt_output_bhsd(out, 1, 8, tokens, 64);
  *     desc.features = RAPT_CAUSAL;
  *     rapt_message message;
- *     if (rapt_attention(&desc, &message) != RAPT_OK) puts(message.text);
+ *     if (rapt_attention(&desc, NULL, &message) != RAPT_OK) puts(message.text);
  *
  * Runtimes that must not allocate make a plan in their own memory, give it a
- * workspace and run it, with OpenMP, with their own parallel loop, or task by
- * task from their own threads.
+ * workspace and run it, with OpenMP, with their own parallel loop, or from
+ * their own threads. One plan serves all layers of a model, bound to the
+ * memory of each in turn.
  *
  * Nothing in the library prints, aborts, installs handlers or keeps pointers
  * beyond a call, apart from those that a plan copies from its descriptor.
  *
  * ABI: a release changes the soname when it changes any struct, constant or
- * symbol below in an incompatible way; otherwise fields are only added behind
- * the last one of a struct that carries struct_size, and older callers keep
- * working. rapt_tensor does not grow.
+ * symbol below in an incompatible way; before 1.0 every minor release may.
+ * Otherwise structs that carry struct_size grow at their end, or turn reserved
+ * words into fields, and their 0 means what it meant before: an older caller's
+ * smaller struct is read as if zeros followed, a newer caller's larger one is
+ * taken when all that this library does not know is 0, and refused otherwise.
+ * Structs without struct_size do not grow. Enums grow at their end.
  */
 #ifndef RAPT_RAPT_H
 #define RAPT_RAPT_H
@@ -40,14 +44,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#if defined(_WIN32)
+/* RAPT_STATIC: the library is linked as an archive. Built with it too, its
+ * symbols are hidden, so that a shared object that contains rapt shares it
+ * with nobody. */
+#if defined(RAPT_STATIC) && defined(__GNUC__) && !defined(_WIN32)
+#define RAPT_API __attribute__((visibility("hidden")))
+#elif defined(RAPT_STATIC)
 #define RAPT_API
+#elif defined(_WIN32) && defined(RAPT_BUILD)
+#define RAPT_API __declspec(dllexport)
+#elif defined(_WIN32)
+#define RAPT_API __declspec(dllimport)
 #else
 #define RAPT_API __attribute__((visibility("default")))
+#endif
+
+/* A struct of zeros, with its struct_size filled in where it has one. */
+#ifdef __cplusplus
+extern "C++" {
+template <typename type> inline type rapt_sized() {
+    type value = {};
+    value.struct_size = (uint32_t)sizeof(type);
+    return value;
+}
+}
+#define RAPT_INIT(type) rapt_sized<type>()
+#define RAPT_ZERO {}
+#else
+#define RAPT_INIT(type) {.struct_size = (uint32_t)sizeof(type)}
+#define RAPT_ZERO {0}
+#endif
+
+#ifdef __cplusplus
+extern "C" {
 #endif
 
 #define RAPT_VERSION_MAJOR 0
@@ -55,25 +84,24 @@ extern "C" {
 #define RAPT_VERSION_PATCH 0
 #define RAPT_VERSION_STRING "0.1.0"
 
-/* The order of operations that decides every bit (docs/numerics.md). Results
- * of equal numbers are equal bit for bit; they never change without it. */
+/* The order of operations that decides every bit (docs/numerics.md), where the
+ * descriptor's `numerics` is 0. Results of equal numbers are equal bit for
+ * bit; they never change without it. */
 #define RAPT_NUMERICS_VERSION 1
-
-#define RAPT_MAX_HEAD_DIM 1024
 
 /* ---------------------------------------------------------------- status */
 
 typedef enum rapt_status {
     RAPT_OK = 0,
     RAPT_NULL_POINTER,          /* data that the call needs is NULL */
-    RAPT_UNSUPPORTED_VERSION,   /* struct_size or version is unknown */
+    RAPT_UNSUPPORTED_VERSION,   /* a struct_size that is none, or of a release with more in it than 0 */
     RAPT_UNSUPPORTED_FLAG,      /* unknown feature bit or enum value */
-    RAPT_UNSUPPORTED_DTYPE,     /* a dtype that this tensor can not have */
+    RAPT_UNSUPPORTED_DTYPE,     /* a dtype that this tensor cannot have */
     RAPT_INVALID_SHAPE,         /* negative, absurd or inconsistent dims */
     RAPT_INVALID_STRIDE,        /* overflowing, misaligned or 0 on an output */
     RAPT_INVALID_VALUE,         /* a number outside its range, NaN, infinite */
     RAPT_MISALIGNED_POINTER,    /* below the alignment of its type */
-    RAPT_OUT_OF_EXTENT,         /* a tensor reaches beyond its extent_bytes */
+    RAPT_OUT_OF_EXTENT,         /* a tensor reaches beyond its extent_bytes, a list beyond its count */
     RAPT_OVERLAPPING_OUTPUT,    /* an output overlaps itself, another, or an input */
     RAPT_UNSTATED_POSITION,     /* causal, window or ALiBi need query_origin */
     RAPT_UNUSED_FIELD,          /* a field is set that nothing uses */
@@ -83,7 +111,11 @@ typedef enum rapt_status {
     RAPT_WORKSPACE_TOO_SMALL,   /* fewer bytes than one scratch slot needs */
     RAPT_BUSY,                  /* more tasks at once than scratch slots */
     RAPT_OUT_OF_MEMORY,         /* one-call form only */
-    RAPT_PARALLEL_FOR_FAILED    /* the callback returned non-zero, or before all was run */
+    RAPT_PARALLEL_FOR_FAILED,   /* the callback returned non-zero, or before all was run */
+    RAPT_INVALID_PLAN,          /* no plan: its rapt_plan_init failed, another library or process made it */
+    RAPT_NOT_PREPARED,          /* the workspace was not prepared with this plan */
+    RAPT_NOT_BOUND,             /* the plan was made without data: rapt_plan_bind gives it some */
+    RAPT_STOPPED                /* should_stop asked to; results are undefined */
 } rapt_status;
 
 /* One line of text for a status; never NULL. */
@@ -103,14 +135,21 @@ typedef enum rapt_dtype {
     RAPT_F16 = 3    /* IEEE-754 binary16, aligned to 2 bytes; key and value only */
 } rapt_dtype;
 
+/* Bytes of a row of dim elements; 0 for a dtype that is none, and where they overflow. */
+RAPT_API int64_t rapt_row_bytes(int32_t dtype, int64_t dim);
+
 /* An array [batch, head, token, innermost] whose innermost dimension is
  * contiguous. The sizes come from the descriptor. Strides are in bytes and,
  * where the tensor is read, may be 0 (broadcast) or negative; the stride of a
- * dimension of size 1 is not looked at. A tensor with data = NULL is absent.
+ * dimension of size 1 is not looked at. A tensor with dtype = 0 is absent, and
+ * all of it is 0.
  *
  * extent_bytes, when not 0, is the number of bytes that may be touched from
  * data on; shapes that reach further (or before data) are refused.
- * Fields from `scales` on belong to dtypes of later releases and must be 0. */
+ *
+ * Fields from scale_dtype on belong to dtypes of later releases and must be 0:
+ * one scale, and one zero point, for each scale_group elements of a row
+ * (0 = for the whole row); page_stride_bytes goes with a page table. */
 typedef struct rapt_tensor {
     void *data;
     int32_t dtype; /* rapt_dtype */
@@ -119,54 +158,116 @@ typedef struct rapt_tensor {
     int64_t head_stride_bytes;
     int64_t token_stride_bytes;
     int64_t extent_bytes;
-    const void *scales;
+    int32_t scale_dtype;      /* rapt_dtype */
+    int32_t zero_point_dtype; /* rapt_dtype */
+    const void *scales;       /* [batch, head, token, groups] */
+    const void *zero_points;  /* one for each scale, laid out as the scales are, element for element */
+    int64_t scale_group;
     int64_t scale_batch_stride_bytes;
     int64_t scale_head_stride_bytes;
     int64_t scale_token_stride_bytes;
     int64_t page_stride_bytes;
-    uint64_t reserved[4];
+    uint64_t reserved[2];
 } rapt_tensor;
 
-/* A contiguous float32 array [batch, heads, tokens, dim]. */
-static inline rapt_tensor rapt_tensor_bhsd(const float *data, int64_t heads, int64_t tokens, int64_t dim) {
-    rapt_tensor tensor = {0};
+/* Contiguous arrays with their extent: bhsd is [batch, heads, tokens, dim], bshd
+ * is [batch, tokens, heads, dim]. With data = NULL they plan without data. */
+static inline rapt_tensor rapt_tensor_bhsd(const void *data, int32_t dtype, int64_t batch, int64_t heads,
+                                           int64_t tokens, int64_t dim) {
+    rapt_tensor tensor = RAPT_ZERO;
     tensor.data = (void *)(uintptr_t)data;
-    tensor.dtype = RAPT_F32;
-    tensor.token_stride_bytes = dim * 4;
+    tensor.dtype = dtype;
+    tensor.token_stride_bytes = rapt_row_bytes(dtype, dim);
     tensor.head_stride_bytes = tokens * tensor.token_stride_bytes;
     tensor.batch_stride_bytes = heads * tensor.head_stride_bytes;
+    tensor.extent_bytes = batch * tensor.batch_stride_bytes;
     return tensor;
 }
 
-/* A contiguous float32 array [batch, tokens, heads, dim]. */
-static inline rapt_tensor rapt_tensor_bshd(const float *data, int64_t tokens, int64_t heads, int64_t dim) {
-    rapt_tensor tensor = {0};
+static inline rapt_tensor rapt_tensor_bshd(const void *data, int32_t dtype, int64_t batch, int64_t tokens,
+                                           int64_t heads, int64_t dim) {
+    rapt_tensor tensor = RAPT_ZERO;
     tensor.data = (void *)(uintptr_t)data;
-    tensor.dtype = RAPT_F32;
-    tensor.head_stride_bytes = dim * 4;
+    tensor.dtype = dtype;
+    tensor.head_stride_bytes = rapt_row_bytes(dtype, dim);
     tensor.token_stride_bytes = heads * tensor.head_stride_bytes;
     tensor.batch_stride_bytes = tokens * tensor.token_stride_bytes;
+    tensor.extent_bytes = batch * tensor.batch_stride_bytes;
     return tensor;
 }
 
-/* One integer per sequence, [batch], contiguous; absent where data is NULL. */
+/* The same of float32, read or written. */
+static inline rapt_tensor rapt_input_bhsd(const float *data, int64_t batch, int64_t heads, int64_t tokens,
+                                          int64_t dim) {
+    return rapt_tensor_bhsd(data, RAPT_F32, batch, heads, tokens, dim);
+}
+
+static inline rapt_tensor rapt_input_bshd(const float *data, int64_t batch, int64_t tokens, int64_t heads,
+                                          int64_t dim) {
+    return rapt_tensor_bshd(data, RAPT_F32, batch, tokens, heads, dim);
+}
+
+static inline rapt_tensor rapt_output_bhsd(float *data, int64_t batch, int64_t heads, int64_t tokens, int64_t dim) {
+    return rapt_tensor_bhsd(data, RAPT_F32, batch, heads, tokens, dim);
+}
+
+static inline rapt_tensor rapt_output_bshd(float *data, int64_t batch, int64_t tokens, int64_t heads, int64_t dim) {
+    return rapt_tensor_bshd(data, RAPT_F32, batch, tokens, heads, dim);
+}
+
+/* One integer per sequence; absent where data is NULL. */
 typedef struct rapt_index_list {
     const void *data;
-    int32_t index_bytes; /* 4: int32_t, 8: int64_t */
+    int32_t index_bytes;  /* 4: int32_t, 8: int64_t */
     int32_t reserved_zero;
+    int64_t count;        /* entries that there are, at least as many as are needed; 0 = just as many */
+    int64_t stride_bytes; /* from entry to entry, a positive multiple of index_bytes; 0 = index_bytes */
 } rapt_index_list;
+
+static inline rapt_index_list rapt_int32_list(const int32_t *data, int64_t count) {
+    rapt_index_list list = {data, 4, 0, count, 0};
+    return list;
+}
+
+static inline rapt_index_list rapt_int64_list(const int64_t *data, int64_t count) {
+    rapt_index_list list = {data, 8, 0, count, 0};
+    return list;
+}
+
+/* Where the keys or the values of a sequence lie when they do not follow each
+ * other. For later releases; a kind other than 0 is refused by this one.
+ *
+ * A page holds page_tokens tokens of every KV head. With a table, the tensor's
+ * data is page 0 and page_stride_bytes leads from page to page; its head and
+ * token strides apply within a page, and the order of these two is free. Token
+ * t of a sequence lies in its page t / page_tokens. Entries beyond a sequence's
+ * length are not looked at; the others lie in 0 ... pages - 1. */
+typedef enum rapt_page_kind {
+    RAPT_PAGES_NONE = 0,   /* no table: sequence b is batch b of the tensor */
+    RAPT_PAGES_DENSE = 1,  /* entries [batch][any], rows at batch_stride_bytes (vLLM's block table) */
+    RAPT_PAGES_LISTED = 2, /* entries offsets[b] ... offsets[b + 1] - 1 (FlashInfer's and SGLang's indptr, indices) */
+    RAPT_PAGES_ROW = 3     /* entries [batch]: sequence b is batch entries[b] of the tensor (cache_batch_idx) */
+} rapt_page_kind;
+
+typedef struct rapt_page_table {
+    int32_t kind; /* rapt_page_kind */
+    int32_t reserved_zero;
+    int64_t page_tokens;        /* any number >= 1, not only powers of two */
+    int64_t pages;              /* that the tensor has; batches with RAPT_PAGES_ROW */
+    rapt_index_list entries;    /* page numbers */
+    int64_t batch_stride_bytes; /* DENSE */
+    rapt_index_list offsets;    /* LISTED: [batch + 1], monotone */
+    uint64_t reserved[2];
+} rapt_page_table;
 
 /* ------------------------------------------------------------ descriptor */
 
 /* Bits of `features`. A field that a bit switches on is refused without it. */
-enum {
-    RAPT_SCALE = 1 << 0,          /* `scale`; without: 1/sqrt(head_dim) */
-    RAPT_CAUSAL = 1 << 1,         /* keys behind the query are not seen */
-    RAPT_WINDOW = 1 << 2,         /* `window_left`, `window_right` */
-    RAPT_MASK_FILL = 1 << 3,      /* `mask_fill` replaces masked scores */
-    RAPT_ALIBI_STANDARD = 1 << 4, /* slopes of the ALiBi paper for query_heads */
-    RAPT_KNOWN_FEATURES = (1 << 5) - 1
-};
+#define RAPT_SCALE (UINT64_C(1) << 0)          /* `scale`; without: 1/sqrt(head_dim) */
+#define RAPT_CAUSAL (UINT64_C(1) << 1)         /* keys after the query are not seen */
+#define RAPT_WINDOW (UINT64_C(1) << 2)         /* `window_left`, `window_right` */
+#define RAPT_MASK_FILL (UINT64_C(1) << 3)      /* `mask_fill` replaces masked scores */
+#define RAPT_ALIBI_STANDARD (UINT64_C(1) << 4) /* slopes of the ALiBi paper for query_heads */
 
 /* Where query 0 of a sequence stands among the keys. Causal, window and ALiBi
  * count from it, so they ask for it unless query_length = kv_length and no
@@ -187,13 +288,13 @@ typedef enum rapt_weights_kind {
     RAPT_WEIGHTS_SOFTMAX = 4  /* probabilities, before dropout; masked keys are 0 */
 } rapt_weights_kind;
 
+/* Numbers follow each other: rapt_isa_name gives NULL from the first on that is none. */
 typedef enum rapt_isa {
     RAPT_ISA_AUTO = 0, /* the environment's RAPT_ISA, else the best of this machine */
     RAPT_ISA_SCALAR = 1,
     RAPT_ISA_AVX2 = 2,   /* AVX2 and FMA */
     RAPT_ISA_AVX512 = 3, /* AVX-512 F, BW, DQ, VL */
-    RAPT_ISA_NEON = 4,
-    RAPT_ISA_COUNT
+    RAPT_ISA_NEON = 4
 } rapt_isa;
 
 /* Everything but sizes, query, key, value and out is optional and off when 0.
@@ -206,11 +307,14 @@ typedef enum rapt_isa {
  *
  * Keys that a query does not see (mask, causal, window, beyond the length)
  * never reach its result, even if they are NaN. A query that sees no key gets
- * +0 and LSE -infinity. Rows of out, lse and weights at and behind
- * query_lengths[b] are not written. */
+ * +0 and LSE -infinity. Rows of out, lse and weights from query_lengths[b] on
+ * are not written.
+ *
+ * Where no tensor has data, and some would be touched, the descriptor makes a
+ * plan without data: see rapt_plan_bind. */
 typedef struct rapt_attention_desc {
     uint32_t struct_size; /* sizeof(rapt_attention_desc) */
-    uint32_t version;     /* RAPT_DESC_VERSION */
+    int32_t numerics;     /* 0 = the order of operations with number 1 */
     uint64_t features;
     int32_t isa;          /* rapt_isa */
     int32_t query_origin; /* rapt_query_origin */
@@ -222,12 +326,12 @@ typedef struct rapt_attention_desc {
     int64_t kv_heads;     /* >= 1 */
     int64_t query_length; /* tokens, >= 0 */
     int64_t kv_length;    /* tokens, >= 0 */
-    int64_t head_dim;     /* of query and key, 1 ... RAPT_MAX_HEAD_DIM */
+    int64_t head_dim;     /* of query and key, 1 ... 1024 */
     int64_t value_dim;    /* of value and out; 0 = head_dim */
 
     rapt_tensor query; /* f32 [batch, query_heads, query_length, head_dim] */
-    rapt_tensor key;   /* f32 [batch, kv_heads, kv_length, head_dim] */
-    rapt_tensor value; /* f32 [batch, kv_heads, kv_length, value_dim]; may be a view of key */
+    rapt_tensor key;   /* f32 or f16 [batch, kv_heads, kv_length, head_dim] */
+    rapt_tensor value; /* f32 or f16 [batch, kv_heads, kv_length, value_dim]; may be a view of key */
     rapt_tensor out;   /* f32 [batch, query_heads, query_length, value_dim] */
 
     rapt_tensor mask;      /* bool8 [batch, query_heads, query_length, kv_length], true = attend */
@@ -236,6 +340,9 @@ typedef struct rapt_attention_desc {
     rapt_tensor lse;       /* f32 [batch, query_heads, query_length], output: natural log of the sum of
                               exp(score) over the keys, without the sink */
     rapt_tensor weights;   /* f32, as mask, output: see weights_kind */
+
+    rapt_page_table key_pages;   /* for later releases: kind 0 */
+    rapt_page_table value_pages;
 
     rapt_index_list query_lengths;  /* each 0 ... query_length */
     rapt_index_list kv_lengths;     /* each 0 ... kv_length */
@@ -257,40 +364,10 @@ typedef struct rapt_attention_desc {
     uint64_t reserved[8];
 } rapt_attention_desc;
 
-#define RAPT_DESC_VERSION 1
-
-/* Everything off, struct_size and version filled in. */
-#ifdef __cplusplus
-#define RAPT_ATTENTION_DESC_INIT {sizeof(rapt_attention_desc), RAPT_DESC_VERSION}
-#else
-#define RAPT_ATTENTION_DESC_INIT {.struct_size = sizeof(rapt_attention_desc), .version = RAPT_DESC_VERSION}
-#endif
+/* Everything off, struct_size filled in. */
+#define RAPT_ATTENTION_DESC_INIT RAPT_INIT(rapt_attention_desc)
 
 /* ------------------------------------------------------------- plan, run */
-
-/* Computes attention with OpenMP and its own workspace (the only allocation
- * in the library). message may be NULL. On any status but RAPT_OK nothing was
- * written to out, lse and weights. */
-RAPT_API rapt_status rapt_attention(const rapt_attention_desc *desc, rapt_message *message);
-
-/* A validated descriptor and the way to cut its work. A plain value: copy it,
- * put it on the stack, share it between threads; nothing is to be freed. It
- * copies the pointers of its descriptor, whose targets must stay; lists,
- * factors, slopes and sinks must not change until the run is over. */
-typedef struct rapt_plan {
-    uint64_t opaque[256];
-} rapt_plan;
-
-/* Checks every field of desc and fills plan. message may be NULL. On failure
- * plan is unusable and running it gives RAPT_UNSUPPORTED_VERSION. */
-RAPT_API rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rapt_message *message);
-
-/* The instruction set that the plan runs on. */
-RAPT_API rapt_isa rapt_plan_isa(const rapt_plan *plan);
-
-/* Bytes of workspace for up to max_concurrency tasks at once (>= 1). The size
- * does not depend on what the tensors hold. */
-RAPT_API rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t max_concurrency, size_t *bytes);
 
 /* Runs count calls of task(task_argument, i), 0 <= i < count, in any order and
  * on any threads, and returns 0 when all are done. It may run them all on the
@@ -298,17 +375,113 @@ RAPT_API rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t ma
 typedef int (*rapt_parallel_for)(void *context, int64_t count, void (*task)(void *task_argument, int64_t i),
                                  void *task_argument);
 
+/* Bits of rapt_run_options.flags. */
+#define RAPT_RUN_FORK_SAFE (UINT64_C(1) << 0) /* OpenMP works here, though this may be a forked child */
+
+/* How a call uses threads. All of it may be 0. */
 typedef struct rapt_run_options {
     uint32_t struct_size;           /* sizeof(rapt_run_options) */
-    int32_t max_threads;            /* 0 = as many as OpenMP would use, and the workspace allows */
+    int32_t max_threads;            /* 0 = as many as OpenMP would use, with parallel_for as many as the machine has */
     rapt_parallel_for parallel_for; /* NULL = OpenMP, or serial in builds without it */
     void *parallel_for_context;
+    int (*should_stop)(void *context); /* asked before each task, on the thread that would run it; non-zero = stop */
+    void *should_stop_context;
+    uint64_t flags;
+    uint64_t reserved[4];
 } rapt_run_options;
+
+#define RAPT_RUN_OPTIONS_INIT RAPT_INIT(rapt_run_options)
+
+/* Computes attention with its own workspace (the only allocation in the
+ * library). options and message may be NULL. On a refusal nothing was written
+ * to out, lse and weights; after RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED
+ * they are undefined. */
+RAPT_API rapt_status rapt_attention(const rapt_attention_desc *desc, const rapt_run_options *options,
+                                    rapt_message *message);
+
+/* A validated descriptor and the way to cut its work. A plain value: copy it,
+ * put it on the stack, share it between threads; nothing is to be freed. It
+ * belongs to the process, and to the copy of the library, that made it. It
+ * copies the pointers of its descriptor, whose targets must stay; factors,
+ * slopes and sinks must not change until the run is over. Lists of lengths and
+ * positions must not change from planning on: a run against a list that did
+ * stays within the tensors, but what it writes is undefined. */
+typedef struct rapt_plan {
+    uint64_t opaque[512];
+} rapt_plan;
+
+/* Checks every field of desc and fills plan. message may be NULL. On failure
+ * plan is unusable and running it gives RAPT_INVALID_PLAN. */
+RAPT_API rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rapt_message *message);
+
+/* The instruction set that the plan runs on. */
+RAPT_API rapt_isa rapt_plan_isa(const rapt_plan *plan);
+
+/* A tensor's memory. Fields from scales on belong to later releases: 0. */
+typedef struct rapt_buffer {
+    void *data;
+    int64_t extent_bytes; /* as in rapt_tensor; 0 = not stated */
+    const void *scales;
+    const void *zero_points;
+} rapt_buffer;
+
+static inline rapt_buffer rapt_input_buffer(const void *data, int64_t extent_bytes) {
+    rapt_buffer buffer = {(void *)(uintptr_t)data, extent_bytes, NULL, NULL};
+    return buffer;
+}
+
+static inline rapt_buffer rapt_output_buffer(void *data, int64_t extent_bytes) {
+    rapt_buffer buffer = {data, extent_bytes, NULL, NULL};
+    return buffer;
+}
+
+/* The pointers of one call, named as in rapt_attention_desc. */
+typedef struct rapt_bindings {
+    uint32_t struct_size; /* sizeof(rapt_bindings) */
+    int32_t reserved_zero;
+    rapt_buffer query, key, value, out;
+    rapt_buffer mask, bias, keep_mask, lse, weights;
+    const float *bias_head_factor, *alibi_slopes, *sinks;
+    uint64_t reserved[8];
+} rapt_bindings;
+
+#define RAPT_BINDINGS_INIT RAPT_INIT(rapt_bindings)
+
+/* Gives a plan other memory; everything else stays as planned. A descriptor
+ * whose tensors have dtypes and strides but none has data makes a plan without
+ * data: it answers every question below, and running it gives RAPT_NOT_BOUND
+ * until it is bound. So one plan, made when a step begins, serves all layers.
+ *
+ * What was planned must be bound, and nothing else: tensors with a dtype, head
+ * lists that were not NULL. A tensor without elements may be NULL. The numbers
+ * in the head lists, alignment, extents and overlaps are checked as when
+ * planning; the cost does not grow with batch and lengths.
+ *
+ * On failure the plan stays as it was. No run of the same plan may be under
+ * way: give each thread that binds its own copy. */
+RAPT_API rapt_status rapt_plan_bind(rapt_plan *plan, const rapt_bindings *bindings, rapt_message *message);
+
+/* Bytes of workspace for up to max_concurrency tasks at once (>= 1; more than
+ * there are tasks is as many as there are). The size does not depend on what
+ * the tensors hold. */
+RAPT_API rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t max_concurrency, size_t *bytes);
+
+/* Enough bytes for every plan that differs from largest in data, extents,
+ * strides, lists, and in a batch, query_length and kv_length that are no
+ * larger. largest needs no data. */
+RAPT_API rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, int64_t max_concurrency, size_t *bytes,
+                                          rapt_message *message);
+
+/* How many tasks at once a run with these options uses where the workspace
+ * allows it: what to ask the two above for. options may be NULL. 0 where plan
+ * or options are invalid. */
+RAPT_API int64_t rapt_run_concurrency(const rapt_plan *plan, const rapt_run_options *options);
 
 /* Runs the whole plan. workspace: any alignment, used by one run at a time;
  * it need not be initialised and holds nothing afterwards. options may be
- * NULL. Allocates nothing and does not start threads beyond OpenMP's. Inside
- * a parallel region and in a forked child it runs on the calling thread. */
+ * NULL. Allocates nothing and does not start threads beyond OpenMP's. With
+ * OpenMP, inside a parallel region and in a forked child it runs on the
+ * calling thread. */
 RAPT_API rapt_status rapt_run(const rapt_plan *plan, void *workspace, size_t workspace_bytes,
                               const rapt_run_options *options);
 
@@ -316,23 +489,42 @@ RAPT_API rapt_status rapt_run(const rapt_plan *plan, void *workspace, size_t wor
  *
  *     rapt_prepare(plan, workspace, bytes);
  *     for (phase = 0; phase < rapt_phase_count(plan); phase++) {
- *         each i in 0 ... rapt_task_count(plan, phase) - 1, anywhere, once:
- *             rapt_run_task(plan, workspace, phase, i);
- *         wait until all of them are done;
+ *         each thread:
+ *             rapt_join(plan, workspace, phase);
+ *         wait until all of them have returned;
  *     }
  *
- * rapt_run_task takes a free scratch slot of the workspace and returns
- * RAPT_BUSY, with nothing done, when there is none. Tasks are the same for any
- * number of threads. */
+ * rapt_join takes tasks until none is left, so that threads may come in any
+ * number and at any time. A thread that finds no free scratch slot returns
+ * RAPT_OK at once: the others do the work. */
 RAPT_API rapt_status rapt_prepare(const rapt_plan *plan, void *workspace, size_t workspace_bytes);
 RAPT_API int32_t rapt_phase_count(const rapt_plan *plan);
+RAPT_API rapt_status rapt_join(const rapt_plan *plan, void *workspace, int32_t phase);
+
+/* Or task by task, each i in 0 ... rapt_task_count(plan, phase) - 1 anywhere,
+ * once, instead of rapt_join. rapt_run_task takes a free scratch slot of the
+ * workspace and returns RAPT_BUSY, with nothing done, when there is none. Tasks
+ * are the same for any number of threads. */
 RAPT_API int64_t rapt_task_count(const rapt_plan *plan, int32_t phase);
 RAPT_API rapt_status rapt_run_task(const rapt_plan *plan, void *workspace, int32_t phase, int64_t task);
+
+/* What a task reads and what it costs, for callers that place tasks. */
+typedef struct rapt_task_info {
+    int64_t sequence, kv_head;
+    int64_t first_row, rows; /* row = query * (query_heads / kv_heads) + head of the group */
+    int64_t first_key, keys; /* stored keys that some row of it sees; without masks */
+    int64_t cost;            /* about so many multiply-adds; of use in comparison */
+    uint64_t reserved[9];    /* 0 */
+} rapt_task_info;
+
+RAPT_API rapt_status rapt_task_info_of(const rapt_plan *plan, int32_t phase, int64_t task, rapt_task_info *info);
 
 /* ------------------------------------------------------------ the machine */
 
 /* "avx512" ...; NULL for a number that is no instruction set. */
 RAPT_API const char *rapt_isa_name(rapt_isa isa);
+/* The CPU features that it needs, "avx avx2 fma" ..., named as rapt_cpu_features does; NULL likewise. */
+RAPT_API const char *rapt_isa_needs(rapt_isa isa);
 /* Non-zero where this build has the kernels and this machine the instructions. */
 RAPT_API int rapt_isa_available(rapt_isa isa);
 /* What RAPT_ISA_AUTO stands for; the statuses of the environment's RAPT_ISA. */
