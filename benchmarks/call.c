@@ -45,10 +45,10 @@ struct call *call_new(int isa, int threads, int64_t batch, int64_t query_heads, 
     desc.query_length = query_length;
     desc.kv_length = kv_length;
     desc.head_dim = head_dim;
-    desc.query = rapt_tensor_bhsd(query, query_heads, query_length, head_dim);
-    desc.key = rapt_tensor_bhsd(key, kv_heads, kv_length, head_dim);
-    desc.value = rapt_tensor_bhsd(value, kv_heads, kv_length, head_dim);
-    desc.out = rapt_tensor_bhsd(out, query_heads, query_length, head_dim);
+    desc.query = rapt_input_bhsd(query, batch, query_heads, query_length, head_dim);
+    desc.key = rapt_input_bhsd(key, batch, kv_heads, kv_length, head_dim);
+    desc.value = rapt_input_bhsd(value, batch, kv_heads, kv_length, head_dim);
+    desc.out = rapt_output_bhsd(out, batch, query_heads, query_length, head_dim);
     desc.features = (causal ? RAPT_CAUSAL : 0) | (window ? RAPT_WINDOW : 0);
     desc.query_origin = causal || window ? RAPT_ORIGIN_BOTTOM_RIGHT : RAPT_ORIGIN_UNSTATED;
     desc.window_left = window ? window - 1 : 0;

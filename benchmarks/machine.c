@@ -34,7 +34,7 @@ void isa_line(char *text, size_t text_bytes) {
     size_t used = 0;
     rapt_isa_chosen(&chosen);
     text[0] = '\0';
-    for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT && used < text_bytes; isa++)
+    for (int isa = RAPT_ISA_SCALAR; rapt_isa_name((rapt_isa)isa) && used < text_bytes; isa++)
         if (rapt_isa_available(isa))
             used += (size_t)snprintf(text + used, text_bytes - used, "%s%s%s", used ? ", " : "",
                                      rapt_isa_name(isa), isa == (int)chosen ? " (default)" : "");

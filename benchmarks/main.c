@@ -59,7 +59,7 @@ static void first_peaks(const struct arena *arena) {
     char text[128];
     size_t cursor = 0;
     rapt_isa best = RAPT_ISA_AUTO;
-    for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++) {
+    for (int isa = RAPT_ISA_SCALAR; rapt_isa_name((rapt_isa)isa); isa++) {
         if (!peak_known(isa) || !rapt_isa_available(isa))
             continue;
         for (int threads = 1; threads; threads = peak_more_threads(threads)) {
@@ -84,7 +84,7 @@ static void first_peaks(const struct arena *arena) {
 
 static void warn_of_drift(void) {
     bool steady = true;
-    for (int isa = RAPT_ISA_AUTO; isa < RAPT_ISA_COUNT; isa++) {
+    for (int isa = RAPT_ISA_AUTO; rapt_isa_name((rapt_isa)isa); isa++) {
         for (int threads = 1; threads; threads = peak_more_threads(threads)) {
             struct peak_range range = peak_history(isa, threads);
             if (peak_drift(range, range.lowest) <= tolerated_peak_drift)

@@ -5,6 +5,7 @@
 #ifndef RAPT_BENCHMARKS_PEAKS_H
 #define RAPT_BENCHMARKS_PEAKS_H
 
+#include "isa.h"
 #include "measure.h"
 #include "memory.h"
 #include "rapt/rapt.h"

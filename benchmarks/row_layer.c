@@ -10,12 +10,13 @@ enum { GPT2_HEADS = 12, GPT2_HEAD_DIM = 64, GPT2_WIDTH = GPT2_HEADS * GPT2_HEAD_
 struct gpt2 {
     rapt_attention_desc how;
     rapt_multi_head_desc layer;
+    rapt_run_options options;
     rapt_status status;
 };
 
 static void gpt2_run(void *context) {
     struct gpt2 *gpt2 = context;
-    const rapt_status status = rapt_multi_head_attention(&gpt2->layer, NULL);
+    const rapt_status status = rapt_multi_head_attention(&gpt2->layer, &gpt2->options, NULL);
     if (status != RAPT_OK)
         gpt2->status = status;
 }
@@ -38,7 +39,8 @@ static void set_up(struct gpt2 *gpt2, const struct row *row, int threads, const 
     gpt2->how.query_heads = gpt2->how.kv_heads = GPT2_HEADS;
     gpt2->how.query_length = gpt2->how.kv_length = tokens;
     gpt2->layer = (rapt_multi_head_desc)RAPT_MULTI_HEAD_DESC_INIT;
-    gpt2->layer.max_threads = threads;
+    gpt2->options = (rapt_run_options)RAPT_RUN_OPTIONS_INIT;
+    gpt2->options.max_threads = threads;
     gpt2->layer.attention = &gpt2->how;
     gpt2->layer.x = at;
     at += tokens * GPT2_WIDTH;

@@ -5,8 +5,8 @@
 
 static rapt_tensor tensor(const struct workload_shape *shape, const float *data, int64_t heads,
                           int64_t tokens) {
-    return shape->layout == LAYOUT_BSHD ? rapt_tensor_bshd(data, tokens, heads, shape->head_dim)
-                                        : rapt_tensor_bhsd(data, heads, tokens, shape->head_dim);
+    return shape->layout == LAYOUT_BSHD ? rapt_tensor_bshd(data, RAPT_F32, shape->batch, tokens, heads, shape->head_dim)
+                                        : rapt_tensor_bhsd(data, RAPT_F32, shape->batch, heads, tokens, shape->head_dim);
 }
 
 /* The same layout in numbers of two bytes. */
@@ -24,11 +24,12 @@ static rapt_tensor kv_tensor(const struct workload_shape *shape, const float *da
     if (shape->half_kv)
         of_layout = halved(of_layout);
     if (shape->kv_token_bytes) {
-        of_layout = rapt_tensor_bshd(data, shape->kv_length, shape->kv_heads, shape->head_dim);
+        of_layout = rapt_input_bshd(data, shape->batch, shape->kv_length, shape->kv_heads, shape->head_dim);
         if (shape->half_kv)
             of_layout = halved(of_layout);
         of_layout.token_stride_bytes = shape->kv_token_bytes;
         of_layout.batch_stride_bytes = shape->kv_length * shape->kv_token_bytes;
+        of_layout.extent_bytes = shape->batch * of_layout.batch_stride_bytes;
     }
     return of_layout;
 }

@@ -40,10 +40,12 @@ static rapt_attention_desc describe(float (*out)[TOKENS][HEAD_DIM], int first, i
     desc.query_length = end - first;
     desc.kv_length = end;
     desc.head_dim = HEAD_DIM;
-    desc.query = rapt_tensor_bhsd(query[0][first], QUERY_HEADS, TOKENS, HEAD_DIM);
-    desc.key = rapt_tensor_bhsd(key_cache[0][0], KV_HEADS, CAPACITY, HEAD_DIM);
-    desc.value = rapt_tensor_bhsd(value_cache[0][0], KV_HEADS, CAPACITY, HEAD_DIM);
-    desc.out = rapt_tensor_bhsd(out[0][first], QUERY_HEADS, TOKENS, HEAD_DIM);
+    desc.query = rapt_input_bhsd(query[0][first], 1, QUERY_HEADS, TOKENS, HEAD_DIM);
+    desc.key = rapt_input_bhsd(key_cache[0][0], 1, KV_HEADS, CAPACITY, HEAD_DIM);
+    desc.value = rapt_input_bhsd(value_cache[0][0], 1, KV_HEADS, CAPACITY, HEAD_DIM);
+    desc.out = rapt_output_bhsd(out[0][first], 1, QUERY_HEADS, TOKENS, HEAD_DIM);
+    desc.query.extent_bytes -= (int64_t)sizeof query[0][0] * first; /* they begin at token first */
+    desc.out.extent_bytes -= (int64_t)sizeof out[0][0] * first;
     desc.features = RAPT_CAUSAL;
     desc.query_origin = RAPT_ORIGIN_BOTTOM_RIGHT; /* the last query stands at the last key */
     return desc;
@@ -60,8 +62,7 @@ static void attend(const rapt_attention_desc *desc) {
         fprintf(stderr, "%s\n", message.text);
         exit(1);
     }
-    int64_t threads = rapt_openmp_threads() > 0 ? rapt_openmp_threads() : 1;
-    rapt_status status = rapt_plan_workspace_bytes(&plan, threads, &needed);
+    rapt_status status = rapt_plan_workspace_bytes(&plan, rapt_run_concurrency(&plan, NULL), &needed);
     if (status == RAPT_OK && needed > workspace_bytes) {
         free(workspace);
         workspace = malloc(needed);

@@ -41,7 +41,7 @@ int main(void) {
     layer.x = words[0];
     layer.out = out[0];
     rapt_message message;
-    if (rapt_multi_head_attention(&layer, &message) != RAPT_OK) {
+    if (rapt_multi_head_attention(&layer, NULL, &message) != RAPT_OK) {
         fprintf(stderr, "%s\n", message.text);
         return 1;
     }

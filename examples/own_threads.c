@@ -70,10 +70,10 @@ static struct attention prepare(float (*result)[TOKENS][HEAD_DIM]) {
     desc.query_length = TOKENS;
     desc.kv_length = KEYS;
     desc.head_dim = HEAD_DIM;
-    desc.query = rapt_tensor_bhsd(query[0][0], HEADS, TOKENS, HEAD_DIM);
-    desc.key = rapt_tensor_bhsd(key[0][0], HEADS, KEYS, HEAD_DIM);
-    desc.value = rapt_tensor_bhsd(value[0][0], HEADS, KEYS, HEAD_DIM);
-    desc.out = rapt_tensor_bhsd(result[0][0], HEADS, TOKENS, HEAD_DIM);
+    desc.query = rapt_input_bhsd(query[0][0], 1, HEADS, TOKENS, HEAD_DIM);
+    desc.key = rapt_input_bhsd(key[0][0], 1, HEADS, KEYS, HEAD_DIM);
+    desc.value = rapt_input_bhsd(value[0][0], 1, HEADS, KEYS, HEAD_DIM);
+    desc.out = rapt_output_bhsd(result[0][0], 1, HEADS, TOKENS, HEAD_DIM);
     rapt_status status = rapt_plan_init(&attention.plan, &desc, &message);
     require(status, status == RAPT_OK ? "plan" : message.text);
     /* One scratch slot for each task that may run at once: the threads and their caller. */

@@ -34,12 +34,12 @@ static void attend(rapt_weights_kind kind, float weights[WORDS][WORDS], float co
     desc.head_dim = DIM;
     desc.features = RAPT_SCALE;
     desc.scale = 1;
-    desc.query = desc.key = desc.value = rapt_tensor_bhsd(words[0], 1, WORDS, DIM);
-    desc.out = rapt_tensor_bhsd(context[0], 1, WORDS, DIM);
-    desc.weights = rapt_tensor_bhsd(weights[0], 1, WORDS, WORDS);
+    desc.query = desc.key = desc.value = rapt_input_bhsd(words[0], 1, 1, WORDS, DIM);
+    desc.out = rapt_output_bhsd(context[0], 1, 1, WORDS, DIM);
+    desc.weights = rapt_output_bhsd(weights[0], 1, 1, WORDS, WORDS);
     desc.weights_kind = kind;
     rapt_message message;
-    if (rapt_attention(&desc, &message) != RAPT_OK) {
+    if (rapt_attention(&desc, NULL, &message) != RAPT_OK) {
         fprintf(stderr, "%s\n", message.text);
         exit(1);
     }

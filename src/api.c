@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * validate -> dispatch -> plan -> run, and nothing else. */
+ * describe -> validate -> dispatch -> plan -> bind -> run, and nothing else. */
 #include <stdlib.h>
 
+#include "bind.h"
+#include "describe.h"
+#include "format.h"
 #include "fpenv.h"
 #include "internal.h"
 #include "plan.h"
 #include "schedule.h"
+#include "task_info.h"
 #include "workspace.h"
 
-static const uint64_t PLAN_MAGIC = 0x726170742d706c61; /* "rapt-pla" */
+/* "rapt", the version that made the plan, the bytes of a plan. */
+static const uint64_t PLAN_MAGIC = (uint64_t)0x72617074 << 32 |
+                                   (uint64_t)(RAPT_VERSION_MAJOR << 7 | RAPT_VERSION_MINOR) << 16 | sizeof(rapt_plan);
+
+/* Its address tells plans of this copy of the library, in this process, from all others. */
+static const char this_copy;
 
 const char *rapt_version(void) { return RAPT_VERSION_STRING; }
 int rapt_numerics_version(void) { return RAPT_NUMERICS_VERSION; }
@@ -36,8 +45,34 @@ const char *rapt_status_text(rapt_status status) {
     case RAPT_BUSY: return "no free scratch slot in the workspace";
     case RAPT_OUT_OF_MEMORY: return "out of memory";
     case RAPT_PARALLEL_FOR_FAILED: return "the caller's parallel-for failed";
+    case RAPT_INVALID_PLAN: return "no plan of this library";
+    case RAPT_NOT_PREPARED: return "the workspace is not prepared for this plan";
+    case RAPT_NOT_BOUND: return "the plan is not bound to data";
+    case RAPT_STOPPED: return "stopped by should_stop";
     }
     return "unknown status";
+}
+
+int64_t rapt_row_bytes(int32_t dtype, int64_t dim) {
+    const int format = rapt_format_of(dtype);
+    return format != RAPT_FORMAT_COUNT && dim >= 0 && dim < INT64_MAX / 16 ? rapt_format_row_bytes(format, dim) : 0;
+}
+
+/* ------------------------------------------------------------------ plans */
+
+static rapt_status plan_desc(struct rapt_attention *attention, const rapt_attention_desc *desc, rapt_message *message) {
+    const struct rapt_table *table = NULL;
+    rapt_attention_desc complete;
+    rapt_status status = rapt_describe(desc, &complete, message);
+    if (status == RAPT_OK)
+        status = rapt_validate(&complete, message);
+    if (status == RAPT_OK)
+        status = rapt_dispatch((rapt_isa)complete.isa, &table, message);
+    if (status == RAPT_OK && (complete.key.dtype == RAPT_F16 || complete.value.dtype == RAPT_F16))
+        status = rapt_refuse(message, RAPT_UNSUPPORTED_DTYPE, "key.dtype, value.dtype: no kernels for float16 yet");
+    if (status == RAPT_OK && !rapt_cut(attention, &complete, table))
+        status = rapt_refuse(message, RAPT_SIZE_OVERFLOW, "the tasks of this shape overflow int64");
+    return status;
 }
 
 rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rapt_message *message) {
@@ -45,26 +80,32 @@ rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rap
         message->text[0] = 0;
     if (!plan)
         return rapt_refuse(message, RAPT_NULL_POINTER, "plan = NULL");
-    plan->opaque[0] = 0;
+    struct rapt_attention *attention = (struct rapt_attention *)(void *)plan;
+    attention->magic = 0;
     rapt_fpenv environment = rapt_fpenv_enter();
-    const struct rapt_table *table = NULL;
-    rapt_status status = rapt_validate(desc, message);
-    if (status == RAPT_OK)
-        status = rapt_dispatch((rapt_isa)desc->isa, &table, message);
-    if (status == RAPT_OK) {
-        struct rapt_attention *attention = (struct rapt_attention *)(void *)plan;
-        if (rapt_cut(attention, desc, table))
-            attention->magic = PLAN_MAGIC;
-        else
-            status = rapt_refuse(message, RAPT_SIZE_OVERFLOW, "the tasks of this shape overflow int64");
-    }
+    rapt_status status = plan_desc(attention, desc, message);
     rapt_fpenv_leave(environment);
+    if (status == RAPT_OK) {
+        attention->magic = PLAN_MAGIC;
+        attention->library = &this_copy;
+    }
     return status;
 }
 
 static const struct rapt_attention *checked(const rapt_plan *plan) {
     const struct rapt_attention *attention = rapt_attention_of(plan);
-    return plan && attention->magic == PLAN_MAGIC ? attention : NULL;
+    return plan && attention->magic == PLAN_MAGIC && attention->library == &this_copy ? attention : NULL;
+}
+
+rapt_status rapt_plan_bind(rapt_plan *plan, const rapt_bindings *bindings, rapt_message *message) {
+    if (message)
+        message->text[0] = 0;
+    if (!checked(plan))
+        return rapt_refuse(message, RAPT_INVALID_PLAN, "plan is none of this library");
+    rapt_fpenv environment = rapt_fpenv_enter();
+    rapt_status status = rapt_bind((struct rapt_attention *)(void *)plan, bindings, message);
+    rapt_fpenv_leave(environment);
+    return status;
 }
 
 rapt_isa rapt_plan_isa(const rapt_plan *plan) {
@@ -72,10 +113,12 @@ rapt_isa rapt_plan_isa(const rapt_plan *plan) {
     return attention ? attention->table->isa : RAPT_ISA_AUTO;
 }
 
+/* -------------------------------------------------------------- workspace */
+
 rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t max_concurrency, size_t *bytes) {
     const struct rapt_attention *attention = checked(plan);
     if (!attention)
-        return RAPT_UNSUPPORTED_VERSION;
+        return RAPT_INVALID_PLAN;
     if (!bytes)
         return RAPT_NULL_POINTER;
     if (max_concurrency < 1)
@@ -83,10 +126,44 @@ rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t max_concurr
     return rapt_workspace_bytes(attention, max_concurrency, bytes);
 }
 
+rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, int64_t max_concurrency, size_t *bytes,
+                                 rapt_message *message) {
+    rapt_plan plan;
+    rapt_status status = rapt_plan_init(&plan, largest, message);
+    if (status != RAPT_OK)
+        return status;
+    if (!bytes)
+        return rapt_refuse(message, RAPT_NULL_POINTER, "bytes is NULL");
+    if (max_concurrency < 1)
+        return rapt_refuse(message, RAPT_INVALID_VALUE, "max_concurrency = %lld is below 1",
+                           (long long)max_concurrency);
+    status = rapt_workspace_capacity(rapt_attention_of(&plan), max_concurrency, bytes);
+    return status == RAPT_OK ? status : rapt_refuse(message, status, "the workspace of this capacity overflows size_t");
+}
+
+int64_t rapt_run_concurrency(const rapt_plan *plan, const rapt_run_options *options) {
+    const struct rapt_attention *attention = checked(plan);
+    rapt_run_options complete;
+    if (!attention || rapt_describe_options(options, &complete, NULL) != RAPT_OK)
+        return 0;
+    return rapt_schedule_concurrency(attention, &complete);
+}
+
+/* -------------------------------------------------------------------- run */
+
+static rapt_status check_run(const rapt_plan *plan, const void *workspace) {
+    const struct rapt_attention *attention = checked(plan);
+    if (!attention)
+        return RAPT_INVALID_PLAN;
+    if (!workspace)
+        return RAPT_NULL_POINTER;
+    return rapt_is_bound(&attention->desc) ? RAPT_OK : RAPT_NOT_BOUND;
+}
+
 rapt_status rapt_prepare(const rapt_plan *plan, void *workspace, size_t workspace_bytes) {
     const struct rapt_attention *attention = checked(plan);
     if (!attention)
-        return RAPT_UNSUPPORTED_VERSION;
+        return RAPT_INVALID_PLAN;
     if (!workspace)
         return RAPT_NULL_POINTER;
     return rapt_workspace_prepare(attention, workspace, workspace_bytes);
@@ -103,45 +180,74 @@ int64_t rapt_task_count(const rapt_plan *plan, int32_t phase) {
 }
 
 rapt_status rapt_run_task(const rapt_plan *plan, void *workspace, int32_t phase, int64_t task) {
+    const rapt_status status = check_run(plan, workspace);
+    if (status != RAPT_OK)
+        return status;
+    if (task < 0 || task >= rapt_task_count(plan, phase))
+        return RAPT_INVALID_VALUE;
+    return rapt_schedule_task(rapt_attention_of(plan), workspace, phase, task);
+}
+
+rapt_status rapt_join(const rapt_plan *plan, void *workspace, int32_t phase) {
+    const rapt_status status = check_run(plan, workspace);
+    if (status != RAPT_OK)
+        return status;
+    if (phase < 0 || phase >= rapt_phase_count(plan))
+        return RAPT_INVALID_VALUE;
+    return rapt_schedule_join(rapt_attention_of(plan), workspace, phase);
+}
+
+rapt_status rapt_task_info_of(const rapt_plan *plan, const void *workspace, int32_t phase, int64_t task,
+                              rapt_task_info *info) {
     const struct rapt_attention *attention = checked(plan);
     if (!attention)
-        return RAPT_UNSUPPORTED_VERSION;
-    if (!workspace)
+        return RAPT_INVALID_PLAN;
+    if (!workspace || !info)
         return RAPT_NULL_POINTER;
     if (task < 0 || task >= rapt_task_count(plan, phase))
         return RAPT_INVALID_VALUE;
-    return rapt_schedule_task(attention, workspace, phase, task);
+    const struct rapt_workspace *prepared = rapt_workspace_of(attention, (void *)(uintptr_t)workspace);
+    if (!prepared)
+        return RAPT_NOT_PREPARED;
+    const struct rapt_run run = rapt_run_of(attention, prepared);
+    rapt_task_describe(&run, phase, task, info);
+    return RAPT_OK;
+}
+
+static rapt_status run(const rapt_plan *plan, void *workspace, size_t bytes, const rapt_run_options *complete) {
+    rapt_status status = check_run(plan, workspace);
+    if (status == RAPT_OK)
+        status = rapt_workspace_prepare(rapt_attention_of(plan), workspace, bytes);
+    return status == RAPT_OK ? rapt_schedule_run(rapt_attention_of(plan), workspace, complete) : status;
 }
 
 rapt_status rapt_run(const rapt_plan *plan, void *workspace, size_t workspace_bytes, const rapt_run_options *options) {
-    static const rapt_run_options defaults = {sizeof(rapt_run_options), 0, NULL, NULL};
-    if (!options)
-        options = &defaults;
-    if (options->struct_size != sizeof(rapt_run_options))
-        return RAPT_UNSUPPORTED_VERSION;
-    if (options->max_threads < 0)
-        return RAPT_INVALID_VALUE;
-    rapt_status status = rapt_prepare(plan, workspace, workspace_bytes);
-    return status == RAPT_OK ? rapt_schedule_run(rapt_attention_of(plan), workspace, options) : status;
+    rapt_run_options complete;
+    const rapt_status status = rapt_describe_options(options, &complete, NULL);
+    return status == RAPT_OK ? run(plan, workspace, workspace_bytes, &complete) : status;
 }
 
-rapt_status rapt_attention(const rapt_attention_desc *desc, rapt_message *message) {
-    rapt_plan plan;
+static rapt_status run_in_heap(const rapt_plan *plan, const rapt_run_options *complete, rapt_message *message) {
     size_t bytes = 0;
-    rapt_status status = rapt_plan_init(&plan, desc, message);
-    if (status != RAPT_OK)
-        return status;
-    const struct rapt_attention *attention = rapt_attention_of(&plan);
-    int64_t threads = attention->is_small ? 1 : rapt_schedule_threads();
-    if (threads > attention->totals.all_tasks)
-        threads = attention->totals.all_tasks;
-    status = rapt_plan_workspace_bytes(&plan, threads > 0 ? threads : 1, &bytes);
+    const int64_t slots = rapt_schedule_concurrency(rapt_attention_of(plan), complete);
+    rapt_status status = rapt_plan_workspace_bytes(plan, slots, &bytes);
     if (status != RAPT_OK)
         return rapt_refuse(message, status, "the workspace of this shape overflows size_t");
     void *workspace = malloc(bytes);
     if (!workspace)
         return rapt_refuse(message, RAPT_OUT_OF_MEMORY, "out of memory: %zu bytes of workspace", bytes);
-    status = rapt_run(&plan, workspace, bytes, NULL);
+    status = run(plan, workspace, bytes, complete);
     free(workspace);
-    return status;
+    return status == RAPT_OK ? status : rapt_refuse(message, status, "%s", rapt_status_text(status));
+}
+
+rapt_status rapt_attention(const rapt_attention_desc *desc, const rapt_run_options *options, rapt_message *message) {
+    rapt_run_options complete;
+    rapt_plan plan;
+    rapt_status status = rapt_plan_init(&plan, desc, message);
+    if (status == RAPT_OK)
+        status = rapt_describe_options(options, &complete, message);
+    if (status == RAPT_OK && !rapt_is_bound(&rapt_attention_of(&plan)->desc))
+        status = rapt_refuse(message, RAPT_NULL_POINTER, "query.data is NULL, as all others are");
+    return status == RAPT_OK ? run_in_heap(&plan, &complete, message) : status;
 }

@@ -10,6 +10,7 @@
 
 #include "cpu.h"
 #include "internal.h"
+#include "isa.h"
 
 #if !defined(RAPT_CPU_X86) && !defined(RAPT_CPU_ARM)
 struct rapt_cpu rapt_cpu_detect(void) {
@@ -47,31 +48,6 @@ static uint32_t machine_features(void) {
     return features;
 }
 
-/* The features that every instruction of an instruction set's kernels needs. */
-static uint32_t features_needed(rapt_isa isa) {
-    switch (isa) {
-    case RAPT_ISA_SCALAR:
-        return 0;
-#if defined(RAPT_CPU_X86)
-    case RAPT_ISA_AVX2:
-        return features_of((struct rapt_cpu){.avx = true, .f16c = true, .avx2 = true, .fma = true});
-    case RAPT_ISA_AVX512:
-        return features_of((struct rapt_cpu){.avx = true, .f16c = true, .avx2 = true, .fma = true, .avx512f = true,
-                                             .avx512dq = true, .avx512bw = true, .avx512vl = true});
-#elif defined(RAPT_CPU_ARM)
-    case RAPT_ISA_NEON:
-        return features_of((struct rapt_cpu){.neon = true});
-#endif
-    default:
-        return UINT32_MAX;
-    }
-}
-
-static bool machine_has(rapt_isa isa) {
-    const uint32_t needed = features_needed(isa);
-    return (machine_features() & needed) == needed;
-}
-
 static size_t append(char *text, size_t text_bytes, size_t length, const char *more) {
     for (; *more; more++, length++)
         if (length + 1 < text_bytes)
@@ -79,12 +55,13 @@ static size_t append(char *text, size_t text_bytes, size_t length, const char *m
     return length;
 }
 
-size_t rapt_cpu_features(char *text, size_t text_bytes) {
-    static const char *const names[] = {
+static const char *const feature_names[] = {
 #define RAPT_CPU_FEATURE(name) [BIT_##name] = #name,
-        RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)
+    RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)
 #undef RAPT_CPU_FEATURE
-        [BIT_detected] = NULL};
+    [BIT_detected] = NULL};
+
+size_t rapt_cpu_features(char *text, size_t text_bytes) {
     const uint32_t features = machine_features();
     size_t length = 0;
     for (int bit = 0; bit < BIT_detected; bit++) {
@@ -92,7 +69,7 @@ size_t rapt_cpu_features(char *text, size_t text_bytes) {
             continue;
         if (length)
             length = append(text, text_bytes, length, " ");
-        length = append(text, text_bytes, length, names[bit]);
+        length = append(text, text_bytes, length, feature_names[bit]);
     }
     if (text_bytes)
         text[length < text_bytes ? length : text_bytes - 1] = '\0';
@@ -101,48 +78,85 @@ size_t rapt_cpu_features(char *text, size_t text_bytes) {
 
 /* ------------------------------------------------------------- the tables */
 
-const struct rapt_table *rapt_table_of(rapt_isa isa) {
-    switch (isa) {
-#define RAPT_ISA_ENTRY(name, NAME)                                                                 \
-    case RAPT_ISA_##NAME:                                                                          \
-        return &rapt_table_##name;
+/* TABLE_IF(RAPT_HAVE_NAME, table): table where the build defines RAPT_HAVE_NAME as 1, else NULL. */
+#define RAPT_HAVE_SCALAR 1
+#define TABLE_IF(have, table) TABLE_IF_EXPANDED(have, table)
+#define TABLE_IF_EXPANDED(have, table) SECOND(WHERE_##have table, NULL, 0)
+#define WHERE_1 0,
+#define SECOND(...) SECOND_EXPANDED(__VA_ARGS__)
+#define SECOND_EXPANDED(first, second, ...) second
+
+static const struct entry {
+    const char *name, *architecture, *features;
+    const struct rapt_table *table; /* NULL where the build lacks it */
+} entries[RAPT_ISA_COUNT] = {
+    [RAPT_ISA_AUTO] = {"auto", "", "", NULL},
+#define RAPT_ISA_ENTRY(name, NAME, number, architecture, features)                                 \
+    [RAPT_ISA_##NAME] = {#name, architecture, features, TABLE_IF(RAPT_HAVE_##NAME, &rapt_table_##name)},
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
-    default:
-        return NULL;
-    }
-}
+};
+
+#define RAPT_ISA_ENTRY(name, NAME, number, architecture, features)                                 \
+    _Static_assert(RAPT_ISA_##NAME == (number) && (number) < RAPT_ISA_COUNT, "isa.def: numbers have no gap");
+#include "isa.def"
+#undef RAPT_ISA_ENTRY
 
 const char *rapt_isa_name(rapt_isa isa) {
-    switch (isa) {
-    case RAPT_ISA_AUTO:
-        return "auto";
-    case RAPT_ISA_SCALAR:
-        return "scalar";
-    case RAPT_ISA_AVX2:
-        return "avx2";
-    case RAPT_ISA_AVX512:
-        return "avx512";
-    case RAPT_ISA_NEON:
-        return "neon";
-    default:
-        return NULL;
+    return (unsigned)isa < RAPT_ISA_COUNT ? entries[isa].name : NULL;
+}
+
+const char *rapt_isa_needs(rapt_isa isa) {
+    return (unsigned)isa < RAPT_ISA_COUNT ? entries[isa].features : NULL;
+}
+
+const struct rapt_table *rapt_table_of(rapt_isa isa) {
+    return (unsigned)isa < RAPT_ISA_COUNT ? entries[isa].table : NULL;
+}
+
+/* The bit of a feature's name that ends at a space or the end; a feature of other architectures has none here. */
+static uint32_t feature_bit(const char *name, size_t length) {
+    for (int bit = 0; bit < BIT_detected; bit++)
+        if (strncmp(feature_names[bit], name, length) == 0 && !feature_names[bit][length])
+            return UINT32_C(1) << bit;
+    return 0;
+}
+
+static bool machine_has(const char *features) {
+    while (*features) {
+        size_t length = 0;
+        while (features[length] && features[length] != ' ')
+            length++;
+        if (!(machine_features() & feature_bit(features, length)))
+            return false;
+        features += length + (features[length] == ' ');
     }
+    return true;
+}
+
+/* Bit isa: available. Found once, as plans ask for it; bit 0 says that it was. */
+static uint32_t available_isas(void) {
+    static _Atomic uint32_t known;
+    uint32_t available = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!available) {
+        available = 1;
+        for (int isa = RAPT_ISA_AUTO + 1; isa < RAPT_ISA_COUNT; isa++)
+            if (entries[isa].table && machine_has(entries[isa].features))
+                available |= UINT32_C(1) << isa;
+        atomic_store_explicit(&known, available, memory_order_relaxed);
+    }
+    return available;
 }
 
 int rapt_isa_available(rapt_isa isa) {
-    return rapt_table_of(isa) && machine_has(isa);
+    return (unsigned)isa < RAPT_ISA_COUNT && isa != RAPT_ISA_AUTO && (available_isas() >> isa & 1);
 }
 
-/* isa.def has the best last. */
 static rapt_isa best_isa(void) {
-    rapt_isa best = RAPT_ISA_SCALAR;
-#define RAPT_ISA_ENTRY(name, NAME)                                                                 \
-    if (machine_has(RAPT_ISA_##NAME))                                                              \
-        best = RAPT_ISA_##NAME;
-#include "isa.def"
-#undef RAPT_ISA_ENTRY
-    return best;
+    int isa = RAPT_ISA_COUNT - 1;
+    while (!rapt_isa_available((rapt_isa)isa)) /* scalar is */
+        isa--;
+    return (rapt_isa)isa;
 }
 
 /* -------------------------------------------------------- the environment */
@@ -187,23 +201,28 @@ static int environment_isa(void) {
 /* ----------------------------------------------------------------- choose */
 
 static rapt_status refuse_isa(rapt_isa isa, const char *field, rapt_message *message) {
-    const char *name = rapt_isa_name(isa);
-    if (!rapt_table_of(isa))
-        return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this build has no such kernels", field,
-                           name);
-    return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this machine lacks the instructions", field,
-                       name);
+    const struct entry *entry = &entries[isa];
+    if (!entry->table)
+        return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this build has no such kernels, which are for %s",
+                           field, entry->name, entry->architecture);
+    return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this machine lacks some of %s", field, entry->name,
+                       entry->features);
 }
 
+static const char names[] = "auto"
+#define RAPT_ISA_ENTRY(name, NAME, number, architecture, features) ", " #name
+#include "isa.def"
+#undef RAPT_ISA_ENTRY
+    ;
+
 static rapt_status choose(rapt_isa *isa, rapt_message *message) {
-    const int wanted = environment_isa();
-    if (wanted == RUBBISH) {
+    const int asked = environment_isa();
+    if (asked == RUBBISH) {
         const char *text = environment_text();
         return rapt_refuse(message, RAPT_INVALID_ENVIRONMENT,
-                           "the environment's RAPT_ISA = %.40s is none of auto, scalar, avx2, avx512, neon",
-                           text ? text : "(unset since)");
+                           "the environment's RAPT_ISA = %.40s is none of %s", text ? text : "(unset since)", names);
     }
-    *isa = wanted == RAPT_ISA_AUTO ? best_isa() : (rapt_isa)wanted;
+    *isa = asked == RAPT_ISA_AUTO ? best_isa() : (rapt_isa)asked;
     if (!rapt_isa_available(*isa))
         return refuse_isa(*isa, "the environment's RAPT_ISA", message);
     return RAPT_OK;

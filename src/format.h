@@ -7,32 +7,50 @@
 
 #include "rapt/rapt.h"
 
+/* Tensors that a storage type is for. */
+enum {
+    RAPT_USE_FLOATS = 1,    /* query, out, bias, lse, weights */
+    RAPT_USE_KEY_VALUE = 2, /* key and value, of any two such types */
+    RAPT_USE_MASK = 4       /* mask, keep_mask */
+};
+
 enum rapt_format {
-#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment) RAPT_FORMAT_##NAME,
+#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) RAPT_FORMAT_##NAME,
 #include "format.def"
 #undef RAPT_FORMAT
     RAPT_FORMAT_COUNT
 };
 
+struct rapt_format_info {
+    const char *text;
+    int elements, bytes; /* of a block */
+    int alignment;       /* of data and strides */
+    int uses;
+};
+
+/* RAPT_FORMAT_COUNT for a dtype that is none. */
 static inline int rapt_format_of(int32_t dtype) {
     switch (dtype) {
-#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment) case RAPT_##NAME: return RAPT_FORMAT_##NAME;
+#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) case RAPT_##NAME: return RAPT_FORMAT_##NAME;
 #include "format.def"
 #undef RAPT_FORMAT
     default: return RAPT_FORMAT_COUNT;
     }
 }
 
-/* Bytes of a row of so many elements. */
-static inline int64_t rapt_format_row_bytes(int format, int64_t elements) {
-    static const struct {
-        int elements, bytes;
-    } block[] = {
-#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment) {elements, bytes},
+static inline const struct rapt_format_info *rapt_format_info(int format) {
+    static const struct rapt_format_info infos[] = {
+#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) {text, elements, bytes, alignment, uses},
 #include "format.def"
 #undef RAPT_FORMAT
     };
-    return (elements + block[format].elements - 1) / block[format].elements * block[format].bytes;
+    return &infos[format];
+}
+
+/* Bytes of a row of so many elements. */
+static inline int64_t rapt_format_row_bytes(int format, int64_t elements) {
+    const struct rapt_format_info *info = rapt_format_info(format);
+    return (elements + info->elements - 1) / info->elements * info->bytes;
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the stages hand to each other: validate -> dispatch -> plan -> schedule -> attend -> merge. */
+ * What the stages hand to each other:
+ * describe -> validate -> dispatch -> plan -> bind -> schedule -> attend -> merge. */
 #ifndef RAPT_INTERNAL_H
 #define RAPT_INTERNAL_H
 
@@ -10,10 +11,19 @@
 #include "kernels.h"
 #include "rapt/rapt.h"
 
-/* validate.c: every refusal. ASSERT desc is safe to plan and run when it returns
- * RAPT_OK; value_dim = 0 is still 0. message may be NULL. Not inlined: it
- * computes in the floating-point environment that the caller has set. */
+enum { RAPT_MAX_HEAD_DIM = 1024 };
+
+/* Far beyond any cache, and sums of positions and sizes stay far inside int64. */
+#define RAPT_MAX_POSITION (INT64_C(1) << 48)
+
+/* validate.c: every refusal of a complete descriptor (describe.h). ASSERT desc
+ * is safe to plan and run when it returns RAPT_OK. message may be NULL. Not
+ * inlined: it computes in the floating-point environment that the caller has
+ * set. */
 __attribute__((noinline)) rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message);
+
+/* What of it depends on pointers, for a descriptor that was planned and has others now. */
+__attribute__((noinline)) rapt_status rapt_validate_binding(const rapt_attention_desc *desc, rapt_message *message);
 
 /* Writes message (if any) and returns status, so that refusals are one line. */
 rapt_status rapt_refuse(rapt_message *message, rapt_status status, const char *format, ...)
@@ -26,9 +36,15 @@ rapt_status rapt_refuse(rapt_message *message, rapt_status status, const char *f
  * the best), or a refusal. */
 rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_message *message);
 
-/* Entry i of a list; list.data is not NULL. */
+static inline bool rapt_no_rows(const rapt_attention_desc *desc) { return desc->batch == 0 || desc->query_length == 0; }
+
+/* A valid descriptor with rows has out. */
+static inline bool rapt_is_bound(const rapt_attention_desc *desc) { return desc->out.data || rapt_no_rows(desc); }
+
+/* Entry i of a list, a caller's or a complete one; list.data is not NULL. */
 static inline int64_t rapt_index_at(rapt_index_list list, int64_t i) {
-    return list.index_bytes == 4 ? ((const int32_t *)list.data)[i] : ((const int64_t *)list.data)[i];
+    const char *entry = (const char *)list.data + i * (list.stride_bytes ? list.stride_bytes : list.index_bytes);
+    return list.index_bytes == 4 ? *(const int32_t *)(const void *)entry : *(const int64_t *)(const void *)entry;
 }
 
 #endif

@@ -254,7 +254,7 @@ struct rapt_table {
  * ask whether the machine has the instructions. */
 const struct rapt_table *rapt_table_of(rapt_isa isa);
 
-#define RAPT_ISA_ENTRY(name, NAME) extern const struct rapt_table rapt_table_##name;
+#define RAPT_ISA_ENTRY(name, NAME, number, architecture, features) extern const struct rapt_table rapt_table_##name;
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "checked.h"
+#include "describe.h"
 #include "fpenv.h"
 #include "plan.h"
 #include "schedule.h"
@@ -24,7 +25,9 @@ struct product {
     const struct rapt_table *table;
     bool few;
     int64_t task_rows, task_columns, column_tasks, tasks;
+    const rapt_run_options *options;
     _Atomic int64_t next;
+    atomic_bool stopped;
 };
 
 static const char *row_of(const float *base, int64_t stride_bytes, int64_t row) {
@@ -88,6 +91,10 @@ static __attribute__((noinline)) void run_tile(const struct product *p, const st
 static __attribute__((noinline)) void run_tasks(struct product *p) {
     int64_t task;
     while ((task = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->tasks) {
+        if (atomic_load_explicit(&p->stopped, memory_order_relaxed) || rapt_should_stop(p->options)) {
+            atomic_store_explicit(&p->stopped, true, memory_order_relaxed);
+            return;
+        }
         int64_t row = task / p->column_tasks * p->task_rows, column = task % p->column_tasks * p->task_columns;
         struct rapt_product_args args = args_of(p, row, column);
         if (p->few)
@@ -153,43 +160,34 @@ static void cut(struct product *p, const rapt_matmul_desc *desc, const rapt_run_
     while (p->task_rows > MIN_TASK_ROWS && quotient_up(desc->rows, p->task_rows) * p->column_tasks < ENOUGH_TASKS)
         p->task_rows /= 2;
     p->tasks = quotient_up(desc->rows, p->task_rows) * p->column_tasks;
+    p->options = options;
     atomic_init(&p->next, 0);
+    atomic_init(&p->stopped, false);
 }
 
 static rapt_status run(struct product *p, const rapt_run_options *options) {
     int workers = rapt_schedule_workers(options, p->tasks, is_small(&p->desc));
     rapt_status status = rapt_schedule_work(options, workers, p->tasks, work, p);
+    if (status == RAPT_OK && atomic_load_explicit(&p->stopped, memory_order_relaxed))
+        return RAPT_STOPPED;
     if (status == RAPT_OK && atomic_load_explicit(&p->next, memory_order_relaxed) < p->tasks)
         return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
     return status;
 }
 
-static rapt_status check_options(const rapt_run_options *options, rapt_message *message) {
-    if (options->struct_size != sizeof *options)
-        return rapt_refuse(message, RAPT_UNSUPPORTED_VERSION, "options.struct_size = %u, this library knows %u",
-                           (unsigned)options->struct_size, (unsigned)sizeof *options);
-    if (options->max_threads < 0)
-        return rapt_refuse(message, RAPT_INVALID_VALUE, "options.max_threads = %d is negative",
-                           (int)options->max_threads);
-    return RAPT_OK;
-}
-
 rapt_status rapt_matmul(const rapt_matmul_desc *desc, const rapt_run_options *options, rapt_message *message) {
-    static const rapt_run_options defaults = {sizeof(rapt_run_options), 0, NULL, NULL};
+    rapt_run_options complete;
     struct product p;
-    if (!options)
-        options = &defaults;
     rapt_status status = rapt_validate_matmul(desc, message);
     if (status == RAPT_OK)
-        status = check_options(options, message);
+        status = rapt_describe_options(options, &complete, message);
     if (status == RAPT_OK)
         status = rapt_dispatch((rapt_isa)desc->isa, &p.table, message);
     if (status != RAPT_OK)
         return status;
     if (desc->rows == 0 || desc->columns == 0)
         return RAPT_OK;
-    cut(&p, desc, options);
-    status = run(&p, options);
-    return status == RAPT_OK ? RAPT_OK
-                             : rapt_refuse(message, status, "the caller's parallel-for failed, or ran too little");
+    cut(&p, desc, &complete);
+    status = run(&p, &complete);
+    return status == RAPT_OK ? RAPT_OK : rapt_refuse(message, status, "%s", rapt_status_text(status));
 }

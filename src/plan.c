@@ -12,7 +12,7 @@ enum {
 
 static void set_constants(struct rapt_attention *a) {
     const rapt_attention_desc *desc = &a->desc;
-    a->scale = desc->features & RAPT_SCALE ? desc->scale : 1.0f / __builtin_sqrtf((float)desc->head_dim);
+    a->scale = desc->scale;
     a->softcap_log2e = desc->softcap * RAPT_LOG2E;
     a->score_factor = desc->softcap != 0 ? a->scale / desc->softcap : a->scale * RAPT_LOG2E;
     a->group = desc->query_heads / desc->kv_heads;
@@ -21,11 +21,13 @@ static void set_constants(struct rapt_attention *a) {
                    desc->key_position.data;
 }
 
+static bool is_present(const rapt_tensor *tensor) { return tensor->dtype != RAPT_NO_DTYPE; }
+
 static unsigned mask_parts_of(const rapt_attention_desc *desc) {
     const bool alibi = desc->alibi_slopes || (desc->features & RAPT_ALIBI_STANDARD);
-    return (desc->bias.data ? RAPT_PART_BIAS : 0u) | (desc->mask.data ? RAPT_PART_MASK : 0u) |
+    return (is_present(&desc->bias) ? RAPT_PART_BIAS : 0u) | (is_present(&desc->mask) ? RAPT_PART_MASK : 0u) |
            (desc->features & RAPT_MASK_FILL ? RAPT_PART_FILL : 0u) | (alibi ? RAPT_PART_ALIBI : 0u) |
-           (desc->softcap * RAPT_LOG2E != 0 ? RAPT_PART_SOFTCAP : 0u) | (desc->keep_mask.data ? RAPT_PART_KEEP : 0u);
+           (desc->softcap * RAPT_LOG2E != 0 ? RAPT_PART_SOFTCAP : 0u) | (is_present(&desc->keep_mask) ? RAPT_PART_KEEP : 0u);
 }
 
 /* Whether rows meet in so few sets of the caches that they drive each other out. Without gaps they do not. */
@@ -43,25 +45,6 @@ static void set_sides(struct rapt_attention *a) {
         a->collides[side] =
             rows_collide(tensor->token_stride_bytes, rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)));
     }
-}
-
-static void clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
-    if (batch == 1)
-        tensor->batch_stride_bytes = 0;
-    if (heads == 1)
-        tensor->head_stride_bytes = 0;
-    if (tokens == 1)
-        tensor->token_stride_bytes = 0;
-}
-
-/* Strides of dimensions of size 1 may hold anything, and prefetches multiply them. */
-static void clear_unused_strides(rapt_attention_desc *desc) {
-    rapt_tensor *const of_queries[] = {&desc->query,     &desc->out, &desc->mask,   &desc->bias,
-                                       &desc->keep_mask, &desc->lse, &desc->weights};
-    for (size_t i = 0; i < sizeof of_queries / sizeof *of_queries; i++)
-        clear_strides(of_queries[i], desc->batch, desc->query_heads, desc->query_length);
-    clear_strides(&desc->key, desc->batch, desc->kv_heads, desc->kv_length);
-    clear_strides(&desc->value, desc->batch, desc->kv_heads, desc->kv_length);
 }
 
 static size_t reserve(size_t *end, int64_t bytes) {
@@ -95,9 +78,6 @@ struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_attention *a, cons
 bool rapt_cut(struct rapt_attention *a, const rapt_attention_desc *desc, const struct rapt_table *table) {
     a->desc = *desc;
     a->table = table;
-    clear_unused_strides(&a->desc);
-    if (a->desc.value_dim == 0)
-        a->desc.value_dim = a->desc.head_dim;
     set_constants(a);
     a->mask_parts = mask_parts_of(&a->desc);
     set_sides(a);

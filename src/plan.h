@@ -47,7 +47,8 @@ struct rapt_totals {
 
 struct __attribute__((may_alias)) rapt_attention { /* lives in a rapt_plan */
     uint64_t magic;
-    rapt_attention_desc desc; /* value_dim is never 0 */
+    const void *library;      /* the copy of it that made the plan */
+    rapt_attention_desc desc; /* complete: describe.h */
     const struct rapt_table *table;
 
     float scale;          /* as given, or 1/sqrt(head_dim) */
@@ -84,7 +85,7 @@ static inline const rapt_tensor *rapt_tensor_of(const struct rapt_attention *a, 
     return side == RAPT_KEYS ? &a->desc.key : &a->desc.value;
 }
 
-/* Cuts the work of a valid descriptor; false where sizes overflow. Not inlined, so that its arithmetic
+/* Cuts the work of a complete, valid descriptor; false where sizes overflow. Not inlined, so that its arithmetic
  * stays between the caller's changes of the floating-point environment. */
 __attribute__((noinline)) bool rapt_cut(struct rapt_attention *attention, const rapt_attention_desc *desc,
                                         const struct rapt_table *table);

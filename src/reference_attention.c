@@ -27,7 +27,8 @@ static int64_t entry(rapt_index_list list, int64_t b, int64_t if_absent) {
     if (list.data == NULL) {
         return if_absent;
     }
-    return list.index_bytes == 4 ? ((const int32_t *)list.data)[b] : ((const int64_t *)list.data)[b];
+    const char *at = (const char *)list.data + b * (list.stride_bytes ? list.stride_bytes : list.index_bytes);
+    return list.index_bytes == 4 ? *(const int32_t *)(const void *)at : *(const int64_t *)(const void *)at;
 }
 
 static char *row_of(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t token) {

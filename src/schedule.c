@@ -34,7 +34,7 @@ static void run_task(const struct rapt_run *run, char *slot, int32_t phase, int6
 rapt_status rapt_schedule_task(const struct rapt_attention *a, void *memory, int32_t phase, int64_t task) {
     struct rapt_workspace *w = rapt_workspace_of(a, memory);
     if (!w)
-        return RAPT_INVALID_VALUE;
+        return RAPT_NOT_PREPARED;
     const int64_t slot = rapt_workspace_take(w);
     if (slot < 0)
         return RAPT_BUSY;
@@ -48,10 +48,19 @@ struct worker {
     const struct rapt_attention *attention;
     struct rapt_workspace *workspace;
     int32_t phase;
+    const rapt_run_options *options;
 };
 
 static int64_t take_task(const struct worker *worker) {
     return atomic_fetch_add_explicit(&worker->workspace->next[worker->phase], 1, memory_order_relaxed);
+}
+
+/* One worker's answer stops all. */
+static bool stops(const struct worker *worker) {
+    atomic_bool *stopped = &worker->workspace->stopped;
+    if (!atomic_load_explicit(stopped, memory_order_relaxed) && rapt_should_stop(worker->options))
+        atomic_store_explicit(stopped, true, memory_order_relaxed);
+    return atomic_load_explicit(stopped, memory_order_relaxed);
 }
 
 /* Takes tasks until none is left; workers are at most as many as slots. As long as there are many, each takes one
@@ -65,7 +74,7 @@ static void work(void *argument, int64_t number) {
     const struct rapt_run run = rapt_run_of(worker->attention, w);
     if (slot < 0)
         return;
-    for (int64_t task = take_task(worker); task < count;) {
+    for (int64_t task = take_task(worker); task < count && !stops(worker);) {
         const bool many = count - task > MANY * w->slots;
         const int64_t next =
             many ? take_task(worker) : atomic_load_explicit(&w->next[worker->phase], memory_order_relaxed);
@@ -73,6 +82,15 @@ static void work(void *argument, int64_t number) {
         task = many ? next : take_task(worker);
     }
     rapt_workspace_give(w, slot);
+}
+
+rapt_status rapt_schedule_join(const struct rapt_attention *a, void *memory, int32_t phase) {
+    static const rapt_run_options never_stop = RAPT_RUN_OPTIONS_INIT;
+    struct worker worker = {a, rapt_workspace_of(a, memory), phase, &never_stop};
+    if (!worker.workspace)
+        return RAPT_NOT_PREPARED;
+    work(&worker, 0);
+    return RAPT_OK;
 }
 
 #ifdef _OPENMP
@@ -87,7 +105,10 @@ static int is_forked_child(void) { return loading_process != getpid(); }
 static int is_forked_child(void) { return 0; }
 #endif
 
-static int usable_threads(void) { return omp_in_parallel() || is_forked_child() ? 1 : omp_get_max_threads(); }
+static int usable_threads(const rapt_run_options *options) {
+    const bool lost = is_forked_child() && !(options->flags & RAPT_RUN_FORK_SAFE);
+    return omp_in_parallel() || lost ? 1 : omp_get_max_threads();
+}
 
 static void run_openmp(rapt_work body, void *argument, int threads) {
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
@@ -95,7 +116,10 @@ static void run_openmp(rapt_work body, void *argument, int threads) {
         body(argument, number);
 }
 #else
-static int usable_threads(void) { return 1; }
+static int usable_threads(const rapt_run_options *options) {
+    (void)options;
+    return 1;
+}
 static void run_openmp(rapt_work body, void *argument, int threads) {
     (void)threads;
     body(argument, 0);
@@ -113,12 +137,30 @@ int rapt_schedule_threads(void) {
 int rapt_schedule_workers(const rapt_run_options *options, int64_t most, bool is_small) {
     int64_t workers = most < INT32_MAX ? most : INT32_MAX;
     if (options->parallel_for == NULL) {
-        int usable = is_small ? 1 : usable_threads();
+        int usable = is_small ? 1 : usable_threads(options);
         workers = usable < workers ? usable : workers;
     }
     if (options->max_threads > 0 && options->max_threads < workers)
         workers = options->max_threads;
     return (int)workers;
+}
+
+/* How many threads a caller's parallel-for may be expected to have. */
+static int64_t processors(void) {
+#if defined(_OPENMP)
+    return omp_get_num_procs();
+#elif defined(_SC_NPROCESSORS_ONLN)
+    return sysconf(_SC_NPROCESSORS_ONLN);
+#else
+    return 1;
+#endif
+}
+
+int64_t rapt_schedule_concurrency(const struct rapt_attention *a, const rapt_run_options *options) {
+    int64_t workers = rapt_schedule_workers(options, a->totals.all_tasks, a->is_small);
+    if (options->parallel_for && options->max_threads == 0 && workers > processors())
+        workers = processors();
+    return workers > 0 ? workers : 1;
 }
 
 rapt_status rapt_schedule_work(const rapt_run_options *options, int workers, int64_t tasks, rapt_work body,
@@ -139,10 +181,12 @@ rapt_status rapt_schedule_run(const struct rapt_attention *a, void *memory, cons
     struct rapt_workspace *w = rapt_workspace_of(a, memory);
     const int workers = a->totals.all_tasks > 0 ? rapt_schedule_workers(options, w->slots, a->is_small) : 0;
     for (int32_t phase = 0; workers > 0 && phase < rapt_phases(a); phase++) {
-        struct worker worker = {a, w, phase};
+        struct worker worker = {a, w, phase, options};
         rapt_status status = rapt_schedule_work(options, workers, rapt_tasks(a, phase), work, &worker);
         if (status != RAPT_OK)
             return status;
+        if (atomic_load_explicit(&w->stopped, memory_order_relaxed))
+            return RAPT_STOPPED;
         if (atomic_load_explicit(&w->next[phase], memory_order_relaxed) < rapt_tasks(a, phase))
             return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
     }

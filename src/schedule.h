@@ -8,17 +8,28 @@
 int32_t rapt_phases(const struct rapt_attention *attention);
 int64_t rapt_tasks(const struct rapt_attention *attention, int32_t phase);
 
-/* ASSUME memory is prepared, and for a run that no other run uses it. */
+/* RAPT_NOT_PREPARED where memory is not. A join takes tasks until none is left. */
 rapt_status rapt_schedule_task(const struct rapt_attention *attention, void *memory, int32_t phase, int64_t task);
+rapt_status rapt_schedule_join(const struct rapt_attention *attention, void *memory, int32_t phase);
+
+/* ASSUME memory is prepared and no other run uses it; options are complete here and below. */
 rapt_status rapt_schedule_run(const struct rapt_attention *attention, void *memory, const rapt_run_options *options);
 
 int rapt_schedule_threads(void);
+
+/* Tasks at once that a run uses where the workspace allows it, at least 1. */
+int64_t rapt_schedule_concurrency(const struct rapt_attention *attention, const rapt_run_options *options);
 
 /* Work of any kind: each call takes tasks until none is left. */
 typedef void (*rapt_work)(void *argument, int64_t number);
 
 /* How many workers are of use, where most could work; small work stays on the calling thread. */
 int rapt_schedule_workers(const rapt_run_options *options, int64_t most, bool is_small);
+
+/* Whether the caller asks to stop. */
+static inline bool rapt_should_stop(const rapt_run_options *options) {
+    return options->should_stop && options->should_stop(options->should_stop_context) != 0;
+}
 
 /* Calls work(argument, number) for up to workers numbers from 0 on, side by side, and waits for all. */
 rapt_status rapt_schedule_work(const rapt_run_options *options, int workers, int64_t tasks, rapt_work body,

@@ -5,8 +5,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "checked.h"
+#include "isa.h"
 
 #define RAPT_LOG2E 0x1.715476p+0f
 
@@ -24,19 +26,6 @@ rapt_status rapt_refuse(rapt_message *message, rapt_status status, const char *f
 
 bool rapt_finite_log2e(float x) { return __builtin_isfinite(x) && __builtin_isfinite(x * RAPT_LOG2E); }
 
-static rapt_status check_version(struct rapt_validation *v) {
-    const rapt_attention_desc *desc = v->desc;
-    if (!desc)
-        return rapt_refuse(v->message, RAPT_NULL_POINTER, "desc is NULL");
-    if (desc->struct_size != sizeof *desc)
-        return rapt_refuse(v->message, RAPT_UNSUPPORTED_VERSION, "struct_size = %u, this library knows %u",
-                           (unsigned)desc->struct_size, (unsigned)sizeof *desc);
-    if (desc->version != RAPT_DESC_VERSION)
-        return rapt_refuse(v->message, RAPT_UNSUPPORTED_VERSION, "version = %u, this library knows %u",
-                           (unsigned)desc->version, (unsigned)RAPT_DESC_VERSION);
-    return RAPT_OK;
-}
-
 static rapt_status check_enum(struct rapt_validation *v, const char *name, int32_t value, int32_t last) {
     if (value < 0 || value > last)
         return rapt_refuse(v->message, RAPT_UNSUPPORTED_FLAG, "%s = %d is outside 0 ... %d", name, (int)value,
@@ -46,10 +35,14 @@ static rapt_status check_enum(struct rapt_validation *v, const char *name, int32
 
 static rapt_status check_flags(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
-    const uint64_t unknown = desc->features & ~(uint64_t)RAPT_KNOWN_FEATURES;
+    const uint64_t known = RAPT_SCALE | RAPT_CAUSAL | RAPT_WINDOW | RAPT_MASK_FILL | RAPT_ALIBI_STANDARD;
+    const uint64_t unknown = desc->features & ~known;
     if (unknown)
         return rapt_refuse(v->message, RAPT_UNSUPPORTED_FLAG, "features = 0x%llx has unknown bits 0x%llx",
                            (unsigned long long)desc->features, (unsigned long long)unknown);
+    if (desc->numerics)
+        return rapt_refuse(v->message, RAPT_UNSUPPORTED_FLAG,
+                           "numerics = %d: this library has one order of operations, which is 0", (int)desc->numerics);
     rapt_status status = check_enum(v, "isa", desc->isa, RAPT_ISA_COUNT - 1);
     if (status == RAPT_OK)
         status = check_enum(v, "query_origin", desc->query_origin, RAPT_ORIGIN_GIVEN);
@@ -68,6 +61,22 @@ static rapt_status check_reserved_words(struct rapt_validation *v) {
             return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "reserved[%d] = %llu is not 0", i,
                                (unsigned long long)desc->reserved[i]);
     return RAPT_OK;
+}
+
+/* They are for later releases. */
+static rapt_status check_page_table(struct rapt_validation *v, const char *name, const rapt_page_table *pages) {
+    static const rapt_page_table none = {0};
+    if (pages->kind)
+        return rapt_refuse(v->message, RAPT_UNSUPPORTED_FLAG, "%s.kind = %d: this library has no page tables", name,
+                           (int)pages->kind);
+    if (memcmp(pages, &none, sizeof none) != 0)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s is set, but its kind is 0", name);
+    return RAPT_OK;
+}
+
+static rapt_status check_page_tables(struct rapt_validation *v) {
+    const rapt_status status = check_page_table(v, "key_pages", &v->desc->key_pages);
+    return status == RAPT_OK ? check_page_table(v, "value_pages", &v->desc->value_pages) : status;
 }
 
 static rapt_status check_size(struct rapt_validation *v, const char *name, int64_t size, int64_t least,
@@ -92,7 +101,7 @@ static rapt_status check_sizes(struct rapt_validation *v) {
     if (status == RAPT_OK)
         status = check_size(v, "head_dim", desc->head_dim, 1, RAPT_MAX_HEAD_DIM);
     if (status == RAPT_OK)
-        status = check_size(v, "value_dim", desc->value_dim, 0, RAPT_MAX_HEAD_DIM);
+        status = check_size(v, "value_dim", desc->value_dim, 1, RAPT_MAX_HEAD_DIM);
     if (status == RAPT_OK && desc->query_heads % desc->kv_heads)
         status = rapt_refuse(v->message, RAPT_INVALID_SHAPE,
                              "query_heads = %lld is not a multiple of kv_heads = %lld",
@@ -129,8 +138,6 @@ static rapt_status refuse_unused(struct rapt_validation *v, const char *name, co
 static rapt_status check_unused_fields(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
     const uint64_t features = desc->features;
-    if (!(features & RAPT_SCALE) && desc->scale != 0)
-        return refuse_unused(v, "scale", "features lack RAPT_SCALE");
     if (!(features & RAPT_MASK_FILL) && desc->mask_fill != 0)
         return refuse_unused(v, "mask_fill", "features lack RAPT_MASK_FILL");
     if ((features & RAPT_MASK_FILL) && rapt_absent(&desc->mask))
@@ -154,8 +161,8 @@ static rapt_status check_unused_fields(struct rapt_validation *v) {
 
 static rapt_status check_missing_fields(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
-    if (desc->weights_kind != RAPT_WEIGHTS_NONE && !desc->weights.data && !rapt_no_rows(desc) &&
-        desc->kv_length)
+    const bool no_weights = v->memory == RAPT_MEMORY_LATER ? rapt_absent(&desc->weights) : !desc->weights.data;
+    if (desc->weights_kind != RAPT_WEIGHTS_NONE && no_weights && !rapt_no_rows(desc) && desc->kv_length)
         return rapt_refuse(v->message, RAPT_NULL_POINTER, "weights.data is NULL, but weights_kind = %d",
                            (int)desc->weights_kind);
     if (desc->query_origin == RAPT_ORIGIN_GIVEN && !desc->query_position.data && desc->batch)
@@ -171,9 +178,7 @@ static rapt_status refuse_number(struct rapt_validation *v, const char *name, fl
 
 static rapt_status check_numbers(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
-    const float scale =
-        desc->features & RAPT_SCALE ? desc->scale : 1.0f / __builtin_sqrtf((float)desc->head_dim);
-    const float cap = desc->softcap;
+    const float scale = desc->scale, cap = desc->softcap;
     if (!rapt_finite_log2e(scale))
         return refuse_number(v, "scale", scale, "is not finite, or not after * log2(e)");
     if (!rapt_finite_log2e(cap) || cap < 0)
@@ -214,23 +219,44 @@ static rapt_status check_query_origin(struct rapt_validation *v) {
                        listed ? " and with lists of lengths or key_position" : "");
 }
 
-rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message) {
-    static rapt_status (*const checks[])(struct rapt_validation *) = {
-        check_version,       check_flags,        check_reserved_words,   check_sizes,
-        check_products,      rapt_check_tensors, check_unused_fields,    check_missing_fields,
-        check_numbers,       check_window,       rapt_check_index_lists, rapt_check_head_lists,
-        rapt_check_overlaps, check_query_origin,
-    };
-    struct rapt_validation v;
-    v.desc = desc;
-    v.message = message;
-    v.footprint_count = 0;
-    if (message)
-        message->text[0] = '\0';
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
-        const rapt_status status = checks[i](&v);
+typedef rapt_status (*check)(struct rapt_validation *);
+
+static rapt_status run_checks(struct rapt_validation *v, const check *checks, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const rapt_status status = checks[i](v);
         if (status != RAPT_OK)
             return status;
     }
     return RAPT_OK;
+}
+
+static bool has_data(const rapt_attention_desc *desc) {
+    return desc->query.data || desc->key.data || desc->value.data || desc->out.data || desc->mask.data ||
+           desc->bias.data || desc->keep_mask.data || desc->lse.data || desc->weights.data;
+}
+
+rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message) {
+    static const check checks[] = {
+        check_flags,           check_reserved_words, check_page_tables,      check_sizes,
+        check_products,        rapt_check_tensors,   check_unused_fields,    check_missing_fields,
+        check_numbers,         check_window,         rapt_check_index_lists, rapt_check_head_lists,
+        rapt_check_overlaps,   check_query_origin,
+    };
+    struct rapt_validation v;
+    v.desc = desc;
+    v.message = message;
+    v.memory = has_data(desc) || rapt_no_rows(desc) ? RAPT_MEMORY_GIVEN : RAPT_MEMORY_LATER;
+    v.footprint_count = 0;
+    return run_checks(&v, checks, sizeof checks / sizeof *checks);
+}
+
+rapt_status rapt_validate_binding(const rapt_attention_desc *desc, rapt_message *message) {
+    static const check checks[] = {rapt_check_tensors, rapt_check_index_lists, rapt_check_head_lists,
+                                   rapt_check_overlaps};
+    struct rapt_validation v;
+    v.desc = desc;
+    v.message = message;
+    v.memory = RAPT_MEMORY_BINDING;
+    v.footprint_count = 0;
+    return run_checks(&v, checks, sizeof checks / sizeof *checks);
 }

@@ -14,15 +14,23 @@ struct rapt_footprint {
     int64_t bytes; /* to the end of the last row */
     int64_t row_bytes;
     int64_t size[3], stride[3]; /* batch, head, token */
-    bool output;
+    bool output, placed;        /* begin is known */
 };
 
 enum { RAPT_FOOTPRINTS = 16 }; /* 9 tensors, 4 index lists, 3 head lists */
 
+/* Which memory there is. */
+enum rapt_memory {
+    RAPT_MEMORY_GIVEN,  /* the descriptor has data */
+    RAPT_MEMORY_LATER,  /* it has none: tensors with a dtype are there all the same */
+    RAPT_MEMORY_BINDING /* its data are a binding's, everything else was checked when planning */
+};
+
 /* One run through the checks; each gives RAPT_OK or a refusal. */
 struct rapt_validation {
-    const rapt_attention_desc *desc;
+    const rapt_attention_desc *desc; /* complete */
     rapt_message *message;
+    enum rapt_memory memory;
     int footprint_count;
     struct rapt_footprint footprints[RAPT_FOOTPRINTS];
 };
@@ -43,10 +51,6 @@ bool rapt_finite_log2e(float x);
 /* Neither data nor a dtype is given. A tensor without elements may have data = NULL and be present. */
 static inline bool rapt_absent(const rapt_tensor *tensor) {
     return !tensor->data && tensor->dtype == RAPT_NO_DTYPE;
-}
-
-static inline bool rapt_no_rows(const rapt_attention_desc *desc) {
-    return desc->batch == 0 || desc->query_length == 0;
 }
 
 #endif

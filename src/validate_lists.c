@@ -1,41 +1,59 @@
 /* SPDX-License-Identifier: MIT
  * Lists: one integer per sequence, one float per query head. */
+#include "checked.h"
 #include "validate.h"
 
-/* Far beyond any cache, and sums of positions and sizes stay far inside int64. */
-static const int64_t max_position = (int64_t)1 << 48;
-
-/* Contiguous entries from data on; RAPT_OK promises that they do not wrap round the address space. */
+/* count entries of entry_bytes; RAPT_OK promises that they do not wrap round the address space. */
 static rapt_status add_list(struct rapt_validation *v, const char *name, const void *data, int64_t count,
-                            int64_t entry_bytes) {
-    const int64_t bytes = count * entry_bytes; /* count <= 2^40 */
+                            int64_t entry_bytes, int64_t stride_bytes) {
+    int64_t bytes = 0;
     if ((uintptr_t)data % (uintptr_t)entry_bytes)
         return rapt_refuse(v->message, RAPT_MISALIGNED_POINTER, "%s = %p is not aligned to %lld bytes", name,
                            data, (long long)entry_bytes);
-    if (UINTPTR_MAX - (uintptr_t)data < (uint64_t)bytes)
+    if (count > 0 && (!rapt_mul_fits(count - 1, stride_bytes, &bytes) || !rapt_add_fits(bytes, entry_bytes, &bytes) ||
+                      UINTPTR_MAX - (uintptr_t)data < (uint64_t)bytes))
         return rapt_refuse(v->message, RAPT_INVALID_SHAPE, "%s = %p: %lld entries leave the address space",
                            name, data, (long long)count);
-    v->footprints[v->footprint_count++] = (struct rapt_footprint){
-        .name = name, .begin = (uintptr_t)data, .bytes = bytes, .row_bytes = bytes, .size = {1, 1, 1}};
+    const bool gaps = stride_bytes != entry_bytes && count > 1;
+    v->footprints[v->footprint_count++] = (struct rapt_footprint){.name = name,
+                                                                  .begin = (uintptr_t)data,
+                                                                  .bytes = bytes,
+                                                                  .row_bytes = gaps ? entry_bytes : bytes,
+                                                                  .size = {1, 1, gaps ? count : 1},
+                                                                  .stride = {0, 0, gaps ? stride_bytes : 0},
+                                                                  .placed = true};
+    return RAPT_OK;
+}
+
+static rapt_status check_list_fields(struct rapt_validation *v, const char *name, rapt_index_list list) {
+    const int64_t batch = v->desc->batch;
+    if (list.reserved_zero)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.reserved_zero = %d is not 0", name,
+                           (int)list.reserved_zero);
+    if (!list.data && batch && (list.index_bytes || list.count || list.stride_bytes))
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD,
+                           "%s.data is NULL, but index_bytes = %d, count or stride_bytes is set", name,
+                           (int)list.index_bytes);
+    if (list.data && list.index_bytes != 4 && list.index_bytes != 8)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.index_bytes = %d is neither 4 nor 8", name,
+                           (int)list.index_bytes);
+    if (list.count < 0 || (list.count && list.count < batch))
+        return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT, "%s.count = %lld, but batch = %lld", name,
+                           (long long)list.count, (long long)batch);
+    if (list.data && (list.stride_bytes < list.index_bytes || list.stride_bytes % list.index_bytes))
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
+                           "%s.stride_bytes = %lld is no positive multiple of index_bytes = %d", name,
+                           (long long)list.stride_bytes, (int)list.index_bytes);
     return RAPT_OK;
 }
 
 static rapt_status check_index_list(struct rapt_validation *v, const char *name, rapt_index_list list,
                                     int64_t least, int64_t most) {
     const int64_t batch = v->desc->batch;
-    if (list.reserved_zero)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.reserved_zero = %d is not 0", name,
-                           (int)list.reserved_zero);
-    if (!list.data && (!list.index_bytes || !batch))
-        return RAPT_OK;
-    if (!list.data)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.index_bytes = %d is set, but data is NULL",
-                           name, (int)list.index_bytes);
-    if (list.index_bytes != 4 && list.index_bytes != 8)
-        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.index_bytes = %d is neither 4 nor 8", name,
-                           (int)list.index_bytes);
-    const rapt_status status = add_list(v, name, list.data, batch, list.index_bytes);
-    if (status != RAPT_OK)
+    rapt_status status = check_list_fields(v, name, list);
+    if (status == RAPT_OK && list.data)
+        status = add_list(v, name, list.data, batch, list.index_bytes, list.stride_bytes);
+    if (status != RAPT_OK || !list.data || v->memory == RAPT_MEMORY_BINDING)
         return status;
     for (int64_t i = 0; i < batch; i++) {
         const int64_t index = rapt_index_at(list, i);
@@ -52,9 +70,9 @@ rapt_status rapt_check_index_lists(struct rapt_validation *v) {
     if (status == RAPT_OK)
         status = check_index_list(v, "kv_lengths", desc->kv_lengths, 0, desc->kv_length);
     if (status == RAPT_OK)
-        status = check_index_list(v, "query_position", desc->query_position, -max_position, max_position);
+        status = check_index_list(v, "query_position", desc->query_position, -RAPT_MAX_POSITION, RAPT_MAX_POSITION);
     if (status == RAPT_OK)
-        status = check_index_list(v, "key_position", desc->key_position, 0, max_position);
+        status = check_index_list(v, "key_position", desc->key_position, 0, RAPT_MAX_POSITION);
     return status;
 }
 
@@ -65,7 +83,7 @@ static rapt_status check_head_list(struct rapt_validation *v, const char *name, 
     const int64_t heads = v->desc->query_heads;
     if (!list)
         return RAPT_OK;
-    const rapt_status status = add_list(v, name, list, heads, sizeof *list);
+    const rapt_status status = add_list(v, name, list, heads, sizeof *list, sizeof *list);
     if (status != RAPT_OK)
         return status;
     for (int64_t head = 0; head < heads; head++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Every refusal of a matrix product. */
 #include "checked.h"
+#include "isa.h"
 #include "matmul.h"
 #include "validate.h"
 
@@ -26,8 +27,16 @@ static rapt_status check_fields(const rapt_matmul_desc *desc, rapt_message *mess
     if (desc->isa < 0 || desc->isa >= RAPT_ISA_COUNT)
         return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "isa = %d is outside 0 ... %d", (int)desc->isa,
                            RAPT_ISA_COUNT - 1);
-    if (desc->reserved_zero)
-        return rapt_refuse(message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0", (int)desc->reserved_zero);
+    return RAPT_OK;
+}
+
+static rapt_status check_dtypes(const rapt_matmul_desc *desc, rapt_message *message) {
+    static const char *const names[] = {"x", "weight", "out"};
+    const int32_t dtypes[] = {desc->x_dtype, desc->weight_dtype, desc->out_dtype};
+    for (int i = 0; i < 3; i++)
+        if (dtypes[i] != RAPT_NO_DTYPE && dtypes[i] != RAPT_F32)
+            return rapt_refuse(message, RAPT_UNSUPPORTED_DTYPE, "%s_dtype = %d: expected float32", names[i],
+                               (int)dtypes[i]);
     return RAPT_OK;
 }
 
@@ -69,7 +78,8 @@ static rapt_status add_footprint(struct rapt_validation *v, const struct matrix 
                                          .bytes = span,
                                          .row_bytes = row_bytes,
                                          .size = {1, 1, matrix->rows},
-                                         .output = matrix->output};
+                                         .output = matrix->output,
+                                         .placed = true};
     if (matrix->rows > 1)
         footprint->stride[2] = reach < 0 ? -matrix->stride_bytes : matrix->stride_bytes;
     return RAPT_OK;
@@ -92,6 +102,8 @@ rapt_status rapt_validate_matmul(const rapt_matmul_desc *desc, rapt_message *mes
     if (message)
         message->text[0] = '\0';
     rapt_status status = check_fields(desc, message);
+    if (status == RAPT_OK)
+        status = check_dtypes(desc, message);
     if (status == RAPT_OK)
         status = check_sizes(desc, message);
     if (status != RAPT_OK)

@@ -95,7 +95,7 @@ static bool rows_meet(const struct rapt_footprint *a, const struct rapt_footprin
 }
 
 static bool overlap(const struct rapt_footprint *a, const struct rapt_footprint *b) {
-    return a->begin < b->begin + (uintptr_t)b->bytes && b->begin < a->begin + (uintptr_t)a->bytes &&
+    return a->placed && b->placed && a->begin < b->begin + (uintptr_t)b->bytes && b->begin < a->begin + (uintptr_t)a->bytes &&
            rows_meet(a, b);
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Each tensor on its own: what it may hold and which bytes it touches. */
+#include <stdio.h>
+
 #include "checked.h"
+#include "format.h"
 #include "validate.h"
 
 /* What the descriptor says about one of its tensors. */
@@ -9,7 +12,7 @@ struct tensor_rule {
     const rapt_tensor *tensor;
     int64_t size[3]; /* batch, head, token */
     int64_t row;     /* elements of the innermost dimension */
-    int32_t dtype;
+    int32_t uses;    /* of format.h: one of them is enough */
     enum { REQUIRED_INPUT, OPTIONAL_INPUT, REQUIRED_OUTPUT, OPTIONAL_OUTPUT } role;
 };
 
@@ -21,28 +24,37 @@ static bool is_optional(const struct tensor_rule *rule) {
     return rule->role == OPTIONAL_INPUT || rule->role == OPTIONAL_OUTPUT;
 }
 
-static int64_t bytes_of(int32_t dtype) { return dtype == RAPT_F32 ? 4 : 1; }
-
 static rapt_status check_reserved_fields(struct rapt_validation *v, const struct tensor_rule *rule) {
     const rapt_tensor *t = rule->tensor;
     const char *field = t->reserved_zero              ? "reserved_zero"
+                        : t->scale_dtype              ? "scale_dtype"
+                        : t->zero_point_dtype         ? "zero_point_dtype"
                         : t->scales                   ? "scales"
+                        : t->zero_points              ? "zero_points"
+                        : t->scale_group              ? "scale_group"
                         : t->scale_batch_stride_bytes ? "scale_batch_stride_bytes"
                         : t->scale_head_stride_bytes  ? "scale_head_stride_bytes"
                         : t->scale_token_stride_bytes ? "scale_token_stride_bytes"
                         : t->page_stride_bytes        ? "page_stride_bytes"
-                        : t->reserved[0] | t->reserved[1] | t->reserved[2] | t->reserved[3] ? "reserved"
-                                                                                            : NULL;
+                        : t->reserved[0] | t->reserved[1] ? "reserved"
+                                                          : NULL;
     if (field)
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.%s is set, but nothing uses it", rule->name,
                            field);
     return RAPT_OK;
 }
 
-/* Where data is NULL: is that allowed, and does nothing suggest otherwise? */
+/* Whether the call has the tensor, if maybe no memory for it yet. */
+static bool is_present(const struct rapt_validation *v, const struct tensor_rule *rule) {
+    return rule->tensor->data || (v->memory != RAPT_MEMORY_GIVEN && rule->tensor->dtype != RAPT_NO_DTYPE);
+}
+
+/* Where a tensor with elements has no data: is that allowed, and does nothing suggest otherwise? */
 static rapt_status check_null(struct rapt_validation *v, const struct tensor_rule *rule) {
     const rapt_tensor *t = rule->tensor;
-    if (!is_optional(rule))
+    if (v->memory == RAPT_MEMORY_LATER && is_present(v, rule))
+        return RAPT_OK;
+    if (!is_optional(rule) || is_present(v, rule))
         return rapt_refuse(v->message, RAPT_NULL_POINTER, "%s.data is NULL", rule->name);
     if (t->dtype || t->batch_stride_bytes || t->head_stride_bytes || t->token_stride_bytes || t->extent_bytes)
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD,
@@ -51,13 +63,38 @@ static rapt_status check_null(struct rapt_validation *v, const struct tensor_rul
     return RAPT_OK;
 }
 
+/* "float32 or float16" */
+static void list_formats(int32_t uses, char *text, size_t text_bytes) {
+    size_t length = 0;
+    text[0] = '\0';
+    for (int format = 0; format < RAPT_FORMAT_COUNT; format++) {
+        const struct rapt_format_info *info = rapt_format_info(format);
+        if ((info->uses & uses) && length < text_bytes)
+            length += (size_t)snprintf(text + length, text_bytes - length, "%s%s", length ? " or " : "", info->text);
+    }
+}
+
+static rapt_status check_dtype(struct rapt_validation *v, const struct tensor_rule *rule) {
+    const int format = rapt_format_of(rule->tensor->dtype);
+    const bool known = format != RAPT_FORMAT_COUNT;
+    char expected[128];
+    if (known && (rapt_format_info(format)->uses & rule->uses))
+        return RAPT_OK;
+    list_formats(rule->uses, expected, sizeof expected);
+    return rapt_refuse(v->message, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %d: expected %s, got %s", rule->name,
+                       (int)rule->tensor->dtype, expected, known ? rapt_format_info(format)->text : "none");
+}
+
 static rapt_status check_stride(struct rapt_validation *v, const struct tensor_rule *rule, int dim,
                                 int64_t stride) {
     static const char *const dims[] = {"batch", "head", "token"};
-    const char *why = stride % bytes_of(rule->dtype)   ? "is not a multiple of 4"
-                      : is_output(rule) && stride == 0 ? "on an output"
-                      : is_output(rule) && stride < 0  ? "is negative on an output"
-                                                       : NULL;
+    const int alignment = rapt_format_info(rapt_format_of(rule->tensor->dtype))->alignment;
+    const char *why = is_output(rule) && stride == 0  ? "on an output"
+                      : is_output(rule) && stride < 0 ? "is negative on an output"
+                                                      : NULL;
+    if (stride % alignment)
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s.%s_stride_bytes = %lld is not a multiple of %d",
+                           rule->name, dims[dim], (long long)stride, alignment);
     if (why)
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s.%s_stride_bytes = %lld %s", rule->name,
                            dims[dim], (long long)stride, why);
@@ -101,7 +138,8 @@ static rapt_status check_reach(struct rapt_validation *v, const struct tensor_ru
         return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT,
                            "%s.extent_bytes = %lld, but the strides reach bytes %lld ... %lld", rule->name,
                            (long long)t->extent_bytes, (long long)low, (long long)high);
-    if (low < -INT64_MAX || data < (uint64_t)-low || UINTPTR_MAX - data < (uint64_t)high ||
+    footprint->placed = data != 0;
+    if (low < -INT64_MAX || (data && (data < (uint64_t)-low || UINTPTR_MAX - data < (uint64_t)high)) ||
         !rapt_add_fits(high, -low, &footprint->bytes))
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s: its strides leave the address space",
                            rule->name);
@@ -111,14 +149,14 @@ static rapt_status check_reach(struct rapt_validation *v, const struct tensor_ru
 
 static rapt_status check_memory(struct rapt_validation *v, const struct tensor_rule *rule) {
     struct rapt_footprint *footprint = &v->footprints[v->footprint_count];
-    const int64_t alignment = bytes_of(rule->dtype);
+    const int format = rapt_format_of(rule->tensor->dtype), alignment = rapt_format_info(format)->alignment;
     int64_t low, high;
     if ((uintptr_t)rule->tensor->data % (uintptr_t)alignment)
-        return rapt_refuse(v->message, RAPT_MISALIGNED_POINTER, "%s.data = %p is not aligned to %lld bytes",
-                           rule->name, rule->tensor->data, (long long)alignment);
+        return rapt_refuse(v->message, RAPT_MISALIGNED_POINTER, "%s.data = %p is not aligned to %d bytes",
+                           rule->name, rule->tensor->data, alignment);
     footprint->name = rule->name;
     footprint->output = is_output(rule);
-    footprint->row_bytes = rule->row * alignment;
+    footprint->row_bytes = rapt_format_row_bytes(format, rule->row);
     rapt_status status = measure_reach(v, rule, footprint, &low, &high);
     if (status == RAPT_OK)
         status = check_reach(v, rule, footprint, low, high);
@@ -130,35 +168,30 @@ static rapt_status check_memory(struct rapt_validation *v, const struct tensor_r
 static rapt_status check_tensor(struct rapt_validation *v, const struct tensor_rule *rule) {
     const rapt_tensor *t = rule->tensor;
     const bool empty = !rule->size[0] || !rule->size[2] || !rule->row;
-    const rapt_status status = check_reserved_fields(v, rule);
-    if (status != RAPT_OK)
-        return status;
-    if (!t->data && !empty && !rapt_no_rows(v->desc))
-        return check_null(v, rule);
-    if (!rapt_absent(t) && t->dtype != rule->dtype)
-        return rapt_refuse(v->message, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %d, it must be %d (%s)",
-                           rule->name, (int)t->dtype, (int)rule->dtype,
-                           rule->dtype == RAPT_F32 ? "RAPT_F32" : "RAPT_BOOL8");
-    if (t->extent_bytes < 0)
-        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.extent_bytes = %lld is negative", rule->name,
-                           (long long)t->extent_bytes);
-    return t->data && !empty ? check_memory(v, rule) : RAPT_OK;
+    rapt_status status = check_reserved_fields(v, rule);
+    if (status == RAPT_OK && !t->data && !empty && !rapt_no_rows(v->desc))
+        status = check_null(v, rule);
+    if (status == RAPT_OK && !rapt_absent(t))
+        status = check_dtype(v, rule);
+    if (status == RAPT_OK && t->extent_bytes < 0)
+        status = rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.extent_bytes = %lld is negative", rule->name,
+                             (long long)t->extent_bytes);
+    return status == RAPT_OK && is_present(v, rule) && !empty ? check_memory(v, rule) : status;
 }
 
 rapt_status rapt_check_tensors(struct rapt_validation *v) {
     const rapt_attention_desc *d = v->desc;
     const int64_t batch = d->batch, heads = d->query_heads, queries = d->query_length, keys = d->kv_length;
-    const int64_t value_dim = d->value_dim ? d->value_dim : d->head_dim;
     const struct tensor_rule rules[] = {
-        {"query", &d->query, {batch, heads, queries}, d->head_dim, RAPT_F32, REQUIRED_INPUT},
-        {"key", &d->key, {batch, d->kv_heads, keys}, d->head_dim, RAPT_F32, REQUIRED_INPUT},
-        {"value", &d->value, {batch, d->kv_heads, keys}, value_dim, RAPT_F32, REQUIRED_INPUT},
-        {"out", &d->out, {batch, heads, queries}, value_dim, RAPT_F32, REQUIRED_OUTPUT},
-        {"mask", &d->mask, {batch, heads, queries}, keys, RAPT_BOOL8, OPTIONAL_INPUT},
-        {"bias", &d->bias, {batch, heads, queries}, keys, RAPT_F32, OPTIONAL_INPUT},
-        {"keep_mask", &d->keep_mask, {batch, heads, queries}, keys, RAPT_BOOL8, OPTIONAL_INPUT},
-        {"lse", &d->lse, {batch, heads, queries}, 1, RAPT_F32, OPTIONAL_OUTPUT},
-        {"weights", &d->weights, {batch, heads, queries}, keys, RAPT_F32, OPTIONAL_OUTPUT},
+        {"query", &d->query, {batch, heads, queries}, d->head_dim, RAPT_USE_FLOATS, REQUIRED_INPUT},
+        {"key", &d->key, {batch, d->kv_heads, keys}, d->head_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
+        {"value", &d->value, {batch, d->kv_heads, keys}, d->value_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
+        {"out", &d->out, {batch, heads, queries}, d->value_dim, RAPT_USE_FLOATS, REQUIRED_OUTPUT},
+        {"mask", &d->mask, {batch, heads, queries}, keys, RAPT_USE_MASK, OPTIONAL_INPUT},
+        {"bias", &d->bias, {batch, heads, queries}, keys, RAPT_USE_FLOATS, OPTIONAL_INPUT},
+        {"keep_mask", &d->keep_mask, {batch, heads, queries}, keys, RAPT_USE_MASK, OPTIONAL_INPUT},
+        {"lse", &d->lse, {batch, heads, queries}, 1, RAPT_USE_FLOATS, OPTIONAL_OUTPUT},
+        {"weights", &d->weights, {batch, heads, queries}, keys, RAPT_USE_FLOATS, OPTIONAL_OUTPUT},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         const rapt_status status = check_tensor(v, &rules[i]);

@@ -16,6 +16,11 @@ struct rapt_sequence {
     int64_t query_length, kv_length, key_position, query_position;
 };
 
+/* Sums wrap: a caller may have changed a list since it was checked (rapt_work_write looks again). */
+static inline int64_t rapt_wrapped_sum(int64_t a, int64_t b, int64_t minus) {
+    return (int64_t)((uint64_t)a + (uint64_t)b - (uint64_t)minus);
+}
+
 static inline int64_t rapt_length_at(rapt_index_list list, int64_t i, int64_t otherwise) {
     return list.data ? rapt_index_at(list, i) : otherwise;
 }
@@ -27,7 +32,7 @@ static inline struct rapt_sequence rapt_sequence_of(const rapt_attention_desc *d
     s.key_position = rapt_length_at(desc->key_position, batch, 0);
     s.query_position = s.key_position;
     if (desc->query_origin == RAPT_ORIGIN_BOTTOM_RIGHT)
-        s.query_position += s.kv_length - s.query_length;
+        s.query_position = rapt_wrapped_sum(s.key_position, s.kv_length, s.query_length);
     if (desc->query_origin == RAPT_ORIGIN_GIVEN)
         s.query_position = rapt_index_at(desc->query_position, batch);
     return s;

@@ -56,9 +56,11 @@ rapt_status rapt_workspace_bytes(const struct rapt_attention *a, int64_t slots, 
 }
 
 rapt_status rapt_workspace_capacity(const struct rapt_attention *a, int64_t slots, size_t *bytes) {
+    struct rapt_attention any = *a;
     struct rapt_totals totals;
     struct layout layout;
-    if (!rapt_work_bound(a, &totals))
+    any.collides[RAPT_KEYS] = any.collides[RAPT_VALUES] = true; /* strides may be others */
+    if (!rapt_work_bound(&any, &totals))
         return RAPT_SIZE_OVERFLOW;
     const size_t table_bytes = (size_t)a->desc.batch * sizeof(struct rapt_work);
     if (!lay_out(table_bytes, totals.state_bytes, rapt_slot_layout_of(a, &totals).slot_bytes, slots, &layout))
@@ -97,6 +99,7 @@ rapt_status rapt_workspace_prepare(const struct rapt_attention *a, void *memory,
     w->scratch = (char *)w + layout.slots;
     for (int phase = 0; phase < 2; phase++)
         atomic_init(&w->next[phase], 0);
+    atomic_init(&w->stopped, false);
     for (int64_t slot = 0; slot < slots; slot++)
         atomic_init(&w->busy[slot], 0);
     w->magic = WORKSPACE_MAGIC;

@@ -12,6 +12,7 @@ struct rapt_workspace {
     uint64_t magic;
     int64_t slots;
     _Atomic int64_t next[2]; /* the next task of each phase */
+    atomic_bool stopped;     /* the caller asked to stop */
     struct rapt_totals totals; /* of the plan that it was prepared for */
     size_t slot_bytes;
     const struct rapt_work *works;

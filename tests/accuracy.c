@@ -50,13 +50,13 @@ static void check_accuracy(const struct data *data, rapt_isa isa) {
     desc.query_length = ROWS;
     desc.kv_length = data->keys;
     desc.head_dim = DIM;
-    desc.query = rapt_tensor_bhsd(test_drawn(&random, ROWS * DIM, data->draw), 1, ROWS, DIM);
-    desc.key = rapt_tensor_bhsd(test_drawn(&random, data->keys * DIM, data->draw), 1, data->keys, DIM);
-    desc.value = rapt_tensor_bhsd(test_drawn(&random, data->keys * DIM, data->draw), 1, data->keys, DIM);
+    desc.query = rapt_input_bhsd(test_drawn(&random, ROWS * DIM, data->draw), 1, 1, ROWS, DIM);
+    desc.key = rapt_input_bhsd(test_drawn(&random, data->keys * DIM, data->draw), 1, 1, data->keys, DIM);
+    desc.value = rapt_input_bhsd(test_drawn(&random, data->keys * DIM, data->draw), 1, 1, data->keys, DIM);
     float *out = test_floats(ROWS * DIM), *plain = test_floats(ROWS * DIM);
     double *truth = test_alloc(ROWS * DIM * sizeof *truth);
-    desc.out = rapt_tensor_bhsd(out, 1, ROWS, DIM);
-    assert_int_equal(rapt_attention(&desc, NULL), RAPT_OK);
+    desc.out = rapt_output_bhsd(out, 1, 1, ROWS, DIM);
+    assert_int_equal(rapt_attention(&desc, NULL, NULL), RAPT_OK);
     rapt_plain_attention(&desc, plain);
     rapt_truth_attention(&desc, truth, NULL, NULL);
     struct error ours = error_of(out, truth), theirs = error_of(plain, truth);

@@ -69,7 +69,7 @@ static void test_one_call(void **state) {
         for (int fail = 1; fail <= needed + 1; fail++) {
             rapt_message message;
             start_counting(fail);
-            rapt_status status = rapt_attention(&scene->desc, &message);
+            rapt_status status = rapt_attention(&scene->desc, NULL, &message);
             counting = false;
             needed = allocations >= fail ? allocations : needed;
             if (fail > needed)
@@ -125,7 +125,7 @@ static rapt_status run_block(rapt_message *message) {
     block.pre_norm = 1;
     block.x = numbers;
     block.out = written;
-    return rapt_encoder_block(&block, message);
+    return rapt_encoder_block(&block, NULL, message);
 }
 
 static rapt_status run_local(rapt_message *message) {
@@ -140,7 +140,7 @@ static rapt_status run_local(rapt_message *message) {
     layer.units = 2;
     layer.w_p = rapt_linear_of(numbers, NULL, WIDTH, 2);
     layer.out = written;
-    return rapt_luong_attention(&layer, message);
+    return rapt_luong_attention(&layer, NULL, message);
 }
 
 /* Layers: a status, nothing lost. */

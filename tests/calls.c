@@ -20,7 +20,7 @@ static bool is_emulated(void) { return scaled_work(100) < 100; }
 /* With a plan and a workspace for a few tasks, or in one call. */
 static rapt_status answer(const rapt_attention_desc *desc, bool with_plan, rapt_message *message) {
     if (!with_plan)
-        return rapt_attention(desc, message);
+        return rapt_attention(desc, NULL, message);
     rapt_plan plan;
     size_t bytes = 0;
     rapt_status status = rapt_plan_init(&plan, desc, message);
@@ -243,7 +243,7 @@ static void test_truth(void **state) {
         double *lse = test_alloc((size_t)rows * sizeof *lse);
         rapt_truth_attention(&problem.desc, out, lse, NULL);
         problem.desc.isa = tables[table_count - 1]->isa;
-        assert_int_equal(rapt_attention(&problem.desc, NULL), RAPT_OK);
+        assert_int_equal(rapt_attention(&problem.desc, NULL, NULL), RAPT_OK);
         compare_with_truth(&problem, out, lse);
         test_free_all();
     }

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "internal.h"
+#include "isa.h"
 
 /* What question() gives in a child with RAPT_ISA = text; NULL = not set. */
 static int ask(const char *text, int (*question)(void)) {
@@ -38,7 +39,7 @@ static int chosen_status(void) {
 }
 
 static int chosen_isa(void) {
-    rapt_isa isa = RAPT_ISA_COUNT;
+    rapt_isa isa = RAPT_ISA_AUTO;
     return rapt_isa_chosen(&isa) == RAPT_OK ? (int)isa : RAPT_ISA_COUNT;
 }
 

@@ -30,7 +30,7 @@ static struct npy_array load(const char *folder, const char *name, unsigned acce
 
 static rapt_tensor tensor_of(const struct npy_array *array) {
     const int64_t *shape = array->shape + array->dims - 3;
-    return rapt_tensor_bhsd(array->data, shape[0], shape[1], shape[2]);
+    return rapt_input_bhsd(array->data, array->dims == 4 ? array->shape[0] : 1, shape[0], shape[1], shape[2]);
 }
 
 static struct scene load_scene(const char *folder, rapt_isa isa) {
@@ -54,7 +54,7 @@ static struct scene load_scene(const char *folder, rapt_isa isa) {
     desc->value = tensor_of(&scene.value);
     scene.result = malloc((size_t)scene.out.count * sizeof(float));
     assert_non_null(scene.result);
-    desc->out = rapt_tensor_bhsd(scene.result, shape[0], shape[1], shape[2]);
+    desc->out = rapt_output_bhsd(scene.result, desc->batch, shape[0], shape[1], shape[2]);
     return scene;
 }
 
@@ -77,7 +77,7 @@ static double tolerance_of(const struct npy_array *out, const struct npy_array *
 
 static void check(struct scene *scene) {
     rapt_message message;
-    rapt_status status = rapt_attention(&scene->desc, &message);
+    rapt_status status = rapt_attention(&scene->desc, NULL, &message);
     if (status != RAPT_OK) fail_msg("%s: %s", rapt_status_text(status), message.text);
     double tolerance = tolerance_of(&scene->out, &scene->out64);
     double error = largest_difference(scene->result, scene->out64.data, scene->out64.count);
@@ -99,7 +99,7 @@ static void check_weights(struct scene *scene, const char *folder) {
 }
 
 static void on_each_isa(const char *folder, void (*test)(const char *folder, rapt_isa isa)) {
-    for (int isa = RAPT_ISA_AUTO + 1; isa < RAPT_ISA_COUNT; isa++) {
+    for (int isa = RAPT_ISA_AUTO + 1; rapt_isa_name((rapt_isa)isa); isa++) {
         if (rapt_isa_available((rapt_isa)isa)) test(folder, (rapt_isa)isa);
     }
 }
@@ -109,7 +109,7 @@ static void test_sentence(const char *folder, rapt_isa isa) {
     const int64_t heads = scene.desc.query_heads, tokens = scene.desc.query_length;
     scene.weights = malloc((size_t)(heads * tokens * tokens) * sizeof(float));
     assert_non_null(scene.weights);
-    scene.desc.weights = rapt_tensor_bhsd(scene.weights, heads, tokens, tokens);
+    scene.desc.weights = rapt_output_bhsd(scene.weights, scene.desc.batch, heads, tokens, tokens);
     scene.desc.weights_kind = RAPT_WEIGHTS_SOFTMAX;
     check(&scene);
     check_weights(&scene, folder);
@@ -120,7 +120,7 @@ static void test_sentence(const char *folder, rapt_isa isa) {
 static void test_padded(const char *folder, rapt_isa isa) {
     struct scene scene = load_scene(folder, isa);
     scene.lengths = load(folder, "kv_lengths", NPY_INT32);
-    scene.desc.kv_lengths = (rapt_index_list){scene.lengths.data, 4, 0};
+    scene.desc.kv_lengths = rapt_int32_list(scene.lengths.data, scene.lengths.count);
     check(&scene);
     free(scene.result);
 }

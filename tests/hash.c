@@ -38,7 +38,7 @@ static void make_problem(struct problem *problem, int number, uint64_t layout, r
     if (number == DROPPED_KEYS) {
         problem->desc.window_left = 100;
         problem->desc.window_right = -1;
-        problem->desc.query_position = (rapt_index_list){position_230, 8, 0};
+        problem->desc.query_position = (rapt_index_list){.data = position_230, .index_bytes = 8};
     }
     problem_reset(problem);
 }
@@ -94,11 +94,11 @@ static rapt_attention_desc part_of(const rapt_attention_desc *whole, struct part
         lists->key_position[b] = listed(whole->key_position, from, 0);
         lists->query_position[b] = position_of(whole, from) + part.query_first;
     }
-    desc.kv_lengths = (rapt_index_list){lists->kv_length, 8, 0};
-    desc.key_position = (rapt_index_list){lists->key_position, 8, 0};
+    desc.kv_lengths = (rapt_index_list){.data = lists->kv_length, .index_bytes = 8};
+    desc.key_position = (rapt_index_list){.data = lists->key_position, .index_bytes = 8};
     if (desc.query_origin != RAPT_ORIGIN_UNSTATED) {
         desc.query_origin = RAPT_ORIGIN_GIVEN;
-        desc.query_position = (rapt_index_list){lists->query_position, 8, 0};
+        desc.query_position = (rapt_index_list){.data = lists->query_position, .index_bytes = 8};
     }
     return desc;
 }
@@ -164,8 +164,10 @@ static void run(const rapt_attention_desc *desc, enum schedule schedule, int thr
     assert_int_equal(rapt_plan_workspace_bytes(&plan, threads, &bytes), RAPT_OK);
     void *workspace = test_alloc(bytes);
     struct shuffled shuffled = {threads, {(uint64_t)threads}};
-    rapt_run_options options = {sizeof options, threads, schedule == SHUFFLED ? shuffled_for : NULL,
-                                &shuffled};
+    rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
+    options.max_threads = threads;
+    options.parallel_for = schedule == SHUFFLED ? shuffled_for : NULL;
+    options.parallel_for_context = &shuffled;
     if (schedule != RUN_TASK) {
         assert_int_equal(rapt_run(&plan, workspace, bytes, &options), RAPT_OK);
         return;
@@ -309,7 +311,7 @@ static void test_controls(void **state) {
     for (int t = 0; t < table_count; t++) {
         struct problem problem;
         make_problem(&problem, SPLIT_KEYS, 0, tables[t]->isa);
-        problem.desc.key_position = (rapt_index_list){elsewhere, 8, 0};
+        problem.desc.key_position = (rapt_index_list){.data = elsewhere, .index_bytes = 8};
         expect_other_hash(&problem, SPLIT_KEYS, "an anchor of blocks and chunks");
     }
     (void)state;

@@ -2,6 +2,7 @@
  * The twelve systems of the attention family against the numbers of the original programs
  * (data/layers/README.md), on every instruction set and with one thread and all; every round has the same bits.
  * argv[1]: the folder of the data. */
+#include "isa.h"
 #include "layers_data.h"
 
 static void all_rounds(void **state) {

@@ -25,7 +25,7 @@ static void fused_orders_are_the_split_form(void **state) {
     rapt_multi_head_desc split = make(&how);
     const rapt_linear *three[3] = {&split.query, &split.key, &split.value};
     (void)state;
-    expect_ok(rapt_multi_head_attention(&split, &message));
+    expect_ok(rapt_multi_head_attention(&split, NULL, &message));
     for (int order = RAPT_FUSED_PER_HEAD; order <= RAPT_FUSED_BLOCKS; order++) {
         rapt_multi_head_desc fused = RAPT_MULTI_HEAD_DESC_INIT;
         float *weight = test_floats(3 * WIDTH * WIDTH), *bias = test_floats(3 * WIDTH);
@@ -37,7 +37,7 @@ static void fused_orders_are_the_split_form(void **state) {
         fused.output = split.output;
         fused.x = split.x;
         fused.out = test_floats(COUNT);
-        expect_ok(rapt_multi_head_attention(&fused, &message));
+        expect_ok(rapt_multi_head_attention(&fused, NULL, &message));
         expect_bits(fused.out, split.out, COUNT, NAN_CANONICAL, "order %d", order);
     }
     test_free_all();
@@ -60,18 +60,18 @@ static void layouts_and_aliases_agree(void **state) {
     rapt_multi_head_desc layer = make(&how);
     float *first = layer.out, *x = test_floats(COUNT);
     (void)state;
-    expect_ok(rapt_multi_head_attention(&layer, &message));
+    expect_ok(rapt_multi_head_attention(&layer, NULL, &message));
     layer.query = transposed(layer.query);
     layer.key = transposed(layer.key);
     layer.value = transposed(layer.value);
     layer.output = transposed(layer.output);
     layer.memory = layer.memory_value = layer.x;
     layer.out = test_floats(COUNT);
-    expect_ok(rapt_multi_head_attention(&layer, &message));
+    expect_ok(rapt_multi_head_attention(&layer, NULL, &message));
     expect_bits(layer.out, first, COUNT, NAN_CANONICAL, "transposed weights, x as memory");
     memcpy(x, layer.x, COUNT * sizeof(float));
     layer.x = layer.memory = layer.memory_value = layer.out = x;
-    expect_ok(rapt_multi_head_attention(&layer, &message));
+    expect_ok(rapt_multi_head_attention(&layer, NULL, &message));
     expect_bits(x, first, COUNT, NAN_CANONICAL, "in place");
     test_free_all();
 }
@@ -79,15 +79,15 @@ static void layouts_and_aliases_agree(void **state) {
 static void unseen_tokens_do_not_show(void **state) {
     const int32_t lengths[BATCH] = {TOKENS, 3};
     rapt_attention_desc how = sizes(HEADS);
-    how.kv_lengths = (rapt_index_list){lengths, 4, 0};
+    how.kv_lengths = (rapt_index_list){.data = lengths, .index_bytes = 4};
     rapt_multi_head_desc layer = make(&how);
     float *memory = drawn(COUNT), *first = layer.out;
     (void)state;
     layer.memory = memory;
-    expect_ok(rapt_multi_head_attention(&layer, &message));
+    expect_ok(rapt_multi_head_attention(&layer, NULL, &message));
     for (int64_t i = (TOKENS + 3) * WIDTH; i < COUNT; i++) memory[i] = NAN;
     layer.out = test_floats(COUNT);
-    expect_ok(rapt_multi_head_attention(&layer, &message));
+    expect_ok(rapt_multi_head_attention(&layer, NULL, &message));
     expect_bits(layer.out, first, COUNT, NAN_CANONICAL, "padding of NaN");
     test_free_all();
 }
@@ -134,7 +134,7 @@ static void composed(const rapt_encoder_desc *block, float *out) {
         exact_norm(&block->norm1, block->x, b);
         inner.x = b;
     }
-    expect_ok(rapt_multi_head_attention(&inner, &message));
+    expect_ok(rapt_multi_head_attention(&inner, NULL, &message));
     for (int i = 0; i < COUNT; i++) a[i] += block->x[i];
     exact_norm(block->pre_norm ? &block->norm2 : &block->norm1, a, b);
     project(&block->ff1, b, hidden);
@@ -161,7 +161,7 @@ static void blocks_are_their_parts(void **state) {
         for (block.activation = RAPT_RELU; block.activation <= RAPT_GELU_TANH; block.activation++) {
             float *expected = test_floats(COUNT);
             block.out = test_floats(COUNT);
-            expect_ok(rapt_encoder_block(&block, &message));
+            expect_ok(rapt_encoder_block(&block, NULL, &message));
             composed(&block, expected);
             for (int i = 0; i < COUNT; i++) assert_true(fabsf(block.out[i] - expected[i]) <= 2e-6f);
             /* In place. */
@@ -169,7 +169,7 @@ static void blocks_are_their_parts(void **state) {
             rapt_encoder_desc again = block;
             memcpy(x, block.x, COUNT * sizeof(float));
             again.x = again.out = x;
-            expect_ok(rapt_encoder_block(&again, &message));
+            expect_ok(rapt_encoder_block(&again, NULL, &message));
             expect_bits(x, same, COUNT, NAN_CANONICAL, "in place");
         }
     }
@@ -196,7 +196,7 @@ static void wide_windows_are_global(void **state) {
     layer.reach = 1 << 20;
     for (layer.window = RAPT_LUONG_GLOBAL; layer.window <= RAPT_LUONG_LOCAL_P; layer.window++) {
         layer.out = out[layer.window] = test_floats(COUNT);
-        expect_ok(rapt_luong_attention(&layer, &message));
+        expect_ok(rapt_luong_attention(&layer, NULL, &message));
     }
     expect_bits(out[RAPT_LUONG_LOCAL_M], out[RAPT_LUONG_GLOBAL], COUNT, NAN_CANONICAL, "local-m");
     for (int i = 0; i < COUNT; i++) assert_true(fabsf(out[RAPT_LUONG_LOCAL_P][i] - out[0][i]) <= 1e-6f);
@@ -221,7 +221,7 @@ static void attentional_states_are_exact(void **state) {
     for (int layout = RAPT_WEIGHT_OUT_IN; layout <= RAPT_WEIGHT_IN_OUT; layout++) {
         layer.w_c = layout == RAPT_WEIGHT_OUT_IN ? w_c : transposed(w_c);
         layer.attentional = test_floats(BATCH * TOKENS * OUT);
-        expect_ok(rapt_luong_attention(&layer, &message));
+        expect_ok(rapt_luong_attention(&layer, NULL, &message));
         for (int i = 0; i < BATCH * TOKENS * OUT; i++) {
             const int row = i / OUT, o = i % OUT;
             double sum = (double)w_c.bias[o];
@@ -253,7 +253,7 @@ static void leading_dimensions_are_separate(void **state) {
     dot.mask = mask;
     dot.mask_shape = mask_shape;
     dot.out = test_floats(ALL * QUERIES * DIM);
-    expect_ok(rapt_dot_product_attention(&dot, &message));
+    expect_ok(rapt_dot_product_attention(&dot, NULL, &message));
     for (int i = 0; i < ALL; i++) {
         const int64_t one_mask[2] = {1, KEYS};
         rapt_dot_product_desc one = dot;
@@ -264,7 +264,7 @@ static void leading_dimensions_are_separate(void **state) {
         one.mask += (i / 72 * 6 + i / 12 % 2 * 3 + i / 2 % 3) * KEYS;
         one.mask_shape = one_mask;
         one.out = test_floats(QUERIES * DIM);
-        expect_ok(rapt_dot_product_attention(&one, &message));
+        expect_ok(rapt_dot_product_attention(&one, NULL, &message));
         expect_bits(dot.out + i * QUERIES * DIM, one.out, QUERIES * DIM, NAN_CANONICAL, "index %d", i);
     }
     test_free_all();

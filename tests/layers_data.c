@@ -19,6 +19,12 @@ static uint64_t hash, first_hash;
 rapt_isa layers_isa;
 int32_t layers_threads;
 
+const rapt_run_options *layers_options(void) {
+    static rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
+    options.max_threads = layers_threads;
+    return &options;
+}
+
 void layers_begin(const char *folder) { data_folder = folder; }
 
 void layers_case(const char *name, double slack) {
@@ -136,7 +142,7 @@ rapt_attention_desc attention(int64_t batch, int64_t heads, int64_t query_length
 
 float *ask_weights(rapt_attention_desc *desc) {
     float *weights = results(desc->batch * desc->query_heads * desc->query_length * desc->kv_length);
-    desc->weights = rapt_tensor_bhsd(weights, desc->query_heads, desc->query_length, desc->kv_length);
+    desc->weights = rapt_output_bhsd(weights, desc->batch, desc->query_heads, desc->query_length, desc->kv_length);
     desc->weights_kind = RAPT_WEIGHTS_SOFTMAX;
     return weights;
 }

@@ -19,6 +19,9 @@
 extern rapt_isa layers_isa;
 extern int32_t layers_threads;
 
+/* Of layers_threads. */
+const rapt_run_options *layers_options(void);
+
 void layers_begin(const char *folder);
 
 /* The case that load, floats and expect speak of; slack: of its tolerance. */

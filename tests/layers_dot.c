@@ -16,7 +16,6 @@ static float *run(const struct dot *dot) {
     struct npy_array query = load(dot->query, NPY_FLOAT32), key = load(dot->key, NPY_FLOAT32);
     struct npy_array value = load(dot->value, NPY_FLOAT32), mask;
     const int n = layer.leading = query.dims - 2;
-    layer.max_threads = layers_threads;
     layer.isa = (int32_t)layers_isa;
     layer.shape = query.shape;
     layer.query_length = query.shape[n];
@@ -41,7 +40,7 @@ static float *run(const struct dot *dot) {
     layer.out = results(rows * layer.value_dim);
     layer.weights = results(rows * layer.kv_length);
     layer.scores = dot->scores ? results(rows * layer.kv_length) : NULL;
-    expect_ok(rapt_dot_product_attention(&layer, &message), &message);
+    expect_ok(rapt_dot_product_attention(&layer, layers_options(), &message), &message);
     if (dot->scores) expect("scores", layer.scores);
     expect("weights", layer.weights);
     expect("out", layer.out);

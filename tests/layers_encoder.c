@@ -20,7 +20,6 @@ static void block(const char *name, int64_t heads, bool masked) {
     inner.output = linear("w_o", "b_o");
     inner.out = results(2 * 9 * 16);
     rapt_encoder_desc layer = RAPT_ENCODER_DESC_INIT;
-    layer.max_threads = layers_threads;
     layer.attention = &inner;
     layer.norm1 = norm("ln1_gamma", "ln1_beta");
     layer.norm2 = norm("ln2_gamma", "ln2_beta");
@@ -31,7 +30,7 @@ static void block(const char *name, int64_t heads, bool masked) {
     layer.out = results(2 * 9 * 16);
     layer.norm1_out = results(2 * 9 * 16);
     layer.ff_out = results(2 * 9 * 16);
-    expect_ok(rapt_encoder_block(&layer, &message), &message);
+    expect_ok(rapt_encoder_block(&layer, layers_options(), &message), &message);
     expect("weights", weights);
     expect("attention", inner.out);
     expect("norm1", layer.norm1_out);

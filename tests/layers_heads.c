@@ -6,7 +6,6 @@
 
 static rapt_multi_head_desc layer_of(const rapt_attention_desc *how) {
     rapt_multi_head_desc layer = RAPT_MULTI_HEAD_DESC_INIT;
-    layer.max_threads = layers_threads;
     layer.attention = how;
     return layer;
 }
@@ -21,7 +20,7 @@ static void run_split(rapt_multi_head_desc *layer) {
     layer->value_out = results(keys * layer->value.out);
     layer->context = results(queries * layer->output.in);
     layer->out = results(queries * layer->output.out);
-    expect_ok(rapt_multi_head_attention(layer, &message), &message);
+    expect_ok(rapt_multi_head_attention(layer, layers_options(), &message), &message);
 }
 
 static void split(void) {
@@ -115,7 +114,7 @@ static void fused(const char *name, int64_t heads, int64_t dim, int mask_dims) {
     layer.output = linear("w_o", "b_o");
     layer.fused_out = results(2 * 7 * layer.fused.out);
     layer.out = results(2 * 7 * layer.output.out);
-    expect_ok(rapt_multi_head_attention(&layer, &message), &message);
+    expect_ok(rapt_multi_head_attention(&layer, layers_options(), &message), &message);
     expect_heads("q", layer.fused_out, layer.fused.out, 0, 3 * dim);
     expect_heads("k", layer.fused_out, layer.fused.out, dim, 3 * dim);
     expect_heads("v", layer.fused_out, layer.fused.out, 2 * dim, 3 * dim);
@@ -164,7 +163,7 @@ static void gpt2(const char *name, uint32_t base, int64_t tokens, int64_t heads)
     assert_memory_equal(layer.x, make(base + 1, (uint32_t)(tokens * width), 0x1p-11f),
                         (size_t)(tokens * width) * sizeof(float));
     layer.out = results(tokens * width);
-    expect_ok(rapt_multi_head_attention(&layer, &message), &message);
+    expect_ok(rapt_multi_head_attention(&layer, layers_options(), &message), &message);
     expect("weights", weights);
     expect("out", layer.out);
 }

@@ -8,7 +8,6 @@ static void additive(void) {
     rapt_attention_desc how = attention(1, 1, 4, 10);
     float *weights = ask_weights(&how);
     rapt_additive_desc layer = RAPT_ADDITIVE_DESC_INIT;
-    layer.max_threads = layers_threads;
     layer.attention = &how;
     layer.state = floats("s");
     layer.memory = floats("h");
@@ -17,7 +16,7 @@ static void additive(void) {
     layer.v = floats("v_a");
     layer.out = results(4 * 6);
     layer.scores = results(4 * 10);
-    expect_ok(rapt_additive_attention(&layer, &message), &message);
+    expect_ok(rapt_additive_attention(&layer, layers_options(), &message), &message);
     expect("scores", layer.scores);
     expect("weights", weights);
     expect("out", layer.out);
@@ -26,7 +25,6 @@ static void additive(void) {
 static rapt_luong_desc luong_of(const rapt_attention_desc *how, int32_t score) {
     rapt_luong_desc layer = RAPT_LUONG_DESC_INIT;
     struct npy_array state = load("h_t", NPY_FLOAT32), memory = load("h_s", NPY_FLOAT32);
-    layer.max_threads = layers_threads;
     layer.attention = how;
     layer.score = score;
     layer.state = state.data;
@@ -41,7 +39,7 @@ static rapt_luong_desc luong_of(const rapt_attention_desc *how, int32_t score) {
 
 static void run(const rapt_luong_desc *layer, const float *weights) {
     rapt_message message;
-    expect_ok(rapt_luong_attention(layer, &message), &message);
+    expect_ok(rapt_luong_attention(layer, layers_options(), &message), &message);
     expect("scores", layer->scores);
     expect("weights", weights);
     expect("out", layer->out);

@@ -4,11 +4,11 @@
 
 static void refused(const rapt_multi_head_desc *layer, rapt_status status, const char *said) {
     float *before = test_floats(COUNT);
-    const rapt_status got = rapt_multi_head_attention(layer, &message);
+    const rapt_status got = rapt_multi_head_attention(layer, NULL, &message);
     if (got != status || !strstr(message.text, said))
         fail_msg("%s: '%s', wanted is %s: '%s'", rapt_status_text(got), message.text, rapt_status_text(status), said);
     if (layer->out) assert_memory_equal(layer->out, before, COUNT * sizeof(float));
-    assert_int_equal(rapt_multi_head_attention(layer, NULL), status);
+    assert_int_equal(rapt_multi_head_attention(layer, NULL, NULL), status);
 }
 
 #define REFUSED(change, status, said)                                                                               \
@@ -25,7 +25,6 @@ static void bad_heads_are_refused(void **state) {
     const rapt_multi_head_desc good = make(&good_how);
     (void)state;
     REFUSED(layer.struct_size = 8, RAPT_UNSUPPORTED_VERSION, "struct_size = 8");
-    REFUSED(layer.max_threads = -1, RAPT_INVALID_VALUE, "max_threads = -1");
     REFUSED(layer.attention = NULL, RAPT_NULL_POINTER, "attention = NULL");
     REFUSED(layer.x = NULL, RAPT_NULL_POINTER, "x = NULL");
     REFUSED(layer.out = NULL, RAPT_NULL_POINTER, "out = NULL");
@@ -35,7 +34,9 @@ static void bad_heads_are_refused(void **state) {
     REFUSED(layer.value.in = 13, RAPT_INVALID_SHAPE, "value.in = 13, but x has key.in = 12 numbers");
     REFUSED(layer.output.in = 9, RAPT_INVALID_SHAPE, "output.in = 9, but query_heads * value_dim gives 12");
     REFUSED(layer.value.layout = 2, RAPT_UNSUPPORTED_FLAG, "value.layout = 2");
-    REFUSED(layer.value.reserved_zero = 1, RAPT_UNUSED_FIELD, "value.reserved_zero = 1");
+    REFUSED(layer.value.dtype = RAPT_F16, RAPT_UNSUPPORTED_DTYPE, "value.dtype = 3");
+    REFUSED(layer.key.weight_stride_bytes = 2, RAPT_INVALID_STRIDE, "key.weight_stride_bytes = 2");
+    REFUSED(layer.key.weight_stride_bytes = layer.key.in * 4 - 4, RAPT_INVALID_STRIDE, "key.weight_stride_bytes");
     REFUSED(layer.key.bias = (const float *)((uintptr_t)layer.key.bias + 1), RAPT_MISALIGNED_POINTER, "key: weight");
     REFUSED(how.query_heads = how.kv_heads = 5, RAPT_INVALID_SHAPE, "query.out = 12 does not divide into 5 heads");
     REFUSED(layer.key.out = 8, RAPT_INVALID_SHAPE, "key.out = 8, but kv_heads * head_dim = 3 * 4");
@@ -60,14 +61,15 @@ static void bad_ids_are_refused(void **state) {
     const float table[5 * 2] = {0};
     float out[6] = {7, 7, 7, 7, 7, 7};
     (void)state;
-    assert_int_equal(rapt_embedding((rapt_index_list){ids, 4, 0}, 3, table, 5, 2, out, &message), RAPT_INVALID_VALUE);
+    assert_int_equal(rapt_embedding(rapt_int32_list(ids, 3), 3, table, 5, 2, out, &message), RAPT_INVALID_VALUE);
     assert_string_equal(message.text, "ids[2] = 5 is outside the table's 0 ... 4");
     assert_true(out[0] == 7);
-    assert_int_equal(rapt_embedding((rapt_index_list){negative, 8, 0}, 1, table, 5, 2, out, &message),
+    assert_int_equal(rapt_embedding(rapt_int64_list(negative, 1), 1, table, 5, 2, out, &message),
                      RAPT_INVALID_VALUE);
-    assert_int_equal(rapt_embedding((rapt_index_list){ids, 2, 0}, 1, table, 5, 2, out, &message),
+    assert_int_equal(rapt_embedding((rapt_index_list){.data = ids, .index_bytes = 2}, 1, table, 5, 2, out, &message),
                      RAPT_UNSUPPORTED_DTYPE);
-    assert_int_equal(rapt_embedding((rapt_index_list){ids, 4, 0}, 2, table, 5, 2, out, &message), RAPT_OK);
+    assert_int_equal(rapt_embedding(rapt_int32_list(ids, 1), 2, table, 5, 2, out, &message), RAPT_OUT_OF_EXTENT);
+    assert_int_equal(rapt_embedding(rapt_int32_list(ids, 3), 2, table, 5, 2, out, &message), RAPT_OK);
 }
 
 static void others_are_refused(void **state) {
@@ -77,7 +79,7 @@ static void others_are_refused(void **state) {
     rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;
     (void)state;
     assert_int_equal(rapt_layer_norm(&no_epsilon, x, 1, 6, x, &message), RAPT_INVALID_VALUE);
-    assert_int_equal(rapt_dot_product_attention(NULL, &message), RAPT_NULL_POINTER);
+    assert_int_equal(rapt_dot_product_attention(NULL, NULL, &message), RAPT_NULL_POINTER);
     dot.leading = 1;
     dot.shape = shape;
     dot.query_length = 3;
@@ -86,10 +88,10 @@ static void others_are_refused(void **state) {
     dot.query = dot.key = dot.value = dot.out = x;
     dot.mask = (const unsigned char *)x;
     dot.mask_shape = mask_shape;
-    assert_int_equal(rapt_dot_product_attention(&dot, &message), RAPT_INVALID_SHAPE);
+    assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_INVALID_SHAPE);
     assert_string_equal(message.text, "mask_shape[2] = 1, wanted is 4");
     dot.features = RAPT_WINDOW;
-    assert_int_equal(rapt_dot_product_attention(&dot, &message), RAPT_UNSUPPORTED_FLAG);
+    assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_UNSUPPORTED_FLAG);
 }
 
 static void nothing_is_legal(void **state) {
@@ -97,10 +99,10 @@ static void nothing_is_legal(void **state) {
     (void)state;
     how.query_length = how.kv_length = 0;
     rapt_multi_head_desc layer = make(&how);
-    expect_ok(rapt_multi_head_attention(&layer, &message));
+    expect_ok(rapt_multi_head_attention(&layer, NULL, &message));
     how.query_length = how.kv_length = TOKENS;
     how.batch = 0;
-    expect_ok(rapt_multi_head_attention(&layer, &message));
+    expect_ok(rapt_multi_head_attention(&layer, NULL, &message));
     test_free_all();
 }
 

@@ -34,7 +34,6 @@ static void run(const struct self *self, const float *x, float *out) {
     rapt_message message;
     rapt_attention_desc how = attention(b, 1, t, t);
     rapt_multi_head_desc layer = RAPT_MULTI_HEAD_DESC_INIT;
-    layer.max_threads = layers_threads;
     layer.attention = &how;
     layer.x = x;
     layer.out = out;
@@ -48,7 +47,7 @@ static void run(const struct self *self, const float *x, float *out) {
     layer.key_out = results(b * t * layer.key.out);
     layer.value_out = results(b * t * layer.value.out);
     layer.scores = self->scores ? results(b * t * t) : NULL;
-    expect_ok(rapt_multi_head_attention(&layer, &message), &message);
+    expect_ok(rapt_multi_head_attention(&layer, layers_options(), &message), &message);
     expect("out", out);
     if (self->projections) {
         expect("q", layer.query_out);
@@ -60,7 +59,7 @@ static void run(const struct self *self, const float *x, float *out) {
     if (self->dropout) expect_dropped(&how, weights, b * t * t);
     if (self->scaled_scores) {
         how.weights_kind = RAPT_WEIGHTS_RAW;
-        expect_ok(rapt_multi_head_attention(&layer, &message), &message);
+        expect_ok(rapt_multi_head_attention(&layer, layers_options(), &message), &message);
         expect("scaled_scores", weights);
     }
 }
@@ -112,7 +111,7 @@ static void embedding(void) {
     layers_case(self.name, 4);
     struct npy_array ids = load("ids", NPY_INT64), table = load("embedding", NPY_FLOAT32);
     float *x = results(7 * 4), *out = results(7 * 3);
-    expect_ok(rapt_embedding((rapt_index_list){ids.data, 8, 0}, 7, table.data, table.shape[0], 4, x, &message),
+    expect_ok(rapt_embedding((rapt_index_list){.data = ids.data, .index_bytes = 8}, 7, table.data, table.shape[0], 4, x, &message),
               &message);
     assert_memory_equal(x, floats("x"), 7 * 4 * sizeof(float));
     run(&self, x, out);
@@ -138,14 +137,13 @@ static float *stacked_case(const char *name, int64_t tokens, int64_t heads, cons
     how.features = RAPT_CAUSAL;
     float *weights = ask_weights(&how), *out = results(2 * tokens * heads * value[0].out);
     rapt_stacked_desc layer = RAPT_STACKED_DESC_INIT;
-    layer.max_threads = layers_threads;
     layer.attention = &how;
     layer.x = floats("x");
     layer.query = query;
     layer.key = key;
     layer.value = value;
     layer.out = out;
-    expect_ok(rapt_stacked_attention(&layer, &message), &message);
+    expect_ok(rapt_stacked_attention(&layer, layers_options(), &message), &message);
     expect("weights", weights);
     expect("out", out);
     return out;

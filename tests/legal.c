@@ -67,8 +67,8 @@ static void test_scale_zero_is_uniform(void **state) {
 
 static void test_layouts(void **state) {
     (void)state;
-    LEGAL(d->query = rapt_tensor_bshd(d->query.data, 3, 4, 8),
-          d->out = rapt_tensor_bshd(d->out.data, 3, 4, 8));
+    LEGAL(d->query = rapt_input_bshd(d->query.data, 2, 3, 4, 8),
+          d->out = rapt_output_bshd(d->out.data, 2, 3, 4, 8));
     LEGAL(d->out.batch_stride_bytes = 32, d->out.head_stride_bytes = 64, d->out.token_stride_bytes = 256);
     LEGAL(d->out.token_stride_bytes = 36, d->out.head_stride_bytes = 112, d->out.batch_stride_bytes = 452);
     LEGAL(d->key.token_stride_bytes = -32, d->key.data = (float *)d->key.data + 32);
@@ -123,7 +123,7 @@ static void test_sizes(void **state) {
     LEGAL(d->kv_heads = 4);
     LEGAL(d->query_heads = d->kv_heads = 3);
     LEGAL(d->batch = d->query_heads = d->kv_heads = d->query_length = d->kv_length = 1, d->head_dim = 1024);
-    LEGAL_PLAN(d->kv_length = many, d->key = rapt_tensor_bhsd(nowhere, 2, many, 8), d->value = d->key);
+    LEGAL_PLAN(d->kv_length = many, d->key = rapt_input_bhsd(nowhere, 2, 2, many, 8), d->value = d->key);
     LEGAL_PLAN(d->kv_length = many, d->key.token_stride_bytes = d->value.token_stride_bytes = 0);
     LEGAL_PLAN(d->batch = 0, d->query_heads = d->kv_heads = 1, d->query_length = d->kv_length = 1 << 24);
     END_OF_ROWS;

@@ -76,16 +76,19 @@ static void test_threads(void **state) {
     (void)state;
     for (int i = 0; i < LARGE_CASES; i += large_step()) {
         struct product_data data = product_new(&large_cases[i], &random);
-        rapt_run_options options = {sizeof options, 1, NULL, NULL};
+        rapt_run_options options = {.struct_size = sizeof options, .max_threads = 1};
         float *expected = data.desc.out;
         product_run(&data.desc, &options);
         for (int threads = 1; threads <= 3; threads++) {
             struct pool pool = {.threads = threads};
-            options = (rapt_run_options){sizeof options, threads, NULL, NULL};
+            options = (rapt_run_options){.struct_size = sizeof options, .max_threads = threads};
             product_out(&data);
             product_run(&data.desc, &options);
             expect_product(&data, expected, "OpenMP");
-            options = (rapt_run_options){sizeof options, threads - 1, pool_parallel_for, &pool};
+            options = (rapt_run_options){.struct_size = sizeof options,
+                                         .max_threads = threads - 1,
+                                         .parallel_for = pool_parallel_for,
+                                         .parallel_for_context = &pool};
             product_out(&data);
             product_run(&data.desc, &options);
             expect_product(&data, expected, "parallel-for");
@@ -106,7 +109,7 @@ static void test_failing_parallel_for(void **state) {
     struct product_data data = product_new(&large_cases[0], &random);
     struct pool pool = {.threads = 2, .fail_at_call = 1};
     rapt_message message;
-    rapt_run_options options = {sizeof options, 0, pool_parallel_for, &pool};
+    rapt_run_options options = {.struct_size = sizeof options, .parallel_for = pool_parallel_for, .parallel_for_context = &pool};
     (void)state;
     assert_int_equal(rapt_matmul(&data.desc, &options, &message), RAPT_PARALLEL_FOR_FAILED);
     assert_non_null(strstr(message.text, "parallel-for"));

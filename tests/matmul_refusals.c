@@ -64,9 +64,11 @@ static void refuse_fields(void) {
     REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size", d->struct_size += 8);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "weight_layout = 2", d->weight_layout = 2);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "weight_layout = -1", d->weight_layout = -1);
-    REFUSED(RAPT_UNSUPPORTED_FLAG, "isa = 5", d->isa = RAPT_ISA_COUNT);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "isa = ", d->isa = RAPT_ISA_COUNT);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "isa = -1", d->isa = -1);
-    REFUSED(RAPT_UNUSED_FIELD, "reserved_zero = 7", d->reserved_zero = 7);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "x_dtype = 3", d->x_dtype = RAPT_F16);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "weight_dtype = 2", d->weight_dtype = RAPT_BOOL8);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "out_dtype = -1", d->out_dtype = -1);
     REFUSED(RAPT_INVALID_SHAPE, "rows = -1", d->rows = -1);
     REFUSED(RAPT_INVALID_SHAPE, "inner = -2", d->inner = -2);
     REFUSED(RAPT_INVALID_SHAPE, "columns = -9223372036854775808", d->columns = INT64_MIN);
@@ -102,9 +104,9 @@ static void refuse_memory(void) {
 
 static void refuse_options(void) {
     const rapt_matmul_desc d = fresh();
-    rapt_run_options options = {sizeof options + 8, 0, NULL, NULL};
+    rapt_run_options options = {.struct_size = sizeof options + 1};
     expect_refused(&d, &options, RAPT_UNSUPPORTED_VERSION, "options.struct_size", __LINE__);
-    options = (rapt_run_options){sizeof options, -1, NULL, NULL};
+    options = (rapt_run_options){.struct_size = sizeof options, .max_threads = -1};
     expect_refused(&d, &options, RAPT_INVALID_VALUE, "options.max_threads = -1", __LINE__);
     expect_refused(NULL, NULL, RAPT_NULL_POINTER, "desc is NULL", __LINE__);
 }

@@ -31,7 +31,7 @@ static int probe(void) {
         for (int isa = RAPT_ISA_AUTO; isa < RAPT_ISA_COUNT; isa++) {
             struct scene *scene = scene_new(&call, &plain);
             scene->desc.isa = isa;
-            rapt_status status = rapt_attention(&scene->desc, NULL);
+            rapt_status status = rapt_attention(&scene->desc, NULL, NULL);
             bool available = isa == RAPT_ISA_AUTO || rapt_isa_available((rapt_isa)isa);
             if (isa == RAPT_ISA_AUTO && status != RAPT_OK)
                 return (int)status;

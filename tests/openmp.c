@@ -25,7 +25,7 @@ enum { CALLS = sizeof calls / sizeof *calls };
 
 static void check_one_call(const struct scene *expected) {
     struct scene *scene = scene_new(&expected->call, &plain);
-    assert_int_equal(rapt_attention(&scene->desc, NULL), RAPT_OK);
+    assert_int_equal(rapt_attention(&scene->desc, NULL, NULL), RAPT_OK);
     assert_true(scene_same(scene, expected) && scene_is_clean(scene));
     scene_free(scene);
 }
@@ -36,7 +36,7 @@ static int child_status(const struct scene *expected) {
     if (child == 0) {
         alarm(30); /* a hang ends the child, and its status is not 0 */
         struct scene *scene = scene_new(&expected->call, &plain);
-        bool good = rapt_attention(&scene->desc, NULL) == RAPT_OK && scene_same(scene, expected);
+        bool good = rapt_attention(&scene->desc, NULL, NULL) == RAPT_OK && scene_same(scene, expected);
         _exit(good ? 0 : 1);
     }
     int status = -1;
@@ -87,7 +87,7 @@ static void test_max_threads(void **state) {
         for (int c = 0; c < CALLS; c++) {
             struct scene *scene = scene_new(&calls[c], &plain);
             rapt_plan plan;
-            rapt_run_options options = {sizeof options, most, NULL, NULL};
+            rapt_run_options options = {.struct_size = sizeof options, .max_threads = most};
             size_t bytes;
             assert_int_equal(rapt_plan_init(&plan, &scene->desc, NULL), RAPT_OK);
             assert_int_equal(rapt_plan_workspace_bytes(&plan, 6, &bytes), RAPT_OK);
@@ -122,7 +122,7 @@ static void test_nested_regions(void **state) {
             scenes[i] = scene_new(&calls[c], &plain);
 #pragma omp parallel for reduction(+ : good) num_threads(4)
         for (int i = 0; i < 4; i++)
-            good += rapt_attention(&scenes[i]->desc, NULL) == RAPT_OK;
+            good += rapt_attention(&scenes[i]->desc, NULL, NULL) == RAPT_OK;
         assert_int_equal(good, 4);
         for (int i = 0; i < 4; i++) {
             assert_true(scene_same(scenes[i], expected) && scene_is_clean(scenes[i]));
@@ -139,7 +139,7 @@ struct several {
 
 static void run_one(void *argument, int number) {
     struct several *several = argument;
-    several->status[number] = rapt_attention(&several->scenes[number]->desc, NULL);
+    several->status[number] = rapt_attention(&several->scenes[number]->desc, NULL, NULL);
 }
 
 /* Threads of the program that each have an OpenMP pool of their own. */

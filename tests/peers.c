@@ -144,7 +144,10 @@ static void test_threads_and_neighbours(void **state) {
         void *workspace = test_alloc(bytes);
         for (int threads = 1; threads <= 7; threads++) {
             struct pool pool = {.threads = threads};
-            rapt_run_options options = {sizeof options, threads, pool_parallel_for, &pool};
+            rapt_run_options options = {.struct_size = sizeof options,
+                                        .max_threads = threads,
+                                        .parallel_for = pool_parallel_for,
+                                        .parallel_for_context = &pool};
             assert_int_equal(rapt_run(&plan, workspace, bytes, &options), RAPT_OK);
             expect_bits(s.out, s.expected, BATCH * HEADS * 3 * DIM, NAN_CANONICAL, "%d threads", threads);
         }

@@ -48,7 +48,7 @@ static void test_sizes_that_overflow(void **state) {
         for (int i = 0; k >= 2 && i < 4; i++) {
             s.desc = good;
             *strides[i] = big[k] - big[k] % 4;
-            rapt_status status = rapt_attention(&s.desc, NULL);
+            rapt_status status = rapt_attention(&s.desc, NULL, NULL);
             assert_true(status == RAPT_INVALID_STRIDE || status == RAPT_OUT_OF_EXTENT);
         }
         int64_t *const dims[] = {&s.desc.batch, &s.desc.query_length, &s.desc.kv_length, &s.desc.head_dim};
@@ -56,7 +56,7 @@ static void test_sizes_that_overflow(void **state) {
             s.desc = good;
             *dims[i] = big[k];
             rapt_message message;
-            assert_int_not_equal(rapt_attention(&s.desc, &message), RAPT_OK);
+            assert_int_not_equal(rapt_attention(&s.desc, NULL, &message), RAPT_OK);
             assert_true(message.text[0] != 0);
         }
         for (int64_t i = 0; i < BATCH * HEADS * 4 * DIM; i++)

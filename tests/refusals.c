@@ -2,6 +2,7 @@
  * Every input that docs/inputs.md lists: its status, the field in the message,
  * and that a refused call writes nothing. */
 #include "refusals.h"
+#include "isa.h"
 
 #include <math.h>
 
@@ -10,12 +11,15 @@ static void test_version(void **state) {
     rapt_message message;
     assert_int_equal(rapt_plan_init(&(rapt_plan){{0}}, NULL, &message), RAPT_NULL_POINTER);
     assert_non_null(strstr(message.text, "desc is NULL"));
-    assert_int_equal(rapt_attention(NULL, NULL), RAPT_NULL_POINTER);
+    assert_int_equal(rapt_attention(NULL, NULL, NULL), RAPT_NULL_POINTER);
     REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size = 0", d->struct_size = 0);
-    REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size", d->struct_size -= 8);
-    REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size", d->struct_size += 8);
-    REFUSED(RAPT_UNSUPPORTED_VERSION, "version = 0", d->version = 0);
-    REFUSED(RAPT_UNSUPPORTED_VERSION, "version = 2", d->version = 2);
+    REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size", d->struct_size = 8);
+    REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size", d->struct_size -= 1);
+    REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size", d->struct_size += 4);
+    REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size = 4104", d->struct_size = 4104);
+    REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size = 4294967288", d->struct_size = UINT32_MAX - 7);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = 2", d->numerics = 2);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = -1", d->numerics = -1);
     END_OF_ROWS;
 }
 
@@ -24,11 +28,16 @@ static void test_flags(void **state) {
     REFUSED(RAPT_UNSUPPORTED_FLAG, "features = 0x20", d->features = 1u << 5);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "unknown bits 0x8000000000000000",
             d->features = UINT64_C(1) << 63 | RAPT_CAUSAL);
-    REFUSED(RAPT_UNSUPPORTED_FLAG, "isa = 5", d->isa = RAPT_ISA_COUNT);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "isa = ", d->isa = RAPT_ISA_COUNT);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "isa = -1", d->isa = -1);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "query_origin = 4", d->query_origin = 4);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "weights_kind = 5", d->weights_kind = 5);
     REFUSED(RAPT_UNUSED_FIELD, "reserved_zero = 1", d->reserved_zero = 1);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "key_pages.kind = 1", d->key_pages.kind = RAPT_PAGES_DENSE);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "value_pages.kind = 3", d->value_pages.kind = RAPT_PAGES_ROW);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "value_pages.kind = -1", d->value_pages.kind = -1);
+    REFUSED(RAPT_UNUSED_FIELD, "key_pages is set", d->key_pages.page_tokens = 16);
+    REFUSED(RAPT_UNUSED_FIELD, "value_pages is set", d->value_pages.reserved[1] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "reserved[0] = 1", d->reserved[0] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "reserved[7] = 9", d->reserved[7] = 9);
     END_OF_ROWS;
@@ -70,9 +79,10 @@ static void test_tensors(void **state) {
     REFUSED(RAPT_NULL_POINTER, "out.data", d->out.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "out.data", d->kv_length = 0, d->out.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "weights.data", d->weights_kind = RAPT_WEIGHTS_RAW);
-    REFUSED(RAPT_UNSUPPORTED_DTYPE, "query.dtype = 0", d->query.dtype = RAPT_NO_DTYPE);
-    REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.dtype = 2", d->key.dtype = RAPT_BOOL8);
-    REFUSED(RAPT_UNSUPPORTED_DTYPE, "value.dtype = 3", d->value.dtype = 3);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "query.dtype = 0: expected float32, got none", d->query.dtype = RAPT_NO_DTYPE);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.dtype = 2: expected float32 or float16, got bool8", d->key.dtype = RAPT_BOOL8);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "value.dtype = 4: expected float32 or float16, got none", d->value.dtype = 4);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "query.dtype = 3: expected float32, got float16", d->query.dtype = RAPT_F16);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = -1", d->out.dtype = -1);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "mask.dtype = 1", with_mask(d), d->mask.dtype = RAPT_F32);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "bias.dtype = 2", with_bias(d), d->bias.dtype = RAPT_BOOL8);
@@ -90,7 +100,11 @@ static void test_tensors(void **state) {
     REFUSED(RAPT_UNUSED_FIELD, "value.scale_head_stride_bytes", d->value.scale_head_stride_bytes = 4);
     REFUSED(RAPT_UNUSED_FIELD, "value.scale_token_stride_bytes", d->value.scale_token_stride_bytes = 4);
     REFUSED(RAPT_UNUSED_FIELD, "value.page_stride_bytes", d->value.page_stride_bytes = 4);
-    REFUSED(RAPT_UNUSED_FIELD, "out.reserved", d->out.reserved[3] = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "key.zero_points", d->key.zero_points = d);
+    REFUSED(RAPT_UNUSED_FIELD, "key.scale_dtype", d->key.scale_dtype = RAPT_F32);
+    REFUSED(RAPT_UNUSED_FIELD, "value.zero_point_dtype", d->value.zero_point_dtype = RAPT_F32);
+    REFUSED(RAPT_UNUSED_FIELD, "value.scale_group", d->value.scale_group = 32);
+    REFUSED(RAPT_UNUSED_FIELD, "out.reserved", d->out.reserved[1] = 4);
     REFUSED(RAPT_UNUSED_FIELD, "mask.reserved", d->mask.reserved[0] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "mask.data is NULL, but", with_mask(d), d->mask.data = NULL);
     REFUSED(RAPT_UNUSED_FIELD, "bias.data is NULL, but", d->bias.token_stride_bytes = 4);
@@ -168,7 +182,7 @@ static void test_overlaps(void **state) {
 
 static void test_lists(void **state) {
     (void)state;
-    static const int32_t low[2] = {3, -1}, high[2] = {6, 0}, ok[2] = {0, 3};
+    static const int32_t low[2] = {3, -1}, high[2] = {6, 0}, ok[2] = {0, 3}, spread[4] = {0, -7, -1, 0};
     static const int64_t far[2] = {0, (INT64_C(1) << 48) + 1}, back[2] = {-(INT64_C(1) << 48) - 1, 0};
     static const int64_t wrapped[2] = {0, INT64_C(1) << 32};
     REFUSED(RAPT_INVALID_VALUE, "query_lengths[1] = -1", d->query_lengths = list32(low));
@@ -185,9 +199,26 @@ static void test_lists(void **state) {
             d->kv_lengths.index_bytes = 2);
     REFUSED(RAPT_INVALID_VALUE, "kv_lengths.index_bytes = 0", d->kv_lengths = list32(ok),
             d->kv_lengths.index_bytes = 0);
-    REFUSED(RAPT_UNUSED_FIELD, "key_position.index_bytes = 4", d->key_position.index_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "key_position.data is NULL, but index_bytes = 4", d->key_position.index_bytes = 4);
     REFUSED(RAPT_UNUSED_FIELD, "query_lengths.reserved_zero", d->query_lengths = list32(ok),
             d->query_lengths.reserved_zero = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "kv_lengths.data is NULL", d->kv_lengths.count = 2);
+    REFUSED(RAPT_UNUSED_FIELD, "kv_lengths.data is NULL", d->kv_lengths.stride_bytes = 4);
+    REFUSED(RAPT_OUT_OF_EXTENT, "kv_lengths.count = 1, but batch = 2", d->kv_lengths = list32(ok),
+            d->kv_lengths.count = 1);
+    REFUSED(RAPT_OUT_OF_EXTENT, "kv_lengths.count = -2", d->kv_lengths = list32(ok), d->kv_lengths.count = -2);
+    REFUSED(RAPT_INVALID_STRIDE, "kv_lengths.stride_bytes = 6", d->kv_lengths = list32(ok),
+            d->kv_lengths.stride_bytes = 6);
+    REFUSED(RAPT_INVALID_STRIDE, "kv_lengths.stride_bytes = -4", d->kv_lengths = list32(ok),
+            d->kv_lengths.stride_bytes = -4);
+    REFUSED(RAPT_INVALID_STRIDE, "kv_lengths.stride_bytes = 4", d->kv_lengths = list64(far),
+            d->kv_lengths.stride_bytes = 4);
+    REFUSED(RAPT_INVALID_SHAPE, "kv_lengths", d->kv_lengths = list32(ok),
+            d->kv_lengths.stride_bytes = INT64_MAX - 3);
+    REFUSED(RAPT_INVALID_VALUE, "key_position[1] = -1", d->key_position = list32(spread),
+            d->key_position.stride_bytes = 8);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps kv_lengths", d->kv_lengths = list32(zeros),
+            d->kv_lengths.stride_bytes = 64, d->out.data = (void *)(uintptr_t)(zeros + 16));
     REFUSED(RAPT_MISALIGNED_POINTER, "kv_lengths", d->kv_lengths = list32((const char *)ok + 2));
     REFUSED(RAPT_MISALIGNED_POINTER, "kv_lengths", d->kv_lengths = list64((const char *)far + 4));
     REFUSED(RAPT_MISALIGNED_POINTER, "sinks",
@@ -283,8 +314,11 @@ static void test_machine(void **state) {
             REFUSED(RAPT_UNSUPPORTED_ISA, rapt_isa_name((rapt_isa)isa), d->isa = isa);
     }
     assert_true(rapt_isa_available(RAPT_ISA_SCALAR));
-    assert_false(rapt_isa_available(RAPT_ISA_COUNT));
-    assert_null(rapt_isa_name(RAPT_ISA_COUNT));
+    assert_false(rapt_isa_available((rapt_isa)RAPT_ISA_COUNT));
+    assert_null(rapt_isa_name((rapt_isa)RAPT_ISA_COUNT));
+    assert_null(rapt_isa_needs((rapt_isa)RAPT_ISA_COUNT));
+    assert_null(rapt_isa_name((rapt_isa)-1));
+    assert_string_equal(rapt_isa_needs(RAPT_ISA_AVX2), "avx avx2 fma");
     END_OF_ROWS;
 }
 
@@ -298,12 +332,13 @@ static void test_refused_plan(void **state) {
     assert_int_equal(rapt_plan_init(&plan, d, NULL), RAPT_OK);
     assert_int_equal(rapt_plan_workspace_bytes(&plan, 1, &bytes), RAPT_OK);
     assert_true(bytes <= sizeof workspace);
-    if (bytes)
-        assert_int_equal(rapt_run(&plan, workspace, bytes - 1, NULL), RAPT_WORKSPACE_TOO_SMALL);
+    assert_int_equal(rapt_run(&plan, workspace, bytes - 1, NULL), RAPT_WORKSPACE_TOO_SMALL);
+    assert_int_equal(rapt_run_task(&plan, workspace, 0, 0), RAPT_NOT_PREPARED);
+    assert_int_equal(rapt_join(&plan, workspace, 0), RAPT_NOT_PREPARED);
     d->head_dim = -1;
     assert_int_equal(rapt_plan_init(&plan, d, NULL), RAPT_INVALID_SHAPE);
-    assert_int_equal(rapt_run(&plan, workspace, sizeof workspace, NULL), RAPT_UNSUPPORTED_VERSION);
-    assert_int_equal(rapt_run_task(&plan, workspace, 0, 0), RAPT_UNSUPPORTED_VERSION);
+    assert_int_equal(rapt_run(&plan, workspace, sizeof workspace, NULL), RAPT_INVALID_PLAN);
+    assert_int_equal(rapt_run_task(&plan, workspace, 0, 0), RAPT_INVALID_PLAN);
     assert_true(outputs_untouched());
 }
 

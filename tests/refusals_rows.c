@@ -30,10 +30,12 @@ rapt_attention_desc *fresh(void) {
     desc.query_length = 3;
     desc.kv_length = 5;
     desc.head_dim = 8;
-    desc.query = rapt_tensor_bhsd(query, 4, 3, 8);
-    desc.key = rapt_tensor_bhsd(key, 2, 5, 8);
-    desc.value = rapt_tensor_bhsd(value, 2, 5, 8);
-    desc.out = rapt_tensor_bhsd(out, 4, 3, 8);
+    desc.query = rapt_input_bhsd(query, 2, 4, 3, 8);
+    desc.key = rapt_input_bhsd(key, 2, 2, 5, 8);
+    desc.value = rapt_input_bhsd(value, 2, 2, 5, 8);
+    desc.out = rapt_output_bhsd(out, 2, 4, 3, 8);
+    /* Rows change sizes and strides, and say themselves what they want of extents. */
+    desc.query.extent_bytes = desc.key.extent_bytes = desc.value.extent_bytes = desc.out.extent_bytes = 0;
     return &desc;
 }
 
@@ -67,13 +69,13 @@ void with_keep(rapt_attention_desc *d) {
 }
 
 void with_bias(rapt_attention_desc *d) {
-    d->bias = rapt_tensor_bhsd(bias, d->query_heads, d->query_length, d->kv_length);
+    d->bias = rapt_input_bhsd(bias, 0, d->query_heads, d->query_length, d->kv_length);
 }
 
-void with_lse(rapt_attention_desc *d) { d->lse = rapt_tensor_bhsd(lse, d->query_heads, d->query_length, 1); }
+void with_lse(rapt_attention_desc *d) { d->lse = rapt_output_bhsd(lse, 0, d->query_heads, d->query_length, 1); }
 
 void with_weights(rapt_attention_desc *d) {
-    d->weights = rapt_tensor_bhsd(weights, d->query_heads, d->query_length, d->kv_length);
+    d->weights = rapt_output_bhsd(weights, 0, d->query_heads, d->query_length, d->kv_length);
     d->weights_kind = RAPT_WEIGHTS_SOFTMAX;
 }
 
@@ -86,12 +88,12 @@ void fuse(rapt_attention_desc *d, int floats) {
 }
 
 rapt_index_list list32(const void *data) {
-    const rapt_index_list list = {data, 4, 0};
+    const rapt_index_list list = {.data = data, .index_bytes = 4};
     return list;
 }
 
 rapt_index_list list64(const void *data) {
-    const rapt_index_list list = {data, 8, 0};
+    const rapt_index_list list = {.data = data, .index_bytes = 8};
     return list;
 }
 
@@ -115,7 +117,7 @@ void expect_refused(const rapt_attention_desc *d, rapt_status status, const char
     got = rapt_plan_init(&plan, d, NULL);
     judge(got == status, line, "plan without message", got, "");
     message.text[0] = '\0';
-    got = rapt_attention(d, &message);
+    got = rapt_attention(d, NULL, &message);
     judge(got == status && strstr(message.text, text), line, "call", got, message.text);
     judge(outputs_untouched(), line, "outputs were written", got, message.text);
 }
@@ -127,7 +129,7 @@ void expect_legal(const rapt_attention_desc *d, bool run, int line) {
     judge(got == RAPT_OK && !message.text[0], line, "plan", got, message.text);
     if (!run || got != RAPT_OK)
         return;
-    got = rapt_attention(d, &message);
+    got = rapt_attention(d, NULL, &message);
     judge(got == RAPT_OK && !message.text[0], line, "call", got, message.text);
 }
 

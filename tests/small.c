@@ -24,11 +24,11 @@ struct small small_new(int64_t queries, int64_t keys) {
     desc.query_length = queries;
     desc.kv_length = keys;
     desc.head_dim = DIM;
-    desc.query = rapt_tensor_bhsd(s.query, HEADS, queries, DIM);
-    desc.key = rapt_tensor_bhsd(s.key, KV_HEADS, keys, DIM);
-    desc.value = rapt_tensor_bhsd(s.value, KV_HEADS, keys, DIM);
-    desc.out = rapt_tensor_bhsd(s.out, HEADS, queries, DIM);
-    desc.lse = rapt_tensor_bhsd(s.lse, HEADS, queries, 1);
+    desc.query = rapt_input_bhsd(s.query, BATCH, HEADS, queries, DIM);
+    desc.key = rapt_input_bhsd(s.key, BATCH, KV_HEADS, keys, DIM);
+    desc.value = rapt_input_bhsd(s.value, BATCH, KV_HEADS, keys, DIM);
+    desc.out = rapt_output_bhsd(s.out, BATCH, HEADS, queries, DIM);
+    desc.lse = rapt_output_bhsd(s.lse, BATCH, HEADS, queries, 1);
     s.desc = desc;
     return s;
 }
@@ -36,7 +36,7 @@ struct small small_new(int64_t queries, int64_t keys) {
 void small_run(struct small *s, rapt_isa isa) {
     rapt_message message = {{0}};
     s->desc.isa = isa;
-    if (rapt_attention(&s->desc, &message) != RAPT_OK)
+    if (rapt_attention(&s->desc, NULL, &message) != RAPT_OK)
         fail_msg("%s", message.text);
 }
 
@@ -67,7 +67,7 @@ bool row_is_finite(const float *x) {
 
 void small_expect_status(const struct small *s, rapt_status expected) {
     rapt_message message = {{0}};
-    rapt_status status = rapt_attention(&s->desc, &message);
+    rapt_status status = rapt_attention(&s->desc, NULL, &message);
     if (status != expected)
         fail_msg("status %s instead of %s: %s", rapt_status_text(status), rapt_status_text(expected), message.text);
     assert_true(message.text[0] != 0);

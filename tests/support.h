@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "isa.h"
 #include "kernels.h"
 #include "rapt/rapt.h"
 

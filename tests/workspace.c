@@ -20,9 +20,9 @@ static size_t bytes_of(int64_t queries, int64_t keys, int64_t dim, bool heads_fi
     desc.query_length = queries;
     desc.kv_length = keys;
     desc.head_dim = dim;
-    desc.query = rapt_tensor_bhsd(memory, HEADS, queries, dim);
-    desc.key = desc.value = rapt_tensor_bhsd(memory, HEADS, keys, dim);
-    desc.out = rapt_tensor_bhsd((float *)((uintptr_t)1 << 46), HEADS, queries, dim);
+    desc.query = rapt_input_bhsd(memory, 1, HEADS, queries, dim);
+    desc.key = desc.value = rapt_input_bhsd(memory, 1, HEADS, keys, dim);
+    desc.out = rapt_output_bhsd((float *)((uintptr_t)1 << 46), 1, HEADS, queries, dim);
     if (!heads_first) {
         desc.key.head_stride_bytes = dim * 4;
         desc.key.token_stride_bytes = HEADS * dim * 4;

@@ -39,3 +39,8 @@ rapt_tensor broadcast_to_scores(struct npy_array array, const rapt_attention_des
                          .head_stride_bytes = strides[1],
                          .token_stride_bytes = strides[2]};
 }
+
+rapt_index_list list_of(const struct npy_array *array) {
+    return array->type == NPY_INT32 ? rapt_int32_list(array->data, array->count)
+                                    : rapt_int64_list(array->data, array->count);
+}

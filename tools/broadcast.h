@@ -9,4 +9,7 @@
 /* array: bool or float32. Dies, naming both shapes, where it does not broadcast. */
 rapt_tensor broadcast_to_scores(struct npy_array array, const rapt_attention_desc *desc);
 
+/* Integers, one for each sequence or token. */
+rapt_index_list list_of(const struct npy_array *array);
+
 #endif

@@ -53,19 +53,9 @@ static void print_features(void) {
     printf("features   %s\n", length ? text : "none that rapt knows");
 }
 
-/* What the kernels of an instruction set ask of the machine. */
-static const char *needed_features(rapt_isa isa) {
-    switch (isa) {
-    case RAPT_ISA_AVX2: return "avx2 and fma";
-    case RAPT_ISA_AVX512: return "avx512 f, bw, dq and vl";
-    case RAPT_ISA_NEON: return "neon";
-    default: return "nothing beyond the compiler's baseline";
-    }
-}
-
 static void print_tables(void) {
     printf("kernels   ");
-    for (int isa = RAPT_ISA_AUTO + 1; isa < RAPT_ISA_COUNT; isa++) {
+    for (int isa = RAPT_ISA_AUTO + 1; rapt_isa_name((rapt_isa)isa); isa++) {
         if (rapt_isa_available((rapt_isa)isa)) printf(" %s", rapt_isa_name((rapt_isa)isa));
     }
     putchar('\n');
@@ -76,8 +66,9 @@ static void print_chosen(void) {
     rapt_status status = rapt_isa_chosen(&isa);
     const char *wanted = getenv("RAPT_ISA");
     if (status != RAPT_OK) tool_die("%s: RAPT_ISA=%s", rapt_status_text(status), wanted ? wanted : "");
-    printf("chosen     %s%s, which uses %s\n", rapt_isa_name(isa),
-           wanted && wanted[0] ? " (by RAPT_ISA)" : "", needed_features(isa));
+    const char *features = rapt_isa_needs(isa);
+    printf("chosen     %s%s, which uses %s\n", rapt_isa_name(isa), wanted && wanted[0] ? " (by RAPT_ISA)" : "",
+           features[0] ? features : "nothing beyond the compiler's baseline");
 }
 
 int verb_info(int argc, char **argv) {

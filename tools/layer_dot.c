@@ -13,7 +13,6 @@ void layer_simplified(const struct layer_options *options) {
     job_weights(&job, &x, true);
     rapt_dot_product_desc layer = RAPT_DOT_PRODUCT_DESC_INIT;
     rapt_message message;
-    layer.max_threads = (int32_t)options->threads.value;
     layer.isa = job.how.isa;
     layer.features = RAPT_SCALE;
     layer.scale = 1;
@@ -24,7 +23,7 @@ void layer_simplified(const struct layer_options *options) {
     layer.query = layer.key = layer.value = x.data;
     layer.weights = job.how.weights.data;
     layer.out = job_result(&job, options->out, &x, x.width);
-    job_finish(&job, rapt_dot_product_attention(&layer, &message), &message);
+    job_finish(&job, rapt_dot_product_attention(&layer, &job.run, &message), &message);
 }
 
 static struct npy_array read_operand(const char *path, const struct npy_array *query) {
@@ -85,7 +84,6 @@ void layer_dot(const struct layer_options *options) {
     same(&key, &query, 1, "elements");
     same(&value, &key, 2, "tokens");
     const int n = layer.leading = query.dims - 2;
-    layer.max_threads = (int32_t)options->threads.value;
     layer.isa = job.how.isa;
     layer.shape = query.shape;
     layer.query_length = query.shape[n];
@@ -109,5 +107,5 @@ void layer_dot(const struct layer_options *options) {
         layer.weights = job.results[1].data;
         job.result_count = 2;
     }
-    job_finish(&job, rapt_dot_product_attention(&layer, &message), &message);
+    job_finish(&job, rapt_dot_product_attention(&layer, &job.run, &message), &message);
 }

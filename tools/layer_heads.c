@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broadcast.h"
 #include "layer_job.h"
 #include "layer_kinds.h"
 #include "tool.h"
@@ -46,7 +47,6 @@ static int64_t read_output(const struct layer_job *job, rapt_multi_head_desc *la
 
 static rapt_multi_head_desc layer_of(struct layer_job *job) {
     rapt_multi_head_desc layer = RAPT_MULTI_HEAD_DESC_INIT;
-    layer.max_threads = (int32_t)job->options->threads.value;
     layer.attention = &job->how;
     return layer;
 }
@@ -57,7 +57,7 @@ static void run(struct layer_job *job, rapt_multi_head_desc *layer, const struct
     job_weights(job, x, one_head);
     layer->x = x->data;
     layer->out = job_result(job, job->options->out, x, width);
-    job_finish(job, rapt_multi_head_attention(layer, &message), &message);
+    job_finish(job, rapt_multi_head_attention(layer, &job->run, &message), &message);
 }
 
 void layer_self(const struct layer_options *options) {
@@ -150,11 +150,10 @@ void layer_stacked(const struct layer_options *options) {
     layer.value = read_heads(&job, "v", &x, &heads);
     job_attend(&job, heads, &x, &x);
     job_weights(&job, &x, false);
-    layer.max_threads = (int32_t)options->threads.value;
     layer.attention = &job.how;
     layer.x = x.data;
     layer.out = job_result(&job, options->out, &x, tool_product(heads, layer.value->out, options->out));
-    job_finish(&job, rapt_stacked_attention(&layer, &message), &message);
+    job_finish(&job, rapt_stacked_attention(&layer, &job.run, &message), &message);
 }
 
 void layer_embedding(const struct layer_options *options) {
@@ -172,7 +171,7 @@ void layer_embedding(const struct layer_options *options) {
     struct tokens x = {.array = table, .batch = ids.dims == 2 ? ids.shape[0] : 1,
                        .tokens = ids.shape[ids.dims - 1], .width = table.shape[1], .has_batch = ids.dims == 2};
     float *rows = tool_allocate(tool_product(ids.count, x.width, options->ids), sizeof(float), options->ids);
-    const rapt_index_list list = {ids.data, ids.type == NPY_INT32 ? 4 : 8, 0};
+    const rapt_index_list list = list_of(&ids);
     if (rapt_embedding(list, ids.count, table.data, table.shape[0], x.width, rows, &message) != RAPT_OK)
         tool_die("%s: %s", options->ids, message.text);
     x.data = rows;
@@ -204,8 +203,6 @@ void layer_encoder(const struct layer_options *options) {
                  (long long)x.width);
     job_attend(&job, options->heads.value, &x, &x);
     job_weights(&job, &x, false);
-    layer.max_threads = inner.max_threads;
-    inner.max_threads = 0;
     layer.attention = &inner;
     layer.norm1 = read_norm(&job, "ln1_gamma", "ln1_beta", width);
     layer.norm2 = read_norm(&job, "ln2_gamma", "ln2_beta", width);
@@ -216,5 +213,5 @@ void layer_encoder(const struct layer_options *options) {
     layer.pre_norm = options->pre_norm;
     layer.x = x.data;
     layer.out = job_result(&job, options->out, &x, x.width);
-    job_finish(&job, rapt_encoder_block(&layer, &message), &message);
+    job_finish(&job, rapt_encoder_block(&layer, &job.run, &message), &message);
 }

@@ -9,7 +9,7 @@
 #include "tool.h"
 
 struct layer_job job_begin(const struct layer_options *options) {
-    struct layer_job job = {.options = options, .how = RAPT_ATTENTION_DESC_INIT};
+    struct layer_job job = {.options = options, .how = RAPT_ATTENTION_DESC_INIT, .run = RAPT_RUN_OPTIONS_INIT};
     const char *paths[] = {options->out, options->weights_out, options->attentional_out};
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < i; j++) {
@@ -18,6 +18,7 @@ struct layer_job job_begin(const struct layer_options *options) {
         }
     }
     job.how.isa = option_isa(options->isa);
+    job.run.max_threads = (int32_t)options->threads.value;
     option_one_of("layout", options->layout, "out-in in-out");
     if (options->weights) job.weights = weights_open(options->weights, options->prefix);
     return job;
@@ -170,7 +171,7 @@ void job_weights(struct layer_job *job, const struct tokens *queries, bool one_h
         shape[dims++] = all[i];
     }
     float *weights = add_result(job, job->options->weights_out, dims, shape);
-    how->weights = rapt_tensor_bhsd(weights, how->query_heads, how->query_length, how->kv_length);
+    how->weights = rapt_output_bhsd(weights, how->batch, how->query_heads, how->query_length, how->kv_length);
     how->weights_kind = RAPT_WEIGHTS_SOFTMAX;
 }
 

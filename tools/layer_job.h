@@ -12,6 +12,7 @@ struct layer_job {
     const struct layer_options *options;
     struct weights weights;
     rapt_attention_desc how;
+    rapt_run_options run;
     struct npy_array results[4]; /* what job_finish writes */
     int result_count;
 };

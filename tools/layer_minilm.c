@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "broadcast.h"
 #include "layer_job.h"
 #include "layer_kinds.h"
 #include "tool.h"
@@ -58,7 +59,7 @@ static struct sentences read_sentences(struct layer_job *job) {
     if (lengths.dims != 1 || lengths.count != s.batch)
         tool_die("%s %s: wanted is one number for each of %lld sequences", options->lengths,
                  npy_shape_text(lengths.dims, lengths.shape, shape), (long long)s.batch);
-    s.lengths = (rapt_index_list){lengths.data, lengths.type == NPY_INT32 ? 4 : 8, 0};
+    s.lengths = list_of(&lengths);
     return s;
 }
 
@@ -85,7 +86,7 @@ static float *embed(const struct layer_job *job, struct sentences *s) {
     if (s->tokens > places.shape[0])
         tool_die("%s: %lld tokens, but the model has %lld positions", job->options->ids, (long long)s->tokens,
                  (long long)places.shape[0]);
-    const rapt_index_list ids = {s->ids.data, s->ids.type == NPY_INT32 ? 4 : 8, 0};
+    const rapt_index_list ids = list_of(&s->ids);
     if (rapt_embedding(ids, s->ids.count, words.data, words.shape[0], s->width, x, &message) != RAPT_OK)
         tool_die("%s: %s", job->options->ids, message.text);
     for (int64_t i = 0; i < count; i++) {
@@ -106,7 +107,6 @@ static void run_layer(struct layer_job *job, const struct sentences *s, int laye
     inner.key = read_linear(job, layer, "attention.self.key", s->width);
     inner.value = read_linear(job, layer, "attention.self.value", s->width);
     inner.output = read_linear(job, layer, "attention.output.dense", inner.value.out);
-    block.max_threads = (int32_t)job->options->threads.value;
     block.attention = &inner;
     block.ff1 = read_linear(job, layer, "intermediate.dense", s->width);
     block.ff2 = read_linear(job, layer, "output.dense", block.ff1.out);
@@ -116,7 +116,7 @@ static void run_layer(struct layer_job *job, const struct sentences *s, int laye
     block.norm2 = read_norm(job, place, s->width);
     block.activation = RAPT_GELU;
     block.x = block.out = x;
-    const rapt_status status = rapt_encoder_block(&block, &message);
+    const rapt_status status = rapt_encoder_block(&block, &job->run, &message);
     if (status != RAPT_OK) tool_die("layer %d: %s: %s", layer, rapt_status_text(status), message.text);
 }
 

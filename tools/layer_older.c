@@ -17,12 +17,11 @@ void layer_additive(const struct layer_options *options) {
     layer.v = job_vector(&job, "v_a", layer.w.out);
     job_attend(&job, 1, &state, &memory);
     job_weights(&job, &state, true);
-    layer.max_threads = (int32_t)options->threads.value;
     layer.attention = &job.how;
     layer.state = state.data;
     layer.memory = memory.data;
     layer.out = job_result(&job, options->out, &state, memory.width);
-    job_finish(&job, rapt_additive_attention(&layer, &message), &message);
+    job_finish(&job, rapt_additive_attention(&layer, &job.run, &message), &message);
 }
 
 /* w_a of rows and columns as wanted; rows = 0: any. */
@@ -79,12 +78,11 @@ void layer_luong(const struct layer_options *options) {
     read_weights(&job, &layer, &state, &memory);
     job_attend(&job, 1, &state, &memory);
     job_weights(&job, &state, true);
-    layer.max_threads = (int32_t)options->threads.value;
     layer.attention = &job.how;
     layer.state = state.data;
     layer.memory = memory.data;
     layer.state_width = state.width;
     layer.memory_width = memory.width;
     layer.out = job_result(&job, options->out, &state, memory.width);
-    job_finish(&job, rapt_luong_attention(&layer, &message), &message);
+    job_finish(&job, rapt_luong_attention(&layer, &job.run, &message), &message);
 }

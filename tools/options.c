@@ -191,7 +191,7 @@ int64_t option_to_integer(const char *name, const char *text) {
 int option_isa(const char *name) {
     char names[128] = "";
     if (name == NULL) return RAPT_ISA_AUTO;
-    for (int isa = RAPT_ISA_AUTO + 1; isa < RAPT_ISA_COUNT; isa++) {
+    for (int isa = RAPT_ISA_AUTO + 1; rapt_isa_name((rapt_isa)isa); isa++) {
         const char *known = rapt_isa_name((rapt_isa)isa);
         if (strcmp(known, name) == 0) return isa;
         strcat(strcat(names, " "), known);

@@ -21,8 +21,8 @@ static struct axes axes_of(const struct npy_array *array, bool bshd) {
 }
 
 static rapt_tensor tensor_of(const struct npy_array *array, struct axes axes, bool bshd) {
-    return bshd ? rapt_tensor_bshd(array->data, axes.tokens, axes.heads, axes.dim)
-                : rapt_tensor_bhsd(array->data, axes.heads, axes.tokens, axes.dim);
+    return bshd ? rapt_tensor_bshd(array->data, RAPT_F32, axes.batch, axes.tokens, axes.heads, axes.dim)
+                : rapt_tensor_bhsd(array->data, RAPT_F32, axes.batch, axes.heads, axes.tokens, axes.dim);
 }
 
 static void fit(bool fits, const struct npy_array *a, const struct npy_array *b, const char *what,
@@ -105,12 +105,12 @@ static void add_results(struct problem *problem, const struct attend_options *op
     static const char *const kinds[] = {"raw", "softcap", "masked", "softmax"};
     if (options->lse) {
         problem->lse = new_array(options->lse, problem->query.dims - 1, begin);
-        desc->lse = rapt_tensor_bhsd(problem->lse.data, desc->query_heads, desc->query_length, 1);
+        desc->lse = rapt_output_bhsd(problem->lse.data, desc->batch, desc->query_heads, desc->query_length, 1);
     }
     if (!options->weights && !options->tokens) return;
     problem->weights = new_array(options->weights, problem->query.dims, begin);
     desc->weights =
-        rapt_tensor_bhsd(problem->weights.data, desc->query_heads, desc->query_length, desc->kv_length);
+        rapt_output_bhsd(problem->weights.data, desc->batch, desc->query_heads, desc->query_length, desc->kv_length);
     desc->weights_kind = RAPT_WEIGHTS_SOFTMAX;
     for (int i = 0; options->weights_kind && i < 4; i++) {
         if (strcmp(options->weights_kind, kinds[i]) == 0) desc->weights_kind = RAPT_WEIGHTS_RAW + i;
@@ -134,7 +134,7 @@ static rapt_index_list load_lengths(const char *path, int64_t batch) {
         tool_die("%s %s: wanted is one number for each of %lld sequences", path,
                  npy_shape_text(array.dims, array.shape, shape), (long long)batch);
     }
-    return (rapt_index_list){array.data, array.type == NPY_INT32 ? 4 : 8, 0};
+    return list_of(&array);
 }
 
 static void add_scores(rapt_attention_desc *desc, const struct attend_options *options) {
@@ -162,7 +162,7 @@ static void add_positions(rapt_attention_desc *desc, const struct attend_options
     int64_t *positions = tool_allocate(desc->batch, sizeof *positions, "--query-offset");
     for (int64_t b = 0; b < desc->batch; b++) positions[b] = options->query_offset.value;
     desc->query_origin = RAPT_ORIGIN_GIVEN;
-    desc->query_position = (rapt_index_list){positions, 8, 0};
+    desc->query_position = rapt_int64_list(positions, desc->batch);
 }
 
 struct problem problem_load(const struct attend_options *options) {

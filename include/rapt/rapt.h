@@ -403,9 +403,10 @@ RAPT_API rapt_status rapt_attention(const rapt_attention_desc *desc, const rapt_
  * put it on the stack, share it between threads; nothing is to be freed. It
  * belongs to the process, and to the copy of the library, that made it. It
  * copies the pointers of its descriptor, whose targets must stay; factors,
- * slopes and sinks must not change until the run is over. Lists of lengths and
- * positions must not change from planning on: a run against a list that did
- * stays within the tensors, but what it writes is undefined. */
+ * slopes and sinks must not change until the run is over, lists of lengths and
+ * positions not from planning on. Preparing a workspace reads the lists again:
+ * where the plan fits them no longer it gives RAPT_INVALID_VALUE, and no access
+ * outside of the tensors in any case. */
 typedef struct rapt_plan {
     uint64_t opaque[512];
 } rapt_plan;
@@ -508,7 +509,8 @@ RAPT_API rapt_status rapt_join(const rapt_plan *plan, void *workspace, int32_t p
 RAPT_API int64_t rapt_task_count(const rapt_plan *plan, int32_t phase);
 RAPT_API rapt_status rapt_run_task(const rapt_plan *plan, void *workspace, int32_t phase, int64_t task);
 
-/* What a task reads and what it costs, for callers that place tasks. */
+/* What a task reads and what it costs, for callers that place tasks. The
+ * workspace is prepared. */
 typedef struct rapt_task_info {
     int64_t sequence, kv_head;
     int64_t first_row, rows; /* row = query * (query_heads / kv_heads) + head of the group */
@@ -517,7 +519,8 @@ typedef struct rapt_task_info {
     uint64_t reserved[9];    /* 0 */
 } rapt_task_info;
 
-RAPT_API rapt_status rapt_task_info_of(const rapt_plan *plan, int32_t phase, int64_t task, rapt_task_info *info);
+RAPT_API rapt_status rapt_task_info_of(const rapt_plan *plan, const void *workspace, int32_t phase, int64_t task,
+                                       rapt_task_info *info);
 
 /* ------------------------------------------------------------ the machine */
 

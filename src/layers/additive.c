@@ -9,8 +9,8 @@ void rapt_attend_to_scores(rapt_attention_desc *all, const float *scores) {
     all->head_dim = 1;
     all->features |= RAPT_SCALE;
     all->scale = 1;
-    all->query = all->key = rapt_tensor_bhsd(&zero, 0, 0, 0); /* strides of 0: one zero for all */
-    all->bias = rapt_tensor_bhsd(scores, 1, all->query_length, all->kv_length);
+    all->query = all->key = rapt_input_bhsd(&zero, 0, 0, 0, 0); /* strides of 0: one zero for all */
+    all->bias = rapt_input_bhsd(scores, all->batch, 1, all->query_length, all->kv_length);
 }
 
 void rapt_check_single(struct rapt_call *call, const rapt_attention_desc *all) {
@@ -23,8 +23,9 @@ void rapt_check_single(struct rapt_call *call, const rapt_attention_desc *all) {
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has a bias, softcap or scale: not in this layer");
 }
 
-rapt_status rapt_additive_attention(const rapt_additive_desc *desc, rapt_message *message) {
-    struct rapt_call call = rapt_call_begin(message, desc, sizeof *desc);
+rapt_status rapt_additive_attention(const rapt_additive_desc *desc, const rapt_run_options *options,
+                                    rapt_message *message) {
+    struct rapt_call call = rapt_call_begin(message, options, desc, sizeof *desc);
     if (call.status != RAPT_OK)
         return rapt_call_end(&call);
     rapt_attention_desc all = rapt_call_attention(&call, desc->attention);
@@ -45,8 +46,8 @@ rapt_status rapt_additive_attention(const rapt_additive_desc *desc, rapt_message
     if (call.status != RAPT_OK)
         return rapt_call_end(&call);
     all.value_dim = e;
-    all.value = rapt_tensor_bhsd(desc->memory, 1, tk, e);
-    all.out = rapt_tensor_bhsd(desc->out, 1, tq, e);
+    all.value = rapt_input_bhsd(desc->memory, b, 1, tk, e);
+    all.out = rapt_output_bhsd(desc->out, b, 1, tq, e);
     rapt_attend_to_scores(&all, scores);
     rapt_call_check(&call, &all);
     rapt_call_project(&call, &desc->w, desc->state, b * tq, a, 0);

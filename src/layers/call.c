@@ -11,23 +11,21 @@
 
 static const int64_t MAX_SIZE = (int64_t)1 << 40, MAX_HEADS = (int64_t)1 << 20, MAX_WIDTH = (int64_t)1 << 31;
 
-struct rapt_call rapt_call_begin(rapt_message *message, const void *desc, size_t desc_bytes) {
-    struct rapt_call call = {.status = RAPT_OK, .message = message};
-    struct {
-        uint32_t struct_size;
-        int32_t max_threads;
-    } head;
+struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *options, const void *desc,
+                                 size_t desc_bytes) {
+    struct rapt_call call = {.status = RAPT_OK, .message = message, .options = options};
+    uint32_t struct_size;
     if (message)
         message->text[0] = '\0';
     if (desc_bytes == 0 || !rapt_call_needs(&call, desc, "desc"))
         return call;
-    memcpy(&head, desc, sizeof head);
-    call.max_threads = head.max_threads;
-    if (head.struct_size != desc_bytes)
+    memcpy(&struct_size, desc, sizeof struct_size);
+    if (struct_size != desc_bytes)
         rapt_call_refuse(&call, RAPT_UNSUPPORTED_VERSION, "struct_size = %lu, known is %lu",
-                         (unsigned long)head.struct_size, (unsigned long)desc_bytes);
-    if (head.max_threads < 0)
-        rapt_call_refuse(&call, RAPT_INVALID_VALUE, "max_threads = %ld is negative", (long)head.max_threads);
+                         (unsigned long)struct_size, (unsigned long)desc_bytes);
+    if (options && options->max_threads < 0)
+        rapt_call_refuse(&call, RAPT_INVALID_VALUE, "options.max_threads = %ld is negative",
+                         (long)options->max_threads);
     return call;
 }
 
@@ -84,9 +82,9 @@ rapt_attention_desc rapt_call_attention(struct rapt_call *call, const rapt_atten
     const rapt_attention_desc none = RAPT_ATTENTION_DESC_INIT;
     if (!rapt_call_needs(call, attention, "attention"))
         return none;
-    if (attention->struct_size != sizeof none || attention->version != RAPT_DESC_VERSION)
-        rapt_call_refuse(call, RAPT_UNSUPPORTED_VERSION, "attention->struct_size = %lu, version = %lu",
-                         (unsigned long)attention->struct_size, (unsigned long)attention->version);
+    if (attention->struct_size != sizeof none)
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_VERSION, "attention->struct_size = %lu, known is %lu",
+                         (unsigned long)attention->struct_size, (unsigned long)sizeof none);
     else if (attention->query.data || attention->key.data || attention->value.data || attention->out.data ||
              attention->head_dim || attention->value_dim)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD,
@@ -97,6 +95,11 @@ rapt_attention_desc rapt_call_attention(struct rapt_call *call, const rapt_atten
         return none;
     call->isa = attention->isa;
     return *attention;
+}
+
+/* Numbers in a row of the weight. */
+static int64_t width_of(const rapt_linear *linear) {
+    return linear->layout == RAPT_WEIGHT_IN_OUT ? linear->out : linear->in;
 }
 
 bool rapt_call_linear(struct rapt_call *call, const char *name, const rapt_linear *linear, int64_t in,
@@ -111,8 +114,12 @@ bool rapt_call_linear(struct rapt_call *call, const char *name, const rapt_linea
                                 (long long)linear->in, reads, (long long)in);
     if (linear->layout != RAPT_WEIGHT_OUT_IN && linear->layout != RAPT_WEIGHT_IN_OUT)
         return rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "%s.layout = %ld", name, (long)linear->layout);
-    if (linear->reserved_zero)
-        return rapt_call_refuse(call, RAPT_UNUSED_FIELD, "%s.reserved_zero = %ld", name, (long)linear->reserved_zero);
+    if (linear->dtype != RAPT_NO_DTYPE && linear->dtype != RAPT_F32)
+        return rapt_call_refuse(call, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %ld: expected float32", name,
+                                (long)linear->dtype);
+    if (linear->weight_stride_bytes && (linear->weight_stride_bytes % 4 || linear->weight_stride_bytes / 4 < width_of(linear)))
+        return rapt_call_refuse(call, RAPT_INVALID_STRIDE, "%s.weight_stride_bytes = %lld: rows have %lld numbers", name,
+                                (long long)linear->weight_stride_bytes, (long long)width_of(linear));
     if (((uintptr_t)linear->weight | (uintptr_t)linear->bias) % sizeof(float))
         return rapt_call_refuse(call, RAPT_MISALIGNED_POINTER, "%s: weight or bias is not aligned to 4 bytes", name);
     return call->status == RAPT_OK;
@@ -146,7 +153,7 @@ float *rapt_call_floats(struct rapt_call *call, float *given, int64_t a, int64_t
 /* Inputs first ... first + width - 1 of linear. */
 static rapt_matmul_desc product(const struct rapt_call *call, const rapt_linear *linear, int64_t first, int64_t width,
                                 const float *x, int64_t rows, float *out, int64_t out_stride) {
-    const bool in_out = linear->layout == RAPT_WEIGHT_IN_OUT;
+    const int64_t stride = linear->weight_stride_bytes ? linear->weight_stride_bytes / 4 : width_of(linear);
     rapt_matmul_desc desc = RAPT_MATMUL_DESC_INIT;
     desc.weight_layout = linear->layout;
     desc.rows = rows;
@@ -154,8 +161,8 @@ static rapt_matmul_desc product(const struct rapt_call *call, const rapt_linear 
     desc.columns = linear->out;
     desc.x = x;
     desc.x_stride_bytes = width * (int64_t)sizeof(float);
-    desc.weight = linear->weight + (in_out ? first * linear->out : first);
-    desc.weight_stride_bytes = (in_out ? linear->out : linear->in) * (int64_t)sizeof(float);
+    desc.weight = linear->weight + (linear->layout == RAPT_WEIGHT_IN_OUT ? first * stride : first);
+    desc.weight_stride_bytes = stride * (int64_t)sizeof(float);
     desc.bias = first ? NULL : linear->bias;
     desc.out = out;
     desc.out_stride_bytes = out_stride * (int64_t)sizeof(float);
@@ -169,7 +176,7 @@ void rapt_call_project(struct rapt_call *call, const rapt_linear *linear, const 
         return;
     const rapt_matmul_desc desc =
         product(call, linear, 0, linear->in, x, rows, out, out_stride ? out_stride : linear->out);
-    call->status = rapt_project(&desc, call->max_threads, call->message);
+    call->status = rapt_project(&desc, call->options, call->message);
 }
 
 void rapt_call_project_part(struct rapt_call *call, const rapt_linear *linear, int64_t first, int64_t width,
@@ -177,7 +184,7 @@ void rapt_call_project_part(struct rapt_call *call, const rapt_linear *linear, i
     if (call->status != RAPT_OK)
         return;
     const rapt_matmul_desc desc = product(call, linear, first, width, x, rows, out, linear->out);
-    call->status = rapt_project(&desc, call->max_threads, call->message);
+    call->status = rapt_project(&desc, call->options, call->message);
 }
 
 void rapt_call_check(struct rapt_call *call, const rapt_attention_desc *desc) {
@@ -186,26 +193,9 @@ void rapt_call_check(struct rapt_call *call, const rapt_attention_desc *desc) {
         call->status = rapt_plan_init(&plan, desc, call->message);
 }
 
-/* As rapt_attention, with a limit on threads. */
 void rapt_call_attend(struct rapt_call *call, const rapt_attention_desc *desc) {
-    rapt_plan plan;
-    size_t bytes = 0;
     if (call->status == RAPT_OK)
-        call->status = rapt_plan_init(&plan, desc, call->message);
-    const int openmp = rapt_openmp_threads();
-    int threads = call->max_threads && call->max_threads < openmp ? call->max_threads : openmp;
-    if (call->status == RAPT_OK)
-        call->status = rapt_plan_workspace_bytes(&plan, threads > 1 ? threads : 1, &bytes);
-    if (call->status != RAPT_OK)
-        return;
-    void *workspace = malloc(bytes + 1);
-    if (!workspace) {
-        rapt_call_refuse(call, RAPT_OUT_OF_MEMORY, "%llu bytes of workspace", (unsigned long long)bytes);
-        return;
-    }
-    const rapt_run_options options = {.struct_size = sizeof options, .max_threads = call->max_threads};
-    call->status = rapt_run(&plan, workspace, bytes, &options);
-    free(workspace);
+        call->status = rapt_attention(desc, call->options, call->message);
 }
 
 void rapt_call_scores(struct rapt_call *call, const rapt_attention_desc *desc, float *scores) {
@@ -226,7 +216,7 @@ void rapt_call_scores(struct rapt_call *call, const rapt_attention_desc *desc, f
     raw.out = desc->out;
     raw.features = RAPT_SCALE;
     raw.scale = 1;
-    raw.weights = rapt_tensor_bhsd(scores, desc->query_heads, desc->query_length, desc->kv_length);
+    raw.weights = rapt_output_bhsd(scores, desc->batch, desc->query_heads, desc->query_length, desc->kv_length);
     raw.weights_kind = RAPT_WEIGHTS_RAW;
     rapt_call_attend(call, &raw);
 }

@@ -15,14 +15,16 @@ enum { RAPT_CALL_BLOCKS = 16 };
 struct rapt_call {
     rapt_status status;
     rapt_message *message;
-    int32_t isa, max_threads;
+    const rapt_run_options *options;
+    int32_t isa;
     int blocks;
     void *block[RAPT_CALL_BLOCKS];
 };
 
-/* desc: a layer's descriptor, which begins with struct_size and max_threads, of
- * desc_bytes as compiled; with desc_bytes = 0 there is none. */
-struct rapt_call rapt_call_begin(rapt_message *message, const void *desc, size_t desc_bytes);
+/* desc: a layer's descriptor, which begins with struct_size, of desc_bytes as
+ * compiled; with desc_bytes = 0 there is none. */
+struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *options, const void *desc,
+                                 size_t desc_bytes);
 
 /* Frees the scratch memory and returns the status. */
 rapt_status rapt_call_end(struct rapt_call *call);
@@ -66,7 +68,9 @@ void rapt_call_project_part(struct rapt_call *call, const rapt_linear *linear, i
 
 /* Entry i of a list that has data. */
 static inline int64_t rapt_call_index(rapt_index_list list, int64_t i) {
-    return list.index_bytes == 4 ? ((const int32_t *)list.data)[i] : ((const int64_t *)list.data)[i];
+    const int64_t stride = list.stride_bytes ? list.stride_bytes : list.index_bytes;
+    const char *entry = (const char *)list.data + i * stride;
+    return list.index_bytes == 4 ? *(const int32_t *)(const void *)entry : *(const int64_t *)(const void *)entry;
 }
 
 /* The plan's refusals, before anything is written. */

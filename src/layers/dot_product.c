@@ -39,7 +39,7 @@ static struct block block_of(struct rapt_call *call, const rapt_dot_product_desc
     if (desc->leading < 0 || desc->leading > RAPT_MAX_LEADING)
         rapt_call_refuse(call, RAPT_INVALID_SHAPE, "leading = %ld is outside 0 ... %d", (long)desc->leading,
                          RAPT_MAX_LEADING);
-    if (desc->features & ~(uint64_t)(RAPT_SCALE | RAPT_CAUSAL | RAPT_MASK_FILL))
+    if (desc->features & ~(RAPT_SCALE | RAPT_CAUSAL | RAPT_MASK_FILL))
         rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "features = 0x%llx: there are SCALE, CAUSAL and MASK_FILL here",
                          (unsigned long long)desc->features);
     if (call->status != RAPT_OK || (desc->leading && !rapt_call_needs(call, desc->shape, "shape")))
@@ -91,17 +91,17 @@ static int64_t mask_offset(const rapt_dot_product_desc *desc, const struct block
 /* Of the arrays that a run leaves behind it. */
 static void point(rapt_attention_desc *all, const rapt_dot_product_desc *desc, const struct block *block, int64_t run,
                   float **scores) {
-    const int64_t heads = block->heads, each = block->batch * heads * run;
+    const int64_t batch = block->batch, heads = block->heads, each = batch * heads * run;
     const int64_t tq = desc->query_length, tk = desc->kv_length, d = desc->head_dim;
     const int64_t e = desc->value_dim ? desc->value_dim : d;
-    all->query = rapt_tensor_bhsd(desc->query + each * tq * d, heads, tq, d);
-    all->key = rapt_tensor_bhsd(desc->key + each * tk * d, heads, tk, d);
-    all->value = rapt_tensor_bhsd(desc->value + each * tk * e, heads, tk, e);
-    all->out = rapt_tensor_bhsd(desc->out + each * tq * e, heads, tq, e);
+    all->query = rapt_input_bhsd(desc->query + each * tq * d, batch, heads, tq, d);
+    all->key = rapt_input_bhsd(desc->key + each * tk * d, batch, heads, tk, d);
+    all->value = rapt_input_bhsd(desc->value + each * tk * e, batch, heads, tk, e);
+    all->out = rapt_output_bhsd(desc->out + each * tq * e, batch, heads, tq, e);
     if (desc->mask)
         all->mask.data = (void *)(uintptr_t)(desc->mask + mask_offset(desc, block, run));
     if (desc->weights) {
-        all->weights = rapt_tensor_bhsd(desc->weights + each * tq * tk, heads, tq, tk);
+        all->weights = rapt_output_bhsd(desc->weights + each * tq * tk, batch, heads, tq, tk);
         all->weights_kind = RAPT_WEIGHTS_SOFTMAX;
     }
     *scores = desc->scores ? desc->scores + each * tq * tk : NULL;
@@ -127,8 +127,9 @@ static void check(struct rapt_call *call, const rapt_dot_product_desc *desc, con
     rapt_call_product(call, rows, desc->kv_length, 1);
 }
 
-rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc, rapt_message *message) {
-    struct rapt_call call = rapt_call_begin(message, desc, sizeof *desc);
+rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc, const rapt_run_options *options,
+                                       rapt_message *message) {
+    struct rapt_call call = rapt_call_begin(message, options, desc, sizeof *desc);
     if (call.status != RAPT_OK)
         return rapt_call_end(&call);
     struct block block = block_of(&call, desc);

@@ -14,7 +14,7 @@ static void check_norm(struct rapt_call *call, const rapt_norm *norm, const char
 
 rapt_status rapt_layer_norm(const rapt_norm *norm, const float *x, int64_t tokens, int64_t width, float *out,
                             rapt_message *message) {
-    struct rapt_call call = rapt_call_begin(message, NULL, 0);
+    struct rapt_call call = rapt_call_begin(message, NULL, NULL, 0);
     rapt_call_needs(&call, x, "x");
     rapt_call_needs(&call, out, "out");
     rapt_call_size(&call, tokens, 0, "tokens");
@@ -32,8 +32,8 @@ static void check(struct rapt_call *call, const rapt_encoder_desc *desc, int64_t
     const rapt_multi_head_desc *inner = desc->attention;
     rapt_call_needs(call, desc->x, "x");
     rapt_call_needs(call, desc->out, "out");
-    if (inner->x || inner->memory || inner->memory_value || inner->max_threads)
-        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has an x, memory or max_threads: the block makes them");
+    if (inner->x || inner->memory || inner->memory_value)
+        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has an x or memory: the block makes them");
     check_norm(call, &desc->norm1, "norm1");
     check_norm(call, &desc->norm2, "norm2");
     if (desc->activation < RAPT_RELU || desc->activation > RAPT_GELU_TANH)
@@ -90,8 +90,9 @@ static void run(struct rapt_call *call, const rapt_encoder_desc *desc, const rap
         rapt_normalise(&desc->norm2, sum, rows, width, desc->out);
 }
 
-rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, rapt_message *message) {
-    struct rapt_call call = rapt_call_begin(message, desc, sizeof *desc);
+rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, const rapt_run_options *options,
+                               rapt_message *message) {
+    struct rapt_call call = rapt_call_begin(message, options, desc, sizeof *desc);
     if (call.status != RAPT_OK || !rapt_call_needs(&call, desc->attention, "attention"))
         return rapt_call_end(&call);
     const rapt_multi_head_desc *inner = desc->attention;

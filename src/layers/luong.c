@@ -89,8 +89,8 @@ static void set_scores(struct rapt_call *call, const rapt_luong_desc *desc, rapt
     all->features |= RAPT_SCALE;
     all->scale = 1;
     all->head_dim = e;
-    all->query = rapt_tensor_bhsd(query, 1, tq, e);
-    all->key = rapt_tensor_bhsd(desc->memory, 1, tk, e);
+    all->query = rapt_input_bhsd(query, b, 1, tq, e);
+    all->key = rapt_input_bhsd(desc->memory, b, 1, tk, e);
     rapt_call_check(call, all);
     rapt_call_scores(call, all, desc->scores);
 }
@@ -106,8 +106,9 @@ static void finish(struct rapt_call *call, const rapt_luong_desc *desc, int64_t 
     rapt_tanh_of(desc->attentional, rows * desc->w_c.out);
 }
 
-rapt_status rapt_luong_attention(const rapt_luong_desc *desc, rapt_message *message) {
-    struct rapt_call call = rapt_call_begin(message, desc, sizeof *desc);
+rapt_status rapt_luong_attention(const rapt_luong_desc *desc, const rapt_run_options *options,
+                                 rapt_message *message) {
+    struct rapt_call call = rapt_call_begin(message, options, desc, sizeof *desc);
     if (call.status != RAPT_OK)
         return rapt_call_end(&call);
     rapt_attention_desc all = rapt_call_attention(&call, desc->attention);
@@ -122,8 +123,8 @@ rapt_status rapt_luong_attention(const rapt_luong_desc *desc, rapt_message *mess
     if (call.status != RAPT_OK)
         return rapt_call_end(&call);
     all.value_dim = e;
-    all.value = rapt_tensor_bhsd(desc->memory, 1, tk, e);
-    all.out = rapt_tensor_bhsd(desc->out, 1, tq, e);
+    all.value = rapt_input_bhsd(desc->memory, all.batch, 1, tk, e);
+    all.out = rapt_output_bhsd(desc->out, all.batch, 1, tq, e);
     set_scores(&call, desc, &all);
     if (desc->window == RAPT_LUONG_LOCAL_P) {
         rapt_luong_local_p(&call, desc, &all);

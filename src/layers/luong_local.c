@@ -38,11 +38,11 @@ void rapt_luong_local_p(struct rapt_call *call, const rapt_luong_desc *desc, con
 
     rapt_attention_desc first = *all, second = *all;
     first.mask = second.mask = rapt_bool_mask(mask, tq * tk, tq * tk, tk);
-    first.lse = rapt_tensor_bhsd(plain, 1, tq, 1);
-    first.weights = desc->align ? rapt_tensor_bhsd(desc->align, 1, tq, tk) : (rapt_tensor){0};
+    first.lse = rapt_output_bhsd(plain, b, 1, tq, 1);
+    first.weights = desc->align ? rapt_output_bhsd(desc->align, b, 1, tq, tk) : (rapt_tensor){0};
     first.weights_kind = desc->align ? RAPT_WEIGHTS_SOFTMAX : RAPT_WEIGHTS_NONE;
-    second.bias = rapt_tensor_bhsd(gauss, 1, tq, tk);
-    second.lse = rapt_tensor_bhsd(with_gauss, 1, tq, 1);
+    second.bias = rapt_input_bhsd(gauss, b, 1, tq, tk);
+    second.lse = rapt_output_bhsd(with_gauss, b, 1, tq, 1);
     rapt_call_attend(call, &first);
     rapt_call_attend(call, &second);
     for (int64_t i = 0; i < b && call->status == RAPT_OK; i++) {

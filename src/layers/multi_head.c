@@ -6,8 +6,10 @@
 
 /* Where the heads of a projection lie: [batch][tokens][row], head h at first + h * step. */
 static rapt_tensor heads_of(const float *data, int64_t tokens, int64_t row, int64_t first, int64_t step) {
-    rapt_tensor tensor = rapt_tensor_bhsd(data ? data + first : NULL, 1, tokens, row);
+    rapt_tensor tensor = {.data = data ? (void *)(uintptr_t)(data + first) : NULL, .dtype = RAPT_F32};
     tensor.head_stride_bytes = step * (int64_t)sizeof(float);
+    tensor.token_stride_bytes = row * (int64_t)sizeof(float);
+    tensor.batch_stride_bytes = tokens * tensor.token_stride_bytes;
     return tensor;
 }
 
@@ -75,8 +77,6 @@ static void shape(struct rapt_call *call, const rapt_multi_head_desc *desc, rapt
                          "query_heads * value_dim gives");
     if (!desc->output.weight && desc->context)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "context without output: it would be out");
-    if (desc->reserved_zero)
-        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "reserved_zero = %ld", (long)desc->reserved_zero);
 }
 
 struct projected {
@@ -145,8 +145,9 @@ void rapt_multi_head(struct rapt_call *call, const rapt_multi_head_desc *desc) {
         rapt_call_project(call, &desc->output, context, rows, desc->out, 0);
 }
 
-rapt_status rapt_multi_head_attention(const rapt_multi_head_desc *desc, rapt_message *message) {
-    struct rapt_call call = rapt_call_begin(message, desc, sizeof *desc);
+rapt_status rapt_multi_head_attention(const rapt_multi_head_desc *desc, const rapt_run_options *options,
+                                      rapt_message *message) {
+    struct rapt_call call = rapt_call_begin(message, options, desc, sizeof *desc);
     if (call.status == RAPT_OK)
         rapt_multi_head(&call, desc);
     return rapt_call_end(&call);

@@ -43,12 +43,10 @@ static bool run_blas(const rapt_matmul_desc *desc) {
 
 #endif
 
-rapt_status rapt_project(const rapt_matmul_desc *desc, int64_t max_threads, rapt_message *message) {
+rapt_status rapt_project(const rapt_matmul_desc *desc, const rapt_run_options *options, rapt_message *message) {
 #ifdef RAPT_BLAS
     if (desc->rows && desc->columns && desc->inner && run_blas(desc))
         return RAPT_OK;
 #endif
-    const rapt_run_options options = {sizeof options, (int32_t)(max_threads > INT32_MAX ? INT32_MAX : max_threads),
-                                      NULL, NULL};
-    return rapt_matmul(desc, &options, message);
+    return rapt_matmul(desc, options, message);
 }

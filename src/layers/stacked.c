@@ -41,8 +41,9 @@ static void project(struct rapt_call *call, const rapt_stacked_desc *desc, const
                           heads * linear[h].out);
 }
 
-rapt_status rapt_stacked_attention(const rapt_stacked_desc *desc, rapt_message *message) {
-    struct rapt_call call = rapt_call_begin(message, desc, sizeof *desc);
+rapt_status rapt_stacked_attention(const rapt_stacked_desc *desc, const rapt_run_options *options,
+                                   rapt_message *message) {
+    struct rapt_call call = rapt_call_begin(message, options, desc, sizeof *desc);
     if (call.status != RAPT_OK)
         return rapt_call_end(&call);
     rapt_attention_desc all = rapt_call_attention(&call, desc->attention);
@@ -54,10 +55,10 @@ rapt_status rapt_stacked_attention(const rapt_stacked_desc *desc, rapt_message *
     float *value = rapt_call_floats(&call, NULL, all.batch * tokens, heads, e);
     if (call.status != RAPT_OK)
         return rapt_call_end(&call);
-    all.query = rapt_tensor_bshd(query, tokens, heads, d);
-    all.key = rapt_tensor_bshd(key, tokens, heads, d);
-    all.value = rapt_tensor_bshd(value, tokens, heads, e);
-    all.out = rapt_tensor_bshd(desc->out, tokens, heads, e);
+    all.query = rapt_input_bshd(query, all.batch, tokens, heads, d);
+    all.key = rapt_input_bshd(key, all.batch, tokens, heads, d);
+    all.value = rapt_input_bshd(value, all.batch, tokens, heads, e);
+    all.out = rapt_output_bshd(desc->out, all.batch, tokens, heads, e);
     rapt_call_check(&call, &all);
     project(&call, desc, &all, desc->query, &all.query);
     project(&call, desc, &all, desc->key, &all.key);

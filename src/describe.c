@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * Structs that begin with struct_size: read those of older and newer callers. */
+#include "describe.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* One kind of struct. */
+struct shape {
+    const char *name; /* before struct_size in messages */
+    size_t least;     /* bytes that every release's struct has */
+    size_t known;
+};
+
+enum { MOST_BYTES = 4096 }; /* a larger struct_size is rubbish, and is not read */
+
+/* What this library does not know must be 0, so that ignoring it is right. */
+static rapt_status check_tail(const struct shape *shape, const unsigned char *from, size_t bytes,
+                              rapt_message *message) {
+    for (size_t i = shape->known; i < bytes; i++)
+        if (from[i])
+            return rapt_refuse(message, RAPT_UNSUPPORTED_VERSION,
+                               "%sstruct_size = %zu, this library knows %zu, and byte %zu beyond them is not 0",
+                               shape->name, bytes, shape->known, i);
+    return RAPT_OK;
+}
+
+static rapt_status copy(const struct shape *shape, const void *from, void *into, rapt_message *message) {
+    uint32_t bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    if (bytes < shape->least || bytes > MOST_BYTES || bytes % 8)
+        return rapt_refuse(message, RAPT_UNSUPPORTED_VERSION,
+                           "%sstruct_size = %lu is no multiple of 8 from %zu to %d", shape->name,
+                           (unsigned long)bytes, shape->least, MOST_BYTES);
+    memset(into, 0, shape->known);
+    memcpy(into, from, bytes < shape->known ? bytes : shape->known);
+    const uint32_t known = (uint32_t)shape->known;
+    memcpy(into, &known, sizeof known);
+    return check_tail(shape, from, bytes, message);
+}
+
+static void clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
+    if (batch == 1)
+        tensor->batch_stride_bytes = 0;
+    if (heads == 1)
+        tensor->head_stride_bytes = 0;
+    if (tokens == 1)
+        tensor->token_stride_bytes = 0;
+}
+
+/* Strides of dimensions of size 1 may hold anything, and prefetches multiply them. */
+static void clear_unused_strides(rapt_attention_desc *desc) {
+    rapt_tensor *const of_queries[] = {&desc->query,     &desc->out, &desc->mask,   &desc->bias,
+                                       &desc->keep_mask, &desc->lse, &desc->weights};
+    for (size_t i = 0; i < sizeof of_queries / sizeof *of_queries; i++)
+        clear_strides(of_queries[i], desc->batch, desc->query_heads, desc->query_length);
+    clear_strides(&desc->key, desc->batch, desc->kv_heads, desc->kv_length);
+    clear_strides(&desc->value, desc->batch, desc->kv_heads, desc->kv_length);
+}
+
+static void complete_lists(rapt_attention_desc *desc) {
+    rapt_index_list *const lists[] = {&desc->query_lengths, &desc->kv_lengths, &desc->query_position,
+                                      &desc->key_position};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (lists[i]->data && lists[i]->stride_bytes == 0)
+            lists[i]->stride_bytes = lists[i]->index_bytes;
+}
+
+rapt_status rapt_describe(const rapt_attention_desc *desc, rapt_attention_desc *complete, rapt_message *message) {
+    static const struct shape shape = {"", offsetof(rapt_attention_desc, reserved), sizeof *desc};
+    if (!desc)
+        return rapt_refuse(message, RAPT_NULL_POINTER, "desc is NULL");
+    const rapt_status status = copy(&shape, desc, complete, message);
+    if (status != RAPT_OK)
+        return status;
+    if (!(complete->features & RAPT_SCALE)) {
+        if (complete->scale != 0)
+            return rapt_refuse(message, RAPT_UNUSED_FIELD, "scale is set, but features lack RAPT_SCALE");
+        complete->scale = 1.0f / __builtin_sqrtf((float)complete->head_dim);
+    }
+    if (complete->value_dim == 0)
+        complete->value_dim = complete->head_dim;
+    clear_unused_strides(complete);
+    complete_lists(complete);
+    return RAPT_OK;
+}
+
+rapt_status rapt_describe_options(const rapt_run_options *options, rapt_run_options *complete, rapt_message *message) {
+    static const struct shape shape = {"options.", offsetof(rapt_run_options, should_stop), sizeof *options};
+    static const rapt_run_options defaults = RAPT_RUN_OPTIONS_INIT;
+    const rapt_status status = copy(&shape, options ? options : &defaults, complete, message);
+    if (status != RAPT_OK)
+        return status;
+    if (complete->max_threads < 0)
+        return rapt_refuse(message, RAPT_INVALID_VALUE, "options.max_threads = %d is negative",
+                           (int)complete->max_threads);
+    if (complete->flags & ~RAPT_RUN_FORK_SAFE)
+        return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "options.flags = 0x%llx has unknown bits",
+                           (unsigned long long)complete->flags);
+    for (int i = 0; i < 4; i++)
+        if (complete->reserved[i])
+            return rapt_refuse(message, RAPT_UNUSED_FIELD, "options.reserved[%d] = %llu is not 0", i,
+                               (unsigned long long)complete->reserved[i]);
+    return RAPT_OK;
+}
+
+rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings *complete, rapt_message *message) {
+    static const struct shape shape = {"bindings.", offsetof(rapt_bindings, reserved), sizeof *bindings};
+    if (!bindings)
+        return rapt_refuse(message, RAPT_NULL_POINTER, "bindings is NULL");
+    const rapt_status status = copy(&shape, bindings, complete, message);
+    if (status != RAPT_OK)
+        return status;
+    if (complete->reserved_zero)
+        return rapt_refuse(message, RAPT_UNUSED_FIELD, "bindings.reserved_zero = %d is not 0",
+                           (int)complete->reserved_zero);
+    for (int i = 0; i < 8; i++)
+        if (complete->reserved[i])
+            return rapt_refuse(message, RAPT_UNUSED_FIELD, "bindings.reserved[%d] = %llu is not 0", i,
+                               (unsigned long long)complete->reserved[i]);
+    return RAPT_OK;
+}

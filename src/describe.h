@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * Complete copies of what callers hand over: structs of other releases read,
+ * defaults filled in. */
+#ifndef RAPT_DESCRIBE_H
+#define RAPT_DESCRIBE_H
+
+#include <stdbool.h>
+
+#include "rapt/rapt.h"
+
+/* Copies desc and fills in every default: value_dim, scale, 0 for strides of
+ * dimensions of size 1, strides of lists. Nothing else is checked yet, so
+ * sizes may be absurd; message may be NULL. Not inlined: it computes in the
+ * floating-point environment that the caller has set. */
+__attribute__((noinline)) rapt_status rapt_describe(const rapt_attention_desc *desc, rapt_attention_desc *complete,
+                                                    rapt_message *message);
+
+/* options may be NULL. RAPT_OK promises valid options. */
+rapt_status rapt_describe_options(const rapt_run_options *options, rapt_run_options *complete, rapt_message *message);
+
+/* Copies, and refuses what a binding cannot have yet. */
+rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings *complete, rapt_message *message);
+
+#endif
