@@ -45,6 +45,12 @@
 #include "matmul.h"
 #include "rapt.h"
 
+#if defined(_WIN32) && defined(RAPT_LAYERS_BUILD)
+#define RAPT_LAYERS_API __declspec(dllexport)
+#else
+#define RAPT_LAYERS_API RAPT_API
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -117,8 +123,8 @@ typedef struct rapt_dot_product_desc {
 
 #define RAPT_DOT_PRODUCT_DESC_INIT RAPT_INIT(rapt_dot_product_desc)
 
-RAPT_API rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc, const rapt_run_options *options,
-                                                rapt_message *message);
+RAPT_LAYERS_API rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc,
+                                                       const rapt_run_options *options, rapt_message *message);
 
 /* ------------------------------------------------------------- multi-head */
 
@@ -155,8 +161,8 @@ typedef struct rapt_multi_head_desc {
 
 #define RAPT_MULTI_HEAD_DESC_INIT RAPT_INIT(rapt_multi_head_desc)
 
-RAPT_API rapt_status rapt_multi_head_attention(const rapt_multi_head_desc *desc, const rapt_run_options *options,
-                                               rapt_message *message);
+RAPT_LAYERS_API rapt_status rapt_multi_head_attention(const rapt_multi_head_desc *desc, const rapt_run_options *options,
+                                                      rapt_message *message);
 
 /* Heads with weights of their own each, as a list of single-head layers would
  * have them; their outputs stand side by side. attention->query_heads =
@@ -171,8 +177,8 @@ typedef struct rapt_stacked_desc {
 
 #define RAPT_STACKED_DESC_INIT RAPT_INIT(rapt_stacked_desc)
 
-RAPT_API rapt_status rapt_stacked_attention(const rapt_stacked_desc *desc, const rapt_run_options *options,
-                                            rapt_message *message);
+RAPT_LAYERS_API rapt_status rapt_stacked_attention(const rapt_stacked_desc *desc, const rapt_run_options *options,
+                                                   rapt_message *message);
 
 /* ---------------------------------------------------------------- dropout */
 
@@ -188,8 +194,8 @@ RAPT_API rapt_status rapt_stacked_attention(const rapt_stacked_desc *desc, const
  *
  * keep: [count]. RAPT_INVALID_VALUE where drop is outside [0, 1) or count < 0;
  * RAPT_NULL_POINTER where keep is NULL. */
-RAPT_API rapt_status rapt_dropout_keep(unsigned char *keep, int64_t count, double drop, uint64_t seed,
-                                       uint64_t stream, uint64_t first);
+RAPT_LAYERS_API rapt_status rapt_dropout_keep(unsigned char *keep, int64_t count, double drop, uint64_t seed,
+                                              uint64_t stream, uint64_t first);
 
 /* ---------------------------------------------- around attention, in blocks */
 
@@ -201,8 +207,8 @@ typedef struct rapt_norm {
 } rapt_norm;
 
 /* x, out: [tokens][width]; they may be the same. */
-RAPT_API rapt_status rapt_layer_norm(const rapt_norm *norm, const float *x, int64_t tokens, int64_t width, float *out,
-                                     rapt_message *message);
+RAPT_LAYERS_API rapt_status rapt_layer_norm(const rapt_norm *norm, const float *x, int64_t tokens, int64_t width,
+                                            float *out, rapt_message *message);
 
 typedef enum rapt_activation {
     RAPT_RELU = 0,
@@ -228,13 +234,13 @@ typedef struct rapt_encoder_desc {
 
 #define RAPT_ENCODER_DESC_INIT RAPT_INIT(rapt_encoder_desc)
 
-RAPT_API rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, const rapt_run_options *options,
-                                        rapt_message *message);
+RAPT_LAYERS_API rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, const rapt_run_options *options,
+                                               rapt_message *message);
 
 /* out[i] = table[ids[i]]. ids: [count]; table: [rows][width]; out:
  * [count][width]. RAPT_INVALID_VALUE names an id outside 0 ... rows - 1. */
-RAPT_API rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *table, int64_t rows,
-                                    int64_t width, float *out, rapt_message *message);
+RAPT_LAYERS_API rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *table, int64_t rows,
+                                           int64_t width, float *out, rapt_message *message);
 
 /* ------------------------------------------------------- the older family */
 
@@ -254,8 +260,8 @@ typedef struct rapt_additive_desc {
 
 #define RAPT_ADDITIVE_DESC_INIT RAPT_INIT(rapt_additive_desc)
 
-RAPT_API rapt_status rapt_additive_attention(const rapt_additive_desc *desc, const rapt_run_options *options,
-                                             rapt_message *message);
+RAPT_LAYERS_API rapt_status rapt_additive_attention(const rapt_additive_desc *desc, const rapt_run_options *options,
+                                                    rapt_message *message);
 
 typedef enum rapt_luong_score {
     RAPT_LUONG_DOT = 0,     /* h_t . h_s */
@@ -298,8 +304,8 @@ typedef struct rapt_luong_desc {
 
 #define RAPT_LUONG_DESC_INIT RAPT_INIT(rapt_luong_desc)
 
-RAPT_API rapt_status rapt_luong_attention(const rapt_luong_desc *desc, const rapt_run_options *options,
-                                          rapt_message *message);
+RAPT_LAYERS_API rapt_status rapt_luong_attention(const rapt_luong_desc *desc, const rapt_run_options *options,
+                                                 rapt_message *message);
 
 #ifdef __cplusplus
 }

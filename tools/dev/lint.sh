@@ -19,12 +19,12 @@ CC=clang-14 CXX=clang++-14 tools/dev/build.sh build-lint-clang -Dwerror=true -Db
 
 echo "== the header in C and C++"
 use='#include "rapt/rapt.h"\nint main(void) { rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT; return (int)desc.batch; }\n'
-for language in "c -std=c99" "c -std=c11" "c++ -std=c++11 -Wno-missing-field-initializers" "c++ -std=c++20 -Wno-missing-field-initializers"; do
+for language in "c -std=c99" "c -std=c11" "c++ -std=c++11" "c++ -std=c++17" "c++ -std=c++20"; do
     printf "$use" | g++ -x $language -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only - || failed=1
 done
 
 echo "== symbols and flags of the library"
-complain "exported, but not rapt_*:" "$(nm -D --defined-only build-lint-gcc/src/librapt.so | grep -v ' rapt_' || true)"
+complain "exported, but not rapt_*:" "$(nm -D --defined-only build-lint-gcc/src/librapt.so | grep -v ' rapt_\| A RAPT_' || true)"
 complain "global in the static library, but not rapt_*:" \
     "$(nm --defined-only -g build-lint-gcc/src/librapt.a | grep -E ' [A-Z] ' | grep -v ' rapt_' || true)"
 complain "the library is not to be built with:" "$(python3 - <<'PYTHON'

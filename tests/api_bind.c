@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT
+ * Plans without data, and the memory that they are bound to. */
+#define _DEFAULT_SOURCE
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cmocka_all.h"
+#include "scene_run.h"
+#include "support.h"
+
+enum { LAYERS = 32 };
+
+static const struct scene_layout plain = {0};
+static const struct scene_call calls[] = {
+    {2, 4, 2, 5, 60, 20, 12,
+     WITH_MASK | WITH_BIAS | WITH_KEEP | WITH_LSE | WITH_WEIGHTS | WITH_FACTOR | WITH_SLOPES | WITH_SINKS,
+     RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, 0, 0, 0},
+    {1, 2, 1, 1, 6000, 16, 16, WITH_CAUSAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_NONE, 0, 0, 0},
+    {3, 2, 2, 40, 40, 8, 8, WITH_LSE, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 0, 0, 0},
+};
+enum { CALLS = sizeof calls / sizeof *calls };
+
+static struct scene_call seeded(const struct scene_call *call, uint64_t seed) {
+    struct scene_call other = *call;
+    other.seed = seed;
+    return other;
+}
+
+static rapt_tensor without_data(rapt_tensor tensor) {
+    tensor.data = NULL;
+    tensor.extent_bytes = 0;
+    return tensor;
+}
+
+static rapt_attention_desc question(const rapt_attention_desc *desc) {
+    rapt_attention_desc bare = *desc;
+    rapt_tensor *const tensors[] = {&bare.query, &bare.key,       &bare.value, &bare.out,    &bare.mask,
+                                    &bare.bias,  &bare.keep_mask, &bare.lse,   &bare.weights};
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        *tensors[i] = without_data(*tensors[i]);
+    return bare;
+}
+
+static rapt_buffer buffer(const rapt_tensor *tensor) { return rapt_output_buffer(tensor->data, tensor->extent_bytes); }
+
+static rapt_bindings bindings_of(const rapt_attention_desc *desc) {
+    rapt_bindings bindings = RAPT_BINDINGS_INIT;
+    bindings.query = buffer(&desc->query);
+    bindings.key = buffer(&desc->key);
+    bindings.value = buffer(&desc->value);
+    bindings.out = buffer(&desc->out);
+    bindings.mask = buffer(&desc->mask);
+    bindings.bias = buffer(&desc->bias);
+    bindings.keep_mask = buffer(&desc->keep_mask);
+    bindings.lse = buffer(&desc->lse);
+    bindings.weights = buffer(&desc->weights);
+    bindings.bias_head_factor = desc->bias_head_factor;
+    bindings.alibi_slopes = desc->alibi_slopes;
+    bindings.sinks = desc->sinks;
+    return bindings;
+}
+
+static rapt_plan plan_of(const rapt_attention_desc *desc) {
+    rapt_plan plan;
+    rapt_message message;
+    if (rapt_plan_init(&plan, desc, &message) != RAPT_OK)
+        fail_msg("%s", message.text);
+    return plan;
+}
+
+static void bind(rapt_plan *plan, const rapt_attention_desc *desc) {
+    const rapt_bindings bindings = bindings_of(desc);
+    rapt_message message = {"stale"};
+    if (rapt_plan_bind(plan, &bindings, &message) != RAPT_OK || message.text[0])
+        fail_msg("%s", message.text);
+}
+
+/* ---- one plan, many layers */
+
+static void run_layers(const struct scene_call *call) {
+    const struct scene_call first = seeded(call, 1);
+    struct scene *planned = scene_new(&first, &plain);
+    const rapt_attention_desc bare = question(&planned->desc);
+    rapt_plan plan = plan_of(&bare);
+    size_t bytes;
+    assert_int_equal(rapt_plan_workspace_bytes(&plan, 2, &bytes), RAPT_OK);
+    void *workspace = test_alloc(bytes);
+    for (uint64_t layer = 1; layer <= LAYERS; layer++) {
+        const struct scene_call this = seeded(call, layer);
+        struct scene *separate = scene_new(&this, &plain), *bound = scene_new(&this, &plain);
+        assert_int_equal(rapt_attention(&separate->desc, NULL, NULL), RAPT_OK);
+        bind(&plan, &bound->desc);
+        assert_int_equal(rapt_run(&plan, workspace, bytes, NULL), RAPT_OK);
+        assert_true(scene_same(bound, separate) && scene_is_clean(bound));
+        scene_free(separate);
+        scene_free(bound);
+    }
+    scene_free(planned);
+    test_free_all();
+}
+
+static void test_layers_in_turn(void **state) {
+    (void)state;
+    for (int c = 0; c < CALLS; c++)
+        run_layers(&calls[c]);
+}
+
+/* ---- a plan without data */
+
+static void expect_same_answers(const rapt_plan *a, const rapt_plan *b) {
+    assert_int_equal(rapt_plan_isa(a), rapt_plan_isa(b));
+    assert_int_equal(rapt_phase_count(a), rapt_phase_count(b));
+    assert_int_equal(rapt_run_concurrency(a, NULL), rapt_run_concurrency(b, NULL));
+    for (int64_t slots = 1; slots < 10; slots++) {
+        size_t of_a = 1, of_b = 2;
+        assert_int_equal(rapt_plan_workspace_bytes(a, slots, &of_a), RAPT_OK);
+        assert_int_equal(rapt_plan_workspace_bytes(b, slots, &of_b), RAPT_OK);
+        assert_int_equal(of_a, of_b);
+    }
+    for (int32_t phase = 0; phase < rapt_phase_count(a); phase++) {
+        assert_int_equal(rapt_task_count(a, phase), rapt_task_count(b, phase));
+        for (int64_t task = 0; task < rapt_task_count(a, phase); task++) {
+            rapt_task_info of_a, of_b;
+            assert_int_equal(rapt_task_info_of(a, phase, task, &of_a), RAPT_OK);
+            assert_int_equal(rapt_task_info_of(b, phase, task, &of_b), RAPT_OK);
+            assert_memory_equal(&of_a, &of_b, sizeof of_a);
+        }
+    }
+}
+
+static void test_answers_and_does_not_run(void **state) {
+    (void)state;
+    for (int c = 0; c < CALLS; c++) {
+        struct scene *scene = scene_new(&calls[c], &plain);
+        const rapt_attention_desc bare = question(&scene->desc);
+        rapt_plan plan = plan_of(&bare), bound = plan_of(&scene->desc);
+        rapt_message message = {""};
+        size_t bytes;
+        expect_same_answers(&plan, &bound);
+        assert_int_equal(rapt_plan_workspace_bytes(&plan, 1, &bytes), RAPT_OK);
+        void *workspace = test_alloc(bytes);
+        assert_int_equal(rapt_run(&plan, workspace, bytes, NULL), RAPT_NOT_BOUND);
+        assert_int_equal(rapt_prepare(&plan, workspace, bytes), RAPT_OK);
+        assert_int_equal(rapt_run_task(&plan, workspace, 0, 0), RAPT_NOT_BOUND);
+        assert_int_equal(rapt_join(&plan, workspace, 0), RAPT_NOT_BOUND);
+        assert_int_equal(rapt_attention(&bare, NULL, &message), RAPT_NULL_POINTER);
+        assert_non_null(strstr(message.text, "data"));
+        assert_true(scene_is_untouched(scene));
+        scene_free(scene);
+        test_free_all();
+    }
+}
+
+/* What can be checked without memory is: dtypes, strides, extents, an output that overlaps itself. */
+static void test_questions_are_checked(void **state) {
+    struct scene *scene = scene_new(&calls[2], &plain);
+    const rapt_attention_desc bare = question(&scene->desc);
+    rapt_plan plan;
+    (void)state;
+#define REFUSE(status, ...)                                                                        \
+    do {                                                                                           \
+        rapt_attention_desc d = bare;                                                              \
+        __VA_ARGS__;                                                                               \
+        assert_int_equal(rapt_plan_init(&plan, &d, NULL), status);                                 \
+    } while (0)
+    REFUSE(RAPT_NULL_POINTER, d.query.dtype = RAPT_NO_DTYPE);
+    REFUSE(RAPT_NULL_POINTER, d.out.dtype = RAPT_NO_DTYPE);
+    REFUSE(RAPT_UNSUPPORTED_DTYPE, d.key.dtype = RAPT_BOOL8);
+    REFUSE(RAPT_UNUSED_FIELD, d.mask.token_stride_bytes = 4);
+    REFUSE(RAPT_INVALID_STRIDE, d.key.token_stride_bytes = 2);
+    REFUSE(RAPT_INVALID_STRIDE, d.value.batch_stride_bytes = INT64_MAX - 3);
+    REFUSE(RAPT_INVALID_STRIDE, d.out.head_stride_bytes = 0);
+    REFUSE(RAPT_OVERLAPPING_OUTPUT, d.out.head_stride_bytes = d.out.token_stride_bytes);
+    REFUSE(RAPT_OUT_OF_EXTENT, d.key.extent_bytes = 4);
+    REFUSE(RAPT_NULL_POINTER, d.weights_kind = RAPT_WEIGHTS_RAW);
+    REFUSE(RAPT_NULL_POINTER, d.query.data = scene->desc.query.data); /* some data: all that is there needs it */
+#undef REFUSE
+    scene_free(scene);
+}
+
+/* Nothing to compute: nothing to bind. */
+static void test_empty_needs_no_binding(void **state) {
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    static char workspace[1 << 20];
+    (void)state;
+    desc.query_heads = desc.kv_heads = 1;
+    desc.query_length = desc.kv_length = 4;
+    desc.head_dim = 8;
+    rapt_plan plan = plan_of(&desc);
+    assert_int_equal(rapt_run(&plan, workspace, sizeof workspace, NULL), RAPT_OK);
+    const rapt_bindings none = RAPT_BINDINGS_INIT;
+    assert_int_equal(rapt_plan_bind(&plan, &none, NULL), RAPT_OK);
+    assert_int_equal(rapt_run(&plan, workspace, sizeof workspace, NULL), RAPT_OK);
+}
+
+/* ---- what a binding is refused for */
+
+struct binding_case {
+    struct scene *old, *new, *expected;
+    rapt_plan plan, unbound;
+    void *workspace;
+    size_t bytes;
+    int refused;
+};
+
+/* The plan must still be bound to the old memory, and the other one to none. */
+static void expect_refused(struct binding_case *c, const rapt_bindings *bindings, rapt_status status, const char *text,
+                           int line) {
+    rapt_message message = {""};
+    rapt_status got = rapt_plan_bind(&c->plan, bindings, &message);
+    if (got != status || !strstr(message.text, text))
+        fail_msg("line %d: status %d, message \"%s\"", line, (int)got, message.text);
+    assert_int_equal(rapt_plan_bind(&c->unbound, bindings, NULL), status);
+    assert_int_equal(rapt_run(&c->unbound, c->workspace, c->bytes, NULL), RAPT_NOT_BOUND);
+    scene_reset(c->old);
+    assert_int_equal(rapt_run(&c->plan, c->workspace, c->bytes, NULL), RAPT_OK);
+    assert_true(scene_same(c->old, c->expected));
+    assert_true(scene_is_untouched(c->new));
+    c->refused++;
+}
+
+static struct binding_case begin(const struct scene_call *call) {
+    const struct scene_call other = seeded(call, 77);
+    struct binding_case c = {.old = scene_new(call, &plain), .new = scene_new(&other, &plain)};
+    c.expected = scene_expected(call);
+    const rapt_attention_desc bare = question(&c.old->desc);
+    c.plan = plan_of(&c.old->desc);
+    c.unbound = plan_of(&bare);
+    assert_int_equal(rapt_plan_workspace_bytes(&c.plan, 1, &c.bytes), RAPT_OK);
+    c.workspace = test_alloc(c.bytes);
+    return c;
+}
+
+static void end(struct binding_case *c) {
+    bind(&c->plan, &c->new->desc);
+    scene_free(c->old);
+    scene_free(c->new);
+    scene_free(c->expected);
+    test_free_all();
+}
+
+#define REFUSED(status, text, ...)                                                                 \
+    do {                                                                                           \
+        rapt_bindings b = bindings_of(&c.new->desc);                                               \
+        __VA_ARGS__;                                                                               \
+        expect_refused(&c, &b, status, text, __LINE__);                                            \
+    } while (0)
+
+static void test_refused_with_everything(void **state) {
+    static float wrong[4] = {0, 0, 0, NAN};
+    struct binding_case c = begin(&calls[0]);
+    (void)state;
+    REFUSED(RAPT_UNSUPPORTED_VERSION, "bindings.struct_size", b.struct_size = 8);
+    REFUSED(RAPT_UNUSED_FIELD, "bindings.reserved_zero", b.reserved_zero = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "bindings.reserved[7]", b.reserved[7] = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "key.scales", b.key.scales = wrong);
+    REFUSED(RAPT_UNUSED_FIELD, "value.scales or zero_points", b.value.zero_points = wrong);
+    REFUSED(RAPT_NULL_POINTER, "query.data", b.query.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "out.data", b.out.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "mask.data", b.mask.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "bias.data", b.bias.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "keep_mask.data", b.keep_mask.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "lse.data", b.lse.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "weights.data", b.weights.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "sinks", b.sinks = NULL);
+    REFUSED(RAPT_NULL_POINTER, "alibi_slopes", b.alibi_slopes = NULL);
+    REFUSED(RAPT_NULL_POINTER, "bias_head_factor", b.bias_head_factor = NULL);
+    REFUSED(RAPT_INVALID_VALUE, "sinks[3]", b.sinks = wrong);
+    REFUSED(RAPT_INVALID_VALUE, "alibi_slopes[3]", b.alibi_slopes = wrong);
+    REFUSED(RAPT_INVALID_VALUE, "bias_head_factor[3]", b.bias_head_factor = wrong);
+    REFUSED(RAPT_MISALIGNED_POINTER, "key.data", b.key.data = (char *)b.key.data + 2);
+    REFUSED(RAPT_MISALIGNED_POINTER, "lse.data", b.lse.data = (char *)b.lse.data + 1);
+    REFUSED(RAPT_MISALIGNED_POINTER, "sinks", b.sinks = (const float *)(const void *)((const char *)b.sinks + 1));
+    REFUSED(RAPT_INVALID_VALUE, "query.extent_bytes", b.query.extent_bytes = -1);
+    REFUSED(RAPT_OUT_OF_EXTENT, "key.extent_bytes", b.key.extent_bytes -= 4);
+    REFUSED(RAPT_OUT_OF_EXTENT, "out.extent_bytes", b.out.extent_bytes = 4);
+    REFUSED(RAPT_INVALID_STRIDE, "value: its strides", b.value.data = (void *)(UINTPTR_MAX - 63), b.value.extent_bytes = 0);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps query", b.out.data = b.query.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key", b.out.data = b.key.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps mask", b.mask.data = b.out.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "lse overlaps sinks", b.lse.data = (void *)(uintptr_t)b.sinks);
+    assert_true(c.refused == 29);
+    end(&c);
+}
+
+static void test_refused_what_was_not_planned(void **state) {
+    static float four[4];
+    struct binding_case c = begin(&calls[1]);
+    (void)state;
+    REFUSED(RAPT_UNUSED_FIELD, "mask is bound", b.mask.data = four);
+    REFUSED(RAPT_UNUSED_FIELD, "bias is bound", b.bias.extent_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "lse is bound", b.lse.data = four);
+    REFUSED(RAPT_UNUSED_FIELD, "weights is bound", b.weights.data = four);
+    REFUSED(RAPT_UNUSED_FIELD, "sinks is bound", b.sinks = four);
+    REFUSED(RAPT_UNUSED_FIELD, "alibi_slopes is bound", b.alibi_slopes = four);
+    REFUSED(RAPT_UNUSED_FIELD, "bias_head_factor is bound", b.bias_head_factor = four);
+    assert_int_equal(rapt_plan_bind(&c.plan, NULL, NULL), RAPT_NULL_POINTER);
+    end(&c);
+}
+
+/* The cost of a binding does not grow with the batch: lists of lengths are not read again. */
+static void test_binding_reads_no_list(void **state) {
+    struct scene *scene = scene_new(&calls[2], &plain);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int32_t *lengths = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    (void)state;
+    assert_true(lengths != MAP_FAILED);
+    for (int b = 0; b < 3; b++)
+        lengths[b] = 40;
+    scene->desc.kv_lengths = rapt_int32_list(lengths, 3);
+    rapt_plan plan = plan_of(&scene->desc);
+    assert_int_equal(mprotect(lengths, page, PROT_NONE), 0);
+    bind(&plan, &scene->desc);
+    assert_int_equal(mprotect(lengths, page, PROT_READ), 0);
+    munmap(lengths, page);
+    scene_free(scene);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers_in_turn),          cmocka_unit_test(test_answers_and_does_not_run),
+        cmocka_unit_test(test_questions_are_checked),   cmocka_unit_test(test_empty_needs_no_binding),
+        cmocka_unit_test(test_refused_with_everything), cmocka_unit_test(test_refused_what_was_not_planned),
+        cmocka_unit_test(test_binding_reads_no_list),
+    };
+    return cmocka_run_group_tests_name("api_bind", tests, NULL, NULL);
+}

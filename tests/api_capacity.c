@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ * rapt_workspace_bound against what smaller calls of the same kind ask for. */
+#include <string.h>
+
+#include "cmocka_all.h"
+#include "support.h"
+
+enum { CAPACITIES = 300, CALLS = 60 };
+
+static int64_t one_of(struct random *random, const int64_t *values, int64_t count) {
+    return values[random_below(random, count)];
+}
+
+static rapt_attention_desc shape(int64_t batch, int64_t query_heads, int64_t kv_heads, int64_t queries, int64_t keys,
+                                 int64_t dim, int64_t value_dim) {
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    desc.batch = batch;
+    desc.query_heads = query_heads;
+    desc.kv_heads = kv_heads;
+    desc.query_length = queries;
+    desc.kv_length = keys;
+    desc.head_dim = dim;
+    desc.value_dim = value_dim;
+    desc.query = rapt_input_bhsd(NULL, batch, query_heads, queries, dim);
+    desc.key = rapt_input_bhsd(NULL, batch, kv_heads, keys, dim);
+    desc.value = rapt_input_bhsd(NULL, batch, kv_heads, keys, value_dim);
+    desc.out = rapt_output_bhsd(NULL, batch, query_heads, queries, value_dim);
+    return desc;
+}
+
+static rapt_attention_desc random_capacity(struct random *random, const struct rapt_kernels *table) {
+    static const int64_t dims[] = {1, 8, 64, 80, 96, 128, 192, 256, 512, 1024}, groups[] = {1, 2, 3, 4, 8, 16, 40};
+    static const int64_t kv_heads[] = {1, 2, 8, 12, 64, 130}, queries[] = {1, 3, 16, 65, 200, 1000, 1 << 20};
+    static const int64_t keys[] = {1, 300, 4096, 33000, 1 << 20}, batches[] = {1, 2, 7, 64, 300};
+    const int64_t heads = one_of(random, kv_heads, 6), dim = one_of(random, dims, 10);
+    rapt_attention_desc desc =
+        shape(one_of(random, batches, 5), heads * one_of(random, groups, 7), heads, one_of(random, queries, 7),
+              one_of(random, keys, 5), dim, random_chance(random, 70) ? dim : one_of(random, dims, 10));
+    desc.isa = table->isa;
+    return desc;
+}
+
+/* Small numbers as often as large ones. */
+static int64_t no_more_than(struct random *random, int64_t most) {
+    if (random_chance(random, 30))
+        return most;
+    int64_t below = most;
+    while (below > 1 && random_chance(random, 60))
+        below /= 2;
+    return random_between(random, 1, below);
+}
+
+static rapt_attention_desc random_smaller(struct random *random, const rapt_attention_desc *largest) {
+    rapt_attention_desc desc =
+        shape(no_more_than(random, largest->batch), largest->query_heads, largest->kv_heads,
+              no_more_than(random, largest->query_length), no_more_than(random, largest->kv_length), largest->head_dim,
+              largest->value_dim);
+    desc.isa = largest->isa;
+    desc.key.extent_bytes = desc.value.extent_bytes = 0;
+    if (random_chance(random, 50)) /* a cache of [tokens, heads, dim], padded or not */
+        desc.key = desc.value = rapt_input_bshd(NULL, desc.batch, desc.kv_length, desc.kv_heads,
+                                                random_chance(random, 50) ? 1024 : desc.head_dim + desc.value_dim);
+    return desc;
+}
+
+static size_t bytes_of(const rapt_attention_desc *desc, int64_t slots) {
+    rapt_plan plan;
+    rapt_message message;
+    size_t bytes = 0;
+    if (rapt_plan_init(&plan, desc, &message) != RAPT_OK)
+        fail_msg("%s", message.text);
+    assert_int_equal(rapt_plan_workspace_bytes(&plan, slots, &bytes), RAPT_OK);
+    return bytes;
+}
+
+static void test_bound(void **state) {
+    const struct rapt_kernels *tables[RAPT_ISA_COUNT];
+    struct random random = {3};
+    const int count = machine_tables(tables);
+    (void)state;
+    for (int i = 0; i < CAPACITIES; i++) {
+        const rapt_attention_desc largest = random_capacity(&random, tables[i % count]);
+        const int64_t slots = random_between(&random, 1, 64);
+        size_t bound = 0;
+        rapt_message message;
+        if (rapt_workspace_bound(&largest, slots, &bound, &message) != RAPT_OK)
+            fail_msg("%s", message.text);
+        for (int j = 0; j < CALLS; j++) {
+            const rapt_attention_desc desc = j ? random_smaller(&random, &largest) : largest;
+            const size_t bytes = bytes_of(&desc, slots);
+            if (bytes > bound)
+                fail_msg("batch %lld, %lld queries, %lld keys need %zu bytes, the bound of batch %lld, %lld queries, %lld "
+                         "keys, %lld of %lld heads, dims %lld and %lld is %zu",
+                         (long long)desc.batch, (long long)desc.query_length, (long long)desc.kv_length, bytes,
+                         (long long)largest.batch, (long long)largest.query_length, (long long)largest.kv_length,
+                         (long long)largest.query_heads, (long long)largest.kv_heads, (long long)largest.head_dim,
+                         (long long)largest.value_dim, bound);
+        }
+        /* Not absurdly more than the largest call needs, where no keys are split: so many heads need no more tasks. */
+        if (largest.kv_heads >= 128)
+            assert_true(bound <= 8 * bytes_of(&largest, slots)); /* a quarter of it where rows are not copied */
+    }
+}
+
+static void test_bound_is_refused(void **state) {
+    rapt_attention_desc desc = shape(1, 1, 1, 1, 100, 64, 64);
+    rapt_message message;
+    size_t bytes;
+    (void)state;
+    assert_int_equal(rapt_workspace_bound(NULL, 1, &bytes, &message), RAPT_NULL_POINTER);
+    assert_int_equal(rapt_workspace_bound(&desc, 1, NULL, &message), RAPT_NULL_POINTER);
+    assert_int_equal(rapt_workspace_bound(&desc, 0, &bytes, &message), RAPT_INVALID_VALUE);
+    assert_int_equal(rapt_workspace_bound(&desc, INT64_MAX, &bytes, &message), RAPT_SIZE_OVERFLOW);
+    assert_int_equal(rapt_workspace_bound(&desc, 1, &bytes, NULL), RAPT_OK);
+    desc.head_dim = 0;
+    assert_int_equal(rapt_workspace_bound(&desc, 1, &bytes, &message), RAPT_INVALID_SHAPE);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bound), cmocka_unit_test(test_bound_is_refused)};
+    return cmocka_run_group_tests_name("api_capacity", tests, NULL, NULL);
+}
