@@ -98,7 +98,7 @@ static void test_bound(void **state) {
         }
         /* Not absurdly more than the largest call needs, where no keys are split: so many heads need no more tasks. */
         if (largest.kv_heads >= 128)
-            assert_true(bound <= 8 * bytes_of(&largest, slots)); /* a quarter of it where rows are not copied */
+            assert_true(bound <= 16 * bytes_of(&largest, slots)); /* which may copy no rows: room for that is most of it */
     }
 }
 

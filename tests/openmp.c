@@ -51,6 +51,46 @@ static void start_openmp_threads(void) {
     assert_int_equal(total, 6);
 }
 
+static int count_threads(void) {
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    while (tasks && readdir(tasks))
+        count++;
+    if (tasks)
+        closedir(tasks);
+    return count - 2; /* . and .. */
+}
+
+/* A child of a process without a pool: the caller knows that OpenMP works there, rapt does not. */
+static int safe_child(const struct scene *expected) {
+    static char workspace[1 << 22];
+    rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
+    struct scene *scene = scene_new(&expected->call, &plain);
+    rapt_plan plan;
+    alarm(30);
+    omp_set_num_threads(4);
+    if (rapt_plan_init(&plan, &scene->desc, NULL) != RAPT_OK || rapt_run_concurrency(&plan, &options) != 1)
+        return 1;
+    options.flags = RAPT_RUN_FORK_SAFE;
+    if (rapt_run_concurrency(&plan, &options) != 4)
+        return 2;
+    if (rapt_run(&plan, workspace, sizeof workspace, &options) != RAPT_OK || !scene_same(scene, expected))
+        return 3;
+    return count_threads() == 4 ? 0 : 4;
+}
+
+static void test_fork_that_is_safe(void **state) {
+    (void)state;
+    struct scene *expected = scene_expected(&calls[0]);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(safe_child(expected));
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    scene_free(expected);
+}
+
 /* The program used OpenMP, rapt did not yet. In a process of its own, since
  * this one must not have used either before. */
 static void test_fork_after_foreign_openmp(void **state) {
@@ -65,16 +105,6 @@ static void test_fork_after_foreign_openmp(void **state) {
     assert_int_equal(waitpid(parent, &status, 0), parent);
     assert_int_equal(status, 0);
     scene_free(expected);
-}
-
-static int count_threads(void) {
-    int count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    while (tasks && readdir(tasks))
-        count++;
-    if (tasks)
-        closedir(tasks);
-    return count - 2; /* . and .. */
 }
 
 /* Before anything else here has started threads. */
@@ -172,7 +202,8 @@ static void test_fork_after_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fork_after_foreign_openmp), /* the order of the first two matters */
+        cmocka_unit_test(test_fork_that_is_safe), /* the order of the first three matters */
+        cmocka_unit_test(test_fork_after_foreign_openmp),
         cmocka_unit_test(test_max_threads),
         cmocka_unit_test(test_more_threads_than_cores),
         cmocka_unit_test(test_nested_regions),

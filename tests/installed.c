@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ * An installed prefix: a program that is told where librapt_layers lies finds librapt too.
+ * Usage: test_installed MESON BUILD_ROOT SOURCE_ROOT COMPILER */
+#define _DEFAULT_SOURCE /* mkdtemp */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka_all.h"
+
+static char **arguments;
+static char folder[] = "/tmp/rapt_installed.XXXXXX";
+
+static void shell(const char *script) {
+    char line[2048];
+    snprintf(line, sizeof line,
+             "cd %s; meson='%s' build='%s' source='%s' cc='%s'; unset LD_LIBRARY_PATH; set -e; %s", folder,
+             arguments[1], arguments[2], arguments[3], arguments[4], script);
+    if (system(line) != 0)
+        fail_msg("%s", script);
+}
+
+static int begin(void **state) {
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    shell("DESTDIR=$PWD \"$meson\" install -C \"$build\" --no-rebuild --quiet >log 2>&1 || { cat log; false; }");
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    shell("rm -r \"$PWD\"");
+    return 0;
+}
+
+static void test_program(void **state) {
+    (void)state;
+    shell("lib=$(dirname $(find $PWD -name librapt_layers.so)); include=$(dirname $(dirname $(find $PWD -name rapt.h)));"
+          "$cc \"$source\"/examples/heads.c -I$include -L$lib -lrapt_layers -Wl,-rpath,$lib -o heads; ./heads >out;"
+          "grep -q journey out");
+}
+
+static void test_sonames(void **state) {
+    (void)state;
+    shell("lib=$(dirname $(find $PWD -name librapt_layers.so)); test -e $lib/librapt.so.0.1;"
+          "test -e $lib/librapt_layers.so.0.1; test ! -e $lib/librapt.so.0");
+}
+
+/* With the archive: nothing of rapt is exported, and RAPT_STATIC is no condition. */
+static void test_archive(void **state) {
+    (void)state;
+    shell("lib=$(dirname $(find $PWD -name librapt.a)); include=$(dirname $(dirname $(find $PWD -name rapt.h)));"
+          "sed -n '/^## Use it/,/^It prints/s/^    //p' \"$source\"/README.md >readme.c;"
+          "omp=; nm $lib/librapt.a 2>/dev/null | grep -q GOMP_ && omp=-fopenmp;"
+          "$cc readme.c -I$include $lib/librapt.a $omp -rdynamic -o readme; ./readme | grep -q 4.5165;"
+          "! nm -D --defined-only readme | grep rapt_");
+}
+
+int main(int count, char **given) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_program), cmocka_unit_test(test_sonames),
+                                       cmocka_unit_test(test_archive)};
+    if (count != 5) {
+        fputs("usage: test_installed MESON BUILD_ROOT SOURCE_ROOT COMPILER\n", stderr);
+        return 2;
+    }
+    arguments = given;
+    return cmocka_run_group_tests_name("installed", tests, begin, end);
+}
