@@ -68,8 +68,6 @@ static rapt_status plan_desc(struct rapt_attention *attention, const rapt_attent
         status = rapt_validate(&complete, message);
     if (status == RAPT_OK)
         status = rapt_dispatch((rapt_isa)complete.isa, &table, message);
-    if (status == RAPT_OK && (complete.key.dtype == RAPT_F16 || complete.value.dtype == RAPT_F16))
-        status = rapt_refuse(message, RAPT_UNSUPPORTED_DTYPE, "key.dtype, value.dtype: no kernels for float16 yet");
     if (status == RAPT_OK && !rapt_cut(attention, &complete, table))
         status = rapt_refuse(message, RAPT_SIZE_OVERFLOW, "the tasks of this shape overflow int64");
     return status;

@@ -132,7 +132,7 @@ static void expect_no_plan(const rapt_plan *plan) {
     assert_int_equal(rapt_join(plan, workspace, 0), RAPT_INVALID_PLAN);
     assert_int_equal(rapt_plan_workspace_bytes(plan, 1, &bytes), RAPT_INVALID_PLAN);
     assert_int_equal(rapt_plan_bind(&copy, &bindings, NULL), RAPT_INVALID_PLAN);
-    assert_int_equal(rapt_task_info_of(plan, 0, 0, &info), RAPT_INVALID_PLAN);
+    assert_int_equal(rapt_task_info_of(plan, workspace, 0, 0, &info), RAPT_INVALID_PLAN);
     assert_int_equal(rapt_plan_isa(plan), RAPT_ISA_AUTO);
     assert_int_equal(rapt_run_concurrency(plan, NULL), 0);
     assert_int_equal(rapt_phase_count(plan), 0);

@@ -75,6 +75,8 @@ static void test_layouts(void **state) {
     LEGAL(d->value.head_stride_bytes = -160, d->value.data = (float *)d->value.data + 40);
     LEGAL(d->query.batch_stride_bytes = d->query.head_stride_bytes = d->query.token_stride_bytes = 0);
     LEGAL(d->key.batch_stride_bytes = 0, d->value.batch_stride_bytes = 0);
+    LEGAL(d->key.dtype = RAPT_F16, d->key.token_stride_bytes = 18, d->key.data = (char *)d->key.data + 2);
+    LEGAL(d->value = rapt_tensor_bhsd(d->value.data, RAPT_F16, 2, 2, 5, 8));
     LEGAL(d->key.token_stride_bytes = d->value.token_stride_bytes = 4);
     LEGAL(with_mask(d),
           d->mask.batch_stride_bytes = d->mask.head_stride_bytes = d->mask.token_stride_bytes = 0);
