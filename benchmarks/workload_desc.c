@@ -5,8 +5,9 @@
 
 static rapt_tensor tensor(const struct workload_shape *shape, const float *data, int64_t heads,
                           int64_t tokens) {
-    return shape->layout == LAYOUT_BSHD ? rapt_tensor_bshd(data, RAPT_F32, shape->batch, tokens, heads, shape->head_dim)
-                                        : rapt_tensor_bhsd(data, RAPT_F32, shape->batch, heads, tokens, shape->head_dim);
+    const int64_t batch = shape->batch, dim = shape->head_dim;
+    return shape->layout == LAYOUT_BSHD ? rapt_tensor_bshd(data, RAPT_F32, batch, tokens, heads, dim)
+                                        : rapt_tensor_bhsd(data, RAPT_F32, batch, heads, tokens, dim);
 }
 
 /* The same layout in numbers of two bytes. */

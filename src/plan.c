@@ -27,7 +27,8 @@ static unsigned mask_parts_of(const rapt_attention_desc *desc) {
     const bool alibi = desc->alibi_slopes || (desc->features & RAPT_ALIBI_STANDARD);
     return (is_present(&desc->bias) ? RAPT_PART_BIAS : 0u) | (is_present(&desc->mask) ? RAPT_PART_MASK : 0u) |
            (desc->features & RAPT_MASK_FILL ? RAPT_PART_FILL : 0u) | (alibi ? RAPT_PART_ALIBI : 0u) |
-           (desc->softcap * RAPT_LOG2E != 0 ? RAPT_PART_SOFTCAP : 0u) | (is_present(&desc->keep_mask) ? RAPT_PART_KEEP : 0u);
+           (desc->softcap * RAPT_LOG2E != 0 ? RAPT_PART_SOFTCAP : 0u) |
+           (is_present(&desc->keep_mask) ? RAPT_PART_KEEP : 0u);
 }
 
 /* Whether rows meet in so few sets of the caches that they drive each other out. Without gaps they do not. */

@@ -95,8 +95,8 @@ static bool rows_meet(const struct rapt_footprint *a, const struct rapt_footprin
 }
 
 static bool overlap(const struct rapt_footprint *a, const struct rapt_footprint *b) {
-    return a->placed && b->placed && a->begin < b->begin + (uintptr_t)b->bytes && b->begin < a->begin + (uintptr_t)a->bytes &&
-           rows_meet(a, b);
+    return a->placed && b->placed && a->begin < b->begin + (uintptr_t)b->bytes &&
+           b->begin < a->begin + (uintptr_t)a->bytes && rows_meet(a, b);
 }
 
 rapt_status rapt_check_overlaps(struct rapt_validation *v) {

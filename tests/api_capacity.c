@@ -114,12 +114,9 @@ static void test_bound(void **state) {
             const rapt_attention_desc desc = j ? random_smaller(&random, &largest) : largest;
             const size_t bytes = bytes_of(&desc, slots);
             if (bytes > bound)
-                fail_msg("batch %lld, %lld queries, %lld keys need %zu bytes, the bound of batch %lld, %lld queries, %lld "
-                         "keys, %lld of %lld heads, dims %lld and %lld is %zu",
-                         (long long)desc.batch, (long long)desc.query_length, (long long)desc.kv_length, bytes,
-                         (long long)largest.batch, (long long)largest.query_length, (long long)largest.kv_length,
-                         (long long)largest.query_heads, (long long)largest.kv_heads, (long long)largest.head_dim,
-                         (long long)largest.value_dim, bound);
+                fail_msg("capacity %d, call %d: batch %lld, %lld queries, %lld keys need %zu bytes, the bound is %zu",
+                         i, j,
+                         (long long)desc.batch, (long long)desc.query_length, (long long)desc.kv_length, bytes, bound);
         }
         /* Not absurdly more than the largest call needs, states of split keys and staged rows aside. */
         if (largest.batch * largest.kv_heads >= slots)

@@ -158,7 +158,8 @@ static void stop_run(const struct scene_call *call, const struct scene *expected
         if (threads == 1)
             assert_int_equal(patience.asked, most < tasks ? most + 1 : tasks);
     }
-    assert_int_equal(rapt_run(&job.plan, job.workspace, job.bytes, NULL), RAPT_OK); /* the workspace is as good as new */
+    /* The workspace is as good as before. */
+    assert_int_equal(rapt_run(&job.plan, job.workspace, job.bytes, NULL), RAPT_OK);
     job_end(&job, expected);
 }
 
@@ -239,7 +240,8 @@ static void test_concurrency(void **state) {
 
 /* The tasks of the first phase cover every row of every head of a sequence, and the keys that it sees, once. */
 static void test_task_info(void **state) {
-    static const struct scene_call call = {2, 4, 2, 230, 700, 16, 16, WITH_CAUSAL, RAPT_ORIGIN_BOTTOM_RIGHT, 0, 1, 0, 0};
+    static const struct scene_call call = {2,  4,  2, 230, 700, 16, 16, WITH_CAUSAL, RAPT_ORIGIN_BOTTOM_RIGHT,
+                                           RAPT_WEIGHTS_NONE, 1, 0, 0};
     static const struct scene_call *const described[] = {&call, &calls[1]};
     (void)state;
     for (int c = 0; c < 2; c++) {

@@ -35,7 +35,8 @@ static int end(void **state) {
 
 static void test_program(void **state) {
     (void)state;
-    shell("lib=$(dirname $(find $PWD -name librapt_layers.so)); include=$(dirname $(dirname $(find $PWD -name rapt.h)));"
+    shell("lib=$(dirname $(find $PWD -name librapt_layers.so));"
+          "include=$(dirname $(dirname $(find $PWD -name rapt.h)));"
           "$cc \"$source\"/examples/heads.c -I$include -L$lib -lrapt_layers -Wl,-rpath,$lib -o heads; ./heads >out;"
           "grep -q journey out");
 }

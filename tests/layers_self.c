@@ -111,7 +111,7 @@ static void embedding(void) {
     layers_case(self.name, 4);
     struct npy_array ids = load("ids", NPY_INT64), table = load("embedding", NPY_FLOAT32);
     float *x = results(7 * 4), *out = results(7 * 3);
-    expect_ok(rapt_embedding((rapt_index_list){.data = ids.data, .index_bytes = 8}, 7, table.data, table.shape[0], 4, x, &message),
+    expect_ok(rapt_embedding(rapt_int64_list(ids.data, ids.count), 7, table.data, table.shape[0], 4, x, &message),
               &message);
     assert_memory_equal(x, floats("x"), 7 * 4 * sizeof(float));
     run(&self, x, out);

@@ -109,7 +109,9 @@ static void test_failing_parallel_for(void **state) {
     struct product_data data = product_new(&large_cases[0], &random);
     struct pool pool = {.threads = 2, .fail_at_call = 1};
     rapt_message message;
-    rapt_run_options options = {.struct_size = sizeof options, .parallel_for = pool_parallel_for, .parallel_for_context = &pool};
+    rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
+    options.parallel_for = pool_parallel_for;
+    options.parallel_for_context = &pool;
     (void)state;
     assert_int_equal(rapt_matmul(&data.desc, &options, &message), RAPT_PARALLEL_FOR_FAILED);
     assert_non_null(strstr(message.text, "parallel-for"));

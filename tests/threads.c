@@ -139,7 +139,9 @@ static void test_parallel_for_fails(void **state) {
     (void)state;
     for (int call = 1; call <= 2; call++) {
         struct pool pool = {.threads = 2, .fail_at_call = call};
-        rapt_run_options options = {.struct_size = sizeof options, .parallel_for = pool_parallel_for, .parallel_for_context = &pool};
+        rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
+        options.parallel_for = pool_parallel_for;
+        options.parallel_for_context = &pool;
         struct job job = job_of(scene_new(&calls[1], &plain), 2);
         assert_int_equal(rapt_phase_count(&job.plan), 2);
         assert_int_equal(rapt_run(&job.plan, job.workspace, job.bytes, &options), RAPT_PARALLEL_FOR_FAILED);

@@ -117,9 +117,10 @@ bool rapt_call_linear(struct rapt_call *call, const char *name, const rapt_linea
     if (linear->dtype != RAPT_NO_DTYPE && linear->dtype != RAPT_F32)
         return rapt_call_refuse(call, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %ld: expected float32", name,
                                 (long)linear->dtype);
-    if (linear->weight_stride_bytes && (linear->weight_stride_bytes % 4 || linear->weight_stride_bytes / 4 < width_of(linear)))
-        return rapt_call_refuse(call, RAPT_INVALID_STRIDE, "%s.weight_stride_bytes = %lld: rows have %lld numbers", name,
-                                (long long)linear->weight_stride_bytes, (long long)width_of(linear));
+    const int64_t width = width_of(linear), stride = linear->weight_stride_bytes;
+    if (stride && (stride % 4 || stride / 4 < width))
+        return rapt_call_refuse(call, RAPT_INVALID_STRIDE, "%s.weight_stride_bytes = %lld: rows have %lld numbers",
+                                name, (long long)stride, (long long)width);
     if (((uintptr_t)linear->weight | (uintptr_t)linear->bias) % sizeof(float))
         return rapt_call_refuse(call, RAPT_MISALIGNED_POINTER, "%s: weight or bias is not aligned to 4 bytes", name);
     return call->status == RAPT_OK;

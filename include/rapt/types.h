@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ * What rapt.h is written with: statuses, tensors, lists. rapt.h includes it. */
+#ifndef RAPT_TYPES_H
+#define RAPT_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* RAPT_STATIC: the library is linked as an archive. Built with it too, its
+ * symbols are hidden, so that a shared object that contains rapt shares it
+ * with nobody. */
+#if defined(RAPT_STATIC) && defined(__GNUC__) && !defined(_WIN32)
+#define RAPT_API __attribute__((visibility("hidden")))
+#elif defined(RAPT_STATIC)
+#define RAPT_API
+#elif defined(_WIN32) && defined(RAPT_BUILD)
+#define RAPT_API __declspec(dllexport)
+#elif defined(_WIN32)
+#define RAPT_API __declspec(dllimport)
+#else
+#define RAPT_API __attribute__((visibility("default")))
+#endif
+
+/* A struct of zeros, with its struct_size filled in where it has one. */
+#ifdef __cplusplus
+extern "C++" {
+template <typename type> inline type rapt_sized() {
+    type value = {};
+    value.struct_size = (uint32_t)sizeof(type);
+    return value;
+}
+}
+#define RAPT_INIT(type) rapt_sized<type>()
+#define RAPT_ZERO {}
+#else
+#define RAPT_INIT(type) {.struct_size = (uint32_t)sizeof(type)}
+#define RAPT_ZERO {0}
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------- status */
+
+typedef enum rapt_status {
+    RAPT_OK = 0,
+    RAPT_NULL_POINTER,          /* data that the call needs is NULL */
+    RAPT_UNSUPPORTED_VERSION,   /* a struct_size that is none, or of a release with more in it than 0 */
+    RAPT_UNSUPPORTED_FLAG,      /* unknown feature bit or enum value */
+    RAPT_UNSUPPORTED_DTYPE,     /* a dtype that this tensor cannot have */
+    RAPT_INVALID_SHAPE,         /* negative, absurd or inconsistent dims */
+    RAPT_INVALID_STRIDE,        /* overflowing, misaligned or 0 on an output */
+    RAPT_INVALID_VALUE,         /* a number outside its range, NaN, infinite */
+    RAPT_MISALIGNED_POINTER,    /* below the alignment of its type */
+    RAPT_OUT_OF_EXTENT,         /* a tensor reaches beyond its extent_bytes, a list beyond its count */
+    RAPT_OVERLAPPING_OUTPUT,    /* an output overlaps itself, another, or an input */
+    RAPT_UNSTATED_POSITION,     /* causal, window or ALiBi need query_origin */
+    RAPT_UNUSED_FIELD,          /* a field is set that nothing uses */
+    RAPT_UNSUPPORTED_ISA,       /* this machine or build lacks the instructions */
+    RAPT_INVALID_ENVIRONMENT,   /* RAPT_ISA names no instruction set */
+    RAPT_SIZE_OVERFLOW,         /* a size does not fit its type */
+    RAPT_WORKSPACE_TOO_SMALL,   /* fewer bytes than one scratch slot needs */
+    RAPT_BUSY,                  /* more tasks at once than scratch slots */
+    RAPT_OUT_OF_MEMORY,         /* one-call form only */
+    RAPT_PARALLEL_FOR_FAILED,   /* the callback returned non-zero, or before all was run */
+    RAPT_INVALID_PLAN,          /* no plan: its rapt_plan_init failed, another library or process made it */
+    RAPT_NOT_PREPARED,          /* the workspace was not prepared with this plan */
+    RAPT_NOT_BOUND,             /* the plan was made without data: rapt_plan_bind gives it some */
+    RAPT_STOPPED                /* should_stop asked to; results are undefined */
+} rapt_status;
+
+/* One line of text for a status; never NULL. */
+RAPT_API const char *rapt_status_text(rapt_status status);
+
+/* Names the field and the value that was wrong; empty after RAPT_OK. */
+typedef struct rapt_message {
+    char text[256];
+} rapt_message;
+
+/* --------------------------------------------------------------- tensors */
+
+typedef enum rapt_dtype {
+    RAPT_NO_DTYPE = 0,
+    RAPT_F32 = 1,   /* IEEE-754 binary32, aligned to 4 bytes */
+    RAPT_BOOL8 = 2, /* one byte, 0 = false, anything else = true */
+    RAPT_F16 = 3    /* IEEE-754 binary16, aligned to 2 bytes; key and value only */
+} rapt_dtype;
+
+/* Bytes of a row of dim elements; 0 for a dtype that is none, and where they overflow. */
+RAPT_API int64_t rapt_row_bytes(int32_t dtype, int64_t dim);
+
+/* An array [batch, head, token, innermost] whose innermost dimension is
+ * contiguous. The sizes come from the descriptor. Strides are in bytes and,
+ * where the tensor is read, may be 0 (broadcast) or negative; the stride of a
+ * dimension of size 1 is not looked at. A tensor with dtype = 0 is absent, and
+ * all of it is 0.
+ *
+ * extent_bytes, when not 0, is the number of bytes that may be touched from
+ * data on; shapes that reach further (or before data) are refused.
+ *
+ * Fields from scale_dtype on belong to dtypes of later releases and must be 0:
+ * one scale, and one zero point, for each scale_group elements of a row
+ * (0 = for the whole row); page_stride_bytes goes with a page table. */
+typedef struct rapt_tensor {
+    void *data;
+    int32_t dtype; /* rapt_dtype */
+    int32_t reserved_zero;
+    int64_t batch_stride_bytes;
+    int64_t head_stride_bytes;
+    int64_t token_stride_bytes;
+    int64_t extent_bytes;
+    int32_t scale_dtype;      /* rapt_dtype */
+    int32_t zero_point_dtype; /* rapt_dtype */
+    const void *scales;       /* [batch, head, token, groups] */
+    const void *zero_points;  /* one for each scale, laid out as the scales are, element for element */
+    int64_t scale_group;
+    int64_t scale_batch_stride_bytes;
+    int64_t scale_head_stride_bytes;
+    int64_t scale_token_stride_bytes;
+    int64_t page_stride_bytes;
+    uint64_t reserved[2];
+} rapt_tensor;
+
+/* Contiguous arrays with their extent: bhsd is [batch, heads, tokens, dim], bshd
+ * is [batch, tokens, heads, dim]. With data = NULL they plan without data. */
+static inline rapt_tensor rapt_tensor_bhsd(const void *data, int32_t dtype, int64_t batch, int64_t heads,
+                                           int64_t tokens, int64_t dim) {
+    rapt_tensor tensor = RAPT_ZERO;
+    tensor.data = (void *)(uintptr_t)data;
+    tensor.dtype = dtype;
+    tensor.token_stride_bytes = rapt_row_bytes(dtype, dim);
+    tensor.head_stride_bytes = tokens * tensor.token_stride_bytes;
+    tensor.batch_stride_bytes = heads * tensor.head_stride_bytes;
+    tensor.extent_bytes = batch * tensor.batch_stride_bytes;
+    return tensor;
+}
+
+static inline rapt_tensor rapt_tensor_bshd(const void *data, int32_t dtype, int64_t batch, int64_t tokens,
+                                           int64_t heads, int64_t dim) {
+    rapt_tensor tensor = RAPT_ZERO;
+    tensor.data = (void *)(uintptr_t)data;
+    tensor.dtype = dtype;
+    tensor.head_stride_bytes = rapt_row_bytes(dtype, dim);
+    tensor.token_stride_bytes = heads * tensor.head_stride_bytes;
+    tensor.batch_stride_bytes = tokens * tensor.token_stride_bytes;
+    tensor.extent_bytes = batch * tensor.batch_stride_bytes;
+    return tensor;
+}
+
+/* The same of float32, read or written. */
+static inline rapt_tensor rapt_input_bhsd(const float *data, int64_t batch, int64_t heads, int64_t tokens,
+                                          int64_t dim) {
+    return rapt_tensor_bhsd(data, RAPT_F32, batch, heads, tokens, dim);
+}
+
+static inline rapt_tensor rapt_input_bshd(const float *data, int64_t batch, int64_t tokens, int64_t heads,
+                                          int64_t dim) {
+    return rapt_tensor_bshd(data, RAPT_F32, batch, tokens, heads, dim);
+}
+
+static inline rapt_tensor rapt_output_bhsd(float *data, int64_t batch, int64_t heads, int64_t tokens, int64_t dim) {
+    return rapt_tensor_bhsd(data, RAPT_F32, batch, heads, tokens, dim);
+}
+
+static inline rapt_tensor rapt_output_bshd(float *data, int64_t batch, int64_t tokens, int64_t heads, int64_t dim) {
+    return rapt_tensor_bshd(data, RAPT_F32, batch, tokens, heads, dim);
+}
+
+/* One integer per sequence; absent where data is NULL. */
+typedef struct rapt_index_list {
+    const void *data;
+    int32_t index_bytes;  /* 4: int32_t, 8: int64_t */
+    int32_t reserved_zero;
+    int64_t count;        /* entries that there are, at least as many as are needed; 0 = just as many */
+    int64_t stride_bytes; /* from entry to entry, a positive multiple of index_bytes; 0 = index_bytes */
+} rapt_index_list;
+
+static inline rapt_index_list rapt_int32_list(const int32_t *data, int64_t count) {
+    rapt_index_list list = {data, 4, 0, count, 0};
+    return list;
+}
+
+static inline rapt_index_list rapt_int64_list(const int64_t *data, int64_t count) {
+    rapt_index_list list = {data, 8, 0, count, 0};
+    return list;
+}
+
+/* Where the keys or the values of a sequence lie when they do not follow each
+ * other. For later releases; a kind other than 0 is refused by this one.
+ *
+ * A page holds page_tokens tokens of every KV head. With a table, the tensor's
+ * data is page 0 and page_stride_bytes leads from page to page; its head and
+ * token strides apply within a page, and the order of these two is free. Token
+ * t of a sequence lies in its page t / page_tokens. Entries beyond a sequence's
+ * length are not looked at; the others lie in 0 ... pages - 1. */
+typedef enum rapt_page_kind {
+    RAPT_PAGES_NONE = 0,   /* no table: sequence b is batch b of the tensor */
+    RAPT_PAGES_DENSE = 1,  /* entries [batch][any], rows at batch_stride_bytes (vLLM's block table) */
+    RAPT_PAGES_LISTED = 2, /* entries offsets[b] ... offsets[b + 1] - 1 (FlashInfer's and SGLang's indptr, indices) */
+    RAPT_PAGES_ROW = 3     /* entries [batch]: sequence b is batch entries[b] of the tensor (cache_batch_idx) */
+} rapt_page_kind;
+
+typedef struct rapt_page_table {
+    int32_t kind; /* rapt_page_kind */
+    int32_t reserved_zero;
+    int64_t page_tokens;        /* any number >= 1, not only powers of two */
+    int64_t pages;              /* that the tensor has; batches with RAPT_PAGES_ROW */
+    rapt_index_list entries;    /* page numbers */
+    int64_t batch_stride_bytes; /* DENSE */
+    rapt_index_list offsets;    /* LISTED: [batch + 1], monotone */
+    uint64_t reserved[2];
+} rapt_page_table;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * The tensors of docs/inputs.md: what is refused, with which status and text. */
+#include "refusals.h"
+
+static void test_tensors(void **state) {
+    (void)state;
+    REFUSED(RAPT_NULL_POINTER, "query.data", d->query.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "key.data", d->key.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "value.data", d->value.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "out.data", d->out.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "out.data", d->kv_length = 0, d->out.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "weights.data", d->weights_kind = RAPT_WEIGHTS_RAW);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "query.dtype = 0: expected float32, got none", d->query.dtype = RAPT_NO_DTYPE);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.dtype = 2: expected float32 or float16, got bool8", d->key.dtype = RAPT_BOOL8);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "value.dtype = 4: expected float32 or float16, got none", d->value.dtype = 4);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "query.dtype = 3: expected float32, got float16", d->query.dtype = RAPT_F16);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = -1", d->out.dtype = -1);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "mask.dtype = 1", with_mask(d), d->mask.dtype = RAPT_F32);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "bias.dtype = 2", with_bias(d), d->bias.dtype = RAPT_BOOL8);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "keep_mask.dtype = 0", with_keep(d), d->keep_mask.dtype = 0);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "lse.dtype = 2", with_lse(d), d->lse.dtype = RAPT_BOOL8);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "weights.dtype = 2", with_weights(d), d->weights.dtype = RAPT_BOOL8);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "mask.dtype = 1", d->kv_length = 0, with_mask(d),
+            d->mask.dtype = RAPT_F32);
+    REFUSED(RAPT_MISALIGNED_POINTER, "key.data", d->key.data = (char *)d->key.data + 2);
+    REFUSED(RAPT_MISALIGNED_POINTER, "is not aligned to 2 bytes", d->key.dtype = RAPT_F16,
+            d->key.data = (char *)d->key.data + 1);
+    REFUSED(RAPT_MISALIGNED_POINTER, "out.data", d->out.data = (char *)d->out.data + 1);
+    REFUSED(RAPT_MISALIGNED_POINTER, "lse.data", with_lse(d), d->lse.data = (char *)d->lse.data + 3);
+    REFUSED(RAPT_UNUSED_FIELD, "query.reserved_zero", d->query.reserved_zero = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "key.scales", d->key.scales = d);
+    REFUSED(RAPT_UNUSED_FIELD, "key.scale_batch_stride_bytes", d->key.scale_batch_stride_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "value.scale_head_stride_bytes", d->value.scale_head_stride_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "value.scale_token_stride_bytes", d->value.scale_token_stride_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "value.page_stride_bytes", d->value.page_stride_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "key.zero_points", d->key.zero_points = d);
+    REFUSED(RAPT_UNUSED_FIELD, "key.scale_dtype", d->key.scale_dtype = RAPT_F32);
+    REFUSED(RAPT_UNUSED_FIELD, "value.zero_point_dtype", d->value.zero_point_dtype = RAPT_F32);
+    REFUSED(RAPT_UNUSED_FIELD, "value.scale_group", d->value.scale_group = 32);
+    REFUSED(RAPT_UNUSED_FIELD, "out.reserved", d->out.reserved[1] = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "mask.reserved", d->mask.reserved[0] = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "mask.data is NULL, but", with_mask(d), d->mask.data = NULL);
+    REFUSED(RAPT_UNUSED_FIELD, "bias.data is NULL, but", d->bias.token_stride_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "lse.data is NULL, but", d->lse.extent_bytes = 4);
+    END_OF_ROWS;
+}
+
+static void test_strides(void **state) {
+    (void)state;
+    const int64_t huge = INT64_MAX - 3;
+    REFUSED(RAPT_INVALID_STRIDE, "query.token_stride_bytes = 33", d->query.token_stride_bytes = 33);
+    REFUSED(RAPT_INVALID_STRIDE, "value.token_stride_bytes = 33 is not a multiple of 2", d->value.dtype = RAPT_F16,
+            d->value.token_stride_bytes = 33);
+    REFUSED(RAPT_INVALID_STRIDE, "key.head_stride_bytes = 2", d->key.head_stride_bytes = 2);
+    REFUSED(RAPT_INVALID_STRIDE, "bias.batch_stride_bytes = -6", with_bias(d),
+            d->bias.batch_stride_bytes = -6);
+    REFUSED(RAPT_INVALID_STRIDE, "key: its strides", d->key.token_stride_bytes = huge);
+    REFUSED(RAPT_INVALID_STRIDE, "key: its strides", d->key.token_stride_bytes = -huge);
+    REFUSED(RAPT_INVALID_STRIDE, "mask: its strides", with_mask(d), d->mask.batch_stride_bytes = INT64_MIN);
+    REFUSED(RAPT_INVALID_STRIDE, "value: its strides",
+            d->value.batch_stride_bytes = d->value.head_stride_bytes = huge);
+    REFUSED(RAPT_INVALID_STRIDE, "key: its strides", d->key.batch_stride_bytes = huge,
+            d->key.head_stride_bytes = -huge);
+    REFUSED(RAPT_INVALID_STRIDE, "value: its strides leave the address space",
+            d->value.data = (void *)(UINTPTR_MAX - 63));
+    REFUSED(RAPT_INVALID_STRIDE, "query: its strides leave the address space", d->query.data = (void *)64,
+            d->query.token_stride_bytes = -64);
+    REFUSED(RAPT_INVALID_STRIDE, "query: its strides leave the address space",
+            d->query.data = (void *)(uintptr_t)(INT64_MAX / 2 + 1),
+            d->query.batch_stride_bytes = INT64_MAX / 2 - 3,
+            d->query.token_stride_bytes = -(INT64_MAX / 4 - 3));
+    REFUSED(RAPT_INVALID_STRIDE, "out.token_stride_bytes = 0 on an output", d->out.token_stride_bytes = 0);
+    REFUSED(RAPT_INVALID_STRIDE, "lse.head_stride_bytes = 0", with_lse(d), d->lse.head_stride_bytes = 0);
+    REFUSED(RAPT_INVALID_STRIDE, "weights.batch_stride_bytes = 0", with_weights(d),
+            d->weights.batch_stride_bytes = 0);
+    REFUSED(RAPT_INVALID_STRIDE, "out.token_stride_bytes = -32 is negative",
+            d->out.data = (float *)d->out.data + 1000, d->out.token_stride_bytes = -32);
+    REFUSED(RAPT_OUT_OF_EXTENT, "key.extent_bytes = 636", d->key.extent_bytes = 636);
+    REFUSED(RAPT_OUT_OF_EXTENT, "key.extent_bytes = 318", d->key = rapt_tensor_bhsd(d->key.data, RAPT_F16, 2, 2, 5, 8),
+            d->key.extent_bytes = 318);
+    REFUSED(RAPT_OUT_OF_EXTENT, "out.extent_bytes = 4", d->out.extent_bytes = 4);
+    REFUSED(RAPT_OUT_OF_EXTENT, "mask.extent_bytes = 119", with_mask(d), d->mask.extent_bytes = 119);
+    REFUSED(RAPT_OUT_OF_EXTENT, "bytes -128 ...", d->key.extent_bytes = 4096, d->key.token_stride_bytes = -32,
+            d->key.data = (float *)d->key.data + 64);
+    REFUSED(RAPT_INVALID_VALUE, "query.extent_bytes = -1", d->query.extent_bytes = -1);
+    END_OF_ROWS;
+}
+
+static void test_overlaps(void **state) {
+    (void)state;
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps itself", d->out.token_stride_bytes = 28);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps itself", d->out.head_stride_bytes = 92);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps itself",
+            d->out.batch_stride_bytes = d->out.head_stride_bytes);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "lse overlaps itself", with_lse(d), d->lse.head_stride_bytes = 8);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "weights overlaps itself", with_weights(d),
+            d->weights.token_stride_bytes = 16);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps query", d->out.data = d->query.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key", d->out.data = (float *)d->key.data + 159);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps value", d->value.data = (float *)d->out.data + 191);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps mask", with_mask(d), d->mask.data = d->out.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps mask", with_mask(d),
+            d->mask.data = (char *)d->out.data + 767);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps mask", with_mask(d),
+            d->mask.data = (char *)d->out.data + 1, d->out.data = (char *)d->out.data + 120);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps bias", with_bias(d), d->bias.data = d->out.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps keep_mask", with_keep(d), d->keep_mask.data = d->out.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps lse", with_lse(d), d->lse.data = d->out.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "lse overlaps weights", with_lse(d), with_weights(d),
+            d->lse.data = d->weights.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps sinks", d->sinks = zeros,
+            d->out.data = (void *)(uintptr_t)zeros);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps kv_lengths", d->kv_lengths = list32(zeros),
+            d->out.data = (void *)(uintptr_t)zeros);
+    /* Fused [token][query heads | out heads], but out begins inside the query's part. */
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps query", fuse(d, 31));
+    END_OF_ROWS;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_strides),
+                                       cmocka_unit_test(test_overlaps)};
+    return cmocka_run_group_tests_name("refusals_tensors", tests, NULL, NULL);
+}
