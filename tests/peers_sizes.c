@@ -78,6 +78,7 @@ static void test_far_offsets(void **state) {
         small_run(&s, tables[t]->isa);
         memcpy(s.expected, s.out, (size_t)(BATCH * HEADS * 4 * DIM) * sizeof(float));
         s.desc.key.data = map, s.desc.value.data = map + 8192, s.desc.out.data = map + 16384;
+        s.desc.key.extent_bytes = s.desc.value.extent_bytes = s.desc.out.extent_bytes = bytes - 16384;
         s.desc.key.token_stride_bytes = s.desc.value.token_stride_bytes = s.desc.out.token_stride_bytes = stride;
         s.desc.out.head_stride_bytes = DIM * 4;
         s.desc.key.head_stride_bytes = s.desc.value.head_stride_bytes = DIM * 4;
