@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A host with threads of its own, twice: rapt runs on the host's parallel loop
- * (rapt_run with a callback), and the host hands out rapt's tasks itself
- * (rapt_run_task). Neither needs OpenMP; both give the bits of a serial run. */
+ * A host with threads of its own, three ways: rapt runs on the host's parallel
+ * loop (rapt_run with a callback), the host's threads join it (rapt_join), and
+ * the host hands out rapt's tasks itself (rapt_run_task). None needs OpenMP; all
+ * give the bits of a serial run. */
 #include <rapt/rapt.h>
 
 #include <pthread.h>
@@ -13,7 +14,7 @@
 enum { THREADS = 3, HEADS = 8, TOKENS = 4, HEAD_DIM = 64, KEYS = 9000 };
 
 static float query[HEADS][TOKENS][HEAD_DIM], key[HEADS][KEYS][HEAD_DIM], value[HEADS][KEYS][HEAD_DIM];
-static float out[3][HEADS][TOKENS][HEAD_DIM];
+static float out[4][HEADS][TOKENS][HEAD_DIM];
 
 static void require(rapt_status status, const char *what) {
     if (status != RAPT_OK) {
@@ -52,7 +53,7 @@ static int host_parallel_for(void *context, int64_t count, void (*body)(void *ar
     return 0;
 }
 
-/* ---- the two ways */
+/* ---- the three ways */
 
 struct attention {
     rapt_plan plan;
@@ -97,6 +98,21 @@ static void run_on_host_loop(void) {
     free(attention.workspace);
 }
 
+/* Each thread comes once, and stays until no task is left. */
+static void join_phase(void *argument, int64_t i) {
+    struct attention *attention = argument;
+    (void)i;
+    require(rapt_join(&attention->plan, attention->workspace, attention->phase), "join");
+}
+
+static void run_by_joining(void) {
+    struct attention attention = prepare(out[3]);
+    require(rapt_prepare(&attention.plan, attention.workspace, attention.bytes), "prepare");
+    for (attention.phase = 0; attention.phase < rapt_phase_count(&attention.plan); attention.phase++)
+        host_parallel_for(NULL, THREADS, join_phase, &attention); /* returns when all have returned */
+    free(attention.workspace);
+}
+
 static void run_one_task(void *argument, int64_t i) {
     struct attention *attention = argument;
     require(rapt_run_task(&attention->plan, attention->workspace, attention->phase, i), "task");
@@ -126,10 +142,12 @@ int main(void) {
     run_serially();
     run_on_host_loop();
     run_task_by_task();
-    if (memcmp(out[0], out[1], sizeof out[0]) != 0 || memcmp(out[0], out[2], sizeof out[0]) != 0) {
+    run_by_joining();
+    if (memcmp(out[0], out[1], sizeof out[0]) != 0 || memcmp(out[0], out[2], sizeof out[0]) != 0 ||
+        memcmp(out[0], out[3], sizeof out[0]) != 0) {
         puts("the results DIFFER");
         return 1;
     }
-    puts("serial, parallel-for and own tasks: the same bits");
+    puts("serial, parallel-for, own tasks and joining: the same bits");
     return 0;
 }

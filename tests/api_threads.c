@@ -281,7 +281,11 @@ static void change_lists(struct random *random, const struct scene_call *call) {
     struct scene *scene = scene_new(call, &plain);
     rapt_index_list *const lists[] = {&scene->desc.query_lengths, &scene->desc.kv_lengths, &scene->desc.query_position,
                                       &scene->desc.key_position};
-    int64_t entries[4][8] = {{0}};
+    int64_t entries[4][8], legal[4][8];
+    for (int i = 0; i < 4; i++)
+        for (int b = 0; b < 8; b++)
+            legal[i][b] = i == 0 ? call->query_length : i == 1 ? call->kv_length : 0;
+    memcpy(entries, legal, sizeof entries);
     for (int i = 0; i < 4; i++)
         if (lists[i]->data)
             *lists[i] = rapt_int64_list(entries[i], 8);
@@ -289,13 +293,19 @@ static void change_lists(struct random *random, const struct scene_call *call) {
     assert_int_equal(rapt_plan_init(&job.plan, &scene->desc, NULL), RAPT_OK);
     assert_int_equal(rapt_plan_workspace_bytes(&job.plan, 1, &job.bytes), RAPT_OK);
     struct guarded workspace = guarded_new(job.bytes, GUARD_END, 0, 0xff);
-    for (int round = 0; round < 8; round++) {
-        for (int i = 0; i < 4; i++)
+    for (int round = 0; round < 20; round++) {
+        /* All entries, or one that is only a little too large: the work stays the same then. */
+        memcpy(entries, legal, sizeof entries);
+        const int64_t one = random_below(random, 4), batch = random_below(random, call->batch);
+        for (int i = 0; round % 2 && i < 4; i++)
             for (int b = 0; b < 8; b++)
                 entries[i][b] = extremes[random_below(random, sizeof extremes / sizeof *extremes)];
+        entries[one][batch] += round % 2 ? 0 : random_between(random, -2, 300);
         const rapt_run_options serial = {.struct_size = sizeof serial, .max_threads = 1};
         const rapt_status status = rapt_run(&job.plan, workspace.data, job.bytes, &serial);
         assert_true(status == RAPT_OK || status == RAPT_INVALID_VALUE);
+        if (entries[1][batch] > call->kv_length && lists[1]->data)
+            assert_int_equal(status, RAPT_INVALID_VALUE);
         for (int name = 0; name < SCENE_ARRAYS; name++)
             assert_true(!scene->arrays[name].memory.data || guarded_is_clean(&scene->arrays[name].memory));
         assert_true(guarded_is_clean(&workspace));

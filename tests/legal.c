@@ -174,6 +174,21 @@ static void test_positions(void **state) {
     END_OF_ROWS;
 }
 
+/* Entries of records, and more of them than are needed. */
+static void test_list_strides(void **state) {
+    (void)state;
+    static const int32_t close[2] = {2, 4}, apart[6] = {2, 99, -1, 4, 99, 7};
+    static const int64_t wide[5] = {2, -5, 4, 77, 77};
+    float expected[2 * 4 * 3 * 8];
+    LEGAL(d->kv_lengths = rapt_int32_list(close, 2));
+    memcpy(expected, fresh_out(), sizeof expected);
+    LEGAL(d->kv_lengths = rapt_int32_list(apart, 2), d->kv_lengths.stride_bytes = 12);
+    assert_memory_equal(fresh_out(), expected, sizeof expected);
+    LEGAL(d->kv_lengths = rapt_int64_list(wide, 3), d->kv_lengths.stride_bytes = 16);
+    assert_memory_equal(fresh_out(), expected, sizeof expected);
+    END_OF_ROWS;
+}
+
 static void test_everything_at_once(void **state) {
     (void)state;
     static const int32_t queries[2] = {2, 3}, keys[2] = {5, 1}, stored[2] = {700, 0};
@@ -196,6 +211,7 @@ int main(void) {
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_list_strides),
         cmocka_unit_test(test_everything_at_once),
     };
     return cmocka_run_group_tests_name("legal", tests, NULL, NULL);
