@@ -49,20 +49,25 @@ static void stage_errands(struct rapt_errands *e) {
     }
 }
 
-/* A row for a slot that knows by itself when to fetch its lines. */
-struct errand_row {
+/* Rows for a slot that knows by itself when to fetch their lines. */
+struct errand_rows {
     const char *row;
-    int64_t lines;
+    int64_t stride_bytes, lines; /* of each row */
+    int rows;
 };
 
-/* The next row, or one of `dim` floats at hand where there is none. */
-RAPT_INLINE struct errand_row next_errand_row(struct rapt_errands *e, const char *at_hand, int64_t dim) {
-    struct errand_row row = {at_hand, (dim + 15) / 16};
-    if (e && e->at < e->count) {
-        row = (struct errand_row){errand_at(e), (e->piece[e->at].row_bytes - e->byte + 63) / 64};
-        finish_errand_row(e);
-    }
-    return row;
+/* At most so many of the next rows of one piece; a row of `dim` floats at hand where there is none. */
+static RAPT_KERNEL struct errand_rows take_errand_rows(struct rapt_errands *e, const char *at_hand, int64_t dim,
+                                                       int64_t most_lines) {
+    if (!e || e->at >= e->count)
+        return (struct errand_rows){at_hand, 0, (dim + 15) / 16, 1};
+    const struct rapt_errand *piece = &e->piece[e->at];
+    const int64_t lines = (piece->row_bytes + 63) / 64, most = (most_lines + lines - 1) / lines;
+    const int left = piece->heads == 1 ? piece->rows - e->row : 1;
+    struct errand_rows rows = {errand_at(e), piece->row_stride_bytes, lines, most < left ? (int)most : left};
+    e->row += rows.rows - 1;
+    finish_errand_row(e);
+    return rows;
 }
 
 #endif

@@ -99,6 +99,9 @@ RAPT_INLINE int lines_of(int keys) { return keys < 4 ? 1 : keys / 4; }
  * other, a few lines at a time: a burst would hold up the loads, and processors
  * recognise lines in order. */
 RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, float *scores, int keys, int vectors) {
+    const int lines = lines_of(keys);
+    struct errand_rows errand = take_errand_rows(a->errands, key, a->head_dim, (a->head_dim + 3) / 4 * lines);
+    const int64_t strip = (errand.lines + lines - 1) / lines * 4;
     vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS];
     const float *row[2 * SCORE_KEYS];
     RAPT_UNROLL for (int k = 0; k < keys; k++) {
@@ -107,13 +110,11 @@ RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, f
             sum[k][v] = v_splat(0);
     }
     const float *query = a->query;
-    const int lines = lines_of(keys);
     const int64_t stride = a->key_stride_bytes;
     for (int64_t d = 0; d < a->head_dim;) {
-        const struct errand_row errand = next_errand_row(a->errands, key, a->head_dim);
-        const int64_t strip = (errand.lines + lines - 1) / lines * 4;
         const int64_t end = a->head_dim - d < strip ? a->head_dim : d + strip;
         const char *line = errand.row - d * 16 * lines;
+        errand.row += --errand.rows > 0 ? errand.stride_bytes : 0;
         for (; SCORE_BY_LANE && end - d >= 4; d += 4, query += 4 * TILE_ROWS) {
             RAPT_UNROLL for (int i = 0; i < lines; i++)
                 __builtin_prefetch(line + d * 16 * lines + 64 * i, 0, 2);
@@ -202,6 +203,7 @@ static void score_spans(const struct rapt_score_args *a, int vectors) {
         part.key = a->key + (key - a->key_begin) * a->key_stride_bytes;
         if (last < 0)
             continue;
+        part.errands = last - first + 1 < vectors ? NULL : a->errands; /* panels of few vectors have no time */
         score_vectors(&part, first, last - first + 1);
     }
 }
