@@ -62,13 +62,12 @@ int64_t rapt_row_bytes(int32_t dtype, int64_t dim) {
 
 static rapt_status plan_desc(struct rapt_attention *attention, const rapt_attention_desc *desc, rapt_message *message) {
     const struct rapt_table *table = NULL;
-    rapt_attention_desc complete;
-    rapt_status status = rapt_describe(desc, &complete, message);
+    rapt_status status = rapt_describe(desc, &attention->desc, message);
     if (status == RAPT_OK)
-        status = rapt_validate(&complete, message);
+        status = rapt_validate(&attention->desc, message);
     if (status == RAPT_OK)
-        status = rapt_dispatch((rapt_isa)complete.isa, &table, message);
-    if (status == RAPT_OK && !rapt_cut(attention, &complete, table))
+        status = rapt_dispatch((rapt_isa)attention->desc.isa, &table, message);
+    if (status == RAPT_OK && !rapt_cut(attention, table))
         status = rapt_refuse(message, RAPT_SIZE_OVERFLOW, "the tasks of this shape overflow int64");
     return status;
 }

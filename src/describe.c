@@ -34,8 +34,9 @@ static rapt_status copy(const struct shape *shape, const void *from, void *into,
         return rapt_refuse(message, RAPT_UNSUPPORTED_VERSION,
                            "%sstruct_size = %lu is no multiple of 8 from %zu to %d", shape->name,
                            (unsigned long)bytes, shape->least, MOST_BYTES);
-    memset(into, 0, shape->known);
-    memcpy(into, from, bytes < shape->known ? bytes : shape->known);
+    const size_t common = bytes < shape->known ? bytes : shape->known;
+    memcpy(into, from, common);
+    memset((char *)into + common, 0, shape->known - common);
     const uint32_t known = (uint32_t)shape->known;
     memcpy(into, &known, sizeof known);
     return check_tail(shape, from, bytes, message);

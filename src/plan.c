@@ -76,22 +76,12 @@ struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_attention *a, cons
     return layout;
 }
 
-bool rapt_cut(struct rapt_attention *a, const rapt_attention_desc *desc, const struct rapt_table *table) {
-    a->desc = *desc;
+bool rapt_cut(struct rapt_attention *a, const struct rapt_table *table) {
     a->table = table;
     set_constants(a);
     a->mask_parts = mask_parts_of(&a->desc);
     set_sides(a);
-    a->split_chunks = rapt_work_split_chunks(a);
-    bool fits = rapt_work_add_up(a, &a->totals);
-    if (!fits || a->totals.state_bytes > RAPT_MOST_STATE_BYTES) {
-        a->split_chunks = INT64_MAX;
-        fits = rapt_work_add_up(a, &a->totals);
-    }
-    if (!a->has_lists && desc->batch > 0) {
-        const struct rapt_sequence first = rapt_sequence_of(&a->desc, 0);
-        a->each = rapt_work_cut(a, &first);
-    }
+    const bool fits = rapt_work_plan(a);
     a->slot = rapt_slot_layout_of(a, &a->totals);
     a->is_small = a->totals.multiplications < SMALL_WORK;
     return fits;

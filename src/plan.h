@@ -85,10 +85,9 @@ static inline const rapt_tensor *rapt_tensor_of(const struct rapt_attention *a, 
     return side == RAPT_KEYS ? &a->desc.key : &a->desc.value;
 }
 
-/* Cuts the work of a complete, valid descriptor; false where sizes overflow. Not inlined, so that its arithmetic
- * stays between the caller's changes of the floating-point environment. */
-__attribute__((noinline)) bool rapt_cut(struct rapt_attention *attention, const rapt_attention_desc *desc,
-                                        const struct rapt_table *table);
+/* Cuts the work of attention->desc, which is complete and valid; false where sizes overflow. Not inlined, so that its
+ * arithmetic stays between the caller's changes of the floating-point environment. */
+__attribute__((noinline)) bool rapt_cut(struct rapt_attention *attention, const struct rapt_table *table);
 
 struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_attention *attention, const struct rapt_totals *totals);
 

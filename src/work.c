@@ -57,36 +57,43 @@ static bool may_split(const struct rapt_work *work) {
     return work->row_blocks == 1 && work->task_rows <= SPLIT_ROWS && work->chunks >= 2 * SPLIT_CHUNKS;
 }
 
-struct rapt_work rapt_work_cut(const struct rapt_attention *a, const struct rapt_sequence *sequence) {
-    struct rapt_work work = {.sequence = *sequence, .splits = 1};
+/* All but the splits. */
+static struct rapt_work shape_of(const struct rapt_attention *a, int64_t batch) {
+    struct rapt_work work = {.sequence = rapt_sequence_of(&a->desc, batch), .splits = 1};
     cut_rows(a, &work);
     find_chunks(a, &work);
-    if (may_split(&work) && work.chunks > a->split_chunks)
-        work.splits = (work.chunks + a->split_chunks - 1) / a->split_chunks;
     return work;
 }
 
-static int64_t sequences_to_cut(const struct rapt_attention *a) {
-    return a->has_lists || a->desc.batch == 0 ? a->desc.batch : 1;
+static void split(const struct rapt_attention *a, struct rapt_work *work) {
+    if (may_split(work) && work->chunks > a->split_chunks)
+        work->splits = (work->chunks + a->split_chunks - 1) / a->split_chunks;
 }
 
-static int64_t repeats(const struct rapt_attention *a) { return a->has_lists ? 1 : a->desc.batch; }
+struct rapt_work rapt_work_cut(const struct rapt_attention *a, int64_t batch) {
+    struct rapt_work work = shape_of(a, batch);
+    split(a, &work);
+    return work;
+}
 
-int64_t rapt_work_split_chunks(const struct rapt_attention *a) {
+/* Adds the chunks of some heads that may be split. */
+static bool add_chunks(const struct rapt_attention *a, const struct rapt_work *work, int64_t times, int64_t *chunks) {
+    int64_t of_heads;
+    return !may_split(work) ||
+           (rapt_mul_fits(work->chunks, a->desc.kv_heads, &of_heads) && rapt_mul_fits(of_heads, times, &of_heads) &&
+            rapt_add_fits(*chunks, of_heads, chunks));
+}
+
+/* Chunks that a task has, so that the splits of all sequences are about equal. */
+static int64_t even_split(const struct rapt_attention *a) {
     int64_t chunks = 0;
-    for (int64_t b = 0; b < sequences_to_cut(a); b++) {
-        const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, b);
-        struct rapt_work work = {.sequence = sequence};
-        cut_rows(a, &work);
-        find_chunks(a, &work);
-        int64_t of_heads = 0;
-        if (may_split(&work) && (!rapt_mul_fits(work.chunks, a->desc.kv_heads, &of_heads) ||
-                                 !rapt_mul_fits(of_heads, repeats(a), &of_heads) ||
-                                 !rapt_add_fits(chunks, of_heads, &chunks)))
-            return INT64_MAX;
+    bool fits = a->has_lists || add_chunks(a, &a->each, a->desc.batch, &chunks);
+    for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
+        const struct rapt_work work = shape_of(a, b);
+        fits = add_chunks(a, &work, 1, &chunks);
     }
     const int64_t even = chunks / SPLIT_TASKS + (chunks % SPLIT_TASKS != 0);
-    return even > SPLIT_CHUNKS ? even : SPLIT_CHUNKS;
+    return !fits ? INT64_MAX : even > SPLIT_CHUNKS ? even : SPLIT_CHUNKS;
 }
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -128,15 +135,30 @@ static bool add(const struct rapt_attention *a, const struct rapt_work *work, in
            rapt_add_fits(totals->state_bytes, bytes, &totals->state_bytes);
 }
 
-bool rapt_work_add_up(const struct rapt_attention *a, struct rapt_totals *totals) {
+static bool add_up(const struct rapt_attention *a, struct rapt_totals *totals) {
     *totals = (struct rapt_totals){.rows = 1};
-    for (int64_t b = 0; b < sequences_to_cut(a); b++) {
-        const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, b);
-        const struct rapt_work work = rapt_work_cut(a, &sequence);
-        if (!add(a, &work, repeats(a), totals))
-            return false;
+    bool fits = a->has_lists || a->desc.batch == 0 || add(a, &a->each, a->desc.batch, totals);
+    for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
+        const struct rapt_work work = rapt_work_cut(a, b);
+        fits = add(a, &work, 1, totals);
     }
-    return true;
+    return fits;
+}
+
+static bool cut_with(struct rapt_attention *a, int64_t split_chunks) {
+    a->split_chunks = split_chunks;
+    a->each.splits = 1;
+    if (!a->has_lists)
+        split(a, &a->each);
+    return add_up(a, &a->totals);
+}
+
+bool rapt_work_plan(struct rapt_attention *a) {
+    a->each = (struct rapt_work){.splits = 1};
+    if (!a->has_lists && a->desc.batch > 0)
+        a->each = shape_of(a, 0);
+    const bool fits = cut_with(a, even_split(a));
+    return fits && a->totals.state_bytes <= RAPT_MOST_STATE_BYTES ? true : cut_with(a, INT64_MAX);
 }
 
 /* The most scratch of each kind with as many rows as it may get; fewer than SPLIT_TASKS heads are split, as each of
@@ -193,10 +215,9 @@ bool rapt_work_write(const struct rapt_attention *a, struct rapt_work *table) {
     const struct rapt_totals first = first_numbers(&a->totals);
     struct rapt_totals sum = {.rows = 1};
     for (int64_t b = 0; a->has_lists && b < a->desc.batch; b++) {
-        const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, b);
-        if (!is_legal(&a->desc, &sequence))
+        struct rapt_work work = rapt_work_cut(a, b);
+        if (!is_legal(&a->desc, &work.sequence))
             return false;
-        struct rapt_work work = rapt_work_cut(a, &sequence);
         const int kind = work.kind;
         work.batch = b;
         work.first_task = first.tasks[kind] + sum.tasks[kind];

@@ -5,14 +5,11 @@
 
 #include "plan.h"
 
-/* Chunks that a task has at least where keys are split, so that the splits of all sequences are about equal. */
-int64_t rapt_work_split_chunks(const struct rapt_attention *attention);
+/* Cuts the work of all sequences: sets each, split_chunks and totals. False where sizes overflow. */
+bool rapt_work_plan(struct rapt_attention *attention);
 
 /* The work of a sequence, but for its place among the others. */
-struct rapt_work rapt_work_cut(const struct rapt_attention *attention, const struct rapt_sequence *sequence);
-
-/* Adds up the works of all sequences. False where sizes overflow. */
-bool rapt_work_add_up(const struct rapt_attention *attention, struct rapt_totals *totals);
+struct rapt_work rapt_work_cut(const struct rapt_attention *attention, int64_t batch);
 
 /* Bounds what any call needs whose batch and lengths are no larger. False where sizes overflow. */
 bool rapt_work_bound(const struct rapt_attention *attention, struct rapt_totals *totals);

@@ -69,22 +69,23 @@ rapt_status rapt_workspace_capacity(const struct rapt_attention *a, int64_t slot
     return RAPT_OK;
 }
 
-/* The largest number of slots that fits; a slot takes slot_bytes and one byte of the header. */
-static int64_t slots_in(const struct rapt_attention *a, size_t bytes) {
-    struct layout layout;
-    if (!layout_of(a, 1, &layout) || layout.end > bytes)
+/* The largest number of slots that fits, and their layout; a slot takes slot_bytes and one byte of the header. */
+static int64_t slots_in(const struct rapt_attention *a, size_t bytes, struct layout *layout) {
+    if (!layout_of(a, 1, layout) || layout->end > bytes)
         return 0;
-    const size_t most = 1 + (bytes - layout.end) / a->slot.slot_bytes;
+    const size_t most = 1 + (bytes - layout->end) / a->slot.slot_bytes;
     int64_t slots = useful(a, most < INT32_MAX ? (int64_t)most : INT32_MAX);
-    while (slots > 1 && (!layout_of(a, slots, &layout) || layout.end > bytes))
-        slots--;
-    return slots;
+    for (; slots > 1; slots--)
+        if (layout_of(a, slots, layout) && layout->end <= bytes)
+            return slots;
+    layout_of(a, 1, layout);
+    return 1;
 }
 
 rapt_status rapt_workspace_prepare(const struct rapt_attention *a, void *memory, size_t bytes) {
-    const int64_t slots = slots_in(a, bytes);
     struct layout layout;
-    if (slots == 0 || !layout_of(a, slots, &layout))
+    const int64_t slots = slots_in(a, bytes, &layout);
+    if (slots == 0)
         return RAPT_WORKSPACE_TOO_SMALL;
     struct rapt_workspace *w = workspace_at(memory);
     struct rapt_work *works = (struct rapt_work *)(void *)((char *)w + layout.works);
