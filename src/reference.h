@@ -22,6 +22,13 @@
 /* Writes out, and lse and weights where the descriptor has them. */
 void rapt_reference_attention(const rapt_attention_desc *desc);
 
+/* reference_storage.c: gives a descriptor float32 keys and values instead of its float16 ones, each converted exactly;
+ * the copies are the caller's to free. Lists are read for kv_lengths. */
+struct rapt_reference_copy {
+    float *key, *value; /* NULL where nothing was to be done */
+};
+struct rapt_reference_copy rapt_reference_widen(rapt_attention_desc *desc);
+
 /* The pieces of it, with the numbers of the steps of docs/numerics.md. */
 
 /* 1: the FMA chain query . key. */

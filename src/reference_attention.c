@@ -203,7 +203,7 @@ static void *room(int64_t count, size_t bytes) {
     return memory;
 }
 
-void rapt_reference_attention(const rapt_attention_desc *desc) {
+static void attention(const rapt_attention_desc *desc) {
     struct call call = {.desc = desc};
     call.value_dim = desc->value_dim ? desc->value_dim : desc->head_dim;
     call.scale = desc->features & RAPT_SCALE ? desc->scale : 1.0f / sqrtf((float)desc->head_dim);
@@ -227,4 +227,12 @@ void rapt_reference_attention(const rapt_attention_desc *desc) {
     free(call.attended);
     free(call.o_row);
     free(call.o_chunk);
+}
+
+void rapt_reference_attention(const rapt_attention_desc *desc) {
+    rapt_attention_desc wide = *desc;
+    const struct rapt_reference_copy copy = rapt_reference_widen(&wide);
+    attention(&wide);
+    free(copy.key);
+    free(copy.value);
 }

@@ -214,7 +214,7 @@ static void truth_row(const struct row *row, double *p, double *out, double *lse
     }
 }
 
-void rapt_truth_attention(const rapt_attention_desc *desc, double *out, double *lse, double *weights) {
+static void truth(const rapt_attention_desc *desc, double *out, double *lse, double *weights) {
     int64_t value_dim = desc->value_dim ? desc->value_dim : desc->head_dim;
     int64_t queries = desc->query_length;
     double *p = room(desc->kv_length, sizeof *p);
@@ -267,7 +267,7 @@ static void plain_row(const struct row *row, float *p, float *out, int64_t value
     }
 }
 
-void rapt_plain_attention(const rapt_attention_desc *desc, float *out) {
+static void plain(const rapt_attention_desc *desc, float *out) {
     int64_t value_dim = desc->value_dim ? desc->value_dim : desc->head_dim;
     int64_t queries = desc->query_length;
     float *p = room(desc->kv_length, sizeof *p);
@@ -282,4 +282,20 @@ void rapt_plain_attention(const rapt_attention_desc *desc, float *out) {
         }
     }
     free(p);
+}
+
+void rapt_truth_attention(const rapt_attention_desc *desc, double *out, double *lse, double *weights) {
+    rapt_attention_desc wide = *desc;
+    const struct rapt_reference_copy copy = rapt_reference_widen(&wide);
+    truth(&wide, out, lse, weights);
+    free(copy.key);
+    free(copy.value);
+}
+
+void rapt_plain_attention(const rapt_attention_desc *desc, float *out) {
+    rapt_attention_desc wide = *desc;
+    const struct rapt_reference_copy copy = rapt_reference_widen(&wide);
+    plain(&wide, out);
+    free(copy.key);
+    free(copy.value);
 }

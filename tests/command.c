@@ -112,6 +112,34 @@ static void bias_means_alibi(void **state) {
     assert_int_equal(command_shell(ATTEND SAME).status, 1);
 }
 
+/* Halves of small integers: bits of value n / 4 for -8 <= n < 8, in both types. */
+static void write_halves(const char *half_path, const char *wide_path, int multiplier) {
+    static const int64_t shape[] = {B, H, SK, D};
+    static const uint16_t quarters[] = {0, 0x3400, 0x3800, 0x3a00, 0x3c00, 0x3d00, 0x3e00, 0x3f00, 0x4000};
+    uint16_t half[B * H * SK * D];
+    float wide[B * H * SK * D];
+    for (int i = 0; i < B * H * SK * D; i++) {
+        const int n = i * multiplier % 16 - 8;
+        half[i] = (uint16_t)(quarters[n < 0 ? -n : n] | (n < 0 ? 0x8000 : 0));
+        wide[i] = (float)n / 4;
+    }
+    write_npy(half_path, NPY_FLOAT16, half, 4, shape);
+    write_npy(wide_path, NPY_FLOAT32, wide, 4, shape);
+}
+
+static void float16_keys_and_values(void **state) {
+    (void)state;
+    write_halves("k16.npy", "k32.npy", 37);
+    write_halves("v16.npy", "v32.npy", 11);
+    expect_success("$rapt attend --query q.npy --key k32.npy --value v32.npy --out o.npy --causal");
+    expect_success("$rapt attend --query q.npy --key k16.npy --value v16.npy --causal" SAME);
+    expect_success("$rapt attend --query q.npy --key k16.npy --value v16.npy --check --tolerance 2e-6 --out p.npy");
+    expect_success("$rapt attend --query q.npy --key k16.npy --value v32.npy --causal" SAME);
+    expect_success("$rapt attend --query q.npy --key k32.npy --value v16.npy --causal" SAME);
+    expect_error("k16.npy: holds float16, expected float32",
+                 "$rapt attend --query k16.npy --key k16.npy --value v16.npy --out new.npy");
+}
+
 static void scores_are_right(void **state) {
     static const float sinks[H] = {0.5f, -1, 2, 0};
     (void)state;
@@ -281,6 +309,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(positions_mean_masks),
         cmocka_unit_test(masks_broadcast),
         cmocka_unit_test(bias_means_alibi),
+        cmocka_unit_test(float16_keys_and_values),
         cmocka_unit_test(scores_are_right),
         cmocka_unit_test(no_choice_changes_bits),
         cmocka_unit_test(layouts_agree),

@@ -64,23 +64,23 @@ static void malformed_shapes(void **state) {
     bad_dict("not a tuple", "{'descr': '<f4', 'fortran_order': False, 'shape': 160, }");
     bad_dict("more than 6 dimensions",
              "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 1, 1, 2, 80), }");
-    bad_dict("[1, 1, 1, 2, 80]: wanted are 2, 3 or 4 dimensions",
+    bad_dict("[1, 1, 1, 2, 80]: expected 2, 3 or 4 dimensions",
              "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1, 2, 80), }");
-    bad_dict("[160]: wanted are 2, 3 or 4 dimensions",
+    bad_dict("[160]: expected 2, 3 or 4 dimensions",
              "{'descr': '<f4', 'fortran_order': False, 'shape': (160,), }");
 }
 
 static void wrong_types(void **state) {
     (void)state;
-    bad_dict("holds float64, wanted is float32",
+    bad_dict("holds float64, expected float32",
              "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 80), }");
-    bad_dict("holds float16, wanted is float32",
+    bad_dict("holds float16, expected float32",
              "{'descr': '<f2', 'fortran_order': False, 'shape': (4, 80), }");
-    bad_dict("holds >f4, wanted is float32", "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 80), }");
+    bad_dict("holds >f4, expected float32", "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 80), }");
     bad_dict("structured types", "{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (2, 80), }");
     bad_dict("Fortran order", "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 80), }");
-    expect_error("q.npy: holds float32, wanted is bool", ATTEND "--mask q.npy");
-    expect_error("q.npy: holds float32, wanted is int32 or int64", ATTEND "--kv-lengths q.npy");
+    expect_error("q.npy: holds float32, expected bool", ATTEND "--mask q.npy");
+    expect_error("q.npy: holds float32, expected int32 or int64", ATTEND "--kv-lengths q.npy");
 }
 
 static void shapes_that_do_not_fit(void **state) {
@@ -107,8 +107,8 @@ static void shapes_that_do_not_fit(void **state) {
     expect_error("one.npy [1, 3] does not broadcast to the scores [1, 4, 3, 6]", ATTEND "--bias one.npy");
     write_npy("five.npy", NPY_FLOAT32, (const float[18]){0}, 5, (const int64_t[]){1, 1, 1, 3, 6});
     expect_error("five.npy [1, 1, 1, 3, 6] does not broadcast to the scores", ATTEND "--bias five.npy");
-    expect_error("one.npy [1, 3]: wanted is one number for each of 4 query heads", ATTEND "--sinks one.npy");
-    expect_error("one.npy [1, 3]: wanted is one number for each of 4 query heads", ATTEND "--alibi one.npy");
+    expect_error("one.npy [1, 3]: expected one number for each of 4 query heads", ATTEND "--sinks one.npy");
+    expect_error("one.npy [1, 3]: expected one number for each of 4 query heads", ATTEND "--alibi one.npy");
     expect_error("one.npy [1, 3] does not fit the result [1, 4, 3, 8]", ATTEND "--expect one.npy");
 }
 
@@ -120,7 +120,7 @@ static void bad_lengths(void **state) {
     write_npy("l2.npy", NPY_INT64, lengths, 1, (const int64_t[]){2});
     expect_error("kv_lengths", ATTEND "--kv-lengths l7.npy");
     expect_error("kv_lengths", ATTEND "--kv-lengths l-1.npy");
-    expect_error("l2.npy [2]: wanted is one number for each of 1 sequences", ATTEND "--kv-lengths l2.npy");
+    expect_error("l2.npy [2]: expected one number for each of 1 sequences", ATTEND "--kv-lengths l2.npy");
 }
 
 static void bad_options(void **state) {

@@ -119,7 +119,7 @@ static void safetensors_are_folders(void **state) {
                                         "--weights cut.safetensors --prefix layer. --out new.npy");
     expect_error("not JSON", "sed 's/F32/F3\"/' w.safetensors > bad.safetensors; " PACKED
                              "--weights bad.safetensors --out new.npy");
-    expect_error("'layer.w_qkv' holds I32, wanted is F32", "sed 's/F32/I32/' w.safetensors > int.safetensors; " PACKED
+    expect_error("'layer.w_qkv' holds I32, expected F32", "sed 's/F32/I32/' w.safetensors > int.safetensors; " PACKED
                  "--weights int.safetensors --prefix layer. --out new.npy");
     expect_error("is neither a folder nor a file", PACKED "--weights /dev/null --out new.npy");
     expect_error("none: No such file", PACKED "--weights none --out new.npy");
@@ -133,7 +133,7 @@ static void bad_shapes(void **state) {
 #define OUT "--out new.npy --weights-out new_weights.npy "
     expect_error("w_q.npy [2, 3] does not fit x.npy [2, 5, 11]: 3 and 11 numbers a token",
                  "c=$data/$case; $rapt layer self --weights $c --input x.npy " OUT);
-    expect_error("flat.npy [1, 1, 2, 5]: wanted are [tokens, width]",
+    expect_error("flat.npy [1, 1, 2, 5]: expected [tokens, width]",
                  "c=$data/$case; $rapt layer self --weights $c --input flat.npy " OUT);
     expect_error("w_q gives 2 numbers, which do not divide into 3 heads",
                  "c=$data/$case; $rapt layer multi-head --heads 3 " X OUT);
@@ -158,7 +158,7 @@ static void missing_weights(void **state) {
     expect_error("the weights lack w_o.npy", "c=$data/03a_causal; $rapt layer multi-head --heads 1 " X OUT);
     expect_error("the weights lack w_c.npy", "c=$data/12f_luong_local_m; $rapt layer luong " LUONG
                                              "--score general --attentional-out new_a.npy " OUT);
-    expect_error("holds float64, wanted is float32",
+    expect_error("holds float64, expected float32",
                  "mkdir double; cp $data/$case/w_*.npy double; cp $data/$case/out64.npy double/w_q.npy; $rapt layer "
                  "self --weights double --input $data/$case/x.npy " OUT);
 }

@@ -199,9 +199,9 @@ static void refusals(void **state) {
     expect_error("gone.npy: No such file", "$rapt heatmap --weights gone.npy");
     expect_error("gone.txt: No such file", HELLO "--tokens gone.txt");
     expect_error(".: Is a directory", HELLO "--tokens .");
-    expect_error("line.npy [3]: wanted are 2, 3 or 4 dimensions", "$rapt heatmap --weights line.npy");
-    expect_error("five.npy [1, 1, 1, 2, 3]: wanted are 2, 3 or 4 dimensions", "$rapt heatmap --weights five.npy");
-    expect_error("ints.npy: holds int32, wanted is float32 or float64", "$rapt heatmap --weights ints.npy");
+    expect_error("line.npy [3]: expected 2, 3 or 4 dimensions", "$rapt heatmap --weights line.npy");
+    expect_error("five.npy [1, 1, 1, 2, 3]: expected 2, 3 or 4 dimensions", "$rapt heatmap --weights five.npy");
+    expect_error("ints.npy: holds int32, expected float32 or float64", "$rapt heatmap --weights ints.npy");
     expect_error("none.npy [2, 0, 3]: there is nothing to draw", "$rapt heatmap --weights none.npy");
     expect_error("two.txt: 2 lines for the 3 queries of hello.npy [3, 3]", HELLO "--tokens two.txt");
     expect_error("five.txt: 5 lines for the 3 queries of hello.npy [3, 3]", HELLO "--tokens five.txt");

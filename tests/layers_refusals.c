@@ -6,7 +6,7 @@ static void refused(const rapt_multi_head_desc *layer, rapt_status status, const
     float *before = test_floats(COUNT);
     const rapt_status got = rapt_multi_head_attention(layer, NULL, &message);
     if (got != status || !strstr(message.text, said))
-        fail_msg("%s: '%s', wanted is %s: '%s'", rapt_status_text(got), message.text, rapt_status_text(status), said);
+        fail_msg("%s: '%s', expected %s: '%s'", rapt_status_text(got), message.text, rapt_status_text(status), said);
     if (layer->out) assert_memory_equal(layer->out, before, COUNT * sizeof(float));
     assert_int_equal(rapt_multi_head_attention(layer, NULL, NULL), status);
 }
@@ -89,7 +89,7 @@ static void others_are_refused(void **state) {
     dot.mask = (const unsigned char *)x;
     dot.mask_shape = mask_shape;
     assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_INVALID_SHAPE);
-    assert_string_equal(message.text, "mask_shape[2] = 1, wanted is 4");
+    assert_string_equal(message.text, "mask_shape[2] = 1, expected 4");
     dot.features = RAPT_WINDOW;
     assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_UNSUPPORTED_FLAG);
 }

@@ -12,7 +12,7 @@ static struct npy_array read_weights(const char *path, int64_t full[4]) {
     struct npy_array array = npy_read(path, NPY_FLOAT32 | NPY_FLOAT64);
     char shape[NPY_SHAPE_TEXT];
     npy_shape_text(array.dims, array.shape, shape);
-    if (array.dims < 2 || array.dims > 4) tool_die("%s %s: wanted are 2, 3 or 4 dimensions", path, shape);
+    if (array.dims < 2 || array.dims > 4) tool_die("%s %s: expected 2, 3 or 4 dimensions", path, shape);
     if (array.count == 0) tool_die("%s %s: there is nothing to draw", path, shape);
     for (int i = 0; i < 4; i++) full[i] = i < 4 - array.dims ? 1 : array.shape[i - (4 - array.dims)];
     return array;

@@ -32,7 +32,7 @@ static struct npy_array read_operand(const char *path, const struct npy_array *q
     bool fits = array.dims >= 2 && (!query || array.dims == query->dims);
     for (int i = 0; query && fits && i < array.dims - 2; i++) fits = array.shape[i] == query->shape[i];
     if (!fits && !query)
-        tool_die("%s %s: wanted is [..., tokens, dim]", path, npy_shape_text(array.dims, array.shape, has));
+        tool_die("%s %s: expected [..., tokens, dim]", path, npy_shape_text(array.dims, array.shape, has));
     if (!fits)
         tool_die("%s %s does not fit %s %s: other leading dimensions", path,
                  npy_shape_text(array.dims, array.shape, has), query->path,

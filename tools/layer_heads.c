@@ -117,7 +117,7 @@ static rapt_linear *read_heads(const struct layer_job *job, const char *name, co
     snprintf(bias, sizeof bias, "b_%s", name);
     struct npy_array array = weights_read(&job->weights, weight), biases = {0};
     if (array.dims != 3 || array.count == 0 || (*heads && array.shape[0] != *heads))
-        tool_die("%s %s: wanted are three dimensions, heads, out and in%s", array.path,
+        tool_die("%s %s: expected three dimensions, heads, out and in%s", array.path,
                  npy_shape_text(array.dims, array.shape, shape), *heads ? ", of as many heads as w_q" : "");
     *heads = array.shape[0];
     const bool in_out = option_one_of("layout", job->options->layout, "out-in in-out") == 1;
@@ -128,7 +128,7 @@ static rapt_linear *read_heads(const struct layer_job *job, const char *name, co
                  npy_shape_text(x->array.dims, x->array.shape, wants), (long long)in, (long long)x->width);
     if (weights_has(&job->weights, bias)) biases = weights_read(&job->weights, bias);
     if (biases.data && (biases.dims != 2 || biases.shape[0] != *heads || biases.shape[1] != out))
-        tool_die("%s %s: wanted is [%lld, %lld]", biases.path, npy_shape_text(biases.dims, biases.shape, shape),
+        tool_die("%s %s: expected [%lld, %lld]", biases.path, npy_shape_text(biases.dims, biases.shape, shape),
                  (long long)*heads, (long long)out);
     rapt_linear *list = tool_allocate(*heads, sizeof *list, array.path);
     for (int64_t h = 0; h < *heads; h++) {
@@ -164,10 +164,10 @@ void layer_embedding(const struct layer_options *options) {
     char shape[NPY_SHAPE_TEXT];
     rapt_message message;
     if (ids.dims != 1 && ids.dims != 2)
-        tool_die("%s %s: wanted are [tokens] or [batch, tokens]", options->ids,
+        tool_die("%s %s: expected [tokens] or [batch, tokens]", options->ids,
                  npy_shape_text(ids.dims, ids.shape, shape));
     if (table.dims != 2 || table.shape[1] == 0)
-        tool_die("%s %s: wanted is [rows, width]", table.path, npy_shape_text(table.dims, table.shape, shape));
+        tool_die("%s %s: expected [rows, width]", table.path, npy_shape_text(table.dims, table.shape, shape));
     struct tokens x = {.array = table, .batch = ids.dims == 2 ? ids.shape[0] : 1,
                        .tokens = ids.shape[ids.dims - 1], .width = table.shape[1], .has_batch = ids.dims == 2};
     float *rows = tool_allocate(tool_product(ids.count, x.width, options->ids), sizeof(float), options->ids);

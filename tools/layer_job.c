@@ -36,7 +36,7 @@ struct tokens job_tokens(const char *path) {
     const struct npy_array *array = &tokens.array;
     char shape[NPY_SHAPE_TEXT];
     if (array->dims != 2 && array->dims != 3)
-        tool_die("%s %s: wanted are [tokens, width] or [batch, tokens, width]", path,
+        tool_die("%s %s: expected [tokens, width] or [batch, tokens, width]", path,
                  npy_shape_text(array->dims, array->shape, shape));
     tokens.has_batch = array->dims == 3;
     if (tokens.has_batch) tokens.batch = array->shape[0];
@@ -57,7 +57,7 @@ rapt_linear job_linear_named(const struct layer_job *job, const char *weight, co
     struct npy_array array = weights_read(&job->weights, weight);
     char shape[NPY_SHAPE_TEXT];
     if (array.dims != 2 || array.shape[0] == 0 || array.shape[1] == 0)
-        tool_die("%s %s: wanted is a matrix", array.path, npy_shape_text(array.dims, array.shape, shape));
+        tool_die("%s %s: expected a matrix", array.path, npy_shape_text(array.dims, array.shape, shape));
     const bool in_out = option_one_of("layout", job->options->layout, "out-in in-out") == 1;
     rapt_linear linear = in_out ? rapt_linear_in_out(array.data, NULL, array.shape[0], array.shape[1])
                                 : rapt_linear_of(array.data, NULL, array.shape[1], array.shape[0]);
@@ -77,7 +77,7 @@ const float *job_vector(const struct layer_job *job, const char *name, int64_t c
     struct npy_array array = weights_read(&job->weights, name);
     char shape[NPY_SHAPE_TEXT];
     if (array.dims != 1 || array.count != count)
-        tool_die("%s %s: wanted is a vector of %lld", array.path, npy_shape_text(array.dims, array.shape, shape),
+        tool_die("%s %s: expected a vector of %lld", array.path, npy_shape_text(array.dims, array.shape, shape),
                  (long long)count);
     return array.data;
 }

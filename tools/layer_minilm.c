@@ -24,7 +24,7 @@ static struct npy_array read_table(const struct layer_job *job, const char *name
     struct npy_array table = weights_read(&job->weights, name);
     char shape[NPY_SHAPE_TEXT];
     if (table.dims != 2 || table.count == 0 || (width && table.shape[1] != width))
-        tool_die("%s %s: wanted is [rows, %lld]", table.path, npy_shape_text(table.dims, table.shape, shape),
+        tool_die("%s %s: expected [rows, %lld]", table.path, npy_shape_text(table.dims, table.shape, shape),
                  (long long)width);
     return table;
 }
@@ -49,7 +49,7 @@ static struct sentences read_sentences(struct layer_job *job) {
     struct sentences s = {.ids = npy_read(options->ids, NPY_INT32 | NPY_INT64), .batch = 1};
     char shape[NPY_SHAPE_TEXT];
     if (s.ids.dims != 1 && s.ids.dims != 2)
-        tool_die("%s %s: wanted are [tokens] or [batch, tokens]", options->ids,
+        tool_die("%s %s: expected [tokens] or [batch, tokens]", options->ids,
                  npy_shape_text(s.ids.dims, s.ids.shape, shape));
     if (s.ids.dims == 2) s.batch = s.ids.shape[0];
     s.tokens = s.ids.shape[s.ids.dims - 1];
@@ -57,7 +57,7 @@ static struct sentences read_sentences(struct layer_job *job) {
     if (!options->lengths) return s;
     struct npy_array lengths = npy_read(options->lengths, NPY_INT32 | NPY_INT64);
     if (lengths.dims != 1 || lengths.count != s.batch)
-        tool_die("%s %s: wanted is one number for each of %lld sequences", options->lengths,
+        tool_die("%s %s: expected one number for each of %lld sequences", options->lengths,
                  npy_shape_text(lengths.dims, lengths.shape, shape), (long long)s.batch);
     s.lengths = list_of(&lengths);
     return s;

@@ -15,7 +15,7 @@ static const struct {
     size_t bytes;
 } known_types[] = {
     {NPY_FLOAT32, "<f4", "float32", 4}, {NPY_FLOAT64, "<f8", "float64", 8}, {NPY_BOOL, "|b1", "bool", 1},
-    {NPY_INT32, "<i4", "int32", 4},     {NPY_INT64, "<i8", "int64", 8},
+    {NPY_INT32, "<i4", "int32", 4},     {NPY_INT64, "<i8", "int64", 8},     {NPY_FLOAT16, "<f2", "float16", 2},
 };
 enum { KNOWN_TYPES = sizeof known_types / sizeof known_types[0] };
 
@@ -83,11 +83,11 @@ static enum npy_type accept_type(const char *path, const char *descr, unsigned a
         if (names[0]) strcat(names, " or ");
         strcat(names, known_types[i].name);
     }
-    const char *name = strcmp(descr, "<f2") == 0 ? "float16" : descr;
+    const char *name = descr;
     for (int i = 0; i < KNOWN_TYPES; i++) {
         if (strcmp(known_types[i].descr, descr) == 0) name = known_types[i].name;
     }
-    tool_die("%s: holds %s, wanted is %s (NumPy converts with .astype)", path, name, names);
+    tool_die("%s: holds %s, expected %s (NumPy converts with .astype)", path, name, names);
 }
 
 static struct npy_array read_header(FILE *file, const char *path, unsigned accepted) {
@@ -98,7 +98,7 @@ static struct npy_array read_header(FILE *file, const char *path, unsigned accep
     const char *wrong = npy_parse(text, length, &parsed);
     if (wrong) tool_die("%s: malformed .npy: %s", path, wrong);
     if (parsed.fortran_order && parsed.dims > 1) {
-        tool_die("%s: is in Fortran order, wanted is C order (NumPy converts with ascontiguousarray)", path);
+        tool_die("%s: is in Fortran order, expected C order (NumPy converts with ascontiguousarray)", path);
     }
     struct npy_array array = {
         .path = path, .type = accept_type(path, parsed.descr, accepted), .dims = parsed.dims};

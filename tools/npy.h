@@ -8,7 +8,7 @@
 enum { NPY_MAX_DIMS = 6, NPY_SHAPE_TEXT = 136 };
 
 /* Bits, so that a set of them says what a place accepts. */
-enum npy_type { NPY_FLOAT32 = 1, NPY_FLOAT64 = 2, NPY_BOOL = 4, NPY_INT32 = 8, NPY_INT64 = 16 };
+enum npy_type { NPY_FLOAT32 = 1, NPY_FLOAT64 = 2, NPY_BOOL = 4, NPY_INT32 = 8, NPY_INT64 = 16, NPY_FLOAT16 = 32 };
 
 struct npy_array {
     const char *path;

@@ -13,8 +13,8 @@
 
 const struct option_row attend_option_rows[] = {
     {OPTION_HEADING, "Arrays", NULL,
-     "Files are .npy, float32, in C order, of 2, 3 or 4 dimensions: [tokens, dim], [heads, tokens, dim] or "
-     "[batch, heads, tokens, dim]. Results have as many dimensions as the query.",
+     "Files are .npy in C order, float32 (key and value also float16), of 2, 3 or 4 dimensions: [tokens, dim], "
+     "[heads, tokens, dim] or [batch, heads, tokens, dim]. Results have as many dimensions as the query.",
      0},
     {OPTION_TEXT, "query", "FILE", "The queries (needed).", AT(query)},
     {OPTION_TEXT, "key", "FILE", "The keys (needed). Query heads are a multiple of key heads.", AT(key)},

@@ -21,8 +21,9 @@ static struct axes axes_of(const struct npy_array *array, bool bshd) {
 }
 
 static rapt_tensor tensor_of(const struct npy_array *array, struct axes axes, bool bshd) {
-    return bshd ? rapt_tensor_bshd(array->data, RAPT_F32, axes.batch, axes.tokens, axes.heads, axes.dim)
-                : rapt_tensor_bhsd(array->data, RAPT_F32, axes.batch, axes.heads, axes.tokens, axes.dim);
+    const int32_t dtype = array->type == NPY_FLOAT16 ? RAPT_F16 : RAPT_F32;
+    return bshd ? rapt_tensor_bshd(array->data, dtype, axes.batch, axes.tokens, axes.heads, axes.dim)
+                : rapt_tensor_bhsd(array->data, dtype, axes.batch, axes.heads, axes.tokens, axes.dim);
 }
 
 static void fit(bool fits, const struct npy_array *a, const struct npy_array *b, const char *what,
@@ -34,11 +35,11 @@ static void fit(bool fits, const struct npy_array *a, const struct npy_array *b,
              (long long)of_a, (long long)of_b, what);
 }
 
-static struct npy_array read_tensor(const char *path) {
-    struct npy_array array = npy_read(path, NPY_FLOAT32);
+static struct npy_array read_tensor(const char *path, unsigned accepted) {
+    struct npy_array array = npy_read(path, accepted);
     char shape[NPY_SHAPE_TEXT];
     if (array.dims < 2 || array.dims > 4) {
-        tool_die("%s %s: wanted are 2, 3 or 4 dimensions", path,
+        tool_die("%s %s: expected 2, 3 or 4 dimensions", path,
                  npy_shape_text(array.dims, array.shape, shape));
     }
     return array;
@@ -72,9 +73,9 @@ static void check_fit(const struct npy_array *query, const struct npy_array *key
 
 static void load_tensors(struct problem *problem, const struct attend_options *options, bool bshd) {
     rapt_attention_desc *desc = &problem->desc;
-    problem->query = read_tensor(options->query);
-    problem->key = read_tensor(options->key);
-    problem->value = read_tensor(options->value);
+    problem->query = read_tensor(options->query, NPY_FLOAT32);
+    problem->key = read_tensor(options->key, NPY_FLOAT32 | NPY_FLOAT16);
+    problem->value = read_tensor(options->value, NPY_FLOAT32 | NPY_FLOAT16);
     check_fit(&problem->query, &problem->key, &problem->value, bshd);
     struct axes q = axes_of(&problem->query, bshd), k = axes_of(&problem->key, bshd),
                 v = axes_of(&problem->value, bshd);
@@ -121,7 +122,7 @@ static void *load_head_vector(const char *path, int64_t heads) {
     struct npy_array array = npy_read(path, NPY_FLOAT32);
     char shape[NPY_SHAPE_TEXT];
     if (array.dims != 1 || array.shape[0] != heads) {
-        tool_die("%s %s: wanted is one number for each of %lld query heads", path,
+        tool_die("%s %s: expected one number for each of %lld query heads", path,
                  npy_shape_text(array.dims, array.shape, shape), (long long)heads);
     }
     return array.data;
@@ -131,7 +132,7 @@ static rapt_index_list load_lengths(const char *path, int64_t batch) {
     struct npy_array array = npy_read(path, NPY_INT32 | NPY_INT64);
     char shape[NPY_SHAPE_TEXT];
     if (array.dims != 1 || array.shape[0] != batch) {
-        tool_die("%s %s: wanted is one number for each of %lld sequences", path,
+        tool_die("%s %s: expected one number for each of %lld sequences", path,
                  npy_shape_text(array.dims, array.shape, shape), (long long)batch);
     }
     return list_of(&array);

@@ -81,7 +81,7 @@ struct npy_array weights_read(const struct weights *weights, const char *name) {
     const struct safetensor *tensor = find(weights, name);
     if (!tensor) tool_die("%s: the weights lack the tensor '%s%s'", weights->path, weights->prefix, name);
     if (strcmp(tensor->dtype, "F32") != 0)
-        tool_die("%s: '%s' holds %s, wanted is F32", weights->path, tensor->name, tensor->dtype);
+        tool_die("%s: '%s' holds %s, expected F32", weights->path, tensor->name, tensor->dtype);
     if (tensor->dims > NPY_MAX_DIMS)
         tool_die("%s: '%s' has more than %d dimensions", weights->path, tensor->name, NPY_MAX_DIMS);
     struct npy_array array = {.path = joined(weights->path, ":", tensor->name, ""), .type = NPY_FLOAT32,
