@@ -14,11 +14,13 @@ enum {
     SPLIT_CHUNKS = 4          /* chunks that a task has at least */
 };
 
+/* Where one wide tile is nearly full, it is faster than one of few rows, which transposes keys. */
 static int32_t kind_of(const struct rapt_table *table, int64_t rows) {
+    const int64_t full = table->kinds[RAPT_WIDE].rows;
     int32_t kind = 0;
     while (kind < RAPT_KINDS - 1 && rows > table->kinds[kind].most_rows)
         kind++;
-    return kind;
+    return kind == RAPT_FEW && rows <= full && 8 * rows > 7 * full ? RAPT_WIDE : kind;
 }
 
 /* Copies cost a little for each task, so where the rows could be read in place they have to serve many. */
@@ -105,13 +107,13 @@ static void add_scratch(const struct rapt_attention *a, const struct rapt_work *
     const int64_t tiles = (work->task_rows + kind->rows - 1) / kind->rows;
     totals->rows = larger(totals->rows, work->task_rows);
     totals->panel_bytes = larger(totals->panel_bytes, tiles * (int64_t)kind->panel_bytes(kind->rows, head_dim));
-    totals->scores_bytes = larger(totals->scores_bytes, (int64_t)kind->scores_bytes(kind->rows));
+    totals->scores_bytes = larger(totals->scores_bytes, (int64_t)kind->scores_bytes(kind->rows, head_dim));
     for (int side = 0; side < RAPT_SIDES; side++)
         if (work->stages[side])
             totals->staged_keys[side] = larger(totals->staged_keys[side], kind->piece_keys);
     if (a->desc.weights_kind != RAPT_WEIGHTS_NONE) {
         totals->panel_bytes = larger(totals->panel_bytes, (int64_t)rowwise->panel_bytes(rowwise->rows, head_dim));
-        totals->scores_bytes = larger(totals->scores_bytes, (int64_t)rowwise->scores_bytes(rowwise->rows));
+        totals->scores_bytes = larger(totals->scores_bytes, (int64_t)rowwise->scores_bytes(rowwise->rows, head_dim));
     }
 }
 
