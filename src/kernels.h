@@ -170,7 +170,7 @@ struct rapt_tile_kind {
     int piece_keys;  /* keys that are staged at once: all of a block where several tiles share them */
     bool streams;    /* few rows: memory feeds the slots, so they bring their own rows closer */
     size_t (*panel_bytes)(int rows, int head_dim);
-    size_t (*scores_bytes)(int rows);
+    size_t (*scores_bytes)(int rows, int head_dim);
 
     /* One key block for one tile: updates its state. rapt_block_by_steps calls the slots below; a matrix unit may
      * bring its own, and leave them out. */
@@ -223,7 +223,7 @@ struct rapt_product_kernels {
 
 /* ------------------------------------------------------------ the table */
 
-enum { RAPT_NARROW = 0, RAPT_WIDE = 1, RAPT_KINDS = 2 };
+enum { RAPT_NARROW = 0, RAPT_FEW = 1, RAPT_WIDE = 2, RAPT_KINDS = 3 };
 
 struct rapt_table {
     const char *name;

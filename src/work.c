@@ -105,13 +105,13 @@ static void add_scratch(const struct rapt_attention *a, const struct rapt_work *
     const int64_t tiles = (work->task_rows + kind->rows - 1) / kind->rows;
     totals->rows = larger(totals->rows, work->task_rows);
     totals->panel_bytes = larger(totals->panel_bytes, tiles * (int64_t)kind->panel_bytes(kind->rows, head_dim));
-    totals->scores_bytes = larger(totals->scores_bytes, (int64_t)kind->scores_bytes(kind->rows));
+    totals->scores_bytes = larger(totals->scores_bytes, (int64_t)kind->scores_bytes(kind->rows, head_dim));
     for (int side = 0; side < RAPT_SIDES; side++)
         if (work->stages[side])
             totals->staged_keys[side] = larger(totals->staged_keys[side], kind->piece_keys);
     if (a->desc.weights_kind != RAPT_WEIGHTS_NONE) {
         totals->panel_bytes = larger(totals->panel_bytes, (int64_t)rowwise->panel_bytes(rowwise->rows, head_dim));
-        totals->scores_bytes = larger(totals->scores_bytes, (int64_t)rowwise->scores_bytes(rowwise->rows));
+        totals->scores_bytes = larger(totals->scores_bytes, (int64_t)rowwise->scores_bytes(rowwise->rows, head_dim));
     }
 }
 

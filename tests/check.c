@@ -11,7 +11,8 @@ const int edge_dim_count = (int)(sizeof edge_dims / sizeof *edge_dims);
 
 struct tile tile_of(const struct rapt_table *table, int way) {
     const struct rapt_tile_kind *kind = &table->kinds[way];
-    return (struct tile){table, kind, kind->name, way == RAPT_WIDE, kind->rows};
+    const int padding = way == RAPT_FEW ? 16 : 0; /* of rows of scores */
+    return (struct tile){table, kind, kind->name, way == RAPT_WIDE, kind->rows, RAPT_BLOCK_KEYS + padding};
 }
 
 int edge_rows(const struct tile *tile, int rows[MAX_ROW_COUNTS]) {

@@ -13,7 +13,7 @@ struct tile {
     const struct rapt_tile_kind *slots;
     const char *way;
     bool is_wide;
-    int most_rows;
+    int most_rows, score_stride;
 };
 
 #define TILE_WAYS RAPT_KINDS
@@ -28,11 +28,11 @@ static inline int random_cut(const struct tile *tile, int rows, struct random *r
 
 /* Where a score lies, and how many floats all scores of a tile take. */
 static inline int64_t score_at(const struct tile *tile, int row, int key) {
-    return tile->is_wide ? (int64_t)key * tile->most_rows + row : (int64_t)row * RAPT_BLOCK_KEYS + key;
+    return tile->is_wide ? (int64_t)key * tile->most_rows + row : (int64_t)row * tile->score_stride + key;
 }
 
 static inline int64_t score_count(const struct tile *tile) {
-    return (int64_t)tile->slots->scores_bytes(tile->most_rows) / (int64_t)sizeof(float);
+    return (int64_t)tile->slots->scores_bytes(tile->most_rows, 257) / (int64_t)sizeof(float);
 }
 
 /* Row counts round every edge of this tile; returns how many. */

@@ -11,15 +11,19 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* whose compilation would take minutes */
 #define RAPT_UNROLL
+#define RAPT_UNROLL_2
 #define RAPT_UNROLL_4
 #elif defined(__clang__)
 #define RAPT_UNROLL _Pragma("clang loop unroll(full)")
+#define RAPT_UNROLL_2 _Pragma("clang loop unroll_count(2)")
 #define RAPT_UNROLL_4 _Pragma("clang loop unroll_count(4)")
 #elif defined(__GNUC__)
 #define RAPT_UNROLL _Pragma("GCC unroll 32")
+#define RAPT_UNROLL_2 _Pragma("GCC unroll 2")
 #define RAPT_UNROLL_4 _Pragma("GCC unroll 4")
 #else
 #define RAPT_UNROLL
+#define RAPT_UNROLL_2
 #define RAPT_UNROLL_4
 #endif
 #define RAPT_INLINE static inline __attribute__((always_inline))

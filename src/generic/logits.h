@@ -303,13 +303,16 @@ static void drop_wide(float *scores, int rows, int key_begin, int key_end, const
     }
 }
 
+static void drop_line(float *p, int row, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
+    for (int key = key_begin; key < key_end; key += VL) {
+        int n = key_end - key < VL ? key_end - key : VL;
+        v_store_n(p + key, dropped(v_load_n(p + key, n), v_load_bool(mask->keep[row] + key, n), mask->keep_scale), n);
+    }
+}
+
 static void drop_narrow(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
     for (int row = 0; row < rows; row++)
-        for (int key = key_begin; key < key_end; key += VL) {
-            int n = key_end - key < VL ? key_end - key : VL;
-            float *p = scores + (int64_t)row * RAPT_BLOCK_KEYS + key;
-            v_store_n(p, dropped(v_load_n(p, n), v_load_bool(mask->keep[row] + key, n), mask->keep_scale), n);
-        }
+        drop_line(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);
 }
 
 #endif

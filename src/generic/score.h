@@ -312,11 +312,14 @@ static size_t panel_bytes_wide(int rows, int head_dim) {
 
 static size_t panel_bytes_narrow(int rows, int head_dim) { return (size_t)rows * (size_t)head_dim * sizeof(float); }
 
-static size_t scores_bytes_wide(int rows) {
-    (void)rows;
+static size_t scores_bytes_wide(int rows, int head_dim) {
+    (void)rows, (void)head_dim;
     return (size_t)RAPT_BLOCK_KEYS * TILE_ROWS * sizeof(float);
 }
 
-static size_t scores_bytes_narrow(int rows) { return (size_t)RAPT_BLOCK_KEYS * (size_t)rows * sizeof(float); }
+static size_t scores_bytes_narrow(int rows, int head_dim) {
+    (void)head_dim;
+    return (size_t)RAPT_BLOCK_KEYS * (size_t)rows * sizeof(float);
+}
 
 #endif

@@ -144,11 +144,11 @@ RAPT_INLINE vf32 largest_in_row(const float *scores, int count) {
 }
 
 /* What maximum_wide does, for up to VL rows: its lanes are rows. */
-static void maximum_narrow(const float *scores, int rows, int count, float *m, float *l, float *alpha) {
+static void maximum_lines(const float *scores, int stride, int rows, int count, float *m, float *l, float *alpha) {
     float parts[VL * TILE_ROWS], sums[VL];
     vf32 largest[VL];
     for (int row = 0; row < VL; row++)
-        largest[row] = row < rows ? largest_in_row(scores + (int64_t)row * RAPT_BLOCK_KEYS, count)
+        largest[row] = row < rows ? largest_in_row(scores + (int64_t)row * stride, count)
                                   : v_splat(-RAPT_INFINITY);
     v_transpose(largest);
     RAPT_UNROLL for (int i = 0; i < VL; i++)
@@ -191,8 +191,8 @@ static void softmax_narrow(float *scores, int first_row, int end_row, int key_be
     int count = key_end - key_begin;
     scores += key_begin;
     for (int row = first_row; row < end_row; row += VL)
-        maximum_narrow(scores + (int64_t)row * RAPT_BLOCK_KEYS, end_row - row < VL ? end_row - row : VL, count, m + row,
-                       l + row, alpha + row);
+        maximum_lines(scores + (int64_t)row * RAPT_BLOCK_KEYS, RAPT_BLOCK_KEYS, end_row - row < VL ? end_row - row : VL,
+                      count, m + row, l + row, alpha + row);
     for (int row = first_row; row < end_row; row++) {
         float *line = scores + (int64_t)row * RAPT_BLOCK_KEYS;
         run_errands(errands, 2 * SOFTMAX_LINES);

@@ -12,6 +12,7 @@
 #include "generic/logits.h"
 #include "generic/softmax.h"
 #include "generic/weigh.h"
+#include "generic/few.h"
 #include "generic/finish.h"
 #include "generic/matmul.h"
 
@@ -39,6 +40,22 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .softmax = softmax_narrow,
                                .drop = drop_narrow,
                                .weigh = weigh_narrow},
+              [RAPT_FEW] = {.name = "few",
+                            .most_rows = FEW_MOST,
+                            .rows = RAPT_MAX_TILE_ROWS,
+                            .row_step = RAPT_MAX_TILE_ROWS,
+                            .row_group = VL,
+                            .piece_keys = NARROW_PIECE,
+                            .streams = true,
+                            .panel_bytes = panel_bytes_few,
+                            .scores_bytes = scores_bytes_few,
+                            .block = rapt_block_by_steps,
+                            .pack = pack_few,
+                            .score = score_few,
+                            .logits = logits_few,
+                            .softmax = softmax_few,
+                            .drop = drop_few,
+                            .weigh = weigh_few},
               [RAPT_WIDE] = {.name = "wide",
                              .most_rows = INT_MAX,
                              .rows = TILE_ROWS,

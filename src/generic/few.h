@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT
+ * Tiles of a few rows, more than narrow ones have: lanes are keys, or value_dim. Some keys at a time are transposed
+ * into a panel that stays in L1, which all rows read then; so a tile takes any number of rows without waste. Memory
+ * feeds these loops: they prefetch their own rows, one line at a time and evenly, since lines that come in bursts fill
+ * all buffers for misses and hold up the loads. */
+#ifndef RAPT_GENERIC_FEW_H
+#define RAPT_GENERIC_FEW_H
+
+#include "generic/softmax.h"
+#include "generic/weigh.h"
+
+enum {
+    FEW_KEYS = 2 * VL,                   /* of a panel */
+    FEW_STRIDE = RAPT_BLOCK_KEYS + 16,   /* of rows of scores, which would meet in few sets of L1 otherwise */
+    FEW_LEAD = 48,                      /* keys or values that are fetched ahead */
+    SQUARE_CYCLES = VL * VL / 4,         /* that transposing VL x VL numbers takes */
+    ONE_LINE = 1 << 16
+};
+
+/* Lines of rows to come, each after so many cycles of work. */
+struct pump {
+    const char *line;
+    int64_t gap;    /* from the end of a row to the next */
+    int row_lines, left, credit, rate;
+};
+
+/* rate: lines x ONE_LINE in a cycle of two multiply-adds; 0 = none. */
+RAPT_INLINE struct pump pump_of(const char *rows, int64_t stride_bytes, int dim, bool streams, int64_t lines,
+                                int64_t cycles) {
+    const int row_lines = (dim + 15) / 16;
+    return (struct pump){.line = rows + FEW_LEAD * stride_bytes,
+                         .gap = stride_bytes - (int64_t)row_lines * 64,
+                         .row_lines = row_lines,
+                         .left = row_lines,
+                         .rate = streams ? (int)(lines * ONE_LINE / cycles) : 0};
+}
+
+RAPT_INLINE void pump_line(struct pump *p) {
+    p->credit -= ONE_LINE;
+    __builtin_prefetch(p->line, 0, 2);
+    p->line += 64;
+    if (--p->left == 0)
+        p->left = p->row_lines, p->line += p->gap;
+}
+
+RAPT_INLINE void pump_step(struct pump *p, int cycles) {
+    p->credit += p->rate * cycles;
+    if (p->credit >= ONE_LINE)
+        pump_line(p);
+}
+
+/* ---- scores */
+
+/* Tile `number` of so many that share the rows, in heights that differ by one at most. */
+RAPT_INLINE int few_tiles(int rows) { return (rows + FEW_ROWS - 1) / FEW_ROWS; }
+RAPT_INLINE int few_height(int rows, int tiles, int number) { return rows / tiles + (number < rows % tiles); }
+
+/* [tile][head_dim][height] */
+static void pack_few(float *panel, const float *const *query_rows, int rows, int head_dim) {
+    const int tiles = few_tiles(rows);
+    for (int number = 0, first = 0, height; number < tiles; number++, first += height) {
+        height = few_height(rows, tiles, number);
+        for (int row = 0; row < height; row++)
+            for (int d = 0; d < head_dim; d++)
+                panel[d * height + row] = query_rows[first + row][d];
+        panel += height * (int64_t)head_dim;
+    }
+}
+
+/* A count that the compiler knows keeps the square in registers. */
+RAPT_INLINE void few_keys_square(float *panel, const float *const *keys, int64_t d) {
+    vf32 lanes[VL];
+    v_load_square(lanes, keys, d);
+    RAPT_UNROLL for (int i = 0; i < VL; i++)
+        v_store(panel + i * FEW_KEYS, lanes[i]);
+}
+
+static RAPT_KERNEL void few_part(float *panel, const float *const *keys, int64_t d, int n) {
+    vf32 lanes[VL];
+    load_transposed(lanes, keys, VL, d, n);
+    for (int i = 0; i < n; i++)
+        v_store(panel + i * FEW_KEYS, lanes[i]);
+}
+
+/* n keys to [head_dim][FEW_KEYS]; absent ones hold the first. */
+static RAPT_KERNEL void few_transpose(float *panel, const struct rapt_score_args *a, const char *key, int n,
+                                      struct pump *pump) {
+    struct pump p = *pump;
+    const float *keys[FEW_KEYS];
+    for (int i = 0; i < FEW_KEYS; i++)
+        keys[i] = row_at(key, a->key_stride_bytes, i < n ? i : 0);
+    for (int d = 0; d < a->head_dim; d += VL)
+        for (int v = 0; v < FEW_KEYS; v += VL) {
+            for (p.credit += p.rate * SQUARE_CYCLES; p.credit >= ONE_LINE;)
+                pump_line(&p);
+            if (a->head_dim - d >= VL)
+                few_keys_square(panel + d * FEW_KEYS + v, keys + v, d);
+            else
+                few_part(panel + d * FEW_KEYS + v, keys + v, d, a->head_dim - d);
+        }
+    *pump = p;
+}
+
+/* The scores of so many rows and the n keys of a panel. */
+RAPT_INLINE void few_score(const struct rapt_score_args *a, const float *panel, const float *query, float *scores,
+                           int n, struct pump *pump, int rows) {
+    struct pump p = *pump;
+    vf32 sum[FEW_ROWS][2];
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        sum[r][0] = sum[r][1] = v_splat(0);
+    RAPT_UNROLL_2 for (int d = 0; d < a->head_dim; d++, panel += FEW_KEYS, query += rows) {
+        const vf32 x[2] = {v_load(panel), v_load(panel + VL)};
+        pump_step(&p, rows);
+        RAPT_UNROLL for (int r = 0; r < rows; r++) {
+            const vf32 q = v_splat(query[r]);
+            RAPT_UNROLL for (int v = 0; v < 2; v++)
+                sum[r][v] = v_fma(q, x[v], sum[r][v]);
+        }
+    }
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        RAPT_UNROLL for (int v = 0; v < 2; v++) {
+            const vf32 score = v_mul(sum[r][v], v_splat(a->factor));
+            if (n >= (v + 1) * VL)
+                v_store(scores + r * FEW_STRIDE + v * VL, score);
+            else if (n > v * VL)
+                v_store_n(scores + r * FEW_STRIDE + v * VL, score, n - v * VL);
+        }
+    *pump = p;
+}
+
+/* ---- values */
+
+struct few_step {
+    const struct rapt_weigh_args *args;
+    int key, end;
+    bool first; /* alpha acts */
+};
+
+/* So many rows x 2 vectors of value_dim against the values of some keys. */
+RAPT_INLINE void few_weigh(const struct few_step *step, int row, int64_t d, struct pump *pump, int rows) {
+    const struct rapt_weigh_args *a = step->args;
+    struct pump of = *pump;
+    vf32 sum[FEW_ROWS][2];
+    float *o = a->o + row * a->o_stride + d;
+    const float *p = a->probabilities + (int64_t)row * FEW_STRIDE + step->key;
+    const char *value = a->value + (step->key - a->key_begin) * a->value_stride_bytes + d * (int64_t)sizeof(float);
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        RAPT_UNROLL for (int v = 0; v < 2; v++) {
+            if (step->first && a->fresh)
+                sum[r][v] = v_splat(0);
+            else
+                sum[r][v] = v_load(o + r * a->o_stride + v * VL);
+        }
+    if (step->first && !a->fresh)
+        RAPT_UNROLL for (int r = 0; r < rows; r++)
+            RAPT_UNROLL for (int v = 0; v < 2; v++)
+                sum[r][v] = v_mul(sum[r][v], v_splat(a->alpha[row + r]));
+    RAPT_UNROLL_2 for (int count = step->end - step->key; count > 0; count--, p++, value += a->value_stride_bytes) {
+        const float *value_row = (const float *)(const void *)value;
+        const vf32 x[2] = {v_load(value_row), v_load(value_row + VL)};
+        RAPT_UNROLL for (int r = 0; r < rows; r++) {
+            if (r == 0 || r == rows / 2)
+                pump_step(&of, rows < 2 ? rows : r == 0 ? rows / 2 : rows - rows / 2);
+            const vf32 weight = v_splat(p[r * FEW_STRIDE]);
+            RAPT_UNROLL for (int v = 0; v < 2; v++)
+                sum[r][v] = v_fma(weight, x[v], sum[r][v]);
+        }
+    }
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        RAPT_UNROLL for (int v = 0; v < 2; v++)
+            v_store(o + r * a->o_stride + v * VL, sum[r][v]);
+    *pump = of;
+}
+
+#define RAPT_FEW(height)                                                                                         \
+    static RAPT_KERNEL void few_score_##height(const struct rapt_score_args *a, const float *panel,              \
+                                               const float *query, float *scores, int n, struct pump *pump) {    \
+        few_score(a, panel, query, scores, n, pump, height < FEW_ROWS ? height : FEW_ROWS);                      \
+    }                                                                                                            \
+    static RAPT_KERNEL void few_weigh_##height(const struct few_step *step, int row, int64_t d,                  \
+                                               struct pump *pump) {                                              \
+        few_weigh(step, row, d, pump, height < FEW_ROWS ? height : FEW_ROWS);                                    \
+    }
+#define RAPT_FEW_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+RAPT_FEW_HEIGHTS(RAPT_FEW)
+#undef RAPT_FEW
+
+static void score_few(const struct rapt_score_args *a) {
+    typedef void scorer(const struct rapt_score_args *, const float *, const float *, float *, int, struct pump *);
+#define RAPT_FEW(height) few_score_##height,
+    static scorer *const of_height[] = {RAPT_FEW_HEIGHTS(RAPT_FEW)};
+#undef RAPT_FEW
+    const int tiles = few_tiles(a->rows), squares = 2 * ((a->head_dim + VL - 1) / VL);
+    float *panel = a->scores + (int64_t)RAPT_MAX_TILE_ROWS * FEW_STRIDE;
+    const char *key = a->key;
+    struct pump pump = pump_of(a->key, a->key_stride_bytes, a->head_dim, a->streams,
+                               (int64_t)FEW_KEYS * ((a->head_dim + 15) / 16),
+                               squares * SQUARE_CYCLES + (int64_t)a->head_dim * a->rows);
+    for (int k = a->key_begin; k < a->key_end; k += FEW_KEYS, key += FEW_KEYS * a->key_stride_bytes) {
+        const int n = a->key_end - k < FEW_KEYS ? a->key_end - k : FEW_KEYS;
+        few_transpose(panel, a, key, n, &pump);
+        for (int number = 0, row = 0, height; number < tiles; number++, row += height) {
+            height = few_height(a->rows, tiles, number);
+            of_height[height - 1](a, panel, a->query + row * (int64_t)a->head_dim,
+                                  a->scores + (int64_t)row * FEW_STRIDE + k, n, &pump);
+        }
+    }
+}
+
+RAPT_WEIGH_PANEL(few, NARROW_GROUP, 1, FEW_STRIDE, 1, false)
+
+/* A few keys at a time, so that their values stay in L1 for all rows and panels. What fills no two vectors goes one by
+ * one, all keys at once. */
+static void weigh_few(const struct rapt_weigh_args *args) {
+    typedef void weigher(const struct few_step *, int, int64_t, struct pump *);
+#define RAPT_FEW(height) few_weigh_##height,
+    static weigher *const of_height[] = {RAPT_FEW_HEIGHTS(RAPT_FEW)};
+#undef RAPT_FEW
+    struct rapt_weigh_args a = *args;
+    a.probabilities += (int64_t)a.first_row * FEW_STRIDE;
+    a.spans = NULL;
+    a.errands = NULL;
+    const int tiles = few_tiles(a.rows);
+    const int64_t paired = a.value_dim / (2 * VL) * (2 * VL);
+    struct pump pump = pump_of(a.value, a.value_stride_bytes, a.value_dim, a.streams, (a.value_dim + 15) / 16,
+                               (paired > 0 ? paired / (2 * VL) : 1) * a.rows);
+    struct few_step step = {&a, a.key_begin, a.key_begin, true};
+    do {
+        step.end = a.key_end - step.key < FEW_VALUES ? a.key_end : step.key + FEW_VALUES;
+        run_errands(args->errands, SOFTMAX_LINES);
+        for (int64_t d = 0; d < paired; d += 2 * VL)
+            for (int number = 0, row = 0, height; number < tiles; number++, row += height) {
+                height = few_height(a.rows, tiles, number);
+                of_height[height - 1](&step, row, d, &pump);
+            }
+        step.key = step.end;
+        step.first = false;
+    } while (step.key < a.key_end);
+    for (int64_t d = paired; d < a.value_dim; d += VL)
+        weigh_few_1(&a, d, width_of_panel(&a, d, 1));
+}
+
+/* ---- between them */
+
+static void logits_few(float *scores, int first_row, int end_row, int key_begin, int key_end,
+                       const struct rapt_tile_mask *mask) {
+    for (int row = first_row; row < end_row; row++)
+        logits_line(scores + (int64_t)row * FEW_STRIDE, row, key_begin, key_end, mask);
+}
+
+static void drop_few(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
+    for (int row = 0; row < rows; row++)
+        drop_line(scores + (int64_t)row * FEW_STRIDE, row, key_begin, key_end, mask);
+}
+
+/* l += p, keys ascending, for up to VL rows: lanes are rows. */
+static void add_few(const float *p, int rows, int count, float *l) {
+    const float *lines[VL];
+    for (int row = 0; row < VL; row++)
+        lines[row] = p + (int64_t)(row < rows ? row : 0) * FEW_STRIDE;
+    vf32 sum = v_load_n(l, rows);
+    int key = 0;
+    for (; count - key >= VL; key += VL) {
+        vf32 square[VL];
+        v_load_square(square, lines, key);
+        RAPT_UNROLL for (int i = 0; i < VL; i++)
+            sum = v_add(sum, square[i]);
+    }
+    if (key < count) {
+        vf32 square[VL];
+        float columns[VL * VL];
+        load_transposed(square, lines, VL, key, count - key);
+        RAPT_UNROLL for (int i = 0; i < VL; i++)
+            v_store(columns + i * VL, square[i]);
+        for (int i = 0; i < count - key; i++)
+            sum = v_add(sum, v_load(columns + i * VL));
+    }
+    v_store_n(l, sum, rows);
+}
+
+static void softmax_few(float *scores, int first_row, int end_row, int key_begin, int key_end,
+                        const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
+                        struct rapt_errands *errands) {
+    (void)spans; /* few rows: little to leave out */
+    const int count = key_end - key_begin;
+    const int64_t lines = errands ? errands->lines / (end_row - first_row) + 1 : 0;
+    scores += key_begin;
+    for (int row = first_row; row < end_row; row += VL) {
+        const int end = end_row - row < VL ? end_row : row + VL;
+        maximum_lines(scores + (int64_t)row * FEW_STRIDE, FEW_STRIDE, end - row, count, m + row, l + row, alpha + row);
+        for (int line = row; line < end; line++) {
+            run_errands(errands, lines < 2 * SOFTMAX_LINES ? lines : 2 * SOFTMAX_LINES);
+            exponentials(scores + (int64_t)line * FEW_STRIDE, scores + (int64_t)line * FEW_STRIDE, count, m[line]);
+        }
+        add_few(scores + (int64_t)row * FEW_STRIDE, end - row, count, l + row);
+    }
+}
+
+/* ---- sizes */
+
+static size_t panel_bytes_few(int rows, int head_dim) { return (size_t)rows * (size_t)head_dim * sizeof(float); }
+
+/* The panel of keys comes after the scores. */
+static size_t scores_bytes_few(int rows, int head_dim) {
+    (void)rows;
+    return ((size_t)RAPT_MAX_TILE_ROWS * FEW_STRIDE + (size_t)head_dim * FEW_KEYS) * sizeof(float);
+}
+
+#endif
