@@ -119,7 +119,7 @@ static void add_end(struct rapt_errands *errands, const struct rapt_loop *loop, 
  * computes the softmax. */
 static void add_own_values(struct rapt_errands *errands, const struct rapt_loop *loop, const struct rapt_tile *tile,
                            int64_t base) {
-    enum { SKIPPED = 128, COUNT = 32 }; /* keys; the latter is what there is time for */
+    enum { SKIPPED = 48, COUNT = 32 }; /* keys; the latter is what there is time for */
     struct rapt_span keys = rapt_block_of(tile->visible, base);
     keys.begin += SKIPPED;
     if (keys.end - keys.begin < COUNT)

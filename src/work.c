@@ -14,11 +14,13 @@ enum {
     SPLIT_CHUNKS = 4          /* chunks that a task has at least */
 };
 
+/* Where one wide tile is nearly full, it is faster than one of few rows, which transposes keys. */
 static int32_t kind_of(const struct rapt_table *table, int64_t rows) {
+    const int64_t full = table->kinds[RAPT_WIDE].rows;
     int32_t kind = 0;
     while (kind < RAPT_KINDS - 1 && rows > table->kinds[kind].most_rows)
         kind++;
-    return kind;
+    return kind == RAPT_FEW && rows <= full && 8 * rows > 7 * full ? RAPT_WIDE : kind;
 }
 
 /* Copies cost a little for each task, so where the rows could be read in place they have to serve many. */

@@ -13,6 +13,7 @@ enum {
     FEW_KEYS = 2 * VL,                   /* of a panel */
     FEW_STRIDE = RAPT_BLOCK_KEYS + 16,   /* of rows of scores, which would meet in few sets of L1 otherwise */
     FEW_LEAD = 48,                      /* keys or values that are fetched ahead */
+    VALUES_PART = 32,                    /* values at a time that stay in L1; twice as many for more tiles */
     SQUARE_CYCLES = VL * VL / 4,         /* that transposing VL x VL numbers takes */
     ONE_LINE = 1 << 16
 };
@@ -45,7 +46,7 @@ RAPT_INLINE void pump_line(struct pump *p) {
 
 RAPT_INLINE void pump_step(struct pump *p, int cycles) {
     p->credit += p->rate * cycles;
-    if (p->credit >= ONE_LINE)
+    while (p->credit >= ONE_LINE)
         pump_line(p);
 }
 
@@ -91,8 +92,7 @@ static RAPT_KERNEL void few_transpose(float *panel, const struct rapt_score_args
         keys[i] = row_at(key, a->key_stride_bytes, i < n ? i : 0);
     for (int d = 0; d < a->head_dim; d += VL)
         for (int v = 0; v < FEW_KEYS; v += VL) {
-            for (p.credit += p.rate * SQUARE_CYCLES; p.credit >= ONE_LINE;)
-                pump_line(&p);
+            pump_step(&p, SQUARE_CYCLES);
             if (a->head_dim - d >= VL)
                 few_keys_square(panel + d * FEW_KEYS + v, keys + v, d);
             else
@@ -158,9 +158,8 @@ RAPT_INLINE void few_weigh(const struct few_step *step, int row, int64_t d, stru
     RAPT_UNROLL_2 for (int count = step->end - step->key; count > 0; count--, p++, value += a->value_stride_bytes) {
         const float *value_row = (const float *)(const void *)value;
         const vf32 x[2] = {v_load(value_row), v_load(value_row + VL)};
+        pump_step(&of, rows);
         RAPT_UNROLL for (int r = 0; r < rows; r++) {
-            if (r == 0 || r == rows / 2)
-                pump_step(&of, rows < 2 ? rows : r == 0 ? rows / 2 : rows - rows / 2);
             const vf32 weight = v_splat(p[r * FEW_STRIDE]);
             RAPT_UNROLL for (int v = 0; v < 2; v++)
                 sum[r][v] = v_fma(weight, x[v], sum[r][v]);
@@ -225,8 +224,9 @@ static void weigh_few(const struct rapt_weigh_args *args) {
     struct pump pump = pump_of(a.value, a.value_stride_bytes, a.value_dim, a.streams, (a.value_dim + 15) / 16,
                                (paired > 0 ? paired / (2 * VL) : 1) * a.rows);
     struct few_step step = {&a, a.key_begin, a.key_begin, true};
+    const int part = tiles > 2 ? 2 * VALUES_PART : VALUES_PART;
     do {
-        step.end = a.key_end - step.key < FEW_VALUES ? a.key_end : step.key + FEW_VALUES;
+        step.end = a.key_end - step.key < part ? a.key_end : step.key + part;
         run_errands(args->errands, SOFTMAX_LINES);
         for (int64_t d = 0; d < paired; d += 2 * VL)
             for (int number = 0, row = 0, height; number < tiles; number++, row += height) {

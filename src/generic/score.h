@@ -9,7 +9,7 @@
 
 enum {
     TILE_ROWS = SCORE_VECTORS * VL,
-    FAR_KEYS = 128 /* how far ahead few rows fetch into L2 */
+    FAR_KEYS = 48 /* how far ahead few rows fetch into L2 */
 };
 
 RAPT_INLINE const float *row_at(const char *base, int64_t stride_bytes, int64_t i) {

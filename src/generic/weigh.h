@@ -107,6 +107,12 @@ RAPT_INLINE bool suffices(int rows, int of_group, int most) {
 /* All rows of one panel of value_dim, in groups of at most of.rows; 16 are 8 and 8 rather than 12 and 4. */
 RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct panel of) {
     int row = 0;
+    if (of.streams) { /* narrow tiles are one group */
+        RAPT_UNROLL for (int rows = 1; rows <= of.rows; rows++)
+            if (a->rows == rows)
+                weigh_groups(a, 0, d, of, rows);
+        return;
+    }
     if (!suffices(a->rows, 8, of.rows) && !suffices(a->rows, 4, of.rows))
         row = weigh_groups(a, row, d, of, of.rows);
     if (of.rows > 8 && !suffices(a->rows, 4, of.rows))

@@ -18,7 +18,6 @@ enum {
     NARROW_ROWS = 1,
     FEW_ROWS = 3,   /* few: rows at once, against 2 vectors of keys or of value_dim */
     FEW_MOST = 1,   /* rows up to which tiles are few */
-    FEW_VALUES = 32, /* few: values that stay in L1 */
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
     SCORE_BY_LANE = 0,
     EXP_WAYS = 2      /* exponentials in flight */

@@ -18,7 +18,6 @@ enum {
     NARROW_ROWS = 4,
     FEW_ROWS = 8,   /* few: rows at once, against 2 vectors of keys or of value_dim */
     FEW_MOST = 4,   /* rows up to which tiles are few */
-    FEW_VALUES = 32, /* few: values that stay in L1 */
     WEIGH_BY_LANE = 1, /* an FMA takes one lane of a vector as its factor */
 #if defined(__clang__)
     SCORE_BY_LANE = 1,

@@ -17,7 +17,6 @@ enum {
     NARROW_ROWS = 8,
     FEW_ROWS = 12,   /* few: rows at once, against 2 vectors of keys or of value_dim */
     FEW_MOST = 64,   /* rows up to which tiles are few */
-    FEW_VALUES = 64, /* few: values that stay in L1 */
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
     SCORE_BY_LANE = 0,
     EXP_WAYS = 8      /* exponentials in flight */
