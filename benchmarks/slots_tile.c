@@ -19,7 +19,7 @@ static struct tile tile_of(const struct slots *slots, int kind) {
     struct tile tile = {.kind = &slots->table->kinds[kind]};
     tile.rows = tile.kind->rows;
     tile.panel = slots_numbers(tile.kind->panel_bytes(tile.rows, SLOT_MAX_DIM) / sizeof(float));
-    tile.scores = slots_numbers(tile.kind->scores_bytes(tile.rows) / sizeof(float));
+    tile.scores = slots_numbers(tile.kind->scores_bytes(tile.rows, SLOT_MAX_DIM) / sizeof(float));
     tile.key = slots_numbers(RAPT_BLOCK_KEYS * SLOT_MAX_DIM);
     tile.value = slots_numbers(RAPT_BLOCK_KEYS * SLOT_MAX_DIM);
     tile.m = slots_zeros(RAPT_MAX_TILE_ROWS);

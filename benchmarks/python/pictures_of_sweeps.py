@@ -108,6 +108,29 @@ def decode(sweep):
     return figure
 
 
+def few_rows(sweep):
+    """Share of the limit against the rows of a KV head: one line if no number of rows is a step."""
+    isas = isas_of(sweep)
+    lengths = values_of(rows_of(sweep, "rows"), "kv_length")
+    figure, grid = panels(len(isas), len(lengths))
+    for isa, line in zip(isas, grid):
+        for length, axes in zip(lengths, line):
+            rows = rows_of(sweep, "rows", isa=isa, kv_length=length)
+            for i, group in enumerate(values_of(rows, "group")):
+                points = [dict(row, rows=row["query_length"] * group) for row in rows if row["group"] == group]
+                draw_line(axes, points, "rows", lambda row: 1 / times_the_limit(row), f"group {group}", i)
+            axes.set_title(f"{isa}, {count_text(length)} keys")
+            axes.set_xticks(range(0, 65, 8))
+            axes.set_ylim(0, 1)
+            axes.yaxis.set_major_formatter(PercentFormatter(1))
+        line[0].set_ylabel("share of the lower limit")
+    for axes in grid[-1]:
+        axes.set_xlabel("rows: queries × query heads of a KV head")
+    grid[0][-1].legend(loc="lower right", ncols=2)
+    figure.suptitle("A few rows on many keys, float32, D = 128, 8 KV heads, one thread")
+    return figure
+
+
 def speed_up(sweep):
     rows = rows_of(sweep, "threads")
     counts = [count for count in values_of(rows, "rapt_threads") if count > 1]
@@ -214,4 +237,4 @@ def growth(sweep):
 
 
 PICTURES = {"roofline": roofline, "share-of-peak": share_of_peak, "head-dims": head_dims, "decode": decode,
-            "threads": speed_up, "growth": growth}
+            "threads": speed_up, "growth": growth, "rows": few_rows}

@@ -38,13 +38,15 @@ def main():
     parser.add_argument("sweep", help="file of ./dev bench sweep")
     parser.add_argument("peers", nargs="?", help="file of ./dev bench peers")
     parser.add_argument("--into", default="docs/pictures", help="folder, default docs/pictures")
+    parser.add_argument("--only", help="one picture of sweeps: " + ", ".join(pictures_of_sweeps.PICTURES))
     parser.add_argument("--format", default="svg", choices=["svg", "png"])
     arguments = parser.parse_args()
     set_style()
     os.makedirs(arguments.into, exist_ok=True)
     sweep = load(arguments.sweep)
     for name, draw in pictures_of_sweeps.PICTURES.items():
-        save(draw(sweep), arguments.into, name, arguments.format)
+        if arguments.only in (None, name):
+            save(draw(sweep), arguments.into, name, arguments.format)
     if arguments.peers:
         save(pictures_of_peers.peers(load(arguments.peers)), arguments.into, "peers", arguments.format)
 

@@ -45,6 +45,14 @@ def queries():
             yield Case("extend", 128, count, 8192, 8, group)
 
 
+def rows():
+    """A row is one query of one head of a KV head's group."""
+    for kv_length in (8192, 32768):
+        for group in (1, 2, 4, 8, 16):
+            for count in range(group, 65, group):
+                yield Case("decode" if count == group else "extend", 128, count // group, kv_length, 8, group)
+
+
 def heads():
     for length in (128, 1024):
         for count in COUNTS:
@@ -73,7 +81,7 @@ def threads():
 
 
 # Which are measured on every instruction set, not just the best.
-SWEEPS = [(lengths, True), (head_dims, True), (kv_lengths, True), (queries, False), (heads, False),
+SWEEPS = [(lengths, True), (head_dims, True), (kv_lengths, True), (queries, False), (rows, True), (heads, False),
           (batches, False), (windows, False)]
 
 

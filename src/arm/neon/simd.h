@@ -16,8 +16,8 @@ enum {
     WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
     NARROW_GROUP = 4, /* narrow score: rows in registers beside a VL x VL transpose */
     NARROW_ROWS = 4,
-    FEW_ROWS = 8,   /* few: rows at once, against 2 vectors of keys or of value_dim */
-    FEW_MOST = 4,   /* rows up to which tiles are few */
+    FEW_ROWS = 8,     /* few: rows at once, against 2 vectors of keys or of value_dim */
+    FEW_MOST = 4,     /* rows up to which tiles are few */
     WEIGH_BY_LANE = 1, /* an FMA takes one lane of a vector as its factor */
 #if defined(__clang__)
     SCORE_BY_LANE = 1,

@@ -16,8 +16,8 @@ enum {
     WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
     NARROW_GROUP = 4, /* narrow score: rows in registers beside a VL x VL transpose */
     NARROW_ROWS = 4,
-    FEW_ROWS = 6,   /* few: rows at once, against 2 vectors of keys or of value_dim */
-    FEW_MOST = 32,   /* rows up to which tiles are few */
+    FEW_ROWS = 6,     /* few: rows at once, against 2 vectors of keys or of value_dim */
+    FEW_MOST = 40,    /* rows up to which tiles are few */
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
     SCORE_BY_LANE = 0,
     EXP_WAYS = 4      /* exponentials in flight */
