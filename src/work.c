@@ -14,13 +14,16 @@ enum {
     SPLIT_CHUNKS = 4          /* chunks that a task has at least */
 };
 
-/* Where one wide tile is nearly full, it is faster than one of few rows, which transposes keys. */
-static int32_t kind_of(const struct rapt_table *table, int64_t rows) {
+/* A tile of few rows transposes keys and packs queries for them: where one wide tile is nearly full, or less than a
+ * block of keys is read, a wide one is faster. */
+static int32_t kind_of(const struct rapt_table *table, int64_t rows, int64_t keys) {
     const int64_t full = table->kinds[RAPT_WIDE].rows;
     int32_t kind = 0;
     while (kind < RAPT_KINDS - 1 && rows > table->kinds[kind].most_rows)
         kind++;
-    return kind == RAPT_FEW && rows <= full && 8 * rows > 7 * full ? RAPT_WIDE : kind;
+    if (kind == RAPT_FEW && (keys < RAPT_BLOCK_KEYS || (rows <= full && 8 * rows > 7 * full)))
+        return RAPT_WIDE;
+    return kind;
 }
 
 /* Copies cost a little for each task, so where the rows could be read in place they have to serve many. */
@@ -33,7 +36,7 @@ static bool stages(const struct rapt_attention *a, const struct rapt_work *work,
 static void cut_rows(const struct rapt_attention *a, struct rapt_work *work) {
     const int64_t rows = a->group * work->sequence.query_length;
     const int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
-    work->kind = kind_of(a->table, rows);
+    work->kind = kind_of(a->table, rows, work->sequence.kv_length);
     const int64_t tile = a->table->kinds[work->kind].rows;
     for (int side = 0; side < RAPT_SIDES; side++)
         work->stages[side] = stages(a, work, rows, side);
