@@ -14,13 +14,16 @@ enum {
     SPLIT_CHUNKS = 4          /* chunks that a task has at least */
 };
 
-/* Where one wide tile is nearly full, it is faster than one of few rows, which transposes keys. */
-static int32_t kind_of(const struct rapt_table *table, int64_t rows) {
+/* A tile of few rows transposes keys and packs queries for them: where one wide tile is nearly full, or less than a
+ * block of keys is read, a wide one is faster. */
+static int32_t kind_of(const struct rapt_table *table, int64_t rows, int64_t keys) {
     const int64_t full = table->kinds[RAPT_WIDE].rows;
     int32_t kind = 0;
     while (kind < RAPT_KINDS - 1 && rows > table->kinds[kind].most_rows)
         kind++;
-    return kind == RAPT_FEW && rows <= full && 8 * rows > 7 * full ? RAPT_WIDE : kind;
+    if (kind == RAPT_FEW && (keys < RAPT_BLOCK_KEYS || (rows <= full && 8 * rows > 7 * full)))
+        return RAPT_WIDE;
+    return kind;
 }
 
 /* Copies cost a little for each task, so where the rows could be read in place they have to serve many. */
@@ -30,10 +33,10 @@ static bool stages(const struct rapt_attention *a, const struct rapt_work *work,
     return a->collides[side] && rows >= STAGED_ROWS && !a->table->kinds[work->kind].streams;
 }
 
-static void cut_rows(const struct rapt_attention *a, struct rapt_work *work) {
+/* For the kind that the work has. */
+static void cut_for_kind(const struct rapt_attention *a, struct rapt_work *work) {
     const int64_t rows = a->group * work->sequence.query_length;
     const int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
-    work->kind = kind_of(a->table, rows);
     const int64_t tile = a->table->kinds[work->kind].rows;
     for (int side = 0; side < RAPT_SIDES; side++)
         work->stages[side] = stages(a, work, rows, side);
@@ -43,6 +46,11 @@ static void cut_rows(const struct rapt_attention *a, struct rapt_work *work) {
     most = most < tile ? tile : most;
     work->task_rows = (int32_t)(most < rows ? most : rows > 0 ? rows : 1);
     work->row_blocks = (rows + work->task_rows - 1) / work->task_rows;
+}
+
+static void cut_rows(const struct rapt_attention *a, struct rapt_work *work) {
+    work->kind = kind_of(a->table, a->group * work->sequence.query_length, work->sequence.kv_length);
+    cut_for_kind(a, work);
 }
 
 static void find_chunks(const struct rapt_attention *a, struct rapt_work *work) {
@@ -163,6 +171,14 @@ bool rapt_work_plan(struct rapt_attention *a) {
     return fits && a->totals.state_bytes <= RAPT_MOST_STATE_BYTES ? true : cut_with(a, INT64_MAX);
 }
 
+/* Whether some sequence of a capacity may get a kind. */
+static bool may_occur(const struct rapt_attention *a, int32_t kind, int64_t most_rows) {
+    const struct rapt_tile_kind *kinds = a->table->kinds;
+    if (kind == RAPT_FEW && (a->desc.kv_length < RAPT_BLOCK_KEYS || kinds[kind].most_rows == kinds[kind - 1].most_rows))
+        return false;
+    return kind == RAPT_NARROW || most_rows > kinds[RAPT_NARROW].most_rows;
+}
+
 /* The most scratch of each kind with as many rows as it may get; fewer than SPLIT_TASKS heads are split, as each of
  * them has more than an equal share of all chunks. */
 bool rapt_work_bound(const struct rapt_attention *a, struct rapt_totals *totals) {
@@ -170,10 +186,11 @@ bool rapt_work_bound(const struct rapt_attention *a, struct rapt_totals *totals)
     int64_t heads;
     *totals = (struct rapt_totals){.rows = 1};
     for (int32_t kind = 0; kind < RAPT_KINDS; kind++) {
+        if (!may_occur(a, kind, most_rows))
+            continue;
         const int64_t of_kind = a->table->kinds[kind].most_rows, rows = of_kind < most_rows ? of_kind : most_rows;
-        struct rapt_work work = {.sequence = {.query_length = (rows + a->group - 1) / a->group}};
-        cut_rows(a, &work);
-        work.kind = kind;
+        struct rapt_work work = {.sequence = {.query_length = (rows + a->group - 1) / a->group}, .kind = kind};
+        cut_for_kind(a, &work);
         work.task_rows = work.task_rows < rows || rows == 0 ? work.task_rows : (int32_t)rows;
         add_scratch(a, &work, totals);
     }

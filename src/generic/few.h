@@ -18,8 +18,8 @@ enum {
     ONE_LINE = 1 << 16
 };
 
-_Static_assert(NARROW_ROWS <= NARROW_GROUP, "a narrow tile is one group of weigh");
-_Static_assert(FEW_ROWS <= 12 && FEW_MOST >= NARROW_ROWS && FEW_MOST <= RAPT_MAX_TILE_ROWS, "rows of a few");
+_Static_assert((int)NARROW_ROWS <= (int)NARROW_GROUP, "a narrow tile is one group of weigh");
+_Static_assert(FEW_ROWS <= 12 && FEW_MOST >= NARROW_ROWS && FEW_MOST <= (int)RAPT_MAX_TILE_ROWS, "rows of a few");
 
 /* Lines of rows to come, each after so many cycles of work. */
 struct pump {

@@ -21,7 +21,7 @@ static void lay_mask(struct rapt_call *call, const rapt_dot_product_desc *desc, 
                                : i == desc->leading ? desc->query_length
                                                     : desc->kv_length;
         if (has != wanted && (has != 1 || i > desc->leading)) {
-            rapt_call_refuse(call, RAPT_INVALID_SHAPE, "mask_shape[%d] = %lld, wanted is %lld%s", i, (long long)has,
+            rapt_call_refuse(call, RAPT_INVALID_SHAPE, "mask_shape[%d] = %lld, expected %lld%s", i, (long long)has,
                              (long long)wanted, i > desc->leading ? "" : " or 1");
             return;
         }

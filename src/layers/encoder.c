@@ -6,7 +6,7 @@
 
 static void check_norm(struct rapt_call *call, const rapt_norm *norm, const char *name) {
     if (!(norm->epsilon > 0 && norm->epsilon <= 0x1.fffffep127f))
-        rapt_call_refuse(call, RAPT_INVALID_VALUE, "%s.epsilon = %g: wanted is a positive, finite number", name,
+        rapt_call_refuse(call, RAPT_INVALID_VALUE, "%s.epsilon = %g: expected a positive, finite number", name,
                          (double)norm->epsilon);
     if (((uintptr_t)norm->gamma | (uintptr_t)norm->beta) % sizeof(float))
         rapt_call_refuse(call, RAPT_MISALIGNED_POINTER, "%s: gamma or beta is not aligned to 4 bytes", name);
