@@ -26,7 +26,7 @@ run_emulated() {
         skip "$1" "no qemu-x86_64"
     else
         QEMU_CPU=$2 RAPT_EXPECT_ISAS=$3 RAPT_TEST_SCALE=2 run "$1" build --no-suite native \
-            --wrapper qemu-x86_64 --timeout-multiplier 2 check environment legal golden command
+            --wrapper qemu-x86_64 --timeout-multiplier 2 check vectors environment legal golden command
     fi
 }
 
