@@ -70,6 +70,9 @@ static void test_sizes(void **state) {
     /* the scores fit, the bytes of keys do not */
     REFUSED(RAPT_SIZE_OVERFLOW, "kv_length = 33554432", d->query_heads = 1 << 30, d->query_length = 1,
             d->kv_length = 1 << 25);
+    /* those fit, the bytes of scores do not */
+    REFUSED(RAPT_SIZE_OVERFLOW, "kv_length = 4194304", d->batch = 1, d->query_heads = d->kv_heads = 1,
+            d->query_length = absurd - 1, d->kv_length = 1 << 22);
     REFUSED(RAPT_SIZE_OVERFLOW, "overflows", d->batch = 0, d->query_heads = d->kv_length = absurd - 1);
     END_OF_ROWS;
 }
