@@ -2,8 +2,10 @@
  * OpenMP's troubles: regions inside regions, fork, several pools, limits. */
 #define _DEFAULT_SOURCE
 #include <dirent.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -162,6 +164,50 @@ static void test_nested_regions(void **state) {
     }
 }
 
+struct sampler {
+    atomic_bool stop;
+    int most;
+};
+
+static void *sample_threads(void *argument) {
+    struct sampler *sampler = argument;
+    while (!atomic_load(&sampler->stop)) {
+        const int now = count_threads();
+        sampler->most = now > sampler->most ? now : sampler->most;
+        usleep(20);
+    }
+    return NULL;
+}
+
+/* A call inside of a region starts no threads beside those of the region. */
+static void test_nested_regions_start_nothing(void **state) {
+    (void)state;
+    enum { TEAM = 2, ROUNDS = 20 };
+    struct scene *scenes[TEAM];
+    struct sampler sampler = {.most = 0};
+    pthread_t thread;
+    int team = 0;
+    omp_set_num_threads(3);
+    omp_set_max_active_levels(2);
+    for (int i = 0; i < TEAM; i++)
+        scenes[i] = scene_new(&calls[0], &plain);
+#pragma omp parallel num_threads(TEAM) reduction(+ : team)
+    team += 1;
+    assert_int_equal(team, TEAM);
+    const int before = count_threads();
+    assert_int_equal(pthread_create(&thread, NULL, sample_threads, &sampler), 0);
+    for (int round = 0; round < ROUNDS; round++) {
+#pragma omp parallel for num_threads(TEAM)
+        for (int i = 0; i < TEAM; i++)
+            rapt_attention(&scenes[i]->desc, NULL, NULL);
+    }
+    atomic_store(&sampler.stop, true);
+    pthread_join(thread, NULL);
+    assert_in_range(sampler.most, before, before + 1); /* the sampler is one */
+    for (int i = 0; i < TEAM; i++)
+        scene_free(scenes[i]);
+}
+
 struct several {
     struct scene *scenes[3];
     rapt_status status[3];
@@ -207,6 +253,7 @@ int main(void) {
         cmocka_unit_test(test_max_threads),
         cmocka_unit_test(test_more_threads_than_cores),
         cmocka_unit_test(test_nested_regions),
+        cmocka_unit_test(test_nested_regions_start_nothing),
         cmocka_unit_test(test_several_pools),
         cmocka_unit_test(test_fork_after_run),
     };

@@ -67,6 +67,12 @@ static void test_sizes(void **state) {
     REFUSED(RAPT_INVALID_SHAPE, "kv_length", d->kv_length = INT64_MAX);
     REFUSED(RAPT_SIZE_OVERFLOW, "batch = 1099511627776", d->batch = absurd - 1, d->query_heads = absurd - 1);
     REFUSED(RAPT_SIZE_OVERFLOW, "query_length = 1099511627776", d->query_length = d->kv_length = absurd - 1);
+    /* the scores fit, the bytes of keys do not */
+    REFUSED(RAPT_SIZE_OVERFLOW, "kv_length = 33554432", d->query_heads = 1 << 30, d->query_length = 1,
+            d->kv_length = 1 << 25);
+    /* those fit, the bytes of scores do not */
+    REFUSED(RAPT_SIZE_OVERFLOW, "kv_length = 4194304", d->batch = 1, d->query_heads = d->kv_heads = 1,
+            d->query_length = absurd - 1, d->kv_length = 1 << 22);
     REFUSED(RAPT_SIZE_OVERFLOW, "overflows", d->batch = 0, d->query_heads = d->kv_length = absurd - 1);
     END_OF_ROWS;
 }
@@ -142,6 +148,7 @@ static void test_numbers(void **state) {
     REFUSED(RAPT_INVALID_VALUE, "keep_scale = inf", with_keep(d), d->keep_scale = INFINITY);
     REFUSED(RAPT_INVALID_VALUE, "window_left = -2", d->features = RAPT_WINDOW, d->window_left = -2);
     REFUSED(RAPT_INVALID_VALUE, "window_right = -9", d->features = RAPT_WINDOW, d->window_right = -9);
+    REFUSED(RAPT_INVALID_VALUE, "window_right = -2", d->features = RAPT_WINDOW, d->window_right = -2);
     REFUSED(RAPT_INVALID_VALUE, "bias_head_factor[3] = nan", with_bias(d),
             d->bias_head_factor = last_is(NAN));
     REFUSED(RAPT_INVALID_VALUE, "bias_head_factor[3] = inf", with_bias(d),

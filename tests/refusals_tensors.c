@@ -108,6 +108,8 @@ static void test_overlaps(void **state) {
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps lse", with_lse(d), d->lse.data = d->out.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "lse overlaps weights", with_lse(d), with_weights(d),
             d->lse.data = d->weights.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "lse overlaps query", with_lse(d), d->lse.data = d->query.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "weights overlaps key", with_weights(d), d->weights.data = d->key.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps sinks", d->sinks = zeros,
             d->out.data = (void *)(uintptr_t)zeros);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps kv_lengths", d->kv_lengths = list32(zeros),

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs every test on this machine, on emulated older CPUs and on emulated ARM, as far as the emulator and the
-# cross compiler are installed; test.sh aarch64: on the last only. With CI=true a run that cannot be made is a failure.
+# Runs every test on this machine, on emulated older CPUs and on emulated ARM, and a minute of fuzzing, as far as the
+# emulator, the cross compiler and Clang are installed; test.sh aarch64: on emulated ARM only. With CI=true a run that
+# cannot be made is a failure.
 set -euo pipefail
 export OMP_WAIT_POLICY=passive # many programs at once: threads that spin while they wait take the cores from others
 logs=()
@@ -26,7 +27,7 @@ run_emulated() {
         skip "$1" "no qemu-x86_64"
     else
         QEMU_CPU=$2 RAPT_EXPECT_ISAS=$3 RAPT_TEST_SCALE=2 run "$1" build --no-suite native \
-            --wrapper qemu-x86_64 --timeout-multiplier 2 check environment legal golden command
+            --wrapper qemu-x86_64 --timeout-multiplier 2 check vectors environment legal golden command
     fi
 }
 
@@ -54,7 +55,20 @@ run_aarch64() {
     fi
 }
 
+# All targets at once, a minute in all.
+run_fuzz() {
+    if ! tools/dev/fuzz.sh available; then
+        skip fuzz "no clang-14 with libFuzzer"
+    else
+        echo
+        echo "== fuzz"
+        tools/dev/fuzz.sh 60 || true
+        logs+=("fuzz=build-fuzz/log.json")
+    fi
+}
+
 [ "${1-}" = aarch64 ] || run_here
 run_aarch64
+[ "${1-}" = aarch64 ] || run_fuzz
 echo
 exec python3 tools/dev/sum_tests.py "${logs[@]}" "${skipped[@]/#/--skipped=}"

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+#include "descriptor_decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+enum { MOST_COMPUTED = 1 << 20, MOST_ENTRIES = 4096 };
+
+static const int64_t hostile_integers[] = {
+    -1, 0, 1, -2, 2, 3, 4, -4, 5, 7, 8, 12, 16, 64, 1024, 1025, 4096, -4096, INT32_MAX, INT32_MIN,
+    (int64_t)1 << 31, (int64_t)1 << 32, (int64_t)1 << 40, ((int64_t)1 << 40) + 1, (int64_t)1 << 48,
+    ((int64_t)1 << 48) + 1, -((int64_t)1 << 48) - 1, (int64_t)1 << 61, (int64_t)1 << 62, INT64_MAX, INT64_MAX - 3,
+    INT64_MIN};
+enum { HOSTILE_INTEGERS = sizeof hostile_integers / sizeof *hostile_integers };
+
+/* One of the list, or, for 0xff, any. */
+static int64_t take_hostile(struct input *input) {
+    const uint8_t choice = take_byte(input);
+    return choice == 0xff ? (int64_t)take_word(input) : hostile_integers[choice % HOSTILE_INTEGERS];
+}
+
+static float take_float(struct input *input) {
+    static const uint32_t bits[] = {0x00000000, 0x3f800000, 0x3e000000, 0xbf000000, 0x80000000, 0x7f800000, 0xff800000,
+                                    0x7fc00000, 0x7f7fffff, 0x00000001, 0xff7fffff, 0x3dcccccd, 0x42480000, 0x7f000000};
+    const uint8_t choice = take_byte(input);
+    return float_of(choice == 0xff ? (uint32_t)take_word(input) : bits[choice % (sizeof bits / sizeof *bits)]);
+}
+
+/* ---- memory */
+
+static struct region *add_region(struct fuzzed_call *call, size_t bytes) {
+    if (call->region_count == MOST_REGIONS)
+        fuzz_fail("more than %d regions", MOST_REGIONS);
+    struct region *region = &call->regions[call->region_count++];
+    *region = region_new(bytes);
+    return region;
+}
+
+/* Ordinary numbers, special ones, or any bits. */
+static void fill(const struct region *region, int dtype, uint8_t content) {
+    struct random random = {content};
+    for (size_t i = 0; dtype == RAPT_BOOL8 && i < region->bytes; i++)
+        region->data[i] = (char)(random_chance(&random, content % 4 * 30) ? 1 + content % 3 : 0);
+    for (size_t i = 0; dtype == RAPT_F16 && i + 2 <= region->bytes; i += 2) { /* some near 1, or any */
+        const uint16_t bits = (uint16_t)random_bits(&random);
+        const uint16_t half = content % 4 == 3 ? bits : (uint16_t)((bits & 0x8fff) | 0x3000);
+        memcpy(region->data + i, &half, sizeof half);
+    }
+    for (size_t i = 0; dtype == RAPT_F32 && i + 4 <= region->bytes; i += 4) {
+        const float x = content % 4 == 3   ? random_special(&random)
+                        : content % 4 == 2 ? float_of((uint32_t)random_bits(&random))
+                                           : 2 * random_uniform(&random);
+        memcpy(region->data + i, &x, sizeof x);
+    }
+}
+
+/* ---- tensors */
+
+struct shape {
+    int64_t count[4]; /* batch, head, token, innermost */
+    bool is_output;
+    int dtype;
+};
+
+static int64_t element_bytes(int dtype) { return dtype == RAPT_F32 ? 4 : dtype == RAPT_F16 ? 2 : 1; }
+
+static int64_t *stride_of(rapt_tensor *tensor, int dim) {
+    int64_t *const strides[3] = {&tensor->batch_stride_bytes, &tensor->head_stride_bytes, &tensor->token_stride_bytes};
+    return strides[dim];
+}
+
+/* A layout of this shape in memory that is exactly as large; false where that would be too much.
+ * style: which dims are reversed or broadcast, their order, padding. */
+static bool lay_out(struct fuzzed_call *call, rapt_tensor *tensor, const struct shape *shape, uint8_t style,
+                    uint8_t content) {
+    static const int orders[3][3] = {{2, 1, 0}, {1, 2, 0}, {2, 0, 1}}; /* innermost first */
+    const int64_t element = element_bytes(shape->dtype), padding = style % 3 * element;
+    if (shape->count[3] < 0 || shape->count[3] > MOST_COMPUTED / 4)
+        return false;
+    int64_t span = shape->count[3] * element + padding, bytes = shape->count[3] * element, first = 0;
+    for (int k = 0; k < 3; k++) {
+        const int dim = orders[style / 3 % 3][k];
+        const int64_t count = shape->count[dim];
+        if (count < 0 || count > MOST_COMPUTED || (count > 0 && span > MOST_COMPUTED / count))
+            return false;
+        const bool is_broadcast = !shape->is_output && style / 9 % 8 == dim + 1;
+        const bool is_reversed = !shape->is_output && style / 9 % 8 == dim + 4;
+        const int64_t stride = is_broadcast ? 0 : is_reversed ? -span : span;
+        *stride_of(tensor, dim) = stride;
+        bytes = count == 0 ? 0 : is_broadcast ? bytes : bytes + (count - 1) * span;
+        first += is_reversed && count > 0 ? (count - 1) * span : 0;
+        span = is_broadcast ? span : span * (count ? count : 1) + padding;
+    }
+    const struct region *region = add_region(call, (size_t)bytes);
+    fill(region, shape->dtype, content);
+    tensor->data = region->data + (bytes ? first : 0);
+    tensor->extent_bytes = first == 0 && style % 2 ? bytes : 0;
+    return true;
+}
+
+/* Memory of some size, stated, and strides that need not fit. An extent of 0 would state nothing. */
+static void state_extent(struct fuzzed_call *call, rapt_tensor *tensor, const struct shape *shape,
+                         struct input *input, bool is_shared, uint8_t content) {
+    static const int sizes[] = {4, 64, 400, 1000, 4096, 20000, 17, 8192};
+    const uint8_t choice = take_byte(input), offset = take_byte(input);
+    const struct region *region;
+    if (is_shared && call->region_count > 0) {
+        region = &call->regions[choice % call->region_count];
+    } else {
+        region = add_region(call, (size_t)sizes[choice % 8]);
+        fill(region, shape->dtype, content);
+    }
+    const size_t from = region->bytes > 0 ? (size_t)offset * (offset % 2 ? 1 : 4) % region->bytes : 0;
+    tensor->extent_bytes = (int64_t)(region->bytes - from);
+    tensor->data = region->bytes > 0 ? region->data + from : NULL;
+    for (int dim = 0; dim < 3; dim++)
+        *stride_of(tensor, dim) = take_byte(input) % 2 ? take_hostile(input) : 4 * (int64_t)take_byte(input);
+}
+
+enum { WAY_PRESENT = 1, WAY_STATED = 2, WAY_SHARED = 4, WAY_HOSTILE = 8, WAY_ABSENT_REQUIRED = 0xf0 };
+
+static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct shape *shape, bool is_required,
+                          struct input *input) {
+    const uint8_t way = take_byte(input);
+    if (is_required ? way == WAY_ABSENT_REQUIRED : !(way & WAY_PRESENT))
+        return;
+    const uint8_t style = take_byte(input), content = take_byte(input);
+    if (content & 128 && (tensor == &call->desc.key || tensor == &call->desc.value))
+        shape->dtype = RAPT_F16;
+    tensor->dtype = shape->dtype;
+    if ((way & (WAY_STATED | WAY_SHARED)) || !lay_out(call, tensor, shape, style, content))
+        state_extent(call, tensor, shape, input, way & WAY_SHARED, content);
+    if (way & WAY_HOSTILE) { /* one word of the tensor behind its data: with the extent stated, or refused */
+        const size_t first = offsetof(rapt_tensor, data) + sizeof tensor->data;
+        const size_t words = (sizeof *tensor - first) / 8, word = take_byte(input) % words;
+        const int64_t hostile = take_hostile(input);
+        if (first + 8 * word == offsetof(rapt_tensor, extent_bytes) && !(hostile < tensor->extent_bytes && hostile))
+            return;
+        if (tensor->extent_bytes > 0 || first + 8 * word < offsetof(rapt_tensor, batch_stride_bytes) ||
+            first + 8 * word > offsetof(rapt_tensor, extent_bytes))
+            memcpy((char *)tensor + first + 8 * word, &hostile, 8);
+    }
+}
+
+static void decode_tensors(struct fuzzed_call *call, struct input *input) {
+    rapt_attention_desc *d = &call->desc;
+    const int64_t value_dim = d->value_dim ? d->value_dim : d->head_dim;
+    const int64_t b = d->batch, h = d->query_heads, k = d->kv_heads, q = d->query_length, n = d->kv_length;
+    struct {
+        rapt_tensor *tensor;
+        struct shape shape;
+        bool is_required;
+    } tensors[] = {
+        {&d->query, {{b, h, q, d->head_dim}, false, RAPT_F32}, true},
+        {&d->key, {{b, k, n, d->head_dim}, false, RAPT_F32}, true},
+        {&d->value, {{b, k, n, value_dim}, false, RAPT_F32}, true},
+        {&d->out, {{b, h, q, value_dim}, true, RAPT_F32}, true},
+        {&d->mask, {{b, h, q, n}, false, RAPT_BOOL8}, false},
+        {&d->bias, {{b, h, q, n}, false, RAPT_F32}, false},
+        {&d->keep_mask, {{b, h, q, n}, false, RAPT_BOOL8}, false},
+        {&d->lse, {{b, h, q, 1}, true, RAPT_F32}, false},
+        {&d->weights, {{b, h, q, n}, true, RAPT_F32}, false},
+    };
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        decode_tensor(call, tensors[i].tensor, &tensors[i].shape, tensors[i].is_required, input);
+}
+
+/* ---- lists: the library may read batch entries, or query_heads; so many are there, or none */
+
+static void decode_index_list(struct fuzzed_call *call, rapt_index_list *list, int64_t last, struct input *input) {
+    static const int64_t wrong[] = {-4, 2, 6, INT64_MIN}; /* strides; a right one has the memory that it needs */
+    const uint8_t way = take_byte(input);
+    const int64_t count = call->desc.batch, step = (way & 2 ? 8 : 4) * (1 + way / 16 % 3);
+    if (way % 2 == 0 || count < 0 || count > MOST_ENTRIES)
+        return;
+    list->index_bytes = way & 2 ? 8 : 4;
+    const struct region *region = add_region(call, (size_t)(count > 0 ? (count - 1) * step + list->index_bytes : 0));
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t choice = take_byte(input);
+        int64_t entry = way & 4 ? take_hostile(input) : last > 0 && last < MOST_COMPUTED ? choice * 13 % (last + 1) : 0;
+        memcpy(region->data + i * step, &entry, (size_t)list->index_bytes);
+    }
+    list->data = region->data;
+    list->stride_bytes = step == list->index_bytes && way & 128 ? 0 : step;
+    list->count = way & 64 ? count : 0;
+    if (way & 8) { /* one field is wrong */
+        const uint8_t field = take_byte(input);
+        if (field % 3 == 0)
+            list->index_bytes = field % 8 == 4 ? 3 : field % 8; /* never wider than the memory */
+        else if (field % 3 == 1)
+            list->count = take_hostile(input);
+        else
+            list->stride_bytes = wrong[field % 4];
+    }
+}
+
+static void decode_head_list(struct fuzzed_call *call, const float **list, struct input *input) {
+    const uint8_t way = take_byte(input);
+    const int64_t count = call->desc.query_heads;
+    if (way % 2 == 0 || count < 0 || count > MOST_ENTRIES)
+        return;
+    const struct region *region = add_region(call, (size_t)count * sizeof(float) + (way & 2));
+    for (int64_t i = 0; i < count; i++) {
+        const float x = way & 4 ? take_float(input) : (float)(i % 5) * 0.25f - 0.5f;
+        memcpy(region->data + (way & 2) + i * 4, &x, sizeof x);
+    }
+    *list = (const float *)(void *)(region->data + (way & 2)); /* 2: misaligned */
+}
+
+static void decode_lists(struct fuzzed_call *call, struct input *input) {
+    rapt_attention_desc *d = &call->desc;
+    decode_index_list(call, &d->query_lengths, d->query_length, input);
+    decode_index_list(call, &d->kv_lengths, d->kv_length, input);
+    decode_index_list(call, &d->query_position, 2000, input);
+    decode_index_list(call, &d->key_position, 2000, input);
+    decode_head_list(call, &d->bias_head_factor, input);
+    decode_head_list(call, &d->alibi_slopes, input);
+    decode_head_list(call, &d->sinks, input);
+}
+
+/* ---- the rest */
+
+static void decode_sizes(rapt_attention_desc *d, struct input *input) {
+    static const int64_t batches[] = {1, 2, 3, 0}, kv_heads[] = {1, 2, 3, 4}, groups[] = {1, 2, 4, 9};
+    static const int64_t queries[] = {1, 2, 3, 5, 9, 17, 33, 0}, dims[] = {1, 2, 3, 4, 8, 15, 16, 17, 24, 33, 64, 65};
+    static const int64_t keys[] = {1, 2, 7, 8, 16, 17, 31, 33, 64, 100, 255, 256, 257, 300, 513, 0};
+    const uint8_t heads = take_byte(input), lengths = take_byte(input), head_dim = take_byte(input);
+    d->batch = batches[heads % 4];
+    d->kv_heads = kv_heads[heads / 4 % 4];
+    d->query_heads = d->kv_heads * groups[heads / 16 % 4];
+    d->query_length = queries[lengths % 8];
+    d->kv_length = keys[lengths / 8 % 16];
+    d->head_dim = dims[head_dim % 12];
+    d->value_dim = lengths & 128 ? dims[head_dim / 12 % 12] : 0;
+    int64_t *const sizes[] = {&d->batch,     &d->query_heads, &d->kv_heads, &d->query_length,
+                              &d->kv_length, &d->head_dim,    &d->value_dim};
+    for (uint8_t hostile = heads / 64; hostile > 0; hostile--) {
+        int64_t *const size = sizes[take_byte(input) % 7];
+        *size = take_hostile(input);
+    }
+}
+
+static void decode_numbers(rapt_attention_desc *d, struct input *input) {
+    static const int64_t windows[] = {-1, 0, 1, 5, 100, 255, 256, 300};
+    const uint8_t switches = take_byte(input), kinds = take_byte(input);
+    d->features = switches & 31;
+    d->isa = RAPT_ISA_AUTO + kinds % (RAPT_ISA_NEON + 2);
+    d->query_origin = kinds / 8 % 5;
+    d->weights_kind = kinds / 40 % 6;
+    if ((d->features & RAPT_SCALE) || switches & 32)
+        d->scale = take_float(input);
+    if ((d->features & RAPT_MASK_FILL) || switches & 32)
+        d->mask_fill = take_float(input);
+    if (switches & 64)
+        d->softcap = take_float(input);
+    const uint8_t kept = take_byte(input), window = take_byte(input);
+    d->keep_scale = kept & 1 ? 1.25f : kept & 2 ? take_float(input) : 0;
+    if ((d->features & RAPT_WINDOW) || switches & 32) {
+        d->window_left = kept & 4 ? take_hostile(input) : windows[window % 8];
+        d->window_right = kept & 8 ? take_hostile(input) : windows[window / 8 % 8];
+    }
+    if (switches & 128) { /* any word of the head, or of what is reserved */
+        uint64_t *const words[] = {&d->features, &d->reserved[0], &d->reserved[7]};
+        *words[take_byte(input) % 3] = (uint64_t)take_hostile(input);
+    }
+}
+
+/* The caller's own copy, of the size that it states and not a byte more. */
+static void give(struct fuzzed_call *call, struct input *input) {
+    const uint8_t way = take_byte(input);
+    rapt_attention_desc *d = &call->desc;
+    const size_t whole = sizeof *d, some[] = {0, 4, 8, whole / 16 * 8, whole - 64, whole - 8, whole + 8, whole + 64};
+    const size_t bytes = way & 1 ? some[way / 2 % 8] : whole;
+    d->struct_size = (uint32_t)bytes;
+    d->numerics = way & 16 ? (int32_t)take_hostile(input) : 0;
+    const struct region *region = add_region(call, bytes < 8 ? 8 : bytes);
+    memset(region->data, way & 32 ? 1 : 0, region->bytes);
+    memcpy(region->data, d, region->bytes < whole ? region->bytes : whole);
+    call->given = (const rapt_attention_desc *)(void *)region->data;
+    if (bytes < whole)
+        memset((char *)d + bytes, 0, whole - bytes);
+}
+
+void fuzzed_call_decode(struct fuzzed_call *call, struct input *input) {
+    memset(call, 0, sizeof *call);
+    decode_sizes(&call->desc, input);
+    decode_numbers(&call->desc, input);
+    call->way = take_byte(input);
+    decode_tensors(call, input);
+    decode_lists(call, input);
+    give(call, input);
+}
+
+void fuzzed_call_free(struct fuzzed_call *call) {
+    for (int i = 0; i < call->region_count; i++)
+        region_free(&call->regions[i]);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * The vector operations of one simd.h as functions on memory, so that one test
+ * can call those of every instruction set. vectors_table.c is compiled once
+ * for each of them, with its flags. */
+#ifndef RAPT_TESTS_VECTORS_H
+#define RAPT_TESTS_VECTORS_H
+
+#include <stdint.h>
+
+enum { MOST_LANES = 16, MOST_BOOLS = 32 };
+
+/* What acts lane by lane on up to three vectors a, b, c. A mask comes out as 1 and 0. */
+enum lane_operation {
+    LANE_ADD,
+    LANE_SUB,
+    LANE_MUL,
+    LANE_DIV,
+    LANE_FMA,
+    LANE_LARGER,
+    LANE_SMALLER,
+    LANE_CEIL,
+    LANE_ABS,
+    LANE_WITH_SIGN,
+    LANE_LESS,
+    LANE_EQUAL,
+    LANE_AND,    /* v_and(a < b, b < c) */
+    LANE_OR,     /* v_or(a < b, b < c) */
+    LANE_NOT,    /* v_not(a < b) */
+    LANE_SELECT, /* v_select(a < b, b, c) */
+    LANE_SHIFT_TO_EXPONENT,
+    LANE_SCALAR_FMA, /* s_fma */
+    LANE_OPERATIONS
+};
+
+/* Every array has `lanes` elements unless said otherwise. */
+struct vector_table {
+    const char *name;
+    int lanes;
+    void (*lane[LANE_OPERATIONS])(const float *a, const float *b, const float *c, float *result);
+    void (*fma_lane[4])(const float *four, const float *b, const float *c, float *result); /* four [4] */
+    void (*splat)(float x, float *result);
+    void (*iota)(float *result);
+    void (*load)(const float *p, float *result);
+    void (*store)(float *p, const float *a);
+    void (*load_n)(const float *p, int n, float *result);           /* p [n] */
+    void (*store_n)(float *p, const float *a, int n);               /* p [n] */
+    void (*load_bool)(const uint8_t *p, int n, float *result);      /* p [n]; the mask as 1 and 0 */
+    int (*any)(const uint8_t *p);
+    uint32_t (*load_bools)(const uint8_t *p, int n);                /* p [n], n <= MOST_BOOLS */
+    void (*test_bit)(const uint32_t *words, int bit, float *result); /* the mask as 1 and 0 */
+    void (*load_half)(const uint16_t *p, float *result);
+    void (*transpose)(const float *a, float *result);               /* both [lanes][lanes] */
+    void (*load_square)(const float *const *rows, int64_t offset, float *result); /* result [lanes][lanes] */
+};
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * What the pages of the test of vector operations share. */
+#ifndef RAPT_TESTS_VECTORS_CHECK_H
+#define RAPT_TESTS_VECTORS_CHECK_H
+
+#include "support.h"
+#include "vectors.h"
+
+/* Zeros, denormals, infinities, NaN, the largest, ties of rounding, halves and the end of the integers. */
+enum { SPECIALS = 45 };
+float special(int64_t number); /* modulo SPECIALS */
+
+/* vectors_memory.c: what moves values and does not compute. */
+void test_constants(const struct vector_table *table);
+void test_parts(const struct vector_table *table);
+void test_bools(const struct vector_table *table);
+void test_bits(const struct vector_table *table);
+void test_halves(const struct vector_table *table);
+void test_squares(const struct vector_table *table);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ * The vector operations that move values: loads and stores of every count beside guard pages, bools, bits, squares. */
+#include "vectors_check.h"
+
+#include "cmocka_all.h"
+#include "guarded.h"
+
+static const uint32_t special_bits[SPECIALS] = {
+    0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00400000, 0x00800000, 0x80800000,
+    0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc01234, 0x7f812345, 0x3f800000, 0xbf800000,
+    0x3f800001, 0x3f7fffff, 0xbf7fffff, 0x3f000000, 0xbf000000, 0x3f000001, 0x3effffff, 0x3fc00000, 0xbfc00000,
+    0x40200000, 0xc0200000, 0x4affffff, 0xcaffffff, 0x4b000000, 0xcb000000, 0x4b000001, 0x4b800001, 0x4f000000,
+    0xcf000000, 0x5f000000, 0x39800000, 0x33800000, 0x00ffffff, 0x7e800000, 0x20000000, 0x1fffffff, 0x000000ff};
+
+float special(int64_t number) { return float_of(special_bits[number % SPECIALS]); }
+
+/* ---- memory */
+
+static void expect_moved(const struct vector_table *table, const float *got, const float *expected, int count,
+                         const char *what) {
+    for (int i = 0; i < count; i++)
+        if (bits_of(got[i]) != bits_of(expected[i]))
+            fail_msg("%s: %s: element %d is %08x, expected %08x", table->name, what, i, bits_of(got[i]),
+                     bits_of(expected[i]));
+}
+
+void test_constants(const struct vector_table *table) {
+    float got[MOST_LANES], expected[MOST_LANES];
+    for (int number = 0; number < SPECIALS; number++) {
+        table->splat(special(number), got);
+        for (int lane = 0; lane < table->lanes; lane++)
+            expected[lane] = special(number);
+        expect_moved(table, got, expected, table->lanes, "v_splat");
+    }
+    table->iota(got);
+    for (int lane = 0; lane < table->lanes; lane++)
+        expected[lane] = (float)lane;
+    expect_moved(table, got, expected, table->lanes, "v_iota");
+}
+
+/* Some elements in guarded memory whose nearest byte is `distance` from the guard page. */
+static struct guarded guarded_floats(const float *values, int count, enum guard_side side, size_t distance) {
+    struct guarded memory = guarded_new((size_t)count * sizeof(float), side, distance, 0xff);
+    memcpy(memory.data, values, memory.bytes);
+    return memory;
+}
+
+static void check_loads(const struct vector_table *table, int n, enum guard_side side, size_t distance) {
+    float values[MOST_LANES], got[MOST_LANES], expected[MOST_LANES] = {0};
+    for (int lane = 0; lane < n; lane++)
+        expected[lane] = values[lane] = special(7 * n + lane);
+    struct guarded memory = guarded_floats(values, n, side, distance);
+    guarded_make_read_only(&memory);
+    const float *p = (const float *)(const void *)memory.data;
+    table->load_n(p, n, got);
+    expect_moved(table, got, expected, table->lanes, "v_load_n");
+    if (n == table->lanes) {
+        table->load(p, got);
+        expect_moved(table, got, expected, table->lanes, "v_load");
+    }
+    guarded_free(&memory);
+}
+
+static void check_stores(const struct vector_table *table, int n, enum guard_side side, size_t distance) {
+    float values[MOST_LANES], before[MOST_LANES];
+    for (int lane = 0; lane < MOST_LANES; lane++) {
+        values[lane] = special(5 * n + lane);
+        before[lane] = float_of(0xdeadbeefu);
+    }
+    for (int is_whole = 0; is_whole <= (n == table->lanes); is_whole++) {
+        struct guarded memory = guarded_floats(before, n, side, distance);
+        if (is_whole)
+            table->store((float *)(void *)memory.data, values);
+        else
+            table->store_n((float *)(void *)memory.data, values, n);
+        expect_moved(table, (const float *)(const void *)memory.data, values, n, is_whole ? "v_store" : "v_store_n");
+        if (!guarded_is_clean(&memory))
+            fail_msg("%s: v_store_n of %d writes beside them", table->name, n);
+        guarded_free(&memory);
+    }
+}
+
+/* What follows the n elements stays as it was where it may be written. */
+static void check_rest(const struct vector_table *table, int n) {
+    float memory[2 * MOST_LANES], values[MOST_LANES], expected[2 * MOST_LANES];
+    for (int i = 0; i < 2 * MOST_LANES; i++)
+        expected[i] = memory[i] = float_of(0xdeadbeefu);
+    for (int lane = 0; lane < MOST_LANES; lane++)
+        values[lane] = special(lane);
+    memcpy(expected, values, (size_t)n * sizeof(float));
+    table->store_n(memory, values, n);
+    expect_moved(table, memory, expected, 2 * MOST_LANES, "v_store_n");
+}
+
+void test_parts(const struct vector_table *table) {
+    static const size_t distances[] = {0, 4, 20, 60};
+    for (int n = 1; n <= table->lanes; n++) {
+        check_rest(table, n);
+        for (int side = GUARD_END; side <= GUARD_BEGIN; side++)
+            for (size_t i = 0; i < sizeof distances / sizeof *distances; i++) {
+                check_loads(table, n, (enum guard_side)side, distances[i]);
+                check_stores(table, n, (enum guard_side)side, distances[i]);
+            }
+    }
+}
+
+/* ---- bools and bits */
+
+static void check_bools(const struct vector_table *table, const uint8_t *p, int n) {
+    float got[MOST_LANES], expected[MOST_LANES] = {0};
+    uint32_t bits = 0;
+    int any = 0;
+    for (int i = 0; i < n; i++)
+        bits |= (uint32_t)(p[i] != 0) << i;
+    const uint32_t known = UINT32_MAX >> (32 - n);
+    if ((table->load_bools(p, n) & known) != bits)
+        fail_msg("%s: s_load_bools of %d: %08x, expected %08x", table->name, n, table->load_bools(p, n) & known, bits);
+    if (n > table->lanes)
+        return;
+    for (int lane = 0; lane < n; lane++)
+        any |= p[lane] != 0, expected[lane] = p[lane] != 0;
+    table->load_bool(p, n, got);
+    expect_moved(table, got, expected, table->lanes, "v_load_bool");
+    if (n == table->lanes && (table->any(p) != 0) != any)
+        fail_msg("%s: v_any is wrong for %08x", table->name, bits);
+}
+
+void test_bools(const struct vector_table *table) {
+    static const uint8_t bytes[] = {0, 1, 0x80, 0xff, 0x7f, 2, 0x10};
+    struct random random = {8};
+    for (int n = 1; n <= MOST_BOOLS; n++)
+        for (int number = 0; number < 4 * MOST_BOOLS; number++) {
+            struct guarded memory = guarded_new((size_t)n, number % 2 ? GUARD_BEGIN : GUARD_END, 0, 0);
+            uint8_t *p = (uint8_t *)memory.data;
+            if (number < 2 * MOST_BOOLS) /* one alone */
+                p[number / 2 % n] = bytes[1 + number % 6];
+            else
+                for (int i = 0; i < n; i++)
+                    p[i] = random_chance(&random, 40) ? 0 : bytes[random_below(&random, 7)];
+            guarded_make_read_only(&memory);
+            check_bools(table, p, n);
+            guarded_free(&memory);
+        }
+    for (int n = 1; n <= MOST_BOOLS; n++) /* all of one kind: v_any of nothing */
+        for (int i = 0; i < 7; i++) {
+            uint8_t same[MOST_BOOLS];
+            memset(same, bytes[i], sizeof same);
+            check_bools(table, same, n);
+        }
+}
+
+void test_bits(const struct vector_table *table) {
+    uint32_t words[MOST_LANES];
+    float got[MOST_LANES], expected[MOST_LANES];
+    struct random random = {9};
+    for (int64_t number = 0; number < 200; number++)
+        for (int bit = 0; bit < 32; bit++) {
+            for (int lane = 0; lane < table->lanes; lane++) {
+                words[lane] = number == 0 ? UINT32_C(1) << bit : number == 1 ? ~(UINT32_C(1) << bit)
+                                                                             : (uint32_t)random_bits(&random);
+                expected[lane] = (float)(words[lane] >> bit & 1);
+            }
+            table->test_bit(words, bit, got);
+            expect_moved(table, got, expected, table->lanes, "v_test_bit");
+        }
+}
+
+/* ---- binary16 */
+
+/* Bits of the float32 of the same value; NaN keeps its fraction and becomes quiet. */
+static uint32_t widened(uint16_t half) {
+    const uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31, fraction = half & 1023;
+    if (exponent == 0)
+        return sign | bits_of((float)fraction * 0x1p-24f);
+    if (exponent == 31)
+        return sign | 0x7f800000u | fraction << 13 | (fraction ? 0x00400000u : 0);
+    return sign | (exponent + 112) << 23 | fraction << 13;
+}
+
+/* Every half in some lane, memory ends where the last one does. */
+void test_halves(const struct vector_table *table) {
+    const int lanes = table->lanes;
+    struct guarded memory = guarded_new((size_t)(65536 + lanes) * sizeof(uint16_t), GUARD_END, 0, 0);
+    uint16_t *halves = (uint16_t *)(void *)memory.data;
+    for (int i = 0; i < 65536 + lanes; i++)
+        halves[i] = (uint16_t)i;
+    guarded_make_read_only(&memory);
+    for (int first = 0; first <= 65536; first++) {
+        float got[MOST_LANES];
+        table->load_half(halves + first, got);
+        for (int lane = 0; lane < lanes; lane++)
+            if (bits_of(got[lane]) != widened(halves[first + lane]))
+                fail_msg("%s: v_load_half: lane %d: %04x gives %08x, expected %08x", table->name, lane,
+                         halves[first + lane], bits_of(got[lane]), widened(halves[first + lane]));
+    }
+    guarded_free(&memory);
+}
+
+/* ---- squares */
+
+/* Every element another one, NaN among them; the last row ends at a guard page. */
+void test_squares(const struct vector_table *table) {
+    static const int64_t offsets[] = {0, 1, 7, 16};
+    const int lanes = table->lanes;
+    float a[MOST_LANES * MOST_LANES] = {0}, expected[MOST_LANES * MOST_LANES] = {0};
+    float got[MOST_LANES * MOST_LANES];
+    for (int row = 0; row < lanes; row++)
+        for (int column = 0; column < lanes; column++) {
+            const uint32_t kind = row % 2 ? 0x7fa00000u : 0;
+            a[row * lanes + column] = float_of(kind + 0x100u * (unsigned)row + (unsigned)column);
+            expected[column * lanes + row] = a[row * lanes + column];
+        }
+    table->transpose(a, got);
+    expect_moved(table, got, expected, lanes * lanes, "v_transpose");
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
+        for (int side = GUARD_END; side <= GUARD_BEGIN; side++) {
+            struct guarded memory[MOST_LANES];
+            const float *rows[MOST_LANES];
+            for (int row = 0; row < lanes; row++) {
+                memory[row] = guarded_floats(a + row * lanes, lanes, (enum guard_side)side, 0);
+                rows[row] = (const float *)(const void *)memory[row].data - offsets[i];
+            }
+            table->load_square(rows, offsets[i], got);
+            for (int row = 0; row < lanes; row++)
+                guarded_free(&memory[row]);
+            expect_moved(table, got, expected, lanes * lanes, "v_load_square");
+        }
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ * The table of one simd.h: RAPT_VECTORS names it, RAPT_VECTORS_SIMD is the file. */
+#include "vectors.h"
+
+#include <string.h>
+
+#include RAPT_VECTORS_SIMD
+
+#define LANE_FUNCTION(name, ...)                                                                     \
+    static void name(const float *p, const float *q, const float *r, float *result) {               \
+        const vf32 a = v_load(p), b = v_load(q), c = v_load(r);                                      \
+        (void)a, (void)b, (void)c;                                                                   \
+        v_store(result, __VA_ARGS__);                                                                \
+    }
+#define MASK_FUNCTION(name, ...) LANE_FUNCTION(name, v_select(__VA_ARGS__, v_splat(1), v_splat(0)))
+
+LANE_FUNCTION(add, v_add(a, b))
+LANE_FUNCTION(sub, v_sub(a, b))
+LANE_FUNCTION(mul, v_mul(a, b))
+LANE_FUNCTION(divide, v_div(a, b))
+LANE_FUNCTION(fused, v_fma(a, b, c))
+LANE_FUNCTION(larger, v_larger(a, b))
+LANE_FUNCTION(smaller, v_smaller(a, b))
+LANE_FUNCTION(ceiling, v_ceil(a))
+LANE_FUNCTION(absolute, v_abs(a))
+LANE_FUNCTION(with_sign, v_with_sign(a, b))
+MASK_FUNCTION(less, v_less(a, b))
+MASK_FUNCTION(equal, v_equal(a, b))
+MASK_FUNCTION(both, v_and(v_less(a, b), v_less(b, c)))
+MASK_FUNCTION(either, v_or(v_less(a, b), v_less(b, c)))
+MASK_FUNCTION(neither, v_not(v_less(a, b)))
+LANE_FUNCTION(selected, v_select(v_less(a, b), b, c))
+LANE_FUNCTION(shift_to_exponent, v_shift_to_exponent(a))
+
+static void scalar_fma(const float *a, const float *b, const float *c, float *result) {
+    for (int lane = 0; lane < VL; lane++)
+        result[lane] = s_fma(a[lane], b[lane], c[lane]);
+}
+
+#define FMA_LANE_FUNCTION(number)                                                                    \
+    static void fma_lane_##number(const float *four, const float *b, const float *c, float *result) { \
+        const vfour f = v_four(four);                                                                \
+        v_store(result, v_fma_lane(f, number, v_load(b), v_load(c)));                                \
+    }
+FMA_LANE_FUNCTION(0)
+FMA_LANE_FUNCTION(1)
+FMA_LANE_FUNCTION(2)
+FMA_LANE_FUNCTION(3)
+
+static void store_mask(vmask mask, float *result) { v_store(result, v_select(mask, v_splat(1), v_splat(0))); }
+
+static void splat(float x, float *result) { v_store(result, v_splat(x)); }
+static void iota(float *result) { v_store(result, v_iota()); }
+static void load(const float *p, float *result) {
+    const vf32 a = v_load(p);
+    for (int lane = 0; lane < VL; lane++) /* not with v_store, which then would be tested by itself alone */
+        memcpy(&result[lane], (const char *)&a + (size_t)lane * sizeof(float), sizeof(float));
+}
+static void store(float *p, const float *a) {
+    vf32 vector;
+    memcpy(&vector, a, sizeof vector);
+    v_store(p, vector);
+}
+static void load_n(const float *p, int n, float *result) { v_store(result, v_load_n(p, n)); }
+static void store_n(float *p, const float *a, int n) { v_store_n(p, v_load(a), n); }
+static void load_bool(const uint8_t *p, int n, float *result) { store_mask(v_load_bool(p, n), result); }
+static int any(const uint8_t *p) { return v_any(v_load_bool(p, VL)); }
+static uint32_t load_bools(const uint8_t *p, int n) { return s_load_bools(p, n); }
+static void test_bit(const uint32_t *words, int bit, float *result) {
+    store_mask(v_test_bit(v_load_bits(words), bit), result);
+}
+
+static void load_half(const uint16_t *p, float *result) { v_store(result, v_load_half(p)); }
+
+static void store_square(const vf32 square[VL], float *result) {
+    for (int i = 0; i < VL; i++)
+        v_store(result + i * VL, square[i]);
+}
+
+static void transpose(const float *a, float *result) {
+    vf32 square[VL];
+    for (int i = 0; i < VL; i++)
+        square[i] = v_load(a + i * VL);
+    v_transpose(square);
+    store_square(square, result);
+}
+
+static void load_square(const float *const *rows, int64_t offset, float *result) {
+    vf32 square[VL];
+    v_load_square(square, rows, offset);
+    store_square(square, result);
+}
+
+#define PASTE(a, b) a##b
+#define TABLE_OF(name) PASTE(vectors_of_, name)
+#define TEXT(name) #name
+#define TEXT_OF(name) TEXT(name)
+
+extern const struct vector_table TABLE_OF(RAPT_VECTORS);
+const struct vector_table TABLE_OF(RAPT_VECTORS) = {
+    .name = TEXT_OF(RAPT_VECTORS),
+    .lanes = VL,
+    .lane = {[LANE_ADD] = add,
+             [LANE_SUB] = sub,
+             [LANE_MUL] = mul,
+             [LANE_DIV] = divide,
+             [LANE_FMA] = fused,
+             [LANE_LARGER] = larger,
+             [LANE_SMALLER] = smaller,
+             [LANE_CEIL] = ceiling,
+             [LANE_ABS] = absolute,
+             [LANE_WITH_SIGN] = with_sign,
+             [LANE_LESS] = less,
+             [LANE_EQUAL] = equal,
+             [LANE_AND] = both,
+             [LANE_OR] = either,
+             [LANE_NOT] = neither,
+             [LANE_SELECT] = selected,
+             [LANE_SHIFT_TO_EXPONENT] = shift_to_exponent,
+             [LANE_SCALAR_FMA] = scalar_fma},
+    .fma_lane = {fma_lane_0, fma_lane_1, fma_lane_2, fma_lane_3},
+    .splat = splat,
+    .iota = iota,
+    .load = load,
+    .store = store,
+    .load_n = load_n,
+    .store_n = store_n,
+    .load_bool = load_bool,
+    .any = any,
+    .load_bools = load_bools,
+    .test_bit = test_bit,
+    .load_half = load_half,
+    .transpose = transpose,
+    .load_square = load_square,
+};

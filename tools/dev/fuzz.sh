@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# usage: fuzz.sh SECONDS [TARGET]: runs the fuzz targets of tests/fuzz side by side, with Clang's libFuzzer, AddressSanitizer and
+# UBSan (leaks are looked for at the end only, since a look takes longer than an input). They start from tests/fuzz/corpus and from what earlier runs found, in build-fuzz/corpus. fuzz.sh available: whether it can.
+set -euo pipefail
+seconds=${1:?usage: ./dev fuzz SECONDS [descriptor|npy|safetensors]}
+targets=(${2:-descriptor npy safetensors})
+
+available() {
+    echo 'int LLVMFuzzerTestOneInput(const char *data, long bytes) { return data && bytes < 0; }' |
+        clang-14 -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null
+}
+
+if [ "$seconds" = available ]; then
+    available
+    exit
+fi
+available || tools/dev/setup.sh fuzz
+
+if ! [ -f build-fuzz/build.ninja ]; then
+    CC=clang-14 meson setup build-fuzz -Dfuzz=true -Dopenmp=disabled -Doptimization=1 -Ddebug=true -Dpictures=disabled \
+        -Db_sanitize=address,undefined -Db_lundef=false -Dc_args=-fsanitize=fuzzer-no-link >/dev/null
+fi
+ninja -C build-fuzz --quiet "${targets[@]/#/tests/fuzz/fuzz_}"
+
+export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=32
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+
+fuzz() {
+    mkdir -p "build-fuzz/corpus/$1"
+    build-fuzz/tests/fuzz/fuzz_"$1" -max_total_time="$seconds" -max_len=4096 -detect_leaks=0 -timeout=30 -rss_limit_mb=2000 -malloc_limit_mb=400 -print_final_stats=1 \
+        -artifact_prefix="build-fuzz/$1-" "build-fuzz/corpus/$1" "tests/fuzz/corpus/$1" >"build-fuzz/$1.log" 2>&1
+}
+
+for target in "${targets[@]}"; do
+    fuzz "$target" &
+    running[$!]=$target
+done
+
+# A line for each as Meson writes it, so that sum_tests.py can add them.
+failed=0
+: >build-fuzz/log.json
+for process in "${!running[@]}"; do
+    target=${running[$process]}
+    if wait "$process"; then
+        echo '{"name": "fuzz_'"$target"'", "result": "OK", "stdout": "[  PASSED  ] 1 test(s)."}' >>build-fuzz/log.json
+        echo "fuzz $target: $(awk '/number_of_executed_units/ { print $2 }' "build-fuzz/$target.log") inputs"
+    else
+        echo '{"name": "fuzz_'"$target"'", "result": "FAIL"}' >>build-fuzz/log.json
+        failed=1
+        tail -n 60 "build-fuzz/$target.log" >&2
+        echo "fuzz $target: failed; again: build-fuzz/tests/fuzz/fuzz_$target build-fuzz/$target-crash-..." >&2
+    fi
+done
+exit $failed

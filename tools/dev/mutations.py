@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Breaks a copy of the sources in one place at a time and looks for a test that notices.
+
+usage: mutations.py [--named] [TEXT | FIRST-LAST]   only edits whose line has this text, or lines of the list
+                    --named: the tests that a line names, and not the whole suite
+
+tests/mutations.txt has a line for each edit:
+
+    file @@ text @@ replacement @@ tests
+
+The text stands once in the file; \\n in it is a line's end. The tests are tried in this order, with a quarter of
+their random calls, then with all; then the whole native suite until one fails. A test is a name of
+tests/meson.build, or a name and a pattern of its test functions ("check/*softmax"). The copy and its build stay in build-mutations/, so that a second run compiles little.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TREE, BUILD = (os.path.join(ROOT, "build-mutations", part) for part in ("tree", "build"))
+LIST = os.path.join(ROOT, "tests", "mutations.txt")
+SECONDS = 300  # for one test; one that hangs has noticed
+
+
+def is_chosen(line, number, pattern):
+    numbers = re.fullmatch(r"(\d+)-(\d+)", pattern)
+    return int(numbers[1]) <= number <= int(numbers[2]) if numbers else pattern in line
+
+
+def read_edits(pattern):
+    edits = []
+    with open(LIST, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            line = line.rstrip("\n")
+            if not line or line.startswith("#") or not is_chosen(line, number, pattern):
+                continue
+            parts = [part.strip().replace("\\n", "\n") for part in line.split("@@")]
+            if len(parts) != 4 or not parts[3]:
+                sys.exit(f"{LIST}:{number}: not 'file @@ text @@ replacement @@ tests'")
+            edits.append((number, *parts[:3], parts[3].split()))
+    return edits
+
+
+def copied(path, content):
+    """What stands in the copy: kernels are compiled for speed of compilation, which changes no bit of theirs."""
+    if os.path.relpath(path, TREE) == os.path.join("src", "meson.build"):
+        return content.replace(b"'optimization=3'", b"'optimization=g'")
+    return content
+
+
+def copy_tree():
+    """Files that changed only, so that ninja builds what depends on them."""
+    seen = set()
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [f for f in folders if not f.startswith(("build", ".")) and f != "__pycache__"]
+        for name in files:
+            source = os.path.join(folder, name)
+            target = os.path.join(TREE, os.path.relpath(source, ROOT))
+            seen.add(target)
+            with open(source, "rb") as file:
+                content = copied(target, file.read())
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            if os.path.exists(target):
+                with open(target, "rb") as file:
+                    if file.read() == content:
+                        continue
+            with open(target, "wb") as file:
+                file.write(content)
+            shutil.copymode(source, target)
+    for folder, _, files in os.walk(TREE):
+        for name in files:
+            if os.path.join(folder, name) not in seen:
+                os.remove(os.path.join(folder, name))
+
+
+def run(command, seconds=None, **environment):
+    """0, or what the command says; None where it took too long."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+                               env={**os.environ, **environment})
+    try:
+        output, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        process.communicate()
+        return None
+    return 0 if process.returncode == 0 else output.decode(errors="replace") + f"status {process.returncode}"
+
+
+def program(test):
+    name = test.split("/")[0]
+    return ("tests/fuzz/test_" if name.startswith("fuzz_") else "tests/test_") + name
+
+
+def build(tests):
+    """Tests of the command start it, with allocators that fail; they and an empty list build everything."""
+    everything = any(test.startswith("command") for test in tests)
+    return run(["ninja", "-C", BUILD, *([] if everything else map(program, tests))])
+
+
+def passes(test, percent=100):
+    command = ["meson", "test", "-C", BUILD, "--no-rebuild", test]
+    if "/" in test:
+        command = [os.path.join(BUILD, program(test)), test.split("/", 1)[1]]
+    return run(command, SECONDS, OMP_WAIT_POLICY="passive", RAPT_TEST_SCALE=str(percent)) == 0
+
+
+def whole_suite():
+    """The name of a test that fails, or None."""
+    listed = subprocess.run(["meson", "test", "-C", BUILD, "--list"], capture_output=True, text=True, check=True)
+    names = [line.split()[-1] for line in listed.stdout.splitlines()]
+    for name in names:
+        if name != "mutations" and not passes(name):
+            return name
+    return None
+
+
+def try_edit(tests, only_named):
+    """What notices the sources as they are now; None: nothing does."""
+    wrong = build(tests)
+    if wrong != 0:
+        return None, "does not build:\n" + wrong[-2000:]
+    for percent in (25, 100):
+        for test in tests:
+            if not passes(test, percent):
+                return test, ""
+    if only_named:
+        return None, ""
+    wrong = build([])
+    if wrong != 0:
+        return None, "does not build:\n" + wrong[-2000:]
+    return whole_suite(), ""
+
+
+def apply(file, text, replacement, tests, only_named):
+    path = os.path.join(TREE, file)
+    with open(path, encoding="utf-8") as source:
+        content = source.read()
+    if content.count(text) != 1:
+        return None, f"the text stands there {content.count(text)} times"
+    try:
+        with open(path, "w", encoding="utf-8") as source:
+            source.write(content.replace(text, replacement))
+        return try_edit(tests, only_named)
+    finally:
+        with open(path, "w", encoding="utf-8") as source:
+            source.write(content)
+
+
+def show(number, file, text, replacement, result, seconds):
+    one_line = " ".join(f"{text}  ->  {replacement}".split())
+    print(f"{number:4} {result:<28} {seconds:5.0f} s  {file}: {one_line[:150]}", flush=True)
+
+
+def check_unchanged(test, proved):
+    """A test that fails anyway would prove nothing: each is seen to pass once."""
+    if test in proved:
+        return
+    wrong = build([test])
+    if wrong != 0:
+        sys.exit("the sources do not build:\n" + wrong[-2000:])
+    if not passes(test):
+        sys.exit(f"{test} fails on the unchanged sources")
+    proved.add(test)
+
+
+def main():
+    arguments = sys.argv[1:]
+    only_named = "--named" in arguments
+    arguments = [argument for argument in arguments if argument != "--named"]
+    edits = read_edits(arguments[0] if arguments else "")
+    copy_tree()
+    if not os.path.exists(os.path.join(BUILD, "build.ninja")):
+        wrong = run(["meson", "setup", BUILD, TREE, "-Dbenchmarks=disabled"])
+        if wrong != 0:
+            sys.exit(wrong)
+    proved = set()
+    killed = survived = broken = 0
+    for number, file, text, replacement, tests in edits:
+        start = time.monotonic()
+        by, error = apply(file, text, replacement, tests, only_named)
+        if by:
+            check_unchanged(by, proved)
+        broken += bool(error)
+        killed += by is not None
+        survived += by is None and not error
+        result = "BROKEN LINE" if error else f"killed by {by}" if by else "SURVIVED"
+        show(number, file, text, replacement, result, time.monotonic() - start)
+        if error:
+            print(error)
+    print(f"{len(edits)} edits: {killed} killed, {survived} survived" + (f", {broken} broken lines" if broken else ""))
+    sys.exit(1 if survived or broken else 0)
+
+
+if __name__ == "__main__":
+    main()
