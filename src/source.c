@@ -12,7 +12,9 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
         const int64_t window_floats = task->kind->piece_keys * side->dim;
         for (int w = 0; w < RAPT_WINDOWS; w++)
             side->window[w].staging = (struct rapt_staging){
-                .rows = task->staged[i] + w * window_floats, .dim = (int)side->dim, .format = task->attention->format[i]};
+                .rows = task->staged[i] + w * window_floats,
+                .dim = (int)side->dim,
+                .format = task->attention->format[i]};
     }
 }
 

@@ -69,7 +69,9 @@ static inline struct rapt_span rapt_intersect(struct rapt_span a, struct rapt_sp
     return (struct rapt_span){a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
 }
 
-static inline int64_t rapt_span_count(struct rapt_span span) { return span.end > span.begin ? span.end - span.begin : 0; }
+static inline int64_t rapt_span_count(struct rapt_span span) {
+    return span.end > span.begin ? span.end - span.begin : 0;
+}
 
 /* Blocks are named by the position at which they begin, a multiple of RAPT_BLOCK_KEYS. */
 static inline struct rapt_span rapt_block_of(struct rapt_span visible, int64_t base) {

@@ -22,8 +22,8 @@ static void expected_row(const struct tile *tile, const struct rapt_weigh_args *
         float sum = args->fresh ? 0.0f : o[d] * args->alpha[row];
         for (int key = args->key_begin; key < args->key_end; key++) {
             const char *value = args->value + (key - args->key_begin) * args->value_stride_bytes;
-            sum = fmaf(args->probabilities[score_at(tile, args->first_row + row, key)], ((const float *)(const void *)value)[d],
-                       sum);
+            const float p = args->probabilities[score_at(tile, args->first_row + row, key)];
+            sum = fmaf(p, ((const float *)(const void *)value)[d], sum);
         }
         o[d] = sum;
     }

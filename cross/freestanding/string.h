@@ -5,4 +5,5 @@ void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 void *memset(void *to, int byte, size_t bytes);
 int memcmp(const void *a, const void *b, size_t bytes);
 int strcmp(const char *a, const char *b);
+int strncmp(const char *a, const char *b, size_t count);
 size_t strlen(const char *text);

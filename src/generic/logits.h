@@ -32,7 +32,8 @@ static float of_false(const struct rapt_tile_mask *mask) {
 
 /* Whether what comes after the bias could undo its exclusion. */
 static bool bias_acts_again(const struct rapt_tile_mask *mask) {
-    return (mask->parts & RAPT_PART_BIAS) && ((mask->parts & RAPT_PART_ALIBI) || ((mask->parts & RAPT_PART_MASK) && (mask->parts & RAPT_PART_FILL)));
+    const unsigned fills = RAPT_PART_MASK | RAPT_PART_FILL;
+    return (mask->parts & RAPT_PART_BIAS) && ((mask->parts & RAPT_PART_ALIBI) || (mask->parts & fills) == fills);
 }
 
 /* ---- wide: VL rows, or what is left of them, against a run of keys */
@@ -275,7 +276,8 @@ static unsigned survey_bias(const float *bias, int key_begin, int key_end) {
 
 static unsigned survey(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
     unsigned found = 0;
-    for (int row = 0; (mask->parts & RAPT_PART_MASK) && row < rows && found != (RAPT_SOME_TRUE | RAPT_SOME_FALSE); row++)
+    const bool has_mask = mask->parts & RAPT_PART_MASK;
+    for (int row = 0; has_mask && row < rows && found != (RAPT_SOME_TRUE | RAPT_SOME_FALSE); row++)
         found |= survey_bools(mask->mask[row], key_begin, key_end);
     for (int row = 0; (mask->parts & RAPT_PART_BIAS) && row < rows && !(found & RAPT_SOME_BIAS); row++)
         found |= survey_bias(mask->bias[row], key_begin, key_end);

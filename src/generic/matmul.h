@@ -122,7 +122,8 @@ RAPT_INLINE void product_panel(const struct rapt_product_args *a, int64_t errand
 
 RAPT_INLINE void product_rows(const struct rapt_product_args *a, int most, int vectors) {
     int64_t row = 0;
-    const int64_t lines = a->errands ? (a->errands->lines + a->rows - 1) / a->rows : 0; /* parts are about as many as rows */
+    /* A panel has about as many parts as rows. */
+    const int64_t lines = a->errands ? (a->errands->lines + a->rows - 1) / a->rows : 0;
     for (; a->rows - row >= most; row += most)
         product_panel(a, lines, row, most, vectors);
     for (; most > SCORE_KEYS && a->rows - row >= SCORE_KEYS; row += SCORE_KEYS)

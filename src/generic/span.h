@@ -14,7 +14,8 @@ struct span {
 RAPT_INLINE int clipped(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
 
 /* Of rows [row, row + count), within [key_begin, key_end). spans may be NULL. */
-RAPT_INLINE struct span span_of(const struct rapt_visible_spans *spans, int row, int count, int key_begin, int key_end) {
+RAPT_INLINE struct span span_of(const struct rapt_visible_spans *spans, int row, int count, int key_begin,
+                                int key_end) {
     struct span s = {key_begin, key_end, key_begin, key_end};
     if (!spans)
         return s;
