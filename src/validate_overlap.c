@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What is written must be nobody else's: tests over the touched bytes. */
+ * No output shares a byte with anything else: tests over the touched bytes. */
 #include "validate.h"
 
 /* Each output row has its own bytes if every stride steps over all that the
