@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "internal.h"
+#include "validate.h"
 
 /* One kind of struct. */
 struct shape {

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * The matrix product: validate, dispatch, cut into tasks, run. A task is a
  * block of rows by a tile of columns; for few rows it is some columns. */
-#include "matmul.h"
+#include "rapt/matmul.h"
 
 #include <stdatomic.h>
 
 #include "checked.h"
 #include "describe.h"
+#include "dispatch.h"
 #include "fpenv.h"
 #include "plan.h"
 #include "schedule.h"
+#include "validate.h"
+#include "validate_matmul.h"
 
 enum {
     TASK_ROWS = 512,       /* at most; each task packs its weights, so more rows are cheaper */

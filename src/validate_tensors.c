@@ -4,7 +4,7 @@
 
 #include "checked.h"
 #include "format.h"
-#include "validate.h"
+#include "validate_parts.h"
 
 /* What the descriptor says about one of its tensors. */
 struct tensor_rule {

@@ -7,6 +7,7 @@
 
 #include <limits.h>
 
+#include "block.h"
 #include "generic/exp2.h"
 #include "generic/score.h"
 #include "generic/logits.h"
