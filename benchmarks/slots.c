@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "slots.h"
 
+#include "dispatch.h"
 #include "peaks.h"
 
 #include <regex.h>

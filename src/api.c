@@ -4,12 +4,13 @@
 
 #include "bind.h"
 #include "describe.h"
+#include "dispatch.h"
 #include "format.h"
 #include "fpenv.h"
-#include "internal.h"
 #include "plan.h"
 #include "schedule.h"
 #include "task_info.h"
+#include "validate.h"
 #include "workspace.h"
 
 /* "rapt", the version that made the plan, the bytes of a plan. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * RAPT_ASSUME: what the caller of an internal function has to see to. Debug and sanitizer builds check it, release
- * builds trust it. Refusals of what users hand in are validate's. */
+ * RAPT_ASSUME: what the caller of an internal function must ensure. Debug and sanitizer builds check it, release
+ * builds trust it. What users hand in is refused by validate.c. */
 #ifndef RAPT_ASSUME_H
 #define RAPT_ASSUME_H
 

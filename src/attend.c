@@ -80,7 +80,7 @@ static void close_chunk(struct rapt_loop *loop, struct rapt_tile *tile, int64_t 
     struct rapt_task *task = loop->task;
     const struct rapt_attention *a = task->attention;
     const int value_dim = (int)a->desc.value_dim;
-    /* Times its weight of 0, an excluded value that is NaN or infinite is NaN, and stays it. */
+    /* Times its weight of 0, an excluded value that is NaN or infinite is NaN, and o stays NaN. */
     if ((tile->flags & RAPT_TILE_DOUBTFUL) &&
         !task->table->all_finite((const char *)tile->state.o, a->o_stride * 4, tile->rows, value_dim))
         attend_again(loop, tile, chunk);
@@ -154,7 +154,7 @@ void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t 
     rapt_task_open(&task, slot);
     loop.task = &task;
     loop.next_task = NULL;
-    loop.prefetch.of_next_task = -1;
+    loop.ahead.of_next_task = -1;
     if (!task.kind->streams && next_index >= 0 && next_index < run->attention->totals.all_tasks) {
         rapt_task_find(&next_task, run, next_index);
         loop.next_task = &next_task;

@@ -27,10 +27,10 @@ struct rapt_loop {
     struct rapt_tile tiles[RAPT_MAX_TILES];
     int tile_count;
     const struct rapt_task *next_task; /* which this thread is likely to get after this one; NULL = none */
-    struct rapt_prefetch {
-        struct rapt_errands ahead; /* keys and values to come, for all tiles of a block */
-        int of_next_task;          /* the piece of ahead from which on they are the next task's; -1 = none */
-    } prefetch;
+    struct rapt_ahead {
+        struct rapt_errands errands; /* keys and values to come, for all tiles of a block */
+        int of_next_task;            /* the first piece that is the next task's; -1 = none */
+    } ahead;
 };
 
 /* The attend phase. next_index: the number of the task that this thread is likely to get after it, or any number that

@@ -2,6 +2,7 @@
 #include "bind.h"
 
 #include "describe.h"
+#include "validate.h"
 
 static rapt_status bind_tensor(const char *name, rapt_tensor *tensor, const rapt_buffer *buffer,
                                rapt_message *message) {

@@ -20,4 +20,7 @@ struct rapt_block {
     bool careful;            /* no value of an excluded pair may take part, not even with a weight of 0 */
 };
 
+/* The block slot of kinds whose steps are slots. */
+void rapt_block_by_steps(const struct rapt_block *block);
+
 #endif

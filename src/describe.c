@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "internal.h"
+#include "validate.h"
 
 /* One kind of struct. */
 struct shape {
@@ -51,7 +51,7 @@ static void clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int
         tensor->token_stride_bytes = 0;
 }
 
-/* Strides of dimensions of size 1 may hold anything, and prefetches multiply them. */
+/* Strides of dimensions of size 1 may hold anything, and addresses are computed with them. */
 static void clear_unused_strides(rapt_attention_desc *desc) {
     rapt_tensor *const of_queries[] = {&desc->query,     &desc->out, &desc->mask,   &desc->bias,
                                        &desc->keep_mask, &desc->lse, &desc->weights};

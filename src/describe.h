@@ -18,7 +18,7 @@ __attribute__((noinline)) rapt_status rapt_describe(const rapt_attention_desc *d
 /* options may be NULL. RAPT_OK promises valid options. */
 rapt_status rapt_describe_options(const rapt_run_options *options, rapt_run_options *complete, rapt_message *message);
 
-/* Copies, and refuses what a binding cannot have yet. */
+/* Copies, and refuses what bindings have no use for. */
 rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings *complete, rapt_message *message);
 
 #endif

@@ -4,13 +4,15 @@
 #define _GNU_SOURCE /* secure_getenv */
 #endif
 
+#include "dispatch.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu.h"
-#include "internal.h"
 #include "isa.h"
+#include "validate.h"
 
 #if !defined(RAPT_CPU_X86) && !defined(RAPT_CPU_ARM)
 struct rapt_cpu rapt_cpu_detect(void) {

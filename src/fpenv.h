@@ -8,8 +8,8 @@
  *     rapt_fpenv_leave(saved);
  *
  * The caller's registers come back as they were, sticky flags included.
- * ASSUME compute is a call that is not inlined, by link-time optimisation
- * neither: nothing else keeps the compiler from moving float operations across
+ * ASSUME compute is a call that is not inlined, nor by link-time optimisation:
+ * nothing else keeps the compiler from moving float operations across
  * these two. */
 #ifndef RAPT_FPENV_H
 #define RAPT_FPENV_H

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the stages hand to each other:
- * describe -> validate -> dispatch -> plan -> bind -> schedule -> attend -> merge. */
+ * Small things that all stages share. */
 #ifndef RAPT_INTERNAL_H
 #define RAPT_INTERNAL_H
 
@@ -15,26 +14,6 @@ enum { RAPT_MAX_HEAD_DIM = 1024 };
 
 /* Far beyond any cache, and sums of positions and sizes stay far inside int64. */
 #define RAPT_MAX_POSITION (INT64_C(1) << 48)
-
-/* validate.c: every refusal of a complete descriptor (describe.h). ASSERT desc
- * is safe to plan and run when it returns RAPT_OK. message may be NULL. Not
- * inlined: it computes in the floating-point environment that the caller has
- * set. */
-__attribute__((noinline)) rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message);
-
-/* What of it depends on pointers, for a descriptor that was planned and has others now. */
-__attribute__((noinline)) rapt_status rapt_validate_binding(const rapt_attention_desc *desc, rapt_message *message);
-
-/* Writes message (if any) and returns status, so that refusals are one line. */
-rapt_status rapt_refuse(rapt_message *message, rapt_status status, const char *format, ...)
-#if defined(__GNUC__)
-    __attribute__((format(printf, 3, 4)))
-#endif
-    ;
-
-/* dispatch.c: the table for a requested isa (RAPT_ISA_AUTO: environment, then
- * the best), or a refusal. */
-rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_message *message);
 
 static inline bool rapt_no_rows(const rapt_attention_desc *desc) { return desc->batch == 0 || desc->query_length == 0; }
 

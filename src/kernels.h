@@ -158,9 +158,6 @@ struct rapt_finish_args {
 
 struct rapt_block;
 
-/* The block slot of kinds whose steps are slots (block.c). */
-void rapt_block_by_steps(const struct rapt_block *block);
-
 struct rapt_tile_kind {
     const char *name;
     int most_rows;   /* chosen where the rows of a KV head are no more; INT_MAX = for all */
@@ -249,10 +246,6 @@ struct rapt_table {
     /* Whether count floats in each of rows rows are all finite. */
     bool (*all_finite)(const char *base, int64_t stride_bytes, int64_t rows, int count);
 };
-
-/* The table of an instruction set, NULL where this build lacks it. Does not
- * ask whether the machine has the instructions. */
-const struct rapt_table *rapt_table_of(rapt_isa isa);
 
 #define RAPT_ISA_ENTRY(name, NAME, number, architecture, features) extern const struct rapt_table rapt_table_##name;
 #include "isa.def"

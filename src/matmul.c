@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * The matrix product: validate, dispatch, cut into tasks, run. A task is a
  * block of rows by a tile of columns; for few rows it is some columns. */
-#include "matmul.h"
+#include "rapt/matmul.h"
 
 #include <stdatomic.h>
 
 #include "checked.h"
 #include "describe.h"
+#include "dispatch.h"
 #include "fpenv.h"
 #include "plan.h"
 #include "schedule.h"
+#include "validate.h"
+#include "validate_matmul.h"
 
 enum {
     TASK_ROWS = 512,       /* at most; each task packs its weights, so more rows are cheaper */
@@ -58,11 +61,11 @@ static void set_errands(const struct product *p, const struct rapt_product_args 
     const int inner = left < 0 ? 0 : left < RAPT_INNER_BLOCK ? (int)left : RAPT_INNER_BLOCK;
     const bool out_in = p->desc.weight_layout == RAPT_WEIGHT_OUT_IN;
     struct rapt_errand *piece = &errands->piece[0];
-    piece->base = tile->weight + next * (out_in ? 4 : tile->weight_stride_bytes);
-    piece->row_stride_bytes = tile->weight_stride_bytes;
-    piece->rows = out_in ? (int)tile->columns : inner;
-    piece->heads = 1;
-    piece->row_bytes = 4 * (out_in ? inner : (int)tile->columns);
+    *piece = (struct rapt_errand){.base = tile->weight + next * (out_in ? 4 : tile->weight_stride_bytes),
+                                  .row_stride_bytes = tile->weight_stride_bytes,
+                                  .rows = out_in ? (int)tile->columns : inner,
+                                  .heads = 1,
+                                  .row_bytes = 4 * (out_in ? inner : (int)tile->columns)};
     errands->count = inner > 0;
     errands->at = errands->row = errands->head = errands->byte = 0;
     errands->lines = inner > 0 ? (int64_t)piece->rows * ((piece->row_bytes + 63) / 64) : 0;

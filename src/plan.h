@@ -24,7 +24,7 @@ struct rapt_work {
     int64_t first_merge;      /* of the merge phase */
     int64_t first_state;      /* bytes; partial states of split keys: one per KV head and chunk */
     int64_t row_blocks;       /* per KV head */
-    int64_t splits;           /* 1, or: so many tasks share the keys of a row block */
+    int64_t splits;           /* tasks that share the keys of a row block */
     int64_t first_chunk, chunks; /* that any row sees */
     int32_t task_rows;        /* rows of a task at most */
     int32_t kind;             /* of table->kinds */
@@ -76,7 +76,7 @@ static inline const struct rapt_attention *rapt_attention_of(const rapt_plan *pl
 
 static inline int64_t rapt_round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
-/* Rows of a window of staged keys or values are so many floats apart. */
+/* Numbers in a row of keys or values; staged rows are so many floats apart. */
 static inline int64_t rapt_dim_of(const struct rapt_attention *a, int side) {
     return side == RAPT_KEYS ? a->desc.head_dim : a->desc.value_dim;
 }

@@ -56,8 +56,8 @@ static bool nears_end(const struct rapt_loop *loop, int64_t base) {
 static int sides_in_score(const struct rapt_loop *loop) { return loop->tile_count > 1 ? RAPT_SIDES : 1; }
 
 void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
-    struct rapt_errands *ahead = &loop->prefetch.ahead;
-    const int own = loop->prefetch.of_next_task;
+    struct rapt_errands *ahead = &loop->ahead.errands;
+    const int own = loop->ahead.of_next_task;
     if (own >= 0) { /* under way already */
         for (int i = 0; i < own; i++)
             ahead->piece[i].staging = NULL; /* its turn has come */
@@ -70,7 +70,7 @@ void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
         add_next(ahead, loop, base, side);
     if (!nears_end(loop, base))
         return;
-    loop->prefetch.of_next_task = ahead->count;
+    loop->ahead.of_next_task = ahead->count;
     for (int side = 0; side < sides_in_score(loop); side++)
         add_next_task(ahead, loop, side);
 }
@@ -134,7 +134,7 @@ void rapt_prefetch_tile(struct rapt_loop *loop, const struct rapt_tile *tile, in
     if (loop->task->kind->streams) {
         add_own_values(errands, loop, tile, base);
     } else {
-        block->of_score = &loop->prefetch.ahead;
+        block->of_score = &loop->ahead.errands;
         for (int side = sides_in_score(loop); side < RAPT_SIDES; side++) {
             add_next(errands, loop, base, side);
             if (nears_end(loop, base))

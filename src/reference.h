@@ -93,7 +93,7 @@ void rapt_reference_matmul(const rapt_matmul_desc *desc);
 /* The same attention in double, with dense results: out [batch, query_heads,
  * query_length, value_dim], lse [batch, query_heads, query_length], weights
  * [batch, query_heads, query_length, kv_length] of desc->weights_kind. lse and
- * weights may be NULL. Rows behind query_lengths are 0. */
+ * weights may be NULL. Rows from query_lengths on are 0. */
 void rapt_truth_attention(const rapt_attention_desc *desc, double *out, double *lse, double *weights);
 
 /* What a C programmer would write in float32: sequential dot products and

@@ -64,7 +64,7 @@ static bool stops(const struct worker *worker) {
 }
 
 /* Takes tasks until none is left; workers are at most as many as slots. As long as there are many, each takes one
- * more than it works on, whose data it can prefetch; the last ones go to whoever is free, and are guessed. */
+ * more than it works on, whose data it can fetch meanwhile; the last ones go to whoever is free, and are guessed. */
 static void work(void *argument, int64_t number) {
     enum { MANY = 4 }; /* tasks for each worker */
     const struct worker *worker = argument;

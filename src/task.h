@@ -30,7 +30,7 @@ struct rapt_task {
     float *staged[RAPT_SIDES];        /* used where the work stages */
 };
 
-/* Resolves a task of the attend phase but for its scratch. */
+/* Resolves a task of the attend phase, except for its scratch. */
 void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t index);
 
 /* Gives a task its scratch. */

@@ -42,7 +42,7 @@ static struct row row_at(const rapt_attention_desc *desc, int64_t b, int64_t h, 
     return row;
 }
 
-/* How far key j lies before the query; negative behind it. */
+/* How far key j lies before the query; negative after it. */
 static int64_t keys_back(const struct row *row, int64_t j) {
     const rapt_attention_desc *desc = row->desc;
     switch (desc->query_origin) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Every refusal, in the order in which rapt_validate lists the checks.
  * docs/inputs.md is the same list for users. */
-#include "validate.h"
+#include "validate_parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>

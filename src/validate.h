@@ -1,56 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Shared by the files of validation (validate*.c) only. */
+ * Refusals. */
 #ifndef RAPT_VALIDATE_H
 #define RAPT_VALIDATE_H
 
-#include "internal.h"
+#include "rapt/rapt.h"
 
-/* Bytes that a present tensor or list touches: rows of row_bytes at the
- * address begin + any sum of i * stride, 0 <= i < size. Strides are absolute
- * values; begin is the lowest address. */
-struct rapt_footprint {
-    const char *name;
-    uintptr_t begin;
-    int64_t bytes; /* to the end of the last row */
-    int64_t row_bytes;
-    int64_t size[3], stride[3]; /* batch, head, token */
-    bool output, placed;        /* begin is known */
-};
+/* Every refusal of a complete descriptor (describe.h). ASSERT desc is safe to plan and run when it returns RAPT_OK.
+ * message may be NULL. Not inlined: it computes in the floating-point environment that the caller has set. */
+__attribute__((noinline)) rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message);
 
-enum { RAPT_FOOTPRINTS = 16 }; /* 9 tensors, 4 index lists, 3 head lists */
+/* What of it depends on pointers, for a descriptor that was planned and has others now. */
+__attribute__((noinline)) rapt_status rapt_validate_binding(const rapt_attention_desc *desc, rapt_message *message);
 
-/* Which memory there is. */
-enum rapt_memory {
-    RAPT_MEMORY_GIVEN,  /* the descriptor has data */
-    RAPT_MEMORY_LATER,  /* it has none: tensors with a dtype are there all the same */
-    RAPT_MEMORY_BINDING /* its data are a binding's, everything else was checked when planning */
-};
-
-/* One run through the checks; each gives RAPT_OK or a refusal. */
-struct rapt_validation {
-    const rapt_attention_desc *desc; /* complete */
-    rapt_message *message;
-    enum rapt_memory memory;
-    int footprint_count;
-    struct rapt_footprint footprints[RAPT_FOOTPRINTS];
-};
-
-/* validate_tensors.c: fields, dtype, NULL, alignment, strides, extent of each tensor. */
-rapt_status rapt_check_tensors(struct rapt_validation *v);
-
-/* validate_lists.c: integers per sequence, floats per head. */
-rapt_status rapt_check_index_lists(struct rapt_validation *v);
-rapt_status rapt_check_head_lists(struct rapt_validation *v);
-
-/* validate_overlap.c: no output touches itself, another output or an input. */
-rapt_status rapt_check_overlaps(struct rapt_validation *v);
-
-/* Finite, and still so in base 2, which is what the kernels compute with. */
-bool rapt_finite_log2e(float x);
-
-/* Neither data nor a dtype is given. A tensor without elements may have data = NULL and be present. */
-static inline bool rapt_absent(const rapt_tensor *tensor) {
-    return !tensor->data && tensor->dtype == RAPT_NO_DTYPE;
-}
+/* Writes message (if any) and returns status, so that refusals are one line. */
+rapt_status rapt_refuse(rapt_message *message, rapt_status status, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Lists: one integer per sequence, one float per query head. */
 #include "checked.h"
-#include "validate.h"
+#include "validate_parts.h"
 
 /* count entries of entry_bytes; RAPT_OK promises that they do not wrap round the address space. */
 static rapt_status add_list(struct rapt_validation *v, const char *name, const void *data, int64_t count,

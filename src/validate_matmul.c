@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Every refusal of a matrix product. */
+#include "validate_matmul.h"
+
 #include "checked.h"
 #include "isa.h"
-#include "matmul.h"
-#include "validate.h"
+#include "validate_parts.h"
 
 static const int64_t max_size = (int64_t)1 << 40;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What is written must be nobody else's: tests over the touched bytes. */
-#include "validate.h"
+ * No output shares a byte with anything else: tests over the touched bytes. */
+#include "validate_parts.h"
 
 /* Each output row has its own bytes if every stride steps over all that the
  * smaller strides span. */

@@ -4,7 +4,7 @@
 
 #include "checked.h"
 #include "format.h"
-#include "validate.h"
+#include "validate_parts.h"
 
 /* What the descriptor says about one of its tensors. */
 struct tensor_rule {
@@ -44,7 +44,7 @@ static rapt_status check_reserved_fields(struct rapt_validation *v, const struct
     return RAPT_OK;
 }
 
-/* Whether the call has the tensor, if maybe no memory for it yet. */
+/* Whether the call has the tensor, though perhaps no memory for it. */
 static bool is_present(const struct rapt_validation *v, const struct tensor_rule *rule) {
     return rule->tensor->data || (v->memory != RAPT_MEMORY_GIVEN && rule->tensor->dtype != RAPT_NO_DTYPE);
 }
@@ -129,7 +129,7 @@ static rapt_status measure_reach(struct rapt_validation *v, const struct tensor_
     return RAPT_OK;
 }
 
-/* Takes the reach to addresses, and holds it against extent_bytes. */
+/* Turns the reach into addresses, and compares it with extent_bytes. */
 static rapt_status check_reach(struct rapt_validation *v, const struct tensor_rule *rule,
                                struct rapt_footprint *footprint, int64_t low, int64_t high) {
     const rapt_tensor *t = rule->tensor;

@@ -87,7 +87,7 @@ static void export_block(const struct weights_tile *tile, int64_t base, struct r
     }
 }
 
-/* Keys behind the sequence are not read; their places hold what a masked key has. */
+/* Keys after the sequence's last are not read; their places get what a masked key has. */
 static void fill_rest(const struct weights_tile *tile) {
     const struct rapt_attention *a = tile->task->attention;
     float rest = a->desc.weights_kind == RAPT_WEIGHTS_MASKED ? -__builtin_inff() : 0;

@@ -234,9 +234,10 @@ bool rapt_work_write(const struct rapt_attention *a, struct rapt_work *table) {
     const struct rapt_totals first = first_numbers(&a->totals);
     struct rapt_totals sum = {.rows = 1};
     for (int64_t b = 0; a->has_lists && b < a->desc.batch; b++) {
-        struct rapt_work work = rapt_work_cut(a, b);
-        if (!is_legal(&a->desc, &work.sequence))
+        const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, b);
+        if (!is_legal(&a->desc, &sequence))
             return false;
+        struct rapt_work work = rapt_work_cut(a, b);
         const int kind = work.kind;
         work.batch = b;
         work.first_task = first.tasks[kind] + sum.tasks[kind];

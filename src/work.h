@@ -8,7 +8,7 @@
 /* Cuts the work of all sequences: sets each, split_chunks and totals. False where sizes overflow. */
 bool rapt_work_plan(struct rapt_attention *attention);
 
-/* The work of a sequence, but for its place among the others. */
+/* The work of a sequence, except for its place among the others. */
 struct rapt_work rapt_work_cut(const struct rapt_attention *attention, int64_t batch);
 
 /* Bounds what any call needs whose batch and lengths are no larger. False where sizes overflow. */

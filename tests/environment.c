@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "internal.h"
+#include "dispatch.h"
 #include "isa.h"
 
 /* What question() gives in a child with RAPT_ISA = text; NULL = not set. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "cmocka_all.h"
+#include "dispatch.h"
 
 /* ---- bits */
 

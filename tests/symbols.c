@@ -112,6 +112,9 @@ static void check_import(const char *name, int defined) {
         "__getauxval",                               /* libgcc's atomics on ARM */
         "getpid",                                    /* fork */
         "cblas_sgemm",                               /* with the Meson option blas */
+#ifdef RAPT_ASSERTIONS
+        "__assert_fail",
+#endif
         "__cxa_finalize", "__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable",
     };
     /* rapt_*: what the layers ask the library for; no other symbol of it may stay open at its own link. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * NEON is part of every aarch64 CPU. The rest is asked from the kernel; other
- * systems than Linux and macOS get the baseline. */
+ * NEON is part of every aarch64 CPU. The kernel knows the rest; systems
+ * other than Linux and macOS get the baseline. */
 #include "cpu.h"
 
 #ifdef RAPT_CPU_ARM
@@ -9,7 +9,7 @@
 
 #include <sys/auxv.h>
 
-/* Bits of Linux' aarch64 ABI; older headers lack some. */
+/* Bits of Linux's aarch64 ABI; older headers lack some. */
 static bool has_hwcap(unsigned bit) { return getauxval(AT_HWCAP) >> bit & 1; }
 static bool has_hwcap2(unsigned bit) { return getauxval(AT_HWCAP2) >> bit & 1; }
 

@@ -2,7 +2,7 @@
  * From scaled dot products to base-2 logits: softcap, bias, ALiBi, fill and
  * exclusion, in the order of the ONNX operator Attention; and dropout. A wide
  * tile takes one of them after the other, vector of rows by vector of rows, so
- * that each costs only what itself needs. */
+ * that each costs only what it needs. */
 #ifndef RAPT_GENERIC_LOGITS_H
 #define RAPT_GENERIC_LOGITS_H
 
@@ -59,7 +59,7 @@ RAPT_INLINE bool are_ordinary(const vf32 *bias) {
     return !v_any(v_not(v_equal(spread[0], spread[0])));
 }
 
-/* n keys; excluding says whether only the exclusion is to be repeated. */
+/* n keys; excluding: only the exclusion is repeated. */
 static RAPT_KERNEL void bias_part(const struct column *c, const struct rapt_tile_mask *mask, vf32 factor, int key,
                                   int n, bool excluding) {
     vf32 bias[VL];

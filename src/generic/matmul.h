@@ -10,7 +10,7 @@
 _Static_assert(RAPT_INNER_BLOCK == 4 * RAPT_INNER_CHAIN, "a block is four chains");
 
 enum {
-    FEW_COLUMNS = 4096, /* sums that the weights in place go round with */
+    FEW_COLUMNS = 4096, /* sums that one pass over weights in place adds to */
     FEW_STEPS = 8,      /* rows of weights in place at once; divides RAPT_INNER_BLOCK */
     FEW_AHEAD = 128     /* floats that rows of weights are fetched ahead */
 };
@@ -241,7 +241,7 @@ struct strip {
     int64_t sums_stride, begin, end;
 };
 
-/* What lies FEW_AHEAD columns after a column; behind the strip's end, in the rows of weights that come next. */
+/* What lies FEW_AHEAD columns after a column; after the strip's end, in the rows of weights that come next. */
 RAPT_INLINE int64_t bytes_ahead(const struct strip *s, int64_t column, int steps) {
     if (column + FEW_AHEAD < s->end)
         return FEW_AHEAD * (int64_t)sizeof(float);

@@ -7,7 +7,7 @@
 #include "generic/errands.h"
 #include "generic/span.h"
 
-enum { SOFTMAX_LINES = 8 }; /* that a narrow tile fetches now and then */
+enum { SOFTMAX_LINES = 8 }; /* that a narrow tile fetches at a time */
 
 /* l += p, keys ascending, one chain per lane. */
 RAPT_INLINE void exp2_column(float *scores, int key_begin, int key_end, vf32 m, float *sums, int shifted) {
@@ -81,7 +81,7 @@ RAPT_INLINE vf32 maximum_wide(const float *scores, int rows, struct span keys, f
 static void softmax_wide(float *scores, int first_row, int end_row, int key_begin, int key_end,
                          const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
                          struct rapt_errands *errands) {
-    (void)errands; /* score and weigh take long enough */
+    (void)errands; /* score and weigh have time for all of them */
     float maxima[TILE_ROWS + VL], sums[TILE_ROWS + VL];
     struct span keys[SCORE_VECTORS + 1];
     for (int row = first_row; row < end_row + VL; row += VL) {

@@ -7,6 +7,7 @@
 
 #include <limits.h>
 
+#include "block.h"
 #include "generic/exp2.h"
 #include "generic/score.h"
 #include "generic/logits.h"
@@ -15,6 +16,14 @@
 #include "generic/few.h"
 #include "generic/finish.h"
 #include "generic/matmul.h"
+
+/* What generic/README.md says of the constants. */
+_Static_assert(16 % VL == 0, "VL divides 16");
+_Static_assert(SCORE_KEYS >= 2 && SCORE_DIMS >= 1 && SCORE_DIMS <= 4, "score: keys and dimensions at once");
+_Static_assert(SCORE_VECTORS >= 2 && (int)TILE_ROWS <= (int)RAPT_MAX_TILE_ROWS, "rows of a wide tile");
+_Static_assert(WEIGH_ROWS >= 4 && WEIGH_ROWS >= WEIGH_ROWS_3 && WEIGH_ROWS >= NARROW_GROUP, "weigh: rows at once");
+_Static_assert(NARROW_GROUP >= 1 && NARROW_GROUP <= 8, "narrow: rows at once");
+_Static_assert(NARROW_ROWS >= 1 && (int)NARROW_ROWS <= (int)RAPT_MAX_TILE_ROWS, "rows of a narrow tile");
 
 #define RAPT_PASTE(a, b) a##b
 #define RAPT_TABLE_OF(name) RAPT_PASTE(rapt_table_, name)

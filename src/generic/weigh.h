@@ -91,7 +91,7 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
             v_store(o + r * a->o_stride + v * VL, sum[r][v]);
 }
 
-/* As many groups of so many rows as there are, from row on. Returns the row behind them. */
+/* As many groups of so many rows as there are, from row on. Returns the row after them. */
 RAPT_INLINE int weigh_groups(const struct rapt_weigh_args *a, int row, int64_t d, struct panel of, int rows) {
     of.rows = rows;
     for (; a->rows - row >= rows; row += rows)

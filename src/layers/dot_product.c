@@ -88,7 +88,7 @@ static int64_t mask_offset(const rapt_dot_product_desc *desc, const struct block
     return offset;
 }
 
-/* Of the arrays that a run leaves behind it. */
+/* Gives a run its parts of the arrays. */
 static void point(rapt_attention_desc *all, const rapt_dot_product_desc *desc, const struct block *block, int64_t run,
                   float **scores) {
     const int64_t batch = block->batch, heads = block->heads, each = batch * heads * run;

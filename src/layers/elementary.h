@@ -61,7 +61,7 @@ static inline double rapt_sigmoid(double x) { return 1 / (1 + rapt_exp(-x)); }
 /* The normal distribution: erfc(a / sqrt(2)) / 2 at |x|, with erfc(a) = e^(-a^2)
  * * t * P(s), t = 1/(1 + a/2), s = t mapped from [1/6, 1] to [-1, 1], P of
  * degree 12 through Chebyshev's points: relative error 2.9e-10 up to a = 10,
- * behind which floats of x * Phi(-x) are 0. */
+ * beyond which floats of x * Phi(-x) are 0. */
 static inline double rapt_phi(double x) {
     static const double c[13] = {0x1.24dec0f1d6416p-1,   0x1.4e0d46b762b83p-2,   0x1.a1e9fade3af09p-4,
                                  0x1.86c0cc2d102a7p-8,   -0x1.9350f7b927a96p-8,  -0x1.43aaab38e89d5p-11,

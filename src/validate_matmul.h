@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The matrix product: validate_matmul.c -> matmul.c. */
-#ifndef RAPT_MATMUL_INTERNAL_H
-#define RAPT_MATMUL_INTERNAL_H
+ * Refusals of the matrix product. */
+#ifndef RAPT_VALIDATE_MATMUL_H
+#define RAPT_VALIDATE_MATMUL_H
 
-#include "internal.h"
 #include "rapt/matmul.h"
 
 /* Every refusal of a product. ASSERT its sizes and strides are safe to
