@@ -7,7 +7,7 @@
 
 enum {
     STAGE_NEAR = 8, /* rows that are fetched ahead: rows far apart are no pattern that a processor would recognise */
-    STAGE_FAR = 128 /* the same into L2, where memory feeds the loop */
+    STAGE_FAR = 48 /* the same into L2, where memory feeds the loop */
 };
 
 RAPT_INLINE void fetch_stored(const struct rapt_stage_args *a, const char *from, int64_t row, int64_t row_bytes) {
