@@ -125,7 +125,8 @@ void unit_add_inputs(struct unit *unit, struct random *random, int32_t dtype) {
 
 void unit_cut(struct unit *unit) {
     unit->attention = (struct rapt_attention *)(void *)&unit->plan;
-    assert_true(rapt_cut(unit->attention, &unit->desc, rapt_table_of(RAPT_ISA_SCALAR)));
+    unit->attention->desc = unit->desc;
+    assert_true(rapt_cut(unit->attention, rapt_table_of(RAPT_ISA_SCALAR)));
 }
 
 struct rapt_sequence unit_sequence(const struct unit *unit, int64_t batch) {
