@@ -13,7 +13,8 @@ static inline void assume_keys(int key_begin, int key_end) {
 }
 
 static inline void assume_rows(int first_row, int end_row, int row_group, int most_rows) {
-    RAPT_ASSUME(first_row >= 0 && first_row <= end_row && end_row <= most_rows && first_row % row_group == 0);
+    RAPT_ASSUME(first_row >= 0 && first_row <= end_row && end_row <= most_rows);
+    RAPT_ASSUME(first_row % row_group == 0 || first_row == end_row);
 }
 
 static inline void assume_spans(const struct rapt_visible_spans *spans, int rows) {
