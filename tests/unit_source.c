@@ -72,6 +72,13 @@ static void stage_some(const struct bench *bench, int side, int64_t next, struct
     }
 }
 
+static int64_t rows_staged;
+
+static void stage_counting(const struct rapt_stage_args *args) {
+    rows_staged += args->rows;
+    rapt_table_of(RAPT_ISA_SCALAR)->stage(args);
+}
+
 static struct rapt_span random_part(struct random *random, struct rapt_span span) {
     if (random_chance(random, 50))
         return span;
@@ -102,6 +109,24 @@ static int64_t check_in_order(struct bench *bench, int side, struct random *rand
         }
     }
     return ahead;
+}
+
+/* Each row is staged once, ahead or when it is asked for. */
+static void check_once(struct bench *bench, int side, struct random *random) {
+    const struct rapt_span visible = bench->source.visible;
+    struct rapt_table counting = *bench->task.table;
+    counting.stage = stage_counting;
+    bench->task.table = &counting;
+    rows_staged = 0;
+    for (int64_t base = rapt_next_block(visible, 0), next; base >= 0; base = next) {
+        next = rapt_next_block(visible, base + RAPT_BLOCK_KEYS);
+        struct rapt_staging *staging = next >= 0 ? rapt_source_ahead(&bench->source, side, base, next) : NULL;
+        ask(bench, side, rapt_block_of(visible, base));
+        if (staging)
+            stage_some(bench, side, next, staging, random_below(random, 300));
+    }
+    assert_int_equal(rows_staged, bench->task.work.stages[side] ? rapt_span_count(visible) : 0);
+    bench->task.table = rapt_table_of(RAPT_ISA_SCALAR);
 }
 
 static void check_any_order(struct bench *bench, int side, struct random *random) {
@@ -160,6 +185,8 @@ static void test_source(void **state) {
             const bool is_staged = bench.task.work.stages[side];
             const bool is_half = rapt_tensor_of(bench.task.attention, side)->dtype == RAPT_F16;
             in_place += !is_staged, collide += is_staged && !is_half, halves += is_half;
+            rapt_source_open(&bench.source, &bench.task, bench.task.visible);
+            check_once(&bench, side, &random);
             rapt_source_open(&bench.source, &bench.task, bench.task.visible);
             ahead += check_in_order(&bench, side, &random);
             check_any_order(&bench, side, &random);

@@ -147,7 +147,9 @@ static void expect_tasks(const struct unit *unit, const struct rapt_work *table)
 static void expect_merges(const struct unit *unit, const struct rapt_work *table) {
     const struct rapt_attention *a = unit->attention;
     bool merged[UNIT_MOST_BATCH][8] = {{false}};
-    int64_t end = 0;
+    struct rapt_span states[UNIT_MOST_BATCH];
+    int64_t sum = 0;
+    int works = 0;
     for (int64_t index = 0; index < a->totals.all_merges; index++) {
         const struct rapt_work work = rapt_work_of_task(a, table, 1, index);
         const int64_t head = index - work.first_merge;
@@ -156,11 +158,14 @@ static void expect_merges(const struct unit *unit, const struct rapt_work *table
         merged[work.batch][head] = true;
         if (head == 0) {
             const int64_t bytes = unit->desc.kv_heads * work.chunks * rapt_state_bytes(work.task_rows, a->o_stride);
-            assert_true(work.first_state % RAPT_VECTOR_BYTES == 0 && work.first_state + bytes <= a->totals.state_bytes);
-            end += bytes;
+            states[works] = (struct rapt_span){work.first_state, work.first_state + bytes};
+            assert_true(work.first_state % RAPT_VECTOR_BYTES == 0 && states[works].end <= a->totals.state_bytes);
+            for (int other = 0; other < works; other++)
+                assert_int_equal(rapt_span_count(rapt_intersect(states[works], states[other])), 0);
+            works++, sum += bytes;
         }
     }
-    assert_true(end == a->totals.state_bytes);
+    assert_true(sum == a->totals.state_bytes);
     for (int64_t b = 0; b < unit->desc.batch; b++)
         for (int64_t h = 0; h < unit->desc.kv_heads; h++) {
             const struct rapt_work work = rapt_work_cut(a, b);
