@@ -94,7 +94,7 @@ void slots_measure(struct slots *slots, const struct slot_case *what, const char
 
 static void measure_table(struct slots *slots) {
     static void (*const all[])(struct slots *) = {
-        slots_pack,    slots_stage,
+        slots_pack,
 #define RAPT_SLOT(name) slots_##name,
 #include "../tests/slots.def"
 #undef RAPT_SLOT

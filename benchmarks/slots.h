@@ -36,7 +36,6 @@ float *slots_numbers(size_t count);
 #include "../tests/slots.def"
 #undef RAPT_SLOT
 void slots_pack(struct slots *slots);
-void slots_stage(struct slots *slots);
 void slots_product(struct slots *slots);
 
 #endif

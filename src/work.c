@@ -179,9 +179,11 @@ static bool may_occur(const struct rapt_attention *a, int32_t kind, int64_t most
     return kind == RAPT_NARROW || most_rows > kinds[RAPT_NARROW].most_rows;
 }
 
-/* The most scratch of each kind with as many rows as it may get; fewer than SPLIT_TASKS heads are split, as each of
- * them has more than an equal share of all chunks. */
+/* The most scratch of each kind with as many rows as it may get, at any strides; fewer than SPLIT_TASKS heads are split,
+ * as each of them has more than an equal share of all chunks. */
 bool rapt_work_bound(const struct rapt_attention *a, struct rapt_totals *totals) {
+    struct rapt_attention any = *a;
+    any.collides[RAPT_KEYS] = any.collides[RAPT_VALUES] = true;
     const int64_t most_rows = a->group * a->desc.query_length;
     int64_t heads;
     *totals = (struct rapt_totals){.rows = 1};
@@ -190,9 +192,9 @@ bool rapt_work_bound(const struct rapt_attention *a, struct rapt_totals *totals)
             continue;
         const int64_t of_kind = a->table->kinds[kind].most_rows, rows = of_kind < most_rows ? of_kind : most_rows;
         struct rapt_work work = {.sequence = {.query_length = (rows + a->group - 1) / a->group}, .kind = kind};
-        cut_for_kind(a, &work);
+        cut_for_kind(&any, &work);
         work.task_rows = work.task_rows < rows || rows == 0 ? work.task_rows : (int32_t)rows;
-        add_scratch(a, &work, totals);
+        add_scratch(&any, &work, totals);
     }
     if (!rapt_mul_fits(a->desc.batch, a->desc.kv_heads, &heads))
         return false;

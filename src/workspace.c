@@ -56,11 +56,9 @@ rapt_status rapt_workspace_bytes(const struct rapt_attention *a, int64_t slots, 
 }
 
 rapt_status rapt_workspace_capacity(const struct rapt_attention *a, int64_t slots, size_t *bytes) {
-    struct rapt_attention any = *a;
     struct rapt_totals totals;
     struct layout layout;
-    any.collides[RAPT_KEYS] = any.collides[RAPT_VALUES] = true; /* strides may be others */
-    if (!rapt_work_bound(&any, &totals))
+    if (!rapt_work_bound(a, &totals))
         return RAPT_SIZE_OVERFLOW;
     const size_t table_bytes = (size_t)a->desc.batch * sizeof(struct rapt_work);
     if (!lay_out(table_bytes, totals.state_bytes, rapt_slot_layout_of(a, &totals).slot_bytes, slots, &layout))

@@ -203,7 +203,8 @@ static void test_nested_regions_start_nothing(void **state) {
     }
     atomic_store(&sampler.stop, true);
     pthread_join(thread, NULL);
-    assert_in_range(sampler.most, before, before + 1); /* the sampler is one */
+    /* The sampler is one; a thread that a smaller team left over may have been counted while it ended. */
+    assert_in_range(sampler.most, TEAM + 1, before + 1);
     for (int i = 0; i < TEAM; i++)
         scene_free(scenes[i]);
 }

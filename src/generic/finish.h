@@ -4,6 +4,7 @@
 #ifndef RAPT_GENERIC_FINISH_H
 #define RAPT_GENERIC_FINISH_H
 
+#include "assume.h"
 #include "kernels.h"
 
 RAPT_INLINE float first_lane(vf32 a) {
@@ -17,6 +18,8 @@ static float s_pow2(float k) { return first_lane(v_pow2(v_splat(k))); }
 static float s_canonical(float a) { return a == a ? a + 0.0f : __builtin_nanf(""); }
 
 static void merge(struct rapt_state into, struct rapt_state next, int rows, int value_dim) {
+    RAPT_ASSUME(rows >= 0 && value_dim >= 1 && into.o_stride >= value_dim && next.o_stride >= value_dim);
+    RAPT_ASSUME(into.o_stride % 16 == 0 && next.o_stride % 16 == 0);
     for (int row = 0; row < rows; row++) {
         float *o = into.o + row * into.o_stride;
         const float *o_next = next.o + row * next.o_stride;
@@ -75,6 +78,8 @@ static void export_row(const float *in, float *out, int64_t count, float factor)
 }
 
 static void finish(const struct rapt_finish_args *a) {
+    RAPT_ASSUME(a->rows >= 0 && a->rows <= RAPT_MAX_TILE_ROWS && a->value_dim >= 1);
+    RAPT_ASSUME(a->state.o_stride % 16 == 0 && a->state.o_stride >= a->value_dim);
     for (int row = 0; row < a->rows; row++) {
         float m = a->state.m[row], l = a->state.l[row];
         a->final_m[row] = a->inverse[row] = 0;
@@ -97,6 +102,7 @@ static void finish(const struct rapt_finish_args *a) {
 /* 0 * x is NaN where x is not finite, and NaN stays in a sum. */
 static bool all_finite(const char *base, int64_t stride_bytes, int64_t rows, int count) {
     vf32 sum[4] = {v_splat(0), v_splat(0), v_splat(0), v_splat(0)};
+    RAPT_ASSUME(rows >= 0 && count >= 1);
     for (int64_t row = 0; row < rows; row++, base += stride_bytes) {
         const float *x = (const float *)(const void *)base;
         int i = 0;

@@ -181,6 +181,9 @@ static void exclude_column(const struct column *c, const struct rapt_visible_spa
 static void logits_wide(float *scores, int first_row, int end_row, int key_begin, int key_end,
                         const struct rapt_tile_mask *mask) {
     const struct rapt_visible_spans *spans = rapt_spans_of(mask);
+    assume_rows(first_row, end_row, VL, TILE_ROWS);
+    assume_keys(key_begin, key_end);
+    assume_spans(spans, end_row);
     for (int row = first_row; row < end_row; row += VL) {
         int n = end_row - row < VL ? end_row - row : VL;
         struct span span = span_of(spans, row, n, key_begin, key_end);
@@ -243,6 +246,8 @@ static void logits_line(float *scores, int row, int key_begin, int key_end, cons
 
 static void logits_narrow(float *scores, int first_row, int end_row, int key_begin, int key_end,
                           const struct rapt_tile_mask *mask) {
+    assume_rows(first_row, end_row, 1, NARROW_ROWS);
+    assume_keys(key_begin, key_end);
     for (int row = first_row; row < end_row; row++)
         logits_line(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);
 }
@@ -276,6 +281,8 @@ static unsigned survey_bias(const float *bias, int key_begin, int key_end) {
 
 static unsigned survey(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
     unsigned found = 0;
+    assume_rows(0, rows, 1, RAPT_MAX_TILE_ROWS);
+    assume_keys(key_begin, key_end);
     const bool has_mask = mask->parts & RAPT_PART_MASK;
     for (int row = 0; has_mask && row < rows && found != (RAPT_SOME_TRUE | RAPT_SOME_FALSE); row++)
         found |= survey_bools(mask->mask[row], key_begin, key_end);
@@ -292,6 +299,8 @@ RAPT_INLINE vf32 dropped(vf32 p, vmask keep, float keep_scale) {
 
 static void drop_wide(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
     struct flags flags;
+    assume_rows(0, rows, VL, TILE_ROWS);
+    assume_keys(key_begin, key_end);
     for (int row = 0; row < rows; row += VL) {
         load_flags(&flags, mask->keep + row, rows - row < VL ? rows - row : VL, key_begin, key_end);
         for (int key = key_begin; key < key_end; key += 32) {
@@ -313,6 +322,8 @@ static void drop_line(float *p, int row, int key_begin, int key_end, const struc
 }
 
 static void drop_narrow(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
+    assume_rows(0, rows, 1, NARROW_ROWS);
+    assume_keys(key_begin, key_end);
     for (int row = 0; row < rows; row++)
         drop_line(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);
 }

@@ -32,12 +32,14 @@ RAPT_INLINE void store_block(float *out, const float *bias, vf32 sum, bool first
 /* Columns that are rows of weights. */
 static void pack_weight_rows(float *panel, const char *weight, int64_t stride_bytes, int columns, int inner) {
     const float *rows[RAPT_MAX_TILE_ROWS];
+    RAPT_ASSUME(columns >= 1 && columns <= TILE_ROWS && inner >= 1);
     for (int i = 0; i < columns; i++)
         rows[i] = row_at(weight, stride_bytes, i);
     pack_wide(panel, rows, columns, inner);
 }
 
 static void pack_weight_columns(float *panel, const char *weight, int64_t stride_bytes, int columns, int inner) {
+    RAPT_ASSUME(columns >= 1 && columns <= TILE_ROWS && inner >= 1);
     for (int k = 0; k < inner; k++, panel += TILE_ROWS) {
         const float *from = row_at(weight, stride_bytes, k);
         RAPT_UNROLL for (int column = 0; column < TILE_ROWS; column += VL) {
@@ -141,6 +143,8 @@ static RAPT_KERNEL void product_full(const struct rapt_product_args *a) { produc
 
 static void product_tile(const struct rapt_product_args *a) {
     int64_t vectors = (a->columns + VL - 1) / VL;
+    RAPT_ASSUME(a->rows >= 1 && a->columns >= 1 && a->columns <= TILE_ROWS);
+    RAPT_ASSUME(a->inner >= 1 && a->inner <= RAPT_INNER_BLOCK);
     if (vectors > 2)
         product_full(a);
     else if (vectors == 2)
@@ -226,6 +230,7 @@ RAPT_FEW_ROWS(8)
 static void few_transposed(const struct rapt_product_args *a) {
     static void (*const of_rows[])(const struct rapt_product_args *, int64_t, int64_t, int) = {
         few_rows_1, few_rows_2, few_rows_3, few_rows_4, few_rows_5, few_rows_6, few_rows_7, few_rows_8};
+    RAPT_ASSUME(a->rows >= 0 && a->rows <= NARROW_ROWS && a->inner >= 0);
     for (int64_t column = 0; column < a->columns; column += VL)
         for (int64_t row = 0; row < a->rows; row += NARROW_GROUP) {
             int n = a->columns - column < VL ? (int)(a->columns - column) : VL;
@@ -302,6 +307,7 @@ static void few_chain(struct strip *s, int64_t k) {
 /* Columns whose weights lie side by side, in place: a few rows of weights at a time, as long as the sums fit. */
 static void few_in_place(const struct rapt_product_args *a) {
     struct strip s;
+    RAPT_ASSUME(a->rows >= 1 && a->rows <= NARROW_ROWS && a->inner >= 0);
     s.args = a;
     s.sums_stride = FEW_COLUMNS / a->rows / VL * VL;
     for (s.begin = 0; s.begin < a->columns; s.begin = s.end) {

@@ -43,6 +43,7 @@ static RAPT_KERNEL void pack_part(float *panel, const float *const *rows, int ro
 }
 
 static void pack_wide(float *panel, const float *const *query_rows, int rows, int head_dim) {
+    RAPT_ASSUME(rows >= 1 && rows <= TILE_ROWS && head_dim >= 1);
     for (int row = 0; row < TILE_ROWS; row += VL)
         for (int d = 0; d < head_dim; d += VL) {
             int n = head_dim - d < VL ? head_dim - d : VL;
@@ -55,6 +56,7 @@ static void pack_wide(float *panel, const float *const *query_rows, int rows, in
 }
 
 static void pack_narrow(float *panel, const float *const *query_rows, int rows, int head_dim) {
+    RAPT_ASSUME(rows >= 1 && rows <= NARROW_ROWS && head_dim >= 1);
     for (int row = 0; row < rows; row++)
         memcpy(panel + (int64_t)row * head_dim, query_rows[row], (size_t)head_dim * sizeof(float));
 }
@@ -209,6 +211,7 @@ static void score_spans(const struct rapt_score_args *a, int vectors) {
 }
 
 static void score_wide(const struct rapt_score_args *a) {
+    assume_score(a, TILE_ROWS);
     int vectors = (a->rows + VL - 1) / VL;
     if (a->spans)
         score_spans(a, vectors);
@@ -299,6 +302,7 @@ RAPT_SCORE_ROWS(8)
 static void score_narrow(const struct rapt_score_args *a) {
     static void (*const of_rows[])(const struct rapt_score_args *, int) = {
         score_rows_1, score_rows_2, score_rows_3, score_rows_4, score_rows_5, score_rows_6, score_rows_7, score_rows_8};
+    assume_score(a, NARROW_ROWS);
     for (int row = 0; row < a->rows; row += NARROW_GROUP) {
         int rows = a->rows - row < NARROW_GROUP ? a->rows - row : NARROW_GROUP;
         of_rows[rows - 1](a, row);

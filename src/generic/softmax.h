@@ -82,6 +82,9 @@ static void softmax_wide(float *scores, int first_row, int end_row, int key_begi
                          const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
                          struct rapt_errands *errands) {
     (void)errands; /* score and weigh have time for all of them */
+    assume_rows(first_row, end_row, VL, TILE_ROWS);
+    assume_keys(key_begin, key_end);
+    assume_spans(spans, end_row);
     float maxima[TILE_ROWS + VL], sums[TILE_ROWS + VL];
     struct span keys[SCORE_VECTORS + 1];
     for (int row = first_row; row < end_row + VL; row += VL) {
@@ -188,6 +191,8 @@ static void softmax_narrow(float *scores, int first_row, int end_row, int key_be
                            const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
                            struct rapt_errands *errands) {
     (void)spans; /* few rows: little to leave out */
+    assume_rows(first_row, end_row, 1, NARROW_ROWS);
+    assume_keys(key_begin, key_end);
     int count = key_end - key_begin;
     scores += key_begin;
     for (int row = first_row; row < end_row; row += VL)

@@ -4,7 +4,7 @@
 #ifndef RAPT_GENERIC_SPAN_H
 #define RAPT_GENERIC_SPAN_H
 
-#include "kernels.h"
+#include "generic/assumed.h"
 
 struct span {
     int begin, end;             /* some row sees these keys at most */

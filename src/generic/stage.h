@@ -3,6 +3,7 @@
 #ifndef RAPT_GENERIC_STAGE_H
 #define RAPT_GENERIC_STAGE_H
 
+#include "assume.h"
 #include "kernels.h"
 
 enum {
@@ -46,6 +47,7 @@ static void (*const stage_row[RAPT_FORMAT_COUNT])(float *, const char *, int) = 
 static void stage(const struct rapt_stage_args *a) {
     const int64_t row_bytes = rapt_format_row_bytes(a->format, a->dim);
     const char *from = a->from;
+    RAPT_ASSUME(a->rows >= 0 && a->dim >= 1 && a->format >= 0 && a->format < RAPT_FORMAT_COUNT && stage_row[a->format]);
     for (int64_t row = 0; row < a->rows; row++, from += a->from_stride_bytes) {
         fetch_stored(a, from, row, row_bytes);
         stage_row[a->format](a->into + row * a->dim, from, a->dim);

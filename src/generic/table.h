@@ -17,13 +17,17 @@
 #include "generic/finish.h"
 #include "generic/matmul.h"
 
-/* What generic/README.md says of the constants. */
-_Static_assert(16 % VL == 0, "VL divides 16");
-_Static_assert(SCORE_KEYS >= 2 && SCORE_DIMS >= 1 && SCORE_DIMS <= 4, "score: keys and dimensions at once");
-_Static_assert(SCORE_VECTORS >= 2 && (int)TILE_ROWS <= (int)RAPT_MAX_TILE_ROWS, "rows of a wide tile");
-_Static_assert(WEIGH_ROWS >= 4 && WEIGH_ROWS >= WEIGH_ROWS_3 && WEIGH_ROWS >= NARROW_GROUP, "weigh: rows at once");
-_Static_assert(NARROW_GROUP >= 1 && NARROW_GROUP <= 8, "narrow: rows at once");
-_Static_assert(NARROW_ROWS >= 1 && (int)NARROW_ROWS <= (int)RAPT_MAX_TILE_ROWS, "rows of a narrow tile");
+/* What README.md says that the constants of a simd.h must be. */
+_Static_assert(VL >= 1 && 16 % VL == 0, "VL divides 16");
+_Static_assert(SCORE_KEYS >= 2, "a panel of keys is halved");
+_Static_assert(SCORE_DIMS >= 1 && SCORE_DIMS <= 4, "SCORE_DIMS is 1 ... 4");
+_Static_assert(SCORE_VECTORS >= 2, "a wide tile has at least 2 vectors of rows");
+_Static_assert(TILE_ROWS >= 3 && TILE_ROWS <= (int)RAPT_MAX_TILE_ROWS, "a wide tile has 3 ... 64 rows");
+_Static_assert(WEIGH_ROWS >= 4 && WEIGH_ROWS >= WEIGH_ROWS_3 && WEIGH_ROWS >= NARROW_GROUP, "accumulators fit sum");
+_Static_assert(NARROW_GROUP >= 1 && NARROW_GROUP <= 8, "NARROW_GROUP is 1 ... 8");
+_Static_assert(NARROW_ROWS >= 1 && NARROW_ROWS <= (int)RAPT_MAX_TILE_ROWS, "a narrow tile has 1 ... 64 rows");
+_Static_assert(EXP_WAYS >= 1, "EXP_WAYS is at least 1");
+_Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
 
 #define RAPT_PASTE(a, b) a##b
 #define RAPT_TABLE_OF(name) RAPT_PASTE(rapt_table_, name)

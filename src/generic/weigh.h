@@ -162,6 +162,7 @@ static void weigh_wide_rows(const struct rapt_weigh_args *a) {
 }
 
 static void weigh_wide(const struct rapt_weigh_args *a) {
+    assume_weigh(a, TILE_ROWS);
     struct rapt_weigh_args rows = *a;
     rows.probabilities += a->first_row;
     weigh_wide_rows(&rows);
@@ -194,6 +195,7 @@ static void weigh_narrow_block(const struct rapt_weigh_args *a) {
 /* A few keys at a time, so that their values stay in L1 for all rows and panels. */
 static void weigh_narrow(const struct rapt_weigh_args *a) {
     float ones[RAPT_MAX_TILE_ROWS];
+    assume_weigh(a, NARROW_ROWS);
     for (int row = 0; row < a->rows; row++)
         ones[row] = 1.0f;
     struct rapt_weigh_args part = *a;

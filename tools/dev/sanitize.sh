@@ -12,9 +12,9 @@ export LSAN_OPTIONS=suppressions=$PWD/tools/dev/leaks.supp:print_suppressions=0
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1
 
-tools/dev/build.sh build-asan -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Db_lundef=false
+tools/dev/build.sh build-asan -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Db_lundef=false -Dassertions=true
 meson test -C build-asan --no-rebuild --print-errorlogs --timeout-multiplier 3 || failed=1
 
-tools/dev/build.sh build-tsan -Doptimization=1 -Ddebug=true -Db_sanitize=thread -Db_lundef=false -Dopenmp=disabled
+tools/dev/build.sh build-tsan -Doptimization=1 -Ddebug=true -Db_sanitize=thread -Db_lundef=false -Dassertions=true -Dopenmp=disabled
 meson test -C build-tsan --no-rebuild --print-errorlogs --timeout-multiplier 3 threads examples || failed=1
 exit $failed

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * The library without prefetch.c: all errands are NULL, all rows are staged when they are asked for, and the bits are
+ * the same. The functions below stand in the place of those of the library, so the linker leaves its object out. */
+#include "prefetch.h"
+
+#include "cmocka_all.h"
+#include "problem.h"
+
+static int64_t calls_of_block, calls_of_tile;
+
+void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
+    __atomic_add_fetch(&calls_of_block, 1, __ATOMIC_RELAXED);
+    (void)loop, (void)base;
+}
+
+void rapt_prefetch_tile(struct rapt_loop *loop, const struct rapt_tile *tile, int64_t base,
+                        struct rapt_errands *errands, struct rapt_block *block) {
+    __atomic_add_fetch(&calls_of_tile, 1, __ATOMIC_RELAXED);
+    (void)loop, (void)tile, (void)base, (void)errands, (void)block;
+}
+
+static void run(const rapt_attention_desc *desc) {
+    rapt_plan plan;
+    rapt_message message;
+    size_t bytes;
+    if (rapt_plan_init(&plan, desc, &message) != RAPT_OK)
+        fail_msg("%s", message.text);
+    assert_int_equal(rapt_plan_workspace_bytes(&plan, 2, &bytes), RAPT_OK);
+    assert_int_equal(rapt_run(&plan, test_alloc(bytes), bytes, NULL), RAPT_OK);
+}
+
+static void expect_same(struct problem *problem, const struct problem_expected *expected) {
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    const int table_count = machine_tables(tables);
+    for (int t = 0; t < table_count; t++) {
+        problem->desc.isa = tables[t]->isa;
+        problem_reset(problem);
+        run(&problem->desc);
+        problem_compare(problem, expected, tables[t]->name);
+    }
+}
+
+/* What tests/calls.c holds the whole library to. */
+static void test_random_calls(void **state) {
+    for (int64_t seed = scaled_work(60); seed > 0; seed--) {
+        struct problem problem;
+        const struct problem_call call = random_call((uint64_t)seed, 400000);
+        problem_make(&problem, &call);
+        const struct problem_expected expected = problem_expect(&problem);
+        expect_same(&problem, &expected);
+        test_free_all();
+    }
+    assert_true(calls_of_block > 0 && calls_of_tile > 0);
+    (void)state;
+}
+
+/* The same rows at a stride at which they meet in few sets of the caches. */
+static void spread(rapt_tensor *tensor, const struct problem_call *call, int64_t dim) {
+    enum { STRIDE = 2048 };
+    const int64_t heads = call->kv_heads, tokens = call->kv_length, rows = call->batch * heads * tokens;
+    char *memory = test_alloc((size_t)rows * STRIDE);
+    for (int64_t row = 0; row < rows; row++)
+        memcpy(memory + row * STRIDE, tensor_at(tensor, row / tokens / heads, row / tokens % heads, row % tokens),
+               (size_t)dim * sizeof(float));
+    tensor->data = memory;
+    tensor->token_stride_bytes = STRIDE;
+    tensor->head_stride_bytes = tokens * STRIDE;
+    tensor->batch_stride_bytes = heads * tokens * STRIDE;
+    tensor->extent_bytes = 0;
+}
+
+/* Every block is staged when its turn comes, and some once more where excluded values are not finite. */
+static void test_staged(void **state) {
+    for (int data = 0; data < DATA_KINDS; data++)
+        for (int causal = 0; causal < 2; causal++) {
+            const struct problem_call call = {.batch = 1,
+                                              .query_heads = 2,
+                                              .kv_heads = 1,
+                                              .query_length = 130,
+                                              .kv_length = 1100,
+                                              .head_dim = 20,
+                                              .value_dim = 9,
+                                              .use = USE_LSE | (causal ? USE_CAUSAL : USE_MASK),
+                                              .data = (enum data_kind)data,
+                                              .origin = RAPT_ORIGIN_BOTTOM_RIGHT,
+                                              .seed = 5};
+            struct problem problem;
+            problem_make(&problem, &call);
+            const struct problem_expected expected = problem_expect(&problem);
+            spread(&problem.desc.key, &call, call.head_dim);
+            spread(&problem.desc.value, &call, call.value_dim);
+            rapt_plan plan;
+            assert_int_equal(rapt_plan_init(&plan, &problem.desc, NULL), RAPT_OK);
+            assert_true(rapt_attention_of(&plan)->each.stages[0] && rapt_attention_of(&plan)->each.stages[1]);
+            expect_same(&problem, &expected);
+            test_free_all();
+        }
+    (void)state;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_calls), cmocka_unit_test(test_staged)};
+    return cmocka_run_group_tests_name("no_prefetch", tests, NULL, NULL);
+}
