@@ -179,8 +179,8 @@ static bool may_occur(const struct rapt_attention *a, int32_t kind, int64_t most
     return kind == RAPT_NARROW || most_rows > kinds[RAPT_NARROW].most_rows;
 }
 
-/* The most scratch of each kind with as many rows as it may get, at any strides; fewer than SPLIT_TASKS heads are split,
- * as each of them has more than an equal share of all chunks. */
+/* The most scratch of each kind with as many rows as it may get, at any strides; fewer than SPLIT_TASKS heads are
+ * split, as each of them has more than an equal share of all chunks. */
 bool rapt_work_bound(const struct rapt_attention *a, struct rapt_totals *totals) {
     struct rapt_attention any = *a;
     any.collides[RAPT_KEYS] = any.collides[RAPT_VALUES] = true;
