@@ -77,7 +77,7 @@ static void draw_strides(struct random *random, const int64_t *size, int64_t dim
 rapt_tensor unit_tensor(struct random *random, int32_t dtype, int64_t batch, int64_t heads, int64_t tokens, int64_t dim,
                         bool read) {
     const int64_t size[3] = {batch, heads, tokens}, bytes = rapt_format_row_bytes(rapt_format_of(dtype), 1);
-    int64_t stride[3], last = dim, first = 0;
+    int64_t stride[3] = {0}, last = dim, first = 0;
     draw_strides(random, size, dim, stride);
     for (int i = 0; i < 3; i++) {
         if (read && i < 2 && random_chance(random, 20))
