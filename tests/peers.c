@@ -98,6 +98,28 @@ static void test_nan_in_masked_key(void **state) {
     }
 }
 
+/* The same where the mask forgets itself after the block with that key: the doubt stays until the chunk ends. */
+static void test_nan_before_an_unmasked_block(void **state) {
+    (void)state;
+    enum { KEYS = 600, MASKED = 120, ROW = BATCH * HEADS * DIM };
+    for (int t = 0; t < table_count; t++) {
+        for (int64_t queries = 1; queries <= 60; queries += 59) {
+            struct small s = small_new(queries, KEYS);
+            unsigned char mask[KEYS];
+            memset(mask, 1, sizeof mask);
+            mask[MASKED] = 0;
+            s.desc.mask = (rapt_tensor){.data = mask, .dtype = RAPT_BOOL8};
+            small_run(&s, tables[t]->isa);
+            memcpy(s.expected, s.out, (size_t)(ROW * queries) * sizeof(float));
+            for (int64_t head = 0; head < BATCH * KV_HEADS; head++)
+                s.value[(head * KEYS + MASKED) * DIM] = NAN;
+            small_run(&s, tables[t]->isa);
+            expect_bits(s.out, s.expected, ROW * queries, NAN_CANONICAL, "%d queries", (int)queries);
+            test_free_all();
+        }
+    }
+}
+
 /* pytorch #141218: a division by zero where a dimension is zero; ik_llama.cpp:
  * abort on an empty mask. */
 static void test_empty(void **state) {
@@ -166,6 +188,7 @@ int main(void) {
         cmocka_unit_test(test_masked_block),
         cmocka_unit_test(test_nan_in_query),
         cmocka_unit_test(test_nan_in_masked_key),
+        cmocka_unit_test(test_nan_before_an_unmasked_block),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_threads_and_neighbours),
     };
