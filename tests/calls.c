@@ -188,6 +188,23 @@ static void test_group_ratios(void **state) {
     (void)state;
 }
 
+/* Heads that do not divide the rows of a task: the later tasks begin within a group, and what differs by head or
+ * position has to follow. */
+static void test_tasks_within_groups(void **state) {
+    static const unsigned uses[] = {USE_BIAS | USE_HEAD_FACTOR, USE_MASK, USE_ALIBI, USE_SINKS,
+                                    USE_CAUSAL, USE_KEEP, USE_WEIGHTS | USE_LSE};
+    for (size_t u = 0; u < sizeof uses / sizeof *uses; u++)
+        for (int n = 0; n < (is_emulated() ? 1 : 4); n++) {
+            struct problem_call call = shaped(0, uses[u], u * 10 + (uint64_t)n);
+            call.batch = call.kv_heads = 1;
+            call.query_heads = n % 2 ? 7 : 5;
+            call.query_length = 420 / call.query_heads;
+            call.kv_length = 40 + 20 * n;
+            check_call(&call);
+        }
+    (void)state;
+}
+
 static void test_random(void **state) {
     const char *seed = *state;
     if (seed) {
@@ -257,8 +274,8 @@ int main(int count, char **arguments) {
         cmocka_unit_test(test_single_features), cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_colliding_strides),
         cmocka_unit_test(test_data_kinds),      cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_group_ratios),    cmocka_unit_test(test_random),
-        cmocka_unit_test(test_truth),
+        cmocka_unit_test(test_group_ratios),    cmocka_unit_test(test_tasks_within_groups),
+        cmocka_unit_test(test_random),          cmocka_unit_test(test_truth),
     };
     if (count > 1 && arguments[1][0] >= '0' && arguments[1][0] <= '9')
         return cmocka_run_group_tests_name("one call", one, NULL, NULL);
