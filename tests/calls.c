@@ -134,6 +134,7 @@ static void test_data_kinds(void **state) {
                                     USE_CAUSAL | USE_LSE,
                                     USE_MASK | USE_LSE,
                                     USE_MASK | USE_FILL | USE_LSE | USE_WEIGHTS,
+                                    USE_MASK | USE_CAUSAL | USE_WEIGHTS,
                                     USE_BIAS | USE_LSE,
                                     USE_WINDOW | USE_SINKS | USE_LSE,
                                     USE_SOFTCAP | USE_KEEP | USE_MASK,
