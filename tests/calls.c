@@ -146,6 +146,8 @@ static void test_data_kinds(void **state) {
                 struct problem_call call =
                     shaped((int)(n % 2), uses[u], (uint64_t)(n * 77 + (int64_t)u * 5 + kind));
                 call.data = (enum data_kind)kind;
+                if (n % 2 == 0)
+                    call.weights_kind = RAPT_WEIGHTS_SOFTMAX;
                 check_call(&call);
             }
     (void)state;
