@@ -37,6 +37,25 @@ static void test_masked_block(void **state) {
     }
 }
 
+/* The same for a whole chunk between two that are seen: the sum of the first one stays. */
+static void test_masked_chunk(void **state) {
+    (void)state;
+    enum { KEYS = 1100, BEGIN = 512, END = 1024 };
+    for (int t = 0; t < table_count; t++)
+        for (int64_t queries = 3; queries <= 200; queries += 197) {
+            struct small s = small_new(queries, KEYS);
+            unsigned char mask[KEYS];
+            memset(mask, 1, sizeof mask);
+            memset(mask + BEGIN, 0, END - BEGIN);
+            memset(s.query, 0, (size_t)(BATCH * HEADS * queries * DIM) * sizeof(float)); /* each key counts 1 */
+            s.desc.mask = (rapt_tensor){.data = mask, .dtype = RAPT_BOOL8};
+            small_run(&s, tables[t]->isa);
+            for (int64_t r = 0; r < BATCH * HEADS * queries; r++)
+                assert_true(fabsf(s.lse[r] - logf(KEYS - (END - BEGIN))) < 1e-5f);
+            test_free_all();
+        }
+}
+
 /* pytorch #141128: a NaN in the query came out as zeros. */
 static void test_nan_in_query(void **state) {
     (void)state;
@@ -192,6 +211,7 @@ static void test_threads_and_neighbours(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masked_block),
+        cmocka_unit_test(test_masked_chunk),
         cmocka_unit_test(test_nan_in_query),
         cmocka_unit_test(test_nan_in_masked_key),
         cmocka_unit_test(test_nan_before_an_unmasked_block),
