@@ -134,6 +134,7 @@ static void test_data_kinds(void **state) {
                                     USE_CAUSAL | USE_LSE,
                                     USE_MASK | USE_LSE,
                                     USE_MASK | USE_FILL | USE_LSE | USE_WEIGHTS,
+                                    USE_MASK | USE_CAUSAL | USE_WEIGHTS,
                                     USE_BIAS | USE_LSE,
                                     USE_WINDOW | USE_SINKS | USE_LSE,
                                     USE_SOFTCAP | USE_KEEP | USE_MASK,
@@ -145,6 +146,8 @@ static void test_data_kinds(void **state) {
                 struct problem_call call =
                     shaped((int)(n % 2), uses[u], (uint64_t)(n * 77 + (int64_t)u * 5 + kind));
                 call.data = (enum data_kind)kind;
+                if (n % 2 == 0)
+                    call.weights_kind = RAPT_WEIGHTS_SOFTMAX;
                 check_call(&call);
             }
     (void)state;
@@ -185,6 +188,23 @@ static void test_group_ratios(void **state) {
                 call.query_length = query_length;
                 check_call(&call);
             }
+    (void)state;
+}
+
+/* Heads that do not divide the rows of a task: the later tasks begin within a group, and what differs by head or
+ * position has to follow. */
+static void test_tasks_within_groups(void **state) {
+    static const unsigned uses[] = {USE_BIAS | USE_HEAD_FACTOR, USE_MASK, USE_ALIBI, USE_SINKS,
+                                    USE_CAUSAL, USE_KEEP, USE_WEIGHTS | USE_LSE};
+    for (size_t u = 0; u < sizeof uses / sizeof *uses; u++)
+        for (int n = 0; n < (is_emulated() ? 1 : 4); n++) {
+            struct problem_call call = shaped(0, uses[u], u * 10 + (uint64_t)n);
+            call.batch = call.kv_heads = 1;
+            call.query_heads = n % 2 ? 7 : 5;
+            call.query_length = 420 / call.query_heads;
+            call.kv_length = 40 + 20 * n;
+            check_call(&call);
+        }
     (void)state;
 }
 
@@ -257,8 +277,8 @@ int main(int count, char **arguments) {
         cmocka_unit_test(test_single_features), cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_colliding_strides),
         cmocka_unit_test(test_data_kinds),      cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_group_ratios),    cmocka_unit_test(test_random),
-        cmocka_unit_test(test_truth),
+        cmocka_unit_test(test_group_ratios),    cmocka_unit_test(test_tasks_within_groups),
+        cmocka_unit_test(test_random),          cmocka_unit_test(test_truth),
     };
     if (count > 1 && arguments[1][0] >= '0' && arguments[1][0] <= '9')
         return cmocka_run_group_tests_name("one call", one, NULL, NULL);

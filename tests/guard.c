@@ -70,6 +70,15 @@ static void test_edges(void **state) {
     }
 }
 
+/* Windows that end before a tile's last queries: nothing after the keys is visited for them. */
+static void test_window_beyond_keys(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        struct scene_call call = {1, 1, 1, 340, 20, 3, 1, WITH_WINDOW, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, seed, 0, 0};
+        check_both_sides(&call);
+    }
+}
+
 static void test_random_calls(void **state) {
     (void)state;
     struct random random = {11};
@@ -95,6 +104,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_canaries_show),
         cmocka_unit_test_setup_teardown(test_edges, forget, tell),
+        cmocka_unit_test_setup_teardown(test_window_beyond_keys, forget, tell),
         cmocka_unit_test_setup_teardown(test_random_calls, forget, tell),
     };
     table_count = machine_tables(tables);

@@ -37,6 +37,25 @@ static void test_masked_block(void **state) {
     }
 }
 
+/* The same for a whole chunk between two that are seen: the sum of the first one stays. */
+static void test_masked_chunk(void **state) {
+    (void)state;
+    enum { KEYS = 1100, BEGIN = 512, END = 1024 };
+    for (int t = 0; t < table_count; t++)
+        for (int64_t queries = 3; queries <= 200; queries += 197) {
+            struct small s = small_new(queries, KEYS);
+            unsigned char mask[KEYS];
+            memset(mask, 1, sizeof mask);
+            memset(mask + BEGIN, 0, END - BEGIN);
+            memset(s.query, 0, (size_t)(BATCH * HEADS * queries * DIM) * sizeof(float)); /* each key counts 1 */
+            s.desc.mask = (rapt_tensor){.data = mask, .dtype = RAPT_BOOL8};
+            small_run(&s, tables[t]->isa);
+            for (int64_t r = 0; r < BATCH * HEADS * queries; r++)
+                assert_true(fabsf(s.lse[r] - logf(KEYS - (END - BEGIN))) < 1e-5f);
+            test_free_all();
+        }
+}
+
 /* pytorch #141128: a NaN in the query came out as zeros. */
 static void test_nan_in_query(void **state) {
     (void)state;
@@ -56,13 +75,41 @@ static void test_nan_in_query(void **state) {
     }
 }
 
-/* A mask under which query i sees key j unless (i + j) % 3 == 0. */
-static unsigned char *third_masked(const struct small *s) {
+/* Query i sees key j unless (i + j) % 3 == 0: by a mask of bools, or by a bias of -infinity. */
+static void mask_third(struct small *s, bool by_bias) {
     unsigned char *mask = test_alloc((size_t)(s->queries * s->keys));
+    float *bias = test_floats(s->queries * s->keys);
     for (int64_t i = 0; i < s->queries; i++)
-        for (int64_t j = 0; j < s->keys; j++)
+        for (int64_t j = 0; j < s->keys; j++) {
             mask[i * s->keys + j] = (i + j) % 3 != 0;
-    return mask;
+            bias[i * s->keys + j] = (i + j) % 3 ? 0 : -INFINITY;
+        }
+    if (by_bias)
+        s->desc.bias = (rapt_tensor){.data = bias, .dtype = RAPT_F32, .token_stride_bytes = 4 * s->keys};
+    else
+        s->desc.mask = (rapt_tensor){.data = mask, .dtype = RAPT_BOOL8, .token_stride_bytes = s->keys};
+}
+
+static void check_bad_in_masked_key(rapt_isa isa, int64_t queries, bool by_bias, bool in_value, float bad, int64_t j) {
+    struct small s = small_new(queries, 300);
+    mask_third(&s, by_bias);
+    small_run(&s, isa);
+    memcpy(s.expected, s.out, (size_t)(BATCH * HEADS * queries * DIM) * sizeof(float));
+    for (int b = 0; b < BATCH; b++) /* KV head 1 of both sequences */
+        for (int d = 0; d < DIM; d++)
+            (in_value ? s.value : s.key)[((b * KV_HEADS + 1) * 300 + j) * DIM + d] = bad;
+    small_run(&s, isa);
+    for (int64_t r = 0; r < BATCH * HEADS * queries; r++) {
+        int64_t head = r / queries % HEADS, i = r % queries;
+        bool sees = head >= 2 && (i + j) % 3 != 0;
+        if (!sees)
+            expect_bits(s.out + r * DIM, s.expected + r * DIM, DIM, NAN_CANONICAL, "row %d", (int)r);
+        else if (in_value)
+            assert_false(isfinite(s.out[r * DIM]));
+        else if (isnan(bad))
+            assert_true(row_is_nan(s.out + r * DIM));
+    }
+    test_free_all();
 }
 
 /* flash-attention #1745, #2374, pytorch #101967: 0 * NaN of a masked key or
@@ -70,30 +117,30 @@ static unsigned char *third_masked(const struct small *s) {
 static void test_nan_in_masked_key(void **state) {
     (void)state;
     static const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int t = 0; t < table_count; t++)
+        for (int64_t queries = 1; queries <= 60; queries += 59)
+            for (int k = 0; k < 12; k++)
+                check_bad_in_masked_key(tables[t]->isa, queries, k >= 6, k % 6 < 3, bad[k % 3], k % 2 ? 299 : 120);
+}
+
+/* The same where the mask forgets itself after the block with that key: the doubt stays until the chunk ends. */
+static void test_nan_before_an_unmasked_block(void **state) {
+    (void)state;
+    enum { KEYS = 600, MASKED = 120, ROW = BATCH * HEADS * DIM };
     for (int t = 0; t < table_count; t++) {
         for (int64_t queries = 1; queries <= 60; queries += 59) {
-            for (int k = 0; k < 6; k++) {
-                struct small s = small_new(queries, 300);
-                s.desc.mask = (rapt_tensor){.data = third_masked(&s), .dtype = RAPT_BOOL8, .token_stride_bytes = 300};
-                small_run(&s, tables[t]->isa);
-                memcpy(s.expected, s.out, (size_t)(BATCH * HEADS * queries * DIM) * sizeof(float));
-                int64_t j = k % 2 ? 299 : 120; /* KV head 1 of both sequences */
-                for (int b = 0; b < BATCH; b++)
-                    for (int d = 0; d < DIM; d++)
-                        (k < 3 ? s.value : s.key)[((b * KV_HEADS + 1) * 300 + j) * DIM + d] = bad[k % 3];
-                small_run(&s, tables[t]->isa);
-                for (int64_t r = 0; r < BATCH * HEADS * queries; r++) {
-                    int64_t head = r / queries % HEADS, i = r % queries;
-                    bool sees = head >= 2 && (i + j) % 3 != 0;
-                    if (!sees)
-                        expect_bits(s.out + r * DIM, s.expected + r * DIM, DIM, NAN_CANONICAL, "row %d", (int)r);
-                    else if (k < 3)
-                        assert_false(isfinite(s.out[r * DIM]));
-                    else if (isnan(bad[k % 3]))
-                        assert_true(row_is_nan(s.out + r * DIM));
-                }
-                test_free_all();
-            }
+            struct small s = small_new(queries, KEYS);
+            unsigned char mask[KEYS];
+            memset(mask, 1, sizeof mask);
+            mask[MASKED] = 0;
+            s.desc.mask = (rapt_tensor){.data = mask, .dtype = RAPT_BOOL8};
+            small_run(&s, tables[t]->isa);
+            memcpy(s.expected, s.out, (size_t)(ROW * queries) * sizeof(float));
+            for (int64_t head = 0; head < BATCH * KV_HEADS; head++)
+                s.value[(head * KEYS + MASKED) * DIM] = NAN;
+            small_run(&s, tables[t]->isa);
+            expect_bits(s.out, s.expected, ROW * queries, NAN_CANONICAL, "%d queries", (int)queries);
+            test_free_all();
         }
     }
 }
@@ -164,8 +211,10 @@ static void test_threads_and_neighbours(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masked_block),
+        cmocka_unit_test(test_masked_chunk),
         cmocka_unit_test(test_nan_in_query),
         cmocka_unit_test(test_nan_in_masked_key),
+        cmocka_unit_test(test_nan_before_an_unmasked_block),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_threads_and_neighbours),
     };
