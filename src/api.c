@@ -61,7 +61,7 @@ int64_t rapt_row_bytes(int32_t dtype, int64_t dim) {
 
 /* ------------------------------------------------------------------ plans */
 
-static rapt_status plan_desc(struct rapt_attention *attention, const rapt_attention_desc *desc, rapt_message *message) {
+static rapt_status plan_desc(struct rapt_plan_body *attention, const rapt_attention_desc *desc, rapt_message *message) {
     const struct rapt_table *table = NULL;
     rapt_status status = rapt_describe(desc, &attention->desc, message);
     if (status == RAPT_OK)
@@ -78,7 +78,7 @@ rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rap
         message->text[0] = 0;
     if (!plan)
         return rapt_refuse(message, RAPT_NULL_POINTER, "plan = NULL");
-    struct rapt_attention *attention = (struct rapt_attention *)(void *)plan;
+    struct rapt_plan_body *attention = (struct rapt_plan_body *)(void *)plan;
     attention->magic = 0;
     rapt_fpenv environment = rapt_fpenv_enter();
     rapt_status status = plan_desc(attention, desc, message);
@@ -90,8 +90,8 @@ rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rap
     return status;
 }
 
-static const struct rapt_attention *checked(const rapt_plan *plan) {
-    const struct rapt_attention *attention = rapt_attention_of(plan);
+static const struct rapt_plan_body *checked(const rapt_plan *plan) {
+    const struct rapt_plan_body *attention = rapt_body_of(plan);
     return plan && attention->magic == PLAN_MAGIC && attention->library == &this_copy ? attention : NULL;
 }
 
@@ -101,20 +101,20 @@ rapt_status rapt_plan_bind(rapt_plan *plan, const rapt_bindings *bindings, rapt_
     if (!checked(plan))
         return rapt_refuse(message, RAPT_INVALID_PLAN, "plan is none of this library");
     rapt_fpenv environment = rapt_fpenv_enter();
-    rapt_status status = rapt_bind((struct rapt_attention *)(void *)plan, bindings, message);
+    rapt_status status = rapt_bind((struct rapt_plan_body *)(void *)plan, bindings, message);
     rapt_fpenv_leave(environment);
     return status;
 }
 
 rapt_isa rapt_plan_isa(const rapt_plan *plan) {
-    const struct rapt_attention *attention = checked(plan);
+    const struct rapt_plan_body *attention = checked(plan);
     return attention ? attention->table->isa : RAPT_ISA_AUTO;
 }
 
 /* -------------------------------------------------------------- workspace */
 
 rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t max_concurrency, size_t *bytes) {
-    const struct rapt_attention *attention = checked(plan);
+    const struct rapt_plan_body *attention = checked(plan);
     if (!attention)
         return RAPT_INVALID_PLAN;
     if (!bytes)
@@ -135,12 +135,12 @@ rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, int64_t max
     if (max_concurrency < 1)
         return rapt_refuse(message, RAPT_INVALID_VALUE, "max_concurrency = %lld is below 1",
                            (long long)max_concurrency);
-    status = rapt_workspace_capacity(rapt_attention_of(&plan), max_concurrency, bytes);
+    status = rapt_workspace_capacity(rapt_body_of(&plan), max_concurrency, bytes);
     return status == RAPT_OK ? status : rapt_refuse(message, status, "the workspace of this capacity overflows size_t");
 }
 
 int64_t rapt_run_concurrency(const rapt_plan *plan, const rapt_run_options *options) {
-    const struct rapt_attention *attention = checked(plan);
+    const struct rapt_plan_body *attention = checked(plan);
     rapt_run_options complete;
     if (!attention || rapt_describe_options(options, &complete, NULL) != RAPT_OK)
         return 0;
@@ -150,7 +150,7 @@ int64_t rapt_run_concurrency(const rapt_plan *plan, const rapt_run_options *opti
 /* -------------------------------------------------------------------- run */
 
 static rapt_status check_run(const rapt_plan *plan, const void *workspace) {
-    const struct rapt_attention *attention = checked(plan);
+    const struct rapt_plan_body *attention = checked(plan);
     if (!attention)
         return RAPT_INVALID_PLAN;
     if (!workspace)
@@ -159,7 +159,7 @@ static rapt_status check_run(const rapt_plan *plan, const void *workspace) {
 }
 
 rapt_status rapt_prepare(const rapt_plan *plan, void *workspace, size_t workspace_bytes) {
-    const struct rapt_attention *attention = checked(plan);
+    const struct rapt_plan_body *attention = checked(plan);
     if (!attention)
         return RAPT_INVALID_PLAN;
     if (!workspace)
@@ -168,12 +168,12 @@ rapt_status rapt_prepare(const rapt_plan *plan, void *workspace, size_t workspac
 }
 
 int32_t rapt_phase_count(const rapt_plan *plan) {
-    const struct rapt_attention *attention = checked(plan);
+    const struct rapt_plan_body *attention = checked(plan);
     return attention ? rapt_phases(attention) : 0;
 }
 
 int64_t rapt_task_count(const rapt_plan *plan, int32_t phase) {
-    const struct rapt_attention *attention = checked(plan);
+    const struct rapt_plan_body *attention = checked(plan);
     return attention && phase >= 0 && phase < rapt_phases(attention) ? rapt_tasks(attention, phase) : 0;
 }
 
@@ -183,7 +183,7 @@ rapt_status rapt_run_task(const rapt_plan *plan, void *workspace, int32_t phase,
         return status;
     if (task < 0 || task >= rapt_task_count(plan, phase))
         return RAPT_INVALID_VALUE;
-    return rapt_schedule_task(rapt_attention_of(plan), workspace, phase, task);
+    return rapt_schedule_task(rapt_body_of(plan), workspace, phase, task);
 }
 
 rapt_status rapt_join(const rapt_plan *plan, void *workspace, int32_t phase) {
@@ -192,12 +192,12 @@ rapt_status rapt_join(const rapt_plan *plan, void *workspace, int32_t phase) {
         return status;
     if (phase < 0 || phase >= rapt_phase_count(plan))
         return RAPT_INVALID_VALUE;
-    return rapt_schedule_join(rapt_attention_of(plan), workspace, phase);
+    return rapt_schedule_join(rapt_body_of(plan), workspace, phase);
 }
 
 rapt_status rapt_task_info_of(const rapt_plan *plan, const void *workspace, int32_t phase, int64_t task,
                               rapt_task_info *info) {
-    const struct rapt_attention *attention = checked(plan);
+    const struct rapt_plan_body *attention = checked(plan);
     if (!attention)
         return RAPT_INVALID_PLAN;
     if (!workspace || !info)
@@ -215,8 +215,8 @@ rapt_status rapt_task_info_of(const rapt_plan *plan, const void *workspace, int3
 static rapt_status run(const rapt_plan *plan, void *workspace, size_t bytes, const rapt_run_options *complete) {
     rapt_status status = check_run(plan, workspace);
     if (status == RAPT_OK)
-        status = rapt_workspace_prepare(rapt_attention_of(plan), workspace, bytes);
-    return status == RAPT_OK ? rapt_schedule_run(rapt_attention_of(plan), workspace, complete) : status;
+        status = rapt_workspace_prepare(rapt_body_of(plan), workspace, bytes);
+    return status == RAPT_OK ? rapt_schedule_run(rapt_body_of(plan), workspace, complete) : status;
 }
 
 rapt_status rapt_run(const rapt_plan *plan, void *workspace, size_t workspace_bytes, const rapt_run_options *options) {
@@ -227,7 +227,7 @@ rapt_status rapt_run(const rapt_plan *plan, void *workspace, size_t workspace_by
 
 static rapt_status run_in_heap(const rapt_plan *plan, const rapt_run_options *complete, rapt_message *message) {
     size_t bytes = 0;
-    const int64_t slots = rapt_schedule_concurrency(rapt_attention_of(plan), complete);
+    const int64_t slots = rapt_schedule_concurrency(rapt_body_of(plan), complete);
     rapt_status status = rapt_plan_workspace_bytes(plan, slots, &bytes);
     if (status != RAPT_OK)
         return rapt_refuse(message, status, "the workspace of this shape overflows size_t");
@@ -245,7 +245,7 @@ rapt_status rapt_attention(const rapt_attention_desc *desc, const rapt_run_optio
     rapt_status status = rapt_plan_init(&plan, desc, message);
     if (status == RAPT_OK)
         status = rapt_describe_options(options, &complete, message);
-    if (status == RAPT_OK && !rapt_is_bound(&rapt_attention_of(&plan)->desc))
+    if (status == RAPT_OK && !rapt_is_bound(&rapt_body_of(&plan)->desc))
         status = rapt_refuse(message, RAPT_NULL_POINTER, "query.data is NULL, as all others are");
     return status == RAPT_OK ? run_in_heap(&plan, &complete, message) : status;
 }

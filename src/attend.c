@@ -10,7 +10,7 @@
 /* As few tiles as possible, of equal heights but for a step: low tiles are slow. */
 static void open_tiles(struct rapt_loop *loop) {
     struct rapt_task *task = loop->task;
-    const struct rapt_attention *a = task->attention;
+    const struct rapt_plan_body *a = task->attention;
     const struct rapt_tile_kind *kind = task->kind;
     const int step = kind->row_step, steps = (task->rows + step - 1) / step;
     const int count = (task->rows + kind->rows - 1) / kind->rows;
@@ -78,7 +78,7 @@ static void attend_again(struct rapt_loop *loop, struct rapt_tile *tile, int64_t
 /* Right after its last block of the chunk, which finds the state in L1. */
 static void close_chunk(struct rapt_loop *loop, struct rapt_tile *tile, int64_t chunk) {
     struct rapt_task *task = loop->task;
-    const struct rapt_attention *a = task->attention;
+    const struct rapt_plan_body *a = task->attention;
     const int value_dim = (int)a->desc.value_dim;
     /* Times its weight of 0, an excluded value that is NaN or infinite is NaN, and o stays NaN. */
     if ((tile->flags & RAPT_TILE_DOUBTFUL) &&

@@ -48,7 +48,7 @@ static rapt_status bind_list(const char *name, const float **list, const float *
     return RAPT_OK;
 }
 
-rapt_status rapt_bind(struct rapt_attention *a, const rapt_bindings *bindings, rapt_message *message) {
+rapt_status rapt_bind(struct rapt_plan_body *a, const rapt_bindings *bindings, rapt_message *message) {
     rapt_bindings complete;
     rapt_attention_desc desc = a->desc;
     rapt_status status = rapt_describe_bindings(bindings, &complete, message);

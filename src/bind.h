@@ -7,7 +7,7 @@
 
 /* All of it or, with a refusal, nothing. Not inlined: it computes in the
  * floating-point environment that the caller has set. */
-__attribute__((noinline)) rapt_status rapt_bind(struct rapt_attention *attention, const rapt_bindings *bindings,
+__attribute__((noinline)) rapt_status rapt_bind(struct rapt_plan_body *attention, const rapt_bindings *bindings,
                                                 rapt_message *message);
 
 #endif

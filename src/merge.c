@@ -4,7 +4,7 @@
 #include "weights.h"
 
 void rapt_merge(const struct rapt_run *run, char *slot, int64_t index) {
-    const struct rapt_attention *a = run->attention;
+    const struct rapt_plan_body *a = run->attention;
     const struct rapt_work work = rapt_work_of_task(a, run->works, 1, index);
     struct rapt_task task;
     rapt_task_find(&task, run, work.first_task + (index - work.first_merge) * work.splits);
@@ -20,7 +20,7 @@ void rapt_merge(const struct rapt_run *run, char *slot, int64_t index) {
 }
 
 void rapt_finish(struct rapt_task *task, struct rapt_state state, int first, int count) {
-    const struct rapt_attention *a = task->attention;
+    const struct rapt_plan_body *a = task->attention;
     float *out[RAPT_MAX_TILE_ROWS], *lse[RAPT_MAX_TILE_ROWS];
     float sinks[RAPT_MAX_TILE_ROWS];
     rapt_task_rows(task, &a->desc.out, first, count, out);

@@ -10,7 +10,7 @@ enum {
     SMALL_WORK = 1 << 20       /* multiply-adds below which waking a thread costs more */
 };
 
-static void set_constants(struct rapt_attention *a) {
+static void set_constants(struct rapt_plan_body *a) {
     const rapt_attention_desc *desc = &a->desc;
     a->scale = desc->scale;
     a->softcap_log2e = desc->softcap * RAPT_LOG2E;
@@ -37,7 +37,7 @@ static bool rows_collide(int64_t stride_bytes, int64_t row_bytes) {
            stride_bytes / COLLIDING_MULTIPLE >= 2;
 }
 
-static void set_sides(struct rapt_attention *a) {
+static void set_sides(struct rapt_plan_body *a) {
     for (int side = 0; side < RAPT_SIDES; side++) {
         const rapt_tensor *tensor = rapt_tensor_of(a, side);
         const int format = rapt_format_of(tensor->dtype);
@@ -54,11 +54,11 @@ static size_t reserve(size_t *end, int64_t bytes) {
     return offset;
 }
 
-static int64_t staged_bytes(const struct rapt_attention *a, const struct rapt_totals *totals, int side) {
+static int64_t staged_bytes(const struct rapt_plan_body *a, const struct rapt_totals *totals, int side) {
     return RAPT_WINDOWS * totals->staged_keys[side] * rapt_dim_of(a, side) * (int64_t)sizeof(float);
 }
 
-struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_attention *a, const struct rapt_totals *totals) {
+struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_plan_body *a, const struct rapt_totals *totals) {
     const int64_t rows = totals->rows, floats = rows * (int64_t)sizeof(float);
     struct rapt_slot_layout layout = {.rows = rows};
     size_t end = 0;
@@ -76,7 +76,7 @@ struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_attention *a, cons
     return layout;
 }
 
-bool rapt_cut(struct rapt_attention *a, const struct rapt_table *table) {
+bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
     a->table = table;
     set_constants(a);
     a->mask_parts = mask_parts_of(&a->desc);

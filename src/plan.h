@@ -45,7 +45,7 @@ struct rapt_totals {
     double multiplications;
 };
 
-struct __attribute__((may_alias)) rapt_attention { /* lives in a rapt_plan */
+struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     uint64_t magic;
     const void *library;      /* the copy of it that made the plan */
     rapt_attention_desc desc; /* complete: describe.h */
@@ -68,27 +68,27 @@ struct __attribute__((may_alias)) rapt_attention { /* lives in a rapt_plan */
     struct rapt_slot_layout slot;
 };
 
-_Static_assert(sizeof(struct rapt_attention) <= sizeof(rapt_plan), "rapt_plan is too small");
+_Static_assert(sizeof(struct rapt_plan_body) <= sizeof(rapt_plan), "rapt_plan is too small");
 
-static inline const struct rapt_attention *rapt_attention_of(const rapt_plan *plan) {
-    return (const struct rapt_attention *)(const void *)plan;
+static inline const struct rapt_plan_body *rapt_body_of(const rapt_plan *plan) {
+    return (const struct rapt_plan_body *)(const void *)plan;
 }
 
 static inline int64_t rapt_round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
 /* Numbers in a row of keys or values; staged rows are so many floats apart. */
-static inline int64_t rapt_dim_of(const struct rapt_attention *a, int side) {
+static inline int64_t rapt_dim_of(const struct rapt_plan_body *a, int side) {
     return side == RAPT_KEYS ? a->desc.head_dim : a->desc.value_dim;
 }
 
-static inline const rapt_tensor *rapt_tensor_of(const struct rapt_attention *a, int side) {
+static inline const rapt_tensor *rapt_tensor_of(const struct rapt_plan_body *a, int side) {
     return side == RAPT_KEYS ? &a->desc.key : &a->desc.value;
 }
 
 /* Cuts the work of attention->desc, which is complete and valid; false where sizes overflow. Not inlined, so that its
  * arithmetic stays between the caller's changes of the floating-point environment. */
-__attribute__((noinline)) bool rapt_cut(struct rapt_attention *attention, const struct rapt_table *table);
+__attribute__((noinline)) bool rapt_cut(struct rapt_plan_body *attention, const struct rapt_table *table);
 
-struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_attention *attention, const struct rapt_totals *totals);
+struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_plan_body *attention, const struct rapt_totals *totals);
 
 #endif

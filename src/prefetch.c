@@ -16,7 +16,7 @@ static void add(struct rapt_errands *errands, struct rapt_errand piece) {
 /* Keys or values of a task as they are stored. staging: where they go; NULL = nowhere. */
 static void add_stored(struct rapt_errands *errands, const struct rapt_task *task, int side, struct rapt_span keys,
                        struct rapt_staging *staging) {
-    const struct rapt_attention *a = task->attention;
+    const struct rapt_plan_body *a = task->attention;
     const int64_t begin = keys.begin;
     keys.begin += staging ? staging->ready : 0;
     while (keys.begin < keys.end) {

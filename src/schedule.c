@@ -16,9 +16,9 @@
 #include "merge.h"
 #include "workspace.h"
 
-int32_t rapt_phases(const struct rapt_attention *a) { return a->totals.all_merges > 0 ? 2 : 1; }
+int32_t rapt_phases(const struct rapt_plan_body *a) { return a->totals.all_merges > 0 ? 2 : 1; }
 
-int64_t rapt_tasks(const struct rapt_attention *a, int32_t phase) {
+int64_t rapt_tasks(const struct rapt_plan_body *a, int32_t phase) {
     return phase == 0 ? a->totals.all_tasks : a->totals.all_merges;
 }
 
@@ -31,7 +31,7 @@ static void run_task(const struct rapt_run *run, char *slot, int32_t phase, int6
     rapt_fpenv_leave(environment);
 }
 
-rapt_status rapt_schedule_task(const struct rapt_attention *a, void *memory, int32_t phase, int64_t task) {
+rapt_status rapt_schedule_task(const struct rapt_plan_body *a, void *memory, int32_t phase, int64_t task) {
     struct rapt_workspace *w = rapt_workspace_of(a, memory);
     if (!w)
         return RAPT_NOT_PREPARED;
@@ -45,7 +45,7 @@ rapt_status rapt_schedule_task(const struct rapt_attention *a, void *memory, int
 }
 
 struct worker {
-    const struct rapt_attention *attention;
+    const struct rapt_plan_body *attention;
     struct rapt_workspace *workspace;
     int32_t phase;
     const rapt_run_options *options;
@@ -84,7 +84,7 @@ static void work(void *argument, int64_t number) {
     rapt_workspace_give(w, slot);
 }
 
-rapt_status rapt_schedule_join(const struct rapt_attention *a, void *memory, int32_t phase) {
+rapt_status rapt_schedule_join(const struct rapt_plan_body *a, void *memory, int32_t phase) {
     static const rapt_run_options never_stop = RAPT_RUN_OPTIONS_INIT;
     struct worker worker = {a, rapt_workspace_of(a, memory), phase, &never_stop};
     if (!worker.workspace)
@@ -156,7 +156,7 @@ static int64_t processors(void) {
 #endif
 }
 
-int64_t rapt_schedule_concurrency(const struct rapt_attention *a, const rapt_run_options *options) {
+int64_t rapt_schedule_concurrency(const struct rapt_plan_body *a, const rapt_run_options *options) {
     int64_t workers = rapt_schedule_workers(options, a->totals.all_tasks, a->is_small);
     if (options->parallel_for && options->max_threads == 0 && workers > processors())
         workers = processors();
@@ -177,7 +177,7 @@ rapt_status rapt_schedule_work(const rapt_run_options *options, int workers, int
     return RAPT_OK;
 }
 
-rapt_status rapt_schedule_run(const struct rapt_attention *a, void *memory, const rapt_run_options *options) {
+rapt_status rapt_schedule_run(const struct rapt_plan_body *a, void *memory, const rapt_run_options *options) {
     struct rapt_workspace *w = rapt_workspace_of(a, memory);
     const int workers = a->totals.all_tasks > 0 ? rapt_schedule_workers(options, w->slots, a->is_small) : 0;
     for (int32_t phase = 0; workers > 0 && phase < rapt_phases(a); phase++) {

@@ -5,20 +5,20 @@
 #include "plan.h"
 
 /* Attend, and merge where keys are split. */
-int32_t rapt_phases(const struct rapt_attention *attention);
-int64_t rapt_tasks(const struct rapt_attention *attention, int32_t phase);
+int32_t rapt_phases(const struct rapt_plan_body *attention);
+int64_t rapt_tasks(const struct rapt_plan_body *attention, int32_t phase);
 
 /* RAPT_NOT_PREPARED where memory is not. A join takes tasks until none is left. */
-rapt_status rapt_schedule_task(const struct rapt_attention *attention, void *memory, int32_t phase, int64_t task);
-rapt_status rapt_schedule_join(const struct rapt_attention *attention, void *memory, int32_t phase);
+rapt_status rapt_schedule_task(const struct rapt_plan_body *attention, void *memory, int32_t phase, int64_t task);
+rapt_status rapt_schedule_join(const struct rapt_plan_body *attention, void *memory, int32_t phase);
 
 /* ASSUME memory is prepared and no other run uses it; options are complete here and below. */
-rapt_status rapt_schedule_run(const struct rapt_attention *attention, void *memory, const rapt_run_options *options);
+rapt_status rapt_schedule_run(const struct rapt_plan_body *attention, void *memory, const rapt_run_options *options);
 
 int rapt_schedule_threads(void);
 
 /* Tasks at once that a run uses where the workspace allows it, at least 1. */
-int64_t rapt_schedule_concurrency(const struct rapt_attention *attention, const rapt_run_options *options);
+int64_t rapt_schedule_concurrency(const struct rapt_plan_body *attention, const rapt_run_options *options);
 
 /* Work of any kind: each call takes tasks until none is left. */
 typedef void (*rapt_work)(void *argument, int64_t number);

@@ -8,7 +8,7 @@ static struct rapt_span chunks_of_split(const struct rapt_task *task) {
 
 /* Heaviest first: with causal attention the last queries see the most keys. */
 void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t index) {
-    const struct rapt_attention *a = run->attention;
+    const struct rapt_plan_body *a = run->attention;
     task->run = run;
     task->attention = a;
     task->table = a->table;
@@ -30,7 +30,7 @@ void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t 
 }
 
 static float slope_of(const struct rapt_task *task, int64_t head) {
-    const struct rapt_attention *a = task->attention;
+    const struct rapt_plan_body *a = task->attention;
     if (a->desc.alibi_slopes)
         return a->desc.alibi_slopes[head];
     int64_t power = 1;
@@ -46,7 +46,7 @@ static float slope_of(const struct rapt_task *task, int64_t head) {
 static float *floats_at(char *slot, size_t offset) { return (float *)(void *)(slot + offset); }
 
 void rapt_task_open(struct rapt_task *task, char *slot) {
-    const struct rapt_attention *a = task->attention;
+    const struct rapt_plan_body *a = task->attention;
     const struct rapt_slot_layout *at = &a->slot;
     RAPT_ASSUME(task->rows <= at->rows);
     task->panel = floats_at(slot, at->panel);

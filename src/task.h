@@ -7,7 +7,7 @@
 
 /* A plan with its workspace. */
 struct rapt_run {
-    const struct rapt_attention *attention;
+    const struct rapt_plan_body *attention;
     const struct rapt_work *works; /* used with lists */
     char *states;                  /* partial states of split keys */
 };
@@ -16,7 +16,7 @@ struct rapt_run {
  * sequence and KV head, [first_row, first_row + rows). */
 struct rapt_task {
     const struct rapt_run *run;
-    const struct rapt_attention *attention;
+    const struct rapt_plan_body *attention;
     const struct rapt_table *table;
     const struct rapt_tile_kind *kind;
     struct rapt_work work;

@@ -10,7 +10,7 @@ static int32_t within_block(int64_t position, int64_t base) {
 
 static void set_spans(const struct rapt_task *task, int first, int count, int64_t base, struct rapt_span keys,
                       struct rapt_tile_mask *mask) {
-    const struct rapt_attention *a = task->attention;
+    const struct rapt_plan_body *a = task->attention;
     const struct rapt_sequence *sequence = &task->work.sequence;
     struct rapt_span low = rapt_visible(&a->desc, sequence, rapt_position(task, first));
     struct rapt_span high = rapt_visible(&a->desc, sequence, rapt_position(task, first + count - 1));
@@ -57,7 +57,7 @@ static void set_alibi(const struct rapt_task *task, int first, int count, int64_
 
 void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t base, struct rapt_span keys,
                      struct rapt_tile_mask *mask) {
-    const struct rapt_attention *a = task->attention;
+    const struct rapt_plan_body *a = task->attention;
     const int64_t stored = base - task->work.sequence.key_position;
     RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && first >= 0 && first + rows <= task->rows);
     RAPT_ASSUME(keys.begin >= base && keys.end <= base + RAPT_BLOCK_KEYS);

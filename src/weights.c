@@ -16,7 +16,7 @@ struct weights_tile {
 };
 
 /* Whether the weights are s * scale; without a softcap both kinds are. */
-static bool is_raw(const struct rapt_attention *a) {
+static bool is_raw(const struct rapt_plan_body *a) {
     const int32_t kind = a->desc.weights_kind;
     return kind == RAPT_WEIGHTS_RAW || (kind == RAPT_WEIGHTS_SOFTCAP && a->softcap_log2e == 0);
 }
@@ -25,7 +25,7 @@ static bool is_raw(const struct rapt_attention *a) {
 static void score_block(const struct weights_tile *tile, int64_t base, struct rapt_span keys,
                         struct rapt_tile_mask *mask) {
     struct rapt_task *task = tile->task;
-    const struct rapt_attention *a = task->attention;
+    const struct rapt_plan_body *a = task->attention;
     const int32_t kind = a->desc.weights_kind;
     const bool raw = is_raw(a);
     struct rapt_score_args args = {.query = task->panel,
@@ -73,7 +73,7 @@ static void export_softmax(const struct weights_tile *tile, int row, int key, in
 static void export_block(const struct weights_tile *tile, int64_t base, struct rapt_span keys,
                          const struct rapt_tile_mask *mask) {
     struct rapt_task *task = tile->task;
-    const struct rapt_attention *a = task->attention;
+    const struct rapt_plan_body *a = task->attention;
     const int32_t kind = a->desc.weights_kind;
     const bool raw = is_raw(a);
     int key = (int)(keys.begin - base), count = (int)(keys.end - keys.begin);
@@ -89,7 +89,7 @@ static void export_block(const struct weights_tile *tile, int64_t base, struct r
 
 /* Keys after the sequence's last are not read; their places get what a masked key has. */
 static void fill_rest(const struct weights_tile *tile) {
-    const struct rapt_attention *a = tile->task->attention;
+    const struct rapt_plan_body *a = tile->task->attention;
     float rest = a->desc.weights_kind == RAPT_WEIGHTS_MASKED ? -__builtin_inff() : 0;
     for (int row = 0; row < tile->rows; row++)
         for (int64_t key = tile->task->work.sequence.kv_length; key < a->desc.kv_length; key++)
@@ -107,7 +107,7 @@ static void write_tile(const struct weights_tile *tile, struct rapt_span stored)
 }
 
 void rapt_write_weights(struct rapt_task *task) {
-    const struct rapt_attention *a = task->attention;
+    const struct rapt_plan_body *a = task->attention;
     const struct rapt_tile_kind *kind = &task->table->kinds[RAPT_NARROW];
     const struct rapt_sequence *sequence = &task->work.sequence;
     const struct rapt_span stored = {sequence->key_position, sequence->key_position + sequence->kv_length};

@@ -27,14 +27,14 @@ static int32_t kind_of(const struct rapt_table *table, int64_t rows, int64_t key
 }
 
 /* Copies cost a little for each task, so where the rows could be read in place they have to serve many. */
-static bool stages(const struct rapt_attention *a, const struct rapt_work *work, int64_t rows, int side) {
+static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int side) {
     if (a->format[side] != RAPT_FORMAT_F32)
         return true;
     return a->collides[side] && rows >= STAGED_ROWS && !a->table->kinds[work->kind].streams;
 }
 
 /* For the kind that the work has. */
-static void cut_for_kind(const struct rapt_attention *a, struct rapt_work *work) {
+static void cut_for_kind(const struct rapt_plan_body *a, struct rapt_work *work) {
     const int64_t rows = a->group * work->sequence.query_length;
     const int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
     const int64_t tile = a->table->kinds[work->kind].rows;
@@ -48,12 +48,12 @@ static void cut_for_kind(const struct rapt_attention *a, struct rapt_work *work)
     work->row_blocks = (rows + work->task_rows - 1) / work->task_rows;
 }
 
-static void cut_rows(const struct rapt_attention *a, struct rapt_work *work) {
+static void cut_rows(const struct rapt_plan_body *a, struct rapt_work *work) {
     work->kind = kind_of(a->table, a->group * work->sequence.query_length, work->sequence.kv_length);
     cut_for_kind(a, work);
 }
 
-static void find_chunks(const struct rapt_attention *a, struct rapt_work *work) {
+static void find_chunks(const struct rapt_plan_body *a, struct rapt_work *work) {
     const struct rapt_sequence *s = &work->sequence;
     const int64_t last = s->query_position + (s->query_length > 0 ? s->query_length - 1 : 0);
     const struct rapt_span visible = rapt_visible_to(&a->desc, s, s->query_position, last);
@@ -68,26 +68,26 @@ static bool may_split(const struct rapt_work *work) {
 }
 
 /* All but the splits. */
-static struct rapt_work shape_of(const struct rapt_attention *a, int64_t batch) {
+static struct rapt_work shape_of(const struct rapt_plan_body *a, int64_t batch) {
     struct rapt_work work = {.sequence = rapt_sequence_of(&a->desc, batch), .splits = 1};
     cut_rows(a, &work);
     find_chunks(a, &work);
     return work;
 }
 
-static void split(const struct rapt_attention *a, struct rapt_work *work) {
+static void split(const struct rapt_plan_body *a, struct rapt_work *work) {
     if (may_split(work) && work->chunks > a->split_chunks)
         work->splits = (work->chunks + a->split_chunks - 1) / a->split_chunks;
 }
 
-struct rapt_work rapt_work_cut(const struct rapt_attention *a, int64_t batch) {
+struct rapt_work rapt_work_cut(const struct rapt_plan_body *a, int64_t batch) {
     struct rapt_work work = shape_of(a, batch);
     split(a, &work);
     return work;
 }
 
 /* Adds the chunks of some heads that may be split. */
-static bool add_chunks(const struct rapt_attention *a, const struct rapt_work *work, int64_t times, int64_t *chunks) {
+static bool add_chunks(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t times, int64_t *chunks) {
     int64_t of_heads;
     return !may_split(work) ||
            (rapt_mul_fits(work->chunks, a->desc.kv_heads, &of_heads) && rapt_mul_fits(of_heads, times, &of_heads) &&
@@ -95,7 +95,7 @@ static bool add_chunks(const struct rapt_attention *a, const struct rapt_work *w
 }
 
 /* Chunks that a task has, so that the splits of all sequences are about equal. */
-static int64_t even_split(const struct rapt_attention *a) {
+static int64_t even_split(const struct rapt_plan_body *a) {
     int64_t chunks = 0;
     bool fits = a->has_lists || add_chunks(a, &a->each, a->desc.batch, &chunks);
     for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
@@ -109,7 +109,7 @@ static int64_t even_split(const struct rapt_attention *a) {
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Scratch that a task of the work takes. */
-static void add_scratch(const struct rapt_attention *a, const struct rapt_work *work, struct rapt_totals *totals) {
+static void add_scratch(const struct rapt_plan_body *a, const struct rapt_work *work, struct rapt_totals *totals) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind], *rowwise = &a->table->kinds[RAPT_NARROW];
     const int head_dim = (int)a->desc.head_dim;
     const int64_t tiles = (work->task_rows + kind->rows - 1) / kind->rows;
@@ -125,7 +125,7 @@ static void add_scratch(const struct rapt_attention *a, const struct rapt_work *
     }
 }
 
-static bool add(const struct rapt_attention *a, const struct rapt_work *work, int64_t times,
+static bool add(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t times,
                 struct rapt_totals *totals) {
     int64_t heads, tasks, bytes = 0;
     if (!rapt_mul_fits(a->desc.kv_heads, times, &heads) || !rapt_mul_fits(heads, work->row_blocks, &tasks) ||
@@ -145,7 +145,7 @@ static bool add(const struct rapt_attention *a, const struct rapt_work *work, in
            rapt_add_fits(totals->state_bytes, bytes, &totals->state_bytes);
 }
 
-static bool add_up(const struct rapt_attention *a, struct rapt_totals *totals) {
+static bool add_up(const struct rapt_plan_body *a, struct rapt_totals *totals) {
     *totals = (struct rapt_totals){.rows = 1};
     bool fits = a->has_lists || a->desc.batch == 0 || add(a, &a->each, a->desc.batch, totals);
     for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
@@ -155,7 +155,7 @@ static bool add_up(const struct rapt_attention *a, struct rapt_totals *totals) {
     return fits;
 }
 
-static bool cut_with(struct rapt_attention *a, int64_t split_chunks) {
+static bool cut_with(struct rapt_plan_body *a, int64_t split_chunks) {
     a->split_chunks = split_chunks;
     a->each.splits = 1;
     if (!a->has_lists)
@@ -163,7 +163,7 @@ static bool cut_with(struct rapt_attention *a, int64_t split_chunks) {
     return add_up(a, &a->totals);
 }
 
-bool rapt_work_plan(struct rapt_attention *a) {
+bool rapt_work_plan(struct rapt_plan_body *a) {
     a->each = (struct rapt_work){.splits = 1};
     if (!a->has_lists && a->desc.batch > 0)
         a->each = shape_of(a, 0);
@@ -172,7 +172,7 @@ bool rapt_work_plan(struct rapt_attention *a) {
 }
 
 /* Whether some sequence of a capacity may get a kind. */
-static bool may_occur(const struct rapt_attention *a, int32_t kind, int64_t most_rows) {
+static bool may_occur(const struct rapt_plan_body *a, int32_t kind, int64_t most_rows) {
     const struct rapt_tile_kind *kinds = a->table->kinds;
     if (kind == RAPT_FEW && (a->desc.kv_length < RAPT_BLOCK_KEYS || kinds[kind].most_rows == kinds[kind - 1].most_rows))
         return false;
@@ -181,8 +181,8 @@ static bool may_occur(const struct rapt_attention *a, int32_t kind, int64_t most
 
 /* The most scratch of each kind with as many rows as it may get, at any strides; fewer than SPLIT_TASKS heads are
  * split, as each of them has more than an equal share of all chunks. */
-bool rapt_work_bound(const struct rapt_attention *a, struct rapt_totals *totals) {
-    struct rapt_attention any = *a;
+bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals) {
+    struct rapt_plan_body any = *a;
     any.collides[RAPT_KEYS] = any.collides[RAPT_VALUES] = true;
     const int64_t most_rows = a->group * a->desc.query_length;
     int64_t heads;
@@ -209,7 +209,7 @@ bool rapt_work_bound(const struct rapt_attention *a, struct rapt_totals *totals)
     return true;
 }
 
-size_t rapt_work_table_bytes(const struct rapt_attention *a) {
+size_t rapt_work_table_bytes(const struct rapt_plan_body *a) {
     return a->has_lists ? (size_t)a->desc.batch * sizeof(struct rapt_work) : 0;
 }
 
@@ -232,7 +232,7 @@ static struct rapt_totals first_numbers(const struct rapt_totals *totals) {
     return first;
 }
 
-bool rapt_work_write(const struct rapt_attention *a, struct rapt_work *table) {
+bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
     const struct rapt_totals first = first_numbers(&a->totals);
     struct rapt_totals sum = {.rows = 1};
     for (int64_t b = 0; a->has_lists && b < a->desc.batch; b++) {
@@ -258,7 +258,7 @@ bool rapt_work_write(const struct rapt_attention *a, struct rapt_work *table) {
                              sum.staged_keys[1] <= a->totals.staged_keys[1]);
 }
 
-static struct rapt_work repeated(const struct rapt_attention *a, int64_t batch) {
+static struct rapt_work repeated(const struct rapt_plan_body *a, int64_t batch) {
     struct rapt_work work = a->each;
     const int64_t heads = a->desc.kv_heads;
     work.batch = batch;
@@ -268,7 +268,7 @@ static struct rapt_work repeated(const struct rapt_attention *a, int64_t batch) 
     return work;
 }
 
-struct rapt_work rapt_work_of_task(const struct rapt_attention *a, const struct rapt_work *table, int32_t phase,
+struct rapt_work rapt_work_of_task(const struct rapt_plan_body *a, const struct rapt_work *table, int32_t phase,
                                    int64_t task) {
     RAPT_ASSUME(task >= 0 && task < (phase ? a->totals.all_merges : a->totals.all_tasks));
     if (!a->has_lists)

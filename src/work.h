@@ -6,22 +6,22 @@
 #include "plan.h"
 
 /* Cuts the work of all sequences: sets each, split_chunks and totals. False where sizes overflow. */
-bool rapt_work_plan(struct rapt_attention *attention);
+bool rapt_work_plan(struct rapt_plan_body *attention);
 
 /* The work of a sequence, except for its place among the others. */
-struct rapt_work rapt_work_cut(const struct rapt_attention *attention, int64_t batch);
+struct rapt_work rapt_work_cut(const struct rapt_plan_body *attention, int64_t batch);
 
 /* Bounds what any call needs whose batch and lengths are no larger. False where sizes overflow. */
-bool rapt_work_bound(const struct rapt_attention *attention, struct rapt_totals *totals);
+bool rapt_work_bound(const struct rapt_plan_body *attention, struct rapt_totals *totals);
 
 /* Bytes of the table of works; 0 without lists. */
-size_t rapt_work_table_bytes(const struct rapt_attention *attention);
+size_t rapt_work_table_bytes(const struct rapt_plan_body *attention);
 
 /* Writes the table. False where a list has changed since the plan was made, so that the plan no longer fits. */
-bool rapt_work_write(const struct rapt_attention *attention, struct rapt_work *table);
+bool rapt_work_write(const struct rapt_plan_body *attention, struct rapt_work *table);
 
 /* The work that a task of a phase belongs to; table is used with lists. */
-struct rapt_work rapt_work_of_task(const struct rapt_attention *attention, const struct rapt_work *table, int32_t phase,
+struct rapt_work rapt_work_of_task(const struct rapt_plan_body *attention, const struct rapt_work *table, int32_t phase,
                                    int64_t task);
 
 #endif

@@ -38,16 +38,16 @@ static bool lay_out(size_t table_bytes, int64_t state_bytes, size_t slot_bytes, 
            !__builtin_add_overflow(at->end, RAPT_VECTOR_BYTES - 1, &at->end);
 }
 
-static bool layout_of(const struct rapt_attention *a, int64_t slots, struct layout *at) {
+static bool layout_of(const struct rapt_plan_body *a, int64_t slots, struct layout *at) {
     return lay_out(rapt_work_table_bytes(a), a->totals.state_bytes, a->slot.slot_bytes, slots, at);
 }
 
-static int64_t useful(const struct rapt_attention *a, int64_t slots) {
+static int64_t useful(const struct rapt_plan_body *a, int64_t slots) {
     const int64_t tasks = a->totals.all_tasks > 0 ? a->totals.all_tasks : 1;
     return slots < tasks ? slots : tasks;
 }
 
-rapt_status rapt_workspace_bytes(const struct rapt_attention *a, int64_t slots, size_t *bytes) {
+rapt_status rapt_workspace_bytes(const struct rapt_plan_body *a, int64_t slots, size_t *bytes) {
     struct layout layout;
     if (!layout_of(a, useful(a, slots), &layout))
         return RAPT_SIZE_OVERFLOW;
@@ -55,7 +55,7 @@ rapt_status rapt_workspace_bytes(const struct rapt_attention *a, int64_t slots, 
     return RAPT_OK;
 }
 
-rapt_status rapt_workspace_capacity(const struct rapt_attention *a, int64_t slots, size_t *bytes) {
+rapt_status rapt_workspace_capacity(const struct rapt_plan_body *a, int64_t slots, size_t *bytes) {
     struct rapt_totals totals;
     struct layout layout;
     if (!rapt_work_bound(a, &totals))
@@ -68,7 +68,7 @@ rapt_status rapt_workspace_capacity(const struct rapt_attention *a, int64_t slot
 }
 
 /* The largest number of slots that fits, and their layout; a slot takes slot_bytes and one byte of the header. */
-static int64_t slots_in(const struct rapt_attention *a, size_t bytes, struct layout *layout) {
+static int64_t slots_in(const struct rapt_plan_body *a, size_t bytes, struct layout *layout) {
     if (!layout_of(a, 1, layout) || layout->end > bytes)
         return 0;
     const size_t most = 1 + (bytes - layout->end) / a->slot.slot_bytes;
@@ -80,7 +80,7 @@ static int64_t slots_in(const struct rapt_attention *a, size_t bytes, struct lay
     return 1;
 }
 
-rapt_status rapt_workspace_prepare(const struct rapt_attention *a, void *memory, size_t bytes) {
+rapt_status rapt_workspace_prepare(const struct rapt_plan_body *a, void *memory, size_t bytes) {
     struct layout layout;
     const int64_t slots = slots_in(a, bytes, &layout);
     if (slots == 0)
@@ -105,7 +105,7 @@ rapt_status rapt_workspace_prepare(const struct rapt_attention *a, void *memory,
     return RAPT_OK;
 }
 
-struct rapt_workspace *rapt_workspace_of(const struct rapt_attention *a, void *memory) {
+struct rapt_workspace *rapt_workspace_of(const struct rapt_plan_body *a, void *memory) {
     struct rapt_workspace *w = workspace_at(memory);
     return w->magic == WORKSPACE_MAGIC && w->slot_bytes == a->slot.slot_bytes &&
                    memcmp(&w->totals, &a->totals, sizeof w->totals) == 0

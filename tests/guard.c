@@ -74,7 +74,8 @@ static void test_edges(void **state) {
 static void test_window_beyond_keys(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2; seed++) {
-        struct scene_call call = {1, 1, 1, 340, 20, 3, 1, WITH_WINDOW, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, seed, 0, 0};
+        struct scene_call call = {1, 1, 1, 340, 20, 3, 1, WITH_WINDOW, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE,
+                                  seed, 0, 0};
         check_both_sides(&call);
     }
 }

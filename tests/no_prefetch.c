@@ -91,7 +91,7 @@ static void test_staged(void **state) {
             spread(&problem.desc.value, &call, call.value_dim);
             rapt_plan plan;
             assert_int_equal(rapt_plan_init(&plan, &problem.desc, NULL), RAPT_OK);
-            assert_true(rapt_attention_of(&plan)->each.stages[0] && rapt_attention_of(&plan)->each.stages[1]);
+            assert_true(rapt_body_of(&plan)->each.stages[0] && rapt_body_of(&plan)->each.stages[1]);
             expect_same(&problem, &expected);
             test_free_all();
         }

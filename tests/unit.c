@@ -124,7 +124,7 @@ void unit_add_inputs(struct unit *unit, struct random *random, int32_t dtype) {
 }
 
 void unit_cut(struct unit *unit) {
-    unit->attention = (struct rapt_attention *)(void *)&unit->plan;
+    unit->attention = (struct rapt_plan_body *)(void *)&unit->plan;
     unit->attention->desc = unit->desc;
     assert_true(rapt_cut(unit->attention, rapt_table_of(RAPT_ISA_SCALAR)));
 }

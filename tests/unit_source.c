@@ -160,7 +160,7 @@ static void draw(struct bench *bench, struct random *random) {
 
 /* A random task with keys, and its scratch. */
 static bool open_task(struct bench *bench, struct random *random) {
-    const struct rapt_attention *a = bench->unit.attention;
+    const struct rapt_plan_body *a = bench->unit.attention;
     struct rapt_work *table = test_alloc(rapt_work_table_bytes(a) + 1);
     assert_true(rapt_work_write(a, table));
     bench->run = (struct rapt_run){.attention = a, .works = table};

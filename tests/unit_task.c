@@ -103,7 +103,7 @@ static struct area area(const void *begin, int64_t bytes) {
 }
 
 static void expect_scratch(const struct rapt_task *task, char *slot) {
-    const struct rapt_attention *a = task->attention;
+    const struct rapt_plan_body *a = task->attention;
     const struct rapt_totals *totals = &a->totals;
     const int64_t floats = totals->rows * 4, state = rapt_state_bytes(totals->rows, a->o_stride);
     const struct area areas[] = {
@@ -160,7 +160,7 @@ static void test_tasks(void **state) {
     for (int64_t turn = scaled_work(400); turn > 0; turn--) {
         struct unit unit;
         draw(&unit, &random);
-        const struct rapt_attention *a = unit.attention;
+        const struct rapt_plan_body *a = unit.attention;
         struct rapt_work *table = test_alloc(rapt_work_table_bytes(a) + 1);
         assert_true(rapt_work_write(a, table));
         const struct rapt_run run = {
@@ -198,7 +198,7 @@ static void expect_slots(struct rapt_workspace *w, int64_t slots, const char *en
 }
 
 static void check_workspace(const struct unit *unit, struct random *random) {
-    const struct rapt_attention *a = unit->attention;
+    const struct rapt_plan_body *a = unit->attention;
     const int64_t asked = random_between(random, 1, 9), tasks = a->totals.all_tasks > 0 ? a->totals.all_tasks : 1;
     size_t bytes;
     assert_int_equal(rapt_workspace_bytes(a, asked, &bytes), RAPT_OK);

@@ -71,7 +71,7 @@ struct cover {
 };
 
 static struct cover *new_covers(const struct unit *unit) {
-    const struct rapt_attention *a = unit->attention;
+    const struct rapt_plan_body *a = unit->attention;
     struct cover *covers = test_alloc((size_t)(unit->desc.batch + 1) * sizeof *covers);
     for (int64_t b = 0; b < unit->desc.batch; b++) {
         const struct rapt_sequence s = unit_sequence(unit, b);
@@ -123,7 +123,7 @@ static void expect_scratch(const struct rapt_task *task) {
 
 /* Tasks are numbered kind by kind, the kind with the most rows first, and sequence by sequence within. */
 static void expect_tasks(const struct unit *unit, const struct rapt_work *table) {
-    const struct rapt_attention *a = unit->attention;
+    const struct rapt_plan_body *a = unit->attention;
     struct rapt_run run = {.attention = a, .works = table};
     struct cover *covers = new_covers(unit);
     int64_t tasks[RAPT_KINDS] = {0};
@@ -145,7 +145,7 @@ static void expect_tasks(const struct unit *unit, const struct rapt_work *table)
 
 /* Each KV head of split keys is merged once, and its states lie apart from all others. */
 static void expect_merges(const struct unit *unit, const struct rapt_work *table) {
-    const struct rapt_attention *a = unit->attention;
+    const struct rapt_plan_body *a = unit->attention;
     bool merged[UNIT_MOST_BATCH][8] = {{false}};
     struct rapt_span states[UNIT_MOST_BATCH];
     int64_t sum = 0;
