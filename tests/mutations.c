@@ -93,7 +93,8 @@ static void must(const char *command) {
 /* Objects of the test programs, which no mutation changes. */
 static int set_up(void **state) {
     static const char *const programs[][2] = {
-        {"check", "check check_score check_logits check_softmax check_weigh check_state check_elementwise"},
+        {"check", "check check_score check_logits check_softmax check_weigh check_stage check_state "
+                  "check_elementwise unit guarded"},
         {"calls", "calls problem problem_data"},
         {"sweep", "sweep"},
         {"matmul", "matmul matmul_data matmul_refusals matmul_accuracy registers pool guarded"},
