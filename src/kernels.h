@@ -214,7 +214,7 @@ struct rapt_product_kernels {
     void (*pack[2])(float *panel, const char *weight, int64_t stride_bytes, int columns, int inner);
     /* One block of inner for up to `columns` columns: adds to out, unless first; finishes out if last. */
     void (*tile)(const struct rapt_product_args *args);
-    /* All of inner, weights read once in place; for up to few_rows rows. */
+    /* All of inner, weights read once in place; for up to few_rows rows, and for any where inner = 0. */
     void (*few[2])(const struct rapt_product_args *args);
 };
 

@@ -11,7 +11,8 @@
 
 /* score of the whole block, from key_begin on. */
 static void call_score(const struct rapt_tile_kind *kind, int rows, int key_begin) {
-    static float numbers[RAPT_BLOCK_KEYS * RAPT_MAX_TILE_ROWS], scores[RAPT_BLOCK_KEYS * RAPT_MAX_TILE_ROWS];
+    static float numbers[RAPT_BLOCK_KEYS * RAPT_MAX_TILE_ROWS];
+    float *scores = test_floats((int64_t)(kind->scores_bytes(kind->rows, 1) / sizeof(float)));
     const struct rapt_score_args args = {.query = numbers,
                                          .key = (const char *)numbers,
                                          .key_stride_bytes = 4,

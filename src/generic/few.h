@@ -61,6 +61,7 @@ RAPT_INLINE int few_height(int rows, int tiles, int number) { return rows / tile
 
 /* [tile][head_dim][height] */
 static void pack_few(float *panel, const float *const *query_rows, int rows, int head_dim) {
+    RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && head_dim >= 1);
     const int tiles = few_tiles(rows);
     for (int number = 0, first = 0, height; number < tiles; number++, first += height) {
         height = few_height(rows, tiles, number);
@@ -188,6 +189,7 @@ RAPT_FEW_HEIGHTS(RAPT_FEW)
 #undef RAPT_FEW
 
 static void score_few(const struct rapt_score_args *a) {
+    assume_score(a, RAPT_MAX_TILE_ROWS);
     typedef void scorer(const struct rapt_score_args *, const float *, const float *, float *, int, struct pump *);
 #define RAPT_FEW(height) few_score_##height,
     static scorer *const of_height[] = {RAPT_FEW_HEIGHTS(RAPT_FEW)};
@@ -214,6 +216,7 @@ RAPT_WEIGH_PANEL(few, NARROW_GROUP, 1, FEW_STRIDE, 1, false)
 /* A few keys at a time, so that their values stay in L1 for all rows and panels. What fills no two vectors goes one by
  * one, all keys at once. */
 static void weigh_few(const struct rapt_weigh_args *args) {
+    assume_weigh(args, RAPT_MAX_TILE_ROWS);
     typedef void weigher(const struct few_step *, int, int64_t, struct pump *);
 #define RAPT_FEW(height) few_weigh_##height,
     static weigher *const of_height[] = {RAPT_FEW_HEIGHTS(RAPT_FEW)};
@@ -247,11 +250,15 @@ static void weigh_few(const struct rapt_weigh_args *args) {
 
 static void logits_few(float *scores, int first_row, int end_row, int key_begin, int key_end,
                        const struct rapt_tile_mask *mask) {
+    assume_rows(first_row, end_row, VL, RAPT_MAX_TILE_ROWS);
+    assume_keys(key_begin, key_end);
     for (int row = first_row; row < end_row; row++)
         logits_line(scores + (int64_t)row * FEW_STRIDE, row, key_begin, key_end, mask);
 }
 
 static void drop_few(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
+    assume_rows(0, rows, 1, RAPT_MAX_TILE_ROWS);
+    assume_keys(key_begin, key_end);
     for (int row = 0; row < rows; row++)
         drop_line(scores + (int64_t)row * FEW_STRIDE, row, key_begin, key_end, mask);
 }
@@ -285,6 +292,8 @@ static void softmax_few(float *scores, int first_row, int end_row, int key_begin
                         const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
                         struct rapt_errands *errands) {
     (void)spans; /* few rows: little to leave out */
+    assume_rows(first_row, end_row, VL, RAPT_MAX_TILE_ROWS);
+    assume_keys(key_begin, key_end);
     const int count = key_end - key_begin;
     const int64_t lines = errands ? errands->lines / (end_row - first_row) + 1 : 0;
     scores += key_begin;

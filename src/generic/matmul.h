@@ -230,7 +230,7 @@ RAPT_FEW_ROWS(8)
 static void few_transposed(const struct rapt_product_args *a) {
     static void (*const of_rows[])(const struct rapt_product_args *, int64_t, int64_t, int) = {
         few_rows_1, few_rows_2, few_rows_3, few_rows_4, few_rows_5, few_rows_6, few_rows_7, few_rows_8};
-    RAPT_ASSUME(a->rows >= 0 && a->rows <= NARROW_ROWS && a->inner >= 0);
+    RAPT_ASSUME(a->rows >= 1 && (a->rows <= NARROW_ROWS || a->inner == 0) && a->inner >= 0);
     for (int64_t column = 0; column < a->columns; column += VL)
         for (int64_t row = 0; row < a->rows; row += NARROW_GROUP) {
             int n = a->columns - column < VL ? (int)(a->columns - column) : VL;
