@@ -16,7 +16,7 @@ enum {
     NARROW_GROUP = 8, /* narrow score: rows in registers beside a VL x VL transpose */
     NARROW_ROWS = 8,
     FEW_ROWS = 12,    /* few: rows at once, against 2 vectors of keys or of value_dim */
-    FEW_MOST = 64,    /* rows up to which tiles are few */
+    FEW_MOST = 60,    /* rows up to which tiles are few */
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
     SCORE_BY_LANE = 0,
     EXP_WAYS = 8      /* exponentials in flight */
