@@ -63,7 +63,7 @@ static const double tolerated_peak_drift = 0.1;
 /* Threads up to this many have peaks and rows: 1, 2, 4, 8 ... and all. */
 int peak_threads(void);
 
-/* The next of these numbers; 0 behind the last. */
+/* The next of these numbers; 0 after the last. */
 int peak_more_threads(int threads);
 
 #endif

@@ -21,7 +21,7 @@ void report_time(struct bench_state *state, const struct contender *contender);
 /* Rates of the subject, which did the work of the workload, and ratios to both peaks. */
 void report_rates(struct bench_state *state, const struct row *row, const struct row_run *run);
 
-/* The remark, which may be empty, and where the row can not be trusted: where other work held a processor, or
+/* The remark, which may be empty, and where the row cannot be trusted: where other work held a processor, or
  * where the peak beside it was far from the best of the run so far. */
 void report_remark(struct bench_state *state, const struct row *row, const struct row_run *run,
                    const char *remark);

@@ -150,7 +150,7 @@ static void bad_options(void **state) {
     expect_error("--isa: 'sse' is none of", ATTEND "--isa sse");
     expect_error("--query-offset changes nothing without", ATTEND "--query-offset 1");
     expect_error("--tolerance changes nothing without", ATTEND "--tolerance 1");
-    expect_error("two results can not have the same name", ATTEND "--lse new.npy");
+    expect_error("two results cannot have the same name", ATTEND "--lse new.npy");
     expect_error("RAPT_ISA", "RAPT_ISA=rubbish; export RAPT_ISA; $rapt info");
     expect_error("RAPT_ISA", "RAPT_ISA=rubbish; export RAPT_ISA; " ATTEND);
 }

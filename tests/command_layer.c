@@ -189,7 +189,7 @@ static void bad_options(void **state) {
     expect_error("--layout: 'x' is none of out-in in-out", "c=$data/$case; $rapt layer self --layout x " X OUT);
     expect_error("--window local-m needs --reach",
                  "c=$data/12b_luong_dot; $rapt layer luong --window local-m " LUONG OUT);
-    expect_error("two results can not have the same name",
+    expect_error("two results cannot have the same name",
                  "c=$data/$case; $rapt layer self " X "--out new.npy --weights-out new.npy");
     expect_error("none/new.npy: cannot be written",
                  "c=$data/$case; $rapt layer self " X "--out new.npy --weights-out none/new.npy");

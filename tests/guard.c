@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Not one byte outside the described memory is read or written: every array
- * and the workspace ends, then begins, at a page that can not be touched. */
+ * and the workspace ends, then begins, at a page that cannot be touched. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Memory that ends, or begins, exactly at a page which can not be touched. */
+ * Memory that ends, or begins, exactly at a page which cannot be touched. */
 #ifndef RAPT_TESTS_GUARDED_H
 #define RAPT_TESTS_GUARDED_H
 

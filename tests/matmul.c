@@ -167,7 +167,7 @@ static void test_odd_inputs(void **state) {
         }
 }
 
-/* Copies to memory that ends, or begins, at a page which can not be touched. */
+/* Copies to memory that ends, or begins, at a page which cannot be touched. */
 static const float *guard(const float *values, int64_t count, enum guard_side side, struct guarded *memory) {
     size_t bytes = (size_t)count * sizeof(float);
     *memory = guarded_new(bytes, side, 0, 0xff);

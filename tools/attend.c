@@ -43,7 +43,7 @@ static void check_options(const struct attend_options *o) {
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < i; j++) {
             if (results[i] && results[j] && strcmp(results[i], results[j]) == 0) {
-                tool_die("%s: two results can not have the same name", results[i]);
+                tool_die("%s: two results cannot have the same name", results[i]);
             }
         }
     }

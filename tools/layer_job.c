@@ -14,7 +14,7 @@ struct layer_job job_begin(const struct layer_options *options) {
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < i; j++) {
             if (paths[i] && paths[j] && strcmp(paths[i], paths[j]) == 0)
-                tool_die("%s: two results can not have the same name", paths[i]);
+                tool_die("%s: two results cannot have the same name", paths[i]);
         }
     }
     job.how.isa = option_isa(options->isa);
