@@ -10,7 +10,7 @@
 enum {
     WEIGH_AHEAD = 32, /* keys, where memory feeds the loop */
     NARROW_PIECE = WEIGH_AHEAD, /* keys that are staged at once for few rows, and stay in L1 then */
-    FETCH_KEYS = 4   /* keys for which some lines are fetched: more at once would hold up the values */
+    FETCH_KEYS = 16 /* keys for which some lines are fetched: for fewer, GCC keeps sums on the stack */
 };
 
 /* What rows x vectors accumulators have in common; width < VL cuts the last vector. */
