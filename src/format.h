@@ -24,7 +24,7 @@ enum rapt_format {
 struct rapt_format_info {
     const char *text;
     int elements, bytes; /* of a block */
-    int alignment;       /* of data and strides */
+    int alignment;       /* of data and strides; a power of two */
     int uses;
 };
 
@@ -50,7 +50,8 @@ static inline const struct rapt_format_info *rapt_format_info(int format) {
 /* Bytes of a row of so many elements. */
 static inline int64_t rapt_format_row_bytes(int format, int64_t elements) {
     const struct rapt_format_info *info = rapt_format_info(format);
-    return (elements + info->elements - 1) / info->elements * info->bytes;
+    const int64_t blocks = info->elements == 1 ? elements : (elements + info->elements - 1) / info->elements;
+    return blocks * info->bytes;
 }
 
 #endif

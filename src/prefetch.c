@@ -105,10 +105,13 @@ static void add_masks(struct rapt_errands *errands, const struct rapt_loop *loop
     add_rows(errands, loop->task, &desc->bias, next->first, next->rows, token * 4, count * 4);
 }
 
-/* Where a tile ends: its rows of out, and the queries of the next task that will be in its place. */
+/* Where a tile ends: its rows of out, and the queries of the next task that will be in its place. A call
+ * of one task is too short to gain. */
 static void add_end(struct rapt_errands *errands, const struct rapt_loop *loop, const struct rapt_tile *tile) {
     const rapt_attention_desc *desc = &loop->task->attention->desc;
     const struct rapt_task *next = loop->next_task;
+    if (loop->task->attention->totals.all_tasks == 1)
+        return;
     add_rows(errands, loop->task, &desc->out, tile->first, tile->rows, 0, desc->value_dim * 4);
     if (next && next->rows > tile->first)
         add_rows(errands, next, &desc->query, tile->first,

@@ -24,8 +24,16 @@ static bool is_optional(const struct tensor_rule *rule) {
     return rule->role == OPTIONAL_INPUT || rule->role == OPTIONAL_OUTPUT;
 }
 
+static bool has_reserved_fields(const rapt_tensor *t) {
+    return t->reserved_zero || t->scale_dtype || t->zero_point_dtype || t->scales || t->zero_points ||
+           (t->scale_group | t->scale_batch_stride_bytes | t->scale_head_stride_bytes | t->scale_token_stride_bytes |
+            t->page_stride_bytes | t->reserved[0] | t->reserved[1]) != 0;
+}
+
 static rapt_status check_reserved_fields(struct rapt_validation *v, const struct tensor_rule *rule) {
     const rapt_tensor *t = rule->tensor;
+    if (!has_reserved_fields(t))
+        return RAPT_OK;
     const char *field = t->reserved_zero              ? "reserved_zero"
                         : t->scale_dtype              ? "scale_dtype"
                         : t->zero_point_dtype         ? "zero_point_dtype"
@@ -36,12 +44,8 @@ static rapt_status check_reserved_fields(struct rapt_validation *v, const struct
                         : t->scale_head_stride_bytes  ? "scale_head_stride_bytes"
                         : t->scale_token_stride_bytes ? "scale_token_stride_bytes"
                         : t->page_stride_bytes        ? "page_stride_bytes"
-                        : t->reserved[0] | t->reserved[1] ? "reserved"
-                                                          : NULL;
-    if (field)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.%s is set, but nothing uses it", rule->name,
-                           field);
-    return RAPT_OK;
+                                                      : "reserved";
+    return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.%s is set, but nothing uses it", rule->name, field);
 }
 
 /* Whether the call has the tensor, though perhaps no memory for it. */
@@ -92,7 +96,7 @@ static rapt_status check_stride(struct rapt_validation *v, const struct tensor_r
     const char *why = is_output(rule) && stride == 0  ? "on an output"
                       : is_output(rule) && stride < 0 ? "is negative on an output"
                                                       : NULL;
-    if (stride % alignment)
+    if (stride & (alignment - 1))
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s.%s_stride_bytes = %lld is not a multiple of %d",
                            rule->name, dims[dim], (long long)stride, alignment);
     if (why)
@@ -151,7 +155,7 @@ static rapt_status check_memory(struct rapt_validation *v, const struct tensor_r
     struct rapt_footprint *footprint = &v->footprints[v->footprint_count];
     const int format = rapt_format_of(rule->tensor->dtype), alignment = rapt_format_info(format)->alignment;
     int64_t low, high;
-    if ((uintptr_t)rule->tensor->data % (uintptr_t)alignment)
+    if ((uintptr_t)rule->tensor->data & (uintptr_t)(alignment - 1))
         return rapt_refuse(v->message, RAPT_MISALIGNED_POINTER, "%s.data = %p is not aligned to %d bytes",
                            rule->name, rule->tensor->data, alignment);
     footprint->name = rule->name;

@@ -233,9 +233,11 @@ static struct rapt_totals first_numbers(const struct rapt_totals *totals) {
 }
 
 bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
+    if (!a->has_lists)
+        return true;
     const struct rapt_totals first = first_numbers(&a->totals);
     struct rapt_totals sum = {.rows = 1};
-    for (int64_t b = 0; a->has_lists && b < a->desc.batch; b++) {
+    for (int64_t b = 0; b < a->desc.batch; b++) {
         const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, b);
         if (!is_legal(&a->desc, &sequence))
             return false;
@@ -250,12 +252,11 @@ bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
             return false;
         table[first.sequences[kind] + place] = work;
     }
-    return !a->has_lists || (memcmp(sum.tasks, a->totals.tasks, sizeof sum.tasks) == 0 &&
-                             memcmp(sum.merges, a->totals.merges, sizeof sum.merges) == 0 &&
-                             sum.state_bytes <= a->totals.state_bytes && sum.rows <= a->totals.rows &&
-                             sum.panel_bytes <= a->totals.panel_bytes && sum.scores_bytes <= a->totals.scores_bytes &&
-                             sum.staged_keys[0] <= a->totals.staged_keys[0] &&
-                             sum.staged_keys[1] <= a->totals.staged_keys[1]);
+    return memcmp(sum.tasks, a->totals.tasks, sizeof sum.tasks) == 0 &&
+           memcmp(sum.merges, a->totals.merges, sizeof sum.merges) == 0 && sum.state_bytes <= a->totals.state_bytes &&
+           sum.rows <= a->totals.rows && sum.panel_bytes <= a->totals.panel_bytes &&
+           sum.scores_bytes <= a->totals.scores_bytes && sum.staged_keys[0] <= a->totals.staged_keys[0] &&
+           sum.staged_keys[1] <= a->totals.staged_keys[1];
 }
 
 static struct rapt_work repeated(const struct rapt_plan_body *a, int64_t batch) {
