@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * How many instruction sets isa.def has; numbers are those of rapt_isa. */
+ * Instruction sets of isa.def, and how many there are; numbers are those of rapt_isa. */
 #ifndef RAPT_ISA_H
 #define RAPT_ISA_H
 
 #include "rapt/rapt.h"
 
 enum {
+#define RAPT_ISA_ENTRY(name, NAME, number, architecture, features) RAPT_ISA_NUMBER_##name = (number),
+#include "isa.def"
+#undef RAPT_ISA_ENTRY
     RAPT_ISA_COUNT = 1 /* and RAPT_ISA_AUTO */
 #define RAPT_ISA_ENTRY(name, NAME, number, architecture, features) +1
 #include "isa.def"

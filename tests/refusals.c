@@ -211,6 +211,11 @@ static void test_machine(void **state) {
         else
             REFUSED(RAPT_UNSUPPORTED_ISA, rapt_isa_name((rapt_isa)isa), d->isa = isa);
     }
+    assert_string_equal(rapt_isa_name(RAPT_ISA_AUTO), "auto");
+    assert_string_equal(rapt_isa_name(RAPT_ISA_SCALAR), "scalar");
+    assert_string_equal(rapt_isa_name(RAPT_ISA_AVX2), "avx2");
+    assert_string_equal(rapt_isa_name(RAPT_ISA_AVX512), "avx512");
+    assert_string_equal(rapt_isa_name(RAPT_ISA_NEON), "neon");
     assert_true(rapt_isa_available(RAPT_ISA_SCALAR));
     assert_false(rapt_isa_available((rapt_isa)RAPT_ISA_COUNT));
     assert_null(rapt_isa_name((rapt_isa)RAPT_ISA_COUNT));

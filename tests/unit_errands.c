@@ -27,8 +27,8 @@ static void note(const void *address, int write, int level) {
 #define __builtin_prefetch(...) note(__VA_ARGS__)
 #include "scalar/simd.h"
 #define RAPT_TABLE probe
-#define RAPT_TABLE_ISA RAPT_ISA_SCALAR
 extern const struct rapt_table rapt_table_probe;
+enum { RAPT_ISA_NUMBER_probe = RAPT_ISA_SCALAR };
 #include "generic/table.h"
 
 /* ---- the order in which lines are fetched */

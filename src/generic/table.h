@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The dispatch table of one instruction set. An ISA's kernels.c includes its
- * simd.h, defines RAPT_TABLE (as in isa.def) and RAPT_TABLE_ISA, then this. */
+ * simd.h, defines RAPT_TABLE (as in isa.def), then this. */
 #if defined(__FAST_MATH__) || defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
 #error "the numeric order needs IEEE arithmetic: build without fast-math flags"
 #endif
@@ -8,6 +8,7 @@
 #include <limits.h>
 
 #include "block.h"
+#include "isa.h"
 #include "generic/exp2.h"
 #include "generic/score.h"
 #include "generic/logits.h"
@@ -31,12 +32,13 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
 
 #define RAPT_PASTE(a, b) a##b
 #define RAPT_TABLE_OF(name) RAPT_PASTE(rapt_table_, name)
+#define RAPT_NUMBER_OF(name) RAPT_PASTE(RAPT_ISA_NUMBER_, name)
 #define RAPT_TEXT(name) #name
 #define RAPT_TEXT_OF(name) RAPT_TEXT(name)
 
 const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
     .name = RAPT_TEXT_OF(RAPT_TABLE),
-    .isa = RAPT_TABLE_ISA,
+    .isa = (rapt_isa)RAPT_NUMBER_OF(RAPT_TABLE),
     .kinds = {[RAPT_NARROW] = {.name = "narrow",
                                .most_rows = NARROW_ROWS,
                                .rows = NARROW_ROWS,

@@ -2,5 +2,4 @@
 #include "arm/neon/simd.h"
 
 #define RAPT_TABLE neon
-#define RAPT_TABLE_ISA RAPT_ISA_NEON
 #include "generic/table.h"
