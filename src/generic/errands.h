@@ -25,10 +25,14 @@ RAPT_INLINE void finish_errand_row(struct rapt_errands *e) {
 
 /* Some lines; e may be NULL. More than a dozen at once would hold up the loads around them. */
 RAPT_INLINE void run_errands(struct rapt_errands *e, int64_t lines) {
-    for (; lines > 0 && e && e->at < e->count; lines--) {
-        __builtin_prefetch(errand_at(e), 0, 2);
-        e->byte += 64;
-        if (e->byte >= e->piece[e->at].row_bytes)
+    while (lines > 0 && e && e->at < e->count) {
+        const char *at = errand_at(e);
+        const int64_t of_row = (e->piece[e->at].row_bytes - e->byte + 63) / 64, now = of_row < lines ? of_row : lines;
+        for (const char *end = at + 64 * now; at < end; at += 64)
+            __builtin_prefetch(at, 0, 2);
+        lines -= now;
+        e->byte += 64 * (int)now;
+        if (now == of_row)
             finish_errand_row(e);
     }
 }
