@@ -47,7 +47,8 @@ bool problem_same(const struct problem *got, const struct problem *expected) {
         const int64_t at = first_difference(x, y, floats_in(&row), NAN_CANONICAL);
         if (at < 0)
             continue;
-        fprintf(stderr, "%s of sequence %lld, head %lld, query %lld, element %lld: got %a (%08x), expected %a (%08x)\n%s\n",
+        fprintf(stderr,
+                "%s of sequence %lld, head %lld, query %lld, element %lld: got %a (%08x), expected %a (%08x)\n%s\n",
                 output_names[row.name - ARRAY_OUT], (long long)row.b, (long long)row.h, (long long)row.i, (long long)at,
                 (double)x[at], bits_of(x[at]), (double)y[at], bits_of(y[at]), problem_text(&expected->call));
         return false;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Breaks a copy of the sources in one place at a time and looks for a test that notices.
 
-usage: mutations.py [--named] [TEXT | FIRST-LAST]...   only edits whose line has one of these texts, or lines of the list
+usage: mutations.py [--named] [TEXT | FIRST-LAST]...   only edits whose line has such a text, or lines of the list
                     --named: the tests that a line names, and not the whole suite
 
 tests/mutations.txt has a line for each edit:
@@ -11,7 +11,8 @@ tests/mutations.txt has a line for each edit:
 
 The text stands once in the file; \\n in it is a line's end. The tests are tried in this order, with 4 % of
 their random calls, with a quarter, with all; then the whole native suite until one fails. A test is a name of
-tests/meson.build, or a name and a pattern of its test functions ("check/*softmax"). The copy and its build stay in build-mutations/, so that a second run compiles little.
+tests/meson.build, or a name and a pattern of its test functions ("check/*softmax"). The copy and its build stay in
+build-mutations/, so that a second run compiles little.
 """
 import os
 import re
