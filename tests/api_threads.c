@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Threads that join a phase, runs that stop, what a run would use, and lists that change after planning. */
+ * Threads that join a phase, runs that stop, and what a run would use. */
 #define _DEFAULT_SOURCE
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -271,69 +271,12 @@ static void test_task_info(void **state) {
     test_free_all();
 }
 
-/* ---- lists that change after planning */
-
-/* Every array of a problem has guard pages round it: a wrong access is a fault. */
-static void change_lists(struct random *random, const struct problem_call *call) {
-    static const int64_t extremes[] = {0, 1, -1, 4, 1000, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, INT64_C(1) << 48};
-    struct problem *problem = problem_new(call);
-    rapt_index_list *const lists[] = {&problem->desc.query_lengths, &problem->desc.kv_lengths,
-                                      &problem->desc.query_position, &problem->desc.key_position};
-    int64_t entries[4][8], legal[4][8];
-    for (int i = 0; i < 4; i++)
-        for (int b = 0; b < 8; b++)
-            legal[i][b] = i == 0 ? call->query_length : i == 1 ? call->kv_length : 0;
-    memcpy(entries, legal, sizeof entries);
-    for (int i = 0; i < 4; i++)
-        if (lists[i]->data)
-            *lists[i] = rapt_int64_list(entries[i], 8);
-    struct job job = {.problem = problem};
-    assert_int_equal(rapt_plan_init(&job.plan, &problem->desc, NULL), RAPT_OK);
-    assert_int_equal(rapt_plan_workspace_bytes(&job.plan, 1, &job.bytes), RAPT_OK);
-    struct guarded workspace = guarded_new(job.bytes, GUARD_END, 0, 0xff);
-    for (int round = 0; round < 20; round++) {
-        /* All entries, or one that is only a little too large: the work stays the same then. */
-        memcpy(entries, legal, sizeof entries);
-        const int64_t one = random_below(random, 4), batch = random_below(random, call->batch);
-        for (int i = 0; round % 2 && i < 4; i++)
-            for (int b = 0; b < 8; b++)
-                entries[i][b] = extremes[random_below(random, sizeof extremes / sizeof *extremes)];
-        entries[one][batch] += round % 2 ? 0 : random_between(random, -2, 300);
-        const rapt_run_options serial = {.struct_size = sizeof serial, .max_threads = 1};
-        const rapt_status status = rapt_run(&job.plan, workspace.data, job.bytes, &serial);
-        assert_true(status == RAPT_OK || status == RAPT_INVALID_VALUE);
-        if (entries[1][batch] > call->kv_length && lists[1]->data)
-            assert_int_equal(status, RAPT_INVALID_VALUE);
-        for (int name = 0; name < ARRAYS; name++)
-            assert_true(!problem->arrays[name].memory.data || guarded_is_clean(&problem->arrays[name].memory));
-        assert_true(guarded_is_clean(&workspace));
-    }
-    guarded_free(&workspace);
-    problem_free(problem);
-}
-
-static void test_changed_lists(void **state) {
-    struct random random = {5};
-    const unsigned lists = USE_QUERY_LENGTHS | USE_KV_LENGTHS | USE_KEY_POSITION;
-    (void)state;
-    for (int round = 0; round < 100; round++) {
-        struct problem_call call = random_call((uint64_t)round, 1000000);
-        call.use |= lists;
-        call.batch += call.batch == 0;
-        change_lists(&random, &call);
-    }
-    const struct problem_call split = {1, 2, 1, 1, 9000, 16, 16, lists | USE_CAUSAL, DATA_NORMAL, RAPT_ORIGIN_GIVEN, 0,
-                                       1, 0};
-    change_lists(&random, &split);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_join),        cmocka_unit_test(test_join_with_few_slots),
         cmocka_unit_test(test_join_is_refused), cmocka_unit_test(test_stop),
         cmocka_unit_test(test_stop_one_call),   cmocka_unit_test(test_stop_matmul),
         cmocka_unit_test(test_concurrency), cmocka_unit_test(test_task_info),
-        cmocka_unit_test(test_changed_lists),
     };
     return cmocka_run_group_tests_name("api_threads", tests, NULL, NULL);
 }
