@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: MIT
 """Breaks a copy of the sources in one place at a time and looks for a test that notices.
 
-usage: mutations.py [--named] [TEXT | FIRST-LAST]...   only edits whose line has such a text, or lines of the list
-                    --named: the tests that a line names, and not the whole suite
+usage: mutations.py [--named] [--isa NAME] [TEXT | FIRST-LAST]...
+    TEXT, FIRST-LAST: only edits whose line has such a text, or lines of the list
+    --named: the tests that a line names, and not the whole suite
+    --isa: builds the kernels of this instruction set beside the scalar ones, and tests it: a third of the time
 
 tests/mutations.txt has a line for each edit:
 
     file @@ text @@ replacement @@ tests
 
 The text stands once in the file; \\n in it is a line's end. The tests are tried in this order, with 4 % of
-their random calls, with a quarter, with all; then the whole native suite until one fails. A test is a name of
-tests/meson.build, or a name and a pattern of its test functions ("check/*softmax"). The copy and its build stay in
-build-mutations/, so that a second run compiles little.
+their random calls, with a quarter, with all (RAPT_TEST_SCALE=4: no more than that); then the whole native suite until
+one fails. A test is a name of tests/meson.build, or a name and a pattern of its test functions ("check/*softmax").
+The copy and its build stay in build-mutations/, so that a second run compiles little.
 """
 import os
 import re
@@ -24,9 +26,11 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TREE, BUILD = (os.path.join(ROOT, "build-mutations", part) for part in ("tree", "build"))
+ISA = sys.argv[sys.argv.index("--isa") + 1] if "--isa" in sys.argv else None
+TREE, BUILD = (os.path.join(ROOT, "build-mutations", part) for part in ("tree", "build-" + ISA if ISA else "build"))
 LIST = os.path.join(ROOT, "tests", "mutations.txt")
-SECONDS = {4: 60, 25: 150, 100: 400}  # of processor time, for such a part of one test; one that hangs has noticed
+PARTS = [int(os.environ["RAPT_TEST_SCALE"])] if "RAPT_TEST_SCALE" in os.environ else [4, 25, 100]
+SECONDS = 400  # of processor time, for one test; one that hangs has noticed
 WALL_SECONDS = 1800  # waiting counts nothing, so that a busy machine is no hang
 
 
@@ -114,7 +118,8 @@ def passes(test, percent=100):
     command = ["meson", "test", "-C", BUILD, "--no-rebuild", "--timeout-multiplier", "10", test]
     if "/" in test:
         command = [os.path.join(BUILD, program(test)), test.split("/", 1)[1]]
-    return run(command, SECONDS[percent], OMP_WAIT_POLICY="passive", RAPT_TEST_SCALE=str(percent)) == 0
+    return run(command, SECONDS * max(percent, 10) // 100, OMP_WAIT_POLICY="passive", RAPT_TEST_SCALE=str(percent),
+               **({"RAPT_TEST_ISA": ISA} if ISA else {})) == 0
 
 
 def whole_suite():
@@ -132,7 +137,7 @@ def try_edit(tests, only_named):
     wrong = build(tests)
     if wrong != 0:
         return None, "does not build:\n" + wrong[-2000:]
-    for percent in (4, 25, 100):
+    for percent in PARTS:
         for test in tests:
             if not passes(test, percent):
                 return test, ""
@@ -170,18 +175,19 @@ def passes_unchanged(test, proved):
         wrong = build([test])
         if wrong != 0:
             sys.exit("the sources do not build:\n" + wrong[-2000:])
-        proved[test] = any(passes(test) for _ in range(3))
+        proved[test] = any(passes(test, PARTS[0]) for _ in range(3))
     return proved[test]
 
 
 def main():
     arguments = sys.argv[1:]
     only_named = "--named" in arguments
-    arguments = [argument for argument in arguments if argument != "--named"]
+    arguments = [argument for argument in arguments if argument not in ("--named", "--isa", ISA)]
     edits = read_edits(arguments or [""])
     copy_tree()
     if not os.path.exists(os.path.join(BUILD, "build.ninja")):
-        wrong = run(["meson", "setup", BUILD, TREE, "-Dbenchmarks=disabled"])
+        isas = [f"-Disas={ISA}"] if ISA else []
+        wrong = run(["meson", "setup", BUILD, TREE, "-Dbenchmarks=disabled", *isas])
         if wrong != 0:
             sys.exit(wrong)
     proved = {}
