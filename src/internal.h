@@ -20,10 +20,12 @@ static inline bool rapt_no_rows(const rapt_attention_desc *desc) { return desc->
 /* A valid descriptor with rows has out. */
 static inline bool rapt_is_bound(const rapt_attention_desc *desc) { return desc->out.data || rapt_no_rows(desc); }
 
-/* Entry i of a list, a caller's or a complete one; list.data is not NULL. */
+/* Entry i of a list, a caller's or a complete one; list.data is not NULL. Atomic, so that what was checked is what is
+ * used: no compiler reads it a second time. */
 static inline int64_t rapt_index_at(rapt_index_list list, int64_t i) {
     const char *entry = (const char *)list.data + i * (list.stride_bytes ? list.stride_bytes : list.index_bytes);
-    return list.index_bytes == 4 ? *(const int32_t *)(const void *)entry : *(const int64_t *)(const void *)entry;
+    return list.index_bytes == 4 ? __atomic_load_n((const int32_t *)(const void *)entry, __ATOMIC_RELAXED)
+                                 : __atomic_load_n((const int64_t *)(const void *)entry, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -67,9 +67,19 @@ static bool may_split(const struct rapt_work *work) {
     return work->row_blocks == 1 && work->task_rows <= SPLIT_ROWS && work->chunks >= 2 * SPLIT_CHUNKS;
 }
 
+/* A list is read again after it was checked, and any thread may have changed it: its entries count only where the values
+ * of this one look are legal. */
+static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, struct rapt_sequence *s) {
+    const int64_t far = (int64_t)1 << 50;
+    *s = rapt_sequence_of(&a->desc, batch);
+    return s->query_length >= 0 && s->query_length <= a->desc.query_length && s->kv_length >= 0 &&
+           s->kv_length <= a->desc.kv_length && s->key_position >= 0 && s->key_position <= far &&
+           s->query_position >= -far && s->query_position <= far;
+}
+
 /* All but the splits. */
-static struct rapt_work shape_of(const struct rapt_plan_body *a, int64_t batch) {
-    struct rapt_work work = {.sequence = rapt_sequence_of(&a->desc, batch), .splits = 1};
+static struct rapt_work shape_of(const struct rapt_plan_body *a, const struct rapt_sequence *sequence) {
+    struct rapt_work work = {.sequence = *sequence, .splits = 1};
     cut_rows(a, &work);
     find_chunks(a, &work);
     return work;
@@ -80,8 +90,8 @@ static void split(const struct rapt_plan_body *a, struct rapt_work *work) {
         work->splits = (work->chunks + a->split_chunks - 1) / a->split_chunks;
 }
 
-struct rapt_work rapt_work_cut(const struct rapt_plan_body *a, int64_t batch) {
-    struct rapt_work work = shape_of(a, batch);
+struct rapt_work rapt_work_cut(const struct rapt_plan_body *a, const struct rapt_sequence *sequence) {
+    struct rapt_work work = shape_of(a, sequence);
     split(a, &work);
     return work;
 }
@@ -99,8 +109,12 @@ static int64_t even_split(const struct rapt_plan_body *a) {
     int64_t chunks = 0;
     bool fits = a->has_lists || add_chunks(a, &a->each, a->desc.batch, &chunks);
     for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
-        const struct rapt_work work = shape_of(a, b);
-        fits = add_chunks(a, &work, 1, &chunks);
+        struct rapt_sequence sequence;
+        fits = read_sequence(a, b, &sequence);
+        if (fits) {
+            const struct rapt_work work = shape_of(a, &sequence);
+            fits = add_chunks(a, &work, 1, &chunks);
+        }
     }
     const int64_t even = chunks / SPLIT_TASKS + (chunks % SPLIT_TASKS != 0);
     return !fits ? INT64_MAX : even > SPLIT_CHUNKS ? even : SPLIT_CHUNKS;
@@ -149,8 +163,12 @@ static bool add_up(const struct rapt_plan_body *a, struct rapt_totals *totals) {
     *totals = (struct rapt_totals){.rows = 1};
     bool fits = a->has_lists || a->desc.batch == 0 || add(a, &a->each, a->desc.batch, totals);
     for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
-        const struct rapt_work work = rapt_work_cut(a, b);
-        fits = add(a, &work, 1, totals);
+        struct rapt_sequence sequence;
+        fits = read_sequence(a, b, &sequence);
+        if (fits) {
+            const struct rapt_work work = rapt_work_cut(a, &sequence);
+            fits = add(a, &work, 1, totals);
+        }
     }
     return fits;
 }
@@ -165,8 +183,10 @@ static bool cut_with(struct rapt_plan_body *a, int64_t split_chunks) {
 
 bool rapt_work_plan(struct rapt_plan_body *a) {
     a->each = (struct rapt_work){.splits = 1};
-    if (!a->has_lists && a->desc.batch > 0)
-        a->each = shape_of(a, 0);
+    if (!a->has_lists && a->desc.batch > 0) {
+        const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, 0);
+        a->each = shape_of(a, &sequence);
+    }
     const bool fits = cut_with(a, even_split(a));
     return fits && a->totals.state_bytes <= RAPT_MOST_STATE_BYTES ? true : cut_with(a, INT64_MAX);
 }
@@ -213,14 +233,6 @@ size_t rapt_work_table_bytes(const struct rapt_plan_body *a) {
     return a->has_lists ? (size_t)a->desc.batch * sizeof(struct rapt_work) : 0;
 }
 
-/* Lists are read again after they were checked, and may have changed. */
-static bool is_legal(const rapt_attention_desc *desc, const struct rapt_sequence *s) {
-    const int64_t far = (int64_t)1 << 50;
-    return s->query_length >= 0 && s->query_length <= desc->query_length && s->kv_length >= 0 &&
-           s->kv_length <= desc->kv_length && s->key_position >= 0 && s->key_position <= far &&
-           s->query_position >= -far && s->query_position <= far;
-}
-
 /* Where the works, tasks and merges of each kind begin. */
 static struct rapt_totals first_numbers(const struct rapt_totals *totals) {
     struct rapt_totals first = {0};
@@ -238,10 +250,10 @@ bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
     const struct rapt_totals first = first_numbers(&a->totals);
     struct rapt_totals sum = {.rows = 1};
     for (int64_t b = 0; b < a->desc.batch; b++) {
-        const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, b);
-        if (!is_legal(&a->desc, &sequence))
+        struct rapt_sequence sequence;
+        if (!read_sequence(a, b, &sequence))
             return false;
-        struct rapt_work work = rapt_work_cut(a, b);
+        struct rapt_work work = rapt_work_cut(a, &sequence);
         const int kind = work.kind;
         work.batch = b;
         work.first_task = first.tasks[kind] + sum.tasks[kind];

@@ -9,7 +9,7 @@
 bool rapt_work_plan(struct rapt_plan_body *attention);
 
 /* The work of a sequence, except for its place among the others. */
-struct rapt_work rapt_work_cut(const struct rapt_plan_body *attention, int64_t batch);
+struct rapt_work rapt_work_cut(const struct rapt_plan_body *attention, const struct rapt_sequence *sequence);
 
 /* Bounds what any call needs whose batch and lengths are no larger. False where sizes overflow. */
 bool rapt_work_bound(const struct rapt_plan_body *attention, struct rapt_totals *totals);

@@ -11,8 +11,7 @@
 #include <cmocka.h>
 
 #include "rapt/layers.h"
-#include "scene_run.h"
-#include "support.h"
+#include "problem.h"
 
 static bool counting;
 static int allocations, frees, fail_at; /* fail_at: number of the allocation that fails, 0 = none */
@@ -52,11 +51,10 @@ static void start_counting(int fail) {
     counting = true;
 }
 
-static const struct scene_layout plain = {0};
-static const struct scene_call calls[] = {
-    {2, 4, 2, 100, 300, 16, 16, WITH_EVERYTHING, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, 1, 0, 0},
-    {1, 4, 2, 1, 5000, 24, 17, WITH_LSE, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 2, 0, 0},
-    {1, 1, 1, 1, 3, 4, 4, 0, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 3, 0, 0},
+static const struct problem_call calls[] = {
+    {2, 4, 2, 100, 300, 16, 16, USE_EVERYTHING, DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, 1, 0},
+    {1, 4, 2, 1, 5000, 24, 17, USE_LSE, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 2, 0},
+    {1, 1, 1, 1, 3, 4, 4, 0, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 3, 0},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -64,12 +62,12 @@ enum { CALLS = sizeof calls / sizeof *calls };
 static void test_one_call(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct scene *expected = scene_expected(&calls[c]), *scene = scene_new(&calls[c], &plain);
+        struct problem *expected = problem_expected(&calls[c]), *problem = problem_new(&calls[c]);
         int needed = 0;
         for (int fail = 1; fail <= needed + 1; fail++) {
             rapt_message message;
             start_counting(fail);
-            rapt_status status = rapt_attention(&scene->desc, NULL, &message);
+            rapt_status status = rapt_attention(&problem->desc, NULL, &message);
             counting = false;
             needed = allocations >= fail ? allocations : needed;
             if (fail > needed)
@@ -77,13 +75,13 @@ static void test_one_call(void **state) {
             assert_int_equal(status, RAPT_OUT_OF_MEMORY);
             assert_int_equal(frees, allocations - 1);
             assert_true(message.text[0] != 0);
-            assert_true(scene_is_untouched(scene));
+            assert_true(problem_is_untouched(problem));
         }
         assert_true(needed >= 1);
         assert_int_equal(frees, allocations);
-        assert_true(scene_same(scene, expected));
-        scene_free(scene);
-        scene_free(expected);
+        assert_true(problem_same(problem, expected));
+        problem_free(problem);
+        problem_free(expected);
     }
 }
 
@@ -155,11 +153,11 @@ static void test_layers(void **state) {
     }
 }
 
-static void run_everything(const struct scene *scene, rapt_plan *plan, char *workspace, size_t bytes) {
+static void run_everything(const struct problem *problem, rapt_plan *plan, char *workspace, size_t bytes) {
     rapt_message message;
     size_t needed = 0;
     counting = true;
-    rapt_status status = rapt_plan_init(plan, &scene->desc, &message);
+    rapt_status status = rapt_plan_init(plan, &problem->desc, &message);
     status = status ? status : rapt_plan_workspace_bytes(plan, 2, &needed);
     status = status ? status : rapt_run(plan, workspace, bytes, NULL);
     status = status ? status : rapt_prepare(plan, workspace, bytes);
@@ -173,17 +171,17 @@ static void run_everything(const struct scene *scene, rapt_plan *plan, char *wor
 static void test_plan_and_run_allocate_nothing(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct scene *scene = scene_new(&calls[c], &plain);
+        struct problem *problem = problem_new(&calls[c]);
         rapt_plan plan;
         size_t bytes;
-        assert_int_equal(rapt_plan_init(&plan, &scene->desc, NULL), RAPT_OK);
+        assert_int_equal(rapt_plan_init(&plan, &problem->desc, NULL), RAPT_OK);
         assert_int_equal(rapt_plan_workspace_bytes(&plan, 2, &bytes), RAPT_OK);
         char *workspace = test_alloc(bytes);
         start_counting(1);
-        run_everything(scene, &plan, workspace, bytes);
+        run_everything(problem, &plan, workspace, bytes);
         assert_int_equal(allocations, 0);
         assert_int_equal(frees, 0);
-        scene_free(scene);
+        problem_free(problem);
         test_free_all();
     }
 }

@@ -8,24 +8,22 @@
 #include <unistd.h>
 
 #include "cmocka_all.h"
-#include "scene_run.h"
-#include "support.h"
+#include "problem.h"
 
 enum { LAYERS = 32 };
 
-static const struct scene_layout plain = {0};
-static const struct scene_call calls[] = {
+static const struct problem_call calls[] = {
     {2, 4, 2, 5, 60, 20, 12,
-     WITH_MASK | WITH_BIAS | WITH_KEEP | WITH_LSE | WITH_WEIGHTS | WITH_FACTOR | WITH_SLOPES | WITH_SINKS,
-     RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, 0, 0, 0},
-    {1, 2, 1, 1, 6000, 16, 16, WITH_CAUSAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_NONE, 0, 0, 0},
-    {3, 2, 2, 40, 40, 8, 8, WITH_LSE, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 0, 0, 0},
+     USE_MASK | USE_BIAS | USE_KEEP | USE_LSE | USE_WEIGHTS | USE_HEAD_FACTOR | USE_ALIBI | USE_SINKS, DATA_NORMAL,
+     RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, 0, 0},
+    {1, 2, 1, 1, 6000, 16, 16, USE_CAUSAL, DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_NONE, 0, 0},
+    {3, 2, 2, 40, 40, 8, 8, USE_LSE, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 0, 0},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
-static struct scene_call seeded(const struct scene_call *call, uint64_t seed) {
-    struct scene_call other = *call;
-    other.seed = seed;
+static struct problem_call varied(const struct problem_call *call, uint64_t variant) {
+    struct problem_call other = *call;
+    other.variant = variant;
     return other;
 }
 
@@ -80,25 +78,25 @@ static void bind(rapt_plan *plan, const rapt_attention_desc *desc) {
 
 /* ---- one plan, many layers */
 
-static void run_layers(const struct scene_call *call) {
-    const struct scene_call first = seeded(call, 1);
-    struct scene *planned = scene_new(&first, &plain);
+static void run_layers(const struct problem_call *call) {
+    const struct problem_call first = varied(call, 1);
+    struct problem *planned = problem_new(&first);
     const rapt_attention_desc bare = question(&planned->desc);
     rapt_plan plan = plan_of(&bare);
     size_t bytes;
     assert_int_equal(rapt_plan_workspace_bytes(&plan, 2, &bytes), RAPT_OK);
     void *workspace = test_alloc(bytes);
     for (uint64_t layer = 1; layer <= LAYERS; layer++) {
-        const struct scene_call this = seeded(call, layer);
-        struct scene *separate = scene_new(&this, &plain), *bound = scene_new(&this, &plain);
+        const struct problem_call this = varied(call, layer);
+        struct problem *separate = problem_new(&this), *bound = problem_new(&this);
         assert_int_equal(rapt_attention(&separate->desc, NULL, NULL), RAPT_OK);
         bind(&plan, &bound->desc);
         assert_int_equal(rapt_run(&plan, workspace, bytes, NULL), RAPT_OK);
-        assert_true(scene_same(bound, separate) && scene_is_clean(bound));
-        scene_free(separate);
-        scene_free(bound);
+        assert_true(problem_same(bound, separate) && problem_is_clean(bound));
+        problem_free(separate);
+        problem_free(bound);
     }
-    scene_free(planned);
+    problem_free(planned);
     test_free_all();
 }
 
@@ -135,9 +133,9 @@ static void expect_same_answers(const rapt_plan *a, const rapt_plan *b, void *wo
 static void test_answers_and_does_not_run(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct scene *scene = scene_new(&calls[c], &plain);
-        const rapt_attention_desc bare = question(&scene->desc);
-        rapt_plan plan = plan_of(&bare), bound = plan_of(&scene->desc);
+        struct problem *problem = problem_new(&calls[c]);
+        const rapt_attention_desc bare = question(&problem->desc);
+        rapt_plan plan = plan_of(&bare), bound = plan_of(&problem->desc);
         rapt_message message = {""};
         size_t bytes;
         assert_int_equal(rapt_plan_workspace_bytes(&plan, 1, &bytes), RAPT_OK);
@@ -148,16 +146,16 @@ static void test_answers_and_does_not_run(void **state) {
         assert_int_equal(rapt_join(&plan, workspace, 0), RAPT_NOT_BOUND);
         assert_int_equal(rapt_attention(&bare, NULL, &message), RAPT_NULL_POINTER);
         assert_non_null(strstr(message.text, "data"));
-        assert_true(scene_is_untouched(scene));
-        scene_free(scene);
+        assert_true(problem_is_untouched(problem));
+        problem_free(problem);
         test_free_all();
     }
 }
 
 /* What can be checked without memory is: dtypes, strides, extents, an output that overlaps itself. */
 static void test_questions_are_checked(void **state) {
-    struct scene *scene = scene_new(&calls[2], &plain);
-    const rapt_attention_desc bare = question(&scene->desc);
+    struct problem *problem = problem_new(&calls[2]);
+    const rapt_attention_desc bare = question(&problem->desc);
     rapt_plan plan;
     (void)state;
 #define REFUSE(status, ...)                                                                        \
@@ -176,9 +174,9 @@ static void test_questions_are_checked(void **state) {
     REFUSE(RAPT_OVERLAPPING_OUTPUT, d.out.head_stride_bytes = d.out.token_stride_bytes);
     REFUSE(RAPT_OUT_OF_EXTENT, d.key.extent_bytes = 4);
     REFUSE(RAPT_NULL_POINTER, d.weights_kind = RAPT_WEIGHTS_RAW);
-    REFUSE(RAPT_NULL_POINTER, d.query.data = scene->desc.query.data); /* some data: all that is there needs it */
+    REFUSE(RAPT_NULL_POINTER, d.query.data = problem->desc.query.data); /* some data: all that is there needs it */
 #undef REFUSE
-    scene_free(scene);
+    problem_free(problem);
 }
 
 /* Nothing to compute: nothing to bind. */
@@ -199,7 +197,7 @@ static void test_empty_needs_no_binding(void **state) {
 /* ---- what a binding is refused for */
 
 struct binding_case {
-    struct scene *old, *new, *expected;
+    struct problem *old, *new, *expected;
     rapt_plan plan, unbound;
     void *workspace;
     size_t bytes;
@@ -215,17 +213,17 @@ static void expect_refused(struct binding_case *c, const rapt_bindings *bindings
         fail_msg("line %d: status %d, message \"%s\"", line, (int)got, message.text);
     assert_int_equal(rapt_plan_bind(&c->unbound, bindings, NULL), status);
     assert_int_equal(rapt_run(&c->unbound, c->workspace, c->bytes, NULL), RAPT_NOT_BOUND);
-    scene_reset(c->old);
+    problem_reset(c->old);
     assert_int_equal(rapt_run(&c->plan, c->workspace, c->bytes, NULL), RAPT_OK);
-    assert_true(scene_same(c->old, c->expected));
-    assert_true(scene_is_untouched(c->new));
+    assert_true(problem_same(c->old, c->expected));
+    assert_true(problem_is_untouched(c->new));
     c->refused++;
 }
 
-static struct binding_case begin(const struct scene_call *call) {
-    const struct scene_call other = seeded(call, 77);
-    struct binding_case c = {.old = scene_new(call, &plain), .new = scene_new(&other, &plain)};
-    c.expected = scene_expected(call);
+static struct binding_case begin(const struct problem_call *call) {
+    const struct problem_call other = varied(call, 77);
+    struct binding_case c = {.old = problem_new(call), .new = problem_new(&other)};
+    c.expected = problem_expected(call);
     const rapt_attention_desc bare = question(&c.old->desc);
     c.plan = plan_of(&c.old->desc);
     c.unbound = plan_of(&bare);
@@ -236,9 +234,9 @@ static struct binding_case begin(const struct scene_call *call) {
 
 static void end(struct binding_case *c) {
     bind(&c->plan, &c->new->desc);
-    scene_free(c->old);
-    scene_free(c->new);
-    scene_free(c->expected);
+    problem_free(c->old);
+    problem_free(c->new);
+    problem_free(c->expected);
     test_free_all();
 }
 
@@ -304,20 +302,20 @@ static void test_refused_what_was_not_planned(void **state) {
 
 /* The cost of a binding does not grow with the batch: lists of lengths are not read again. */
 static void test_binding_reads_no_list(void **state) {
-    struct scene *scene = scene_new(&calls[2], &plain);
+    struct problem *problem = problem_new(&calls[2]);
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     int32_t *lengths = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     (void)state;
     assert_true(lengths != MAP_FAILED);
     for (int b = 0; b < 3; b++)
         lengths[b] = 40;
-    scene->desc.kv_lengths = rapt_int32_list(lengths, 3);
-    rapt_plan plan = plan_of(&scene->desc);
+    problem->desc.kv_lengths = rapt_int32_list(lengths, 3);
+    rapt_plan plan = plan_of(&problem->desc);
     assert_int_equal(mprotect(lengths, page, PROT_NONE), 0);
-    bind(&plan, &scene->desc);
+    bind(&plan, &problem->desc);
     assert_int_equal(mprotect(lengths, page, PROT_READ), 0);
     munmap(lengths, page);
-    scene_free(scene);
+    problem_free(problem);
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Threads that join a phase, runs that stop, what a run would use, and lists that change after planning. */
+ * Threads that join a phase, runs that stop, and what a run would use. */
 #define _DEFAULT_SOURCE
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,37 +9,35 @@
 #include "cmocka_all.h"
 #include "pool.h"
 #include "rapt/matmul.h"
-#include "scene_run.h"
-#include "support.h"
-
-static const struct scene_layout plain = {0};
+#include "problem.h"
 
 /* Many tasks of one phase; split keys with two phases; less than a task. */
-static const struct scene_call calls[] = {
-    {2, 4, 2, 130, 100, 16, 16, WITH_CAUSAL | WITH_LSE, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0, 0},
-    {1, 4, 2, 2, 6000, 12, 9, WITH_LSE | WITH_MASK | WITH_WEIGHTS, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_SOFTMAX, 2, 0, 0},
-    {1, 1, 1, 1, 3, 4, 4, 0, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 3, 0, 0},
+static const struct problem_call calls[] = {
+    {2, 4, 2, 130, 100, 16, 16, USE_CAUSAL | USE_LSE, DATA_NORMAL, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0},
+    {1, 4, 2, 2, 6000, 12, 9, USE_LSE | USE_MASK | USE_WEIGHTS, DATA_NORMAL, RAPT_ORIGIN_UNSTATED,
+     RAPT_WEIGHTS_SOFTMAX, 2, 0},
+    {1, 1, 1, 1, 3, 4, 4, 0, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 3, 0},
 };
 enum { CALLS = sizeof calls / sizeof *calls, MOST_THREADS = 8 };
 
 struct job {
-    struct scene *scene;
+    struct problem *problem;
     rapt_plan plan;
     void *workspace;
     size_t bytes;
 };
 
-static struct job job_of(const struct scene_call *call, int slots) {
-    struct job job = {.scene = scene_new(call, &plain)};
-    assert_int_equal(rapt_plan_init(&job.plan, &job.scene->desc, NULL), RAPT_OK);
+static struct job job_of(const struct problem_call *call, int slots) {
+    struct job job = {.problem = problem_new(call)};
+    assert_int_equal(rapt_plan_init(&job.plan, &job.problem->desc, NULL), RAPT_OK);
     assert_int_equal(rapt_plan_workspace_bytes(&job.plan, slots, &job.bytes), RAPT_OK);
     job.workspace = test_alloc(job.bytes);
     return job;
 }
 
-static void job_end(struct job *job, const struct scene *expected) {
-    assert_true(scene_same(job->scene, expected) && scene_is_clean(job->scene));
-    scene_free(job->scene);
+static void job_end(struct job *job, const struct problem *expected) {
+    assert_true(problem_same(job->problem, expected) && problem_is_clean(job->problem));
+    problem_free(job->problem);
     test_free_all();
 }
 
@@ -74,7 +72,7 @@ static void join_all(const struct job *job, int threads, int order) {
 static void test_join(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct scene *expected = scene_expected(&calls[c]);
+        struct problem *expected = problem_expected(&calls[c]);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
             for (int order = 0; order < 4; order++) {
                 struct job job = job_of(&calls[c], threads);
@@ -82,25 +80,25 @@ static void test_join(void **state) {
                 job_end(&job, expected);
             }
         }
-        scene_free(expected);
+        problem_free(expected);
     }
 }
 
 /* Threads without a slot leave the work to those that have one. */
 static void test_join_with_few_slots(void **state) {
     (void)state;
-    struct scene *expected = scene_expected(&calls[0]);
+    struct problem *expected = problem_expected(&calls[0]);
     for (int slots = 1; slots <= 2; slots++) {
         struct job job = job_of(&calls[0], slots);
         join_all(&job, MOST_THREADS, 0);
         job_end(&job, expected);
     }
-    scene_free(expected);
+    problem_free(expected);
 }
 
 static void test_join_is_refused(void **state) {
     (void)state;
-    struct scene *expected = scene_expected(&calls[1]);
+    struct problem *expected = problem_expected(&calls[1]);
     struct job job = job_of(&calls[1], 1), other = job_of(&calls[0], 1);
     assert_int_equal(rapt_join(&job.plan, job.workspace, 0), RAPT_NOT_PREPARED);
     assert_int_equal(rapt_run_task(&job.plan, job.workspace, 0, 0), RAPT_NOT_PREPARED);
@@ -110,11 +108,11 @@ static void test_join_is_refused(void **state) {
     assert_int_equal(rapt_join(&job.plan, job.workspace, -1), RAPT_INVALID_VALUE);
     assert_int_equal(rapt_join(&job.plan, job.workspace, 2), RAPT_INVALID_VALUE);
     assert_int_equal(rapt_join(&job.plan, NULL, 0), RAPT_NULL_POINTER);
-    assert_true(scene_is_untouched(job.scene) && scene_is_untouched(other.scene));
+    assert_true(problem_is_untouched(job.problem) && problem_is_untouched(other.problem));
     join_all(&job, 1, 0);
-    scene_free(other.scene);
+    problem_free(other.problem);
     job_end(&job, expected);
-    scene_free(expected);
+    problem_free(expected);
 }
 
 /* ---- stop */
@@ -137,7 +135,7 @@ static int tasks_of(const struct job *job) {
 }
 
 /* Stops before each task in turn; asked once for each, it does not stop. */
-static void stop_run(const struct scene_call *call, const struct scene *expected, int threads) {
+static void stop_run(const struct problem_call *call, const struct problem *expected, int threads) {
     struct job job = job_of(call, threads);
     const int tasks = tasks_of(&job);
     for (int most = 0; most <= tasks; most += most < 4 || most > tasks - 3 ? 1 : tasks / 7 + 1) {
@@ -149,12 +147,12 @@ static void stop_run(const struct scene_call *call, const struct scene *expected
         options.max_threads = threads;
         options.should_stop = impatient;
         options.should_stop_context = &patience;
-        scene_reset(job.scene);
+        problem_reset(job.problem);
         const rapt_status status = rapt_run(&job.plan, job.workspace, job.bytes, &options);
         assert_int_equal(status, most < tasks ? RAPT_STOPPED : RAPT_OK);
-        assert_true(scene_is_clean(job.scene));
+        assert_true(problem_is_clean(job.problem));
         if (most == 0)
-            assert_true(scene_is_untouched(job.scene));
+            assert_true(problem_is_untouched(job.problem));
         if (threads == 1)
             assert_int_equal(patience.asked, most < tasks ? most + 1 : tasks);
     }
@@ -166,23 +164,23 @@ static void stop_run(const struct scene_call *call, const struct scene *expected
 static void test_stop(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct scene *expected = scene_expected(&calls[c]);
+        struct problem *expected = problem_expected(&calls[c]);
         for (int threads = 1; threads <= 4; threads += 3)
             stop_run(&calls[c], expected, threads);
-        scene_free(expected);
+        problem_free(expected);
     }
 }
 
 static void test_stop_one_call(void **state) {
     (void)state;
-    struct scene *scene = scene_new(&calls[1], &plain);
+    struct problem *problem = problem_new(&calls[1]);
     struct patience patience = {.most = 1};
     rapt_run_options options = {
         .struct_size = sizeof options, .should_stop = impatient, .should_stop_context = &patience};
     rapt_message message;
-    assert_int_equal(rapt_attention(&scene->desc, &options, &message), RAPT_STOPPED);
+    assert_int_equal(rapt_attention(&problem->desc, &options, &message), RAPT_STOPPED);
     assert_string_equal(message.text, rapt_status_text(RAPT_STOPPED));
-    scene_free(scene);
+    problem_free(problem);
 }
 
 static void test_stop_matmul(void **state) {
@@ -231,22 +229,22 @@ static void test_concurrency(void **state) {
     assert_int_equal(rapt_run_concurrency(&many.plan, &options), 0);
     /* The one-call form brings as many slots as that. */
     options.max_threads = 3;
-    assert_int_equal(rapt_attention(&many.scene->desc, &options, NULL), RAPT_OK);
+    assert_int_equal(rapt_attention(&many.problem->desc, &options, NULL), RAPT_OK);
     assert_int_equal(pool.largest_count, 3);
-    scene_free(many.scene);
-    scene_free(few.scene);
+    problem_free(many.problem);
+    problem_free(few.problem);
     test_free_all();
 }
 
 /* The tasks of the first phase cover every row of every head of a sequence, and the keys that it sees, once. */
 static void test_task_info(void **state) {
-    static const struct scene_call call = {2,  4,  2, 230, 700, 16, 16, WITH_CAUSAL, RAPT_ORIGIN_BOTTOM_RIGHT,
-                                           RAPT_WEIGHTS_NONE, 1, 0, 0};
-    static const struct scene_call *const described[] = {&call, &calls[1]};
+    static const struct problem_call call = {2, 4, 2, 230, 700, 16, 16, USE_CAUSAL, DATA_NORMAL,
+                                             RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_NONE, 1, 0};
+    static const struct problem_call *const described[] = {&call, &calls[1]};
     (void)state;
     for (int c = 0; c < 2; c++) {
         struct job job = job_of(described[c], 1);
-        const struct scene_call *shape = described[c];
+        const struct problem_call *shape = described[c];
         int64_t pairs = 0, cost = 0, rows = shape->query_length * shape->query_heads / shape->kv_heads;
         rapt_task_info info;
         assert_int_equal(rapt_task_info_of(&job.plan, job.workspace, 0, 0, &info), RAPT_NOT_PREPARED);
@@ -268,63 +266,9 @@ static void test_task_info(void **state) {
         assert_int_equal(rapt_task_info_of(&job.plan, job.workspace, 2, 0, &info), RAPT_INVALID_VALUE);
         assert_int_equal(rapt_task_info_of(&job.plan, job.workspace, 0, 0, NULL), RAPT_NULL_POINTER);
         assert_int_equal(rapt_task_info_of(&job.plan, NULL, 0, 0, &info), RAPT_NULL_POINTER);
-        scene_free(job.scene);
+        problem_free(job.problem);
     }
     test_free_all();
-}
-
-/* ---- lists that change after planning */
-
-/* Every array of a scene has guard pages round it: a wrong access is a fault. */
-static void change_lists(struct random *random, const struct scene_call *call) {
-    static const int64_t extremes[] = {0, 1, -1, 4, 1000, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, INT64_C(1) << 48};
-    struct scene *scene = scene_new(call, &plain);
-    rapt_index_list *const lists[] = {&scene->desc.query_lengths, &scene->desc.kv_lengths, &scene->desc.query_position,
-                                      &scene->desc.key_position};
-    int64_t entries[4][8], legal[4][8];
-    for (int i = 0; i < 4; i++)
-        for (int b = 0; b < 8; b++)
-            legal[i][b] = i == 0 ? call->query_length : i == 1 ? call->kv_length : 0;
-    memcpy(entries, legal, sizeof entries);
-    for (int i = 0; i < 4; i++)
-        if (lists[i]->data)
-            *lists[i] = rapt_int64_list(entries[i], 8);
-    struct job job = {.scene = scene};
-    assert_int_equal(rapt_plan_init(&job.plan, &scene->desc, NULL), RAPT_OK);
-    assert_int_equal(rapt_plan_workspace_bytes(&job.plan, 1, &job.bytes), RAPT_OK);
-    struct guarded workspace = guarded_new(job.bytes, GUARD_END, 0, 0xff);
-    for (int round = 0; round < 20; round++) {
-        /* All entries, or one that is only a little too large: the work stays the same then. */
-        memcpy(entries, legal, sizeof entries);
-        const int64_t one = random_below(random, 4), batch = random_below(random, call->batch);
-        for (int i = 0; round % 2 && i < 4; i++)
-            for (int b = 0; b < 8; b++)
-                entries[i][b] = extremes[random_below(random, sizeof extremes / sizeof *extremes)];
-        entries[one][batch] += round % 2 ? 0 : random_between(random, -2, 300);
-        const rapt_run_options serial = {.struct_size = sizeof serial, .max_threads = 1};
-        const rapt_status status = rapt_run(&job.plan, workspace.data, job.bytes, &serial);
-        assert_true(status == RAPT_OK || status == RAPT_INVALID_VALUE);
-        if (entries[1][batch] > call->kv_length && lists[1]->data)
-            assert_int_equal(status, RAPT_INVALID_VALUE);
-        for (int name = 0; name < SCENE_ARRAYS; name++)
-            assert_true(!scene->arrays[name].memory.data || guarded_is_clean(&scene->arrays[name].memory));
-        assert_true(guarded_is_clean(&workspace));
-    }
-    guarded_free(&workspace);
-    scene_free(scene);
-}
-
-static void test_changed_lists(void **state) {
-    struct random random = {5};
-    const unsigned lists = WITH_QUERY_LENGTHS | WITH_KV_LENGTHS | WITH_KEY_POSITION;
-    (void)state;
-    for (int round = 0; round < 100; round++) {
-        struct scene_call call = scene_random_call(&random);
-        call.with |= lists;
-        change_lists(&random, &call);
-    }
-    const struct scene_call split = {1, 2, 1, 1, 9000, 16, 16, lists | WITH_CAUSAL, RAPT_ORIGIN_GIVEN, 0, 1, 0, 0};
-    change_lists(&random, &split);
 }
 
 int main(void) {
@@ -333,7 +277,6 @@ int main(void) {
         cmocka_unit_test(test_join_is_refused), cmocka_unit_test(test_stop),
         cmocka_unit_test(test_stop_one_call),   cmocka_unit_test(test_stop_matmul),
         cmocka_unit_test(test_concurrency), cmocka_unit_test(test_task_info),
-        cmocka_unit_test(test_changed_lists),
     };
     return cmocka_run_group_tests_name("api_threads", tests, NULL, NULL);
 }

@@ -4,17 +4,15 @@
 #include <string.h>
 
 #include "cmocka_all.h"
-#include "scene_run.h"
-#include "support.h"
+#include "problem.h"
 
 _Static_assert(sizeof(rapt_plan) == 4096, "callers have so much");
 _Static_assert(sizeof(rapt_tensor) == 128 && sizeof(rapt_index_list) == 32, "these do not grow");
 
 enum { MOST = 4096, LEAST = offsetof(rapt_attention_desc, reserved) };
 
-static const struct scene_layout plain = {0};
-static const struct scene_call call = {2, 4, 2, 3, 40, 16, 12, WITH_MASK | WITH_LSE | WITH_KV_LENGTHS,
-                                       RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 1, 0, 0};
+static const struct problem_call call = {2, 4, 2, 3, 40, 16, 12, USE_MASK | USE_LSE | USE_KV_LENGTHS, DATA_NORMAL,
+                                       RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 1, 0};
 
 /* A struct of another size at the end of its page, so that a byte read behind it is a fault. */
 static struct guarded sized(const void *from, size_t known, size_t bytes) {
@@ -25,28 +23,28 @@ static struct guarded sized(const void *from, size_t known, size_t bytes) {
     return memory;
 }
 
-static void run_sized(const struct scene *expected, size_t bytes) {
-    struct scene *scene = scene_new(&call, &plain);
-    struct guarded memory = sized(&scene->desc, sizeof scene->desc, bytes);
+static void run_sized(const struct problem *expected, size_t bytes) {
+    struct problem *problem = problem_new(&call);
+    struct guarded memory = sized(&problem->desc, sizeof problem->desc, bytes);
     rapt_message message = {"stale"};
     if (rapt_attention((const rapt_attention_desc *)(void *)memory.data, NULL, &message) != RAPT_OK)
         fail_msg("%zu bytes: %s", bytes, message.text);
-    assert_true(scene_same(scene, expected));
+    assert_true(problem_same(problem, expected));
     guarded_free(&memory);
-    scene_free(scene);
+    problem_free(problem);
 }
 
 static void test_sizes_of_a_descriptor(void **state) {
-    struct scene *expected = scene_expected(&call);
+    struct problem *expected = problem_expected(&call);
     (void)state;
     for (size_t bytes = LEAST; bytes <= MOST; bytes += bytes < sizeof(rapt_attention_desc) + 64 ? 8 : 256)
         run_sized(expected, bytes);
     run_sized(expected, MOST);
-    scene_free(expected);
+    problem_free(expected);
 }
 
-static void refuse_sized(const struct scene *scene, size_t stated, size_t bytes) {
-    struct guarded memory = sized(&scene->desc, sizeof scene->desc, bytes);
+static void refuse_sized(const struct problem *problem, size_t stated, size_t bytes) {
+    struct guarded memory = sized(&problem->desc, sizeof problem->desc, bytes);
     const uint32_t struct_size = (uint32_t)stated;
     rapt_plan plan;
     rapt_message message = {""};
@@ -59,26 +57,26 @@ static void refuse_sized(const struct scene *scene, size_t stated, size_t bytes)
 
 /* Nothing behind the four bytes of the size is read where the size is none. */
 static void test_sizes_that_are_none(void **state) {
-    struct scene *scene = scene_new(&call, &plain);
+    struct problem *problem = problem_new(&call);
     (void)state;
     for (size_t bytes = 4; bytes < LEAST; bytes += 4)
-        refuse_sized(scene, bytes, bytes);
+        refuse_sized(problem, bytes, bytes);
     for (size_t odd = 1; odd < 8; odd++)
-        refuse_sized(scene, LEAST + odd, 4);
-    refuse_sized(scene, MOST + 8, 4);
-    refuse_sized(scene, UINT32_MAX - 7, 4);
-    refuse_sized(scene, 0, 4);
-    scene_free(scene);
+        refuse_sized(problem, LEAST + odd, 4);
+    refuse_sized(problem, MOST + 8, 4);
+    refuse_sized(problem, UINT32_MAX - 7, 4);
+    refuse_sized(problem, 0, 4);
+    problem_free(problem);
 }
 
 /* Every byte that this library does not know must be 0. */
 static void test_tail_that_is_not_zero(void **state) {
-    struct scene *scene = scene_new(&call, &plain);
+    struct problem *problem = problem_new(&call);
     rapt_message message;
     rapt_plan plan;
     (void)state;
-    for (size_t at = sizeof scene->desc; at < sizeof scene->desc + 32; at++) {
-        struct guarded memory = sized(&scene->desc, sizeof scene->desc, sizeof scene->desc + 32);
+    for (size_t at = sizeof problem->desc; at < sizeof problem->desc + 32; at++) {
+        struct guarded memory = sized(&problem->desc, sizeof problem->desc, sizeof problem->desc + 32);
         memory.data[at] = 1;
         const rapt_attention_desc *desc = (const rapt_attention_desc *)(void *)memory.data;
         assert_int_equal(rapt_plan_init(&plan, desc, &message), RAPT_UNSUPPORTED_VERSION);
@@ -86,36 +84,36 @@ static void test_tail_that_is_not_zero(void **state) {
         assert_int_equal(rapt_attention(desc, NULL, NULL), RAPT_UNSUPPORTED_VERSION);
         guarded_free(&memory);
     }
-    assert_true(scene_is_untouched(scene));
-    scene_free(scene);
+    assert_true(problem_is_untouched(problem));
+    problem_free(problem);
 }
 
-static rapt_status run_with(struct scene *scene, const void *options) {
-    return rapt_attention(&scene->desc, options, NULL);
+static rapt_status run_with(struct problem *problem, const void *options) {
+    return rapt_attention(&problem->desc, options, NULL);
 }
 
 static void test_sizes_of_options(void **state) {
-    struct scene *scene = scene_new(&call, &plain), *expected = scene_expected(&call);
+    struct problem *problem = problem_new(&call), *expected = problem_expected(&call);
     const rapt_run_options off = RAPT_RUN_OPTIONS_INIT;
     (void)state;
     for (size_t bytes = 24; bytes <= 200; bytes += 8) {
         struct guarded memory = sized(&off, sizeof off, bytes);
-        assert_int_equal(run_with(scene, memory.data), RAPT_OK);
-        assert_true(scene_same(scene, expected));
+        assert_int_equal(run_with(problem, memory.data), RAPT_OK);
+        assert_true(problem_same(problem, expected));
         memory.data[bytes - 1] = 1; /* in a reserved word, a pointer's unused half, or behind what is known */
-        const rapt_status status = bytes > 56 ? run_with(scene, memory.data) : RAPT_UNUSED_FIELD;
+        const rapt_status status = bytes > 56 ? run_with(problem, memory.data) : RAPT_UNUSED_FIELD;
         assert_int_equal(status, bytes > sizeof off ? RAPT_UNSUPPORTED_VERSION : RAPT_UNUSED_FIELD);
         guarded_free(&memory);
     }
     for (size_t bytes = 4; bytes < 24; bytes += 4) {
         struct guarded memory = sized(&off, sizeof off, bytes);
-        assert_int_equal(run_with(scene, memory.data), RAPT_UNSUPPORTED_VERSION);
+        assert_int_equal(run_with(problem, memory.data), RAPT_UNSUPPORTED_VERSION);
         guarded_free(&memory);
     }
     rapt_run_options unknown = {.struct_size = sizeof unknown, .flags = 2};
-    assert_int_equal(run_with(scene, &unknown), RAPT_UNSUPPORTED_FLAG);
-    scene_free(expected);
-    scene_free(scene);
+    assert_int_equal(run_with(problem, &unknown), RAPT_UNSUPPORTED_FLAG);
+    problem_free(expected);
+    problem_free(problem);
 }
 
 /* ---- plans */
@@ -141,10 +139,10 @@ static void expect_no_plan(const rapt_plan *plan) {
 
 /* The first word has the version and the size, the second one the copy of the library. */
 static void test_plans_of_others(void **state) {
-    struct scene *scene = scene_new(&call, &plain);
+    struct problem *problem = problem_new(&call);
     rapt_plan plan;
     (void)state;
-    assert_int_equal(rapt_plan_init(&plan, &scene->desc, NULL), RAPT_OK);
+    assert_int_equal(rapt_plan_init(&plan, &problem->desc, NULL), RAPT_OK);
     assert_int_equal(plan.opaque[0] & 0xffff, sizeof plan);
     for (int word = 0; word < 2; word++) {
         for (int bit = 0; bit < 64; bit++) {
@@ -159,8 +157,8 @@ static void test_plans_of_others(void **state) {
         expect_no_plan(&rubbish);
     }
     assert_int_equal(rapt_run(NULL, &plan, sizeof plan, NULL), RAPT_INVALID_PLAN);
-    assert_true(scene_is_untouched(scene));
-    scene_free(scene);
+    assert_true(problem_is_untouched(problem));
+    problem_free(problem);
 }
 
 /* ---- helpers of the header */

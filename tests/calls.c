@@ -30,18 +30,20 @@ static rapt_status answer(const rapt_attention_desc *desc, bool with_plan, rapt_
 }
 
 static void check_call(const struct problem_call *call) {
-    struct problem problem;
-    problem_make(&problem, call);
-    struct problem_expected expected = problem_expect(&problem);
+    const struct problem_layout layout = {.seed = call->seed};
+    struct problem *expected = problem_expected(call), *problem = problem_laid_out(expected, &layout);
     for (int t = 0; t < table_count; t++) {
         rapt_message message = {""};
-        problem.desc.isa = tables[t]->isa;
-        problem_reset(&problem);
-        rapt_status status = answer(&problem.desc, (call->seed + (uint64_t)t) % 2, &message);
+        problem->desc.isa = tables[t]->isa;
+        problem_reset(problem);
+        rapt_status status = answer(&problem->desc, (call->seed + (uint64_t)t) % 2, &message);
         if (status != RAPT_OK)
-            fail_msg("%s: %s: %s; %s", tables[t]->name, rapt_status_text(status), message.text, problem.text);
-        problem_compare(&problem, &expected, tables[t]->name);
+            fail_msg("%s: %s: %s; %s", tables[t]->name, rapt_status_text(status), message.text, problem_text(call));
+        if (!problem_same(problem, expected) || !problem_is_clean(problem))
+            fail_msg("%s: %s", tables[t]->name, problem_text(call));
     }
+    problem_free(problem);
+    problem_free(expected);
     test_free_all();
 }
 
@@ -78,7 +80,7 @@ static struct problem_call shaped(int shape, unsigned use, uint64_t seed) {
         call.query_length = 11;
     }
     call.use = use;
-    call.seed = call.layout = seed;
+    call.seed = seed;
     call.origin = RAPT_ORIGIN_TOP_LEFT + (int32_t)(seed % 3);
     call.weights_kind = RAPT_WEIGHTS_RAW + (int32_t)(seed / 3 % 4);
     return call;
@@ -114,14 +116,15 @@ static void test_colliding_strides(void **state) {
         struct problem_call call = {.batch = 1, .query_heads = 8, .kv_heads = 4, .query_length = 100,
                                     .kv_length = 520 + 7 * n, .head_dim = 128, .value_dim = 64 + 64 * (n % 2)};
         static const unsigned uses[] = {0, USE_CAUSAL, USE_WINDOW, USE_MASK, USE_KEY_POSITION | USE_CAUSAL};
-        struct problem problem;
+        const struct problem_layout layout = {.seed = (uint64_t)n};
         call.use = uses[n % 5];
-        call.seed = call.layout = (uint64_t)n;
+        call.seed = (uint64_t)n;
         call.origin = RAPT_ORIGIN_BOTTOM_RIGHT;
         call.data = n % 3 ? DATA_NORMAL : DATA_NAN_ROWS;
-        problem_make(&problem, &call);
-        colliding += problem.desc.key.token_stride_bytes == 2048 || problem.desc.value.token_stride_bytes == 2048;
-        test_free_all();
+        struct problem *plain = problem_new(&call), *problem = problem_laid_out(plain, &layout);
+        colliding += problem->desc.key.token_stride_bytes == 2048 || problem->desc.value.token_stride_bytes == 2048;
+        problem_free(plain);
+        problem_free(problem);
         check_call(&call);
     }
     (void)state;
@@ -212,9 +215,7 @@ static void test_random(void **state) {
     const char *seed = *state;
     if (seed) {
         struct problem_call call = random_call(strtoull(seed, NULL, 0), 8000000);
-        struct problem problem;
-        problem_make(&problem, &call);
-        print_message("%s\n", problem.text);
+        print_message("%s\n", problem_text(&call));
         check_call(&call);
         return;
     }
@@ -240,12 +241,12 @@ static void compare_with_truth(const struct problem *problem, const double *out,
                           1e-4)) /* values are at most 6 */
                         fail_msg("out[%lld][%lld][%lld][%lld] is %g, in truth %g; %s", (long long)b,
                                  (long long)h, (long long)i, (long long)d, (double)got[d],
-                                 out[row * c->value_dim + d], problem->text);
+                                 out[row * c->value_dim + d], problem_text(&problem->call));
                 float sum = *(const float *)(void *)tensor_at(&problem->desc.lse, b, h, i);
                 if (!(fabs((double)sum - lse[row]) <= 1e-5 * (10 + fabs(lse[row])) ||
                       (double)sum == lse[row]))
                     fail_msg("lse[%lld][%lld][%lld] is %g, in truth %g; %s", (long long)b, (long long)h,
-                             (long long)i, (double)sum, lse[row], problem->text);
+                             (long long)i, (double)sum, lse[row], problem_text(&problem->call));
             }
 }
 
@@ -254,17 +255,17 @@ static void test_truth(void **state) {
         struct problem_call call = random_call((uint64_t)(1000000 + n), is_emulated() ? 200000 : 1000000);
         call.data = DATA_NORMAL;
         call.use |= USE_LSE;
-        struct problem problem;
-        problem_make(&problem, &call);
-        if ((problem.desc.features & RAPT_SCALE) && fabsf(problem.desc.scale) > 0.3f)
-            problem.desc.scale = 0.25f; /* larger logits have larger errors */
+        struct problem *problem = problem_new(&call);
+        if ((problem->desc.features & RAPT_SCALE) && fabsf(problem->desc.scale) > 0.3f)
+            problem->desc.scale = 0.25f; /* larger logits have larger errors */
         int64_t rows = call.batch * call.query_heads * call.query_length;
-        double *out = test_alloc((size_t)(rows * problem.call.value_dim) * sizeof *out);
+        double *out = test_alloc((size_t)(rows * problem->call.value_dim) * sizeof *out);
         double *lse = test_alloc((size_t)rows * sizeof *lse);
-        rapt_truth_attention(&problem.desc, out, lse, NULL);
-        problem.desc.isa = tables[table_count - 1]->isa;
-        assert_int_equal(rapt_attention(&problem.desc, NULL, NULL), RAPT_OK);
-        compare_with_truth(&problem, out, lse);
+        rapt_truth_attention(&problem->desc, out, lse, NULL);
+        problem->desc.isa = tables[table_count - 1]->isa;
+        assert_int_equal(rapt_attention(&problem->desc, NULL, NULL), RAPT_OK);
+        compare_with_truth(problem, out, lse);
+        problem_free(problem);
         test_free_all();
     }
     (void)state;

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "cmocka_all.h"
-#include "scene_run.h"
-#include "support.h"
+#include "problem.h"
 
 /* Every finite half is a float. */
 static float widen(uint16_t half) {
@@ -54,39 +53,37 @@ static rapt_tensor lay_out(const void *data, int32_t dtype, int layout, int64_t 
 }
 
 /* Bits of a mixed pair: key float16, value float32, and the other way round. */
-static void check(const struct scene_call *call, const struct rapt_table *table, int layout, bool special) {
-    static const struct scene_layout plain = {0};
-    struct random random = {call->seed};
+static void check(const struct problem_call *call, const struct rapt_table *table, int layout, bool special) {
+        struct random random = {call->seed};
     const int64_t rows = call->batch * call->kv_heads * call->kv_length;
     struct halves key = draw(&random, rows * (call->head_dim + 1), special);
     struct halves value = draw(&random, rows * (call->value_dim + 1), special);
-    struct scene *wide = scene_new(call, &plain);
+    struct problem *wide = problem_new(call);
     const int64_t b = call->batch, h = call->kv_heads, t = call->kv_length;
     wide->desc.key = lay_out(key.wide, RAPT_F32, layout, b, h, t, call->head_dim);
     wide->desc.value = lay_out(value.wide, RAPT_F32, layout, b, h, t, call->value_dim);
-    const struct scene_way way = {.isa = table->isa, .threads = 1};
-    scene_run(wide, &way);
+    const struct problem_way way = {.isa = table->isa, .threads = 1};
+    problem_run(wide, &way);
     for (int formats = 1; formats < 4; formats++) {
-        struct scene *half = scene_new(call, &plain);
+        struct problem *half = problem_new(call);
         half->desc.key = formats & 1 ? lay_out(key.half, RAPT_F16, layout, b, h, t, call->head_dim) : wide->desc.key;
         half->desc.value =
             formats & 2 ? lay_out(value.half, RAPT_F16, layout, b, h, t, call->value_dim) : wide->desc.value;
-        scene_run(half, &way);
-        if (!scene_same(half, wide) || !scene_is_clean(half))
-            fail_msg("%s, formats %d, layout %d: %s", table->name, formats, layout, scene_text(call));
-        scene_free(half);
+        problem_run(half, &way);
+        if (!problem_same(half, wide) || !problem_is_clean(half))
+            fail_msg("%s, formats %d, layout %d: %s", table->name, formats, layout, problem_text(call));
+        problem_free(half);
     }
-    scene_free(wide);
+    problem_free(wide);
     test_free_all();
 }
 
 static void test_bits(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
-    struct random random = {9};
     const int count = machine_tables(tables);
     (void)state;
     for (int64_t i = 0; i < scaled_work(150); i++) {
-        const struct scene_call call = scene_random_call(&random);
+        const struct problem_call call = random_call((uint64_t)i + 1, 1000000);
         for (int table = 0; table < count; table++)
             check(&call, tables[table], (int)(i % LAYOUTS), i % 5 == 0);
     }
@@ -94,8 +91,9 @@ static void test_bits(void **state) {
 
 /* Few rows against many keys, in two phases. */
 static void test_split_keys(void **state) {
-    static const struct scene_call call = {1, 4, 1, 1, 6000, 64, 48, WITH_LSE | WITH_WEIGHTS | WITH_CAUSAL,
-                                           RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, 3, 0, 0};
+    static const struct problem_call call = {
+        1, 4, 1, 1, 6000, 64, 48, USE_LSE | USE_WEIGHTS | USE_CAUSAL, DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT,
+        RAPT_WEIGHTS_SOFTMAX, 3, 0};
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     const int count = machine_tables(tables);
     (void)state;

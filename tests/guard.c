@@ -7,12 +7,11 @@
 
 #include <cmocka.h>
 
-#include "scene_run.h"
-#include "support.h"
+#include "problem.h"
 
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
-static struct scene_call current; /* batch = 0 when all went well */
+static struct problem_call current; /* batch = 0 when all went well */
 
 static int forget(void **state) {
     (void)state;
@@ -24,29 +23,29 @@ static int forget(void **state) {
 static int tell(void **state) {
     (void)state;
     if (current.batch)
-        print_error("in: %s\n", scene_text(&current));
+        print_error("in: %s\n", problem_text(&current));
     return 0;
 }
 
-static void check_both_sides(const struct scene_call *call) {
+static void check_both_sides(const struct problem_call *call) {
     current = *call;
-    struct scene *expected = scene_expected(call);
+    struct problem *expected = problem_expected(call);
     for (int t = 0; t < table_count; t++) {
         for (int k = 0; k < 4; k++) {
             static const size_t distances[] = {0, 1, 3, 32};
-            struct scene_layout layout = {.side = k % 2 ? GUARD_BEGIN : GUARD_END,
+            struct problem_layout layout = {.side = k % 2 ? GUARD_BEGIN : GUARD_END,
                                           .distance = k < 2 ? 0 : 4,
                                           .token_major = k == 2};
-            struct scene_way way = {.isa = tables[t]->isa,
+            struct problem_way way = {.isa = tables[t]->isa,
                                     .threads = 1 + k,
                                     .side = layout.side,
                                     .distance = distances[(call->seed + (uint64_t)k) % 4],
                                     .workspace = 0xff};
             if (k < 2 || call->seed % 2)
-                scene_check(expected, &layout, &way);
+                problem_check(expected, &layout, &way);
         }
     }
-    scene_free(expected);
+    problem_free(expected);
     current.batch = 0;
 }
 
@@ -59,12 +58,12 @@ static void test_edges(void **state) {
         {1, 1, 1, 5, 100, 1024, 7}, {1, 1, 1, 49, 40, 5, 1023}, {1, 2, 1, 1, 2100, 16, 5},
         {1, 1, 1, 130, 600, 48, 33}, {1, 8, 1, 1, 1025, 128, 128}, {1, 1, 1, 48, 256, 128, 64},
     };
-    static const unsigned features[] = {0, WITH_CAUSAL | WITH_LSE, WITH_EVERYTHING};
+    static const unsigned features[] = {0, USE_CAUSAL | USE_LSE, USE_EVERYTHING};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (size_t f = 0; f < 3; f++) {
             const int64_t *n = shapes[s];
-            struct scene_call call = {n[0], n[1], n[2], n[3], n[4], n[5], n[6], features[f], RAPT_ORIGIN_BOTTOM_RIGHT,
-                                      (rapt_weights_kind)(1 + (s + f) % 4), s * 3 + f, 0, 0};
+            struct problem_call call = {n[0], n[1], n[2], n[3], n[4], n[5], n[6], features[f], DATA_NORMAL,
+                                        RAPT_ORIGIN_BOTTOM_RIGHT, (int32_t)(1 + (s + f) % 4), s * 3 + f, 0};
             check_both_sides(&call);
         }
     }
@@ -73,18 +72,17 @@ static void test_edges(void **state) {
 /* Windows that end before a tile's last queries: nothing after the keys is visited for them. */
 static void test_window_beyond_keys(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 2; seed++) {
-        struct scene_call call = {1, 1, 1, 340, 20, 3, 1, WITH_WINDOW, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE,
-                                  seed, 0, 0};
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        struct problem_call call = {1, 1, 1, 340, 20, 3, 1, USE_WINDOW, DATA_NORMAL, RAPT_ORIGIN_TOP_LEFT,
+                                    RAPT_WEIGHTS_NONE, seed, 0};
         check_both_sides(&call);
     }
 }
 
 static void test_random_calls(void **state) {
     (void)state;
-    struct random random = {11};
-    for (int64_t i = scaled_work(60); i > 0; i--) {
-        struct scene_call call = scene_random_call(&random);
+    for (int64_t seed = scaled_work(60); seed > 0; seed--) {
+        const struct problem_call call = random_call((uint64_t)seed, 1000000);
         check_both_sides(&call);
     }
 }

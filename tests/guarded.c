@@ -80,15 +80,18 @@ void guarded_make_read_only(struct guarded *memory) {
     }
 }
 
-bool guarded_is_clean(const struct guarded *memory) {
-    const char *begin = memory->map + memory->page;
-    for (const char *at = begin; at < begin + body_bytes(memory); at++) {
-        bool inside = at >= memory->data && at < memory->data + memory->bytes;
-        if (!inside && (unsigned char)*at != BESIDE) {
+static bool is_beside(const char *begin, const char *end) {
+    for (const char *at = begin; at < end; at++) {
+        if ((unsigned char)*at != BESIDE) {
             return false;
         }
     }
     return true;
+}
+
+bool guarded_is_clean(const struct guarded *memory) {
+    const char *begin = memory->map + memory->page;
+    return is_beside(begin, memory->data) && is_beside(memory->data + memory->bytes, begin + body_bytes(memory));
 }
 
 void guarded_free(struct guarded *memory) {

@@ -29,18 +29,18 @@ static const struct problem_call calls[PROBLEMS] = {
 static const uint64_t expected_hashes[PROBLEMS] = {0x9883fe6f100dde4du, 0x5956e2b68ae43ee4u,
                                                    0x00ed211a0c832c4cu, 0x8af95daaf4adfc16u};
 
-static void make_problem(struct problem *problem, int number, uint64_t layout, rapt_isa isa) {
+static struct problem *make_problem(int number, uint64_t layout_seed, rapt_isa isa) {
     static const int64_t position_230[] = {230};
-    struct problem_call call = calls[number];
-    call.layout = layout;
-    problem_make(problem, &call);
+    const struct problem_layout layout = {.seed = layout_seed};
+    struct problem *plain = problem_new(&calls[number]), *problem = problem_laid_out(plain, &layout);
+    problem_free(plain);
     problem->desc.isa = isa;
     if (number == DROPPED_KEYS) {
         problem->desc.window_left = 100;
         problem->desc.window_right = -1;
         problem->desc.query_position = (rapt_index_list){.data = position_230, .index_bytes = 8};
     }
-    problem_reset(problem);
+    return problem;
 }
 
 /* ---- parts of a problem */
@@ -184,18 +184,18 @@ static void run(const rapt_attention_desc *desc, enum schedule schedule, int thr
 /* All of the problem, cut into parts of so many sequences and queries. */
 static uint64_t hash_in_parts(int number, uint64_t layout, rapt_isa isa, int64_t batch, int64_t queries,
                               enum schedule schedule, int threads) {
-    struct problem problem;
-    make_problem(&problem, number, layout, isa);
-    const struct problem_call *c = &problem.call;
+    struct problem *problem = make_problem(number, layout, isa);
+    const struct problem_call *c = &problem->call;
     for (int64_t b = 0; b < c->batch; b += batch)
         for (int64_t i = 0; i < c->query_length; i += queries) {
             struct part part = {b, c->batch - b < batch ? c->batch - b : batch, i,
                                 c->query_length - i < queries ? c->query_length - i : queries};
             struct part_lists lists;
-            rapt_attention_desc desc = part_of(&problem.desc, part, &lists);
+            rapt_attention_desc desc = part_of(&problem->desc, part, &lists);
             run(&desc, schedule, threads);
         }
-    uint64_t hash = problem_hash(HASH_START, &problem);
+    uint64_t hash = problem_hash(HASH_START, problem);
+    problem_free(problem);
     test_free_all();
     return hash;
 }
@@ -210,11 +210,10 @@ static void expect_hash(uint64_t hash, int number, const char *who, const char *
 
 static void test_reference(void **state) {
     for (int number = 0; number < PROBLEMS; number++) {
-        struct problem problem;
-        make_problem(&problem, number, 0, RAPT_ISA_AUTO);
-        rapt_reference_attention(&problem.desc);
-        expect_hash(problem_hash(HASH_START, &problem), number, "the reference", "undivided", 0);
-        test_free_all();
+        struct problem *problem = make_problem(number, 0, RAPT_ISA_AUTO);
+        rapt_reference_attention(&problem->desc);
+        expect_hash(problem_hash(HASH_START, problem), number, "the reference", "undivided", 0);
+        problem_free(problem);
     }
     (void)state;
 }
@@ -263,19 +262,19 @@ static void test_dropped_keys(void **state) {
     static const int64_t drops[] = {1, 31, 64, 100, 129, 130};
     for (int t = 0; t < table_count; t++)
         for (int d = 0; d < 6; d++) {
-            struct problem problem;
-            make_problem(&problem, DROPPED_KEYS, 5, tables[t]->isa);
+            struct problem *problem = make_problem(DROPPED_KEYS, 5, tables[t]->isa);
             struct part_lists lists;
             rapt_attention_desc desc =
-                part_of(&problem.desc, (struct part){0, 1, 0, problem.call.query_length}, &lists);
+                part_of(&problem->desc, (struct part){0, 1, 0, problem->call.query_length}, &lists);
             desc.key.data = tensor_at(&desc.key, 0, 0, drops[d]);
             desc.value.data = tensor_at(&desc.value, 0, 0, drops[d]);
             desc.kv_length -= drops[d];
             lists.kv_length[0] -= drops[d];
             lists.key_position[0] = drops[d];
             run(&desc, OPENMP, 2);
-            expect_hash(problem_hash(HASH_START, &problem), DROPPED_KEYS, tables[t]->name,
+            expect_hash(problem_hash(HASH_START, problem), DROPPED_KEYS, tables[t]->name,
                         "keys dropped:", drops[d]);
+            problem_free(problem);
             test_free_all();
         }
     (void)state;
@@ -287,32 +286,38 @@ static void expect_other_hash(struct problem *problem, int number, const char *w
     run(&problem->desc, OPENMP, 1);
     if (problem_hash(HASH_START, problem) == expected_hashes[number])
         fail_msg("%s does not change the hash of problem %d", what, number);
+    problem_free(problem);
     test_free_all();
+}
+
+/* The keys of the first head, each with another last bit in its first element. */
+static void change_keys(struct problem *problem) {
+    const size_t bytes = problem->arrays[ARRAY_KEY].memory.bytes;
+    problem->desc.key.data = memcpy(test_alloc(bytes), problem->desc.key.data, bytes);
+    for (int64_t j = 0; j < problem->call.kv_length; j++) {
+        float *key = (float *)(void *)tensor_at(&problem->desc.key, 0, 0, j);
+        *key = float_of(bits_of(*key) ^ 1u);
+    }
 }
 
 static void test_controls(void **state) {
     static const int64_t elsewhere[] = {100};
     for (int t = 0; t < table_count; t++)
         for (int number = 0; number < PROBLEMS; number++) {
-            struct problem problem;
-            make_problem(&problem, number, 0, tables[t]->isa);
-            for (int64_t j = 0; j < problem.call.kv_length; j++) {
-                float *key = (float *)(void *)tensor_at(&problem.desc.key, 0, 0, j);
-                *key = float_of(bits_of(*key) ^ 1u);
-            }
-            expect_other_hash(&problem, number, "the last bit of one element of the keys");
+            struct problem *problem = make_problem(number, 0, tables[t]->isa);
+            change_keys(problem);
+            expect_other_hash(problem, number, "the last bit of one element of the keys");
 
-            make_problem(&problem, number, 0, tables[t]->isa);
-            float scale = number == EVERYTHING ? problem.desc.scale : 0.2f;
-            problem.desc.features |= RAPT_SCALE;
-            problem.desc.scale = float_of(bits_of(scale) + 1);
-            expect_other_hash(&problem, number, "the scale");
+            problem = make_problem(number, 0, tables[t]->isa);
+            float scale = number == EVERYTHING ? problem->desc.scale : 0.2f;
+            problem->desc.features |= RAPT_SCALE;
+            problem->desc.scale = float_of(bits_of(scale) + 1);
+            expect_other_hash(problem, number, "the scale");
         }
     for (int t = 0; t < table_count; t++) {
-        struct problem problem;
-        make_problem(&problem, SPLIT_KEYS, 0, tables[t]->isa);
-        problem.desc.key_position = (rapt_index_list){.data = elsewhere, .index_bytes = 8};
-        expect_other_hash(&problem, SPLIT_KEYS, "an anchor of blocks and chunks");
+        struct problem *problem = make_problem(SPLIT_KEYS, 0, tables[t]->isa);
+        problem->desc.key_position = (rapt_index_list){.data = elsewhere, .index_bytes = 8};
+        expect_other_hash(problem, SPLIT_KEYS, "an anchor of blocks and chunks");
     }
     (void)state;
 }

@@ -2,7 +2,8 @@
  * A test of the tests: breaks a copy of the sources in one place at a time,
  * builds a bit test with it and demands that this test fails.
  * Arguments: compiler, source root, table ("x86/avx2"), its flags, flags of
- * the link, libraries to link. */
+ * the link, libraries to link; then the sources of each test, "calls: calls.c
+ * support.c". */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,6 +72,7 @@ static const struct mutation mutations[] = {
 enum { MUTATIONS = sizeof mutations / sizeof *mutations };
 
 static const char *compiler, *root, *table, *table_flags, *link_flags, *libraries;
+static char **programs; /* up to NULL */
 static char folder[64] = "/tmp/rapt-mutations-XXXXXX";
 
 /* Runs a command, its output in folder/log; the exit status. */
@@ -92,21 +94,16 @@ static void must(const char *command) {
 
 /* Objects of the test programs, which no mutation changes. */
 static int set_up(void **state) {
-    static const char *const programs[][2] = {
-        {"check", "check check_score check_logits check_softmax check_weigh check_stage check_state "
-                  "check_elementwise unit guarded"},
-        {"calls", "calls problem problem_data"},
-        {"sweep", "sweep"},
-        {"matmul", "matmul matmul_data matmul_refusals matmul_accuracy registers pool guarded"},
-    };
     char command[4000];
     assert_non_null(mkdtemp(folder));
-    for (size_t p = 0; p < sizeof programs / sizeof *programs; p++) {
+    for (char **program = programs; *program; program++) {
+        char *sources = strchr(*program, ':');
+        assert_non_null(sources);
+        *sources++ = 0;
         snprintf(command, sizeof command,
-                 "mkdir %s && cd %s && for i in %s support; do %s -std=c11 -O1 -I%s/src -I%s/include "
-                 "-I%s/tests -c "
-                 "%s/tests/$i.c & done; wait; cd ..",
-                 programs[p][0], programs[p][0], programs[p][1], compiler, root, root, root, root);
+                 "mkdir %s && cd %s && for i in %s; do %s -std=c11 -O1 -I%s/src -I%s/include -I%s/tests -c "
+                 "%s/tests/$i & done; wait; cd ..",
+                 *program, *program, sources, compiler, root, root, root, root);
         must(command);
     }
     (void)state;
@@ -176,8 +173,8 @@ static void run_mutation(void **state) {
 
 int main(int count, char **arguments) {
     struct CMUnitTest tests[MUTATIONS];
-    if (count != 7) {
-        fputs("usage: test_mutations COMPILER ROOT TABLE TABLE_FLAGS LINK_FLAGS LIBRARIES\n", stderr);
+    if (count < 8) {
+        fputs("usage: test_mutations COMPILER ROOT TABLE TABLE_FLAGS LINK_FLAGS LIBRARIES TEST:SOURCES...\n", stderr);
         return 2;
     }
     compiler = arguments[1];
@@ -186,6 +183,7 @@ int main(int count, char **arguments) {
     table_flags = arguments[4];
     link_flags = arguments[5];
     libraries = arguments[6];
+    programs = arguments + 7;
     if (getenv("RAPT_TEST_SCALE"))
         return 77; /* emulated: these are native programs, and were tested natively */
     for (int i = 0; i < MUTATIONS; i++)

@@ -14,8 +14,7 @@
 #include <cmocka.h>
 
 #include "reference.h"
-#include "scene_run.h"
-#include "support.h"
+#include "problem.h"
 
 enum { CHOSEN = 100, WRONG_BITS = 99 }; /* CHOSEN + rapt_isa, or a rapt_status */
 
@@ -23,24 +22,23 @@ static const char *self, *qemu;
 
 /* Runs a few calls on every table that claims to be available. */
 static int probe(void) {
-    static const struct scene_layout plain = {0};
-    for (unsigned n = 0; n < 2; n++) {
-        struct scene_call call = {1, 2, 1, n ? 1 : 13, n ? 600 : 40, 19, 21, n ? WITH_LSE : WITH_EVERYTHING,
-                                  RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, n, 0, 0};
-        struct scene *expected = scene_expected(&call);
+        for (unsigned n = 0; n < 2; n++) {
+        struct problem_call call = {1, 2, 1, n ? 1 : 13, n ? 600 : 40, 19, 21, n ? USE_LSE : USE_EVERYTHING,
+                                    DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, n, 0};
+        struct problem *expected = problem_expected(&call);
         for (int isa = RAPT_ISA_AUTO; isa < RAPT_ISA_COUNT; isa++) {
-            struct scene *scene = scene_new(&call, &plain);
-            scene->desc.isa = isa;
-            rapt_status status = rapt_attention(&scene->desc, NULL, NULL);
+            struct problem *problem = problem_new(&call);
+            problem->desc.isa = isa;
+            rapt_status status = rapt_attention(&problem->desc, NULL, NULL);
             bool available = isa == RAPT_ISA_AUTO || rapt_isa_available((rapt_isa)isa);
             if (isa == RAPT_ISA_AUTO && status != RAPT_OK)
                 return (int)status;
-            if (status != (available ? RAPT_OK : RAPT_UNSUPPORTED_ISA) || (available && !scene_same(scene, expected)) ||
-                (!available && !scene_is_untouched(scene)))
+            if (status != (available ? RAPT_OK : RAPT_UNSUPPORTED_ISA) ||
+                !(available ? problem_same(problem, expected) : problem_is_untouched(problem)))
                 return WRONG_BITS;
-            scene_free(scene);
+            problem_free(problem);
         }
-        scene_free(expected);
+        problem_free(expected);
     }
     rapt_isa chosen;
     rapt_status status = rapt_isa_chosen(&chosen);

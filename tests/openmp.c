@@ -15,30 +15,28 @@
 #include <omp.h>
 
 #include "pool.h"
-#include "scene_run.h"
-#include "support.h"
+#include "problem.h"
 
-static const struct scene_layout plain = {0};
-static const struct scene_call calls[] = {
-    {2, 4, 2, 200, 700, 64, 64, WITH_CAUSAL | WITH_LSE, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0, 0},
-    {1, 4, 2, 1, 30000, 64, 64, WITH_LSE, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 2, 0, 0},
+static const struct problem_call calls[] = {
+    {2, 4, 2, 200, 700, 64, 64, USE_CAUSAL | USE_LSE, DATA_NORMAL, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0},
+    {1, 4, 2, 1, 30000, 64, 64, USE_LSE, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 2, 0},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
-static void check_one_call(const struct scene *expected) {
-    struct scene *scene = scene_new(&expected->call, &plain);
-    assert_int_equal(rapt_attention(&scene->desc, NULL, NULL), RAPT_OK);
-    assert_true(scene_same(scene, expected) && scene_is_clean(scene));
-    scene_free(scene);
+static void check_one_call(const struct problem *expected) {
+    struct problem *problem = problem_new(&expected->call);
+    assert_int_equal(rapt_attention(&problem->desc, NULL, NULL), RAPT_OK);
+    assert_true(problem_same(problem, expected) && problem_is_clean(problem));
+    problem_free(problem);
 }
 
 /* 0 when the child's call gave the right bits in time. */
-static int child_status(const struct scene *expected) {
+static int child_status(const struct problem *expected) {
     pid_t child = fork();
     if (child == 0) {
         alarm(30); /* a hang ends the child, and its status is not 0 */
-        struct scene *scene = scene_new(&expected->call, &plain);
-        bool good = rapt_attention(&scene->desc, NULL, NULL) == RAPT_OK && scene_same(scene, expected);
+        struct problem *problem = problem_new(&expected->call);
+        bool good = rapt_attention(&problem->desc, NULL, NULL) == RAPT_OK && problem_same(problem, expected);
         _exit(good ? 0 : 1);
     }
     int status = -1;
@@ -65,26 +63,26 @@ static int count_threads(void) {
 
 /* A child of a process without a pool: the caller knows that OpenMP works there, rapt does not. alone: the process had
  * one thread only, as it does not under an emulator, so that threads can be counted. */
-static int safe_child(const struct scene *expected, bool alone) {
+static int safe_child(const struct problem *expected, bool alone) {
     static char workspace[1 << 22];
     rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
-    struct scene *scene = scene_new(&expected->call, &plain);
+    struct problem *problem = problem_new(&expected->call);
     rapt_plan plan;
     alarm(30);
     omp_set_num_threads(4);
-    if (rapt_plan_init(&plan, &scene->desc, NULL) != RAPT_OK || rapt_run_concurrency(&plan, &options) != 1)
+    if (rapt_plan_init(&plan, &problem->desc, NULL) != RAPT_OK || rapt_run_concurrency(&plan, &options) != 1)
         return 1;
     options.flags = RAPT_RUN_FORK_SAFE;
     if (rapt_run_concurrency(&plan, &options) != 4)
         return 2;
-    if (rapt_run(&plan, workspace, sizeof workspace, &options) != RAPT_OK || !scene_same(scene, expected))
+    if (rapt_run(&plan, workspace, sizeof workspace, &options) != RAPT_OK || !problem_same(problem, expected))
         return 3;
     return !alone || count_threads() == 4 ? 0 : 4;
 }
 
 static void test_fork_that_is_safe(void **state) {
     (void)state;
-    struct scene *expected = scene_expected(&calls[0]);
+    struct problem *expected = problem_expected(&calls[0]);
     const bool alone = count_threads() == 1;
     pid_t child = fork();
     if (child == 0)
@@ -92,14 +90,14 @@ static void test_fork_that_is_safe(void **state) {
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    scene_free(expected);
+    problem_free(expected);
 }
 
 /* The program used OpenMP, rapt did not yet. In a process of its own, since
  * this one must not have used either before. */
 static void test_fork_after_foreign_openmp(void **state) {
     (void)state;
-    struct scene *expected = scene_expected(&calls[0]);
+    struct problem *expected = problem_expected(&calls[0]);
     pid_t parent = fork();
     if (parent == 0) {
         start_openmp_threads();
@@ -108,7 +106,7 @@ static void test_fork_after_foreign_openmp(void **state) {
     int status = -1;
     assert_int_equal(waitpid(parent, &status, 0), parent);
     assert_int_equal(status, 0);
-    scene_free(expected);
+    problem_free(expected);
 }
 
 /* Before anything else here has started threads. */
@@ -119,15 +117,15 @@ static void test_max_threads(void **state) {
     omp_set_num_threads(6);
     for (int most = 1; most <= 3; most++) {
         for (int c = 0; c < CALLS; c++) {
-            struct scene *scene = scene_new(&calls[c], &plain);
+            struct problem *problem = problem_new(&calls[c]);
             rapt_plan plan;
             rapt_run_options options = {.struct_size = sizeof options, .max_threads = most};
             size_t bytes;
-            assert_int_equal(rapt_plan_init(&plan, &scene->desc, NULL), RAPT_OK);
+            assert_int_equal(rapt_plan_init(&plan, &problem->desc, NULL), RAPT_OK);
             assert_int_equal(rapt_plan_workspace_bytes(&plan, 6, &bytes), RAPT_OK);
             assert_int_equal(rapt_run(&plan, test_alloc(bytes), bytes, &options), RAPT_OK);
             assert_in_range(count_threads(), most > 1 ? 2 : 1, most);
-            scene_free(scene);
+            problem_free(problem);
             test_free_all();
         }
     }
@@ -136,12 +134,12 @@ static void test_max_threads(void **state) {
 static void test_more_threads_than_cores(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct scene *expected = scene_expected(&calls[c]);
+        struct problem *expected = problem_expected(&calls[c]);
         for (int threads = 1; threads <= 32; threads = threads * 2 + 1) {
             omp_set_num_threads(threads);
             check_one_call(expected);
         }
-        scene_free(expected);
+        problem_free(expected);
     }
 }
 
@@ -150,19 +148,19 @@ static void test_nested_regions(void **state) {
     omp_set_num_threads(3);
     omp_set_max_active_levels(2);
     for (int c = 0; c < CALLS; c++) {
-        struct scene *expected = scene_expected(&calls[c]), *scenes[4];
+        struct problem *expected = problem_expected(&calls[c]), *problems[4];
         int good = 0;
         for (int i = 0; i < 4; i++)
-            scenes[i] = scene_new(&calls[c], &plain);
+            problems[i] = problem_new(&calls[c]);
 #pragma omp parallel for reduction(+ : good) num_threads(4)
         for (int i = 0; i < 4; i++)
-            good += rapt_attention(&scenes[i]->desc, NULL, NULL) == RAPT_OK;
+            good += rapt_attention(&problems[i]->desc, NULL, NULL) == RAPT_OK;
         assert_int_equal(good, 4);
         for (int i = 0; i < 4; i++) {
-            assert_true(scene_same(scenes[i], expected) && scene_is_clean(scenes[i]));
-            scene_free(scenes[i]);
+            assert_true(problem_same(problems[i], expected) && problem_is_clean(problems[i]));
+            problem_free(problems[i]);
         }
-        scene_free(expected);
+        problem_free(expected);
     }
 }
 
@@ -185,14 +183,14 @@ static void *sample_threads(void *argument) {
 static void test_nested_regions_start_nothing(void **state) {
     (void)state;
     enum { TEAM = 2, ROUNDS = 20 };
-    struct scene *scenes[TEAM];
+    struct problem *problems[TEAM];
     struct sampler sampler = {.most = 0};
     pthread_t thread;
     int team = 0;
     omp_set_num_threads(3);
     omp_set_max_active_levels(2);
     for (int i = 0; i < TEAM; i++)
-        scenes[i] = scene_new(&calls[0], &plain);
+        problems[i] = problem_new(&calls[0]);
 #pragma omp parallel num_threads(TEAM) reduction(+ : team)
     team += 1;
     assert_int_equal(team, TEAM);
@@ -201,51 +199,51 @@ static void test_nested_regions_start_nothing(void **state) {
     for (int round = 0; round < ROUNDS; round++) {
 #pragma omp parallel for num_threads(TEAM)
         for (int i = 0; i < TEAM; i++)
-            rapt_attention(&scenes[i]->desc, NULL, NULL);
+            rapt_attention(&problems[i]->desc, NULL, NULL);
     }
     atomic_store(&sampler.stop, true);
     pthread_join(thread, NULL);
     /* The sampler is one; a thread that a smaller team left over may have been counted while it ended. */
     assert_in_range(sampler.most, TEAM + 1, before + 1);
     for (int i = 0; i < TEAM; i++)
-        scene_free(scenes[i]);
+        problem_free(problems[i]);
 }
 
 struct several {
-    struct scene *scenes[3];
+    struct problem *problems[3];
     rapt_status status[3];
 };
 
 static void run_one(void *argument, int number) {
     struct several *several = argument;
-    several->status[number] = rapt_attention(&several->scenes[number]->desc, NULL, NULL);
+    several->status[number] = rapt_attention(&several->problems[number]->desc, NULL, NULL);
 }
 
 /* Threads of the program that each have an OpenMP pool of their own. */
 static void test_several_pools(void **state) {
     (void)state;
-    struct scene *expected = scene_expected(&calls[0]);
+    struct problem *expected = problem_expected(&calls[0]);
     struct several several;
     for (int i = 0; i < 3; i++)
-        several.scenes[i] = scene_new(&calls[0], &plain);
+        several.problems[i] = problem_new(&calls[0]);
     pool_run(3, run_one, &several);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(several.status[i], RAPT_OK);
-        assert_true(scene_same(several.scenes[i], expected));
-        scene_free(several.scenes[i]);
+        assert_true(problem_same(several.problems[i], expected));
+        problem_free(several.problems[i]);
     }
-    scene_free(expected);
+    problem_free(expected);
 }
 
 static void test_fork_after_run(void **state) {
     (void)state;
     omp_set_num_threads(4);
     for (int c = 0; c < CALLS; c++) {
-        struct scene *expected = scene_expected(&calls[c]);
+        struct problem *expected = problem_expected(&calls[c]);
         check_one_call(expected);
         assert_int_equal(child_status(expected), 0);
         check_one_call(expected); /* the parent goes on as before */
-        scene_free(expected);
+        problem_free(expected);
     }
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * One attention call with random contents. What the arrays hold depends on
- * `seed`, never on `layout`, so two layouts of one call give the same bits. */
+ * One attention call with random contents, each array of it between pages that fault. What the arrays hold depends on
+ * the call, never on the layout, so two layouts of one call give the same bits. */
 #ifndef RAPT_TESTS_PROBLEM_H
 #define RAPT_TESTS_PROBLEM_H
 
+#include "guarded.h"
 #include "support.h"
 
 enum problem_use {
@@ -25,7 +26,8 @@ enum problem_use {
     USE_KEY_POSITION = 1 << 15,
     USE_WEIGHTS = 1 << 16,
     USE_VIEW = 1 << 17, /* value is a view of key */
-    USE_COUNT = 18
+    USE_COUNT = 18,
+    USE_EVERYTHING = ((1 << USE_COUNT) - 1) & ~(USE_VIEW | USE_STANDARD_ALIBI)
 };
 
 enum data_kind {
@@ -46,46 +48,106 @@ struct problem_call {
     unsigned use;
     enum data_kind data;
     int32_t origin, weights_kind; /* ignored where nothing uses them */
-    uint64_t seed, layout;        /* layout 0: contiguous [batch, head, token, dim] */
+    uint64_t seed;
+    uint64_t variant; /* other elements of tensors and head lists, all else the same */
 };
 
-#define PROBLEM_OUTPUTS 3 /* out, lse, weights */
+struct problem_layout {
+    uint64_t seed;    /* draws padding, order of dimensions and directions for each array; 0: as below */
+    int padding;      /* elements between rows, heads and sequences */
+    bool token_major; /* [batch, token, head, dim] */
+    bool reversed;    /* tokens stored last to first */
+    bool poison;      /* NaN wherever the result must not depend on the content */
+    enum guard_side side;
+    size_t distance; /* bytes of canaries between data and guard page, a multiple of 4 */
+};
 
-struct problem_output {
-    rapt_tensor tensor;
-    float *memory;      /* all of it, with the gaps between rows; NULL where absent */
-    int64_t count, row; /* floats of memory, and of a row */
+enum array_name {
+    ARRAY_QUERY,
+    ARRAY_KEY,
+    ARRAY_VALUE,
+    ARRAY_MASK,
+    ARRAY_BIAS,
+    ARRAY_KEEP,
+    ARRAY_FACTOR,
+    ARRAY_SLOPES,
+    ARRAY_SINKS,
+    ARRAY_QUERY_LENGTHS, /* integers from here */
+    ARRAY_KV_LENGTHS,
+    ARRAY_KEY_POSITION,
+    ARRAY_QUERY_POSITION,
+    ARRAY_OUT, /* outputs from here */
+    ARRAY_LSE,
+    ARRAY_WEIGHTS,
+    ARRAYS
+};
+
+struct problem_array {
+    struct guarded memory; /* memory.data is NULL where the call has no such array */
+    int64_t element_bytes;
+    int64_t count[4]; /* batch, head, token, innermost; 1 where broadcast */
+    int64_t stride_bytes[4];
+    int64_t first_byte; /* of element 0, 0, 0, 0; not 0 where a dimension is stored last to first */
 };
 
 struct problem {
-    struct problem_call call;
+    struct problem_call call; /* without what does not go together */
     rapt_attention_desc desc;
-    struct problem_output outputs[PROBLEM_OUTPUTS];
-    char text[400];
+    struct problem_array arrays[ARRAYS];
 };
 
-/* Memory is test_alloc's. */
-void problem_make(struct problem *problem, const struct problem_call *call);
+/* The arrays without gaps, at the end of their pages. Inputs are read-only. */
+struct problem *problem_new(const struct problem_call *call);
 
-/* A random call that one core answers in about work multiplications. */
-struct problem_call random_call(uint64_t seed, int64_t work);
+/* The inputs of such a problem in another layout. */
+struct problem *problem_laid_out(const struct problem *plain, const struct problem_layout *layout);
+void problem_free(struct problem *problem);
 
-int64_t problem_query_length(const struct problem *problem, int64_t b);
-
-/* Fills the outputs, gaps included, with the pattern that marks what was not written. */
+/* Every byte of the outputs becomes the canary again. */
 void problem_reset(struct problem *problem);
 
-/* What rapt_reference_attention gives, gaps included; the outputs are reset. */
-struct problem_expected {
-    float *memory[PROBLEM_OUTPUTS];
-};
-struct problem_expected problem_expect(struct problem *problem);
+char *problem_at(const struct problem_array *array, int64_t b, int64_t h, int64_t token);
+int64_t problem_query_length(const struct problem *problem, int64_t b);
 
-/* Fails where an output, a gap or a row behind its length differs. */
-void problem_compare(const struct problem *problem, const struct problem_expected *expected, const char *who);
+/* One line about the call, in static memory. */
+const char *problem_text(const struct problem_call *call);
+
+/* ---- results: problem_results.c */
+
+/* Whether all results have the same bits; prints the first difference. */
+bool problem_same(const struct problem *got, const struct problem *expected);
+
+/* Whether nothing but results was written: bytes beside arrays, gaps between rows, rows from the query lengths on.
+ * Prints what is not. */
+bool problem_is_clean(const struct problem *problem);
+
+/* Whether no byte of an output was written. */
+bool problem_is_untouched(const struct problem *problem);
 
 /* The hash of all results, in logical order. */
 uint64_t problem_hash(uint64_t hash, const struct problem *problem);
+
+/* ---- runs: problem_run.c */
+
+/* What the specification gives. */
+struct problem *problem_expected(const struct problem_call *call);
+
+struct problem_way {
+    rapt_isa isa;
+    int threads;             /* slots of the workspace and max_threads; 0 = 1 */
+    enum guard_side side;    /* of the workspace, */
+    size_t distance;         /* any number of bytes from the guard page, */
+    unsigned char workspace; /* all of whose bytes are this */
+};
+
+/* Plans and runs with a workspace of exactly the bytes asked for. */
+void problem_run(struct problem *problem, const struct problem_way *way);
+
+/* Lays the call out, runs it, and fails the test unless its bits are those of expected and nothing else was written. */
+void problem_check(const struct problem *expected, const struct problem_layout *layout, const struct problem_way *way);
+
+/* A random call that one core answers in about work multiplications. */
+struct problem_call random_call(uint64_t seed, int64_t work);
 
 static inline char *tensor_at(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t token) {
     return (char *)tensor->data + b * tensor->batch_stride_bytes + h * tensor->head_stride_bytes +

@@ -1,8 +1,23 @@
-/* SPDX-License-Identifier: MIT
- * What the arrays of a problem hold. */
+/* SPDX-License-Identifier: MIT */
 #include "problem_data.h"
 
 #include <math.h>
+
+/* Array names, and these two, number the sequences: tests/hash.c stores what they gave. */
+enum { LISTS_SEQUENCE = 9, NUMBERS_SEQUENCE = 10 };
+
+static struct random sequence(const struct problem_call *call, int number) {
+    return (struct random){call->seed * 1000003u + (uint64_t)number * 7919u};
+}
+
+static bool is_map(enum array_name name) { return name >= ARRAY_MASK && name <= ARRAY_KEEP; }
+static bool is_bool(enum array_name name) { return name == ARRAY_MASK || name == ARRAY_KEEP; }
+static bool is_head_list(enum array_name name) { return name >= ARRAY_FACTOR && name <= ARRAY_SINKS; }
+static bool is_index_list(enum array_name name) {
+    return name >= ARRAY_QUERY_LENGTHS && name <= ARRAY_QUERY_POSITION;
+}
+
+/* ---- rows */
 
 static float row_factor(enum data_kind kind, enum array_name name, struct random *random) {
     bool is_chosen = random_chance(random, 12);
@@ -24,7 +39,7 @@ static float row_factor(enum data_kind kind, enum array_name name, struct random
     }
 }
 
-void draw_row(float *row, int64_t count, enum data_kind kind, enum array_name name, struct random *random) {
+static void draw_row(float *row, int64_t count, enum data_kind kind, enum array_name name, struct random *random) {
     static const uint32_t bad[] = {0x7fc00000u, 0xffc00001u, 0x7f800000u, 0xff800000u};
     float factor = row_factor(kind, name, random);
     bool is_positive = kind == DATA_MINUS_INFINITE && name != ARRAY_VALUE;
@@ -46,7 +61,7 @@ void draw_row(float *row, int64_t count, enum data_kind kind, enum array_name na
 enum mask_kind { SOME_FALSE, ALL_TRUE, ALL_FALSE, FALSE_ROWS, FALSE_BLOCKS, ONE_TRUE, MASK_KINDS };
 enum bias_kind { FINITE, WITH_HOLES, LOWEST_ROWS, EMPTY_ROWS, SPECIAL, BIAS_KINDS };
 
-void draw_flags(uint8_t *row, int64_t count, uint64_t array_seed, struct random *random) {
+static void draw_flags(uint8_t *row, int64_t count, uint64_t array_seed, struct random *random) {
     struct random array = {array_seed};
     enum mask_kind kind = (enum mask_kind)random_below(&array, MASK_KINDS);
     bool is_false_row = kind == FALSE_ROWS && random_chance(random, 30);
@@ -59,7 +74,7 @@ void draw_flags(uint8_t *row, int64_t count, uint64_t array_seed, struct random 
     }
 }
 
-void draw_bias(float *row, int64_t count, uint64_t array_seed, bool is_benign, struct random *random) {
+static void draw_bias(float *row, int64_t count, uint64_t array_seed, bool is_benign, struct random *random) {
     struct random array = {array_seed};
     enum bias_kind kind = (enum bias_kind)random_below(&array, is_benign ? SPECIAL : BIAS_KINDS);
     bool is_chosen = random_chance(random, 30);
@@ -74,10 +89,122 @@ void draw_bias(float *row, int64_t count, uint64_t array_seed, bool is_benign, s
     }
 }
 
-void draw_head_list(float *list, int64_t heads, enum array_name name, struct random *random) {
+static void draw_head_list(float *list, int64_t heads, enum array_name name, struct random *random) {
     static const float sinks[] = {0, 2.5f, -3, -INFINITY, 1e9f, -1e30f, 1e38f, 40, -0.0f};
     for (int64_t h = 0; h < heads; h++)
         list[h] = name == ARRAY_SINKS         ? sinks[random_below(random, 9)]
                   : random_chance(random, 10) ? 0.0f
                                               : random_normal(random) * (name == ARRAY_SLOPES ? 0.1f : 1.0f);
+}
+
+/* ---- arrays */
+
+void logical_counts(const struct problem_call *call, enum array_name name, int64_t count[4]) {
+    const bool is_kv = name == ARRAY_KEY || name == ARRAY_VALUE;
+    if (is_head_list(name) || is_index_list(name)) {
+        count[0] = count[1] = count[2] = 1;
+        count[3] = is_head_list(name) ? call->query_heads : call->batch;
+        return;
+    }
+    count[0] = call->batch;
+    count[1] = is_kv ? call->kv_heads : call->query_heads;
+    count[2] = is_kv ? call->kv_length : call->query_length;
+    count[3] = name == ARRAY_QUERY || name == ARRAY_KEY    ? call->head_dim
+               : name == ARRAY_VALUE || name == ARRAY_OUT ? call->value_dim
+               : name == ARRAY_LSE                        ? 1
+                                                          : call->kv_length;
+}
+
+/* The first number of a sequence tells how the array looks; head lists have none. */
+struct random random_of(const struct problem_call *call, enum array_name name) {
+    struct random random = sequence(call, is_index_list(name) ? LISTS_SEQUENCE : (int)name);
+    if (!is_head_list(name))
+        random_bits(&random);
+    return random;
+}
+
+static uint64_t look_of(const struct problem_call *call, enum array_name name) {
+    struct random random = sequence(call, (int)name);
+    return random_bits(&random);
+}
+
+static bool is_far(const struct problem_call *call) {
+    struct random random = sequence(call, LISTS_SEQUENCE);
+    return random_chance(&random, 20);
+}
+
+void draw_shape(struct problem_array *array, const struct problem_call *call, enum array_name name,
+                struct random *random) {
+    logical_counts(call, name, array->count);
+    for (int dim = 0; dim < 3 && is_map(name); dim++)
+        if (array->count[dim] > 0 && random_chance(random, 35))
+            array->count[dim] = 1;
+    array->element_bytes = is_bool(name) ? 1 : is_index_list(name) && !random_chance(random, 50) ? 8 : 4;
+}
+
+static void draw_indices(const struct problem_array *array, const struct problem_call *call, enum array_name name,
+                         struct random *random) {
+    const int64_t position = is_far(call) ? (int64_t)1 << 30 : 0;
+    const int64_t start = call->use & USE_KEY_POSITION ? position : 0;
+    const int64_t first = name == ARRAY_KEY_POSITION ? position : name == ARRAY_QUERY_POSITION ? start - 20 : 0;
+    const int64_t last = name == ARRAY_QUERY_LENGTHS  ? call->query_length
+                         : name == ARRAY_KV_LENGTHS   ? call->kv_length
+                         : name == ARRAY_KEY_POSITION ? position + 700
+                                                      : start + call->kv_length + 300;
+    for (int64_t b = 0; b < call->batch; b++) {
+        const int64_t entry = random_between(random, first, last);
+        if (array->element_bytes == 4)
+            ((int32_t *)(void *)array->memory.data)[b] = (int32_t)entry;
+        else
+            ((int64_t *)(void *)array->memory.data)[b] = entry;
+    }
+}
+
+void draw_array(const struct problem_array *array, const struct problem_call *call, enum array_name name,
+                struct random *random) {
+    const uint64_t look = look_of(call, name);
+    const int64_t rows = array->count[0] * array->count[1] * array->count[2], count = array->count[3];
+    if (is_index_list(name)) {
+        draw_indices(array, call, name, random);
+        return;
+    }
+    random->state += call->variant * 0x9e3779b97f4a7c15u;
+    for (int64_t i = 0; i < rows; i++) {
+        void *row = array->memory.data + i * count * array->element_bytes;
+        if (is_bool(name))
+            draw_flags(row, count, look, random);
+        else if (name == ARRAY_BIAS)
+            draw_bias(row, count, look, call->data == DATA_NORMAL, random);
+        else if (is_head_list(name))
+            draw_head_list(row, count, name, random);
+        else
+            draw_row(row, count, call->data, name, random);
+    }
+}
+
+/* ---- numbers */
+
+void draw_numbers(rapt_attention_desc *desc, const struct problem_call *call) {
+    static const float fills[] = {-1e9f, -9e15f, 0.0f, 3.0f}, caps[] = {0.5f, 5.0f, 30.0f, 50.0f};
+    static const int64_t windows[] = {-1, 0, 1, 5, 100, 255, 256, 300, 600, INT64_MAX};
+    static const float scales[] = {0.25f, 0.0f, -0.125f, 1.0f, 0.09f};
+    struct random random = sequence(call, NUMBERS_SEQUENCE);
+    if (call->use & USE_SCALE)
+        desc->scale = scales[random_below(&random, 5)];
+    if (call->use & USE_SOFTCAP)
+        desc->softcap = caps[random_below(&random, 4)];
+    if (call->use & USE_FILL)
+        desc->mask_fill = fills[random_below(&random, 4)];
+    if (call->use & USE_KEEP)
+        desc->keep_scale = random_chance(&random, 80) ? 1.25f : 0.0f;
+    if (call->use & USE_WINDOW) {
+        desc->window_left = windows[random_below(&random, 10)];
+        desc->window_right = windows[random_below(&random, 10)];
+    }
+    if (call->use & USE_WEIGHTS)
+        desc->weights_kind = call->weights_kind;
+    desc->features = (call->use & USE_SCALE ? RAPT_SCALE : 0) | (call->use & USE_CAUSAL ? RAPT_CAUSAL : 0) |
+                     (call->use & USE_WINDOW ? RAPT_WINDOW : 0) |
+                     (call->use & USE_FILL ? RAPT_MASK_FILL : 0) |
+                     (call->use & USE_STANDARD_ALIBI ? RAPT_ALIBI_STANDARD : 0);
 }

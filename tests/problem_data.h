@@ -1,27 +1,32 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ * What the arrays of a problem hold. */
 #ifndef RAPT_TESTS_PROBLEM_DATA_H
 #define RAPT_TESTS_PROBLEM_DATA_H
 
 #include "problem.h"
 
-enum array_name {
-    ARRAY_QUERY,
-    ARRAY_KEY,
-    ARRAY_VALUE,
-    ARRAY_MASK,
-    ARRAY_BIAS,
-    ARRAY_KEEP,
-    ARRAY_FACTOR,
-    ARRAY_SLOPES,
-    ARRAY_SINKS,
-    ARRAY_LISTS,
-    ARRAY_NUMBERS
-};
+/* What outputs hold before a run. */
+enum { CANARY = 0xa5 };
 
-/* One row each. array_seed is the same for all rows of an array. */
-void draw_row(float *row, int64_t count, enum data_kind kind, enum array_name name, struct random *random);
-void draw_flags(uint8_t *row, int64_t count, uint64_t array_seed, struct random *random);
-void draw_bias(float *row, int64_t count, uint64_t array_seed, bool is_benign, struct random *random);
-void draw_head_list(float *list, int64_t heads, enum array_name name, struct random *random);
+/* Sizes of an array in the call; in memory some of them are 1, where draw_shape broadcasts. */
+void logical_counts(const struct problem_call *call, enum array_name name, int64_t count[4]);
+
+/* The sequence from which an array's shape is drawn, and then its elements. All lists of integers share one, and are
+ * drawn in the order of their names. */
+struct random random_of(const struct problem_call *call, enum array_name name);
+
+/* Sets count and element_bytes. */
+void draw_shape(struct problem_array *array, const struct problem_call *call, enum array_name name,
+                struct random *random);
+
+/* Fills an array without gaps. */
+void draw_array(const struct problem_array *array, const struct problem_call *call, enum array_name name,
+                struct random *random);
+
+/* Features and numbers of the descriptor. */
+void draw_numbers(rapt_attention_desc *desc, const struct problem_call *call);
+
+/* problem_unused.c: whether no result depends on that element; at counts as in memory. */
+bool is_unused(const struct problem *plain, enum array_name name, const int64_t at[4]);
 
 #endif

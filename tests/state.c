@@ -12,27 +12,26 @@
 #endif
 
 #include "registers.h"
-#include "scene_run.h"
-#include "support.h"
+#include "problem.h"
 
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
 /* Split keys, whole tiles and narrow ones; results in the denormal range,
  * where flushing shows, and ordinary ones, where rounding does. */
-static const struct scene_call calls[] = {
-    {1, 2, 1, 40, 300, 17, 20, WITH_LSE | WITH_CAUSAL | WITH_SLOPES | WITH_SOFTCAP | WITH_SINKS, RAPT_ORIGIN_TOP_LEFT,
-     RAPT_WEIGHTS_NONE, 1, 0, 1e-38f},
-    {2, 4, 2, 1, 2500, 33, 16, WITH_LSE | WITH_MASK | WITH_BIAS | WITH_WEIGHTS, RAPT_ORIGIN_UNSTATED,
-     RAPT_WEIGHTS_SOFTMAX, 2, 0, 1e-38f},
-    {1, 1, 1, 70, 70, 64, 64, WITH_WEIGHTS, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_RAW, 3, 1e-38f, 0},
-    {1, 1, 1, 3, 20, 8, 3, WITH_LSE, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 4, 0, 0},
+static const struct problem_call calls[] = {
+    {1, 2, 1, 40, 300, 17, 20, USE_LSE | USE_CAUSAL | USE_ALIBI | USE_SOFTCAP | USE_SINKS, DATA_DENORMAL,
+     RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0},
+    {2, 4, 2, 1, 2500, 33, 16, USE_LSE | USE_MASK | USE_BIAS | USE_WEIGHTS, DATA_DENORMAL,
+     RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_SOFTMAX, 2, 0},
+    {1, 1, 1, 70, 70, 64, 64, USE_WEIGHTS, DATA_DENORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_RAW, 3, 0},
+    {1, 1, 1, 3, 20, 8, 3, USE_LSE, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 4, 0},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
 struct job {
     rapt_plan plan;
-    struct scene *scene;
+    struct problem *problem;
     rapt_isa isa;
     void *workspace;
     size_t bytes;
@@ -43,47 +42,46 @@ struct job {
 /* Only rapt's own work, so that what came back is rapt's doing. */
 static void plan_and_run(void *argument) {
     struct job *job = argument;
-    job->status = rapt_plan_init(&job->plan, &job->scene->desc, NULL);
+    job->status = rapt_plan_init(&job->plan, &job->problem->desc, NULL);
     if (job->status == RAPT_OK)
         job->status = rapt_run(&job->plan, job->workspace, job->bytes, &job->options);
 }
 
-static struct job job_new(const struct scene_call *call, rapt_isa isa, int threads) {
-    static const struct scene_layout layout = {0};
-    struct job job = {.scene = scene_new(call, &layout), .isa = isa};
-    job.scene->desc.isa = isa;
-    assert_int_equal(rapt_plan_init(&job.plan, &job.scene->desc, NULL), RAPT_OK);
+static struct job job_new(const struct problem_call *call, rapt_isa isa, int threads) {
+    struct job job = {.problem = problem_new(call), .isa = isa};
+    job.problem->desc.isa = isa;
+    assert_int_equal(rapt_plan_init(&job.plan, &job.problem->desc, NULL), RAPT_OK);
     assert_int_equal(rapt_plan_workspace_bytes(&job.plan, threads, &job.bytes), RAPT_OK);
     job.workspace = test_alloc(job.bytes);
     job.options = (rapt_run_options){.struct_size = sizeof job.options, .max_threads = threads};
     return job;
 }
 
-static void job_end(struct job *job, const struct scene *expected, const char *what) {
+static void job_end(struct job *job, const struct problem *expected, const char *what) {
     assert_int_equal(job->status, RAPT_OK);
-    if (!scene_same(job->scene, expected))
+    if (!problem_same(job->problem, expected))
         fail_msg("%s, isa %s", what, rapt_isa_name(job->isa));
-    scene_free(job->scene);
+    problem_free(job->problem);
     test_free_all();
 }
 
 static void test_registers(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct scene *expected = scene_expected(&calls[c]);
+        struct problem *expected = problem_expected(&calls[c]);
         for (int t = 0; t < table_count; t++) {
             struct job job = job_new(&calls[c], tables[t]->isa, 1);
             assert_true(keeps_registers(plan_and_run, &job));
             job_end(&job, expected, "registers");
         }
-        scene_free(expected);
+        problem_free(expected);
     }
 }
 
 static void test_float_modes(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct scene *expected = scene_expected(&calls[c]);
+        struct problem *expected = problem_expected(&calls[c]);
         for (int t = 0; t < table_count; t++) {
             for (int m = 0; m < float_mode_count; m++) {
                 struct job job = job_new(&calls[c], tables[t]->isa, 1);
@@ -99,16 +97,16 @@ static void test_float_modes(void **state) {
                 job_end(&job, expected, float_modes[m].name);
             }
         }
-        scene_free(expected);
+        problem_free(expected);
     }
 }
 
 /* NaN and infinities do not trap where the caller's environment would. */
 static void test_traps_stay_off(void **state) {
     (void)state;
-    struct scene_call call = calls[0];
-    call.query_size = 3e38f; /* scores overflow */
-    struct scene *expected = scene_expected(&call);
+    struct problem_call call = calls[0];
+    call.data = DATA_INFINITE;
+    struct problem *expected = problem_expected(&call);
     for (int t = 0; t < table_count; t++) {
         for (int m = 0; m < float_mode_count; m++) {
             struct job job = job_new(&call, tables[t]->isa, 1);
@@ -119,7 +117,7 @@ static void test_traps_stay_off(void **state) {
             job_end(&job, expected, float_modes[m].name);
         }
     }
-    scene_free(expected);
+    problem_free(expected);
 }
 
 /* The modes do matter here: the same arithmetic outside of rapt changes. */
@@ -143,7 +141,7 @@ static void test_vector_state(void **state) {
     (void)state;
 #if defined(__x86_64__)
     static const uint16_t x87_controls[] = {0x037f, 0x007f, 0x0f7f}; /* 64, 24 bits, to zero */
-    struct scene *expected = scene_expected(&calls[0]);
+    struct problem *expected = problem_expected(&calls[0]);
     for (int t = 0; t < table_count; t++) {
         for (int k = 0; k < 3; k++) {
             struct job job = job_new(&calls[0], tables[t]->isa, 1);
@@ -157,7 +155,7 @@ static void test_vector_state(void **state) {
             job_end(&job, expected, "x87 control word");
         }
     }
-    scene_free(expected);
+    problem_free(expected);
 #else
     skip();
 #endif
@@ -202,9 +200,9 @@ static int moody_parallel_for(void *context, int64_t count, void (*task)(void *,
 
 static void test_modes_of_workers(void **state) {
     (void)state;
-    struct scene_call call = calls[1];
+    struct problem_call call = calls[1];
     call.batch = 4;
-    struct scene *expected = scene_expected(&call);
+    struct problem *expected = problem_expected(&call);
     for (int t = 0; t < table_count; t++) {
         bool changed = false;
         struct job job = job_new(&call, tables[t]->isa, 3);
@@ -214,17 +212,17 @@ static void test_modes_of_workers(void **state) {
         assert_false(changed);
         job_end(&job, expected, "modes of workers");
     }
-    scene_free(expected);
+    problem_free(expected);
 }
 
 #ifdef _OPENMP
 static void test_modes_of_openmp_workers(void **state) {
     (void)state;
-    struct scene_call call = calls[0];
+    struct problem_call call = calls[0];
     call.query_heads = 8;
     call.query_length = 200;
     call.kv_length = 1500;
-    struct scene *expected = scene_expected(&call);
+    struct problem *expected = problem_expected(&call);
     for (int t = 0; t < table_count; t++) {
         struct job job = job_new(&call, tables[t]->isa, 3);
         int changed = 0;
@@ -240,7 +238,7 @@ static void test_modes_of_openmp_workers(void **state) {
         assert_int_equal(changed, 0);
         job_end(&job, expected, "modes of OpenMP workers");
     }
-    scene_free(expected);
+    problem_free(expected);
 }
 #endif
 

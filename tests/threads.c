@@ -12,38 +12,36 @@
 #include <cmocka.h>
 
 #include "pool.h"
-#include "scene_run.h"
-#include "support.h"
-
-static const struct scene_layout plain = {0};
+#include "problem.h"
 
 /* Many tasks of one phase; split keys with two phases; less than a task. */
-static const struct scene_call calls[] = {
-    {2, 4, 2, 130, 100, 16, 16, WITH_CAUSAL | WITH_LSE, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0, 0},
-    {1, 4, 2, 2, 6000, 12, 9, WITH_LSE | WITH_MASK | WITH_WEIGHTS, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_SOFTMAX, 2, 0, 0},
-    {1, 1, 1, 1, 3, 4, 4, 0, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 3, 0, 0},
+static const struct problem_call calls[] = {
+    {2, 4, 2, 130, 100, 16, 16, USE_CAUSAL | USE_LSE, DATA_NORMAL, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0},
+    {1, 4, 2, 2, 6000, 12, 9, USE_LSE | USE_MASK | USE_WEIGHTS, DATA_NORMAL, RAPT_ORIGIN_UNSTATED,
+     RAPT_WEIGHTS_SOFTMAX, 2, 0},
+    {1, 1, 1, 1, 3, 4, 4, 0, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 3, 0},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
 struct job {
-    struct scene *scene;
+    struct problem *problem;
     rapt_plan plan;
     void *workspace;
     size_t bytes;
 };
 
-static struct job job_of(struct scene *scene, int slots) {
-    struct job job = {.scene = scene};
-    assert_int_equal(rapt_plan_init(&job.plan, &scene->desc, NULL), RAPT_OK);
+static struct job job_of(struct problem *problem, int slots) {
+    struct job job = {.problem = problem};
+    assert_int_equal(rapt_plan_init(&job.plan, &problem->desc, NULL), RAPT_OK);
     assert_int_equal(rapt_plan_workspace_bytes(&job.plan, slots, &job.bytes), RAPT_OK);
     job.workspace = test_alloc(job.bytes);
     return job;
 }
 
-static void job_end(struct job *job, const struct scene *expected) {
-    assert_true(scene_same(job->scene, expected));
-    assert_true(scene_is_clean(job->scene));
-    scene_free(job->scene);
+static void job_end(struct job *job, const struct problem *expected) {
+    assert_true(problem_same(job->problem, expected));
+    assert_true(problem_is_clean(job->problem));
+    problem_free(job->problem);
     test_free_all();
 }
 
@@ -84,31 +82,31 @@ static int64_t run_phases(const struct job *job, int threads) {
 static void test_run_task(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct scene *expected = scene_expected(&calls[c]);
+        struct problem *expected = problem_expected(&calls[c]);
         for (int threads = 1; threads <= 32; threads = threads * 2 + 1) {
-            struct job job = job_of(scene_new(&calls[c], &plain), threads);
+            struct job job = job_of(problem_new(&calls[c]), threads);
             assert_int_equal(run_phases(&job, threads), 0);
             job_end(&job, expected);
         }
-        scene_free(expected);
+        problem_free(expected);
     }
 }
 
 /* One slot, more threads: some task is told BUSY, and nothing goes wrong. */
 static void test_busy(void **state) {
     (void)state;
-    struct scene *expected = scene_expected(&calls[0]);
-    struct job job = job_of(scene_new(&calls[0], &plain), 1);
+    struct problem *expected = problem_expected(&calls[0]);
+    struct job job = job_of(problem_new(&calls[0]), 1);
     time_t end = time(NULL) + 20;
     int64_t busy = 0;
     while (busy == 0 && time(NULL) < end) {
-        scene_reset(job.scene);
+        problem_reset(job.problem);
         busy = run_phases(&job, 3);
-        assert_true(scene_same(job.scene, expected));
+        assert_true(problem_same(job.problem, expected));
     }
     assert_true(busy > 0);
     job_end(&job, expected);
-    scene_free(expected);
+    problem_free(expected);
 }
 
 /* ---- parallel-for */
@@ -116,7 +114,7 @@ static void test_busy(void **state) {
 static void test_parallel_for(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct scene *expected = scene_expected(&calls[c]);
+        struct problem *expected = problem_expected(&calls[c]);
         for (int threads = 1; threads <= 32; threads = threads * 2 + 1) {
             for (int most = 0; most <= 3; most += 3) {
                 struct pool pool = {.threads = threads};
@@ -124,14 +122,14 @@ static void test_parallel_for(void **state) {
                                             .max_threads = most,
                                             .parallel_for = pool_parallel_for,
                                             .parallel_for_context = &pool};
-                struct job job = job_of(scene_new(&calls[c], &plain), threads);
+                struct job job = job_of(problem_new(&calls[c]), threads);
                 assert_int_equal(rapt_run(&job.plan, job.workspace, job.bytes, &options), RAPT_OK);
                 assert_int_equal(pool.calls, rapt_phase_count(&job.plan));
                 assert_true(pool.largest_count <= threads && (most == 0 || pool.largest_count <= most));
                 job_end(&job, expected);
             }
         }
-        scene_free(expected);
+        problem_free(expected);
     }
 }
 
@@ -142,11 +140,11 @@ static void test_parallel_for_fails(void **state) {
         rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
         options.parallel_for = pool_parallel_for;
         options.parallel_for_context = &pool;
-        struct job job = job_of(scene_new(&calls[1], &plain), 2);
+        struct job job = job_of(problem_new(&calls[1]), 2);
         assert_int_equal(rapt_phase_count(&job.plan), 2);
         assert_int_equal(rapt_run(&job.plan, job.workspace, job.bytes, &options), RAPT_PARALLEL_FOR_FAILED);
-        assert_true(scene_is_clean(job.scene));
-        scene_free(job.scene);
+        assert_true(problem_is_clean(job.problem));
+        problem_free(job.problem);
         test_free_all();
     }
 }
@@ -161,10 +159,10 @@ static void test_parallel_for_does_nothing(void **state) {
     (void)state;
     rapt_run_options options = {.struct_size = sizeof options, .parallel_for = lazy_parallel_for};
     for (int c = 0; c < CALLS; c++) {
-        struct job job = job_of(scene_new(&calls[c], &plain), 2);
+        struct job job = job_of(problem_new(&calls[c]), 2);
         assert_int_equal(rapt_run(&job.plan, job.workspace, job.bytes, &options), RAPT_PARALLEL_FOR_FAILED);
-        assert_true(scene_is_untouched(job.scene));
-        scene_free(job.scene);
+        assert_true(problem_is_untouched(job.problem));
+        problem_free(job.problem);
         test_free_all();
     }
 }
@@ -195,12 +193,12 @@ static void run_rounds(void *argument, int number) {
 static void test_concurrent_runs(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct scene *expected = scene_expected(&calls[c]), *scenes[RUNNERS];
+        struct problem *expected = problem_expected(&calls[c]), *problems[RUNNERS];
         struct concurrent all = {0};
         for (int r = 0; r < RUNNERS; r++) {
-            scenes[r] = scene_new(&calls[c], &plain);
-            rapt_tensor out = scenes[r]->desc.out, lse = scenes[r]->desc.lse, weights = scenes[r]->desc.weights;
-            all.descs[r] = scenes[0]->desc;
+            problems[r] = problem_new(&calls[c]);
+            rapt_tensor out = problems[r]->desc.out, lse = problems[r]->desc.lse, weights = problems[r]->desc.weights;
+            all.descs[r] = problems[0]->desc;
             all.descs[r].out = out, all.descs[r].lse = lse, all.descs[r].weights = weights;
             assert_int_equal(rapt_plan_init(&all.plans[r], &all.descs[r], NULL), RAPT_OK);
             assert_int_equal(rapt_plan_workspace_bytes(&all.plans[r], 1, &all.bytes), RAPT_OK);
@@ -209,10 +207,10 @@ static void test_concurrent_runs(void **state) {
         pool_run(RUNNERS, run_rounds, &all);
         for (int r = 0; r < RUNNERS; r++) {
             assert_int_equal(all.status[r], RAPT_OK);
-            assert_true(scene_same(scenes[r], expected) && scene_is_clean(scenes[r]));
-            scene_free(scenes[r]);
+            assert_true(problem_same(problems[r], expected) && problem_is_clean(problems[r]));
+            problem_free(problems[r]);
         }
-        scene_free(expected);
+        problem_free(expected);
         test_free_all();
     }
 }
@@ -223,14 +221,14 @@ static void test_workspace_too_small(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
         for (size_t shift = 0; shift < 64; shift += 21) {
-            struct job job = job_of(scene_new(&calls[c], &plain), 1);
+            struct job job = job_of(problem_new(&calls[c]), 1);
             char *workspace = (char *)test_alloc(job.bytes + 64) + shift;
             assert_int_equal(rapt_run(&job.plan, workspace, job.bytes - 1, NULL), RAPT_WORKSPACE_TOO_SMALL);
             assert_int_equal(rapt_run(&job.plan, workspace, 0, NULL), RAPT_WORKSPACE_TOO_SMALL);
             assert_int_equal(rapt_prepare(&job.plan, workspace, job.bytes - 1), RAPT_WORKSPACE_TOO_SMALL);
             assert_int_equal(rapt_run(&job.plan, NULL, job.bytes, NULL), RAPT_NULL_POINTER);
-            assert_true(scene_is_untouched(job.scene));
-            scene_free(job.scene);
+            assert_true(problem_is_untouched(job.problem));
+            problem_free(job.problem);
             test_free_all();
         }
     }
@@ -238,7 +236,7 @@ static void test_workspace_too_small(void **state) {
 
 static void test_tasks_out_of_range(void **state) {
     (void)state;
-    struct job job = job_of(scene_new(&calls[1], &plain), 1);
+    struct job job = job_of(problem_new(&calls[1]), 1);
     static const int64_t far = INT64_MAX;
     assert_int_equal(rapt_prepare(&job.plan, job.workspace, job.bytes), RAPT_OK);
     int32_t phases = rapt_phase_count(&job.plan);
@@ -252,14 +250,14 @@ static void test_tasks_out_of_range(void **state) {
     assert_int_equal(rapt_run_task(&job.plan, NULL, 0, 0), RAPT_NULL_POINTER);
     assert_int_equal(rapt_task_count(&job.plan, phases), 0);
     assert_int_equal(rapt_task_count(&job.plan, -1), 0);
-    assert_true(scene_is_untouched(job.scene));
-    scene_free(job.scene);
+    assert_true(problem_is_untouched(job.problem));
+    problem_free(job.problem);
     test_free_all();
 }
 
 static void test_options(void **state) {
     (void)state;
-    struct job job = job_of(scene_new(&calls[0], &plain), 1);
+    struct job job = job_of(problem_new(&calls[0]), 1);
     rapt_run_options small = {.struct_size = 16}, negative = {.struct_size = sizeof negative, .max_threads = -1};
     size_t bytes, most;
     assert_int_equal(rapt_run(&job.plan, job.workspace, job.bytes, &small), RAPT_UNSUPPORTED_VERSION);
@@ -270,8 +268,8 @@ static void test_options(void **state) {
     assert_int_equal(rapt_plan_workspace_bytes(&job.plan, rapt_task_count(&job.plan, 0), &most), RAPT_OK);
     assert_int_equal(bytes, most);
     assert_int_equal(rapt_plan_workspace_bytes(&job.plan, 1, NULL), RAPT_NULL_POINTER);
-    assert_true(scene_is_untouched(job.scene));
-    scene_free(job.scene);
+    assert_true(problem_is_untouched(job.problem));
+    problem_free(job.problem);
     test_free_all();
 }
 
@@ -284,37 +282,37 @@ static void expect_refused(const rapt_plan *plan, const struct job *job) {
     assert_int_equal(rapt_phase_count(plan), 0);
     assert_int_equal(rapt_task_count(plan, 0), 0);
     assert_int_equal(rapt_plan_isa(plan), RAPT_ISA_AUTO);
-    assert_true(scene_is_untouched(job->scene));
+    assert_true(problem_is_untouched(job->problem));
 }
 
 static void test_plans_that_are_none(void **state) {
     (void)state;
-    struct job job = job_of(scene_new(&calls[0], &plain), 1);
+    struct job job = job_of(problem_new(&calls[0]), 1);
     rapt_plan zero = {{0}}, failed = job.plan;
     expect_refused(&zero, &job);
-    job.scene->desc.kv_heads = -1;
-    assert_int_not_equal(rapt_plan_init(&failed, &job.scene->desc, NULL), RAPT_OK);
+    job.problem->desc.kv_heads = -1;
+    assert_int_not_equal(rapt_plan_init(&failed, &job.problem->desc, NULL), RAPT_OK);
     expect_refused(&failed, &job);
-    assert_int_equal(rapt_plan_init(NULL, &job.scene->desc, NULL), RAPT_NULL_POINTER);
-    scene_free(job.scene);
+    assert_int_equal(rapt_plan_init(NULL, &job.problem->desc, NULL), RAPT_NULL_POINTER);
+    problem_free(job.problem);
     test_free_all();
 }
 
 /* A plan is a value: its copy works when the original and the descriptor are gone. */
 static void test_plan_copied(void **state) {
     (void)state;
-    struct scene *expected = scene_expected(&calls[1]);
-    struct job job = job_of(scene_new(&calls[1], &plain), 2);
+    struct problem *expected = problem_expected(&calls[1]);
+    struct job job = job_of(problem_new(&calls[1]), 2);
     struct {
         char shift[8];
         rapt_plan plan;
     } other;
     memcpy(&other.plan, &job.plan, sizeof other.plan);
     memset(&job.plan, 0xff, sizeof job.plan);
-    memset(&job.scene->desc, 0xff, sizeof job.scene->desc);
+    memset(&job.problem->desc, 0xff, sizeof job.problem->desc);
     assert_int_equal(rapt_run(&other.plan, job.workspace, job.bytes, NULL), RAPT_OK);
     job_end(&job, expected);
-    scene_free(expected);
+    problem_free(expected);
 }
 
 int main(void) {

@@ -75,7 +75,7 @@ static struct cover *new_covers(const struct unit *unit) {
     struct cover *covers = test_alloc((size_t)(unit->desc.batch + 1) * sizeof *covers);
     for (int64_t b = 0; b < unit->desc.batch; b++) {
         const struct rapt_sequence s = unit_sequence(unit, b);
-        const struct rapt_work work = rapt_work_cut(a, b);
+        const struct rapt_work work = rapt_work_cut(a, &s);
         const int64_t rows = s.query_length * a->group, chunks = work.chunks > 0 ? work.chunks : 1;
         const size_t bytes = (size_t)(unit->desc.kv_heads * rows * chunks);
         covers[b] = (struct cover){rows, chunks, test_alloc(bytes + 1)};
@@ -168,7 +168,8 @@ static void expect_merges(const struct unit *unit, const struct rapt_work *table
     assert_true(sum == a->totals.state_bytes);
     for (int64_t b = 0; b < unit->desc.batch; b++)
         for (int64_t h = 0; h < unit->desc.kv_heads; h++) {
-            const struct rapt_work work = rapt_work_cut(a, b);
+            const struct rapt_sequence s = unit_sequence(unit, b);
+            const struct rapt_work work = rapt_work_cut(a, &s);
             assert_int_equal(merged[b][h], is_splitting(&work));
         }
 }

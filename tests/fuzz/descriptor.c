@@ -2,128 +2,9 @@
  * Attention calls of all kinds: a status with a text and no byte written, or
  * the bits of the reference; and nothing read or written outside the memory
  * that the call describes. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "descriptor_decode.h"
-#include "reference.h"
-#include "support.h"
-
-/* Beyond these a call is planned and not run: the reference would take too long, or the workspace is too large. */
-static const double most_work = 2e5, most_rows = 2e4;
-enum { MOST_WORKSPACE = 1 << 26 };
-
-static bool is_small(const rapt_attention_desc *d) {
-    const double rows = (double)d->batch * (double)d->query_heads * ((double)d->query_length + 1);
-    return rows <= most_rows && d->kv_length <= (int64_t)most_work &&
-           rows * (double)d->kv_length * (double)(d->head_dim + d->value_dim + 8) <= most_work;
-}
-
-/* ---- what all memory of the call held */
-
-struct snapshot {
-    char *bytes[MOST_REGIONS];
-};
-
-static struct snapshot snapshot_of(const struct fuzzed_call *call) {
-    struct snapshot snapshot = {{NULL}};
-    for (int i = 0; i < call->region_count; i++) {
-        snapshot.bytes[i] = malloc(call->regions[i].bytes + 1);
-        if (!snapshot.bytes[i])
-            fuzz_fail("out of memory");
-        memcpy(snapshot.bytes[i], call->regions[i].data, call->regions[i].bytes);
-    }
-    return snapshot;
-}
-
-static void restore(const struct fuzzed_call *call, const struct snapshot *snapshot) {
-    for (int i = 0; i < call->region_count; i++)
-        memcpy(call->regions[i].data, snapshot->bytes[i], call->regions[i].bytes);
-}
-
-static void expect_memory(const struct fuzzed_call *call, const struct snapshot *expected, const char *what) {
-    for (int i = 0; i < call->region_count; i++) {
-        const struct region *region = &call->regions[i];
-        size_t at = 0;
-        if (memcmp(region->data, expected->bytes[i], region->bytes) == 0)
-            continue;
-        while (region->data[at] == expected->bytes[i][at])
-            at++;
-        fuzz_fail("%s: byte %zu of region %d, which has %zu, is another", what, at, i, region->bytes);
-    }
-}
-
-static void snapshot_free(struct snapshot *snapshot) {
-    for (int i = 0; i < MOST_REGIONS; i++)
-        free(snapshot->bytes[i]);
-}
-
-/* ---- ways to run a plan; the workspace is exactly as large as it has to be, at any address */
-
-static rapt_status run_tasks(const rapt_plan *plan, void *workspace, size_t bytes) {
-    rapt_status status = rapt_prepare(plan, workspace, bytes);
-    for (int32_t phase = 0; status == RAPT_OK && phase < rapt_phase_count(plan); phase++)
-        for (int64_t task = rapt_task_count(plan, phase) - 1; status == RAPT_OK && task >= 0; task--)
-            status = rapt_run_task(plan, workspace, phase, task);
-    return status;
-}
-
-static rapt_status run_plan(const rapt_plan *plan, uint8_t way) {
-    const rapt_plan moved = *plan;
-    const size_t odd = way / 4 % 8;
-    size_t bytes = 0;
-    rapt_status status = rapt_plan_workspace_bytes(&moved, 1 + way / 32 % 3, &bytes);
-    if (status != RAPT_OK || bytes > MOST_WORKSPACE)
-        return status;
-    struct region workspace = region_new(bytes + odd);
-    memset(workspace.data, 0xff, workspace.bytes);
-    status = way & 1 ? rapt_run(&moved, workspace.data + odd, bytes, NULL)
-                     : run_tasks(&moved, workspace.data + odd, bytes);
-    region_free(&workspace);
-    return status;
-}
-
-/* ---- what the reference takes: float32 */
-
-static float widened(uint16_t half) {
-    const uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
-    const float size = exponent == 0    ? (float)fraction * 0x1p-24f
-                       : exponent == 31 ? (fraction ? float_of(0x7fc00000u) : float_of(0x7f800000u))
-                                        : float_of((exponent + 112) << 23 | fraction << 13);
-    return half >> 15 ? -size : size;
-}
-
-/* Replaces a float16 tensor by a contiguous float32 one; NULL where it is none. */
-static float *widen(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens, int64_t dim) {
-    if (!tensor->data || tensor->dtype != RAPT_F16)
-        return NULL;
-    float *wide = malloc((size_t)(batch * heads * tokens * dim) * sizeof *wide + 1), *next = wide;
-    if (!wide)
-        fuzz_fail("out of memory");
-    for (int64_t b = 0; b < batch; b++)
-        for (int64_t h = 0; h < heads; h++)
-            for (int64_t token = 0; token < tokens; token++)
-                for (int64_t d = 0; d < dim; d++) {
-                    uint16_t half;
-                    memcpy(&half,
-                           (const char *)tensor->data + b * tensor->batch_stride_bytes +
-                               h * tensor->head_stride_bytes + token * tensor->token_stride_bytes + 2 * d,
-                           sizeof half);
-                    *next++ = widened(half);
-                }
-    *tensor = rapt_input_bhsd(wide, batch, heads, tokens, dim);
-    return wide;
-}
-
-static void run_reference(const rapt_attention_desc *desc) {
-    rapt_attention_desc plain = *desc;
-    const int64_t value_dim = desc->value_dim ? desc->value_dim : desc->head_dim;
-    float *key = widen(&plain.key, desc->batch, desc->kv_heads, desc->kv_length, desc->head_dim);
-    float *value = widen(&plain.value, desc->batch, desc->kv_heads, desc->kv_length, value_dim);
-    rapt_reference_attention(&plain);
-    free(key);
-    free(value);
-}
+#include "descriptor_run.h"
 
 static bool has_data(const rapt_attention_desc *d) {
     return d->query.data || d->key.data || d->value.data || d->out.data || d->mask.data || d->bias.data ||
@@ -142,11 +23,7 @@ static void check_result(struct fuzzed_call *call, const struct snapshot *before
     }
     if (status != RAPT_OK)
         fuzz_fail("planned, but then: %s", rapt_status_text(status));
-    struct snapshot result = snapshot_of(call);
-    restore(call, before);
-    run_reference(&call->desc);
-    expect_memory(call, &result, "after a run");
-    snapshot_free(&result);
+    expect_reference(call, &call->desc, before);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
@@ -158,9 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     struct snapshot before = snapshot_of(&call);
     memset(&message, 'x', sizeof message);
     const rapt_status status = rapt_plan_init(&plan, call.given, &message);
-    const char *end = memchr(message.text, 0, sizeof message.text);
-    if (!end || (end == message.text) != (status == RAPT_OK))
-        fuzz_fail("status %d with the text \"%.255s\"", (int)status, message.text);
+    expect_text(status, &message);
     if (status != RAPT_OK && rapt_plan_isa(&plan) != RAPT_ISA_AUTO)
         fuzz_fail("a plan after a refusal: %s", message.text);
     expect_memory(&call, &before, "after planning");

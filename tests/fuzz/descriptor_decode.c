@@ -15,13 +15,12 @@ static const int64_t hostile_integers[] = {
     INT64_MIN};
 enum { HOSTILE_INTEGERS = sizeof hostile_integers / sizeof *hostile_integers };
 
-/* One of the list, or, for 0xff, any. */
-static int64_t take_hostile(struct input *input) {
+int64_t take_hostile(struct input *input) {
     const uint8_t choice = take_byte(input);
     return choice == 0xff ? (int64_t)take_word(input) : hostile_integers[choice % HOSTILE_INTEGERS];
 }
 
-static float take_float(struct input *input) {
+float take_float(struct input *input) {
     static const uint32_t bits[] = {0x00000000, 0x3f800000, 0x3e000000, 0xbf000000, 0x80000000, 0x7f800000, 0xff800000,
                                     0x7fc00000, 0x7f7fffff, 0x00000001, 0xff7fffff, 0x3dcccccd, 0x42480000, 0x7f000000};
     const uint8_t choice = take_byte(input);
@@ -30,7 +29,7 @@ static float take_float(struct input *input) {
 
 /* ---- memory */
 
-static struct region *add_region(struct fuzzed_call *call, size_t bytes) {
+struct region *add_region(struct fuzzed_call *call, size_t bytes) {
     if (call->region_count == MOST_REGIONS)
         fuzz_fail("more than %d regions", MOST_REGIONS);
     struct region *region = &call->regions[call->region_count++];
@@ -38,8 +37,7 @@ static struct region *add_region(struct fuzzed_call *call, size_t bytes) {
     return region;
 }
 
-/* Ordinary numbers, special ones, or any bits. */
-static void fill(const struct region *region, int dtype, uint8_t content) {
+void fill(const struct region *region, int dtype, uint8_t content) {
     struct random random = {content};
     for (size_t i = 0; dtype == RAPT_BOOL8 && i < region->bytes; i++)
         region->data[i] = (char)(random_chance(&random, content % 4 * 30) ? 1 + content % 3 : 0);

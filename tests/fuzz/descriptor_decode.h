@@ -7,7 +7,7 @@
 #include "fuzz.h"
 #include "rapt/rapt.h"
 
-enum { MOST_REGIONS = 20 };
+enum { MOST_REGIONS = 34 };
 
 struct fuzzed_call {
     rapt_attention_desc desc; /* as the library has to read it: what the caller does not give is 0 */
@@ -19,5 +19,17 @@ struct fuzzed_call {
 
 void fuzzed_call_decode(struct fuzzed_call *call, struct input *input);
 void fuzzed_call_free(struct fuzzed_call *call);
+
+/* ---- parts, for what else a call is given */
+
+/* Memory that belongs to the call. */
+struct region *add_region(struct fuzzed_call *call, size_t bytes);
+
+/* Ordinary numbers, special ones, or any bits. */
+void fill(const struct region *region, int dtype, uint8_t content);
+
+/* One of a list, or, for 0xff, any. */
+int64_t take_hostile(struct input *input);
+float take_float(struct input *input);
 
 #endif

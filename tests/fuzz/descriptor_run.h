@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * Runs calls and compares them with the reference, and all memory with what it held. */
+#ifndef RAPT_TESTS_FUZZ_DESCRIPTOR_RUN_H
+#define RAPT_TESTS_FUZZ_DESCRIPTOR_RUN_H
+
+#include "descriptor_decode.h"
+
+/* Whether a call is to be run, not only planned: the reference does not take too long, and no workspace is too large. */
+bool is_small(const rapt_attention_desc *desc);
+
+/* What the regions of a call hold. */
+struct snapshot {
+    char *bytes[MOST_REGIONS];
+};
+
+struct snapshot snapshot_of(const struct fuzzed_call *call);
+void snapshot_free(struct snapshot *snapshot);
+void restore(const struct fuzzed_call *call, const struct snapshot *snapshot);
+
+/* Ends the program where a region holds something else. */
+void expect_memory(const struct fuzzed_call *call, const struct snapshot *expected, const char *what);
+
+/* The status has a text if it is a refusal, and only then. */
+void expect_text(rapt_status status, const rapt_message *message);
+
+/* Runs a copy of the plan in a workspace of exactly the bytes that it takes, at any address: as a whole, task by task,
+ * or by threads that join. */
+rapt_status run_plan(const rapt_plan *plan, uint8_t way);
+
+/* Fails unless memory is what the reference makes of what was there before; float16 is widened for it. */
+void expect_reference(const struct fuzzed_call *call, const rapt_attention_desc *desc, const struct snapshot *before);
+
+#endif
