@@ -136,6 +136,7 @@ static void no_mode_decides_a_refusal(void **state) {
     rapt_message text = {""};
     const uint64_t before = get_float_mode();
     (void)state;
+    if (!has_float_modes()) skip();
     for (int i = 0; i < float_mode_count; i++) {
         rapt_status status[MODE_ROWS];
         float out[8 + COUNT] = {0};
