@@ -130,7 +130,6 @@ static void open_running(struct rapt_loop *loop, int64_t chunk, bool first) {
         task->running = rapt_state_of_chunk(task, chunk - task->work.first_chunk);
     else if (!first)
         return;
-    rapt_state_clear(task->running, task->rows);
     for (int number = 0; number < loop->tile_count; number++)
         loop->tiles[number].flags &= ~(unsigned)RAPT_TILE_STARTED;
 }

@@ -91,27 +91,29 @@ static __attribute__((noinline)) void run_tile(const struct product *p, const st
     }
 }
 
-static __attribute__((noinline)) void run_tasks(struct product *p) {
+static __attribute__((noinline)) void run_task(const struct product *p, int64_t task) {
+    const int64_t row = task / p->column_tasks * p->task_rows, column = task % p->column_tasks * p->task_columns;
+    const struct rapt_product_args args = args_of(p, row, column);
+    if (p->few)
+        p->table->product.few[p->desc.weight_layout](&args);
+    else
+        run_tile(p, &args);
+}
+
+/* should_stop is the caller's, and runs in the caller's floating-point environment. */
+static void work(void *argument, int64_t number) {
+    struct product *p = argument;
     int64_t task;
+    (void)number;
     while ((task = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->tasks) {
         if (atomic_load_explicit(&p->stopped, memory_order_relaxed) || rapt_should_stop(p->options)) {
             atomic_store_explicit(&p->stopped, true, memory_order_relaxed);
             return;
         }
-        int64_t row = task / p->column_tasks * p->task_rows, column = task % p->column_tasks * p->task_columns;
-        struct rapt_product_args args = args_of(p, row, column);
-        if (p->few)
-            p->table->product.few[p->desc.weight_layout](&args);
-        else
-            run_tile(p, &args);
+        const rapt_fpenv environment = rapt_fpenv_enter();
+        run_task(p, task);
+        rapt_fpenv_leave(environment);
     }
-}
-
-static void work(void *argument, int64_t number) {
-    (void)number;
-    rapt_fpenv environment = rapt_fpenv_enter();
-    run_tasks(argument);
-    rapt_fpenv_leave(environment);
 }
 
 /* Strides of single rows may hold anything, and fetches multiply them. */

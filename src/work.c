@@ -199,6 +199,16 @@ static bool may_occur(const struct rapt_plan_body *a, int32_t kind, int64_t most
     return kind == RAPT_NARROW || most_rows > kinds[RAPT_NARROW].most_rows;
 }
 
+/* The most keys that the queries of a work that may be split see. */
+static int64_t most_visible(const rapt_attention_desc *desc) {
+    const int64_t left = desc->window_left, right = desc->features & RAPT_CAUSAL ? 0 : desc->window_right;
+    int64_t keys;
+    if (!(desc->features & RAPT_WINDOW) || left < 0 || right < 0 || !rapt_add_fits(left, right, &keys) ||
+        !rapt_add_fits(keys, SPLIT_ROWS, &keys))
+        return desc->kv_length;
+    return keys < desc->kv_length ? keys : desc->kv_length;
+}
+
 /* The most scratch of each kind with as many rows as it may get, at any strides; fewer than SPLIT_TASKS heads are
  * split, as each of them has more than an equal share of all chunks. */
 bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals) {
@@ -221,7 +231,7 @@ bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals)
     totals->all_tasks = INT64_MAX;
     const int64_t split_heads = heads < SPLIT_TASKS ? heads : SPLIT_TASKS;
     const int64_t rows = most_rows < SPLIT_ROWS ? most_rows : SPLIT_ROWS;
-    const int64_t chunks = a->desc.kv_length / RAPT_CHUNK_KEYS + 2;
+    const int64_t chunks = most_visible(&a->desc) / RAPT_CHUNK_KEYS + 2;
     if (chunks >= 2 * SPLIT_CHUNKS && rows > 0 &&
         (!rapt_mul_fits(split_heads * rapt_state_bytes(rows, a->o_stride), chunks, &totals->state_bytes) ||
          totals->state_bytes > RAPT_MOST_STATE_BYTES))

@@ -133,12 +133,30 @@ static void test_bound_is_refused(void **state) {
     assert_int_equal(rapt_workspace_bound(&desc, 1, NULL, &message), RAPT_NULL_POINTER);
     assert_int_equal(rapt_workspace_bound(&desc, 0, &bytes, &message), RAPT_INVALID_VALUE);
     assert_int_equal(rapt_workspace_bound(&desc, INT64_MAX, &bytes, &message), RAPT_SIZE_OVERFLOW);
+    assert_int_equal(rapt_workspace_bound(&desc, (int64_t)INT32_MAX + 1, &bytes, &message), RAPT_SIZE_OVERFLOW);
+    assert_int_equal(rapt_workspace_bound(&desc, INT32_MAX, &bytes, &message), RAPT_OK);
     assert_int_equal(rapt_workspace_bound(&desc, 1, &bytes, NULL), RAPT_OK);
     desc.head_dim = 0;
     assert_int_equal(rapt_workspace_bound(&desc, 1, &bytes, &message), RAPT_INVALID_SHAPE);
 }
 
+/* As many tasks as slots: a slot's number is an int32. */
+static void test_many_slots(void **state) {
+    const int64_t most = INT32_MAX;
+    const rapt_attention_desc desc = shape(1 << 20, 1 << 12, 1 << 12, 1, 1, 1, 1);
+    rapt_plan plan;
+    rapt_message message;
+    size_t bytes;
+    (void)state;
+    if (rapt_plan_init(&plan, &desc, &message) != RAPT_OK)
+        fail_msg("%s", message.text);
+    assert_true(rapt_task_count(&plan, 0) > most + 1);
+    assert_int_equal(rapt_plan_workspace_bytes(&plan, most, &bytes), RAPT_OK);
+    assert_int_equal(rapt_plan_workspace_bytes(&plan, most + 1, &bytes), RAPT_SIZE_OVERFLOW);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bound), cmocka_unit_test(test_bound_is_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bound), cmocka_unit_test(test_bound_is_refused),
+                                       cmocka_unit_test(test_many_slots)};
     return cmocka_run_group_tests_name("api_capacity", tests, NULL, NULL);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Layers on a caller's threads, stopped, and with weights that have gaps between their rows. */
+ * Layers on a caller's threads, stopped, in any floating-point mode, and with weights that have gaps between their
+ * rows. */
 #include <stdatomic.h>
 
 #include "layers_drawn.h"
 #include "pool.h"
+#include "registers.h"
 
 struct kind {
     const char *name;
@@ -164,10 +166,65 @@ static void test_weight_stride(void **state) {
     test_free_all();
 }
 
+struct seen {
+    uint64_t mode; /* the caller's */
+    int calls, others;
+};
+
+static void look(struct seen *seen) {
+    seen->calls++;
+    seen->others += get_float_mode() != seen->mode;
+}
+
+static int looking_for(void *context, int64_t count, void (*task)(void *, int64_t), void *argument) {
+    look(context);
+    for (int64_t i = 0; i < count; i++)
+        task(argument, i);
+    return 0;
+}
+
+static int looking_stop(void *context) {
+    look(context);
+    return 0;
+}
+
+/* The caller's functions run in its mode, and it comes back, though layers compute in another. */
+static void test_float_modes(void **state) {
+    const rapt_attention_desc how = sizes(HEADS);
+    rapt_multi_head_desc heads = make(&how);
+    float *first = heads.out;
+    const uint64_t before = get_float_mode();
+    (void)state;
+    if (!has_float_modes())
+        skip();
+    expect_ok(rapt_multi_head_attention(&heads, NULL, &message));
+    heads.out = test_floats(COUNT);
+    for (int i = 0; i < float_mode_count; i++) {
+        struct seen seen = {.mode = float_modes[i].value};
+        rapt_run_options options = {.struct_size = sizeof options,
+                                    .max_threads = 2,
+                                    .parallel_for = looking_for,
+                                    .parallel_for_context = &seen,
+                                    .should_stop = looking_stop,
+                                    .should_stop_context = &seen};
+        set_float_mode(seen.mode);
+        const rapt_status status = rapt_multi_head_attention(&heads, &options, NULL);
+        const uint64_t after = get_float_mode();
+        set_float_mode(before);
+        expect_ok(status);
+        if (after != seen.mode || seen.calls < 10 || seen.others > 0)
+            fail_msg("%s: mode %llx after, %d of %d calls in another", float_modes[i].name, (unsigned long long)after,
+                     seen.others, seen.calls);
+        expect_bits(heads.out, first, COUNT, NAN_CANONICAL, "%s", float_modes[i].name);
+    }
+    test_free_all();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_heads),   cmocka_unit_test(test_stacked), cmocka_unit_test(test_dot_product),
-        cmocka_unit_test(test_encoder), cmocka_unit_test(test_older),   cmocka_unit_test(test_weight_stride),
+        cmocka_unit_test(test_encoder), cmocka_unit_test(test_older),   cmocka_unit_test(test_float_modes),
+        cmocka_unit_test(test_weight_stride),
     };
     return cmocka_run_group_tests_name("api_layers", tests, NULL, NULL);
 }

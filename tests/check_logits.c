@@ -48,7 +48,10 @@ static struct rapt_tile_mask *random_mask(struct random *random, int rows, unsig
         mask->mask[row] = random_flags(random, (int)random_below(random, 3) * 50);
         mask->keep[row] = random_flags(random, 40);
         mask->bias_factor[row] = random_chance(random, 50) ? 0x1.715476p+0f : random_normal(random);
-        mask->alibi_factor[row] = random_normal(random) * 0.25f;
+        /* At times so steep that the term overflows, also upwards, which must not bring back what a bias excludes. */
+        mask->alibi_factor[row] = random_chance(random, 90)   ? random_normal(random) * 0.25f
+                                  : random_chance(random, 50) ? 3e38f
+                                                              : -3e38f;
         mask->distance[row] = random_distance(random);
     }
     const struct rapt_visible_spans *spans = random_ranges(random, rows);

@@ -104,8 +104,38 @@ static void dropout(void **state) {
     assert_int_equal(rapt_dropout_keep(NULL, 1, 0, 0, 0, 0), RAPT_NULL_POINTER);
 }
 
+/* A word is kept from the threshold on: word / 2^32 is exact in double. */
+static void dropout_at_the_threshold(void **state) {
+    const uint32_t key[2] = {7, 0};
+    (void)state;
+    for (uint32_t n = 0; n < 64; n++) {
+        const uint32_t counter[4] = {n / 4, 0, 3, 0};
+        uint32_t words[4];
+        unsigned char keep[3];
+        rapt_philox(counter, key, words);
+        const double word = words[n % 4], drops[] = {word, word + 0.5, word + 1};
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(rapt_dropout_keep(keep + i, 1, drops[i] / 4294967296.0, 7, 3, n), RAPT_OK);
+        assert_true(keep[0] && keep[1] && !keep[2]);
+    }
+}
+
+/* In double, where no rounding to float hides an error of the series. */
+static void exp_is_exact_in_double(void **state) {
+    double worst = 0;
+    (void)state;
+    for (int i = -70000; i <= 70000; i++) {
+        const double x = i * 0.01, error = (double)fabsl(rapt_exp(x) / expl((long double)x) - 1);
+        if (!(error <= worst)) worst = error;
+    }
+    print_message("exp in double: %.3g\n", worst);
+    assert_true(worst <= 1e-13);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(functions), cmocka_unit_test(edges),
-                                       cmocka_unit_test(philox), cmocka_unit_test(dropout)};
+                                       cmocka_unit_test(philox), cmocka_unit_test(dropout),
+                                       cmocka_unit_test(dropout_at_the_threshold),
+                                       cmocka_unit_test(exp_is_exact_in_double)};
     return cmocka_run_group_tests_name("elementary", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * RAPT_ISA. The library reads it once, so each case has a process of its own. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,11 @@
 
 #include "dispatch.h"
 #include "isa.h"
+
+#ifdef __linux__
+#include <fcntl.h>
+#include <sys/auxv.h>
+#endif
 
 /* What question() gives in a child with RAPT_ISA = text; NULL = not set. */
 static int ask(const char *text, int (*question)(void)) {
@@ -116,11 +122,77 @@ static void test_feature_names(void **state) {
                      rapt_table_of(RAPT_ISA_AVX2) && strstr(whole, "avx2") && strstr(whole, "fma"));
 }
 
-int main(void) {
+#ifdef __linux__
+
+enum { NOT_SECURE = 120, NOT_STARTED = 121 };
+
+/* "probe": what a program with rights of its own makes of RAPT_ISA = rubbish. */
+static int probe(void) { return getauxval(AT_SECURE) ? chosen_status() : NOT_SECURE; }
+
+/* Another user for root; else another of the caller's groups. False where there is none. */
+static bool give_rights(int file) {
+    gid_t groups[64];
+    if (geteuid() == 0)
+        return fchown(file, 65534, (gid_t)-1) == 0 && fchmod(file, 04755) == 0;
+    for (int i = getgroups(64, groups) - 1; i >= 0; i--)
+        if (groups[i] != getgid() && fchown(file, (uid_t)-1, groups[i]) == 0)
+            return fchmod(file, 02755) == 0;
+    return false;
+}
+
+/* A copy of this program, which is gone when it has run. */
+static bool copy_with_rights(char *path) {
+    char buffer[1 << 16];
+    const int from = open("/proc/self/exe", O_RDONLY), to = mkstemp(path);
+    ssize_t bytes = 0;
+    while (from >= 0 && to >= 0 && (bytes = read(from, buffer, sizeof buffer)) > 0)
+        if (write(to, buffer, (size_t)bytes) != bytes)
+            bytes = -1;
+    const bool good = from >= 0 && to >= 0 && bytes == 0 && give_rights(to);
+    close(from);
+    close(to);
+    return good;
+}
+
+static void test_programs_with_rights(void **state) {
+    char path[] = "/tmp/rapt-environment-XXXXXX";
+    int status = NOT_STARTED << 8;
+    (void)state;
+    const bool good = copy_with_rights(path);
+    const pid_t child = good ? fork() : -1;
+    if (child == 0) {
+        setenv("RAPT_ISA", "rubbish", 1);
+        execl(path, path, "probe", (char *)NULL);
+        _exit(NOT_STARTED);
+    }
+    if (child > 0)
+        waitpid(child, &status, 0);
+    unlink(path);
+    const int answer = WIFEXITED(status) ? WEXITSTATUS(status) : NOT_STARTED;
+    if (answer == NOT_SECURE || answer == NOT_STARTED)
+        skip(); /* no rights to give, a file system that ignores them, an emulator */
+    assert_int_equal(answer, RAPT_OK);
+}
+
+#else
+
+static int probe(void) { return 0; }
+
+static void test_programs_with_rights(void **state) {
+    (void)state;
+    skip();
+}
+
+#endif
+
+int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "probe") == 0)
+        return probe();
+
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unset_and_auto), cmocka_unit_test(test_rubbish),
         cmocka_unit_test(test_each_isa),       cmocka_unit_test(test_read_once),
-        cmocka_unit_test(test_feature_names),
+        cmocka_unit_test(test_feature_names),  cmocka_unit_test(test_programs_with_rights),
     };
     return cmocka_run_group_tests_name("environment", tests, NULL, NULL);
 }

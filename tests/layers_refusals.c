@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What layers refuse: the status, a word of the message, and out as it was. And what is odd but legal. */
 #include "layers_drawn.h"
+#include "registers.h"
 
 static void refused(const rapt_multi_head_desc *layer, rapt_status status, const char *said) {
     float *before = test_floats(COUNT);
@@ -106,12 +107,60 @@ static void nothing_is_legal(void **state) {
     test_free_all();
 }
 
+enum { MODE_ROWS = 5 };
+
+/* What is refused depends on no mode: denormals are no zeros, even to a caller that has them flushed. */
+static void statuses_in_a_mode(rapt_status *status, float *out) {
+    static const float x[4] = {1, 2, 3, 5}, zeros[BATCH * TOKENS * WIDTH];
+    const rapt_norm tiny = {NULL, NULL, 1e-42f}, negative = {NULL, NULL, -1e-42f};
+    unsigned char keep;
+    rapt_attention_desc how = sizes(1);
+    rapt_additive_desc additive = RAPT_ADDITIVE_DESC_INIT;
+    status[0] = rapt_layer_norm(&tiny, x, 1, 4, out, NULL);
+    status[1] = rapt_layer_norm(&negative, x, 1, 4, out + 4, &message);
+    status[2] = rapt_dropout_keep(&keep, 1, -1e-310, 0, 0, 0);
+    how.softcap = 1e-42f;
+    additive.attention = &how;
+    additive.state = additive.memory = additive.v = zeros;
+    additive.w = additive.u = rapt_linear_of(zeros, NULL, WIDTH, 1);
+    additive.out = out + 8;
+    status[3] = rapt_additive_attention(&additive, NULL, NULL);
+    how.softcap = 0;
+    status[4] = rapt_additive_attention(&additive, NULL, NULL);
+}
+
+static void no_mode_decides_a_refusal(void **state) {
+    static const rapt_status expected[MODE_ROWS] = {RAPT_OK, RAPT_INVALID_VALUE, RAPT_INVALID_VALUE, RAPT_UNUSED_FIELD,
+                                                    RAPT_OK};
+    float first[8 + COUNT] = {0};
+    rapt_message text = {""};
+    const uint64_t before = get_float_mode();
+    (void)state;
+    if (!has_float_modes()) skip();
+    for (int i = 0; i < float_mode_count; i++) {
+        rapt_status status[MODE_ROWS];
+        float out[8 + COUNT] = {0};
+        set_float_mode(float_modes[i].value);
+        statuses_in_a_mode(status, out);
+        const uint64_t after = get_float_mode();
+        set_float_mode(before);
+        if (i == 0) memcpy(first, out, sizeof out), text = message;
+        for (int row = 0; row < MODE_ROWS; row++)
+            if (status[row] != expected[row])
+                fail_msg("%s, call %d: %s", float_modes[i].name, row, rapt_status_text(status[row]));
+        expect_bits(out, first, 8 + COUNT, NAN_CANONICAL, "%s", float_modes[i].name);
+        assert_string_equal(message.text, text.text);
+        assert_int_equal(after, float_modes[i].value);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_heads_are_refused),
         cmocka_unit_test(bad_ids_are_refused),
         cmocka_unit_test(others_are_refused),
         cmocka_unit_test(nothing_is_legal),
+        cmocka_unit_test(no_mode_decides_a_refusal),
     };
     return cmocka_run_group_tests_name("layers_refusals", tests, NULL, NULL);
 }

@@ -93,6 +93,10 @@ static void refuse_memory(void) {
     REFUSED(RAPT_INVALID_STRIDE, "x_stride_bytes", d->x_stride_bytes = INT64_MAX - 3);
     REFUSED(RAPT_INVALID_STRIDE, "x_stride_bytes", d->x_stride_bytes = INT64_MIN);
     REFUSED(RAPT_INVALID_STRIDE, "weight_stride_bytes", d->weight_stride_bytes = INT64_MIN / 2);
+    REFUSED(RAPT_INVALID_STRIDE, "x_stride_bytes = -8192: the rows leave the address space",
+            d->x = (const float *)(uintptr_t)4096, d->x_stride_bytes = -8192);
+    REFUSED(RAPT_INVALID_STRIDE, "weight_stride_bytes = -4100: the rows leave the address space",
+            d->weight = (const float *)(uintptr_t)8192, d->weight_stride_bytes = -4100);
     REFUSED(RAPT_INVALID_STRIDE, "out_stride_bytes", d->out_stride_bytes = INT64_MAX - 3);
     REFUSED(RAPT_INVALID_STRIDE, "out_stride_bytes", d->rows = (int64_t)1 << 40, d->x_stride_bytes = 0,
             d->out_stride_bytes = (int64_t)1 << 40);

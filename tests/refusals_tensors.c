@@ -116,6 +116,12 @@ static void test_overlaps(void **state) {
             d->out.data = (void *)(uintptr_t)zeros);
     /* Fused [token][query heads | out heads], but out begins inside the query's part. */
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps query", fuse(d, 31));
+    /* Rows that take turns, at strides with which sums of them are too large to tell. */
+    const int64_t far = (int64_t)1 << 59;
+    LEGAL_PLAN(fuse(d, 32), d->query.batch_stride_bytes = d->out.batch_stride_bytes = far);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps query", fuse(d, 32),
+            d->query.batch_stride_bytes = d->out.batch_stride_bytes = 4 * far);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps query", fuse(d, 32), d->query.batch_stride_bytes = 8 * far);
     END_OF_ROWS;
 }
 

@@ -117,6 +117,17 @@ bool has_clean_vector_state(uint16_t x87_control) {
 
 #endif
 
+bool has_float_modes(void) {
+    const uint64_t before = get_float_mode();
+    bool all = true;
+    for (int i = 0; i < float_mode_count; i++) {
+        set_float_mode(float_modes[i].value);
+        all &= get_float_mode() == float_modes[i].value;
+    }
+    set_float_mode(before);
+    return all;
+}
+
 bool keeps_registers(void (*function)(void *), void *argument) {
     uint64_t after[REGISTERS];
     bool kept = true;

@@ -14,6 +14,7 @@ bool keeps_registers(void (*function)(void *), void *argument);
 /* MXCSR or FPCR. */
 uint64_t get_float_mode(void);
 void set_float_mode(uint64_t mode);
+bool has_float_modes(void); /* valgrind keeps but the rounding */
 
 struct float_mode {
     const char *name;

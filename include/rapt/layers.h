@@ -25,10 +25,15 @@
  *   lse, isa and whatever else rapt_attention_desc has. The layer fills in
  *   head_dim, value_dim, query, key, value and out, which must be 0.
  * - Results that are called optional are written where they are not NULL.
+ * - Rows of queries from query_lengths[b] on are not written, in no result. But
+ *   where a token is a key as well, fused_out, and norm1_out with pre-norm, have
+ *   it all the same, as key_out and value_out have every key.
  * - options: as rapt_run's; NULL = all defaults. Projections and attention run
  *   on the threads that it names, what stands around them on the calling thread.
  * - Scratch memory comes from malloc and is freed before the call returns;
  *   there is no state between calls.
+ * - The caller's rounding and flushing of denormals decide nothing: neither bits
+ *   nor what is refused. The caller's functions in options run with them.
  * - Statuses are those of rapt_attention and rapt_matmul. After a refusal `out`
  *   is as it was, optional results may not be; after RAPT_OUT_OF_MEMORY all
  *   results are undefined. message may be NULL.
@@ -155,7 +160,7 @@ typedef struct rapt_multi_head_desc {
     float *key_out, *value_out;           /* [batch][kv_length][key.out] and [value.out]; not with fused */
     float *fused_out;                     /* optional result: [batch][query_length][fused.out] */
     float *context;                       /* optional result: [batch][query_length][heads * value_dim], before output */
-    float *scores;                        /* optional result: query . key, neither scaled nor masked,
+    float *scores;                        /* optional result: query . key, neither scaled nor masked, of all keys,
                                              [batch][query_heads][query_length][kv_length] */
 } rapt_multi_head_desc;
 

@@ -3,6 +3,7 @@
 #include "layers/additive.h"
 
 #include "layers/elementwise.h"
+#include "layers/rows.h"
 
 void rapt_attend_to_scores(rapt_attention_desc *all, const float *scores) {
     static const float zero = 0;
@@ -50,10 +51,11 @@ rapt_status rapt_additive_attention(const rapt_additive_desc *desc, const rapt_r
     all.out = rapt_output_bhsd(desc->out, b, 1, tq, e);
     rapt_attend_to_scores(&all, scores);
     rapt_call_check(&call, &all);
-    rapt_call_project(&call, &desc->w, desc->state, b * tq, a, 0);
+    rapt_project_queries(&call, &all, &desc->w, desc->state, a);
     rapt_call_project(&call, &desc->u, desc->memory, b * tk, k, 0);
     for (int64_t i = 0; i < b && call.status == RAPT_OK; i++)
-        rapt_additive_scores(a + i * tq * units, k + i * tk * units, desc->v, tq, tk, units, scores + i * tq * tk);
+        rapt_additive_scores(a + i * tq * units, k + i * tk * units, desc->v, rapt_queries_of(&all, i), tk, units,
+                             scores + i * tq * tk);
     rapt_call_attend(&call, &all);
     return rapt_call_end(&call);
 }

@@ -13,7 +13,8 @@ static const int64_t MAX_SIZE = (int64_t)1 << 40, MAX_HEADS = (int64_t)1 << 20, 
 
 struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *options, const void *desc,
                                  size_t desc_bytes) {
-    struct rapt_call call = {.status = RAPT_OK, .message = message, .options = options};
+    struct rapt_call call = {
+        .status = RAPT_OK, .message = message, .options = options, .environment = rapt_fpenv_enter()};
     uint32_t struct_size;
     if (message)
         message->text[0] = '\0';
@@ -32,6 +33,7 @@ struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *
 rapt_status rapt_call_end(struct rapt_call *call) {
     while (call->blocks > 0)
         free(call->block[--call->blocks]);
+    rapt_fpenv_leave(call->environment);
     return call->status;
 }
 
@@ -171,13 +173,19 @@ static rapt_matmul_desc product(const struct rapt_call *call, const rapt_linear 
     return desc;
 }
 
+static void run_product(struct rapt_call *call, const rapt_matmul_desc *desc) {
+    rapt_fpenv_leave(call->environment);
+    call->status = rapt_project(desc, call->options, call->message);
+    call->environment = rapt_fpenv_enter();
+}
+
 void rapt_call_project(struct rapt_call *call, const rapt_linear *linear, const float *x, int64_t rows, float *out,
                        int64_t out_stride) {
     if (call->status != RAPT_OK)
         return;
     const rapt_matmul_desc desc =
         product(call, linear, 0, linear->in, x, rows, out, out_stride ? out_stride : linear->out);
-    call->status = rapt_project(&desc, call->options, call->message);
+    run_product(call, &desc);
 }
 
 void rapt_call_project_part(struct rapt_call *call, const rapt_linear *linear, int64_t first, int64_t width,
@@ -185,7 +193,7 @@ void rapt_call_project_part(struct rapt_call *call, const rapt_linear *linear, i
     if (call->status != RAPT_OK)
         return;
     const rapt_matmul_desc desc = product(call, linear, first, width, x, rows, out, linear->out);
-    call->status = rapt_project(&desc, call->options, call->message);
+    run_product(call, &desc);
 }
 
 void rapt_call_check(struct rapt_call *call, const rapt_attention_desc *desc) {
@@ -195,8 +203,11 @@ void rapt_call_check(struct rapt_call *call, const rapt_attention_desc *desc) {
 }
 
 void rapt_call_attend(struct rapt_call *call, const rapt_attention_desc *desc) {
-    if (call->status == RAPT_OK)
-        call->status = rapt_attention(desc, call->options, call->message);
+    if (call->status != RAPT_OK)
+        return;
+    rapt_fpenv_leave(call->environment);
+    call->status = rapt_attention(desc, call->options, call->message);
+    call->environment = rapt_fpenv_enter();
 }
 
 void rapt_call_scores(struct rapt_call *call, const rapt_attention_desc *desc, float *scores) {
@@ -209,6 +220,7 @@ void rapt_call_scores(struct rapt_call *call, const rapt_attention_desc *desc, f
     raw.kv_heads = desc->kv_heads;
     raw.query_length = desc->query_length;
     raw.kv_length = desc->kv_length;
+    raw.query_lengths = desc->query_lengths;
     raw.head_dim = desc->head_dim;
     raw.value_dim = desc->value_dim;
     raw.query = desc->query;

@@ -2,12 +2,16 @@
  * One call of a layer: its first refusal or failure, its scratch memory, and
  * the steps that layers are made of. Once status is not RAPT_OK every step
  * does nothing, so a layer is a straight list of steps and one
- * `return rapt_call_end(&call)`. */
+ * `return rapt_call_end(&call)`. From rapt_call_begin to that, checks of
+ * numbers included, a layer runs in the normal floating-point environment;
+ * products and attention, which may call the caller's functions, begin in the
+ * caller's. */
 #ifndef RAPT_LAYERS_CALL_H
 #define RAPT_LAYERS_CALL_H
 
 #include <stdbool.h>
 
+#include "fpenv.h"
 #include "rapt/layers.h"
 
 enum { RAPT_CALL_BLOCKS = 16 };
@@ -16,6 +20,7 @@ struct rapt_call {
     rapt_status status;
     rapt_message *message;
     const rapt_run_options *options;
+    rapt_fpenv environment; /* the caller's */
     int32_t isa;
     int blocks;
     void *block[RAPT_CALL_BLOCKS];
@@ -26,7 +31,7 @@ struct rapt_call {
 struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *options, const void *desc,
                                  size_t desc_bytes);
 
-/* Frees the scratch memory and returns the status. */
+/* Frees the scratch memory, brings the caller's floating-point environment back and returns the status. */
 rapt_status rapt_call_end(struct rapt_call *call);
 
 /* Records a refusal unless one is recorded already; returns false. */
@@ -77,8 +82,8 @@ static inline int64_t rapt_call_index(rapt_index_list list, int64_t i) {
 void rapt_call_check(struct rapt_call *call, const rapt_attention_desc *desc);
 void rapt_call_attend(struct rapt_call *call, const rapt_attention_desc *desc);
 
-/* scores = query . key, neither scaled nor masked; nothing where scores is
- * NULL. Overwrites desc->out. */
+/* scores = query . key, neither scaled nor masked, in the rows of queries that
+ * exist; nothing where scores is NULL. Overwrites desc->out. */
 void rapt_call_scores(struct rapt_call *call, const rapt_attention_desc *desc, float *scores);
 
 #endif

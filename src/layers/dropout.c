@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Dropout's random numbers: Philox 4x32-10. */
+#include "fpenv.h"
 #include "layers/philox.h"
 #include "rapt/layers.h"
 
@@ -18,13 +19,25 @@ void rapt_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t resu
         result[i] = c[i];
 }
 
+/* Not inlined: see fpenv.h. Words below it are dropped. */
+static __attribute__((noinline)) rapt_status threshold_of(double drop, uint32_t *threshold) {
+    if (!(drop >= 0 && drop < 1))
+        return RAPT_INVALID_VALUE;
+    *threshold = (uint32_t)(drop * 4294967296.0);
+    return RAPT_OK;
+}
+
 rapt_status rapt_dropout_keep(unsigned char *keep, int64_t count, double drop, uint64_t seed, uint64_t stream,
                               uint64_t first) {
-    if (!(drop >= 0 && drop < 1) || count < 0)
+    uint32_t threshold = 0;
+    const rapt_fpenv saved = rapt_fpenv_enter();
+    const rapt_status status = threshold_of(drop, &threshold);
+    rapt_fpenv_leave(saved);
+    if (status != RAPT_OK || count < 0)
         return RAPT_INVALID_VALUE;
     if (!keep && count)
         return RAPT_NULL_POINTER;
-    const uint32_t threshold = (uint32_t)(drop * 4294967296.0), key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     uint32_t word[4] = {0};
     for (int64_t i = 0; i < count; i++) {
         const uint64_t n = first + (uint64_t)i, block = n / 4;

@@ -3,6 +3,7 @@
 #include "layers/call.h"
 #include "layers/elementwise.h"
 #include "layers/multi_head.h"
+#include "layers/rows.h"
 
 static void check_norm(struct rapt_call *call, const rapt_norm *norm, const char *name) {
     if (!(norm->epsilon > 0 && norm->epsilon <= 0x1.fffffep127f))
@@ -56,26 +57,31 @@ static void check(struct rapt_call *call, const rapt_encoder_desc *desc, int64_t
                          (long long)desc->ff2.out, (long long)width);
 }
 
-static void run(struct rapt_call *call, const rapt_encoder_desc *desc, const rapt_attention_desc *all, int64_t width) {
-    rapt_multi_head_desc inner = *desc->attention;
-    const int64_t b = all->batch, tokens = all->query_length, rows = b * tokens, count = rows * width;
-    float *attention = inner.out = rapt_call_floats(call, inner.out, b, tokens, width);
-    float *norm1 = rapt_call_floats(call, desc->norm1_out, b, tokens, width);
-    float *ff = rapt_call_floats(call, desc->ff_out, b, tokens, width);
-    float *hidden = rapt_call_floats(call, NULL, b, tokens, desc->ff1.out);
-    float *sum = rapt_call_floats(call, NULL, b, tokens, width);
-    float *norm2 = desc->pre_norm ? rapt_call_floats(call, NULL, b, tokens, width) : norm1;
-    if (call->status != RAPT_OK)
-        return;
-    inner.x = desc->x;
-    if (desc->pre_norm) {
-        rapt_normalise(&desc->norm1, desc->x, rows, width, norm1);
-        inner.x = norm1;
-    }
-    rapt_multi_head(call, &inner);
-    if (call->status != RAPT_OK)
-        return;
-    rapt_add(desc->x, attention, count, sum);
+/* [batch][query_length][width], hidden [..][ff1.out]. */
+struct arrays {
+    float *attention, *norm1, *norm2, *ff, *hidden, *sum;
+};
+
+static struct arrays place(struct rapt_call *call, const rapt_encoder_desc *desc, const rapt_attention_desc *all,
+                           int64_t width) {
+    const int64_t b = all->batch, tokens = all->query_length;
+    struct arrays to;
+    to.attention = rapt_call_floats(call, desc->attention->out, b, tokens, width);
+    to.norm1 = rapt_call_floats(call, desc->norm1_out, b, tokens, width);
+    to.norm2 = desc->pre_norm ? rapt_call_floats(call, NULL, b, tokens, width) : to.norm1;
+    to.ff = rapt_call_floats(call, desc->ff_out, b, tokens, width);
+    to.hidden = rapt_call_floats(call, NULL, b, tokens, desc->ff1.out);
+    to.sum = rapt_call_floats(call, NULL, b, tokens, width);
+    return to;
+}
+
+/* All that follows the attention, for some rows. */
+static void feed_forward(struct rapt_call *call, const rapt_encoder_desc *desc, const struct arrays *to, int64_t width,
+                         int64_t first, int64_t rows) {
+    const int64_t at = first * width, count = rows * width;
+    float *hidden = to->hidden + first * desc->ff1.out, *sum = to->sum + at, *norm2 = to->norm2 + at;
+    float *ff = to->ff + at, *out = desc->out + at;
+    rapt_add(desc->x + at, to->attention + at, count, sum);
     /* What the feed-forward part reads, and what its result is added to. */
     rapt_normalise(desc->pre_norm ? &desc->norm2 : &desc->norm1, sum, rows, width, norm2);
     rapt_call_project(call, &desc->ff1, norm2, rows, hidden, 0);
@@ -85,9 +91,26 @@ static void run(struct rapt_call *call, const rapt_encoder_desc *desc, const rap
     rapt_call_project(call, &desc->ff2, hidden, rows, ff, 0);
     if (call->status != RAPT_OK)
         return;
-    rapt_add(desc->pre_norm ? sum : norm2, ff, count, desc->pre_norm ? desc->out : sum);
+    rapt_add(desc->pre_norm ? sum : norm2, ff, count, desc->pre_norm ? out : sum);
     if (!desc->pre_norm)
-        rapt_normalise(&desc->norm2, sum, rows, width, desc->out);
+        rapt_normalise(&desc->norm2, sum, rows, width, out);
+}
+
+static void run(struct rapt_call *call, const rapt_encoder_desc *desc, const rapt_attention_desc *all, int64_t width) {
+    rapt_multi_head_desc inner = *desc->attention;
+    struct rapt_rows_of_queries rows = {0};
+    const struct arrays to = place(call, desc, all, width);
+    if (call->status != RAPT_OK)
+        return;
+    inner.x = desc->x;
+    inner.out = to.attention;
+    if (desc->pre_norm) { /* every row is a key too */
+        rapt_normalise(&desc->norm1, desc->x, all->batch * all->query_length, width, to.norm1);
+        inner.x = to.norm1;
+    }
+    rapt_multi_head(call, &inner);
+    while (call->status == RAPT_OK && rapt_next_rows(all, &rows))
+        feed_forward(call, desc, &to, width, rows.first, rows.count);
 }
 
 rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, const rapt_run_options *options,

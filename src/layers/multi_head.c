@@ -4,6 +4,8 @@
  * step from one to the next. */
 #include "layers/multi_head.h"
 
+#include "layers/rows.h"
+
 /* Where the heads of a projection lie: [batch][tokens][row], head h at first + h * step. */
 static rapt_tensor heads_of(const float *data, int64_t tokens, int64_t row, int64_t first, int64_t step) {
     rapt_tensor tensor = {.data = data ? (void *)(uintptr_t)(data + first) : NULL, .dtype = RAPT_F32};
@@ -113,12 +115,12 @@ static void project(struct rapt_call *call, const rapt_multi_head_desc *desc, co
                     const struct projected *to) {
     const float *memory = desc->memory ? desc->memory : desc->x;
     const float *memory_value = desc->memory_value ? desc->memory_value : memory;
-    const int64_t rows = all->batch * all->query_length, memory_rows = all->batch * all->kv_length;
-    if (desc->fused.weight) {
-        rapt_call_project(call, &desc->fused, desc->x, rows, to->fused, 0);
+    const int64_t memory_rows = all->batch * all->kv_length;
+    if (desc->fused.weight) { /* every row is a key too */
+        rapt_call_project(call, &desc->fused, desc->x, memory_rows, to->fused, 0);
         return;
     }
-    rapt_call_project(call, &desc->query, desc->x, rows, to->query, 0);
+    rapt_project_queries(call, all, &desc->query, desc->x, to->query);
     rapt_call_project(call, &desc->key, memory, memory_rows, to->key, 0);
     rapt_call_project(call, &desc->value, memory_value, memory_rows, to->value, 0);
 }
@@ -142,7 +144,7 @@ void rapt_multi_head(struct rapt_call *call, const rapt_multi_head_desc *desc) {
     rapt_call_scores(call, &all, desc->scores);
     rapt_call_attend(call, &all);
     if (output)
-        rapt_call_project(call, &desc->output, context, rows, desc->out, 0);
+        rapt_project_queries(call, &all, &desc->output, context, desc->out);
 }
 
 rapt_status rapt_multi_head_attention(const rapt_multi_head_desc *desc, const rapt_run_options *options,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: bench.sh peers|sweep|ab|slots|plot [arguments]: what is not rapt_bench alone. peers, sweep and plot need packages
-# from PyPI.
+# usage: bench.sh peers|accuracy|sweep|ab|slots|plot [arguments]: what is not rapt_bench alone. All but ab and slots need
+# packages from PyPI.
 set -euo pipefail
 verb=$1
 shift
@@ -33,6 +33,11 @@ run() {
 case $verb in
 peers)
     install numpy torch onnx onnxruntime openvino
+    build
+    run --library build-bench/benchmarks/librapt_call.so "$@"
+    ;;
+accuracy)
+    install numpy torch
     build
     run --library build-bench/benchmarks/librapt_call.so "$@"
     ;;

@@ -26,7 +26,7 @@ debian_packages() {
     arm) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user clang-19 llvm-19 \
         libc6:arm64 libgomp1:arm64 libcmocka-dev:arm64 libjansson-dev:arm64 ;;
     bench) echo g++ libbenchmark-dev libopenblas-dev python3-venv ;;
-    fuzz) echo clang-14 libclang-rt-14-dev ;;
+    fuzz) echo clang-14 libclang-rt-14-dev valgrind ;;
     minilm) echo python3-venv ;;
     lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev libpango1.0-dev ;;
     pictures) echo libpango1.0-dev ;;
