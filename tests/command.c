@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "command_run.h"
+#include "rapt/rapt.h"
 
 enum { B = 2, H = 4, SQ = 5, SK = 9, D = 8 };
 static const char *data_folder;
@@ -296,7 +297,7 @@ static void bench_prints_its_rows(void **state) {
 
 static void texts(void **state) {
     (void)state;
-    assert_non_null(strstr(expect_success("$rapt --version").out, "rapt 0.1.0, numerics 1\n"));
+    assert_non_null(strstr(expect_success("$rapt --version").out, "rapt " RAPT_VERSION_STRING ", numerics 1\n"));
     assert_non_null(strstr(expect_success("$rapt info").out, "\nchosen "));
     assert_non_null(strstr(expect_success("$rapt --help").out, "rapt attend --query FILE"));
     assert_non_null(strstr(expect_success("$rapt help attend").out, "\n  --kv-lengths FILE "));

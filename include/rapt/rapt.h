@@ -47,10 +47,14 @@
 extern "C" {
 #endif
 
+/* The one place that states the version; the build reads it from here. */
 #define RAPT_VERSION_MAJOR 0
 #define RAPT_VERSION_MINOR 1
 #define RAPT_VERSION_PATCH 0
-#define RAPT_VERSION_STRING "0.1.0"
+#define RAPT_VERSION_STRING \
+    RAPT_VERSION_TEXT(RAPT_VERSION_MAJOR) "." RAPT_VERSION_TEXT(RAPT_VERSION_MINOR) "." RAPT_VERSION_TEXT(RAPT_VERSION_PATCH)
+#define RAPT_VERSION_TEXT(number) RAPT_VERSION_TOKEN(number)
+#define RAPT_VERSION_TOKEN(number) #number
 
 /* The order of operations that decides every bit (docs/numerics.md), where the
  * descriptor's `numerics` is 0. Results of equal numbers are equal bit for
