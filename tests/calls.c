@@ -215,7 +215,7 @@ static void test_random(void **state) {
     const char *seed = *state;
     if (seed) {
         struct problem_call call = random_call(strtoull(seed, NULL, 0), 8000000);
-        print_message("%s\n", problem_text(&call));
+        print_message("# %s\n", problem_text(&call));
         check_call(&call);
         return;
     }

@@ -200,7 +200,7 @@ static void bad_options(void **state) {
 static void sentences(void **state) {
     (void)state;
     if (access(minilm_model, R_OK) != 0) {
-        print_message("%s is not there: `./dev setup minilm` installs the model\n", minilm_model);
+        print_message("# %s is not there: `./dev setup minilm` installs the model\n", minilm_model);
         const char *ci = getenv("CI");
         assert_false(ci && strcmp(ci, "true") == 0);
         skip();
@@ -210,7 +210,7 @@ static void sentences(void **state) {
     expect_success("$rapt layer minilm --weights $model --ids $data/embedding/ids.npy --lengths "
                    "$data/embedding/lengths.npy --out e.npy");
     const double reached = difference("e.npy", "embedding", "out");
-    print_message("embeddings: largest error %.2g of 1e-5 allowed\n", reached);
+    print_message("# embeddings: largest error %.2g of 1e-5 allowed\n", reached);
     assert_true(reached <= 1e-5);
     expect_error("lengths[0] = 101 is outside 1 ... 100",
                  "printf '\\145' > l; cp $data/embedding/lengths.npy l.npy; dd if=l of=l.npy bs=1 seek=128 "

@@ -39,7 +39,7 @@ static void sweep(const char *name, double (*function)(double), long double (*ex
             if (!(error <= worst)) worst = error;
         }
     }
-    print_message("%-10s %.4f ulp\n", name, worst);
+    print_message("# %-10s %.4f ulp\n", name, worst);
     assert_true(worst <= allowed);
 }
 

@@ -81,7 +81,7 @@ static void check(struct scene *scene) {
     if (status != RAPT_OK) fail_msg("%s: %s", rapt_status_text(status), message.text);
     double tolerance = tolerance_of(&scene->out, &scene->out64);
     double error = largest_difference(scene->result, scene->out64.data, scene->out64.count);
-    print_message("%s: largest error %.2g of %.2g allowed\n", rapt_isa_name((rapt_isa)scene->desc.isa), error,
+    print_message("# %s: largest error %.2g of %.2g allowed\n", rapt_isa_name((rapt_isa)scene->desc.isa), error,
                   tolerance);
     if (!(error <= tolerance)) fail();
 }

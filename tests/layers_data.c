@@ -124,9 +124,9 @@ void layers_end_round(void) {
 }
 
 void layers_print_table(void) {
-    print_message("%-32s %-16s %9s %9s %9s\n", "case", "result", "reached", "original", "allowed");
+    print_message("# %-32s %-16s %9s %9s %9s\n", "case", "result", "reached", "original", "allowed");
     for (int i = 0; i < row_count; i++)
-        print_message("%-32s %-16s %9.2g %9.2g %9.2g\n", rows[i].name, rows[i].what, rows[i].reached,
+        print_message("# %-32s %-16s %9.2g %9.2g %9.2g\n", rows[i].name, rows[i].what, rows[i].reached,
                       rows[i].original, rows[i].tolerance);
 }
 

@@ -37,19 +37,22 @@ for target in "${targets[@]}"; do
     running[$!]=$target
 done
 
-# A line for each as Meson writes it, so that sum_tests.py can add them.
+# As Meson writes them, so that sum_tests.py can add them.
 failed=0
+suites=
 : >build-fuzz/log.json
 for process in "${!running[@]}"; do
     target=${running[$process]}
     if wait "$process"; then
-        echo '{"name": "fuzz_'"$target"'", "result": "OK", "stdout": "[  PASSED  ] 1 test(s)."}' >>build-fuzz/log.json
+        result=OK failures=0
         echo "fuzz $target: $(awk '/number_of_executed_units/ { print $2 }' "build-fuzz/$target.log") inputs"
     else
-        echo '{"name": "fuzz_'"$target"'", "result": "FAIL"}' >>build-fuzz/log.json
-        failed=1
+        result=FAIL failures=1 failed=1
         tail -n 60 "build-fuzz/$target.log" >&2
         echo "fuzz $target: failed; again: build-fuzz/tests/fuzz/fuzz_$target build-fuzz/$target-crash-..." >&2
     fi
+    echo '{"name": "fuzz_'"$target"'", "result": "'$result'"}' >>build-fuzz/log.json
+    suites+='<testsuite name="rapt.fuzz_'"$target"'" tests="1" failures="'$failures'"/>'
 done
+echo "<testsuites>$suites</testsuites>" >build-fuzz/log.junit.xml
 exit $failed

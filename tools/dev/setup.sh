@@ -3,7 +3,7 @@
 # Installs what is missing for building and testing, and for the groups that the arguments name.
 set -euo pipefail
 [ "${CI-}" != true ] || set -- all
-[ "${1-}" != all ] || set -- arm bench fuzz lint minilm pictures
+[ "${1-}" != all ] || set -- abi arm bench fuzz lint minilm pictures
 
 has() { command -v "$1" >/dev/null; }
 
@@ -23,6 +23,7 @@ missing_base() {
 
 debian_packages() {
     case $1 in
+    abi) echo abigail-tools ;;
     arm) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user clang-19 llvm-19 \
         libc6:arm64 libgomp1:arm64 libcmocka-dev:arm64 libjansson-dev:arm64 ;;
     bench) echo g++ libbenchmark-dev libopenblas-dev python3-venv ;;
@@ -30,7 +31,7 @@ debian_packages() {
     minilm) echo python3-venv ;;
     lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev libpango1.0-dev ;;
     pictures) echo libpango1.0-dev ;;
-    *) echo "setup: there is no group '$1'; groups are arm, bench, fuzz, lint, minilm, pictures, all" >&2 && return 2 ;;
+    *) echo "setup: there is no group '$1'; groups are abi, arm, bench, fuzz, lint, minilm, pictures, all" >&2 && return 2 ;;
     esac
 }
 

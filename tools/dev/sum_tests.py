@@ -1,24 +1,35 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Sums what the cmocka programs of several runs printed; the last line is "N passed, N failed".
+"""Sums what Meson read of several test runs; the last line is "N passed, N failed".
 
-Arguments: NAME=TESTLOG.json of each run, --skipped=TEXT for each run that was not made.
+Arguments: NAME=TESTLOG.json of each run, beside which lies the JUnit file of the run; --skipped=TEXT for each run that was
+not made.
 """
 import json
 import os
-import re
 import sys
+import xml.etree.ElementTree
 
 
-def counts(program):
-    """Passed, failed and skipped tests of one program. One that ends badly failed at least once."""
-    text = program.get("stdout", "") + program.get("stderr", "")
-    passed, failed, skipped = (
-        sum(map(int, re.findall(r"^\[ +%s +\] (\d+) test\(s\)" % word, text, re.MULTILINE)))
-        for word in ("PASSED", "FAILED", "SKIPPED"))
-    if program["result"] not in ("OK", "SKIP") or (program["result"] == "OK" and passed + skipped == 0):
-        failed = max(failed, 1)
-    return passed, failed, skipped
+def plain_name(name):
+    """Without the suite, which Meson sometimes says."""
+    return name.split(" / ")[-1]
+
+
+def programs_of(path):
+    """Each program's passed, failed and skipped tests. One that ends badly failed at least once."""
+    suites = xml.etree.ElementTree.parse(path.removesuffix("json") + "junit.xml").getroot().iter("testsuite")
+    counts = {plain_name(suite.get("name").split(".", 1)[1]): suite for suite in suites}
+    with open(path, encoding="utf-8") as log:
+        for program in map(json.loads, log):
+            name = plain_name(program["name"])
+            tests, failures, errors, skipped = (
+                int(counts[name].get(key, 0)) if name in counts else 0
+                for key in ("tests", "failures", "errors", "skipped"))
+            failed = failures + errors
+            if program["result"] not in ("OK", "SKIP") or tests == 0:
+                failed = max(failed, 1)
+            yield max(tests - failed - skipped, 0), failed, skipped
 
 
 def main(arguments):
@@ -28,8 +39,7 @@ def main(arguments):
         if argument.startswith("--skipped="):
             continue
         name, path = argument.split("=", 1)
-        with open(path, encoding="utf-8") as log:
-            run = [counts(json.loads(line)) for line in log]
+        run = list(programs_of(path))
         sums = [sum(column) for column in zip(*run)] or [0, 1, 0]
         print("%-9s %4d passed, %d failed, %d skipped in %d programs" % (name, *sums, len(run)))
         total = [a + b for a, b in zip(total, sums)]

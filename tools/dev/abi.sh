@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# usage: abi.sh [COMMIT]: does the working tree break programs built for a commit, by default the last release? libabigail's
+# abidiff compares the shared libraries and the types of their public headers. Fails where the soname stayed and a symbol or
+# a type that programs use changed; what was added is printed.
+set -euo pipefail
+tools/dev/setup.sh abi
+before=${1-$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || true)}
+if [ -z "$before" ]; then
+    echo "abi: there is no release to compare with; ./dev abi COMMIT compares with a commit"
+    exit 0
+fi
+commit=$(git rev-parse --verify "$before^{commit}")
+folder=build-abi/$commit
+if ! [ -d "$folder" ]; then
+    mkdir -p "$folder"
+    git archive "$commit" | tar -x -C "$folder"
+fi
+options=(-Ddefault_library=shared -Dtests=disabled -Dtools=disabled -Ddebug=true -Disas=scalar -Doptimization=1)
+(cd "$folder" && tools/dev/build.sh build "${options[@]}")
+tools/dev/build.sh build-abi/tree "${options[@]}"
+
+soname() { readelf -d "$1" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p'; }
+
+failed=0
+for library in src/librapt.so src/layers/librapt_layers.so; do
+    old=$folder/build/$library new=build-abi/tree/$library
+    [ -e "$old" ] || { old=$folder/build/src/$(basename $library) new=build-abi/tree/src/$(basename $library); }
+    echo "== $(basename $library): $before ($(soname "$old")), the working tree ($(soname "$new"))"
+    status=0
+    abidiff --headers-dir1 "$folder/include" --headers-dir2 include --drop-private-types "$old" "$new" || status=$?
+    [ $((status & 3)) = 0 ] || exit 2 # abidiff itself failed
+    # 4: something changed, 8: a symbol is gone or differs. Additions change nothing for programs.
+    changed=$(abidiff --headers-dir1 "$folder/include" --headers-dir2 include --drop-private-types --no-added-syms "$old" "$new" >/dev/null; echo $?)
+    if [ "$changed" != 0 ] && [ "$(soname "$old")" = "$(soname "$new")" ]; then
+        echo "abi: $(basename $library) changed for programs that exist, and has the same soname" >&2
+        failed=1
+    fi
+done
+[ $failed = 0 ] && echo "abi: ok"
+exit $failed
