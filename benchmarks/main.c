@@ -16,16 +16,17 @@ static const char by_arithmetic[] = "prefill extend ragged layer matmul mixed pe
 
 static const struct bench_column columns[] = {
     {"median_ms", "median", "", 1, 3, NULL},
+    {"spread", "spread", "%", 100, 1, NULL},
     {"gflops", "gflops", "", 1, 1, by_arithmetic},
-    {"of_peak", "of_peak", "%", 100, 1, by_arithmetic},
-    {"of_peak_median", "(median)", "%", 100, 1, by_arithmetic},
+    {"of_peak_median", "of_peak", "%", 100, 1, by_arithmetic},
+    {"of_peak", "(best)", "%", 100, 1, by_arithmetic},
     {"gbps", "gbps", "", 1, 2, by_memory},
-    {"of_stream", "of_stream", "%", 100, 1, by_memory},
-    {"of_stream_median", "(median)", "%", 100, 1, by_memory},
-    {"of_limit", "of_limit", "%", 100, 1, "extend mixed"},
-    {"cost", "cost", "x", 1, 3, NULL},
-    {"speedup", "speedup", "x", 1, 2, NULL},
-    {"of_parts", "of_parts", "x", 1, 3, NULL},
+    {"of_stream_median", "of_stream", "%", 100, 1, by_memory},
+    {"of_stream", "(best)", "%", 100, 1, by_memory},
+    {"of_limit_median", "of_limit", "%", 100, 1, "extend mixed"},
+    {"cost_median", "cost", "x", 1, 3, NULL},
+    {"speedup_median", "speedup", "x", 1, 2, NULL},
+    {"of_parts_median", "of_parts", "x", 1, 3, NULL},
 };
 
 __attribute__((format(printf, 2, 3))) static void say(const char *key, const char *format, ...) {

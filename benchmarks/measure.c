@@ -30,6 +30,9 @@ static void finish(struct contender *contender) {
     qsort(contender->samples, (size_t)contender->sample_count, sizeof contender->samples[0], ascending);
     contender->best_seconds = contender->samples[0];
     contender->median_seconds = contender->samples[contender->sample_count / 2];
+    contender->spread =
+        (contender->samples[contender->sample_count * 3 / 4] - contender->samples[contender->sample_count / 4]) /
+        contender->median_seconds;
 }
 
 /* Returns whether there is room for another round. */

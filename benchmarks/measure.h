@@ -13,6 +13,7 @@ struct contender {
     int calls_per_round;
 
     double best_seconds, median_seconds; /* of one call; results */
+    double spread;                       /* between the quartiles, as a share of the median */
     double best_cpu_seconds;             /* of one call; without what other programs took */
     double seconds, cpu_seconds;         /* of all calls; the process's, with all threads */
     int sample_count;

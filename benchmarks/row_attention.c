@@ -58,6 +58,10 @@ static double best_ratio(const struct contender *above, const struct contender *
     return above->best_seconds / below->best_seconds;
 }
 
+static double median_ratio(const struct contender *above, const struct contender *below) {
+    return above->median_seconds / below->median_seconds;
+}
+
 /* Comparison with the rival; says in remark what has no column. */
 static void report_rival(struct bench_state *state, const struct row *row, const struct row_run *run,
                          char *remark, size_t remark_bytes) {
@@ -67,15 +71,17 @@ static void report_rival(struct bench_state *state, const struct row *row, const
         break;
     case RIVAL_ONE_THREAD:
         bench_counter(state, "speedup", best_ratio(&run->rival, &run->subject));
+        bench_counter(state, "speedup_median", median_ratio(&run->rival, &run->subject));
         break;
     case RIVAL_FULL:
         ratio = run->rival_workload.pairs / run->workload.pairs;
         bench_counter(state, "cost", best_ratio(&run->subject, &run->rival) * ratio);
-        bench_counter(state, "cost_median", run->subject.median_seconds / run->rival.median_seconds * ratio);
+        bench_counter(state, "cost_median", median_ratio(&run->subject, &run->rival) * ratio);
         break;
     case RIVAL_HEADS:
         ratio = best_ratio(&run->subject, &run->rival);
         bench_counter(state, "versus_heads", ratio);
+        bench_counter(state, "versus_heads_median", median_ratio(&run->subject, &run->rival));
         snprintf(remark, remark_bytes, "%.2f x the time of %d heads of one sequence", ratio,
                  (int)run->rival_workload.shape.kv_heads);
         break;
@@ -87,6 +93,7 @@ static void report_calls(struct bench_state *state, const struct row_run *run, c
     double microseconds = run->subject.best_seconds / WORKLOAD_CALLS * 1e6;
     bench_time(state, run->subject.best_seconds / WORKLOAD_CALLS);
     bench_counter(state, "median_ms", run->subject.median_seconds / WORKLOAD_CALLS * 1e3);
+    bench_counter(state, "spread", run->subject.spread);
     bench_counter(state, "samples", run->subject.sample_count);
     bench_counter(state, "microseconds", microseconds);
     bench_counter(state, "microseconds_median", run->subject.median_seconds / WORKLOAD_CALLS * 1e6);

@@ -80,8 +80,10 @@ void row_layer(struct bench_state *state, const struct row *row, const struct ro
     fma_peak_init(&run->fma_peak, row->isa, row->threads);
     struct contender *contenders[] = {&run->subject, &run->fma_peak.contender, &run->rival};
     measure(contenders, row->threads > 1 ? 3 : 2, settings->seconds, settings->min_rounds);
-    if (row->threads > 1)
+    if (row->threads > 1) {
         bench_counter(state, "speedup", run->rival.best_seconds / run->subject.best_seconds);
+        bench_counter(state, "speedup_median", run->rival.median_seconds / run->subject.median_seconds);
+    }
     report_rates(state, row, run);
     report_remark(state, row, run, "");
     if (subject.status != RAPT_OK)

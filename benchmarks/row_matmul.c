@@ -82,8 +82,10 @@ void row_matmul(struct bench_state *state, const struct row *row, const struct r
     count_work(&run->workload, &row->product);
     measure_product(row, settings, run, &product, &alone);
     report_rates(state, row, run);
-    if (row->rival != RIVAL_NONE)
+    if (row->rival != RIVAL_NONE) {
         bench_counter(state, "speedup", run->rival.best_seconds / run->subject.best_seconds);
+        bench_counter(state, "speedup_median", run->rival.median_seconds / run->subject.median_seconds);
+    }
     report_remark(state, row, run, "");
     if (product.status != RAPT_OK)
         bench_skip(state, rapt_status_text(product.status));

@@ -33,6 +33,8 @@ void row_peer(struct bench_state *state, const struct row *row, const struct row
     report_rates(state, row, run);
     bench_counter(state, "rapt_speedup", faster);
     bench_counter(state, "rapt_speedup_whole", faster_than_whole);
+    bench_counter(state, "rapt_speedup_median", run->subject.median_seconds / run->rival.median_seconds);
+    bench_counter(state, "rapt_speedup_whole_median", whole.median_seconds / run->rival.median_seconds);
     bench_counter(state, "block_rows", (double)peer.block_rows);
     snprintf(remark, sizeof remark, "rapt is %.2f x as fast, %.2f x with whole matrices", faster,
              faster_than_whole);

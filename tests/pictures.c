@@ -65,15 +65,18 @@ static void find_cells(const struct picture *picture, int *x, int *y) {
     fail_msg("no cells");
 }
 
-static void expect_cells(const struct picture *picture, const float *weights, float most, int side, int x, int y) {
+static void expect_cells(const struct picture *picture, const float *weights, float most, int side, int x, int y,
+                         double root(double)) {
     for (int i = 0; i < QUERIES; i++) {
         for (int j = 0; j < KEYS; j++) {
-            uint32_t colour = viridis((double)weights[i * KEYS + j] / (double)most);
+            uint32_t colour = viridis(root((double)weights[i * KEYS + j] / (double)most));
             assert_int_equal(pixel(picture, x + side * j, y + side * i), colour);
             assert_int_equal(pixel(picture, x + side * j + side - 1, y + side * i + side - 1), colour);
         }
     }
 }
+
+static double linear(double place) { return place; }
 
 static float largest(const float *weights, int count) {
     float most = 0;
@@ -91,10 +94,57 @@ static void cells_have_their_colours(void **state) {
         struct picture picture = read_png("m.png", said.out);
         int x = 0, y = 0;
         find_cells(&picture, &x, &y);
-        expect_cells(&picture, weights, largest(weights, QUERIES * KEYS), 21 * zoom, x, y);
+        expect_cells(&picture, weights, largest(weights, QUERIES * KEYS), 21 * zoom, x, y, linear);
         assert_int_equal(pixel(&picture, 0, 0), 0xffffff);
         cairo_surface_destroy(picture.surface);
     }
+}
+
+static void a_root_parts_small_weights(void **state) {
+    const struct npy_array array = npy_read("w.npy", NPY_FLOAT32);
+    const float *weights = array.data;
+    (void)state;
+    struct command_result said = expect_success("$rapt heatmap --weights w.npy --scale sqrt --out m.png --zoom 1");
+    struct picture picture = read_png("m.png", said.out);
+    int x = 0, y = 0;
+    find_cells(&picture, &x, &y);
+    expect_cells(&picture, weights, largest(weights, QUERIES * KEYS), 21, x, y, sqrt);
+    cairo_surface_destroy(picture.surface);
+    expect_error("--scale sqrt is for weights within 0 ... 1", "$rapt heatmap --weights signed.npy --scale sqrt --out m.png");
+    expect_error("--scale", "$rapt heatmap --weights w.npy --scale cube --out m.png");
+}
+
+/* Cells of exactly 0 are paper with lines; among scores 0 is a number as any other. */
+static void unseen_cells_are_hatched(void **state) {
+    enum { SIDE = 64 };
+    (void)state;
+    for (int scores = 0; scores < 2; scores++) {
+        const float weights[4] = {1, 0, 0.5f, scores ? -0.5f : 0.5f};
+        write_npy("unseen.npy", NPY_FLOAT32, weights, 2, (const int64_t[]){2, 2});
+        struct command_result said = expect_success("$rapt heatmap --weights unseen.npy --out m.png --zoom 1");
+        struct picture picture = read_png("m.png", said.out);
+        int x = 0, y = 0, paper = 0, lines = 0;
+        find_cells(&picture, &x, &y);
+        for (int i = 0; i < SIDE * SIDE; i++) {
+            uint32_t colour = pixel(&picture, x + SIDE + i % SIDE, y + i / SIDE);
+            paper += colour == 0xffffff;
+            lines += colour == 0x909090;
+        }
+        assert_true(scores ? paper + lines < SIDE : paper + lines == SIDE * SIDE); /* numbers of scores have white pixels */
+        if (!scores) assert_in_range(lines, SIDE * SIDE / 6, SIDE * SIDE / 4);
+        cairo_surface_destroy(picture.surface);
+    }
+}
+
+/* A page is about 1000 units wide. */
+static void grids_fit_a_page(void **state) {
+    (void)state;
+    write_random("any.npy", 3, 1, 12, 28, 28);
+    struct command_result said = expect_success("$rapt heatmap --weights any.npy --head all --out any.png --zoom 1");
+    struct picture picture = read_png("any.png", said.out);
+    assert_in_range(picture.width, 800, 1100);
+    assert_in_range(picture.height, 4 * 280, 1500);
+    cairo_surface_destroy(picture.surface);
 }
 
 static void a_grid_shares_its_scale(void **state) {
@@ -110,7 +160,7 @@ static void a_grid_shares_its_scale(void **state) {
     find_cells(&picture, &x, &y);
     for (int h = 0; h < HEADS; h++) {
         int at = x + h * (SIDE * KEYS + 16);
-        expect_cells(&picture, weights + h * QUERIES * KEYS, most, SIDE, at, y);
+        expect_cells(&picture, weights + h * QUERIES * KEYS, most, SIDE, at, y, linear);
         assert_false(is_coloured(pixel(&picture, at - 1, y)));
     }
     cairo_surface_destroy(picture.surface);
@@ -172,7 +222,9 @@ static void failed_writes(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_have_their_colours), cmocka_unit_test(a_grid_shares_its_scale),
+        cmocka_unit_test(cells_have_their_colours), cmocka_unit_test(a_root_parts_small_weights),
+        cmocka_unit_test(unseen_cells_are_hatched), cmocka_unit_test(grids_fit_a_page),
+        cmocka_unit_test(a_grid_shares_its_scale),
         cmocka_unit_test(all_sizes),                cmocka_unit_test(hostile_tokens),
         cmocka_unit_test(failed_writes),
     };
@@ -181,8 +233,9 @@ int main(int argc, char **argv) {
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
     for (int i = 0; i < HEADS * QUERIES * KEYS; i++) {
         int head = i / (QUERIES * KEYS);
-        weights[i] = (float)(i * 37 % 101) / (float)(100 + 50 * head);
+        weights[i] = (float)(1 + i * 37 % 101) / (float)(101 + 50 * head); /* not 0, which is hatched */
     }
+    write_npy("signed.npy", NPY_FLOAT32, (const float[]){-1, 1}, 2, (const int64_t[]){1, 2});
     write_npy("w.npy", NPY_FLOAT32, weights, 3, (const int64_t[]){HEADS, QUERIES, KEYS});
     int failed = cmocka_run_group_tests_name("pictures", tests, NULL, NULL);
     cairo_debug_reset_static_data();

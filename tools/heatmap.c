@@ -17,6 +17,7 @@ static bool ends_in(const char *path, const char *ending) {
 
 static void check_options(const struct heatmap_options *o) {
     option_one_of("theme", o->theme, "light dark");
+    option_one_of("scale", o->scale, "linear sqrt");
     option_one_of("colours", o->colours, "auto 24bit 256 none");
     option_needs("theme", o->theme, o->out, "--out");
     option_needs("zoom", o->zoom.given, o->out && ends_in(o->out, ".png"), "--out FILE.png");

@@ -10,7 +10,7 @@
 
 struct heatmap_options {
     const char *weights, *tokens, *key_tokens, *head, *out;
-    const char *title, *theme, *colours;
+    const char *title, *theme, *colours, *scale;
     struct option_integer batch, zoom;
 };
 
@@ -26,7 +26,9 @@ struct heatmap {
     char **query_texts, **key_texts; /* as read: any bytes; positions where there is no file */
     float low, high;                 /* what the colours span: finite, low < high */
     bool probabilities;              /* every finite weight is within 0 ... 1 */
+    bool square_root;                /* colours go with the root of a weight, so that small ones differ */
     int64_t nans, infinities;
+    int64_t unseen;                  /* weights of exactly 0 among probabilities */
     const char *title;
     bool dark;
     int zoom; /* pixels of a PNG per unit; 0: 2, or 1 where that would be too large */
@@ -41,8 +43,11 @@ char *heatmap_head_text(const struct heatmap *map, int64_t h, char text[32]);
 /* Head h (from 0, of those drawn), query i. */
 const float *heatmap_row(const struct heatmap *map, int64_t h, int64_t i);
 
-/* Where weight lies between low and high, 0 ... 1; NaN where it is not finite. */
+/* Where the colour of weight lies between those of low and high, 0 ... 1; NaN where it is not finite. */
 double heatmap_place(const struct heatmap *map, float weight);
+
+/* Whether no query looks there: softmax gives exactly 0 to what is masked, and else to scores far below the largest. */
+bool heatmap_unseen(const struct heatmap *map, float weight);
 
 /* A weight in as few characters as it needs in a cell; returns text. */
 char *heatmap_weight_text(const struct heatmap *map, float weight, char text[32]);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The cells of a heatmap's heads, their numbers and labels. */
 #include <math.h>
-#include <string.h>
 
 #include "heatmap_picture.h"
 #include "viridis.h"
@@ -11,17 +10,22 @@ static uint32_t colour_of(const struct picture *picture, float weight) {
     return isnan(place) ? picture->theme->missing : viridis(place);
 }
 
+/* What a query does not see is hatched and not dark, which would read as a small weight. */
+static uint32_t hatch(const struct picture *picture, int64_t x, int64_t y) {
+    return (x + y) % PICTURE_HATCH == 0 ? picture->theme->faint : picture->theme->paper;
+}
+
 static void fill_cells(const struct picture *picture, int64_t h, uint32_t *pixels, int64_t stride) {
     const struct heatmap *map = picture->map;
     const int64_t wide = picture->layout.cell_width, high = picture->layout.cell_height;
     for (int64_t y = 0; y < map->queries * high; y++) {
         const float *weights = heatmap_row(map, h, y / high);
         uint32_t *row = pixels + y * stride;
-        if (y % high != 0) {
-            memcpy(row, row - stride, (size_t)(map->keys * wide) * sizeof *row);
-            continue;
+        for (int64_t j = 0; j < map->keys; j++) {
+            const bool unseen = heatmap_unseen(map, weights[j]);
+            const uint32_t colour = colour_of(picture, weights[j]);
+            for (int64_t x = j * wide; x < (j + 1) * wide; x++) row[x] = unseen ? hatch(picture, x, y) : colour;
         }
-        for (int64_t x = 0; x < map->keys * wide; x++) row[x] = colour_of(picture, weights[x / wide]);
     }
 }
 
@@ -49,6 +53,7 @@ static void draw_values(const struct picture *picture, int64_t h, double left, d
     for (int64_t i = 0; i < map->queries; i++) {
         for (int64_t j = 0; j < map->keys; j++) {
             float weight = heatmap_row(map, h, i)[j];
+            if (heatmap_unseen(map, weight)) continue;
             picture_colour(picture->cairo, viridis_wants_black(colour_of(picture, weight)) ? 0x000000 : 0xffffff);
             text_draw(&picture->pen, heatmap_weight_text(map, weight, text), layout->value_font,
                       left + ((double)j + 0.5) * layout->cell_width, top + ((double)i + 0.5) * layout->cell_height,

@@ -29,17 +29,49 @@ static double nice_step(double range) {
     return power * (most >= 5 ? 5 : most >= 2 ? 2 : 1);
 }
 
+static double bar_height_of(const struct picture *picture, double number) {
+    double place = fmin(1, fmax(0, heatmap_place(picture->map, (float)number)));
+    return picture->layout.bar_top + picture->layout.bar_height * (1 - place);
+}
+
+static void draw_bar_number(const struct picture *picture, double number, double y) {
+    double right = picture->layout.bar_left + LAYOUT_BAR_WIDTH;
+    char text[32];
+    snprintf(text, sizeof text, "%.3g", number);
+    picture_tick(picture, right, y, right + 4, y);
+    picture_text(picture, text, picture->theme->ink, right + LAYOUT_GAP, y, TEXT_LEFT);
+}
+
+/* Round numbers, and the largest where none is near it. */
 static void draw_bar_numbers(const struct picture *picture) {
-    const struct heatmap_layout *layout = &picture->layout;
     double low = (double)picture->map->low, high = (double)picture->map->high, step = nice_step(high - low);
-    double right = layout->bar_left + LAYOUT_BAR_WIDTH;
+    double top = bar_height_of(picture, high);
     for (double n = ceil(low / step - 1e-6); n * step <= high + 1e-6 * step; n++) {
-        char text[32];
-        double y = layout->bar_top + layout->bar_height * (high - n * step) / (high - low);
-        snprintf(text, sizeof text, "%.4g", n == 0 ? 0 : n * step);
-        picture_tick(picture, right, y, right + 4, y);
-        picture_text(picture, text, picture->theme->ink, right + LAYOUT_GAP, y, TEXT_LEFT);
+        double number = n == 0 ? 0 : n * step, y = bar_height_of(picture, number);
+        if (y - top > LAYOUT_NAME_FONT * 1.1) draw_bar_number(picture, number, y);
     }
+    draw_bar_number(picture, high, top);
+}
+
+/* What a colour below the bar means. */
+static void draw_key(const struct picture *picture, double top, uint32_t colour, const char *text) {
+    double left = picture->layout.bar_left;
+    picture_colour(picture->cairo, colour);
+    cairo_rectangle(picture->cairo, left, top, LAYOUT_BAR_WIDTH, LAYOUT_BAR_WIDTH);
+    cairo_fill(picture->cairo);
+    picture_text(picture, text, picture->theme->ink, left + LAYOUT_BAR_WIDTH + LAYOUT_GAP,
+                 top + LAYOUT_BAR_WIDTH * 0.5, TEXT_LEFT);
+}
+
+/* As cells have it, where x + y is a multiple. */
+static void draw_hatch(const struct picture *picture, double top) {
+    double left = picture->layout.bar_left;
+    cairo_save(picture->cairo);
+    cairo_rectangle(picture->cairo, left, top, LAYOUT_BAR_WIDTH, LAYOUT_BAR_WIDTH);
+    cairo_clip(picture->cairo);
+    for (int along = 0; along < 2 * LAYOUT_BAR_WIDTH; along += PICTURE_HATCH)
+        picture_tick(picture, left + along, top, left + along - LAYOUT_BAR_WIDTH, top + LAYOUT_BAR_WIDTH);
+    cairo_restore(picture->cairo);
 }
 
 void picture_bar(const struct picture *picture) {
@@ -58,12 +90,13 @@ void picture_bar(const struct picture *picture) {
     picture_text(picture, picture->map->probabilities ? "weight" : "score", picture->theme->faint, layout->bar_left,
               layout->bar_top - LAYOUT_NAME_FONT * 1.4, TEXT_LEFT);
     draw_bar_numbers(picture);
-    if (!picture->map->nans && !picture->map->infinities) return;
     double top = layout->bar_top + layout->bar_height + LAYOUT_NAME_FONT;
-    picture_colour(picture->cairo, picture->theme->missing);
-    cairo_rectangle(picture->cairo, layout->bar_left, top, LAYOUT_BAR_WIDTH, LAYOUT_BAR_WIDTH);
-    cairo_fill(picture->cairo);
-    picture_text(picture, !picture->map->nans ? "±∞" : picture->map->infinities ? "NaN, ±∞" : "NaN",
-              picture->theme->ink, layout->bar_left + LAYOUT_BAR_WIDTH + LAYOUT_GAP, top + LAYOUT_BAR_WIDTH * 0.5,
-              TEXT_LEFT);
+    if (picture->map->unseen) {
+        draw_key(picture, top, picture->theme->paper, "unseen");
+        draw_hatch(picture, top);
+        top += LAYOUT_NAME_FONT * 1.5;
+    }
+    if (picture->map->nans || picture->map->infinities)
+        draw_key(picture, top, picture->theme->missing,
+                 !picture->map->nans ? "±∞" : picture->map->infinities ? "NaN, ±∞" : "NaN");
 }

@@ -5,6 +5,9 @@
 
 enum { LEAST_LABEL_CELL = 9, LEAST_VALUE_CELL = 26, LABEL_ROOM = 120, GRID_LABEL_ROOM = 80 };
 
+/* A page shows pictures about this wide; a wider grid would be made smaller, with its labels. */
+enum { MOST_GRID_WIDTH = 920, HEAD_GAP = 16 };
+
 /* Side of a cell where the longer side of a head has count of them: labels stay legible up to 128 (in a grid 40),
  * and beyond these a head's side stays about the same. */
 static int cell_side(int64_t count, bool grid) {
@@ -17,13 +20,19 @@ static int cell_side(int64_t count, bool grid) {
     return (int)(side < 1 ? 1 : side > most ? most : side);
 }
 
-static int grid_columns(int64_t heads) {
-    int least = 1;
+/* As near to a square as full rows of the width of a page can be. */
+static int grid_columns(int64_t heads, double head_width) {
+    int least = 1, most = (int)(MOST_GRID_WIDTH / (head_width + HEAD_GAP));
     while ((int64_t)least * least < heads) least++;
-    for (int columns = least; columns <= least + 2; columns++) {
+    if (most < 1) most = 1;
+    for (int columns = least; columns <= least + 2 && columns <= most; columns++) {
         if (heads % columns == 0) return columns;
     }
-    return least;
+    if (least <= most) return least;
+    for (int columns = most; 2 * columns > most; columns--) {
+        if (heads % columns == 0) return columns;
+    }
+    return most;
 }
 
 static double widest(char **texts, int64_t count, int64_t every, double font, heatmap_measure *measure,
@@ -53,8 +62,8 @@ static bool fits_cells(const struct heatmap *map, double cell, double font, heat
 static void choose_fonts(struct heatmap_layout *layout, const struct heatmap *map, heatmap_measure *measure,
                          void *context) {
     int least = layout->cell_width < layout->cell_height ? layout->cell_width : layout->cell_height;
-    layout->label_font = fmin(13, fmax(8.5, 0.9 * least));
-    double room = layout->label_font * 1.1;
+    layout->label_font = fmin(13, fmax(10, 0.9 * least));
+    double room = layout->label_font;
     layout->query_every = (int64_t)ceil(room / layout->cell_height);
     layout->key_every = (int64_t)ceil(room / layout->cell_width);
     for (double font = 13; least >= LEAST_VALUE_CELL && font >= 8; font--) {
@@ -75,17 +84,18 @@ static void place_labels(struct heatmap_layout *layout, const struct heatmap *ma
 }
 
 struct heatmap_layout heatmap_lay_out(const struct heatmap *map, heatmap_measure *measure, void *context) {
-    struct heatmap_layout layout = {.columns = grid_columns(map->heads)};
+    struct heatmap_layout layout = {0};
     const double name_line = LAYOUT_NAME_FONT * 1.5;
-    int64_t rows = (map->heads + layout.columns - 1) / layout.columns;
     choose_cells(&layout, map);
+    layout.columns = grid_columns(map->heads, (double)map->keys * layout.cell_width);
+    int64_t rows = (map->heads + layout.columns - 1) / layout.columns;
     choose_fonts(&layout, map, measure, context);
     place_labels(&layout, map, measure, context);
     double wide = (double)map->keys * layout.cell_width, high = (double)map->queries * layout.cell_height;
     double head_line = map->heads > 1 ? name_line : 0;
     layout.left = LAYOUT_MARGIN + name_line + layout.query_room + LAYOUT_GAP;
     layout.top = LAYOUT_MARGIN + LAYOUT_TITLE_FONT * 1.8 + name_line + head_line + layout.key_room + LAYOUT_GAP;
-    layout.step_x = wide + 16;
+    layout.step_x = wide + HEAD_GAP;
     layout.step_y = high + head_line + 12;
     double right = layout.left + layout.step_x * (layout.columns - 1) + wide;
     double bottom = layout.top + layout.step_y * (double)(rows - 1) + high;
@@ -93,9 +103,9 @@ struct heatmap_layout heatmap_lay_out(const struct heatmap *map, heatmap_measure
     layout.bar_top = layout.top;
     layout.bar_height = fmin(320, fmax(110, bottom - layout.top));
     /* Room for the numbers at the bar, and for what is grey below it. */
-    double numbers = fmax(measure(context, "-0.0000", LAYOUT_NAME_FONT), measure(context, "weight", LAYOUT_NAME_FONT));
+    double numbers = fmax(measure(context, "-0.0000", LAYOUT_NAME_FONT), measure(context, "unseen", LAYOUT_NAME_FONT));
     layout.width = (int)fmin(1e6, layout.bar_left + LAYOUT_BAR_WIDTH + LAYOUT_GAP + numbers + LAYOUT_MARGIN);
-    double below = map->nans || map->infinities ? 2 * name_line : 0;
+    double below = ((map->nans || map->infinities) + (map->unseen != 0) + 0.5) * name_line;
     layout.height = (int)fmin(1e6, fmax(bottom, layout.bar_top + layout.bar_height + below) + LAYOUT_MARGIN);
     return layout;
 }

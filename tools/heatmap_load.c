@@ -69,6 +69,8 @@ static void find_range(struct heatmap *map) {
     map->low = map->probabilities || least == most ? fminf(least, 0) : least;
     map->high = map->probabilities || least == most ? fmaxf(most, 0) : most;
     if (map->low == map->high) map->high = 1;
+    for (int64_t i = 0; i < map->heads * map->queries * map->keys; i++)
+        map->unseen += heatmap_unseen(map, map->weights[i]);
 }
 
 static const char *usual_title(const struct heatmap *map, int64_t heads) {
@@ -100,6 +102,10 @@ struct heatmap heatmap_load(const struct heatmap_options *options) {
                                         : read_texts(options->tokens, &array, map.keys, "keys",
                                                      "; --key-tokens FILE names the keys");
     find_range(&map);
+    map.square_root = options->scale && strcmp(options->scale, "sqrt") == 0;
+    if (map.square_root && !map.probabilities)
+        tool_die("--scale sqrt is for weights within 0 ... 1: %s has %.4g ... %.4g", options->weights,
+                 (double)map.low, (double)map.high);
     map.title = options->title ? options->title : usual_title(&map, full[1]);
     map.zoom = (int)options->zoom.value;
     map.dark = options->theme && strcmp(options->theme, "dark") == 0;
@@ -118,7 +124,12 @@ const float *heatmap_row(const struct heatmap *map, int64_t h, int64_t i) {
 
 double heatmap_place(const struct heatmap *map, float weight) {
     if (!isfinite(weight)) return NAN;
-    return ((double)weight - (double)map->low) / ((double)map->high - (double)map->low);
+    double place = ((double)weight - (double)map->low) / ((double)map->high - (double)map->low);
+    return map->square_root ? sqrt(place) : place;
+}
+
+bool heatmap_unseen(const struct heatmap *map, float weight) {
+    return map->probabilities && weight == 0;
 }
 
 /* As many decimals as tell weights apart that lie within low ... high. */

@@ -7,6 +7,8 @@
 #include "heatmap_layout.h"
 #include "heatmap_text.h"
 
+enum { PICTURE_HATCH = 5 }; /* from line to line, across */
+
 /* Colours are 0xRRGGBB. missing: of weights that are not finite. */
 struct theme {
     uint32_t paper, ink, faint, missing;

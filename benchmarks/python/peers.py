@@ -115,9 +115,10 @@ def parse():
     parser.add_argument("--library", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--json", help="write the rows to this file, too")
     parser.add_argument("--quick", action="store_true", help="fewer rows in under a minute, less steady")
+    parser.add_argument("--seconds", type=float, default=5, help="for each case, at least; default 5")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
-    arguments.effort = (0.8, 3) if arguments.quick else (5, 7)  # seconds and rounds of a case, at least
+    arguments.effort = (0.8, 3) if arguments.quick else (arguments.seconds, 7)  # seconds and rounds of a case, at least
     return arguments
 
 

@@ -7,7 +7,7 @@ def row(name, case, times, fma_rate, stream_rate, **more):
     """fma_rate, stream_rate: the peaks beside the row, per second; None where unknown."""
     entry = {"name": name, "run_name": name, "run_type": "iteration", "iterations": 1, "threads": 1,
              "real_time": times.best * 1e3, "cpu_time": times.best * 1e3, "time_unit": "ms",
-             "median_ms": times.median * 1e3, "samples": times.samples,
+             "median_ms": times.median * 1e3, "spread": times.spread, "samples": times.samples,
              "gflops": case.flops / times.best * 1e-9, "gbps": case.bytes / times.best * 1e-9}
     for label, work, rate in (("peak", case.flops, fma_rate), ("stream", case.bytes, stream_rate)):
         if rate:

@@ -9,10 +9,11 @@ from cases import Case, Cursor, Problem
 from library import FmaPeak, Library, Rapt, StreamPeak
 from turns import measure
 
-LENGTHS = [64, 100, 128, 200, 256, 300, 400, 512, 700, 1024, 1500, 2048, 3000, 4096, 6000, 8192, 16384, 32768]
-KV_LENGTHS = [64, 100, 128, 200, 256, 300, 512, 700, 1024, 1500, 2048, 3000, 4096, 8192, 16384, 32768, 65536, 131072]
+LENGTHS = [64, 100, 128, 200, 256, 400, 512, 1024, 2048, 4096, 8192, 16384]
+KV_LENGTHS = [64, 256, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]
 COUNTS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32]
-LONGEST_SECONDS = 2.5  # points that need more are left out
+ROWS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 56, 64]
+LEAST_SAMPLES = 9
 
 
 def prefill(length, head_dim, heads, **more):
@@ -47,28 +48,15 @@ def queries():
 
 def rows():
     """A row is one query of one head of a KV head's group."""
-    for kv_length in (8192, 32768):
-        for group in (1, 2, 4, 8, 16):
-            for count in range(group, 65, group):
-                yield Case("decode" if count == group else "extend", 128, count // group, kv_length, 8, group)
-
-
-def heads():
-    for length in (128, 1024):
-        for count in COUNTS:
-            yield prefill(length, 128, count, causal=True)
-
-
-def batches():
-    for batch in (1, 2, 3, 5, 8, 16, 32, 64, 128, 256):
-        yield prefill(128, 64, 4, batch=batch, causal=True)
-    for batch in (10, 100, 1000, 10000):
-        yield Case("decode", 128, 1, 64, 1, batch=batch)
+    for group in (1, 4, 8):
+        for count in ROWS:
+            if count % group == 0:
+                yield Case("decode" if count == group else "extend", 128, count // group, 8192, 8, group)
 
 
 def windows():
     for head_dim in (64, 128):
-        for window in (32, 64, 100, 128, 200, 256, 300, 512, 1024, 2048, 4096, 8192):
+        for window in (64, 100, 128, 200, 256, 512, 1024, 2048, 4096, 8192):
             yield prefill(8192, head_dim, 1, causal=True, window=window)
 
 
@@ -81,8 +69,8 @@ def threads():
 
 
 # Which are measured on every instruction set, not just the best.
-SWEEPS = [(lengths, True), (head_dims, True), (kv_lengths, True), (queries, False), (rows, True), (heads, False),
-          (batches, False), (windows, False)]
+SWEEPS = [(lengths, True), (head_dims, True), (kv_lengths, True), (queries, False), (rows, True),
+          (windows, False)]
 
 
 def thread_counts():
@@ -91,8 +79,8 @@ def thread_counts():
 
 
 class Sweeper:
-    def __init__(self, library):
-        self.library = library
+    def __init__(self, library, seconds):
+        self.library, self.seconds = library, seconds
         self.rows = []
         self.fma_rates = {}
         peak = StreamPeak(library, library.isas()[0], 1, Cursor(library.memory.nbytes))
@@ -106,31 +94,31 @@ class Sweeper:
 
     def add(self, sweep, case, isa):
         expected = case.flops / self.fma_rate(isa)
-        if expected > LONGEST_SECONDS or case.region_bytes > self.library.memory.nbytes:
+        if expected > 2 * self.seconds or case.region_bytes > self.library.memory.nbytes:
             return
         problem = Problem(case, self.library.memory)
         peaks = [FmaPeak(self.library, isa, 1)]
         if case.kind != "prefill":
             peaks.append(StreamPeak(self.library, isa, 1, problem.cursor))
-        seconds, rounds = (0.12, 3 if expected < 0.3 else 2) if case.kind == "prefill" else (0.3, 5)
-        times, *peak_times = measure([Rapt(self.library, problem, isa, 1), *peaks], seconds, rounds)
+        rounds = LEAST_SAMPLES if expected < 0.1 else 3
+        times, *peak_times = measure([Rapt(self.library, problem, isa, 1), *peaks], self.seconds, rounds)
         rates = [peak.rate(taken) for peak, taken in zip(peaks, peak_times)]
         self.keep(sweep, case, isa, 1, times, rates[0], rates[1] if len(rates) > 1 else self.stream_rate)
 
     def keep(self, sweep, case, isa, thread_count, times, fma_rate, stream_rate, **more):
         isa_name = self.library.isa_name(isa)
-        parts = {"heads": f"h{case.kv_heads}/", "batches": f"b{case.batch}/"}.get(sweep, "")
-        self.rows.append(report.row(case.name(f"{parts}isa:{isa_name}/t{thread_count}"), case, times, fma_rate,
+        self.rows.append(report.row(case.name(f"isa:{isa_name}/t{thread_count}"), case, times, fma_rate,
                                     stream_rate, sweep=sweep, isa=isa_name, rapt_threads=thread_count))
 
     def add_threads(self, case, isa):
         """All numbers of threads in turns."""
         problem = Problem(case, self.library.memory)
         counts = [1, *thread_counts()]
-        every = measure([Rapt(self.library, problem, isa, count) for count in counts], 1.5, 5, threads=counts[-1])
+        every = measure([Rapt(self.library, problem, isa, count) for count in counts], 5 * self.seconds, 5,
+                        threads=counts[-1])
         for count, times in zip(counts, every):
             self.keep("threads", case, isa, count, times, None, None)
-            self.rows[-1]["speedup"] = every[0].best / times.best
+            self.rows[-1]["speedup_median"] = every[0].median / times.median
 
 
 def show(name):
@@ -144,9 +132,11 @@ def main():
     parser.add_argument("--library", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--json", required=True, help="where the rows go")
     parser.add_argument("--only", help="one sweep: " + ", ".join(sweep.__name__ for sweep, _ in SWEEPS) + ", threads")
+    parser.add_argument("--seconds", type=float, default=0.35,
+                        help="for each point, at least, default 0.35; points that need twice that for a run are left out")
     arguments = parser.parse_args()
     library = Library(arguments.library)
-    sweeper = Sweeper(library)
+    sweeper = Sweeper(library, arguments.seconds)
     for sweep, on_every_isa in SWEEPS:
         if arguments.only in (None, sweep.__name__):
             for isa in library.isas() if on_every_isa else library.isas()[:1]:

@@ -8,6 +8,8 @@ class Times:
     def __init__(self, seconds):
         self.best = min(seconds)
         self.median = statistics.median(seconds)
+        low, _, high = statistics.quantiles(seconds, n=4) if len(seconds) > 1 else 3 * seconds
+        self.spread = (high - low) / self.median
         self.samples = len(seconds)
 
 

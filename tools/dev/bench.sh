@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: bench.sh peers|accuracy|sweep|ab|slots|plot [arguments]: what is not rapt_bench alone. All but ab and slots need
-# packages from PyPI.
+# usage: bench.sh peers|accuracy|sweep|record|figures|ab|slots [arguments]: what is not rapt_bench alone. All but ab, slots and
+# figures --check need packages from PyPI.
 set -euo pipefail
 verb=$1
 shift
@@ -53,7 +53,16 @@ slots)
 ab)
     exec python3 benchmarks/python/ab.py "$@"
     ;;
-plot)
+record)
+    install numpy torch onnx onnxruntime openvino matplotlib
+    build
+    case " $* " in *" -h "* | *" --help "*) run "$@" ;; esac
+    $python benchmarks/python/record.py "$@"
+    verb=figures
+    run
+    ;;
+figures)
+    case " $* " in *" --check "*) exec python3 benchmarks/python/figures.py "$@" ;; esac
     install matplotlib
     run "$@"
     ;;

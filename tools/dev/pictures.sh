@@ -25,4 +25,4 @@ picture hello $d/{x,x,x}.npy --scale 1 -- --tokens "$results/hello.txt"
 d=tests/data/layers/03a_causal
 picture causal $d/{q,k,v}.npy --causal -- --tokens "$results/six.txt" --title "Causal weights"
 d=tests/data/minilm/first_layer
-picture heads $d/{query,key,value}.npy -- --tokens $d/tokens.txt --head all --zoom 1
+picture heads $d/{query,key,value}.npy -- --tokens $d/tokens.txt --head all --scale sqrt

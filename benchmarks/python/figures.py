@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Puts the figures of a recording where they are stated: tables and prose of README.md and docs/, pictures in docs/pictures.
+
+A table stands between `<!-- table: NAME -->` and `<!-- end of table -->`, a figure in prose between `<!--NAME-->` and
+`<!---->`. --check changes nothing, needs nothing but Python, and fails where a figure is not that of the recording, where a
+picture was drawn from another one, or where README states a figure of speed that is not marked."""
+import argparse
+import re
+import sys
+
+import results
+import tables
+
+FILES = ("README.md", "docs/performance.md")
+TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.S)
+FIGURE = re.compile(r"(<!--([a-z0-9-]+)-->).*?(<!---->)", re.S)
+# What states a speed: 88 %, 1.4 ×, 1.4x, 20 GFLOPS, 3 GB/s, 1.2 ms
+SPEED = re.compile(r"\d\s*(?:%|×|x as|GFLOPS?\b|GFLOP/s|GB/s|[mµ]s\b)|\btimes as fast as\b")
+# Lines of README that state another kind of figure.
+NOT_MEASURED = re.compile(r"llvm-mca|static analysis|inner loops")
+
+
+def filled(text, found, complaints):
+    values = tables.figures(found)
+
+    def fill_table(match):
+        if match[2] not in tables.TABLES:
+            complaints.append(f"there is no table '{match[2]}'")
+            return match[0]
+        return f"{match[1]}{tables.TABLES[match[2]](found)}\n{match[3]}"
+
+    def fill_figure(match):
+        if match[2] not in values:
+            complaints.append(f"there is no figure '{match[2]}'")
+            return match[0]
+        return match[1] + values[match[2]] + match[3]
+
+    return FIGURE.sub(fill_figure, TABLE.sub(fill_table, text))
+
+
+def loose_figures(text):
+    """Speeds in README that are neither marked nor in a code block."""
+    bare = re.sub(r"^(```.*?^```|(?: {4}|\t).*?$)", "", FIGURE.sub("", TABLE.sub("", text)), flags=re.S | re.M)
+    return [line.strip() for line in bare.splitlines() if SPEED.search(line) and not NOT_MEASURED.search(line)]
+
+
+def check_texts(found, write):
+    complaints = []
+    for name in FILES:
+        path = results.ROOT / name
+        text = path.read_text(encoding="utf-8")
+        expected = filled(text, found, complaints)
+        if write:
+            path.write_text(expected, encoding="utf-8")
+        else:
+            pairs = zip(text.splitlines(), expected.splitlines())
+            complaints += [f"{name}: states\n    {old}\nand the recording says\n    {new}" for old, new in pairs if old != new]
+            if len(text.splitlines()) != len(expected.splitlines()):
+                complaints.append(f"{name}: a table has other rows than the recording")
+    complaints += [f"README.md: not marked as a figure of the recording: {line}"
+                   for line in loose_figures((results.ROOT / "README.md").read_text(encoding="utf-8"))]
+    return complaints
+
+
+def check_pictures(found):
+    complaints = []
+    for path in sorted((results.ROOT / "docs/pictures").glob("*.svg")):
+        if f"{found.path.name} {found.digest}" not in path.read_text(encoding="utf-8"):
+            complaints.append(f"{path.relative_to(results.ROOT)} was not drawn from {found.path.name} as it is now")
+    return complaints
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev bench figures", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="as the test `figures` does")
+    parser.add_argument("--only", help="one picture, and nothing else")
+    arguments = parser.parse_args()
+    found = results.only_results()
+    complaints = []
+    if not arguments.only:
+        complaints = check_texts(found, not arguments.check)
+    if arguments.check:
+        complaints += check_pictures(found)
+    else:
+        import pictures  # needs Matplotlib
+        pictures.draw_all(found, results.ROOT / "docs/pictures", arguments.only)
+    for complaint in complaints:
+        print(complaint, file=sys.stderr)
+    if arguments.check:
+        print("1..1\n" + ("not ok" if complaints else "ok") + " 1 - figures of README, docs and pictures are the recording's")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+"""The promise as a picture: one hash for rapt, however a sequence is computed; several for the others."""
+import matplotlib.pyplot as plt
+
+WAYS = {"prefill": "prefill, one thread", "threads": "prefill, all cores", "batch": "beside two other sequences",
+        "decode": "decode, token by token", "older": "AVX2 only", "oldest": "no AVX", "arm": "ARM (NEON, emulated)"}
+NAMES = {"rapt": "rapt", "pytorch": "PyTorch", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
+
+
+def promise(results):
+    """A colour for each hash of a column: the first is that of the first row."""
+    bits = {name: results.bits[name] for name in NAMES if results.bits.get(name)}
+    figure, axes = plt.subplots(figsize=(9, 3.9), layout="constrained")
+    for x, (name, hashes) in enumerate(bits.items()):
+        seen = list(dict.fromkeys(value for value in (hashes.get(way) for way in WAYS) if value))
+        for y, way in enumerate(WAYS):
+            value = hashes.get(way)
+            first = value and seen.index(value) == 0
+            if value:
+                axes.add_patch(plt.Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, linewidth=0,
+                                             facecolor="C0" if first else "C1"))
+            axes.text(x, y, value[:8] if value else "–", ha="center", va="center", family="monospace",
+                      color="white" if first else "black")
+        axes.text(x, len(WAYS) - 0.1, f"{len(seen)} result{'s' if len(seen) != 1 else ''}", ha="center", va="center",
+                  fontweight="bold")
+    axes.set_xticks(range(len(bits)), [NAMES[name] for name in bits])
+    axes.set_yticks(range(len(WAYS)), WAYS.values())
+    axes.set(xlim=(-0.5, len(bits) - 0.5), ylim=(len(WAYS) + 0.3, -0.5))
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    figure.suptitle("One sequence, computed in several ways: the hash of its last 64 tokens\n"
+                    "blue: the bits of the first row; yellow: others; –: the library has no such way")
+    return figure
+
+
+PICTURES = {"promise": promise}

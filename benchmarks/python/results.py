@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""What ./dev bench record stored: benchmarks/results/*.json, one file for a machine. Times and rates are medians; `spread` is
+the distance between the quartiles as a share of the median. Needs nothing but Python."""
+import hashlib
+import json
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "benchmarks/results"
+# Of the counters of benchmarks/README.md those that are medians or say what was run; the suffix goes.
+MEDIANS = ("of_peak", "of_stream", "of_limit", "cost", "speedup", "of_parts", "versus_heads", "rapt_speedup",
+           "rapt_speedup_whole", "microseconds")
+KEPT = ("spread", "samples", "peak_gflops", "stream_gbps", "processor_share", "label", "sweep", "isa", "rapt_threads",
+        "head_dim", "query_length", "kv_length", "heads", "group", "batch", "window", "causal")
+
+
+def brief(value):
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def compact(entry):
+    """A row as it is stored, from one of Google Benchmark's form; None where it did not run."""
+    if entry.get("error_occurred") or "median_ms" not in entry:
+        return None
+    row = {"name": entry["name"], "ms": entry["median_ms"]}
+    for rate in ("gflops", "gbps"):  # those of the benchmarks are of the best run
+        if rate in entry:
+            row[rate] = entry[rate] * entry["real_time"] / entry["median_ms"]
+    row |= {name: entry[name + "_median"] for name in MEDIANS if name + "_median" in entry}
+    row |= {name: entry[name] for name in KEPT if name in entry}
+    return {name: brief(value) for name, value in row.items()}
+
+
+def save(path, parts):
+    """One row a line, so that two recordings can be compared by eye."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("{\n")
+        for i, (name, value) in enumerate(parts.items()):
+            end = ",\n" if i < len(parts) - 1 else "\n"
+            if isinstance(value, list):
+                lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in value)
+                file.write(f' "{name}": [\n  {lines}\n ]{end}')
+            else:
+                file.write(f' "{name}": {json.dumps(value, indent=2, ensure_ascii=False)}{end}')
+        file.write("}\n")
+
+
+class Results:
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        text = self.path.read_bytes()
+        self.digest = hashlib.sha256(text).hexdigest()[:16]
+        self.parts = json.loads(text)
+        self.machine, self.noise = self.parts["machine"], self.parts["noise"]
+        self.bench = {row["name"]: row for row in self.parts["bench"]}
+        self.peers, self.sweep, self.bits = (self.parts[name] for name in ("peers", "sweep", "bits"))
+        self.names = self.machine["isas"]  # best first
+
+    def row(self, name):
+        """By the name of rapt_bench; @1 and @2 stand for the best instruction set and the next."""
+        for number, isa in enumerate(self.names, 1):
+            name = name.replace(f"@{number}", f"isa:{isa}")
+        return self.bench.get(name)
+
+    @property
+    def title(self):
+        """The machine in a few words, for pictures."""
+        return f"{self.machine['cpu']}, {self.machine['cores']} cores, {self.machine['date']}"
+
+
+def only_results():
+    """The file that README and docs/ are made from: docs/performance.md names it."""
+    for line in (ROOT / "docs/performance.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("<!-- results: "):
+            return Results(ROOT / line.split()[2])
+    raise SystemExit("docs/performance.md names no file of benchmarks/results")

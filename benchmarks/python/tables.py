@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+"""The tables of docs/performance.md and README.md, and the figures in their prose, from a file of benchmarks/results."""
+
+MISSING = "–"
+
+
+def percent(row, field):
+    """88.1 ± 0.4 %: the median, and half the distance between the quartiles."""
+    if not row or field not in row:
+        return MISSING
+    return f"{100 * row[field]:.1f} ± {50 * row[field] * row['spread']:.1f} %"
+
+
+def plain_percent(row, field):
+    return f"{100 * row[field]:.0f} %" if row and field in row else MISSING
+
+
+def times(row, field, digits=2):
+    return f"{row[field]:.{digits}f}" if row and field in row else MISSING
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def machine(results):
+    about, noise = results.machine, results.noise
+    peaks = ", ".join(f"{rate:.0f} GFLOPS with {isa}" for isa, rate in about["fma_gflops"].items())
+    return table(["", ""], [
+        ["processor", f"{about['cpu']}; {about['processor']}; {about['cores']} cores"],
+        ["caches", ", ".join(about["caches"])], ["data", about["memory"]],
+        ["system, compiler", f"{about['system']}; {about['compiler']}"],
+        ["FMA peak of a core", peaks], ["stream-read peak of a core", f"{about['stream_gbps']:.1f} GB/s"],
+        ["peers", f"{about['peers']}; {about['openblas']}"],
+        ["measured", f"{about['date']}, commit {about['commit']}"
+                     + (", quickly: less steady than a full recording" if about["effort"] == "quick" else "")],
+        ["noise", f"spread of a row {plain_percent(noise, 'median_spread')} (the median of all rows); beside rows the FMA peak "
+                  f"was up to {plain_percent(noise, 'fma_peak_lost')} below its best, the stream-read peak "
+                  f"{plain_percent(noise, 'stream_peak_lost')}; in {noise['rows_disturbed']} rows other programs took more "
+                  "than a tenth of the processor"]])
+
+
+def prefill(results):
+    def line(title, shape, isa="@1"):
+        return [title] + [percent(results.row(f"prefill/f32/{shape}/{kind}/{isa}/t1"), "of_peak")
+                          for kind in ("full", "causal")]
+
+    lines = [line(f"D = {dim}, S = 2048", f"d{dim}/s2048") for dim in (64, 72, 80, 96, 100, 128, 256)]
+    lines += [line(f"D = 128, S = {length}", f"d128/s{length}") for length in (512, 8192, 32768)]
+    lines += [line(f"D = {dim}, S = 128", f"d{dim}/s128") for dim in (64, 80, 96, 128, 256)]
+    if len(results.names) > 1:
+        lines += [line(f"{results.names[1]}, D = {dim}, S = {length}", f"d{dim}/s{length}", "@2")
+                  for dim, length in ((128, 2048), (64, 2048), (128, 128))]
+    return table(["", "full", "causal"], [line for line in lines if line[1:] != [MISSING, MISSING]])
+
+
+def layouts(results):
+    shapes = (("s4096", "g1"), ("s4096", "g4"), ("s2048", "g1"))
+    names = {"bhsd": "[batch, heads, tokens, dim]", "bshd": "[batch, tokens, heads, dim]"}
+    names |= {f"kv{size}k": f"K and V {size} KiB from token to token" for size in (4, 8, 16)}
+    return table(["", "S = 4096", "S = 4096, group 4", "S = 2048"], [
+        [title] + [percent(results.row(f"prefill/f32/d128/{length}/full/layout:{name}/{group}/@1/t1"), "of_peak")
+                   for length, group in shapes] for name, title in names.items()])
+
+
+FEATURES = {"causal": "causal", "sinks": "sinks", "alibi": "ALiBi", "softcap": "softcap",
+            "boolmask_ones": "bool mask, all true", "boolmask_random": "bool mask, random", "bias": "bias",
+            "boolmask_causal": "dense bool mask that is causal", "window512": "window of 512"}
+
+
+def features(results):
+    return table(["S = 2048", "D = 128", "D = 64"], [
+        [title] + [times(results.row(f"prefill/f32/d{dim}/s2048/{name}/@1/t1"), "cost") for dim in (128, 64)]
+        for name, title in FEATURES.items()])
+
+
+def decode(results):
+    def line(title, shape):
+        return [title] + [percent(results.row(f"decode/f32/{shape}/{isa}/t1"), "of_stream") for isa in ("@1", "@2")]
+
+    lines = [line(f"D = 128, group {group}", f"d128/kv32768/g{group}") for group in (1, 4, 8, 16)]
+    lines += [line(f"D = {dim}, group {group}", f"d{dim}/kv32768/g{group}") for dim in (64, 256) for group in (1, 4)]
+    lines.append(line("D = 128, one KV head, 131072 keys", "d128/kv131072/h1"))
+    return table(["keys from memory", *(results.names + [MISSING])[:2]], [line for line in lines if line[1] != MISSING])
+
+
+def extend(results):
+    return table(["queries", "group 1", "group 4"], [
+        [str(count)] + [percent(results.row(f"extend/f32/d128/q{count}/kv32768/g{group}/@1/t1"), "of_limit")
+                        for group in (1, 4)] for count in (2, 4, 8, 16)])
+
+
+def few_rows(results):
+    """From the sweep: one query of one head of a group is a row."""
+    counts = (1, 4, 8, 9, 12, 16, 20, 24, 32, 40, 48, 64)
+    lines = []
+    for isa in results.names:
+        found = {row["query_length"]: row for row in results.sweep
+                 if row["sweep"] == "rows" and row["isa"] == isa and row["group"] == 1}
+        lines.append([isa] + [f"{100 * max(found[count]['of_peak'], found[count]['of_stream']):.0f}"
+                              if count in found else MISSING for count in counts])
+    return table(["% of the lower limit, rows:", *map(str, counts)], lines)
+
+
+MIXED = {"prefill1000x1/decode4096x31/g4": "a prefill of 1,000 and 31 decodes of 4,096 keys",
+         "prefill1000x1/decode32768x1/g4": "a prefill of 1,000 and a decode of 32,768 keys",
+         "prefill1000x1/decode32768x1/g4/h1": "the same with one KV head",
+         "decode16to8192x255/g4/h2": "255 decodes of 16 to 8,192 keys, against 255 of the mean"}
+
+
+def mixed(results):
+    return table(["D = 128, group 4", "one thread", "two threads"], [
+        [title] + [times(results.row(f"mixed/f32/d128/{name}/@1/t{threads}"), "of_parts") for threads in (1, 2)]
+        for name, title in MIXED.items()])
+
+
+def products(results):
+    def line(title, name, field):
+        return [title] + [percent(results.row(f"matmul/f32/{name}/{isa}/t1"), field) for isa in ("@1", "@2")]
+
+    return table(["", *(results.names + [MISSING])[:2]], [
+        line("512 × 768 × 768, of the FMA peak", "m512k768n768", "of_peak"),
+        line("the same, weights [inner][columns]", "m512k768n768/in_out", "of_peak"),
+        line("one row times 4096 × 4096, of the stream-read peak", "m1k4096n4096", "of_stream"),
+        line("the same, weights [inner][columns]", "m1k4096n4096/in_out", "of_stream")])
+
+
+THREADS = {"prefill/f32/d128/s2048/full/@1": "prefill, 2 heads of 2048 tokens",
+           "prefill/f32/d128/s128/causal/@1": "causal prefill, 32 heads of 128 tokens",
+           "ragged/f32/d128/causal/@1": "ragged lengths", "decode/f32/d128/kv32768/g1/@1": "decode, 8 KV heads",
+           "decode/f32/d128/kv131072/h1/@1": "decode, one KV head", "matmul/f32/m512k768n768/@1": "512 × 768 × 768",
+           "layer/gpt2-small/t1024/causal": "a layer of GPT-2 small, 1024 tokens"}
+
+
+def threads(results):
+    counts = sorted({int(name.rsplit("/t", 1)[1]) for name in results.bench if "/t" in name} - {1})
+    lines = [[title] + [times(results.row(f"{name}/t{count}"), "speedup") for count in counts]
+             for name, title in THREADS.items()]
+    return table(["times as fast as one thread", *(f"{count} threads" for count in counts)],
+                 [line for line in lines if set(line[1:]) != {MISSING}])
+
+
+PEERS = {"pytorch": "PyTorch", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
+
+
+def peers(results):
+    cases = {}
+    for row in results.peers:
+        who = row["name"].split("/")[0].removeprefix("peer:") if row["name"].startswith("peer:") else "rapt"
+        shape = row["name"].removeprefix(f"peer:{who}/").replace(f"/isa:{results.names[0]}", "")
+        cases.setdefault(shape, {})[who] = row
+    lines = []
+    for shape, rows in cases.items():
+        mine = rows["rapt"]
+        limit = "of_stream" if shape.startswith("decode") else "of_peak"
+        line = [case_title(mine, shape), percent(mine, limit)]
+        for name in PEERS:
+            text = times(rows.get(name), "rapt_speedup")
+            folded = rows.get(name + "-folded")
+            line.append(text + (f", folded {times(folded, 'rapt_speedup')}" if folded else ""))
+        lines.append(line)
+    return table(["", "rapt, of the limit", *PEERS.values()], lines)
+
+
+def case_title(row, shape):
+    if shape.startswith("prefill"):
+        return f"D = {row['head_dim']}, S = {row['query_length']}, {'causal' if row['causal'] else 'full'}"
+    if shape.startswith("decode"):
+        return f"decode, {row['kv_length']} keys, group {row['group']}"
+    return f"{row['query_length']} queries on {row['kv_length']} keys, group {row['group']}"
+
+
+def openblas(results):
+    lines = []
+    for dim, length in ((128, 128), (128, 2048), (128, 8192), (64, 2048), (256, 2048)):
+        rows = [results.row(f"peer:openblas/prefill/f32/d{dim}/s{length}/{kind}/t1") for kind in ("full", "causal")]
+        if any(rows):
+            lines.append([f"D = {dim}, S = {length}"] + [times(row, "rapt_speedup") for row in rows]
+                         + [times(row, "rapt_speedup_whole") for row in rows])
+    return table(["times as fast as OpenBLAS", "full", "causal", "full, whole matrices", "causal, whole matrices"], lines)
+
+
+TABLES = {function.__name__: function for function in (
+    machine, prefill, layouts, features, decode, extend, few_rows, mixed, products, threads, peers, openblas)}
+
+
+def peer_speedup(results, case, name):
+    """Of the peer's best form, folded or not."""
+    found = [row["rapt_speedup"] for row in results.peers
+             if row["name"] in (f"peer:{name}/{case}/t1", f"peer:{name}-folded/{case}/t1")]
+    return f"{min(found):.2f} ×" if found else MISSING
+
+
+def fastest_peer(results, case):
+    found = [peer_speedup(results, case, name) for name in PEERS]
+    return min((text for text in found if text != MISSING), key=lambda text: float(text.split()[0]), default=MISSING)
+
+
+def figures(results):
+    """Name -> text, for <!--name-->text<!----> in prose."""
+    return {
+        "prefill-full": plain_percent(results.row("prefill/f32/d128/s2048/full/@1/t1"), "of_peak"),
+        "prefill-causal": plain_percent(results.row("prefill/f32/d128/s2048/causal/@1/t1"), "of_peak"),
+        "prefill-full-2": plain_percent(results.row("prefill/f32/d128/s2048/full/@2/t1"), "of_peak"),
+        "prefill-causal-2": plain_percent(results.row("prefill/f32/d128/s2048/causal/@2/t1"), "of_peak"),
+        "prefill-threads": times(results.row("prefill/f32/d128/s2048/full/@1/t2"), "speedup"),
+        **{f"decode-{group}": plain_percent(results.row(f"decode/f32/d128/kv32768/g{group}/@1/t1"), "of_stream")
+           for group in (1, 4, 8, 16)},
+        **{f"decode-{group}-2": plain_percent(results.row(f"decode/f32/d128/kv32768/g{group}/@2/t1"), "of_stream")
+           for group in (1, 4, 8)},
+        "layer": plain_percent(results.row("layer/gpt2-small/t1024/causal/t1"), "of_peak"),
+        "layer-threads": plain_percent(results.row("layer/gpt2-small/t1024/causal/t2"), "of_peak"),
+        "many": plain_percent(results.row("many/f32/d128/n10000/kv64/@1/t1"), "of_stream"),
+        "tiny": times(results.row("tiny/f32/d64/s16/@1/t1"), "microseconds", 1) + " µs",
+        "peers-full": fastest_peer(results, "prefill/f32/d128/s2048/full"),
+        "peers-causal": fastest_peer(results, "prefill/f32/d128/s2048/causal"),
+        "peers-decode": fastest_peer(results, "decode/f32/d128/kv32768/g4"),
+        "cpu": results.machine["cpu"], "cores": str(results.machine["cores"]), "date": results.machine["date"],
+    }
