@@ -32,7 +32,7 @@ def promise(results):
     for spine in axes.spines.values():
         spine.set_visible(False)
     figure.suptitle("One sequence, computed in several ways: the hash of its last 64 tokens\n"
-                    "blue: the bits of the first row; yellow: others; –: the library has no such way")
+                    "blue: the bits of the first row; yellow: others; –: there is no way to ask for it")
     return figure
 
 

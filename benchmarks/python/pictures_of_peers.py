@@ -30,14 +30,14 @@ def six_bars(results):
         if not mine or not others:
             continue
         for place, row in ((i - 0.2, mine[0]), (i + 0.2, others[0])):
-            name = NAMES[who(row)].replace(", heads folded by hand", ",\nheads folded by hand")
+            name = NAMES[who(row)].replace(", heads folded by hand", ",\nheads folded\nby hand")
             axes.bar(place, row[limit], 0.36, color=COLORS[who(row).removesuffix("-folded")])
             axes.text(place, row[limit] + 0.015, f"{row[limit]:.0%}\n{name}", ha="center", va="bottom", fontsize=10)
         axes.text(i - 0.2, mine[0][limit] / 2, f"{others[0]['ms'] / mine[0]['ms']:.2f} ×\nas fast", ha="center",
                   va="center", color="white", fontsize=10)
     axes.axhline(1, color="black", linestyle="--", linewidth=1)
     axes.set_xticks(range(len(SIX)), [title for _, title, _ in SIX])
-    axes.set(ylim=(0, 1.2), ylabel="share of what the machine allows", xlim=(-0.5, len(SIX) - 0.5))
+    axes.set(ylim=(0, 1.25), ylabel="share of what the machine allows", xlim=(-0.5, len(SIX) - 0.5))
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.grid(axis="x", visible=False)

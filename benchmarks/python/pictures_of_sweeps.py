@@ -92,7 +92,7 @@ def decode(results):
             draw_line(axes, [row for row in rows if row["group"] == group], "kv_length",
                       lambda row: row["of_stream"], f"{group}", i)
         axes.axhline(1, color="black", linestyle="--", linewidth=1)
-        log2_axis(axes, [2 ** i for i in range(6, 18)])
+        log2_axis(axes, [2 ** i for i in range(7, 18, 2)])
         share_axis(axes, 1.1)
         axes.set_title(isa)
         axes.set_xlabel("keys in the cache")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The tables of docs/performance.md and README.md, and the figures in their prose, from a file of benchmarks/results."""
+import re
 
 MISSING = "–"
 
@@ -20,19 +21,22 @@ def times(row, field, digits=2):
 
 
 def table(head, rows):
-    lines = [head, ["---"] * len(head), *rows]
+    """Rows of which nothing was measured are left out, as after a quick recording."""
+    lines = [head, ["---"] * len(head), *(row for row in rows if set(row[1:]) != {MISSING})]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def machine(results):
     about, noise = results.machine, results.noise
     peaks = ", ".join(f"{rate:.0f} GFLOPS with {isa}" for isa, rate in about["fma_gflops"].items())
+    peers_named = re.sub(r"\+(cu\w+|cpu)", "", about["peers"])
+    blas = re.sub(r" (NO_|DYNAMIC).*?,", ",", about["openblas"])
     return table(["", ""], [
         ["processor", f"{about['cpu']}; {about['processor']}; {about['cores']} cores"],
         ["caches", ", ".join(about["caches"])], ["data", about["memory"]],
         ["system, compiler", f"{about['system']}; {about['compiler']}"],
         ["FMA peak of a core", peaks], ["stream-read peak of a core", f"{about['stream_gbps']:.1f} GB/s"],
-        ["peers", f"{about['peers']}; {about['openblas']}"],
+        ["peers", f"{peers_named}; {blas}"],
         ["measured", f"{about['date']}, commit {about['commit']}"
                      + (", quickly: less steady than a full recording" if about["effort"] == "quick" else "")],
         ["noise", f"spread of a row {plain_percent(noise, 'median_spread')} (the median of all rows); beside rows the FMA peak "
@@ -52,7 +56,7 @@ def prefill(results):
     if len(results.names) > 1:
         lines += [line(f"{results.names[1]}, D = {dim}, S = {length}", f"d{dim}/s{length}", "@2")
                   for dim, length in ((128, 2048), (64, 2048), (128, 128))]
-    return table(["", "full", "causal"], [line for line in lines if line[1:] != [MISSING, MISSING]])
+    return table(["", "full", "causal"], lines)
 
 
 def layouts(results):
@@ -82,7 +86,7 @@ def decode(results):
     lines = [line(f"D = 128, group {group}", f"d128/kv32768/g{group}") for group in (1, 4, 8, 16)]
     lines += [line(f"D = {dim}, group {group}", f"d{dim}/kv32768/g{group}") for dim in (64, 256) for group in (1, 4)]
     lines.append(line("D = 128, one KV head, 131072 keys", "d128/kv131072/h1"))
-    return table(["keys from memory", *(results.names + [MISSING])[:2]], [line for line in lines if line[1] != MISSING])
+    return table(["keys from memory", *(results.names + [MISSING])[:2]], lines)
 
 
 def extend(results):
@@ -137,8 +141,7 @@ def threads(results):
     counts = sorted({int(name.rsplit("/t", 1)[1]) for name in results.bench if "/t" in name} - {1})
     lines = [[title] + [times(results.row(f"{name}/t{count}"), "speedup") for count in counts]
              for name, title in THREADS.items()]
-    return table(["times as fast as one thread", *(f"{count} threads" for count in counts)],
-                 [line for line in lines if set(line[1:]) != {MISSING}])
+    return table(["times as fast as one thread", *(f"{count} threads" for count in counts)], lines)
 
 
 PEERS = {"pytorch": "PyTorch", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
