@@ -14,7 +14,7 @@ struct shape {
     size_t known;
 };
 
-enum { MOST_BYTES = 4096 }; /* a larger struct_size is rubbish, and is not read */
+enum { MOST_BYTES = 4096 }; /* a larger struct_size is garbage and is not read */
 
 /* What this library does not know must be 0, so that ignoring it is right. */
 static rapt_status check_tail(const struct shape *shape, const unsigned char *from, size_t bytes,

@@ -112,7 +112,7 @@ bool rapt_call_linear(struct rapt_call *call, const char *name, const rapt_linea
         return rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s: in = %lld, out = %lld are outside 1 ... 2^31", name,
                                 (long long)linear->in, (long long)linear->out);
     if (in && linear->in != in)
-        return rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s.in = %lld, but %s %lld numbers a token", name,
+        return rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s.in = %lld, but %s %lld numbers per token", name,
                                 (long long)linear->in, reads, (long long)in);
     if (linear->layout != RAPT_WEIGHT_OUT_IN && linear->layout != RAPT_WEIGHT_IN_OUT)
         return rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "%s.layout = %ld", name, (long)linear->layout);

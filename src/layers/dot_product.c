@@ -10,19 +10,19 @@ struct block {
     int64_t mask_stride[RAPT_MAX_LEADING + 1]; /* bytes; of the leading dimensions and of the queries */
 };
 
-/* Strides of the mask, and whether it fits. */
+/* Computes the strides of the mask; refuses one that does not fit. */
 static void lay_mask(struct rapt_call *call, const rapt_dot_product_desc *desc, struct block *block) {
     if (!desc->mask || !rapt_call_needs(call, desc->mask_shape, "mask_shape"))
         return;
     int64_t stride = 1;
     for (int i = desc->leading + 1; i >= 0; i--) {
         const int64_t has = desc->mask_shape[i];
-        const int64_t wanted = i < desc->leading    ? desc->shape[i]
+        const int64_t expected = i < desc->leading    ? desc->shape[i]
                                : i == desc->leading ? desc->query_length
                                                     : desc->kv_length;
-        if (has != wanted && (has != 1 || i > desc->leading)) {
+        if (has != expected && (has != 1 || i > desc->leading)) {
             rapt_call_refuse(call, RAPT_INVALID_SHAPE, "mask_shape[%d] = %lld, expected %lld%s", i, (long long)has,
-                             (long long)wanted, i > desc->leading ? "" : " or 1");
+                             (long long)expected, i > desc->leading ? "" : " or 1");
             return;
         }
         if (i <= desc->leading)

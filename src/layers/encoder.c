@@ -44,16 +44,16 @@ static void check(struct rapt_call *call, const rapt_encoder_desc *desc, int64_t
     rapt_call_linear(call, "ff1", &desc->ff1, width, "x has");
     rapt_call_linear(call, "ff2", &desc->ff2, desc->ff1.out, "ff1 gives");
     if (inner->output.weight && inner->output.out != width)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->output.out = %lld, but x has %lld numbers a token",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->output.out = %lld, but x has %lld numbers per token",
                          (long long)inner->output.out, (long long)width);
     if (!inner->output.weight && !inner->fused.weight && inner->value.out != width)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->value.out = %lld, but x has %lld numbers a token",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->value.out = %lld, but x has %lld numbers per token",
                          (long long)inner->value.out, (long long)width);
     if (!inner->output.weight && inner->fused.weight && inner->fused.out != 3 * width)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->fused.out = %lld, but x has %lld numbers a token",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->fused.out = %lld, but x has %lld numbers per token",
                          (long long)inner->fused.out, (long long)width);
     if (desc->ff2.out != width)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "ff2.out = %lld, but x has %lld numbers a token",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "ff2.out = %lld, but x has %lld numbers per token",
                          (long long)desc->ff2.out, (long long)width);
 }
 
