@@ -18,8 +18,8 @@ static void lay_mask(struct rapt_call *call, const rapt_dot_product_desc *desc, 
     for (int i = desc->leading + 1; i >= 0; i--) {
         const int64_t has = desc->mask_shape[i];
         const int64_t expected = i < desc->leading    ? desc->shape[i]
-                               : i == desc->leading ? desc->query_length
-                                                    : desc->kv_length;
+                                 : i == desc->leading ? desc->query_length
+                                                      : desc->kv_length;
         if (has != expected && (has != 1 || i > desc->leading)) {
             rapt_call_refuse(call, RAPT_INVALID_SHAPE, "mask_shape[%d] = %lld, expected %lld%s", i, (long long)has,
                              (long long)expected, i > desc->leading ? "" : " or 1");
