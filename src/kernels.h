@@ -82,7 +82,8 @@ struct rapt_staging {
 };
 
 /* Rows of memory that a slot prefetches while it computes, a few lines at a time; score also stages those that have a
- * place. Slots advance the cursor, or leave it where they have no time. NULL is legal everywhere and changes no result. */
+ * place. Slots advance the cursor, or leave it where they have no time. NULL is legal everywhere and changes no
+ * result. */
 struct rapt_errands {
     int count, at, row, head, byte; /* pieces; the cursor: piece, and row, head and byte in it */
     int64_t lines;                  /* of 64 bytes, in all pieces */

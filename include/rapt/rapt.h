@@ -31,8 +31,8 @@
  * ABI: a release changes the soname when it changes any struct, constant or symbol below in an incompatible way; before
  * 1.0 every minor release may. Otherwise structs that carry struct_size grow at their end, or turn reserved words into
  * fields, and their 0 means what it meant before: an older caller's smaller struct is read as if zeros followed; a
- * newer caller's larger one is accepted if everything in it that this library does not know is 0, and refused otherwise. Structs
- * without struct_size do not grow. Enums grow at their end.
+ * newer caller's larger one is accepted if everything in it that this library does not know is 0, and refused
+ * otherwise. Structs without struct_size do not grow. Enums grow at their end.
  */
 #ifndef RAPT_RAPT_H
 #define RAPT_RAPT_H
