@@ -32,7 +32,7 @@ static rapt_status copy(const struct shape *shape, const void *from, void *into,
     memcpy(&bytes, from, sizeof bytes);
     if (bytes < shape->least || bytes > MOST_BYTES || bytes % 8)
         return rapt_refuse(message, RAPT_UNSUPPORTED_VERSION,
-                           "%sstruct_size = %lu is no multiple of 8 from %zu to %d", shape->name,
+                           "%sstruct_size = %lu is not a multiple of 8 from %zu to %d", shape->name,
                            (unsigned long)bytes, shape->least, MOST_BYTES);
     const size_t common = bytes < shape->known ? bytes : shape->known;
     memmove(into, from, common); /* compilers copy a multiple of 8 bytes in place, which takes longer */

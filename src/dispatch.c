@@ -222,7 +222,7 @@ static rapt_status choose(rapt_isa *isa, rapt_message *message) {
     if (asked == RUBBISH) {
         const char *text = environment_text();
         return rapt_refuse(message, RAPT_INVALID_ENVIRONMENT,
-                           "the environment's RAPT_ISA = %.40s is none of %s", text ? text : "(unset since)", names);
+                           "the environment's RAPT_ISA = %.40s is not one of %s", text ? text : "(unset since)", names);
     }
     *isa = asked == RAPT_ISA_AUTO ? best_isa() : (rapt_isa)asked;
     if (!rapt_isa_available(*isa))
