@@ -54,6 +54,11 @@ avoided='can not|set out|behind|wanted|needed|the newest'
 avoided+='|(numbers?|bytes?|lines?|floats?|operations?|divisions?|softmax|GFLOPS) an? (word|token|row|pair|score|core|head|key)'
 complain "words to avoid (CONTRIBUTING.md, style):" \
     "$(grep -nwiE "$avoided" $prose $(sources -name '*.[ch]' | grep -E '^(include|src|examples)/') || true)"
+complain "links to files that do not exist:" "$(for page in $prose; do
+    grep -oE '\]\([^)#:]+' "$page" | cut -c 3- | while read -r file; do
+        [ -e "$(dirname "$page")/$file" ] || echo "$page: $file"
+    done
+done)"
 complain "tabs or spaces at the end:" "$(grep -nP '\t| +$' $code || true)"
 complain "left over:" "$(grep -nE 'TODO|FIXME' $code || true)"
 
