@@ -67,8 +67,8 @@ static bool may_split(const struct rapt_work *work) {
     return work->row_blocks == 1 && work->task_rows <= SPLIT_ROWS && work->chunks >= 2 * SPLIT_CHUNKS;
 }
 
-/* A list is read again after it was checked, and any thread may have changed it: its entries count only where the values
- * of this one look are legal. */
+/* A list is read again after it was checked, and any thread may have changed it: its entries count only if the values
+ * of this one read are legal. */
 static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, struct rapt_sequence *s) {
     const int64_t far = (int64_t)1 << 50;
     *s = rapt_sequence_of(&a->desc, batch);

@@ -25,11 +25,11 @@
  * - Results that are called optional are written where they are not NULL.
  * - Rows of queries from query_lengths[b] on are not written in any result. Where a token is a key as well, fused_out,
  *   and norm1_out with pre-norm, have its row all the same, as key_out and value_out have every key.
- * - options: as rapt_run's; NULL = all defaults. Projections and attention run on the threads that it names, the
- *   rest on the calling thread.
+ * - options: as rapt_run's; NULL = all defaults. Projections and attention run on the threads that it names, the rest
+ *   on the calling thread.
  * - Scratch memory comes from malloc and is freed before the call returns; there is no state between calls.
- * - The caller's rounding mode and flushing of denormals change neither bits nor what is refused. The caller's functions
- *   in options run with them.
+ * - The caller's rounding mode and flushing of denormals change neither bits nor what is refused. The caller's
+ *   functions in options run with them.
  * - Statuses are those of rapt_attention and rapt_matmul. After a refusal `out` is unchanged, optional results may not
  *   be; after RAPT_OUT_OF_MEMORY all results are undefined. message may be NULL.
  * - Bits: the same on every instruction set and for every number of threads, like those of rapt.h (docs/layers.md). In
