@@ -184,8 +184,32 @@ def openblas(results):
     return table(["times as fast as OpenBLAS", "full", "causal", "full, whole matrices", "causal, whole matrices"], lines)
 
 
+def readme(results):
+    """The few lines of README."""
+    def both(name, field):
+        return " and ".join(plain_percent(results.row(name.replace("KIND", kind)), field) for kind in ("full", "causal"))
+
+    def groups(isa):
+        return ", ".join(f"{group}: {plain_percent(results.row(f'decode/f32/d128/kv32768/g{group}/{isa}/t1'), 'of_stream')}"
+                         for group in (1, 4, 8))
+
+    best, *others = results.names
+    lines = [[f"prefill, D = 128, S = 2048, {best}, one thread", "of the FMA peak", "full and causal: "
+              + both("prefill/f32/d128/s2048/KIND/@1/t1", "of_peak")]]
+    lines += [["the same, " + others[0], "of the FMA peak", both("prefill/f32/d128/s2048/KIND/@2/t1", "of_peak")]
+              ] if others else []
+    lines += [["the same, two threads", "times as fast as one",
+               times(results.row("prefill/f32/d128/s2048/full/@1/t2"), "speedup")],
+              [f"decode, D = 128, 32768 keys, {best}, one thread", "of the stream-read peak", "group " + groups("@1")]]
+    lines += [["the same, " + others[0], "of the stream-read peak", groups("@2")]] if others else []
+    lines.append(["GPT-2 small's layer, 1024 tokens, causal", "of the FMA peak", "one and two threads: " + " and ".join(
+        plain_percent(results.row(f"layer/gpt2-small/t1024/causal/t{count}"), "of_peak") for count in (1, 2))])
+    return table(["float32", "", ""], lines)
+
+
 TABLES = {function.__name__: function for function in (
-    machine, prefill, layouts, features, decode, extend, few_rows, mixed, products, threads, peers, openblas)}
+    machine, prefill, layouts, features, decode, extend, few_rows, mixed, products, threads, peers, openblas,
+    readme)}
 
 
 def peer_speedup(results, case, name):
@@ -193,6 +217,13 @@ def peer_speedup(results, case, name):
     found = [row["rapt_speedup"] for row in results.peers
              if row["name"] in (f"peer:{name}/{case}/t1", f"peer:{name}-folded/{case}/t1")]
     return f"{min(found):.2f} ×" if found else MISSING
+
+
+def six_bars(results):
+    """How many times as fast rapt is as the fastest other, in the cases of the picture."""
+    found = [fastest_peer(results, case) for case in (
+        "prefill/f32/d128/s2048/full", "prefill/f32/d128/s2048/causal", "decode/f32/d128/kv32768/g4")]
+    return sorted(text.split()[0] for text in found) if MISSING not in found else [MISSING]
 
 
 def fastest_peer(results, case):
@@ -219,5 +250,7 @@ def figures(results):
         "peers-full": fastest_peer(results, "prefill/f32/d128/s2048/full"),
         "peers-causal": fastest_peer(results, "prefill/f32/d128/s2048/causal"),
         "peers-decode": fastest_peer(results, "decode/f32/d128/kv32768/g4"),
+        "peers-low": six_bars(results)[0], "peers-high": six_bars(results)[-1],
+        "machine": f"{results.machine['cpu']}, {results.machine['cores']} cores",
         "cpu": results.machine["cpu"], "cores": str(results.machine["cores"]), "date": results.machine["date"],
     }
