@@ -103,7 +103,6 @@ RAPT_INLINE struct pump idle_pump(const char *line) {
 }
 
 RAPT_INLINE void pump_line(struct pump *p) {
-    p->credit -= ONE_LINE;
     __builtin_prefetch(p->line, 0, 2);
     p->line += 64;
     if (--p->left == 0)
@@ -112,8 +111,10 @@ RAPT_INLINE void pump_line(struct pump *p) {
 
 RAPT_INLINE void pump_step(struct pump *p, int cycles) {
     p->credit += p->rate * cycles;
-    while (p->credit >= ONE_LINE)
+    while (p->credit >= ONE_LINE) {
+        p->credit -= ONE_LINE;
         pump_line(p);
+    }
 }
 
 #endif

@@ -208,7 +208,8 @@ static void weigh_narrow(const struct rapt_weigh_args *a) {
     for (int row = 0; row < a->rows; row++)
         ones[row] = 1.0f;
     struct rapt_weigh_args part = *a;
-    struct pump pump = a->streams ? pump_of(a->value, a->value_stride_bytes, a->value_dim, false, 0, 1) : idle_pump(a->value);
+    struct pump pump = a->streams ? pump_of(a->value, a->value_stride_bytes, a->value_dim, false, 0, 1)
+                                  : idle_pump(a->value);
     part.probabilities += (int64_t)a->first_row * RAPT_BLOCK_KEYS;
     do {
         part.key_end = a->key_end - part.key_begin < WEIGH_AHEAD ? a->key_end : part.key_begin + WEIGH_AHEAD;
