@@ -322,9 +322,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(texts),
     };
     if (argc < 4) return 2;
-    data_folder = argv[3];
     is_emulated = argc > 4 && argv[4][0] != '\0';
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
+    data_folder = command_link("minilm", argv[3]);
     write_random("q.npy", 4, B, H, SQ, D);
     write_random("k.npy", 4, B, H, SK, D);
     write_random("v.npy", 4, B, H, SK, D);

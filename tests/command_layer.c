@@ -226,10 +226,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(bad_options),  cmocka_unit_test(sentences),
     };
     if (argc < 6) return 2;
-    setenv("data", argv[3], 1);
-    minilm_data = argv[4];
-    minilm_model = argv[5];
     command_start(argc > 6 ? argv[6] : "", argv[1], argv[2]);
+    setenv("data", command_link("layers", argv[3]), 1);
+    minilm_data = command_link("minilm", argv[4]);
+    minilm_model = command_link("model", argv[5]);
     int failed = cmocka_run_group_tests_name("command_layer", tests, NULL, NULL);
     command_stop();
     return failed;

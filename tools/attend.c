@@ -10,6 +10,7 @@
 #include "output.h"
 #include "problem.h"
 #include "show.h"
+#include "text.h"
 #include "tool.h"
 #include "verbs.h"
 
@@ -33,19 +34,21 @@ static void check_options(const struct attend_options *o) {
     option_needs("query-offset", o->query_offset.given, o->causal || o->window.given || o->alibi,
                  "--causal, --window or --alibi");
     option_needs("weights-kind", o->weights_kind, o->weights, "--weights");
+    if (o->tolerance.given && !(o->tolerance.value >= 0))
+        tool_die("--tolerance: %g is not 0 or more", (double)o->tolerance.value);
     option_needs("tolerance", o->tolerance.given, o->check || o->expect, "--check or --expect");
     option_needs("show-head", o->show_head.given, o->tokens, "--tokens");
     option_needs("show-batch", o->show_batch.given, o->tokens, "--tokens");
     if (o->tokens && !softmax) {
         tool_die("--tokens shows softmax weights: it does not go with --weights-kind %s", o->weights_kind);
     }
+}
+
+/* Before anything is read or computed, which may take long. */
+static void claim_results(const struct attend_options *o) {
     const char *results[] = {o->out, o->lse, o->weights};
     for (int i = 0; i < 3; i++) {
-        for (int j = 0; j < i; j++) {
-            if (results[i] && results[j] && strcmp(results[i], results[j]) == 0) {
-                tool_die("%s: two results cannot have the same name", results[i]);
-            }
-        }
+        if (results[i]) output_claim(results[i]);
     }
 }
 
@@ -106,7 +109,7 @@ static double execute(struct run *run) {
 static void print_array(const char *name, const struct npy_array *array) {
     char shape[NPY_SHAPE_TEXT];
     if (array->path && array->data)
-        printf("%-8s %s %s\n", name, array->path, npy_shape_text(array->dims, array->shape, shape));
+        printf("%-8s %s %s\n", name, text_shown(array->path), npy_shape_text(array->dims, array->shape, shape));
 }
 
 static void report(const struct problem *problem, const struct run *run, double time) {
@@ -131,8 +134,10 @@ static void report(const struct problem *problem, const struct run *run, double 
 int verb_attend(int argc, char **argv) {
     struct attend_options options = attend_parse(argc, argv);
     check_options(&options);
+    claim_results(&options);
     struct problem problem = problem_load(&options);
     struct run run = prepare(&problem, &options);
+    const double *expected = options.expect ? compare_load(&problem, &options) : NULL;
     struct token_list tokens = {0};
     if (options.tokens) tokens = show_load(&problem, &options);
     warn_of_negative_offsets(&problem, &options);
@@ -143,7 +148,7 @@ int verb_attend(int argc, char **argv) {
     report(&problem, &run, time);
     bool fine = true;
     if (options.check) fine = compare_with_truth(&problem, &options) && fine;
-    if (options.expect) fine = compare_with_file(&problem, &options) && fine;
+    if (options.expect) fine = compare_with_file(&problem, &options, expected) && fine;
     if (options.tokens) show_print(&problem, &options, tokens);
     /* The last thing that can fail is what gives the results their names. */
     tool_flush();

@@ -77,7 +77,7 @@ bool compare_with_truth(const struct problem *problem, const struct attend_optio
     return fine;
 }
 
-bool compare_with_file(const struct problem *problem, const struct attend_options *options) {
+const double *compare_load(const struct problem *problem, const struct attend_options *options) {
     const struct npy_array *out = &problem->out;
     struct npy_array expected = npy_read(options->expect, NPY_FLOAT32 | NPY_FLOAT64);
     char has[NPY_SHAPE_TEXT], wants[NPY_SHAPE_TEXT];
@@ -86,10 +86,12 @@ bool compare_with_file(const struct problem *problem, const struct attend_option
                  npy_shape_text(expected.dims, expected.shape, has),
                  npy_shape_text(out->dims, out->shape, wants));
     }
-    double *numbers = expected.data;
-    if (expected.type == NPY_FLOAT32) {
-        numbers = tool_allocate(expected.count, sizeof *numbers, expected.path);
-        for (int64_t i = 0; i < expected.count; i++) numbers[i] = (double)((const float *)expected.data)[i];
-    }
-    return print("expect", compare_array(out, numbers, problem->desc.value_dim), &options->tolerance);
+    if (expected.type == NPY_FLOAT64) return expected.data;
+    double *numbers = tool_allocate(expected.count, sizeof *numbers, expected.path);
+    for (int64_t i = 0; i < expected.count; i++) numbers[i] = (double)((const float *)expected.data)[i];
+    return numbers;
+}
+
+bool compare_with_file(const struct problem *problem, const struct attend_options *options, const double *expected) {
+    return print("expect", compare_array(&problem->out, expected, problem->desc.value_dim), &options->tolerance);
 }

@@ -12,7 +12,10 @@
  * tolerance. */
 bool compare_with_truth(const struct problem *problem, const struct attend_options *options);
 
-/* --expect: likewise against a file. */
-bool compare_with_file(const struct problem *problem, const struct attend_options *options);
+/* --expect: the numbers of its file; dies where it is not shaped as the result. */
+const double *compare_load(const struct problem *problem, const struct attend_options *options);
+
+/* --expect: likewise against them. */
+bool compare_with_file(const struct problem *problem, const struct attend_options *options, const double *expected);
 
 #endif

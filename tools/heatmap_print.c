@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "heatmap.h"
+#include "text.h"
 #include "tokens.h"
 #include "viridis.h"
 
@@ -139,8 +140,8 @@ static float pooled_weight(const struct page *page, const float *weights, int64_
 
 /* Character `line` of text as it stands in a column of its own. */
 static void print_letter(const char *text, int line, int columns) {
-    for (struct token_step step; *text; text += step.bytes) {
-        step = tokens_step(text);
+    for (struct text_step step; *text; text += step.bytes) {
+        step = text_step(text);
         if (step.columns == 0 || line-- > 0) continue;
         char letter[16] = "";
         memcpy(letter, text, step.bytes < sizeof letter ? step.bytes : 0);

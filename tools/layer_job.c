@@ -6,16 +6,14 @@
 
 #include "broadcast.h"
 #include "output.h"
+#include "text.h"
 #include "tool.h"
 
 struct layer_job job_begin(const struct layer_options *options) {
     struct layer_job job = {.options = options, .how = RAPT_ATTENTION_DESC_INIT, .run = RAPT_RUN_OPTIONS_INIT};
     const char *paths[] = {options->out, options->weights_out, options->attentional_out};
     for (int i = 0; i < 3; i++) {
-        for (int j = 0; j < i; j++) {
-            if (paths[i] && paths[j] && strcmp(paths[i], paths[j]) == 0)
-                tool_die("%s: two results cannot have the same name", paths[i]);
-        }
+        if (paths[i]) output_claim(paths[i]);
     }
     job.how.isa = option_isa(options->isa);
     job.run.max_threads = (int32_t)options->threads.value;
@@ -181,7 +179,7 @@ void job_finish(struct layer_job *job, rapt_status status, const rapt_message *m
         tool_die("%s%s%s", rapt_status_text(status), message->text[0] ? ": " : "", message->text);
     for (int i = 0; i < job->result_count; i++) output_stage(&job->results[i]);
     for (int i = 0; i < job->result_count; i++)
-        printf("%s %s\n", job->results[i].path,
+        printf("%s %s\n", text_shown(job->results[i].path),
                npy_shape_text(job->results[i].dims, job->results[i].shape, shape));
     /* The last thing that can fail is what gives the results their names. */
     tool_flush();

@@ -2,6 +2,7 @@
  * The command `rapt`: attention on NumPy files. */
 #include <locale.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +26,20 @@ static const struct {
     {"--version", verb_version},
 };
 
+/* Where nothing is said, terminals take UTF-8 nowadays, and the C locale would have a question mark for every other
+ * letter. */
+static void choose_characters(void) {
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    bool said = false;
+    for (int i = 0; i < 3; i++) said = said || (getenv(names[i]) && getenv(names[i])[0]);
+    if (said || !setlocale(LC_CTYPE, "C.UTF-8")) setlocale(LC_CTYPE, "");
+}
+
 int main(int argc, char **argv) {
-    /* A file that may not grow is an error line, not a signal. */
+    /* A file that may not grow is an error line, not a signal; results outlive the reader of standard output. */
     signal(SIGXFSZ, SIG_IGN);
-    setlocale(LC_CTYPE, "");
+    signal(SIGPIPE, SIG_IGN);
+    choose_characters();
     if (argc < 2) tool_die("a verb is missing: attend, layer, bench, heatmap, info or help");
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(argv[1], verbs[i].name) != 0) continue;

@@ -15,13 +15,6 @@ struct token_list {
 /* Reads the first most lines of path and counts them all; dies where the file cannot be read. */
 struct token_list tokens_read(const char *path, int64_t most);
 
-/* A character, or a byte that begins none. columns: what it takes in a terminal; -1: it cannot be shown. */
-struct token_step {
-    size_t bytes;
-    int columns;
-};
-struct token_step tokens_step(const char *text);
-
 /* Terminal columns of the whole text; what cannot be shown counts as one. */
 int tokens_columns(const char *text);
 

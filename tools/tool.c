@@ -2,16 +2,23 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "text.h"
+
+/* One line, whatever names of files and what is read from files put into it. */
 static void print_line(const char *prefix, const char *format, va_list arguments) {
+    char text[8192];
+    vsnprintf(text, sizeof text, format, arguments);
     fflush(stdout);
     fputs(prefix, stderr);
-    vfprintf(stderr, format, arguments);
+    text_write(stderr, text);
     fputc('\n', stderr);
 }
 
@@ -30,8 +37,16 @@ void tool_warn(const char *format, ...) {
     va_end(arguments);
 }
 
+/* Whoever read standard output has seen enough. */
+static bool reader_left(void) {
+    struct pollfd output = {.fd = STDOUT_FILENO};
+    return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP));
+}
+
 void tool_flush(void) {
-    if (fflush(stdout) != 0 || ferror(stdout)) tool_die("standard output: %s", strerror(errno));
+    if (fflush(stdout) == 0 && !ferror(stdout)) return;
+    const int reason = errno;
+    if (!reader_left()) tool_die("standard output: %s", strerror(reason));
 }
 
 /* A list of all blocks, so that whatever is not freed is still reachable when a leak checker looks. */
