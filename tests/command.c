@@ -301,6 +301,7 @@ static void texts(void **state) {
     assert_non_null(strstr(expect_success("$rapt --help").out, "rapt attend --query FILE"));
     assert_non_null(strstr(expect_success("$rapt help attend").out, "\n  --kv-lengths FILE "));
     assert_non_null(strstr(expect_success("$rapt help bench").out, "\n  --seconds X "));
+    assert_non_null(strstr(expect_success("$rapt man").out, "\n.nh\n"));
     assert_non_null(strstr(expect_success("$rapt man").out, "\n\\fB\\-\\-kv\\-lengths\\fR \\fIFILE\\fR\n"));
 }
 

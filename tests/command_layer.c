@@ -108,6 +108,11 @@ static void pack(const char *case_name, const char *const names[], int count) {
 static void safetensors_are_folders(void **state) {
     static const char *const names[] = {"w_qkv", "b_qkv", "w_o", "b_o"};
     (void)state;
+#ifndef RAPT_HAVE_SAFETENSORS
+    expect_error("built without safetensors: it needs Jansson",
+                 "echo > w.safetensors; $rapt layer self --weights w.safetensors --input x.npy --out new.npy");
+    skip();
+#endif
     setenv("case", "07a_fused_qkv", 1);
     pack("07a_fused_qkv", names, 4);
     expect_success("c=$data/$case; $rapt layer fused --heads 3 " X "--out a.npy");
@@ -121,6 +126,9 @@ static void safetensors_are_folders(void **state) {
                              "--weights bad.safetensors --out new.npy");
     expect_error("'layer.w_qkv' holds I32, expected F32", "sed 's/F32/I32/' w.safetensors > int.safetensors; " PACKED
                  "--weights int.safetensors --prefix layer. --out new.npy");
+    expect_error("tensor '\\x1b[31mw' has the unknown dtype 'F33'",
+                 "sed 's/F32/F33/; s/layer.w_qkv/\\\\u001b[31mw/' w.safetensors > hostile.safetensors; " PACKED
+                 "--weights hostile.safetensors --out new.npy");
     expect_error("is neither a folder nor a file", PACKED "--weights /dev/null --out new.npy");
     expect_error("none: No such file", PACKED "--weights none --out new.npy");
 }

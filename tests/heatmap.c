@@ -183,6 +183,26 @@ static void hostile_tokens(void **state) {
     assert_non_null(strstr(out, "\n       ?[2J?    ?é   ??x\n?[2J?   0.30 "));
 }
 
+/* Read once, though it names queries and keys. */
+static void tokens_from_a_pipe(void **state) {
+    (void)state;
+    const char *file = strdup(expect_success("$rapt heatmap --weights hello.npy --tokens hello.txt").out);
+    assert_string_equal(expect_success("cat hello.txt | $rapt heatmap --weights hello.npy --tokens /dev/stdin").out,
+                        file);
+    free((void *)(uintptr_t)file);
+}
+
+/* Where no locale is set, tokens are UTF-8. */
+static void no_locale(void **state) {
+    (void)state;
+    write_bytes("accents.txt", "\xc3\xa9t\xc3\xa9\na\nb\n", 10);
+    const char *out = expect_success("unset LC_ALL LC_CTYPE LANG; $rapt heatmap --weights hello.npy --tokens "
+                                     "accents.txt").out;
+    assert_non_null(strstr(out, "\nété  0.30"));
+    out = expect_success("LC_ALL=C $rapt heatmap --weights hello.npy --tokens accents.txt").out;
+    assert_non_null(strstr(out, "\n??t?? "));
+}
+
 static void refusals(void **state) {
     (void)state;
     write_words("two.txt", 2);
@@ -235,7 +255,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(heads_and_sequences),     cmocka_unit_test(fits_the_width),
         cmocka_unit_test(pooling_keeps_peaks),     cmocka_unit_test(colours),
         cmocka_unit_test(terminals),               cmocka_unit_test(not_numbers_are_said),
-        cmocka_unit_test(hostile_tokens),          cmocka_unit_test(refusals),
+        cmocka_unit_test(hostile_tokens),          cmocka_unit_test(tokens_from_a_pipe),
+        cmocka_unit_test(no_locale),               cmocka_unit_test(refusals),
     };
     if (argc < 4) return 2;
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);

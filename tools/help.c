@@ -152,7 +152,7 @@ static void roff_options(const char *verb, const struct option_row *rows) {
 
 int verb_man(int argc, char **argv) {
     if (argc > 1) tool_die("unexpected argument '%s'", argv[1]);
-    printf(".TH RAPT 1 \"\" \"rapt %s\"\n.SH NAME\nrapt \\- %s\n.SH SYNOPSIS\n", RAPT_VERSION_STRING,
+    printf(".TH RAPT 1 \"\" \"rapt %s\"\n.nh\n.ad l\n.SH NAME\nrapt \\- %s\n.SH SYNOPSIS\n", RAPT_VERSION_STRING,
            summary);
     for (int i = 0; i < VERBS; i++) roff_line(i ? ".br\n" : "", verbs[i].usage, "");
     puts(".SH DESCRIPTION");

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "memory_free.h"
 #include "text.h"
 
 /* One line, whatever names of files and what is read from files put into it. */
@@ -56,8 +57,24 @@ union block {
 };
 static union block *blocks;
 
+/* Counts bytes; dies where they are more than are free. Small requests do not ask the system. */
+static void account(uint64_t bytes, const char *what) {
+    enum { SMALL = 1 << 24 };
+    static uint64_t used, most = UINT64_MAX;
+    static bool asked;
+    if (bytes > SMALL && !asked) {
+        asked = true;
+        most = used + (uint64_t)memory_free();
+    }
+    if (bytes > SMALL && (used > most || bytes > most - used))
+        tool_die("out of memory: %s needs %llu bytes, %llu are free", what, (unsigned long long)bytes,
+                 (unsigned long long)(used > most ? 0 : most - used));
+    used += bytes;
+}
+
 void *tool_allocate(int64_t count, size_t size, const char *what) {
     bool fits = (uint64_t)count <= (SIZE_MAX - sizeof(union block) - 1) / size;
+    if (fits) account((uint64_t)count * size, what);
     /* A byte more, so that empty arrays are not absent. */
     union block *block = fits ? calloc(1, sizeof *block + (size_t)count * size + 1) : NULL;
     if (block == NULL) tool_die("out of memory: %s needs %.0f bytes", what, (double)count * (double)size);
