@@ -182,27 +182,27 @@ static void bad_ids(void **state) {
 static void bad_options(void **state) {
     (void)state;
     setenv("case", "06a_mha_split", 1);
-    expect_error("layer needs a kind", "$rapt layer");
+    expect_error("layer: the kind is missing", "$rapt layer");
     expect_error("'transformer' is no kind of layer: there are simplified dot self", "$rapt layer transformer");
-    expect_error("layer self needs --weights DIR|FILE", "$rapt layer self --input x.npy --out new.npy");
-    expect_error("layer multi-head needs --heads N", "c=$data/$case; $rapt layer multi-head " X OUT);
+    expect_error("layer self: --weights DIR|FILE is required", "$rapt layer self --input x.npy --out new.npy");
+    expect_error("layer multi-head: --heads N is required", "c=$data/$case; $rapt layer multi-head " X OUT);
     expect_error("layer self has no --heads", "c=$data/$case; $rapt layer self --heads 2 " X OUT);
     expect_error("layer simplified has no --causal",
                  "c=$data/$case; $rapt layer simplified --causal --input $c/x.npy " OUT);
-    expect_error("unknown option --haeds (see `rapt help layer`)", "$rapt layer self --haeds 2");
+    expect_error("unknown option --haeds; did you mean --heads? (see `rapt help layer self`)", "$rapt layer self --haeds 2");
     expect_error("--heads: 0 is outside 1", "c=$data/$case; $rapt layer multi-head --heads 0 " X OUT);
     expect_error("--drop: 1 is outside 0 ... 1", "c=$data/$case; $rapt layer self --drop 1 " X OUT);
     expect_error("--seed changes nothing without --drop", "c=$data/$case; $rapt layer self --seed 1 " X OUT);
     expect_error("--mask-fill changes nothing without --mask", "c=$data/$case; $rapt layer self --mask-fill 1 " X OUT);
-    expect_error("--layout: 'x' is none of out-in in-out", "c=$data/$case; $rapt layer self --layout x " X OUT);
-    expect_error("--window local-m needs --reach",
+    expect_error("--weights-layout: 'x' is none of out-in in-out", "c=$data/$case; $rapt layer self --layout x " X OUT);
+    expect_error("--locality local-m: --reach is required",
                  "c=$data/12b_luong_dot; $rapt layer luong --window local-m " LUONG OUT);
     expect_error("two results cannot have the same name",
                  "c=$data/$case; $rapt layer self " X "--out new.npy --weights-out new.npy");
     expect_error("none/new.npy: cannot be written",
                  "c=$data/$case; $rapt layer self " X "--out new.npy --weights-out none/new.npy");
-    assert_non_null(strstr(expect_success("$rapt help layer").out, "\nluong. Luong's: --score"));
-    assert_non_null(strstr(expect_success("$rapt man").out, "\n.SS minilm\n"));
+    assert_non_null(strstr(expect_success("$rapt help layer").out, "\n  luong                 Luong's: --score"));
+    assert_non_null(strstr(expect_success("$rapt man").out, "\n.TP\n.B minilm\n"));
 }
 
 static void sentences(void **state) {

@@ -215,7 +215,7 @@ static void refusals(void **state) {
     write_dict("ints.npy", "{'descr': '<i4', 'fortran_order': False, 'shape': (3, 3), }", 36);
 #define HELLO "$rapt heatmap --weights hello.npy "
 #define WIDE "$rapt heatmap --weights wide.npy "
-    expect_error("heatmap needs --weights FILE", "$rapt heatmap --tokens hello.txt");
+    expect_error("heatmap: --attention FILE is required", "$rapt heatmap --tokens hello.txt");
     expect_error("gone.npy: No such file", "$rapt heatmap --weights gone.npy");
     expect_error("gone.txt: No such file", HELLO "--tokens gone.txt");
     expect_error(".: Is a directory", HELLO "--tokens .");

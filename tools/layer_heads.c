@@ -120,7 +120,7 @@ static rapt_linear *read_heads(const struct layer_job *job, const char *name, co
         tool_die("%s %s: expected three dimensions, heads, out and in%s", array.path,
                  npy_shape_text(array.dims, array.shape, shape), *heads ? ", of as many heads as w_q" : "");
     *heads = array.shape[0];
-    const bool in_out = option_one_of("layout", job->options->layout, "out-in in-out") == 1;
+    const bool in_out = option_one_of("weights-layout", job->options->weights_layout, "out-in in-out") == 1;
     const int64_t in = array.shape[in_out ? 1 : 2], out = array.shape[in_out ? 2 : 1];
     if (in != x->width)
         tool_die("%s %s does not fit %s %s: %lld and %lld numbers a token", array.path,

@@ -5,19 +5,20 @@
 #include <string.h>
 
 #include "broadcast.h"
+#include "dropout.h"
 #include "output.h"
 #include "text.h"
 #include "tool.h"
 
 struct layer_job job_begin(const struct layer_options *options) {
     struct layer_job job = {.options = options, .how = RAPT_ATTENTION_DESC_INIT, .run = RAPT_RUN_OPTIONS_INIT};
-    const char *paths[] = {options->out, options->weights_out, options->attentional_out};
+    const char *paths[] = {options->out, options->attention_out, options->attentional_out};
     for (int i = 0; i < 3; i++) {
         if (paths[i]) output_claim(paths[i]);
     }
     job.how.isa = option_isa(options->isa);
     job.run.max_threads = (int32_t)options->threads.value;
-    option_one_of("layout", options->layout, "out-in in-out");
+    option_one_of("weights-layout", options->weights_layout, "out-in in-out");
     if (options->weights) job.weights = weights_open(options->weights, options->prefix);
     return job;
 }
@@ -30,7 +31,7 @@ static void misfit(const struct npy_array *a, const struct npy_array *b, int64_t
 }
 
 struct tokens job_tokens(const char *path) {
-    struct tokens tokens = {.array = npy_read(path, NPY_FLOAT32), .batch = 1};
+    struct tokens tokens = {.array = npy_read_floats(path), .batch = 1};
     const struct npy_array *array = &tokens.array;
     char shape[NPY_SHAPE_TEXT];
     if (array->dims != 2 && array->dims != 3)
@@ -56,7 +57,7 @@ rapt_linear job_linear_named(const struct layer_job *job, const char *weight, co
     char shape[NPY_SHAPE_TEXT];
     if (array.dims != 2 || array.shape[0] == 0 || array.shape[1] == 0)
         tool_die("%s %s: expected a matrix", array.path, npy_shape_text(array.dims, array.shape, shape));
-    const bool in_out = option_one_of("layout", job->options->layout, "out-in in-out") == 1;
+    const bool in_out = option_one_of("weights-layout", job->options->weights_layout, "out-in in-out") == 1;
     rapt_linear linear = in_out ? rapt_linear_in_out(array.data, NULL, array.shape[0], array.shape[1])
                                 : rapt_linear_of(array.data, NULL, array.shape[1], array.shape[0]);
     if (in && linear.in != in) misfit(&array, reader, linear.in, in, "numbers a token");
@@ -115,12 +116,18 @@ static void drop(struct layer_job *job) {
         how->keep_mask = read_pairs(options->keep, how);
         return;
     }
-    const int64_t pairs = tool_product(how->query_length, how->kv_length, "--drop");
-    const int64_t heads = tool_product(how->batch, how->query_heads, "--drop");
-    const int64_t count = tool_product(pairs, heads, "--drop");
-    unsigned char *keep = tool_allocate(count, 1, "--drop");
-    if (rapt_dropout_keep(keep, count, p, (uint64_t)options->seed.value, 0, 0) != RAPT_OK) tool_die("--drop");
-    how->keep_mask = rapt_bool_mask(keep, how->query_heads * pairs, pairs, how->kv_length);
+    how->keep_mask = dropout_draw(p, (uint64_t)options->seed.value, how);
+}
+
+/* As `rapt attend` does. */
+static void align(rapt_attention_desc *how, const struct layer_options *options) {
+    how->features |= RAPT_CAUSAL;
+    how->query_origin = RAPT_ORIGIN_BOTTOM_RIGHT;
+    if (!options->query_offset.given) return;
+    int64_t *positions = tool_allocate(how->batch, sizeof *positions, "--query-offset");
+    for (int64_t b = 0; b < how->batch; b++) positions[b] = options->query_offset.value;
+    how->query_origin = RAPT_ORIGIN_GIVEN;
+    how->query_position = rapt_int64_list(positions, how->batch);
 }
 
 void job_attend(struct layer_job *job, int64_t heads, const struct tokens *queries, const struct tokens *keys) {
@@ -130,10 +137,7 @@ void job_attend(struct layer_job *job, int64_t heads, const struct tokens *queri
     how->query_heads = how->kv_heads = heads;
     how->query_length = queries->tokens;
     how->kv_length = keys->tokens;
-    if (options->causal) {
-        how->features |= RAPT_CAUSAL;
-        how->query_origin = RAPT_ORIGIN_TOP_LEFT;
-    }
+    if (options->causal) align(how, options);
     if (options->mask) how->mask = read_pairs(options->mask, how);
     if (options->mask_fill.given) {
         if (!options->mask) tool_die("--mask-fill changes nothing without --mask");
@@ -163,12 +167,12 @@ void job_weights(struct layer_job *job, const struct tokens *queries, bool one_h
     const int64_t all[4] = {how->batch, how->query_heads, how->query_length, how->kv_length};
     int64_t shape[4];
     int dims = 0;
-    if (!job->options->weights_out) return;
+    if (!job->options->attention_out) return;
     for (int i = 0; i < 4; i++) {
         if ((i == 0 && !queries->has_batch) || (i == 1 && one_head)) continue;
         shape[dims++] = all[i];
     }
-    float *weights = add_result(job, job->options->weights_out, dims, shape);
+    float *weights = add_result(job, job->options->attention_out, dims, shape);
     how->weights = rapt_output_bhsd(weights, how->batch, how->query_heads, how->query_length, how->kv_length);
     how->weights_kind = RAPT_WEIGHTS_SOFTMAX;
 }
@@ -178,7 +182,7 @@ void job_finish(struct layer_job *job, rapt_status status, const rapt_message *m
     if (status != RAPT_OK)
         tool_die("%s%s%s", rapt_status_text(status), message->text[0] ? ": " : "", message->text);
     for (int i = 0; i < job->result_count; i++) output_stage(&job->results[i]);
-    for (int i = 0; i < job->result_count; i++)
+    for (int i = 0; i < job->result_count && !job->options->quiet; i++)
         printf("%s %s\n", text_shown(job->results[i].path),
                npy_shape_text(job->results[i].dims, job->results[i].shape, shape));
     /* The last thing that can fail is what gives the results their names. */

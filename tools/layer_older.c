@@ -67,13 +67,13 @@ void layer_luong(const struct layer_options *options) {
     rapt_luong_desc layer = RAPT_LUONG_DESC_INIT;
     rapt_message message;
     const int score = option_one_of("score", options->score, "dot general concat");
-    const int window = option_one_of("window", options->window, "global local-m local-p");
+    const int window = option_one_of("locality", options->locality, "global local-m local-p");
     layer.score = score < 0 ? RAPT_LUONG_DOT : score;
     layer.window = window < 0 ? RAPT_LUONG_GLOBAL : window;
     layer.reach = options->reach.value;
     if (layer.window != RAPT_LUONG_GLOBAL && !options->reach.given)
-        tool_die("--window %s needs --reach", options->window);
-    if (layer.window == RAPT_LUONG_GLOBAL && options->reach.given) tool_die("--reach changes nothing without --window");
+        tool_die("--locality %s: --reach is required", options->locality);
+    if (layer.window == RAPT_LUONG_GLOBAL && options->reach.given) tool_die("--reach changes nothing without --locality local-m or local-p");
     job_same_batch(&state, &memory);
     read_weights(&job, &layer, &state, &memory);
     job_attend(&job, 1, &state, &memory);

@@ -67,7 +67,7 @@ struct npy_array weights_read(const struct weights *weights, const char *name) {
     if (!weights->file) {
         if (!weights_has(weights, name))
             tool_die("%s: the weights lack %s%s.npy", weights->path, weights->prefix, name);
-        return npy_read(path_of(weights, name), NPY_FLOAT32);
+        return npy_read_floats(path_of(weights, name));
     }
     const struct safetensor *tensor = find(weights, name);
     if (!tensor) tool_die("%s: the weights lack the tensor '%s%s'", weights->path, weights->prefix, name);
