@@ -11,6 +11,7 @@
 
 #include "../tools/cpu_name.h"
 #include "command_run.h"
+#include "rapt/rapt.h"
 
 static void expect_said(const char *said, const char *line) {
     struct command_result result = expect_success("%s", line);
@@ -51,7 +52,7 @@ static void help_everywhere(void **state) {
 
 static void versions(void **state) {
     (void)state;
-    expect_said("rapt 0.1.0, numerics 1\n", "$rapt version");
+    expect_said("rapt " RAPT_VERSION_STRING ", numerics 1\n", "$rapt version");
     expect_same("$rapt version", "$rapt --version");
     expect_error("unexpected argument 'more'", "$rapt version more");
 }

@@ -69,6 +69,47 @@ static void kinds(void **state) {
     kind("luong", "12f_luong_local_m", LUONG "--score general --window local-m --reach 2");
 }
 
+struct extra {
+    const char *file, *name; /* what --all-outputs writes, and what the case calls it */
+};
+
+static void extras(const char *name, const char *case_name, const char *options, const struct extra *expected) {
+    setenv("case", case_name, 1);
+    expect_success("rm -rf all; c=$data/$case; $rapt layer %s %s --out o.npy --all-outputs all", name, options);
+    for (; expected->file; expected++) {
+        char path[64];
+        snprintf(path, sizeof path, "all/%s.npy", expected->file);
+        const double apart = difference(path, case_name, expected->name);
+        if (!(apart < 4e-6)) fail_msg("%s: %s is %g apart", case_name, path, apart);
+    }
+    assert_true(difference("all/attention.npy", case_name, "weights") < 2.5e-6);
+}
+
+static void what_is_computed_on_the_way(void **state) {
+    (void)state;
+#define EXTRAS (const struct extra[])
+    extras("simplified", "01b_simplified_journey", "--input $c/x.npy", EXTRAS{{"scores", "scores"}, {NULL, NULL}});
+    extras("dot", "12g_generalised", "--query $c/q.npy --key $c/k.npy --value $c/v.npy --unscaled",
+           EXTRAS{{"scores", "scores"}, {NULL, NULL}});
+    extras("self", "02a_self_attention_v1", X "--weights-layout in-out",
+           EXTRAS{{"q", "q"}, {"k", "k"}, {"v", "v"}, {"scores", "scores"}, {NULL, NULL}});
+    extras("multi-head", "06a_mha_split", X "--causal --heads 2", EXTRAS{{"context", "context"}, {NULL, NULL}});
+    extras("encoder", "10b_encoder_block_mask_affine", X "--heads 2 --mask $c/mask.npy --mask-fill=-9e15",
+           EXTRAS{{"attended", "attention"}, {"norm1", "norm1"}, {"feed_forward", "ff"}, {NULL, NULL}});
+    extras("additive", "12a_additive", "--weights $c --input $c/s.npy --memory $c/h.npy",
+           EXTRAS{{"scores", "scores"}, {NULL, NULL}});
+    extras("luong", "12e_luong_local_p", "--weights $c --input $c/h_t.npy --memory $c/h_s.npy --score general "
+           "--locality local-p --reach 2",
+           EXTRAS{{"scores", "scores"}, {"alignment", "align"}, {"position", "p_t"}, {NULL, NULL}});
+    setenv("case", "07a_fused_qkv", 1);
+    expect_success("c=$data/$case; $rapt layer fused --heads 3 " X "--out o.npy --all-outputs all --attention-out a.npy");
+    expect_success("test -e all/qkv.npy && test -e all/context.npy");
+    expect_error("o.npy/all: cannot be made: Not a directory",
+                 "c=$data/$case; $rapt layer fused --heads 3 " X "--out new.npy --all-outputs o.npy/all");
+    expect_error("layer minilm has no --all-outputs",
+                 "$rapt layer minilm --weights w --ids i --out new.npy --all-outputs all");
+}
+
 static void dropout_by_seed(void **state) {
     (void)state;
     setenv("case", "04c_dropout_mha", 1);
@@ -229,7 +270,8 @@ static void sentences(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds),        cmocka_unit_test(dropout_by_seed), cmocka_unit_test(safetensors_are_folders),
+        cmocka_unit_test(kinds),        cmocka_unit_test(what_is_computed_on_the_way),
+        cmocka_unit_test(dropout_by_seed), cmocka_unit_test(safetensors_are_folders),
         cmocka_unit_test(bad_shapes),   cmocka_unit_test(missing_weights), cmocka_unit_test(bad_ids),
         cmocka_unit_test(bad_options),  cmocka_unit_test(sentences),
     };

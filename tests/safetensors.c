@@ -259,7 +259,7 @@ static void bounded_memory(void **state) {
         bool read;
         unsigned char *file = many(headers[i].each, headers[i].numbered, 500000, &bytes);
         const double most = memory_per_byte(file, bytes, &read);
-        print_message("%.1f bytes for each of the header's: %s\n", most, headers[i].each);
+        print_message("# %.1f bytes for each of the header's: %s\n", most, headers[i].each);
         assert_int_equal(read, headers[i].fine);
         assert_true(most < 10);
         free(file);

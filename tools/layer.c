@@ -9,11 +9,11 @@
 #include "verbs.h"
 
 #define WEIGHTS "prefix weights-layout "
-#define MASKS "attention-out causal query-offset mask mask-fill"
+#define MASKS "attention-out all-outputs causal query-offset mask mask-fill"
 #define ATTEND MASKS " drop keep seed "
 
 const struct layer_kind layer_kinds[] = {
-    {"simplified", "input", "attention-out", layer_simplified,
+    {"simplified", "input", "attention-out all-outputs", layer_simplified,
      "softmax(x * x^T) * x: no weights. --input."},
     {"dot", "query key value", MASKS " unscaled", layer_dot,
      "Scaled dot products of --query, --key and --value, [..., tokens, dim] with any leading dimensions, "
@@ -36,7 +36,7 @@ const struct layer_kind layer_kinds[] = {
      "--ids, looked up in embedding [rows, width], then self."},
     {"additive", "weights input memory", WEIGHTS ATTEND, layer_additive,
      "Bahdanau's attention: w_a, u_a, v_a; --input (decoder states), --memory (annotations)."},
-    {"luong", "input memory", WEIGHTS "weights attention-out drop keep seed score locality reach attentional-out",
+    {"luong", "input memory", WEIGHTS "weights attention-out all-outputs drop keep seed score locality reach attentional-out",
      layer_luong,
      "Luong's: --score and --locality; w_a [state, memory] for general, w_a and v_a for concat, w_p and v_p "
      "for local-p, w_c for --attentional-out; --input (decoder states), --memory (encoder states)."},

@@ -22,6 +22,7 @@ void layer_simplified(const struct layer_options *options) {
     layer.head_dim = x.width;
     layer.query = layer.key = layer.value = x.data;
     layer.weights = job.how.weights.data;
+    layer.scores = job_extra_scores(&job, "scores", &x, true);
     layer.out = job_result(&job, options->out, &x, x.width);
     job_finish(&job, rapt_dot_product_attention(&layer, &job.run, &message), &message);
 }
@@ -112,10 +113,16 @@ void layer_dot(const struct layer_options *options) {
     job.results[0] = result_like(&query, options->out, layer.value_dim);
     layer.out = job.results[0].data;
     job.result_count = 1;
+    int64_t scores[NPY_MAX_DIMS];
+    memcpy(scores, query.shape, sizeof scores);
+    scores[n + 1] = layer.kv_length;
+    layer.scores = job_extra_shaped(&job, "scores", query.dims, scores);
     if (options->attention_out) {
-        job.results[1] = result_like(&query, options->attention_out, layer.kv_length);
-        layer.weights = job.results[1].data;
-        job.result_count = 2;
+        struct npy_array *weights = &job.results[job.result_count++];
+        *weights = result_like(&query, options->attention_out, layer.kv_length);
+        layer.weights = weights->data;
+    } else {
+        layer.weights = job_extra_shaped(&job, "attention", query.dims, scores);
     }
     job_finish(&job, rapt_dot_product_attention(&layer, &job.run, &message), &message);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "layer_job.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "broadcast.h"
 #include "dropout.h"
@@ -162,17 +164,46 @@ float *job_result(struct layer_job *job, const char *path, const struct tokens *
     return add_result(job, path, queries->has_batch ? 3 : 2, shape + !queries->has_batch);
 }
 
-void job_weights(struct layer_job *job, const struct tokens *queries, bool one_head) {
-    rapt_attention_desc *how = &job->how;
+/* [batch, heads, queries, keys] without what the queries or the kind lack; the number of dimensions. */
+static int shape_scores(const struct layer_job *job, const struct tokens *queries, bool one_head, int64_t shape[4]) {
+    const rapt_attention_desc *how = &job->how;
     const int64_t all[4] = {how->batch, how->query_heads, how->query_length, how->kv_length};
-    int64_t shape[4];
     int dims = 0;
-    if (!job->options->attention_out) return;
     for (int i = 0; i < 4; i++) {
         if ((i == 0 && !queries->has_batch) || (i == 1 && one_head)) continue;
         shape[dims++] = all[i];
     }
-    float *weights = add_result(job, job->options->attention_out, dims, shape);
+    return dims;
+}
+
+float *job_extra_shaped(struct layer_job *job, const char *name, int dims, const int64_t *shape) {
+    const char *folder = job->options->all_outputs;
+    if (!folder) return NULL;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) tool_die("%s: cannot be made: %s", folder, strerror(errno));
+    const size_t bytes = strlen(folder) + strlen(name) + sizeof "/.npy";
+    char *path = tool_allocate((int64_t)bytes, 1, "a name");
+    snprintf(path, bytes, "%s/%s.npy", folder, name);
+    output_claim(path);
+    return add_result(job, path, dims, shape);
+}
+
+float *job_extra(struct layer_job *job, const char *name, const struct tokens *queries, int64_t width) {
+    const int64_t shape[3] = {queries->batch, queries->tokens, width};
+    return job_extra_shaped(job, name, queries->has_batch ? 3 : 2, shape + !queries->has_batch);
+}
+
+float *job_extra_scores(struct layer_job *job, const char *name, const struct tokens *queries, bool one_head) {
+    int64_t shape[4];
+    return job_extra_shaped(job, name, shape_scores(job, queries, one_head, shape), shape);
+}
+
+void job_weights(struct layer_job *job, const struct tokens *queries, bool one_head) {
+    rapt_attention_desc *how = &job->how;
+    const char *path = job->options->attention_out;
+    int64_t shape[4];
+    const int dims = shape_scores(job, queries, one_head, shape);
+    float *weights = path ? add_result(job, path, dims, shape) : job_extra_shaped(job, "attention", dims, shape);
+    if (!weights) return;
     how->weights = rapt_output_bhsd(weights, how->batch, how->query_heads, how->query_length, how->kv_length);
     how->weights_kind = RAPT_WEIGHTS_SOFTMAX;
 }

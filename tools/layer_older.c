@@ -20,6 +20,7 @@ void layer_additive(const struct layer_options *options) {
     layer.attention = &job.how;
     layer.state = state.data;
     layer.memory = memory.data;
+    layer.scores = job_extra_scores(&job, "scores", &state, true);
     layer.out = job_result(&job, options->out, &state, memory.width);
     job_finish(&job, rapt_additive_attention(&layer, &job.run, &message), &message);
 }
@@ -81,6 +82,11 @@ void layer_luong(const struct layer_options *options) {
     layer.attention = &job.how;
     layer.state = state.data;
     layer.memory = memory.data;
+    layer.scores = job_extra_scores(&job, "scores", &state, true);
+    layer.align = job_extra_scores(&job, "alignment", &state, true);
+    if (layer.window == RAPT_LUONG_LOCAL_P)
+        layer.position = job_extra_shaped(&job, "position", 1 + state.has_batch,
+                                          (const int64_t[]){state.has_batch ? state.batch : state.tokens, state.tokens});
     layer.state_width = state.width;
     layer.memory_width = memory.width;
     layer.out = job_result(&job, options->out, &state, memory.width);

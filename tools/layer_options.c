@@ -32,6 +32,10 @@ const struct option_row layer_option_rows[] = {
      "none, no heads where the kind has one.",
      AT(attention_out)},
     {OPTION_TEXT, "weights-out", "FILE", NULL, AT(attention_out)},
+    {OPTION_TEXT, "all-outputs", "DIR",
+     "Also write what is computed on the way into this folder, which is made where there is none: q, k, v (or qkv), "
+     "scores (neither scaled nor masked), attention, context (before w_o), and what else the kind has, as NAME.npy.",
+     AT(all_outputs)},
     {OPTION_TEXT, "attentional-out", "FILE", "Also write tanh(w_c [context; state]).", AT(attentional_out)},
 
     {OPTION_HEADING, "Attending", NULL, "All off by default.", 0},

@@ -43,7 +43,7 @@ static struct block block_of(struct rapt_call *call, const rapt_dot_product_desc
         rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "features = 0x%llx: there are SCALE, CAUSAL and MASK_FILL here",
                          (unsigned long long)desc->features);
     if (desc->query_origin < RAPT_ORIGIN_UNSTATED || desc->query_origin > RAPT_ORIGIN_BOTTOM_RIGHT)
-        rapt_call_refuse(call, RAPT_INVALID_VALUE, "query_origin = %ld: there are TOP_LEFT and BOTTOM_RIGHT here",
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "query_origin = %ld: there are TOP_LEFT and BOTTOM_RIGHT here",
                          (long)desc->query_origin);
     if (call->status != RAPT_OK || (desc->leading && !rapt_call_needs(call, desc->shape, "shape")))
         return block;
