@@ -42,7 +42,7 @@ static void malformed_files(void **state) {
     bad_dict("unknown key", "{'descr': '<f4', 'shape': (2, 80), 'fortran_order': False, 'more': 1}");
     bad_dict("'fortran_order' is not", "{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 80), }");
     bad_dict("'descr' is not a short string", "{'descr': 4, 'fortran_order': False, 'shape': (2, 80), }");
-    bad_dict("goes on behind its dict", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 80), } {");
+    bad_dict("goes on after its dict", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 80), } {");
     expect_error(".: Is a directory", "$rapt attend --query . --key k.npy --value v.npy --out new.npy");
     expect_error("No such file", "$rapt attend --query none.npy --key k.npy --value v.npy --out new.npy");
 }
@@ -202,9 +202,11 @@ static void failed_writes(void **state) {
 static void hostile_bytes(void **state) {
     (void)state;
     setenv("LC_ALL", "C.UTF-8", 1);
-    bad_dict("holds <\\x1b[31m\\x07f4, expected", "{'descr': '<\x1b[31m\x07" "f4', 'fortran_order': False, 'shape': (2, 80), }");
+    bad_dict("holds <\\x1b[31m\\x07f4, expected",
+             "{'descr': '<\x1b[31m\x07" "f4', 'fortran_order': False, 'shape': (2, 80), }");
     expect_error("\\x1b[2J\\n\\xe2\\x80\\xae\\xffé.npy: No such file",
-                 "$rapt attend --key k.npy --value v.npy --out new.npy --query \"$(printf '\\033[2J\\n\\342\\200\\256\\377é.npy')\"");
+                 "$rapt attend --key k.npy --value v.npy --out new.npy --query "
+                 "\"$(printf '\\033[2J\\n\\342\\200\\256\\377é.npy')\"");
     expect_error("unknown option --\\x1b[2J", ATTEND "\"--$(printf '\\033[2J')\"");
     struct command_result said = expect_success(ATTEND "--out \"$(printf 'o\\033.npy')\"");
     assert_non_null(strstr(said.out, "\nout      o\\x1b.npy [1, 4, 3, 8]\n"));

@@ -102,7 +102,8 @@ static void what_is_computed_on_the_way(void **state) {
            "--locality local-p --reach 2",
            EXTRAS{{"scores", "scores"}, {"alignment", "align"}, {"position", "p_t"}, {NULL, NULL}});
     setenv("case", "07a_fused_qkv", 1);
-    expect_success("c=$data/$case; $rapt layer fused --heads 3 " X "--out o.npy --all-outputs all --attention-out a.npy");
+    expect_success("c=$data/$case; $rapt layer fused --heads 3 " X
+                   "--out o.npy --all-outputs all --attention-out a.npy");
     expect_success("test -e all/qkv.npy && test -e all/context.npy");
     expect_error("o.npy/all: cannot be made: Not a directory",
                  "c=$data/$case; $rapt layer fused --heads 3 " X "--out new.npy --all-outputs o.npy/all");
@@ -180,7 +181,7 @@ static void bad_shapes(void **state) {
     write_random("flat.npy", 4, 1, 1, 2, 5);
     setenv("case", "06a_mha_split", 1);
 #define OUT "--out new.npy --weights-out new_weights.npy "
-    expect_error("w_q.npy [2, 3] does not fit x.npy [2, 5, 11]: 3 and 11 numbers a token",
+    expect_error("w_q.npy [2, 3] does not fit x.npy [2, 5, 11]: 3 and 11 numbers per token",
                  "c=$data/$case; $rapt layer self --weights $c --input x.npy " OUT);
     expect_error("flat.npy [1, 1, 2, 5]: expected [tokens, width]",
                  "c=$data/$case; $rapt layer self --weights $c --input flat.npy " OUT);
@@ -230,7 +231,8 @@ static void bad_options(void **state) {
     expect_error("layer self has no --heads", "c=$data/$case; $rapt layer self --heads 2 " X OUT);
     expect_error("layer simplified has no --causal",
                  "c=$data/$case; $rapt layer simplified --causal --input $c/x.npy " OUT);
-    expect_error("unknown option --haeds; did you mean --heads? (see `rapt help layer self`)", "$rapt layer self --haeds 2");
+    expect_error("unknown option --haeds; did you mean --heads? (see `rapt help layer self`)",
+                 "$rapt layer self --haeds 2");
     expect_error("--heads: 0 is outside 1", "c=$data/$case; $rapt layer multi-head --heads 0 " X OUT);
     expect_error("--drop: 1 is outside 0 ... 1", "c=$data/$case; $rapt layer self --drop 1 " X OUT);
     expect_error("--seed changes nothing without --drop", "c=$data/$case; $rapt layer self --seed 1 " X OUT);

@@ -131,7 +131,7 @@ static void all_sizes(void **state) {
         cairo_surface_destroy(picture.surface);
     }
     write_random("any.npy", 2, 1, 1, 1, 20000);
-    expect_error("pixels, more than 16384 a side", "$rapt heatmap --weights any.npy --out new.png");
+    expect_error("pixels, more than 16384 per side", "$rapt heatmap --weights any.npy --out new.png");
 }
 
 static void expect_well_formed(const char *path) {
@@ -153,7 +153,7 @@ static void hostile_tokens(void **state) {
     write_npy("nine.npy", NPY_FLOAT32, scores, 2, (const int64_t[]){9, 9});
     for (int theme = 0; theme < 2; theme++) {
         const char *line =
-            "$rapt heatmap --attention nine.npy --tokens hostile.txt --title '</svg>&' --theme %s --out m.%s 2>warned.txt";
+            "$rapt heatmap --attention nine.npy --tokens hostile.txt --title '</svg>&' --theme %s --out m.%s 2>warned";
         struct command_result said = expect_success(line, theme ? "dark" : "light", "svg");
         assert_non_null(strstr(said.out, "\ncolours  -3 ... 0, as"));
         assert_non_null(strstr(said.out, "\ngrey     1 NaN, 1 infinite\n"));
@@ -183,7 +183,8 @@ static int last_ink(const struct picture *picture, int top, int bottom) {
 static void titles_are_whole(void **state) {
     float one[1] = {0.5f}, many[400] = {0};
     (void)state;
-    struct picture narrow = draw("--title x", one, 1, 1), wide = draw("--title 'Attention weights of one head'", one, 1, 1);
+    struct picture narrow = draw("--title x", one, 1, 1);
+    struct picture wide = draw("--title 'Attention weights of one head'", one, 1, 1);
     assert_true(wide.width > narrow.width);
     assert_true(last_ink(&wide, 0, 30) < wide.width - 10);
     assert_int_equal(narrow.height, wide.height);

@@ -126,7 +126,8 @@ struct compare_options {
 
 const struct option_row compare_option_rows[] = {
     {OPTION_HEADING, "Arrays", NULL,
-     "Two .npy files, or members of .npz archives as FILE.npz:NAME, of the same shape and of any types. NaN equals NaN.",
+     "Two .npy files, or members of .npz archives as FILE.npz:NAME, of the same shape and of any types. NaN "
+     "equals NaN.",
      0},
     {OPTION_NUMBER, "tolerance", "X", "Largest difference that is accepted; default 0.",
      offsetof(struct compare_options, tolerance)},

@@ -33,8 +33,8 @@ static const char *value_of(const char *path, const char *key, char *value, size
     while (file && getline(&line, &room, file) >= 0) {
         const char *colon = strchr(line, ':');
         const size_t length = strlen(key);
-        if (!colon || strncmp(line, key, length) != 0 || strspn(line + length, " \t") != (size_t)(colon - line) - length)
-            continue;
+        if (!colon || strncmp(line, key, length) != 0) continue;
+        if (line + length + strspn(line + length, " \t") != colon) continue;
         put(value, bytes, colon + 1 + strspn(colon + 1, " \t"));
         break;
     }

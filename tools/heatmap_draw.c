@@ -83,8 +83,8 @@ static void draw(struct picture *picture, cairo_surface_t *surface, double scale
     picture_bar(picture);
     text_end(&picture->pen);
     if (unknown)
-        tool_warn("%s: %d character%s of the texts in it %s in no font here and become boxes", picture->map->path, unknown,
-                  unknown == 1 ? "" : "s", unknown == 1 ? "is" : "are");
+        tool_warn("%s: %d character%s of the texts in it %s in no font here and become boxes", picture->map->path,
+                  unknown, unknown == 1 ? "" : "s", unknown == 1 ? "is" : "are");
     picture_check(picture, cairo_status(picture->cairo));
     cairo_destroy(picture->cairo);
 }
@@ -94,7 +94,7 @@ struct heatmap_size heatmap_draw(const struct heatmap *map, bool svg, void **byt
     int width = picture.layout.width, height = picture.layout.height, longer = width > height ? width : height;
     int scale = svg ? 1 : map->zoom ? map->zoom : 2 * longer <= MOST_PIXELS ? 2 : 1;
     if (longer * scale > MOST_PIXELS) {
-        tool_die("%s: a picture of it has %d x %d pixels, more than %d a side", map->path, width * scale,
+        tool_die("%s: a picture of it has %d x %d pixels, more than %d per side", map->path, width * scale,
                  height * scale, MOST_PIXELS);
     }
     struct file file = {0};

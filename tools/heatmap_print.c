@@ -23,7 +23,7 @@ struct page {
     int label; /* columns of the queries' labels */
     int cell;  /* columns of a key */
     int64_t pooled, cells; /* a cell shows the largest weight of so many keys; cells a line */
-    int64_t merged, lines; /* and of so many queries; lines a head */
+    int64_t merged, lines; /* and of so many queries; lines per head */
     bool values, upright;  /* weights as numbers; keys' labels from left to right */
 };
 

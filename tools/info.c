@@ -47,7 +47,8 @@ static const char *first_line(const char *path, char text[96]) {
 static void tell_system(void) {
     struct utsname system;
     char text[256] = "";
-    if (uname(&system) == 0) snprintf(text, sizeof text, "%.60s %.100s, %.60s", system.sysname, system.release, system.machine);
+    if (uname(&system) == 0)
+        snprintf(text, sizeof text, "%.60s %.100s, %.60s", system.sysname, system.release, system.machine);
     field("system", text);
 }
 

@@ -36,7 +36,8 @@ const struct layer_kind layer_kinds[] = {
      "--ids, looked up in embedding [rows, width], then self."},
     {"additive", "weights input memory", WEIGHTS ATTEND, layer_additive,
      "Bahdanau's attention: w_a, u_a, v_a; --input (decoder states), --memory (annotations)."},
-    {"luong", "input memory", WEIGHTS "weights attention-out all-outputs drop keep seed score locality reach attentional-out",
+    {"luong", "input memory",
+     WEIGHTS "weights attention-out all-outputs drop keep seed score locality reach attentional-out",
      layer_luong,
      "Luong's: --score and --locality; w_a [state, memory] for general, w_a and v_a for concat, w_p and v_p "
      "for local-p, w_c for --attentional-out; --input (decoder states), --memory (encoder states)."},

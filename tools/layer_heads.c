@@ -34,7 +34,7 @@ static void read_fused(const struct layer_job *job, rapt_multi_head_desc *layer,
     divides("w_qkv", layer->fused.out, 3 * heads, heads);
 }
 
-/* Reads w_o where it is there, and returns how many numbers a token has in the end. */
+/* Reads w_o where it is there, and returns how many numbers per token has in the end. */
 static int64_t read_output(const struct layer_job *job, rapt_multi_head_desc *layer, bool needed) {
     const int64_t width = layer->fused.weight ? layer->fused.out / 3 : layer->value.out;
     char name[64];
@@ -141,7 +141,7 @@ static rapt_linear *read_heads(const struct layer_job *job, const char *name, co
     const bool in_out = option_one_of("weights-layout", job->options->weights_layout, "out-in in-out") == 1;
     const int64_t in = array.shape[in_out ? 1 : 2], out = array.shape[in_out ? 2 : 1];
     if (in != x->width)
-        tool_die("%s %s does not fit %s %s: %lld and %lld numbers a token", array.path,
+        tool_die("%s %s does not fit %s %s: %lld and %lld numbers per token", array.path,
                  npy_shape_text(array.dims, array.shape, shape), x->array.path,
                  npy_shape_text(x->array.dims, x->array.shape, wants), (long long)in, (long long)x->width);
     if (weights_has(&job->weights, bias)) biases = weights_read(&job->weights, bias);
@@ -218,7 +218,7 @@ void layer_encoder(const struct layer_options *options) {
         read_projections(&job, &inner, &x, &x, &x, options->heads.value);
     const int64_t width = read_output(&job, &inner, true);
     if (width != x.width)
-        tool_die("w_o gives %lld numbers, but %s has %lld a token", (long long)width, options->input,
+        tool_die("w_o gives %lld numbers, but %s has %lld per token", (long long)width, options->input,
                  (long long)x.width);
     job_attend(&job, options->heads.value, &x, &x);
     add_extras(&job, &inner, &x, &x, &x, false);

@@ -62,7 +62,7 @@ rapt_linear job_linear_named(const struct layer_job *job, const char *weight, co
     const bool in_out = option_one_of("weights-layout", job->options->weights_layout, "out-in in-out") == 1;
     rapt_linear linear = in_out ? rapt_linear_in_out(array.data, NULL, array.shape[0], array.shape[1])
                                 : rapt_linear_of(array.data, NULL, array.shape[1], array.shape[0]);
-    if (in && linear.in != in) misfit(&array, reader, linear.in, in, "numbers a token");
+    if (in && linear.in != in) misfit(&array, reader, linear.in, in, "numbers per token");
     if (bias && weights_has(&job->weights, bias)) linear.bias = job_vector(job, bias, linear.out);
     return linear;
 }

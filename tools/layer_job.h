@@ -31,7 +31,7 @@ struct tokens job_tokens(const char *path);
 /* Dies where b is no batch of as many sequences as a. */
 void job_same_batch(const struct tokens *a, const struct tokens *b);
 
-/* w_NAME and, where it is there, b_NAME, for in numbers a token that `reader` has; in = 0: any. */
+/* w_NAME and, where it is there, b_NAME, for in numbers per token that `reader` has; in = 0: any. */
 rapt_linear job_linear(const struct layer_job *job, const char *name, int64_t in, const struct npy_array *reader);
 /* The same under names of their own; bias may be NULL. */
 rapt_linear job_linear_named(const struct layer_job *job, const char *weight, const char *bias, int64_t in,

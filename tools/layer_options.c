@@ -9,7 +9,7 @@
 #define AT(field) offsetof(struct layer_options, field)
 
 const struct option_row layer_option_rows[] = {
-    {OPTION_HEADING, "Arrays", NULL, 
+    {OPTION_HEADING, "Arrays", NULL,
      "Files are .npy in C order or FILE.npz:NAME, float32 or float16 unless said otherwise. Results are float32.", 0},
     {OPTION_TEXT, "out", "FILE", "Where the result goes (required).", AT(out)},
     {OPTION_TEXT, "weights", "DIR|FILE",

@@ -19,7 +19,8 @@ struct npy_array {
     void *data;    /* C order; from tool_allocate */
 };
 
-/* Reads path, or the member NAME of an archive where it is FILE.npz:NAME. The type has to be one of accepted; dies with one line that says what is wrong otherwise. */
+/* Reads path, or the member NAME of an archive where it is FILE.npz:NAME. The type has to be one of accepted; dies with
+ * one line that says what is wrong otherwise. */
 struct npy_array npy_read(const char *path, unsigned accepted);
 
 /* The same of float32 or float16, which becomes float32 without rounding. */

@@ -122,7 +122,8 @@ static void open_temporary(struct claim *claim, const struct stat *status) {
 static void check_other_claims(const struct claim *claim) {
     for (int i = 0; i < claim_count; i++) {
         if (strcmp(claims[i].target, claim->target) != 0) continue;
-        if (strcmp(claims[i].path, claim->path) == 0) tool_die("%s: two results cannot have the same name", claim->path);
+        if (strcmp(claims[i].path, claim->path) == 0)
+            tool_die("%s: two results cannot have the same name", claim->path);
         tool_die("%s and %s: two results cannot be the same file", claims[i].path, claim->path);
     }
 }
@@ -131,7 +132,7 @@ void output_claim(const char *path) {
     struct stat status;
     if (claim_count == MAX_CLAIMS) tool_die("%s: more than %d results", path, MAX_CLAIMS);
     if (claim_count == 0) {
-        if (atexit(remove_temporaries) != 0) tool_die("%s: no exit handler to be had", path);
+        if (atexit(remove_temporaries) != 0) tool_die("%s: no exit handler is available", path);
         catch_signals();
     }
     struct claim *claim = &claims[claim_count];

@@ -64,7 +64,7 @@ static void check_fit(const struct npy_array *query, const struct npy_array *key
     struct axes q = axes_of(query, bshd), k = axes_of(key, bshd), v = axes_of(value, bshd);
     fit(k.batch == q.batch, key, query, "sequences", k.batch, q.batch);
     fit(v.batch == k.batch, value, key, "sequences", v.batch, k.batch);
-    fit(k.dim == q.dim, key, query, "elements a head", k.dim, q.dim);
+    fit(k.dim == q.dim, key, query, "elements per head", k.dim, q.dim);
     fit(v.heads == k.heads, value, key, "heads", v.heads, k.heads);
     fit(v.tokens == k.tokens, value, key, "tokens", v.tokens, k.tokens);
     fit(k.heads > 0 && q.heads % k.heads == 0, key, query, "heads (query heads are a multiple of key heads)",

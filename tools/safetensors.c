@@ -133,7 +133,8 @@ static json_t *load(struct json_text text, char wrong[256]) {
     json_error_t error;
     json_t *json = json_loadb((const char *)text.header + text.begin, text.end - text.begin,
                               JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    if (!json) complain(wrong, "the header is not JSON: %.180s (byte %zu)", error.text, text.begin + (size_t)error.position);
+    if (!json)
+        complain(wrong, "the header is not JSON: %.180s (byte %zu)", error.text, text.begin + (size_t)error.position);
     return json;
 }
 
