@@ -220,7 +220,7 @@ static struct safetensor *add_tensor(struct reading *reading) {
     struct safetensors *parsed = reading->parsed;
     if (parsed->count == reading->room) {
         const size_t room = reading->room + reading->room / 4 + 16;
-        struct safetensor *tensors = reallocarray(parsed->tensors, room, sizeof *tensors);
+        struct safetensor *tensors = realloc(parsed->tensors, room * sizeof *tensors);
         if (!tensors) return NULL;
         parsed->tensors = tensors;
         reading->room = room;

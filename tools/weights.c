@@ -40,17 +40,17 @@ struct weights weights_open(const char *path, const char *prefix) {
     if (S_ISDIR(status.st_mode)) return weights;
     if (!S_ISREG(status.st_mode)) tool_die("%s: is neither a folder nor a file", path);
     weights.file = read_file(path, &bytes);
-    if (!safetensors_parse(weights.file, bytes, &weights.tensors, wrong)) tool_die("%s: %s", path, wrong);
-    tensors_of_file = weights.tensors;
+    if (!safetensors_parse(weights.file, bytes, &tensors_of_file, wrong)) tool_die("%s: %s", path, wrong);
+    weights.tensors = &tensors_of_file;
     return weights;
 }
 
 static const struct safetensor *find(const struct weights *weights, const char *name) {
     const size_t prefix = strlen(weights->prefix);
-    for (size_t i = 0; i < weights->tensors.count; i++) {
-        const char *has = weights->tensors.tensors[i].name;
+    for (size_t i = 0; i < weights->tensors->count; i++) {
+        const char *has = weights->tensors->tensors[i].name;
         if (strncmp(has, weights->prefix, prefix) == 0 && strcmp(has + prefix, name) == 0)
-            return &weights->tensors.tensors[i];
+            return &weights->tensors->tensors[i];
     }
     return NULL;
 }
