@@ -95,7 +95,7 @@ static int end(void **state) {
 static int compile(const char *compiler, const char *language, const char *standard, const char *name) {
     char line[1024];
     snprintf(line, sizeof line,
-             "%s -x %s -std=%s -Wall -Wextra -Wpedantic -Wshadow -Werror -I%s/include -fsyntax-only %s/%s",
+             "%s -x %s -std=%s -Wall -Wextra -Wpedantic -Wshadow -Werror -I'%s/include' -fsyntax-only %s/%s",
              compiler, language, standard, root, folder, name);
     const int status = system(line);
     if (status)

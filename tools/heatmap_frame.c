@@ -14,10 +14,12 @@ void picture_names(const struct picture *picture) {
     double right = layout->left + layout->step_x * (double)(columns - 1) + (double)map->keys * layout->cell_width;
     double bottom = layout->top + layout->step_y * (double)(rows - 1) + (double)map->queries * layout->cell_height;
     picture_colour(picture->cairo, picture->theme->ink);
-    text_draw(&picture->pen, map->title, LAYOUT_TITLE_FONT, LAYOUT_MARGIN, LAYOUT_MARGIN + LAYOUT_TITLE_FONT * 0.6,
-              TEXT_LEFT, layout->width - 2 * LAYOUT_MARGIN, false);
+    for (int i = 0; layout->title[i]; i++)
+        text_draw(&picture->pen, layout->title[i], LAYOUT_TITLE_FONT, LAYOUT_MARGIN,
+                  LAYOUT_MARGIN + LAYOUT_TITLE_FONT * (0.6 + 1.3 * i), TEXT_LEFT, layout->width - 2 * LAYOUT_MARGIN,
+                  false);
     picture_text(picture, "keys", picture->theme->faint, (layout->left + right) / 2,
-              LAYOUT_MARGIN + LAYOUT_TITLE_FONT * 1.8 + LAYOUT_NAME_FONT * 0.5, TEXT_MIDDLE);
+              LAYOUT_MARGIN + layout->title_height + LAYOUT_NAME_FONT * 0.5, TEXT_MIDDLE);
     picture_colour(picture->cairo, picture->theme->faint);
     text_draw(&picture->pen, "queries", LAYOUT_NAME_FONT, LAYOUT_MARGIN + LAYOUT_NAME_FONT * 0.5,
               (layout->top + bottom) / 2, TEXT_MIDDLE, 0, true);
@@ -29,17 +31,34 @@ static double nice_step(double range) {
     return power * (most >= 5 ? 5 : most >= 2 ? 2 : 1);
 }
 
+static void draw_bar_number(const struct picture *picture, double number, double y) {
+    const double right = picture->layout.bar_left + LAYOUT_BAR_WIDTH;
+    char text[32];
+    snprintf(text, sizeof text, "%.3g", number);
+    picture_tick(picture, right, y, right + 4, y);
+    picture_text(picture, text, picture->theme->ink, right + LAYOUT_GAP, y, TEXT_LEFT);
+}
+
+/* Both ends, and round numbers between that leave them room. */
 static void draw_bar_numbers(const struct picture *picture) {
     const struct heatmap_layout *layout = &picture->layout;
     double low = (double)picture->map->low, high = (double)picture->map->high, step = nice_step(high - low);
-    double right = layout->bar_left + LAYOUT_BAR_WIDTH;
+    const double bottom = layout->bar_top + layout->bar_height, room = LAYOUT_NAME_FONT * 1.2;
+    draw_bar_number(picture, high, layout->bar_top);
+    draw_bar_number(picture, low, bottom);
     for (double n = ceil(low / step - 1e-6); n * step <= high + 1e-6 * step; n++) {
-        char text[32];
-        double y = layout->bar_top + layout->bar_height * (high - n * step) / (high - low);
-        snprintf(text, sizeof text, "%.4g", n == 0 ? 0 : n * step);
-        picture_tick(picture, right, y, right + 4, y);
-        picture_text(picture, text, picture->theme->ink, right + LAYOUT_GAP, y, TEXT_LEFT);
+        const double y = layout->bar_top + layout->bar_height * (high - n * step) / (high - low);
+        if (y - layout->bar_top > room && bottom - y > room) draw_bar_number(picture, n == 0 ? 0 : n * step, y);
     }
+    if (low >= 0 || high <= 0) return;
+    /* Zero parts what attracts from what repels: a line through the bar. */
+    const double zero = layout->bar_top + layout->bar_height * high / (high - low);
+    picture_colour(picture->cairo, picture->theme->paper);
+    cairo_rectangle(picture->cairo, layout->bar_left, zero - 1.5, LAYOUT_BAR_WIDTH, 3);
+    cairo_fill(picture->cairo);
+    picture_colour(picture->cairo, picture->theme->ink);
+    cairo_rectangle(picture->cairo, layout->bar_left - 3, zero - 0.5, LAYOUT_BAR_WIDTH + 3, 1);
+    cairo_fill(picture->cairo);
 }
 
 void picture_bar(const struct picture *picture) {
