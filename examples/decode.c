@@ -57,16 +57,16 @@ static void attend(const rapt_attention_desc *desc) {
     static size_t workspace_bytes;
     rapt_plan plan;
     rapt_message message;
-    size_t needed;
+    size_t bytes;
     if (rapt_plan_init(&plan, desc, &message) != RAPT_OK) {
         fprintf(stderr, "%s\n", message.text);
         exit(1);
     }
-    rapt_status status = rapt_plan_workspace_bytes(&plan, rapt_run_concurrency(&plan, NULL), &needed);
-    if (status == RAPT_OK && needed > workspace_bytes) {
+    rapt_status status = rapt_plan_workspace_bytes(&plan, rapt_run_concurrency(&plan, NULL), &bytes);
+    if (status == RAPT_OK && bytes > workspace_bytes) {
         free(workspace);
-        workspace = malloc(needed);
-        workspace_bytes = workspace ? needed : 0;
+        workspace = malloc(bytes);
+        workspace_bytes = workspace ? bytes : 0;
     }
     if (status == RAPT_OK)
         status = rapt_run(&plan, workspace, workspace_bytes, NULL);

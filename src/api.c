@@ -27,7 +27,7 @@ int rapt_openmp_threads(void) { return rapt_schedule_threads(); }
 const char *rapt_status_text(rapt_status status) {
     switch (status) {
     case RAPT_OK: return "ok";
-    case RAPT_NULL_POINTER: return "data that the call needs is NULL";
+    case RAPT_NULL_POINTER: return "required data is NULL";
     case RAPT_UNSUPPORTED_VERSION: return "unknown struct size or version";
     case RAPT_UNSUPPORTED_FLAG: return "unknown feature bit or enum value";
     case RAPT_UNSUPPORTED_DTYPE: return "unsupported dtype";
@@ -46,7 +46,7 @@ const char *rapt_status_text(rapt_status status) {
     case RAPT_BUSY: return "no free scratch slot in the workspace";
     case RAPT_OUT_OF_MEMORY: return "out of memory";
     case RAPT_PARALLEL_FOR_FAILED: return "the caller's parallel-for failed";
-    case RAPT_INVALID_PLAN: return "no plan of this library";
+    case RAPT_INVALID_PLAN: return "not a plan of this library";
     case RAPT_NOT_PREPARED: return "the workspace is not prepared for this plan";
     case RAPT_NOT_BOUND: return "the plan is not bound to data";
     case RAPT_STOPPED: return "stopped by should_stop";
@@ -99,7 +99,7 @@ rapt_status rapt_plan_bind(rapt_plan *plan, const rapt_bindings *bindings, rapt_
     if (message)
         message->text[0] = 0;
     if (!checked(plan))
-        return rapt_refuse(message, RAPT_INVALID_PLAN, "plan is none of this library");
+        return rapt_refuse(message, RAPT_INVALID_PLAN, "plan was not made by this library");
     rapt_fpenv environment = rapt_fpenv_enter();
     rapt_status status = rapt_bind((struct rapt_plan_body *)(void *)plan, bindings, message);
     rapt_fpenv_leave(environment);
@@ -246,6 +246,6 @@ rapt_status rapt_attention(const rapt_attention_desc *desc, const rapt_run_optio
     if (status == RAPT_OK)
         status = rapt_describe_options(options, &complete, message);
     if (status == RAPT_OK && !rapt_is_bound(&rapt_body_of(&plan)->desc))
-        status = rapt_refuse(message, RAPT_NULL_POINTER, "query.data is NULL, as all others are");
+        status = rapt_refuse(message, RAPT_NULL_POINTER, "query.data is NULL, and so are all others");
     return status == RAPT_OK ? run_in_heap(&plan, &complete, message) : status;
 }

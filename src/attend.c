@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Blocks and chunks lie at absolute multiples of their sizes, so their bits do not depend on the caller's way of
- * cutting the work. */
+ * Blocks and chunks begin at absolute multiples of their sizes, so their bits do not depend on how the caller cuts the
+ * work. */
 #include "attend.h"
 
 #include "merge.h"
 #include "prefetch.h"
 #include "weights.h"
 
-/* As few tiles as possible, of equal heights but for a step: low tiles are slow. */
+/* As few tiles as possible, equally high up to one step: low tiles are slow. */
 static void open_tiles(struct rapt_loop *loop) {
     struct rapt_task *task = loop->task;
     const struct rapt_plan_body *a = task->attention;
@@ -31,7 +31,7 @@ static void open_tiles(struct rapt_loop *loop) {
     }
 }
 
-/* Just before the first use, which finds the panel in L1 then. */
+/* Just before the first use, so that it finds the panel in L1. */
 static void pack(const struct rapt_task *task, struct rapt_tile *tile) {
     const rapt_attention_desc *desc = &task->attention->desc;
     float *rows[RAPT_MAX_TILE_ROWS];
@@ -75,12 +75,12 @@ static void attend_again(struct rapt_loop *loop, struct rapt_tile *tile, int64_t
         attend_block(loop, tile, block, true);
 }
 
-/* Right after its last block of the chunk, which finds the state in L1. */
+/* Right after its last block of the chunk, while the state is in L1. */
 static void close_chunk(struct rapt_loop *loop, struct rapt_tile *tile, int64_t chunk) {
     struct rapt_task *task = loop->task;
     const struct rapt_plan_body *a = task->attention;
     const int value_dim = (int)a->desc.value_dim;
-    /* Times its weight of 0, an excluded value that is NaN or infinite is NaN, and o stays NaN. */
+    /* A weight of 0 times an excluded value that is NaN or infinite is NaN, and o stays NaN. */
     if ((tile->flags & RAPT_TILE_DOUBTFUL) &&
         !task->table->all_finite((const char *)tile->state.o, a->o_stride * 4, tile->rows, value_dim))
         attend_again(loop, tile, chunk);

@@ -26,15 +26,15 @@ struct rapt_loop {
     struct rapt_source source;
     struct rapt_tile tiles[RAPT_MAX_TILES];
     int tile_count;
-    const struct rapt_task *next_task; /* which this thread is likely to get after this one; NULL = none */
+    const struct rapt_task *next_task; /* the task that this thread is likely to get next; NULL = none */
     struct rapt_ahead {
-        struct rapt_errands errands; /* keys and values to come, for all tiles of a block */
-        int of_next_task;            /* the first piece that is the next task's; -1 = none */
+        struct rapt_errands errands; /* the keys and values that come next, for all tiles of a block */
+        int of_next_task;            /* the first piece that belongs to the next task; -1 = none */
     } ahead;
 };
 
-/* The attend phase. next_index: the number of the task that this thread is likely to get after it, or any number that
- * is none. */
+/* The attend phase. next_index: the number of the task that this thread is likely to get next, or any number that is
+ * not a task's. */
 void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t next_index);
 
 #endif

@@ -9,7 +9,7 @@ struct rapt_block {
     const struct rapt_task *task;
     struct rapt_source *source;
     const struct rapt_tile_mask *mask;
-    struct rapt_errands *of_score, *of_weigh; /* errands that slots run; NULL = none. softmax has those of weigh */
+    struct rapt_errands *of_score, *of_weigh; /* errands that slots run; NULL = none. softmax shares those of weigh */
     const float *panel;      /* the queries, as pack left them */
     struct rapt_state state; /* of the tile's rows in this chunk */
     int rows;

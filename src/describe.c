@@ -14,7 +14,7 @@ struct shape {
     size_t known;
 };
 
-enum { MOST_BYTES = 4096 }; /* a larger struct_size is rubbish, and is not read */
+enum { MOST_BYTES = 4096 }; /* a larger struct_size is garbage and is not read */
 
 /* What this library does not know must be 0, so that ignoring it is right. */
 static rapt_status check_tail(const struct shape *shape, const unsigned char *from, size_t bytes,
@@ -32,7 +32,7 @@ static rapt_status copy(const struct shape *shape, const void *from, void *into,
     memcpy(&bytes, from, sizeof bytes);
     if (bytes < shape->least || bytes > MOST_BYTES || bytes % 8)
         return rapt_refuse(message, RAPT_UNSUPPORTED_VERSION,
-                           "%sstruct_size = %lu is no multiple of 8 from %zu to %d", shape->name,
+                           "%sstruct_size = %lu is not a multiple of 8 from %zu to %d", shape->name,
                            (unsigned long)bytes, shape->least, MOST_BYTES);
     const size_t common = bytes < shape->known ? bytes : shape->known;
     memmove(into, from, common); /* compilers copy a multiple of 8 bytes in place, which takes longer */

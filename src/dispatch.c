@@ -136,7 +136,7 @@ static bool machine_has(const char *features) {
     return true;
 }
 
-/* Bit isa: available. Found once, as plans ask for it; bit 0 says that it was. */
+/* Bit isa: available. Found once, since every plan asks for it; bit 0 says that it was. */
 static uint32_t available_isas(void) {
     static _Atomic uint32_t known;
     uint32_t available = atomic_load_explicit(&known, memory_order_relaxed);
@@ -163,7 +163,7 @@ static rapt_isa best_isa(void) {
 
 /* -------------------------------------------------------- the environment */
 
-/* A program with rights that its caller lacks does not follow the caller's environment. */
+/* A program with more rights than its caller does not follow the caller's environment. */
 static const char *environment_text(void) {
 #if defined(__linux__)
     return secure_getenv("RAPT_ISA");
@@ -222,7 +222,7 @@ static rapt_status choose(rapt_isa *isa, rapt_message *message) {
     if (asked == RUBBISH) {
         const char *text = environment_text();
         return rapt_refuse(message, RAPT_INVALID_ENVIRONMENT,
-                           "the environment's RAPT_ISA = %.40s is none of %s", text ? text : "(unset since)", names);
+                           "the environment's RAPT_ISA = %.40s is not one of %s", text ? text : "(unset since)", names);
     }
     *isa = asked == RAPT_ISA_AUTO ? best_isa() : (rapt_isa)asked;
     if (!rapt_isa_available(*isa))

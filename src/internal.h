@@ -12,7 +12,7 @@
 
 enum { RAPT_MAX_HEAD_DIM = 1024 };
 
-/* Far beyond any cache, and sums of positions and sizes stay far inside int64. */
+/* Far larger than any cache; sums of positions and sizes stay well inside int64. */
 #define RAPT_MAX_POSITION (INT64_C(1) << 48)
 
 static inline bool rapt_no_rows(const rapt_attention_desc *desc) { return desc->batch == 0 || desc->query_length == 0; }

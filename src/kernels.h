@@ -36,8 +36,8 @@ enum { RAPT_SOME_TRUE = 1, RAPT_SOME_FALSE = 2, RAPT_SOME_BIAS = 4 }; /* what su
 
 /* ------------------------------------------------------------ what slots take */
 
-/* By its position a row sees keys [first_key, end_key) of the block at most.
- * ASSUME neither falls from one row to the next. */
+/* By its position, a row sees at most the keys [first_key, end_key) of the block. ASSUME neither falls from one row to
+ * the next. */
 struct rapt_visible_spans {
     int32_t first_key[RAPT_MAX_TILE_ROWS];
     int32_t end_key[RAPT_MAX_TILE_ROWS];
@@ -81,9 +81,9 @@ struct rapt_staging {
     int dim, format;
 };
 
-/* Rows of memory that a slot brings closer to the processor while it computes, a few lines at a time; score also
- * stages those that have a place. Slots move the cursor on; those that have no time leave it. Everywhere NULL is legal
- * and changes no result. */
+/* Rows of memory that a slot prefetches while it computes, a few lines at a time; score also stages those that have a
+ * place. Slots advance the cursor, or leave it where they have no time. NULL is legal everywhere and changes no
+ * result. */
 struct rapt_errands {
     int count, at, row, head, byte; /* pieces; the cursor: piece, and row, head and byte in it */
     int64_t lines;                  /* of 64 bytes, in all pieces */
@@ -165,7 +165,7 @@ struct rapt_tile_kind {
     int row_step;    /* rows of a tile are a multiple of it, but for the last tile of a task */
     int row_group;   /* logits and softmax begin at multiples of it */
     int piece_keys;  /* keys that are staged at once: all of a block where several tiles share them */
-    bool streams;    /* few rows: memory feeds the slots, so they bring their own rows closer */
+    bool streams;    /* few rows: memory feeds the slots, so they prefetch their own rows */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int head_dim);
 

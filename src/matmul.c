@@ -15,9 +15,9 @@
 #include "validate_matmul.h"
 
 enum {
-    TASK_ROWS = 512,       /* at most; each task packs its weights, so more rows are cheaper */
+    TASK_ROWS = 512,       /* at most; each task packs its weights, so more rows cost less each */
     MIN_TASK_ROWS = 128,   /* at least, where there are more */
-    ENOUGH_TASKS = 32,     /* from here on tasks take TASK_ROWS */
+    ENOUGH_TASKS = 32,     /* from this many rows on, tasks take TASK_ROWS */
     FEW_COLUMNS_OUT_IN = 128, /* columns of a task for few rows, and the least of them in the other layout */
     FEW_COLUMNS_IN_OUT = 512,
     SMALL_PRODUCT = 1 << 20 /* multiply-adds below which waking a thread costs more */
@@ -54,7 +54,7 @@ static struct rapt_product_args args_of(const struct product *p, int64_t row, in
     return args;
 }
 
-/* The weights of the block after k, for the kernel to fetch. */
+/* The weights of the block after k, which the kernel prefetches. */
 static void set_errands(const struct product *p, const struct rapt_product_args *tile, int64_t k,
                         struct rapt_errands *errands) {
     const int64_t next = k + RAPT_INNER_BLOCK, left = p->desc.inner - next;
@@ -116,7 +116,7 @@ static void work(void *argument, int64_t number) {
     }
 }
 
-/* Strides of single rows may hold anything, and fetches multiply them. */
+/* Strides of single rows may hold anything, and prefetches multiply them. */
 static void clear_unused_strides(rapt_matmul_desc *d) {
     if (d->rows == 1)
         d->x_stride_bytes = d->out_stride_bytes = 0;
@@ -131,8 +131,8 @@ static void clear_unused_strides(rapt_matmul_desc *d) {
 
 static int64_t quotient_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
-/* Up to so many rows, weights are read in place: packing them costs more. Rows of inner are transposed for each few
- * rows, as when they are packed, so there it pays sooner. */
+/* Up to so many rows, weights are read in place: packing them costs more. Rows of inner are transposed for every group
+ * of few rows, as they are when packed, so there packing pays sooner. */
 static int64_t few_rows(const struct product *p) {
     const int most = p->table->product.few_rows;
     return p->desc.weight_layout == RAPT_WEIGHT_OUT_IN ? (most + 1) / 2 : most;
@@ -144,8 +144,8 @@ static bool is_small(const rapt_matmul_desc *desc) {
            work < SMALL_PRODUCT;
 }
 
-/* For few rows. Memory gives long pieces of a row of weights faster than short ones, so where the columns lie side by
- * side, a worker has one piece. */
+/* For few rows. Memory delivers long pieces of a row of weights faster than short ones, so where columns are contiguous
+ * each worker has one piece. */
 static int64_t few_task_columns(const struct product *p, const rapt_run_options *options) {
     const int64_t columns = p->desc.columns;
     if (p->desc.weight_layout == RAPT_WEIGHT_OUT_IN)

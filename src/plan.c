@@ -31,7 +31,7 @@ static unsigned mask_parts_of(const rapt_attention_desc *desc) {
            (is_present(&desc->keep_mask) ? RAPT_PART_KEEP : 0u);
 }
 
-/* Whether rows meet in so few sets of the caches that they evict each other. Without gaps they do not. */
+/* Whether rows fall into so few cache sets that they evict each other. Without gaps they do not. */
 static bool rows_collide(int64_t stride_bytes, int64_t row_bytes) {
     return stride_bytes != row_bytes && stride_bytes % COLLIDING_MULTIPLE == 0 &&
            stride_bytes / COLLIDING_MULTIPLE >= 2;

@@ -10,8 +10,8 @@
 
 enum {
     RAPT_MAX_TILES = 128,            /* of a task */
-    RAPT_WINDOWS = 2,                /* of staged keys or values: the block at hand and the next one */
-    RAPT_MOST_STATE_BYTES = 1 << 28  /* for partial states; keys are not split where they would take more */
+    RAPT_WINDOWS = 2,                /* of staged keys or values: for the current block and the next one */
+    RAPT_MOST_STATE_BYTES = 1 << 28  /* for partial states; keys are not split where these would take more */
 };
 
 enum rapt_side { RAPT_KEYS, RAPT_VALUES, RAPT_SIDES };
@@ -60,7 +60,7 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     int64_t o_stride;     /* floats per row of o */
     int64_t split_chunks; /* chunks of a split */
     int32_t format[RAPT_SIDES];
-    bool collides[RAPT_SIDES]; /* rows meet in few sets of the caches */
+    bool collides[RAPT_SIDES]; /* rows fall into few cache sets */
     bool has_lists;       /* sequences differ: their works are a table in the workspace */
     bool is_small;        /* not worth waking threads */
     struct rapt_work each; /* without lists: the work of sequence 0, which all others repeat */

@@ -60,7 +60,7 @@ void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
     const int own = loop->ahead.of_next_task;
     if (own >= 0) { /* under way already */
         for (int i = 0; i < own; i++)
-            ahead->piece[i].staging = NULL; /* its turn has come */
+            ahead->piece[i].staging = NULL; /* it is this task's own now */
         for (; ahead->at < own; ahead->at++)
             ahead->row = ahead->byte = 0;
         return;
@@ -105,8 +105,8 @@ static void add_masks(struct rapt_errands *errands, const struct rapt_loop *loop
     add_rows(errands, loop->task, &desc->bias, next->first, next->rows, token * 4, count * 4);
 }
 
-/* Where a tile ends: its rows of out, and the queries of the next task that will be in its place. A call
- * of one task is too short to gain. */
+/* Where a tile ends: its rows of out, and the queries of the next task that take its place. A call of one task is too
+ * short to gain. */
 static void add_end(struct rapt_errands *errands, const struct rapt_loop *loop, const struct rapt_tile *tile) {
     const rapt_attention_desc *desc = &loop->task->attention->desc;
     const struct rapt_task *next = loop->next_task;
@@ -118,11 +118,10 @@ static void add_end(struct rapt_errands *errands, const struct rapt_loop *loop, 
                  next->rows - tile->first < tile->rows ? next->rows - tile->first : tile->rows, 0, desc->head_dim * 4);
 }
 
-/* The values that a tile will weigh after those that weigh has fetched before it begins: memory need not wait while it
- * computes the softmax. */
+/* Values beyond those that weigh prefetches before it begins, so that memory is not idle during the softmax. */
 static void add_own_values(struct rapt_errands *errands, const struct rapt_loop *loop, const struct rapt_tile *tile,
                            int64_t base) {
-    enum { SKIPPED = 48, COUNT = 32 }; /* keys; the latter is what there is time for */
+    enum { SKIPPED = 48, COUNT = 32 }; /* keys; there is time for COUNT of them */
     struct rapt_span keys = rapt_block_of(tile->visible, base);
     keys.begin += SKIPPED;
     if (keys.end - keys.begin < COUNT)

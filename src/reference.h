@@ -25,7 +25,7 @@ void rapt_reference_attention(const rapt_attention_desc *desc);
 /* reference_storage.c: gives a descriptor float32 keys and values instead of its float16 ones, each converted exactly;
  * the copies are the caller's to free. Lists are read for kv_lengths. */
 struct rapt_reference_copy {
-    float *key, *value; /* NULL where nothing was to be done */
+    float *key, *value; /* NULL where there was nothing to convert */
 };
 struct rapt_reference_copy rapt_reference_widen(rapt_attention_desc *desc);
 
@@ -96,8 +96,8 @@ void rapt_reference_matmul(const rapt_matmul_desc *desc);
  * weights may be NULL. Rows from query_lengths on are 0. */
 void rapt_truth_attention(const rapt_attention_desc *desc, double *out, double *lse, double *weights);
 
-/* What a C programmer would write in float32: sequential dot products and
- * sums, softmax with expf. The yardstick of accuracy. Dense as above. */
+/* What a C programmer would write in float32: sequential dot products and sums, softmax with expf. Accuracy is measured
+ * against it. Dense as above. */
 void rapt_plain_attention(const rapt_attention_desc *desc, float *out);
 
 #endif

@@ -171,9 +171,9 @@ static void row_weights(const struct call *call, int64_t b, int64_t h, int64_t i
     const rapt_attention_desc *desc = call->desc;
     struct rapt_reference_pair pair = pair_of_head(desc, h);
     float *weights = (float *)(void *)row_of(&desc->weights, b, h, i);
-    float behind = desc->weights_kind == RAPT_WEIGHTS_MASKED ? -INFINITY : 0.0f;
+    float beyond = desc->weights_kind == RAPT_WEIGHTS_MASKED ? -INFINITY : 0.0f;
     for (int64_t j = 0; j < desc->kv_length; j++) {
-        weights[j] = j < keys ? rapt_reference_export(weight(call, &pair, j, m, inverse)) : behind;
+        weights[j] = j < keys ? rapt_reference_export(weight(call, &pair, j, m, inverse)) : beyond;
     }
 }
 

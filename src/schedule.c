@@ -55,7 +55,7 @@ static int64_t take_task(const struct worker *worker) {
     return atomic_fetch_add_explicit(&worker->workspace->next[worker->phase], 1, memory_order_relaxed);
 }
 
-/* One worker's answer stops all. */
+/* One worker's answer stops all of them. */
 static bool stops(const struct worker *worker) {
     atomic_bool *stopped = &worker->workspace->stopped;
     if (!atomic_load_explicit(stopped, memory_order_relaxed) && rapt_should_stop(worker->options))
@@ -63,8 +63,8 @@ static bool stops(const struct worker *worker) {
     return atomic_load_explicit(stopped, memory_order_relaxed);
 }
 
-/* Takes tasks until none is left; workers are at most as many as slots. As long as there are many, each takes one
- * more than it works on, whose data it can fetch meanwhile; the last ones go to whoever is free, and are guessed. */
+/* Takes tasks until none is left; workers are at most as many as slots. While many are left, each worker holds one more
+ * than it works on and prefetches its data; the last ones go to whoever is free, so there the next task is a guess. */
 static void work(void *argument, int64_t number) {
     enum { MANY = 4 }; /* tasks for each worker */
     const struct worker *worker = argument;
@@ -94,9 +94,8 @@ rapt_status rapt_schedule_join(const struct rapt_plan_body *a, void *memory, int
 }
 
 #ifdef _OPENMP
-/* A forked child inherits the idea of a thread pool but not its threads, and
- * libgomp would wait for them for ever. Whoever made the pool, a child is a
- * process other than the one that loaded the library. */
+/* A forked child inherits the bookkeeping of a thread pool but not its threads, and libgomp would wait for them for
+ * ever. A child is a process other than the one that loaded the library. */
 #ifdef RAPT_HAS_FORK
 static int64_t loading_process;
 __attribute__((constructor)) static void remember_process(void) { loading_process = getpid(); }
@@ -145,7 +144,7 @@ int rapt_schedule_workers(const rapt_run_options *options, int64_t most, bool is
     return (int)workers;
 }
 
-/* How many threads a caller's parallel-for may be expected to have. */
+/* How many threads a caller's parallel-for is likely to have. */
 static int64_t processors(void) {
 #if defined(_OPENMP)
     return omp_get_num_procs();
@@ -170,7 +169,7 @@ rapt_status rapt_schedule_work(const rapt_run_options *options, int workers, int
         if (options->parallel_for(options->parallel_for_context, count, body, argument) != 0)
             return RAPT_PARALLEL_FOR_FAILED;
     } else if (count > 1) {
-        run_openmp(body, argument, workers); /* libgomp would end the threads that a smaller team leaves over */
+        run_openmp(body, argument, workers); /* libgomp would end the threads that a smaller team leaves idle */
     } else {
         body(argument, 0);
     }

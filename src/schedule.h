@@ -17,7 +17,7 @@ rapt_status rapt_schedule_run(const struct rapt_plan_body *attention, void *memo
 
 int rapt_schedule_threads(void);
 
-/* Tasks at once that a run uses where the workspace allows it, at least 1. */
+/* How many tasks at once a run uses where the workspace allows it, at least 1. */
 int64_t rapt_schedule_concurrency(const struct rapt_plan_body *attention, const rapt_run_options *options);
 
 /* Work of any kind: each call takes tasks until none is left. */

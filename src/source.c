@@ -27,7 +27,7 @@ struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, stru
                               .streams = task->kind->streams};
 }
 
-/* Stages what is missing of a window. */
+/* Stages the rows that a window still lacks. */
 static void complete(const struct rapt_source *source, int side, struct rapt_window *window) {
     struct rapt_staging *staging = &window->staging;
     while (staging->ready < rapt_span_count(window->keys)) {
@@ -49,7 +49,7 @@ static bool holds(const struct rapt_window *window, int64_t position) {
     return position >= window->keys.begin && position < window->keys.end;
 }
 
-/* Makes the window that holds a position the one at hand, if any does. */
+/* Makes the window that holds a position the current one, if there is one. */
 static void turn_to(struct rapt_source_side *side, int64_t position) {
     if (!holds(&side->window[side->here], position) && holds(&side->window[!side->here], position))
         side->here = !side->here;

@@ -14,12 +14,12 @@ struct rapt_window {
 
 struct rapt_source {
     const struct rapt_task *task;
-    struct rapt_span visible; /* positions that are ever asked for */
+    struct rapt_span visible; /* all positions that will be read */
     struct rapt_source_side {
         const rapt_tensor *tensor;
         int64_t dim;
         bool staged;
-        int here; /* window of the block at hand; the other one is for the next block */
+        int here; /* the window of the current block; the other one is for the next block */
         struct rapt_window window[RAPT_WINDOWS];
     } side[RAPT_SIDES];
 };
@@ -28,7 +28,7 @@ struct rapt_source {
 struct rapt_rows {
     const char *base;
     int64_t stride_bytes, count;
-    bool streams; /* they lie in memory one after the other, and so do those to come */
+    bool streams; /* they are contiguous in memory, and so are those that follow */
 };
 
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible);

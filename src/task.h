@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One task at work: what it computes and the scratch it does it in. */
+ * One task: what it computes, and the scratch that it uses. */
 #ifndef RAPT_TASK_H
 #define RAPT_TASK_H
 

@@ -213,7 +213,7 @@ static rapt_status check_query_origin(struct rapt_validation *v) {
     if (desc->query_length == desc->kv_length && !listed)
         return RAPT_OK;
     return rapt_refuse(v->message, RAPT_UNSTATED_POSITION,
-                       "query_origin is unstated: causal, window and ALiBi need it with query_length = %lld, "
+                       "query_origin is unstated: causal, window and ALiBi require it with query_length = %lld, "
                        "kv_length = %lld%s",
                        (long long)desc->query_length, (long long)desc->kv_length,
                        listed ? " and with lists of lengths or key_position" : "");

@@ -42,7 +42,7 @@ static rapt_status check_list_fields(struct rapt_validation *v, const char *name
                            (long long)list.count, (long long)batch);
     if (list.data && (list.stride_bytes < list.index_bytes || list.stride_bytes % list.index_bytes))
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
-                           "%s.stride_bytes = %lld is no positive multiple of index_bytes = %d", name,
+                           "%s.stride_bytes = %lld is not a positive multiple of index_bytes = %d", name,
                            (long long)list.stride_bytes, (int)list.index_bytes);
     return RAPT_OK;
 }

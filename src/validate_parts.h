@@ -23,7 +23,7 @@ enum { RAPT_FOOTPRINTS = 16 }; /* 9 tensors, 4 index lists, 3 head lists */
 /* Which memory there is. */
 enum rapt_memory {
     RAPT_MEMORY_GIVEN,  /* the descriptor has data */
-    RAPT_MEMORY_LATER,  /* it has none: tensors with a dtype are there all the same */
+    RAPT_MEMORY_LATER,  /* it has none: tensors with a dtype are present all the same */
     RAPT_MEMORY_BINDING /* its data are a binding's, everything else was checked when planning */
 };
 

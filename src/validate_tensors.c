@@ -54,7 +54,7 @@ static bool is_present(const struct rapt_validation *v, const struct tensor_rule
     return rule->tensor->data || (!needs_none && rule->tensor->dtype != RAPT_NO_DTYPE);
 }
 
-/* Where a tensor with elements has no data: is that allowed, and does nothing suggest otherwise? */
+/* Whether a tensor with elements may have no data, and nothing in it suggests that it should have some. */
 static rapt_status check_null(struct rapt_validation *v, const struct tensor_rule *rule) {
     const rapt_tensor *t = rule->tensor;
     if (v->memory == RAPT_MEMORY_LATER && is_present(v, rule))

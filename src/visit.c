@@ -76,7 +76,7 @@ void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t 
         set_alibi(task, first, rows, base, mask);
 }
 
-/* Whether masks leave nothing of the block. A bool mask without a false one is forgotten. */
+/* Whether masks leave nothing of the block. A bool mask without a false entry is dropped. */
 static bool is_excluded(const struct rapt_table *table, int rows, int begin, int end, struct rapt_tile_mask *mask) {
     if (!(mask->parts & (RAPT_PART_MASK | RAPT_PART_BIAS)))
         return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Which keys are visited: by position (length, causal, window), then by what masks hold. The loop, the source of keys
- * and what fetches ahead all ask here. Positions are logical; see rapt_attention_desc. */
+ * and prefetching all ask here. Positions are logical; see rapt_attention_desc. */
 #ifndef RAPT_VISIT_H
 #define RAPT_VISIT_H
 
@@ -93,8 +93,8 @@ enum rapt_seen {
 
 struct rapt_task;
 
-/* What the rows [first, first + rows) of a task, which see `visible` at most, see of the block at base: the keys of
- * interest, and what acts on them. */
+/* What the rows [first, first + rows) of a task see of the block at base: the keys that matter, and what acts on them.
+ * The rows see at most `visible`. */
 enum rapt_seen rapt_visit(const struct rapt_task *task, int first, int rows, struct rapt_span visible, int64_t base,
                           struct rapt_span *keys, struct rapt_tile_mask *mask);
 

@@ -15,7 +15,7 @@ struct weights_tile {
     float *const *out;
 };
 
-/* Whether the weights are s * scale; without a softcap both kinds are. */
+/* Whether the weights are s * scale, as both kinds are without a softcap. */
 static bool is_raw(const struct rapt_plan_body *a) {
     const int32_t kind = a->desc.weights_kind;
     return kind == RAPT_WEIGHTS_RAW || (kind == RAPT_WEIGHTS_SOFTCAP && a->softcap_log2e == 0);
@@ -87,7 +87,7 @@ static void export_block(const struct weights_tile *tile, int64_t base, struct r
     }
 }
 
-/* Keys after the sequence's last are not read; their places get what a masked key has. */
+/* Keys after the last one of the sequence are not read; their places get what a masked key gets. */
 static void fill_rest(const struct weights_tile *tile) {
     const struct rapt_plan_body *a = tile->task->attention;
     float rest = a->desc.weights_kind == RAPT_WEIGHTS_MASKED ? -__builtin_inff() : 0;

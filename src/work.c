@@ -26,14 +26,14 @@ static int32_t kind_of(const struct rapt_table *table, int64_t rows, int64_t key
     return kind;
 }
 
-/* Copies cost a little for each task, so where the rows could be read in place they have to serve many. */
+/* Each task makes its copies, so where rows could be read in place, copies must serve many rows. */
 static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int side) {
     if (a->format[side] != RAPT_FORMAT_F32)
         return true;
     return a->collides[side] && rows >= STAGED_ROWS && !a->table->kinds[work->kind].streams;
 }
 
-/* For the kind that the work has. */
+/* For the tile kind of the work. */
 static void cut_for_kind(const struct rapt_plan_body *a, struct rapt_work *work) {
     const int64_t rows = a->group * work->sequence.query_length;
     const int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
@@ -67,8 +67,8 @@ static bool may_split(const struct rapt_work *work) {
     return work->row_blocks == 1 && work->task_rows <= SPLIT_ROWS && work->chunks >= 2 * SPLIT_CHUNKS;
 }
 
-/* A list is read again after it was checked, and any thread may have changed it: its entries count only where the values
- * of this one look are legal. */
+/* A list is read again after it was checked, and any thread may have changed it: its entries count only if the values
+ * of this one read are legal. */
 static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, struct rapt_sequence *s) {
     const int64_t far = (int64_t)1 << 50;
     *s = rapt_sequence_of(&a->desc, batch);

@@ -64,7 +64,7 @@ static void test_changed_lists(void **state) {
     change_lists(&random, &split);
 }
 
-/* ---- a list that is another at each look: its page faults, shows its next content for one instruction, and faults again */
+/* ---- a list that is another at each look: its page faults, shows other content for one instruction, faults again */
 
 #if defined(__x86_64__) && defined(__linux__)
 

@@ -50,7 +50,7 @@ static void bad_heads_are_refused(void **state) {
     REFUSED(how.batch = how.query_length = how.kv_length = (int64_t)1 << 39, RAPT_SIZE_OVERFLOW, "batch * length");
     REFUSED(how.struct_size = 4, RAPT_UNSUPPORTED_VERSION, "attention->struct_size = 4");
     REFUSED(how.softcap = -1, RAPT_INVALID_VALUE, "softcap");
-    REFUSED(layer.fused = layer.query, RAPT_UNUSED_FIELD, "fused goes without");
+    REFUSED(layer.fused = layer.query, RAPT_UNUSED_FIELD, "fused excludes query");
     REFUSED((layer.fused = layer.query, layer.query.weight = layer.key.weight = layer.value.weight = NULL),
             RAPT_INVALID_SHAPE, "fused.out = 12 does not divide into 9 heads");
     test_free_all();

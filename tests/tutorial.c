@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Every command of docs/tutorial.md prints what stands there. argv: as of command.c, then the top of the source tree
- * and that of the build. */
+ * Every command of docs/tutorial.md and README.md prints what the page says. argv: as of command.c, then the top of
+ * the source tree and that of the build. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,10 +23,15 @@ static const char *emulator;
 /* Speed, threads and kernels are the machine's, and the size of a picture is that of its fonts. */
 #define COMPARED "grep -vE '^(kernels|time) |pixels$' | sed 's/ *$//'"
 
+static const struct page {
+    const char *name;
+    int commands; /* at least */
+} pages[] = {{"docs/tutorial.md", 20}, {"README.md", 4}};
+
 static void commands_print_what_the_page_says(void **state) {
-    (void)state;
-    expect_success("awk -v pictures=" PICTURES " -f sources/tests/tutorial.awk sources/docs/tutorial.md");
-    assert_true(atoi(expect_success("grep -c '^\\$ ' wanted.txt").out) >= 20);
+    const struct page *page = *state;
+    expect_success("awk -v pictures=" PICTURES " -f sources/tests/tutorial.awk sources/%s", page->name);
+    assert_true(atoi(expect_success("grep -c '^\\$ ' wanted.txt").out) >= page->commands);
     /* Results go to this folder, and their names are as the page has them again in what is compared. */
     expect_success("sed \"s,/tmp/,$here/,g; s,^build/,%s $here/build/,\" script.sh > here.sh", emulator);
     expect_success("name=$rapt; rapt() { $name \"$@\"; }; set -e; cd sources; . $here/here.sh >$here/got.txt");
@@ -35,7 +40,9 @@ static void commands_print_what_the_page_says(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(commands_print_what_the_page_says)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(commands_print_what_the_page_says, (void *)&pages[0]),
+        cmocka_unit_test_prestate(commands_print_what_the_page_says, (void *)&pages[1])};
     if (argc < 7) return 2;
     setenv("LC_ALL", "C.UTF-8", 1);
     unsetenv("COLUMNS");

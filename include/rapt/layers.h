@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Layers of attention on top of rapt.h and matmul.h: projections, heads, masks
- * and what stands around them in models. A layer adds projections and shapes;
- * scores, softmax and the sum over values are always rapt_attention's.
+ * Layers of attention on top of rapt.h and matmul.h: projections, heads, masks, and what surrounds them in models. A
+ * layer adds projections and shapes; scores, softmax and the sum over values are always rapt_attention's.
  *
  *     rapt_attention_desc how = RAPT_ATTENTION_DESC_INIT;
  *     how.batch = 1;  how.query_heads = how.kv_heads = 12;
@@ -18,31 +17,26 @@
  *     rapt_message message;
  *     if (rapt_multi_head_attention(&layer, NULL, &message) != RAPT_OK) puts(message.text);
  *
- * What holds for all of them:
+ * For all of them:
  *
  * - Arrays are float32, contiguous, in C order, and the caller's.
- * - `attention` says how to attend: sizes, features, masks, keep_mask, weights,
- *   lse, isa and whatever else rapt_attention_desc has. The layer fills in
- *   head_dim, value_dim, query, key, value and out, which must be 0.
+ * - `attention` says how to attend: sizes, features, masks, keep_mask, weights, lse, isa and whatever else
+ *   rapt_attention_desc has. The layer fills in head_dim, value_dim, query, key, value and out, which must be 0.
  * - Results that are called optional are written where they are not NULL.
- * - Rows of queries from query_lengths[b] on are written in no result. Where a
- *   token is also a key, it is projected all the same: fused_out, and norm1_out
- *   with pre-norm, have all rows, as key_out and value_out have every key.
- * - options: as rapt_run's; NULL = all defaults. Projections and attention run
- *   on the threads that it names, what stands around them on the calling thread.
- * - Scratch memory comes from malloc and is freed before the call returns;
- *   there is no state between calls.
- * - The caller's rounding and flushing of denormals decide nothing: neither bits
- *   nor what is refused. The caller's functions in options run with them.
- * - Statuses are those of rapt_attention and rapt_matmul. After a refusal `out`
- *   is as it was, optional results may not be; after RAPT_OUT_OF_MEMORY all
- *   results are undefined. message may be NULL.
- * - Bits: the same on every instruction set and for every number of threads,
- *   as those of rapt.h (docs/layers.md), unless the library was built with a
- *   BLAS, whose bits the projections then have.
+ * - Rows of queries from query_lengths[b] on are not written in any result. Where a token is a key as well, fused_out,
+ *   and norm1_out with pre-norm, have its row all the same, as key_out and value_out have every key.
+ * - options: as rapt_run's; NULL = all defaults. Projections and attention run on the threads that it names, the rest
+ *   on the calling thread.
+ * - Scratch memory comes from malloc and is freed before the call returns; there is no state between calls.
+ * - The caller's rounding mode and flushing of denormals change neither bits nor what is refused. The caller's
+ *   functions in options run with them.
+ * - Statuses are those of rapt_attention and rapt_matmul. After a refusal `out` is unchanged, optional results may not
+ *   be; after RAPT_OUT_OF_MEMORY all results are undefined. message may be NULL.
+ * - Bits: the same on every instruction set and for every number of threads, like those of rapt.h (docs/layers.md). In
+ *   a library that was built with a BLAS the projections have the bits of that BLAS.
  *
- * No promise of ABI yet: any release may change the structs of this header, so
- * programs are compiled against the library that they run with.
+ * No promise of ABI yet: any release may change the structs of this header, so programs are compiled against the
+ * library that they run with.
  */
 #ifndef RAPT_LAYERS_H
 #define RAPT_LAYERS_H
@@ -84,9 +78,8 @@ static inline rapt_linear rapt_linear_in_out(const float *weight, const float *b
     return linear;
 }
 
-/* A bool mask for rapt_attention_desc: one byte a pair, [keys] contiguous;
- * strides in bytes from batch to batch, head to head and query to query, 0
- * where it is the same for all. */
+/* A bool mask for rapt_attention_desc: one byte per pair, [keys] contiguous; strides in bytes from batch to batch, head
+ * to head and query to query, 0 where all share it. */
 static inline rapt_tensor rapt_bool_mask(const unsigned char *data, int64_t batch_stride, int64_t head_stride,
                                          int64_t query_stride) {
     rapt_tensor mask = RAPT_ZERO;
@@ -102,9 +95,8 @@ static inline rapt_tensor rapt_bool_mask(const unsigned char *data, int64_t batc
 
 enum { RAPT_MAX_LEADING = 16 };
 
-/* softmax(mask(query * key^T * scale)) * value over any leading dimensions. A
- * mask that is false excludes; with RAPT_MASK_FILL it replaces the score by
- * mask_fill instead, so that a row with nothing else is uniform. */
+/* softmax(mask(query * key^T * scale)) * value over any leading dimensions. Where the mask is false, a key is excluded;
+ * with RAPT_MASK_FILL mask_fill replaces the score instead, so a row without any true is uniform. */
 typedef struct rapt_dot_product_desc {
     uint32_t struct_size;      /* sizeof(rapt_dot_product_desc) */
     uint64_t features;         /* RAPT_SCALE, RAPT_CAUSAL, RAPT_MASK_FILL */
@@ -140,13 +132,11 @@ typedef enum rapt_fused_order {
     RAPT_FUSED_BLOCKS = 1    /* all queries, all keys, all values (GPT-2's c_attn, torch's in_proj) */
 } rapt_fused_order;
 
-/* Projections, attention per head, heads side by side, output projection. One
- * head without an output projection is plain self-attention; memory makes it
- * cross-attention. Either query, key and value or fused are given.
+/* Projections, attention per head, heads side by side, output projection. One head without an output projection is
+ * plain self-attention; memory makes it cross-attention. Either query, key and value or fused are given.
  *
- * Heads are equal parts of the projections' columns: query.out = query_heads *
- * head_dim, key.out = kv_heads * head_dim, value.out = kv_heads * value_dim;
- * fused.out = (query_heads + 2 * kv_heads) * head_dim. */
+ * Heads are equal parts of the projections' columns: query.out = query_heads * head_dim, key.out = kv_heads * head_dim,
+ * value.out = kv_heads * value_dim; fused.out = (query_heads + 2 * kv_heads) * head_dim. */
 typedef struct rapt_multi_head_desc {
     uint32_t struct_size;                 /* sizeof(rapt_multi_head_desc) */
     const rapt_attention_desc *attention;
@@ -155,7 +145,7 @@ typedef struct rapt_multi_head_desc {
     const float *memory_value;            /* [batch][kv_length][value.in]; NULL = memory */
     rapt_linear query, key, value;
     rapt_linear fused;
-    int32_t fused_order;                  /* rapt_fused_order; PER_HEAD wants query_heads = kv_heads */
+    int32_t fused_order;                  /* rapt_fused_order; PER_HEAD requires query_heads = kv_heads */
     rapt_linear output;                   /* optional; output.in = query_heads * value_dim */
     float *out;                           /* [batch][query_length][output.out, or query_heads * value_dim] */
     float *query_out;                     /* optional results: [batch][query_length][query.out], */
@@ -171,9 +161,8 @@ typedef struct rapt_multi_head_desc {
 RAPT_LAYERS_API rapt_status rapt_multi_head_attention(const rapt_multi_head_desc *desc, const rapt_run_options *options,
                                                       rapt_message *message);
 
-/* Heads with weights of their own each, as a list of single-head layers would
- * have them; their outputs stand side by side. attention->query_heads =
- * kv_heads is their number. All heads have the same sizes. */
+/* Heads that have weights of their own, like a list of single-head layers; their outputs are put side by side.
+ * attention->query_heads = kv_heads is their number. All heads have the same sizes. */
 typedef struct rapt_stacked_desc {
     uint32_t struct_size;            /* sizeof(rapt_stacked_desc) */
     const rapt_attention_desc *attention;
@@ -189,25 +178,21 @@ RAPT_LAYERS_API rapt_status rapt_stacked_attention(const rapt_stacked_desc *desc
 
 /* ---------------------------------------------------------------- dropout */
 
-/* Fills a keep_mask for training: keep[i] is 1 with probability 1 - drop, and
- * depends on seed, stream and i alone, so that any part can be filled by any
- * thread. Set the descriptor's keep_scale to 1/(1 - drop); at inference leave
- * keep_mask away.
+/* Fills a keep_mask for training: keep[i] is 1 with probability 1 - drop, and depends on seed, stream and i alone, so
+ * that any part can be filled by any thread. Set the descriptor's keep_scale to 1/(1 - drop); at inference leave
+ * keep_mask out.
  *
- * Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2,
- * 3", SC11): key = seed, low word first; counter = {n / 4 low, n / 4 high,
- * stream low, stream high} for n = first + i; word n % 4 of the result is
- * compared: kept where word >= drop * 2^32, rounded down.
+ * Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11): key = seed, low word first;
+ * counter = {n / 4 low, n / 4 high, stream low, stream high} for n = first + i; word n % 4 of the result is compared:
+ * kept where word >= drop * 2^32, rounded down.
  *
- * keep: [count]. RAPT_INVALID_VALUE where drop is outside [0, 1) or count < 0;
- * RAPT_NULL_POINTER where keep is NULL. */
+ * keep: [count]. RAPT_INVALID_VALUE where drop is outside [0, 1) or count < 0; RAPT_NULL_POINTER where keep is NULL. */
 RAPT_LAYERS_API rapt_status rapt_dropout_keep(unsigned char *keep, int64_t count, double drop, uint64_t seed,
                                               uint64_t stream, uint64_t first);
 
 /* ---------------------------------------------- around attention, in blocks */
 
-/* y = (x - mean) / sqrt(variance + epsilon) * gamma + beta for each token; the
- * variance is that of the population. */
+/* y = (x - mean) / sqrt(variance + epsilon) * gamma + beta for each token; the variance is that of the population. */
 typedef struct rapt_norm {
     const float *gamma, *beta; /* [width]; NULL = 1 and 0 */
     float epsilon;             /* > 0, finite */
@@ -223,9 +208,8 @@ typedef enum rapt_activation {
     RAPT_GELU_TANH = 2  /* GPT-2's: x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) */
 } rapt_activation;
 
-/* A transformer's encoder block. Post-norm (Vaswani et al. 2017): norm1(x +
- * attention(x)), then norm2(y + ff2(activation(ff1(y)))). Pre-norm: x +
- * attention(norm1(x)), then y + ff2(activation(ff1(norm2(y)))). */
+/* A transformer's encoder block. Post-norm (Vaswani et al. 2017): norm1(x + attention(x)), then norm2(y +
+ * ff2(activation(ff1(y)))). Pre-norm: x + attention(norm1(x)), then y + ff2(activation(ff1(norm2(y)))). */
 typedef struct rapt_encoder_desc {
     uint32_t struct_size;                  /* sizeof(rapt_encoder_desc) */
     const rapt_multi_head_desc *attention; /* x and memory NULL; out as below; output.out = query.in */
@@ -235,7 +219,7 @@ typedef struct rapt_encoder_desc {
     int32_t pre_norm;                      /* 0 = post-norm, 1 = pre-norm */
     const float *x;                        /* [batch][query_length][width] */
     float *out;                            /* the same; may be x */
-    float *norm1_out, *ff_out;             /* optional results: after norm1, after ff2. That of the attention goes to
+    float *norm1_out, *ff_out;             /* optional results: after norm1, after ff2. The attention's result goes to
                                               attention->out, which is optional here */
 } rapt_encoder_desc;
 
@@ -244,16 +228,15 @@ typedef struct rapt_encoder_desc {
 RAPT_LAYERS_API rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, const rapt_run_options *options,
                                                rapt_message *message);
 
-/* out[i] = table[ids[i]]. ids: [count]; table: [rows][width]; out:
- * [count][width]. RAPT_INVALID_VALUE names an id outside 0 ... rows - 1. */
+/* out[i] = table[ids[i]]. ids: [count]; table: [rows][width]; out: [count][width]. RAPT_INVALID_VALUE names an id
+ * outside 0 ... rows - 1. */
 RAPT_LAYERS_API rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *table, int64_t rows,
                                            int64_t width, float *out, rapt_message *message);
 
 /* ------------------------------------------------------- the older family */
 
-/* Bahdanau, Cho, Bengio (arXiv 1409.0473): score(s, h) = v . tanh(W s + U h),
- * values are the annotations h. No scaling. `attention` without bias; heads
- * are 1. */
+/* Bahdanau, Cho, Bengio (arXiv 1409.0473): score(s, h) = v . tanh(W s + U h), values are the annotations h. No scaling.
+ * `attention` without bias; heads are 1. */
 typedef struct rapt_additive_desc {
     uint32_t struct_size;                 /* sizeof(rapt_additive_desc) */
     const rapt_attention_desc *attention;
@@ -282,10 +265,9 @@ typedef enum rapt_luong_window {
     RAPT_LUONG_LOCAL_P = 2  /* around p_t = S * sigmoid(v_p . tanh(W_p h_t)), with a Gaussian of sigma = D/2 */
 } rapt_luong_window;
 
-/* Luong, Pham, Manning (arXiv 1508.04025): decoder states h_t against encoder
- * states h_s, which are the values too. No scaling. Local attention sees the
- * source positions s (from 0) with |s - p_t| <= D. `attention` without bias,
- * mask and window; heads are 1. */
+/* Luong, Pham, Manning (arXiv 1508.04025): decoder states h_t against encoder states h_s, which are the values too. No
+ * scaling. Local attention sees the source positions s (from 0) with |s - p_t| <= D. `attention` without bias, mask and
+ * window; heads are 1. */
 typedef struct rapt_luong_desc {
     uint32_t struct_size;                 /* sizeof(rapt_luong_desc) */
     const rapt_attention_desc *attention; /* weights: with local-p they include the Gaussian and sum to less than 1 */

@@ -4,9 +4,8 @@
  *
  *     out[m][n] = sum over k of x[m][k] * w(k, n) + bias[n]
  *
- * in one fixed order of operations (docs/numerics.md), so that the bits are
- * the same on every instruction set, in both layouts of the weights, for every
- * number of threads and for any cut of the rows.
+ * in one fixed order of operations (docs/numerics.md), so that the bits are the same on every instruction set, in both
+ * layouts of the weights, for every number of threads and for any cut of the rows.
  *
  *     rapt_matmul_desc desc = RAPT_MATMUL_DESC_INIT;
  *     desc.rows = tokens;  desc.inner = 768;  desc.columns = 2304;
@@ -17,8 +16,8 @@
  *     rapt_message message;
  *     if (rapt_matmul(&desc, NULL, &message) != RAPT_OK) puts(message.text);
  *
- * No promise of ABI yet: any release may change the struct of this header, so
- * programs are compiled against the library that they run with.
+ * No promise of ABI yet: any release may change the struct of this header, so programs are compiled against the library
+ * that they run with.
  */
 #ifndef RAPT_MATMUL_H
 #define RAPT_MATMUL_H
@@ -34,11 +33,10 @@ typedef enum rapt_weight_layout {
     RAPT_WEIGHT_IN_OUT = 1  /* weight[inner][columns], as x @ W and GPT-2's Conv1D: w(k, n) = weight[k][n] */
 } rapt_weight_layout;
 
-/* Everything is float32, aligned to 4 bytes, and the numbers of a row are
- * contiguous. Strides are in bytes, multiples of 4; those of x and weight may
- * be 0 or negative, that of out steps over a whole row; the stride of a single
- * row is not looked at. Sizes are 0 ... 2^40. With inner = 0, out is the bias.
- * x, weight and bias may overlap each other; out overlaps none of them. */
+/* Everything is float32, aligned to 4 bytes, and the numbers of a row are contiguous. Strides are in bytes, multiples
+ * of 4; those of x and weight may be 0 or negative, that of out steps over a whole row; the stride of a single row is
+ * ignored. Sizes are 0 ... 2^40. With inner = 0, out is the bias. x, weight and bias may overlap each other; out
+ * overlaps none of them. */
 typedef struct rapt_matmul_desc {
     uint32_t struct_size;   /* sizeof(rapt_matmul_desc) */
     int32_t weight_layout;  /* rapt_weight_layout */
@@ -57,12 +55,11 @@ typedef struct rapt_matmul_desc {
 /* Everything 0, struct_size filled in. */
 #define RAPT_MATMUL_DESC_INIT RAPT_INIT(rapt_matmul_desc)
 
-/* Computes out. options may be NULL: OpenMP, as many threads as it would use;
- * small products run on the calling thread. Allocates nothing; each thread
- * that takes part needs 80 KiB of stack. message may be NULL.
+/* Computes out. options may be NULL: OpenMP with as many threads as it would use. Small products run on the calling
+ * thread. Allocates nothing; each thread that takes part uses up to 80 KiB of stack. message may be NULL.
  *
- * Statuses are those of rapt_plan_init and rapt_run; on any but RAPT_OK and
- * RAPT_PARALLEL_FOR_FAILED nothing was written to out. */
+ * Statuses are those of rapt_plan_init and rapt_run; on any but RAPT_OK and RAPT_PARALLEL_FOR_FAILED nothing was
+ * written to out. */
 RAPT_API rapt_status rapt_matmul(const rapt_matmul_desc *desc, const rapt_run_options *options, rapt_message *message);
 
 #ifdef __cplusplus

@@ -4,9 +4,8 @@
  *
  *     out = softmax(mask(bias(softcap(scale * query * key^T)))) * value
  *
- * exactly as the ONNX operator Attention (opset 25) orders these steps, with
- * the same bits on every instruction set, for every number of threads and for
- * every way of cutting the work (prefill, decode, chunks, batches).
+ * exactly as the ONNX operator Attention (opset 25) orders these steps, with the same bits on every instruction set,
+ * for every number of threads and for every way of cutting the work (prefill, decode, chunks, batches).
  *
  * The shortest use is one call:
  *
@@ -22,21 +21,18 @@
  *     rapt_message message;
  *     if (rapt_attention(&desc, NULL, &message) != RAPT_OK) puts(message.text);
  *
- * Runtimes that must not allocate make a plan in their own memory, give it a
- * workspace and run it, with OpenMP, with their own parallel loop, or from
- * their own threads. One plan serves all layers of a model, bound to the
- * memory of each in turn.
+ * Runtimes that must not allocate make a plan in their own memory, give it a workspace and run it, with OpenMP, with
+ * their own parallel loop, or from their own threads. One plan serves all layers of a model, bound to the memory of
+ * each in turn.
  *
- * Nothing in the library prints, aborts, installs handlers or keeps pointers
- * beyond a call, apart from those that a plan copies from its descriptor.
+ * Nothing in the library prints, aborts, installs handlers or keeps pointers beyond a call, apart from those that a
+ * plan copies from its descriptor.
  *
- * ABI: a release changes the soname when it changes any struct, constant or
- * symbol below in an incompatible way; before 1.0 every minor release may.
- * Otherwise structs that carry struct_size grow at their end, or turn reserved
- * words into fields, and their 0 means what it meant before: an older caller's
- * smaller struct is read as if zeros followed, a newer caller's larger one is
- * taken when all that this library does not know is 0, and refused otherwise.
- * Structs without struct_size do not grow. Enums grow at their end.
+ * ABI: a release changes the soname when it changes any struct, constant or symbol below in an incompatible way; before
+ * 1.0 every minor release may. Otherwise structs that carry struct_size grow at their end, or turn reserved words into
+ * fields, and their 0 means what it meant before: an older caller's smaller struct is read as if zeros followed; a
+ * newer caller's larger one is accepted if everything in it that this library does not know is 0, and refused
+ * otherwise. Structs without struct_size do not grow. Enums grow at their end.
  */
 #ifndef RAPT_RAPT_H
 #define RAPT_RAPT_H
@@ -52,23 +48,21 @@ extern "C" {
 #define RAPT_VERSION_PATCH 0
 #define RAPT_VERSION_STRING "0.1.0"
 
-/* The order of operations that decides every bit (docs/numerics.md), where the
- * descriptor's `numerics` is 0. Results of equal numbers are equal bit for
- * bit; they never change without it. */
+/* The order of operations that decides every bit (docs/numerics.md), where the descriptor's `numerics` is 0. Results of
+ * equal numbers are equal bit for bit; they never change without it. */
 #define RAPT_NUMERICS_VERSION 1
 
 /* ------------------------------------------------------------ descriptor */
 
-/* Bits of `features`. A field that a bit switches on is refused without it. */
+/* Bits of `features`. A field that belongs to a bit is refused without that bit. */
 #define RAPT_SCALE (UINT64_C(1) << 0)          /* `scale`; without: 1/sqrt(head_dim) */
 #define RAPT_CAUSAL (UINT64_C(1) << 1)         /* keys after the query are not seen */
 #define RAPT_WINDOW (UINT64_C(1) << 2)         /* `window_left`, `window_right` */
 #define RAPT_MASK_FILL (UINT64_C(1) << 3)      /* `mask_fill` replaces masked scores */
 #define RAPT_ALIBI_STANDARD (UINT64_C(1) << 4) /* slopes of the ALiBi paper for query_heads */
 
-/* Where query 0 of a sequence stands among the keys. Causal, window and ALiBi
- * count from it, so they ask for it unless query_length = kv_length and no
- * lengths or key positions are given. */
+/* Where query 0 of a sequence stands among the keys. Causal, window and ALiBi depend on it, so they require it, unless
+ * query_length = kv_length and neither lengths nor key positions are given. */
 typedef enum rapt_query_origin {
     RAPT_ORIGIN_UNSTATED = 0,
     RAPT_ORIGIN_TOP_LEFT = 1,     /* at the first stored key (PyTorch; ONNX without a cache) */
@@ -80,12 +74,12 @@ typedef enum rapt_query_origin {
 typedef enum rapt_weights_kind {
     RAPT_WEIGHTS_NONE = 0,
     RAPT_WEIGHTS_RAW = 1,     /* query . key * scale */
-    RAPT_WEIGHTS_SOFTCAP = 2, /* and after softcap */
-    RAPT_WEIGHTS_MASKED = 3,  /* and after bias, ALiBi and mask; masked keys are -infinity */
+    RAPT_WEIGHTS_SOFTCAP = 2, /* likewise, after softcap */
+    RAPT_WEIGHTS_MASKED = 3,  /* likewise, after bias, ALiBi and mask; masked keys are -infinity */
     RAPT_WEIGHTS_SOFTMAX = 4  /* probabilities, before dropout; masked keys are 0 */
 } rapt_weights_kind;
 
-/* Numbers follow each other: rapt_isa_name gives NULL from the first on that is none. */
+/* Values are consecutive: rapt_isa_name returns NULL from the first unused value on. */
 typedef enum rapt_isa {
     RAPT_ISA_AUTO = 0, /* the environment's RAPT_ISA, else the best of this machine */
     RAPT_ISA_SCALAR = 1,
@@ -94,21 +88,18 @@ typedef enum rapt_isa {
     RAPT_ISA_NEON = 4
 } rapt_isa;
 
-/* Everything but sizes, query, key, value and out is optional and off when 0.
- * All features combine freely. Sequence b has query_lengths[b] queries and
- * kv_lengths[b] keys (all of query_length and kv_length where the list is
- * absent). Its key j has the logical position key_position[b] + j, its query i
- * the position of query 0 (see rapt_query_origin) + i.
+/* Everything except sizes, query, key, value and out is optional, and off when 0. All features combine freely. Sequence
+ * b has query_lengths[b] queries and kv_lengths[b] keys (all of query_length and kv_length where the list is absent).
+ * Its key j has the logical position key_position[b] + j, its query i the position of query 0 (see rapt_query_origin) +
+ * i.
  *
  * A query head h reads KV head h / (query_heads / kv_heads).
  *
- * Keys that a query does not see (mask, causal, window, beyond the length)
- * never reach its result, even if they are NaN. A query that sees no key gets
- * +0 and LSE -infinity. Rows of out, lse and weights from query_lengths[b] on
- * are not written.
+ * Keys that a query does not see (mask, causal, window, beyond the length) never reach its result, even if they are
+ * NaN. A query that sees no key gets +0 and LSE -infinity. Rows of out, lse and weights from query_lengths[b] on are
+ * not written.
  *
- * Where no tensor has data, and some would be touched, the descriptor makes a
- * plan without data: see rapt_plan_bind. */
+ * Where no tensor has data, and some would be touched, the descriptor makes a plan without data: see rapt_plan_bind. */
 typedef struct rapt_attention_desc {
     uint32_t struct_size; /* sizeof(rapt_attention_desc) */
     int32_t numerics;     /* 0 = the order of operations with number 1 */
@@ -132,13 +123,13 @@ typedef struct rapt_attention_desc {
     rapt_tensor out;   /* f32 [batch, query_heads, query_length, value_dim] */
 
     rapt_tensor mask;      /* bool8 [batch, query_heads, query_length, kv_length], true = attend */
-    rapt_tensor bias;      /* f32, as mask; added to the scaled score; -infinity excludes */
-    rapt_tensor keep_mask; /* bool8, as mask; dropout: probability * keep_scale where true, else 0 */
+    rapt_tensor bias;      /* f32, shaped as mask; added to the scaled score; -infinity excludes */
+    rapt_tensor keep_mask; /* bool8, shaped as mask; dropout: probability * keep_scale where true, otherwise 0 */
     rapt_tensor lse;       /* f32 [batch, query_heads, query_length], output: natural log of the sum of
                               exp(score) over the keys, without the sink */
-    rapt_tensor weights;   /* f32, as mask, output: see weights_kind */
+    rapt_tensor weights;   /* f32, shaped as mask, output: see weights_kind */
 
-    rapt_page_table key_pages;   /* for later releases: kind 0 */
+    rapt_page_table key_pages;   /* reserved for later releases: kind 0 */
     rapt_page_table value_pages;
 
     rapt_index_list query_lengths;  /* each 0 ... query_length */
@@ -155,8 +146,8 @@ typedef struct rapt_attention_desc {
     float mask_fill;  /* with RAPT_MASK_FILL; finite; replaces the score where mask is false */
     float keep_scale; /* with keep_mask; finite, 1 / (1 - dropout probability) */
 
-    int64_t window_left;  /* with RAPT_WINDOW: keys at most this far before the query; -1 = open */
-    int64_t window_right; /* likewise after it */
+    int64_t window_left;  /* with RAPT_WINDOW: sees keys at most this far before the query; -1 = no limit */
+    int64_t window_right; /* likewise after the query */
 
     uint64_t reserved[8];
 } rapt_attention_desc;
@@ -166,16 +157,15 @@ typedef struct rapt_attention_desc {
 
 /* ------------------------------------------------------------- plan, run */
 
-/* Runs count calls of task(task_argument, i), 0 <= i < count, in any order and
- * on any threads, and returns 0 when all are done. It may run them all on the
- * calling thread. */
+/* Runs count calls of task(task_argument, i), 0 <= i < count, in any order and on any threads, and returns 0 when all
+ * are done. It may run them all on the calling thread. */
 typedef int (*rapt_parallel_for)(void *context, int64_t count, void (*task)(void *task_argument, int64_t i),
                                  void *task_argument);
 
 /* Bits of rapt_run_options.flags. */
 #define RAPT_RUN_FORK_SAFE (UINT64_C(1) << 0) /* OpenMP works here, though this may be a forked child */
 
-/* How a call uses threads. All of it may be 0. */
+/* How a call uses threads. Every field may be 0. */
 typedef struct rapt_run_options {
     uint32_t struct_size;           /* sizeof(rapt_run_options) */
     int32_t max_threads;            /* 0 = as many as OpenMP would use, with parallel_for as many as the machine has */
@@ -189,33 +179,30 @@ typedef struct rapt_run_options {
 
 #define RAPT_RUN_OPTIONS_INIT RAPT_INIT(rapt_run_options)
 
-/* Computes attention with its own workspace (the only allocation in the
- * library). options and message may be NULL. On a refusal nothing was written
- * to out, lse and weights; after RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED
- * they are undefined. */
+/* Computes attention with a workspace that it allocates and frees (the only allocation in the library). options and
+ * message may be NULL. A refused call writes nothing to out, lse and weights; after RAPT_STOPPED and
+ * RAPT_PARALLEL_FOR_FAILED they are undefined. */
 RAPT_API rapt_status rapt_attention(const rapt_attention_desc *desc, const rapt_run_options *options,
                                     rapt_message *message);
 
-/* A validated descriptor and the way to cut its work. A plain value: copy it,
- * put it on the stack, share it between threads; nothing is to be freed. It
- * belongs to the process, and to the copy of the library, that made it. It
- * copies the pointers of its descriptor, whose targets must stay; factors,
- * slopes and sinks must not change until the run is over, lists of lengths and
- * positions not from planning on. Preparing a workspace reads the lists again:
- * where the plan fits them no longer it gives RAPT_INVALID_VALUE, and no access
- * outside of the tensors in any case. */
+/* A validated descriptor and the way to cut its work. A plain value: copy it, put it on the stack, share it between
+ * threads; there is nothing to free. It belongs to the process, and to the copy of the library, that made it. It copies
+ * the pointers of its descriptor, whose targets must stay valid. Factors, slopes and sinks must not change until the
+ * run is over; lists of lengths and positions must not change after planning. Preparing a workspace reads the lists
+ * again: it returns RAPT_INVALID_VALUE if the plan no longer fits them, and never accesses memory outside of the
+ * tensors. */
 typedef struct rapt_plan {
     uint64_t opaque[512];
 } rapt_plan;
 
-/* Checks every field of desc and fills plan. message may be NULL. On failure
- * plan is unusable and running it gives RAPT_INVALID_PLAN. */
+/* Checks every field of desc and fills plan. message may be NULL. On failure the plan is unusable, and running it
+ * returns RAPT_INVALID_PLAN. */
 RAPT_API rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rapt_message *message);
 
 /* The instruction set that the plan runs on. */
 RAPT_API rapt_isa rapt_plan_isa(const rapt_plan *plan);
 
-/* A tensor's memory. Fields from scales on belong to later releases: 0. */
+/* A tensor's memory. Fields from scales on are reserved for later releases: 0. */
 typedef struct rapt_buffer {
     void *data;
     int64_t extent_bytes; /* as in rapt_tensor; 0 = not stated */
@@ -245,41 +232,34 @@ typedef struct rapt_bindings {
 
 #define RAPT_BINDINGS_INIT RAPT_INIT(rapt_bindings)
 
-/* Gives a plan other memory; everything else stays as planned. A descriptor
- * whose tensors have dtypes and strides but none has data makes a plan without
- * data: it answers every question below, and running it gives RAPT_NOT_BOUND
- * until it is bound. So one plan, made when a step begins, serves all layers.
+/* Gives a plan other memory; everything else stays as planned. A descriptor whose tensors have dtypes and strides but
+ * none has data makes a plan without data: it answers every question below, and running it gives RAPT_NOT_BOUND until
+ * it is bound. So one plan, made when a step begins, serves all layers.
  *
- * What was planned must be bound, and nothing else: tensors with a dtype, head
- * lists that were not NULL. A tensor without elements may be NULL. The numbers
- * in the head lists, alignment, extents and overlaps are checked as when
+ * What was planned must be bound, and nothing else: tensors with a dtype, head lists that were not NULL. A tensor
+ * without elements may be NULL. The numbers in the head lists, alignment, extents and overlaps are checked as when
  * planning; the cost does not grow with batch and lengths.
  *
- * On failure the plan stays as it was. No run of the same plan may be under
- * way: give each thread that binds its own copy. */
+ * On failure the plan stays as it was. No run of the same plan may be under way: give each thread that binds its own
+ * copy. */
 RAPT_API rapt_status rapt_plan_bind(rapt_plan *plan, const rapt_bindings *bindings, rapt_message *message);
 
-/* Bytes of workspace for up to max_concurrency tasks at once (>= 1; more than
- * there are tasks is as many as there are). The size does not depend on what
- * the tensors hold. */
+/* Bytes of workspace for up to max_concurrency tasks at once (>= 1; more than there are tasks is as many as there are).
+ * The size does not depend on what the tensors hold. */
 RAPT_API rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t max_concurrency, size_t *bytes);
 
-/* Enough bytes for every plan that differs from largest in data, extents,
- * strides, lists, and in a batch, query_length and kv_length that are no
- * larger. largest needs no data. */
+/* Enough bytes for every plan that differs from largest in data, extents, strides, lists, and in a batch, query_length
+ * and kv_length that are no larger. largest needs no data. */
 RAPT_API rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, int64_t max_concurrency, size_t *bytes,
                                           rapt_message *message);
 
-/* How many tasks at once a run with these options uses where the workspace
- * allows it: what to ask the two above for. options may be NULL. 0 where plan
- * or options are invalid. */
+/* How many tasks at once a run with these options uses if the workspace allows it: the max_concurrency to pass to the
+ * two functions above. options may be NULL. 0 if plan or options are invalid. */
 RAPT_API int64_t rapt_run_concurrency(const rapt_plan *plan, const rapt_run_options *options);
 
-/* Runs the whole plan. workspace: any alignment, used by one run at a time;
- * it need not be initialised and holds nothing afterwards. options may be
- * NULL. Allocates nothing and does not start threads beyond OpenMP's. With
- * OpenMP, inside a parallel region and in a forked child it runs on the
- * calling thread. */
+/* Runs the whole plan. workspace: any alignment, used by one run at a time; it need not be initialised and holds
+ * nothing afterwards. options may be NULL. Allocates nothing and does not start threads beyond OpenMP's. With OpenMP,
+ * inside a parallel region and in a forked child it runs on the calling thread. */
 RAPT_API rapt_status rapt_run(const rapt_plan *plan, void *workspace, size_t workspace_bytes,
                               const rapt_run_options *options);
 
@@ -292,27 +272,24 @@ RAPT_API rapt_status rapt_run(const rapt_plan *plan, void *workspace, size_t wor
  *         wait until all of them have returned;
  *     }
  *
- * rapt_join takes tasks until none is left, so that threads may come in any
- * number and at any time. A thread that finds no free scratch slot returns
- * RAPT_OK at once: the others do the work. */
+ * rapt_join takes tasks until none is left, so any number of threads may join, at any time. A thread that finds no free
+ * scratch slot returns RAPT_OK at once: the others do the work. */
 RAPT_API rapt_status rapt_prepare(const rapt_plan *plan, void *workspace, size_t workspace_bytes);
 RAPT_API int32_t rapt_phase_count(const rapt_plan *plan);
 RAPT_API rapt_status rapt_join(const rapt_plan *plan, void *workspace, int32_t phase);
 
-/* Or task by task, each i in 0 ... rapt_task_count(plan, phase) - 1 anywhere,
- * once, instead of rapt_join. rapt_run_task takes a free scratch slot of the
- * workspace and returns RAPT_BUSY, with nothing done, when there is none. Tasks
- * are the same for any number of threads. */
+/* Or task by task, each i in 0 ... rapt_task_count(plan, phase) - 1 anywhere, once, instead of rapt_join. rapt_run_task
+ * takes a free scratch slot of the workspace and returns RAPT_BUSY, with nothing done, when there is none. Tasks are
+ * the same for any number of threads. */
 RAPT_API int64_t rapt_task_count(const rapt_plan *plan, int32_t phase);
 RAPT_API rapt_status rapt_run_task(const rapt_plan *plan, void *workspace, int32_t phase, int64_t task);
 
-/* What a task reads and what it costs, for callers that place tasks. The
- * workspace is prepared. */
+/* What a task reads and what it costs, for callers that place tasks. The workspace must be prepared. */
 typedef struct rapt_task_info {
     int64_t sequence, kv_head;
     int64_t first_row, rows; /* row = query * (query_heads / kv_heads) + head of the group */
     int64_t first_key, keys; /* stored keys that some row of it sees; without masks */
-    int64_t cost;            /* about so many multiply-adds; of use in comparison */
+    int64_t cost;            /* roughly the multiply-adds; only for comparing tasks */
     uint64_t reserved[9];    /* 0 */
 } rapt_task_info;
 
@@ -321,20 +298,21 @@ RAPT_API rapt_status rapt_task_info_of(const rapt_plan *plan, const void *worksp
 
 /* ------------------------------------------------------------ the machine */
 
-/* "avx512" ...; NULL for a number that is no instruction set. */
+/* "avx512" and so on; NULL for a number that is not an instruction set. */
 RAPT_API const char *rapt_isa_name(rapt_isa isa);
-/* The CPU features that it needs, "avx avx2 fma" ..., named as rapt_cpu_features does; NULL likewise. */
+/* The CPU features that it requires, such as "avx avx2 fma", with the names of rapt_cpu_features; NULL likewise. */
 RAPT_API const char *rapt_isa_needs(rapt_isa isa);
-/* Non-zero where this build has the kernels and this machine the instructions. */
+/* Non-zero if this build has the kernels and this machine the instructions. */
 RAPT_API int rapt_isa_available(rapt_isa isa);
-/* What RAPT_ISA_AUTO stands for; the statuses of the environment's RAPT_ISA. */
+/* The instruction set that RAPT_ISA_AUTO stands for. Fails as a plan would where the environment's RAPT_ISA is
+ * unusable. */
 RAPT_API rapt_status rapt_isa_chosen(rapt_isa *isa);
-/* Writes the CPU features that rapt knows and found, as snprintf does. */
+/* Writes the CPU features that rapt knows and this machine has; truncates and returns the length as snprintf does. */
 RAPT_API size_t rapt_cpu_features(char *text, size_t text_bytes);
 
 RAPT_API const char *rapt_version(void);     /* RAPT_VERSION_STRING of the library */
 RAPT_API int rapt_numerics_version(void);    /* RAPT_NUMERICS_VERSION of the library */
-RAPT_API int rapt_openmp_threads(void);      /* as OpenMP would start; 0 in builds without it */
+RAPT_API int rapt_openmp_threads(void);      /* how many OpenMP would start; 0 in builds without it */
 
 #ifdef __cplusplus
 }

@@ -6,9 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* RAPT_STATIC: the library is linked as an archive. Built with it too, its
- * symbols are hidden, so that a shared object that contains rapt shares it
- * with nobody. */
+/* RAPT_STATIC: the library is linked as an archive, and was built with RAPT_STATIC as well. Its symbols are hidden, so
+ * a shared object that contains rapt keeps it to itself. */
 #if defined(RAPT_STATIC) && defined(__GNUC__) && !defined(_WIN32)
 #define RAPT_API __attribute__((visibility("hidden")))
 #elif defined(RAPT_STATIC)
@@ -45,8 +44,8 @@ extern "C" {
 
 typedef enum rapt_status {
     RAPT_OK = 0,
-    RAPT_NULL_POINTER,          /* data that the call needs is NULL */
-    RAPT_UNSUPPORTED_VERSION,   /* a struct_size that is none, or of a release with more in it than 0 */
+    RAPT_NULL_POINTER,          /* required data is NULL */
+    RAPT_UNSUPPORTED_VERSION,   /* not a valid struct_size, or that of a later release whose fields are in use */
     RAPT_UNSUPPORTED_FLAG,      /* unknown feature bit or enum value */
     RAPT_UNSUPPORTED_DTYPE,     /* a dtype that this tensor cannot have */
     RAPT_INVALID_SHAPE,         /* negative, absurd or inconsistent dims */
@@ -55,7 +54,7 @@ typedef enum rapt_status {
     RAPT_MISALIGNED_POINTER,    /* below the alignment of its type */
     RAPT_OUT_OF_EXTENT,         /* a tensor reaches beyond its extent_bytes, a list beyond its count */
     RAPT_OVERLAPPING_OUTPUT,    /* an output overlaps itself, another, or an input */
-    RAPT_UNSTATED_POSITION,     /* causal, window or ALiBi need query_origin */
+    RAPT_UNSTATED_POSITION,     /* causal, window or ALiBi require query_origin */
     RAPT_UNUSED_FIELD,          /* a field is set that nothing uses */
     RAPT_UNSUPPORTED_ISA,       /* this machine or build lacks the instructions */
     RAPT_INVALID_ENVIRONMENT,   /* RAPT_ISA names no instruction set */
@@ -63,17 +62,17 @@ typedef enum rapt_status {
     RAPT_WORKSPACE_TOO_SMALL,   /* fewer bytes than one scratch slot needs */
     RAPT_BUSY,                  /* more tasks at once than scratch slots */
     RAPT_OUT_OF_MEMORY,         /* one-call form only */
-    RAPT_PARALLEL_FOR_FAILED,   /* the callback returned non-zero, or before all was run */
-    RAPT_INVALID_PLAN,          /* no plan: its rapt_plan_init failed, another library or process made it */
+    RAPT_PARALLEL_FOR_FAILED,   /* the callback returned non-zero, or before all tasks were done */
+    RAPT_INVALID_PLAN,          /* not a plan: its rapt_plan_init failed, or another library or process made it */
     RAPT_NOT_PREPARED,          /* the workspace was not prepared with this plan */
-    RAPT_NOT_BOUND,             /* the plan was made without data: rapt_plan_bind gives it some */
-    RAPT_STOPPED                /* should_stop asked to; results are undefined */
+    RAPT_NOT_BOUND,             /* the plan was made without data and has not been bound */
+    RAPT_STOPPED                /* should_stop ended the run; results are undefined */
 } rapt_status;
 
 /* One line of text for a status; never NULL. */
 RAPT_API const char *rapt_status_text(rapt_status status);
 
-/* Names the field and the value that was wrong; empty after RAPT_OK. */
+/* Names the field and its wrong value; empty after RAPT_OK. */
 typedef struct rapt_message {
     char text[256];
 } rapt_message;
@@ -83,25 +82,22 @@ typedef struct rapt_message {
 typedef enum rapt_dtype {
     RAPT_NO_DTYPE = 0,
     RAPT_F32 = 1,   /* IEEE-754 binary32, aligned to 4 bytes */
-    RAPT_BOOL8 = 2, /* one byte, 0 = false, anything else = true */
+    RAPT_BOOL8 = 2, /* one byte: 0 = false, any other value = true */
     RAPT_F16 = 3    /* IEEE-754 binary16, aligned to 2 bytes; key and value only */
 } rapt_dtype;
 
-/* Bytes of a row of dim elements; 0 for a dtype that is none, and where they overflow. */
+/* Bytes of a row of dim elements; 0 for an unknown dtype and on overflow. */
 RAPT_API int64_t rapt_row_bytes(int32_t dtype, int64_t dim);
 
-/* An array [batch, head, token, innermost] whose innermost dimension is
- * contiguous. The sizes come from the descriptor. Strides are in bytes and,
- * where the tensor is read, may be 0 (broadcast) or negative; the stride of a
- * dimension of size 1 is not looked at. A tensor with dtype = 0 is absent, and
- * all of it is 0.
+/* An array [batch, head, token, innermost] whose innermost dimension is contiguous. The sizes come from the descriptor.
+ * Strides are in bytes and, where the tensor is read, may be 0 (broadcast) or negative; the stride of a dimension of
+ * size 1 is ignored. A tensor with dtype = 0 is absent, and all its fields are 0.
  *
- * extent_bytes, when not 0, is the number of bytes that may be touched from
- * data on; shapes that reach further (or before data) are refused.
+ * extent_bytes, when not 0, is the number of bytes that may be touched from data on; shapes that reach further (or
+ * before data) are refused.
  *
- * Fields from scale_dtype on belong to dtypes of later releases and must be 0:
- * one scale, and one zero point, for each scale_group elements of a row
- * (0 = for the whole row); page_stride_bytes goes with a page table. */
+ * Fields from scale_dtype on belong to dtypes of later releases and must be 0: one scale, and one zero point, for each
+ * scale_group elements of a row (0 = for the whole row); page_stride_bytes goes with a page table. */
 typedef struct rapt_tensor {
     void *data;
     int32_t dtype; /* rapt_dtype */
@@ -122,8 +118,8 @@ typedef struct rapt_tensor {
     uint64_t reserved[2];
 } rapt_tensor;
 
-/* Contiguous arrays with their extent: bhsd is [batch, heads, tokens, dim], bshd
- * is [batch, tokens, heads, dim]. With data = NULL they plan without data. */
+/* Contiguous arrays with their extent: bhsd is [batch, heads, tokens, dim], bshd is [batch, tokens, heads, dim]. data =
+ * NULL is for plans without data. */
 static inline rapt_tensor rapt_tensor_bhsd(const void *data, int32_t dtype, int64_t batch, int64_t heads,
                                            int64_t tokens, int64_t dim) {
     rapt_tensor tensor = RAPT_ZERO;
@@ -148,7 +144,7 @@ static inline rapt_tensor rapt_tensor_bshd(const void *data, int32_t dtype, int6
     return tensor;
 }
 
-/* The same of float32, read or written. */
+/* The same for float32, to read or to write. */
 static inline rapt_tensor rapt_input_bhsd(const float *data, int64_t batch, int64_t heads, int64_t tokens,
                                           int64_t dim) {
     return rapt_tensor_bhsd(data, RAPT_F32, batch, heads, tokens, dim);
@@ -172,7 +168,7 @@ typedef struct rapt_index_list {
     const void *data;
     int32_t index_bytes;  /* 4: int32_t, 8: int64_t */
     int32_t reserved_zero;
-    int64_t count;        /* entries that there are, at least as many as are needed; 0 = just as many */
+    int64_t count;        /* number of entries, at least as many as are read; 0 = exactly as many */
     int64_t stride_bytes; /* from entry to entry, a positive multiple of index_bytes; 0 = index_bytes */
 } rapt_index_list;
 
@@ -186,14 +182,13 @@ static inline rapt_index_list rapt_int64_list(const int64_t *data, int64_t count
     return list;
 }
 
-/* Where the keys or the values of a sequence lie when they do not follow each
- * other. For later releases; a kind other than 0 is refused by this one.
+/* Where the keys or the values of a sequence lie when they are not contiguous. For later releases: this one refuses a
+ * kind other than 0.
  *
- * A page holds page_tokens tokens of every KV head. With a table, the tensor's
- * data is page 0 and page_stride_bytes leads from page to page; its head and
- * token strides apply within a page, and the order of these two is free. Token
- * t of a sequence lies in its page t / page_tokens. Entries beyond a sequence's
- * length are not looked at; the others lie in 0 ... pages - 1. */
+ * A page holds page_tokens tokens of every KV head. With a table, the tensor's data is page 0 and page_stride_bytes
+ * leads from page to page; its head and token strides apply within a page, and the order of these two is free. Token t
+ * of a sequence lies in its page t / page_tokens. Entries beyond a sequence's length are not read; the others are in 0
+ * ... pages - 1. */
 typedef enum rapt_page_kind {
     RAPT_PAGES_NONE = 0,   /* no table: sequence b is batch b of the tensor */
     RAPT_PAGES_DENSE = 1,  /* entries [batch][any], rows at batch_stride_bytes (vLLM's block table) */
@@ -205,7 +200,7 @@ typedef struct rapt_page_table {
     int32_t kind; /* rapt_page_kind */
     int32_t reserved_zero;
     int64_t page_tokens;        /* any number >= 1, not only powers of two */
-    int64_t pages;              /* that the tensor has; batches with RAPT_PAGES_ROW */
+    int64_t pages;              /* of the tensor; its batches with RAPT_PAGES_ROW */
     rapt_index_list entries;    /* page numbers */
     int64_t batch_stride_bytes; /* DENSE */
     rapt_index_list offsets;    /* LISTED: [batch + 1], monotone */

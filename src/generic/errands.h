@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Running errands: prefetching rows while something else is computed. */
+ * Errands: rows that a slot prefetches while it computes something else. */
 #ifndef RAPT_GENERIC_ERRANDS_H
 #define RAPT_GENERIC_ERRANDS_H
 
@@ -10,7 +10,7 @@ RAPT_INLINE const char *errand_at(const struct rapt_errands *e) {
     return piece->base + e->row * piece->row_stride_bytes + e->head * piece->head_stride_bytes + e->byte;
 }
 
-/* Moves the cursor to the next row. */
+/* Advances the cursor to the next row. */
 RAPT_INLINE void finish_errand_row(struct rapt_errands *e) {
     const struct rapt_errand *piece = &e->piece[e->at];
     e->byte = 0;
@@ -23,7 +23,7 @@ RAPT_INLINE void finish_errand_row(struct rapt_errands *e) {
     e->at++;
 }
 
-/* Some lines; e may be NULL. More than a dozen at once would hold up the loads around them. */
+/* Prefetches some lines; e may be NULL. More than a dozen at once would delay the loads around them. */
 RAPT_INLINE void run_errands(struct rapt_errands *e, int64_t lines) {
     while (lines > 0 && e && e->at < e->count) {
         const char *at = errand_at(e);
@@ -37,9 +37,9 @@ RAPT_INLINE void run_errands(struct rapt_errands *e, int64_t lines) {
     }
 }
 
-/* Stages rows that were fetched a while ago. Not beside accumulators: it needs the registers. */
+/* Stages rows that were prefetched a while ago. Not while accumulators are live: it takes the registers. */
 static void stage_errands(struct rapt_errands *e) {
-    enum { LAG = 8 }; /* rows that are on their way */
+    enum { LAG = 8 }; /* rows that may not have arrived yet */
     if (!e || e->at >= e->count)
         return;
     for (int i = e->at > 0 ? e->at - 1 : 0; i <= e->at; i++) {
@@ -53,14 +53,14 @@ static void stage_errands(struct rapt_errands *e) {
     }
 }
 
-/* Rows for a slot that knows by itself when to fetch their lines. */
+/* Rows for a slot that decides by itself when to prefetch their lines. */
 struct errand_rows {
     const char *row;
     int64_t stride_bytes, lines; /* of each row */
     int rows;
 };
 
-/* At most so many of the next rows of one piece; a row of `dim` floats at hand where there is none. */
+/* Up to most_lines lines of the next rows of one piece; where none is left, a row of `dim` floats at at_hand. */
 static RAPT_KERNEL struct errand_rows take_errand_rows(struct rapt_errands *e, const char *at_hand, int64_t dim,
                                                        int64_t most_lines) {
     if (!e || e->at >= e->count)

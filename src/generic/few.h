@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Tiles of a few rows, more than narrow ones have: lanes are keys, or value_dim. Some keys at a time are transposed
  * into a panel that stays in L1, which all rows read then; so a tile takes any number of rows without waste. Memory
- * feeds these loops: they prefetch their own rows, one line at a time and evenly, since lines that come in bursts fill
- * all buffers for misses and hold up the loads. */
+ * feeds these loops: they prefetch their own rows, one line at a time and evenly, since bursts fill all miss buffers
+ * and delay the loads. */
 #ifndef RAPT_GENERIC_FEW_H
 #define RAPT_GENERIC_FEW_H
 
@@ -11,7 +11,7 @@
 
 enum {
     FEW_KEYS = 2 * VL,                   /* of a panel */
-    FEW_STRIDE = RAPT_BLOCK_KEYS + 16,   /* of rows of scores, which would meet in few sets of L1 otherwise */
+    FEW_STRIDE = RAPT_BLOCK_KEYS + 16,   /* of rows of scores, which would otherwise fall into few sets of L1 */
     VALUES_PART = 32,                    /* values at a time that stay in L1; twice as many for more tiles */
     SQUARE_CYCLES = VL * VL / 4          /* that transposing VL x VL numbers takes */
 };
@@ -71,7 +71,7 @@ static RAPT_KERNEL void few_transpose(float *panel, const struct rapt_score_args
     *pump = p;
 }
 
-/* The scores of so many rows and the n keys of a panel. */
+/* The scores of `rows` rows and the n keys of a panel. */
 RAPT_INLINE void few_score(const struct rapt_score_args *a, const float *panel, const float *query, float *scores,
                            int n, struct pump *pump, int rows) {
     struct pump p = *pump;

@@ -13,7 +13,7 @@ enum {
     PRODUCT_ROWS = NARROW_ROWS < 8 ? NARROW_ROWS : 8, /* that few takes */
     FEW_COLUMNS = 4096, /* sums that one pass over weights in place adds to */
     FEW_STEPS = 8,      /* rows of weights in place at once; divides RAPT_INNER_BLOCK */
-    FEW_AHEAD = 128     /* floats that rows of weights are fetched ahead */
+    FEW_AHEAD = 128     /* floats that rows of weights are prefetched ahead */
 };
 
 /* Adds the sums of a block to n <= VL numbers of out, and finishes them. */
@@ -65,7 +65,7 @@ RAPT_INLINE vf32 join_chain(vf32 sum, float *held, float *held_pair, int number,
     return sum;
 }
 
-/* Terms [k, end) of rows x vectors chains. Meanwhile it fetches the x of a row to come, line by line. */
+/* Terms [k, end) of rows x vectors chains. Meanwhile it prefetches the x of a later row, line by line. */
 RAPT_INLINE void product_part(const struct rapt_product_args *a, const float *const *x, vf32 sum[][SCORE_VECTORS],
                               const char *line, int64_t k, int64_t end, int rows, int vectors) {
     const float *panel = (const float *)(const void *)a->weight + k * TILE_ROWS;
@@ -84,7 +84,7 @@ RAPT_INLINE void product_part(const struct rapt_product_args *a, const float *co
         score_dimension(sum, x, a->x_stride_bytes, panel, k, rows, vectors);
 }
 
-/* rows x vectors of out, one block. Each part of a chain fetches one row of out, the x of one row to come, and some
+/* rows x vectors of out, one block. Each part of a chain prefetches one row of out, the x of one later row, and some
  * weights: a burst would block the loads. */
 RAPT_INLINE void product_panel(const struct rapt_product_args *a, int64_t errand_lines, int64_t first_row,
                                int rows, int vectors) {
@@ -154,7 +154,7 @@ static void product_tile(const struct rapt_product_args *a) {
         product_1(a);
 }
 
-/* Fetches from each of VL rows the line at k, or from the VL rows after them where the rows end before k. */
+/* Prefetches the line at k of each of VL rows, or of the VL rows after them where the rows end before k. */
 RAPT_INLINE void fetch_square(const struct rapt_product_args *a, const char *weight, int64_t k) {
     const char *at = weight + k * (int64_t)sizeof(float);
     if (k >= a->inner)

@@ -91,12 +91,11 @@ RAPT_INLINE void score_four(vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS], const float
 #undef RAPT_LANE
 }
 
-/* Lines that a panel fetches for each 4 dimensions, so that it fetches about a row for each key. */
+/* Lines that a panel prefetches per 4 dimensions, so that it prefetches about one row per key. */
 RAPT_INLINE int lines_of(int keys) { return keys < 4 ? 1 : keys / 4; }
 
-/* keys x vectors accumulators over all of head_dim. Rows are fetched one after the
- * other, a few lines at a time: a burst would hold up the loads, and processors
- * recognise lines in order. */
+/* keys x vectors accumulators over all of head_dim. Rows are prefetched one after the other, a few lines at a time: a
+ * burst would delay the loads, and processors recognise lines in order. */
 RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, float *scores, int keys, int vectors) {
     const int lines = lines_of(keys);
     struct errand_rows errand = take_errand_rows(a->errands, key, a->head_dim, (a->head_dim + 3) / 4 * lines);
@@ -216,8 +215,8 @@ static void score_wide(const struct rapt_score_args *a) {
         score_vectors(a, 0, vectors);
 }
 
-/* The rows to come, fetched in the order in which they lie in memory: into L2
- * from afar, where many requests fit in flight, into L1 just before their use. */
+/* The next rows, prefetched in memory order: far ahead into L2, which has room for many requests, and just before their
+ * use into L1. */
 struct stream {
     const char *row;
     int64_t byte, step_bytes; /* to the next row; 0 where rows do not come from memory */
@@ -231,8 +230,8 @@ RAPT_INLINE void stream_line(struct stream *stream, const struct rapt_score_args
         stream->byte = 0, stream->row += stream->step_bytes;
 }
 
-/* Adds `width` dimensions from d on of n keys to the chains of `rows` rows,
- * and fetches as many bytes: memory feeds this loop. */
+/* Adds `width` dimensions from d on of n keys to the chains of `rows` rows, and prefetches as many bytes: memory feeds
+ * this loop. */
 RAPT_INLINE void score_square(const struct rapt_score_args *a, const float *query, const float *const *keys, int64_t d,
                               vf32 *sum, struct stream *stream, int n, int width, int rows) {
     vf32 lanes[VL];

@@ -7,7 +7,7 @@
 #include "generic/errands.h"
 #include "generic/span.h"
 
-enum { SOFTMAX_LINES = 8 }; /* that a narrow tile fetches at a time */
+enum { SOFTMAX_LINES = 8 }; /* lines that a narrow tile prefetches at a time */
 
 /* l += p, keys ascending, one chain per lane. */
 RAPT_INLINE void exp2_column(float *scores, int key_begin, int key_end, vf32 m, float *sums, int shifted) {

@@ -7,7 +7,7 @@
 #include "kernels.h"
 
 enum {
-    STAGE_NEAR = 8, /* rows that are fetched ahead: rows far apart are no pattern that a processor would recognise */
+    STAGE_NEAR = 8, /* rows that are prefetched: processors do not recognise the pattern of rows far apart */
     STAGE_FAR = 48 /* the same into L2, where memory feeds the loop */
 };
 

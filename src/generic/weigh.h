@@ -10,7 +10,7 @@
 enum {
     WEIGH_AHEAD = 32, /* keys, where memory feeds the loop */
     NARROW_PIECE = WEIGH_AHEAD, /* keys that are staged at once for few rows, and stay in L1 then */
-    FETCH_KEYS = 16 /* keys for which some lines are fetched: for fewer, GCC keeps sums on the stack */
+    FETCH_KEYS = 16 /* keys per group of prefetches: for fewer, GCC keeps sums on the stack */
 };
 
 /* What rows x vectors accumulators have in common; width < VL cuts the last vector. */
@@ -55,7 +55,7 @@ RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, vf
     }
 }
 
-/* How many lines each part of FETCH_KEYS keys has to fetch so that all are fetched with the last one. */
+/* How many lines each part of FETCH_KEYS keys prefetches, so that the last one prefetches the last line. */
 RAPT_INLINE int64_t lines_of_part(const struct rapt_weigh_args *a, struct panel of) {
     const int64_t groups = (a->rows + of.rows - 1) / of.rows, width = of.vectors * VL;
     const int64_t parts = groups * ((a->value_dim + width - 1) / width) * ((a->key_end - a->key_begin) / FETCH_KEYS);

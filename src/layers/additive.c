@@ -18,7 +18,7 @@ void rapt_check_single(struct rapt_call *call, const rapt_attention_desc *all) {
     if (call->status != RAPT_OK)
         return;
     if (all->query_heads != 1 || all->kv_heads != 1)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "query_heads = %lld, kv_heads = %lld: there is one here",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "query_heads = %lld, kv_heads = %lld: this layer has one head",
                          (long long)all->query_heads, (long long)all->kv_heads);
     if (all->bias.data || all->bias_head_factor || all->softcap != 0 || all->features & RAPT_SCALE)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has a bias, softcap or scale: not in this layer");
@@ -38,7 +38,7 @@ rapt_status rapt_additive_attention(const rapt_additive_desc *desc, const rapt_r
     rapt_call_linear(&call, "w", &desc->w, 0, "");
     rapt_call_linear(&call, "u", &desc->u, 0, "");
     if (desc->w.out != desc->u.out)
-        rapt_call_refuse(&call, RAPT_INVALID_SHAPE, "w.out = %lld, u.out = %lld: both give the units",
+        rapt_call_refuse(&call, RAPT_INVALID_SHAPE, "w.out = %lld, u.out = %lld: they must be equal",
                          (long long)desc->w.out, (long long)desc->u.out);
     const int64_t b = all.batch, tq = all.query_length, tk = all.kv_length, units = desc->w.out, e = desc->u.in;
     float *a = rapt_call_floats(&call, NULL, b, tq, units), *k = rapt_call_floats(&call, NULL, b, tk, units);

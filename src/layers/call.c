@@ -22,7 +22,7 @@ struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *
         return call;
     memcpy(&struct_size, desc, sizeof struct_size);
     if (struct_size != desc_bytes)
-        rapt_call_refuse(&call, RAPT_UNSUPPORTED_VERSION, "struct_size = %lu, known is %lu",
+        rapt_call_refuse(&call, RAPT_UNSUPPORTED_VERSION, "struct_size = %lu, this library knows %lu",
                          (unsigned long)struct_size, (unsigned long)desc_bytes);
     if (options && options->max_threads < 0)
         rapt_call_refuse(&call, RAPT_INVALID_VALUE, "options.max_threads = %ld is negative",
@@ -76,8 +76,8 @@ static void check_sizes(struct rapt_call *call, const rapt_attention_desc *desc)
                          (long long)desc->query_heads, (long long)desc->kv_heads);
     if (call->status == RAPT_OK &&
         (__builtin_mul_overflow(desc->batch, longest, &tokens) || tokens > (int64_t)1 << 60))
-        rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "attention->batch * length = %lld * %lld", (long long)desc->batch,
-                         (long long)longest);
+        rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "attention->batch * length = %lld * %lld overflows",
+                         (long long)desc->batch, (long long)longest);
 }
 
 rapt_attention_desc rapt_call_attention(struct rapt_call *call, const rapt_attention_desc *attention) {
@@ -85,7 +85,7 @@ rapt_attention_desc rapt_call_attention(struct rapt_call *call, const rapt_atten
     if (!rapt_call_needs(call, attention, "attention"))
         return none;
     if (attention->struct_size != sizeof none)
-        rapt_call_refuse(call, RAPT_UNSUPPORTED_VERSION, "attention->struct_size = %lu, known is %lu",
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_VERSION, "attention->struct_size = %lu, this library knows %lu",
                          (unsigned long)attention->struct_size, (unsigned long)sizeof none);
     else if (attention->query.data || attention->key.data || attention->value.data || attention->out.data ||
              attention->head_dim || attention->value_dim)
@@ -112,10 +112,10 @@ bool rapt_call_linear(struct rapt_call *call, const char *name, const rapt_linea
         return rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s: in = %lld, out = %lld are outside 1 ... 2^31", name,
                                 (long long)linear->in, (long long)linear->out);
     if (in && linear->in != in)
-        return rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s.in = %lld, but %s %lld numbers a token", name,
+        return rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s.in = %lld, but %s %lld numbers per token", name,
                                 (long long)linear->in, reads, (long long)in);
     if (linear->layout != RAPT_WEIGHT_OUT_IN && linear->layout != RAPT_WEIGHT_IN_OUT)
-        return rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "%s.layout = %ld", name, (long)linear->layout);
+        return rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "%s.layout = %ld is unknown", name, (long)linear->layout);
     if (linear->dtype != RAPT_NO_DTYPE && linear->dtype != RAPT_F32)
         return rapt_call_refuse(call, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %ld: expected float32", name,
                                 (long)linear->dtype);
@@ -132,8 +132,8 @@ bool rapt_call_product(struct rapt_call *call, int64_t a, int64_t b, int64_t c) 
     int64_t count, bytes;
     if (__builtin_mul_overflow(a, b, &count) || __builtin_mul_overflow(count, c, &count) ||
         __builtin_mul_overflow(count, (int64_t)sizeof(float), &bytes) || (uint64_t)bytes > SIZE_MAX - 1)
-        return rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "an array of %lld x %lld x %lld numbers", (long long)a,
-                                (long long)b, (long long)c);
+        return rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "an array of %lld x %lld x %lld numbers is too large",
+                                (long long)a, (long long)b, (long long)c);
     return call->status == RAPT_OK;
 }
 
@@ -146,7 +146,7 @@ float *rapt_call_floats(struct rapt_call *call, float *given, int64_t a, int64_t
     void *block = call->blocks < RAPT_CALL_BLOCKS ? malloc((size_t)(a * b * c) * sizeof(float) + 1) : NULL;
     if (!block) {
         const long long count = a * b * c;
-        rapt_call_refuse(call, RAPT_OUT_OF_MEMORY, "scratch memory for %lld numbers", count);
+        rapt_call_refuse(call, RAPT_OUT_OF_MEMORY, "out of memory: scratch memory for %lld numbers", count);
         return NULL;
     }
     call->block[call->blocks++] = block;

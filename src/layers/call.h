@@ -38,7 +38,7 @@ rapt_status rapt_call_end(struct rapt_call *call);
 bool rapt_call_refuse(struct rapt_call *call, rapt_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Refuses where data that are needed are NULL. */
+/* Refuses where required data are NULL. */
 bool rapt_call_needs(struct rapt_call *call, const void *data, const char *name);
 
 /* Refuses where a size is outside first ... 2^40. */

@@ -10,25 +10,25 @@ struct block {
     int64_t mask_stride[RAPT_MAX_LEADING + 1]; /* bytes; of the leading dimensions and of the queries */
 };
 
-/* Strides of the mask, and whether it fits. */
+/* Computes the strides of the mask; refuses one that does not fit. */
 static void lay_mask(struct rapt_call *call, const rapt_dot_product_desc *desc, struct block *block) {
     if (!desc->mask || !rapt_call_needs(call, desc->mask_shape, "mask_shape"))
         return;
     int64_t stride = 1;
     for (int i = desc->leading + 1; i >= 0; i--) {
         const int64_t has = desc->mask_shape[i];
-        const int64_t wanted = i < desc->leading    ? desc->shape[i]
-                               : i == desc->leading ? desc->query_length
-                                                    : desc->kv_length;
-        if (has != wanted && (has != 1 || i > desc->leading)) {
+        const int64_t expected = i < desc->leading    ? desc->shape[i]
+                                 : i == desc->leading ? desc->query_length
+                                                      : desc->kv_length;
+        if (has != expected && (has != 1 || i > desc->leading)) {
             rapt_call_refuse(call, RAPT_INVALID_SHAPE, "mask_shape[%d] = %lld, expected %lld%s", i, (long long)has,
-                             (long long)wanted, i > desc->leading ? "" : " or 1");
+                             (long long)expected, i > desc->leading ? "" : " or 1");
             return;
         }
         if (i <= desc->leading)
             block->mask_stride[i] = has == 1 ? 0 : stride;
         if (__builtin_mul_overflow(stride, has, &stride)) {
-            rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "mask_shape: its product");
+            rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "the product of mask_shape overflows");
             return;
         }
     }
@@ -40,7 +40,8 @@ static struct block block_of(struct rapt_call *call, const rapt_dot_product_desc
         rapt_call_refuse(call, RAPT_INVALID_SHAPE, "leading = %ld is outside 0 ... %d", (long)desc->leading,
                          RAPT_MAX_LEADING);
     if (desc->features & ~(RAPT_SCALE | RAPT_CAUSAL | RAPT_MASK_FILL))
-        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "features = 0x%llx: there are SCALE, CAUSAL and MASK_FILL here",
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG,
+                         "features = 0x%llx: only SCALE, CAUSAL and MASK_FILL are supported here",
                          (unsigned long long)desc->features);
     if (desc->query_origin < RAPT_ORIGIN_UNSTATED || desc->query_origin > RAPT_ORIGIN_BOTTOM_RIGHT)
         rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "query_origin = %ld: there are TOP_LEFT and BOTTOM_RIGHT here",
@@ -55,7 +56,7 @@ static struct block block_of(struct rapt_call *call, const rapt_dot_product_desc
         else if (i == desc->leading - 2)
             block.batch = size;
         else if (__builtin_mul_overflow(block.runs, size, &block.runs))
-            rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "shape: its product");
+            rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "the product of shape overflows");
     }
     lay_mask(call, desc, &block);
     return block;
@@ -125,7 +126,7 @@ static void check(struct rapt_call *call, const rapt_dot_product_desc *desc, con
     if (call->status == RAPT_OK && (__builtin_mul_overflow(block->runs, block->batch, &each) ||
                                     __builtin_mul_overflow(each, block->heads, &each) ||
                                     __builtin_mul_overflow(each, desc->query_length, &rows)))
-        rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "shape: its product");
+        rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "the product of shape overflows");
     rapt_call_product(call, each, longest, widest);
     rapt_call_product(call, rows, desc->kv_length, 1);
 }

@@ -34,26 +34,26 @@ static void check(struct rapt_call *call, const rapt_encoder_desc *desc, int64_t
     rapt_call_needs(call, desc->x, "x");
     rapt_call_needs(call, desc->out, "out");
     if (inner->x || inner->memory || inner->memory_value)
-        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has an x or memory: the block makes them");
+        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has x or memory: the block provides them");
     check_norm(call, &desc->norm1, "norm1");
     check_norm(call, &desc->norm2, "norm2");
     if (desc->activation < RAPT_RELU || desc->activation > RAPT_GELU_TANH)
-        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "activation = %ld", (long)desc->activation);
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "activation = %ld is unknown", (long)desc->activation);
     if (desc->pre_norm != 0 && desc->pre_norm != 1)
-        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "pre_norm = %ld", (long)desc->pre_norm);
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "pre_norm = %ld is neither 0 nor 1", (long)desc->pre_norm);
     rapt_call_linear(call, "ff1", &desc->ff1, width, "x has");
     rapt_call_linear(call, "ff2", &desc->ff2, desc->ff1.out, "ff1 gives");
     if (inner->output.weight && inner->output.out != width)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->output.out = %lld, but x has %lld numbers a token",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->output.out = %lld, but x has %lld numbers per token",
                          (long long)inner->output.out, (long long)width);
     if (!inner->output.weight && !inner->fused.weight && inner->value.out != width)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->value.out = %lld, but x has %lld numbers a token",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->value.out = %lld, but x has %lld numbers per token",
                          (long long)inner->value.out, (long long)width);
     if (!inner->output.weight && inner->fused.weight && inner->fused.out != 3 * width)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->fused.out = %lld, but x has %lld numbers a token",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->fused.out = %lld, but x has %lld numbers per token",
                          (long long)inner->fused.out, (long long)width);
     if (desc->ff2.out != width)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "ff2.out = %lld, but x has %lld numbers a token",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "ff2.out = %lld, but x has %lld numbers per token",
                          (long long)desc->ff2.out, (long long)width);
 }
 

@@ -12,7 +12,7 @@ static void check_local_p(struct rapt_call *call, const rapt_luong_desc *desc, c
     if (all->lse.data)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has lse: not with local-p");
     if (all->weights.data && all->weights_kind != RAPT_WEIGHTS_SOFTMAX)
-        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "attention->weights_kind = %ld: local-p has SOFTMAX alone",
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "attention->weights_kind = %ld: local-p supports SOFTMAX only",
                          (long)all->weights_kind);
 }
 
@@ -24,9 +24,9 @@ static void check(struct rapt_call *call, const rapt_luong_desc *desc, const rap
     if (all->sinks || all->alibi_slopes || all->query_lengths.data)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has sinks, slopes or query_lengths: not in this layer");
     if (desc->score < RAPT_LUONG_DOT || desc->score > RAPT_LUONG_CONCAT)
-        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "score = %ld", (long)desc->score);
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "score = %ld is unknown", (long)desc->score);
     if (desc->window < RAPT_LUONG_GLOBAL || desc->window > RAPT_LUONG_LOCAL_P)
-        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "window = %ld", (long)desc->window);
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "window = %ld is unknown", (long)desc->window);
     if (desc->window != RAPT_LUONG_GLOBAL)
         rapt_call_size(call, desc->reach, 1, "reach");
     rapt_call_size(call, d, 1, "state_width");
@@ -35,7 +35,7 @@ static void check(struct rapt_call *call, const rapt_luong_desc *desc, const rap
     rapt_call_needs(call, desc->memory, "memory");
     rapt_call_needs(call, desc->out, "out");
     if (desc->score == RAPT_LUONG_DOT && d != e)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "state_width = %lld, memory_width = %lld: dot wants equal ones",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "state_width = %lld, memory_width = %lld: dot requires equal ones",
                          (long long)d, (long long)e);
     if (desc->score != RAPT_LUONG_DOT)
         rapt_call_needs(call, desc->w_a, "w_a");

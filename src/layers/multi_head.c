@@ -44,14 +44,15 @@ static void shape_fused(struct rapt_call *call, const rapt_multi_head_desc *desc
         return;
     if (desc->query.weight || desc->key.weight || desc->value.weight || desc->query_out || desc->key_out ||
         desc->value_out || desc->memory || desc->memory_value)
-        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "fused goes without query, key, value and memory");
+        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "fused excludes query, key, value and memory");
     if (!per_head && desc->fused_order != RAPT_FUSED_BLOCKS)
-        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "fused_order = %ld", (long)desc->fused_order);
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "fused_order = %ld is unknown", (long)desc->fused_order);
     if (per_head && all->query_heads != all->kv_heads)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "query_heads = %lld, kv_heads = %lld: per head they are equal",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE,
+                         "query_heads = %lld, kv_heads = %lld: RAPT_FUSED_PER_HEAD requires equal ones",
                          (long long)all->query_heads, (long long)all->kv_heads);
     if (all->query_length != all->kv_length)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "query_length = %lld, kv_length = %lld: fused they are equal",
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "query_length = %lld, kv_length = %lld: fused requires equal ones",
                          (long long)all->query_length, (long long)all->kv_length);
     if (call->status == RAPT_OK)
         all->head_dim = all->value_dim =
@@ -72,13 +73,13 @@ static void shape(struct rapt_call *call, const rapt_multi_head_desc *desc, rapt
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "memory_value without memory");
     if (!desc->memory && all->query_length != all->kv_length)
         rapt_call_refuse(call, RAPT_INVALID_SHAPE,
-                         "query_length = %lld, kv_length = %lld: without memory they are equal",
+                         "query_length = %lld, kv_length = %lld: without memory they must be equal",
                          (long long)all->query_length, (long long)all->kv_length);
     if (desc->output.weight && call->status == RAPT_OK)
         rapt_call_linear(call, "output", &desc->output, all->query_heads * all->value_dim,
                          "query_heads * value_dim gives");
     if (!desc->output.weight && desc->context)
-        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "context without output: it would be out");
+        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "context without output: it would be the same as out");
 }
 
 struct projected {

@@ -5,7 +5,7 @@
 
 #include "descriptor_decode.h"
 
-/* Whether a call is to be run, not only planned: the reference does not take too long, and no workspace is too large. */
+/* Whether a call is to be run, not only planned: the reference does not take too long, no workspace is too large. */
 bool is_small(const rapt_attention_desc *desc);
 
 /* What the regions of a call hold. */

@@ -44,7 +44,21 @@ scripts=$(sources -name '*.sh' -o -name '*.py' -o -name meson.build)
 complain "no SPDX line on top:" \
     "$(for f in dev .ci/run meson.build meson_options.txt $code $scripts; do head -n 2 "$f" | grep -q 'SPDX-License-Identifier: MIT' || echo "$f"; done)"
 complain "more than 350 lines:" "$(wc -l $code $scripts | awk '$1 > 350 && $2 != "total"')"
-complain "more than 120 columns:" "$(grep -nE '^.{121,}' $code || true)"
+columns=$(sed -n 's/^ColumnLimit: //p' .clang-format)
+complain "another line length than .clang-format:" "$(grep -nE 'max_line_length = [0-9]+' .editorconfig | grep -v "= $columns$" || true)"
+complain "more than $columns columns:" "$(LC_ALL=C.UTF-8 grep -nE "^.{$((columns + 1))}" $code || true)"
+prose=$(find . -name '*.md' -not -path './build*' -not -path './tests/data/*' -not -path './benchmarks/*')
+complain "more than $columns columns, not in a table:" "$(LC_ALL=C.UTF-8 grep -nE "^[^|].{$columns}" $prose || true)"
+# What this project's pages and comments say otherwise: after, required, expected, last, cannot, per word.
+avoided='can not|set out|behind|wanted|needed|the newest'
+avoided+='|(numbers?|bytes?|lines?|floats?|operations?|divisions?|softmax|GFLOPS) an? (word|token|row|pair|score|core|head|key)'
+complain "words to avoid (CONTRIBUTING.md, style):" \
+    "$(grep -nwiE "$avoided" $prose $(sources -name '*.[ch]' | grep -E '^(include|src|examples)/') || true)"
+complain "links to files that do not exist:" "$(for page in $prose; do
+    grep -oE '\]\([^)#:]+' "$page" | cut -c 3- | while read -r file; do
+        [ -e "$(dirname "$page")/$file" ] || echo "$page: $file"
+    done
+done)"
 complain "tabs or spaces at the end:" "$(grep -nP '\t| +$' $code || true)"
 complain "left over:" "$(grep -nE 'TODO|FIXME' $code || true)"
 
