@@ -190,7 +190,7 @@ static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t
     }
     float *out = (float *)(void *)row_of(&desc->out, b, h, i);
     float inverse = rapt_reference_finish(&row, out, call->value_dim);
-    if (desc->weights.data != NULL && desc->weights_kind != RAPT_WEIGHTS_NONE) {
+    if (desc->weights_kind != RAPT_WEIGHTS_NONE && desc->kv_length > 0) {
         row_weights(call, b, h, i, keys, row.m, inverse);
     }
 }

@@ -48,9 +48,10 @@ static rapt_status check_reserved_fields(struct rapt_validation *v, const struct
     return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.%s is set, but nothing uses it", rule->name, field);
 }
 
-/* Whether the call has the tensor, though perhaps no memory for it. */
+/* Whether the call has the tensor, though perhaps no memory for it, which is all the same without rows. */
 static bool is_present(const struct rapt_validation *v, const struct tensor_rule *rule) {
-    return rule->tensor->data || (v->memory != RAPT_MEMORY_GIVEN && rule->tensor->dtype != RAPT_NO_DTYPE);
+    const bool needs_none = v->memory == RAPT_MEMORY_GIVEN || rapt_no_rows(v->desc);
+    return rule->tensor->data || (!needs_none && rule->tensor->dtype != RAPT_NO_DTYPE);
 }
 
 /* Whether a tensor with elements may have no data, and nothing in it suggests that it should have some. */

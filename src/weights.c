@@ -112,7 +112,7 @@ void rapt_write_weights(struct rapt_task *task) {
     const struct rapt_sequence *sequence = &task->work.sequence;
     const struct rapt_span stored = {sequence->key_position, sequence->key_position + sequence->kv_length};
     struct rapt_source source;
-    if (a->desc.weights_kind == RAPT_WEIGHTS_NONE || !a->desc.weights.data) /* no keys, no weights */
+    if (a->desc.weights_kind == RAPT_WEIGHTS_NONE || a->desc.kv_length == 0) /* nobody has looked at its strides */
         return;
     rapt_source_open(&source, task, stored);
     for (int first = 0; first < task->rows; first += kind->rows) {

@@ -142,7 +142,8 @@ static void test_equal_values(void **state) {
     }
     for (int64_t keys = CHUNK; keys <= 256 * CHUNK; keys *= 16) {
         const double error = error_of_equals(logit, value, keys);
-        const double most = (double)(CHUNK + keys / CHUNK) / 2 * 0x1p-24 + 3 * 0x1p-24;
+        const int64_t terms = CHUNK + keys / CHUNK;
+        const double most = (double)terms / 2 * 0x1p-24 + 3 * 0x1p-24;
         print_message("# equal values  %6lld keys: %.3g, at most %.3g\n", (long long)keys, error, most);
         assert_true(error <= most);
         if (keys == CHUNK && scaled_work(100) == 100)

@@ -42,7 +42,7 @@ static void malformed_files(void **state) {
     bad_dict("unknown key", "{'descr': '<f4', 'shape': (2, 80), 'fortran_order': False, 'more': 1}");
     bad_dict("'fortran_order' is not", "{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 80), }");
     bad_dict("'descr' is not a short string", "{'descr': 4, 'fortran_order': False, 'shape': (2, 80), }");
-    bad_dict("goes on behind its dict", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 80), } {");
+    bad_dict("goes on after its dict", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 80), } {");
     expect_error(".: Is a directory", "$rapt attend --query . --key k.npy --value v.npy --out new.npy");
     expect_error("No such file", "$rapt attend --query none.npy --key k.npy --value v.npy --out new.npy");
 }
@@ -74,8 +74,6 @@ static void wrong_types(void **state) {
     (void)state;
     bad_dict("holds float64, expected float32",
              "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 80), }");
-    bad_dict("holds float16, expected float32",
-             "{'descr': '<f2', 'fortran_order': False, 'shape': (4, 80), }");
     bad_dict("holds >f4, expected float32", "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 80), }");
     bad_dict("structured types", "{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (2, 80), }");
     bad_dict("Fortran order", "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 80), }");
@@ -125,14 +123,13 @@ static void bad_lengths(void **state) {
 
 static void bad_options(void **state) {
     (void)state;
-    expect_error("a verb is missing", "$rapt");
     expect_error("unknown verb 'attention'", "$rapt attention");
-    expect_error("attend needs --query", "$rapt attend --out new.npy");
-    expect_error("attend needs --out", "$rapt attend --query q.npy --key k.npy --value v.npy");
-    expect_error("unknown option --caucasal", ATTEND "--caucasal");
+    expect_error("attend: --query FILE is required", "$rapt attend --out new.npy");
+    expect_error("attend: --out FILE is required", "$rapt attend --query q.npy --key k.npy --value v.npy");
+    expect_error("unknown option --caucasal; did you mean --causal? (see `rapt help attend`)", ATTEND "--caucasal");
     expect_error("unknown option -x", ATTEND "-xy");
     expect_error("--causal=1: the option takes no value", ATTEND "--causal=1");
-    expect_error("--scale needs a value", ATTEND "--scale");
+    expect_error("--scale: a value is missing", ATTEND "--scale");
     expect_error("unexpected argument 'more'", ATTEND "more");
     expect_error("--threads: 'abc' is not an integer", ATTEND "--threads abc");
     expect_error("--threads: '2x' is not an integer", ATTEND "--threads 2x");
@@ -146,9 +143,11 @@ static void bad_options(void **state) {
     expect_error("--window: '' is not an integer", ATTEND "--window 3,");
     expect_error("window_left", ATTEND "--window=-2,0");
     expect_error("--layout: 'hbsd' is none of", ATTEND "--layout hbsd");
-    expect_error("--weights-kind: 'soft' is none of", ATTEND "--weights w.npy --weights-kind soft");
+    expect_error("--attention-kind: 'soft' is none of", ATTEND "--weights w.npy --weights-kind soft");
     expect_error("--isa: 'sse' is none of", ATTEND "--isa sse");
     expect_error("--query-offset changes nothing without", ATTEND "--query-offset 1");
+    expect_error("--tolerance: nan is not 0 or more", ATTEND "--check --tolerance nan");
+    expect_error("--tolerance: -1 is not 0 or more", ATTEND "--check --tolerance=-1");
     expect_error("--tolerance changes nothing without", ATTEND "--tolerance 1");
     expect_error("two results cannot have the same name", ATTEND "--lse new.npy");
     expect_error("RAPT_ISA", "RAPT_ISA=rubbish; export RAPT_ISA; $rapt info");
@@ -163,7 +162,7 @@ static void bad_bench_options(void **state) {
     expect_error("--seconds: nan is outside", "$rapt bench --seconds nan");
     expect_error("unknown option --isa (see `rapt help bench`)", "$rapt bench --isa avx2");
     expect_error("unexpected argument 'attend'", "$rapt bench attend");
-    expect_error("there is no help on 'info'", "$rapt help info");
+    expect_error("there is no help on 'infos'; did you mean info?", "$rapt help infos");
 }
 
 static void bad_tokens(void **state) {
@@ -199,6 +198,32 @@ static void failed_writes(void **state) {
                    "cmp got.npy e.npy");
 }
 
+/* Bytes of files and of their names, which could control a terminal. */
+static void hostile_bytes(void **state) {
+    (void)state;
+    setenv("LC_ALL", "C.UTF-8", 1);
+    bad_dict("holds <\\x1b[31m\\x07f4, expected",
+             "{'descr': '<\x1b[31m\x07" "f4', 'fortran_order': False, 'shape': (2, 80), }");
+    expect_error("\\x1b[2J\\n\\xe2\\x80\\xae\\xffé.npy: No such file",
+                 "$rapt attend --key k.npy --value v.npy --out new.npy --query "
+                 "\"$(printf '\\033[2J\\n\\342\\200\\256\\377é.npy')\"");
+    expect_error("unknown option --\\x1b[2J", ATTEND "\"--$(printf '\\033[2J')\"");
+    struct command_result said = expect_success(ATTEND "--out \"$(printf 'o\\033.npy')\"");
+    assert_non_null(strstr(said.out, "\nout      o\\x1b.npy [1, 4, 3, 8]\n"));
+    unsetenv("LC_ALL");
+}
+
+/* More than there is is refused with its size, though the system would promise it. */
+static void more_than_is_free(void **state) {
+    (void)state;
+    write_random("long.npy", 2, 1, 1, 4000, 1);
+#define LONG "$rapt_failing attend --query long.npy --key long.npy --value long.npy --out new.npy "
+    expect_error("new_w.npy needs 64000000 bytes, ",
+                 "export RAPT_TEST_FREE_MEMORY=60000000; " LONG "--weights new_w.npy");
+    expect_error("new_w.npy needs 64000000 bytes, ", "export RAPT_TEST_FREE_MEMORY=0; " LONG "--weights new_w.npy");
+    expect_success("export RAPT_TEST_FREE_MEMORY=90000000; " LONG "--weights new_w.npy; rm new*.npy");
+}
+
 static void failed_allocations(void **state) {
     int n = 1;
     (void)state;
@@ -222,7 +247,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(wrong_types),        cmocka_unit_test(shapes_that_do_not_fit),
         cmocka_unit_test(bad_lengths),        cmocka_unit_test(bad_options),
         cmocka_unit_test(bad_bench_options),  cmocka_unit_test(bad_tokens),
-        cmocka_unit_test(failed_writes),      cmocka_unit_test(failed_allocations),
+        cmocka_unit_test(failed_writes),      cmocka_unit_test(hostile_bytes),
+        cmocka_unit_test(more_than_is_free),  cmocka_unit_test(failed_allocations),
     };
     if (argc < 4) return 2;
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);

@@ -69,6 +69,48 @@ static void kinds(void **state) {
     kind("luong", "12f_luong_local_m", LUONG "--score general --window local-m --reach 2");
 }
 
+struct extra {
+    const char *file, *name; /* what --all-outputs writes, and what the case calls it */
+};
+
+static void extras(const char *name, const char *case_name, const char *options, const struct extra *expected) {
+    setenv("case", case_name, 1);
+    expect_success("rm -rf all; c=$data/$case; $rapt layer %s %s --out o.npy --all-outputs all", name, options);
+    for (; expected->file; expected++) {
+        char path[64];
+        snprintf(path, sizeof path, "all/%s.npy", expected->file);
+        const double apart = difference(path, case_name, expected->name);
+        if (!(apart < 4e-6)) fail_msg("%s: %s is %g apart", case_name, path, apart);
+    }
+    assert_true(difference("all/attention.npy", case_name, "weights") < 2.5e-6);
+}
+
+static void what_is_computed_on_the_way(void **state) {
+    (void)state;
+#define EXTRAS (const struct extra[])
+    extras("simplified", "01b_simplified_journey", "--input $c/x.npy", EXTRAS{{"scores", "scores"}, {NULL, NULL}});
+    extras("dot", "12g_generalised", "--query $c/q.npy --key $c/k.npy --value $c/v.npy --unscaled",
+           EXTRAS{{"scores", "scores"}, {NULL, NULL}});
+    extras("self", "02a_self_attention_v1", X "--weights-layout in-out",
+           EXTRAS{{"q", "q"}, {"k", "k"}, {"v", "v"}, {"scores", "scores"}, {NULL, NULL}});
+    extras("multi-head", "06a_mha_split", X "--causal --heads 2", EXTRAS{{"context", "context"}, {NULL, NULL}});
+    extras("encoder", "10b_encoder_block_mask_affine", X "--heads 2 --mask $c/mask.npy --mask-fill=-9e15",
+           EXTRAS{{"attended", "attention"}, {"norm1", "norm1"}, {"feed_forward", "ff"}, {NULL, NULL}});
+    extras("additive", "12a_additive", "--weights $c --input $c/s.npy --memory $c/h.npy",
+           EXTRAS{{"scores", "scores"}, {NULL, NULL}});
+    extras("luong", "12e_luong_local_p", "--weights $c --input $c/h_t.npy --memory $c/h_s.npy --score general "
+           "--locality local-p --reach 2",
+           EXTRAS{{"scores", "scores"}, {"alignment", "align"}, {"position", "p_t"}, {NULL, NULL}});
+    setenv("case", "07a_fused_qkv", 1);
+    expect_success("c=$data/$case; $rapt layer fused --heads 3 " X
+                   "--out o.npy --all-outputs all --attention-out a.npy");
+    expect_success("test -e all/qkv.npy && test -e all/context.npy");
+    expect_error("o.npy/all: cannot be made: Not a directory",
+                 "c=$data/$case; $rapt layer fused --heads 3 " X "--out new.npy --all-outputs o.npy/all");
+    expect_error("layer minilm has no --all-outputs",
+                 "$rapt layer minilm --weights w --ids i --out new.npy --all-outputs all");
+}
+
 static void dropout_by_seed(void **state) {
     (void)state;
     setenv("case", "04c_dropout_mha", 1);
@@ -108,6 +150,11 @@ static void pack(const char *case_name, const char *const names[], int count) {
 static void safetensors_are_folders(void **state) {
     static const char *const names[] = {"w_qkv", "b_qkv", "w_o", "b_o"};
     (void)state;
+#ifndef RAPT_HAVE_SAFETENSORS
+    expect_error("built without safetensors: it needs Jansson",
+                 "echo > w.safetensors; $rapt layer self --weights w.safetensors --input x.npy --out new.npy");
+    skip();
+#endif
     setenv("case", "07a_fused_qkv", 1);
     pack("07a_fused_qkv", names, 4);
     expect_success("c=$data/$case; $rapt layer fused --heads 3 " X "--out a.npy");
@@ -121,6 +168,9 @@ static void safetensors_are_folders(void **state) {
                              "--weights bad.safetensors --out new.npy");
     expect_error("'layer.w_qkv' holds I32, expected F32", "sed 's/F32/I32/' w.safetensors > int.safetensors; " PACKED
                  "--weights int.safetensors --prefix layer. --out new.npy");
+    expect_error("tensor '\\x1b[31mw' has the unknown dtype 'F33'",
+                 "sed 's/F32/F33/; s/layer.w_qkv/\\\\u001b[31mw/' w.safetensors > hostile.safetensors; " PACKED
+                 "--weights hostile.safetensors --out new.npy");
     expect_error("is neither a folder nor a file", PACKED "--weights /dev/null --out new.npy");
     expect_error("none: No such file", PACKED "--weights none --out new.npy");
 }
@@ -131,7 +181,7 @@ static void bad_shapes(void **state) {
     write_random("flat.npy", 4, 1, 1, 2, 5);
     setenv("case", "06a_mha_split", 1);
 #define OUT "--out new.npy --weights-out new_weights.npy "
-    expect_error("w_q.npy [2, 3] does not fit x.npy [2, 5, 11]: 3 and 11 numbers a token",
+    expect_error("w_q.npy [2, 3] does not fit x.npy [2, 5, 11]: 3 and 11 numbers per token",
                  "c=$data/$case; $rapt layer self --weights $c --input x.npy " OUT);
     expect_error("flat.npy [1, 1, 2, 5]: expected [tokens, width]",
                  "c=$data/$case; $rapt layer self --weights $c --input flat.npy " OUT);
@@ -174,27 +224,28 @@ static void bad_ids(void **state) {
 static void bad_options(void **state) {
     (void)state;
     setenv("case", "06a_mha_split", 1);
-    expect_error("layer needs a kind", "$rapt layer");
+    expect_error("layer: the kind is missing", "$rapt layer");
     expect_error("'transformer' is no kind of layer: there are simplified dot self", "$rapt layer transformer");
-    expect_error("layer self needs --weights DIR|FILE", "$rapt layer self --input x.npy --out new.npy");
-    expect_error("layer multi-head needs --heads N", "c=$data/$case; $rapt layer multi-head " X OUT);
+    expect_error("layer self: --weights DIR|FILE is required", "$rapt layer self --input x.npy --out new.npy");
+    expect_error("layer multi-head: --heads N is required", "c=$data/$case; $rapt layer multi-head " X OUT);
     expect_error("layer self has no --heads", "c=$data/$case; $rapt layer self --heads 2 " X OUT);
     expect_error("layer simplified has no --causal",
                  "c=$data/$case; $rapt layer simplified --causal --input $c/x.npy " OUT);
-    expect_error("unknown option --haeds (see `rapt help layer`)", "$rapt layer self --haeds 2");
+    expect_error("unknown option --haeds; did you mean --heads? (see `rapt help layer self`)",
+                 "$rapt layer self --haeds 2");
     expect_error("--heads: 0 is outside 1", "c=$data/$case; $rapt layer multi-head --heads 0 " X OUT);
     expect_error("--drop: 1 is outside 0 ... 1", "c=$data/$case; $rapt layer self --drop 1 " X OUT);
     expect_error("--seed changes nothing without --drop", "c=$data/$case; $rapt layer self --seed 1 " X OUT);
     expect_error("--mask-fill changes nothing without --mask", "c=$data/$case; $rapt layer self --mask-fill 1 " X OUT);
-    expect_error("--layout: 'x' is none of out-in in-out", "c=$data/$case; $rapt layer self --layout x " X OUT);
-    expect_error("--window local-m needs --reach",
+    expect_error("--weights-layout: 'x' is none of out-in in-out", "c=$data/$case; $rapt layer self --layout x " X OUT);
+    expect_error("--locality local-m: --reach is required",
                  "c=$data/12b_luong_dot; $rapt layer luong --window local-m " LUONG OUT);
     expect_error("two results cannot have the same name",
                  "c=$data/$case; $rapt layer self " X "--out new.npy --weights-out new.npy");
     expect_error("none/new.npy: cannot be written",
                  "c=$data/$case; $rapt layer self " X "--out new.npy --weights-out none/new.npy");
-    assert_non_null(strstr(expect_success("$rapt help layer").out, "\nluong. Luong's: --score"));
-    assert_non_null(strstr(expect_success("$rapt man").out, "\n.SS minilm\n"));
+    assert_non_null(strstr(expect_success("$rapt help layer").out, "\n  luong                 Luong's: --score"));
+    assert_non_null(strstr(expect_success("$rapt man").out, "\n.TP\n.B minilm\n"));
 }
 
 static void sentences(void **state) {
@@ -221,15 +272,16 @@ static void sentences(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds),        cmocka_unit_test(dropout_by_seed), cmocka_unit_test(safetensors_are_folders),
+        cmocka_unit_test(kinds),        cmocka_unit_test(what_is_computed_on_the_way),
+        cmocka_unit_test(dropout_by_seed), cmocka_unit_test(safetensors_are_folders),
         cmocka_unit_test(bad_shapes),   cmocka_unit_test(missing_weights), cmocka_unit_test(bad_ids),
         cmocka_unit_test(bad_options),  cmocka_unit_test(sentences),
     };
     if (argc < 6) return 2;
-    setenv("data", argv[3], 1);
-    minilm_data = argv[4];
-    minilm_model = argv[5];
     command_start(argc > 6 ? argv[6] : "", argv[1], argv[2]);
+    setenv("data", command_link("layers", argv[3]), 1);
+    minilm_data = command_link("minilm", argv[4]);
+    minilm_model = command_link("model", argv[5]);
     int failed = cmocka_run_group_tests_name("command_layer", tests, NULL, NULL);
     command_stop();
     return failed;

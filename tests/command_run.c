@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,26 +14,44 @@
 
 #include "support.h"
 
-static char folder[] = "/tmp/rapt-command-XXXXXX";
+/* With a space, which nothing may stumble over. */
+static char folder[] = "/tmp/rapt command-XXXXXX";
 
-static void set_command(const char *name, const char *wrapper, const char *path) {
-    char text[1024], *resolved = realpath(path, NULL);
-    assert_non_null(resolved);
-    snprintf(text, sizeof text, "%s %s", wrapper, resolved);
-    setenv(name, text, 1);
-    free(resolved);
+/* A script of this name, which shell lines call by the variable of this name. */
+static void set_command(const char *name, const char *wrapper, const char *resolved) {
+    char path[64];
+    snprintf(path, sizeof path, "bin/%s-tested", name);
+    FILE *script = fopen(path, "w");
+    assert_non_null(script);
+    fprintf(script, "#!/bin/sh\nexec %s '%s' \"$@\"\n", wrapper, resolved);
+    assert_int_equal(fclose(script), 0);
+    assert_int_equal(chmod(path, 0755), 0);
+    setenv(name, path + strlen("bin/"), 1);
 }
 
 void command_start(const char *wrapper, const char *rapt, const char *rapt_failing) {
-    set_command("rapt", wrapper, rapt);
-    set_command("rapt_failing", wrapper, rapt_failing);
+    char path[4096], *resolved = realpath(rapt, NULL), *failing = realpath(rapt_failing, NULL);
+    assert_true(resolved && failing);
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chdir(folder), 0);
+    assert_int_equal(mkdir("bin", 0755), 0);
+    set_command("rapt", wrapper, resolved);
+    set_command("rapt_failing", wrapper, failing);
+    snprintf(path, sizeof path, "%s/bin:%s", folder, getenv("PATH"));
+    setenv("PATH", path, 1);
+    free(resolved);
+    free(failing);
+}
+
+const char *command_link(const char *name, const char *target) {
+    if (access(target, F_OK) != 0) return target;
+    assert_int_equal(symlink(target, name), 0);
+    return name;
 }
 
 void command_stop(void) {
     char line[64];
-    snprintf(line, sizeof line, "rm -r %s", folder);
+    snprintf(line, sizeof line, "rm -r '%s'", folder);
     assert_int_equal(chdir("/"), 0);
     assert_int_equal(system(line), 0);
 }

@@ -13,6 +13,10 @@
  * emulator that both need, or "". */
 void command_start(const char *wrapper, const char *rapt, const char *rapt_failing);
 
+/* Lets lines call target, a file or a folder, by name, which has no spaces; returns that, or target where it is not
+ * there. */
+const char *command_link(const char *name, const char *target);
+
 /* Removes the folder. */
 void command_stop(void);
 

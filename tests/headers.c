@@ -75,7 +75,7 @@ static int end(void **state) {
 static int compile(const char *compiler, const char *language, const char *standard, const char *path) {
     char line[1024];
     snprintf(line, sizeof line,
-             "%s -x %s -std=%s -Wall -Wextra -Wpedantic -Wshadow -Werror -I%s/include -fsyntax-only %s",
+             "%s -x %s -std=%s -Wall -Wextra -Wpedantic -Wshadow -Werror -I'%s/include' -fsyntax-only '%s'",
              compiler, language, standard, root, path);
     const int status = system(line);
     if (status)

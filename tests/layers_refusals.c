@@ -95,6 +95,32 @@ static void others_are_refused(void **state) {
     assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_UNSUPPORTED_FLAG);
 }
 
+/* Where queries and keys differ in number, causal means nothing until the caller says which corner it is. */
+static void the_causal_corner_is_asked_for(void **state) {
+    float x[4] = {0.5f, -1, 2, 1}, out[2];
+    rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;
+    (void)state;
+    dot.features = RAPT_CAUSAL;
+    dot.query_length = 2;
+    dot.kv_length = 4;
+    dot.head_dim = 1;
+    dot.query = dot.key = dot.value = x;
+    dot.out = out;
+    assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_UNSTATED_POSITION);
+    dot.query_origin = RAPT_ORIGIN_TOP_LEFT;
+    expect_ok(rapt_dot_product_attention(&dot, NULL, &message));
+    assert_true(out[0] == x[0]); /* it sees the first key alone */
+    dot.query_origin = RAPT_ORIGIN_BOTTOM_RIGHT;
+    expect_ok(rapt_dot_product_attention(&dot, NULL, &message));
+    assert_true(out[0] != x[0]);
+    dot.query_origin = RAPT_ORIGIN_GIVEN;
+    assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_UNSUPPORTED_FLAG);
+    dot.query_origin = 0;
+    dot.kv_length = 2; /* as many: both corners are one */
+    expect_ok(rapt_dot_product_attention(&dot, NULL, &message));
+    assert_true(out[0] == x[0]);
+}
+
 static void nothing_is_legal(void **state) {
     rapt_attention_desc how = sizes(HEADS);
     (void)state;
@@ -159,6 +185,7 @@ int main(void) {
         cmocka_unit_test(bad_heads_are_refused),
         cmocka_unit_test(bad_ids_are_refused),
         cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(the_causal_corner_is_asked_for),
         cmocka_unit_test(nothing_is_legal),
         cmocka_unit_test(no_mode_decides_a_refusal),
     };

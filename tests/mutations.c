@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmocka_all.h"
 
@@ -94,8 +95,12 @@ static void must(const char *command) {
 
 /* Objects of the test programs, which no mutation changes. */
 static int set_up(void **state) {
+    static char top[512];
     char command[4000];
     assert_non_null(mkdtemp(folder));
+    snprintf(top, sizeof top, "%s/sources", folder);
+    assert_int_equal(symlink(root, top), 0); /* a name without spaces */
+    root = top;
     for (char **program = programs; *program; program++) {
         char *sources = strchr(*program, ':');
         assert_non_null(sources);

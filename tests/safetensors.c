@@ -2,11 +2,15 @@
  * The reader of safetensors: what it takes, every refusal, and bytes that flip. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -100,7 +104,7 @@ static void bad_headers(void **state) {
     refused(" {}", 0, "does not begin with '{'");
     refused("{", 0, "not JSON");
     refused("{} x", 0, "not JSON");
-    refused("{\"a\":1,}", 0, "not JSON");
+    refused("{\"__metadata__\":{},}", 0, "not JSON");
     refused("{\"a\xff\":1}", 0, "unable to decode byte");
     refused("{\"a\xc0\x80\":1}", 0, "unable to decode byte");
     refused_bytes("{\"a\":\0 1}", 9, 0, "not JSON");
@@ -115,7 +119,22 @@ static void bad_headers(void **state) {
     char deep[5000];
     memset(deep, '[', sizeof deep);
     memcpy(deep, "{\"a\":", 5);
-    refused_bytes(deep, sizeof deep, 0, "not JSON");
+    refused_bytes(deep, sizeof deep, 0, "nested deeper");
+    refused("{\"a\":{\"b\":[{}]}}", 0, "nested deeper");
+    refused("{\"[[[[\\\"[[\":1}", 0, "is not described by an object");
+    refused("{\"a\"}", 0, "not JSON: ':' expected (byte 4)");
+    refused("{\"a\":{}\"b\":{}}", 0, "not JSON");
+    refused("{1:{}}", 0, "a name is not quoted");
+    refused("{\"a\":}", 0, "not JSON");
+    refused("{\"a\":{}}}", 0, "'a' has not three entries");
+    refused("{\"__metadata__\":{\"k\":\"t\"", 0, "not JSON");
+    char *wide = calloc(6000, 1);
+    assert_non_null(wide);
+    memset(wide, ' ', 5999);
+    memcpy(wide, "{\"a\":{", 6);
+    wide[5997] = wide[5998] = '}';
+    refused(wide, 0, "'a' is described by 5993 bytes");
+    free(wide);
 }
 
 static void bad_tensors(void **state) {
@@ -140,8 +159,8 @@ static void bad_tensors(void **state) {
     refused("{" TENSOR("a", "F32", "[1]", "[0,4]") "," TENSOR("b", "F32", "[1]", "[8,12]") "}", 12,
             "'b' leaves a gap");
     refused("{" TENSOR("a", "F32", "[1]", "[4,8]") "}", 8, "'a' leaves a gap");
-    refused("{" TENSOR("a", "F32", "[1]", "[0,4]") "}", 5, "1 bytes stand behind");
-    refused("{}", 1, "1 bytes stand behind");
+    refused("{" TENSOR("a", "F32", "[1]", "[0,4]") "}", 5, "1 bytes follow");
+    refused("{}", 1, "1 bytes follow");
 }
 
 /* Whatever is accepted points into the file; a sanitizer looks for the rest. */
@@ -175,9 +194,104 @@ static void flipped_bytes(void **state) {
     free(file);
 }
 
+/* What reading takes, in bytes for each of the header's, and whether it succeeds: in a process of its own, whose
+ * peak it is. */
+static double memory_per_byte(const unsigned char *file, size_t bytes, bool *read) {
+    int status = 0;
+    FILE *answer = tmpfile();
+    assert_non_null(answer);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct rusage before, after;
+        struct safetensors parsed;
+        char wrong[256];
+        getrusage(RUSAGE_SELF, &before);
+        const int success = safetensors_parse(file, bytes, &parsed, wrong);
+        getrusage(RUSAGE_SELF, &after);
+        fprintf(answer, "%d %ld", success, after.ru_maxrss - before.ru_maxrss);
+        fflush(answer);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    int success;
+    long kilobytes;
+    rewind(answer);
+    assert_int_equal(fscanf(answer, "%d %ld", &success, &kilobytes), 2);
+    fclose(answer);
+    *read = success;
+    return (double)kilobytes * 1024 / (double)(bytes - 8);
+}
+
+/* A header of entries times this text, each after a name of its own where numbered. */
+static unsigned char *many(const char *each, bool numbered, size_t entries, size_t *bytes) {
+    char *header = malloc(entries * (strlen(each) + 32) + 2);
+    size_t length = 1;
+    assert_non_null(header);
+    header[0] = '{';
+    for (size_t i = 0; i < entries; i++) {
+        if (numbered) length += (size_t)sprintf(header + length, "\"layer.%07zu", i);
+        length += (size_t)sprintf(header + length, "%s", each);
+    }
+    header[length - 1] = '}';
+    unsigned char *file = file_of(header, length, 0, bytes);
+    free(header);
+    return file;
+}
+
+/* Sanitizers keep what was freed for a while. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifdef SANITIZED
+static const double most_allowed = 100;
+#else
+static const double most_allowed = 10;
+#endif
+
+/* Headers as models have them can be read, whatever their size, and no other takes more memory than they may. */
+static void bounded_memory(void **state) {
+    static const struct {
+        const char *each;
+        bool numbered, fine;
+    } headers[] = {
+        {".weight\":{\"dtype\":\"BF16\",\"shape\":[0,4096],\"data_offsets\":[0,0]},", true, true},
+        {"\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},", true, true},
+        {"\"a\":{},", false, false},
+        {"\"\":[[],[],[],[],[],[],[],[],[],[]],", false, false},
+        {"\"a\":{\"b\":[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]},", false, false},
+        {"0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,", false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+        size_t bytes;
+        bool read;
+        unsigned char *file = many(headers[i].each, headers[i].numbered, 500000, &bytes);
+        const double most = memory_per_byte(file, bytes, &read);
+        print_message("# %.1f bytes for each of the header's: %s\n", most, headers[i].each);
+        assert_int_equal(read, headers[i].fine);
+        assert_true(most < most_allowed);
+        free(file);
+    }
+    /* One tensor that is described by very much. */
+    size_t bytes;
+    bool read;
+    unsigned char *file = many("[],", false, 10000000, &bytes);
+    memcpy(file + 8, "{\"a\":[ ", 8);
+    memcpy(file + bytes - 2, "]}", 2);
+    assert_true(memory_per_byte(file, bytes, &read) < most_allowed);
+    assert_false(read);
+    free(file);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(good_files), cmocka_unit_test(bad_lengths),
                                        cmocka_unit_test(bad_headers), cmocka_unit_test(bad_tensors),
-                                       cmocka_unit_test(flipped_bytes)};
+                                       cmocka_unit_test(flipped_bytes), cmocka_unit_test(bounded_memory)};
     return cmocka_run_group_tests_name("safetensors", tests, NULL, NULL);
 }

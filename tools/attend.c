@@ -2,14 +2,15 @@
  * `rapt attend`. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
+#include "attend_options.h"
 #include "compare.h"
-#include "options.h"
+#include "json.h"
 #include "output.h"
 #include "problem.h"
 #include "show.h"
+#include "text.h"
 #include "tool.h"
 #include "verbs.h"
 
@@ -24,28 +25,11 @@ static void check_status(rapt_status status, const char *detail) {
     if (status != RAPT_OK) tool_die("%s%s%s", rapt_status_text(status), detail[0] ? ": " : "", detail);
 }
 
-static void check_options(const struct attend_options *o) {
-    bool softmax = !o->weights_kind || strcmp(o->weights_kind, "softmax") == 0;
-    option_one_of("layout", o->layout, "bhsd bshd");
-    option_one_of("weights-kind", o->weights_kind, "raw softcap masked softmax");
-    option_at_least_one("threads", o->threads, 4096);
-    option_at_least_one("repeat", o->repeat, 1000000);
-    option_needs("query-offset", o->query_offset.given, o->causal || o->window.given || o->alibi,
-                 "--causal, --window or --alibi");
-    option_needs("weights-kind", o->weights_kind, o->weights, "--weights");
-    option_needs("tolerance", o->tolerance.given, o->check || o->expect, "--check or --expect");
-    option_needs("show-head", o->show_head.given, o->tokens, "--tokens");
-    option_needs("show-batch", o->show_batch.given, o->tokens, "--tokens");
-    if (o->tokens && !softmax) {
-        tool_die("--tokens shows softmax weights: it does not go with --weights-kind %s", o->weights_kind);
-    }
-    const char *results[] = {o->out, o->lse, o->weights};
+/* Before anything is read or computed, which may take long. */
+static void claim_results(const struct attend_options *o) {
+    const char *results[] = {o->out, o->lse, o->attention_out};
     for (int i = 0; i < 3; i++) {
-        for (int j = 0; j < i; j++) {
-            if (results[i] && results[j] && strcmp(results[i], results[j]) == 0) {
-                tool_die("%s: two results cannot have the same name", results[i]);
-            }
-        }
+        if (results[i]) output_claim(results[i]);
     }
 }
 
@@ -53,13 +37,12 @@ static void warn_of_negative_offsets(const struct problem *problem, const struct
     const rapt_attention_desc *desc = &problem->desc;
     if (desc->query_origin != RAPT_ORIGIN_BOTTOM_RIGHT) return;
     for (int64_t b = 0; b < desc->batch; b++) {
-        int64_t kv_length = problem_kv_length(problem, b);
-        if (kv_length >= desc->query_length) continue;
+        const int64_t kv_length = problem_kv_length(problem, b), query_length = problem_query_length(problem, b);
+        if (kv_length >= query_length) continue;
         tool_warn("sequence %lld has %lld keys for %lld queries, so its first query stands at %lld, before "
                   "the first key; "
-                  "--query-offset 0 lines both up at the start%s",
-                  (long long)b, (long long)kv_length, (long long)desc->query_length,
-                  (long long)(kv_length - desc->query_length),
+                  "--query-offset 0 aligns both at the start%s",
+                  (long long)b, (long long)kv_length, (long long)query_length, (long long)(kv_length - query_length),
                   options->kv_lengths ? " (right-padded sequences)" : "");
         return;
     }
@@ -103,47 +86,84 @@ static double execute(struct run *run) {
     return best;
 }
 
-static void print_array(const char *name, const struct npy_array *array) {
-    char shape[NPY_SHAPE_TEXT];
-    if (array->path && array->data)
-        printf("%-8s %s %s\n", name, array->path, npy_shape_text(array->dims, array->shape, shape));
+struct named_array {
+    const char *name;
+    const struct npy_array *array;
+};
+
+static void print_arrays(const struct problem *problem, bool json) {
+    const struct named_array arrays[] = {{"query", &problem->query}, {"key", &problem->key},
+                                         {"value", &problem->value}, {"out", &problem->out},
+                                         {"lse", &problem->lse},     {"attention", &problem->weights}};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        const struct npy_array *array = arrays[i].array;
+        char shape[NPY_SHAPE_TEXT];
+        if (!array->path || !array->data) continue;
+        if (json) {
+            json_open(arrays[i].name, '{');
+            json_text("file", array->path);
+            json_shape("shape", array->dims, array->shape);
+            json_close();
+        } else {
+            printf("%-8s %s %s\n", arrays[i].name, text_shown(array->path),
+                   npy_shape_text(array->dims, array->shape, shape));
+        }
+    }
 }
 
-static void report(const struct problem *problem, const struct run *run, double time) {
-    double operations =
-        2 * problem_pairs(problem) * (double)(problem->desc.head_dim + problem->desc.value_dim);
-    print_array("query", &problem->query);
-    print_array("key", &problem->key);
-    print_array("value", &problem->value);
-    print_array("out", &problem->out);
-    print_array("lse", &problem->lse);
-    print_array("weights", &problem->weights);
-    printf("kernels  %s, %lld thread%s\n", rapt_isa_name(rapt_plan_isa(&run->plan)), (long long)run->threads,
-           run->threads == 1 ? "" : "s");
+static void print_speed(const struct run *run, double time, double rate, bool json) {
+    const char *kernels = rapt_isa_name(rapt_plan_isa(&run->plan));
+    if (json) {
+        json_text("kernels", kernels);
+        json_integer("threads", run->threads);
+        json_integer("runs", run->repeat);
+        json_number("best_milliseconds", time * 1e3);
+        json_number("gflops", rate);
+        return;
+    }
+    printf("kernels  %s, %lld thread%s\n", kernels, (long long)run->threads, run->threads == 1 ? "" : "s");
     printf("time     %.3g ms (", time * 1e3);
     if (run->repeat == 1)
         fputs("one run", stdout);
     else
         printf("best of %lld runs", (long long)run->repeat);
-    printf("), %.3g GFLOP/s\n", time > 0 ? operations / time * 1e-9 : 0.0);
+    printf("), %.3g GFLOP/s\n", rate);
+}
+
+static void report(const struct problem *problem, const struct run *run, double time, bool json) {
+    const double operations =
+        2 * problem_pairs(problem) * (double)(problem->desc.head_dim + problem->desc.value_dim);
+    print_arrays(problem, json);
+    print_speed(run, time, time > 0 ? operations / time * 1e-9 : 0.0, json);
+}
+
+/* Everything that is printed; whether no difference exceeds the tolerance. */
+static bool tell(const struct problem *problem, const struct attend_options *options, const struct run *run,
+                 double time, const double *expected) {
+    const enum compare_form form = options->json ? COMPARE_JSON : options->quiet ? COMPARE_QUIET : COMPARE_TEXT;
+    bool fine = true;
+    if (options->json) json_open(NULL, '{');
+    if (!options->quiet) report(problem, run, time, options->json);
+    if (options->check) fine = compare_with_truth(problem, options->tolerance, form) && fine;
+    if (options->expect) fine = compare_with_numbers(problem, expected, options->tolerance, form) && fine;
+    if (options->json) json_close();
+    return fine;
 }
 
 int verb_attend(int argc, char **argv) {
     struct attend_options options = attend_parse(argc, argv);
-    check_options(&options);
+    claim_results(&options);
     struct problem problem = problem_load(&options);
     struct run run = prepare(&problem, &options);
+    const double *expected = options.expect ? compare_load(options.expect, &problem.out) : NULL;
     struct token_list tokens = {0};
     if (options.tokens) tokens = show_load(&problem, &options);
     warn_of_negative_offsets(&problem, &options);
     double time = execute(&run);
     output_stage(&problem.out);
     if (options.lse) output_stage(&problem.lse);
-    if (options.weights) output_stage(&problem.weights);
-    report(&problem, &run, time);
-    bool fine = true;
-    if (options.check) fine = compare_with_truth(&problem, &options) && fine;
-    if (options.expect) fine = compare_with_file(&problem, &options) && fine;
+    if (options.attention_out) output_stage(&problem.weights);
+    const bool fine = tell(&problem, &options, &run, time, expected);
     if (options.tokens) show_print(&problem, &options, tokens);
     /* The last thing that can fail is what gives the results their names. */
     tool_flush();

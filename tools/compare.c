@@ -3,14 +3,18 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "json.h"
 #include "reference.h"
 #include "tool.h"
+#include "verbs.h"
 
 struct difference {
     double absolute;
     double relative; /* to the largest expected number of the row */
+    int64_t place;   /* of the largest absolute one */
 };
 
 /* 0 for equal infinities and for NaN where NaN is expected. */
@@ -20,21 +24,38 @@ static double distance(double got, double expected) {
     return isnan(difference) ? INFINITY : difference;
 }
 
+static void add(struct difference *largest, double got, double expected, int64_t place, double *row) {
+    const double difference = distance(got, expected);
+    *row = fmax(*row, difference);
+    if (difference <= largest->absolute) return;
+    largest->absolute = difference;
+    largest->place = place;
+}
+
 static void add_row(struct difference *largest, const float *got, const double *expected, int64_t count) {
     double absolute = 0, magnitude = 0;
     for (int64_t i = 0; i < count; i++) {
-        absolute = fmax(absolute, distance(got[i], expected[i]));
+        add(largest, (double)got[i], expected[i], 0, &absolute);
         magnitude = fmax(magnitude, fabs(expected[i]));
     }
-    largest->absolute = fmax(largest->absolute, absolute);
     if (absolute > 0) largest->relative = fmax(largest->relative, absolute / magnitude);
 }
 
-static bool print(const char *name, struct difference largest, const struct option_number *tolerance) {
-    bool fine = !tolerance->given || largest.absolute <= (double)tolerance->value;
-    printf("%-8s largest error %.2g, %.2g of its row's maximum", name, largest.absolute, largest.relative);
-    if (tolerance->given) printf("; %s %.2g", fine ? "within" : "EXCEEDS", (double)tolerance->value);
-    putchar('\n');
+static bool print(const char *name, struct difference largest, struct option_number tolerance,
+                  enum compare_form form) {
+    const bool fine = !tolerance.given || largest.absolute <= (double)tolerance.value;
+    if (form == COMPARE_JSON) {
+        json_open(name, '{');
+        json_number("largest_error", largest.absolute);
+        json_number("of_row_maximum", largest.relative);
+        if (tolerance.given) json_number("tolerance", (double)tolerance.value);
+        json_bool("within", fine);
+        json_close();
+    } else if (form == COMPARE_TEXT) {
+        printf("%-8s largest error %.2g, %.2g of its row's maximum", name, largest.absolute, largest.relative);
+        if (tolerance.given) printf("; %s %.2g", fine ? "within" : "EXCEEDS", (double)tolerance.value);
+        putchar('\n');
+    }
     return fine;
 }
 
@@ -62,7 +83,7 @@ static struct difference compare_array(const struct npy_array *got, const double
     return largest;
 }
 
-bool compare_with_truth(const struct problem *problem, const struct attend_options *options) {
+bool compare_with_truth(const struct problem *problem, struct option_number tolerance, enum compare_form form) {
     static const struct option_number any = {0};
     const struct npy_array *lse = &problem->lse, *weights = &problem->weights;
     double *truth = tool_allocate(problem->out.count, sizeof *truth, "--check");
@@ -70,26 +91,93 @@ bool compare_with_truth(const struct problem *problem, const struct attend_optio
     double *truth_weights =
         weights->data ? tool_allocate(weights->count, sizeof *truth_weights, "--check") : NULL;
     rapt_truth_attention(&problem->desc, truth, truth_lse, truth_weights);
-    bool fine = print("check", compare_out(&problem->desc, truth), &options->tolerance);
-    if (truth_lse) print(" lse", compare_array(lse, truth_lse, 1), &any);
-    if (truth_weights)
-        print(" weights", compare_array(weights, truth_weights, problem->desc.kv_length), &any);
+    const char *prefix = form == COMPARE_JSON ? "check_" : " ";
+    char name[32];
+    bool fine = print("check", compare_out(&problem->desc, truth), tolerance, form);
+    snprintf(name, sizeof name, "%slse", prefix);
+    if (truth_lse) print(name, compare_array(lse, truth_lse, 1), any, form);
+    snprintf(name, sizeof name, "%sattention", prefix);
+    if (truth_weights) print(name, compare_array(weights, truth_weights, problem->desc.kv_length), any, form);
     return fine;
 }
 
-bool compare_with_file(const struct problem *problem, const struct attend_options *options) {
-    const struct npy_array *out = &problem->out;
-    struct npy_array expected = npy_read(options->expect, NPY_FLOAT32 | NPY_FLOAT64);
+static void same_shape(const struct npy_array *a, const struct npy_array *b, const char *what) {
     char has[NPY_SHAPE_TEXT], wants[NPY_SHAPE_TEXT];
-    if (expected.dims != out->dims || memcmp(expected.shape, out->shape, sizeof expected.shape) != 0) {
-        tool_die("%s %s does not fit the result %s", expected.path,
-                 npy_shape_text(expected.dims, expected.shape, has),
-                 npy_shape_text(out->dims, out->shape, wants));
+    if (a->dims == b->dims && memcmp(a->shape, b->shape, sizeof a->shape) == 0) return;
+    tool_die("%s %s does not fit %s %s", a->path, npy_shape_text(a->dims, a->shape, has), what,
+             npy_shape_text(b->dims, b->shape, wants));
+}
+
+const double *compare_load(const char *path, const struct npy_array *result) {
+    struct npy_array expected = npy_read(path, NPY_FLOAT16 | NPY_FLOAT32 | NPY_FLOAT64);
+    same_shape(&expected, result, "the result");
+    return npy_doubles(&expected);
+}
+
+bool compare_with_numbers(const struct problem *problem, const double *expected, struct option_number tolerance,
+                          enum compare_form form) {
+    return print("expect", compare_array(&problem->out, expected, problem->desc.value_dim), tolerance, form);
+}
+
+struct compare_options {
+    struct option_number tolerance;
+    bool json, quiet;
+};
+
+const struct option_row compare_option_rows[] = {
+    {OPTION_HEADING, "Arrays", NULL,
+     "Two .npy files, or members of .npz archives as FILE.npz:NAME, of the same shape and of any types. NaN "
+     "equals NaN.",
+     0},
+    {OPTION_NUMBER, "tolerance", "X", "Largest difference that is accepted; default 0.",
+     offsetof(struct compare_options, tolerance)},
+    {OPTION_FLAG, "json", NULL, "Print the result as JSON.", offsetof(struct compare_options, json)},
+    {OPTION_FLAG, "quiet", NULL, "Print nothing but errors: the exit status tells.",
+     offsetof(struct compare_options, quiet)},
+    {OPTION_HEADING, NULL, NULL, NULL, 0},
+};
+
+static struct difference difference_of(const struct npy_array *a, const struct npy_array *b) {
+    const double *of_a = npy_doubles(a), *of_b = npy_doubles(b);
+    const int64_t row_length = a->dims ? a->shape[a->dims - 1] : 1;
+    struct difference largest = {0};
+    for (int64_t first = 0; first < a->count; first += row_length) {
+        double absolute = 0, magnitude = 0;
+        for (int64_t i = first; i < first + row_length; i++) {
+            add(&largest, of_a[i], of_b[i], i, &absolute);
+            magnitude = fmax(magnitude, fabs(of_b[i]));
+        }
+        if (absolute > 0) largest.relative = fmax(largest.relative, absolute / magnitude);
     }
-    double *numbers = expected.data;
-    if (expected.type == NPY_FLOAT32) {
-        numbers = tool_allocate(expected.count, sizeof *numbers, expected.path);
-        for (int64_t i = 0; i < expected.count; i++) numbers[i] = (double)((const float *)expected.data)[i];
+    return largest;
+}
+
+static void print_place(const struct npy_array *array, const struct difference *largest, bool json) {
+    int64_t place[NPY_MAX_DIMS], rest = largest->place;
+    char text[NPY_SHAPE_TEXT];
+    for (int i = array->dims - 1; i >= 0; i--) {
+        place[i] = rest % array->shape[i];
+        rest /= array->shape[i];
     }
-    return print("expect", compare_array(out, numbers, problem->desc.value_dim), &options->tolerance);
+    if (json)
+        json_shape("at", array->dims, place);
+    else
+        printf("at       %s\n", npy_shape_text(array->dims, place, text));
+}
+
+int verb_compare(int argc, char **argv) {
+    struct compare_options options = {.tolerance.given = true};
+    const int first = options_parse_words("compare", compare_option_rows, &options, argc, argv);
+    const unsigned any = NPY_FLOAT16 | NPY_FLOAT32 | NPY_FLOAT64 | NPY_BOOL | NPY_INT32 | NPY_INT64;
+    if (argc - first != 2) tool_die("compare takes two files, not %d (see `rapt help compare`)", argc - first);
+    if (!(options.tolerance.value >= 0)) tool_die("--tolerance: %g is not 0 or more", (double)options.tolerance.value);
+    const struct npy_array a = npy_read(argv[first], any), b = npy_read(argv[first + 1], any);
+    same_shape(&b, &a, a.path);
+    const struct difference largest = difference_of(&a, &b);
+    if (options.json) json_open(NULL, '{');
+    const bool fine = print(options.json ? "difference" : "differ", largest, options.tolerance,
+                            options.json ? COMPARE_JSON : options.quiet ? COMPARE_QUIET : COMPARE_TEXT);
+    if (largest.absolute > 0 && !options.quiet) print_place(&a, &largest, options.json);
+    if (options.json) json_close();
+    return fine ? EXIT_SUCCESS : TOOL_EXIT_DIFFERENT;
 }

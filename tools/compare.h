@@ -8,11 +8,17 @@
 #include "options.h"
 #include "problem.h"
 
+enum compare_form { COMPARE_TEXT, COMPARE_JSON, COMPARE_QUIET };
+
 /* --check: prints the largest errors against attention in double. False where that of out exceeds the
  * tolerance. */
-bool compare_with_truth(const struct problem *problem, const struct attend_options *options);
+bool compare_with_truth(const struct problem *problem, struct option_number tolerance, enum compare_form form);
 
-/* --expect: likewise against a file. */
-bool compare_with_file(const struct problem *problem, const struct attend_options *options);
+/* --expect: the numbers of a file; dies where it is not shaped as the result. */
+const double *compare_load(const char *path, const struct npy_array *result);
+
+/* --expect: likewise against them. */
+bool compare_with_numbers(const struct problem *problem, const double *expected, struct option_number tolerance,
+                          enum compare_form form);
 
 #endif

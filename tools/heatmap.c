@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "output.h"
+#include "text.h"
 #include "tool.h"
 #include "verbs.h"
 
@@ -30,7 +31,7 @@ static void check_options(const struct heatmap_options *o) {
 }
 
 static void report(const struct heatmap *map) {
-    printf("weights  %s, %lld head%s of %lld queries, %lld keys\n", map->path, (long long)map->heads,
+    printf("weights  %s, %lld head%s of %lld queries, %lld keys\n", text_shown(map->path), (long long)map->heads,
            map->heads == 1 ? "" : "s", (long long)map->queries, (long long)map->keys);
     printf("colours  %.4g ... %.4g%s\n", (double)map->low, (double)map->high,
            map->probabilities ? "" : ", as weights lie outside 0 ... 1");
@@ -41,6 +42,7 @@ static void report(const struct heatmap *map) {
 int verb_heatmap(int argc, char **argv) {
     struct heatmap_options options = heatmap_parse(argc, argv);
     check_options(&options);
+    if (options.out) output_claim(options.out);
     struct heatmap map = heatmap_load(&options);
     if (options.out == NULL) {
         heatmap_print(&map, options.colours);
@@ -52,7 +54,7 @@ int verb_heatmap(int argc, char **argv) {
     struct heatmap_size size = heatmap_draw(&map, svg, &bytes, &count);
     output_stage_bytes(options.out, bytes, count);
     report(&map);
-    printf("out      %s %d x %d%s\n", options.out, size.width, size.height, svg ? "" : " pixels");
+    printf("out      %s %d x %d%s\n", text_shown(options.out), size.width, size.height, svg ? "" : " pixels");
     tool_flush();
     output_commit();
     return EXIT_SUCCESS;

@@ -9,7 +9,7 @@
 #include "options.h"
 
 struct heatmap_options {
-    const char *weights, *tokens, *key_tokens, *head, *out;
+    const char *attention, *tokens, *key_tokens, *head, *out;
     const char *title, *theme, *colours, *scale;
     struct option_integer batch, zoom;
 };

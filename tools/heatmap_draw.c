@@ -62,7 +62,7 @@ static double measure(void *context, const char *text, double font) {
 static struct heatmap_layout lay_out(const struct heatmap *map) {
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1, 1);
     cairo_t *cairo = cairo_create(surface);
-    struct text_pen pen = text_begin(cairo);
+    struct text_pen pen = text_begin(cairo, NULL);
     struct heatmap_layout layout = heatmap_lay_out(map, measure, &pen);
     text_end(&pen);
     cairo_destroy(cairo);
@@ -74,13 +74,17 @@ static void draw(struct picture *picture, cairo_surface_t *surface, double scale
     picture_check(picture, cairo_surface_status(surface));
     picture->cairo = cairo_create(surface);
     cairo_scale(picture->cairo, scale, scale);
-    picture->pen = text_begin(picture->cairo);
+    int unknown = 0;
+    picture->pen = text_begin(picture->cairo, &unknown);
     picture_colour(picture->cairo, picture->theme->paper);
     cairo_paint(picture->cairo);
     picture_heads(picture);
     picture_names(picture);
     picture_bar(picture);
     text_end(&picture->pen);
+    if (unknown)
+        tool_warn("%s: %d character%s of the texts in it %s in no font here and become boxes", picture->map->path,
+                  unknown, unknown == 1 ? "" : "s", unknown == 1 ? "is" : "are");
     picture_check(picture, cairo_status(picture->cairo));
     cairo_destroy(picture->cairo);
 }
@@ -90,7 +94,7 @@ struct heatmap_size heatmap_draw(const struct heatmap *map, bool svg, void **byt
     int width = picture.layout.width, height = picture.layout.height, longer = width > height ? width : height;
     int scale = svg ? 1 : map->zoom ? map->zoom : 2 * longer <= MOST_PIXELS ? 2 : 1;
     if (longer * scale > MOST_PIXELS) {
-        tool_die("%s: a picture of it has %d x %d pixels, more than %d a side", map->path, width * scale,
+        tool_die("%s: a picture of it has %d x %d pixels, more than %d per side", map->path, width * scale,
                  height * scale, MOST_PIXELS);
     }
     struct file file = {0};

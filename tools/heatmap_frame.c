@@ -14,10 +14,12 @@ void picture_names(const struct picture *picture) {
     double right = layout->left + layout->step_x * (double)(columns - 1) + (double)map->keys * layout->cell_width;
     double bottom = layout->top + layout->step_y * (double)(rows - 1) + (double)map->queries * layout->cell_height;
     picture_colour(picture->cairo, picture->theme->ink);
-    text_draw(&picture->pen, map->title, LAYOUT_TITLE_FONT, LAYOUT_MARGIN, LAYOUT_MARGIN + LAYOUT_TITLE_FONT * 0.6,
-              TEXT_LEFT, layout->width - 2 * LAYOUT_MARGIN, false);
+    for (int i = 0; layout->title[i]; i++)
+        text_draw(&picture->pen, layout->title[i], LAYOUT_TITLE_FONT, LAYOUT_MARGIN,
+                  LAYOUT_MARGIN + LAYOUT_TITLE_FONT * (0.6 + 1.3 * i), TEXT_LEFT, layout->width - 2 * LAYOUT_MARGIN,
+                  false);
     picture_text(picture, "keys", picture->theme->faint, (layout->left + right) / 2,
-              LAYOUT_MARGIN + LAYOUT_TITLE_FONT * 1.8 + LAYOUT_NAME_FONT * 0.5, TEXT_MIDDLE);
+              LAYOUT_MARGIN + layout->title_height + LAYOUT_NAME_FONT * 0.5, TEXT_MIDDLE);
     picture_colour(picture->cairo, picture->theme->faint);
     text_draw(&picture->pen, "queries", LAYOUT_NAME_FONT, LAYOUT_MARGIN + LAYOUT_NAME_FONT * 0.5,
               (layout->top + bottom) / 2, TEXT_MIDDLE, 0, true);
@@ -35,22 +37,33 @@ static double bar_height_of(const struct picture *picture, double number) {
 }
 
 static void draw_bar_number(const struct picture *picture, double number, double y) {
-    double right = picture->layout.bar_left + LAYOUT_BAR_WIDTH;
+    const double right = picture->layout.bar_left + LAYOUT_BAR_WIDTH;
     char text[32];
     snprintf(text, sizeof text, "%.3g", number);
     picture_tick(picture, right, y, right + 4, y);
     picture_text(picture, text, picture->theme->ink, right + LAYOUT_GAP, y, TEXT_LEFT);
 }
 
-/* Round numbers, and the largest where none is near it. */
+/* Both ends, and round numbers between that leave them room. */
 static void draw_bar_numbers(const struct picture *picture) {
+    const struct heatmap_layout *layout = &picture->layout;
     double low = (double)picture->map->low, high = (double)picture->map->high, step = nice_step(high - low);
-    double top = bar_height_of(picture, high);
+    const double bottom = layout->bar_top + layout->bar_height, room = LAYOUT_NAME_FONT * 1.2;
+    draw_bar_number(picture, high, layout->bar_top);
+    draw_bar_number(picture, low, bottom);
     for (double n = ceil(low / step - 1e-6); n * step <= high + 1e-6 * step; n++) {
-        double number = n == 0 ? 0 : n * step, y = bar_height_of(picture, number);
-        if (y - top > LAYOUT_NAME_FONT * 1.1) draw_bar_number(picture, number, y);
+        const double y = bar_height_of(picture, n * step);
+        if (y - layout->bar_top > room && bottom - y > room) draw_bar_number(picture, n == 0 ? 0 : n * step, y);
     }
-    draw_bar_number(picture, high, top);
+    if (low >= 0 || high <= 0) return;
+    /* Zero parts what attracts from what repels: a line through the bar. */
+    const double zero = bar_height_of(picture, 0);
+    picture_colour(picture->cairo, picture->theme->paper);
+    cairo_rectangle(picture->cairo, layout->bar_left, zero - 1.5, LAYOUT_BAR_WIDTH, 3);
+    cairo_fill(picture->cairo);
+    picture_colour(picture->cairo, picture->theme->ink);
+    cairo_rectangle(picture->cairo, layout->bar_left - 3, zero - 0.5, LAYOUT_BAR_WIDTH + 3, 1);
+    cairo_fill(picture->cairo);
 }
 
 /* What a colour below the bar means. */

@@ -2,8 +2,11 @@
 #include "heatmap_layout.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { LEAST_LABEL_CELL = 9, LEAST_VALUE_CELL = 26, LABEL_ROOM = 120, GRID_LABEL_ROOM = 80 };
+#include "tool.h"
+
+enum { LEAST_LABEL_CELL = 9, LEAST_VALUE_CELL = 26, LABEL_ROOM = 120, GRID_LABEL_ROOM = 80, TITLE_ROOM = 360 };
 
 /* A page shows pictures about this wide; a wider grid would be made smaller, with its labels. */
 enum { MOST_GRID_WIDTH = 920, HEAD_GAP = 16 };
@@ -83,6 +86,35 @@ static void place_labels(struct heatmap_layout *layout, const struct heatmap *ma
     layout->key_room = layout->keys_upright ? ceil(font * 1.3) : fmin(most, keys);
 }
 
+/* As many of text's first words as fit into room, at least one; returns what follows them. */
+static const char *take_line(const char *text, double room, char **line, heatmap_measure *measure, void *context) {
+    char *taken = tool_allocate((int64_t)strlen(text) + 1, 1, "the title");
+    size_t end = 0;
+    *line = taken;
+    while (text[end]) {
+        const size_t next = end + strspn(text + end, " ") + strcspn(text + end + strspn(text + end, " "), " ");
+        memcpy(taken, text, next);
+        taken[next] = '\0';
+        if (end > 0 && measure(context, taken, LAYOUT_TITLE_FONT) > room) break;
+        end = next;
+    }
+    taken[end] = '\0';
+    return text + end + strspn(text + end, " ");
+}
+
+/* The title in lines as wide as the picture, which small ones give room to. */
+static void break_title(struct heatmap_layout *layout, const char *title, heatmap_measure *measure, void *context) {
+    const double whole = ceil(measure(context, title, LAYOUT_TITLE_FONT)) + 1;
+    const int wanted = (int)fmin(whole, TITLE_ROOM) + 2 * LAYOUT_MARGIN;
+    if (layout->width < wanted) layout->width = wanted;
+    int lines = 0;
+    for (; *title && lines < LAYOUT_TITLE_LINES - 2; lines++)
+        title = take_line(title, layout->width - 2 * LAYOUT_MARGIN, &layout->title[lines], measure, context);
+    /* What is left is cut where it ends. */
+    if (*title) take_line(title, 1e9, &layout->title[lines++], measure, context);
+    layout->title_height = LAYOUT_TITLE_FONT * (1.8 + 1.3 * (lines > 1 ? lines - 1 : 0));
+}
+
 struct heatmap_layout heatmap_lay_out(const struct heatmap *map, heatmap_measure *measure, void *context) {
     struct heatmap_layout layout = {0};
     const double name_line = LAYOUT_NAME_FONT * 1.5;
@@ -94,17 +126,18 @@ struct heatmap_layout heatmap_lay_out(const struct heatmap *map, heatmap_measure
     double wide = (double)map->keys * layout.cell_width, high = (double)map->queries * layout.cell_height;
     double head_line = map->heads > 1 ? name_line : 0;
     layout.left = LAYOUT_MARGIN + name_line + layout.query_room + LAYOUT_GAP;
-    layout.top = LAYOUT_MARGIN + LAYOUT_TITLE_FONT * 1.8 + name_line + head_line + layout.key_room + LAYOUT_GAP;
     layout.step_x = wide + HEAD_GAP;
     layout.step_y = high + head_line + 12;
     double right = layout.left + layout.step_x * (layout.columns - 1) + wide;
-    double bottom = layout.top + layout.step_y * (double)(rows - 1) + high;
-    layout.bar_left = right + 22;
-    layout.bar_top = layout.top;
-    layout.bar_height = fmin(320, fmax(110, bottom - layout.top));
     /* Room for the numbers at the bar, and for what is grey below it. */
     double numbers = fmax(measure(context, "-0.0000", LAYOUT_NAME_FONT), measure(context, "unseen", LAYOUT_NAME_FONT));
+    layout.bar_left = right + 22;
     layout.width = (int)fmin(1e6, layout.bar_left + LAYOUT_BAR_WIDTH + LAYOUT_GAP + numbers + LAYOUT_MARGIN);
+    break_title(&layout, map->title, measure, context);
+    layout.top = LAYOUT_MARGIN + layout.title_height + name_line + head_line + layout.key_room + LAYOUT_GAP;
+    double bottom = layout.top + layout.step_y * (double)(rows - 1) + high;
+    layout.bar_top = layout.top;
+    layout.bar_height = fmin(320, fmax(110, bottom - layout.top));
     double below = ((map->nans || map->infinities) + (map->unseen != 0) + 0.5) * name_line;
     layout.height = (int)fmin(1e6, fmax(bottom, layout.bar_top + layout.bar_height + below) + LAYOUT_MARGIN);
     return layout;

@@ -13,8 +13,12 @@ enum {
     LAYOUT_BAR_WIDTH = 14
 };
 
+enum { LAYOUT_TITLE_LINES = 8 };
+
 struct heatmap_layout {
     int width, height;
+    char *title[LAYOUT_TITLE_LINES];    /* its lines; NULL after the last */
+    double title_height;
     int cell_width, cell_height;
     int columns;                        /* of the grid of heads */
     double left, top;                   /* of the first head's cells */

@@ -9,7 +9,7 @@
 #include "tool.h"
 
 static struct npy_array read_weights(const char *path, int64_t full[4]) {
-    struct npy_array array = npy_read(path, NPY_FLOAT32 | NPY_FLOAT64);
+    struct npy_array array = npy_read(path, NPY_FLOAT16 | NPY_FLOAT32 | NPY_FLOAT64);
     char shape[NPY_SHAPE_TEXT];
     npy_shape_text(array.dims, array.shape, shape);
     if (array.dims < 2 || array.dims > 4) tool_die("%s %s: expected 2, 3 or 4 dimensions", path, shape);
@@ -29,7 +29,8 @@ static int64_t check_index(const char *name, int64_t index, const struct npy_arr
 static const float *as_float32(const struct npy_array *array, int64_t first, int64_t count) {
     if (array->type == NPY_FLOAT32) return (const float *)array->data + first;
     float *weights = tool_allocate(count, sizeof *weights, array->path);
-    for (int64_t i = 0; i < count; i++) weights[i] = (float)((const double *)array->data)[first + i];
+    const double *numbers = npy_doubles(array);
+    for (int64_t i = 0; i < count; i++) weights[i] = (float)numbers[first + i];
     return weights;
 }
 
@@ -43,15 +44,27 @@ static char **number_texts(int64_t count) {
     return texts;
 }
 
-/* hint: what to do where another number of lines is no mistake. */
-static char **read_texts(const char *path, const struct npy_array *array, int64_t count, const char *what,
-                         const char *hint) {
+/* One text each for count things; hint: what to do where another number of lines is no mistake. */
+static char **fit_texts(const char *path, struct token_list tokens, const struct npy_array *array, int64_t count,
+                        const char *what, const char *hint) {
     char shape[NPY_SHAPE_TEXT];
     if (path == NULL) return number_texts(count);
-    struct token_list tokens = tokens_read(path, count);
     if (tokens.count == count) return tokens.texts;
-    tool_die("%s: %lld lines for the %lld %s of %s %s%s", path, (long long)tokens.count, (long long)count, what,
-             array->path, npy_shape_text(array->dims, array->shape, shape), hint);
+    tool_die("%s: %lld line%s for the %lld %s of %s %s%s", path, (long long)tokens.count, tokens.count == 1 ? "" : "s",
+             (long long)count, what, array->path, npy_shape_text(array->dims, array->shape, shape), hint);
+}
+
+/* A file that names both is read once: it may be a pipe. */
+static void read_texts(struct heatmap *map, const struct heatmap_options *options, const struct npy_array *array) {
+    const char *both = options->tokens, *keys = options->key_tokens;
+    const int64_t most = map->queries > map->keys ? map->queries : map->keys;
+    struct token_list tokens = {0};
+    if (both) tokens = tokens_read(both, most);
+    map->query_texts = fit_texts(both, tokens, array, map->queries, "queries", "");
+    if (keys)
+        map->key_texts = fit_texts(keys, tokens_read(keys, map->keys), array, map->keys, "keys", "");
+    else
+        map->key_texts = fit_texts(both, tokens, array, map->keys, "keys", "; --key-tokens FILE names the keys");
 }
 
 static void find_range(struct heatmap *map) {
@@ -88,23 +101,20 @@ static const char *usual_title(const struct heatmap *map, int64_t heads) {
 
 struct heatmap heatmap_load(const struct heatmap_options *options) {
     int64_t full[4];
-    struct npy_array array = read_weights(options->weights, full);
+    struct npy_array array = read_weights(options->attention, full);
     bool all = options->head && strcmp(options->head, "all") == 0;
     int64_t head = options->head && !all ? option_to_integer("head", options->head) : 0;
     check_index("head", head, &array, full[1], "head");
     int64_t batch = check_index("batch", options->batch.value, &array, full[0], "sequence");
-    struct heatmap map = {.path = options->weights, .first_head = head, .heads = all ? full[1] : 1,
+    struct heatmap map = {.path = options->attention, .first_head = head, .heads = all ? full[1] : 1,
                           .queries = full[2], .keys = full[3]};
     int64_t first = (batch * full[1] + head) * map.queries * map.keys;
     map.weights = as_float32(&array, first, map.heads * map.queries * map.keys);
-    map.query_texts = read_texts(options->tokens, &array, map.queries, "queries", "");
-    map.key_texts = options->key_tokens ? read_texts(options->key_tokens, &array, map.keys, "keys", "")
-                                        : read_texts(options->tokens, &array, map.keys, "keys",
-                                                     "; --key-tokens FILE names the keys");
+    read_texts(&map, options, &array);
     find_range(&map);
     map.square_root = options->scale && strcmp(options->scale, "sqrt") == 0;
     if (map.square_root && !map.probabilities)
-        tool_die("--scale sqrt is for weights within 0 ... 1: %s has %.4g ... %.4g", options->weights,
+        tool_die("--scale sqrt is for weights within 0 ... 1: %s has %.4g ... %.4g", options->attention,
                  (double)map.low, (double)map.high);
     map.title = options->title ? options->title : usual_title(&map, full[1]);
     map.zoom = (int)options->zoom.value;

@@ -11,10 +11,11 @@ const struct option_row heatmap_option_rows[] = {
      "Queries go down, keys across. Weights outside 0 ... 1 (scores) are drawn too: the colours then span what "
      "there is. NaN and infinities are grey, and in pictures weights of exactly 0, which masked keys have, are hatched.",
      0},
-    {OPTION_TEXT, "weights", "FILE",
-     "What `rapt attend --weights` writes (needed): float32 or float64 [queries, keys], [heads, queries, keys] "
-     "or [batch, heads, queries, keys].",
-     AT(weights)},
+    {OPTION_TEXT, "attention", "FILE",
+     "What `rapt attend --attention-out` writes (required): float16, float32 or float64 [queries, keys], [heads, "
+     "queries, keys] or [batch, heads, queries, keys].",
+     AT(attention)},
+    {OPTION_TEXT, "weights", "FILE", NULL, AT(attention)},
     {OPTION_TEXT, "tokens", "FILE",
      "Text, one token per line, one for each query, and for each key without --key-tokens. Default: positions.",
      AT(tokens)},
@@ -26,7 +27,7 @@ const struct option_row heatmap_option_rows[] = {
     {OPTION_TEXT, "out", "FILE", "A picture, by its ending .png or .svg; default: characters on the terminal.",
      AT(out)},
     {OPTION_TEXT, "title", "TEXT", "Over the picture, in place of what is drawn.", AT(title)},
-    {OPTION_TEXT, "theme", "NAME", "light, the default, or dark: what the picture will stand on.", AT(theme)},
+    {OPTION_TEXT, "theme", "NAME", "light, the default, or dark: what surrounds the picture.", AT(theme)},
     {OPTION_TEXT, "scale", "NAME",
      "linear, the default, or sqrt: colours go with the square root of a weight, so that small weights can be told apart.",
      AT(scale)},
@@ -41,6 +42,6 @@ const struct option_row heatmap_option_rows[] = {
 struct heatmap_options heatmap_parse(int argc, char **argv) {
     struct heatmap_options options = {0};
     options_parse(argv[0], heatmap_option_rows, &options, argc, argv);
-    if (options.weights == NULL) tool_die("heatmap needs --weights FILE (see `rapt help heatmap`)");
+    if (options.attention == NULL) tool_die("heatmap: --attention FILE is required (see `rapt help heatmap`)");
     return options;
 }

@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include "heatmap.h"
+#include "text.h"
 #include "tokens.h"
 #include "viridis.h"
 
-enum { USUAL_COLUMNS = 80, LABEL_COLUMNS = 12, REPEAT_KEYS_FROM = 40 };
+enum { USUAL_COLUMNS = 80, LABEL_COLUMNS = 12, REPEAT_KEYS_FROM = 40, MOST_LINES = 128, MERGED_LINES = 64 };
 
 enum ink { INK_24BIT, INK_256, INK_BLOCKS, INK_ASCII };
 
@@ -22,6 +23,7 @@ struct page {
     int label; /* columns of the queries' labels */
     int cell;  /* columns of a key */
     int64_t pooled, cells; /* a cell shows the largest weight of so many keys; cells a line */
+    int64_t merged, lines; /* and of so many queries; lines per head */
     bool values, upright;  /* weights as numbers; keys' labels from left to right */
 };
 
@@ -76,6 +78,10 @@ static struct page lay_out(const struct heatmap *map, const char *colours) {
     page.upright = page.values && keys < page.cell;
     page.pooled = each > 0 ? 1 : left > 0 ? (map->keys + left - 1) / left : map->keys;
     page.cells = (map->keys + page.pooled - 1) / page.pooled;
+    /* Many queries are merged as their keys are, so that a map stays about square. */
+    int64_t most = page.pooled == 1 ? MOST_LINES : page.cells > MERGED_LINES ? page.cells : MERGED_LINES;
+    page.merged = (map->queries + most - 1) / most;
+    page.lines = (map->queries + page.merged - 1) / page.merged;
     return page;
 }
 
@@ -126,21 +132,24 @@ static void print_cell(const struct page *page, float weight) {
     if (coloured) fputs("\x1b[0m", stdout);
 }
 
-/* NaN first, so that no pooling hides it. */
-static float pooled_weight(const struct page *page, const float *weights, int64_t cell) {
-    int64_t end = (cell + 1) * page->pooled;
-    if (end > page->map->keys) end = page->map->keys;
-    float most = weights[cell * page->pooled];
-    for (int64_t j = cell * page->pooled; j < end; j++) {
-        if (isnan(weights[j]) || weights[j] > most) most = weights[j];
+/* Of the weights that a cell stands for. NaN first, so that no pooling hides it. */
+static float pooled_weight(const struct page *page, int64_t h, int64_t line, int64_t cell) {
+    const struct heatmap *map = page->map;
+    const int64_t first = line * page->merged, left = cell * page->pooled;
+    float most = heatmap_row(map, h, first)[left];
+    for (int64_t i = first; i < first + page->merged && i < map->queries; i++) {
+        const float *weights = heatmap_row(map, h, i);
+        for (int64_t j = left; j < left + page->pooled && j < map->keys; j++) {
+            if (!isnan(most) && (isnan(weights[j]) || weights[j] > most)) most = weights[j];
+        }
     }
     return most;
 }
 
 /* Character `line` of text as it stands in a column of its own. */
 static void print_letter(const char *text, int line, int columns) {
-    for (struct token_step step; *text; text += step.bytes) {
-        step = tokens_step(text);
+    for (struct text_step step; *text; text += step.bytes) {
+        step = text_step(text);
         if (step.columns == 0 || line-- > 0) continue;
         char letter[16] = "";
         memcpy(letter, text, step.bytes < sizeof letter ? step.bytes : 0);
@@ -171,31 +180,33 @@ static void print_keys(const struct page *page) {
 
 static void print_head(const struct page *page, int64_t h) {
     print_keys(page);
-    for (int64_t i = 0; i < page->map->queries; i++) {
-        const float *weights = heatmap_row(page->map, h, i);
-        tokens_print(page->map->query_texts[i], page->label, true);
+    for (int64_t line = 0; line < page->lines; line++) {
+        tokens_print(page->map->query_texts[line * page->merged], page->label, true);
         putchar(' ');
-        for (int64_t cell = 0; cell < page->cells; cell++)
-            print_cell(page, pooled_weight(page, weights, cell));
+        for (int64_t cell = 0; cell < page->cells; cell++) print_cell(page, pooled_weight(page, h, line, cell));
         putchar('\n');
     }
-    if (page->map->queries >= REPEAT_KEYS_FROM) print_keys(page);
+    if (page->lines >= REPEAT_KEYS_FROM) print_keys(page);
 }
 
 static void print_scale(const struct page *page) {
     const struct heatmap *map = page->map;
     const int steps = page->ink == INK_BLOCKS ? 9 : page->ink == INK_ASCII ? 10 : 32;
-    printf("\n%.3g ", (double)map->low);
+    const int before = printf("\n%.3g ", (double)map->low) - 1;
     for (int i = 0; i < steps; i++) {
         double place = (double)i / (steps - 1);
         if (page->ink <= INK_256) set_background(page->ink, viridis(place));
         print_mark(page->ink, place, 1);
     }
     printf("%s %.3g\n", page->ink <= INK_256 ? "\x1b[0m" : "", (double)map->high);
+    if (map->low < 0 && map->high > 0)
+        printf("%*s0\n", before + (int)(heatmap_place(map, 0) * (steps - 1) + 0.5), "");
     if (page->pooled > 1) {
         printf("A column stands for %lld keys, the first of which is named, and shows their largest weight.\n",
                (long long)page->pooled);
     }
+    if (page->merged > 1)
+        printf("A line stands for %lld queries, the first of which is named, likewise.\n", (long long)page->merged);
     if (map->nans || map->infinities) {
         printf("%lld NaN and %lld infinite weights are %s.\n", (long long)map->nans, (long long)map->infinities,
                page->values ? "written out" : page->ink <= INK_256 ? "grey" : "question marks");

@@ -9,8 +9,8 @@
 /* More of a token is never visible, and Pango's time grows with it. */
 enum { MOST_BYTES = 256 };
 
-struct text_pen text_begin(cairo_t *cairo) {
-    struct text_pen pen = {cairo, pango_cairo_create_layout(cairo)};
+struct text_pen text_begin(cairo_t *cairo, int *unknown) {
+    struct text_pen pen = {cairo, pango_cairo_create_layout(cairo), unknown};
     /* Hinted widths would depend on the resolution, and text would not fit where it was measured to. */
     cairo_font_options_t *options = cairo_font_options_create();
     cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE);
@@ -78,6 +78,7 @@ void text_draw(const struct text_pen *pen, const char *text, double font, double
     pango_layout_get_extents(pen->layout, NULL, &logical);
     double width = set_width(pen), height = (double)logical.height / PANGO_SCALE;
     double before = anchor == TEXT_LEFT ? 0 : anchor == TEXT_MIDDLE ? width / 2 : width;
+    if (pen->unknown) *pen->unknown += pango_layout_get_unknown_glyphs_count(pen->layout);
     cairo_save(pen->cairo);
     cairo_translate(pen->cairo, x, y);
     if (turned) cairo_rotate(pen->cairo, -G_PI / 2);

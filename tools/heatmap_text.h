@@ -12,9 +12,10 @@ enum text_anchor { TEXT_LEFT, TEXT_MIDDLE, TEXT_RIGHT };
 struct text_pen {
     cairo_t *cairo;
     PangoLayout *layout; /* ours until text_end */
+    int *unknown;        /* characters drawn so far that no font has; NULL: not counted */
 };
 
-struct text_pen text_begin(cairo_t *cairo);
+struct text_pen text_begin(cairo_t *cairo, int *unknown);
 void text_end(struct text_pen *pen);
 
 /* Units. */

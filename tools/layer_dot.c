@@ -22,12 +22,13 @@ void layer_simplified(const struct layer_options *options) {
     layer.head_dim = x.width;
     layer.query = layer.key = layer.value = x.data;
     layer.weights = job.how.weights.data;
+    layer.scores = job_extra_scores(&job, "scores", &x, true);
     layer.out = job_result(&job, options->out, &x, x.width);
     job_finish(&job, rapt_dot_product_attention(&layer, &job.run, &message), &message);
 }
 
 static struct npy_array read_operand(const char *path, const struct npy_array *query) {
-    struct npy_array array = npy_read(path, NPY_FLOAT32);
+    struct npy_array array = npy_read_floats(path);
     char has[NPY_SHAPE_TEXT], wants[NPY_SHAPE_TEXT];
     bool fits = array.dims >= 2 && (!query || array.dims == query->dims);
     for (int i = 0; query && fits && i < array.dims - 2; i++) fits = array.shape[i] == query->shape[i];
@@ -74,6 +75,15 @@ static struct npy_array result_like(const struct npy_array *query, const char *p
     return array;
 }
 
+/* As `rapt attend` does. */
+static int32_t origin_of(const rapt_dot_product_desc *layer, const struct layer_options *options) {
+    const int64_t difference = layer->kv_length - layer->query_length;
+    if (!options->query_offset.given || options->query_offset.value == difference) return RAPT_ORIGIN_BOTTOM_RIGHT;
+    if (options->query_offset.value == 0) return RAPT_ORIGIN_TOP_LEFT;
+    tool_die("--query-offset: %lld: layer dot has 0 and keys - queries, here %lld",
+             (long long)options->query_offset.value, (long long)difference);
+}
+
 void layer_dot(const struct layer_options *options) {
     struct layer_job job = job_begin(options);
     struct npy_array query = read_operand(options->query, NULL), key = read_operand(options->key, &query);
@@ -97,15 +107,22 @@ void layer_dot(const struct layer_options *options) {
     layer.mask_fill = options->mask_fill.value;
     layer.features = (options->unscaled ? RAPT_SCALE : 0u) | (options->causal ? RAPT_CAUSAL : 0u) |
                      (options->mask_fill.given ? RAPT_MASK_FILL : 0u);
+    if (options->causal) layer.query_origin = origin_of(&layer, options);
     if (options->mask) set_mask(&layer, options->mask, mask_shape);
     if (layer.value_dim == 0) tool_die("%s: its tokens have no numbers", options->value);
     job.results[0] = result_like(&query, options->out, layer.value_dim);
     layer.out = job.results[0].data;
     job.result_count = 1;
-    if (options->weights_out) {
-        job.results[1] = result_like(&query, options->weights_out, layer.kv_length);
-        layer.weights = job.results[1].data;
-        job.result_count = 2;
+    int64_t scores[NPY_MAX_DIMS];
+    memcpy(scores, query.shape, sizeof scores);
+    scores[n + 1] = layer.kv_length;
+    layer.scores = job_extra_shaped(&job, "scores", query.dims, scores);
+    if (options->attention_out) {
+        struct npy_array *weights = &job.results[job.result_count++];
+        *weights = result_like(&query, options->attention_out, layer.kv_length);
+        layer.weights = weights->data;
+    } else {
+        layer.weights = job_extra_shaped(&job, "attention", query.dims, scores);
     }
     job_finish(&job, rapt_dot_product_attention(&layer, &job.run, &message), &message);
 }

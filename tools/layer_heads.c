@@ -34,7 +34,7 @@ static void read_fused(const struct layer_job *job, rapt_multi_head_desc *layer,
     divides("w_qkv", layer->fused.out, 3 * heads, heads);
 }
 
-/* Reads w_o where it is there, and returns how many numbers a token has in the end. */
+/* Reads w_o where it is there, and returns how many numbers per token has in the end. */
 static int64_t read_output(const struct layer_job *job, rapt_multi_head_desc *layer, bool needed) {
     const int64_t width = layer->fused.weight ? layer->fused.out / 3 : layer->value.out;
     char name[64];
@@ -51,10 +51,24 @@ static rapt_multi_head_desc layer_of(struct layer_job *job) {
     return layer;
 }
 
-static void run(struct layer_job *job, rapt_multi_head_desc *layer, const struct tokens *x, int64_t width,
-                bool one_head) {
-    rapt_message message;
+/* keys, values: what these are projected from. */
+static void add_extras(struct layer_job *job, rapt_multi_head_desc *layer, const struct tokens *x,
+                       const struct tokens *keys, const struct tokens *values, bool one_head) {
+    const int64_t heads_width = layer->fused.weight ? layer->fused.out / 3 : layer->value.out;
     job_weights(job, x, one_head);
+    if (layer->fused.weight) {
+        layer->fused_out = job_extra(job, "qkv", x, layer->fused.out);
+    } else {
+        layer->query_out = job_extra(job, "q", x, layer->query.out);
+        layer->key_out = job_extra(job, "k", keys, layer->key.out);
+        layer->value_out = job_extra(job, "v", values, layer->value.out);
+    }
+    layer->scores = job_extra_scores(job, "scores", x, one_head);
+    if (layer->output.weight) layer->context = job_extra(job, "context", x, heads_width);
+}
+
+static void run(struct layer_job *job, rapt_multi_head_desc *layer, const struct tokens *x, int64_t width) {
+    rapt_message message;
     layer->x = x->data;
     layer->out = job_result(job, job->options->out, x, width);
     job_finish(job, rapt_multi_head_attention(layer, &job->run, &message), &message);
@@ -66,7 +80,8 @@ void layer_self(const struct layer_options *options) {
     rapt_multi_head_desc layer = layer_of(&job);
     read_projections(&job, &layer, &x, &x, &x, 1);
     job_attend(&job, 1, &x, &x);
-    run(&job, &layer, &x, layer.value.out, true);
+    add_extras(&job, &layer, &x, &x, &x, true);
+    run(&job, &layer, &x, layer.value.out);
 }
 
 void layer_multi_head(const struct layer_options *options) {
@@ -76,7 +91,8 @@ void layer_multi_head(const struct layer_options *options) {
     read_projections(&job, &layer, &x, &x, &x, options->heads.value);
     const int64_t width = read_output(&job, &layer, true);
     job_attend(&job, options->heads.value, &x, &x);
-    run(&job, &layer, &x, width, false);
+    add_extras(&job, &layer, &x, &x, &x, false);
+    run(&job, &layer, &x, width);
 }
 
 void layer_cross(const struct layer_options *options) {
@@ -96,7 +112,8 @@ void layer_cross(const struct layer_options *options) {
     job_attend(&job, options->heads.value, &x, &memory);
     layer.memory = memory.data;
     layer.memory_value = memory_value.data;
-    run(&job, &layer, &x, width, false);
+    add_extras(&job, &layer, &x, &memory, &memory_value, false);
+    run(&job, &layer, &x, width);
 }
 
 void layer_fused(const struct layer_options *options) {
@@ -106,7 +123,8 @@ void layer_fused(const struct layer_options *options) {
     read_fused(&job, &layer, &x, options->heads.value);
     const int64_t width = read_output(&job, &layer, true);
     job_attend(&job, options->heads.value, &x, &x);
-    run(&job, &layer, &x, width, false);
+    add_extras(&job, &layer, &x, &x, &x, false);
+    run(&job, &layer, &x, width);
 }
 
 /* [heads, out, in], or [heads, in, out], and [heads, out] of biases, as one linear layer each. heads: 0 = any. */
@@ -120,10 +138,10 @@ static rapt_linear *read_heads(const struct layer_job *job, const char *name, co
         tool_die("%s %s: expected three dimensions, heads, out and in%s", array.path,
                  npy_shape_text(array.dims, array.shape, shape), *heads ? ", of as many heads as w_q" : "");
     *heads = array.shape[0];
-    const bool in_out = option_one_of("layout", job->options->layout, "out-in in-out") == 1;
+    const bool in_out = option_one_of("weights-layout", job->options->weights_layout, "out-in in-out") == 1;
     const int64_t in = array.shape[in_out ? 1 : 2], out = array.shape[in_out ? 2 : 1];
     if (in != x->width)
-        tool_die("%s %s does not fit %s %s: %lld and %lld numbers a token", array.path,
+        tool_die("%s %s does not fit %s %s: %lld and %lld numbers per token", array.path,
                  npy_shape_text(array.dims, array.shape, shape), x->array.path,
                  npy_shape_text(x->array.dims, x->array.shape, wants), (long long)in, (long long)x->width);
     if (weights_has(&job->weights, bias)) biases = weights_read(&job->weights, bias);
@@ -177,7 +195,8 @@ void layer_embedding(const struct layer_options *options) {
     x.data = rows;
     read_projections(&job, &layer, &x, &x, &x, 1);
     job_attend(&job, 1, &x, &x);
-    run(&job, &layer, &x, layer.value.out, true);
+    add_extras(&job, &layer, &x, &x, &x, true);
+    run(&job, &layer, &x, layer.value.out);
 }
 
 static rapt_norm read_norm(const struct layer_job *job, const char *gamma, const char *beta, int64_t width) {
@@ -199,10 +218,13 @@ void layer_encoder(const struct layer_options *options) {
         read_projections(&job, &inner, &x, &x, &x, options->heads.value);
     const int64_t width = read_output(&job, &inner, true);
     if (width != x.width)
-        tool_die("w_o gives %lld numbers, but %s has %lld a token", (long long)width, options->input,
+        tool_die("w_o gives %lld numbers, but %s has %lld per token", (long long)width, options->input,
                  (long long)x.width);
     job_attend(&job, options->heads.value, &x, &x);
-    job_weights(&job, &x, false);
+    add_extras(&job, &inner, &x, &x, &x, false);
+    inner.out = job_extra(&job, "attended", &x, width);
+    layer.norm1_out = job_extra(&job, "norm1", &x, width);
+    layer.ff_out = job_extra(&job, "feed_forward", &x, width);
     layer.attention = &inner;
     layer.norm1 = read_norm(&job, "ln1_gamma", "ln1_beta", width);
     layer.norm2 = read_norm(&job, "ln2_gamma", "ln2_beta", width);

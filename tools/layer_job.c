@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "layer_job.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "broadcast.h"
+#include "dropout.h"
 #include "output.h"
+#include "text.h"
 #include "tool.h"
 
 struct layer_job job_begin(const struct layer_options *options) {
     struct layer_job job = {.options = options, .how = RAPT_ATTENTION_DESC_INIT, .run = RAPT_RUN_OPTIONS_INIT};
-    const char *paths[] = {options->out, options->weights_out, options->attentional_out};
+    const char *paths[] = {options->out, options->attention_out, options->attentional_out};
     for (int i = 0; i < 3; i++) {
-        for (int j = 0; j < i; j++) {
-            if (paths[i] && paths[j] && strcmp(paths[i], paths[j]) == 0)
-                tool_die("%s: two results cannot have the same name", paths[i]);
-        }
+        if (paths[i]) output_claim(paths[i]);
     }
     job.how.isa = option_isa(options->isa);
     job.run.max_threads = (int32_t)options->threads.value;
-    option_one_of("layout", options->layout, "out-in in-out");
+    option_one_of("weights-layout", options->weights_layout, "out-in in-out");
     if (options->weights) job.weights = weights_open(options->weights, options->prefix);
     return job;
 }
@@ -32,7 +33,7 @@ static void misfit(const struct npy_array *a, const struct npy_array *b, int64_t
 }
 
 struct tokens job_tokens(const char *path) {
-    struct tokens tokens = {.array = npy_read(path, NPY_FLOAT32), .batch = 1};
+    struct tokens tokens = {.array = npy_read_floats(path), .batch = 1};
     const struct npy_array *array = &tokens.array;
     char shape[NPY_SHAPE_TEXT];
     if (array->dims != 2 && array->dims != 3)
@@ -58,10 +59,10 @@ rapt_linear job_linear_named(const struct layer_job *job, const char *weight, co
     char shape[NPY_SHAPE_TEXT];
     if (array.dims != 2 || array.shape[0] == 0 || array.shape[1] == 0)
         tool_die("%s %s: expected a matrix", array.path, npy_shape_text(array.dims, array.shape, shape));
-    const bool in_out = option_one_of("layout", job->options->layout, "out-in in-out") == 1;
+    const bool in_out = option_one_of("weights-layout", job->options->weights_layout, "out-in in-out") == 1;
     rapt_linear linear = in_out ? rapt_linear_in_out(array.data, NULL, array.shape[0], array.shape[1])
                                 : rapt_linear_of(array.data, NULL, array.shape[1], array.shape[0]);
-    if (in && linear.in != in) misfit(&array, reader, linear.in, in, "numbers a token");
+    if (in && linear.in != in) misfit(&array, reader, linear.in, in, "numbers per token");
     if (bias && weights_has(&job->weights, bias)) linear.bias = job_vector(job, bias, linear.out);
     return linear;
 }
@@ -117,12 +118,18 @@ static void drop(struct layer_job *job) {
         how->keep_mask = read_pairs(options->keep, how);
         return;
     }
-    const int64_t pairs = tool_product(how->query_length, how->kv_length, "--drop");
-    const int64_t heads = tool_product(how->batch, how->query_heads, "--drop");
-    const int64_t count = tool_product(pairs, heads, "--drop");
-    unsigned char *keep = tool_allocate(count, 1, "--drop");
-    if (rapt_dropout_keep(keep, count, p, (uint64_t)options->seed.value, 0, 0) != RAPT_OK) tool_die("--drop");
-    how->keep_mask = rapt_bool_mask(keep, how->query_heads * pairs, pairs, how->kv_length);
+    how->keep_mask = dropout_draw(p, (uint64_t)options->seed.value, how);
+}
+
+/* As `rapt attend` does. */
+static void align(rapt_attention_desc *how, const struct layer_options *options) {
+    how->features |= RAPT_CAUSAL;
+    how->query_origin = RAPT_ORIGIN_BOTTOM_RIGHT;
+    if (!options->query_offset.given) return;
+    int64_t *positions = tool_allocate(how->batch, sizeof *positions, "--query-offset");
+    for (int64_t b = 0; b < how->batch; b++) positions[b] = options->query_offset.value;
+    how->query_origin = RAPT_ORIGIN_GIVEN;
+    how->query_position = rapt_int64_list(positions, how->batch);
 }
 
 void job_attend(struct layer_job *job, int64_t heads, const struct tokens *queries, const struct tokens *keys) {
@@ -132,10 +139,7 @@ void job_attend(struct layer_job *job, int64_t heads, const struct tokens *queri
     how->query_heads = how->kv_heads = heads;
     how->query_length = queries->tokens;
     how->kv_length = keys->tokens;
-    if (options->causal) {
-        how->features |= RAPT_CAUSAL;
-        how->query_origin = RAPT_ORIGIN_TOP_LEFT;
-    }
+    if (options->causal) align(how, options);
     if (options->mask) how->mask = read_pairs(options->mask, how);
     if (options->mask_fill.given) {
         if (!options->mask) tool_die("--mask-fill changes nothing without --mask");
@@ -160,17 +164,46 @@ float *job_result(struct layer_job *job, const char *path, const struct tokens *
     return add_result(job, path, queries->has_batch ? 3 : 2, shape + !queries->has_batch);
 }
 
-void job_weights(struct layer_job *job, const struct tokens *queries, bool one_head) {
-    rapt_attention_desc *how = &job->how;
+/* [batch, heads, queries, keys] without what the queries or the kind lack; the number of dimensions. */
+static int shape_scores(const struct layer_job *job, const struct tokens *queries, bool one_head, int64_t shape[4]) {
+    const rapt_attention_desc *how = &job->how;
     const int64_t all[4] = {how->batch, how->query_heads, how->query_length, how->kv_length};
-    int64_t shape[4];
     int dims = 0;
-    if (!job->options->weights_out) return;
     for (int i = 0; i < 4; i++) {
         if ((i == 0 && !queries->has_batch) || (i == 1 && one_head)) continue;
         shape[dims++] = all[i];
     }
-    float *weights = add_result(job, job->options->weights_out, dims, shape);
+    return dims;
+}
+
+float *job_extra_shaped(struct layer_job *job, const char *name, int dims, const int64_t *shape) {
+    const char *folder = job->options->all_outputs;
+    if (!folder) return NULL;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) tool_die("%s: cannot be made: %s", folder, strerror(errno));
+    const size_t bytes = strlen(folder) + strlen(name) + sizeof "/.npy";
+    char *path = tool_allocate((int64_t)bytes, 1, "a name");
+    snprintf(path, bytes, "%s/%s.npy", folder, name);
+    output_claim(path);
+    return add_result(job, path, dims, shape);
+}
+
+float *job_extra(struct layer_job *job, const char *name, const struct tokens *queries, int64_t width) {
+    const int64_t shape[3] = {queries->batch, queries->tokens, width};
+    return job_extra_shaped(job, name, queries->has_batch ? 3 : 2, shape + !queries->has_batch);
+}
+
+float *job_extra_scores(struct layer_job *job, const char *name, const struct tokens *queries, bool one_head) {
+    int64_t shape[4];
+    return job_extra_shaped(job, name, shape_scores(job, queries, one_head, shape), shape);
+}
+
+void job_weights(struct layer_job *job, const struct tokens *queries, bool one_head) {
+    rapt_attention_desc *how = &job->how;
+    const char *path = job->options->attention_out;
+    int64_t shape[4];
+    const int dims = shape_scores(job, queries, one_head, shape);
+    float *weights = path ? add_result(job, path, dims, shape) : job_extra_shaped(job, "attention", dims, shape);
+    if (!weights) return;
     how->weights = rapt_output_bhsd(weights, how->batch, how->query_heads, how->query_length, how->kv_length);
     how->weights_kind = RAPT_WEIGHTS_SOFTMAX;
 }
@@ -180,8 +213,8 @@ void job_finish(struct layer_job *job, rapt_status status, const rapt_message *m
     if (status != RAPT_OK)
         tool_die("%s%s%s", rapt_status_text(status), message->text[0] ? ": " : "", message->text);
     for (int i = 0; i < job->result_count; i++) output_stage(&job->results[i]);
-    for (int i = 0; i < job->result_count; i++)
-        printf("%s %s\n", job->results[i].path,
+    for (int i = 0; i < job->result_count && !job->options->quiet; i++)
+        printf("%s %s\n", text_shown(job->results[i].path),
                npy_shape_text(job->results[i].dims, job->results[i].shape, shape));
     /* The last thing that can fail is what gives the results their names. */
     tool_flush();

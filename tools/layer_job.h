@@ -13,7 +13,7 @@ struct layer_job {
     struct weights weights;
     rapt_attention_desc how;
     rapt_run_options run;
-    struct npy_array results[4]; /* what job_finish writes */
+    struct npy_array results[16]; /* what job_finish writes */
     int result_count;
 };
 
@@ -31,7 +31,7 @@ struct tokens job_tokens(const char *path);
 /* Dies where b is no batch of as many sequences as a. */
 void job_same_batch(const struct tokens *a, const struct tokens *b);
 
-/* w_NAME and, where it is there, b_NAME, for in numbers a token that `reader` has; in = 0: any. */
+/* w_NAME and, where it is there, b_NAME, for in numbers per token that `reader` has; in = 0: any. */
 rapt_linear job_linear(const struct layer_job *job, const char *name, int64_t in, const struct npy_array *reader);
 /* The same under names of their own; bias may be NULL. */
 rapt_linear job_linear_named(const struct layer_job *job, const char *weight, const char *bias, int64_t in,
@@ -43,8 +43,14 @@ const float *job_vector(const struct layer_job *job, const char *name, int64_t c
 void job_attend(struct layer_job *job, int64_t heads, const struct tokens *queries, const struct tokens *keys);
 /* [batch, tokens, width] as the queries have it; filled by the layer. */
 float *job_result(struct layer_job *job, const char *path, const struct tokens *queries, int64_t width);
-/* Where --weights-out is given: how.weights. one_head: without a dimension for heads. */
+/* Where --attention-out or --all-outputs is given: how.weights. one_head: without a dimension for heads. */
 void job_weights(struct layer_job *job, const struct tokens *queries, bool one_head);
+
+/* Where --all-outputs is given: room for what is called name there; else NULL. Shaped as job_result; as the attention
+ * weights; as it says. */
+float *job_extra(struct layer_job *job, const char *name, const struct tokens *queries, int64_t width);
+float *job_extra_scores(struct layer_job *job, const char *name, const struct tokens *queries, bool one_head);
+float *job_extra_shaped(struct layer_job *job, const char *name, int dims, const int64_t *shape);
 
 /* Dies where the status is an error; else gives the results their names and prints their shapes. */
 void job_finish(struct layer_job *job, rapt_status status, const rapt_message *message);

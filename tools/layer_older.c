@@ -20,6 +20,7 @@ void layer_additive(const struct layer_options *options) {
     layer.attention = &job.how;
     layer.state = state.data;
     layer.memory = memory.data;
+    layer.scores = job_extra_scores(&job, "scores", &state, true);
     layer.out = job_result(&job, options->out, &state, memory.width);
     job_finish(&job, rapt_additive_attention(&layer, &job.run, &message), &message);
 }
@@ -39,9 +40,9 @@ static void read_weights(struct layer_job *job, rapt_luong_desc *layer, const st
     const int64_t d = state->width, e = memory->width;
     if ((layer->score != RAPT_LUONG_DOT || layer->window == RAPT_LUONG_LOCAL_P || job->options->attentional_out) &&
         !job->options->weights)
-        tool_die("layer luong needs --weights with these options (see `rapt help layer`)");
+        tool_die("layer luong: --weights is required with these options (see `rapt help layer luong`)");
     if (layer->score == RAPT_LUONG_DOT && d != e)
-        tool_die("%s and %s: %lld and %lld numbers a token, --score dot wants equal ones", job->options->input,
+        tool_die("%s and %s: %lld and %lld numbers per token, --score dot requires equal ones", job->options->input,
                  job->options->memory, (long long)d, (long long)e);
     if (layer->score == RAPT_LUONG_GENERAL) layer->w_a = read_matrix(job, d, e).data;
     if (layer->score == RAPT_LUONG_CONCAT) {
@@ -67,13 +68,13 @@ void layer_luong(const struct layer_options *options) {
     rapt_luong_desc layer = RAPT_LUONG_DESC_INIT;
     rapt_message message;
     const int score = option_one_of("score", options->score, "dot general concat");
-    const int window = option_one_of("window", options->window, "global local-m local-p");
+    const int window = option_one_of("locality", options->locality, "global local-m local-p");
     layer.score = score < 0 ? RAPT_LUONG_DOT : score;
     layer.window = window < 0 ? RAPT_LUONG_GLOBAL : window;
     layer.reach = options->reach.value;
     if (layer.window != RAPT_LUONG_GLOBAL && !options->reach.given)
-        tool_die("--window %s needs --reach", options->window);
-    if (layer.window == RAPT_LUONG_GLOBAL && options->reach.given) tool_die("--reach changes nothing without --window");
+        tool_die("--locality %s: --reach is required", options->locality);
+    option_needs("reach", options->reach.given, layer.window != RAPT_LUONG_GLOBAL, "--locality local-m or local-p");
     job_same_batch(&state, &memory);
     read_weights(&job, &layer, &state, &memory);
     job_attend(&job, 1, &state, &memory);
@@ -81,6 +82,12 @@ void layer_luong(const struct layer_options *options) {
     layer.attention = &job.how;
     layer.state = state.data;
     layer.memory = memory.data;
+    layer.scores = job_extra_scores(&job, "scores", &state, true);
+    layer.align = job_extra_scores(&job, "alignment", &state, true);
+    if (layer.window == RAPT_LUONG_LOCAL_P)
+        layer.position = job_extra_shaped(&job, "position", 1 + state.has_batch,
+                                          (const int64_t[]){state.has_batch ? state.batch : state.tokens,
+                                                            state.tokens});
     layer.state_width = state.width;
     layer.memory_width = memory.width;
     layer.out = job_result(&job, options->out, &state, memory.width);

@@ -2,16 +2,19 @@
  * The command `rapt`: attention on NumPy files. */
 #include <locale.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "options.h"
 #include "rapt/rapt.h"
+#include "suggest.h"
 #include "tool.h"
 #include "verbs.h"
 
 static int verb_version(int argc, char **argv) {
-    if (argc > 1) tool_die("unexpected argument '%s'", argv[1]);
+    options_parse("version", no_option_rows, NULL, argc, argv);
     printf("rapt %s, numerics %d\n", rapt_version(), rapt_numerics_version());
     return EXIT_SUCCESS;
 }
@@ -20,21 +23,40 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } verbs[] = {
-    {"attend", verb_attend}, {"layer", verb_layer}, {"bench", verb_bench},   {"heatmap", verb_heatmap},
-    {"info", verb_info},     {"help", verb_help},   {"--help", verb_help},   {"man", verb_man},
-    {"--version", verb_version},
+    {"attend", verb_attend},   {"layer", verb_layer}, {"compare", verb_compare}, {"bench", verb_bench},
+    {"heatmap", verb_heatmap}, {"info", verb_info},   {"help", verb_help},       {"completion", verb_completion},
+    {"version", verb_version}, {"man", verb_man},     {"--version", verb_version},
 };
+enum { VERBS = sizeof verbs / sizeof verbs[0] };
+
+static _Noreturn void unknown_verb(const char *given) {
+    char hint[SUGGEST_TEXT];
+    struct suggestion suggestion = {.given = given};
+    for (int i = 0; i < VERBS; i++) suggest_consider(&suggestion, verbs[i].name);
+    tool_die("unknown %s '%s'%s (see `rapt help`)", given[0] == '-' ? "option" : "verb", given,
+             suggest_text(&suggestion, "", hint));
+}
+
+/* Where nothing is said, terminals take UTF-8 nowadays, and the C locale would have a question mark for every other
+ * letter. */
+static void choose_characters(void) {
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    bool said = false;
+    for (int i = 0; i < 3; i++) said = said || (getenv(names[i]) && getenv(names[i])[0]);
+    if (said || !setlocale(LC_CTYPE, "C.UTF-8")) setlocale(LC_CTYPE, "");
+}
 
 int main(int argc, char **argv) {
-    /* A file that may not grow is an error line, not a signal. */
+    /* A file that may not grow is an error line, not a signal; results outlive the reader of standard output. */
     signal(SIGXFSZ, SIG_IGN);
-    setlocale(LC_CTYPE, "");
-    if (argc < 2) tool_die("a verb is missing: attend, layer, bench, heatmap, info or help");
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+    signal(SIGPIPE, SIG_IGN);
+    choose_characters();
+    if (argc < 2 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) help_exit("rapt");
+    for (int i = 0; i < VERBS; i++) {
         if (strcmp(argv[1], verbs[i].name) != 0) continue;
         int status = verbs[i].run(argc - 1, argv + 1);
         tool_flush();
         return status;
     }
-    tool_die("unknown verb '%s': there are attend, layer, bench, heatmap, info and help", argv[1]);
+    unknown_verb(argv[1]);
 }

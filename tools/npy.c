@@ -2,11 +2,13 @@
 #include "npy.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "npy_parse.h"
+#include "npz.h"
 #include "tool.h"
 
 static const struct {
@@ -76,7 +78,7 @@ static size_t read_preamble(FILE *file, const char *path) {
 }
 
 static enum npy_type accept_type(const char *path, const char *descr, unsigned accepted) {
-    char names[80] = "";
+    char names[128] = "";
     for (int i = 0; i < KNOWN_TYPES; i++) {
         if (!(known_types[i].type & accepted)) continue;
         if (strcmp(known_types[i].descr, descr) == 0) return known_types[i].type;
@@ -111,15 +113,20 @@ static struct npy_array read_header(FILE *file, const char *path, unsigned accep
 /* A header may promise any number of bytes: believe it only where the file has them. */
 static void check_file_size(FILE *file, const char *path, int64_t data_bytes) {
     struct stat status;
-    if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode)) return;
-    int64_t left = (int64_t)status.st_size - (int64_t)ftello(file);
+    const int descriptor = fileno(file);
+    if (descriptor >= 0 && (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))) return;
+    const int64_t at = ftello(file);
+    if (fseeko(file, 0, SEEK_END) != 0) return;
+    int64_t left = (int64_t)ftello(file) - at;
+    fseeko(file, at, SEEK_SET);
     if (left == data_bytes) return;
     tool_die("%s: not a whole .npy file: its shape needs %lld bytes of data, it has %lld", path,
              (long long)data_bytes, (long long)left);
 }
 
 struct npy_array npy_read(const char *path, unsigned accepted) {
-    FILE *file = fopen(path, "rb");
+    FILE *file = npz_open(path);
+    if (file == NULL) file = fopen(path, "rb");
     if (file == NULL) tool_die("%s: %s", path, strerror(errno));
     struct npy_array array = read_header(file, path, accepted);
     size_t item_bytes = known_types[type_index(array.type)].bytes;
@@ -129,4 +136,41 @@ struct npy_array npy_read(const char *path, unsigned accepted) {
     read_exactly(file, array.data, (size_t)bytes, path, "data");
     fclose(file);
     return array;
+}
+
+static float widen(uint16_t half) {
+    const int exponent = half >> 10 & 31, fraction = half & 1023;
+    const float sign = half & 0x8000 ? -1.0f : 1.0f;
+    if (exponent == 31) return fraction ? NAN : sign * INFINITY;
+    return sign * (exponent ? ldexpf((float)(1024 + fraction), exponent - 25) : ldexpf((float)fraction, -24));
+}
+
+struct npy_array npy_read_floats(const char *path) {
+    struct npy_array array = npy_read(path, NPY_FLOAT32 | NPY_FLOAT16);
+    if (array.type == NPY_FLOAT32) return array;
+    const uint16_t *halves = array.data;
+    float *floats = tool_allocate(array.count, sizeof *floats, path);
+    for (int64_t i = 0; i < array.count; i++) floats[i] = widen(halves[i]);
+    array.type = NPY_FLOAT32;
+    array.data = floats;
+    return array;
+}
+
+static double number_at(const struct npy_array *array, int64_t i) {
+    switch (array->type) {
+    case NPY_FLOAT32: return (double)((const float *)array->data)[i];
+    case NPY_FLOAT16: return (double)widen(((const uint16_t *)array->data)[i]);
+    case NPY_BOOL: return ((const unsigned char *)array->data)[i];
+    case NPY_INT32: return ((const int32_t *)array->data)[i];
+    case NPY_INT64: return (double)((const int64_t *)array->data)[i];
+    case NPY_FLOAT64: break;
+    }
+    return ((const double *)array->data)[i];
+}
+
+const double *npy_doubles(const struct npy_array *array) {
+    if (array->type == NPY_FLOAT64) return array->data;
+    double *numbers = tool_allocate(array->count, sizeof *numbers, array->path);
+    for (int64_t i = 0; i < array->count; i++) numbers[i] = number_at(array, i);
+    return numbers;
 }

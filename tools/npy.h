@@ -19,8 +19,15 @@ struct npy_array {
     void *data;    /* C order; from tool_allocate */
 };
 
-/* Reads path, whose type has to be one of accepted; dies with one line that says what is wrong otherwise. */
+/* Reads path, or the member NAME of an archive where it is FILE.npz:NAME. The type has to be one of accepted; dies with
+ * one line that says what is wrong otherwise. */
 struct npy_array npy_read(const char *path, unsigned accepted);
+
+/* The same of float32 or float16, which becomes float32 without rounding. */
+struct npy_array npy_read_floats(const char *path);
+
+/* The numbers of an array of any type as double. */
+const double *npy_doubles(const struct npy_array *array);
 
 /* "[2, 3]" into text; returns text. */
 char *npy_shape_text(int dims, const int64_t *shape, char text[NPY_SHAPE_TEXT]);

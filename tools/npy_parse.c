@@ -98,6 +98,6 @@ const char *npy_parse(const char *text, size_t text_bytes, struct npy_parsed *pa
         if (wrong) return wrong;
         if (!take(&cursor, ',') && peek(&cursor) != '}') return "the header is not a dict";
     }
-    if (peek(&cursor) != '\0' || cursor.at != cursor.end) return "the header goes on behind its dict";
+    if (peek(&cursor) != '\0' || cursor.at != cursor.end) return "the header goes on after its dict";
     return seen == SEEN_ALL ? NULL : "the header lacks 'descr', 'fortran_order' or 'shape'";
 }

@@ -3,92 +3,16 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rapt/rapt.h"
+#include "suggest.h"
 #include "tool.h"
+#include "verbs.h"
 
-#define AT(field) offsetof(struct attend_options, field)
-
-const struct option_row attend_option_rows[] = {
-    {OPTION_HEADING, "Arrays", NULL,
-     "Files are .npy in C order, float32 (key and value also float16), of 2, 3 or 4 dimensions: [tokens, dim], "
-     "[heads, tokens, dim] or [batch, heads, tokens, dim]. Results have as many dimensions as the query.",
-     0},
-    {OPTION_TEXT, "query", "FILE", "The queries (needed).", AT(query)},
-    {OPTION_TEXT, "key", "FILE", "The keys (needed). Query heads are a multiple of key heads.", AT(key)},
-    {OPTION_TEXT, "value", "FILE", "The values (needed). Their dim may differ from that of the keys.",
-     AT(value)},
-    {OPTION_TEXT, "out", "FILE", "Where the result goes, in the layout of the query (needed).", AT(out)},
-    {OPTION_TEXT, "layout", "NAME",
-     "bhsd: [batch, heads, tokens, dim], the default; bshd: [batch, tokens, heads, dim]. It holds for query, "
-     "key, value and out.",
-     AT(layout)},
-    {OPTION_TEXT, "kv-lengths", "FILE",
-     "int32 or int64 [batch]: how many keys of each sequence are real; those behind them are never read.",
-     AT(kv_lengths)},
-    {OPTION_TEXT, "lse", "FILE",
-     "Also write the natural logarithm of each row's sum of exponentials, [batch, heads, queries].", AT(lse)},
-    {OPTION_TEXT, "weights", "FILE", "Also write the attention weights, [batch, heads, queries, keys].",
-     AT(weights)},
-    {OPTION_TEXT, "weights-kind", "KIND",
-     "What --weights receives: raw scores (scaled), scores after softcap, scores after bias and mask "
-     "(masked), or probabilities (softmax, the default).",
-     AT(weights_kind)},
-
-    {OPTION_HEADING, "Scores", NULL,
-     "Applied in this order: scale, softcap, bias, ALiBi, mask, causal and window, softmax.", 0},
-    {OPTION_NUMBER, "scale", "X", "Factor on every score; default 1/sqrt(dim).", AT(scale)},
-    {OPTION_NUMBER, "softcap", "X", "Replace each score s by X*tanh(s/X); 0 is off.", AT(softcap)},
-    {OPTION_TEXT, "bias", "FILE",
-     "float32, added to the scores; broadcast from the right to [batch, heads, queries, keys] as in NumPy. "
-     "-inf excludes.",
-     AT(bias)},
-    {OPTION_TEXT, "alibi", "FILE|auto",
-     "Subtract slope * distance; slopes are float32 [heads], or those of the ALiBi paper.", AT(alibi)},
-    {OPTION_TEXT, "mask", "FILE", "bool, true = may attend; broadcast as --bias is.", AT(mask)},
-    {OPTION_FLAG, "causal", NULL, "A query does not see the keys behind it.", AT(causal)},
-    {OPTION_PAIR, "window", "LEFT,RIGHT", "A query sees LEFT keys before and RIGHT keys after it; -1 = open.",
-     AT(window)},
-    {OPTION_INTEGER, "query-offset", "N",
-     "Position of the first query among the keys, from which --causal, --window and --alibi count. Default: "
-     "number of keys - number of queries, per sequence with --kv-lengths; 0 lines both up at the start.",
-     AT(query_offset)},
-    {OPTION_TEXT, "sinks", "FILE", "float32 [heads]: a score per head that joins the softmax's sum only.",
-     AT(sinks)},
-
-    {OPTION_HEADING, "Running", NULL, "No choice here changes one bit of the result.", 0},
-    {OPTION_TEXT, "isa", "NAME",
-     "Kernel table to use, one that `rapt info` lists; default the best, or $RAPT_ISA.", AT(isa)},
-    {OPTION_INTEGER, "threads", "N", "At most N threads; default as OpenMP decides.", AT(threads)},
-    {OPTION_INTEGER, "repeat", "N", "Run N times and print the best time; default 1.", AT(repeat)},
-
-    {OPTION_HEADING, "Checking", NULL, "Exit status 1 where a difference exceeds the tolerance.", 0},
-    {OPTION_FLAG, "check", NULL, "Compute the same in double, the plain way, and print the largest error.",
-     AT(check)},
-    {OPTION_TEXT, "expect", "FILE",
-     "float32 or float64, shaped as the result: print the largest difference from it.", AT(expect)},
-    {OPTION_NUMBER, "tolerance", "X", "Largest difference that --check and --expect accept; default any.",
-     AT(tolerance)},
-
-    {OPTION_HEADING, "Showing", NULL, "Which word attends to which, for one head.", 0},
-    {OPTION_TEXT, "tokens", "FILE",
-     "Text, one token per line, one for each key: print each query's strongest keys.", AT(tokens)},
-    {OPTION_INTEGER, "show-head", "N", "The head to show, from 0; default 0.", AT(show_head)},
-    {OPTION_INTEGER, "show-batch", "N", "The sequence to show, from 0; default 0.", AT(show_batch)},
-    {OPTION_HEADING, NULL, NULL, NULL, 0},
-};
-
-#undef AT
-#define AT(field) offsetof(struct bench_options, field)
-
-const struct option_row bench_option_rows[] = {
-    {OPTION_HEADING, "Running", NULL, "Everything is measured in turns with the peak beside it.", 0},
-    {OPTION_INTEGER, "threads", "N", "N threads; default as OpenMP decides.", AT(threads)},
-    {OPTION_NUMBER, "seconds", "X", "Time for each row, at least; default 2.", AT(seconds)},
-    {OPTION_HEADING, NULL, NULL, NULL, 0},
-};
+const struct option_row no_option_rows[] = {{OPTION_HEADING, NULL, NULL, NULL, 0}};
 
 static int64_t parse_integer(const char *name, const char *text, char stop, const char **end) {
     char *rest;
@@ -136,7 +60,7 @@ static void store(void *options, const struct option_row *row, const char *text)
     }
 }
 
-enum { MAX_OPTIONS = 48, FIRST_VALUE = 256 };
+enum { MAX_OPTIONS = 64, FIRST_VALUE = 256 };
 
 static void fill_long_options(const struct option_row *rows, struct option long_options[MAX_OPTIONS]) {
     int count = 0;
@@ -146,41 +70,49 @@ static void fill_long_options(const struct option_row *rows, struct option long_
         long_options[count++] = (struct option){row->name, row->argument ? required_argument : no_argument,
                                                 NULL, FIRST_VALUE + i};
     }
+    long_options[count] = (struct option){"help", no_argument, NULL, 'h'};
 }
 
-void options_parse(const char *verb, const struct option_row *rows, void *options, int argc, char **argv) {
+static _Noreturn void unknown(const char *verb, const char *text, const struct option_row *rows) {
+    char name[64], hint[SUGGEST_TEXT];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
+    struct suggestion suggestion = {.given = name};
+    for (const struct option_row *row = rows; row->name; row++) {
+        if (row->kind != OPTION_HEADING && row->help) suggest_consider(&suggestion, row->name);
+    }
+    tool_die("unknown option --%s%s (see `rapt help %s`)", name, suggest_text(&suggestion, "--", hint), verb);
+}
+
+/* The word that getopt_long took for an option: its value may be a part of it or the next one. */
+static const char *word_of(char **argv) {
+    const char *last = argv[optind - 1];
+    const bool is_inside = optarg && optarg >= last && optarg <= last + strlen(last) && optarg != last;
+    return optarg && !is_inside ? argv[optind - 2] : last;
+}
+
+int options_parse_words(const char *verb, const struct option_row *rows, void *options, int argc, char **argv) {
     struct option long_options[MAX_OPTIONS] = {0};
     fill_long_options(rows, long_options);
     opterr = 0;
-    for (int code; (code = getopt_long(argc, argv, "+:", long_options, NULL)) != -1;) {
+    for (int code; (code = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
         const char *text = argv[optind - 1];
-        if (code == ':') tool_die("%s needs a value", text);
-        if (code == '?' && optopt >= FIRST_VALUE) tool_die("%s: the option takes no value", text);
+        if (code == ':') tool_die("%s: a value is missing", text);
+        if (code == '?' && (optopt >= FIRST_VALUE || (optopt == 'h' && strchr(text, '='))))
+            tool_die("%s: the option takes no value", text);
         if (code == '?' && optopt != 0) tool_die("unknown option -%c (see `rapt help %s`)", optopt, verb);
-        if (code == '?') tool_die("unknown option %s (see `rapt help %s`)", text, verb);
+        if (code == '?') unknown(verb, text, rows);
+        if (code == 'h') help_exit(verb);
+        /* getopt_long takes what begins like one option only; a later option would change what that means. */
+        const char *name = rows[code - FIRST_VALUE].name, *word = word_of(argv) + 2;
+        if (strncmp(word, name, strlen(name)) != 0) unknown(verb, word - 2, rows);
         store(options, &rows[code - FIRST_VALUE], optarg);
     }
-    if (optind < argc) tool_die("unexpected argument '%s'", argv[optind]);
+    return optind;
 }
 
-static void require(const char *given, const char *name) {
-    if (given == NULL) tool_die("attend needs --%s FILE (see `rapt help attend`)", name);
-}
-
-struct attend_options attend_parse(int argc, char **argv) {
-    struct attend_options options = {0};
-    options_parse(argv[0], attend_option_rows, &options, argc, argv);
-    require(options.query, "query");
-    require(options.key, "key");
-    require(options.value, "value");
-    require(options.out, "out");
-    return options;
-}
-
-struct bench_options bench_parse(int argc, char **argv) {
-    struct bench_options options = {0};
-    options_parse(argv[0], bench_option_rows, &options, argc, argv);
-    return options;
+void options_parse(const char *verb, const struct option_row *rows, void *options, int argc, char **argv) {
+    const int first = options_parse_words(verb, rows, options, argc, argv);
+    if (first < argc) tool_die("unexpected argument '%s' (see `rapt help %s`)", argv[first], verb);
 }
 
 int64_t option_to_integer(const char *name, const char *text) {
@@ -190,13 +122,13 @@ int64_t option_to_integer(const char *name, const char *text) {
 
 int option_isa(const char *name) {
     char names[128] = "";
-    if (name == NULL) return RAPT_ISA_AUTO;
+    if (name == NULL || strcmp(name, "auto") == 0) return RAPT_ISA_AUTO;
     for (int isa = RAPT_ISA_AUTO + 1; rapt_isa_name((rapt_isa)isa); isa++) {
         const char *known = rapt_isa_name((rapt_isa)isa);
         if (strcmp(known, name) == 0) return isa;
         strcat(strcat(names, " "), known);
     }
-    tool_die("--isa: '%s' is none of%s", name, names);
+    tool_die("--isa: '%s' is none of auto%s", name, names);
 }
 
 int option_one_of(const char *name, const char *given, const char *choices) {

@@ -10,6 +10,11 @@ static int64_t lesser(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+int64_t problem_query_length(const struct problem *problem, int64_t b) {
+    const rapt_attention_desc *desc = &problem->desc;
+    return desc->query_lengths.data ? list_at(desc->query_lengths, b) : desc->query_length;
+}
+
 int64_t problem_kv_length(const struct problem *problem, int64_t b) {
     const rapt_attention_desc *desc = &problem->desc;
     return desc->kv_lengths.data ? list_at(desc->kv_lengths, b) : desc->kv_length;
@@ -17,9 +22,15 @@ int64_t problem_kv_length(const struct problem *problem, int64_t b) {
 
 int64_t problem_query_position(const struct problem *problem, int64_t b) {
     const rapt_attention_desc *desc = &problem->desc;
-    if (desc->query_origin == RAPT_ORIGIN_GIVEN) return list_at(desc->query_position, b);
+    if (desc->query_origin == RAPT_ORIGIN_GIVEN) {
+        const int64_t first_key = desc->key_position.data ? list_at(desc->key_position, b) : 0;
+        int64_t position;
+        /* Where it overflows, it is beyond all keys. */
+        if (__builtin_sub_overflow(list_at(desc->query_position, b), first_key, &position)) return INT64_MIN / 2;
+        return position;
+    }
     if (desc->query_origin == RAPT_ORIGIN_BOTTOM_RIGHT)
-        return problem_kv_length(problem, b) - desc->query_length;
+        return problem_kv_length(problem, b) - problem_query_length(problem, b);
     return 0;
 }
 
@@ -43,7 +54,7 @@ double problem_pairs(const struct problem *problem) {
     double pairs = 0;
     for (int64_t b = 0; b < desc->batch; b++) {
         int64_t origin = problem_query_position(problem, b), kv_length = problem_kv_length(problem, b);
-        for (int64_t i = 0; i < desc->query_length; i++)
+        for (int64_t i = 0; i < problem_query_length(problem, b); i++)
             pairs += (double)keys_seen(desc, origin + i, kv_length);
     }
     return pairs * (double)desc->query_heads;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "broadcast.h"
+#include "dropout.h"
 #include "tool.h"
 
 struct axes {
@@ -35,8 +36,8 @@ static void fit(bool fits, const struct npy_array *a, const struct npy_array *b,
              (long long)of_a, (long long)of_b, what);
 }
 
-static struct npy_array read_tensor(const char *path, unsigned accepted) {
-    struct npy_array array = npy_read(path, accepted);
+static struct npy_array read_tensor(const char *path, bool widen) {
+    struct npy_array array = widen ? npy_read_floats(path) : npy_read(path, NPY_FLOAT32 | NPY_FLOAT16);
     char shape[NPY_SHAPE_TEXT];
     if (array.dims < 2 || array.dims > 4) {
         tool_die("%s %s: expected 2, 3 or 4 dimensions", path,
@@ -63,7 +64,7 @@ static void check_fit(const struct npy_array *query, const struct npy_array *key
     struct axes q = axes_of(query, bshd), k = axes_of(key, bshd), v = axes_of(value, bshd);
     fit(k.batch == q.batch, key, query, "sequences", k.batch, q.batch);
     fit(v.batch == k.batch, value, key, "sequences", v.batch, k.batch);
-    fit(k.dim == q.dim, key, query, "elements a head", k.dim, q.dim);
+    fit(k.dim == q.dim, key, query, "elements per head", k.dim, q.dim);
     fit(v.heads == k.heads, value, key, "heads", v.heads, k.heads);
     fit(v.tokens == k.tokens, value, key, "tokens", v.tokens, k.tokens);
     fit(k.heads > 0 && q.heads % k.heads == 0, key, query, "heads (query heads are a multiple of key heads)",
@@ -73,9 +74,9 @@ static void check_fit(const struct npy_array *query, const struct npy_array *key
 
 static void load_tensors(struct problem *problem, const struct attend_options *options, bool bshd) {
     rapt_attention_desc *desc = &problem->desc;
-    problem->query = read_tensor(options->query, NPY_FLOAT32);
-    problem->key = read_tensor(options->key, NPY_FLOAT32 | NPY_FLOAT16);
-    problem->value = read_tensor(options->value, NPY_FLOAT32 | NPY_FLOAT16);
+    problem->query = read_tensor(options->query, true);
+    problem->key = read_tensor(options->key, false);
+    problem->value = read_tensor(options->value, false);
     check_fit(&problem->query, &problem->key, &problem->value, bshd);
     struct axes q = axes_of(&problem->query, bshd), k = axes_of(&problem->key, bshd),
                 v = axes_of(&problem->value, bshd);
@@ -108,18 +109,18 @@ static void add_results(struct problem *problem, const struct attend_options *op
         problem->lse = new_array(options->lse, problem->query.dims - 1, begin);
         desc->lse = rapt_output_bhsd(problem->lse.data, desc->batch, desc->query_heads, desc->query_length, 1);
     }
-    if (!options->weights && !options->tokens) return;
-    problem->weights = new_array(options->weights, problem->query.dims, begin);
+    if (!options->attention_out && !options->tokens) return;
+    problem->weights = new_array(options->attention_out, problem->query.dims, begin);
     desc->weights =
         rapt_output_bhsd(problem->weights.data, desc->batch, desc->query_heads, desc->query_length, desc->kv_length);
     desc->weights_kind = RAPT_WEIGHTS_SOFTMAX;
-    for (int i = 0; options->weights_kind && i < 4; i++) {
-        if (strcmp(options->weights_kind, kinds[i]) == 0) desc->weights_kind = RAPT_WEIGHTS_RAW + i;
+    for (int i = 0; options->attention_kind && i < 4; i++) {
+        if (strcmp(options->attention_kind, kinds[i]) == 0) desc->weights_kind = RAPT_WEIGHTS_RAW + i;
     }
 }
 
 static void *load_head_vector(const char *path, int64_t heads) {
-    struct npy_array array = npy_read(path, NPY_FLOAT32);
+    struct npy_array array = npy_read_floats(path);
     char shape[NPY_SHAPE_TEXT];
     if (array.dims != 1 || array.shape[0] != heads) {
         tool_die("%s %s: expected one number for each of %lld query heads", path,
@@ -128,7 +129,7 @@ static void *load_head_vector(const char *path, int64_t heads) {
     return array.data;
 }
 
-static rapt_index_list load_lengths(const char *path, int64_t batch) {
+static rapt_index_list load_list(const char *path, int64_t batch) {
     struct npy_array array = npy_read(path, NPY_INT32 | NPY_INT64);
     char shape[NPY_SHAPE_TEXT];
     if (array.dims != 1 || array.shape[0] != batch) {
@@ -143,9 +144,21 @@ static void add_scores(rapt_attention_desc *desc, const struct attend_options *o
     desc->scale = options->scale.value;
     desc->softcap = options->softcap.value;
     if (options->mask) desc->mask = broadcast_to_scores(npy_read(options->mask, NPY_BOOL), desc);
-    if (options->bias) desc->bias = broadcast_to_scores(npy_read(options->bias, NPY_FLOAT32), desc);
+    if (options->bias) desc->bias = broadcast_to_scores(npy_read_floats(options->bias), desc);
+    if (options->bias_factor) desc->bias_head_factor = load_head_vector(options->bias_factor, desc->query_heads);
+    if (options->mask_fill.given) desc->features |= RAPT_MASK_FILL;
+    desc->mask_fill = options->mask_fill.value;
     if (options->sinks) desc->sinks = load_head_vector(options->sinks, desc->query_heads);
-    if (options->kv_lengths) desc->kv_lengths = load_lengths(options->kv_lengths, desc->batch);
+    if (options->kv_lengths) desc->kv_lengths = load_list(options->kv_lengths, desc->batch);
+    if (options->query_lengths) desc->query_lengths = load_list(options->query_lengths, desc->batch);
+}
+
+static void add_dropout(rapt_attention_desc *desc, const struct attend_options *options) {
+    const double drop = (double)options->drop.value;
+    if (!options->drop.given) return;
+    desc->keep_scale = (float)(1 / (1 - drop));
+    desc->keep_mask = options->keep ? broadcast_to_scores(npy_read(options->keep, NPY_BOOL), desc)
+                                    : dropout_draw(drop, (uint64_t)options->seed.value, desc);
 }
 
 static void add_positions(rapt_attention_desc *desc, const struct attend_options *options) {
@@ -159,6 +172,11 @@ static void add_positions(rapt_attention_desc *desc, const struct attend_options
         desc->alibi_slopes = load_head_vector(options->alibi, desc->query_heads);
     if (!options->causal && !options->window.given && !options->alibi) return;
     desc->query_origin = RAPT_ORIGIN_BOTTOM_RIGHT;
+    if (options->key_positions) desc->key_position = load_list(options->key_positions, desc->batch);
+    if (options->query_positions) {
+        desc->query_origin = RAPT_ORIGIN_GIVEN;
+        desc->query_position = load_list(options->query_positions, desc->batch);
+    }
     if (!options->query_offset.given) return;
     int64_t *positions = tool_allocate(desc->batch, sizeof *positions, "--query-offset");
     for (int64_t b = 0; b < desc->batch; b++) positions[b] = options->query_offset.value;
@@ -173,6 +191,7 @@ struct problem problem_load(const struct attend_options *options) {
     load_tensors(&problem, options, bshd);
     add_out(&problem, options, bshd);
     add_scores(&problem.desc, options);
+    add_dropout(&problem.desc, options);
     add_positions(&problem.desc, options);
     add_results(&problem, options);
     return problem;

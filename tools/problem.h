@@ -3,8 +3,8 @@
 #ifndef RAPT_PROBLEM_H
 #define RAPT_PROBLEM_H
 
+#include "attend_options.h"
 #include "npy.h"
-#include "options.h"
 #include "rapt/rapt.h"
 
 struct problem {
@@ -16,10 +16,11 @@ struct problem {
 /* Dies where files are wrong or do not fit. Their memory lives until the command ends. */
 struct problem problem_load(const struct attend_options *options);
 
-/* Keys of sequence b. */
+/* Queries and keys of sequence b. */
+int64_t problem_query_length(const struct problem *problem, int64_t b);
 int64_t problem_kv_length(const struct problem *problem, int64_t b);
 
-/* Where query 0 of sequence b stands among its keys, as far as something counts from it; else 0. */
+/* Which of its stored keys query 0 of sequence b stands at, as far as something counts from it; else 0. */
 int64_t problem_query_position(const struct problem *problem, int64_t b);
 
 /* How many (query, key) pairs lengths, causal and window let through, over all heads. Masks are not looked

@@ -76,12 +76,12 @@ void show_print(const struct problem *problem, const struct attend_options *opti
     int64_t kv_length = problem_kv_length(problem, b), position = problem_query_position(problem, b);
     /* As many queries as keys are the same words, also where padding shortens the keys. */
     if (desc->query_origin == RAPT_ORIGIN_UNSTATED && desc->query_length != desc->kv_length) {
-        position = kv_length - desc->query_length;
+        position = kv_length - problem_query_length(problem, b);
     }
     const float *weights = (const float *)problem->weights.data +
                            (b * desc->query_heads + head) * desc->query_length * desc->kv_length;
     printf("\nHead %lld: each word, and the words that it attends to most\n\n", (long long)head);
-    for (int64_t i = 0; i < desc->query_length; i++, weights += desc->kv_length) {
+    for (int64_t i = 0; i < problem_query_length(problem, b); i++, weights += desc->kv_length) {
         int64_t own = position + i;
         bool named = own >= 0 && own < tokens.count;
         char number[32];

@@ -3,7 +3,6 @@
 #ifndef RAPT_SHOW_H
 #define RAPT_SHOW_H
 
-#include "options.h"
 #include "problem.h"
 #include "tokens.h"
 

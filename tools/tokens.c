@@ -2,12 +2,11 @@
 #include "tokens.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
+#include "text.h"
 #include "tool.h"
 
 struct token_list tokens_read(const char *path, int64_t most) {
@@ -27,27 +26,14 @@ struct token_list tokens_read(const char *path, int64_t most) {
     return tokens;
 }
 
-/* Unicode's marks that change the direction of all that follows in a line. */
-static bool turns_lines(wchar_t character) {
-    return (character >= 0x202A && character <= 0x202E) || (character >= 0x2066 && character <= 0x2069);
-}
-
-struct token_step tokens_step(const char *text) {
-    mbstate_t state = {0};
-    wchar_t character;
-    size_t length = mbrtowc(&character, text, strnlen(text, MB_LEN_MAX), &state);
-    if (length == (size_t)-1 || length == (size_t)-2) return (struct token_step){1, -1};
-    return (struct token_step){length, turns_lines(character) ? -1 : wcwidth(character)};
-}
-
-static int shown_columns(struct token_step step) {
+static int shown_columns(struct text_step step) {
     return step.columns < 0 ? 1 : step.columns;
 }
 
 int tokens_columns(const char *text) {
     int columns = 0;
-    for (struct token_step step; *text; text += step.bytes) {
-        step = tokens_step(text);
+    for (struct text_step step; *text; text += step.bytes) {
+        step = text_step(text);
         columns += shown_columns(step);
     }
     return columns;
@@ -56,14 +42,14 @@ int tokens_columns(const char *text) {
 void tokens_print(const char *text, int columns, bool right) {
     const char *end = text;
     int used = 0;
-    for (struct token_step step; *end; end += step.bytes) {
-        step = tokens_step(end);
+    for (struct text_step step; *end; end += step.bytes) {
+        step = text_step(end);
         if (used + shown_columns(step) > columns) break;
         used += shown_columns(step);
     }
     if (right) printf("%*s", columns - used, "");
-    for (struct token_step step; text < end; text += step.bytes) {
-        step = tokens_step(text);
+    for (struct text_step step; text < end; text += step.bytes) {
+        step = text_step(text);
         if (step.columns < 0)
             putchar('?');
         else

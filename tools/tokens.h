@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Files of tokens, one a line, and how a terminal shows them. */
+ * Files of tokens, one per line, and how a terminal shows them. */
 #ifndef RAPT_TOKENS_H
 #define RAPT_TOKENS_H
 
@@ -9,18 +9,11 @@
 
 struct token_list {
     char **texts;  /* as read: any bytes but line ends */
-    int64_t count; /* of the lines, also of those behind the first `most`, which have no text */
+    int64_t count; /* of the lines, also of those after the first `most`, which have no text */
 };
 
 /* Reads the first most lines of path and counts them all; dies where the file cannot be read. */
 struct token_list tokens_read(const char *path, int64_t most);
-
-/* A character, or a byte that begins none. columns: what it takes in a terminal; -1: it cannot be shown. */
-struct token_step {
-    size_t bytes;
-    int columns;
-};
-struct token_step tokens_step(const char *text);
 
 /* Terminal columns of the whole text; what cannot be shown counts as one. */
 int tokens_columns(const char *text);

@@ -15,10 +15,10 @@ _Noreturn void tool_die(const char *format, ...) __attribute__((format(printf, 1
 /* Prints one line to standard error. */
 void tool_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Dies where standard output could not take everything. */
+/* Dies where standard output could not take everything, unless its reader went away, as `head` does. */
 void tool_flush(void);
 
-/* count * size bytes, zeroed, until the command ends; dies when there are none to be had. what names them in
+/* count * size bytes, zeroed, until the command ends; dies when they are not there. what names them in
  * the message. */
 void *tool_allocate(int64_t count, size_t size, const char *what);
 

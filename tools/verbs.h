@@ -9,6 +9,11 @@ int verb_heatmap(int argc, char **argv);
 int verb_layer(int argc, char **argv);
 int verb_info(int argc, char **argv);
 int verb_help(int argc, char **argv);
+int verb_compare(int argc, char **argv);
+int verb_completion(int argc, char **argv);
 int verb_man(int argc, char **argv); /* the man page, for the build */
+
+/* Prints help on "attend", "layer", "layer self" ..., or, on "rapt", on all, and exits. */
+_Noreturn void help_exit(const char *topic);
 
 #endif

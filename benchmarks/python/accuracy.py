@@ -34,24 +34,25 @@ def near_million(queries, keys, random):
     return query, key
 
 
+KINDS = ("normal", "heavy-tailed", "logits 20 ... 0", "logits 0 ... 1", "rising values", "equal keys",
+         "equal keys, positive values", "equal keys, rising values", "logits near 1e6")
+
+
 def drawn(data, queries, keys, random):
     """Query, key and value; logits are query . key / 8."""
-    value = normal(random, keys, HEAD_DIM)
-    if data == "normal":
-        query, key = normal(random, queries, HEAD_DIM), normal(random, keys, HEAD_DIM)
-    elif data == "heavy-tailed":
+    query, key, value = (normal(random, count, HEAD_DIM) for count in (queries, keys, keys))
+    if data == "heavy-tailed":
         query, key, value = (random.standard_t(2, (count, HEAD_DIM)) for count in (queries, keys, keys))
-    elif data == "equal keys":
-        query, key = normal(random, queries, HEAD_DIM), numpy.tile(normal(random, HEAD_DIM), (keys, 1))
-    elif data == "equal keys, positive values":
-        query, key = normal(random, queries, HEAD_DIM), numpy.tile(normal(random, HEAD_DIM), (keys, 1))
-        value = random.uniform(0, 1, (keys, HEAD_DIM))
-    elif data == "logits 0 ... 1":
-        query, key = ramp(0, 1, queries, keys, random)
-    elif data == "logits 20 ... 0":
-        query, key = ramp(20, 0, queries, keys, random)
-    else:
+    elif data == "logits near 1e6":
         query, key = near_million(queries, keys, random)
+    elif data.startswith("logits"):
+        query, key = ramp(float(data.split()[1]), float(data.split()[-1]), queries, keys, random)
+    if "equal keys" in data:
+        key[:] = key[0]
+    if "positive values" in data:
+        value = random.uniform(0, 1, value.shape)
+    if "rising values" in data:
+        value = numpy.linspace(0, 1, keys)[:, None] * random.uniform(0.5, 1, HEAD_DIM)
     return [numpy.ascontiguousarray(x, dtype=numpy.float32) for x in (query, key, value)]
 
 
@@ -91,8 +92,7 @@ def main():
     library = Library(arguments.library)
     print(f"rapt {library.version}, PyTorch {torch.__version__}")
     print("| data | keys | rapt | PyTorch, flash | ratio | PyTorch, plain | ratio |\n|---|---|---|---|---|---|---|")
-    for data in ("normal", "heavy-tailed", "logits 20 ... 0", "logits 0 ... 1", "equal keys",
-                 "equal keys, positive values", "logits near 1e6"):
+    for data in KINDS:
         for keys in (512, 8192, 131072):
             arrays = drawn(data, 64 if keys > 100000 else 256, keys, numpy.random.default_rng(SEED))
             truth = exact(*arrays)

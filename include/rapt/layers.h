@@ -116,6 +116,8 @@ typedef struct rapt_dot_product_desc {
     float *out;                /* [shape ...][query_length][value_dim] */
     float *weights;            /* optional result: [shape ...][query_length][kv_length], after softmax */
     float *scores;             /* optional result, likewise: query . key, neither scaled nor masked */
+    int32_t query_origin;      /* with RAPT_CAUSAL, required where query_length is not kv_length: RAPT_ORIGIN_TOP_LEFT
+                                  (as PyTorch's is_causal) or RAPT_ORIGIN_BOTTOM_RIGHT */
 } rapt_dot_product_desc;
 
 #define RAPT_DOT_PRODUCT_DESC_INIT RAPT_INIT(rapt_dot_product_desc)

@@ -74,4 +74,47 @@ static RAPT_KERNEL struct errand_rows take_errand_rows(struct rapt_errands *e, c
     return rows;
 }
 
+enum {
+    PUMP_LEAD = 48, /* rows that are fetched ahead */
+    ONE_LINE = 1 << 16
+};
+
+/* Lines of rows to come, each after so many cycles of work. */
+struct pump {
+    const char *line;
+    int64_t gap;    /* from the end of a row to the next */
+    int row_lines, left, credit, rate;
+};
+
+/* rate: lines x ONE_LINE in a cycle of two multiply-adds; 0 = none. */
+RAPT_INLINE struct pump pump_of(const char *rows, int64_t stride_bytes, int dim, bool streams, int64_t lines,
+                                int64_t cycles) {
+    const int row_lines = (dim + 15) / 16;
+    return (struct pump){.line = rows + PUMP_LEAD * stride_bytes,
+                         .gap = stride_bytes - (int64_t)row_lines * 64,
+                         .row_lines = row_lines,
+                         .left = row_lines,
+                         .rate = streams ? (int)(lines * ONE_LINE / cycles) : 0};
+}
+
+/* Fetches one line again and again, which costs next to nothing. */
+RAPT_INLINE struct pump idle_pump(const char *line) {
+    return (struct pump){.line = line, .gap = -64, .row_lines = 1, .left = 1};
+}
+
+RAPT_INLINE void pump_line(struct pump *p) {
+    __builtin_prefetch(p->line, 0, 2);
+    p->line += 64;
+    if (--p->left == 0)
+        p->left = p->row_lines, p->line += p->gap;
+}
+
+RAPT_INLINE void pump_step(struct pump *p, int cycles) {
+    p->credit += p->rate * cycles;
+    while (p->credit >= ONE_LINE) {
+        p->credit -= ONE_LINE;
+        pump_line(p);
+    }
+}
+
 #endif

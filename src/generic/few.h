@@ -12,46 +12,12 @@
 enum {
     FEW_KEYS = 2 * VL,                   /* of a panel */
     FEW_STRIDE = RAPT_BLOCK_KEYS + 16,   /* of rows of scores, which would otherwise fall into few sets of L1 */
-    FEW_LEAD = 48,                      /* keys or values that are prefetched */
     VALUES_PART = 32,                    /* values at a time that stay in L1; twice as many for more tiles */
-    SQUARE_CYCLES = VL * VL / 4,         /* that transposing VL x VL numbers takes */
-    ONE_LINE = 1 << 16
+    SQUARE_CYCLES = VL * VL / 4          /* that transposing VL x VL numbers takes */
 };
 
 _Static_assert((int)NARROW_ROWS <= (int)NARROW_GROUP, "a narrow tile is one group of weigh");
 _Static_assert(FEW_ROWS <= 12 && FEW_MOST >= NARROW_ROWS && FEW_MOST <= (int)RAPT_MAX_TILE_ROWS, "rows of a few");
-
-/* Lines of the next rows, one after every so many cycles of work. */
-struct pump {
-    const char *line;
-    int64_t gap;    /* from the end of a row to the next */
-    int row_lines, left, credit, rate;
-};
-
-/* rate: lines x ONE_LINE in a cycle of two multiply-adds; 0 = none. */
-RAPT_INLINE struct pump pump_of(const char *rows, int64_t stride_bytes, int dim, bool streams, int64_t lines,
-                                int64_t cycles) {
-    const int row_lines = (dim + 15) / 16;
-    return (struct pump){.line = rows + FEW_LEAD * stride_bytes,
-                         .gap = stride_bytes - (int64_t)row_lines * 64,
-                         .row_lines = row_lines,
-                         .left = row_lines,
-                         .rate = streams ? (int)(lines * ONE_LINE / cycles) : 0};
-}
-
-RAPT_INLINE void pump_line(struct pump *p) {
-    p->credit -= ONE_LINE;
-    __builtin_prefetch(p->line, 0, 2);
-    p->line += 64;
-    if (--p->left == 0)
-        p->left = p->row_lines, p->line += p->gap;
-}
-
-RAPT_INLINE void pump_step(struct pump *p, int cycles) {
-    p->credit += p->rate * cycles;
-    while (p->credit >= ONE_LINE)
-        pump_line(p);
-}
 
 /* ---- scores */
 
@@ -211,7 +177,7 @@ static void score_few(const struct rapt_score_args *a) {
     }
 }
 
-RAPT_WEIGH_PANEL(few, NARROW_GROUP, 1, FEW_STRIDE, 1, false)
+RAPT_WEIGH_WIDE(few, NARROW_GROUP, 1, FEW_STRIDE, 1)
 
 /* A few keys at a time, so that their values stay in L1 for all rows and panels. What fills no two vectors goes one by
  * one, all keys at once. */

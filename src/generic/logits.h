@@ -30,10 +30,11 @@ static float of_false(const struct rapt_tile_mask *mask) {
     return mask->parts & RAPT_PART_FILL ? mask->fill_log2e : -RAPT_INFINITY;
 }
 
-/* Whether what comes after the bias could undo its exclusion. */
+/* Whether what comes after the bias could undo its exclusion: a fill does, while an FMA whose factors are finite, as
+ * those of ALiBi are, leaves -infinity what it is. */
 static bool bias_acts_again(const struct rapt_tile_mask *mask) {
-    const unsigned fills = RAPT_PART_MASK | RAPT_PART_FILL;
-    return (mask->parts & RAPT_PART_BIAS) && ((mask->parts & RAPT_PART_ALIBI) || (mask->parts & fills) == fills);
+    const unsigned parts = RAPT_PART_BIAS | RAPT_PART_MASK | RAPT_PART_FILL;
+    return (mask->parts & parts) == parts;
 }
 
 /* ---- wide: VL rows, or what is left of them, against a run of keys */

@@ -10,6 +10,7 @@
 _Static_assert(RAPT_INNER_BLOCK == 4 * RAPT_INNER_CHAIN, "a block is four chains");
 
 enum {
+    PRODUCT_ROWS = NARROW_ROWS < 8 ? NARROW_ROWS : 8, /* that few takes */
     FEW_COLUMNS = 4096, /* sums that one pass over weights in place adds to */
     FEW_STEPS = 8,      /* rows of weights in place at once; divides RAPT_INNER_BLOCK */
     FEW_AHEAD = 128     /* floats that rows of weights are prefetched ahead */
@@ -176,9 +177,9 @@ RAPT_INLINE void few_square(const float *const *x, const float *const *columns, 
 /* rows x n <= VL columns whose weights are rows, transposed square by square. */
 RAPT_INLINE void few_columns(const struct rapt_product_args *a, int64_t first_row, int64_t column, int n, int rows) {
     const char *weight = a->weight + column * a->weight_stride_bytes;
-    const float *columns[VL], *x[NARROW_GROUP];
-    float held[NARROW_GROUP][VL] = {{0}}, held_pair[NARROW_GROUP][VL] = {{0}};
-    vf32 total[NARROW_GROUP];
+    const float *columns[VL], *x[PRODUCT_ROWS];
+    float held[PRODUCT_ROWS][VL] = {{0}}, held_pair[PRODUCT_ROWS][VL] = {{0}};
+    vf32 total[PRODUCT_ROWS];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
         columns[i] = row_at(weight, a->weight_stride_bytes, i < n ? i : 0);
     RAPT_UNROLL for (int r = 0; r < rows; r++) {
@@ -189,7 +190,7 @@ RAPT_INLINE void few_columns(const struct rapt_product_args *a, int64_t first_ro
         const int chain = (int)(k % RAPT_INNER_BLOCK / RAPT_INNER_CHAIN);
         const int64_t end = a->inner - k < RAPT_INNER_CHAIN ? a->inner : k + RAPT_INNER_CHAIN;
         const bool last = chain == 3 || end == a->inner;
-        vf32 sum[NARROW_GROUP];
+        vf32 sum[PRODUCT_ROWS];
         RAPT_UNROLL for (int r = 0; r < rows; r++)
             sum[r] = v_splat(0);
         for (; end - k >= VL; k += VL) {
@@ -212,7 +213,7 @@ RAPT_INLINE void few_columns(const struct rapt_product_args *a, int64_t first_ro
 
 #define RAPT_FEW_ROWS(rows)                                                                                      \
     static RAPT_KERNEL void few_rows_##rows(const struct rapt_product_args *a, int64_t row, int64_t column, int n) { \
-        const int group = rows < NARROW_GROUP ? rows : NARROW_GROUP;                                             \
+        const int group = rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS;                                             \
         if (n == VL)                                                                                             \
             few_columns(a, row, column, VL, group);                                                              \
         else                                                                                                     \
@@ -230,11 +231,11 @@ RAPT_FEW_ROWS(8)
 static void few_transposed(const struct rapt_product_args *a) {
     static void (*const of_rows[])(const struct rapt_product_args *, int64_t, int64_t, int) = {
         few_rows_1, few_rows_2, few_rows_3, few_rows_4, few_rows_5, few_rows_6, few_rows_7, few_rows_8};
-    RAPT_ASSUME(a->rows >= 1 && (a->rows <= NARROW_ROWS || a->inner == 0) && a->inner >= 0);
+    RAPT_ASSUME(a->rows >= 1 && (a->rows <= PRODUCT_ROWS || a->inner == 0) && a->inner >= 0);
     for (int64_t column = 0; column < a->columns; column += VL)
-        for (int64_t row = 0; row < a->rows; row += NARROW_GROUP) {
+        for (int64_t row = 0; row < a->rows; row += PRODUCT_ROWS) {
             int n = a->columns - column < VL ? (int)(a->columns - column) : VL;
-            int64_t rows = a->rows - row < NARROW_GROUP ? a->rows - row : NARROW_GROUP;
+            int64_t rows = a->rows - row < PRODUCT_ROWS ? a->rows - row : PRODUCT_ROWS;
             of_rows[rows - 1](a, row, column, n);
         }
 }
@@ -307,7 +308,7 @@ static void few_chain(struct strip *s, int64_t k) {
 /* Columns whose weights lie side by side, in place: a few rows of weights at a time, as long as the sums fit. */
 static void few_in_place(const struct rapt_product_args *a) {
     struct strip s;
-    RAPT_ASSUME(a->rows >= 1 && a->rows <= NARROW_ROWS && a->inner >= 0);
+    RAPT_ASSUME(a->rows >= 1 && a->rows <= PRODUCT_ROWS && a->inner >= 0);
     s.args = a;
     s.sums_stride = FEW_COLUMNS / a->rows / VL * VL;
     for (s.begin = 0; s.begin < a->columns; s.begin = s.end) {

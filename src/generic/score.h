@@ -7,10 +7,7 @@
 #include "generic/errands.h"
 #include "generic/span.h"
 
-enum {
-    TILE_ROWS = SCORE_VECTORS * VL,
-    FAR_KEYS = 48 /* how far ahead few rows prefetch into L2 */
-};
+enum { TILE_ROWS = SCORE_VECTORS * VL };
 
 RAPT_INLINE const float *row_at(const char *base, int64_t stride_bytes, int64_t i) {
     return (const float *)(const void *)(base + i * stride_bytes);
@@ -227,7 +224,7 @@ struct stream {
 
 RAPT_INLINE void stream_line(struct stream *stream, const struct rapt_score_args *a) {
     __builtin_prefetch(stream->row + stream->byte, 0, 3);
-    __builtin_prefetch(stream->row + stream->byte + FAR_KEYS * stream->step_bytes, 0, 2);
+    __builtin_prefetch(stream->row + stream->byte + PUMP_LEAD * stream->step_bytes, 0, 2);
     stream->byte += 64;
     if (stream->byte >= a->head_dim * 4)
         stream->byte = 0, stream->row += stream->step_bytes;
@@ -238,7 +235,10 @@ RAPT_INLINE void stream_line(struct stream *stream, const struct rapt_score_args
 RAPT_INLINE void score_square(const struct rapt_score_args *a, const float *query, const float *const *keys, int64_t d,
                               vf32 *sum, struct stream *stream, int n, int width, int rows) {
     vf32 lanes[VL];
-    load_transposed(lanes, keys, n, d, width);
+    if (width == VL && rows > 4) /* fewer shuffles, more loads */
+        v_load_square(lanes, keys, d);
+    else
+        load_transposed(lanes, keys, n, d, width);
     RAPT_UNROLL for (int i = 0; i < VL; i++) {
         if (i % (16 / VL) == 0)
             stream_line(stream, a);
@@ -296,11 +296,16 @@ RAPT_SCORE_ROWS(5)
 RAPT_SCORE_ROWS(6)
 RAPT_SCORE_ROWS(7)
 RAPT_SCORE_ROWS(8)
+RAPT_SCORE_ROWS(9)
+RAPT_SCORE_ROWS(10)
+RAPT_SCORE_ROWS(11)
+RAPT_SCORE_ROWS(12)
 
 /* As many rows at once as fit, since each pass transposes the keys again. */
 static void score_narrow(const struct rapt_score_args *a) {
     static void (*const of_rows[])(const struct rapt_score_args *, int) = {
-        score_rows_1, score_rows_2, score_rows_3, score_rows_4, score_rows_5, score_rows_6, score_rows_7, score_rows_8};
+        score_rows_1, score_rows_2, score_rows_3, score_rows_4, score_rows_5, score_rows_6, score_rows_7, score_rows_8,
+        score_rows_9, score_rows_10, score_rows_11, score_rows_12};
     assume_score(a, NARROW_ROWS);
     for (int row = 0; row < a->rows; row += NARROW_GROUP) {
         int rows = a->rows - row < NARROW_GROUP ? a->rows - row : NARROW_GROUP;

@@ -25,7 +25,7 @@ _Static_assert(SCORE_DIMS >= 1 && SCORE_DIMS <= 4, "SCORE_DIMS is 1 ... 4");
 _Static_assert(SCORE_VECTORS >= 2, "a wide tile has at least 2 vectors of rows");
 _Static_assert(TILE_ROWS >= 3 && TILE_ROWS <= (int)RAPT_MAX_TILE_ROWS, "a wide tile has 3 ... 64 rows");
 _Static_assert(WEIGH_ROWS >= 4 && WEIGH_ROWS >= WEIGH_ROWS_3 && WEIGH_ROWS >= NARROW_GROUP, "accumulators fit sum");
-_Static_assert(NARROW_GROUP >= 1 && NARROW_GROUP <= 8, "NARROW_GROUP is 1 ... 8");
+_Static_assert(NARROW_GROUP >= 1 && NARROW_GROUP <= 12, "NARROW_GROUP is 1 ... 12");
 _Static_assert(NARROW_ROWS >= 1 && NARROW_ROWS <= (int)RAPT_MAX_TILE_ROWS, "a narrow tile has 1 ... 64 rows");
 _Static_assert(EXP_WAYS >= 1, "EXP_WAYS is at least 1");
 _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
@@ -87,7 +87,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                              .drop = drop_wide,
                              .weigh = weigh_wide}},
     .product = {.columns = TILE_ROWS,
-                .few_rows = NARROW_ROWS,
+                .few_rows = PRODUCT_ROWS,
                 .pack = {pack_weight_rows, pack_weight_columns},
                 .tile = product_tile,
                 .few = {few_transposed, few_in_place}},

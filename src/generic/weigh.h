@@ -17,21 +17,16 @@ enum {
 struct panel {
     int rows, vectors, width;
     int64_t row_step, key_step;
-    bool streams;
+    struct pump *pump; /* of narrow tiles, whose values come from memory */
 };
 
 /* Keys [key, end). */
-RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, bool fetch, vf32 sum[][8],
-                            const float *p, const char *value, int key, int end) {
-    const int64_t ahead = WEIGH_AHEAD * a->value_stride_bytes;
+RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, vf32 sum[][8], const float *p,
+                            const char *value, int key, int end) {
+    const int lines = (of.vectors * VL + 15) / 16, steps = of.rows * of.vectors;
     RAPT_UNROLL_4 for (; key < end; key++, p += of.key_step, value += a->value_stride_bytes) {
         vf32 x[8];
         const float *value_row = (const float *)(const void *)value;
-        if (fetch)
-            RAPT_UNROLL for (int byte = 0; byte < of.vectors * VL * 4; byte += 64) {
-                __builtin_prefetch(value + ahead + byte, 0, 3);
-                __builtin_prefetch(value + FAR_KEYS * a->value_stride_bytes + byte, 0, 2);
-            }
         RAPT_UNROLL for (int v = 0; v < of.vectors; v++)
             x[v] = v == of.vectors - 1 && of.width < VL ? v_load_n(value_row + v * VL, of.width)
                                                         : v_load(value_row + v * VL);
@@ -51,8 +46,11 @@ RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, bo
         }
         RAPT_UNROLL for (int r = 0; r < of.rows; r++) {
             vf32 weight = v_splat(p[r * of.row_step]);
-            RAPT_UNROLL for (int v = 0; v < of.vectors; v++)
+            RAPT_UNROLL for (int v = 0; v < of.vectors; v++) {
+                if (of.pump && (r * of.vectors + v) * lines % steps < lines)
+                    pump_line(of.pump);
                 sum[r][v] = v_fma(weight, x[v], sum[r][v]);
+            }
         }
     }
 }
@@ -65,7 +63,6 @@ RAPT_INLINE int64_t lines_of_part(const struct rapt_weigh_args *a, struct panel 
 }
 
 RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d, struct panel of) {
-    const bool fetch = of.streams && a->streams && row == 0;
     vf32 sum[WEIGH_ROWS][8];
     float *o = a->o + row * a->o_stride + d;
     RAPT_UNROLL for (int r = 0; r < of.rows; r++)
@@ -82,10 +79,10 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
     const int64_t lines = a->errands ? lines_of_part(a, of) : 0;
     for (; lines && keys.end - key >= FETCH_KEYS; key += FETCH_KEYS) {
         run_errands(a->errands, lines);
-        weigh_keys(a, of, fetch, sum, p, value, key, key + FETCH_KEYS);
+        weigh_keys(a, of, sum, p, value, key, key + FETCH_KEYS);
         p += FETCH_KEYS * of.key_step, value += FETCH_KEYS * a->value_stride_bytes;
     }
-    weigh_keys(a, of, fetch, sum, p, value, key, keys.end);
+    weigh_keys(a, of, sum, p, value, key, keys.end);
     RAPT_UNROLL for (int r = 0; r < of.rows; r++)
         RAPT_UNROLL for (int v = 0; v < of.vectors; v++)
             v_store(o + r * a->o_stride + v * VL, sum[r][v]);
@@ -107,7 +104,7 @@ RAPT_INLINE bool suffices(int rows, int of_group, int most) {
 /* All rows of one panel of value_dim, in groups of at most of.rows; 16 are 8 and 8 rather than 12 and 4. */
 RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct panel of) {
     int row = 0;
-    if (of.streams) { /* narrow tiles are one group */
+    if (of.pump) { /* narrow tiles are one group */
         RAPT_UNROLL for (int rows = 1; rows <= of.rows; rows++)
             if (a->rows == rows)
                 weigh_groups(a, 0, d, of, rows);
@@ -125,21 +122,33 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct p
         weigh_groups(a, row, d, of, 1);
 }
 
-#define RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step, streams)                                        \
+/* pump: NULL, or the one of narrow tiles, so that the compiler knows which. */
+#define RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step, pump)                                           \
+    if (width == VL)                                                                                             \
+        weigh_rows(a, d, (struct panel){most, vectors, VL, row_step, key_step, pump});                           \
+    else                                                                                                         \
+        weigh_rows(a, d, (struct panel){most, vectors, width & (VL - 1), row_step, key_step, pump});
+#define RAPT_WEIGH_WIDE(way, most, vectors, row_step, key_step)                                                  \
     static RAPT_KERNEL void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width) {     \
-        if (width == VL)                                                                                         \
-            weigh_rows(a, d, (struct panel){most, vectors, VL, row_step, key_step, streams});                    \
-        else                                                                                                     \
-            weigh_rows(a, d, (struct panel){most, vectors, width & (VL - 1), row_step, key_step, streams});      \
+        RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step, NULL)                                           \
+    }
+#define RAPT_WEIGH_NARROW(most, vectors)                                                                         \
+    static RAPT_KERNEL void weigh_narrow_##vectors(const struct rapt_weigh_args *a, int64_t d, int width,        \
+                                                   struct pump *pump) {                                          \
+        const bool begins = vectors * VL >= 16 || d % 16 == 0; /* a line of the row */                           \
+        struct pump own = begins ? *pump : idle_pump(a->value);                                                  \
+        RAPT_WEIGH_PANEL(narrow, most, vectors, RAPT_BLOCK_KEYS, 1, &own)                                        \
+        if (begins)                                                                                              \
+            *pump = own;                                                                                         \
     }
 
-RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 1, 1, TILE_ROWS, false)
-RAPT_WEIGH_PANEL(wide, WEIGH_ROWS, 2, 1, TILE_ROWS, false)
-RAPT_WEIGH_PANEL(wide, WEIGH_ROWS_3, 3, 1, TILE_ROWS, false)
-RAPT_WEIGH_PANEL(narrow, NARROW_GROUP, 1, RAPT_BLOCK_KEYS, 1, true)
-RAPT_WEIGH_PANEL(narrow, NARROW_GROUP, 2, RAPT_BLOCK_KEYS, 1, true)
-RAPT_WEIGH_PANEL(narrow, 4, 4, RAPT_BLOCK_KEYS, 1, true)
-RAPT_WEIGH_PANEL(narrow, 1, 8, RAPT_BLOCK_KEYS, 1, true)
+RAPT_WEIGH_WIDE(wide, WEIGH_ROWS, 1, 1, TILE_ROWS)
+RAPT_WEIGH_WIDE(wide, WEIGH_ROWS, 2, 1, TILE_ROWS)
+RAPT_WEIGH_WIDE(wide, WEIGH_ROWS_3, 3, 1, TILE_ROWS)
+RAPT_WEIGH_NARROW(NARROW_GROUP, 1)
+RAPT_WEIGH_NARROW(NARROW_GROUP, 2)
+RAPT_WEIGH_NARROW(4, 4)
+RAPT_WEIGH_NARROW(1, 8)
 
 static int width_of_panel(const struct rapt_weigh_args *a, int64_t d, int vectors) {
     int64_t left = a->value_dim - d - (int64_t)(vectors - 1) * VL;
@@ -175,19 +184,19 @@ static int narrow_vectors(int rows, int64_t left) {
     return rows <= 4 && left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
-static void weigh_narrow_block(const struct rapt_weigh_args *a) {
+static void weigh_narrow_block(const struct rapt_weigh_args *a, struct pump *pump) {
     int64_t left = (a->value_dim + VL - 1) / VL;
     for (int64_t d = 0; left > 0;) {
         int vectors = narrow_vectors(a->rows, left);
         int width = width_of_panel(a, d, vectors);
         if (vectors == 8)
-            weigh_narrow_8(a, d, width);
+            weigh_narrow_8(a, d, width, pump);
         else if (vectors == 4)
-            weigh_narrow_4(a, d, width);
+            weigh_narrow_4(a, d, width, pump);
         else if (vectors == 2)
-            weigh_narrow_2(a, d, width);
+            weigh_narrow_2(a, d, width, pump);
         else
-            weigh_narrow_1(a, d, width);
+            weigh_narrow_1(a, d, width, pump);
         d += vectors * VL, left -= vectors;
     }
 }
@@ -199,10 +208,12 @@ static void weigh_narrow(const struct rapt_weigh_args *a) {
     for (int row = 0; row < a->rows; row++)
         ones[row] = 1.0f;
     struct rapt_weigh_args part = *a;
+    struct pump pump = a->streams ? pump_of(a->value, a->value_stride_bytes, a->value_dim, false, 0, 1)
+                                  : idle_pump(a->value);
     part.probabilities += (int64_t)a->first_row * RAPT_BLOCK_KEYS;
     do {
         part.key_end = a->key_end - part.key_begin < WEIGH_AHEAD ? a->key_end : part.key_begin + WEIGH_AHEAD;
-        weigh_narrow_block(&part);
+        weigh_narrow_block(&part, &pump);
         part.value += (part.key_end - part.key_begin) * a->value_stride_bytes;
         part.key_begin = part.key_end;
         part.fresh = false;

@@ -43,6 +43,9 @@ static struct block block_of(struct rapt_call *call, const rapt_dot_product_desc
         rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG,
                          "features = 0x%llx: only SCALE, CAUSAL and MASK_FILL are supported here",
                          (unsigned long long)desc->features);
+    if (desc->query_origin < RAPT_ORIGIN_UNSTATED || desc->query_origin > RAPT_ORIGIN_BOTTOM_RIGHT)
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "query_origin = %ld: there are TOP_LEFT and BOTTOM_RIGHT here",
+                         (long)desc->query_origin);
     if (call->status != RAPT_OK || (desc->leading && !rapt_call_needs(call, desc->shape, "shape")))
         return block;
     for (int i = 0; i < desc->leading; i++) {
@@ -66,7 +69,7 @@ static rapt_attention_desc describe(const rapt_dot_product_desc *desc, const str
     all.features = desc->features;
     all.scale = desc->scale;
     all.mask_fill = desc->mask_fill;
-    all.query_origin = desc->features & RAPT_CAUSAL ? RAPT_ORIGIN_TOP_LEFT : RAPT_ORIGIN_UNSTATED;
+    all.query_origin = desc->query_origin;
     all.batch = block->batch;
     all.query_heads = all.kv_heads = block->heads;
     all.query_length = desc->query_length;

@@ -139,6 +139,8 @@ static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct 
         if (tensor->extent_bytes > 0 || first + 8 * word < offsetof(rapt_tensor, batch_stride_bytes) ||
             first + 8 * word > offsetof(rapt_tensor, extent_bytes))
             memcpy((char *)tensor + first + 8 * word, &hostile, 8);
+        if (shape->dtype == RAPT_F16 && tensor->dtype == RAPT_F32 && tensor->extent_bytes == 0)
+            tensor->dtype = RAPT_F16; /* there is no memory for wider elements, and nothing states so */
     }
 }
 

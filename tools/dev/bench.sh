@@ -11,7 +11,7 @@ python=build-python/bin/python
 # PyTorch's own index has wheels without CUDA; where it is not reached, those of PyPI do, at a few GB.
 install() {
     local package cpu_wheels
-    [ -x $python ] || { tools/dev/setup.sh bench && python3 -m venv build-python; }
+    [ -x $python ] || { tools/dev/setup.sh bench >&2 && python3 -m venv build-python; }
     for package in "$@"; do
         ! $python -c "import sys, importlib.util; sys.exit(importlib.util.find_spec('$package') is None)" || continue
         echo "bench: installing $package into build-python"
@@ -23,6 +23,7 @@ install() {
 }
 
 build() {
+    tools/dev/setup.sh bench
     tools/dev/build.sh build-bench -Dbenchmarks=enabled -Dtests=disabled -Dtools=disabled
 }
 

@@ -14,8 +14,8 @@ picture() {
     shift 4
     while [ "$1" != -- ]; do attend+=("$1") && shift; done
     $rapt attend --query "$query" --key "$key" --value "$value" --out "$results/out.npy" \
-        --weights "$results/weights.npy" "${attend[@]}" >/dev/null
-    $rapt heatmap --weights "$results/weights.npy" --out "docs/pictures/attention-$name.png" "${@:2}"
+        --attention-out "$results/weights.npy" "${attend[@]}" >/dev/null
+    $rapt heatmap --attention "$results/weights.npy" --out "docs/pictures/attention-$name.png" "${@:2}"
 }
 
 printf '%s\n' Hello shiny sun! >"$results/hello.txt"

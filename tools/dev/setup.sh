@@ -19,13 +19,14 @@ missing_base() {
     has pkg-config || echo pkg-config
     pkg-config --exists cmocka 2>/dev/null || echo libcmocka-dev
     pkg-config --exists jansson 2>/dev/null || echo libjansson-dev
+    pkg-config --exists libzip 2>/dev/null || echo libzip-dev
 }
 
 debian_packages() {
     case $1 in
     abi) echo abigail-tools ;;
     arm) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user clang-19 llvm-19 \
-        libc6:arm64 libgomp1:arm64 libcmocka-dev:arm64 libjansson-dev:arm64 ;;
+        libc6:arm64 libgomp1:arm64 libcmocka-dev:arm64 libjansson-dev:arm64 libzip-dev:arm64 ;;
     bench) echo g++ libbenchmark-dev libopenblas-dev python3-venv ;;
     fuzz) echo clang-14 libclang-rt-14-dev valgrind ;;
     minilm) echo python3-venv ;;
@@ -53,7 +54,7 @@ setup_debian() {
 }
 
 setup_brew() {
-    local wanted="meson ninja pkg-config cmocka jansson" missing="" package
+    local wanted="meson ninja pkg-config cmocka jansson libzip" missing="" package
     case " $* " in *" bench "*) wanted+=" google-benchmark openblas" ;; esac
     case " $* " in *" lint "*) wanted+=" llvm" ;; esac
     case " $* " in *" pictures "*) wanted+=" pango" ;; esac
@@ -69,9 +70,7 @@ else
     for tool in cc pkg-config; do
         has $tool || { echo "setup: please install $tool" >&2 && exit 1; }
     done
-    for library in cmocka jansson; do
-        pkg-config --exists $library || { echo "setup: please install $library with its headers" >&2 && exit 1; }
-    done
+    pkg-config --exists cmocka || { echo "setup: please install cmocka with its headers" >&2 && exit 1; }
     has ninja || python3 -m pip install --user ninja
 fi
 if [ "$({ meson --version 2>/dev/null || echo 0; echo 1.0; } | sort -V | head -n 1)" != 1.0 ]; then

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ * What `rapt attend` reaches of the engine, forms of input and of reports, `rapt compare`. argv as of command.c. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "command_run.h"
+
+enum { B = 2, H = 4, SQ = 5, SK = 9, D = 8 };
+static bool is_emulated;
+
+#define ATTEND "$rapt attend --query q.npy --key k.npy --value v.npy --out o.npy "
+#define SAME " --expect o.npy --tolerance 0 --out p.npy"
+#define CHECK " --check --tolerance 2e-6 "
+
+static void write_list(const char *path, int64_t a, int64_t b) {
+    write_npy(path, NPY_INT64, (const int64_t[]){a, b}, 1, (const int64_t[]){B});
+}
+
+/* Rows from a sequence's length on are 0, and the others as they would be alone. */
+static void query_lengths(void **state) {
+    (void)state;
+    write_list("lengths.npy", 3, SQ);
+    write_list("positions.npy", SK - 3, SK - SQ);
+    expect_success(ATTEND "--query-lengths lengths.npy --causal --lse l.npy" CHECK);
+    const struct npy_array out = npy_read("o.npy", NPY_FLOAT32);
+    for (int i = 3 * D; i < SQ * D; i++) assert_true(((const float *)out.data)[i] == 0);
+    expect_success(ATTEND SAME " --query-lengths lengths.npy --causal --query-positions positions.npy");
+    expect_success(ATTEND "--causal --query-positions positions.npy" CHECK);
+    const struct npy_array all = npy_read("o.npy", NPY_FLOAT32);
+    for (int64_t i = 0; i < out.count; i++) {
+        const bool real = i / D % SQ < 3 || i >= H * SQ * D;
+        if (real) assert_true(((const float *)out.data)[i] == ((const float *)all.data)[i]);
+    }
+    write_list("lengths.npy", 3, SQ + 1);
+    expect_error("query_lengths", ATTEND "--query-lengths lengths.npy --out new.npy");
+}
+
+static void positions(void **state) {
+    (void)state;
+    write_list("three.npy", 3, 3);
+    expect_success(ATTEND "--causal --query-offset 3" CHECK);
+    expect_success(ATTEND SAME " --causal --query-positions three.npy");
+    write_list("far.npy", 1003, 1003);
+    write_list("first.npy", 1000, 1000);
+    expect_success(ATTEND SAME " --causal --query-positions far.npy --key-positions first.npy");
+    expect_success(ATTEND "--window 2,0 --alibi auto --key-positions first.npy" CHECK);
+    expect_success(ATTEND SAME " --window 2,0 --alibi auto");
+    expect_error("--query-positions changes nothing without --causal",
+                 ATTEND "--query-positions three.npy --out new.npy");
+    expect_error("--key-positions changes nothing without --causal", ATTEND "--key-positions three.npy --out new.npy");
+    expect_error("give one of them", ATTEND "--causal --query-offset 1 --query-positions three.npy --out new.npy");
+}
+
+static void masks_and_factors(void **state) {
+    unsigned char mask[SQ][SK], none[SQ][SK] = {{0}};
+    float bias[SQ][SK], scaled[H][SQ][SK];
+    static const float factors[H] = {0, 1, -2, 0.5f};
+    (void)state;
+    for (int i = 0; i < SQ * SK; i++) {
+        mask[i / SK][i % SK] = i % 3 != 0;
+        bias[i / SK][i % SK] = (float)(i % 7) / 4;
+        for (int h = 0; h < H; h++) scaled[h][i / SK][i % SK] = factors[h] * bias[i / SK][i % SK];
+    }
+    write_npy("mask.npy", NPY_BOOL, mask, 2, (const int64_t[]){SQ, SK});
+    write_npy("none.npy", NPY_BOOL, none, 2, (const int64_t[]){SQ, SK});
+    write_npy("bias.npy", NPY_FLOAT32, bias, 2, (const int64_t[]){SQ, SK});
+    write_npy("scaled.npy", NPY_FLOAT32, scaled, 3, (const int64_t[]){H, SQ, SK});
+    write_npy("factors.npy", NPY_FLOAT32, factors, 1, (const int64_t[]){H});
+    expect_success(ATTEND "--mask mask.npy --mask-fill=-1.5" CHECK);
+    assert_int_equal(command_shell(ATTEND SAME " --mask mask.npy").status, 1);
+    expect_success(ATTEND "--mask none.npy --mask-fill 3" CHECK); /* all alike: uniform */
+    expect_success(ATTEND "--scale 0 --expect o.npy --tolerance 1e-6 --out p.npy");
+    expect_success(ATTEND "--bias bias.npy --bias-factor factors.npy" CHECK);
+    expect_success(ATTEND SAME " --bias scaled.npy");
+    expect_error("--mask-fill changes nothing without --mask", ATTEND "--mask-fill 1 --out new.npy");
+    expect_error("--bias-factor changes nothing without --bias", ATTEND "--bias-factor factors.npy --out new.npy");
+}
+
+static void dropout(void **state) {
+    unsigned char keep[SQ][SK];
+    (void)state;
+    for (int i = 0; i < SQ * SK; i++) keep[i / SK][i % SK] = i % 2;
+    write_npy("keep.npy", NPY_BOOL, keep, 2, (const int64_t[]){SQ, SK});
+    expect_success(ATTEND "--drop 0.5 --keep keep.npy" CHECK);
+    assert_int_equal(command_shell(ATTEND SAME).status, 1);
+    expect_success(ATTEND "--drop 0.25 --seed 1" CHECK);
+    expect_success(ATTEND SAME " --drop 0.25 --seed 1 --threads 1");
+    assert_int_equal(command_shell(ATTEND SAME " --drop 0.25 --seed 2").status, 1);
+    expect_error("--keep changes nothing without --drop", ATTEND "--keep keep.npy --out new.npy");
+    expect_error("--seed changes nothing without --drop", ATTEND "--seed 1 --out new.npy");
+    expect_error("--seed changes nothing with --keep", ATTEND "--drop 0.5 --keep keep.npy --seed 1 --out new.npy");
+    expect_error("--drop: 1 is outside 0 ... 1", ATTEND "--drop 1 --out new.npy");
+}
+
+/* Both align the last query with the last key, and both can be asked for the first with the first. */
+static void layers_align_as_attend(void **state) {
+    (void)state;
+    expect_success("$rapt layer dot --query q.npy --key kk.npy --value vv.npy --causal --out p.npy");
+    expect_success("$rapt attend --query q.npy --key kk.npy --value vv.npy --causal --out o.npy");
+    expect_success("$rapt compare o.npy p.npy");
+    expect_success("$rapt attend --query q.npy --key kk.npy --value vv.npy --causal --query-offset 0 --out o.npy");
+    assert_int_equal(command_shell("$rapt compare o.npy p.npy").status, 1);
+    expect_success("$rapt layer dot --query q.npy --key kk.npy --value vv.npy --causal --query-offset 0 --out p.npy");
+    expect_success("$rapt compare o.npy p.npy");
+    expect_error("--query-offset: 1: layer dot has 0 and keys - queries, here 4",
+                 "$rapt layer dot --query q.npy --key kk.npy --value vv.npy --causal --query-offset 1 --out new.npy");
+    expect_error("--query-offset changes nothing without --causal",
+                 "$rapt layer dot --query q.npy --key kk.npy --value vv.npy --query-offset 1 --out new.npy");
+}
+
+static void isa_auto(void **state) {
+    (void)state;
+    expect_success(ATTEND);
+    expect_success(ATTEND SAME " --isa auto");
+}
+
+static void expect_json(const char *line, const char *said) {
+    struct command_result result = expect_success("%s", line);
+    if (!strstr(result.out, said)) fail_msg("%s\ndoes not say %s:\n%s", line, said, result.out);
+    if (command_shell("command -v python3").status == 0)
+        expect_success("( %s ) | python3 -m json.tool >json.txt", line);
+}
+
+static void forms_of_reports(void **state) {
+    (void)state;
+    expect_json(ATTEND "--json --check --lse l.npy --attention-out a.npy --tolerance 1",
+                "\"out\": {\"file\": \"o.npy\", \"shape\": [2, 4, 5, 8]}");
+    expect_json(ATTEND "--json --expect o.npy", "\"expect\": {\"largest_error\": 0, ");
+    expect_json(ATTEND "--json --out \"$(printf '\\\\\\\\\"\\033\\377.npy')\"", "\\\\\\\"\\u001b\\ufffd.npy");
+    assert_string_equal(expect_success(ATTEND "--quiet --check --tolerance 1").out, "");
+    assert_int_equal(command_shell(ATTEND "--quiet --check --tolerance 0").status, 1);
+    expect_error("--json does not go with --quiet", ATTEND "--json --quiet --out new.npy");
+    assert_string_equal(expect_success("$rapt layer dot --query q.npy --key kk.npy --value vv.npy --out p.npy "
+                                       "--quiet").out, "");
+    if (is_emulated) return;
+    struct command_result bench = command_shell("$rapt bench --seconds 0 --threads 1 --filter decode --head-dim 64 "
+                                                "--keys 512 --json");
+    if (strstr(bench.err, "no peak")) return;
+    assert_non_null(strstr(bench.out, "\"name\": \"decode on 512 keys, group 4\""));
+    assert_non_null(strstr(bench.out, "\"head_dim\": 64"));
+    assert_null(strstr(bench.out, "prefill"));
+    expect_error("--filter: no row's name contains 'xyzzy'", "$rapt bench --filter xyzzy");
+    expect_error("--head-dim: 1025 is outside 1 ... 1024", "$rapt bench --head-dim 1025");
+}
+
+static void comparing(void **state) {
+    static const float a[] = {1, 2, NAN, 4, 5, INFINITY}, b[] = {1, 2, NAN, 4, 5.5f, INFINITY};
+    static const double wide[] = {1, 2, NAN, 4, 5, INFINITY};
+    const int64_t shape[] = {2, 3};
+    (void)state;
+    write_npy("a.npy", NPY_FLOAT32, a, 2, shape);
+    write_npy("b.npy", NPY_FLOAT32, b, 2, shape);
+    write_npy("wide.npy", NPY_FLOAT64, wide, 2, shape);
+    write_npy("flat.npy", NPY_FLOAT32, a, 1, (const int64_t[]){6});
+    expect_success("$rapt compare a.npy wide.npy");
+    struct command_result result = command_shell("$rapt compare a.npy b.npy");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.out, "largest error 0.5"));
+    assert_non_null(strstr(result.out, "\nat       [1, 1]\n"));
+    expect_success("$rapt compare a.npy b.npy --tolerance 0.5");
+    result = command_shell("$rapt compare --json a.npy b.npy");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.out, "\"at\": [1, 1]"));
+    result = command_shell("$rapt compare a.npy --quiet b.npy");
+    assert_int_equal(result.status, 1);
+    assert_string_equal(result.out, "");
+    expect_error("flat.npy [6] does not fit a.npy [2, 3]", "$rapt compare a.npy flat.npy");
+    expect_error("compare takes two files, not 1", "$rapt compare a.npy");
+    expect_error("--tolerance: nan is not 0 or more", "$rapt compare a.npy b.npy --tolerance nan");
+}
+
+/* Python's own module writes what NumPy's savez and savez_compressed do. */
+static void archives(void **state) {
+    (void)state;
+#ifndef RAPT_HAVE_NPZ
+    expect_error("all.npz:q: this rapt was built without .npz archives", ATTEND "--query all.npz:q --out new.npy");
+    skip();
+#endif
+    if (command_shell("command -v python3").status != 0) skip();
+    expect_success("python3 -c 'import zipfile\n"
+                   "for name, how in ((\"all\", zipfile.ZIP_STORED), (\"packed\", zipfile.ZIP_DEFLATED)):\n"
+                   "  with zipfile.ZipFile(name + \".npz\", \"w\", how) as z:\n"
+                   "    for a in \"qkv\": z.write(a + \".npy\")\n'");
+    expect_success(ATTEND);
+    expect_success(ATTEND SAME " --query all.npz:q --key all.npz:k.npy --value packed.npz:v");
+    expect_error("all.npz: there is no array 'x': it has q, k, v", ATTEND "--query all.npz:x --out new.npy");
+    expect_error("none.npz: No such file", ATTEND "--query none.npz:q --out new.npy");
+    expect_error("q.npz: Not a zip archive", "cp q.npy q.npz; " ATTEND "--query q.npz:q --out new.npy");
+    expect_error("cut.npz: ", "head -c 900 all.npz > cut.npz; " ATTEND "--query cut.npz:q --out new.npy");
+    expect_error("bad.npz:q: ", "python3 -c 'import sys\nb = bytearray(open(\"packed.npz\", \"rb\").read())\n"
+                                "b[100] ^= 255\nopen(\"bad.npz\", \"wb\").write(b)'; " ATTEND
+                                "--query bad.npz:q --out new.npy");
+    expect_success("cp q.npy odd.npz:q; " ATTEND SAME " --query odd.npz:q");
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(query_lengths),          cmocka_unit_test(positions), cmocka_unit_test(masks_and_factors),
+        cmocka_unit_test(dropout),                cmocka_unit_test(layers_align_as_attend),
+        cmocka_unit_test(isa_auto),               cmocka_unit_test(forms_of_reports),
+        cmocka_unit_test(comparing),              cmocka_unit_test(archives),
+    };
+    if (argc < 4) return 2;
+    setenv("LC_ALL", "C.UTF-8", 1);
+    is_emulated = argc > 4 && argv[4][0] != '\0';
+    command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
+    write_random("q.npy", 4, B, H, SQ, D);
+    write_random("k.npy", 4, B, H, SK, D);
+    write_random("v.npy", 4, B, H, SK, D);
+    write_random("kk.npy", 4, B, H, SK, D);
+    write_random("vv.npy", 4, B, H, SK, D);
+    int failed = cmocka_run_group_tests_name("command_features", tests, NULL, NULL);
+    command_stop();
+    return failed;
+}

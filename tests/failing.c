@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * Linked into the command with --wrap: the n-th allocation fails, n from RAPT_TEST_FAIL_ALLOCATION; the n-th file that
+ * is given a name fails, n from RAPT_TEST_FAIL_RENAME; as much memory is free as RAPT_TEST_FREE_MEMORY says. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "../tools/memory_free.h"
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int64_t __real_memory_free(void);
+int64_t __wrap_memory_free(void);
+
+static bool is_turn(const char *name, long call) {
+    const char *fails = getenv(name);
+    return fails && strtol(fails, NULL, 10) == call;
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    static long calls;
+    return is_turn("RAPT_TEST_FAIL_ALLOCATION", ++calls) ? NULL : __real_calloc(count, size);
+}
+
+int __wrap_rename(const char *from, const char *to) {
+    static long calls;
+    if (!is_turn("RAPT_TEST_FAIL_RENAME", ++calls)) return __real_rename(from, to);
+    errno = EIO;
+    return -1;
+}
+
+int64_t __wrap_memory_free(void) {
+    const char *said = getenv("RAPT_TEST_FREE_MEMORY");
+    return said ? strtoll(said, NULL, 10) : __real_memory_free();
+}
