@@ -23,8 +23,9 @@
  * - `attention` says how to attend: sizes, features, masks, keep_mask, weights, lse, isa and whatever else
  *   rapt_attention_desc has. The layer fills in head_dim, value_dim, query, key, value and out, which must be 0.
  * - Results that are called optional are written where they are not NULL.
- * - Rows of queries from query_lengths[b] on are not written in any result. Where a token is a key as well, fused_out,
- *   and norm1_out with pre-norm, have its row all the same, as key_out and value_out have every key.
+ * - Rows of queries from query_lengths[b] on are not written in any result. Where a token is also a key, it is
+ *   projected all the same: fused_out, and norm1_out with pre-norm, have all rows, as key_out and value_out have every
+ *   key.
  * - options: as rapt_run's; NULL = all defaults. Projections and attention run on the threads that it names, the rest
  *   on the calling thread.
  * - Scratch memory comes from malloc and is freed before the call returns; there is no state between calls.

@@ -118,7 +118,7 @@ def passes(test, percent=100):
     command = ["meson", "test", "-C", BUILD, "--no-rebuild", "--timeout-multiplier", "10", test]
     if "/" in test:
         command = [os.path.join(BUILD, program(test)), test.split("/", 1)[1]]
-    return run(command, SECONDS * max(percent, 10) // 100, OMP_WAIT_POLICY="passive", RAPT_TEST_SCALE=str(percent),
+    return run(command, SECONDS * max(percent, 50) // 100, OMP_WAIT_POLICY="passive", RAPT_TEST_SCALE=str(percent),
                **({"RAPT_TEST_ISA": ISA} if ISA else {})) == 0
 
 
