@@ -77,6 +77,8 @@ void check_elementary(const struct rapt_table *table) {
         expect_elementwise(table->name, "tanhs", x, expected, count, NAN_ANY, call_tanhs, table);
         for (int64_t i = 0; i < count; i++) {
             x[i] = fabsf(x[i]) < 0x1p-126f ? 1.0f : fabsf(x[i]);
+            if (i % 8 == 7) /* round sqrt(2) and its half, where the exponent is split off */
+                x[i] = float_of((i % 16 == 7 ? 0x3f3504f3u : 0x3fb504f3u) + (uint32_t)(i / 16 % 3) - 1);
             expected[i] = rapt_reference_log2(x[i]);
         }
         expect_elementwise(table->name, "log2s", x, expected, count, NAN_ANY, call_log2s, table);
