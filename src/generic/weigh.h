@@ -55,10 +55,12 @@ RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, vf
     }
 }
 
-/* How many lines each part of FETCH_KEYS keys prefetches, so that the last one prefetches the last line. */
+/* How many lines each part of FETCH_KEYS keys prefetches, so that the last one prefetches the last line, where the row
+ * in the middle sees about as many keys as the rows do on average. */
 RAPT_INLINE int64_t lines_of_part(const struct rapt_weigh_args *a, struct panel of) {
     const int64_t groups = (a->rows + of.rows - 1) / of.rows, width = of.vectors * VL;
-    const int64_t parts = groups * ((a->value_dim + width - 1) / width) * ((a->key_end - a->key_begin) / FETCH_KEYS);
+    const struct span keys = span_of(a->spans, a->rows / 2, 1, a->key_begin, a->key_end);
+    const int64_t parts = groups * ((a->value_dim + width - 1) / width) * ((keys.end - keys.begin) / FETCH_KEYS);
     return a->errands->lines / (parts + 1) + 1;
 }
 
