@@ -81,7 +81,7 @@ struct rapt_staging {
     int dim, format;
 };
 
-/* Rows of memory that a slot prefetches while it computes, a few lines at a time; score also stages those that have a
+/* Rows of memory that a slot fetches while it computes, a few lines at a time; score also stages those that have a
  * place. Slots advance the cursor, or leave it where they have no time. NULL is legal everywhere and changes no
  * result. */
 struct rapt_errands {
@@ -165,7 +165,7 @@ struct rapt_tile_kind {
     int row_step;    /* rows of a tile are a multiple of it, but for the last tile of a task */
     int row_group;   /* logits and softmax begin at multiples of it */
     int piece_keys;  /* keys that are staged at once: all of a block where several tiles share them */
-    bool streams;    /* few rows: memory feeds the slots, so they prefetch their own rows */
+    bool streams;    /* few rows: memory feeds the slots, so they fetch their own rows */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int head_dim);
 

@@ -54,7 +54,7 @@ static struct rapt_product_args args_of(const struct product *p, int64_t row, in
     return args;
 }
 
-/* The weights of the block after k, which the kernel prefetches. */
+/* The weights of the block after k, which the kernel fetches. */
 static void set_errands(const struct product *p, const struct rapt_product_args *tile, int64_t k,
                         struct rapt_errands *errands) {
     const int64_t next = k + RAPT_INNER_BLOCK, left = p->desc.inner - next;
@@ -116,7 +116,7 @@ static void work(void *argument, int64_t number) {
     }
 }
 
-/* Strides of single rows may hold anything, and prefetches multiply them. */
+/* Strides of single rows may hold anything, and fetches multiply them. */
 static void clear_unused_strides(rapt_matmul_desc *d) {
     if (d->rows == 1)
         d->x_stride_bytes = d->out_stride_bytes = 0;

@@ -64,7 +64,7 @@ static bool stops(const struct worker *worker) {
 }
 
 /* Takes tasks until none is left; workers are at most as many as slots. While many are left, each worker holds one more
- * than it works on and prefetches its data; the last ones go to whoever is free, so there the next task is a guess. */
+ * than it works on and fetches its data; the last ones go to whoever is free, so there the next task is a guess. */
 static void work(void *argument, int64_t number) {
     enum { MANY = 4 }; /* tasks for each worker */
     const struct worker *worker = argument;

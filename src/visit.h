@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Which keys are visited: by position (length, causal, window), then by what masks hold. The loop, the source of keys
- * and prefetching all ask here. Positions are logical; see rapt_attention_desc. */
+ * and fetching all ask here. Positions are logical; see rapt_attention_desc. */
 #ifndef RAPT_VISIT_H
 #define RAPT_VISIT_H
 

@@ -189,8 +189,10 @@ int main(int count, char **arguments) {
     link_flags = arguments[5];
     libraries = arguments[6];
     programs = arguments + 7;
-    if (getenv("RAPT_TEST_SCALE"))
-        return 77; /* emulated: these are native programs, and were tested natively */
+    if (getenv("RAPT_TEST_SCALE")) { /* emulated: these are native programs, and were tested natively */
+        puts("1..0 # SKIP only with the whole work");
+        return 0;
+    }
     for (int i = 0; i < MUTATIONS; i++)
         tests[i] = (struct CMUnitTest){mutations[i].name, run_mutation, NULL, NULL,
                                        (void *)(uintptr_t)&mutations[i]};
