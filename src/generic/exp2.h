@@ -14,6 +14,7 @@
 #define RAPT_UNROLL_2
 #define RAPT_UNROLL_4
 #elif defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed" /* a loop that stays as it is, is only slower */
 #define RAPT_UNROLL _Pragma("clang loop unroll(full)")
 #define RAPT_UNROLL_2 _Pragma("clang loop unroll_count(2)")
 #define RAPT_UNROLL_4 _Pragma("clang loop unroll_count(4)")
