@@ -110,7 +110,8 @@ static void a_root_parts_small_weights(void **state) {
     find_cells(&picture, &x, &y);
     expect_cells(&picture, weights, largest(weights, QUERIES * KEYS), 21, x, y, sqrt);
     cairo_surface_destroy(picture.surface);
-    expect_error("--scale sqrt is for weights within 0 ... 1", "$rapt heatmap --weights signed.npy --scale sqrt --out m.png");
+    expect_error("--scale sqrt is for weights within 0 ... 1",
+                 "$rapt heatmap --weights signed.npy --scale sqrt --out m.png");
     expect_error("--scale", "$rapt heatmap --weights w.npy --scale cube --out m.png");
 }
 
@@ -130,7 +131,8 @@ static void unseen_cells_are_hatched(void **state) {
             paper += colour == 0xffffff;
             lines += colour == 0x909090;
         }
-        assert_true(scores ? paper + lines < SIDE : paper + lines == SIDE * SIDE); /* numbers of scores have white pixels */
+        /* Numbers of scores have white pixels. */
+        assert_true(scores ? paper + lines < SIDE : paper + lines == SIDE * SIDE);
         if (!scores) assert_in_range(lines, SIDE * SIDE / 6, SIDE * SIDE / 4);
         cairo_surface_destroy(picture.surface);
     }

@@ -77,7 +77,7 @@ static bool gaps_are_clean(const struct problem *problem) {
     bool clean = true;
     for (enum array_name name = ARRAY_OUT; name < ARRAYS; name++) {
         const struct guarded *memory = &problem->arrays[name].memory;
-        copies[name] = malloc(memory->bytes + 1);
+        copies[name] = calloc(memory->bytes + 1, 1);
         if (memory->data)
             memcpy(copies[name], memory->data, memory->bytes);
     }

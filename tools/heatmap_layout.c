@@ -32,7 +32,7 @@ static int grid_columns(int64_t heads, double head_width) {
         if (heads % columns == 0) return columns;
     }
     if (least <= most) return least;
-    for (int columns = most; 2 * columns > most; columns--) {
+    for (int columns = most; columns > 0 && 2 * columns > most; columns--) {
         if (heads % columns == 0) return columns;
     }
     return most;

@@ -9,7 +9,7 @@
 const struct option_row heatmap_option_rows[] = {
     {OPTION_HEADING, "What", NULL,
      "Queries go down, keys across. Weights outside 0 ... 1 (scores) are drawn too: the colours then span what "
-     "there is. NaN and infinities are grey, and in pictures weights of exactly 0, which masked keys have, are hatched.",
+     "there is. NaN and infinities are grey; in pictures, weights of exactly 0, as masked keys have, are hatched.",
      0},
     {OPTION_TEXT, "attention", "FILE",
      "What `rapt attend --attention-out` writes (required): float16, float32 or float64 [queries, keys], [heads, "
@@ -29,7 +29,7 @@ const struct option_row heatmap_option_rows[] = {
     {OPTION_TEXT, "title", "TEXT", "Over the picture, in place of what is drawn.", AT(title)},
     {OPTION_TEXT, "theme", "NAME", "light, the default, or dark: what surrounds the picture.", AT(theme)},
     {OPTION_TEXT, "scale", "NAME",
-     "linear, the default, or sqrt: colours go with the square root of a weight, so that small weights can be told apart.",
+     "linear, the default, or sqrt: colours go with the square root of a weight, which tells small ones apart.",
      AT(scale)},
     {OPTION_INTEGER, "zoom", "N", "Pixels of a PNG per pixel of a common screen, 1 ... 4; default 2.", AT(zoom)},
     {OPTION_TEXT, "colours", "NAME",

@@ -42,7 +42,10 @@ static _Noreturn void unknown_verb(const char *given) {
 static void choose_characters(void) {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     bool said = false;
-    for (int i = 0; i < 3; i++) said = said || (getenv(names[i]) && getenv(names[i])[0]);
+    for (int i = 0; i < 3; i++) {
+        const char *text = getenv(names[i]);
+        said = said || (text && *text);
+    }
     if (said || !setlocale(LC_CTYPE, "C.UTF-8")) setlocale(LC_CTYPE, "");
 }
 
