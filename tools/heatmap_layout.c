@@ -23,17 +23,19 @@ static int cell_side(int64_t count, bool grid) {
     return (int)(side < 1 ? 1 : side > most ? most : side);
 }
 
+static bool fills_rows(int64_t heads, int columns) { return columns > 0 && heads % columns == 0; }
+
 /* As near to a square as full rows of the width of a page can be. */
 static int grid_columns(int64_t heads, double head_width) {
     int least = 1, most = (int)(MOST_GRID_WIDTH / (head_width + HEAD_GAP));
     while ((int64_t)least * least < heads) least++;
     if (most < 1) most = 1;
     for (int columns = least; columns <= least + 2 && columns <= most; columns++) {
-        if (heads % columns == 0) return columns;
+        if (fills_rows(heads, columns)) return columns;
     }
     if (least <= most) return least;
-    for (int columns = most; columns > 0 && 2 * columns > most; columns--) {
-        if (heads % columns == 0) return columns;
+    for (int columns = most; 2 * columns > most; columns--) {
+        if (fills_rows(heads, columns)) return columns;
     }
     return most;
 }
