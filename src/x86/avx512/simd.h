@@ -13,7 +13,7 @@ enum {
     SCORE_VECTORS = 3,
     WEIGH_ROWS = 12,  /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
-    NARROW_GROUP = 12,/* narrow score: rows in registers beside a VL x VL transpose */
+    NARROW_GROUP = 12, /* narrow score: rows in registers beside a VL x VL transpose */
     NARROW_ROWS = 12,
     FEW_ROWS = 12,    /* few: rows at once, against 2 vectors of keys or of value_dim */
     FEW_MOST = 60,    /* rows up to which tiles are few */
