@@ -74,6 +74,28 @@ static rapt_status check_page_table(struct rapt_validation *v, const char *name,
     return RAPT_OK;
 }
 
+/* They have a place in the descriptor, and nothing uses them. */
+static rapt_status check_later_fields(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    const rapt_tensor *states[] = {&desc->initial_state, &desc->final_state};
+    static const rapt_tensor no_tensor = {0};
+    for (int i = 0; i < 2; i++)
+        if (memcmp(states[i], &no_tensor, sizeof no_tensor) != 0)
+            return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s is set", i ? "final_state" : "initial_state");
+    static const rapt_block_list no_blocks = {0};
+    if (memcmp(&desc->key_blocks, &no_blocks, sizeof no_blocks) != 0)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "key_blocks is set");
+    static const rapt_index_list no_list = {0};
+    const rapt_index_list *lists[] = {&desc->query_offsets, &desc->kv_offsets, &desc->tree_masks};
+    for (int i = 0; i < 3; i++)
+        if (memcmp(lists[i], &no_list, sizeof no_list) != 0)
+            return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s is set",
+                               i == 0 ? "query_offsets" : i == 1 ? "kv_offsets" : "tree_masks");
+    if (desc->query_tokens || desc->kv_tokens || desc->tree_tokens)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "query_tokens, kv_tokens or tree_tokens is set");
+    return RAPT_OK;
+}
+
 static rapt_status check_page_tables(struct rapt_validation *v) {
     const rapt_status status = check_page_table(v, "key_pages", &v->desc->key_pages);
     return status == RAPT_OK ? check_page_table(v, "value_pages", &v->desc->value_pages) : status;
@@ -237,7 +259,7 @@ static bool has_data(const rapt_attention_desc *desc) {
 
 rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message) {
     static const check checks[] = {
-        check_flags,           check_reserved_words, check_page_tables,      check_sizes,
+        check_flags,           check_reserved_words, check_later_fields, check_page_tables,      check_sizes,
         check_products,        rapt_check_tensors,   check_unused_fields,    check_missing_fields,
         check_numbers,         check_window,         rapt_check_index_lists, rapt_check_head_lists,
         rapt_check_overlaps,   check_query_origin,

@@ -121,6 +121,8 @@ typedef struct rapt_attention_desc {
     int64_t kv_length;    /* tokens, >= 0 */
     int64_t head_dim;     /* of query and key, 1 ... 1024 */
     int64_t value_dim;    /* of value and out; 0 = head_dim */
+    int64_t query_tokens; /* with query_offsets: tokens of all sequences */
+    int64_t kv_tokens;    /* with kv_offsets, likewise */
 
     rapt_tensor query; /* f32 [batch, query_heads, query_length, head_dim] */
     rapt_tensor key;   /* f32 or f16 [batch, kv_heads, kv_length, head_dim] */
@@ -134,13 +136,20 @@ typedef struct rapt_attention_desc {
                               exp(score) over the keys, without the sink */
     rapt_tensor weights;   /* f32, shaped as mask, output: see weights_kind */
 
-    rapt_page_table key_pages;   /* reserved for later releases: kind 0 */
+    rapt_tensor initial_state; /* f32 [batch, query_heads, query_length, 2 + value_dim]: m, l, o of earlier keys */
+    rapt_tensor final_state;   /* the same, output: those of all keys so far; out may be absent then */
+
+    rapt_page_table key_pages; /* kind 0: the tensor holds the keys of sequence b in batch b */
     rapt_page_table value_pages;
+    rapt_block_list key_blocks; /* block-sparse attention */
 
     rapt_index_list query_lengths;  /* each 0 ... query_length */
     rapt_index_list kv_lengths;     /* each 0 ... kv_length */
     rapt_index_list query_position; /* with RAPT_ORIGIN_GIVEN; negative is legal */
     rapt_index_list key_position;   /* >= 0, logical position of the first stored key; default 0 */
+    rapt_index_list query_offsets;  /* [batch + 1], monotone, 0 ... query_tokens: sequences one after the other */
+    rapt_index_list kv_offsets;     /* likewise, 0 ... kv_tokens */
+    rapt_index_list tree_masks;     /* [batch * query_length], or [query_tokens]: see tree_tokens */
 
     const float *bias_head_factor; /* [query_heads], finite; factor on bias, default 1 */
     const float *alibi_slopes;     /* [query_heads], finite; score -= slope * |query position - key position| */
@@ -153,6 +162,8 @@ typedef struct rapt_attention_desc {
 
     int64_t window_left;  /* with RAPT_WINDOW: sees keys at most this far before the query; -1 = no limit */
     int64_t window_right; /* likewise after the query */
+    int64_t tree_tokens;  /* with tree_masks, 1 ... 64: bit i of a query's mask says whether it sees key
+                             kv length - tree_tokens + i; it sees all earlier keys */
 
     uint64_t reserved[8];
 } rapt_attention_desc;
@@ -231,6 +242,7 @@ typedef struct rapt_bindings {
     int32_t reserved_zero;
     rapt_buffer query, key, value, out;
     rapt_buffer mask, bias, keep_mask, lse, weights;
+    rapt_buffer initial_state, final_state;
     const float *bias_head_factor, *alibi_slopes, *sinks;
     uint64_t reserved[8];
 } rapt_bindings;

@@ -84,6 +84,8 @@ typedef enum rapt_dtype {
     RAPT_F32 = 1,   /* IEEE-754 binary32, aligned to 4 bytes */
     RAPT_BOOL8 = 2, /* one byte: 0 = false, any other value = true */
     RAPT_F16 = 3    /* IEEE-754 binary16, aligned to 2 bytes; key and value only */
+    /* Numbers that types to come will have: BF16 = 4, Q8_0 = 5, Q4_0 = 6, Q4_1 = 7, Q5_0 = 8, Q5_1 = 9, IQ4_NL = 10,
+     * F8_E4M3 = 11, F8_E5M2 = 12, I8 = 13. */
 } rapt_dtype;
 
 /* Bytes of a row of dim elements; 0 for an unknown dtype and on overflow. */
@@ -206,6 +208,20 @@ typedef struct rapt_page_table {
     rapt_index_list offsets;    /* LISTED: [batch + 1], monotone */
     uint64_t reserved[2];
 } rapt_page_table;
+
+/* Which blocks of keys the queries of a block attend to, per sequence and KV head: the block-sparse rows of FlashInfer,
+ * the selections of NSA and MoBA. Query i of sequence b belongs to query block i / query_tokens, its stored key j to key
+ * block j / key_tokens. List n = b * batch_stride + kv_head * head_stride + query block has the key blocks
+ * entries[offsets[n]] ... entries[offsets[n + 1] - 1], ascending. Keys of other blocks are not seen. */
+typedef struct rapt_block_list {
+    int64_t query_tokens;    /* >= 1; 0 = there is no list, and everything else is 0 */
+    int64_t key_tokens;      /* >= 1 */
+    int64_t batch_stride;    /* lists from sequence to sequence; 0 = all sequences share them */
+    int64_t head_stride;     /* from KV head to KV head, likewise */
+    rapt_index_list offsets; /* monotone */
+    rapt_index_list entries; /* key blocks */
+    uint64_t reserved[2];
+} rapt_block_list;
 
 #ifdef __cplusplus
 }
