@@ -49,6 +49,8 @@ struct vector_table {
     uint32_t (*load_bools)(const uint8_t *p, int n);                /* p [n], n <= MOST_BOOLS */
     void (*test_bit)(const uint32_t *words, int bit, float *result); /* the mask as 1 and 0 */
     void (*load_half)(const uint16_t *p, float *result);
+    void (*store_half)(uint16_t *p, const float *a);
+    void (*store_bf16)(uint16_t *p, const float *a);
     void (*transpose)(const float *a, float *result);               /* both [lanes][lanes] */
     void (*load_square)(const float *const *rows, int64_t offset, float *result); /* result [lanes][lanes] */
 };

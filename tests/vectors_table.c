@@ -71,6 +71,8 @@ static void test_bit(const uint32_t *words, int bit, float *result) {
 }
 
 static void load_half(const uint16_t *p, float *result) { v_store(result, v_load_half(p)); }
+static void store_half(uint16_t *p, const float *a) { v_store_half(p, v_load(a)); }
+static void store_bf16(uint16_t *p, const float *a) { v_store_bf16(p, v_load(a)); }
 
 static void store_square(const vf32 square[VL], float *result) {
     for (int i = 0; i < VL; i++)
@@ -130,6 +132,8 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .load_bools = load_bools,
     .test_bit = test_bit,
     .load_half = load_half,
+    .store_half = store_half,
+    .store_bf16 = store_bf16,
     .transpose = transpose,
     .load_square = load_square,
 };

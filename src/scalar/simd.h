@@ -75,6 +75,19 @@ static inline vf32 v_load_half(const uint16_t *p) {
     return result.number;
 }
 static inline void v_store(float *p, vf32 a) { *p = a; }
+/* Below the normal binary16 numbers, half has their unit, so that the addition rounds at it. */
+static inline void v_store_half(uint16_t *p, vf32 a) {
+    const uint32_t magnitude = s_bits(a) & 0x7fffffffu, rounding = 0xfff + (magnitude >> 13 & 1);
+    const uint32_t half = magnitude > 0x7f800000u    ? 0x7e00 | (magnitude >> 13 & 0x3ff)
+                          : magnitude >= 0x47800000u ? 0x7c00
+                          : magnitude < 0x38800000u  ? s_bits(s_from_bits(magnitude) + 0.5f) - 0x3f000000u
+                                                     : ((magnitude + rounding) >> 13) - (112u << 10);
+    *p = (uint16_t)(half | (s_bits(a) >> 16 & 0x8000));
+}
+static inline void v_store_bf16(uint16_t *p, vf32 a) {
+    const uint32_t bits = s_bits(a);
+    *p = (uint16_t)(a == a ? (bits + 0x7fff + (bits >> 16 & 1)) >> 16 : bits >> 16 | 0x40);
+}
 static inline vf32 v_load_n(const float *p, int n) { return n > 0 ? *p : 0; }
 static inline void v_store_n(float *p, vf32 a, int n) {
     if (n > 0)

@@ -35,6 +35,13 @@ static inline vf32 v_load(const float *p) { return vld1q_f32(p); }
 /* VL binary16 numbers. */
 static inline vf32 v_load_half(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
 static inline void v_store(float *p, vf32 a) { vst1q_f32(p, a); }
+static inline void v_store_half(uint16_t *p, vf32 a) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(a))); }
+static inline void v_store_bf16(uint16_t *p, vf32 a) {
+    uint32x4_t bits = vreinterpretq_u32_f32(a), even = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+    uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(even, vdupq_n_u32(0x7fff)));
+    uint32x4_t high = vbslq_u32(vceqq_f32(a, a), rounded, vorrq_u32(bits, vdupq_n_u32(0x400000)));
+    vst1_u16(p, vshrn_n_u32(high, 16));
+}
 static inline vf32 v_load_n(const float *p, int n) {
     float lanes[4] = {0};
     memcpy(lanes, p, (size_t)n * sizeof(float));

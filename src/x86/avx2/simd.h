@@ -37,6 +37,20 @@ static inline vf32 v_load_half(const uint16_t *p) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 static inline void v_store(float *p, vf32 a) { _mm256_storeu_ps(p, a); }
+static inline void v_store_half(uint16_t *p, vf32 a) {
+    _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+}
+/* With integers, since the instruction of some processors flushes denormals. */
+static inline void v_store_bf16(uint16_t *p, vf32 a) {
+    __m256i bits = _mm256_castps_si256(a);
+    __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(even, _mm256_set1_epi32(0x7fff)));
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+    __m256i high = _mm256_blendv_epi8(rounded, _mm256_or_si256(bits, _mm256_set1_epi32(0x400000)), nan);
+    high = _mm256_srli_epi32(high, 16);
+    high = _mm256_permute4x64_epi64(_mm256_packus_epi32(high, high), 0x08);
+    _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(high));
+}
 static inline vf32 v_load_n(const float *p, int n) { return _mm256_maskload_ps(p, v_first_bits(n)); }
 static inline void v_store_n(float *p, vf32 a, int n) { _mm256_maskstore_ps(p, v_first_bits(n), a); }
 

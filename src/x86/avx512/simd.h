@@ -34,6 +34,18 @@ static inline vf32 v_load_half(const uint16_t *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 static inline void v_store(float *p, vf32 a) { _mm512_storeu_ps(p, a); }
+static inline void v_store_half(uint16_t *p, vf32 a) {
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+/* With integers, since the instruction of some processors flushes denormals. */
+static inline void v_store_bf16(uint16_t *p, vf32 a) {
+    __m512i bits = _mm512_castps_si512(a);
+    __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(even, _mm512_set1_epi32(0x7fff)));
+    __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+    __m512i high = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+    _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(high, 16)));
+}
 static inline vf32 v_load_n(const float *p, int n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
 static inline void v_store_n(float *p, vf32 a, int n) { _mm512_mask_storeu_ps(p, v_first(n), a); }
 
