@@ -56,9 +56,31 @@ static void test_archive(void **state) {
           "./first | grep -q 'last token, head 0: +0.011344'; ! nm -D --defined-only first | grep rapt_");
 }
 
+/* Every pkg-config file has the URL of a page that is there, with all that it shows. */
+static void test_url(void **state) {
+    (void)state;
+    shell("for pc in $(find $PWD -name rapt.pc) $(find $PWD -name rapt_layers.pc); do"
+          " url=$(sed -n 's/^URL: //p' $pc); prefix=$(sed -n 's/^prefix=//p' $pc); case $url in"
+          " https://*) ;;"
+          " file://*) page=$PWD$(echo \"${url#file://}\" | sed \"s,^[$]{prefix},$prefix,\");"
+          "  head -n 1 $page | grep -q rapt;"
+          "  for to in $(sed -n 's/.*](\\(docs[^)]*\\|examples[^)]*\\)).*/\\1/p' $page); do"
+          "   test -e $(dirname $page)/$to; done ;;"
+          " *) echo \"$pc: URL is $url\"; false ;; esac; done");
+}
+
+static void test_home_page(void **state) {
+    (void)state;
+    shell("$meson setup other \"$source\" -Dhome_page=https://attention.example/rapt -Dtests=disabled -Dtools=disabled"
+          " >log 2>&1 || { cat log; false; };"
+          "for name in rapt rapt_layers; do"
+          " grep -qx 'URL: https://attention.example/rapt' other/meson-private/$name.pc; done");
+}
+
 int main(int count, char **given) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_program), cmocka_unit_test(test_sonames),
-                                       cmocka_unit_test(test_archive)};
+                                       cmocka_unit_test(test_archive), cmocka_unit_test(test_url),
+                                       cmocka_unit_test(test_home_page)};
     if (count != 5) {
         fputs("usage: test_installed MESON BUILD_ROOT SOURCE_ROOT COMPILER\n", stderr);
         return 2;
