@@ -61,10 +61,52 @@ static void help_names_all_groups(void **state) {
           " grep 'setup ' help.txt | grep -q \"[ |]$group[ |]\"; done");
 }
 
+/* A library of a few lines, committed and then changed, stands for rapt. */
+static void abi_begins(void) {
+    shell("mkdir -p abi/tools/dev abi/include/rapt; cd abi; cp \"$source\"/tools/dev/abi.*"
+          " \"$source\"/tools/dev/numbers.py tools/dev; echo 'build-*' >.gitignore;"
+          "printf '#!/bin/sh\\ncc -std=c11 -g -shared -fPIC -Iinclude -Wl,-soname,librapt.so.$(cat soname) library.c -o"
+          " $1/src/librapt.so && cp $1/src/librapt.so $1/src/layers/librapt_layers.so\\n' >tools/dev/compile.sh;"
+          "printf '#!/bin/sh\\nmkdir -p $1/src/layers; sh tools/dev/compile.sh $1\\n' >tools/dev/build.sh;"
+          "printf '#!/bin/sh\\n' >tools/dev/setup.sh; chmod +x tools/dev/*.sh; echo 1 >soname;"
+          "printf '%s\\n' '#define RAPT_SOME (1 << 2)' 'typedef enum rapt_dtype { RAPT_F32 = 1 } rapt_dtype;'"
+          " 'typedef struct rapt_some_desc {' '  int first;' '  int second;' '  long reserved[2];' '} rapt_some_desc;'"
+          " 'int rapt_run(const rapt_some_desc *desc);' 'int rapt_stop(void);' >include/rapt/rapt.h;"
+          "printf '%s\\n' '#include <rapt/rapt.h>' 'int rapt_run(const rapt_some_desc *desc) {'"
+          " '  return desc->first == RAPT_F32; }' 'int rapt_stop(void) { return 0; }' >library.c;"
+          "git init -q .; git add .; git -c user.name=n -c user.email=e commit -qm before");
+}
+
+static void abi_says(const char *change, const char *status, const char *text) {
+    char script[1024];
+    snprintf(script, sizeof script,
+             "cd abi; %s; status=0; tools/dev/abi.sh HEAD >log 2>&1 || status=$?; git checkout -q .;"
+             "if test $status != %s || ! grep -qF '%s' log; then cat log >&2; false; fi",
+             change, status, text);
+    shell(script);
+}
+
+static void abi_names_what_breaks_programs(void **state) {
+    (void)state;
+    if (system("command -v abidiff abidw git cc python3 >/dev/null 2>&1") != 0) skip();
+    abi_begins();
+    abi_says(":", "0", "abi: ok");
+    abi_says("sed -i 's/.*rapt_stop.*//' library.c", "1", "function int rapt_stop(");
+    abi_says("sed -i 's/int second/short second/' include/rapt/rapt.h", "1", "size changed from 32 to 16");
+    abi_says("sed -i 's/long res/int third; long res/' include/rapt/rapt.h", "0", "abi: ok");
+    abi_says("sed -i 's/long res/int third; long res/; s/int second/short second/' include/rapt/rapt.h", "1",
+             "rapt_some_desc.second at bit 32: int");
+    abi_says("sed -i 's/RAPT_F32 = 1/RAPT_F32 = 2/' include/rapt/rapt.h", "1", "RAPT_F32 = 1");
+    abi_says("sed -i 's/RAPT_F32 = 1/RAPT_F32 = 1, RAPT_F16 = 3/' include/rapt/rapt.h", "0", "abi: ok");
+    abi_says("sed -i 's/1 << 2/1 << 3/' include/rapt/rapt.h", "1", "RAPT_SOME is (1 << 2)");
+    abi_says("sed -i 's/1 << 2/1 << 3/' include/rapt/rapt.h; echo 2 >soname", "0", "RAPT_SOME is (1 << 2)");
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(packages_that_come),
                                        cmocka_unit_test(bench_installs_what_it_needs),
-                                       cmocka_unit_test(help_names_all_groups)};
+                                       cmocka_unit_test(help_names_all_groups),
+                                       cmocka_unit_test(abi_names_what_breaks_programs)};
     if (argc != 2) {
         fputs("usage: test_dev SOURCE_ROOT\n", stderr);
         return 2;
