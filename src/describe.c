@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "internal.h"
 #include "validate.h"
 
 /* One kind of struct. */
@@ -55,15 +56,16 @@ static void clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int
 static void clear_unused_strides(rapt_attention_desc *desc) {
     rapt_tensor *const of_queries[] = {&desc->query,     &desc->out, &desc->mask,   &desc->bias,
                                        &desc->keep_mask, &desc->lse, &desc->weights};
+    const struct rapt_extent queries = rapt_query_extent(desc), keys = rapt_key_extent(desc);
     for (size_t i = 0; i < sizeof of_queries / sizeof *of_queries; i++)
-        clear_strides(of_queries[i], desc->batch, desc->query_heads, desc->query_length);
-    clear_strides(&desc->key, desc->batch, desc->kv_heads, desc->kv_length);
-    clear_strides(&desc->value, desc->batch, desc->kv_heads, desc->kv_length);
+        clear_strides(of_queries[i], queries.batch, desc->query_heads, queries.tokens);
+    clear_strides(&desc->key, keys.batch, desc->kv_heads, keys.tokens);
+    clear_strides(&desc->value, keys.batch, desc->kv_heads, keys.tokens);
 }
 
 static void complete_lists(rapt_attention_desc *desc) {
-    rapt_index_list *const lists[] = {&desc->query_lengths, &desc->kv_lengths, &desc->query_position,
-                                      &desc->key_position};
+    rapt_index_list *const lists[] = {&desc->query_lengths, &desc->kv_lengths,    &desc->query_position,
+                                      &desc->key_position,  &desc->query_offsets, &desc->kv_offsets};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (lists[i]->data && lists[i]->stride_bytes == 0)
             lists[i]->stride_bytes = lists[i]->index_bytes;

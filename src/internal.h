@@ -15,7 +15,26 @@ enum { RAPT_MAX_HEAD_DIM = 1024 };
 /* Far larger than any cache; sums of positions and sizes stay well inside int64. */
 #define RAPT_MAX_POSITION (INT64_C(1) << 48)
 
-static inline bool rapt_no_rows(const rapt_attention_desc *desc) { return desc->batch == 0 || desc->query_length == 0; }
+enum rapt_side { RAPT_KEYS, RAPT_VALUES, RAPT_SIDES };
+
+/* Sizes of the first and the third dimension of tensors. Packed sequences stand one after the other in batch 0. */
+struct rapt_extent {
+    int64_t batch, tokens;
+};
+
+static inline struct rapt_extent rapt_query_extent(const rapt_attention_desc *desc) {
+    return desc->query_offsets.data ? (struct rapt_extent){1, desc->query_tokens}
+                                    : (struct rapt_extent){desc->batch, desc->query_length};
+}
+
+static inline struct rapt_extent rapt_key_extent(const rapt_attention_desc *desc) {
+    return desc->kv_offsets.data ? (struct rapt_extent){1, desc->kv_tokens}
+                                 : (struct rapt_extent){desc->batch, desc->kv_length};
+}
+
+static inline bool rapt_no_rows(const rapt_attention_desc *desc) {
+    return desc->batch == 0 || desc->query_length == 0 || rapt_query_extent(desc).tokens == 0;
+}
 
 /* A valid descriptor with rows has out. */
 static inline bool rapt_is_bound(const rapt_attention_desc *desc) { return desc->out.data || rapt_no_rows(desc); }

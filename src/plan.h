@@ -14,8 +14,6 @@ enum {
     RAPT_MOST_STATE_BYTES = 1 << 28  /* for partial states; keys are not split where these would take more */
 };
 
-enum rapt_side { RAPT_KEYS, RAPT_VALUES, RAPT_SIDES };
-
 /* How the work of one sequence is cut. Each has its own kind of tile, so that a batch may mix prefill and decode. */
 struct rapt_work {
     struct rapt_sequence sequence;

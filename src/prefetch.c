@@ -80,9 +80,10 @@ static void add_rows(struct rapt_errands *errands, const struct rapt_task *task,
                      int count, int64_t offset, int64_t row_bytes) {
     const int64_t group = task->attention->group, row = task->first_row + first;
     const int64_t query = row / group, end = (row + count - 1) / group + 1;
+    const int64_t token = task->work.sequence.query_first + query;
     if (tensor->data && count > 0)
         add(errands, (struct rapt_errand){
-                         .base = rapt_row(tensor, task->work.batch, task->kv_head * group, query) + offset,
+                         .base = rapt_row(tensor, task->work.batch, task->kv_head * group, token) + offset,
                          .row_stride_bytes = tensor->token_stride_bytes,
                          .head_stride_bytes = tensor->head_stride_bytes,
                          .rows = (int)(end - query),

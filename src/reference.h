@@ -22,8 +22,11 @@
 /* Writes out, and lse and weights where the descriptor has them. */
 void rapt_reference_attention(const rapt_attention_desc *desc);
 
-/* reference_storage.c: gives a descriptor float32 keys and values instead of its float16 ones, each converted exactly;
- * the copies are the caller's to free. Lists are read for kv_lengths. */
+/* reference_storage.c: the keys of a sequence. */
+int64_t rapt_reference_keys(const rapt_attention_desc *desc, int64_t b);
+
+/* Gives a descriptor float32 keys and values [batch, kv_heads, kv_length, dim] where its own are float16 or packed, each
+ * converted exactly; the copies are the caller's to free. */
 struct rapt_reference_copy {
     float *key, *value; /* NULL where there was nothing to convert */
 };

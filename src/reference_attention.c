@@ -40,12 +40,27 @@ static const float *floats_of(const rapt_tensor *tensor, int64_t b, int64_t h, i
     return (const float *)(const void *)row_of(tensor, b, h, token);
 }
 
+/* Query i of a tensor that has one row per query. */
+static char *query_row_of(const rapt_attention_desc *desc, const rapt_tensor *tensor, int64_t b, int64_t h, int64_t i) {
+    return desc->query_offsets.data ? row_of(tensor, 0, h, entry(desc->query_offsets, b, 0) + i)
+                                    : row_of(tensor, b, h, i);
+}
+
+static const float *query_floats_of(const rapt_attention_desc *desc, const rapt_tensor *tensor, int64_t b, int64_t h,
+                                    int64_t i) {
+    return (const float *)(const void *)query_row_of(desc, tensor, b, h, i);
+}
+
+static int64_t queries_of(const rapt_attention_desc *desc, int64_t b) {
+    return desc->query_offsets.data ? entry(desc->query_offsets, b + 1, 0) - entry(desc->query_offsets, b, 0)
+                                    : entry(desc->query_lengths, b, desc->query_length);
+}
+
 /* The logical position of query i, counted like those of keys. */
 static int64_t query_position_of(const rapt_attention_desc *desc, int64_t b, int64_t i) {
     int64_t first_key = entry(desc->key_position, b, 0);
     if (desc->query_origin == RAPT_ORIGIN_BOTTOM_RIGHT) {
-        return first_key + entry(desc->kv_lengths, b, desc->kv_length) -
-               entry(desc->query_lengths, b, desc->query_length) + i;
+        return first_key + rapt_reference_keys(desc, b) - queries_of(desc, b) + i;
     }
     if (desc->query_origin == RAPT_ORIGIN_GIVEN) {
         return entry(desc->query_position, b, 0) + i;
@@ -85,17 +100,17 @@ static struct rapt_reference_pair pair_of_head(const rapt_attention_desc *desc, 
 /* Steps 1 and 2: s, t and attended of every key of the sequence. */
 static void row_logits(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t keys) {
     const rapt_attention_desc *desc = call->desc;
-    const float *query = floats_of(&desc->query, b, h, i);
+    const float *query = query_floats_of(desc, &desc->query, b, h, i);
     int64_t kv_head = h / (desc->query_heads / desc->kv_heads);
     int64_t first_key = entry(desc->key_position, b, 0);
     struct rapt_reference_pair pair = pair_of_head(desc, h);
     for (int64_t j = 0; j < keys; j++) {
         pair.distance = query_position_of(desc, b, i) - (first_key + j);
         if (pair.has_bias) {
-            pair.bias = floats_of(&desc->bias, b, h, i)[j];
+            pair.bias = query_floats_of(desc, &desc->bias, b, h, i)[j];
         }
         if (pair.has_mask) {
-            pair.mask = row_of(&desc->mask, b, h, i)[j] != 0;
+            pair.mask = query_row_of(desc, &desc->mask, b, h, i)[j] != 0;
         }
         float s = rapt_reference_dot(query, floats_of(&desc->key, b, kv_head, j), desc->head_dim);
         bool attended;
@@ -109,7 +124,7 @@ static void row_logits(const struct call *call, int64_t b, int64_t h, int64_t i,
 static void drop(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t begin, int64_t end) {
     const rapt_attention_desc *desc = call->desc;
     if (desc->keep_mask.data != NULL) {
-        const char *keep = row_of(&desc->keep_mask, b, h, i);
+        const char *keep = query_row_of(desc, &desc->keep_mask, b, h, i);
         for (int64_t j = begin; j < end; j++) {
             call->p[j] = keep[j] != 0 ? call->p[j] * desc->keep_scale : 0.0f;
         }
@@ -170,7 +185,7 @@ static void row_weights(const struct call *call, int64_t b, int64_t h, int64_t i
                         float inverse) {
     const rapt_attention_desc *desc = call->desc;
     struct rapt_reference_pair pair = pair_of_head(desc, h);
-    float *weights = (float *)(void *)row_of(&desc->weights, b, h, i);
+    float *weights = (float *)(void *)query_row_of(desc, &desc->weights, b, h, i);
     float beyond = desc->weights_kind == RAPT_WEIGHTS_MASKED ? -INFINITY : 0.0f;
     for (int64_t j = 0; j < desc->kv_length; j++) {
         weights[j] = j < keys ? rapt_reference_export(weight(call, &pair, j, m, inverse)) : beyond;
@@ -179,16 +194,16 @@ static void row_weights(const struct call *call, int64_t b, int64_t h, int64_t i
 
 static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t i) {
     const rapt_attention_desc *desc = call->desc;
-    int64_t keys = entry(desc->kv_lengths, b, desc->kv_length);
+    int64_t keys = rapt_reference_keys(desc, b);
     row_logits(call, b, h, i, keys);
     struct rapt_reference_state row = row_state(call, b, h, i, keys);
     if (desc->lse.data != NULL) {
-        *(float *)(void *)row_of(&desc->lse, b, h, i) = rapt_reference_lse(row.m, row.l);
+        *(float *)(void *)query_row_of(desc, &desc->lse, b, h, i) = rapt_reference_lse(row.m, row.l);
     }
     if (desc->sinks != NULL) {
         rapt_reference_sink(&row, desc->sinks[h] * log2e, call->value_dim);
     }
-    float *out = (float *)(void *)row_of(&desc->out, b, h, i);
+    float *out = (float *)(void *)query_row_of(desc, &desc->out, b, h, i);
     float inverse = rapt_reference_finish(&row, out, call->value_dim);
     if (desc->weights_kind != RAPT_WEIGHTS_NONE && desc->kv_length > 0) {
         row_weights(call, b, h, i, keys, row.m, inverse);
@@ -216,7 +231,7 @@ static void attention(const rapt_attention_desc *desc) {
     call.o_chunk = room(call.value_dim, sizeof(float));
     for (int64_t b = 0; b < desc->batch; b++) {
         for (int64_t h = 0; h < desc->query_heads; h++) {
-            for (int64_t i = 0; i < entry(desc->query_lengths, b, desc->query_length); i++) {
+            for (int64_t i = 0; i < queries_of(desc, b); i++) {
                 attention_row(&call, b, h, i);
             }
         }

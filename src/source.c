@@ -20,7 +20,8 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
 
 struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, struct rapt_span positions) {
     const rapt_tensor *tensor = rapt_tensor_of(task->attention, side);
-    const int64_t token = positions.begin - task->work.sequence.key_position;
+    const struct rapt_sequence *sequence = &task->work.sequence;
+    const int64_t token = sequence->kv_first[side] + positions.begin - sequence->key_position;
     return (struct rapt_rows){.base = rapt_row(tensor, task->work.batch, task->kv_head, token),
                               .stride_bytes = tensor->token_stride_bytes,
                               .count = positions.end - positions.begin,

@@ -65,7 +65,7 @@ void rapt_task_open(struct rapt_task *task, char *slot) {
 
 void rapt_task_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, float **rows) {
     int64_t group = task->attention->group, row = task->first_row + first;
-    int64_t query = row / group, head = row % group;
+    int64_t query = task->work.sequence.query_first + row / group, head = row % group;
     for (int i = 0; i < count; i++) {
         rows[i] = (float *)(uintptr_t)rapt_row(tensor, task->work.batch, task->kv_head * group + head, query);
         if (++head == group)

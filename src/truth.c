@@ -35,10 +35,21 @@ static const void *at(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t t
            token * tensor->token_stride_bytes;
 }
 
+/* What a tensor with one row per query has for this one. */
+static const void *at_query(const struct row *row, const rapt_tensor *tensor) {
+    const rapt_index_list offsets = row->desc->query_offsets;
+    return offsets.data ? at(tensor, 0, row->h, rapt_index_at(offsets, row->b) + row->i)
+                        : at(tensor, row->b, row->h, row->i);
+}
+
+static int64_t queries_of(const rapt_attention_desc *desc, int64_t b) {
+    return desc->query_offsets.data ? rapt_index_at(desc->query_offsets, b + 1) - rapt_index_at(desc->query_offsets, b)
+                                    : listed(desc->query_lengths, b, desc->query_length);
+}
+
 static struct row row_at(const rapt_attention_desc *desc, int64_t b, int64_t h, int64_t i) {
-    struct row row = {desc, b, h, i, h * desc->kv_heads / desc->query_heads, 0, NULL};
-    row.keys = listed(desc->kv_lengths, b, desc->kv_length);
-    row.query = at(&desc->query, b, h, i);
+    struct row row = {desc, b, h, i, h * desc->kv_heads / desc->query_heads, rapt_reference_keys(desc, b), NULL};
+    row.query = at_query(&row, &desc->query);
     return row;
 }
 
@@ -50,7 +61,7 @@ static int64_t keys_back(const struct row *row, int64_t j) {
         return rapt_index_at(desc->query_position, row->b) + row->i -
                (listed(desc->key_position, row->b, 0) + j);
     case RAPT_ORIGIN_BOTTOM_RIGHT:
-        return row->keys - listed(desc->query_lengths, row->b, desc->query_length) + row->i - j;
+        return row->keys - queries_of(desc, row->b) + row->i - j;
     default:
         return row->i - j;
     }
@@ -58,7 +69,7 @@ static int64_t keys_back(const struct row *row, int64_t j) {
 
 static bool mask_allows(const struct row *row, int64_t j) {
     const rapt_tensor *mask = &row->desc->mask;
-    return !mask->data || ((const unsigned char *)at(mask, row->b, row->h, row->i))[j];
+    return !mask->data || ((const unsigned char *)at_query(row, mask))[j];
 }
 
 static bool takes_part(const struct row *row, int64_t j) {
@@ -71,7 +82,7 @@ static bool takes_part(const struct row *row, int64_t j) {
     bool far_right = window && desc->window_right >= 0 && back < -desc->window_right;
     bool biased_away = false;
     if (desc->bias.data) {
-        float bias = ((const float *)at(&desc->bias, row->b, row->h, row->i))[j];
+        float bias = ((const float *)at_query(row, &desc->bias))[j];
         biased_away = isinf(bias) && bias < 0;
     }
     return !(causal && back < 0) && !far_left && !far_right && !biased_away && (fill || mask_allows(row, j));
@@ -125,7 +136,7 @@ static double logit(const struct row *row, int64_t j, double score) {
     }
     if (desc->bias.data) {
         double factor = desc->bias_head_factor ? desc->bias_head_factor[row->h] : 1;
-        double bias = ((const float *)at(&desc->bias, row->b, row->h, row->i))[j];
+        double bias = ((const float *)at_query(row, &desc->bias))[j];
         double limit = 0x1p126; /* of a finite bias: the lowest float stays finite in base 2 */
         score += factor * (isfinite(bias) && fabs(bias) > limit ? copysign(limit, bias) : bias);
     }
@@ -138,7 +149,7 @@ static double kept(const struct row *row, int64_t j, double p) {
     if (!keep->data) {
         return p;
     }
-    return ((const unsigned char *)at(keep, row->b, row->h, row->i))[j] ? p * row->desc->keep_scale : 0;
+    return ((const unsigned char *)at_query(row, keep))[j] ? p * row->desc->keep_scale : 0;
 }
 
 /* p = exp(t - maximum) of every key; returns their sum. */
@@ -231,7 +242,7 @@ static void truth(const rapt_attention_desc *desc, double *out, double *lse, dou
         for (int64_t j = 0; weights && j < desc->kv_length; j++) {
             weights[r * desc->kv_length + j] = 0;
         }
-        if (i < listed(desc->query_lengths, b, queries)) {
+        if (i < queries_of(desc, b)) {
             struct row row = row_at(desc, b, h, i);
             truth_row(&row, p, out + r * value_dim, lse ? lse + r : NULL,
                       weights ? weights + r * desc->kv_length : NULL);
@@ -277,7 +288,7 @@ static void plain(const rapt_attention_desc *desc, float *out) {
         for (int64_t d = 0; d < value_dim; d++) {
             out[r * value_dim + d] = 0;
         }
-        if (row.i < listed(desc->query_lengths, b, queries)) {
+        if (row.i < queries_of(desc, b)) {
             plain_row(&row, p, out + r * value_dim, value_dim);
         }
     }

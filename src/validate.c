@@ -86,13 +86,10 @@ static rapt_status check_later_fields(struct rapt_validation *v) {
     if (memcmp(&desc->key_blocks, &no_blocks, sizeof no_blocks) != 0)
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "key_blocks is set");
     static const rapt_index_list no_list = {0};
-    const rapt_index_list *lists[] = {&desc->query_offsets, &desc->kv_offsets, &desc->tree_masks};
-    for (int i = 0; i < 3; i++)
-        if (memcmp(lists[i], &no_list, sizeof no_list) != 0)
-            return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s is set",
-                               i == 0 ? "query_offsets" : i == 1 ? "kv_offsets" : "tree_masks");
-    if (desc->query_tokens || desc->kv_tokens || desc->tree_tokens)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "query_tokens, kv_tokens or tree_tokens is set");
+    if (memcmp(&desc->tree_masks, &no_list, sizeof no_list) != 0)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "tree_masks is set");
+    if (desc->tree_tokens)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "tree_tokens is set");
     return RAPT_OK;
 }
 
@@ -120,6 +117,10 @@ static rapt_status check_sizes(struct rapt_validation *v) {
         status = check_size(v, "query_length", desc->query_length, 0, max_size);
     if (status == RAPT_OK)
         status = check_size(v, "kv_length", desc->kv_length, 0, max_size);
+    if (status == RAPT_OK)
+        status = check_size(v, "query_tokens", desc->query_tokens, 0, max_size);
+    if (status == RAPT_OK)
+        status = check_size(v, "kv_tokens", desc->kv_tokens, 0, max_size);
     if (status == RAPT_OK)
         status = check_size(v, "head_dim", desc->head_dim, 1, RAPT_MAX_HEAD_DIM);
     if (status == RAPT_OK)
@@ -181,6 +182,20 @@ static rapt_status check_unused_fields(struct rapt_validation *v) {
     return RAPT_OK;
 }
 
+/* Lengths come from one list. */
+static rapt_status check_packing(struct rapt_validation *v) {
+    const rapt_attention_desc *desc = v->desc;
+    if (desc->query_tokens && !desc->query_offsets.data)
+        return refuse_unused(v, "query_tokens", "query_offsets is absent");
+    if (desc->kv_tokens && !desc->kv_offsets.data)
+        return refuse_unused(v, "kv_tokens", "kv_offsets is absent");
+    if (desc->query_lengths.data && desc->query_offsets.data)
+        return refuse_unused(v, "query_lengths", "query_offsets has the lengths");
+    if (desc->kv_lengths.data && desc->kv_offsets.data)
+        return refuse_unused(v, "kv_lengths", "kv_offsets has the lengths");
+    return RAPT_OK;
+}
+
 static rapt_status check_missing_fields(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
     const bool no_weights = v->memory == RAPT_MEMORY_LATER ? rapt_absent(&desc->weights) : !desc->weights.data;
@@ -229,7 +244,8 @@ static rapt_status check_query_origin(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
     const uint64_t counting = RAPT_CAUSAL | RAPT_WINDOW | RAPT_ALIBI_STANDARD;
     const bool counts = (desc->features & counting) || desc->alibi_slopes;
-    const bool listed = desc->query_lengths.data || desc->kv_lengths.data || desc->key_position.data;
+    const bool listed = desc->query_lengths.data || desc->kv_lengths.data || desc->key_position.data ||
+                        desc->query_offsets.data || desc->kv_offsets.data;
     if (desc->query_origin != RAPT_ORIGIN_UNSTATED || !counts)
         return RAPT_OK;
     if (desc->query_length == desc->kv_length && !listed)
@@ -238,7 +254,7 @@ static rapt_status check_query_origin(struct rapt_validation *v) {
                        "query_origin is unstated: causal, window and ALiBi require it with query_length = %lld, "
                        "kv_length = %lld%s",
                        (long long)desc->query_length, (long long)desc->kv_length,
-                       listed ? " and with lists of lengths or key_position" : "");
+                       listed ? " and with lists of lengths, offsets or key_position" : "");
 }
 
 typedef rapt_status (*check)(struct rapt_validation *);
@@ -259,10 +275,10 @@ static bool has_data(const rapt_attention_desc *desc) {
 
 rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message) {
     static const check checks[] = {
-        check_flags,           check_reserved_words, check_later_fields, check_page_tables,      check_sizes,
-        check_products,        rapt_check_tensors,   check_unused_fields,    check_missing_fields,
-        check_numbers,         check_window,         rapt_check_index_lists, rapt_check_head_lists,
-        rapt_check_overlaps,   check_query_origin,
+        check_flags,          check_reserved_words, check_later_fields,     check_page_tables,
+        check_sizes,          check_products,       check_packing,          rapt_check_tensors,
+        check_unused_fields,  check_missing_fields, check_numbers,          check_window,
+        rapt_check_index_lists, rapt_check_head_lists, rapt_check_overlaps, check_query_origin,
     };
     struct rapt_validation v;
     v.desc = desc;

@@ -25,7 +25,8 @@ static rapt_status add_list(struct rapt_validation *v, const char *name, const v
     return RAPT_OK;
 }
 
-static rapt_status check_list_fields(struct rapt_validation *v, const char *name, rapt_index_list list) {
+/* count: entries that are read. */
+static rapt_status check_list_fields(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t count) {
     const int64_t batch = v->desc->batch;
     if (list.reserved_zero)
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.reserved_zero = %d is not 0", name,
@@ -37,22 +38,20 @@ static rapt_status check_list_fields(struct rapt_validation *v, const char *name
     if (list.data && list.index_bytes != 4 && list.index_bytes != 8)
         return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.index_bytes = %d is neither 4 nor 8", name,
                            (int)list.index_bytes);
-    if (list.count < 0 || (list.count && list.count < batch))
-        return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT, "%s.count = %lld, but batch = %lld", name,
-                           (long long)list.count, (long long)batch);
+    if (list.count < 0 || (list.count && list.count < count))
+        return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT, "%s.count = %lld, but batch = %lld%s", name,
+                           (long long)list.count, (long long)batch, count > batch ? " takes one more" : "");
     if (list.data && (list.stride_bytes < list.index_bytes || list.stride_bytes % list.index_bytes))
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
                            "%s.stride_bytes = %lld is not a positive multiple of index_bytes = %d", name,
                            (long long)list.stride_bytes, (int)list.index_bytes);
-    return RAPT_OK;
+    return list.data ? add_list(v, name, list.data, count, list.index_bytes, list.stride_bytes) : RAPT_OK;
 }
 
 static rapt_status check_index_list(struct rapt_validation *v, const char *name, rapt_index_list list,
                                     int64_t least, int64_t most) {
     const int64_t batch = v->desc->batch;
-    rapt_status status = check_list_fields(v, name, list);
-    if (status == RAPT_OK && list.data)
-        status = add_list(v, name, list.data, batch, list.index_bytes, list.stride_bytes);
+    const rapt_status status = check_list_fields(v, name, list, batch);
     if (status != RAPT_OK || !list.data || v->memory == RAPT_MEMORY_BINDING)
         return status;
     for (int64_t i = 0; i < batch; i++) {
@@ -64,8 +63,37 @@ static rapt_status check_index_list(struct rapt_validation *v, const char *name,
     return RAPT_OK;
 }
 
+/* Where packed sequences begin and end. */
+struct offsets_rule {
+    const char *name, *length_name, *tokens_name;
+    rapt_index_list list;
+    int64_t length, tokens; /* of a sequence at most, of all sequences */
+};
+
+static rapt_status check_offsets(struct rapt_validation *v, const struct offsets_rule *rule) {
+    const rapt_status status = check_list_fields(v, rule->name, rule->list, v->desc->batch + 1);
+    if (status != RAPT_OK || !rule->list.data || v->memory == RAPT_MEMORY_BINDING)
+        return status;
+    for (int64_t i = 0, before = 0; i <= v->desc->batch; i++) {
+        const int64_t offset = rapt_index_at(rule->list, i);
+        if (offset < before || offset > rule->tokens)
+            return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is outside %lld ... %s = %lld",
+                               rule->name, (long long)i, (long long)offset, (long long)before, rule->tokens_name,
+                               (long long)rule->tokens);
+        if (i > 0 && offset - before > rule->length)
+            return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is %lld after the one before; %s = %lld",
+                               rule->name, (long long)i, (long long)offset, (long long)(offset - before),
+                               rule->length_name, (long long)rule->length);
+        before = offset;
+    }
+    return RAPT_OK;
+}
+
 rapt_status rapt_check_index_lists(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
+    const struct offsets_rule rules[] = {
+        {"query_offsets", "query_length", "query_tokens", desc->query_offsets, desc->query_length, desc->query_tokens},
+        {"kv_offsets", "kv_length", "kv_tokens", desc->kv_offsets, desc->kv_length, desc->kv_tokens}};
     rapt_status status = check_index_list(v, "query_lengths", desc->query_lengths, 0, desc->query_length);
     if (status == RAPT_OK)
         status = check_index_list(v, "kv_lengths", desc->kv_lengths, 0, desc->kv_length);
@@ -73,6 +101,8 @@ rapt_status rapt_check_index_lists(struct rapt_validation *v) {
         status = check_index_list(v, "query_position", desc->query_position, -RAPT_MAX_POSITION, RAPT_MAX_POSITION);
     if (status == RAPT_OK)
         status = check_index_list(v, "key_position", desc->key_position, 0, RAPT_MAX_POSITION);
+    for (int i = 0; status == RAPT_OK && i < 2; i++)
+        status = check_offsets(v, &rules[i]);
     return status;
 }
 

@@ -18,7 +18,7 @@ struct rapt_footprint {
     bool output, placed;        /* begin is known */
 };
 
-enum { RAPT_FOOTPRINTS = 16 }; /* 9 tensors, 4 index lists, 3 head lists */
+enum { RAPT_FOOTPRINTS = 32 }; /* more than tensors, index lists and head lists */
 
 /* Which memory there is. */
 enum rapt_memory {

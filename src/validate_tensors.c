@@ -186,11 +186,13 @@ static rapt_status check_tensor(struct rapt_validation *v, const struct tensor_r
 
 rapt_status rapt_check_tensors(struct rapt_validation *v) {
     const rapt_attention_desc *d = v->desc;
-    const int64_t batch = d->batch, heads = d->query_heads, queries = d->query_length, keys = d->kv_length;
+    const struct rapt_extent of_queries = rapt_query_extent(d), of_keys = rapt_key_extent(d);
+    const int64_t batch = of_queries.batch, queries = of_queries.tokens, heads = d->query_heads, keys = d->kv_length;
+    const int64_t kv[] = {of_keys.batch, d->kv_heads, of_keys.tokens};
     const struct tensor_rule rules[] = {
         {"query", &d->query, {batch, heads, queries}, d->head_dim, RAPT_USE_FLOATS, REQUIRED_INPUT},
-        {"key", &d->key, {batch, d->kv_heads, keys}, d->head_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
-        {"value", &d->value, {batch, d->kv_heads, keys}, d->value_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
+        {"key", &d->key, {kv[0], kv[1], kv[2]}, d->head_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
+        {"value", &d->value, {kv[0], kv[1], kv[2]}, d->value_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
         {"out", &d->out, {batch, heads, queries}, d->value_dim, RAPT_USE_FLOATS, REQUIRED_OUTPUT},
         {"mask", &d->mask, {batch, heads, queries}, keys, RAPT_USE_MASK, OPTIONAL_INPUT},
         {"bias", &d->bias, {batch, heads, queries}, keys, RAPT_USE_FLOATS, OPTIONAL_INPUT},

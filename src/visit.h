@@ -11,9 +11,11 @@ struct rapt_span {
     int64_t begin, end;
 };
 
-/* One sequence: its lengths and where its first key and first query stand. */
+/* One sequence: its lengths, where its first key and first query stand, and where they lie. */
 struct rapt_sequence {
     int64_t query_length, kv_length, key_position, query_position;
+    int64_t query_first;          /* its first token in the tensors of queries */
+    int64_t kv_first[RAPT_SIDES]; /* the same of keys and values */
 };
 
 /* Sums wrap: a caller may have changed a list since it was checked (rapt_work_write looks again). */
@@ -25,10 +27,19 @@ static inline int64_t rapt_length_at(rapt_index_list list, int64_t i, int64_t ot
     return list.data ? rapt_index_at(list, i) : otherwise;
 }
 
+/* A length by offsets, by lengths, or the same for all; first: the token that the sequence begins with. */
+static inline int64_t rapt_length_of(rapt_index_list offsets, rapt_index_list lengths, int64_t batch, int64_t otherwise,
+                                     int64_t *first) {
+    *first = rapt_length_at(offsets, batch, 0);
+    return offsets.data ? rapt_wrapped_sum(rapt_index_at(offsets, batch + 1), 0, *first)
+                        : rapt_length_at(lengths, batch, otherwise);
+}
+
 static inline struct rapt_sequence rapt_sequence_of(const rapt_attention_desc *desc, int64_t batch) {
     struct rapt_sequence s;
-    s.query_length = rapt_length_at(desc->query_lengths, batch, desc->query_length);
-    s.kv_length = rapt_length_at(desc->kv_lengths, batch, desc->kv_length);
+    s.query_length = rapt_length_of(desc->query_offsets, desc->query_lengths, batch, desc->query_length, &s.query_first);
+    s.kv_length = rapt_length_of(desc->kv_offsets, desc->kv_lengths, batch, desc->kv_length, &s.kv_first[RAPT_KEYS]);
+    s.kv_first[RAPT_VALUES] = s.kv_first[RAPT_KEYS];
     s.key_position = rapt_length_at(desc->key_position, batch, 0);
     s.query_position = s.key_position;
     if (desc->query_origin == RAPT_ORIGIN_BOTTOM_RIGHT)

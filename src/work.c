@@ -67,14 +67,22 @@ static bool may_split(const struct rapt_work *work) {
     return work->row_blocks == 1 && work->task_rows <= SPLIT_ROWS && work->chunks >= 2 * SPLIT_CHUNKS;
 }
 
+/* Whether the tokens of a sequence are among all of the packed ones. */
+static bool lies_within(rapt_index_list offsets, int64_t first, int64_t length, int64_t tokens) {
+    return !offsets.data || (first >= 0 && first <= tokens - length);
+}
+
 /* A list is read again after it was checked, and any thread may have changed it: its entries count only if the values
  * of this one read are legal. */
 static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, struct rapt_sequence *s) {
+    const rapt_attention_desc *desc = &a->desc;
     const int64_t far = (int64_t)1 << 50;
-    *s = rapt_sequence_of(&a->desc, batch);
-    return s->query_length >= 0 && s->query_length <= a->desc.query_length && s->kv_length >= 0 &&
-           s->kv_length <= a->desc.kv_length && s->key_position >= 0 && s->key_position <= far &&
-           s->query_position >= -far && s->query_position <= far;
+    *s = rapt_sequence_of(desc, batch);
+    return s->query_length >= 0 && s->query_length <= desc->query_length && s->kv_length >= 0 &&
+           s->kv_length <= desc->kv_length && s->key_position >= 0 && s->key_position <= far &&
+           s->query_position >= -far && s->query_position <= far &&
+           lies_within(desc->query_offsets, s->query_first, s->query_length, desc->query_tokens) &&
+           lies_within(desc->kv_offsets, s->kv_first[RAPT_KEYS], s->kv_length, desc->kv_tokens);
 }
 
 /* All but the splits. */

@@ -29,8 +29,17 @@ static rapt_status answer(const rapt_attention_desc *desc, bool with_plan, rapt_
     return status == RAPT_OK ? rapt_run(&plan, test_alloc(bytes), bytes, NULL) : status;
 }
 
+/* Half of the calls have one batch per sequence; the others pack sequences, keep keys in pages, or both. */
+static struct problem_layout layout_of(const struct problem_call *call) {
+    struct problem_layout layout = {.seed = call->seed};
+    struct random random = {call->seed * 31 + 7};
+    if (random_chance(&random, 50))
+        layout.packed = (int)random_below(&random, 4);
+    return layout;
+}
+
 static void check_call(const struct problem_call *call) {
-    const struct problem_layout layout = {.seed = call->seed};
+    const struct problem_layout layout = layout_of(call);
     struct problem *expected = problem_expected(call), *problem = problem_laid_out(expected, &layout);
     for (int t = 0; t < table_count; t++) {
         rapt_message message = {""};
@@ -40,7 +49,8 @@ static void check_call(const struct problem_call *call) {
         if (status != RAPT_OK)
             fail_msg("%s: %s: %s; %s", tables[t]->name, rapt_status_text(status), message.text, problem_text(call));
         if (!problem_same(problem, expected) || !problem_is_clean(problem))
-            fail_msg("%s: %s", tables[t]->name, problem_text(call));
+            fail_msg("%s: packed %d, page kind %d of %lld tokens: %s", tables[t]->name, layout.packed, layout.page_kind,
+                     (long long)layout.page_tokens, problem_text(call));
     }
     problem_free(problem);
     problem_free(expected);

@@ -84,7 +84,7 @@ static int64_t set_strides(struct problem_array *array, const struct arrangement
     return span;
 }
 
-/* count and element_bytes are set. */
+/* count, as in memory, and element_bytes are set. */
 static void allocate(struct problem_array *array, int name, const struct problem_layout *layout) {
     const struct arrangement arrangement = arrangement_of(layout, name);
     const size_t bytes = (size_t)set_strides(array, &arrangement, !is_output(name));
@@ -94,8 +94,9 @@ static void allocate(struct problem_array *array, int name, const struct problem
 }
 
 char *problem_at(const struct problem_array *array, int64_t b, int64_t h, int64_t token) {
-    return array->memory.data + array->first_byte + b * array->stride_bytes[0] + h * array->stride_bytes[1] +
-           token * array->stride_bytes[2];
+    char *head = array->memory.data + array->first_byte + h * array->stride_bytes[1];
+    return array->places ? head + array->places[b * array->count[2] + token]
+                         : head + b * array->stride_bytes[0] + token * array->stride_bytes[2];
 }
 
 /* ---- the descriptor */
@@ -108,15 +109,24 @@ static rapt_tensor tensor(const struct problem *problem, enum array_name name, c
     int64_t *const strides[3] = {&result.batch_stride_bytes, &result.head_stride_bytes, &result.token_stride_bytes};
     struct random random = {layout->seed * 77 + 100 + (uint64_t)name};
     int64_t logical[4];
-    logical_counts(&problem->call, name, logical);
+    int64_t in_memory[4];
+    memcpy(in_memory, array->count, sizeof in_memory);
+    if (array->places)
+        shape_in_memory(problem, name, in_memory);
+    if (array->places)
+        memcpy(logical, in_memory, sizeof logical);
+    else
+        logical_counts(&problem->call, name, logical);
     for (int dim = 0; dim < 3; dim++) {
-        *strides[dim] = array->count[dim] == 1 ? 0 : array->stride_bytes[dim];
+        *strides[dim] = in_memory[dim] == 1 ? 0 : array->stride_bytes[dim];
         if (logical[dim] == 1 && layout->seed && random_chance(&random, 50))
             *strides[dim] = -123456789012345; /* nobody looks at it */
     }
     result.data = array->memory.data + array->first_byte;
     result.dtype = is_bool(name) ? RAPT_BOOL8 : RAPT_F32;
     result.extent_bytes = array->first_byte ? 0 : (int64_t)array->memory.bytes;
+    if ((name == ARRAY_KEY || name == ARRAY_VALUE) && layout->page_kind && layout->page_kind != RAPT_PAGES_ROW)
+        result.page_stride_bytes = array->stride_bytes[0];
     return result;
 }
 
@@ -161,6 +171,7 @@ static void describe(struct problem *problem, const struct problem_layout *layou
     desc.alibi_slopes = head_list(problem, ARRAY_SLOPES);
     desc.sinks = head_list(problem, ARRAY_SINKS);
     problem->desc = desc;
+    describe_tables(problem, layout);
 }
 
 /* ---- problems */
@@ -207,30 +218,40 @@ struct problem *problem_new(const struct problem_call *call) {
     return problem;
 }
 
+static bool exists(const struct problem_array *array, int64_t b, int64_t token) {
+    return !array->places || array->places[b * array->count[2] + token] != NO_PLACE;
+}
+
 /* Elements that no result depends on keep the poison of the allocation; in biases these are single ones, else rows. */
 static void copy_array(const struct problem *from, struct problem_array *to, enum array_name name, bool poison) {
     const struct problem_array *array = &from->arrays[name];
-    const int64_t *n = array->count, bytes = array->element_bytes, step = name == ARRAY_BIAS && poison ? 1 : n[3];
+    const int64_t *n = to->count, bytes = array->element_bytes, step = name == ARRAY_BIAS && poison ? 1 : n[3];
     for (int64_t b = 0; b < n[0]; b++)
         for (int64_t h = 0; h < n[1]; h++)
             for (int64_t token = 0; token < n[2]; token++)
-                for (int64_t j = 0; j < n[3]; j += step) {
-                    const int64_t at[4] = {b, h, token, j};
+                for (int64_t j = 0; j < n[3] && exists(to, b, token); j += step) {
+                    const int64_t at[4] = {b < array->count[0] ? b : 0, h < array->count[1] ? h : 0,
+                                           token < array->count[2] ? token : 0, j};
                     if (!poison || !is_unused(from, name, at))
-                        memcpy(problem_at(to, b, h, token) + j * bytes, problem_at(array, b, h, token) + j * bytes,
-                               (size_t)(step * bytes));
+                        memcpy(problem_at(to, b, h, token) + j * bytes,
+                               problem_at(array, at[0], at[1], at[2]) + j * bytes, (size_t)(step * bytes));
                 }
 }
 
 struct problem *problem_laid_out(const struct problem *plain, const struct problem_layout *layout) {
     struct problem *problem = empty();
     problem->call = plain->call;
+    draw_tables(problem, plain, layout);
     for (enum array_name name = 0; name < ARRAYS; name++) {
         struct problem_array *array = &problem->arrays[name];
         if (!plain->arrays[name].memory.data)
             continue;
         *array = plain->arrays[name];
+        if (has_places(layout, name))
+            shape_in_memory(problem, name, array->count);
         allocate(array, name, layout);
+        if (has_places(layout, name))
+            set_places(problem, plain, array, name);
         if (is_output(name))
             continue;
         copy_array(plain, array, name, layout->poison);
@@ -243,5 +264,7 @@ struct problem *problem_laid_out(const struct problem *plain, const struct probl
 void problem_free(struct problem *problem) {
     for (int name = 0; problem && name < ARRAYS; name++)
         guarded_free(&problem->arrays[name].memory);
+    if (problem)
+        free_tables(problem);
     free(problem);
 }

@@ -52,6 +52,8 @@ struct problem_call {
     uint64_t variant; /* other elements of tensors and head lists, all else the same */
 };
 
+enum { PACKED_QUERIES = 1, PACKED_KEYS = 2 };
+
 struct problem_layout {
     uint64_t seed;    /* draws padding, order of dimensions and directions for each array; 0: as below */
     int padding;      /* elements between rows, heads and sequences */
@@ -60,6 +62,9 @@ struct problem_layout {
     bool poison;      /* NaN wherever the result must not depend on the content */
     enum guard_side side;
     size_t distance; /* bytes of canaries between data and guard page, a multiple of 4 */
+    int packed;          /* sequences one after the other, by offsets */
+    int32_t page_kind;   /* rapt_page_kind of keys and values, shuffled */
+    int64_t page_tokens; /* with page_kind */
 };
 
 enum array_name {
@@ -82,18 +87,38 @@ enum array_name {
     ARRAYS
 };
 
+#define NO_PLACE INT64_MIN
+
 struct problem_array {
     struct guarded memory; /* memory.data is NULL where the call has no such array */
     int64_t element_bytes;
     int64_t count[4]; /* batch, head, token, innermost; 1 where broadcast */
     int64_t stride_bytes[4];
     int64_t first_byte; /* of element 0, 0, 0, 0; not 0 where a dimension is stored last to first */
+    int64_t *places;    /* packed and paged: bytes from there to token [batch][token], or NO_PLACE */
+};
+
+struct problem_list {
+    struct guarded memory; /* memory.data is NULL where the layout has no such list */
+    int64_t count;
+    int32_t width;
+};
+
+struct problem_tables {
+    struct problem_list query_offsets, kv_offsets;
+    int64_t query_tokens, kv_tokens;
+    struct problem_table {
+        int32_t kind;
+        struct problem_list entries, offsets;
+        int64_t pages, page_tokens, columns;
+    } kv[2];
 };
 
 struct problem {
     struct problem_call call; /* without what does not go together */
     rapt_attention_desc desc;
     struct problem_array arrays[ARRAYS];
+    struct problem_tables tables;
 };
 
 /* The arrays without gaps, at the end of their pages. Inputs are read-only. */
@@ -108,6 +133,7 @@ void problem_reset(struct problem *problem);
 
 char *problem_at(const struct problem_array *array, int64_t b, int64_t h, int64_t token);
 int64_t problem_query_length(const struct problem *problem, int64_t b);
+int64_t problem_kv_length(const struct problem *problem, int64_t b);
 
 /* One line about the call, in static memory. */
 const char *problem_text(const struct problem_call *call);

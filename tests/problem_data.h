@@ -26,6 +26,16 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
 /* Features and numbers of the descriptor. */
 void draw_numbers(rapt_attention_desc *desc, const struct problem_call *call);
 
+/* problem_places.c: packed and paged layouts. */
+bool has_places(const struct problem_layout *layout, enum array_name name);
+void draw_tables(struct problem *problem, const struct problem *plain, const struct problem_layout *layout);
+void free_tables(struct problem *problem);
+/* Sizes of such an array as they are in memory; then, with its strides set, where the tokens are. */
+void shape_in_memory(const struct problem *problem, enum array_name name, int64_t count[4]);
+void set_places(const struct problem *problem, const struct problem *plain, struct problem_array *array,
+                enum array_name name);
+void describe_tables(struct problem *problem, const struct problem_layout *layout);
+
 /* problem_unused.c: whether no result depends on that element; at counts as in memory. */
 bool is_unused(const struct problem *plain, enum array_name name, const int64_t at[4]);
 

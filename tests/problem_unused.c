@@ -22,8 +22,8 @@ int64_t problem_query_length(const struct problem *problem, int64_t b) {
     return entry(problem, ARRAY_QUERY_LENGTHS, b, problem->call.query_length);
 }
 
-static int64_t kv_length(const struct problem *plain, int64_t b) {
-    return entry(plain, ARRAY_KV_LENGTHS, b, plain->call.kv_length);
+int64_t problem_kv_length(const struct problem *problem, int64_t b) {
+    return entry(problem, ARRAY_KV_LENGTHS, b, problem->call.kv_length);
 }
 
 static bool in_range(const struct problem *plain, int64_t b, int64_t i, int64_t j) {
@@ -31,10 +31,10 @@ static bool in_range(const struct problem *plain, int64_t b, int64_t i, int64_t 
     const int64_t first = entry(plain, ARRAY_KEY_POSITION, b, 0);
     const int64_t query = desc->query_origin == RAPT_ORIGIN_GIVEN ? entry(plain, ARRAY_QUERY_POSITION, b, 0)
                           : desc->query_origin == RAPT_ORIGIN_BOTTOM_RIGHT
-                              ? first + kv_length(plain, b) - problem_query_length(plain, b)
+                              ? first + problem_kv_length(plain, b) - problem_query_length(plain, b)
                               : first;
     const int64_t distance = query + i - (first + j);
-    if (j >= kv_length(plain, b) || ((desc->features & RAPT_CAUSAL) && distance < 0))
+    if (j >= problem_kv_length(plain, b) || ((desc->features & RAPT_CAUSAL) && distance < 0))
         return false;
     return !(desc->features & RAPT_WINDOW) || ((desc->window_left == -1 || distance <= desc->window_left) &&
                                                (desc->window_right == -1 || -distance <= desc->window_right));
@@ -64,7 +64,7 @@ static bool shows_every_score(const struct problem_call *call) {
 static bool kv_row_is_unused(const struct problem *plain, enum array_name name, int64_t b, int64_t kv_head, int64_t j) {
     const struct problem_call *call = &plain->call;
     const int64_t group = call->query_heads / call->kv_heads;
-    if (j >= kv_length(plain, b))
+    if (j >= problem_kv_length(plain, b))
         return true;
     if (name == ARRAY_KEY && shows_every_score(call))
         return false;

@@ -131,7 +131,7 @@ void unit_cut(struct unit *unit) {
 
 struct rapt_sequence unit_sequence(const struct unit *unit, int64_t batch) {
     const rapt_attention_desc *d = &unit->desc;
-    struct rapt_sequence s = {d->query_length, d->kv_length, 0, 0};
+    struct rapt_sequence s = {.query_length = d->query_length, .kv_length = d->kv_length};
     if (d->query_lengths.data)
         s.query_length = unit->query_lengths.wide[batch];
     if (d->kv_lengths.data)

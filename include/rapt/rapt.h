@@ -95,14 +95,19 @@ typedef enum rapt_isa {
 
 /* Everything except sizes, query, key, value and out is optional, and off when 0. All features combine freely. Sequence
  * b has query_lengths[b] queries and kv_lengths[b] keys (all of query_length and kv_length where the list is absent).
+ * With offsets, sequences stand one after the other in batch 0 of the tensors: query i of sequence b is token
+ * query_offsets[b] + i of query, out, mask, bias, keep_mask, lse and weights, which have query_tokens tokens; key j is
+ * token kv_offsets[b] + j of key and value, which have kv_tokens. query_length and kv_length are upper bounds then, and
+ * still what masks and weights have per row.
+ *
  * Its key j has the logical position key_position[b] + j, its query i the position of query 0 (see rapt_query_origin) +
  * i.
  *
  * A query head h reads KV head h / (query_heads / kv_heads).
  *
  * Keys that a query does not see (mask, causal, window, beyond the length) never reach its result, even if they are
- * NaN. A query that sees no key gets +0 and LSE -infinity. Rows of out, lse and weights from query_lengths[b] on are
- * not written.
+ * NaN. A query that sees no key gets +0 and LSE -infinity. Rows of out, lse and weights that belong to no query are not
+ * written.
  *
  * Where no tensor has data, and some would be touched, the descriptor makes a plan without data: see rapt_plan_bind. */
 typedef struct rapt_attention_desc {
@@ -147,8 +152,8 @@ typedef struct rapt_attention_desc {
     rapt_index_list kv_lengths;     /* each 0 ... kv_length */
     rapt_index_list query_position; /* with RAPT_ORIGIN_GIVEN; negative is legal */
     rapt_index_list key_position;   /* >= 0, logical position of the first stored key; default 0 */
-    rapt_index_list query_offsets;  /* [batch + 1], monotone, 0 ... query_tokens: sequences one after the other */
-    rapt_index_list kv_offsets;     /* likewise, 0 ... kv_tokens */
+    rapt_index_list query_offsets;  /* [batch + 1], monotone, 0 ... query_tokens; instead of query_lengths */
+    rapt_index_list kv_offsets;     /* likewise, 0 ... kv_tokens; instead of kv_lengths */
     rapt_index_list tree_masks;     /* [batch * query_length], or [query_tokens]: see tree_tokens */
 
     const float *bias_head_factor; /* [query_heads], finite; factor on bias, default 1 */

@@ -91,6 +91,9 @@ rapt_attention_desc rapt_call_attention(struct rapt_call *call, const rapt_atten
              attention->head_dim || attention->value_dim)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD,
                          "attention has a query, key, value, out, head_dim or value_dim: the layer makes them");
+    else if (attention->query_offsets.data || attention->kv_offsets.data || attention->key_pages.kind ||
+             attention->value_pages.kind)
+        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has offsets or page tables: not in a layer");
     else
         check_sizes(call, attention);
     if (call->status != RAPT_OK)
