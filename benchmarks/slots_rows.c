@@ -8,7 +8,7 @@ enum { ROWS = 48, DIM = 128, NUMBERS = 4096 };
 struct rows {
     const struct rapt_table *table;
     struct rapt_state into, next;
-    float *from, *to, *out[ROWS], *lse[ROWS], *final_m, *inverse;
+    float *from, *to, *out[ROWS], *lse[ROWS], *states[ROWS], *final_m, *inverse;
     int format;
     unsigned found;
 };
@@ -35,6 +35,7 @@ static struct rows rows_of(const struct slots *slots) {
     for (int row = 0; row < ROWS; row++) {
         rows.out[row] = rows.to + row * DIM;
         rows.lse[row] = rows.to + ROWS * DIM + row;
+        rows.states[row] = rows.to + row * (2 + DIM);
         rows.next.m[row] = row % 2 ? -2 : 0;
     }
     return rows;
@@ -64,6 +65,16 @@ static void run_finish(void *context) {
                                           .final_m = rows->final_m,
                                           .inverse = rows->inverse};
     rows->table->finish(&args);
+}
+
+static void run_load_states(void *context) {
+    struct rows *rows = context;
+    rows->table->load_states(rows->into, rows->states, ROWS, DIM);
+}
+
+static void run_store_states(void *context) {
+    struct rows *rows = context;
+    rows->table->store_states(rows->next, rows->states, ROWS, DIM);
 }
 
 static void run_exponentials(void *context) {
@@ -115,6 +126,11 @@ void slots_merge(struct slots *slots) {
 
 void slots_finish(struct slots *slots) {
     measure_rows(slots, "finish rows 48 d128", run_finish, ROWS * DIM);
+}
+
+void slots_states(struct slots *slots) {
+    measure_rows(slots, "load_states rows 48 d128", run_load_states, ROWS * DIM);
+    measure_rows(slots, "store_states rows 48 d128", run_store_states, ROWS * DIM);
 }
 
 void slots_exponentials(struct slots *slots) {

@@ -122,8 +122,8 @@ static void attend_chunk(struct rapt_loop *loop, int64_t chunk) {
     }
 }
 
-/* Where the running state lies. Only a fold from the first chunk on may be shared (numerics.md, step 7): tasks of later
- * splits keep the state of each chunk for the merge phase. */
+/* Where the running state lies, and what it begins with. Only a fold from the first chunk on may be shared
+ * (numerics.md, step 7): tasks of later splits keep the state of each chunk for the merge phase. */
 static void open_running(struct rapt_loop *loop, int64_t chunk, bool first) {
     struct rapt_task *task = loop->task;
     if (task->work.splits > 1 && (first || task->split > 0))
@@ -132,6 +132,11 @@ static void open_running(struct rapt_loop *loop, int64_t chunk, bool first) {
         return;
     for (int number = 0; number < loop->tile_count; number++)
         loop->tiles[number].flags &= ~(unsigned)RAPT_TILE_STARTED;
+    if (!task->attention->desc.initial_state.data || !first || task->split > 0)
+        return;
+    rapt_task_begin(task);
+    for (int number = 0; number < loop->tile_count; number++)
+        loop->tiles[number].flags |= RAPT_TILE_STARTED;
 }
 
 static void attend_chunks(struct rapt_loop *loop) {
@@ -139,7 +144,7 @@ static void attend_chunks(struct rapt_loop *loop) {
     const int64_t begin = task->visible.begin / RAPT_CHUNK_KEYS;
     const int64_t end = (task->visible.end + RAPT_CHUNK_KEYS - 1) / RAPT_CHUNK_KEYS;
     if (begin >= end)
-        rapt_state_clear(task->running, task->rows); /* it sees no keys */
+        rapt_task_begin(task); /* it sees no keys */
     for (int64_t chunk = begin; chunk < end; chunk++) {
         open_running(loop, chunk, chunk == begin);
         attend_chunk(loop, chunk);

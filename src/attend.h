@@ -7,7 +7,7 @@
 
 enum rapt_tile_flag {
     RAPT_TILE_PACKED = 1 << 0,
-    RAPT_TILE_STARTED = 1 << 1,  /* the running state holds a chunk */
+    RAPT_TILE_STARTED = 1 << 1,  /* the running state holds a chunk, or the initial state */
     RAPT_TILE_TOUCHED = 1 << 2,  /* in this chunk */
     RAPT_TILE_DOUBTFUL = 1 << 3, /* in this chunk values of excluded pairs took part, with a weight of 0 */
     RAPT_TILE_FINISHED = 1 << 4  /* its rows of out are written */

@@ -30,6 +30,8 @@ static rapt_status bind_tensors(rapt_attention_desc *desc, const rapt_bindings *
         {"keep_mask", &desc->keep_mask, &bindings->keep_mask},
         {"lse", &desc->lse, &bindings->lse},
         {"weights", &desc->weights, &bindings->weights},
+        {"initial_state", &desc->initial_state, &bindings->initial_state},
+        {"final_state", &desc->final_state, &bindings->final_state},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         const rapt_status status = bind_tensor(pairs[i].name, pairs[i].tensor, pairs[i].buffer, message);

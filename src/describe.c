@@ -54,8 +54,9 @@ static void clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int
 
 /* Strides of dimensions of size 1 may hold anything, and addresses are computed with them. */
 static void clear_unused_strides(rapt_attention_desc *desc) {
-    rapt_tensor *const of_queries[] = {&desc->query,     &desc->out, &desc->mask,   &desc->bias,
-                                       &desc->keep_mask, &desc->lse, &desc->weights};
+    rapt_tensor *const of_queries[] = {&desc->query,     &desc->out, &desc->mask,    &desc->bias,
+                                       &desc->keep_mask, &desc->lse, &desc->weights, &desc->initial_state,
+                                       &desc->final_state};
     const struct rapt_extent queries = rapt_query_extent(desc), keys = rapt_key_extent(desc);
     for (size_t i = 0; i < sizeof of_queries / sizeof *of_queries; i++)
         clear_strides(of_queries[i], queries.batch, desc->query_heads, queries.tokens);

@@ -11,7 +11,8 @@
 enum {
     RAPT_USE_FLOATS = 1,    /* query, out, bias, lse, weights */
     RAPT_USE_KEY_VALUE = 2, /* key and value, of any two such types */
-    RAPT_USE_MASK = 4       /* mask, keep_mask */
+    RAPT_USE_MASK = 4,      /* mask, keep_mask */
+    RAPT_USE_STATES = 8     /* initial_state, final_state */
 };
 
 enum rapt_format {

@@ -36,8 +36,10 @@ static inline bool rapt_no_rows(const rapt_attention_desc *desc) {
     return desc->batch == 0 || desc->query_length == 0 || rapt_query_extent(desc).tokens == 0;
 }
 
-/* A valid descriptor with rows has out. */
-static inline bool rapt_is_bound(const rapt_attention_desc *desc) { return desc->out.data || rapt_no_rows(desc); }
+/* A valid descriptor with rows has one of these. */
+static inline bool rapt_is_bound(const rapt_attention_desc *desc) {
+    return desc->out.data || desc->final_state.data || rapt_no_rows(desc);
+}
 
 /* Entry i of a list, a caller's or a complete one; list.data is not NULL. Atomic, so that what was checked is what is
  * used: no compiler reads it a second time. */

@@ -23,7 +23,12 @@ void rapt_finish(struct rapt_task *task, struct rapt_state state, int first, int
     const struct rapt_plan_body *a = task->attention;
     float *out[RAPT_MAX_TILE_ROWS], *lse[RAPT_MAX_TILE_ROWS];
     float sinks[RAPT_MAX_TILE_ROWS];
-    rapt_task_rows(task, &a->desc.out, first, count, out);
+    if (a->desc.final_state.data) {
+        rapt_task_rows(task, &a->desc.final_state, first, count, out);
+        a->table->store_states(rapt_state_from(state, first), out, count, (int)a->desc.value_dim);
+    }
+    if (a->desc.out.data)
+        rapt_task_rows(task, &a->desc.out, first, count, out);
     if (a->desc.lse.data)
         rapt_task_rows(task, &a->desc.lse, first, count, lse);
     for (int row = 0; a->desc.sinks && row < count; row++)
@@ -32,7 +37,7 @@ void rapt_finish(struct rapt_task *task, struct rapt_state state, int first, int
                                     .rows = count,
                                     .value_dim = (int)a->desc.value_dim,
                                     .sink_log2e = a->desc.sinks ? sinks : NULL,
-                                    .out = out,
+                                    .out = a->desc.out.data ? out : NULL,
                                     .lse = a->desc.lse.data ? lse : NULL,
                                     .final_m = task->final_m + first,
                                     .inverse = task->inverse + first};

@@ -6,6 +6,7 @@
  */
 #include "reference.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -187,6 +188,29 @@ void rapt_reference_fold(struct rapt_reference_state *into, const struct rapt_re
         into->o[d] = fmaf(next->o[d], weight_next, into->o[d] * weight_into);
     }
     into->m = m;
+}
+
+/* States. */
+
+void rapt_reference_load_state(struct rapt_reference_state *into, const float *row, int64_t value_dim) {
+    into->m = row[0];
+    into->l = row[1];
+    memcpy(into->o, row + 2, (size_t)value_dim * sizeof(float));
+    if (into->l == 0.0f) {
+        into->m = -INFINITY;
+        into->l = 0.0f;
+    } else if (!(into->l >= FLT_MIN && isfinite(into->m) && fmodf(into->m, 2.0f) == 0.0f)) {
+        into->l = NAN;
+    }
+}
+
+void rapt_reference_store_state(const struct rapt_reference_state *state, float *row, int64_t value_dim) {
+    bool is_empty = state->l == 0.0f;
+    row[0] = is_empty ? -INFINITY : rapt_reference_export(state->m);
+    row[1] = is_empty ? 0.0f : rapt_reference_export(state->l);
+    for (int64_t d = 0; d < value_dim; d++) {
+        row[2 + d] = is_empty ? 0.0f : rapt_reference_export(state->o[d]);
+    }
 }
 
 /* Step 8: sink and finish. */

@@ -19,7 +19,7 @@
 #include "rapt/matmul.h"
 #include "rapt/rapt.h"
 
-/* Writes out, and lse and weights where the descriptor has them. */
+/* Writes out, lse, weights and final_state, as far as the descriptor has them. */
 void rapt_reference_attention(const rapt_attention_desc *desc);
 
 /* reference_storage.c: the keys of a sequence. */
@@ -78,6 +78,10 @@ void rapt_reference_weigh(float *o, float alpha, const float *p, const bool *att
 /* 7: into = into folded with next. */
 void rapt_reference_fold(struct rapt_reference_state *into, const struct rapt_reference_state *next,
                          int64_t value_dim);
+
+/* States: m, l and o of a row as callers keep them, to the state and back. What is no state gets l = NaN. */
+void rapt_reference_load_state(struct rapt_reference_state *into, const float *row, int64_t value_dim);
+void rapt_reference_store_state(const struct rapt_reference_state *state, float *row, int64_t value_dim);
 
 /* 8: lets a sink join (sink_log2e = sink * log2(e)). */
 void rapt_reference_sink(struct rapt_reference_state *state, float sink_log2e, int64_t value_dim);

@@ -139,8 +139,11 @@ static struct rapt_reference_state row_state(const struct call *call, int64_t b,
     int64_t value_dim = call->value_dim;
     int64_t kv_head = h / (desc->query_heads / desc->kv_heads);
     int64_t first_key = entry(desc->key_position, b, 0);
-    struct rapt_reference_state row = {-INFINITY, 0.0f, call->o_row};
+    struct rapt_reference_state row = {-INFINITY, 0.0f, call->o_row}; /* before the first key */
     struct rapt_reference_state chunk = {-INFINITY, 0.0f, call->o_chunk};
+    if (desc->initial_state.data != NULL) {
+        rapt_reference_load_state(&row, query_floats_of(desc, &desc->initial_state, b, h, i), value_dim);
+    }
     for (int64_t j = 0, end; j < keys; j = end) {
         end = j + BLOCK_KEYS - (first_key + j) % BLOCK_KEYS;
         end = end < keys ? end : keys;
@@ -200,10 +203,13 @@ static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t
     if (desc->lse.data != NULL) {
         *(float *)(void *)query_row_of(desc, &desc->lse, b, h, i) = rapt_reference_lse(row.m, row.l);
     }
+    if (desc->final_state.data != NULL) {
+        rapt_reference_store_state(&row, (float *)(void *)query_row_of(desc, &desc->final_state, b, h, i), call->value_dim);
+    }
     if (desc->sinks != NULL) {
         rapt_reference_sink(&row, desc->sinks[h] * log2e, call->value_dim);
     }
-    float *out = (float *)(void *)query_row_of(desc, &desc->out, b, h, i);
+    float *out = desc->out.data != NULL ? (float *)(void *)query_row_of(desc, &desc->out, b, h, i) : call->o_chunk;
     float inverse = rapt_reference_finish(&row, out, call->value_dim);
     if (desc->weights_kind != RAPT_WEIGHTS_NONE && desc->kv_length > 0) {
         row_weights(call, b, h, i, keys, row.m, inverse);

@@ -73,6 +73,20 @@ void rapt_task_rows(const struct rapt_task *task, const rapt_tensor *tensor, int
     }
 }
 
+void rapt_task_begin(struct rapt_task *task) {
+    const rapt_attention_desc *desc = &task->attention->desc;
+    float *rows[RAPT_MAX_TILE_ROWS];
+    if (!desc->initial_state.data) {
+        rapt_state_clear(task->running, task->rows);
+        return;
+    }
+    for (int first = 0; first < task->rows; first += RAPT_MAX_TILE_ROWS) {
+        const int left = task->rows - first, count = left < RAPT_MAX_TILE_ROWS ? left : RAPT_MAX_TILE_ROWS;
+        rapt_task_rows(task, &desc->initial_state, first, count, rows);
+        task->table->load_states(rapt_state_from(task->running, first), rows, count, (int)desc->value_dim);
+    }
+}
+
 struct rapt_state rapt_state_of_chunk(const struct rapt_task *task, int64_t chunk) {
     const struct rapt_work *work = &task->work;
     const int64_t o_stride = task->attention->o_stride, bytes = rapt_state_bytes(work->task_rows, o_stride);

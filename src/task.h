@@ -55,6 +55,9 @@ static inline const char *rapt_row(const rapt_tensor *tensor, int64_t batch, int
 /* Pointers to the rows [first, first + count) of a tensor. */
 void rapt_task_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, float **rows);
 
+/* The running state before the first chunk: initial_state, or an empty one where there is none. */
+void rapt_task_begin(struct rapt_task *task);
+
 /* The partial state of a chunk, counted from the first that the sequence sees, of the task's KV head. */
 struct rapt_state rapt_state_of_chunk(const struct rapt_task *task, int64_t chunk);
 

@@ -77,11 +77,6 @@ static rapt_status check_page_table(struct rapt_validation *v, const char *name,
 /* They have a place in the descriptor, and nothing uses them. */
 static rapt_status check_later_fields(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
-    const rapt_tensor *states[] = {&desc->initial_state, &desc->final_state};
-    static const rapt_tensor no_tensor = {0};
-    for (int i = 0; i < 2; i++)
-        if (memcmp(states[i], &no_tensor, sizeof no_tensor) != 0)
-            return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s is set", i ? "final_state" : "initial_state");
     static const rapt_block_list no_blocks = {0};
     if (memcmp(&desc->key_blocks, &no_blocks, sizeof no_blocks) != 0)
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "key_blocks is set");
@@ -177,6 +172,8 @@ static rapt_status check_unused_fields(struct rapt_validation *v) {
         return refuse_unused(v, "alibi_slopes", "features have RAPT_ALIBI_STANDARD");
     if (!rapt_absent(&desc->weights) && desc->weights_kind == RAPT_WEIGHTS_NONE)
         return refuse_unused(v, "weights", "weights_kind = 0");
+    if (desc->sinks && rapt_absent(&desc->out) && !rapt_absent(&desc->final_state))
+        return refuse_unused(v, "sinks", "out is absent, and no sink is part of a state");
     if (desc->query_position.data && desc->query_origin != RAPT_ORIGIN_GIVEN)
         return refuse_unused(v, "query_position", "query_origin is not RAPT_ORIGIN_GIVEN");
     return RAPT_OK;
@@ -270,7 +267,8 @@ static rapt_status run_checks(struct rapt_validation *v, const check *checks, si
 
 static bool has_data(const rapt_attention_desc *desc) {
     return desc->query.data || desc->key.data || desc->value.data || desc->out.data || desc->mask.data ||
-           desc->bias.data || desc->keep_mask.data || desc->lse.data || desc->weights.data;
+           desc->bias.data || desc->keep_mask.data || desc->lse.data || desc->weights.data ||
+           desc->initial_state.data || desc->final_state.data;
 }
 
 rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message) {

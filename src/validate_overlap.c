@@ -99,6 +99,14 @@ static bool overlap(const struct rapt_footprint *a, const struct rapt_footprint 
            b->begin < a->begin + (uintptr_t)a->bytes && rows_meet(a, b);
 }
 
+/* A row of states is read before it is written, so a state may be updated in place. */
+static bool is_same_state(const struct rapt_footprint *a, const struct rapt_footprint *b) {
+    return a->state && b->state && a->state->data == b->state->data &&
+           a->state->batch_stride_bytes == b->state->batch_stride_bytes &&
+           a->state->head_stride_bytes == b->state->head_stride_bytes &&
+           a->state->token_stride_bytes == b->state->token_stride_bytes;
+}
+
 rapt_status rapt_check_overlaps(struct rapt_validation *v) {
     for (int i = 0; i < v->footprint_count; i++) {
         const struct rapt_footprint *written = &v->footprints[i];
@@ -108,7 +116,7 @@ rapt_status rapt_check_overlaps(struct rapt_validation *v) {
         if (status != RAPT_OK)
             return status;
         for (int j = 0; j < v->footprint_count; j++)
-            if (j != i && overlap(written, &v->footprints[j]))
+            if (j != i && overlap(written, &v->footprints[j]) && !is_same_state(written, &v->footprints[j]))
                 return rapt_refuse(v->message, RAPT_OVERLAPPING_OUTPUT, "%s overlaps %s at %p", written->name,
                                    v->footprints[j].name, (void *)v->footprints[j].begin);
     }

@@ -16,6 +16,7 @@ struct rapt_footprint {
     int64_t row_bytes;
     int64_t size[3], stride[3]; /* batch, head, token */
     bool output, placed;        /* begin is known */
+    const rapt_tensor *state;   /* where it holds partial states; NULL otherwise */
 };
 
 enum { RAPT_FOOTPRINTS = 32 }; /* more than tensors, index lists and head lists */

@@ -161,6 +161,7 @@ static rapt_status check_memory(struct rapt_validation *v, const struct tensor_r
                            rule->name, rule->tensor->data, alignment);
     footprint->name = rule->name;
     footprint->output = is_output(rule);
+    footprint->state = rule->uses == RAPT_USE_STATES ? rule->tensor : NULL;
     footprint->row_bytes = rapt_format_row_bytes(format, rule->row);
     rapt_status status = measure_reach(v, rule, footprint, &low, &high);
     if (status == RAPT_OK)
@@ -189,16 +190,20 @@ rapt_status rapt_check_tensors(struct rapt_validation *v) {
     const struct rapt_extent of_queries = rapt_query_extent(d), of_keys = rapt_key_extent(d);
     const int64_t batch = of_queries.batch, queries = of_queries.tokens, heads = d->query_heads, keys = d->kv_length;
     const int64_t kv[] = {of_keys.batch, d->kv_heads, of_keys.tokens};
+    const int64_t state = d->value_dim + 2;
+    const int of_out = rapt_absent(&d->final_state) ? REQUIRED_OUTPUT : OPTIONAL_OUTPUT;
     const struct tensor_rule rules[] = {
         {"query", &d->query, {batch, heads, queries}, d->head_dim, RAPT_USE_FLOATS, REQUIRED_INPUT},
         {"key", &d->key, {kv[0], kv[1], kv[2]}, d->head_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
         {"value", &d->value, {kv[0], kv[1], kv[2]}, d->value_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
-        {"out", &d->out, {batch, heads, queries}, d->value_dim, RAPT_USE_FLOATS, REQUIRED_OUTPUT},
+        {"out", &d->out, {batch, heads, queries}, d->value_dim, RAPT_USE_FLOATS, of_out},
         {"mask", &d->mask, {batch, heads, queries}, keys, RAPT_USE_MASK, OPTIONAL_INPUT},
         {"bias", &d->bias, {batch, heads, queries}, keys, RAPT_USE_FLOATS, OPTIONAL_INPUT},
         {"keep_mask", &d->keep_mask, {batch, heads, queries}, keys, RAPT_USE_MASK, OPTIONAL_INPUT},
         {"lse", &d->lse, {batch, heads, queries}, 1, RAPT_USE_FLOATS, OPTIONAL_OUTPUT},
         {"weights", &d->weights, {batch, heads, queries}, keys, RAPT_USE_FLOATS, OPTIONAL_OUTPUT},
+        {"initial_state", &d->initial_state, {batch, heads, queries}, state, RAPT_USE_STATES, OPTIONAL_INPUT},
+        {"final_state", &d->final_state, {batch, heads, queries}, state, RAPT_USE_STATES, OPTIONAL_OUTPUT},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         const rapt_status status = check_tensor(v, &rules[i]);

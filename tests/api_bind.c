@@ -14,10 +14,11 @@ enum { LAYERS = 32 };
 
 static const struct problem_call calls[] = {
     {2, 4, 2, 5, 60, 20, 12,
-     USE_MASK | USE_BIAS | USE_KEEP | USE_LSE | USE_WEIGHTS | USE_HEAD_FACTOR | USE_ALIBI | USE_SINKS, DATA_NORMAL,
-     RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, 0, 0},
+     USE_MASK | USE_BIAS | USE_KEEP | USE_LSE | USE_WEIGHTS | USE_HEAD_FACTOR | USE_ALIBI | USE_SINKS |
+         USE_INITIAL_STATE | USE_FINAL_STATE,
+     DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, 0, 0},
     {1, 2, 1, 1, 6000, 16, 16, USE_CAUSAL, DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_NONE, 0, 0},
-    {3, 2, 2, 40, 40, 8, 8, USE_LSE, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 0, 0},
+    {3, 2, 2, 40, 40, 8, 8, USE_LSE | USE_FINAL_STATE | USE_NO_OUT, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 0, 0},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -35,8 +36,9 @@ static rapt_tensor without_data(rapt_tensor tensor) {
 
 static rapt_attention_desc question(const rapt_attention_desc *desc) {
     rapt_attention_desc bare = *desc;
-    rapt_tensor *const tensors[] = {&bare.query, &bare.key,       &bare.value, &bare.out,    &bare.mask,
-                                    &bare.bias,  &bare.keep_mask, &bare.lse,   &bare.weights};
+    rapt_tensor *const tensors[] = {&bare.query, &bare.key,       &bare.value, &bare.out, &bare.mask,
+                                    &bare.bias,  &bare.keep_mask, &bare.lse,   &bare.weights,
+                                    &bare.initial_state, &bare.final_state};
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
         *tensors[i] = without_data(*tensors[i]);
     return bare;
@@ -55,6 +57,8 @@ static rapt_bindings bindings_of(const rapt_attention_desc *desc) {
     bindings.keep_mask = buffer(&desc->keep_mask);
     bindings.lse = buffer(&desc->lse);
     bindings.weights = buffer(&desc->weights);
+    bindings.initial_state = buffer(&desc->initial_state);
+    bindings.final_state = buffer(&desc->final_state);
     bindings.bias_head_factor = desc->bias_head_factor;
     bindings.alibi_slopes = desc->alibi_slopes;
     bindings.sinks = desc->sinks;
@@ -263,6 +267,10 @@ static void test_refused_with_everything(void **state) {
     REFUSED(RAPT_NULL_POINTER, "keep_mask.data", b.keep_mask.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "lse.data", b.lse.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "weights.data", b.weights.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "initial_state.data", b.initial_state.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "final_state.data", b.final_state.data = NULL);
+    REFUSED(RAPT_OUT_OF_EXTENT, "initial_state.extent_bytes", b.initial_state.extent_bytes = 4);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "final_state overlaps query", b.final_state.data = b.query.data);
     REFUSED(RAPT_NULL_POINTER, "sinks", b.sinks = NULL);
     REFUSED(RAPT_NULL_POINTER, "alibi_slopes", b.alibi_slopes = NULL);
     REFUSED(RAPT_NULL_POINTER, "bias_head_factor", b.bias_head_factor = NULL);
@@ -281,7 +289,7 @@ static void test_refused_with_everything(void **state) {
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key", b.out.data = b.key.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps mask", b.mask.data = b.out.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "lse overlaps sinks", b.lse.data = (void *)(uintptr_t)b.sinks);
-    assert_true(c.refused == 29);
+    assert_true(c.refused == 33);
     end(&c);
 }
 
@@ -293,6 +301,8 @@ static void test_refused_what_was_not_planned(void **state) {
     REFUSED(RAPT_UNUSED_FIELD, "bias is bound", b.bias.extent_bytes = 4);
     REFUSED(RAPT_UNUSED_FIELD, "lse is bound", b.lse.data = four);
     REFUSED(RAPT_UNUSED_FIELD, "weights is bound", b.weights.data = four);
+    REFUSED(RAPT_UNUSED_FIELD, "initial_state is bound", b.initial_state.data = four);
+    REFUSED(RAPT_UNUSED_FIELD, "final_state is bound", b.final_state.data = four);
     REFUSED(RAPT_UNUSED_FIELD, "sinks is bound", b.sinks = four);
     REFUSED(RAPT_UNUSED_FIELD, "alibi_slopes is bound", b.alibi_slopes = four);
     REFUSED(RAPT_UNUSED_FIELD, "bias_head_factor is bound", b.bias_head_factor = four);

@@ -102,7 +102,10 @@ static void test_single_features(void **state) {
             for (int64_t n = 0; n < scaled_work(6); n++) {
                 struct problem_call call =
                     shaped(shape, use < 0 ? 0 : 1u << use, (uint64_t)(n * 31 + use + 1));
-                call.use |= call.use & USE_FILL ? USE_MASK : call.use & USE_HEAD_FACTOR ? USE_BIAS : 0;
+                call.use |= call.use & USE_FILL          ? USE_MASK
+                            : call.use & USE_HEAD_FACTOR ? USE_BIAS
+                            : call.use & USE_NO_OUT      ? USE_FINAL_STATE
+                                                         : 0;
                 check_call(&call);
             }
     (void)state;
@@ -264,7 +267,7 @@ static void test_truth(void **state) {
     for (int64_t n = 1; n <= scaled_work(400); n++) {
         struct problem_call call = random_call((uint64_t)(1000000 + n), is_emulated() ? 200000 : 1000000);
         call.data = DATA_NORMAL;
-        call.use |= USE_LSE;
+        call.use = (call.use | USE_LSE) & ~(unsigned)(USE_INITIAL_STATE | USE_NO_OUT);
         struct problem *problem = problem_new(&call);
         if ((problem->desc.features & RAPT_SCALE) && fabsf(problem->desc.scale) > 0.3f)
             problem->desc.scale = 0.25f; /* larger logits have larger errors */

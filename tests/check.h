@@ -75,6 +75,7 @@ void check_softmax(const struct rapt_table *table);
 void check_weigh(const struct rapt_table *table);
 void check_merge(const struct rapt_table *table);
 void check_finish(const struct rapt_table *table);
+void check_states(const struct rapt_table *table);
 void check_exponentials(const struct rapt_table *table);
 void check_elementary(const struct rapt_table *table);
 void check_export_row(const struct rapt_table *table);

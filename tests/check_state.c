@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * merge and finish: steps 7 to 9. */
+ * merge, finish, and states as callers keep them: steps 7 to 9. */
 #include <math.h>
 
 #include "check.h"
@@ -142,6 +142,47 @@ void check_finish(const struct rapt_table *table) {
                     *got.lse[row] = *expected.lse[row];
             }
             expect_results(table->name, &got, &expected, rows, value_dim);
+            test_free_all();
+        }
+}
+
+/* m and l of every kind, legal or not, to a state and back. Rows begin at odd places and may hold anything after them. */
+void check_states(const struct rapt_table *table) {
+    static const float maxima_too[] = {1, -0.5f, -INFINITY, NAN, 0x1p-140f, 0x1.fffffep+21f, 8388609.0f, -0.0f};
+    static const float sums[] = {0, -0.0f, 0.25f, 3, 1e9f, -1, 0x1p-130f, 0x1p-126f, 0x1.fffffep+127f, INFINITY,
+                                 -INFINITY, NAN};
+    struct random random = {8};
+    for (int d = 0; d < edge_dim_count; d++)
+        for (int turn = 0; turn < 12; turn++) {
+            const int value_dim = edge_dims[d], rows = 1 + turn % MOST_ROWS;
+            const int64_t o_stride = (value_dim + 15) / 16 * 16;
+            struct rapt_state got = random_state(&random, rows, o_stride);
+            struct rapt_state expected = copied_state(got, rows, o_stride);
+            float *in[MOST_ROWS], *out[MOST_ROWS], *stored[MOST_ROWS];
+            for (int row = 0; row < rows; row++) {
+                in[row] = test_floats(value_dim + 4) + 1;
+                out[row] = test_floats(value_dim + 3); /* one behind that must stay */
+                stored[row] = test_floats(value_dim + 3);
+                for (int i = 0; i < value_dim + 3; i++)
+                    in[row][i] = random_chance(&random, 5) ? random_special(&random) : random_normal(&random);
+                in[row][0] = random_chance(&random, 60) ? maxima[random_below(&random, 13)]
+                                                        : maxima_too[random_below(&random, 8)];
+                in[row][1] = sums[random_below(&random, 12)];
+                struct rapt_reference_state state = row_of(expected, row, o_stride);
+                rapt_reference_load_state(&state, in[row], value_dim);
+                rapt_reference_store_state(&state, stored[row], value_dim);
+                expected.m[row] = state.m;
+                expected.l[row] = state.l;
+            }
+            table->load_states(got, in, rows, value_dim);
+            expect_bits(got.m, expected.m, rows, NAN_ANY, "%s load m", table->name);
+            expect_bits(got.l, expected.l, rows, NAN_ANY, "%s load l", table->name);
+            table->store_states(got, out, rows, value_dim);
+            for (int row = 0; row < rows; row++) {
+                expect_bits(out[row], stored[row], value_dim + 2, NAN_CANONICAL, "%s store, value_dim %d, row %d of %d",
+                            table->name, value_dim, row, rows);
+                assert_int_equal(bits_of(out[row][value_dim + 2]), 0xffffffffu);
+            }
             test_free_all();
         }
 }

@@ -13,21 +13,24 @@
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
-enum { PLAIN, EVERYTHING, SPLIT_KEYS, DROPPED_KEYS, PROBLEMS };
+enum { PLAIN, EVERYTHING, SPLIT_KEYS, DROPPED_KEYS, CONTINUED, PROBLEMS };
 
 static const struct problem_call calls[PROBLEMS] = {
     {2, 4, 2, 40, 40, 32, 32, USE_CAUSAL | USE_LSE, DATA_NORMAL, RAPT_ORIGIN_TOP_LEFT, 0, 1, 0},
     {2, 4, 2, 9, 700, 40, 24,
-     ((1u << USE_COUNT) - 1) & ~(unsigned)(USE_QUERY_LENGTHS | USE_VIEW | USE_STANDARD_ALIBI), DATA_NORMAL,
+     ((1u << 18) - 1) & ~(unsigned)(USE_QUERY_LENGTHS | USE_VIEW | USE_STANDARD_ALIBI), DATA_NORMAL,
      RAPT_ORIGIN_GIVEN, RAPT_WEIGHTS_SOFTMAX, 795, 0},
     {1, 4, 1, 3, 5200, 32, 32, USE_LSE, DATA_LOUD, 0, 0, 3, 0},
     {1, 2, 2, 70, 300, 16, 17, USE_LSE | USE_CAUSAL | USE_WINDOW | USE_STANDARD_ALIBI, DATA_NORMAL,
      RAPT_ORIGIN_GIVEN, 0, 4, 0},
+    {2, 4, 1, 3, 4700, 16, 24, USE_LSE | USE_SINKS | USE_WEIGHTS | USE_INITIAL_STATE | USE_FINAL_STATE, DATA_NORMAL,
+     RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_SOFTMAX, 5, 0},
 };
 
 /* What every way to compute them must give. */
 static const uint64_t expected_hashes[PROBLEMS] = {0x9883fe6f100dde4du, 0x5956e2b68ae43ee4u,
-                                                   0x00ed211a0c832c4cu, 0x8af95daaf4adfc16u};
+                                                   0x00ed211a0c832c4cu, 0x8af95daaf4adfc16u,
+                                                   0x2d02010bb698dd1cu};
 
 static struct problem *make_problem(int number, uint64_t layout_seed, rapt_isa isa) {
     static const int64_t position_230[] = {230};
@@ -83,7 +86,8 @@ static rapt_attention_desc part_of(const rapt_attention_desc *whole, struct part
     desc.batch = part.batch;
     desc.query_length = part.queries;
     rapt_tensor *const per_query[] = {&desc.query,     &desc.out, &desc.mask,   &desc.bias,
-                                      &desc.keep_mask, &desc.lse, &desc.weights};
+                                      &desc.keep_mask, &desc.lse, &desc.weights, &desc.initial_state,
+                                      &desc.final_state};
     for (size_t i = 0; i < sizeof per_query / sizeof *per_query; i++)
         advance(per_query[i], part.batch_first, part.query_first);
     advance(&desc.key, part.batch_first, 0);

@@ -115,6 +115,30 @@ static void test_sharing(void **state) {
     END_OF_ROWS;
 }
 
+static void test_states(void **state) {
+    (void)state;
+    LEGAL(with_states(d));
+    LEGAL(with_states(d), d->out = no_tensor);
+    LEGAL(with_states(d), d->out = no_tensor, with_lse(d), with_weights(d));
+    LEGAL(with_states(d), d->initial_state = no_tensor, d->sinks = zeros);
+    LEGAL(with_states(d), d->final_state = no_tensor);
+    LEGAL(with_states(d), d->initial_state.extent_bytes = d->final_state.extent_bytes = 960);
+    LEGAL(with_states(d), d->initial_state = d->final_state, d->initial_state.extent_bytes = 960);
+    LEGAL(with_states(d), d->value_dim = 3);
+    LEGAL(with_states(d), d->kv_length = 0, d->key = d->value = no_tensor);
+    LEGAL(with_states(d), d->initial_state.batch_stride_bytes = d->initial_state.token_stride_bytes = 0);
+    LEGAL(with_states(d), d->initial_state.token_stride_bytes = -40,
+          d->initial_state.data = (float *)d->initial_state.data + 20);
+    LEGAL(with_states(d), d->query_length = 0, d->out = no_tensor);
+    LEGAL(with_states(d), d->batch = 0, d->final_state.data = NULL);
+    /* One record of 18 floats per row: out, then the state. */
+    LEGAL(with_states(d), d->out.token_stride_bytes = d->final_state.token_stride_bytes = 72,
+          d->out.head_stride_bytes = d->final_state.head_stride_bytes = 216,
+          d->out.batch_stride_bytes = d->final_state.batch_stride_bytes = 864,
+          d->final_state.data = (float *)d->out.data + 8);
+    END_OF_ROWS;
+}
+
 static void test_sizes(void **state) {
     (void)state;
     const int64_t many = INT64_C(1) << 33;
@@ -207,7 +231,7 @@ int main(void) {
         cmocka_unit_test(test_no_keys_give_zero),
         cmocka_unit_test(test_scale_zero_is_uniform),
         cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_sharing), cmocka_unit_test(test_states),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_positions),

@@ -30,10 +30,14 @@ static bool is_present(const struct problem_call *call, int name) {
         [ARRAY_KEY_POSITION] = USE_KEY_POSITION,
         [ARRAY_LSE] = USE_LSE,
         [ARRAY_WEIGHTS] = USE_WEIGHTS,
+        [ARRAY_INITIAL_STATE] = USE_INITIAL_STATE,
+        [ARRAY_FINAL_STATE] = USE_FINAL_STATE,
     };
     switch (name) {
     case ARRAY_VALUE:
         return !(call->use & USE_VIEW);
+    case ARRAY_OUT:
+        return !(call->use & USE_NO_OUT);
     case ARRAY_SLOPES:
         return (call->use & (USE_ALIBI | USE_STANDARD_ALIBI)) == USE_ALIBI;
     case ARRAY_QUERY_POSITION:
@@ -163,6 +167,8 @@ static void describe(struct problem *problem, const struct problem_layout *layou
     desc.out = tensor(problem, ARRAY_OUT, layout);
     desc.lse = tensor(problem, ARRAY_LSE, layout);
     desc.weights = tensor(problem, ARRAY_WEIGHTS, layout);
+    desc.initial_state = tensor(problem, ARRAY_INITIAL_STATE, layout);
+    desc.final_state = tensor(problem, ARRAY_FINAL_STATE, layout);
     desc.query_lengths = list(problem, ARRAY_QUERY_LENGTHS);
     desc.kv_lengths = list(problem, ARRAY_KV_LENGTHS);
     desc.key_position = list(problem, ARRAY_KEY_POSITION);
@@ -190,6 +196,10 @@ static struct problem_call consistent(struct problem_call call) {
         call.use &= ~(unsigned)USE_FILL;
     if (!(call.use & USE_BIAS))
         call.use &= ~(unsigned)USE_HEAD_FACTOR;
+    if (!(call.use & USE_FINAL_STATE))
+        call.use &= ~(unsigned)USE_NO_OUT;
+    if (call.use & USE_NO_OUT) /* no state contains a sink */
+        call.use &= ~(unsigned)USE_SINKS;
     if ((call.use & USE_VIEW) && call.value_dim > call.head_dim)
         call.value_dim = call.head_dim;
     return call;
@@ -204,7 +214,7 @@ struct problem *problem_new(const struct problem_call *call) {
     for (enum array_name name = 0; name < ARRAYS; name++) {
         struct problem_array *array = &problem->arrays[name];
         struct random own = random_of(call, name);
-        struct random *random = name >= ARRAY_QUERY_LENGTHS ? &lists : &own;
+        struct random *random = name >= ARRAY_QUERY_LENGTHS && name <= ARRAY_QUERY_POSITION ? &lists : &own;
         if (!is_present(call, name))
             continue;
         draw_shape(array, call, name, random);

@@ -26,8 +26,11 @@ enum problem_use {
     USE_KEY_POSITION = 1 << 15,
     USE_WEIGHTS = 1 << 16,
     USE_VIEW = 1 << 17, /* value is a view of key */
-    USE_COUNT = 18,
-    USE_EVERYTHING = ((1 << USE_COUNT) - 1) & ~(USE_VIEW | USE_STANDARD_ALIBI)
+    USE_INITIAL_STATE = 1 << 18,
+    USE_FINAL_STATE = 1 << 19,
+    USE_NO_OUT = 1 << 20, /* with USE_FINAL_STATE only */
+    USE_COUNT = 21,
+    USE_EVERYTHING = ((1 << USE_COUNT) - 1) & ~(USE_VIEW | USE_STANDARD_ALIBI | USE_NO_OUT)
 };
 
 enum data_kind {
@@ -80,10 +83,12 @@ enum array_name {
     ARRAY_QUERY_LENGTHS, /* integers from here */
     ARRAY_KV_LENGTHS,
     ARRAY_KEY_POSITION,
-    ARRAY_QUERY_POSITION,
+    ARRAY_QUERY_POSITION, /* the last of them */
+    ARRAY_INITIAL_STATE,
     ARRAY_OUT, /* outputs from here */
     ARRAY_LSE,
     ARRAY_WEIGHTS,
+    ARRAY_FINAL_STATE,
     ARRAYS
 };
 

@@ -89,6 +89,23 @@ static void draw_bias(float *row, int64_t count, uint64_t array_seed, bool is_be
     }
 }
 
+/* l = 0 is an empty state, whatever else it holds. What no call leaves behind is legal, too. */
+static void draw_state(float *row, int64_t count, enum data_kind kind, struct random *random) {
+    static const float maxima[] = {0, 2, -2, 4, 40, -126, 254, 0x1p22f, -0x1p30f, 0x1p127f};
+    static const float odd[] = {1, -0.5f, INFINITY, -INFINITY, NAN, 0x1p-140f, 0x1.fffffep+21f, -0.0f};
+    static const float sums[] = {-1, -0.0f, 0x1p-130f, 0x1p-126f, 0x1p127f, INFINITY, NAN, -INFINITY};
+    const bool is_empty = random_chance(random, 15), is_odd = kind != DATA_NORMAL && random_chance(random, 10);
+    row[0] = maxima[kind == DATA_NORMAL ? random_below(random, 5) : random_below(random, 10)];
+    row[1] = 0.25f + 20 * fabsf(random_normal(random));
+    for (int64_t d = 2; d < count; d++)
+        row[d] = is_odd && random_chance(random, 5) ? random_special(random) : row[1] * random_normal(random);
+    if (is_odd)
+        row[random_below(random, 2)] = random_chance(random, 50) ? odd[random_below(random, 8)]
+                                                                 : sums[random_below(random, 8)];
+    if (is_empty)
+        row[0] = random_special(random), row[1] = random_chance(random, 50) ? 0.0f : -0.0f;
+}
+
 static void draw_head_list(float *list, int64_t heads, enum array_name name, struct random *random) {
     static const float sinks[] = {0, 2.5f, -3, -INFINITY, 1e9f, -1e30f, 1e38f, 40, -0.0f};
     for (int64_t h = 0; h < heads; h++)
@@ -112,6 +129,7 @@ void logical_counts(const struct problem_call *call, enum array_name name, int64
     count[3] = name == ARRAY_QUERY || name == ARRAY_KEY    ? call->head_dim
                : name == ARRAY_VALUE || name == ARRAY_OUT ? call->value_dim
                : name == ARRAY_LSE                        ? 1
+               : name == ARRAY_INITIAL_STATE || name == ARRAY_FINAL_STATE ? 2 + call->value_dim
                                                           : call->kv_length;
 }
 
@@ -136,7 +154,7 @@ static bool is_far(const struct problem_call *call) {
 void draw_shape(struct problem_array *array, const struct problem_call *call, enum array_name name,
                 struct random *random) {
     logical_counts(call, name, array->count);
-    for (int dim = 0; dim < 3 && is_map(name); dim++)
+    for (int dim = 0; dim < 3 && (is_map(name) || name == ARRAY_INITIAL_STATE); dim++)
         if (array->count[dim] > 0 && random_chance(random, 35))
             array->count[dim] = 1;
     array->element_bytes = is_bool(name) ? 1 : is_index_list(name) && !random_chance(random, 50) ? 8 : 4;
@@ -175,6 +193,8 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
             draw_flags(row, count, look, random);
         else if (name == ARRAY_BIAS)
             draw_bias(row, count, look, call->data == DATA_NORMAL, random);
+        else if (name == ARRAY_INITIAL_STATE)
+            draw_state(row, count, call->data, random);
         else if (is_head_list(name))
             draw_head_list(row, count, name, random);
         else

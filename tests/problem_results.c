@@ -5,7 +5,7 @@
 
 #include "problem_data.h"
 
-static const char *const output_names[] = {"out", "lse", "weights"};
+static const char *const output_names[] = {"out", "lse", "weights", "final_state"};
 
 void problem_reset(struct problem *problem) {
     for (enum array_name name = ARRAY_OUT; name < ARRAYS; name++)
@@ -119,7 +119,8 @@ const char *problem_text(const struct problem_call *call) {
     static const char *const uses[] = {"scale",          "softcap", "causal", "window",        "alibi",
                                        "standard alibi", "mask",    "fill",   "bias",          "factor",
                                        "keep",           "sinks",   "lse",    "query_lengths", "kv_lengths",
-                                       "key_position",   "weights", "view"};
+                                       "key_position",   "weights", "view",   "initial_state", "final_state",
+                                       "no out"};
     static char text[400];
     int length = snprintf(
         text, sizeof text,

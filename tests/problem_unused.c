@@ -98,6 +98,9 @@ bool is_unused(const struct problem *plain, enum array_name name, const int64_t 
     switch (name) {
     case ARRAY_QUERY:
         return at[2] >= problem_query_length(plain, at[0]);
+    case ARRAY_INITIAL_STATE:
+        return plain->arrays[name].count[0] == plain->call.batch &&
+               plain->arrays[name].count[2] == plain->call.query_length && at[2] >= problem_query_length(plain, at[0]);
     case ARRAY_KEY:
     case ARRAY_VALUE:
         return kv_row_is_unused(plain, name, at[0], at[1], at[2]);

@@ -63,6 +63,7 @@ void with_bias(rapt_attention_desc *desc);
 void with_keep(rapt_attention_desc *desc);
 void with_lse(rapt_attention_desc *desc);
 void with_weights(rapt_attention_desc *desc); /* after softmax */
+void with_states(rapt_attention_desc *desc);  /* both; the initial ones are empty */
 
 /* query and out as parts of one record per token; out begins `floats` behind query: 32 or it overlaps. */
 void fuse(rapt_attention_desc *desc, int floats);

@@ -7,7 +7,7 @@ const float zeros[ROOM];
 
 static rapt_attention_desc desc;
 static float query[ROOM], key[ROOM], value[ROOM], bias[ROOM], per_head[4];
-static float out[ROOM], lse[ROOM], weights[ROOM];
+static float out[ROOM], lse[ROOM], weights[ROOM], states[ROOM];
 static uint8_t all_true[ROOM];
 static int wrong;
 
@@ -23,6 +23,7 @@ rapt_attention_desc *fresh(void) {
     memset(out, CANARY, sizeof out);
     memset(lse, CANARY, sizeof lse);
     memset(weights, CANARY, sizeof weights);
+    memset(states, CANARY, sizeof states);
     desc = off;
     desc.batch = 2;
     desc.query_heads = 4;
@@ -47,7 +48,9 @@ static bool all_canaries(const float *array) {
     return true;
 }
 
-bool outputs_untouched(void) { return all_canaries(out) && all_canaries(lse) && all_canaries(weights); }
+bool outputs_untouched(void) {
+    return all_canaries(out) && all_canaries(lse) && all_canaries(weights) && all_canaries(states);
+}
 const float *fresh_out(void) { return out; }
 const float *fresh_lse(void) { return lse; }
 
@@ -70,6 +73,12 @@ void with_keep(rapt_attention_desc *d) {
 
 void with_bias(rapt_attention_desc *d) {
     d->bias = rapt_input_bhsd(bias, 0, d->query_heads, d->query_length, d->kv_length);
+}
+
+void with_states(rapt_attention_desc *d) {
+    const int64_t floats = 2 + (d->value_dim ? d->value_dim : d->head_dim);
+    d->initial_state = rapt_input_bhsd(zeros, 0, d->query_heads, d->query_length, floats);
+    d->final_state = rapt_output_bhsd(states, 0, d->query_heads, d->query_length, floats);
 }
 
 void with_lse(rapt_attention_desc *d) { d->lse = rapt_output_bhsd(lse, 0, d->query_heads, d->query_length, 1); }

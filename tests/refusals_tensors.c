@@ -125,8 +125,45 @@ static void test_overlaps(void **state) {
     END_OF_ROWS;
 }
 
+static void test_states(void **state) {
+    (void)state;
+    static const rapt_tensor no_tensor;
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "initial_state.dtype = 3: expected float32, got float16", with_states(d),
+            d->initial_state.dtype = RAPT_F16);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "final_state.dtype = 0", with_states(d), d->final_state.dtype = 0);
+    REFUSED(RAPT_UNUSED_FIELD, "initial_state.data is NULL, but", with_states(d), d->initial_state.data = NULL);
+    REFUSED(RAPT_UNUSED_FIELD, "final_state.data is NULL, but", with_states(d), d->final_state.data = NULL);
+    REFUSED(RAPT_UNUSED_FIELD, "out.data is NULL, but", with_states(d), d->out.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "out.data is NULL", with_states(d), d->out = d->final_state = no_tensor);
+    REFUSED(RAPT_UNUSED_FIELD, "sinks is set, but out is absent", with_states(d), d->out = no_tensor, d->sinks = zeros);
+    REFUSED(RAPT_UNUSED_FIELD, "initial_state.scales", with_states(d), d->initial_state.scales = d);
+    REFUSED(RAPT_MISALIGNED_POINTER, "initial_state.data", with_states(d),
+            d->initial_state.data = (char *)d->initial_state.data + 2);
+    REFUSED(RAPT_INVALID_STRIDE, "final_state.token_stride_bytes = 0 on an output", with_states(d),
+            d->final_state.token_stride_bytes = 0);
+    REFUSED(RAPT_INVALID_STRIDE, "initial_state.head_stride_bytes = 3", with_states(d),
+            d->initial_state.head_stride_bytes = 3);
+    REFUSED(RAPT_OUT_OF_EXTENT, "initial_state.extent_bytes = 956", with_states(d),
+            d->initial_state.extent_bytes = 956);
+    REFUSED(RAPT_OUT_OF_EXTENT, "final_state.extent_bytes = 956", with_states(d), d->final_state.extent_bytes = 956);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "final_state overlaps itself", with_states(d),
+            d->final_state.token_stride_bytes = 36);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "final_state overlaps query", with_states(d),
+            d->final_state.data = d->query.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps initial_state", with_states(d), d->initial_state.data = d->out.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps final_state", with_states(d), d->final_state.data = d->out.data);
+    /* In place is the same rows, not others of the same memory. */
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "final_state overlaps initial_state", with_states(d),
+            d->initial_state.data = (float *)d->final_state.data + 10);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "final_state overlaps initial_state", with_states(d),
+            d->initial_state = d->final_state, d->initial_state.batch_stride_bytes = 0);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "final_state overlaps initial_state", with_states(d),
+            d->initial_state = d->final_state, d->initial_state.head_stride_bytes += 4);
+    END_OF_ROWS;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_strides),
-                                       cmocka_unit_test(test_overlaps)};
+                                       cmocka_unit_test(test_overlaps), cmocka_unit_test(test_states)};
     return cmocka_run_group_tests_name("refusals_tensors", tests, NULL, NULL);
 }

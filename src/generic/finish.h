@@ -86,16 +86,48 @@ static void finish(const struct rapt_finish_args *a) {
         if (l == 0) {
             if (a->lse)
                 *a->lse[row] = -RAPT_INFINITY;
-            memset(a->out[row], 0, (size_t)a->value_dim * sizeof(float));
+            if (a->out)
+                memset(a->out[row], 0, (size_t)a->value_dim * sizeof(float));
             continue;
         }
         if (a->lse)
             *a->lse[row] = s_canonical(s_fma(m, RAPT_LN2, s_log2(l) * RAPT_LN2));
         float alpha = a->sink_log2e ? join_sink(a->sink_log2e[row], &m, &l) : 1.0f;
         float inverse = 1.0f / l;
-        export_scaled(a->state.o + row * a->state.o_stride, a->out[row], a->value_dim, alpha, inverse);
+        if (a->out)
+            export_scaled(a->state.o + row * a->state.o_stride, a->out[row], a->value_dim, alpha, inverse);
         a->final_m[row] = m;
         a->inverse[row] = inverse;
+    }
+}
+
+/* Whether m is the maximum of a row with keys, and l its sum, as step 4 leaves the one and step 9 takes the other. */
+static int is_state(float m, float l) {
+    const float even = first_lane(v_ceil(v_splat(m * 0.5f))) * 2.0f;
+    return l >= 0x1p-126f && m == even && m - m == 0;
+}
+
+static void load_states(struct rapt_state into, float *const *rows, int count, int value_dim) {
+    RAPT_ASSUME(count >= 0 && value_dim >= 1 && into.o_stride % 16 == 0 && into.o_stride >= value_dim);
+    for (int row = 0; row < count; row++) {
+        const float m = rows[row][0], l = rows[row][1];
+        into.m[row] = l == 0 ? -RAPT_INFINITY : m;
+        into.l[row] = l == 0 ? 0 : is_state(m, l) ? l : __builtin_nanf("");
+        memcpy(into.o + row * into.o_stride, rows[row] + 2, (size_t)value_dim * sizeof(float));
+    }
+}
+
+/* Signs of zeros differ from one instruction set to another. */
+static void store_states(struct rapt_state from, float *const *rows, int count, int value_dim) {
+    RAPT_ASSUME(count >= 0 && value_dim >= 1 && from.o_stride >= value_dim);
+    for (int row = 0; row < count; row++) {
+        const bool is_empty = from.l[row] == 0;
+        rows[row][0] = is_empty ? -RAPT_INFINITY : s_canonical(from.m[row]);
+        rows[row][1] = is_empty ? 0 : s_canonical(from.l[row]);
+        if (is_empty)
+            memset(rows[row] + 2, 0, (size_t)value_dim * sizeof(float));
+        else
+            export_row(from.o + row * from.o_stride, rows[row] + 2, value_dim, 1.0f);
     }
 }
 
