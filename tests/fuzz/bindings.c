@@ -7,7 +7,7 @@
 
 #include "descriptor_run.h"
 
-enum { PREFIX = 64, TENSORS = 9, MOST_HEADS = 4096 };
+enum { PREFIX = 64, TENSORS = 11, MOST_HEADS = 4096 };
 
 /* The bindings, and the tensors of a descriptor that has them. */
 struct bound {
@@ -18,14 +18,16 @@ struct bound {
 };
 
 static rapt_tensor *tensor_of(rapt_attention_desc *d, int i) {
-    rapt_tensor *const tensors[TENSORS] = {&d->query, &d->key,       &d->value, &d->out,    &d->mask,
-                                           &d->bias,  &d->keep_mask, &d->lse,   &d->weights};
+    rapt_tensor *const tensors[TENSORS] = {&d->query, &d->key,       &d->value, &d->out,     &d->mask,
+                                           &d->bias,  &d->keep_mask, &d->lse,   &d->weights, &d->initial_state,
+                                           &d->final_state};
     return tensors[i];
 }
 
 static rapt_buffer *buffer_of(rapt_bindings *b, int i) {
-    rapt_buffer *const buffers[TENSORS] = {&b->query, &b->key,       &b->value, &b->out,    &b->mask,
-                                           &b->bias,  &b->keep_mask, &b->lse,   &b->weights};
+    rapt_buffer *const buffers[TENSORS] = {&b->query, &b->key,       &b->value, &b->out,     &b->mask,
+                                           &b->bias,  &b->keep_mask, &b->lse,   &b->weights, &b->initial_state,
+                                           &b->final_state};
     return buffers[i];
 }
 
@@ -143,11 +145,13 @@ static void decode_bindings(struct fuzzed_call *call, struct bound *bound, uint8
     rapt_bindings *b = &bound->bindings;
     rapt_attention_desc *d = &bound->desc;
     memset(b, 0, sizeof *b);
-    for (int i = 0; i < TENSORS; i++)
+    for (int i = 0; i < TENSORS - 2; i++)
         decode_buffer(call, buffer_of(b, i), tensor_of(&call->desc, i), prefix);
     decode_list(call, &b->bias_head_factor, call->desc.bias_head_factor, prefix);
     decode_list(call, &b->alibi_slopes, call->desc.alibi_slopes, prefix);
     decode_list(call, &b->sinks, call->desc.sinks, prefix);
+    for (int i = TENSORS - 2; i < TENSORS; i++) /* states: after what inputs of an earlier form hold */
+        decode_buffer(call, buffer_of(b, i), tensor_of(&call->desc, i), prefix);
     give(call, bound, way);
     *d = call->desc;
     bound->is_right = (way & 0xc2) == 0 || (way & 0xc2) == 0x40;

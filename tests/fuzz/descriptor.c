@@ -8,7 +8,7 @@
 
 static bool has_data(const rapt_attention_desc *d) {
     return d->query.data || d->key.data || d->value.data || d->out.data || d->mask.data || d->bias.data ||
-           d->keep_mask.data || d->lse.data || d->weights.data;
+           d->keep_mask.data || d->lse.data || d->weights.data || d->initial_state.data || d->final_state.data;
 }
 
 static void check_result(struct fuzzed_call *call, const struct snapshot *before) {

@@ -167,6 +167,27 @@ static void decode_tensors(struct fuzzed_call *call, struct input *input) {
         decode_tensor(call, tensors[i].tensor, &tensors[i].shape, tensors[i].is_required, input);
 }
 
+/* After everything that inputs of an earlier form hold. Numbers may be such that most states are legal. */
+static void decode_states(struct fuzzed_call *call, struct input *input) {
+    enum { WAY_IN_PLACE = 16, CONTENT_EVEN = 64 };
+    rapt_attention_desc *d = &call->desc;
+    const int64_t value_dim = d->value_dim ? d->value_dim : d->head_dim;
+    const int64_t floats = value_dim < INT64_MAX - 2 ? value_dim + 2 : value_dim;
+    struct shape shape = {{d->batch, d->query_heads, d->query_length, floats}, false, RAPT_F32};
+    const int first = call->region_count;
+    decode_tensor(call, &d->initial_state, &shape, false, input);
+    const uint8_t way = take_byte(input);
+    for (size_t i = 0; way & CONTENT_EVEN && call->region_count > first && i + 4 <= call->regions[first].bytes; i += 4) {
+        const float x = (float)(i / 4 * 7 % 5) * 2;
+        memcpy(call->regions[first].data + i, &x, sizeof x);
+    }
+    shape.is_output = true;
+    if (way & WAY_IN_PLACE)
+        d->final_state = d->initial_state;
+    else
+        decode_tensor(call, &d->final_state, &shape, false, input);
+}
+
 /* ---- lists: the library may read batch entries, or query_heads; so many are there, or none */
 
 static void decode_index_list(struct fuzzed_call *call, rapt_index_list *list, int64_t last, struct input *input) {
@@ -271,10 +292,12 @@ static void decode_numbers(rapt_attention_desc *d, struct input *input) {
 static void give(struct fuzzed_call *call, struct input *input) {
     const uint8_t way = take_byte(input);
     rapt_attention_desc *d = &call->desc;
+    const int32_t numerics = way & 16 ? (int32_t)take_hostile(input) : 0;
+    decode_states(call, input);
     const size_t whole = sizeof *d, some[] = {0, 4, 8, whole / 16 * 8, whole - 64, whole - 8, whole + 8, whole + 64};
     const size_t bytes = way & 1 ? some[way / 2 % 8] : whole;
     d->struct_size = (uint32_t)bytes;
-    d->numerics = way & 16 ? (int32_t)take_hostile(input) : 0;
+    d->numerics = numerics;
     const struct region *region = add_region(call, bytes < 8 ? 8 : bytes);
     memset(region->data, way & 32 ? 1 : 0, region->bytes);
     memcpy(region->data, d, region->bytes < whole ? region->bytes : whole);
