@@ -57,6 +57,9 @@ extern "C" {
  * equal numbers are equal bit for bit; they never change without it. */
 #define RAPT_NUMERICS_VERSION 1
 
+/* Parts of a cache whose states are passed on are cut at multiples of it, where bits are to be those of one call. */
+#define RAPT_STATE_KEYS 512
+
 /* ------------------------------------------------------------ descriptor */
 
 /* Bits of `features`. A field that belongs to a bit is refused without that bit. */
@@ -109,6 +112,12 @@ typedef enum rapt_isa {
  * NaN. A query that sees no key gets +0 and LSE -infinity. Rows of out, lse and weights that belong to no query are not
  * written.
  *
+ * The state of a row is what is known of it after some of its keys: a maximum m, the sum l of the exponentials, and o,
+ * their sum with the values. Calls that each have a part of the keys, say so with key_position, and pass states on give
+ * the same bits as one call with all keys, if every part but the first begins at a position that is a multiple of
+ * RAPT_STATE_KEYS (docs/numerics.md, States). Empty states, all 0, may begin a chain. lse and softmax weights are those
+ * of all keys so far.
+ *
  * Where no tensor has data, and some would be touched, the descriptor makes a plan without data: see rapt_plan_bind. */
 typedef struct rapt_attention_desc {
     uint32_t struct_size; /* sizeof(rapt_attention_desc) */
@@ -141,8 +150,10 @@ typedef struct rapt_attention_desc {
                               exp(score) over the keys, without the sink */
     rapt_tensor weights;   /* f32, shaped as mask, output: see weights_kind */
 
-    rapt_tensor initial_state; /* f32 [batch, query_heads, query_length, 2 + value_dim]: m, l, o of earlier keys */
-    rapt_tensor final_state;   /* the same, output: those of all keys so far; out may be absent then */
+    rapt_tensor initial_state; /* f32 [batch, query_heads, query_length, 2 + value_dim]: the state of each row after
+                                  earlier keys, which this call continues from */
+    rapt_tensor final_state;   /* likewise, output: after the keys of this call, too. May be initial_state, row for
+                                  row. out may be absent, and sinks must be then: no state contains one */
 
     rapt_page_table key_pages; /* kind 0: the tensor holds the keys of sequence b in batch b */
     rapt_page_table value_pages;
