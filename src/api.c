@@ -56,7 +56,9 @@ const char *rapt_status_text(rapt_status status) {
 
 int64_t rapt_row_bytes(int32_t dtype, int64_t dim) {
     const int format = rapt_format_of(dtype);
-    return format != RAPT_FORMAT_COUNT && dim >= 0 && dim < INT64_MAX / 16 ? rapt_format_row_bytes(format, dim) : 0;
+    if (format == RAPT_FORMAT_COUNT || dim < 0 || dim >= INT64_MAX / 16)
+        return 0;
+    return dim % rapt_format_info(format)->elements == 0 ? rapt_format_row_bytes(format, dim) : 0;
 }
 
 /* ------------------------------------------------------------------ plans */

@@ -48,11 +48,10 @@ static inline const struct rapt_format_info *rapt_format_info(int format) {
     return &infos[format];
 }
 
-/* Bytes of a row of so many elements. */
+/* Bytes of a row of so many elements. ASSUME whole blocks. */
 static inline int64_t rapt_format_row_bytes(int format, int64_t elements) {
     const struct rapt_format_info *info = rapt_format_info(format);
-    const int64_t blocks = info->elements == 1 ? elements : (elements + info->elements - 1) / info->elements;
-    return blocks * info->bytes;
+    return elements / info->elements * info->bytes;
 }
 
 #endif

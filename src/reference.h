@@ -25,8 +25,11 @@ void rapt_reference_attention(const rapt_attention_desc *desc);
 /* reference_storage.c: the keys of a sequence. */
 int64_t rapt_reference_keys(const rapt_attention_desc *desc, int64_t b);
 
-/* Gives a descriptor float32 keys and values [batch, kv_heads, kv_length, dim] where its own are float16 or packed, each
- * converted exactly; the copies are the caller's to free. */
+/* Number d of a row of a dtype. */
+float rapt_reference_number(int32_t dtype, const void *row, int64_t d);
+
+/* Gives a descriptor float32 keys and values [batch, kv_heads, kv_length, dim] where its own have another dtype or are
+ * packed; the copies are the caller's to free. */
 struct rapt_reference_copy {
     float *key, *value; /* NULL where there was nothing to convert */
 };

@@ -2,16 +2,39 @@
  * Stored keys and values in float32, number by number. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "reference.h"
 
-/* IEEE 754-2019, 3.4: binary16 has 5 bits of exponent, biased by 15, and 10 of fraction. */
-static float float_of_half(uint16_t half) {
-    const int exponent = half >> 10 & 31, fraction = half & 1023;
-    const float magnitude = exponent == 31  ? (fraction ? NAN : INFINITY)
-                            : exponent == 0 ? ldexpf((float)fraction, -24)
-                                            : ldexpf((float)(1024 + fraction), exponent - 25);
-    return half & 0x8000 ? -magnitude : magnitude;
+/* IEEE 754-2019, 3.4: the values of a binary format with so many bits of exponent and fraction; bits is the number's
+ * encoding, its sign the bit above them. */
+static float float_of_ieee(unsigned bits, int exponent_bits, int fraction_bits) {
+    const int fraction = (int)(bits & ((1u << fraction_bits) - 1));
+    const int exponent = (int)(bits >> fraction_bits & ((1u << exponent_bits) - 1));
+    const int bias = (1 << (exponent_bits - 1)) - 1, most = (1 << exponent_bits) - 1;
+    const float magnitude =
+        exponent == most ? (fraction ? NAN : INFINITY)
+        : exponent == 0  ? ldexpf((float)fraction, 1 - bias - fraction_bits)
+                         : ldexpf((float)((1 << fraction_bits) + fraction), exponent - bias - fraction_bits);
+    return bits >> (exponent_bits + fraction_bits) & 1 ? -magnitude : magnitude;
+}
+
+static unsigned word_at(const unsigned char *bytes) { return bytes[0] | (unsigned)bytes[1] << 8; }
+
+static float half_at(const unsigned char *bytes) { return float_of_ieee(word_at(bytes), 5, 10); }
+
+float rapt_reference_number(int32_t dtype, const void *row, int64_t d) {
+    const unsigned char *bytes = row;
+    float number;
+    switch (dtype) {
+    case RAPT_F32: memcpy(&number, bytes + d * 4, sizeof number); return number;
+    case RAPT_F16: return half_at(bytes + d * 2);
+    case RAPT_BF16: return float_of_ieee(word_at(bytes + d * 2), 8, 7);
+    case RAPT_Q8_0:
+        bytes += d / 32 * 34;
+        return half_at(bytes) * (float)(signed char)bytes[2 + d % 32];
+    default: abort();
+    }
 }
 
 static int64_t entry(const rapt_index_list *list, int64_t i) {
@@ -34,23 +57,19 @@ static const char *row_of(const rapt_attention_desc *desc, const rapt_tensor *te
     return head + b * tensor->batch_stride_bytes + j * tensor->token_stride_bytes;
 }
 
-static float number(int32_t dtype, const char *row, int64_t d) {
-    return dtype == RAPT_F32 ? ((const float *)(const void *)row)[d]
-                             : float_of_half(((const uint16_t *)(const void *)row)[d]);
-}
-
 static void widen(const rapt_attention_desc *desc, const rapt_tensor *from, int64_t dim, float *into) {
     for (int64_t b = 0; b < desc->batch; b++)
         for (int64_t h = 0; h < desc->kv_heads; h++)
             for (int64_t j = 0; j < rapt_reference_keys(desc, b); j++) {
                 const char *row = row_of(desc, from, b, h, j);
                 for (int64_t d = 0; d < dim; d++)
-                    into[((b * desc->kv_heads + h) * desc->kv_length + j) * dim + d] = number(from->dtype, row, d);
+                    into[((b * desc->kv_heads + h) * desc->kv_length + j) * dim + d] =
+                        rapt_reference_number(from->dtype, row, d);
             }
 }
 
 static float *replace(const rapt_attention_desc *desc, rapt_tensor *tensor, int64_t dim) {
-    if ((tensor->dtype != RAPT_F16 && !desc->kv_offsets.data) || !tensor->data)
+    if ((tensor->dtype == RAPT_F32 && !desc->kv_offsets.data) || !tensor->data)
         return NULL;
     float *wide = calloc((size_t)(desc->batch * desc->kv_heads * desc->kv_length * dim) + 1, sizeof *wide);
     if (!wide)

@@ -68,23 +68,31 @@ static rapt_status check_null(struct rapt_validation *v, const struct tensor_rul
     return RAPT_OK;
 }
 
-/* "float32 or float16" */
+/* "float32, float16, bfloat16" */
 static void list_formats(int32_t uses, char *text, size_t text_bytes) {
     size_t length = 0;
     text[0] = '\0';
     for (int format = 0; format < RAPT_FORMAT_COUNT; format++) {
         const struct rapt_format_info *info = rapt_format_info(format);
         if ((info->uses & uses) && length < text_bytes)
-            length += (size_t)snprintf(text + length, text_bytes - length, "%s%s", length ? " or " : "", info->text);
+            length += (size_t)snprintf(text + length, text_bytes - length, "%s%s", length ? ", " : "", info->text);
     }
+}
+
+static rapt_status check_blocks(struct rapt_validation *v, const struct tensor_rule *rule,
+                                const struct rapt_format_info *info) {
+    if (rule->row % info->elements)
+        return rapt_refuse(v->message, RAPT_INVALID_SHAPE, "%s: rows of %lld are not whole blocks of %d, as %s has them",
+                           rule->name, (long long)rule->row, info->elements, info->text);
+    return RAPT_OK;
 }
 
 static rapt_status check_dtype(struct rapt_validation *v, const struct tensor_rule *rule) {
     const int format = rapt_format_of(rule->tensor->dtype);
     const bool known = format != RAPT_FORMAT_COUNT;
-    char expected[128];
+    char expected[160];
     if (known && (rapt_format_info(format)->uses & rule->uses))
-        return RAPT_OK;
+        return check_blocks(v, rule, rapt_format_info(format));
     list_formats(rule->uses, expected, sizeof expected);
     return rapt_refuse(v->message, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %d: expected %s, got %s", rule->name,
                        (int)rule->tensor->dtype, expected, known ? rapt_format_info(format)->text : "none");

@@ -83,12 +83,15 @@ typedef enum rapt_dtype {
     RAPT_NO_DTYPE = 0,
     RAPT_F32 = 1,   /* IEEE-754 binary32, aligned to 4 bytes */
     RAPT_BOOL8 = 2, /* one byte: 0 = false, any other value = true */
-    RAPT_F16 = 3    /* IEEE-754 binary16, aligned to 2 bytes; key and value only */
-    /* Numbers that types to come will have: BF16 = 4, Q8_0 = 5, Q4_0 = 6, Q4_1 = 7, Q5_0 = 8, Q5_1 = 9, IQ4_NL = 10,
-     * F8_E4M3 = 11, F8_E5M2 = 12, I8 = 13. */
+    /* Of keys and values only: */
+    RAPT_F16 = 3,   /* IEEE-754 binary16, aligned to 2 bytes */
+    RAPT_BF16 = 4,  /* the upper half of a binary32, aligned to 2 bytes */
+    RAPT_Q8_0 = 5   /* ggml's blocks of 32 numbers: a binary16 scale, 32 int8; aligned to 2 bytes, as all blocks are */
+    /* Numbers that types to come will have: Q4_0 = 6, Q4_1 = 7, Q5_0 = 8, Q5_1 = 9, IQ4_NL = 10, F8_E4M3 = 11,
+     * F8_E5M2 = 12, I8 = 13. */
 } rapt_dtype;
 
-/* Bytes of a row of dim elements; 0 for an unknown dtype and on overflow. */
+/* Bytes of a row of dim elements; 0 for an unknown dtype, on overflow, and where dim is not a whole number of blocks. */
 RAPT_API int64_t rapt_row_bytes(int32_t dtype, int64_t dim);
 
 /* An array [batch, head, token, innermost] whose innermost dimension is contiguous. The sizes come from the descriptor.

@@ -4,7 +4,7 @@
 #define RAPT_GENERIC_STAGE_H
 
 #include "assume.h"
-#include "kernels.h"
+#include "generic/stored.h"
 
 enum {
     STAGE_NEAR = 8, /* rows that are prefetched: processors do not recognise the pattern of rows far apart */
@@ -20,34 +20,43 @@ RAPT_INLINE void fetch_stored(const struct rapt_stage_args *a, const char *from,
     }
 }
 
-static void stage_row_f32(float *into, const char *from, int dim) {
-    const float *row = (const float *)(const void *)from;
+/* All numbers of a row, of one format. */
+RAPT_INLINE void stage_stored(int format, float *into, const char *row, int dim) {
+    enum { VECTORS = STORED_STEP / VL };
     int d = 0;
+    for (; dim - d >= STORED_STEP; d += STORED_STEP) {
+        vf32 numbers[VECTORS];
+        RAPT_UNROLL
+        for (int i = 0; i < VECTORS; i++)
+            numbers[i] = v_load_stored(format, row, d + i * VL);
+        RAPT_UNROLL
+        for (int i = 0; i < VECTORS; i++)
+            v_store(into + d + i * VL, numbers[i]);
+    }
     for (; dim - d >= VL; d += VL)
-        v_store(into + d, v_load(row + d));
+        v_store(into + d, v_load_stored(format, row, d));
     if (d < dim)
-        memcpy(into + d, row + d, (size_t)(dim - d) * sizeof(float));
+        v_store_n(into + d, v_load_stored_rest(format, row, d, dim - d), dim - d);
 }
 
-static void stage_row_f16(float *into, const char *from, int dim) {
-    const uint16_t *row = (const uint16_t *)(const void *)from;
-    int d = 0;
-    for (; dim - d >= VL; d += VL)
-        v_store(into + d, v_load_half(row + d));
-    if (d < dim) {
-        uint16_t rest[VL] = {0};
-        memcpy(rest, row + d, (size_t)(dim - d) * sizeof *row);
-        v_store_n(into + d, v_load_half(rest), dim - d);
+#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses)                 \
+    static void stage_row_##name(float *into, const char *row, int dim) {               \
+        stage_stored(RAPT_FORMAT_##NAME, into, row, dim);                               \
     }
-}
+#include "format.def"
+#undef RAPT_FORMAT
 
 static void (*const stage_row[RAPT_FORMAT_COUNT])(float *, const char *, int) = {
-    [RAPT_FORMAT_F32] = stage_row_f32, [RAPT_FORMAT_F16] = stage_row_f16};
+#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) stage_row_##name,
+#include "format.def"
+#undef RAPT_FORMAT
+};
 
 static void stage(const struct rapt_stage_args *a) {
     const int64_t row_bytes = rapt_format_row_bytes(a->format, a->dim);
     const char *from = a->from;
-    RAPT_ASSUME(a->rows >= 0 && a->dim >= 1 && a->format >= 0 && a->format < RAPT_FORMAT_COUNT && stage_row[a->format]);
+    RAPT_ASSUME(a->rows >= 0 && a->dim >= 1 && a->format >= 0 && a->format < RAPT_FORMAT_COUNT);
+    RAPT_ASSUME(a->dim % rapt_format_info(a->format)->elements == 0);
     for (int64_t row = 0; row < a->rows; row++, from += a->from_stride_bytes) {
         fetch_stored(a, from, row, row_bytes);
         stage_row[a->format](a->into + row * a->dim, from, a->dim);

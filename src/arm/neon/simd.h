@@ -34,6 +34,13 @@ static inline vf32 v_splat(float x) { return vdupq_n_f32(x); }
 static inline vf32 v_load(const float *p) { return vld1q_f32(p); }
 /* VL binary16 numbers. */
 static inline vf32 v_load_half(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
+static inline vf32 v_splat_half(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(*p))); }
+static inline vf32 v_load_bfloat(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
+static inline vf32 v_load_int8(const int8_t *p) {
+    uint32_t bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8(bytes)))));
+}
 static inline void v_store(float *p, vf32 a) { vst1q_f32(p, a); }
 static inline void v_store_half(uint16_t *p, vf32 a) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(a))); }
 static inline void v_store_bf16(uint16_t *p, vf32 a) {
