@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "problem_data.h"
+#include "stored.h"
 
 enum { POISON = 0xff, BLANK = 0 }; /* of inputs; POISON bytes are a NaN */
 
@@ -127,7 +128,10 @@ static rapt_tensor tensor(const struct problem *problem, enum array_name name, c
             *strides[dim] = -123456789012345; /* nobody looks at it */
     }
     result.data = array->memory.data + array->first_byte;
-    result.dtype = is_bool(name) ? RAPT_BOOL8 : RAPT_F32;
+    result.dtype = is_bool(name)         ? RAPT_BOOL8
+                   : name == ARRAY_KEY   ? stored_dtype(problem->call.key_format)
+                   : name == ARRAY_VALUE ? stored_dtype(problem->call.value_format)
+                                         : RAPT_F32;
     result.extent_bytes = array->first_byte ? 0 : (int64_t)array->memory.bytes;
     if ((name == ARRAY_KEY || name == ARRAY_VALUE) && layout->page_kind && layout->page_kind != RAPT_PAGES_ROW)
         result.page_stride_bytes = array->stride_bytes[0];
@@ -200,8 +204,15 @@ static struct problem_call consistent(struct problem_call call) {
         call.use &= ~(unsigned)USE_NO_OUT;
     if (call.use & USE_NO_OUT) /* no state contains a sink */
         call.use &= ~(unsigned)USE_SINKS;
-    if ((call.use & USE_VIEW) && call.value_dim > call.head_dim)
+    if (call.head_dim % rapt_format_info(call.key_format)->elements)
+        call.key_format = RAPT_FORMAT_F32;
+    if ((call.use & USE_VIEW) &&
+        (call.value_dim > call.head_dim || call.value_dim % rapt_format_info(call.key_format)->elements))
         call.value_dim = call.head_dim;
+    if (call.use & USE_VIEW)
+        call.value_format = call.key_format;
+    if (call.value_dim % rapt_format_info(call.value_format)->elements)
+        call.value_format = RAPT_FORMAT_F32;
     return call;
 }
 

@@ -53,6 +53,7 @@ struct problem_call {
     int32_t origin, weights_kind; /* ignored where nothing uses them */
     uint64_t seed;
     uint64_t variant; /* other elements of tensors and head lists, all else the same */
+    int key_format, value_format; /* of format.h; blocks that do not divide the dims become float32 */
 };
 
 enum { PACKED_QUERIES = 1, PACKED_KEYS = 2 };
@@ -96,7 +97,7 @@ enum array_name {
 
 struct problem_array {
     struct guarded memory; /* memory.data is NULL where the call has no such array */
-    int64_t element_bytes;
+    int64_t element_bytes; /* of a block, where the numbers come in blocks */
     int64_t count[4]; /* batch, head, token, innermost; 1 where broadcast */
     int64_t stride_bytes[4];
     int64_t first_byte; /* of element 0, 0, 0, 0; not 0 where a dimension is stored last to first */

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "stored.h"
+
 /* Array names, and these two, number the sequences: tests/hash.c stores what they gave. */
 enum { LISTS_SEQUENCE = 9, NUMBERS_SEQUENCE = 10 };
 
@@ -146,6 +148,11 @@ static uint64_t look_of(const struct problem_call *call, enum array_name name) {
     return random_bits(&random);
 }
 
+/* The format of keys or values; float32 for all other arrays. */
+static int format_of(const struct problem_call *call, enum array_name name) {
+    return name == ARRAY_KEY ? call->key_format : name == ARRAY_VALUE ? call->value_format : RAPT_FORMAT_F32;
+}
+
 static bool is_far(const struct problem_call *call) {
     struct random random = sequence(call, LISTS_SEQUENCE);
     return random_chance(&random, 20);
@@ -158,6 +165,11 @@ void draw_shape(struct problem_array *array, const struct problem_call *call, en
         if (array->count[dim] > 0 && random_chance(random, 35))
             array->count[dim] = 1;
     array->element_bytes = is_bool(name) ? 1 : is_index_list(name) && !random_chance(random, 50) ? 8 : 4;
+    if (name == ARRAY_KEY || name == ARRAY_VALUE) {
+        const struct rapt_format_info *info = rapt_format_info(format_of(call, name));
+        array->element_bytes = info->bytes;
+        array->count[3] /= info->elements;
+    }
 }
 
 static void draw_indices(const struct problem_array *array, const struct problem_call *call, enum array_name name,
@@ -176,6 +188,10 @@ static void draw_indices(const struct problem_array *array, const struct problem
         else
             ((int64_t *)(void *)array->memory.data)[b] = entry;
     }
+}
+
+static bool has_special(enum data_kind kind) {
+    return kind == DATA_NAN_ROWS || kind == DATA_MINUS_INFINITE || kind == DATA_SPECIAL;
 }
 
 void draw_array(const struct problem_array *array, const struct problem_call *call, enum array_name name,
@@ -197,6 +213,8 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
             draw_state(row, count, call->data, random);
         else if (is_head_list(name))
             draw_head_list(row, count, name, random);
+        else if (format_of(call, name) != RAPT_FORMAT_F32)
+            stored_draw(random, format_of(call, name), row, count, has_special(call->data));
         else
             draw_row(row, count, call->data, name, random);
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "problem_data.h"
+#include "stored.h"
 
 static const char *const output_names[] = {"out", "lse", "weights", "final_state"};
 
@@ -125,10 +126,11 @@ const char *problem_text(const struct problem_call *call) {
     int length = snprintf(
         text, sizeof text,
         "seed %llu: batch %lld, heads %lld/%lld, lengths %lld/%lld, dims %lld/%lld, data %s, origin %d, "
-        "weights_kind %d, with",
+        "weights_kind %d, %s keys, %s values, with",
         (unsigned long long)call->seed, (long long)call->batch, (long long)call->query_heads,
         (long long)call->kv_heads, (long long)call->query_length, (long long)call->kv_length,
-        (long long)call->head_dim, (long long)call->value_dim, data[call->data], call->origin, call->weights_kind);
+        (long long)call->head_dim, (long long)call->value_dim, data[call->data], call->origin, call->weights_kind,
+        stored_name(call->key_format), stored_name(call->value_format));
     for (int use = 0; use < USE_COUNT; use++)
         if (call->use >> use & 1)
             length += snprintf(text + length, sizeof text - (size_t)length, " %s", uses[use]);

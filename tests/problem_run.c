@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 #include "problem.h"
 #include "reference.h"
+#include "stored.h"
 
 struct problem *problem_expected(const struct problem_call *call) {
     struct problem *problem = problem_new(call);
@@ -42,6 +43,19 @@ static int64_t pick(struct random *random, const int64_t *values, int count) {
     return values[random_below(random, count)];
 }
 
+/* A type of keys or values, and a dim that has whole blocks of it. */
+static int pick_format(struct random *random, int64_t *dim) {
+    int format;
+    if (random_chance(random, 50))
+        return RAPT_FORMAT_F32;
+    do
+        format = (int)random_below(random, RAPT_FORMAT_COUNT);
+    while (!stored_is_key_value(format));
+    const int64_t block = rapt_format_info(format)->elements;
+    *dim = *dim < block ? *dim : *dim / block * block;
+    return format;
+}
+
 struct problem_call random_call(uint64_t seed, int64_t work) {
     static const int64_t queries[] = {0, 1, 1, 2, 3, 4, 5, 8, 13, 16, 17, 33, 48, 49, 64, 65, 100, 200, 400};
     static const int64_t keys[] = {0,   1,   2,   7,   8,   9,   16,  31,  64,  100, 200,  255,  256,
@@ -69,5 +83,7 @@ struct problem_call random_call(uint64_t seed, int64_t work) {
     } while (call.batch * call.query_heads * call.query_length * call.kv_length *
                  (call.head_dim + call.value_dim + 20) >
              work);
+    call.key_format = pick_format(&random, &call.head_dim);
+    call.value_format = pick_format(&random, &call.value_dim);
     return call;
 }

@@ -151,7 +151,7 @@ int main(int argument_count, char **arguments) {
     } families[] = {{"lanes", test_lanes}, {"fma_lane", test_fma_lane}, {"constants", test_constants},
                     {"parts", test_parts}, {"bools", test_bools},       {"bits", test_bits},
                     {"squares", test_squares},
-                    {"halves", test_halves},
+                    {"codes", test_codes},
                     {"rounding", test_rounding}};
     enum { FAMILIES = sizeof families / sizeof *families, CASES = RAPT_ISA_COUNT * FAMILIES };
     static struct family_case cases[CASES];

@@ -48,7 +48,10 @@ struct vector_table {
     int (*any)(const uint8_t *p);
     uint32_t (*load_bools)(const uint8_t *p, int n);                /* p [n], n <= MOST_BOOLS */
     void (*test_bit)(const uint32_t *words, int bit, float *result); /* the mask as 1 and 0 */
-    void (*load_half)(const uint16_t *p, float *result);
+    void (*load_half)(const void *p, float *result);
+    void (*splat_half)(const void *p, float *result); /* p [1] */
+    void (*load_bf16)(const void *p, float *result);
+    void (*load_int8)(const void *p, float *result);
     void (*store_half)(uint16_t *p, const float *a);
     void (*store_bf16)(uint16_t *p, const float *a);
     void (*transpose)(const float *a, float *result);               /* both [lanes][lanes] */

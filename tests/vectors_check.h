@@ -15,7 +15,7 @@ void test_constants(const struct vector_table *table);
 void test_parts(const struct vector_table *table);
 void test_bools(const struct vector_table *table);
 void test_bits(const struct vector_table *table);
-void test_halves(const struct vector_table *table);
+void test_codes(const struct vector_table *table);
 void test_rounding(const struct vector_table *table); /* vectors_rounding.c: to binary16 and bfloat16 */
 void test_squares(const struct vector_table *table);
 

@@ -165,7 +165,7 @@ void test_bits(const struct vector_table *table) {
         }
 }
 
-/* ---- binary16 */
+/* ---- stored numbers */
 
 /* Bits of the float32 of the same value; NaN keeps its fraction and becomes quiet. */
 static uint32_t widened(uint16_t half) {
@@ -177,23 +177,39 @@ static uint32_t widened(uint16_t half) {
     return sign | (exponent + 112) << 23 | fraction << 13;
 }
 
-/* Every half in some lane, memory ends where the last one does. */
-void test_halves(const struct vector_table *table) {
-    const int lanes = table->lanes;
-    struct guarded memory = guarded_new((size_t)(65536 + lanes) * sizeof(uint16_t), GUARD_END, 0, 0);
-    uint16_t *halves = (uint16_t *)(void *)memory.data;
-    for (int i = 0; i < 65536 + lanes; i++)
-        halves[i] = (uint16_t)i;
+static uint32_t half_bits(const unsigned char *p) { return widened((uint16_t)(p[0] | p[1] << 8)); }
+static uint32_t bf16_bits(const unsigned char *p) { return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 24; }
+static uint32_t int8_bits(const unsigned char *p) { return bits_of((float)(*p < 128 ? *p : *p - 256)); }
+
+/* Every code of so many bytes in some lane, in memory that ends where the last one does; step: from lane to lane. */
+static void check_codes(const struct vector_table *table, const char *name, void (*load)(const void *, float *),
+                        int bytes, int step, uint32_t (*bits)(const unsigned char *)) {
+    const int codes = 1 << 8 * bytes, lanes = step ? table->lanes : 1;
+    struct guarded memory = guarded_new((size_t)(codes + lanes) * (size_t)bytes, GUARD_END, 0, 0);
+    for (int i = 0; i < codes + lanes; i++)
+        memcpy(memory.data + i * bytes, &(uint16_t){(uint16_t)i}, (size_t)bytes);
     guarded_make_read_only(&memory);
-    for (int first = 0; first <= 65536; first++) {
+    for (int first = 0; first <= codes; first++) {
+        const unsigned char *p = (const unsigned char *)memory.data + first * bytes;
         float got[MOST_LANES];
-        table->load_half(halves + first, got);
-        for (int lane = 0; lane < lanes; lane++)
-            if (bits_of(got[lane]) != widened(halves[first + lane]))
-                fail_msg("%s: v_load_half: lane %d: %04x gives %08x, expected %08x", table->name, lane,
-                         halves[first + lane], bits_of(got[lane]), widened(halves[first + lane]));
+        load(p, got);
+        for (int lane = 0; lane < table->lanes; lane++)
+            if (bits_of(got[lane]) != bits(p + lane * step * bytes))
+                fail_msg("%s: %s: lane %d: code %04x gives %08x, expected %08x", table->name, name, lane,
+                         (unsigned)(first + lane * step), bits_of(got[lane]), bits(p + lane * step * bytes));
     }
     guarded_free(&memory);
+}
+
+/* Loads of storage types. */
+void test_codes(const struct vector_table *table) {
+#define CHECK_CODES(slot, bytes, step, bits) \
+    check_codes(table, "v_" #slot, table->slot, bytes, step, bits)
+    CHECK_CODES(load_half, 2, 1, half_bits);
+    CHECK_CODES(splat_half, 2, 0, half_bits);
+    CHECK_CODES(load_bf16, 2, 1, bf16_bits);
+    CHECK_CODES(load_int8, 1, 1, int8_bits);
+#undef CHECK_CODES
 }
 
 /* ---- squares */

@@ -70,7 +70,10 @@ static void test_bit(const uint32_t *words, int bit, float *result) {
     store_mask(v_test_bit(v_load_bits(words), bit), result);
 }
 
-static void load_half(const uint16_t *p, float *result) { v_store(result, v_load_half(p)); }
+static void load_half(const void *p, float *result) { v_store(result, v_load_half(p)); }
+static void splat_half(const void *p, float *result) { v_store(result, v_splat_half(p)); }
+static void load_bf16(const void *p, float *result) { v_store(result, v_load_bf16(p)); }
+static void load_int8(const void *p, float *result) { v_store(result, v_load_int8(p)); }
 static void store_half(uint16_t *p, const float *a) { v_store_half(p, v_load(a)); }
 static void store_bf16(uint16_t *p, const float *a) { v_store_bf16(p, v_load(a)); }
 
@@ -132,6 +135,9 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .load_bools = load_bools,
     .test_bit = test_bit,
     .load_half = load_half,
+    .splat_half = splat_half,
+    .load_bf16 = load_bf16,
+    .load_int8 = load_int8,
     .store_half = store_half,
     .store_bf16 = store_bf16,
     .transpose = transpose,

@@ -24,7 +24,7 @@ RAPT_INLINE vf32 v_load_stored(int format, const char *row, int64_t d) {
     switch (format) {
     case RAPT_FORMAT_F32: return v_load((const float *)(const void *)block);
     case RAPT_FORMAT_F16: return v_load_half((const uint16_t *)(const void *)block);
-    case RAPT_FORMAT_BF16: return v_load_bfloat((const uint16_t *)(const void *)block);
+    case RAPT_FORMAT_BF16: return v_load_bf16((const uint16_t *)(const void *)block);
     case RAPT_FORMAT_Q8_0: return v_mul(v_load_int8((const int8_t *)block + 2 + at), v_splat_half((const void *)block));
     default: return v_splat(0); /* not a type of keys and values */
     }

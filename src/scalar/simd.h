@@ -75,7 +75,7 @@ static inline vf32 v_load_half(const uint16_t *p) {
     return result.number;
 }
 static inline vf32 v_splat_half(const uint16_t *p) { return v_load_half(p); }
-static inline vf32 v_load_bfloat(const uint16_t *p) { return s_from_bits((uint32_t)*p << 16); }
+static inline vf32 v_load_bf16(const uint16_t *p) { return s_from_bits((uint32_t)*p << 16); }
 static inline vf32 v_load_int8(const int8_t *p) { return *p; }
 static inline void v_store(float *p, vf32 a) { *p = a; }
 /* Below the normal binary16 numbers, half has their unit, so that the addition rounds at it. */

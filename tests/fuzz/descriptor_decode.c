@@ -37,15 +37,18 @@ struct region *add_region(struct fuzzed_call *call, size_t bytes) {
     return region;
 }
 
+/* A type of keys and values other than float32. */
+static bool is_stored(int dtype) { return dtype != RAPT_F32 && dtype != RAPT_BOOL8 && rapt_row_bytes(dtype, 1024) > 0; }
+
 void fill(const struct region *region, int dtype, uint8_t content) {
     struct random random = {content};
     for (size_t i = 0; dtype == RAPT_BOOL8 && i < region->bytes; i++)
         region->data[i] = (char)(random_chance(&random, content % 4 * 30) ? 1 + content % 3 : 0);
-    for (size_t i = 0; dtype == RAPT_F16 && i + 2 <= region->bytes; i += 2) { /* some near 1, or any */
-        const uint16_t bits = (uint16_t)random_bits(&random);
-        const uint16_t half = content % 4 == 3 ? bits : (uint16_t)((bits & 0x8fff) | 0x3000);
-        memcpy(region->data + i, &half, sizeof half);
-    }
+    if (is_stored(dtype)) /* any blocks; some of float16 near 1 */
+        for (size_t i = 0; i < region->bytes; i++) {
+            const uint8_t byte = (uint8_t)random_bits(&random);
+            region->data[i] = (char)(content % 4 == 3 || i % 2 == 0 || dtype != RAPT_F16 ? byte : (byte & 0x8f) | 0x30);
+        }
     for (size_t i = 0; dtype == RAPT_F32 && i + 4 <= region->bytes; i += 4) {
         const float x = content % 4 == 3   ? random_special(&random)
                         : content % 4 == 2 ? float_of((uint32_t)random_bits(&random))
@@ -62,7 +65,15 @@ struct shape {
     int dtype;
 };
 
-static int64_t element_bytes(int dtype) { return dtype == RAPT_F32 ? 4 : dtype == RAPT_F16 ? 2 : 1; }
+/* A storage type for keys or values, whose rows are whole blocks of it. */
+static int stored_dtype(uint8_t choice, int64_t dim) {
+    int32_t dtype = 0;
+    for (int left = choice % 16; left >= 0; left--)
+        do
+            dtype = dtype % 64 + 1;
+        while (!is_stored(dtype));
+    return rapt_row_bytes(dtype, dim) > 0 ? dtype : RAPT_F16;
+}
 
 static int64_t *stride_of(rapt_tensor *tensor, int dim) {
     int64_t *const strides[3] = {&tensor->batch_stride_bytes, &tensor->head_stride_bytes, &tensor->token_stride_bytes};
@@ -74,10 +85,11 @@ static int64_t *stride_of(rapt_tensor *tensor, int dim) {
 static bool lay_out(struct fuzzed_call *call, rapt_tensor *tensor, const struct shape *shape, uint8_t style,
                     uint8_t content) {
     static const int orders[3][3] = {{2, 1, 0}, {1, 2, 0}, {2, 0, 1}}; /* innermost first */
-    const int64_t element = element_bytes(shape->dtype), padding = style % 3 * element;
     if (shape->count[3] < 0 || shape->count[3] > MOST_COMPUTED / 4)
         return false;
-    int64_t span = shape->count[3] * element + padding, bytes = shape->count[3] * element, first = 0;
+    const int64_t row = rapt_row_bytes(shape->dtype, shape->count[3]);
+    const int64_t padding = style % 3 * (shape->dtype == RAPT_F32 ? 4 : shape->dtype == RAPT_BOOL8 ? 1 : 2);
+    int64_t span = row + padding, bytes = row, first = 0;
     for (int k = 0; k < 3; k++) {
         const int dim = orders[style / 3 % 3][k];
         const int64_t count = shape->count[dim];
@@ -126,7 +138,7 @@ static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct 
         return;
     const uint8_t style = take_byte(input), content = take_byte(input);
     if (content & 128 && (tensor == &call->desc.key || tensor == &call->desc.value))
-        shape->dtype = RAPT_F16;
+        shape->dtype = stored_dtype(way >> 4, shape->count[3]);
     tensor->dtype = shape->dtype;
     if ((way & (WAY_STATED | WAY_SHARED)) || !lay_out(call, tensor, shape, style, content))
         state_extent(call, tensor, shape, input, way & WAY_SHARED, content);
@@ -139,8 +151,9 @@ static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct 
         if (tensor->extent_bytes > 0 || first + 8 * word < offsetof(rapt_tensor, batch_stride_bytes) ||
             first + 8 * word > offsetof(rapt_tensor, extent_bytes))
             memcpy((char *)tensor + first + 8 * word, &hostile, 8);
-        if (shape->dtype == RAPT_F16 && tensor->dtype == RAPT_F32 && tensor->extent_bytes == 0)
-            tensor->dtype = RAPT_F16; /* there is no memory for wider elements, and nothing states so */
+        if (tensor->extent_bytes == 0 &&
+            rapt_row_bytes(tensor->dtype, shape->count[3]) > rapt_row_bytes(shape->dtype, shape->count[3]))
+            tensor->dtype = shape->dtype; /* there is no memory for longer rows, and nothing states so */
     }
 }
 

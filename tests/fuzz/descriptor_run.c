@@ -108,52 +108,10 @@ rapt_status run_plan(const rapt_plan *plan, uint8_t way) {
     return status;
 }
 
-/* ---- what the reference takes: float32 */
-
-static float widened(uint16_t half) {
-    const uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
-    const float size = exponent == 0    ? (float)fraction * 0x1p-24f
-                       : exponent == 31 ? (fraction ? float_of(0x7fc00000u) : float_of(0x7f800000u))
-                                        : float_of((exponent + 112) << 23 | fraction << 13);
-    return half >> 15 ? -size : size;
-}
-
-/* Replaces a float16 tensor by a contiguous float32 one; NULL where it is none. */
-static float *widen(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens, int64_t dim) {
-    if (!tensor->data || tensor->dtype != RAPT_F16)
-        return NULL;
-    float *wide = malloc((size_t)(batch * heads * tokens * dim) * sizeof *wide + 1), *next = wide;
-    if (!wide)
-        fuzz_fail("out of memory");
-    for (int64_t b = 0; b < batch; b++)
-        for (int64_t h = 0; h < heads; h++)
-            for (int64_t token = 0; token < tokens; token++)
-                for (int64_t d = 0; d < dim; d++) {
-                    uint16_t half;
-                    memcpy(&half,
-                           (const char *)tensor->data + b * tensor->batch_stride_bytes +
-                               h * tensor->head_stride_bytes + token * tensor->token_stride_bytes + 2 * d,
-                           sizeof half);
-                    *next++ = widened(half);
-                }
-    *tensor = rapt_input_bhsd(wide, batch, heads, tokens, dim);
-    return wide;
-}
-
-static void run_reference(const rapt_attention_desc *desc) {
-    rapt_attention_desc plain = *desc;
-    const int64_t value_dim = desc->value_dim ? desc->value_dim : desc->head_dim;
-    float *key = widen(&plain.key, desc->batch, desc->kv_heads, desc->kv_length, desc->head_dim);
-    float *value = widen(&plain.value, desc->batch, desc->kv_heads, desc->kv_length, value_dim);
-    rapt_reference_attention(&plain);
-    free(key);
-    free(value);
-}
-
 void expect_reference(const struct fuzzed_call *call, const rapt_attention_desc *desc, const struct snapshot *before) {
     struct snapshot result = snapshot_of(call);
     restore(call, before);
-    run_reference(desc);
+    rapt_reference_attention(desc);
     expect_memory(call, &result, "after a run");
     snapshot_free(&result);
 }

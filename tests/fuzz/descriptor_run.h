@@ -27,7 +27,7 @@ void expect_text(rapt_status status, const rapt_message *message);
  * or by threads that join. */
 rapt_status run_plan(const rapt_plan *plan, uint8_t way);
 
-/* Fails unless memory is what the reference makes of what was there before; float16 is widened for it. */
+/* Fails unless memory is what the reference makes of what was there before. */
 void expect_reference(const struct fuzzed_call *call, const rapt_attention_desc *desc, const struct snapshot *before);
 
 #endif

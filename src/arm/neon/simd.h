@@ -35,7 +35,7 @@ static inline vf32 v_load(const float *p) { return vld1q_f32(p); }
 /* VL binary16 numbers. */
 static inline vf32 v_load_half(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
 static inline vf32 v_splat_half(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(*p))); }
-static inline vf32 v_load_bfloat(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
+static inline vf32 v_load_bf16(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
 static inline vf32 v_load_int8(const int8_t *p) {
     uint32_t bytes;
     memcpy(&bytes, p, sizeof bytes);

@@ -37,7 +37,7 @@ static inline vf32 v_load_half(const uint16_t *p) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 static inline vf32 v_splat_half(const uint16_t *p) { return _mm256_cvtph_ps(_mm_set1_epi16((short)*p)); }
-static inline vf32 v_load_bfloat(const uint16_t *p) {
+static inline vf32 v_load_bf16(const uint16_t *p) {
     const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
 }

@@ -34,7 +34,7 @@ static inline vf32 v_load_half(const uint16_t *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 static inline vf32 v_splat_half(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_set1_epi16((short)*p)); }
-static inline vf32 v_load_bfloat(const uint16_t *p) {
+static inline vf32 v_load_bf16(const uint16_t *p) {
     const __m512i words = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
 }

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "stored.h"
+
+#include <math.h>
+
+#include "reference.h"
+
+int32_t stored_dtype(int format) {
+    static const int32_t dtypes[] = {
+#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) RAPT_##NAME,
+#include "format.def"
+#undef RAPT_FORMAT
+    };
+    return dtypes[format];
+}
+
+const char *stored_name(int format) {
+    static const char *const names[] = {
+#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) #name,
+#include "format.def"
+#undef RAPT_FORMAT
+    };
+    return names[format];
+}
+
+/* The largest number of a block; NaN where one is. */
+static float largest(int format, const void *block) {
+    float most = 0;
+    for (int d = 0; d < rapt_format_info(format)->elements; d++) {
+        const float number = fabsf(rapt_reference_number(stored_dtype(format), block, d));
+        most = number <= most ? most : number;
+        if (isnan(number))
+            return number;
+    }
+    return most;
+}
+
+/* Tries bytes until their numbers are of the kind: all types have ordinary ones among few tries. */
+static void draw_block(struct random *random, int format, unsigned char *block, bool special) {
+    const int bytes = rapt_format_info(format)->bytes;
+    const bool is_ordinary = !random_chance(random, 3), is_any = special && random_chance(random, 2);
+    for (int tries = 0; tries < 1000; tries++) {
+        for (int i = 0; i < bytes; i++)
+            block[i] = (unsigned char)random_bits(random);
+        const float most = largest(format, block);
+        if (is_any || (is_ordinary ? most > 0.25f && most < 4 : most < 0x1p50f))
+            return;
+    }
+    memset(block, 0, (size_t)bytes);
+}
+
+void stored_draw(struct random *random, int format, void *blocks, int64_t count, bool special) {
+    for (int64_t i = 0; i < count; i++)
+        draw_block(random, format, (unsigned char *)blocks + i * rapt_format_info(format)->bytes, special);
+}
