@@ -38,12 +38,12 @@ static float largest(int format, const void *block) {
 /* Tries bytes until their numbers are of the kind: all types have ordinary ones among few tries. */
 static void draw_block(struct random *random, int format, unsigned char *block, bool special) {
     const int bytes = rapt_format_info(format)->bytes;
-    const bool is_ordinary = !random_chance(random, 3), is_any = special && random_chance(random, 2);
+    const bool is_any = special && random_chance(random, 2), is_finite = special && random_chance(random, 2);
     for (int tries = 0; tries < 1000; tries++) {
         for (int i = 0; i < bytes; i++)
             block[i] = (unsigned char)random_bits(random);
         const float most = largest(format, block);
-        if (is_any || (is_ordinary ? most > 0.25f && most < 4 : most < 0x1p50f))
+        if (is_any || (is_finite ? most < 0x1p120f : most > 0.25f && most < 4))
             return;
     }
     memset(block, 0, (size_t)bytes);
