@@ -118,6 +118,11 @@ static void draw_head_list(float *list, int64_t heads, enum array_name name, str
 
 /* ---- arrays */
 
+/* The format of keys or values; float32 for all other arrays. */
+static int format_of(const struct problem_call *call, enum array_name name) {
+    return name == ARRAY_KEY ? call->key_format : name == ARRAY_VALUE ? call->value_format : RAPT_FORMAT_F32;
+}
+
 void logical_counts(const struct problem_call *call, enum array_name name, int64_t count[4]) {
     const bool is_kv = name == ARRAY_KEY || name == ARRAY_VALUE;
     if (is_head_list(name) || is_index_list(name)) {
@@ -133,6 +138,8 @@ void logical_counts(const struct problem_call *call, enum array_name name, int64
                : name == ARRAY_LSE                        ? 1
                : name == ARRAY_INITIAL_STATE || name == ARRAY_FINAL_STATE ? 2 + call->value_dim
                                                           : call->kv_length;
+    if (is_kv)
+        count[3] /= rapt_format_info(format_of(call, name))->elements;
 }
 
 /* The first number of a sequence tells how the array looks; head lists have none. */
@@ -148,11 +155,6 @@ static uint64_t look_of(const struct problem_call *call, enum array_name name) {
     return random_bits(&random);
 }
 
-/* The format of keys or values; float32 for all other arrays. */
-static int format_of(const struct problem_call *call, enum array_name name) {
-    return name == ARRAY_KEY ? call->key_format : name == ARRAY_VALUE ? call->value_format : RAPT_FORMAT_F32;
-}
-
 static bool is_far(const struct problem_call *call) {
     struct random random = sequence(call, LISTS_SEQUENCE);
     return random_chance(&random, 20);
@@ -165,11 +167,8 @@ void draw_shape(struct problem_array *array, const struct problem_call *call, en
         if (array->count[dim] > 0 && random_chance(random, 35))
             array->count[dim] = 1;
     array->element_bytes = is_bool(name) ? 1 : is_index_list(name) && !random_chance(random, 50) ? 8 : 4;
-    if (name == ARRAY_KEY || name == ARRAY_VALUE) {
-        const struct rapt_format_info *info = rapt_format_info(format_of(call, name));
-        array->element_bytes = info->bytes;
-        array->count[3] /= info->elements;
-    }
+    if (name == ARRAY_KEY || name == ARRAY_VALUE)
+        array->element_bytes = rapt_format_info(format_of(call, name))->bytes;
 }
 
 static void draw_indices(const struct problem_array *array, const struct problem_call *call, enum array_name name,
