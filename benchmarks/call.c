@@ -31,30 +31,55 @@ static rapt_status grow_workspace(const struct call *call) {
     return status;
 }
 
-struct call *call_new(int isa, int threads, int64_t batch, int64_t query_heads, int64_t kv_heads,
-                      int64_t query_length, int64_t kv_length, int64_t head_dim, int causal, int64_t window,
-                      const float *query, const float *key, const float *value, float *out, char *why,
-                      size_t why_bytes) {
+/* Each sequence has as many pages as its keys fill. */
+static rapt_page_table page_table(const struct call_shape *shape) {
+    const int64_t each = (shape->kv_length + shape->page_tokens - 1) / shape->page_tokens;
+    return (rapt_page_table){.kind = RAPT_PAGES_DENSE,
+                             .page_tokens = shape->page_tokens,
+                             .pages = shape->batch * each,
+                             .entries = rapt_int32_list(shape->pages, shape->batch * each),
+                             .batch_stride_bytes = each * (int64_t)sizeof(int32_t)};
+}
+
+static void describe_cache(rapt_attention_desc *desc, const struct call_shape *shape, const void *key,
+                           const void *value) {
+    int64_t batch = shape->batch, tokens = shape->kv_length;
+    if (shape->page_tokens) {
+        desc->key_pages = desc->value_pages = page_table(shape);
+        batch = desc->key_pages.pages;
+        tokens = shape->page_tokens;
+    }
+    desc->key = rapt_tensor_bhsd(key, shape->key_value, batch, shape->kv_heads, tokens, shape->head_dim);
+    desc->value = desc->key;
+    desc->value.data = (void *)(uintptr_t)value;
+    if (shape->page_tokens) {
+        desc->key.page_stride_bytes = desc->value.page_stride_bytes = desc->key.batch_stride_bytes;
+        desc->key.batch_stride_bytes = desc->value.batch_stride_bytes = 0;
+    }
+    desc->value_dim = shape->value_dim < shape->head_dim ? shape->value_dim : 0;
+}
+
+struct call *call_new(const struct call_shape *shape, const float *query, const void *key, const void *value,
+                      float *out, char *why, size_t why_bytes) {
     struct call *call = malloc(sizeof *call);
     rapt_message message = {""};
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
-    desc.isa = isa;
-    desc.batch = batch;
-    desc.query_heads = query_heads;
-    desc.kv_heads = kv_heads;
-    desc.query_length = query_length;
-    desc.kv_length = kv_length;
-    desc.head_dim = head_dim;
-    desc.query = rapt_input_bhsd(query, batch, query_heads, query_length, head_dim);
-    desc.key = rapt_input_bhsd(key, batch, kv_heads, kv_length, head_dim);
-    desc.value = rapt_input_bhsd(value, batch, kv_heads, kv_length, head_dim);
-    desc.out = rapt_output_bhsd(out, batch, query_heads, query_length, head_dim);
-    desc.features = (causal ? RAPT_CAUSAL : 0) | (window ? RAPT_WINDOW : 0);
-    desc.query_origin = causal || window ? RAPT_ORIGIN_BOTTOM_RIGHT : RAPT_ORIGIN_UNSTATED;
-    desc.window_left = window ? window - 1 : 0;
+    desc.isa = shape->isa;
+    desc.batch = shape->batch;
+    desc.query_heads = shape->query_heads;
+    desc.kv_heads = shape->kv_heads;
+    desc.query_length = shape->query_length;
+    desc.kv_length = shape->kv_length;
+    desc.head_dim = shape->head_dim;
+    desc.query = rapt_input_bhsd(query, shape->batch, shape->query_heads, shape->query_length, shape->head_dim);
+    desc.out = rapt_output_bhsd(out, shape->batch, shape->query_heads, shape->query_length, shape->value_dim);
+    describe_cache(&desc, shape, key, value);
+    desc.features = (shape->causal ? RAPT_CAUSAL : 0) | (shape->window ? RAPT_WINDOW : 0);
+    desc.query_origin = shape->causal || shape->window ? RAPT_ORIGIN_BOTTOM_RIGHT : RAPT_ORIGIN_UNSTATED;
+    desc.window_left = shape->window ? shape->window - 1 : 0;
     rapt_status status = call ? rapt_plan_init(&call->plan, &desc, &message) : RAPT_OUT_OF_MEMORY;
     if (status == RAPT_OK) {
-        call->threads = threads;
+        call->threads = shape->threads;
         status = grow_workspace(call);
     }
     if (status == RAPT_OK)

@@ -11,12 +11,23 @@
 
 struct call;
 
-/* Plans attention on arrays [batch, heads, tokens, dim], the last query at the last key. window: how many keys
- * a query sees up to its own; 0 = no window. Returns NULL and says why where rapt refuses. */
-struct call *call_new(int isa, int threads, int64_t batch, int64_t query_heads, int64_t kv_heads,
-                      int64_t query_length, int64_t kv_length, int64_t head_dim, int causal, int64_t window,
-                      const float *query, const float *key, const float *value, float *out, char *why,
-                      size_t why_bytes);
+/* library.py has the same struct. Arrays are [batch, heads, tokens, dim], and the last query is at the last key; query
+ * and out are float32. With page_tokens keys and values are [page, head, token in the page, dim] instead, and pages has
+ * the numbers of each sequence's pages in turn. */
+struct call_shape {
+    int32_t isa, threads;
+    int32_t key_value; /* rapt_dtype */
+    int32_t causal;
+    int64_t batch, query_heads, kv_heads, query_length, kv_length, head_dim;
+    int64_t value_dim; /* less than head_dim: the value is the first part of the key, in its memory */
+    int64_t window;    /* how many keys a query sees up to its own; 0 = no window */
+    int64_t page_tokens;
+    const int32_t *pages;
+};
+
+/* Plans attention. Returns NULL and says why where rapt refuses. */
+struct call *call_new(const struct call_shape *shape, const float *query, const void *key, const void *value,
+                      float *out, char *why, size_t why_bytes);
 void call_free(struct call *call);
 
 /* Runs calls[first], calls[first + 1] ... of a circle of count, and puts the time of each into seconds. Returns

@@ -8,6 +8,7 @@ import numpy
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from cases import Case
 from library import Library, Rapt
 
 HEAD_DIM, SEED = 64, 7
@@ -66,8 +67,7 @@ def exact(query, key, value):
 
 
 def of_rapt(library, query, key, value):
-    case = SimpleNamespace(batch=1, query_heads=1, kv_heads=1, query_length=len(query), kv_length=len(key),
-                           head_dim=HEAD_DIM, causal=False, window=0)
+    case = Case("prefill", HEAD_DIM, len(query), len(key), 1)
     problem = SimpleNamespace(case=case, query=query, caches=[(key, value)])
     return Rapt(library, problem, library.chosen_isa(), 1).result()
 

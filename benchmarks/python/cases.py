@@ -5,10 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy
 
+# Elements and bytes of a block of each storage type.
+BLOCKS = {"f32": (1, 4), "f16": (1, 2), "bf16": (1, 2), "q8_0": (32, 34), "q4_0": (32, 18), "f8_e4m3": (1, 1)}
+VIEWS = {"f32": numpy.float32, "f16": numpy.float16}  # what numpy has; the others are bytes or 16-bit words
+
 
 @dataclass(frozen=True)
 class Case:
-    kind: str  # prefill, decode, extend
+    kind: str  # prefill, decode, extend; mla: decode where the value is the first part of the key
     head_dim: int
     query_length: int
     kv_length: int
@@ -17,6 +21,9 @@ class Case:
     batch: int = 1
     causal: bool = False
     window: int = 0
+    dtype: str = "f32"  # of keys and values
+    page_tokens: int = 0
+    value_part: int = 0  # of mla
 
     @property
     def query_heads(self):
@@ -31,25 +38,37 @@ class Case:
         return int(numpy.minimum(seen, self.window or self.kv_length).sum())
 
     @property
+    def value_dim(self):
+        return self.value_part or self.head_dim
+
+    @property
     def flops(self):
-        return 4 * self.head_dim * self.query_heads * self.batch * self.pairs
+        return 2 * (self.head_dim + self.value_dim) * self.query_heads * self.batch * self.pairs
+
+    @property
+    def row_bytes(self):
+        elements, block_bytes = BLOCKS[self.dtype]
+        return self.head_dim // elements * block_bytes
 
     @property
     def region_bytes(self):
-        return 8 * self.batch * self.kv_heads * self.kv_length * self.head_dim
+        """Keys and values."""
+        arrays = 1 if self.value_part else 2
+        return arrays * self.batch * self.kv_heads * self.kv_length * self.row_bytes
 
     @property
     def bytes(self):
         """Query, key, value and output once."""
-        return self.region_bytes + 8 * self.batch * self.query_heads * self.query_length * self.head_dim
+        return self.region_bytes + \
+            4 * (self.head_dim + self.value_dim) * self.batch * self.query_heads * self.query_length
 
     @property
     def streams(self):
         """Whether memory is the limit to hold it against."""
-        return self.kind == "decode"
+        return self.kind in ("decode", "mla")
 
     def name(self, end):
-        parts = [self.kind, "f32", f"d{self.head_dim}"]
+        parts = [f"paged{self.page_tokens}" if self.page_tokens else self.kind, self.dtype, f"d{self.head_dim}"]
         if self.kind == "prefill":
             parts += [f"s{self.query_length}", "causal" if self.causal else "full"]
         else:
@@ -84,15 +103,28 @@ class Problem:
 
     def __init__(self, case, memory, seed=1):
         self.case = case
-        floats = case.region_bytes // 4
-        if floats > memory.size:
+        if case.region_bytes > memory.nbytes:
             raise MemoryError(f"{case.region_bytes >> 20} MiB do not fit")
-        count = 1 if case.kind == "prefill" else memory.size // floats
-        shape = (2, case.batch, case.kv_heads, case.kv_length, case.head_dim)
-        self.caches = [memory[i * floats:(i + 1) * floats].reshape(shape) for i in range(count)]
+        data = memory.view(numpy.uint8)
+        count = 1 if case.kind == "prefill" else data.size // case.region_bytes
+        self.caches = [self.cache(data[i * case.region_bytes:(i + 1) * case.region_bytes]) for i in range(count)]
+        random = numpy.random.default_rng(seed)
         query_shape = (case.batch, case.query_heads, case.query_length, case.head_dim)
-        self.query = numpy.random.default_rng(seed).standard_normal(query_shape, dtype=numpy.float32)
-        self.cursor = Cursor(memory.nbytes)
+        self.query = random.standard_normal(query_shape, dtype=numpy.float32)
+        self.cursor = Cursor(data.size)
+        if case.page_tokens:  # of all sequences, in no order
+            self.pages = random.permutation(case.batch * case.kv_length // case.page_tokens).astype(numpy.int32)
+
+    def cache(self, data):
+        """Keys and values as [batch or page, head, token, numbers]; those of bf16 are 16-bit words, of other types
+        without numbers in numpy bytes."""
+        case = self.case
+        batch, tokens = case.batch, case.kv_length
+        if case.page_tokens:
+            batch, tokens = batch * tokens // case.page_tokens, case.page_tokens
+        numbers = data.view(numpy.uint16 if case.dtype == "bf16" else VIEWS.get(case.dtype, numpy.uint8))
+        arrays = numbers.reshape(1 if case.value_part else 2, batch, case.kv_heads, tokens, -1)
+        return arrays[0], arrays[-1]
 
     def take(self, times):
         """The number of the next cache, of so many in a row."""

