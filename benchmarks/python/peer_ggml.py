@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""ggml: the operator flash_attn_ext of its CPU backend, on rapt's arrays. The library is that of the package ggml-py or
-llama-cpp-python; only functions of its C interface are used, since the Python classes differ from release to release."""
+"""ggml: the operator flash_attn_ext of its CPU backend, on rapt's arrays. The library is that of the package ggml-py
+or llama-cpp-python; only functions of its C interface are used, since Python classes differ from release to release."""
 import ctypes
 import importlib.util
 import pathlib

