@@ -18,6 +18,11 @@ static float random_bias(struct random *random) {
     return random_chance(random, 20) ? -INFINITY : random_special(random);
 }
 
+/* Ordinary ones but for a few, so that the others do not hide what becomes of a large finite one. */
+static float ordinary_bias(struct random *random) {
+    return random_chance(random, 1) ? random_bias(random) : random_normal(random);
+}
+
 /* Query position - position of the block's key 0: near, and too far for float32. */
 static int64_t random_distance(struct random *random) {
     static const int64_t far[] = {1 << 24,
@@ -33,7 +38,8 @@ static int64_t random_distance(struct random *random) {
 
 static struct rapt_tile_mask *random_mask(struct random *random, int rows, unsigned features) {
     struct rapt_tile_mask *mask = test_alloc(sizeof *mask);
-    const float *shared_bias = test_drawn(random, RAPT_BLOCK_KEYS, random_bias);
+    float (*draw_bias)(struct random *) = random_chance(random, 50) ? random_bias : ordinary_bias;
+    const float *shared_bias = test_drawn(random, RAPT_BLOCK_KEYS, draw_bias);
     mask->softcap_log2e = features & 1 ? 30.0f * 1.4427f : 0.0f;
     static const unsigned parts[] = {RAPT_PART_SOFTCAP, RAPT_PART_BIAS, RAPT_PART_ALIBI,
                                      RAPT_PART_MASK,    RAPT_PART_FILL, RAPT_PART_SPANS};
@@ -44,7 +50,7 @@ static struct rapt_tile_mask *random_mask(struct random *random, int rows, unsig
     mask->keep_scale = 1.25f;
     for (int row = 0; row < rows; row++) {
         bool is_shared = random_chance(random, 30);
-        mask->bias[row] = is_shared ? shared_bias : test_drawn(random, RAPT_BLOCK_KEYS, random_bias);
+        mask->bias[row] = is_shared ? shared_bias : test_drawn(random, RAPT_BLOCK_KEYS, draw_bias);
         mask->mask[row] = random_flags(random, (int)random_below(random, 3) * 50);
         mask->keep[row] = random_flags(random, 40);
         mask->bias_factor[row] = random_chance(random, 50) ? 0x1.715476p+0f : random_normal(random);

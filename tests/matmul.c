@@ -58,6 +58,7 @@ static const struct product_case large_cases[] = {
     {1, 768, 5000, RAPT_WEIGHT_OUT_IN, true, 0, random_normal},
     {2, 513, 9001, RAPT_WEIGHT_IN_OUT, true, 1, random_normal},
     {5, 600, 4500, RAPT_WEIGHT_IN_OUT, false, 0, random_normal},
+    {3, 130, 4500, RAPT_WEIGHT_IN_OUT, false, 0, random_normal},
 };
 enum { LARGE_CASES = sizeof large_cases / sizeof *large_cases };
 
