@@ -126,3 +126,9 @@ rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings 
                                (unsigned long long)complete->reserved[i]);
     return RAPT_OK;
 }
+
+rapt_status rapt_describe_copy(const char *name, size_t least, size_t known, const void *from, void *into,
+                               rapt_message *message) {
+    const struct shape shape = {name, least, known};
+    return copy(&shape, from, into, message);
+}

@@ -5,7 +5,9 @@
 #define RAPT_DESCRIBE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "rapt/cache.h"
 #include "rapt/rapt.h"
 
 /* Copies desc and fills in every default: value_dim, scale, 0 for strides of
@@ -20,5 +22,16 @@ rapt_status rapt_describe_options(const rapt_run_options *options, rapt_run_opti
 
 /* Copies, and refuses what bindings have no use for. */
 rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings *complete, rapt_message *message);
+
+/* The same for any struct that begins with struct_size: `least` bytes of it are in every release. name stands before
+ * struct_size in messages. */
+rapt_status rapt_describe_copy(const char *name, size_t least, size_t known, const void *from, void *into,
+                               rapt_message *message);
+
+/* describe_append.c: complete copies. A rotation is an append to a cache with a row for each token. */
+__attribute__((noinline)) rapt_status rapt_describe_append(const rapt_append_desc *desc, rapt_append_desc *into,
+                                                           rapt_message *message);
+__attribute__((noinline)) rapt_status rapt_describe_rotate(const rapt_rotate_desc *desc, rapt_append_desc *into,
+                                                           rapt_message *message);
 
 #endif

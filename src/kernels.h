@@ -191,6 +191,20 @@ struct rapt_tile_kind {
     void (*weigh)(const struct rapt_weigh_args *args);
 };
 
+/* ------------------------------------------------------------ caches */
+
+/* Rotary embedding. Positions times frequencies are exact up to this magnitude. */
+#define RAPT_MAX_ROTARY_POSITION (INT64_C(1) << 29)
+
+enum { RAPT_PAIR_HALVES = 0, RAPT_PAIR_INTERLEAVED = 1, RAPT_PAIRINGS = 2 };
+
+/* One float32 row to its stored form. */
+struct rapt_store_args {
+    char *into;
+    const float *from;
+    int dim, format;
+};
+
 /* ------------------------------------------------------------ matrix products */
 
 /* Part of a matrix product: rows x columns of out, over inner numbers each. */
@@ -229,6 +243,12 @@ struct rapt_table {
     struct rapt_product_kernels product;
     /* Stored rows to float32; exact. */
     void (*stage)(const struct rapt_stage_args *args);
+    /* A float32 row to a stored one (numerics.md, stored numbers). */
+    void (*store)(const struct rapt_store_args *args);
+    /* cosines[i], sines[i] = those of position * frequencies[i], times factor (numerics.md, rotary embedding). */
+    void (*angles)(const float *frequencies, int pairs, int64_t position, double factor, float *cosines, float *sines);
+    /* Rotates the first 2 * pairs numbers of a row; by RAPT_PAIR_... */
+    void (*rotate[RAPT_PAIRINGS])(float *into, const float *from, const float *cosines, const float *sines, int pairs);
     /* into = into folded with next (numerics.md, step 7), both [rows]. */
     void (*merge)(struct rapt_state into, struct rapt_state next, int rows, int value_dim);
     void (*finish)(const struct rapt_finish_args *args);

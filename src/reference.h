@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rapt/cache.h"
 #include "rapt/matmul.h"
 #include "rapt/rapt.h"
 
@@ -96,6 +97,15 @@ float rapt_reference_lse(float m, float l);                       /* 9 */
 float rapt_reference_log2(float l);                               /* 9, of the LSE */
 float rapt_reference_export(float x);                             /* x + 0, NaN canonical */
 float rapt_reference_alibi_slope(int64_t head, int64_t heads);    /* 10 */
+
+/* reference_quantise.c: a row of a dtype from float32. */
+void rapt_reference_store(int32_t dtype, const float *x, int64_t dim, void *row);
+
+/* reference_append.c: writes the caches, and out. */
+void rapt_reference_append(const rapt_append_desc *desc);
+void rapt_reference_rotate(const rapt_rotate_desc *desc);
+float rapt_reference_frequency(const rapt_rotary *rotary, int64_t head_dim, int64_t pair);
+void rapt_reference_angle(float frequency, int64_t position, double factor, float *cosine, float *sine);
 
 /* reference_matmul.c: writes out. */
 void rapt_reference_matmul(const rapt_matmul_desc *desc);

@@ -135,3 +135,31 @@ rapt_status rapt_check_head_lists(struct rapt_validation *v) {
                                  "is NaN, +infinity, or not finite after * log2(e)");
     return status;
 }
+
+rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, const void *data, int64_t count,
+                                  int64_t entry_bytes, int64_t stride_bytes) {
+    return add_list(v, name, data, count, entry_bytes, stride_bytes);
+}
+
+rapt_status rapt_check_list(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t count) {
+    if (list.reserved_zero)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.reserved_zero = %d is not 0", name,
+                           (int)list.reserved_zero);
+    if (!list.data)
+        return count && (list.index_bytes || list.count || list.stride_bytes)
+                   ? rapt_refuse(v->message, RAPT_UNUSED_FIELD,
+                                 "%s.data is NULL, but index_bytes = %d, count or stride_bytes is set", name,
+                                 (int)list.index_bytes)
+                   : RAPT_OK;
+    if (list.index_bytes != 4 && list.index_bytes != 8)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.index_bytes = %d is neither 4 nor 8", name,
+                           (int)list.index_bytes);
+    if (list.count < 0 || (list.count && list.count < count))
+        return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT, "%s.count = %lld, but %lld entries are read", name,
+                           (long long)list.count, (long long)count);
+    if (list.stride_bytes < list.index_bytes || list.stride_bytes % list.index_bytes)
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
+                           "%s.stride_bytes = %lld is not a positive multiple of index_bytes = %d", name,
+                           (long long)list.stride_bytes, (int)list.index_bytes);
+    return count ? add_list(v, name, list.data, count, list.index_bytes, list.stride_bytes) : RAPT_OK;
+}

@@ -40,6 +40,21 @@ struct rapt_validation {
 /* validate_tensors.c: fields, dtype, NULL, alignment, strides, extent of each tensor. */
 rapt_status rapt_check_tensors(struct rapt_validation *v);
 
+/* The same for a tensor of keys or values that no attention descriptor has; data is required. */
+struct rapt_tensor_claim {
+    const char *name;
+    const rapt_tensor *tensor;
+    int64_t size[3]; /* batch, head, token */
+    int64_t row;     /* elements of the innermost dimension */
+    bool output;
+};
+rapt_status rapt_check_claim(struct rapt_validation *v, const struct rapt_tensor_claim *claim);
+
+/* validate_lists.c: the fields and the memory of a list with so many entries; the memory of any array. */
+rapt_status rapt_check_list(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t count);
+rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, const void *data, int64_t count,
+                                  int64_t entry_bytes, int64_t stride_bytes);
+
 /* validate_lists.c: integers per sequence, floats per head. */
 rapt_status rapt_check_index_lists(struct rapt_validation *v);
 rapt_status rapt_check_head_lists(struct rapt_validation *v);

@@ -220,3 +220,17 @@ rapt_status rapt_check_tensors(struct rapt_validation *v) {
     }
     return RAPT_OK;
 }
+
+/* One that is absent has no size and no fields. */
+rapt_status rapt_check_claim(struct rapt_validation *v, const struct rapt_tensor_claim *claim) {
+    const bool absent = rapt_absent(claim->tensor);
+    const struct tensor_rule rule = {.name = claim->name,
+                                     .tensor = claim->tensor,
+                                     .size = {claim->size[0], claim->size[1], claim->size[2]},
+                                     .row = claim->row,
+                                     .uses = RAPT_USE_KEY_VALUE,
+                                     .role = absent          ? OPTIONAL_INPUT
+                                             : claim->output ? REQUIRED_OUTPUT
+                                                             : REQUIRED_INPUT};
+    return check_tensor(v, &rule);
+}

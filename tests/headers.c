@@ -18,6 +18,7 @@ static char folder[] = "/tmp/rapt_headers.XXXXXX";
 static const char every_macro[] =
     "#include <rapt/rapt.h>\n"
     "#include <rapt/matmul.h>\n"
+    "#include <rapt/cache.h>\n"
     "#include <rapt/layers.h>\n"
     "static rapt_attention_desc everywhere = RAPT_ATTENTION_DESC_INIT;\n"
     "int use(void);\n"
@@ -26,6 +27,8 @@ static const char every_macro[] =
     "    rapt_run_options options = RAPT_RUN_OPTIONS_INIT;\n"
     "    rapt_bindings bindings = RAPT_BINDINGS_INIT;\n"
     "    rapt_matmul_desc product = RAPT_MATMUL_DESC_INIT;\n"
+    "    rapt_append_desc append = RAPT_APPEND_DESC_INIT;\n"
+    "    rapt_rotate_desc rotate = RAPT_ROTATE_DESC_INIT;\n"
     "    rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;\n"
     "    rapt_multi_head_desc heads = RAPT_MULTI_HEAD_DESC_INIT;\n"
     "    rapt_stacked_desc stacked = RAPT_STACKED_DESC_INIT;\n"
@@ -45,7 +48,8 @@ static const char every_macro[] =
     "    heads.query = rapt_linear_of(numbers, numbers, 1, 1);\n"
     "    return (int)(everywhere.struct_size + desc.struct_size + options.struct_size + bindings.struct_size +\n"
     "                 product.struct_size + dot.struct_size + heads.struct_size + stacked.struct_size +\n"
-    "                 encoder.struct_size + additive.struct_size + luong.struct_size);\n"
+    "                 encoder.struct_size + additive.struct_size + luong.struct_size + append.struct_size +\n"
+    "                 rotate.struct_size);\n"
     "}\n";
 
 static FILE *open_source(const char *name) {

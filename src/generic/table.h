@@ -17,6 +17,8 @@
 #include "generic/few.h"
 #include "generic/finish.h"
 #include "generic/matmul.h"
+#include "generic/rotary.h"
+#include "generic/quantise.h"
 
 /* What README.md says that the constants of a simd.h must be. */
 _Static_assert(VL >= 1 && 16 % VL == 0, "VL divides 16");
@@ -92,6 +94,9 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                 .tile = product_tile,
                 .few = {few_transposed, few_in_place}},
     .stage = stage,
+    .store = store,
+    .angles = angles,
+    .rotate = {[RAPT_PAIR_HALVES] = rotate_halves, [RAPT_PAIR_INTERLEAVED] = rotate_interleaved},
     .merge = merge,
     .finish = finish,
     .load_states = load_states,

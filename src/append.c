@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * Append and rotate: describe, validate, dispatch, cut into tasks, run. */
+#include "append.h"
+
+#include "append_lists.h"
+#include "describe.h"
+#include "dispatch.h"
+#include "fpenv.h"
+#include "plan.h"
+#include "schedule.h"
+#include "validate_append.h"
+
+enum {
+    MOST_TASKS = 63,          /* each looks at all tokens */
+    SMALL_APPEND = 256 * 1024 /* bytes, below which waking a thread costs more */
+};
+
+static void open_side(struct rapt_append *a, int i, const rapt_tensor *from, const rapt_tensor *into, int64_t dim) {
+    const bool paged = a->desc.slots.data != NULL;
+    a->side[i] = (struct rapt_append_side){0};
+    if (!into->data)
+        return;
+    a->side[i] =
+        (struct rapt_append_side){.from = from,
+                                  .into = into,
+                                  .dim = (int)dim,
+                                  .from_format = rapt_format_of(from->dtype),
+                                  .into_format = rapt_format_of(into->dtype),
+                                  .page_stride_bytes = paged ? into->page_stride_bytes : into->batch_stride_bytes,
+                                  .rotates = i == RAPT_APPEND_KEYS && a->desc.rotary.pairing != RAPT_ROTARY_NONE};
+}
+
+static int64_t bytes_of(const struct rapt_append *a) {
+    const rapt_append_desc *d = &a->desc;
+    int64_t bytes = 0;
+    for (int i = 0; i < RAPT_APPEND_SIDES; i++)
+        if (a->side[i].from)
+            bytes += rapt_format_row_bytes(a->side[i].from_format, a->side[i].dim) +
+                     rapt_format_row_bytes(a->side[i].into_format, a->side[i].dim);
+    return bytes * d->kv_heads * rapt_append_count(d);
+}
+
+/* An odd number of tasks: strides between places are often powers of two. The cut decides no bit. */
+static void cut(struct rapt_append *a, const rapt_run_options *options) {
+    const rapt_append_desc *d = &a->desc;
+    open_side(a, RAPT_APPEND_KEYS, &d->key, &d->key_cache, d->head_dim);
+    open_side(a, RAPT_APPEND_VALUES, &d->value, &d->value_cache, d->value_dim);
+    a->pages = d->slots.data ? d->pages.pages : d->batch;
+    a->page_tokens = d->slots.data ? d->pages.page_tokens : d->cache_length;
+    const int workers = rapt_schedule_workers(options, MOST_TASKS, bytes_of(a) < SMALL_APPEND);
+    a->tasks = bytes_of(a) < SMALL_APPEND || workers < 2 ? 1 : 4 * workers < MOST_TASKS ? 4 * workers + 1 : MOST_TASKS;
+    a->options = options;
+    atomic_init(&a->next, 0);
+    atomic_init(&a->stopped, false);
+}
+
+static __attribute__((noinline)) void run_task(const struct rapt_append *a, int64_t task) {
+    rapt_append_tokens(a, task, rapt_append_rows);
+}
+
+/* should_stop is the caller's, and runs in the caller's floating-point environment. */
+static void work(void *argument, int64_t number) {
+    struct rapt_append *a = argument;
+    int64_t task;
+    (void)number;
+    while ((task = atomic_fetch_add_explicit(&a->next, 1, memory_order_relaxed)) < a->tasks) {
+        if (atomic_load_explicit(&a->stopped, memory_order_relaxed) || rapt_should_stop(a->options)) {
+            atomic_store_explicit(&a->stopped, true, memory_order_relaxed);
+            return;
+        }
+        const rapt_fpenv environment = rapt_fpenv_enter();
+        run_task(a, task);
+        rapt_fpenv_leave(environment);
+    }
+}
+
+static rapt_status run(struct rapt_append *a, const rapt_run_options *options) {
+    const int workers = rapt_schedule_workers(options, a->tasks, a->tasks == 1);
+    const rapt_status status = rapt_schedule_work(options, workers, a->tasks, work, a);
+    if (status == RAPT_OK && atomic_load_explicit(&a->stopped, memory_order_relaxed))
+        return RAPT_STOPPED;
+    if (status == RAPT_OK && atomic_load_explicit(&a->next, memory_order_relaxed) < a->tasks)
+        return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
+    return status;
+}
+
+static __attribute__((noinline)) rapt_status prepare(struct rapt_append *a, enum rapt_append_kind kind,
+                                                     const void *desc, rapt_message *message) {
+    rapt_status status = kind == RAPT_KIND_ROTATE ? rapt_describe_rotate(desc, &a->desc, message)
+                                                  : rapt_describe_append(desc, &a->desc, message);
+    if (status == RAPT_OK)
+        status = rapt_validate_append(&a->desc, kind, message);
+    if (status == RAPT_OK)
+        status = rapt_dispatch((rapt_isa)a->desc.isa, &a->table, message);
+    if (status == RAPT_OK && a->desc.rotary.pairing != RAPT_ROTARY_NONE && !a->desc.rotary.cosines)
+        rapt_rotary_angles(&a->desc.rotary, &a->angles);
+    return status;
+}
+
+static rapt_status append(enum rapt_append_kind kind, const void *desc, const rapt_run_options *options,
+                          rapt_message *message) {
+    struct rapt_append a;
+    rapt_run_options complete;
+    if (message)
+        message->text[0] = 0;
+    const rapt_fpenv environment = rapt_fpenv_enter();
+    rapt_status status = prepare(&a, kind, desc, message);
+    rapt_fpenv_leave(environment);
+    if (status == RAPT_OK)
+        status = rapt_describe_options(options, &complete, message);
+    if (status != RAPT_OK || rapt_append_count(&a.desc) == 0)
+        return status;
+    cut(&a, &complete);
+    status = run(&a, &complete);
+    return status == RAPT_OK ? RAPT_OK : rapt_refuse(message, status, "%s", rapt_status_text(status));
+}
+
+rapt_status rapt_append(const rapt_append_desc *desc, const rapt_run_options *options, rapt_message *message) {
+    return append(RAPT_KIND_APPEND, desc, options, message);
+}
+
+rapt_status rapt_rotate(const rapt_rotate_desc *desc, const rapt_run_options *options, rapt_message *message) {
+    return append(RAPT_KIND_ROTATE, desc, options, message);
+}

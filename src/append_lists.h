@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * The lists of an append: where each token goes. Shared by validation, which reads all of them, and by the tasks, which
+ * read them again. */
+#ifndef RAPT_APPEND_LISTS_H
+#define RAPT_APPEND_LISTS_H
+
+#include "internal.h"
+#include "rapt/cache.h"
+#include "validate_parts.h"
+
+/* The names of fields in messages. */
+struct rapt_append_names {
+    const char *from[2], *into[2], *heads, *rotary_positions;
+    bool has_positions, is_rotate;
+};
+
+/* New tokens of sequence b: the number of the first one among all tokens, and how many. */
+struct rapt_append_run {
+    int64_t first, count;
+};
+
+static inline bool rapt_is_inside(int64_t x, int64_t least, int64_t most) { return x >= least && x <= most; }
+
+/* Entries of the lists per token, at most. */
+static inline int64_t rapt_append_count(const rapt_append_desc *d) {
+    return d->offsets.data ? d->tokens : d->batch * d->length;
+}
+
+/* Reads the lists; without tokens where they have no sense. */
+static inline struct rapt_append_run rapt_append_run_of(const rapt_append_desc *d, int64_t b) {
+    struct rapt_append_run run = {b * d->length, d->lengths.data ? rapt_index_at(d->lengths, b) : d->length};
+    if (d->offsets.data) {
+        run.first = rapt_index_at(d->offsets, b);
+        const int64_t end = rapt_index_at(d->offsets, b + 1);
+        run.count = run.first >= 0 && rapt_is_inside(end, run.first, d->tokens) ? end - run.first : 0;
+    }
+    return rapt_is_inside(run.count, 0, d->length) ? run : (struct rapt_append_run){0, 0};
+}
+
+static inline bool rapt_is_rotary_position(const rapt_rotary *rotary, int64_t position) {
+    return rotary->cosines ? rapt_is_inside(position, 0, rotary->table_positions - 1)
+                           : rapt_is_inside(position, -RAPT_MAX_ROTARY_POSITION, RAPT_MAX_ROTARY_POSITION);
+}
+
+/* validate_append_lists.c: memory of the lists and of the rotary tables, and every entry that will be used. */
+rapt_status rapt_check_append_lists(struct rapt_validation *v, const rapt_append_desc *d,
+                                    const struct rapt_append_names *names);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ * Every refusal of rapt_append and rapt_rotate, in the order in which rapt_validate_append lists the checks.
+ * docs/inputs.md is the same list for users. */
+#include "validate_append.h"
+
+#include "append_lists.h"
+#include "checked.h"
+#include "isa.h"
+#include "validate_parts.h"
+
+static const int64_t max_size = (int64_t)1 << 40;
+
+/* One run through the checks. */
+struct checks {
+    const rapt_append_desc *d;
+    const struct rapt_append_names *names;
+    rapt_message *message;
+    struct rapt_validation memory; /* footprints */
+};
+
+static rapt_status refuse_unused(struct checks *c, const char *name, const char *why) {
+    return rapt_refuse(c->message, RAPT_UNUSED_FIELD, "%s is set, but %s", name, why);
+}
+
+static rapt_status check_flags(struct checks *c) {
+    const rapt_append_desc *d = c->d;
+    if (d->numerics)
+        return rapt_refuse(c->message, RAPT_UNSUPPORTED_FLAG,
+                           "numerics = %d: this library has one order of operations, which is 0", (int)d->numerics);
+    if (d->isa < 0 || d->isa >= RAPT_ISA_COUNT)
+        return rapt_refuse(c->message, RAPT_UNSUPPORTED_FLAG, "isa = %d is outside 0 ... %d", (int)d->isa,
+                           RAPT_ISA_COUNT - 1);
+    if (d->reserved_zero)
+        return rapt_refuse(c->message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0", (int)d->reserved_zero);
+    for (int i = 0; i < 8; i++)
+        if (d->reserved[i])
+            return rapt_refuse(c->message, RAPT_UNUSED_FIELD, "reserved[%d] = %llu is not 0", i,
+                               (unsigned long long)d->reserved[i]);
+    return RAPT_OK;
+}
+
+/* One size and its range. */
+struct size {
+    const char *name;
+    int64_t size, least, most;
+};
+
+static rapt_status check_sizes(struct checks *c) {
+    const rapt_append_desc *d = c->d;
+    const struct size sizes[] = {
+        {"batch", d->batch, 0, max_size},
+        {c->names->heads, d->kv_heads, 1, max_size},
+        {"length", d->length, 0, max_size},
+        {"tokens", d->tokens, 0, max_size},
+        {"cache_length", d->cache_length, 0, max_size},
+        {"head_dim", d->head_dim, 1, RAPT_MAX_HEAD_DIM},
+        {"value_dim", d->value_dim, 1, RAPT_MAX_HEAD_DIM},
+        {"pages.page_tokens", d->pages.page_tokens, 0, max_size},
+        {"pages.pages", d->pages.pages, 0, max_size},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].size < sizes[i].least || sizes[i].size > sizes[i].most)
+            return rapt_refuse(c->message, RAPT_INVALID_SHAPE, "%s = %lld is outside %lld ... %lld", sizes[i].name,
+                               (long long)sizes[i].size, (long long)sizes[i].least, (long long)sizes[i].most);
+    return RAPT_OK;
+}
+
+/* Bytes of contiguous rows of the largest head dim fit int64. 0 counts as 1. */
+static bool rows_fit(int64_t heads, int64_t batch, int64_t tokens) {
+    int64_t rows;
+    return rapt_mul_fits(heads, batch + !batch, &rows) && rapt_mul_fits(rows, tokens + !tokens, &rows) &&
+           rapt_mul_fits(rows, 16 * RAPT_MAX_HEAD_DIM, &rows);
+}
+
+static rapt_status check_products(struct checks *c) {
+    const rapt_append_desc *d = c->d;
+    if (!rows_fit(d->kv_heads, d->batch, d->length) || !rows_fit(d->kv_heads, 1, d->tokens))
+        return rapt_refuse(c->message, RAPT_SIZE_OVERFLOW,
+                           "batch = %lld, %s = %lld, length = %lld, tokens = %lld: their product overflows",
+                           (long long)d->batch, c->names->heads, (long long)d->kv_heads, (long long)d->length,
+                           (long long)d->tokens);
+    if (!rows_fit(d->kv_heads, d->batch, d->cache_length) ||
+        !rows_fit(d->kv_heads, d->pages.pages, d->pages.page_tokens))
+        return rapt_refuse(c->message, RAPT_SIZE_OVERFLOW, "the caches' rows overflow int64");
+    return RAPT_OK;
+}
+
+/* Slots take the shape of the caches from the page table, and nothing else. */
+static rapt_status check_pages(struct checks *c) {
+    const rapt_append_desc *d = c->d;
+    const rapt_page_table *pages = &d->pages;
+    if (pages->kind)
+        return rapt_refuse(c->message, RAPT_UNSUPPORTED_FLAG, "pages.kind = %d is outside 0 ... 0", (int)pages->kind);
+    if (pages->reserved_zero || pages->reserved[0] || pages->reserved[1])
+        return refuse_unused(c, "pages.reserved", "nothing uses it");
+    if (pages->entries.data || pages->offsets.data || pages->batch_stride_bytes)
+        return refuse_unused(c, "pages", "its kind is 0");
+    if (!d->slots.data && (pages->page_tokens || pages->pages))
+        return refuse_unused(c, pages->page_tokens ? "pages.page_tokens" : "pages.pages", "slots is absent");
+    if (d->slots.data && pages->page_tokens == 0)
+        return rapt_refuse(c->message, RAPT_INVALID_SHAPE, "pages.page_tokens = 0, but there are slots");
+    return RAPT_OK;
+}
+
+static rapt_status check_addressing(struct checks *c) {
+    const rapt_append_desc *d = c->d;
+    if (d->slots.data && d->positions.data)
+        return refuse_unused(c, "positions", "slots say where tokens go");
+    if (d->slots.data && d->cache_length)
+        return refuse_unused(c, "cache_length", "slots say where tokens go");
+    if (!d->slots.data && !d->positions.data && rapt_append_count(d) && c->names->has_positions)
+        return rapt_refuse(c->message, RAPT_NULL_POINTER, "positions.data is NULL, and so is slots.data");
+    if (d->offsets.data && d->lengths.data)
+        return refuse_unused(c, "lengths", "offsets has the lengths");
+    if (!d->offsets.data && d->tokens)
+        return refuse_unused(c, "tokens", "offsets is absent");
+    return check_pages(c);
+}
+
+/* ---------------------------------------------------------------- tensors */
+
+static rapt_status check_source_dtype(struct checks *c, const char *name, const rapt_tensor *tensor) {
+    const int32_t dtype = tensor->dtype;
+    if (dtype == RAPT_F32 || dtype == RAPT_F16 || dtype == RAPT_BF16)
+        return RAPT_OK;
+    return rapt_refuse(c->message, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %d: expected float32, float16 or bfloat16", name,
+                       (int)dtype);
+}
+
+/* Those after ggml's block formats have scales that nothing computes. */
+static rapt_status check_cache_dtype(struct checks *c, const char *name, const rapt_tensor *tensor) {
+    enum { LAST_BLOCK_DTYPE = 10 };
+    if (c->names->is_rotate)
+        return check_source_dtype(c, name, tensor);
+    if (tensor->dtype <= LAST_BLOCK_DTYPE)
+        return RAPT_OK;
+    return rapt_refuse(c->message, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %d: rows of it cannot be appended", name,
+                       (int)tensor->dtype);
+}
+
+/* New rows and the cache that they go to. */
+static rapt_status check_side(struct checks *c, int side, const rapt_tensor *from, const rapt_tensor *into,
+                              int64_t dim) {
+    const rapt_append_desc *d = c->d;
+    const bool packed = d->offsets.data, paged = d->slots.data;
+    const char *from_name = c->names->from[side], *into_name = c->names->into[side];
+    if (rapt_absent(from) != rapt_absent(into))
+        return rapt_refuse(c->message, RAPT_NULL_POINTER, "%s is absent, but %s is not",
+                           rapt_absent(from) ? from_name : into_name, rapt_absent(from) ? into_name : from_name);
+    rapt_status status = rapt_absent(from) ? RAPT_OK : check_source_dtype(c, from_name, from);
+    if (status == RAPT_OK && !rapt_absent(into))
+        status = check_cache_dtype(c, into_name, into);
+    if (status != RAPT_OK)
+        return status;
+    rapt_tensor cache = *into;
+    if (paged) {
+        cache.batch_stride_bytes = into->page_stride_bytes;
+        cache.page_stride_bytes = 0;
+    }
+    const struct rapt_tensor_claim claims[] = {
+        {from_name, from, {packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length}, dim, false},
+        {into_name,
+         &cache,
+         {paged ? d->pages.pages : d->batch, d->kv_heads, paged ? d->pages.page_tokens : d->cache_length},
+         dim,
+         true}};
+    status = rapt_check_claim(&c->memory, &claims[0]);
+    return status == RAPT_OK ? rapt_check_claim(&c->memory, &claims[1]) : status;
+}
+
+static rapt_status check_tensors(struct checks *c) {
+    const rapt_append_desc *d = c->d;
+    if (rapt_absent(&d->key) && rapt_absent(&d->value) && rapt_append_count(d))
+        return rapt_refuse(c->message, RAPT_NULL_POINTER,
+                           c->names->is_rotate ? "in.data is NULL" : "key.data is NULL, and so is value.data");
+    if (d->rotary.pairing && rapt_absent(&d->key) && rapt_append_count(d))
+        return refuse_unused(c, "rotary.pairing", "key is absent");
+    const rapt_status status = check_side(c, 0, &d->key, &d->key_cache, d->head_dim);
+    return status == RAPT_OK ? check_side(c, 1, &d->value, &d->value_cache, d->value_dim) : status;
+}
+
+static rapt_status check_rotary(struct checks *c) {
+    return rapt_check_rotary(&c->d->rotary, c->d->head_dim, c->message);
+}
+
+static rapt_status check_lists(struct checks *c) { return rapt_check_append_lists(&c->memory, c->d, c->names); }
+
+static rapt_status check_overlaps(struct checks *c) { return rapt_check_overlaps(&c->memory); }
+
+rapt_status rapt_validate_append(const rapt_append_desc *desc, enum rapt_append_kind kind, rapt_message *message) {
+    typedef rapt_status (*check)(struct checks *);
+    static const check checks[] = {check_flags,   check_sizes,  check_products, check_addressing,
+                                   check_tensors, check_rotary, check_lists,    check_overlaps};
+    /* Memory is checked for any call that has rows. */
+    static const rapt_attention_desc rows = {.batch = 1, .query_length = 1};
+    static const struct rapt_append_names names[] = {
+        {{"key", "value"}, {"key_cache", "value_cache"}, "kv_heads", "rotary_positions", true, false},
+        {{"in", ""}, {"out", ""}, "heads", "positions", false, true}};
+    struct checks c = {desc, &names[kind], message, {.desc = &rows, .message = message, .memory = RAPT_MEMORY_GIVEN}};
+    rapt_status status = RAPT_OK;
+    for (size_t i = 0; status == RAPT_OK && i < sizeof checks / sizeof *checks; i++)
+        status = checks[i](&c);
+    return status;
+}

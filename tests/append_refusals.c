@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT
+ * Every refusal of rapt_append and rapt_rotate: status, the field in the message, nothing written; and legal oddities.
+ */
+#include "cmocka_all.h"
+#include "rapt/cache.h"
+#include "support.h"
+
+enum { ROOM = 4096 };
+
+static float key[ROOM], value[ROOM], key_cache[ROOM], value_cache[ROOM], out[ROOM], table[ROOM];
+static int64_t positions[8], slots[8], lengths[8], offsets[8], rotary_positions[8];
+
+/* 2 sequences, 2 heads, 3 tokens of 8; caches of 10. */
+static rapt_append_desc fresh(void) {
+    rapt_append_desc d = RAPT_APPEND_DESC_INIT;
+    d.batch = 2, d.kv_heads = 2, d.length = 3, d.cache_length = 10, d.head_dim = 8;
+    d.key = rapt_input_bshd(key, 2, 3, 2, 8);
+    d.value = rapt_input_bshd(value, 2, 3, 2, 8);
+    d.key_cache = rapt_output_bhsd(key_cache, 2, 2, 10, 8);
+    d.value_cache = rapt_output_bhsd(value_cache, 2, 2, 10, 8);
+    for (int i = 0; i < 8; i++) {
+        positions[i] = 2;
+        slots[i] = i;
+        lengths[i] = 1;
+        offsets[i] = i;
+        rotary_positions[i] = 5;
+    }
+    d.positions = rapt_int64_list(positions, 2);
+    memset(key_cache, 0xff, sizeof key_cache);
+    memset(value_cache, 0xff, sizeof value_cache);
+    memset(out, 0xff, sizeof out);
+    return d;
+}
+
+static void with_slots(rapt_append_desc *d) {
+    d->positions = (rapt_index_list){0};
+    d->slots = rapt_int64_list(slots, 6);
+    d->cache_length = 0;
+    d->pages.page_tokens = 5, d->pages.pages = 4;
+    rapt_tensor *const caches[] = {&d->key_cache, &d->value_cache};
+    for (int i = 0; i < 2; i++) {
+        *caches[i] = rapt_output_bhsd(i ? value_cache : key_cache, 4, 2, 5, 8);
+        caches[i]->page_stride_bytes = caches[i]->batch_stride_bytes;
+        caches[i]->batch_stride_bytes = 0;
+    }
+}
+
+static void with_offsets(rapt_append_desc *d) {
+    d->offsets = rapt_int64_list(offsets, 3);
+    d->tokens = 4;
+    d->key = rapt_input_bshd(key, 1, 4, 2, 8);
+    d->value = rapt_input_bshd(value, 1, 4, 2, 8);
+}
+
+static void with_rotary(rapt_append_desc *d) {
+    d->rotary.pairing = RAPT_ROTARY_HALVES;
+    d->rotary.base = 10000;
+}
+
+static void with_scaling(rapt_append_desc *d, rapt_rotary_scaling scaling) {
+    with_rotary(d);
+    d->rotary.scaling = (int32_t)scaling;
+    d->rotary.factor = 2;
+    if (scaling == RAPT_ROTARY_YARN || scaling == RAPT_ROTARY_LLAMA3)
+        d->rotary.original_length = 1024;
+}
+
+static void with_table(rapt_append_desc *d) {
+    d->rotary.pairing = RAPT_ROTARY_INTERLEAVED;
+    d->rotary.cosines = table;
+    d->rotary.sines = table + 100;
+    d->rotary.table_positions = 20;
+}
+
+static rapt_rotate_desc fresh_rotate(void) {
+    fresh();
+    rapt_rotate_desc d = RAPT_ROTATE_DESC_INIT;
+    d.batch = 2, d.heads = 2, d.length = 2, d.head_dim = 8;
+    d.in = rapt_input_bshd(key, 2, 2, 2, 8);
+    d.out = rapt_output_bshd(out, 2, 2, 2, 8);
+    d.positions = rapt_int64_list(rotary_positions, 4);
+    d.rotary.pairing = RAPT_ROTARY_HALVES;
+    d.rotary.base = 10000;
+    return d;
+}
+
+static bool is_untouched(void) {
+    for (int i = 0; i < ROOM; i++)
+        if (bits_of(key_cache[i]) != UINT32_MAX || bits_of(value_cache[i]) != UINT32_MAX ||
+            bits_of(out[i]) != UINT32_MAX)
+            return false;
+    return true;
+}
+
+static int wrong_rows;
+
+static void expect(rapt_status status, rapt_status expected, const rapt_message *message, const char *text, int line) {
+    const bool refused = expected != RAPT_OK;
+    if (status == expected && (!refused || (strstr(message->text, text) && is_untouched())))
+        return;
+    print_error("line %d: status %d, message \"%s\", %s\n", line, (int)status, message->text,
+                is_untouched() ? "nothing written" : "something written");
+    wrong_rows++;
+}
+
+#define CALLED(function, kind, make, status, text, ...)                                                                \
+    do {                                                                                                               \
+        rapt_##kind##_desc changed = make(), *d = &changed;                                                            \
+        rapt_message message = {"?"};                                                                                  \
+        __VA_ARGS__;                                                                                                   \
+        expect(function(d, NULL, &message), status, &message, text, __LINE__);                                         \
+    } while (0)
+#define REFUSED(status, text, ...) CALLED(rapt_append, append, fresh, status, text, __VA_ARGS__)
+#define LEGAL(...) CALLED(rapt_append, append, fresh, RAPT_OK, "", __VA_ARGS__)
+#define ROTATE_REFUSED(status, text, ...) CALLED(rapt_rotate, rotate, fresh_rotate, status, text, __VA_ARGS__)
+#define ROTATE_LEGAL(...) CALLED(rapt_rotate, rotate, fresh_rotate, RAPT_OK, "", __VA_ARGS__)
+
+static void refuse_fields(void) {
+    REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size = 0", d->struct_size = 0);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = 1", d->numerics = 1);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "isa = -1", d->isa = -1);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "isa = 99", d->isa = 99);
+    REFUSED(RAPT_UNUSED_FIELD, "reserved_zero = 1", d->reserved_zero = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "reserved[7] = 2", d->reserved[7] = 2);
+    REFUSED(RAPT_INVALID_SHAPE, "batch = -1", d->batch = -1);
+    REFUSED(RAPT_INVALID_SHAPE, "kv_heads = 0", d->kv_heads = 0);
+    REFUSED(RAPT_INVALID_SHAPE, "length = -1", d->length = -1);
+    REFUSED(RAPT_INVALID_SHAPE, "tokens = -1", d->tokens = -1);
+    REFUSED(RAPT_INVALID_SHAPE, "cache_length = -1", d->cache_length = -1);
+    REFUSED(RAPT_INVALID_SHAPE, "head_dim = 0", d->head_dim = 0);
+    REFUSED(RAPT_INVALID_SHAPE, "head_dim = 1025", d->head_dim = 1025);
+    REFUSED(RAPT_INVALID_SHAPE, "value_dim = -4", d->value_dim = -4);
+    REFUSED(RAPT_INVALID_SHAPE, "pages.page_tokens = -1", d->pages.page_tokens = -1);
+    REFUSED(RAPT_INVALID_SHAPE, "pages.pages = -1", d->pages.pages = -1);
+    REFUSED(RAPT_SIZE_OVERFLOW, "length = 1099511627776", d->length = (int64_t)1 << 40, d->batch = (int64_t)1 << 40);
+    REFUSED(RAPT_SIZE_OVERFLOW, "tokens = 1099511627776", d->tokens = (int64_t)1 << 40, d->kv_heads = (int64_t)1 << 20);
+    REFUSED(RAPT_SIZE_OVERFLOW, "caches", d->cache_length = (int64_t)1 << 40, d->batch = (int64_t)1 << 20);
+    REFUSED(RAPT_SIZE_OVERFLOW, "caches", with_slots(d), d->pages.pages = d->pages.page_tokens = (int64_t)1 << 40);
+}
+
+static void refuse_addressing(void) {
+    REFUSED(RAPT_NULL_POINTER, "positions.data is NULL", d->positions = (rapt_index_list){0});
+    REFUSED(RAPT_UNUSED_FIELD, "positions is set", with_slots(d), d->positions = rapt_int64_list(positions, 2));
+    REFUSED(RAPT_UNUSED_FIELD, "cache_length is set", with_slots(d), d->cache_length = 10);
+    REFUSED(RAPT_UNUSED_FIELD, "lengths is set", with_offsets(d), d->lengths = rapt_int64_list(lengths, 2));
+    REFUSED(RAPT_UNUSED_FIELD, "tokens is set", d->tokens = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "pages.page_tokens is set", d->pages.page_tokens = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "pages.pages is set", d->pages.pages = 4);
+    REFUSED(RAPT_INVALID_SHAPE, "pages.page_tokens = 0", with_slots(d), d->pages.page_tokens = 0);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "pages.kind = 9", d->pages.kind = 9);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "pages.kind = -1", d->pages.kind = -1);
+    REFUSED(RAPT_UNUSED_FIELD, "pages.reserved", d->pages.reserved[1] = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "pages", d->pages.entries = rapt_int64_list(positions, 2));
+    REFUSED(RAPT_UNUSED_FIELD, "pages", with_slots(d), d->pages.batch_stride_bytes = 8);
+}
+
+static void refuse_tensors(void) {
+    REFUSED(RAPT_NULL_POINTER, "key.data is NULL, and so is value.data", d->key = d->value = (rapt_tensor){0});
+    REFUSED(RAPT_NULL_POINTER, "key is absent", d->key = (rapt_tensor){0});
+    REFUSED(RAPT_NULL_POINTER, "value_cache is absent", d->value_cache = (rapt_tensor){0});
+    REFUSED(RAPT_NULL_POINTER, "key.data is NULL", d->key.data = NULL);
+    REFUSED(RAPT_NULL_POINTER, "key_cache.data is NULL", d->key_cache.data = NULL);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.dtype = 2", d->key.dtype = RAPT_BOOL8);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "value.dtype = 5", d->value.dtype = RAPT_Q8_0);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.dtype = 0", d->key.dtype = 0);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "key_cache.dtype = 2", d->key_cache.dtype = RAPT_BOOL8);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "value_cache.dtype = 99", d->value_cache.dtype = 99);
+    REFUSED(RAPT_INVALID_SHAPE, "value_cache: rows of 8", d->value_cache.dtype = RAPT_Q8_0);
+    REFUSED(RAPT_MISALIGNED_POINTER, "key.data", d->key.data = (char *)key + 2);
+    REFUSED(RAPT_MISALIGNED_POINTER, "key_cache.data", d->key_cache.data = (char *)key_cache + 1);
+    REFUSED(RAPT_INVALID_STRIDE, "key.token_stride_bytes = 6", d->key.token_stride_bytes = 6);
+    REFUSED(RAPT_INVALID_STRIDE, "key_cache.token_stride_bytes = 0", d->key_cache.token_stride_bytes = 0);
+    REFUSED(RAPT_INVALID_STRIDE, "value_cache.head_stride_bytes = -320", d->value_cache.head_stride_bytes *= -1);
+    REFUSED(RAPT_INVALID_STRIDE, "key", d->key.extent_bytes = 0, d->key.batch_stride_bytes = INT64_MAX - 3);
+    REFUSED(RAPT_OUT_OF_EXTENT, "key.extent_bytes", d->key.extent_bytes -= 4);
+    REFUSED(RAPT_OUT_OF_EXTENT, "key_cache.extent_bytes", d->key_cache.extent_bytes -= 4);
+    REFUSED(RAPT_INVALID_VALUE, "value.extent_bytes = -1", d->value.extent_bytes = -1);
+    REFUSED(RAPT_UNUSED_FIELD, "key.scales", d->key.scales = key);
+    REFUSED(RAPT_UNUSED_FIELD, "key_cache.page_stride_bytes", d->key_cache.page_stride_bytes = 8);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps itself", d->key_cache.token_stride_bytes = 16);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps value_cache", d->value_cache.data = key_cache + 8);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps key", d->key.data = key_cache);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps slots", with_slots(d), d->slots.data = key_cache);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps rotary.sines", with_table(d), d->rotary.sines = key_cache);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "value_cache overlaps slots", with_slots(d), d->slots.data = value_cache + 20);
+}
+
+static void refuse_lists(void) {
+    REFUSED(RAPT_INVALID_VALUE, "positions[1] = -1", positions[1] = -1);
+    REFUSED(RAPT_INVALID_VALUE, "positions[1] = 8: its 3 new tokens", positions[1] = 8);
+    REFUSED(RAPT_INVALID_VALUE, "positions[0] = 9223372036854775807", positions[0] = INT64_MAX);
+    REFUSED(RAPT_INVALID_VALUE, "slots[5] = 20", with_slots(d), slots[5] = 20);
+    REFUSED(RAPT_INVALID_VALUE, "slots[0] = 9223372036854775807", with_slots(d), slots[0] = INT64_MAX);
+    REFUSED(RAPT_INVALID_VALUE, "slots[0] = 0 is outside 0 ... -1", with_slots(d), d->pages.pages = 0);
+    REFUSED(RAPT_INVALID_VALUE, "lengths[0] = 4", d->lengths = rapt_int64_list(lengths, 2), lengths[0] = 4);
+    REFUSED(RAPT_INVALID_VALUE, "lengths[1] = -1", d->lengths = rapt_int64_list(lengths, 2), lengths[1] = -1);
+    REFUSED(RAPT_INVALID_VALUE, "offsets[0] = -1", with_offsets(d), offsets[0] = -1);
+    REFUSED(RAPT_INVALID_VALUE, "offsets[1] = 0", with_offsets(d), offsets[0] = 1, offsets[1] = 0);
+    REFUSED(RAPT_INVALID_VALUE, "offsets[2] = 5", with_offsets(d), offsets[2] = 5);
+    REFUSED(RAPT_INVALID_VALUE, "offsets[1] = 4 is 4 after", with_offsets(d), offsets[1] = offsets[2] = 4);
+    REFUSED(RAPT_OUT_OF_EXTENT, "positions.count = 1", d->positions.count = 1);
+    REFUSED(RAPT_OUT_OF_EXTENT, "slots.count = 5", with_slots(d), d->slots.count = 5);
+    REFUSED(RAPT_OUT_OF_EXTENT, "offsets.count = 2", with_offsets(d), d->offsets.count = 2);
+    REFUSED(RAPT_OUT_OF_EXTENT, "positions.count = -1", d->positions.count = -1);
+    REFUSED(RAPT_INVALID_VALUE, "slots.index_bytes = 2", with_slots(d), d->slots.index_bytes = 2);
+    REFUSED(RAPT_INVALID_STRIDE, "positions.stride_bytes = 12", d->positions.stride_bytes = 12);
+    REFUSED(RAPT_MISALIGNED_POINTER, "positions = ", d->positions.data = (char *)positions + 4);
+    REFUSED(RAPT_UNUSED_FIELD, "positions.reserved_zero = 1", d->positions.reserved_zero = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "lengths.data is NULL", d->lengths.count = 2);
+    REFUSED(RAPT_INVALID_SHAPE, "leave the address space", d->positions.count = 0,
+            d->positions.stride_bytes = INT64_MAX - 7);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary_positions is set", d->rotary_positions = rapt_int64_list(rotary_positions, 6));
+}
+
+static void refuse_rotary(void) {
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "rotary.pairing = 3", d->rotary.pairing = 3);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "rotary.scaling = 5", d->rotary.scaling = 5);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.reserved[3] = 1", d->rotary.reserved[3] = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.base is set", d->rotary.base = 10000);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.dim is set", d->rotary.dim = 8);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.frequencies is set", d->rotary.frequencies = table);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.attention_factor is set", d->rotary.attention_factor = 1);
+    REFUSED(RAPT_INVALID_SHAPE, "rotary.dim = 3", with_rotary(d), d->rotary.dim = 3);
+    REFUSED(RAPT_INVALID_SHAPE, "rotary.dim = 10", with_rotary(d), d->rotary.dim = 10);
+    REFUSED(RAPT_INVALID_SHAPE, "rotary.dim = -2", with_rotary(d), d->rotary.dim = -2);
+    REFUSED(RAPT_INVALID_VALUE, "rotary.base = 1 is", with_rotary(d), d->rotary.base = 1);
+    REFUSED(RAPT_INVALID_VALUE, "rotary.base = 0", with_rotary(d), d->rotary.base = 0);
+    REFUSED(RAPT_INVALID_VALUE, "rotary.base = nan", with_rotary(d), d->rotary.base = (double)float_of(0x7fc00000));
+    REFUSED(RAPT_INVALID_VALUE, "rotary.base = inf", with_rotary(d), d->rotary.base = (double)float_of(0x7f800000));
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.factor is set", with_rotary(d), d->rotary.factor = 2);
+    REFUSED(RAPT_INVALID_VALUE, "rotary.factor = 0.5", with_scaling(d, RAPT_ROTARY_LINEAR), d->rotary.factor = 0.5);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.original_length", with_scaling(d, RAPT_ROTARY_NTK),
+            d->rotary.original_length = 9);
+    REFUSED(RAPT_INVALID_VALUE, "rotary.original_length = 0", with_scaling(d, RAPT_ROTARY_YARN),
+            d->rotary.original_length = 0);
+    REFUSED(RAPT_INVALID_VALUE, "rotary.low_factor = -1", with_scaling(d, RAPT_ROTARY_YARN), d->rotary.low_factor = -1);
+    REFUSED(RAPT_INVALID_VALUE, "rotary.low_factor = 4", with_scaling(d, RAPT_ROTARY_LLAMA3), d->rotary.low_factor = 4);
+    REFUSED(RAPT_INVALID_VALUE, "rotary.attention_factor = inf", with_rotary(d),
+            d->rotary.attention_factor = (double)float_of(0x7f800000));
+    REFUSED(RAPT_NULL_POINTER, "rotary.sines is NULL", with_table(d), d->rotary.sines = NULL);
+    REFUSED(RAPT_NULL_POINTER, "rotary.cosines is NULL", with_table(d), d->rotary.cosines = NULL);
+    REFUSED(RAPT_INVALID_SHAPE, "rotary.table_positions = -1", with_table(d), d->rotary.table_positions = -1);
+    REFUSED(RAPT_INVALID_STRIDE, "rotary.table_stride_bytes = 12", with_table(d), d->rotary.table_stride_bytes = 12);
+    REFUSED(RAPT_INVALID_STRIDE, "rotary.table_stride_bytes = 18", with_table(d), d->rotary.table_stride_bytes = 18);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.base is set", with_table(d), d->rotary.base = 10000);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.scaling is set", with_table(d), d->rotary.scaling = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.attention_factor", with_table(d), d->rotary.attention_factor = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.frequencies is set", with_table(d), d->rotary.frequencies = table);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.table_positions is set", with_rotary(d), d->rotary.table_positions = 1);
+    REFUSED(RAPT_MISALIGNED_POINTER, "rotary.cosines", with_table(d),
+            d->rotary.cosines = (const float *)(const void *)((const char *)table + 1));
+    REFUSED(RAPT_INVALID_VALUE, "positions[0] = 2: the last of its 3 new tokens is outside 0 ... 3", with_table(d),
+            d->rotary.table_positions = 4);
+    REFUSED(RAPT_INVALID_VALUE, "rotary.frequencies[3] = 2", with_rotary(d), d->rotary.base = 0, table[3] = 2,
+            d->rotary.frequencies = table);
+    table[3] = 0;
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.base is set", with_rotary(d), d->rotary.frequencies = table);
+    REFUSED(RAPT_NULL_POINTER, "rotary_positions.data is NULL", with_slots(d), with_rotary(d));
+    REFUSED(RAPT_INVALID_VALUE, "rotary_positions[4] = 536870913", with_rotary(d), rotary_positions[4] = (1 << 29) + 1,
+            d->rotary_positions = rapt_int64_list(rotary_positions, 6));
+    REFUSED(RAPT_INVALID_VALUE, "rotary_positions[4] = -1", with_table(d), rotary_positions[4] = -1,
+            d->rotary_positions = rapt_int64_list(rotary_positions, 6));
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.pairing is set, but key is absent", with_rotary(d),
+            d->key = d->key_cache = (rapt_tensor){0});
+}
+
+static void refuse_rotate(void) {
+    ROTATE_REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size = 4", d->struct_size = 4);
+    ROTATE_REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = 1", d->numerics = 1);
+    ROTATE_REFUSED(RAPT_UNUSED_FIELD, "reserved[0] = 1", d->reserved[0] = 1);
+    ROTATE_REFUSED(RAPT_UNSUPPORTED_FLAG, "rotary.pairing = 0", d->rotary.pairing = 0);
+    ROTATE_REFUSED(RAPT_INVALID_SHAPE, "heads = 0", d->heads = 0);
+    ROTATE_REFUSED(RAPT_NULL_POINTER, "in.data is NULL", d->in = (rapt_tensor){0});
+    ROTATE_REFUSED(RAPT_NULL_POINTER, "out is absent", d->out = (rapt_tensor){0});
+    ROTATE_REFUSED(RAPT_NULL_POINTER, "positions.data is NULL", d->positions = (rapt_index_list){0});
+    ROTATE_REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = 5", d->out.dtype = RAPT_Q8_0);
+    ROTATE_REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps in", d->in.data = out);
+    ROTATE_REFUSED(RAPT_INVALID_VALUE, "positions[3] = -536870913", rotary_positions[3] = -(1 << 29) - 1);
+    ROTATE_REFUSED(RAPT_OUT_OF_EXTENT, "positions.count = 3", d->positions.count = 3);
+}
+
+static void test_refusals(void **state) {
+    rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
+    rapt_append_desc d = fresh();
+    (void)state;
+    refuse_fields();
+    refuse_addressing();
+    refuse_tensors();
+    refuse_lists();
+    refuse_rotary();
+    refuse_rotate();
+    options.max_threads = -1;
+    assert_int_equal(rapt_append(&d, &options, NULL), RAPT_INVALID_VALUE);
+    assert_int_equal(rapt_append(NULL, NULL, NULL), RAPT_NULL_POINTER);
+    assert_int_equal(rapt_rotate(NULL, NULL, NULL), RAPT_NULL_POINTER);
+    assert_int_equal(wrong_rows, 0);
+}
+
+static void test_legal(void **state) {
+    (void)state;
+    LEGAL((void)d);
+    LEGAL(d->batch = 0);
+    LEGAL(d->length = 0, d->positions = (rapt_index_list){0});
+    LEGAL(d->key = d->key_cache = (rapt_tensor){0});
+    LEGAL(d->value = d->value_cache = (rapt_tensor){0}, with_rotary(d));
+    LEGAL(d->key.token_stride_bytes = d->key.batch_stride_bytes = 0);
+    LEGAL(d->key.data = (char *)key + d->key.extent_bytes - 96, d->key.extent_bytes = 0,
+          d->key.token_stride_bytes = -64, d->key.batch_stride_bytes = 0);
+    LEGAL(positions[0] = 7);
+    LEGAL(positions[0] = 10, lengths[0] = 0, d->lengths = rapt_int64_list(lengths, 2));
+    LEGAL(with_slots(d));
+    LEGAL(with_slots(d), slots[0] = -1, slots[3] = INT64_MIN);
+    LEGAL(with_slots(d), slots[0] = slots[1] = slots[2] = 7);
+    LEGAL(with_slots(d), with_rotary(d), d->rotary_positions = rapt_int64_list(rotary_positions, 6), slots[1] = -1,
+          rotary_positions[1] = INT64_MAX);
+    LEGAL(with_slots(d), d->pages.pages = 0, d->key_cache.data = d->value_cache.data = NULL,
+          d->key_cache.extent_bytes = d->value_cache.extent_bytes = 0, memset(slots, 0xff, sizeof slots));
+    LEGAL(with_offsets(d));
+    LEGAL(with_rotary(d), rotary_positions[0] = 1 << 29, rotary_positions[1] = -(1 << 29),
+          d->rotary_positions = rapt_int64_list(rotary_positions, 6));
+    LEGAL(with_scaling(d, RAPT_ROTARY_YARN), d->rotary.factor = 1);
+    LEGAL(with_scaling(d, RAPT_ROTARY_NTK), d->rotary.dim = 2);
+    LEGAL(with_table(d), d->rotary.table_stride_bytes = 20);
+    LEGAL(d->value_cache = d->value, d->value_cache.data = value_cache, d->cache_length = 3,
+          d->key_cache = rapt_output_bhsd(key_cache, 2, 2, 3, 8), positions[0] = positions[1] = 0);
+    ROTATE_LEGAL((void)d);
+    ROTATE_LEGAL(d->batch = 0, d->positions = (rapt_index_list){0});
+    ROTATE_LEGAL(d->rotary.dim = 2, d->in.batch_stride_bytes = 0);
+    assert_int_equal(wrong_rows, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refusals), cmocka_unit_test(test_legal)};
+    return cmocka_run_group_tests_name("append_refusals", tests, NULL, NULL);
+}
