@@ -23,6 +23,13 @@ static unsigned word_at(const unsigned char *bytes) { return bytes[0] | (unsigne
 
 static float half_at(const unsigned char *bytes) { return float_of_ieee(word_at(bytes), 5, 10); }
 
+/* ggml's blocks: number i of 32. */
+static int nibble(const unsigned char *nibbles, int64_t i) { return i < 16 ? nibbles[i] & 15 : nibbles[i - 16] >> 4; }
+
+static int five(const unsigned char *bits, int64_t i) { return (bits[i / 8] >> i % 8 & 1) * 16 + nibble(bits + 4, i); }
+
+static const int iq4_nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
 float rapt_reference_number(int32_t dtype, const void *row, int64_t d) {
     const unsigned char *bytes = row;
     float number;
@@ -33,6 +40,21 @@ float rapt_reference_number(int32_t dtype, const void *row, int64_t d) {
     case RAPT_Q8_0:
         bytes += d / 32 * 34;
         return half_at(bytes) * (float)(signed char)bytes[2 + d % 32];
+    case RAPT_Q4_0:
+        bytes += d / 32 * 18;
+        return half_at(bytes) * (float)(nibble(bytes + 2, d % 32) - 8);
+    case RAPT_Q4_1:
+        bytes += d / 32 * 20;
+        return half_at(bytes) * (float)nibble(bytes + 4, d % 32) + half_at(bytes + 2);
+    case RAPT_Q5_0:
+        bytes += d / 32 * 22;
+        return half_at(bytes) * (float)(five(bytes + 2, d % 32) - 16);
+    case RAPT_Q5_1:
+        bytes += d / 32 * 24;
+        return half_at(bytes) * (float)five(bytes + 4, d % 32) + half_at(bytes + 2);
+    case RAPT_IQ4_NL:
+        bytes += d / 32 * 18;
+        return half_at(bytes) * (float)iq4_nl[nibble(bytes + 2, d % 32)];
     default: abort();
     }
 }

@@ -86,9 +86,15 @@ typedef enum rapt_dtype {
     /* Of keys and values only: */
     RAPT_F16 = 3,   /* IEEE-754 binary16, aligned to 2 bytes */
     RAPT_BF16 = 4,  /* the upper half of a binary32, aligned to 2 bytes */
-    RAPT_Q8_0 = 5   /* ggml's blocks of 32 numbers: a binary16 scale, 32 int8; aligned to 2 bytes, as all blocks are */
-    /* Numbers that types to come will have: Q4_0 = 6, Q4_1 = 7, Q5_0 = 8, Q5_1 = 9, IQ4_NL = 10, F8_E4M3 = 11,
-     * F8_E5M2 = 12, I8 = 13. */
+    /* ggml's blocks of 32 numbers, byte for byte; aligned to 2 bytes. d, m: binary16. Nibbles: those of numbers 0 ... 15
+     * are the lower halves of 16 bytes, those of 16 ... 31 the upper ones. */
+    RAPT_Q8_0 = 5,   /* d, 32 int8 q:                        d * q */
+    RAPT_Q4_0 = 6,   /* d, nibbles q:                        d * (q - 8) */
+    RAPT_Q4_1 = 7,   /* d, m, nibbles q:                     d * q + m */
+    RAPT_Q5_0 = 8,   /* d, 32 fifth bits, nibbles, both q:   d * (q - 16) */
+    RAPT_Q5_1 = 9,   /* d, m, 32 fifth bits, nibbles:        d * q + m */
+    RAPT_IQ4_NL = 10 /* d, nibbles q:                        d * (number q of a table of 16) */
+    /* Numbers that types to come will have: F8_E4M3 = 11, F8_E5M2 = 12, I8 = 13. */
 } rapt_dtype;
 
 /* Bytes of a row of dim elements; 0 for an unknown dtype, on overflow, and where dim is not a whole number of blocks. */

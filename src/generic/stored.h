@@ -16,16 +16,41 @@ RAPT_INLINE const char *stored_block(int format, const char *row, int64_t d) {
     return row + (size_t)d / (size_t)info->elements * (size_t)info->bytes;
 }
 
+static const int8_t codes_of_q4_0[16] = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+static const int8_t codes_of_q4_1[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static const int8_t codes_of_iq4_nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+/* Nibbles of a block: numbers 0 ... 15 are the lower halves of 16 bytes, 16 ... 31 the upper ones. */
+RAPT_INLINE vf32 stored_nibbles(const char *nibbles, size_t at, const int8_t *codes) {
+    return v_load_nibbles((const uint8_t *)nibbles + at % 16, (int)(at / 16 * 4), codes);
+}
+
+/* The same with fifth bits, a little-endian word of them. */
+RAPT_INLINE vf32 stored_fives(const char *bits, const char *nibbles, size_t at) {
+    uint32_t word;
+    memcpy(&word, bits, sizeof word);
+    return v_load_fives((const uint8_t *)nibbles + at % 16, (int)(at / 16 * 4), word >> at);
+}
+
 /* Numbers d ... d + VL - 1 of a row, all of which exist. ASSUME d is a multiple of VL, and format a constant once this
  * is inlined: what remains are the loads of one type. */
 RAPT_INLINE vf32 v_load_stored(int format, const char *row, int64_t d) {
     const char *block = stored_block(format, row, d);
+    const uint16_t *words = (const uint16_t *)(const void *)block; /* the scale; then the minimum, where there is one */
     const size_t at = (size_t)d % STORED_STEP; /* in a block of so many */
     switch (format) {
     case RAPT_FORMAT_F32: return v_load((const float *)(const void *)block);
-    case RAPT_FORMAT_F16: return v_load_half((const uint16_t *)(const void *)block);
-    case RAPT_FORMAT_BF16: return v_load_bf16((const uint16_t *)(const void *)block);
-    case RAPT_FORMAT_Q8_0: return v_mul(v_load_int8((const int8_t *)block + 2 + at), v_splat_half((const void *)block));
+    case RAPT_FORMAT_F16: return v_load_half(words);
+    case RAPT_FORMAT_BF16: return v_load_bf16(words);
+    case RAPT_FORMAT_Q8_0: return v_mul(v_load_int8((const int8_t *)block + 2 + at), v_splat_half(words));
+    case RAPT_FORMAT_Q4_0: return v_mul(stored_nibbles(block + 2, at, codes_of_q4_0), v_splat_half(words));
+    case RAPT_FORMAT_IQ4_NL: return v_mul(stored_nibbles(block + 2, at, codes_of_iq4_nl), v_splat_half(words));
+    case RAPT_FORMAT_Q4_1:
+        return v_fma(stored_nibbles(block + 4, at, codes_of_q4_1), v_splat_half(words), v_splat_half(words + 1));
+    case RAPT_FORMAT_Q5_0:
+        return v_mul(v_sub(stored_fives(block + 2, block + 6, at), v_splat(16)), v_splat_half(words));
+    case RAPT_FORMAT_Q5_1:
+        return v_fma(stored_fives(block + 4, block + 8, at), v_splat_half(words), v_splat_half(words + 1));
     default: return v_splat(0); /* not a type of keys and values */
     }
 }

@@ -77,6 +77,19 @@ static inline vf32 v_load_half(const uint16_t *p) {
 static inline vf32 v_splat_half(const uint16_t *p) { return v_load_half(p); }
 static inline vf32 v_load_bf16(const uint16_t *p) { return s_from_bits((uint32_t)*p << 16); }
 static inline vf32 v_load_int8(const int8_t *p) { return *p; }
+static inline vf32 v_load_nibbles(const uint8_t *p, int shift, const int8_t *table) { return table[*p >> shift & 15]; }
+static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
+    return (float)((*p >> shift & 15) + (int)(bits & 1) * 16);
+}
+/* As a half these have the same bits but for the exponent's bias. */
+static inline vf32 v_load_e5m2(const uint8_t *p) {
+    const uint16_t half = (uint16_t)(*p << 8);
+    return v_load_half(&half);
+}
+static inline vf32 v_load_e4m3(const uint8_t *p) {
+    const uint16_t half = (uint16_t)((*p & 0x80) << 8 | (*p & 0x7f) << 7);
+    return (*p & 0x7f) == 0x7f ? s_from_bits(0x7fc00000) : v_load_half(&half) * 256;
+}
 static inline void v_store(float *p, vf32 a) { *p = a; }
 /* Below the normal binary16 numbers, half has their unit, so that the addition rounds at it. */
 static inline void v_store_half(uint16_t *p, vf32 a) {

@@ -36,10 +36,33 @@ static inline vf32 v_load(const float *p) { return vld1q_f32(p); }
 static inline vf32 v_load_half(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
 static inline vf32 v_splat_half(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(*p))); }
 static inline vf32 v_load_bf16(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
-static inline vf32 v_load_int8(const int8_t *p) {
+/* Four bytes. */
+static inline uint8x8_t v_bytes(const void *p) {
     uint32_t bytes;
     memcpy(&bytes, p, sizeof bytes);
-    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8(bytes)))));
+    return vcreate_u8(bytes);
+}
+static inline vf32 v_of_int8(int8x8_t a) { return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(a)))); }
+static inline vf32 v_load_int8(const int8_t *p) { return v_of_int8(vreinterpret_s8_u8(v_bytes(p))); }
+static inline uint8x8_t v_nibbles(const uint8_t *p, int shift) {
+    return vand_u8(vshl_u8(v_bytes(p), vdup_n_s8((int8_t)-shift)), vdup_n_u8(15));
+}
+static inline vf32 v_load_nibbles(const uint8_t *p, int shift, const int8_t *table) {
+    return v_of_int8(vqtbl1_s8(vld1q_s8(table), v_nibbles(p, shift)));
+}
+static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
+    const uint8x8_t set = vtst_u8(vdup_n_u8((uint8_t)bits), vcreate_u8(0x08040201));
+    return v_of_int8(vreinterpret_s8_u8(vorr_u8(v_nibbles(p, shift), vand_u8(set, vdup_n_u8(16)))));
+}
+/* As a half these have the same bits but for the exponent's bias. */
+static inline int16x4_t v_words(const uint8_t *p) { return vget_low_s16(vmovl_s8(vreinterpret_s8_u8(v_bytes(p)))); }
+static inline vf32 v_load_e5m2(const uint8_t *p) {
+    return vcvt_f32_f16(vreinterpret_f16_s16(vshl_n_s16(v_words(p), 8)));
+}
+static inline vf32 v_load_e4m3(const uint8_t *p) {
+    const uint16x4_t halves = vand_u16(vreinterpret_u16_s16(vshl_n_s16(v_words(p), 7)), vdup_n_u16(0xbfff));
+    const float32x4_t a = vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(halves)), 256);
+    return vbslq_f32(vceqq_f32(vabsq_f32(a), vdupq_n_f32(480)), vdupq_n_f32(__builtin_nanf("")), a);
 }
 static inline void v_store(float *p, vf32 a) { vst1q_f32(p, a); }
 static inline void v_store_half(uint16_t *p, vf32 a) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(a))); }

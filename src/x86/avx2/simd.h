@@ -44,6 +44,34 @@ static inline vf32 v_load_bf16(const uint16_t *p) {
 static inline vf32 v_load_int8(const int8_t *p) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
+/* Eight bytes, one to a lane. */
+static inline __m256i v_eight(const uint8_t *p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+static inline vf32 v_load_nibbles(const uint8_t *p, int shift, const int8_t *table) {
+    const __m128i bytes = _mm_srli_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p), shift);
+    const __m128i numbers = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)table),
+                                             _mm_and_si128(bytes, _mm_set1_epi8(15)));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(numbers));
+}
+static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
+    const __m256i nibbles = _mm256_and_si256(_mm256_srli_epi32(v_eight(p), shift), _mm256_set1_epi32(15));
+    const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    const __m256i set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)bits), bit), bit);
+    return _mm256_cvtepi32_ps(_mm256_or_si256(nibbles, _mm256_and_si256(set, _mm256_set1_epi32(16))));
+}
+/* As a half these have the same bits but for the exponent's bias. */
+static inline vf32 v_load_e5m2(const uint8_t *p) {
+    const __m128i words = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    return _mm256_cvtph_ps(_mm_slli_epi16(words, 8));
+}
+static inline vf32 v_load_e4m3(const uint8_t *p) {
+    const __m128i words = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    const __m128i halves = _mm_and_si128(_mm_slli_epi16(words, 7), _mm_set1_epi16((short)0xbfff));
+    const __m256 a = _mm256_mul_ps(_mm256_cvtph_ps(halves), _mm256_set1_ps(256));
+    const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
+    return _mm256_or_ps(a, _mm256_cmp_ps(size, _mm256_set1_ps(480), _CMP_EQ_OQ)); /* all bits are a NaN */
+}
 static inline void v_store(float *p, vf32 a) { _mm256_storeu_ps(p, a); }
 static inline void v_store_half(uint16_t *p, vf32 a) {
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));

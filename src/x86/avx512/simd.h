@@ -41,6 +41,32 @@ static inline vf32 v_load_bf16(const uint16_t *p) {
 static inline vf32 v_load_int8(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 }
+/* Sixteen bytes, one to a lane. */
+static inline __m512i v_sixteen(const uint8_t *p) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+static inline vf32 v_load_nibbles(const uint8_t *p, int shift, const int8_t *table) {
+    const __m512i index = _mm512_srli_epi32(v_sixteen(p), (unsigned)shift); /* of which four bits count */
+    return _mm512_permutexvar_ps(index, v_load_int8(table));
+}
+static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
+    static const int8_t codes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const __m512 nibbles = v_load_nibbles(p, shift, codes);
+    return _mm512_mask_add_ps(nibbles, (__mmask16)bits, nibbles, _mm512_set1_ps(16));
+}
+/* As a half these have the same bits but for the exponent's bias. */
+static inline vf32 v_load_e5m2(const uint8_t *p) {
+    const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return _mm512_cvtph_ps(_mm256_slli_epi16(words, 8));
+}
+static inline vf32 v_load_e4m3(const uint8_t *p) {
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
+    const __m256i words = _mm256_cvtepi8_epi16(bytes);
+    const __m256i halves = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16((short)0xbfff));
+    const __mmask16 numbers = _mm_cmpneq_epi8_mask(_mm_or_si128(bytes, _mm_set1_epi8(-128)), _mm_set1_epi8(-1));
+    return _mm512_mask_mul_ps(_mm512_set1_ps(__builtin_nanf("")), numbers, _mm512_cvtph_ps(halves),
+                              _mm512_set1_ps(256));
+}
 static inline void v_store(float *p, vf32 a) { _mm512_storeu_ps(p, a); }
 static inline void v_store_half(uint16_t *p, vf32 a) {
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
