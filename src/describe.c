@@ -132,3 +132,28 @@ rapt_status rapt_describe_copy(const char *name, size_t least, size_t known, con
     const struct shape shape = {name, least, known};
     return copy(&shape, from, into, message);
 }
+
+rapt_status rapt_describe_states(const rapt_states_desc *desc, rapt_states_desc *complete,
+                                 rapt_tensor states[RAPT_MOST_STATES], rapt_message *message) {
+    static const struct shape shape = {"", offsetof(rapt_states_desc, reserved), sizeof *desc};
+    if (!desc)
+        return rapt_refuse(message, RAPT_NULL_POINTER, "desc is NULL");
+    const rapt_status status = copy(&shape, desc, complete, message);
+    if (status != RAPT_OK)
+        return status;
+    if (complete->count < 1 || complete->count > RAPT_MOST_STATES)
+        return rapt_refuse(message, RAPT_INVALID_VALUE, "count = %lld is outside 1 ... %d", (long long)complete->count,
+                           RAPT_MOST_STATES);
+    if (!complete->states)
+        return rapt_refuse(message, RAPT_NULL_POINTER, "states is NULL");
+    rapt_tensor *const outputs[] = {&complete->merged, &complete->out, &complete->lse};
+    memcpy(states, complete->states, (size_t)complete->count * sizeof *states);
+    complete->states = states;
+    for (int64_t i = 0; i < complete->count; i++)
+        clear_strides(&states[i], complete->batch, complete->query_heads, complete->query_length);
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        clear_strides(outputs[i], complete->batch, complete->query_heads, complete->query_length);
+    if (complete->query_lengths.data && complete->query_lengths.stride_bytes == 0)
+        complete->query_lengths.stride_bytes = complete->query_lengths.index_bytes;
+    return RAPT_OK;
+}

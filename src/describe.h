@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "rapt/cache.h"
-#include "rapt/rapt.h"
+#include "rapt/states.h"
 
 /* Copies desc and fills in every default: value_dim, scale, 0 for strides of
  * dimensions of size 1, strides of lists. Nothing else is checked yet, so
@@ -19,6 +19,10 @@ __attribute__((noinline)) rapt_status rapt_describe(const rapt_attention_desc *d
 
 /* options may be NULL. RAPT_OK promises valid options. */
 rapt_status rapt_describe_options(const rapt_run_options *options, rapt_run_options *complete, rapt_message *message);
+
+/* Likewise for merging states; into states goes what desc->states points to. */
+rapt_status rapt_describe_states(const rapt_states_desc *desc, rapt_states_desc *complete,
+                                 rapt_tensor states[RAPT_MOST_STATES], rapt_message *message);
 
 /* Copies, and refuses what bindings have no use for. */
 rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings *complete, rapt_message *message);

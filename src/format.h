@@ -12,7 +12,7 @@ enum {
     RAPT_USE_FLOATS = 1,    /* query, out, bias, lse, weights */
     RAPT_USE_KEY_VALUE = 2, /* key and value, of any two such types */
     RAPT_USE_MASK = 4,      /* mask, keep_mask */
-    RAPT_USE_STATES = 8     /* initial_state, final_state */
+    RAPT_USE_STATES = 8     /* states, and what merging makes of them */
 };
 
 enum rapt_format {

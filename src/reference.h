@@ -19,6 +19,7 @@
 #include "rapt/cache.h"
 #include "rapt/matmul.h"
 #include "rapt/rapt.h"
+#include "rapt/states.h"
 
 /* Writes out, lse, weights and final_state, as far as the descriptor has them. */
 void rapt_reference_attention(const rapt_attention_desc *desc);
@@ -109,6 +110,9 @@ void rapt_reference_angle(float frequency, int64_t position, double factor, floa
 
 /* reference_matmul.c: writes out. */
 void rapt_reference_matmul(const rapt_matmul_desc *desc);
+
+/* reference_states.c: writes merged, out and lse, as far as the descriptor has them. */
+void rapt_reference_merge_states(const rapt_states_desc *desc);
 
 /* The same attention in double, with dense results: out [batch, query_heads,
  * query_length, value_dim], lse [batch, query_heads, query_length], weights

@@ -204,7 +204,8 @@ static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t
         *(float *)(void *)query_row_of(desc, &desc->lse, b, h, i) = rapt_reference_lse(row.m, row.l);
     }
     if (desc->final_state.data != NULL) {
-        rapt_reference_store_state(&row, (float *)(void *)query_row_of(desc, &desc->final_state, b, h, i), call->value_dim);
+        float *state = (float *)(void *)query_row_of(desc, &desc->final_state, b, h, i);
+        rapt_reference_store_state(&row, state, call->value_dim);
     }
     if (desc->sinks != NULL) {
         rapt_reference_sink(&row, desc->sinks[h] * log2e, call->value_dim);

@@ -4,6 +4,7 @@
 #define RAPT_VALIDATE_PARTS_H
 
 #include "internal.h"
+#include "rapt/states.h"
 #include "validate.h"
 
 /* Bytes that a present tensor or list touches: rows of row_bytes at the
@@ -16,7 +17,7 @@ struct rapt_footprint {
     int64_t row_bytes;
     int64_t size[3], stride[3]; /* batch, head, token */
     bool output, placed;        /* begin is known */
-    const rapt_tensor *state;   /* where it holds partial states; NULL otherwise */
+    const rapt_tensor *state;   /* where one of these may be written in place of another; NULL otherwise */
 };
 
 enum { RAPT_FOOTPRINTS = 32 }; /* more than tensors, index lists and head lists */
@@ -39,6 +40,10 @@ struct rapt_validation {
 
 /* validate_tensors.c: fields, dtype, NULL, alignment, strides, extent of each tensor. */
 rapt_status rapt_check_tensors(struct rapt_validation *v);
+
+/* Likewise for merging states: one of them, and the outputs. */
+rapt_status rapt_check_merging(struct rapt_validation *v, const rapt_states_desc *desc, const char *name,
+                               const rapt_tensor *state);
 
 /* The same for a tensor of keys or values that no attention descriptor has; data is required. */
 struct rapt_tensor_claim {

@@ -6,6 +6,9 @@
 #include "format.h"
 #include "validate_parts.h"
 
+/* IN_PLACE comes on top: the tensor may be another one of these. */
+enum { REQUIRED_INPUT = 0, OPTIONAL_INPUT = 1, REQUIRED_OUTPUT = 2, OPTIONAL_OUTPUT = 3, IN_PLACE = 4 };
+
 /* What the descriptor says about one of its tensors. */
 struct tensor_rule {
     const char *name;
@@ -13,16 +16,12 @@ struct tensor_rule {
     int64_t size[3]; /* batch, head, token */
     int64_t row;     /* elements of the innermost dimension */
     int32_t uses;    /* of format.h: one of them is enough */
-    enum { REQUIRED_INPUT, OPTIONAL_INPUT, REQUIRED_OUTPUT, OPTIONAL_OUTPUT } role;
+    int role;
 };
 
-static bool is_output(const struct tensor_rule *rule) {
-    return rule->role == REQUIRED_OUTPUT || rule->role == OPTIONAL_OUTPUT;
-}
+static bool is_output(const struct tensor_rule *rule) { return rule->role & REQUIRED_OUTPUT; }
 
-static bool is_optional(const struct tensor_rule *rule) {
-    return rule->role == OPTIONAL_INPUT || rule->role == OPTIONAL_OUTPUT;
-}
+static bool is_optional(const struct tensor_rule *rule) { return rule->role & OPTIONAL_INPUT; }
 
 static bool has_reserved_fields(const rapt_tensor *t) {
     return t->reserved_zero || t->scale_dtype || t->zero_point_dtype || t->scales || t->zero_points ||
@@ -169,7 +168,7 @@ static rapt_status check_memory(struct rapt_validation *v, const struct tensor_r
                            rule->name, rule->tensor->data, alignment);
     footprint->name = rule->name;
     footprint->output = is_output(rule);
-    footprint->state = rule->uses == RAPT_USE_STATES ? rule->tensor : NULL;
+    footprint->state = rule->role & IN_PLACE ? rule->tensor : NULL;
     footprint->row_bytes = rapt_format_row_bytes(format, rule->row);
     rapt_status status = measure_reach(v, rule, footprint, &low, &high);
     if (status == RAPT_OK)
@@ -193,6 +192,15 @@ static rapt_status check_tensor(struct rapt_validation *v, const struct tensor_r
     return status == RAPT_OK && is_present(v, rule) && !empty ? check_memory(v, rule) : status;
 }
 
+static rapt_status check_rules(struct rapt_validation *v, const struct tensor_rule *rules, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const rapt_status status = check_tensor(v, &rules[i]);
+        if (status != RAPT_OK)
+            return status;
+    }
+    return RAPT_OK;
+}
+
 rapt_status rapt_check_tensors(struct rapt_validation *v) {
     const rapt_attention_desc *d = v->desc;
     const struct rapt_extent of_queries = rapt_query_extent(d), of_keys = rapt_key_extent(d);
@@ -210,15 +218,22 @@ rapt_status rapt_check_tensors(struct rapt_validation *v) {
         {"keep_mask", &d->keep_mask, {batch, heads, queries}, keys, RAPT_USE_MASK, OPTIONAL_INPUT},
         {"lse", &d->lse, {batch, heads, queries}, 1, RAPT_USE_FLOATS, OPTIONAL_OUTPUT},
         {"weights", &d->weights, {batch, heads, queries}, keys, RAPT_USE_FLOATS, OPTIONAL_OUTPUT},
-        {"initial_state", &d->initial_state, {batch, heads, queries}, state, RAPT_USE_STATES, OPTIONAL_INPUT},
-        {"final_state", &d->final_state, {batch, heads, queries}, state, RAPT_USE_STATES, OPTIONAL_OUTPUT},
+        {"initial_state", &d->initial_state, {batch, heads, queries}, state, RAPT_USE_STATES, OPTIONAL_INPUT | IN_PLACE},
+        {"final_state", &d->final_state, {batch, heads, queries}, state, RAPT_USE_STATES, OPTIONAL_OUTPUT | IN_PLACE},
     };
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        const rapt_status status = check_tensor(v, &rules[i]);
-        if (status != RAPT_OK)
-            return status;
-    }
-    return RAPT_OK;
+    return check_rules(v, rules, sizeof rules / sizeof *rules);
+}
+
+rapt_status rapt_check_merging(struct rapt_validation *v, const rapt_states_desc *d, const char *name,
+                               const rapt_tensor *state) {
+    const int64_t batch = d->batch, heads = d->query_heads, queries = d->query_length, floats = d->value_dim + 2;
+    const struct tensor_rule rules[] = {
+        {name, state, {batch, heads, queries}, floats, RAPT_USE_STATES, REQUIRED_INPUT | IN_PLACE},
+        {"merged", &d->merged, {batch, heads, queries}, floats, RAPT_USE_STATES, OPTIONAL_OUTPUT | IN_PLACE},
+        {"out", &d->out, {batch, heads, queries}, d->value_dim, RAPT_USE_STATES, OPTIONAL_OUTPUT},
+        {"lse", &d->lse, {batch, heads, queries}, 1, RAPT_USE_STATES, OPTIONAL_OUTPUT},
+    };
+    return check_rules(v, rules, sizeof rules / sizeof *rules);
 }
 
 /* One that is absent has no size and no fields. */

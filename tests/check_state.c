@@ -146,7 +146,7 @@ void check_finish(const struct rapt_table *table) {
         }
 }
 
-/* m and l of every kind, legal or not, to a state and back. Rows begin at odd places and may hold anything after them. */
+/* m and l of every kind, legal or not, to a state and back. Rows begin at odd places; anything may follow them. */
 void check_states(const struct rapt_table *table) {
     static const float maxima_too[] = {1, -0.5f, -INFINITY, NAN, 0x1p-140f, 0x1.fffffep+21f, 8388609.0f, -0.0f};
     static const float sums[] = {0, -0.0f, 0.25f, 3, 1e9f, -1, 0x1p-130f, 0x1p-126f, 0x1.fffffep+127f, INFINITY,

@@ -19,6 +19,7 @@ static const char every_macro[] =
     "#include <rapt/rapt.h>\n"
     "#include <rapt/matmul.h>\n"
     "#include <rapt/cache.h>\n"
+    "#include <rapt/states.h>\n"
     "#include <rapt/layers.h>\n"
     "static rapt_attention_desc everywhere = RAPT_ATTENTION_DESC_INIT;\n"
     "int use(void);\n"
@@ -29,6 +30,7 @@ static const char every_macro[] =
     "    rapt_matmul_desc product = RAPT_MATMUL_DESC_INIT;\n"
     "    rapt_append_desc append = RAPT_APPEND_DESC_INIT;\n"
     "    rapt_rotate_desc rotate = RAPT_ROTATE_DESC_INIT;\n"
+    "    rapt_states_desc states = RAPT_STATES_DESC_INIT;\n"
     "    rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;\n"
     "    rapt_multi_head_desc heads = RAPT_MULTI_HEAD_DESC_INIT;\n"
     "    rapt_stacked_desc stacked = RAPT_STACKED_DESC_INIT;\n"
@@ -49,7 +51,7 @@ static const char every_macro[] =
     "    return (int)(everywhere.struct_size + desc.struct_size + options.struct_size + bindings.struct_size +\n"
     "                 product.struct_size + dot.struct_size + heads.struct_size + stacked.struct_size +\n"
     "                 encoder.struct_size + additive.struct_size + luong.struct_size + append.struct_size +\n"
-    "                 rotate.struct_size);\n"
+    "                 rotate.struct_size + states.struct_size);\n"
     "}\n";
 
 static FILE *open_source(const char *name) {

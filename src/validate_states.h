@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ * Refusals of merging states. */
+#ifndef RAPT_VALIDATE_STATES_H
+#define RAPT_VALIDATE_STATES_H
+
+#include "rapt/states.h"
+
+/* Every refusal of a complete descriptor (describe.h). ASSERT it is safe to compute with when it returns RAPT_OK.
+ * message may be NULL. Not inlined: it computes in the floating-point environment that the caller has set. */
+__attribute__((noinline)) rapt_status rapt_validate_states(const rapt_states_desc *desc, rapt_message *message);
+
+#endif
