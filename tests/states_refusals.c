@@ -115,7 +115,8 @@ static void refuse_memory(void) {
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "merged overlaps out", d->out.data = outputs + 71);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "merged overlaps sinks", d->sinks = second + 90, d->merged.data = second + 88);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "lse overlaps query_lengths",
-            d->query_lengths = rapt_int32_list((const int32_t *)(const void *)(outputs + 140), 2));
+            d->query_lengths = rapt_int32_list((const int32_t *)(const void *)(second + 90), 2),
+            d->lse.data = second + 88);
     REFUSED(RAPT_INVALID_VALUE, "sinks[1] = nan", d->sinks = wrong);
     REFUSED(RAPT_INVALID_VALUE, "query_lengths[1] = 4 is outside 0 ... 3",
             d->query_lengths = rapt_int32_list(lengths, 2));
