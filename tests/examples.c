@@ -61,7 +61,7 @@ static void test_refused(void **state) {
 }
 
 int main(int count, char **arguments) {
-    enum { MOST = 8 };
+    enum { MOST = 16 };
     struct CMUnitTest tests[2 * MOST];
     static char names[MOST][512];
     if (count < 3 || count - 2 > MOST) {
