@@ -132,7 +132,7 @@ static void open_running(struct rapt_loop *loop, int64_t chunk, bool first) {
         return;
     for (int number = 0; number < loop->tile_count; number++)
         loop->tiles[number].flags &= ~(unsigned)RAPT_TILE_STARTED;
-    if (!task->attention->desc.initial_state.data || !first || task->split > 0)
+    if (!task->attention->desc.initial_state.data || task->split > 0)
         return;
     rapt_task_begin(task);
     for (int number = 0; number < loop->tile_count; number++)

@@ -218,7 +218,8 @@ rapt_status rapt_check_tensors(struct rapt_validation *v) {
         {"keep_mask", &d->keep_mask, {batch, heads, queries}, keys, RAPT_USE_MASK, OPTIONAL_INPUT},
         {"lse", &d->lse, {batch, heads, queries}, 1, RAPT_USE_FLOATS, OPTIONAL_OUTPUT},
         {"weights", &d->weights, {batch, heads, queries}, keys, RAPT_USE_FLOATS, OPTIONAL_OUTPUT},
-        {"initial_state", &d->initial_state, {batch, heads, queries}, state, RAPT_USE_STATES, OPTIONAL_INPUT | IN_PLACE},
+        {"initial_state", &d->initial_state, {batch, heads, queries}, state, RAPT_USE_STATES,
+         OPTIONAL_INPUT | IN_PLACE},
         {"final_state", &d->final_state, {batch, heads, queries}, state, RAPT_USE_STATES, OPTIONAL_OUTPUT | IN_PLACE},
     };
     return check_rules(v, rules, sizeof rules / sizeof *rules);

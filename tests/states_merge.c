@@ -27,7 +27,8 @@ struct merging {
 /* A tensor between pages that fault: padded, heads or tokens first, read ones perhaps reversed or broadcast. */
 static rapt_tensor new_tensor(struct guarded *memory, const rapt_states_desc *desc, int64_t floats, bool is_output,
                               struct random *random) {
-    const int64_t row = 4 * floats + 4 * random_below(random, 3), heads = desc->query_heads, tokens = desc->query_length;
+    const int64_t row = 4 * floats + 4 * random_below(random, 3);
+    const int64_t heads = desc->query_heads, tokens = desc->query_length;
     rapt_tensor tensor = {.dtype = RAPT_F32};
     const bool token_major = random_chance(random, 50);
     tensor.token_stride_bytes = token_major ? row * heads : row;
