@@ -7,6 +7,7 @@
 #include "attend_options.h"
 #include "compare.h"
 #include "json.h"
+#include "kv_type.h"
 #include "output.h"
 #include "problem.h"
 #include "show.h"
@@ -52,7 +53,7 @@ static struct run prepare(const struct problem *problem, const struct attend_opt
     struct run run = {.threads = options->threads.value,
                       .repeat = options->repeat.given ? options->repeat.value : 1};
     rapt_message message;
-    check_status(rapt_plan_init(&run.plan, &problem->desc, &message), message.text);
+    check_status(rapt_plan_init(&run.plan, &problem->stored, &message), message.text);
     int64_t most_tasks = 1;
     for (int32_t phase = 0; phase < rapt_phase_count(&run.plan); phase++) {
         int64_t tasks = rapt_task_count(&run.plan, phase);
@@ -111,6 +112,23 @@ static void print_arrays(const struct problem *problem, bool json) {
     }
 }
 
+/* What became of the numbers, where an option says so. */
+static void print_types(const struct problem *problem, bool json) {
+    const rapt_attention_desc *given = &problem->desc, *stored = &problem->stored;
+    if (stored->key.data == given->key.data && stored->value.data == given->value.data) return;
+    const int64_t bytes = rapt_row_bytes(stored->key.dtype, given->head_dim) +
+                          rapt_row_bytes(stored->value.dtype, given->value_dim);
+    const double share = (double)bytes / (double)(given->head_dim + given->value_dim) / (double)sizeof(float);
+    const char *key = kv_type_text(stored->key.dtype), *value = kv_type_text(stored->value.dtype);
+    if (json) {
+        json_text("key_type", key);
+        json_text("value_type", value);
+        json_number("bytes_of_float32", share);
+    } else {
+        printf("types    key %s, value %s: %.3g %% of the bytes of float32\n", key, value, 100 * share);
+    }
+}
+
 static void print_speed(const struct run *run, double time, double rate, bool json) {
     const char *kernels = rapt_isa_name(rapt_plan_isa(&run->plan));
     if (json) {
@@ -134,6 +152,7 @@ static void report(const struct problem *problem, const struct run *run, double 
     const double operations =
         2 * problem_pairs(problem) * (double)(problem->desc.head_dim + problem->desc.value_dim);
     print_arrays(problem, json);
+    print_types(problem, json);
     print_speed(run, time, time > 0 ? operations / time * 1e-9 : 0.0, json);
 }
 

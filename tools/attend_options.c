@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kv_type.h"
 #include "tool.h"
 
 #define AT(field) offsetof(struct attend_options, field)
@@ -22,6 +23,12 @@ const struct option_row attend_option_rows[] = {
      "bhsd: [batch, heads, tokens, dim], the default; bshd: [batch, tokens, heads, dim]. It holds for query, "
      "key, value and out.",
      AT(layout)},
+    {OPTION_TEXT, "key-type", "TYPE",
+     "Convert the keys to this storage type first, as a cache would hold them: f32, f16, bf16, q8_0 and others that "
+     "docs/types.md compares. --check still compares with the keys as they were given.",
+     AT(key_type)},
+    {OPTION_TEXT, "value-type", "TYPE", "The same for the values.", AT(value_type)},
+    {OPTION_TEXT, "kv-type", "TYPE", "The same for keys and values.", AT(kv_type)},
     {OPTION_TEXT, "query-lengths", "FILE",
      "int32 or int64 [batch]: how many queries of each sequence are real; the rows of the others are 0.",
      AT(query_lengths)},
@@ -137,6 +144,11 @@ struct attend_options attend_parse(int argc, char **argv) {
     require(options.value, "value");
     require(options.out, "out");
     option_one_of("layout", options.layout, "bhsd bshd");
+    kv_type_check("key-type", options.key_type);
+    kv_type_check("value-type", options.value_type);
+    kv_type_check("kv-type", options.kv_type);
+    if (options.kv_type && options.key_type && options.value_type)
+        tool_die("--kv-type changes nothing with --key-type and --value-type");
     option_one_of("attention-kind", options.attention_kind, "raw softcap masked softmax");
     option_at_least_one("threads", options.threads, 4096);
     option_at_least_one("repeat", options.repeat, 1000000);

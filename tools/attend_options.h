@@ -11,6 +11,7 @@ struct attend_options {
     const char *mask, *keep, *bias, *bias_factor, *alibi, *sinks;
     const char *query_lengths, *kv_lengths, *query_positions, *key_positions;
     const char *layout, *attention_kind, *isa;
+    const char *key_type, *value_type, *kv_type;
     const char *expect, *tokens;
     bool causal, check, json, quiet;
     struct option_integer query_offset, threads, repeat, show_head, show_batch, seed;

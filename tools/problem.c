@@ -6,6 +6,7 @@
 
 #include "broadcast.h"
 #include "dropout.h"
+#include "kv_type.h"
 #include "tool.h"
 
 struct axes {
@@ -194,5 +195,6 @@ struct problem problem_load(const struct attend_options *options) {
     add_dropout(&problem.desc, options);
     add_positions(&problem.desc, options);
     add_results(&problem, options);
+    problem.stored = kv_type_stored(&problem.desc, options);
     return problem;
 }

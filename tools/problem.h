@@ -11,6 +11,7 @@ struct problem {
     struct npy_array query, key, value;
     struct npy_array out, lse, weights; /* lse and weights: data = NULL where nobody wants them */
     rapt_attention_desc desc;
+    rapt_attention_desc stored; /* what runs: desc with keys and values in the types that were asked for */
 };
 
 /* Dies where files are wrong or do not fit. Their memory lives until the command ends. */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * Keys and values in the type that --key-type and --value-type name. */
+#ifndef RAPT_KV_TYPE_H
+#define RAPT_KV_TYPE_H
+
+#include "attend_options.h"
+#include "rapt/rapt.h"
+
+/* Dies where an option says something, and that is no storage type of keys and values. */
+void kv_type_check(const char *option, const char *given);
+
+/* Its name. */
+const char *kv_type_text(int32_t dtype);
+
+/* The call on stored keys and values: that of desc, where an option asks for no other type. As contiguous arrays
+ * [batch, heads, tokens, dim]; their memory lives until the command ends. */
+rapt_attention_desc kv_type_stored(const rapt_attention_desc *desc, const struct attend_options *options);
+
+#endif
