@@ -8,7 +8,8 @@ enum { ROWS = 48, DIM = 128, NUMBERS = 4096 };
 struct rows {
     const struct rapt_table *table;
     struct rapt_state into, next;
-    float *from, *to, *out[ROWS], *lse[ROWS], *states[ROWS], *final_m, *inverse;
+    float *from, *to, *final_m, *inverse;
+    char *out[ROWS], *lse[ROWS], *states[ROWS];
     int format;
     unsigned found;
 };
@@ -33,9 +34,9 @@ static struct rows rows_of(const struct slots *slots) {
     rows.final_m = slots_zeros(ROWS);
     rows.inverse = slots_zeros(ROWS);
     for (int row = 0; row < ROWS; row++) {
-        rows.out[row] = rows.to + row * DIM;
-        rows.lse[row] = rows.to + ROWS * DIM + row;
-        rows.states[row] = rows.to + row * (2 + DIM);
+        rows.out[row] = (char *)(rows.to + row * DIM);
+        rows.lse[row] = (char *)(rows.to + ROWS * DIM + row);
+        rows.states[row] = (char *)(rows.to + row * (2 + DIM));
         rows.next.m[row] = row % 2 ? -2 : 0;
     }
     return rows;
@@ -60,6 +61,7 @@ static void run_finish(void *context) {
     const struct rapt_finish_args args = {.state = rows->next,
                                           .rows = ROWS,
                                           .value_dim = DIM,
+                                          .out_format = rows->format,
                                           .out = rows->out,
                                           .lse = rows->lse,
                                           .final_m = rows->final_m,
@@ -124,8 +126,16 @@ void slots_merge(struct slots *slots) {
     measure_rows(slots, "merge rows 48 d128", run_merge, ROWS * DIM);
 }
 
+/* Every storage type that out may have. */
 void slots_finish(struct slots *slots) {
-    measure_rows(slots, "finish rows 48 d128", run_finish, ROWS * DIM);
+    for (int format = 0; format < RAPT_FORMAT_COUNT; format++) {
+        struct rows rows = rows_of(slots);
+        const struct slot_case what = {run_finish, &rows, ROWS * DIM, 0};
+        rows.format = format;
+        if (rapt_format_info(format)->uses & RAPT_USE_ENDS)
+            slots_measure(slots, &what, "finish %s rows 48 d128", rapt_format_info(format)->text);
+        free_rows(&rows);
+    }
 }
 
 void slots_states(struct slots *slots) {

@@ -33,10 +33,7 @@ static void open_tiles(struct rapt_loop *loop) {
 
 /* Just before the first use, so that it finds the panel in L1. */
 static void pack(const struct rapt_task *task, struct rapt_tile *tile) {
-    const rapt_attention_desc *desc = &task->attention->desc;
-    float *rows[RAPT_MAX_TILE_ROWS];
-    rapt_task_rows(task, &desc->query, tile->first, tile->rows, rows);
-    task->kind->pack(tile->panel, (const float *const *)rows, tile->rows, (int)desc->head_dim);
+    rapt_task_pack(task, task->kind, tile->panel, tile->first, tile->rows);
     tile->flags |= RAPT_TILE_PACKED;
 }
 

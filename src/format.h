@@ -9,10 +9,11 @@
 
 /* Tensors that a storage type is for. */
 enum {
-    RAPT_USE_FLOATS = 1,    /* query, out, bias, lse, weights */
+    RAPT_USE_FLOATS = 1,    /* lse, weights */
     RAPT_USE_KEY_VALUE = 2, /* key and value, of any two such types */
     RAPT_USE_MASK = 4,      /* mask, keep_mask */
-    RAPT_USE_STATES = 8     /* states, and what merging makes of them */
+    RAPT_USE_STATES = 8,    /* states, and what merging makes of them */
+    RAPT_USE_ENDS = 16      /* query, bias and out, of any three such types */
 };
 
 enum rapt_format {

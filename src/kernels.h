@@ -149,8 +149,9 @@ struct rapt_finish_args {
     struct rapt_state state;
     int rows, value_dim;
     const float *sink_log2e;  /* [rows], sink * log2(e); NULL = none */
-    float *const *out;        /* [rows], value_dim floats each; NULL = none */
-    float *const *lse;        /* [rows], one float each; NULL = none */
+    int out_format;
+    char *const *out;         /* [rows], value_dim numbers of out_format each; NULL = none */
+    char *const *lse;         /* [rows], one float each; NULL = none */
     float *final_m, *inverse; /* [rows], the final maximum and 1/l, for the weights; 0 where empty */
 };
 
@@ -254,8 +255,8 @@ struct rapt_table {
     void (*finish)(const struct rapt_finish_args *args);
     /* Rows as callers keep them, m, l, o[value_dim] each, to a state and back (numerics.md, States). Contents may be
      * anything: what is no state has l = NaN then. */
-    void (*load_states)(struct rapt_state into, float *const *rows, int count, int value_dim);
-    void (*store_states)(struct rapt_state from, float *const *rows, int count, int value_dim);
+    void (*load_states)(struct rapt_state into, char *const *rows, int count, int value_dim);
+    void (*store_states)(struct rapt_state from, char *const *rows, int count, int value_dim);
     /* p[i] = 2^(t[i] - m) as step 5 has it; m even, integer or -infinity. In place is fine. */
     void (*exponentials)(const float *t, float *p, int64_t count, float m);
     /* Looks at the bool masks and the biases that mask says there are: RAPT_SOME_TRUE, RAPT_SOME_FALSE

@@ -21,7 +21,7 @@ void rapt_merge(const struct rapt_run *run, char *slot, int64_t index) {
 
 void rapt_finish(struct rapt_task *task, struct rapt_state state, int first, int count) {
     const struct rapt_plan_body *a = task->attention;
-    float *out[RAPT_MAX_TILE_ROWS], *lse[RAPT_MAX_TILE_ROWS];
+    char *out[RAPT_MAX_TILE_ROWS], *lse[RAPT_MAX_TILE_ROWS];
     float sinks[RAPT_MAX_TILE_ROWS];
     if (a->desc.final_state.data) {
         rapt_task_rows(task, &a->desc.final_state, first, count, out);
@@ -37,6 +37,7 @@ void rapt_finish(struct rapt_task *task, struct rapt_state state, int first, int
                                     .rows = count,
                                     .value_dim = (int)a->desc.value_dim,
                                     .sink_log2e = a->desc.sinks ? sinks : NULL,
+                                    .out_format = a->out_format,
                                     .out = a->desc.out.data ? out : NULL,
                                     .lse = a->desc.lse.data ? lse : NULL,
                                     .final_m = task->final_m + first,

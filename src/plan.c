@@ -37,12 +37,19 @@ static bool rows_collide(int64_t stride_bytes, int64_t row_bytes) {
            stride_bytes / COLLIDING_MULTIPLE >= 2;
 }
 
-static void set_sides(struct rapt_plan_body *a) {
+/* Without keys or queries a tensor may be absent. */
+static int32_t format_of(const rapt_tensor *tensor) {
+    const int format = rapt_format_of(tensor->dtype);
+    return format == RAPT_FORMAT_COUNT ? RAPT_FORMAT_F32 : format;
+}
+
+static void set_formats(struct rapt_plan_body *a) {
+    a->query_format = format_of(&a->desc.query);
+    a->bias_format = format_of(&a->desc.bias);
+    a->out_format = format_of(&a->desc.out);
     for (int side = 0; side < RAPT_SIDES; side++) {
         const rapt_tensor *tensor = rapt_tensor_of(a, side);
-        const int format = rapt_format_of(tensor->dtype);
-        /* Without keys or queries a tensor may be absent. */
-        a->format[side] = format == RAPT_FORMAT_COUNT ? RAPT_FORMAT_F32 : format;
+        a->format[side] = format_of(tensor);
         a->collides[side] =
             rows_collide(tensor->token_stride_bytes, rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)));
     }
@@ -64,6 +71,7 @@ struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_plan_body *a, cons
     size_t end = 0;
     layout.panel = reserve(&end, totals->panel_bytes);
     layout.scores = reserve(&end, totals->scores_bytes);
+    layout.bias = reserve(&end, totals->bias_rows * RAPT_BLOCK_KEYS * (int64_t)sizeof(float));
     layout.alpha = reserve(&end, RAPT_MAX_TILE_ROWS * (int64_t)sizeof(float));
     layout.slopes = reserve(&end, floats);
     layout.final_m = reserve(&end, floats);
@@ -80,7 +88,7 @@ bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
     a->table = table;
     set_constants(a);
     a->mask_parts = mask_parts_of(&a->desc);
-    set_sides(a);
+    set_formats(a);
     const bool fits = rapt_work_plan(a);
     a->slot = rapt_slot_layout_of(a, &a->totals);
     a->is_small = a->totals.multiplications < SMALL_WORK;

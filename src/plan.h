@@ -32,14 +32,14 @@ struct rapt_work {
 /* Offsets in bytes into one scratch slot. */
 struct rapt_slot_layout {
     int64_t rows; /* of the states */
-    size_t panel, scores, alpha, slopes, final_m, inverse, running, chunk, staged[RAPT_SIDES], slot_bytes;
+    size_t panel, scores, bias, alpha, slopes, final_m, inverse, running, chunk, staged[RAPT_SIDES], slot_bytes;
 };
 
 /* What the works of a call come to. Tasks are numbered kind by kind, the kind with the most rows first. */
 struct rapt_totals {
     int64_t sequences[RAPT_KINDS], tasks[RAPT_KINDS], merges[RAPT_KINDS];
     int64_t all_tasks, all_merges, state_bytes;
-    int64_t panel_bytes, scores_bytes, rows, staged_keys[RAPT_SIDES]; /* largest of any work */
+    int64_t panel_bytes, scores_bytes, bias_rows, rows, staged_keys[RAPT_SIDES]; /* largest of any work */
     double multiplications;
 };
 
@@ -57,7 +57,7 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     int64_t group;        /* query heads of a KV head */
     int64_t o_stride;     /* floats per row of o */
     int64_t split_chunks; /* chunks of a split */
-    int32_t format[RAPT_SIDES];
+    int32_t format[RAPT_SIDES], query_format, bias_format, out_format;
     bool collides[RAPT_SIDES]; /* rows fall into few cache sets */
     bool has_lists;       /* sequences differ: their works are a table in the workspace */
     bool is_small;        /* not worth waking threads */

@@ -94,7 +94,8 @@ static void add_rows(struct rapt_errands *errands, const struct rapt_task *task,
 /* Masks and biases of the tile that comes next. */
 static void add_masks(struct rapt_errands *errands, const struct rapt_loop *loop, const struct rapt_tile *tile,
                       int64_t base) {
-    const rapt_attention_desc *desc = &loop->task->attention->desc;
+    const struct rapt_plan_body *a = loop->task->attention;
+    const rapt_attention_desc *desc = &a->desc;
     const struct rapt_tile *next = tile + 1;
     if (next == loop->tiles + loop->tile_count)
         next = loop->tiles, base += RAPT_BLOCK_KEYS;
@@ -103,20 +104,24 @@ static void add_masks(struct rapt_errands *errands, const struct rapt_loop *loop
     if (count == 0)
         return;
     add_rows(errands, loop->task, &desc->mask, next->first, next->rows, token, count);
-    add_rows(errands, loop->task, &desc->bias, next->first, next->rows, token * 4, count * 4);
+    add_rows(errands, loop->task, &desc->bias, next->first, next->rows, rapt_format_row_bytes(a->bias_format, token),
+             rapt_format_row_bytes(a->bias_format, count));
 }
 
 /* Where a tile ends: its rows of out, and the queries of the next task that take its place. A call of one task is too
  * short to gain. */
 static void add_end(struct rapt_errands *errands, const struct rapt_loop *loop, const struct rapt_tile *tile) {
-    const rapt_attention_desc *desc = &loop->task->attention->desc;
+    const struct rapt_plan_body *a = loop->task->attention;
+    const rapt_attention_desc *desc = &a->desc;
     const struct rapt_task *next = loop->next_task;
-    if (loop->task->attention->totals.all_tasks == 1)
+    if (a->totals.all_tasks == 1)
         return;
-    add_rows(errands, loop->task, &desc->out, tile->first, tile->rows, 0, desc->value_dim * 4);
+    add_rows(errands, loop->task, &desc->out, tile->first, tile->rows, 0,
+             rapt_format_row_bytes(a->out_format, desc->value_dim));
     if (next && next->rows > tile->first)
         add_rows(errands, next, &desc->query, tile->first,
-                 next->rows - tile->first < tile->rows ? next->rows - tile->first : tile->rows, 0, desc->head_dim * 4);
+                 next->rows - tile->first < tile->rows ? next->rows - tile->first : tile->rows, 0,
+                 rapt_format_row_bytes(a->query_format, desc->head_dim));
 }
 
 /* Values beyond those that weigh prefetches before it begins, so that memory is not idle during the softmax. */

@@ -21,6 +21,7 @@ struct call {
     float *s, *t, *p;    /* [kv_length] dot products, base-2 logits, probabilities */
     bool *attended;      /* [kv_length] */
     float *o_row, *o_chunk; /* [value_dim] */
+    float *query, *out;     /* [head_dim], [value_dim]: of the row, in float32 */
 };
 
 static int64_t entry(rapt_index_list list, int64_t b, int64_t if_absent) {
@@ -44,11 +45,6 @@ static const float *floats_of(const rapt_tensor *tensor, int64_t b, int64_t h, i
 static char *query_row_of(const rapt_attention_desc *desc, const rapt_tensor *tensor, int64_t b, int64_t h, int64_t i) {
     return desc->query_offsets.data ? row_of(tensor, 0, h, entry(desc->query_offsets, b, 0) + i)
                                     : row_of(tensor, b, h, i);
-}
-
-static const float *query_floats_of(const rapt_attention_desc *desc, const rapt_tensor *tensor, int64_t b, int64_t h,
-                                    int64_t i) {
-    return (const float *)(const void *)query_row_of(desc, tensor, b, h, i);
 }
 
 static int64_t queries_of(const rapt_attention_desc *desc, int64_t b) {
@@ -100,19 +96,21 @@ static struct rapt_reference_pair pair_of_head(const rapt_attention_desc *desc, 
 /* Steps 1 and 2: s, t and attended of every key of the sequence. */
 static void row_logits(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t keys) {
     const rapt_attention_desc *desc = call->desc;
-    const float *query = query_floats_of(desc, &desc->query, b, h, i);
+    for (int64_t d = 0; d < desc->head_dim; d++) {
+        call->query[d] = rapt_reference_number(desc->query.dtype, query_row_of(desc, &desc->query, b, h, i), d);
+    }
     int64_t kv_head = h / (desc->query_heads / desc->kv_heads);
     int64_t first_key = entry(desc->key_position, b, 0);
     struct rapt_reference_pair pair = pair_of_head(desc, h);
     for (int64_t j = 0; j < keys; j++) {
         pair.distance = query_position_of(desc, b, i) - (first_key + j);
         if (pair.has_bias) {
-            pair.bias = query_floats_of(desc, &desc->bias, b, h, i)[j];
+            pair.bias = rapt_reference_number(desc->bias.dtype, query_row_of(desc, &desc->bias, b, h, i), j);
         }
         if (pair.has_mask) {
             pair.mask = query_row_of(desc, &desc->mask, b, h, i)[j] != 0;
         }
-        float s = rapt_reference_dot(query, floats_of(&desc->key, b, kv_head, j), desc->head_dim);
+        float s = rapt_reference_dot(call->query, floats_of(&desc->key, b, kv_head, j), desc->head_dim);
         bool attended;
         call->s[j] = s;
         call->t[j] = rapt_reference_logit(s * call->factor, &pair, &attended);
@@ -142,7 +140,8 @@ static struct rapt_reference_state row_state(const struct call *call, int64_t b,
     struct rapt_reference_state row = {-INFINITY, 0.0f, call->o_row}; /* before the first key */
     struct rapt_reference_state chunk = {-INFINITY, 0.0f, call->o_chunk};
     if (desc->initial_state.data != NULL) {
-        rapt_reference_load_state(&row, query_floats_of(desc, &desc->initial_state, b, h, i), value_dim);
+        const char *state = query_row_of(desc, &desc->initial_state, b, h, i);
+        rapt_reference_load_state(&row, (const float *)(const void *)state, value_dim);
     }
     for (int64_t j = 0, end; j < keys; j = end) {
         end = j + BLOCK_KEYS - (first_key + j) % BLOCK_KEYS;
@@ -210,8 +209,10 @@ static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t
     if (desc->sinks != NULL) {
         rapt_reference_sink(&row, desc->sinks[h] * log2e, call->value_dim);
     }
-    float *out = desc->out.data != NULL ? (float *)(void *)query_row_of(desc, &desc->out, b, h, i) : call->o_chunk;
-    float inverse = rapt_reference_finish(&row, out, call->value_dim);
+    float inverse = rapt_reference_finish(&row, call->out, call->value_dim);
+    if (desc->out.data != NULL) {
+        rapt_reference_store(desc->out.dtype, call->out, call->value_dim, query_row_of(desc, &desc->out, b, h, i));
+    }
     if (desc->weights_kind != RAPT_WEIGHTS_NONE && desc->kv_length > 0) {
         row_weights(call, b, h, i, keys, row.m, inverse);
     }
@@ -236,6 +237,8 @@ static void attention(const rapt_attention_desc *desc) {
     call.attended = room(desc->kv_length, sizeof(bool));
     call.o_row = room(call.value_dim, sizeof(float));
     call.o_chunk = room(call.value_dim, sizeof(float));
+    call.query = room(desc->head_dim, sizeof(float));
+    call.out = room(call.value_dim, sizeof(float));
     for (int64_t b = 0; b < desc->batch; b++) {
         for (int64_t h = 0; h < desc->query_heads; h++) {
             for (int64_t i = 0; i < queries_of(desc, b); i++) {
@@ -249,6 +252,8 @@ static void attention(const rapt_attention_desc *desc) {
     free(call.attended);
     free(call.o_row);
     free(call.o_chunk);
+    free(call.query);
+    free(call.out);
 }
 
 void rapt_reference_attention(const rapt_attention_desc *desc) {

@@ -65,14 +65,15 @@ static void find_rows(const struct merge *merge, int64_t number, struct group *g
     }
 }
 
-static void rows_of(const struct group *group, const rapt_tensor *tensor, float **rows) {
+static void rows_of(const struct group *group, const rapt_tensor *tensor, char **rows) {
     for (int row = 0; row < group->count; row++)
-        rows[row] = (float *)(uintptr_t)rapt_row(tensor, group->at[row][0], group->at[row][1], group->at[row][2]);
+        rows[row] = (char *)(uintptr_t)rapt_row(tensor, group->at[row][0], group->at[row][1], group->at[row][2]);
 }
 
 static void finish(const struct merge *merge, const struct group *group, struct rapt_state state) {
     const rapt_states_desc *desc = &merge->desc;
-    float *out[RAPT_MAX_TILE_ROWS], *lse[RAPT_MAX_TILE_ROWS], sinks[RAPT_MAX_TILE_ROWS];
+    char *out[RAPT_MAX_TILE_ROWS], *lse[RAPT_MAX_TILE_ROWS];
+    float sinks[RAPT_MAX_TILE_ROWS];
     float final_m[RAPT_MAX_TILE_ROWS], inverse[RAPT_MAX_TILE_ROWS];
     if (desc->out.data)
         rows_of(group, &desc->out, out);
@@ -84,6 +85,7 @@ static void finish(const struct merge *merge, const struct group *group, struct 
                                           .rows = group->count,
                                           .value_dim = (int)desc->value_dim,
                                           .sink_log2e = desc->sinks ? sinks : NULL,
+                                          .out_format = RAPT_FORMAT_F32,
                                           .out = desc->out.data ? out : NULL,
                                           .lse = desc->lse.data ? lse : NULL,
                                           .final_m = final_m,
@@ -100,7 +102,7 @@ static __attribute__((noinline)) void merge_group(const struct merge *merge, int
     const struct rapt_state into = {first.m, first.l, first.o, merge->o_stride};
     const struct rapt_state next = {other.m, other.l, other.o, merge->o_stride};
     struct group group;
-    float *rows[RAPT_MAX_TILE_ROWS];
+    char *rows[RAPT_MAX_TILE_ROWS];
     find_rows(merge, number, &group);
     for (int64_t i = 0; i < desc->count; i++) {
         rows_of(&group, &merge->states[i], rows);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "task.h"
 
+#include "widen.h"
+
 static struct rapt_span chunks_of_split(const struct rapt_task *task) {
     const int64_t share = task->attention->split_chunks, first = task->work.first_chunk + task->split * share;
     return (struct rapt_span){first * RAPT_CHUNK_KEYS, (first + share) * RAPT_CHUNK_KEYS};
@@ -51,6 +53,7 @@ void rapt_task_open(struct rapt_task *task, char *slot) {
     RAPT_ASSUME(task->rows <= at->rows);
     task->panel = floats_at(slot, at->panel);
     task->scores = floats_at(slot, at->scores);
+    task->bias = floats_at(slot, at->bias);
     task->alpha = floats_at(slot, at->alpha);
     task->slopes = floats_at(slot, at->slopes);
     task->final_m = floats_at(slot, at->final_m);
@@ -63,11 +66,11 @@ void rapt_task_open(struct rapt_task *task, char *slot) {
         task->slopes[row] = -(slope_of(task, rapt_task_head(task, row)) * RAPT_LOG2E);
 }
 
-void rapt_task_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, float **rows) {
+void rapt_task_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, char **rows) {
     int64_t group = task->attention->group, row = task->first_row + first;
     int64_t query = task->work.sequence.query_first + row / group, head = row % group;
     for (int i = 0; i < count; i++) {
-        rows[i] = (float *)(uintptr_t)rapt_row(tensor, task->work.batch, task->kv_head * group + head, query);
+        rows[i] = (char *)(uintptr_t)rapt_row(tensor, task->work.batch, task->kv_head * group + head, query);
         if (++head == group)
             head = 0, query++;
     }
@@ -75,7 +78,7 @@ void rapt_task_rows(const struct rapt_task *task, const rapt_tensor *tensor, int
 
 void rapt_task_begin(struct rapt_task *task) {
     const rapt_attention_desc *desc = &task->attention->desc;
-    float *rows[RAPT_MAX_TILE_ROWS];
+    char *rows[RAPT_MAX_TILE_ROWS];
     if (!desc->initial_state.data) {
         rapt_state_clear(task->running, task->rows);
         return;
@@ -85,6 +88,25 @@ void rapt_task_begin(struct rapt_task *task) {
         rapt_task_rows(task, &desc->initial_state, first, count, rows);
         task->table->load_states(rapt_state_from(task->running, first), rows, count, (int)desc->value_dim);
     }
+}
+
+void rapt_task_pack(const struct rapt_task *task, const struct rapt_tile_kind *kind, float *panel, int first,
+                    int count) {
+    const struct rapt_plan_body *a = task->attention;
+    const int head_dim = (int)a->desc.head_dim;
+    char *stored[RAPT_MAX_TILE_ROWS];
+    const float *rows[RAPT_MAX_TILE_ROWS];
+    RAPT_ASSUME(a->query_format == RAPT_FORMAT_F32 ||
+                count * (int64_t)head_dim * (int64_t)sizeof(float) <= a->totals.scores_bytes);
+    rapt_task_rows(task, &a->desc.query, first, count, stored);
+    const struct rapt_widening widening = {.table = task->table,
+                                           .format = a->query_format,
+                                           .rows = count,
+                                           .end = head_dim,
+                                           .room = task->scores,
+                                           .room_stride = head_dim};
+    rapt_widen(&widening, stored, rows);
+    kind->pack(panel, rows, count, head_dim);
 }
 
 struct rapt_state rapt_state_of_chunk(const struct rapt_task *task, int64_t chunk) {

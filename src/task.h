@@ -26,6 +26,7 @@ struct rapt_task {
     struct rapt_span visible; /* positions that any row sees */
 
     float *panel, *scores, *alpha, *slopes, *final_m, *inverse;
+    float *bias;                      /* of a tile and a block, where it is not stored as float32 */
     struct rapt_state running, chunk; /* [rows] */
     float *staged[RAPT_SIDES];        /* used where the work stages */
 };
@@ -53,7 +54,10 @@ static inline const char *rapt_row(const rapt_tensor *tensor, int64_t batch, int
 }
 
 /* Pointers to the rows [first, first + count) of a tensor. */
-void rapt_task_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, float **rows);
+void rapt_task_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, char **rows);
+
+/* Lays the queries of the rows [first, first + count) out for a kind's score. The scores are scratch meanwhile. */
+void rapt_task_pack(const struct rapt_task *task, const struct rapt_tile_kind *kind, float *panel, int first, int count);
 
 /* The running state before the first chunk: initial_state, or an empty one where there is none. */
 void rapt_task_begin(struct rapt_task *task);

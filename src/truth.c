@@ -23,7 +23,7 @@ static void *room(int64_t count, size_t bytes) {
 struct row {
     const rapt_attention_desc *desc;
     int64_t b, h, i, kv_head, keys;
-    const float *query;
+    float *query; /* [head_dim], in float32 */
 };
 
 static int64_t listed(rapt_index_list list, int64_t b, int64_t otherwise) {
@@ -47,10 +47,17 @@ static int64_t queries_of(const rapt_attention_desc *desc, int64_t b) {
                                     : listed(desc->query_lengths, b, desc->query_length);
 }
 
-static struct row row_at(const rapt_attention_desc *desc, int64_t b, int64_t h, int64_t i) {
-    struct row row = {desc, b, h, i, h * desc->kv_heads / desc->query_heads, rapt_reference_keys(desc, b), NULL};
-    row.query = at_query(&row, &desc->query);
+static struct row row_at(const rapt_attention_desc *desc, int64_t b, int64_t h, int64_t i, float *query) {
+    struct row row = {desc, b, h, i, h * desc->kv_heads / desc->query_heads, rapt_reference_keys(desc, b), query};
+    for (int64_t d = 0; d < desc->head_dim; d++) {
+        query[d] = rapt_reference_number(desc->query.dtype, at_query(&row, &desc->query), d);
+    }
     return row;
+}
+
+static float bias_at(const struct row *row, int64_t j) {
+    const rapt_tensor *bias = &row->desc->bias;
+    return rapt_reference_number(bias->dtype, at_query(row, bias), j);
 }
 
 /* How far key j lies before the query; negative after it. */
@@ -82,7 +89,7 @@ static bool takes_part(const struct row *row, int64_t j) {
     bool far_right = window && desc->window_right >= 0 && back < -desc->window_right;
     bool biased_away = false;
     if (desc->bias.data) {
-        float bias = ((const float *)at_query(row, &desc->bias))[j];
+        float bias = bias_at(row, j);
         biased_away = isinf(bias) && bias < 0;
     }
     return !(causal && back < 0) && !far_left && !far_right && !biased_away && (fill || mask_allows(row, j));
@@ -136,7 +143,7 @@ static double logit(const struct row *row, int64_t j, double score) {
     }
     if (desc->bias.data) {
         double factor = desc->bias_head_factor ? desc->bias_head_factor[row->h] : 1;
-        double bias = ((const float *)at_query(row, &desc->bias))[j];
+        double bias = bias_at(row, j);
         double limit = 0x1p126; /* of a finite bias: the lowest float stays finite in base 2 */
         score += factor * (isfinite(bias) && fabs(bias) > limit ? copysign(limit, bias) : bias);
     }
@@ -229,6 +236,7 @@ static void truth(const rapt_attention_desc *desc, double *out, double *lse, dou
     int64_t value_dim = desc->value_dim ? desc->value_dim : desc->head_dim;
     int64_t queries = desc->query_length;
     double *p = room(desc->kv_length, sizeof *p);
+    float *query = room(desc->head_dim, sizeof *query);
     for (int64_t r = 0; r < desc->batch * desc->query_heads * queries; r++) {
         int64_t b = r / queries / desc->query_heads;
         int64_t h = r / queries % desc->query_heads;
@@ -243,11 +251,12 @@ static void truth(const rapt_attention_desc *desc, double *out, double *lse, dou
             weights[r * desc->kv_length + j] = 0;
         }
         if (i < queries_of(desc, b)) {
-            struct row row = row_at(desc, b, h, i);
+            struct row row = row_at(desc, b, h, i, query);
             truth_row(&row, p, out + r * value_dim, lse ? lse + r : NULL,
                       weights ? weights + r * desc->kv_length : NULL);
         }
     }
+    free(query);
     free(p);
 }
 
@@ -282,16 +291,19 @@ static void plain(const rapt_attention_desc *desc, float *out) {
     int64_t value_dim = desc->value_dim ? desc->value_dim : desc->head_dim;
     int64_t queries = desc->query_length;
     float *p = room(desc->kv_length, sizeof *p);
+    float *query = room(desc->head_dim, sizeof *query);
     for (int64_t r = 0; r < desc->batch * desc->query_heads * queries; r++) {
         int64_t b = r / queries / desc->query_heads;
-        struct row row = row_at(desc, b, r / queries % desc->query_heads, r % queries);
+        int64_t i = r % queries;
         for (int64_t d = 0; d < value_dim; d++) {
             out[r * value_dim + d] = 0;
         }
-        if (row.i < queries_of(desc, b)) {
+        if (i < queries_of(desc, b)) {
+            struct row row = row_at(desc, b, r / queries % desc->query_heads, i, query);
             plain_row(&row, p, out + r * value_dim, value_dim);
         }
     }
+    free(query);
     free(p);
 }
 

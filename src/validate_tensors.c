@@ -209,12 +209,12 @@ rapt_status rapt_check_tensors(struct rapt_validation *v) {
     const int64_t state = d->value_dim + 2;
     const int of_out = rapt_absent(&d->final_state) ? REQUIRED_OUTPUT : OPTIONAL_OUTPUT;
     const struct tensor_rule rules[] = {
-        {"query", &d->query, {batch, heads, queries}, d->head_dim, RAPT_USE_FLOATS, REQUIRED_INPUT},
+        {"query", &d->query, {batch, heads, queries}, d->head_dim, RAPT_USE_ENDS, REQUIRED_INPUT},
         {"key", &d->key, {kv[0], kv[1], kv[2]}, d->head_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
         {"value", &d->value, {kv[0], kv[1], kv[2]}, d->value_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
-        {"out", &d->out, {batch, heads, queries}, d->value_dim, RAPT_USE_FLOATS, of_out},
+        {"out", &d->out, {batch, heads, queries}, d->value_dim, RAPT_USE_ENDS, of_out},
         {"mask", &d->mask, {batch, heads, queries}, keys, RAPT_USE_MASK, OPTIONAL_INPUT},
-        {"bias", &d->bias, {batch, heads, queries}, keys, RAPT_USE_FLOATS, OPTIONAL_INPUT},
+        {"bias", &d->bias, {batch, heads, queries}, keys, RAPT_USE_ENDS, OPTIONAL_INPUT},
         {"keep_mask", &d->keep_mask, {batch, heads, queries}, keys, RAPT_USE_MASK, OPTIONAL_INPUT},
         {"lse", &d->lse, {batch, heads, queries}, 1, RAPT_USE_FLOATS, OPTIONAL_OUTPUT},
         {"weights", &d->weights, {batch, heads, queries}, keys, RAPT_USE_FLOATS, OPTIONAL_OUTPUT},

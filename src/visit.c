@@ -2,6 +2,7 @@
 #include "visit.h"
 
 #include "task.h"
+#include "widen.h"
 
 static int32_t within_block(int64_t position, int64_t base) {
     int64_t key = position - base;
@@ -31,21 +32,32 @@ static void set_spans(const struct rapt_task *task, int first, int count, int64_
  * may lie before the first stored key and is not read then. */
 static void set_byte_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count,
                           int64_t stored, const uint8_t **bytes) {
-    float *rows[RAPT_MAX_TILE_ROWS];
+    char *rows[RAPT_MAX_TILE_ROWS];
     rapt_task_rows(task, tensor, first, count, rows);
     for (int row = 0; row < count; row++)
         bytes[row] = (const uint8_t *)((uintptr_t)rows[row] + (uintptr_t)stored);
 }
 
-static void set_bias(const struct rapt_task *task, int first, int count, int64_t stored, struct rapt_tile_mask *mask) {
-    const rapt_attention_desc *desc = &task->attention->desc;
-    float *rows[RAPT_MAX_TILE_ROWS];
-    rapt_task_rows(task, &desc->bias, first, count, rows);
+/* In place, or widened for these keys. */
+static void set_bias(const struct rapt_task *task, int first, int count, int64_t base, struct rapt_span keys,
+                     struct rapt_tile_mask *mask) {
+    const struct rapt_plan_body *a = task->attention;
+    const int64_t stored = base - task->work.sequence.key_position;
+    char *rows[RAPT_MAX_TILE_ROWS];
+    rapt_task_rows(task, &a->desc.bias, first, count, rows);
     for (int row = 0; row < count; row++) {
-        const int64_t head = rapt_task_head(task, first + row);
-        mask->bias[row] = (const float *)((uintptr_t)rows[row] + (uintptr_t)(stored * (int64_t)sizeof(float)));
-        mask->bias_factor[row] = desc->bias_head_factor ? desc->bias_head_factor[head] * RAPT_LOG2E : RAPT_LOG2E;
+        const float *factors = a->desc.bias_head_factor;
+        rows[row] = (char *)((uintptr_t)rows[row] + (uintptr_t)(stored * rapt_format_row_bytes(a->bias_format, 1)));
+        mask->bias_factor[row] = factors ? factors[rapt_task_head(task, first + row)] * RAPT_LOG2E : RAPT_LOG2E;
     }
+    const struct rapt_widening widening = {.table = task->table,
+                                           .format = a->bias_format,
+                                           .rows = count,
+                                           .begin = (int)(keys.begin - base),
+                                           .end = (int)(keys.end - base),
+                                           .room = task->bias,
+                                           .room_stride = RAPT_BLOCK_KEYS};
+    rapt_widen(&widening, rows, mask->bias);
 }
 
 static void set_alibi(const struct rapt_task *task, int first, int count, int64_t base, struct rapt_tile_mask *mask) {
@@ -67,7 +79,7 @@ void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t 
     mask->keep_scale = a->desc.keep_scale;
     set_spans(task, first, rows, base, keys, mask);
     if (mask->parts & RAPT_PART_BIAS)
-        set_bias(task, first, rows, stored, mask);
+        set_bias(task, first, rows, base, keys, mask);
     if (mask->parts & RAPT_PART_MASK)
         set_byte_rows(task, &a->desc.mask, first, rows, stored, mask->mask);
     if (mask->parts & RAPT_PART_KEEP)

@@ -12,8 +12,10 @@ struct weights_tile {
     struct rapt_source *source;
     const struct rapt_tile_kind *kind; /* whose score rows are contiguous */
     int first, rows;
-    float *const *out;
+    char *const *out;
 };
+
+static float *row_of(const struct weights_tile *tile, int row) { return (float *)(void *)tile->out[row]; }
 
 /* Whether the weights are s * scale, as both kinds are without a softcap. */
 static bool is_raw(const struct rapt_plan_body *a) {
@@ -79,7 +81,7 @@ static void export_block(const struct weights_tile *tile, int64_t base, struct r
     int key = (int)(keys.begin - base), count = (int)(keys.end - keys.begin);
     for (int row = 0; row < tile->rows; row++) {
         float *scores = task->scores + (int64_t)row * RAPT_BLOCK_KEYS + key;
-        float *out = tile->out[row] + (keys.begin - task->work.sequence.key_position);
+        float *out = row_of(tile, row) + (keys.begin - task->work.sequence.key_position);
         if (kind == RAPT_WEIGHTS_SOFTMAX)
             export_softmax(tile, row, key, count, scores, out, mask);
         else
@@ -93,7 +95,7 @@ static void fill_rest(const struct weights_tile *tile) {
     float rest = a->desc.weights_kind == RAPT_WEIGHTS_MASKED ? -__builtin_inff() : 0;
     for (int row = 0; row < tile->rows; row++)
         for (int64_t key = tile->task->work.sequence.kv_length; key < a->desc.kv_length; key++)
-            tile->out[row][key] = rest;
+            row_of(tile, row)[key] = rest;
 }
 
 static void write_tile(const struct weights_tile *tile, struct rapt_span stored) {
@@ -116,12 +118,11 @@ void rapt_write_weights(struct rapt_task *task) {
         return;
     rapt_source_open(&source, task, stored);
     for (int first = 0; first < task->rows; first += kind->rows) {
-        float *queries[RAPT_MAX_TILE_ROWS], *out[RAPT_MAX_TILE_ROWS];
+        char *out[RAPT_MAX_TILE_ROWS];
         const int left = task->rows - first, rows = left < kind->rows ? left : kind->rows;
         const struct weights_tile tile = {task, &source, kind, first, rows, out};
-        rapt_task_rows(task, &a->desc.query, first, rows, queries);
         rapt_task_rows(task, &a->desc.weights, first, rows, out);
-        kind->pack(task->panel, (const float *const *)queries, rows, (int)a->desc.head_dim);
+        rapt_task_pack(task, kind, task->panel, first, rows);
         write_tile(&tile, stored);
     }
 }

@@ -130,21 +130,29 @@ static int64_t even_split(const struct rapt_plan_body *a) {
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Scratch that a task of the work takes. */
-static void add_scratch(const struct rapt_plan_body *a, const struct rapt_work *work, struct rapt_totals *totals) {
-    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind], *rowwise = &a->table->kinds[RAPT_NARROW];
+/* Of some tiles of a kind. Where queries have to be widened, they lie where the scores will. */
+static void add_tiles(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int64_t tiles, int64_t rows,
+                      struct rapt_totals *totals) {
     const int head_dim = (int)a->desc.head_dim;
-    const int64_t tiles = (work->task_rows + kind->rows - 1) / kind->rows;
-    totals->rows = larger(totals->rows, work->task_rows);
+    const int64_t most = rows < kind->rows ? rows : kind->rows;
     totals->panel_bytes = larger(totals->panel_bytes, tiles * (int64_t)kind->panel_bytes(kind->rows, head_dim));
     totals->scores_bytes = larger(totals->scores_bytes, (int64_t)kind->scores_bytes(kind->rows, head_dim));
+    if (a->query_format != RAPT_FORMAT_F32)
+        totals->scores_bytes = larger(totals->scores_bytes, most * head_dim * (int64_t)sizeof(float));
+    if (a->bias_format != RAPT_FORMAT_F32)
+        totals->bias_rows = larger(totals->bias_rows, most);
+}
+
+/* Scratch that a task of the work takes. */
+static void add_scratch(const struct rapt_plan_body *a, const struct rapt_work *work, struct rapt_totals *totals) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    totals->rows = larger(totals->rows, work->task_rows);
+    add_tiles(a, kind, (work->task_rows + kind->rows - 1) / kind->rows, work->task_rows, totals);
     for (int side = 0; side < RAPT_SIDES; side++)
         if (work->stages[side])
             totals->staged_keys[side] = larger(totals->staged_keys[side], kind->piece_keys);
-    if (a->desc.weights_kind != RAPT_WEIGHTS_NONE) {
-        totals->panel_bytes = larger(totals->panel_bytes, (int64_t)rowwise->panel_bytes(rowwise->rows, head_dim));
-        totals->scores_bytes = larger(totals->scores_bytes, (int64_t)rowwise->scores_bytes(rowwise->rows, head_dim));
-    }
+    if (a->desc.weights_kind != RAPT_WEIGHTS_NONE)
+        add_tiles(a, &a->table->kinds[RAPT_NARROW], 1, work->task_rows, totals);
 }
 
 static bool add(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t times,
@@ -285,7 +293,8 @@ bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
     return memcmp(sum.tasks, a->totals.tasks, sizeof sum.tasks) == 0 &&
            memcmp(sum.merges, a->totals.merges, sizeof sum.merges) == 0 && sum.state_bytes <= a->totals.state_bytes &&
            sum.rows <= a->totals.rows && sum.panel_bytes <= a->totals.panel_bytes &&
-           sum.scores_bytes <= a->totals.scores_bytes && sum.staged_keys[0] <= a->totals.staged_keys[0] &&
+           sum.scores_bytes <= a->totals.scores_bytes && sum.bias_rows <= a->totals.bias_rows &&
+           sum.staged_keys[0] <= a->totals.staged_keys[0] &&
            sum.staged_keys[1] <= a->totals.staged_keys[1];
 }
 

@@ -42,6 +42,11 @@ static rapt_attention_desc random_capacity(struct random *random, const struct r
         desc.weights = rapt_output_bhsd(NULL, desc.batch, desc.query_heads, desc.query_length, desc.kv_length);
     }
     if (random_chance(random, 30))
+        desc.query = rapt_tensor_bhsd(NULL, RAPT_F16, desc.batch, desc.query_heads, desc.query_length, dim);
+    if (random_chance(random, 30))
+        desc.bias = rapt_tensor_bhsd(NULL, random_chance(random, 50) ? RAPT_F16 : RAPT_F32, desc.batch,
+                                     desc.query_heads, desc.query_length, desc.kv_length);
+    if (random_chance(random, 30))
         desc.key = rapt_tensor_bhsd(NULL, RAPT_F16, desc.batch, heads, desc.kv_length, dim);
     return desc;
 }
@@ -80,6 +85,10 @@ static rapt_attention_desc random_smaller(struct random *random, const rapt_atte
         desc.value = desc.key;
     }
     desc.key.dtype = largest->key.dtype;
+    desc.query.dtype = largest->query.dtype;
+    if (largest->bias.dtype)
+        desc.bias = rapt_tensor_bhsd(NULL, largest->bias.dtype, desc.batch, desc.query_heads, desc.query_length,
+                                     desc.kv_length);
     static int64_t queries[MOST_BATCH], keys[MOST_BATCH];
     if (random_chance(random, 40))
         desc.kv_lengths = random_lengths(random, keys, desc.batch, desc.kv_length);

@@ -102,10 +102,10 @@ static void test_single_features(void **state) {
             for (int64_t n = 0; n < scaled_work(6); n++) {
                 struct problem_call call =
                     shaped(shape, use < 0 ? 0 : 1u << use, (uint64_t)(n * 31 + use + 1));
-                call.use |= call.use & USE_FILL          ? USE_MASK
-                            : call.use & USE_HEAD_FACTOR ? USE_BIAS
-                            : call.use & USE_NO_OUT      ? USE_FINAL_STATE
-                                                         : 0;
+                call.use |= call.use & USE_FILL                           ? USE_MASK
+                            : call.use & (USE_HEAD_FACTOR | USE_BIAS_16) ? USE_BIAS
+                            : call.use & USE_NO_OUT                      ? USE_FINAL_STATE
+                                                                         : 0;
                 check_call(&call);
             }
     (void)state;
@@ -166,6 +166,24 @@ static void test_data_kinds(void **state) {
                     call.weights_kind = RAPT_WEIGHTS_SOFTMAX;
                 check_call(&call);
             }
+    (void)state;
+}
+
+/* Every type of query, bias and out with every kind of data. */
+static void test_ends(void **state) {
+    static const unsigned uses[] = {USE_BIAS | USE_LSE,
+                                    USE_BIAS | USE_HEAD_FACTOR | USE_MASK | USE_FILL | USE_WEIGHTS,
+                                    USE_BIAS | USE_CAUSAL | USE_KEY_POSITION,
+                                    USE_SINKS | USE_QUERY_LENGTHS | USE_WEIGHTS,
+                                    USE_EVERYTHING};
+    enum { USES = sizeof uses / sizeof *uses };
+    for (unsigned ends = 0; ends < 8; ends++)
+        for (int n = 0; n < (is_emulated() ? 3 : USES * DATA_KINDS); n++) {
+            struct problem_call call = shaped(n % SHAPES, uses[n % USES], (uint64_t)(n * 30) + ends);
+            call.use = (call.use & (USE_QUERY_16 - 1)) | ends * USE_QUERY_16;
+            call.data = (enum data_kind)(n % DATA_KINDS);
+            check_call(&call);
+        }
     (void)state;
 }
 
@@ -267,7 +285,7 @@ static void test_truth(void **state) {
     for (int64_t n = 1; n <= scaled_work(400); n++) {
         struct problem_call call = random_call((uint64_t)(1000000 + n), is_emulated() ? 200000 : 1000000);
         call.data = DATA_NORMAL;
-        call.use = (call.use | USE_LSE) & ~(unsigned)(USE_INITIAL_STATE | USE_NO_OUT);
+        call.use = (call.use | USE_LSE) & ~(unsigned)(USE_INITIAL_STATE | USE_NO_OUT | USE_OUT_16);
         struct problem *problem = problem_new(&call);
         if ((problem->desc.features & RAPT_SCALE) && fabsf(problem->desc.scale) > 0.3f)
             problem->desc.scale = 0.25f; /* larger logits have larger errors */
@@ -291,6 +309,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(test_single_features), cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_colliding_strides),
         cmocka_unit_test(test_data_kinds),      cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_ends),
         cmocka_unit_test(test_group_ratios),    cmocka_unit_test(test_tasks_within_groups),
         cmocka_unit_test(test_random),          cmocka_unit_test(test_truth),
     };

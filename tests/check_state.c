@@ -74,44 +74,54 @@ void check_merge(const struct rapt_table *table) {
 }
 
 struct results {
-    float *out[MOST_ROWS], *lse[MOST_ROWS], final_m[MOST_ROWS], inverse[MOST_ROWS];
+    char *out[MOST_ROWS], *lse[MOST_ROWS];
+    float final_m[MOST_ROWS], inverse[MOST_ROWS];
 };
 
 static struct results blank_results(int value_dim) {
     struct results results;
     for (int row = 0; row < MOST_ROWS; row++) {
-        results.out[row] = test_floats(value_dim + 1); /* one behind that must stay */
-        results.lse[row] = test_floats(2);
+        results.out[row] = test_alloc((size_t)(value_dim + 1) * sizeof(float)); /* one more that must stay */
+        results.lse[row] = test_alloc(2 * sizeof(float));
         results.final_m[row] = results.inverse[row] = 0;
     }
     return results;
 }
 
+static float *lse_of(const struct results *results, int row) { return (float *)(void *)results->lse[row]; }
+
 static void expected_finish(struct rapt_state state, int row, int value_dim, int64_t o_stride,
-                            const float *sinks, struct results *results) {
+                            const float *sinks, int32_t dtype, struct results *results) {
     struct rapt_reference_state s = row_of(state, row, o_stride);
-    *results->lse[row] = s.l == 0 ? -INFINITY : rapt_reference_lse(s.m, s.l);
+    float *out = test_floats(value_dim);
+    *lse_of(results, row) = s.l == 0 ? -INFINITY : rapt_reference_lse(s.m, s.l);
     if (sinks && s.l != 0)
         rapt_reference_sink(&s, sinks[row], value_dim);
-    float inverse = rapt_reference_finish(&s, results->out[row], value_dim);
+    float inverse = rapt_reference_finish(&s, out, value_dim);
+    rapt_reference_store(dtype, out, value_dim, results->out[row]);
     results->final_m[row] = s.l == 0 ? 0 : s.m + 0.0f;
     results->inverse[row] = s.l == 0 ? 0 : inverse;
 }
 
+/* The bytes of out, and those after them. */
 static void expect_results(const char *name, const struct results *got, const struct results *expected,
-                           int rows, int value_dim) {
+                           int rows, int value_dim, int32_t dtype) {
     for (int row = 0; row < rows; row++) {
-        expect_bits(got->out[row], expected->out[row], value_dim, NAN_CANONICAL,
-                    "%s finish out, value_dim %d, row %d", name, value_dim, row);
-        expect_bits(got->lse[row], expected->lse[row], 1, NAN_CANONICAL, "%s finish lse, row %d", name, row);
-        assert_int_equal(bits_of(got->out[row][value_dim]), 0xffffffffu);
-        assert_int_equal(bits_of(got->lse[row][1]), 0xffffffffu);
+        const size_t bytes = (size_t)(value_dim + 1) * sizeof(float);
+        if (dtype == RAPT_F32)
+            expect_bits((float *)(void *)got->out[row], (float *)(void *)expected->out[row], value_dim, NAN_CANONICAL,
+                        "%s finish out, value_dim %d, row %d", name, value_dim, row);
+        if (memcmp(got->out[row], expected->out[row], bytes) != 0)
+            fail_msg("%s finish out as %d, value_dim %d, row %d", name, dtype, value_dim, row);
+        expect_bits(lse_of(got, row), lse_of(expected, row), 1, NAN_CANONICAL, "%s finish lse, row %d", name, row);
+        assert_int_equal(bits_of(lse_of(got, row)[1]), 0xffffffffu);
     }
     expect_bits(got->final_m, expected->final_m, rows, NAN_ANY, "%s finish final_m", name);
     expect_bits(got->inverse, expected->inverse, rows, NAN_ANY, "%s finish inverse", name);
 }
 
 void check_finish(const struct rapt_table *table) {
+    static const int32_t dtypes[] = {RAPT_F32, RAPT_F16, RAPT_BF16};
     static const float sinks[] = {0.0f, 3.5f, -7.25f, -INFINITY, 1e9f, -1e30f, 100.0f, -0.0f};
     struct random random = {7};
     for (int d = 0; d < edge_dim_count; d++)
@@ -125,12 +135,14 @@ void check_finish(const struct rapt_table *table) {
                 sink[row] = sinks[random_below(&random, 8)];
             struct results got = blank_results(value_dim), expected = blank_results(value_dim);
             bool has_sinks = turn % 2, has_lse = turn % 3 > 0;
+            const int32_t dtype = dtypes[random_below(&random, sizeof dtypes / sizeof *dtypes)];
             for (int row = 0; row < rows; row++)
-                expected_finish(copy, row, value_dim, o_stride, has_sinks ? sink : NULL, &expected);
+                expected_finish(copy, row, value_dim, o_stride, has_sinks ? sink : NULL, dtype, &expected);
             struct rapt_finish_args args = {state,
                                             rows,
                                             value_dim,
                                             has_sinks ? sink : NULL,
+                                            rapt_format_of(dtype),
                                             got.out,
                                             has_lse ? got.lse : NULL,
                                             got.final_m,
@@ -139,9 +151,9 @@ void check_finish(const struct rapt_table *table) {
             for (int row = 0; row < rows; row++) {
                 got.final_m[row] += 0.0f;
                 if (!has_lse)
-                    *got.lse[row] = *expected.lse[row];
+                    *lse_of(&got, row) = *lse_of(&expected, row);
             }
-            expect_results(table->name, &got, &expected, rows, value_dim);
+            expect_results(table->name, &got, &expected, rows, value_dim, dtype);
             test_free_all();
         }
 }
@@ -159,10 +171,13 @@ void check_states(const struct rapt_table *table) {
             struct rapt_state got = random_state(&random, rows, o_stride);
             struct rapt_state expected = copied_state(got, rows, o_stride);
             float *in[MOST_ROWS], *out[MOST_ROWS], *stored[MOST_ROWS];
+            char *from[MOST_ROWS], *into[MOST_ROWS];
             for (int row = 0; row < rows; row++) {
                 in[row] = test_floats(value_dim + 4) + 1;
                 out[row] = test_floats(value_dim + 3); /* one behind that must stay */
                 stored[row] = test_floats(value_dim + 3);
+                from[row] = (char *)in[row];
+                into[row] = (char *)out[row];
                 for (int i = 0; i < value_dim + 3; i++)
                     in[row][i] = random_chance(&random, 5) ? random_special(&random) : random_normal(&random);
                 in[row][0] = random_chance(&random, 60) ? maxima[random_below(&random, 13)]
@@ -174,10 +189,10 @@ void check_states(const struct rapt_table *table) {
                 expected.m[row] = state.m;
                 expected.l[row] = state.l;
             }
-            table->load_states(got, in, rows, value_dim);
+            table->load_states(got, from, rows, value_dim);
             expect_bits(got.m, expected.m, rows, NAN_ANY, "%s load m", table->name);
             expect_bits(got.l, expected.l, rows, NAN_ANY, "%s load l", table->name);
-            table->store_states(got, out, rows, value_dim);
+            table->store_states(got, into, rows, value_dim);
             for (int row = 0; row < rows; row++) {
                 expect_bits(out[row], stored[row], value_dim + 2, NAN_CANONICAL, "%s store, value_dim %d, row %d of %d",
                             table->name, value_dim, row, rows);

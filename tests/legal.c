@@ -77,6 +77,11 @@ static void test_layouts(void **state) {
     LEGAL(d->key.batch_stride_bytes = 0, d->value.batch_stride_bytes = 0);
     LEGAL(d->key.dtype = RAPT_F16, d->key.token_stride_bytes = 18, d->key.data = (char *)d->key.data + 2);
     LEGAL(d->value = rapt_tensor_bhsd(d->value.data, RAPT_F16, 2, 2, 5, 8));
+    LEGAL(d->query = rapt_tensor_bhsd((char *)d->query.data + 2, RAPT_F16, 2, 4, 3, 8));
+    LEGAL(with_bias(d), d->bias = rapt_tensor_bhsd((char *)d->bias.data + 2, RAPT_F16, 2, 4, 3, 5));
+    LEGAL(d->out = rapt_tensor_bshd((char *)d->out.data + 2, RAPT_F16, 2, 3, 4, 8));
+    LEGAL(d->out.dtype = RAPT_F16, d->out.token_stride_bytes = 18, d->out.head_stride_bytes = 54,
+          d->out.batch_stride_bytes = 216);
     LEGAL(d->key.token_stride_bytes = d->value.token_stride_bytes = 4);
     LEGAL(with_mask(d),
           d->mask.batch_stride_bytes = d->mask.head_stride_bytes = d->mask.token_stride_bytes = 0);
@@ -112,6 +117,8 @@ static void test_sharing(void **state) {
     LEGAL(d->query.data = d->out.data, d->out.data = (float *)d->out.data + 192);
     LEGAL(with_mask(d), d->mask.data = (char *)d->out.data + 768);
     LEGAL(with_mask(d), d->mask.data = d->out.data, d->out.data = (char *)d->out.data + 120);
+    LEGAL(with_mask(d), d->mask.data = (char *)d->out.data + 384,
+          d->out = rapt_tensor_bhsd(d->out.data, RAPT_F16, 2, 4, 3, 8));
     END_OF_ROWS;
 }
 

@@ -9,7 +9,6 @@
 
 enum { POISON = 0xff, BLANK = 0 }; /* of inputs; POISON bytes are a NaN */
 
-static bool is_bool(int name) { return name == ARRAY_MASK || name == ARRAY_KEEP; }
 static bool is_output(int name) { return name >= ARRAY_OUT; }
 
 /* An origin that nothing counts from is refused. */
@@ -128,10 +127,7 @@ static rapt_tensor tensor(const struct problem *problem, enum array_name name, c
             *strides[dim] = -123456789012345; /* nobody looks at it */
     }
     result.data = array->memory.data + array->first_byte;
-    result.dtype = is_bool(name)         ? RAPT_BOOL8
-                   : name == ARRAY_KEY   ? stored_dtype(problem->call.key_format)
-                   : name == ARRAY_VALUE ? stored_dtype(problem->call.value_format)
-                                         : RAPT_F32;
+    result.dtype = array->dtype;
     result.extent_bytes = array->first_byte ? 0 : (int64_t)array->memory.bytes;
     if ((name == ARRAY_KEY || name == ARRAY_VALUE) && layout->page_kind && layout->page_kind != RAPT_PAGES_ROW)
         result.page_stride_bytes = array->stride_bytes[0];
@@ -199,11 +195,11 @@ static struct problem_call consistent(struct problem_call call) {
     if (!(call.use & USE_MASK))
         call.use &= ~(unsigned)USE_FILL;
     if (!(call.use & USE_BIAS))
-        call.use &= ~(unsigned)USE_HEAD_FACTOR;
+        call.use &= ~(unsigned)(USE_HEAD_FACTOR | USE_BIAS_16);
     if (!(call.use & USE_FINAL_STATE))
         call.use &= ~(unsigned)USE_NO_OUT;
     if (call.use & USE_NO_OUT) /* no state contains a sink */
-        call.use &= ~(unsigned)USE_SINKS;
+        call.use &= ~(unsigned)(USE_SINKS | USE_OUT_16);
     if (call.head_dim % rapt_format_info(call.key_format)->elements)
         call.key_format = RAPT_FORMAT_F32;
     if ((call.use & USE_VIEW) &&

@@ -28,8 +28,11 @@ enum problem_use {
     USE_VIEW = 1 << 17, /* value is a view of key */
     USE_INITIAL_STATE = 1 << 18,
     USE_FINAL_STATE = 1 << 19,
-    USE_NO_OUT = 1 << 20, /* with USE_FINAL_STATE only */
-    USE_COUNT = 21,
+    USE_NO_OUT = 1 << 20,   /* with USE_FINAL_STATE only */
+    USE_QUERY_16 = 1 << 21, /* query is float16 or bfloat16, as the seed has it; likewise */
+    USE_BIAS_16 = 1 << 22,
+    USE_OUT_16 = 1 << 23,
+    USE_COUNT = 24,
     USE_EVERYTHING = ((1 << USE_COUNT) - 1) & ~(USE_VIEW | USE_STANDARD_ALIBI | USE_NO_OUT)
 };
 
@@ -97,6 +100,7 @@ enum array_name {
 
 struct problem_array {
     struct guarded memory; /* memory.data is NULL where the call has no such array */
+    int32_t dtype;         /* of tensors */
     int64_t element_bytes; /* of a block, where the numbers come in blocks */
     int64_t count[4]; /* batch, head, token, innermost; 1 where broadcast */
     int64_t stride_bytes[4];

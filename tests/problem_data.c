@@ -2,7 +2,9 @@
 #include "problem_data.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "reference.h"
 #include "stored.h"
 
 /* Array names, and these two, number the sequences: tests/hash.c stores what they gave. */
@@ -160,15 +162,29 @@ static bool is_far(const struct problem_call *call) {
     return random_chance(&random, 20);
 }
 
+static int32_t dtype_of(const struct problem_call *call, enum array_name name) {
+    static const int32_t dtypes[] = {RAPT_F16, RAPT_BF16};
+    const unsigned narrow = name == ARRAY_QUERY  ? USE_QUERY_16
+                            : name == ARRAY_BIAS ? USE_BIAS_16
+                            : name == ARRAY_OUT  ? USE_OUT_16
+                                                 : 0;
+    struct random random = {call->seed * 31 + (uint64_t)name};
+    if (name == ARRAY_KEY || name == ARRAY_VALUE)
+        return stored_dtype(format_of(call, name));
+    if (call->use & narrow)
+        return dtypes[random_below(&random, sizeof dtypes / sizeof *dtypes)];
+    return is_bool(name) ? RAPT_BOOL8 : RAPT_F32;
+}
+
 void draw_shape(struct problem_array *array, const struct problem_call *call, enum array_name name,
                 struct random *random) {
     logical_counts(call, name, array->count);
     for (int dim = 0; dim < 3 && (is_map(name) || name == ARRAY_INITIAL_STATE); dim++)
         if (array->count[dim] > 0 && random_chance(random, 35))
             array->count[dim] = 1;
-    array->element_bytes = is_bool(name) ? 1 : is_index_list(name) && !random_chance(random, 50) ? 8 : 4;
-    if (name == ARRAY_KEY || name == ARRAY_VALUE)
-        array->element_bytes = rapt_format_info(format_of(call, name))->bytes;
+    array->dtype = dtype_of(call, name);
+    const struct rapt_format_info *info = rapt_format_info(rapt_format_of(array->dtype));
+    array->element_bytes = is_index_list(name) ? random_chance(random, 50) ? 4 : 8 : info->bytes;
 }
 
 static void draw_indices(const struct problem_array *array, const struct problem_call *call, enum array_name name,
@@ -193,6 +209,25 @@ static bool has_special(enum data_kind kind) {
     return kind == DATA_NAN_ROWS || kind == DATA_MINUS_INFINITE || kind == DATA_SPECIAL;
 }
 
+/* A row of query or bias of a 16-bit type; what is finite stays it. */
+static void draw_narrow(void *row, const struct problem_array *array, const struct problem_call *call,
+                        enum array_name name, struct random *random) {
+    const float most = array->dtype == RAPT_F16 ? 65504.0f : 0x1.fep+127f;
+    const int64_t count = array->count[3];
+    float *wide = calloc((size_t)count + 1, sizeof *wide);
+    if (!wide)
+        abort();
+    if (name == ARRAY_BIAS)
+        draw_bias(wide, count, look_of(call, name), call->data == DATA_NORMAL, random);
+    else
+        draw_row(wide, count, call->data, name, random);
+    for (int64_t j = 0; j < count; j++)
+        if (isfinite(wide[j]) && fabsf(wide[j]) > most)
+            wide[j] = copysignf(most, wide[j]);
+    rapt_reference_store(array->dtype, wide, count, row);
+    free(wide);
+}
+
 void draw_array(const struct problem_array *array, const struct problem_call *call, enum array_name name,
                 struct random *random) {
     const uint64_t look = look_of(call, name);
@@ -204,7 +239,9 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
     random->state += call->variant * 0x9e3779b97f4a7c15u;
     for (int64_t i = 0; i < rows; i++) {
         void *row = array->memory.data + i * count * array->element_bytes;
-        if (is_bool(name))
+        if ((name == ARRAY_QUERY || name == ARRAY_BIAS) && array->dtype != RAPT_F32)
+            draw_narrow(row, array, call, name, random);
+        else if (is_bool(name))
             draw_flags(row, count, look, random);
         else if (name == ARRAY_BIAS)
             draw_bias(row, count, look, call->data == DATA_NORMAL, random);

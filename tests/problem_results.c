@@ -36,30 +36,47 @@ static bool next_row(struct row *row) {
 
 static struct row before_rows(const struct problem *problem) { return (struct row){problem, ARRAY_OUT, 0, 0, -1}; }
 
-static float *floats_of(const struct row *row, const struct problem *problem) {
-    return (float *)(void *)problem_at(&problem->arrays[row->name], row->b, row->h, row->i);
+static char *bytes_of(const struct row *row, const struct problem *problem) {
+    return problem_at(&problem->arrays[row->name], row->b, row->h, row->i);
 }
 
-static int64_t floats_in(const struct row *row) { return row->problem->arrays[row->name].count[3]; }
+static int64_t numbers_in(const struct row *row) { return row->problem->arrays[row->name].count[3]; }
+
+static size_t bytes_in(const struct row *row) {
+    return (size_t)(numbers_in(row) * row->problem->arrays[row->name].element_bytes);
+}
+
+/* The bits of a result; those of a 16-bit type are the upper half. */
+static uint32_t word_at(const struct row *row, const struct problem *problem, int64_t i) {
+    const char *bytes = bytes_of(row, problem);
+    uint32_t word;
+    uint16_t half;
+    memcpy(&half, bytes + 2 * i, sizeof half);
+    if (problem->arrays[row->name].element_bytes == 2)
+        return (uint32_t)half << 16;
+    memcpy(&word, bytes + 4 * i, sizeof word);
+    return word;
+}
 
 bool problem_same(const struct problem *got, const struct problem *expected) {
-    for (struct row row = before_rows(expected); next_row(&row);) {
-        const float *x = floats_of(&row, got), *y = floats_of(&row, expected);
-        const int64_t at = first_difference(x, y, floats_in(&row), NAN_CANONICAL);
-        if (at < 0)
-            continue;
-        fprintf(stderr,
-                "%s of sequence %lld, head %lld, query %lld, element %lld: got %a (%08x), expected %a (%08x)\n%s\n",
-                output_names[row.name - ARRAY_OUT], (long long)row.b, (long long)row.h, (long long)row.i, (long long)at,
-                (double)x[at], bits_of(x[at]), (double)y[at], bits_of(y[at]), problem_text(&expected->call));
-        return false;
-    }
+    for (struct row row = before_rows(expected); next_row(&row);)
+        for (int64_t i = 0; i < numbers_in(&row); i++) {
+            const uint32_t x = word_at(&row, got, i), y = word_at(&row, expected, i);
+            if (same_bits(float_of(x), float_of(y), NAN_CANONICAL))
+                continue;
+            fprintf(stderr,
+                    "%s of sequence %lld, head %lld, query %lld, element %lld: got %a (%08x), expected %a (%08x)\n%s\n",
+                    output_names[row.name - ARRAY_OUT], (long long)row.b, (long long)row.h, (long long)row.i,
+                    (long long)i, (double)float_of(x), x, (double)float_of(y), y, problem_text(&expected->call));
+            return false;
+        }
     return true;
 }
 
 uint64_t problem_hash(uint64_t hash, const struct problem *problem) {
     for (struct row row = before_rows(problem); next_row(&row);)
-        hash = hash_floats(hash, floats_of(&row, problem), floats_in(&row));
+        for (int64_t i = 0; i < numbers_in(&row); i++)
+            hash = hash_word(hash, word_at(&row, problem, i));
     return hash;
 }
 
@@ -84,8 +101,7 @@ static bool gaps_are_clean(const struct problem *problem) {
     }
     for (struct row row = before_rows(problem); next_row(&row);) {
         const char *data = problem->arrays[row.name].memory.data;
-        memset(copies[row.name] + ((char *)floats_of(&row, problem) - data), CANARY,
-               (size_t)floats_in(&row) * sizeof(float));
+        memset(copies[row.name] + (bytes_of(&row, problem) - data), CANARY, bytes_in(&row));
     }
     for (enum array_name name = ARRAY_OUT; name < ARRAYS; name++) {
         clean = clean && is_canary(copies[name], problem->arrays[name].memory.bytes);
@@ -121,8 +137,8 @@ const char *problem_text(const struct problem_call *call) {
                                        "standard alibi", "mask",    "fill",   "bias",          "factor",
                                        "keep",           "sinks",   "lse",    "query_lengths", "kv_lengths",
                                        "key_position",   "weights", "view",   "initial_state", "final_state",
-                                       "no out"};
-    static char text[400];
+                                       "no out",         "query 16", "bias 16", "out 16"};
+    static char text[500];
     int length = snprintf(
         text, sizeof text,
         "seed %llu: batch %lld, heads %lld/%lld, lengths %lld/%lld, dims %lld/%lld, data %s, origin %d, "

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "problem_data.h"
+#include "reference.h"
 
 /* Row of an array that may be broadcast. */
 static const char *row_of(const struct problem *plain, enum array_name name, int64_t b, int64_t h, int64_t i) {
@@ -45,8 +46,8 @@ static bool is_masked(const struct problem *plain, int64_t b, int64_t h, int64_t
 }
 
 static bool is_biased_out(const struct problem *plain, int64_t b, int64_t h, int64_t i, int64_t j) {
-    return (plain->call.use & USE_BIAS) &&
-           ((const float *)(const void *)row_of(plain, ARRAY_BIAS, b, h, i))[j] == -INFINITY;
+    return (plain->call.use & USE_BIAS) && rapt_reference_number(plain->arrays[ARRAY_BIAS].dtype,
+                                                                 row_of(plain, ARRAY_BIAS, b, h, i), j) == -INFINITY;
 }
 
 /* Whether query i of head h sees key j. */

@@ -10,13 +10,22 @@ static void test_tensors(void **state) {
     REFUSED(RAPT_NULL_POINTER, "out.data", d->out.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "out.data", d->kv_length = 0, d->out.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "weights.data", d->weights_kind = RAPT_WEIGHTS_RAW);
-    REFUSED(RAPT_UNSUPPORTED_DTYPE, "query.dtype = 0: expected float32, got none", d->query.dtype = RAPT_NO_DTYPE);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "query.dtype = 0: expected float32, float16, bfloat16, got none",
+            d->query.dtype = RAPT_NO_DTYPE);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.dtype = 2: expected float32, float16, ", d->key.dtype = RAPT_BOOL8);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "got none", d->value.dtype = 99);
-    REFUSED(RAPT_UNSUPPORTED_DTYPE, "query.dtype = 3: expected float32, got float16", d->query.dtype = RAPT_F16);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "query.dtype = 5: expected float32, float16, bfloat16, got q8_0",
+            d->query.dtype = RAPT_Q8_0);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = 2: expected float32, float16, bfloat16", d->out.dtype = RAPT_BOOL8);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "lse.dtype = 3: expected float32, got float16", with_lse(d),
+            d->lse.dtype = RAPT_F16);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "weights.dtype = 3: expected float32, got", with_weights(d),
+            d->weights.dtype = RAPT_F16);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "mask.dtype = 3: expected bool8, got", with_mask(d), d->mask.dtype = RAPT_F16);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = -1", d->out.dtype = -1);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "mask.dtype = 1", with_mask(d), d->mask.dtype = RAPT_F32);
-    REFUSED(RAPT_UNSUPPORTED_DTYPE, "bias.dtype = 2", with_bias(d), d->bias.dtype = RAPT_BOOL8);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "bias.dtype = 2: expected float32, float16, bfloat16", with_bias(d),
+            d->bias.dtype = RAPT_BOOL8);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "keep_mask.dtype = 0", with_keep(d), d->keep_mask.dtype = 0);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "lse.dtype = 2", with_lse(d), d->lse.dtype = RAPT_BOOL8);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "weights.dtype = 2", with_weights(d), d->weights.dtype = RAPT_BOOL8);
@@ -25,6 +34,12 @@ static void test_tensors(void **state) {
     REFUSED(RAPT_MISALIGNED_POINTER, "key.data", d->key.data = (char *)d->key.data + 2);
     REFUSED(RAPT_MISALIGNED_POINTER, "is not aligned to 2 bytes", d->key.dtype = RAPT_F16,
             d->key.data = (char *)d->key.data + 1);
+    REFUSED(RAPT_MISALIGNED_POINTER, "is not aligned to 2 bytes", d->query.dtype = RAPT_F16,
+            d->query.data = (char *)d->query.data + 1);
+    REFUSED(RAPT_MISALIGNED_POINTER, "is not aligned to 2 bytes", d->out.dtype = RAPT_F16,
+            d->out.data = (char *)d->out.data + 3);
+    REFUSED(RAPT_MISALIGNED_POINTER, "is not aligned to 2 bytes", with_bias(d), d->bias.dtype = RAPT_F16,
+            d->bias.data = (char *)d->bias.data + 1);
     REFUSED(RAPT_MISALIGNED_POINTER, "out.data", d->out.data = (char *)d->out.data + 1);
     REFUSED(RAPT_MISALIGNED_POINTER, "lse.data", with_lse(d), d->lse.data = (char *)d->lse.data + 3);
     REFUSED(RAPT_UNUSED_FIELD, "query.reserved_zero", d->query.reserved_zero = 1);
@@ -51,6 +66,10 @@ static void test_strides(void **state) {
     REFUSED(RAPT_INVALID_STRIDE, "query.token_stride_bytes = 33", d->query.token_stride_bytes = 33);
     REFUSED(RAPT_INVALID_STRIDE, "value.token_stride_bytes = 33 is not a multiple of 2", d->value.dtype = RAPT_F16,
             d->value.token_stride_bytes = 33);
+    REFUSED(RAPT_INVALID_STRIDE, "out.token_stride_bytes = 17 is not a multiple of 2", d->out.dtype = RAPT_F16,
+            d->out.token_stride_bytes = 17);
+    REFUSED(RAPT_INVALID_STRIDE, "bias.head_stride_bytes = 31 is not a multiple of 2", with_bias(d),
+            d->bias.dtype = RAPT_F16, d->bias.head_stride_bytes = 31);
     REFUSED(RAPT_INVALID_STRIDE, "key.head_stride_bytes = 2", d->key.head_stride_bytes = 2);
     REFUSED(RAPT_INVALID_STRIDE, "bias.batch_stride_bytes = -6", with_bias(d),
             d->bias.batch_stride_bytes = -6);
@@ -79,6 +98,10 @@ static void test_strides(void **state) {
     REFUSED(RAPT_OUT_OF_EXTENT, "key.extent_bytes = 318", d->key = rapt_tensor_bhsd(d->key.data, RAPT_F16, 2, 2, 5, 8),
             d->key.extent_bytes = 318);
     REFUSED(RAPT_OUT_OF_EXTENT, "out.extent_bytes = 4", d->out.extent_bytes = 4);
+    REFUSED(RAPT_OUT_OF_EXTENT, "out.extent_bytes = 382", d->out = rapt_tensor_bhsd(d->out.data, RAPT_F16, 2, 4, 3, 8),
+            d->out.extent_bytes = 382);
+    REFUSED(RAPT_OUT_OF_EXTENT, "bias.extent_bytes = 238", with_bias(d),
+            d->bias = rapt_tensor_bhsd(d->bias.data, RAPT_F16, 2, 4, 3, 5), d->bias.extent_bytes = 238);
     REFUSED(RAPT_OUT_OF_EXTENT, "mask.extent_bytes = 119", with_mask(d), d->mask.extent_bytes = 119);
     REFUSED(RAPT_OUT_OF_EXTENT, "bytes -128 ...", d->key.extent_bytes = 4096, d->key.token_stride_bytes = -32,
             d->key.data = (float *)d->key.data + 64);
@@ -90,6 +113,7 @@ static void test_overlaps(void **state) {
     (void)state;
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps itself", d->out.token_stride_bytes = 28);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps itself", d->out.head_stride_bytes = 92);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps itself", d->out.dtype = RAPT_F16, d->out.token_stride_bytes = 14);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps itself",
             d->out.batch_stride_bytes = d->out.head_stride_bytes);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "lse overlaps itself", with_lse(d), d->lse.head_stride_bytes = 8);
@@ -101,6 +125,8 @@ static void test_overlaps(void **state) {
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps mask", with_mask(d), d->mask.data = d->out.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps mask", with_mask(d),
             d->mask.data = (char *)d->out.data + 767);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps mask", with_mask(d), d->mask.data = (char *)d->out.data + 383,
+            d->out = rapt_tensor_bhsd(d->out.data, RAPT_F16, 2, 4, 3, 8));
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps mask", with_mask(d),
             d->mask.data = (char *)d->out.data + 1, d->out.data = (char *)d->out.data + 120);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps bias", with_bias(d), d->bias.data = d->out.data);

@@ -58,7 +58,7 @@ static void expect_pointers(const struct unit *unit, const struct rapt_task *tas
     const int64_t group = unit->desc.query_heads / unit->desc.kv_heads;
     const int first = (int)random_below(random, task->rows), left = task->rows - first;
     const int count = (int)random_between(random, 1, left < RAPT_MAX_TILE_ROWS ? left : RAPT_MAX_TILE_ROWS);
-    float *rows[RAPT_MAX_TILE_ROWS + 1];
+    char *rows[RAPT_MAX_TILE_ROWS + 1];
     for (int t = 0; t < 2; t++) {
         rows[count] = NULL;
         rapt_task_rows(task, tensors[t], first, count, rows);
@@ -109,6 +109,7 @@ static void expect_scratch(const struct rapt_task *task, char *slot) {
     const struct area areas[] = {
         area(task->panel, totals->panel_bytes),
         area(task->scores, totals->scores_bytes),
+        area(task->bias, totals->bias_rows * RAPT_BLOCK_KEYS * 4),
         area(task->alpha, RAPT_MAX_TILE_ROWS * 4),
         area(task->slopes, floats),
         area(task->final_m, floats),
@@ -144,8 +145,11 @@ static void expect_states(const struct rapt_task *task, const struct rapt_run *r
 static void draw(struct unit *unit, struct random *random) {
     unit_draw(unit, random, 120, 9000);
     rapt_attention_desc *d = &unit->desc;
-    d->query = unit_tensor(random, RAPT_F32, d->batch, d->query_heads, d->query_length, d->head_dim, true);
-    d->out = unit_tensor(random, RAPT_F32, d->batch, d->query_heads, d->query_length, d->value_dim, false);
+    const int32_t query_dtype = random_chance(random, 30) ? RAPT_F16 : RAPT_F32;
+    const int32_t out_dtype = random_chance(random, 30) ? RAPT_F16 : RAPT_F32;
+    d->query = unit_tensor(random, query_dtype, d->batch, d->query_heads, d->query_length, d->head_dim, true);
+    d->bias.dtype = random_chance(random, 30) ? RAPT_F16 : RAPT_NO_DTYPE;
+    d->out = unit_tensor(random, out_dtype, d->batch, d->query_heads, d->query_length, d->value_dim, false);
     d->key.dtype = d->value.dtype = random_chance(random, 50) ? RAPT_F16 : RAPT_F32;
     if (random_chance(random, 30))
         d->alibi_slopes = test_drawn(random, d->query_heads, random_normal);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "cmocka_all.h"
+#include "reference.h"
 #include "unit.h"
 
 /* Rows [first, first + rows) of a task, which stand for a tile. */
@@ -40,7 +41,8 @@ static bool is_true(const struct tile *tile, int row, int64_t position) {
 }
 
 static float bias_at(const struct tile *tile, int row, int64_t position) {
-    return *(const float *)(const void *)element(tile, &tile->unit->desc.bias, row, position, sizeof(float));
+    const rapt_tensor *bias = &tile->unit->desc.bias;
+    return unit_number(bias->dtype, element(tile, bias, row, position, rapt_row_bytes(bias->dtype, 1)), 0);
 }
 
 /* What a loop over all pairs finds. */
@@ -97,6 +99,8 @@ static void expect_pairs(const struct tile *tile, const struct rapt_tile_mask *m
             if (mask->parts & RAPT_PART_KEEP)
                 assert_ptr_equal(mask->keep[row] + key, element(tile, &unit->desc.keep_mask, row, at, 1));
             if (mask->parts & RAPT_PART_BIAS)
+                assert_int_equal(bits_of(mask->bias[row][key]), bits_of(bias_at(tile, row, at)));
+            if ((mask->parts & RAPT_PART_BIAS) && unit->desc.bias.dtype == RAPT_F32)
                 assert_ptr_equal(mask->bias[row] + key, element(tile, &unit->desc.bias, row, at, sizeof(float)));
         }
 }
@@ -180,9 +184,12 @@ static void fill_masks(const struct unit *unit, struct random *random) {
             if (desc->mask.data)
                 ((uint8_t *)(uintptr_t)unit_row(&desc->mask, b, head, query))[key] =
                     far ? excluded == 0 : !random_chance(random, excluded);
+            const float bias =
+                (far && excluded) || random_chance(random, excluded) ? -INFINITY : random_normal(random);
             if (desc->bias.data)
-                ((float *)(uintptr_t)unit_row(&desc->bias, b, head, query))[key] =
-                    (far && excluded) || random_chance(random, excluded) ? -INFINITY : random_normal(random);
+                rapt_reference_store(desc->bias.dtype, &bias, 1,
+                                     (char *)(uintptr_t)unit_row(&desc->bias, b, head, query) +
+                                         rapt_row_bytes(desc->bias.dtype, key));
         }
     }
 }
@@ -190,9 +197,10 @@ static void fill_masks(const struct unit *unit, struct random *random) {
 static void add_masks(struct unit *unit, struct random *random) {
     rapt_attention_desc *d = &unit->desc;
     rapt_tensor *const tensors[] = {&d->mask, &d->keep_mask, &d->bias};
+    const int32_t bias_dtype = random_chance(random, 50) ? RAPT_F16 : RAPT_F32;
     for (int i = 0; i < 3; i++)
         if (random_chance(random, 35))
-            *tensors[i] = unit_tensor(random, i < 2 ? RAPT_BOOL8 : RAPT_F32, d->batch, d->query_heads, d->query_length,
+            *tensors[i] = unit_tensor(random, i < 2 ? RAPT_BOOL8 : bias_dtype, d->batch, d->query_heads, d->query_length,
                                       d->kv_length, true);
     if (d->mask.data && random_chance(random, 30))
         d->features |= RAPT_MASK_FILL;
@@ -212,6 +220,7 @@ static void check_task(const struct unit *unit, const struct rapt_run *run, int6
     struct rapt_task task;
     rapt_task_find(&task, run, index);
     task.slopes = test_floats(task.rows);
+    task.bias = test_floats(RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS);
     for (int row = 0; unit->desc.alibi_slopes && row < task.rows; row++)
         task.slopes[row] = -(unit->desc.alibi_slopes[rapt_task_head(&task, row)] * RAPT_LOG2E);
     for (int turn = 0; turn < 3; turn++) {

@@ -117,6 +117,10 @@ static void expect_scratch(const struct rapt_task *task) {
     assert_true(task->rows <= totals->rows);
     assert_true(tiles * (int64_t)kind->panel_bytes(kind->rows, (int)task->attention->desc.head_dim) <=
                 totals->panel_bytes);
+    const int64_t rows = task->rows < kind->rows ? task->rows : kind->rows;
+    if (task->attention->desc.query.dtype == RAPT_F16)
+        assert_true(rows * task->attention->desc.head_dim * (int64_t)sizeof(float) <= totals->scores_bytes);
+    assert_true(totals->bias_rows >= (task->attention->desc.bias.dtype == RAPT_F16 ? rows : 0));
     for (int side = 0; side < RAPT_SIDES; side++)
         assert_true(!task->work.stages[side] || kind->piece_keys <= totals->staged_keys[side]);
 }
@@ -183,6 +187,10 @@ static void draw(struct unit *unit, struct random *random) {
         tensor->dtype = dtypes[random_below(random, 2)];
         tensor->token_stride_bytes = strides[random_below(random, 5)];
     }
+    unit->desc.query.dtype = dtypes[random_below(random, 2)];
+    unit->desc.bias.dtype = dtypes[random_below(random, 2)];
+    if (random_chance(random, 10))
+        unit->desc.head_dim = random_between(random, 200, 1024); /* wide queries are longer than their scores */
     unit_cut(unit);
 }
 

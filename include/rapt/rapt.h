@@ -138,13 +138,13 @@ typedef struct rapt_attention_desc {
     int64_t query_tokens; /* with query_offsets: tokens of all sequences */
     int64_t kv_tokens;    /* with kv_offsets, likewise */
 
-    rapt_tensor query; /* f32 [batch, query_heads, query_length, head_dim] */
+    rapt_tensor query; /* f32, f16, bf16 [batch, query_heads, query_length, head_dim] */
     rapt_tensor key;   /* f32 or f16 [batch, kv_heads, kv_length, head_dim] */
     rapt_tensor value; /* f32 or f16 [batch, kv_heads, kv_length, value_dim]; may be a view of key */
-    rapt_tensor out;   /* f32 [batch, query_heads, query_length, value_dim] */
+    rapt_tensor out;   /* f32, f16, bf16 [batch, query_heads, query_length, value_dim] */
 
     rapt_tensor mask;      /* bool8 [batch, query_heads, query_length, kv_length], true = attend */
-    rapt_tensor bias;      /* f32, shaped as mask; added to the scaled score; -infinity excludes */
+    rapt_tensor bias;      /* f32, f16, bf16, shaped as mask; added to the scaled score; -infinity excludes */
     rapt_tensor keep_mask; /* bool8, shaped as mask; dropout: probability * keep_scale where true, otherwise 0 */
     rapt_tensor lse;       /* f32 [batch, query_heads, query_length], output: natural log of the sum of
                               exp(score) over the keys, without the sink */

@@ -57,24 +57,46 @@ RAPT_INLINE vf32 scaled(vf32 x, float first_factor, float factor, int twice) {
     return v_canonical(v_mul(twice ? v_mul(x, v_splat(first_factor)) : x, v_splat(factor)));
 }
 
-/* in * first_factor * factor; most first factors are 1 and cost nothing then. */
-RAPT_INLINE void export_lanes(const float *in, float *out, int64_t count, float first_factor, float factor, int twice) {
-    int64_t i = 0;
-    for (; count - i >= VL; i += VL)
-        v_store(out + i, scaled(v_load(in + i), first_factor, factor, twice));
-    if (i < count)
-        v_store_n(out + i, scaled(v_load_n(in + i, (int)(count - i)), first_factor, factor, twice), (int)(count - i));
+/* Stores n lanes as numbers i ... i + n - 1 of a row. */
+RAPT_INLINE void store_number(char *row, int64_t i, vf32 a, int n, int format) {
+    uint16_t rest[VL], *narrow = n == VL ? (uint16_t *)(void *)row + i : rest;
+    if (format == RAPT_FORMAT_F32 && n == VL)
+        v_store((float *)(void *)row + i, a);
+    else if (format == RAPT_FORMAT_F32)
+        v_store_n((float *)(void *)row + i, a, n);
+    else if (format == RAPT_FORMAT_F16)
+        v_store_half(narrow, a);
+    else
+        v_store_bf16(narrow, a);
+    if (format != RAPT_FORMAT_F32 && n < VL)
+        memcpy(row + i * (int64_t)sizeof *rest, rest, (size_t)n * sizeof *rest);
 }
 
-static void export_scaled(const float *in, float *out, int64_t count, float first_factor, float factor) {
-    if (first_factor == 1.0f)
-        export_lanes(in, out, count, first_factor, factor, 0);
+/* in * first_factor * factor; most first factors are 1 and cost nothing then. */
+RAPT_INLINE void export_lanes(const float *in, char *out, int format, int64_t count, float first_factor, float factor,
+                              int twice) {
+    int64_t i = 0;
+    for (; count - i >= VL; i += VL)
+        store_number(out, i, scaled(v_load(in + i), first_factor, factor, twice), VL, format);
+    if (i < count) {
+        const int n = (int)(count - i);
+        store_number(out, i, scaled(v_load_n(in + i, n), first_factor, factor, twice), n, format);
+    }
+}
+
+static void export_scaled(const float *in, char *out, int format, int64_t count, float first_factor, float factor) {
+    if (format == RAPT_FORMAT_F16)
+        export_lanes(in, out, RAPT_FORMAT_F16, count, first_factor, factor, 1);
+    else if (format == RAPT_FORMAT_BF16)
+        export_lanes(in, out, RAPT_FORMAT_BF16, count, first_factor, factor, 1);
+    else if (first_factor == 1.0f)
+        export_lanes(in, out, RAPT_FORMAT_F32, count, first_factor, factor, 0);
     else
-        export_lanes(in, out, count, first_factor, factor, 1);
+        export_lanes(in, out, RAPT_FORMAT_F32, count, first_factor, factor, 1);
 }
 
 static void export_row(const float *in, float *out, int64_t count, float factor) {
-    export_scaled(in, out, count, 1.0f, factor);
+    export_scaled(in, (char *)out, RAPT_FORMAT_F32, count, 1.0f, factor);
 }
 
 static void finish(const struct rapt_finish_args *a) {
@@ -82,20 +104,22 @@ static void finish(const struct rapt_finish_args *a) {
     RAPT_ASSUME(a->state.o_stride % 16 == 0 && a->state.o_stride >= a->value_dim);
     for (int row = 0; row < a->rows; row++) {
         float m = a->state.m[row], l = a->state.l[row];
+        float *lse = a->lse ? (float *)(void *)a->lse[row] : NULL;
         a->final_m[row] = a->inverse[row] = 0;
         if (l == 0) {
-            if (a->lse)
-                *a->lse[row] = -RAPT_INFINITY;
+            if (lse)
+                *lse = -RAPT_INFINITY;
             if (a->out)
-                memset(a->out[row], 0, (size_t)a->value_dim * sizeof(float));
+                memset(a->out[row], 0, (size_t)rapt_format_row_bytes(a->out_format, a->value_dim));
             continue;
         }
-        if (a->lse)
-            *a->lse[row] = s_canonical(s_fma(m, RAPT_LN2, s_log2(l) * RAPT_LN2));
+        if (lse)
+            *lse = s_canonical(s_fma(m, RAPT_LN2, s_log2(l) * RAPT_LN2));
         float alpha = a->sink_log2e ? join_sink(a->sink_log2e[row], &m, &l) : 1.0f;
         float inverse = 1.0f / l;
         if (a->out)
-            export_scaled(a->state.o + row * a->state.o_stride, a->out[row], a->value_dim, alpha, inverse);
+            export_scaled(a->state.o + row * a->state.o_stride, a->out[row], a->out_format, a->value_dim, alpha,
+                          inverse);
         a->final_m[row] = m;
         a->inverse[row] = inverse;
     }
@@ -107,27 +131,28 @@ static int is_state(float m, float l) {
     return l >= 0x1p-126f && m == even && m - m == 0;
 }
 
-static void load_states(struct rapt_state into, float *const *rows, int count, int value_dim) {
+static void load_states(struct rapt_state into, char *const *rows, int count, int value_dim) {
     RAPT_ASSUME(count >= 0 && value_dim >= 1 && into.o_stride % 16 == 0 && into.o_stride >= value_dim);
     for (int row = 0; row < count; row++) {
-        const float m = rows[row][0], l = rows[row][1];
+        const float *state = (const float *)(const void *)rows[row], m = state[0], l = state[1];
         into.m[row] = l == 0 ? -RAPT_INFINITY : m;
         into.l[row] = l == 0 ? 0 : is_state(m, l) ? l : __builtin_nanf("");
-        memcpy(into.o + row * into.o_stride, rows[row] + 2, (size_t)value_dim * sizeof(float));
+        memcpy(into.o + row * into.o_stride, state + 2, (size_t)value_dim * sizeof(float));
     }
 }
 
 /* Signs of zeros differ from one instruction set to another. */
-static void store_states(struct rapt_state from, float *const *rows, int count, int value_dim) {
+static void store_states(struct rapt_state from, char *const *rows, int count, int value_dim) {
     RAPT_ASSUME(count >= 0 && value_dim >= 1 && from.o_stride >= value_dim);
     for (int row = 0; row < count; row++) {
         const bool is_empty = from.l[row] == 0;
-        rows[row][0] = is_empty ? -RAPT_INFINITY : s_canonical(from.m[row]);
-        rows[row][1] = is_empty ? 0 : s_canonical(from.l[row]);
+        float *state = (float *)(void *)rows[row];
+        state[0] = is_empty ? -RAPT_INFINITY : s_canonical(from.m[row]);
+        state[1] = is_empty ? 0 : s_canonical(from.l[row]);
         if (is_empty)
-            memset(rows[row] + 2, 0, (size_t)value_dim * sizeof(float));
+            memset(state + 2, 0, (size_t)value_dim * sizeof(float));
         else
-            export_row(from.o + row * from.o_stride, rows[row] + 2, value_dim, 1.0f);
+            export_row(from.o + row * from.o_stride, state + 2, value_dim, 1.0f);
     }
 }
 

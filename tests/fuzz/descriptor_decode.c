@@ -137,8 +137,11 @@ static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct 
     if (is_required ? way == WAY_ABSENT_REQUIRED : !(way & WAY_PRESENT))
         return;
     const uint8_t style = take_byte(input), content = take_byte(input);
-    if (content & 128 && (tensor == &call->desc.key || tensor == &call->desc.value))
+    const rapt_attention_desc *d = &call->desc;
+    if (content & 128 && (tensor == &d->key || tensor == &d->value))
         shape->dtype = stored_dtype(way >> 4, shape->count[3]);
+    if (content & 128 && (tensor == &d->query || tensor == &d->bias || tensor == &d->out))
+        shape->dtype = way & 16 ? RAPT_F16 : RAPT_BF16;
     tensor->dtype = shape->dtype;
     if ((way & (WAY_STATED | WAY_SHARED)) || !lay_out(call, tensor, shape, style, content))
         state_extent(call, tensor, shape, input, way & WAY_SHARED, content);
