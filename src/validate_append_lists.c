@@ -139,7 +139,7 @@ rapt_status rapt_check_append_lists(struct rapt_validation *v, const rapt_append
         status = check_rotary_memory(v, &d->rotary);
     if (status == RAPT_OK)
         status = check_lengths(v, d);
-    for (int64_t b = 0; status == RAPT_OK && b < d->batch; b++) {
+    for (int64_t b = 0; status == RAPT_OK && rapt_append_count(d) && b < d->batch; b++) {
         const struct rapt_append_run run = rapt_append_run_of(d, b);
         if (d->positions.data)
             status = check_position(v, d, b, run.count);

@@ -3,8 +3,8 @@
 # usage: fuzz.sh SECONDS [TARGET]: runs the fuzz targets of tests/fuzz side by side, with Clang's libFuzzer, AddressSanitizer and
 # UBSan (leaks are looked for at the end only, since a look takes longer than an input). They start from tests/fuzz/corpus and from what earlier runs found, in build-fuzz/corpus. fuzz.sh available: whether it can.
 set -euo pipefail
-seconds=${1:?usage: ./dev fuzz SECONDS [descriptor|states|bindings|npy|safetensors]}
-targets=(${2:-descriptor states bindings npy safetensors})
+seconds=${1:?usage: ./dev fuzz SECONDS [descriptor|states|bindings|append|npy|safetensors]}
+targets=(${2:-descriptor states bindings append npy safetensors})
 
 available() {
     echo 'int LLVMFuzzerTestOneInput(const char *data, long bytes) { return data && bytes < 0; }' |

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ * Appends of all kinds: a status with a text and no byte written, or the bytes of the reference; and nothing read or
+ * written outside of the memory that the call describes. Every pointer has real memory of the extent that is stated. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "rapt/cache.h"
+#include "reference.h"
+#include "support.h"
+
+enum { PLAUSIBLE = 216, CACHE_BYTES = 1 << 15, ENTRIES = 64, TABLE_FLOATS = 1 << 12, MOST_REGIONS = 16 };
+
+struct fuzzed {
+    rapt_append_desc desc;
+    struct region regions[MOST_REGIONS];
+    int count;
+};
+
+static struct region *add_region(struct fuzzed *f, size_t bytes) {
+    struct region *region = &f->regions[f->count++];
+    *region = region_new(bytes);
+    return region;
+}
+
+/* Mostly one of a few numbers, else anything. */
+static int64_t take_number(struct input *input, const int64_t *plausible, int count) {
+    static const int64_t hostile[] = {-1,
+                                      0,
+                                      1,
+                                      -2,
+                                      2,
+                                      1025,
+                                      INT32_MAX,
+                                      INT32_MIN,
+                                      INT64_MAX,
+                                      INT64_MIN,
+                                      (1 << 29) + 1,
+                                      (int64_t)1 << 40,
+                                      (int64_t)1 << 62,
+                                      -4,
+                                      3,
+                                      ((int64_t)1 << 40) + 1};
+    const uint8_t choice = take_byte(input);
+    if (choice < PLAUSIBLE)
+        return plausible[choice % count];
+    return choice == 255 ? (int64_t)take_word(input) : hostile[choice % 16];
+}
+
+#define TAKE(input, ...)                                                                                               \
+    take_number(input, (const int64_t[]){__VA_ARGS__}, (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)))
+
+static void fill(const struct region *region, uint8_t content) {
+    struct random random = {content};
+    for (size_t i = 0; i + 4 <= region->bytes; i += 4) {
+        const uint32_t any = (uint32_t)random_bits(&random);
+        const float x = content % 4 == 3 ? float_of(any) : random_uniform(&random);
+        memcpy(region->data + i, &x, sizeof x);
+    }
+}
+
+static void take_tensor(struct fuzzed *f, struct input *input, rapt_tensor *tensor, bool output, int64_t dim) {
+    const bool paged = f->desc.slots.data;
+    const struct region *region = add_region(f, CACHE_BYTES);
+    if (take_byte(input) % 16 == 15)
+        return;
+    tensor->dtype = (int32_t)(output ? TAKE(input, RAPT_F16, RAPT_F32, RAPT_BF16, RAPT_Q8_0, 6, 7, 8, 9, 10)
+                                     : TAKE(input, RAPT_F32, RAPT_F32, RAPT_F16, RAPT_BF16));
+    if (output && tensor->dtype >= RAPT_Q8_0 && tensor->dtype <= 10 && (dim % 32 || !rapt_row_bytes(tensor->dtype, 32)))
+        tensor->dtype = RAPT_F16;
+    const int64_t row = rapt_row_bytes(tensor->dtype, dim);
+    tensor->token_stride_bytes = TAKE(input, row, row, row * 2, row + 4);
+    tensor->head_stride_bytes = TAKE(input, row * 8, row * 16, row * 24, row);
+    tensor->batch_stride_bytes = TAKE(input, row * 48, row * 64);
+    tensor->page_stride_bytes = output && paged ? TAKE(input, row * 32, row * 48) : output ? TAKE(input, 0) : 0;
+    tensor->extent_bytes = CACHE_BYTES - take_byte(input) % 4;
+    tensor->data = region->data + (take_byte(input) % 32 == 31) * 4;
+    fill(region, take_byte(input));
+    if (tensor->data != region->data)
+        tensor->extent_bytes = CACHE_BYTES - 4;
+}
+
+static rapt_index_list take_list(struct fuzzed *f, struct input *input, int64_t most, bool ascending) {
+    const struct region *region = add_region(f, ENTRIES * sizeof(int64_t));
+    const bool wide = take_byte(input) % 2;
+    int64_t before = 0;
+    for (int i = 0; i < ENTRIES; i++) {
+        const int64_t plain = ascending ? before + take_byte(input) % 4 : most ? take_byte(input) % most : 0;
+        const int64_t number = take_byte(input) < 250 ? plain : TAKE(input, -1, most);
+        const int32_t narrow = (int32_t)number;
+        before = plain;
+        if (wide)
+            memcpy(region->data + 8 * i, &number, 8);
+        else
+            memcpy(region->data + 4 * i, &narrow, 4);
+    }
+    return wide ? rapt_int64_list((const int64_t *)(const void *)region->data, ENTRIES - take_byte(input) % 16)
+                : rapt_int32_list((const int32_t *)(const void *)region->data, ENTRIES - take_byte(input) % 16);
+}
+
+static double take_double(struct input *input, double plausible) {
+    static const double others[] = {0, 1, -1, 0.5, 1e300, 1e-300, 64, 1.0000001};
+    const uint8_t choice = take_byte(input);
+    double any;
+    const uint64_t bits = take_byte(input) == 255 ? take_word(input) : 0;
+    memcpy(&any, &bits, sizeof any);
+    return bits ? any : choice < PLAUSIBLE ? plausible : others[choice % 8];
+}
+
+static void take_rotary(struct fuzzed *f, struct input *input, rapt_rotary *rotary) {
+    const struct region *table = add_region(f, TABLE_FLOATS * sizeof(float));
+    const uint8_t way = take_byte(input) % 4;
+    rotary->pairing = (int32_t)TAKE(input, 1, 2);
+    rotary->dim = TAKE(input, 0, 0, 2, 4);
+    fill(table, take_byte(input));
+    if (way == 0) { /* rows that the table has */
+        rotary->cosines = (const float *)(const void *)table->data;
+        rotary->sines = take_byte(input) % 16 == 15 ? NULL : rotary->cosines + take_byte(input);
+        rotary->table_positions = take_byte(input) % 16;
+        rotary->table_stride_bytes = take_byte(input) % 4 ? 512 : 516;
+        rotary->dim = TAKE(input, 2, 4, 6);
+        return;
+    }
+    if (way == 1) {
+        for (size_t i = 0; i < TABLE_FLOATS; i++) {
+            const float frequency = (float)(i % 100) / 99;
+            memcpy(table->data + 4 * i, &frequency, sizeof frequency);
+        }
+        rotary->frequencies = (const float *)(const void *)table->data;
+        rotary->attention_factor = take_double(input, 0);
+        return;
+    }
+    rotary->scaling = (int32_t)TAKE(input, 0, 1, 2, 3, 4);
+    rotary->base = take_double(input, 10000);
+    rotary->factor = take_double(input, rotary->scaling ? 4 : 0);
+    rotary->original_length = take_double(input, rotary->scaling > 2 ? 1024 : 0);
+    rotary->low_factor = take_double(input, 0);
+    rotary->high_factor = take_double(input, 0);
+    rotary->attention_factor = take_double(input, 0);
+}
+
+static void decode(struct fuzzed *f, struct input *input) {
+    rapt_append_desc *d = &f->desc;
+    const uint8_t lists = take_byte(input);
+    *d = (rapt_append_desc)RAPT_APPEND_DESC_INIT;
+    d->batch = TAKE(input, 1, 2, 3, 0);
+    d->kv_heads = TAKE(input, 1, 2);
+    d->length = TAKE(input, 1, 2, 5, 8, 0);
+    d->head_dim = TAKE(input, 32, 64, 33, 7);
+    d->value_dim = TAKE(input, 0, 0, 32, 64);
+    d->numerics = (int32_t)(take_byte(input) == 255);
+    d->isa = (int32_t)TAKE(input, 0, 0, 1);
+    if (lists & 1) {
+        d->pages.page_tokens = TAKE(input, 8, 4, 1, 3);
+        d->pages.pages = TAKE(input, 2, 1, 3);
+        d->slots = take_list(f, input, 8, false);
+    } else {
+        d->cache_length = TAKE(input, 8, 8, 12);
+        d->positions = take_list(f, input, 5, false);
+    }
+    const int64_t value_dim = d->value_dim > 0 && d->value_dim <= 1024 ? d->value_dim : d->head_dim;
+    take_tensor(f, input, &d->key, false, d->head_dim);
+    take_tensor(f, input, &d->value, false, value_dim);
+    take_tensor(f, input, &d->key_cache, true, d->head_dim);
+    take_tensor(f, input, &d->value_cache, true, value_dim);
+    if (lists & 2)
+        d->lengths = take_list(f, input, 5, false);
+    if (lists & 4) {
+        d->tokens = TAKE(input, 8, 16, 40);
+        d->offsets = take_list(f, input, 8, true);
+    }
+    if (lists & 8)
+        take_rotary(f, input, &d->rotary);
+    if (lists & 16 && d->rotary.pairing)
+        d->rotary_positions = take_list(f, input, 10, false);
+    if (lists & 32 && take_byte(input) % 8 == 0)
+        d->pages.kind = (int32_t)TAKE(input, 1, 2, 3);
+}
+
+/* What all regions hold. */
+static char *copy_of(const struct fuzzed *f) {
+    size_t bytes = 0;
+    for (int i = 0; i < f->count; i++)
+        bytes += f->regions[i].bytes;
+    char *copy = malloc(bytes + 1), *at = copy;
+    if (!copy)
+        fuzz_fail("out of memory");
+    for (int i = 0; i < f->count; at += f->regions[i++].bytes)
+        memcpy(at, f->regions[i].data, f->regions[i].bytes);
+    return copy;
+}
+
+static void put_back(const struct fuzzed *f, const char *copy) {
+    for (int i = 0; i < f->count; copy += f->regions[i++].bytes)
+        memcpy(f->regions[i].data, copy, f->regions[i].bytes);
+}
+
+static void expect_same(const struct fuzzed *f, const char *copy, const char *what) {
+    for (int i = 0; i < f->count; copy += f->regions[i++].bytes)
+        if (memcmp(f->regions[i].data, copy, f->regions[i].bytes) != 0)
+            fuzz_fail("region %d %s", i, what);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    struct input input = {data, data + bytes};
+    struct fuzzed f = {.count = 0};
+    rapt_message message;
+    decode(&f, &input);
+    char *before = copy_of(&f);
+    memset(&message, 'x', sizeof message);
+    const rapt_status status = rapt_append(&f.desc, NULL, &message);
+    if (!memchr(message.text, 0, sizeof message.text) || (status == RAPT_OK) != (message.text[0] == 0))
+        fuzz_fail("status %d with a wrong text", (int)status);
+    if (status == RAPT_OK) {
+        char *after = copy_of(&f);
+        put_back(&f, before);
+        rapt_reference_append(&f.desc);
+        expect_same(&f, after, "has not the bytes of the reference");
+        free(after);
+    } else {
+        expect_same(&f, before, "was written by a refused call");
+    }
+    *(status == RAPT_OK ? &fuzz_taken : &fuzz_refused) += 1;
+    free(before);
+    while (f.count > 0)
+        region_free(&f.regions[--f.count]);
+    return 0;
+}
