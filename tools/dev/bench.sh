@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: bench.sh peers|accuracy|sweep|record|figures|ab|slots [arguments]: what is not rapt_bench alone. All but ab, slots and
+# usage: bench.sh peers|accuracy|sweep|record|figures|types|ab|slots [arguments]: what is not rapt_bench alone. All but ab, slots and
 # figures --check need packages from PyPI.
 set -euo pipefail
 verb=$1
@@ -63,6 +63,11 @@ sweep)
     install numpy
     build
     run --library build-bench/benchmarks/librapt_call.so "$@"
+    ;;
+types)
+    install matplotlib
+    tools/dev/build.sh build
+    exec $python benchmarks/python/type_errors.py --rapt build/tools/rapt "$@"
     ;;
 slots)
     build >&2
