@@ -10,6 +10,6 @@
 typedef void row_measure(struct bench_state *state, const struct row *row,
                          const struct row_settings *settings, struct row_run *run);
 
-row_measure row_attention, row_layer, row_matmul, row_mixed, row_peer, row_peak;
+row_measure row_append, row_attention, row_layer, row_matmul, row_mixed, row_peer, row_peak;
 
 #endif

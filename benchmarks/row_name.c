@@ -115,6 +115,10 @@ void row_from_name(struct row *row, const char *name) {
         product_from_name(row, name);
         return;
     }
+    if (strncmp(name, "append/", 7) == 0) {
+        row->kind = ROW_APPEND;
+        return;
+    }
     struct name_parts parts = {.group = 1, .batch = 1, .query_length = 1};
     char text[sizeof row->name], *at = text;
     snprintf(text, sizeof text, "%s", name);

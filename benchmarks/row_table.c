@@ -118,6 +118,17 @@ static const struct entry {
     {"matmul/f32/m1k4096n4096/in_out", OTHER_ISAS | MORE_THREADS},
     {"matmul/f32/m8k4096n4096", ALONE},
     {"matmul/f32/m8k4096n4096/in_out", ALONE},
+    /* Caches that are filled, beside memcpy of as many bytes. */
+    {"append/f32/d128/h8/n4096", ALONE},
+    {"append/f16/d128/h8/n4096", ALONE},
+    {"append/f16/d128/h8/n4096/rotary", OTHER_ISAS},
+    {"append/f16/d128/h8/n4096/paged16", ALONE},
+    {"append/f16/d128/h8/n4096/paged16/rotary", ALONE},
+    {"append/bf16/d128/h8/n4096/paged16", ALONE},
+    {"append/q8_0/d128/h8/n4096/paged16", OTHER_ISAS},
+    {"append/q4_0/d128/h8/n4096/paged16", ALONE},
+    {"append/q5_1/d128/h8/n4096/paged16", ALONE},
+    {"append/iq4_nl/d128/h8/n4096/paged16", ALONE},
     /* Calls as they come. */
     {"ragged/f32/d128/causal", MORE_THREADS},
     {"tiny/f32/d64/s16", MORE_THREADS},

@@ -12,6 +12,7 @@ enum row_kind {
     ROW_MIXED,
     ROW_MATMUL,
     ROW_MATMUL_FROM_MEMORY, /* of few rows */
+    ROW_APPEND,
     ROW_PEER,
     ROW_FMA_PEAK,
     ROW_STREAM_PEAK

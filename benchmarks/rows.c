@@ -24,6 +24,9 @@ static void run_row(struct bench_state *state, const void *argument) {
     case ROW_MATMUL_FROM_MEMORY:
         row_matmul(state, row, settings, &run);
         break;
+    case ROW_APPEND:
+        row_append(state, row, settings, &run);
+        break;
     case ROW_PEER:
         row_peer(state, row, settings, &run);
         break;
