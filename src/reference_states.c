@@ -10,7 +10,7 @@ static float *row_of(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t i)
 }
 
 static void merge_row(const rapt_states_desc *desc, int64_t b, int64_t h, int64_t i) {
-    float o_row[MOST_DIM], o_next[MOST_DIM], unused[MOST_DIM];
+    float o_row[MOST_DIM], o_next[MOST_DIM], out[MOST_DIM];
     struct rapt_reference_state row = {0, 0, o_row}, next = {0, 0, o_next};
     rapt_reference_load_state(&row, row_of(&desc->states[0], b, h, i), desc->value_dim);
     for (int64_t s = 1; s < desc->count; s++) {
@@ -26,7 +26,10 @@ static void merge_row(const rapt_states_desc *desc, int64_t b, int64_t h, int64_
     if (desc->sinks) {
         rapt_reference_sink(&row, desc->sinks[h] * 0x1.715476p+0f, desc->value_dim);
     }
-    rapt_reference_finish(&row, desc->out.data ? row_of(&desc->out, b, h, i) : unused, desc->value_dim);
+    rapt_reference_finish(&row, out, desc->value_dim);
+    if (desc->out.data) {
+        rapt_reference_store(desc->out.dtype, out, desc->value_dim, (char *)row_of(&desc->out, b, h, i));
+    }
 }
 
 static int64_t queries_of(const rapt_states_desc *desc, int64_t b) {

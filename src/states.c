@@ -85,7 +85,7 @@ static void finish(const struct merge *merge, const struct group *group, struct 
                                           .rows = group->count,
                                           .value_dim = (int)desc->value_dim,
                                           .sink_log2e = desc->sinks ? sinks : NULL,
-                                          .out_format = RAPT_FORMAT_F32,
+                                          .out_format = rapt_format_of(desc->out.dtype),
                                           .out = desc->out.data ? out : NULL,
                                           .lse = desc->lse.data ? lse : NULL,
                                           .final_m = final_m,

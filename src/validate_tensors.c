@@ -231,7 +231,7 @@ rapt_status rapt_check_merging(struct rapt_validation *v, const rapt_states_desc
     const struct tensor_rule rules[] = {
         {name, state, {batch, heads, queries}, floats, RAPT_USE_STATES, REQUIRED_INPUT | IN_PLACE},
         {"merged", &d->merged, {batch, heads, queries}, floats, RAPT_USE_STATES, OPTIONAL_OUTPUT | IN_PLACE},
-        {"out", &d->out, {batch, heads, queries}, d->value_dim, RAPT_USE_STATES, OPTIONAL_OUTPUT},
+        {"out", &d->out, {batch, heads, queries}, d->value_dim, RAPT_USE_ENDS, OPTIONAL_OUTPUT},
         {"lse", &d->lse, {batch, heads, queries}, 1, RAPT_USE_STATES, OPTIONAL_OUTPUT},
     };
     return check_rules(v, rules, sizeof rules / sizeof *rules);

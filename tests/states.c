@@ -58,7 +58,7 @@ static void cut(struct part *part, const rapt_attention_desc *whole, int64_t b, 
     move(&desc->value, b, first, 0);
     move(&desc->mask, b, 0, first);
     move(&desc->keep_mask, b, 0, first);
-    move(&desc->bias, b, 0, first * 4);
+    move(&desc->bias, b, 0, rapt_row_bytes(desc->bias.dtype, first));
     move(&desc->weights, b, 0, first * 4);
     for (int64_t i = 0; i < batch; i++) {
         const int64_t left = listed(whole->kv_lengths, b + i, whole->kv_length) - first;

@@ -25,11 +25,11 @@ struct merging {
 };
 
 /* A tensor between pages that fault: padded, heads or tokens first, read ones perhaps reversed or broadcast. */
-static rapt_tensor new_tensor(struct guarded *memory, const rapt_states_desc *desc, int64_t floats, bool is_output,
-                              struct random *random) {
-    const int64_t row = 4 * floats + 4 * random_below(random, 3);
+static rapt_tensor new_tensor(struct guarded *memory, const rapt_states_desc *desc, int32_t dtype, int64_t numbers,
+                              bool is_output, struct random *random) {
+    const int64_t bytes = rapt_row_bytes(dtype, numbers), row = bytes + 4 * random_below(random, 3);
     const int64_t heads = desc->query_heads, tokens = desc->query_length;
-    rapt_tensor tensor = {.dtype = RAPT_F32};
+    rapt_tensor tensor = {.dtype = dtype};
     const bool token_major = random_chance(random, 50);
     tensor.token_stride_bytes = token_major ? row * heads : row;
     tensor.head_stride_bytes = token_major ? row : row * tokens;
@@ -40,9 +40,9 @@ static rapt_tensor new_tensor(struct guarded *memory, const rapt_states_desc *de
         last -= (desc->batch - 1) * tensor.batch_stride_bytes;
         tensor.batch_stride_bytes = 0;
     }
-    *memory = guarded_new((size_t)(last + 4 * floats), GUARD_END, 0, 0xff);
+    *memory = guarded_new((size_t)(last + bytes), GUARD_END, 0, 0xff);
     tensor.data = memory->data;
-    tensor.extent_bytes = last + 4 * floats;
+    tensor.extent_bytes = last + bytes;
     if (!is_output && random_chance(random, 15)) {
         tensor.data = memory->data + (tokens - 1) * tensor.token_stride_bytes;
         tensor.token_stride_bytes = -tensor.token_stride_bytes;
@@ -67,6 +67,7 @@ static float *row_at(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t i)
 }
 
 static struct merging draw(uint64_t seed) {
+    static const int32_t of_out[] = {RAPT_F32, RAPT_F32, RAPT_F32, RAPT_F16, RAPT_BF16};
     struct random random = {seed};
     struct merging m = {.desc = RAPT_STATES_DESC_INIT};
     rapt_states_desc *d = &m.desc;
@@ -77,7 +78,7 @@ static struct merging draw(uint64_t seed) {
     d->value_dim = is_large ? 64 : random_chance(&random, 5) ? 1024 : random_between(&random, 1, 140);
     d->count = random_between(&random, 1, MOST_MERGED);
     for (int64_t s = 0; s < d->count; s++) {
-        m.states[s] = new_tensor(&m.memory[s], d, 2 + d->value_dim, false, &random);
+        m.states[s] = new_tensor(&m.memory[s], d, RAPT_F32, 2 + d->value_dim, false, &random);
         for (int64_t b = 0; b < d->batch; b++)
             for (int64_t h = 0; h < d->query_heads; h++)
                 for (int64_t i = 0; i < d->query_length; i++)
@@ -85,11 +86,11 @@ static struct merging draw(uint64_t seed) {
     }
     const int64_t outputs = random_between(&random, 1, 7);
     if (outputs & 1)
-        d->merged = new_tensor(&m.memory[MOST_MERGED], d, 2 + d->value_dim, true, &random);
+        d->merged = new_tensor(&m.memory[MOST_MERGED], d, RAPT_F32, 2 + d->value_dim, true, &random);
     if (outputs & 2)
-        d->out = new_tensor(&m.memory[MOST_MERGED + 1], d, d->value_dim, true, &random);
+        d->out = new_tensor(&m.memory[MOST_MERGED + 1], d, of_out[random_below(&random, 5)], d->value_dim, true, &random);
     if (outputs & 4)
-        d->lse = new_tensor(&m.memory[MOST_MERGED + 2], d, 1, true, &random);
+        d->lse = new_tensor(&m.memory[MOST_MERGED + 2], d, RAPT_F32, 1, true, &random);
     for (int h = 0; h < 8; h++)
         m.sinks[h] = random_chance(&random, 20) ? -INFINITY : 3 * random_normal(&random);
     for (int b = 0; b < 4; b++)

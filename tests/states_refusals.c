@@ -97,7 +97,7 @@ static void refuse_memory(void) {
     REFUSED(RAPT_UNUSED_FIELD, "states[1].scales", states[1].scales = d);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "states[1].dtype = 3: expected float32, got float16", states[1].dtype = RAPT_F16);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "merged.dtype = 0", d->merged.dtype = 0);
-    REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = 3", d->out.dtype = RAPT_F16);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = 2", d->out.dtype = RAPT_BOOL8);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "lse.dtype = 2", d->lse.dtype = RAPT_BOOL8);
     REFUSED(RAPT_MISALIGNED_POINTER, "states[0].data", states[0].data = (char *)states[0].data + 2);
     REFUSED(RAPT_INVALID_STRIDE, "states[1].token_stride_bytes = 6", states[1].token_stride_bytes = 6);
@@ -176,6 +176,7 @@ void test_merge_legal(void **state) {
     LEGAL((void)d);
     LEGAL(d->count = 1, d->merged = none, d->lse = none, d->sinks = sinks);
     LEGAL(d->out = d->lse = none);
+    LEGAL(d->out = rapt_tensor_bhsd(outputs + 80, RAPT_BF16, 2, 2, 3, 4));
     LEGAL(d->merged = d->out = none);
     LEGAL(d->merged = states[0]);
     LEGAL(d->merged = states[1], d->merged.extent_bytes = 0);
