@@ -57,19 +57,38 @@ static void clear_unused_strides(rapt_attention_desc *desc) {
     rapt_tensor *const of_queries[] = {&desc->query,     &desc->out, &desc->mask,    &desc->bias,
                                        &desc->keep_mask, &desc->lse, &desc->weights, &desc->initial_state,
                                        &desc->final_state};
-    const struct rapt_extent queries = rapt_query_extent(desc), keys = rapt_key_extent(desc);
+    const struct rapt_extent queries = rapt_query_extent(desc);
     for (size_t i = 0; i < sizeof of_queries / sizeof *of_queries; i++)
         clear_strides(of_queries[i], queries.batch, desc->query_heads, queries.tokens);
-    clear_strides(&desc->key, keys.batch, desc->kv_heads, keys.tokens);
-    clear_strides(&desc->value, keys.batch, desc->kv_heads, keys.tokens);
+    for (int side = 0; side < RAPT_SIDES; side++) {
+        const struct rapt_extent extent = rapt_kv_extent(desc, side);
+        rapt_tensor *tensor = side == RAPT_KEYS ? &desc->key : &desc->value;
+        clear_strides(tensor, extent.batch, desc->kv_heads, extent.tokens);
+        if (rapt_is_paged(rapt_pages_of(desc, side)))
+            tensor->batch_stride_bytes = 0;
+        if (rapt_is_paged(rapt_pages_of(desc, side)) && extent.batch == 1)
+            tensor->page_stride_bytes = 0;
+    }
 }
 
 static void complete_lists(rapt_attention_desc *desc) {
-    rapt_index_list *const lists[] = {&desc->query_lengths, &desc->kv_lengths,    &desc->query_position,
-                                      &desc->key_position,  &desc->query_offsets, &desc->kv_offsets};
+    rapt_index_list *const lists[] = {
+        &desc->query_lengths, &desc->kv_lengths, &desc->query_position,    &desc->key_position,
+        &desc->query_offsets, &desc->kv_offsets, &desc->key_pages.entries, &desc->key_pages.offsets,
+        &desc->value_pages.entries, &desc->value_pages.offsets};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (lists[i]->data && lists[i]->stride_bytes == 0)
             lists[i]->stride_bytes = lists[i]->index_bytes;
+}
+
+/* Entries of a row of a dense table. */
+static void complete_pages(const rapt_attention_desc *desc, rapt_page_table *table) {
+    if (table->kind != RAPT_PAGES_DENSE)
+        return;
+    if (desc->batch == 1)
+        table->batch_stride_bytes = 0;
+    if (table->entries.data && table->entries.count == 0 && table->page_tokens > 0 && desc->kv_length > 0)
+        table->entries.count = (desc->kv_length - 1) / table->page_tokens + 1;
 }
 
 rapt_status rapt_describe(const rapt_attention_desc *desc, rapt_attention_desc *complete, rapt_message *message) {
@@ -88,6 +107,8 @@ rapt_status rapt_describe(const rapt_attention_desc *desc, rapt_attention_desc *
         complete->value_dim = complete->head_dim;
     clear_unused_strides(complete);
     complete_lists(complete);
+    complete_pages(complete, &complete->key_pages);
+    complete_pages(complete, &complete->value_pages);
     return RAPT_OK;
 }
 

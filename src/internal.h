@@ -27,7 +27,20 @@ static inline struct rapt_extent rapt_query_extent(const rapt_attention_desc *de
                                     : (struct rapt_extent){desc->batch, desc->query_length};
 }
 
-static inline struct rapt_extent rapt_key_extent(const rapt_attention_desc *desc) {
+static inline const rapt_page_table *rapt_pages_of(const rapt_attention_desc *desc, int side) {
+    return side == RAPT_KEYS ? &desc->key_pages : &desc->value_pages;
+}
+
+/* Whether tokens lie in pages of page_tokens. RAPT_PAGES_ROW has whole rows. */
+static inline bool rapt_is_paged(const rapt_page_table *table) {
+    return table->kind == RAPT_PAGES_DENSE || table->kind == RAPT_PAGES_LISTED;
+}
+
+/* With a table, the first dimension is that of pages or rows. */
+static inline struct rapt_extent rapt_kv_extent(const rapt_attention_desc *desc, int side) {
+    const rapt_page_table *table = rapt_pages_of(desc, side);
+    if (table->kind != RAPT_PAGES_NONE)
+        return (struct rapt_extent){table->pages, rapt_is_paged(table) ? table->page_tokens : desc->kv_length};
     return desc->kv_offsets.data ? (struct rapt_extent){1, desc->kv_tokens}
                                  : (struct rapt_extent){desc->batch, desc->kv_length};
 }

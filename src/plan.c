@@ -3,6 +3,7 @@
  * threads there are. What it chooses is a matter of speed; no choice changes a bit. */
 #include "plan.h"
 
+#include "checked.h"
 #include "work.h"
 
 enum {
@@ -18,7 +19,8 @@ static void set_constants(struct rapt_plan_body *a) {
     a->group = desc->query_heads / desc->kv_heads;
     a->o_stride = rapt_round_up(a->desc.value_dim, RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
     a->has_lists = desc->query_lengths.data || desc->kv_lengths.data || desc->query_position.data ||
-                   desc->key_position.data || desc->query_offsets.data || desc->kv_offsets.data;
+                   desc->key_position.data || desc->query_offsets.data || desc->kv_offsets.data ||
+                   desc->key_pages.kind || desc->value_pages.kind;
 }
 
 static bool is_present(const rapt_tensor *tensor) { return tensor->dtype != RAPT_NO_DTYPE; }
@@ -50,6 +52,11 @@ static void set_formats(struct rapt_plan_body *a) {
     for (int side = 0; side < RAPT_SIDES; side++) {
         const rapt_tensor *tensor = rapt_tensor_of(a, side);
         a->format[side] = format_of(tensor);
+        const rapt_page_table *table = rapt_pages_of(&a->desc, side);
+        int64_t page_bytes;
+        a->joins[side] = rapt_is_paged(table) &&
+                         rapt_mul_fits(table->page_tokens, tensor->token_stride_bytes, &page_bytes) &&
+                         page_bytes == tensor->page_stride_bytes;
         a->collides[side] =
             rows_collide(tensor->token_stride_bytes, rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)));
     }

@@ -30,8 +30,8 @@ int64_t rapt_reference_keys(const rapt_attention_desc *desc, int64_t b);
 /* Number d of a row of a dtype. */
 float rapt_reference_number(int32_t dtype, const void *row, int64_t d);
 
-/* Gives a descriptor float32 keys and values [batch, kv_heads, kv_length, dim] where its own have another dtype or are
- * packed; the copies are the caller's to free. */
+/* Gives a descriptor float32 keys and values [batch, kv_heads, kv_length, dim] where its own have another dtype, are
+ * packed or in pages; the copies are the caller's to free. */
 struct rapt_reference_copy {
     float *key, *value; /* NULL where there was nothing to convert */
 };

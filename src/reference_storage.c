@@ -71,9 +71,27 @@ int64_t rapt_reference_keys(const rapt_attention_desc *desc, int64_t b) {
     return desc->kv_lengths.data ? entry(&desc->kv_lengths, b) : desc->kv_length;
 }
 
+static const char *paged_row_of(const rapt_page_table *pages, const rapt_tensor *tensor, int64_t b, int64_t h,
+                                int64_t j) {
+    const char *head = (const char *)tensor->data + h * tensor->head_stride_bytes;
+    rapt_index_list list = pages->entries;
+    if (pages->kind == RAPT_PAGES_ROW)
+        return head + entry(&list, b) * tensor->batch_stride_bytes + j * tensor->token_stride_bytes;
+    int64_t number = j / pages->page_tokens;
+    if (pages->kind == RAPT_PAGES_LISTED)
+        number += entry(&pages->offsets, b);
+    else
+        list.data = (const char *)list.data + b * pages->batch_stride_bytes;
+    return head + entry(&list, number) * tensor->page_stride_bytes +
+           j % pages->page_tokens * tensor->token_stride_bytes;
+}
+
 /* Where key or value j of a sequence is stored. */
 static const char *row_of(const rapt_attention_desc *desc, const rapt_tensor *tensor, int64_t b, int64_t h, int64_t j) {
     const char *head = (const char *)tensor->data + h * tensor->head_stride_bytes;
+    const rapt_page_table *pages = tensor == &desc->key ? &desc->key_pages : &desc->value_pages;
+    if (pages->kind != RAPT_PAGES_NONE)
+        return paged_row_of(pages, tensor, b, h, j);
     if (desc->kv_offsets.data)
         return head + (entry(&desc->kv_offsets, b) + j) * tensor->token_stride_bytes;
     return head + b * tensor->batch_stride_bytes + j * tensor->token_stride_bytes;
@@ -90,8 +108,8 @@ static void widen(const rapt_attention_desc *desc, const rapt_tensor *from, int6
             }
 }
 
-static float *replace(const rapt_attention_desc *desc, rapt_tensor *tensor, int64_t dim) {
-    if ((tensor->dtype == RAPT_F32 && !desc->kv_offsets.data) || !tensor->data)
+static float *replace(const rapt_attention_desc *desc, rapt_tensor *tensor, const rapt_page_table *pages, int64_t dim) {
+    if ((tensor->dtype == RAPT_F32 && !desc->kv_offsets.data && !pages->kind) || !tensor->data)
         return NULL;
     float *wide = calloc((size_t)(desc->batch * desc->kv_heads * desc->kv_length * dim) + 1, sizeof *wide);
     if (!wide)
@@ -103,6 +121,6 @@ static float *replace(const rapt_attention_desc *desc, rapt_tensor *tensor, int6
 
 struct rapt_reference_copy rapt_reference_widen(rapt_attention_desc *desc) {
     return (struct rapt_reference_copy){
-        replace(desc, &desc->key, desc->head_dim),
-        replace(desc, &desc->value, desc->value_dim ? desc->value_dim : desc->head_dim)};
+        replace(desc, &desc->key, &desc->key_pages, desc->head_dim),
+        replace(desc, &desc->value, &desc->value_pages, desc->value_dim ? desc->value_dim : desc->head_dim)};
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "source.h"
 
+#include "pages.h"
+
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible) {
     source->task = task;
     source->visible = visible;
@@ -18,13 +20,38 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
     }
 }
 
+/* From a token on to the end of its page, and on into pages that follow in memory as they do in the table. */
+static struct rapt_rows paged_rows(const struct rapt_task *task, int side, int64_t token, int64_t count) {
+    const struct rapt_plan_body *a = task->attention;
+    const rapt_page_table *table = rapt_pages_of(&a->desc, side);
+    const rapt_tensor *tensor = rapt_tensor_of(a, side);
+    const int64_t batch = task->work.batch, first = task->work.sequence.kv_first[side];
+    const int64_t page = token / table->page_tokens, within = token % table->page_tokens;
+    const int64_t number = rapt_page_at(table, batch, first, page);
+    struct rapt_rows rows = {.base = rapt_row(tensor, 0, task->kv_head, within) + number * tensor->page_stride_bytes,
+                             .stride_bytes = tensor->token_stride_bytes,
+                             .count = table->page_tokens - within};
+    for (int64_t next = 1; a->joins[side] && rows.count < count; next++, rows.count += table->page_tokens)
+        if (rapt_page_at(table, batch, first, page + next) != number + next)
+            break;
+    rows.count = rows.count < count ? rows.count : count;
+    return rows;
+}
+
 struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, struct rapt_span positions) {
+    const rapt_attention_desc *desc = &task->attention->desc;
     const rapt_tensor *tensor = rapt_tensor_of(task->attention, side);
     const struct rapt_sequence *sequence = &task->work.sequence;
-    const int64_t token = sequence->kv_first[side] + positions.begin - sequence->key_position;
-    return (struct rapt_rows){.base = rapt_row(tensor, task->work.batch, task->kv_head, token),
+    const int64_t token = positions.begin - sequence->key_position, count = positions.end - positions.begin;
+    const int64_t first = sequence->kv_first[side];
+    const int32_t pages = rapt_pages_of(desc, side)->kind;
+    if (pages == RAPT_PAGES_DENSE || pages == RAPT_PAGES_LISTED)
+        return paged_rows(task, side, token, count);
+    const char *row = pages == RAPT_PAGES_ROW ? rapt_row(tensor, first, task->kv_head, token)
+                                              : rapt_row(tensor, task->work.batch, task->kv_head, first + token);
+    return (struct rapt_rows){.base = row,
                               .stride_bytes = tensor->token_stride_bytes,
-                              .count = positions.end - positions.begin,
+                              .count = count,
                               .streams = task->kind->streams};
 }
 

@@ -63,17 +63,6 @@ static rapt_status check_reserved_words(struct rapt_validation *v) {
     return RAPT_OK;
 }
 
-/* They are for later releases. */
-static rapt_status check_page_table(struct rapt_validation *v, const char *name, const rapt_page_table *pages) {
-    static const rapt_page_table none = {0};
-    if (pages->kind)
-        return rapt_refuse(v->message, RAPT_UNSUPPORTED_FLAG, "%s.kind = %d: this library has no page tables", name,
-                           (int)pages->kind);
-    if (memcmp(pages, &none, sizeof none) != 0)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s is set, but its kind is 0", name);
-    return RAPT_OK;
-}
-
 /* They have a place in the descriptor, and nothing uses them. */
 static rapt_status check_later_fields(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
@@ -86,11 +75,6 @@ static rapt_status check_later_fields(struct rapt_validation *v) {
     if (desc->tree_tokens)
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "tree_tokens is set");
     return RAPT_OK;
-}
-
-static rapt_status check_page_tables(struct rapt_validation *v) {
-    const rapt_status status = check_page_table(v, "key_pages", &v->desc->key_pages);
-    return status == RAPT_OK ? check_page_table(v, "value_pages", &v->desc->value_pages) : status;
 }
 
 static rapt_status check_size(struct rapt_validation *v, const char *name, int64_t size, int64_t least,
@@ -273,10 +257,11 @@ static bool has_data(const rapt_attention_desc *desc) {
 
 rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message) {
     static const check checks[] = {
-        check_flags,          check_reserved_words, check_later_fields,     check_page_tables,
+        check_flags,          check_reserved_words, check_later_fields,     rapt_check_page_tables,
         check_sizes,          check_products,       check_packing,          rapt_check_tensors,
         check_unused_fields,  check_missing_fields, check_numbers,          check_window,
-        rapt_check_index_lists, rapt_check_head_lists, rapt_check_overlaps, check_query_origin,
+        rapt_check_index_lists, rapt_check_page_lists, rapt_check_head_lists, rapt_check_overlaps,
+        check_query_origin,
     };
     struct rapt_validation v;
     v.desc = desc;
@@ -287,8 +272,8 @@ rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message
 }
 
 rapt_status rapt_validate_binding(const rapt_attention_desc *desc, rapt_message *message) {
-    static const check checks[] = {rapt_check_tensors, rapt_check_index_lists, rapt_check_head_lists,
-                                   rapt_check_overlaps};
+    static const check checks[] = {rapt_check_tensors, rapt_check_index_lists, rapt_check_page_lists,
+                                   rapt_check_head_lists, rapt_check_overlaps};
     struct rapt_validation v;
     v.desc = desc;
     v.message = message;

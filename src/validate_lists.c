@@ -25,7 +25,7 @@ static rapt_status add_list(struct rapt_validation *v, const char *name, const v
     return RAPT_OK;
 }
 
-/* count: entries that are read. */
+/* A list of one entry per sequence, or of one more. */
 static rapt_status check_list_fields(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t count) {
     const int64_t batch = v->desc->batch;
     if (list.reserved_zero)
@@ -46,6 +46,25 @@ static rapt_status check_list_fields(struct rapt_validation *v, const char *name
                            "%s.stride_bytes = %lld is not a positive multiple of index_bytes = %d", name,
                            (long long)list.stride_bytes, (int)list.index_bytes);
     return list.data ? add_list(v, name, list.data, count, list.index_bytes, list.stride_bytes) : RAPT_OK;
+}
+
+rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_t stride_bytes, int64_t index_bytes) {
+    struct rapt_footprint *f = &v->footprints[v->footprint_count - 1];
+    const int64_t batch = v->desc->batch;
+    int64_t reach;
+    if (batch <= 1)
+        return RAPT_OK;
+    if (stride_bytes < 0 || stride_bytes % index_bytes)
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
+                           "%s: batch_stride_bytes = %lld is no multiple of index_bytes = %lld, or negative", name,
+                           (long long)stride_bytes, (long long)index_bytes);
+    if (!rapt_mul_fits(batch - 1, stride_bytes, &reach) || !rapt_add_fits(f->bytes, reach, &f->bytes) ||
+        UINTPTR_MAX - f->begin < (uint64_t)f->bytes)
+        return rapt_refuse(v->message, RAPT_INVALID_SHAPE, "%s: %lld rows of %lld bytes leave the address space", name,
+                           (long long)batch, (long long)stride_bytes);
+    f->size[0] = batch;
+    f->stride[0] = stride_bytes;
+    return RAPT_OK;
 }
 
 static rapt_status check_index_list(struct rapt_validation *v, const char *name, rapt_index_list list,
@@ -81,8 +100,9 @@ static rapt_status check_offsets(struct rapt_validation *v, const struct offsets
                                rule->name, (long long)i, (long long)offset, (long long)before, rule->tokens_name,
                                (long long)rule->tokens);
         if (i > 0 && offset - before > rule->length)
-            return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is %lld after the one before; %s = %lld",
-                               rule->name, (long long)i, (long long)offset, (long long)(offset - before),
+            return rapt_refuse(v->message, RAPT_INVALID_VALUE,
+                               "%s[%lld] = %lld is %lld after the one before; %s = %lld", rule->name,
+                               (long long)i, (long long)offset, (long long)(offset - before),
                                rule->length_name, (long long)rule->length);
         before = offset;
     }

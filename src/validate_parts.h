@@ -64,6 +64,13 @@ rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, c
 rapt_status rapt_check_index_lists(struct rapt_validation *v);
 rapt_status rapt_check_head_lists(struct rapt_validation *v);
 
+/* The list that was checked last is there for each sequence, so many bytes apart. */
+rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_t stride_bytes, int64_t index_bytes);
+
+/* validate_pages.c: fields of page tables; then, with legal lengths, their lists and what stands in them. */
+rapt_status rapt_check_page_tables(struct rapt_validation *v);
+rapt_status rapt_check_page_lists(struct rapt_validation *v);
+
 /* validate_overlap.c: no output touches itself, another output or an input. */
 rapt_status rapt_check_overlaps(struct rapt_validation *v);
 

@@ -13,7 +13,7 @@ enum { REQUIRED_INPUT = 0, OPTIONAL_INPUT = 1, REQUIRED_OUTPUT = 2, OPTIONAL_OUT
 struct tensor_rule {
     const char *name;
     const rapt_tensor *tensor;
-    int64_t size[3]; /* batch, head, token */
+    int64_t size[3]; /* batch (or page), head, token */
     int64_t row;     /* elements of the innermost dimension */
     int32_t uses;    /* of format.h: one of them is enough */
     int role;
@@ -23,15 +23,22 @@ static bool is_output(const struct tensor_rule *rule) { return rule->role & REQU
 
 static bool is_optional(const struct tensor_rule *rule) { return rule->role & OPTIONAL_INPUT; }
 
+/* Whether the first dimension is that of pages. */
+static bool is_paged(const struct rapt_validation *v, const struct tensor_rule *rule) {
+    const rapt_attention_desc *d = v->desc;
+    return (rule->tensor == &d->key && rapt_is_paged(&d->key_pages)) ||
+           (rule->tensor == &d->value && rapt_is_paged(&d->value_pages));
+}
+
 static bool has_reserved_fields(const rapt_tensor *t) {
     return t->reserved_zero || t->scale_dtype || t->zero_point_dtype || t->scales || t->zero_points ||
            (t->scale_group | t->scale_batch_stride_bytes | t->scale_head_stride_bytes | t->scale_token_stride_bytes |
-            t->page_stride_bytes | t->reserved[0] | t->reserved[1]) != 0;
+            t->reserved[0] | t->reserved[1]) != 0;
 }
 
 static rapt_status check_reserved_fields(struct rapt_validation *v, const struct tensor_rule *rule) {
     const rapt_tensor *t = rule->tensor;
-    if (!has_reserved_fields(t))
+    if (!has_reserved_fields(t) && (t->page_stride_bytes == 0 || is_paged(v, rule)))
         return RAPT_OK;
     const char *field = t->reserved_zero              ? "reserved_zero"
                         : t->scale_dtype              ? "scale_dtype"
@@ -99,10 +106,11 @@ static rapt_status check_dtype(struct rapt_validation *v, const struct tensor_ru
 
 static rapt_status check_stride(struct rapt_validation *v, const struct tensor_rule *rule, int dim,
                                 int64_t stride) {
-    static const char *const dims[] = {"batch", "head", "token"};
+    const char *const dims[] = {is_paged(v, rule) ? "page" : "batch", "head", "token"};
     const int alignment = rapt_format_info(rapt_format_of(rule->tensor->dtype))->alignment;
     const char *why = is_output(rule) && stride == 0  ? "on an output"
                       : is_output(rule) && stride < 0 ? "is negative on an output"
+                      : dim == 0 && stride == 0 && is_paged(v, rule) ? "for more than one page"
                                                       : NULL;
     if (stride & (alignment - 1))
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s.%s_stride_bytes = %lld is not a multiple of %d",
@@ -117,7 +125,8 @@ static rapt_status check_stride(struct rapt_validation *v, const struct tensor_r
 static rapt_status measure_reach(struct rapt_validation *v, const struct tensor_rule *rule,
                                  struct rapt_footprint *footprint, int64_t *low, int64_t *high) {
     const rapt_tensor *t = rule->tensor;
-    const int64_t strides[3] = {t->batch_stride_bytes, t->head_stride_bytes, t->token_stride_bytes};
+    const int64_t strides[3] = {is_paged(v, rule) ? t->page_stride_bytes : t->batch_stride_bytes,
+                                t->head_stride_bytes, t->token_stride_bytes};
     int64_t reach;
     *low = 0;
     *high = footprint->row_bytes;
@@ -203,15 +212,15 @@ static rapt_status check_rules(struct rapt_validation *v, const struct tensor_ru
 
 rapt_status rapt_check_tensors(struct rapt_validation *v) {
     const rapt_attention_desc *d = v->desc;
-    const struct rapt_extent of_queries = rapt_query_extent(d), of_keys = rapt_key_extent(d);
+    const struct rapt_extent of_queries = rapt_query_extent(d);
+    const struct rapt_extent of_k = rapt_kv_extent(d, RAPT_KEYS), of_v = rapt_kv_extent(d, RAPT_VALUES);
     const int64_t batch = of_queries.batch, queries = of_queries.tokens, heads = d->query_heads, keys = d->kv_length;
-    const int64_t kv[] = {of_keys.batch, d->kv_heads, of_keys.tokens};
     const int64_t state = d->value_dim + 2;
     const int of_out = rapt_absent(&d->final_state) ? REQUIRED_OUTPUT : OPTIONAL_OUTPUT;
     const struct tensor_rule rules[] = {
         {"query", &d->query, {batch, heads, queries}, d->head_dim, RAPT_USE_ENDS, REQUIRED_INPUT},
-        {"key", &d->key, {kv[0], kv[1], kv[2]}, d->head_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
-        {"value", &d->value, {kv[0], kv[1], kv[2]}, d->value_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
+        {"key", &d->key, {of_k.batch, d->kv_heads, of_k.tokens}, d->head_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
+        {"value", &d->value, {of_v.batch, d->kv_heads, of_v.tokens}, d->value_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
         {"out", &d->out, {batch, heads, queries}, d->value_dim, RAPT_USE_ENDS, of_out},
         {"mask", &d->mask, {batch, heads, queries}, keys, RAPT_USE_MASK, OPTIONAL_INPUT},
         {"bias", &d->bias, {batch, heads, queries}, keys, RAPT_USE_ENDS, OPTIONAL_INPUT},

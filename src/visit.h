@@ -37,7 +37,8 @@ static inline int64_t rapt_length_of(rapt_index_list offsets, rapt_index_list le
 
 static inline struct rapt_sequence rapt_sequence_of(const rapt_attention_desc *desc, int64_t batch) {
     struct rapt_sequence s;
-    s.query_length = rapt_length_of(desc->query_offsets, desc->query_lengths, batch, desc->query_length, &s.query_first);
+    s.query_length =
+        rapt_length_of(desc->query_offsets, desc->query_lengths, batch, desc->query_length, &s.query_first);
     s.kv_length = rapt_length_of(desc->kv_offsets, desc->kv_lengths, batch, desc->kv_length, &s.kv_first[RAPT_KEYS]);
     s.kv_first[RAPT_VALUES] = s.kv_first[RAPT_KEYS];
     s.key_position = rapt_length_at(desc->key_position, batch, 0);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "checked.h"
+#include "pages.h"
 
 enum {
     TASK_ROWS = 192,          /* a multiple of every tile height; K and V are read once per task */
@@ -73,8 +74,8 @@ static bool lies_within(rapt_index_list offsets, int64_t first, int64_t length, 
 }
 
 /* A list is read again after it was checked, and any thread may have changed it: its entries count only if the values
- * of this one read are legal. */
-static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, struct rapt_sequence *s) {
+ * of this one read are legal. look: at all pages, too. */
+static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, bool look, struct rapt_sequence *s) {
     const rapt_attention_desc *desc = &a->desc;
     const int64_t far = (int64_t)1 << 50;
     *s = rapt_sequence_of(desc, batch);
@@ -82,7 +83,9 @@ static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, struct 
            s->kv_length <= desc->kv_length && s->key_position >= 0 && s->key_position <= far &&
            s->query_position >= -far && s->query_position <= far &&
            lies_within(desc->query_offsets, s->query_first, s->query_length, desc->query_tokens) &&
-           lies_within(desc->kv_offsets, s->kv_first[RAPT_KEYS], s->kv_length, desc->kv_tokens);
+           lies_within(desc->kv_offsets, s->kv_first[RAPT_KEYS], s->kv_length, desc->kv_tokens) &&
+           rapt_pages_find(desc, RAPT_KEYS, batch, look, s, NULL) == RAPT_OK &&
+           rapt_pages_find(desc, RAPT_VALUES, batch, look, s, NULL) == RAPT_OK;
 }
 
 /* All but the splits. */
@@ -118,7 +121,7 @@ static int64_t even_split(const struct rapt_plan_body *a) {
     bool fits = a->has_lists || add_chunks(a, &a->each, a->desc.batch, &chunks);
     for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
         struct rapt_sequence sequence;
-        fits = read_sequence(a, b, &sequence);
+        fits = read_sequence(a, b, false, &sequence);
         if (fits) {
             const struct rapt_work work = shape_of(a, &sequence);
             fits = add_chunks(a, &work, 1, &chunks);
@@ -180,7 +183,7 @@ static bool add_up(const struct rapt_plan_body *a, struct rapt_totals *totals) {
     bool fits = a->has_lists || a->desc.batch == 0 || add(a, &a->each, a->desc.batch, totals);
     for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
         struct rapt_sequence sequence;
-        fits = read_sequence(a, b, &sequence);
+        fits = read_sequence(a, b, false, &sequence);
         if (fits) {
             const struct rapt_work work = rapt_work_cut(a, &sequence);
             fits = add(a, &work, 1, totals);
@@ -277,7 +280,7 @@ bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
     struct rapt_totals sum = {.rows = 1};
     for (int64_t b = 0; b < a->desc.batch; b++) {
         struct rapt_sequence sequence;
-        if (!read_sequence(a, b, &sequence))
+        if (!read_sequence(a, b, true, &sequence))
             return false;
         struct rapt_work work = rapt_work_cut(a, &sequence);
         const int kind = work.kind;

@@ -33,8 +33,13 @@ static rapt_status answer(const rapt_attention_desc *desc, bool with_plan, rapt_
 static struct problem_layout layout_of(const struct problem_call *call) {
     struct problem_layout layout = {.seed = call->seed};
     struct random random = {call->seed * 31 + 7};
+    static const int64_t page_tokens[] = {1, 2, 7, 16, 16, 32, 64, 100, 128, 256, 257, 600};
     if (random_chance(&random, 50))
         layout.packed = (int)random_below(&random, 4);
+    if (random_chance(&random, 50)) {
+        layout.page_kind = (int32_t)random_between(&random, RAPT_PAGES_DENSE, RAPT_PAGES_ROW);
+        layout.page_tokens = page_tokens[random_below(&random, 12)];
+    }
     return layout;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Layouts in which a sequence is not a batch of the tensor: packed by offsets, and keys and values in pages or rows of a
- * pool. Each array then has a table of where its tokens lie. */
+ * Layouts in which a sequence is not a batch of the tensor: packed by offsets, and keys and values in pages or rows of
+ * a pool. Each array then has a table of where its tokens lie. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -188,9 +188,9 @@ static rapt_page_table described_table(const struct problem_table *table, bool c
     result.kind = table->kind;
     result.pages = table->pages;
     result.page_tokens = table->kind == RAPT_PAGES_ROW ? 0 : table->page_tokens;
-    result.entries = described(&table->entries, count);
+    result.entries = described(&table->entries, count || table->kind == RAPT_PAGES_LISTED);
     if (table->kind == RAPT_PAGES_DENSE) {
-        result.entries.count = count ? table->columns : 0;
+        result.entries.count = table->columns;
         result.batch_stride_bytes = table->columns * table->entries.width;
     }
     if (table->kind == RAPT_PAGES_LISTED)

@@ -33,9 +33,6 @@ static void test_flags(void **state) {
     REFUSED(RAPT_UNSUPPORTED_FLAG, "query_origin = 4", d->query_origin = 4);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "weights_kind = 5", d->weights_kind = 5);
     REFUSED(RAPT_UNUSED_FIELD, "reserved_zero = 1", d->reserved_zero = 1);
-    REFUSED(RAPT_UNSUPPORTED_FLAG, "key_pages.kind = 1", d->key_pages.kind = RAPT_PAGES_DENSE);
-    REFUSED(RAPT_UNSUPPORTED_FLAG, "value_pages.kind = 3", d->value_pages.kind = RAPT_PAGES_ROW);
-    REFUSED(RAPT_UNSUPPORTED_FLAG, "value_pages.kind = -1", d->value_pages.kind = -1);
     REFUSED(RAPT_UNUSED_FIELD, "key_pages is set", d->key_pages.page_tokens = 16);
     REFUSED(RAPT_UNUSED_FIELD, "value_pages is set", d->value_pages.reserved[1] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "reserved[0] = 1", d->reserved[0] = 1);

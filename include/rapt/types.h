@@ -193,27 +193,29 @@ static inline rapt_index_list rapt_int64_list(const int64_t *data, int64_t count
     return list;
 }
 
-/* Where the keys or the values of a sequence lie when they are not contiguous. For later releases: this one refuses a
- * kind other than 0.
+/* Where the keys or the values of a sequence lie when they are not contiguous. Each of the two has its own table, or
+ * none.
  *
  * A page holds page_tokens tokens of every KV head. With a table, the tensor's data is page 0 and page_stride_bytes
- * leads from page to page; its head and token strides apply within a page, and the order of these two is free. Token t
- * of a sequence lies in its page t / page_tokens. Entries beyond a sequence's length are not read; the others are in 0
- * ... pages - 1. */
+ * leads from page to page, its batch_stride_bytes is ignored; its head and token strides apply within a page, and the
+ * order of these two is free. Token t of a sequence lies in its page t / page_tokens. Entries beyond a sequence's length
+ * are not read; the others are in 0 ... pages - 1. Sequences may share pages. */
 typedef enum rapt_page_kind {
     RAPT_PAGES_NONE = 0,   /* no table: sequence b is batch b of the tensor */
-    RAPT_PAGES_DENSE = 1,  /* entries [batch][any], rows at batch_stride_bytes (vLLM's block table) */
-    RAPT_PAGES_LISTED = 2, /* entries offsets[b] ... offsets[b + 1] - 1 (FlashInfer's and SGLang's indptr, indices) */
+    RAPT_PAGES_DENSE = 1,  /* entries [batch][entries.count], rows at batch_stride_bytes (vLLM's block table);
+                              count 0 = as many as kv_length takes */
+    RAPT_PAGES_LISTED = 2, /* entries offsets[b] ... offsets[b + 1] - 1 (FlashInfer's and SGLang's indptr, indices);
+                              entries.count says how many there are in all */
     RAPT_PAGES_ROW = 3     /* entries [batch]: sequence b is batch entries[b] of the tensor (cache_batch_idx) */
 } rapt_page_kind;
 
 typedef struct rapt_page_table {
     int32_t kind; /* rapt_page_kind */
     int32_t reserved_zero;
-    int64_t page_tokens;        /* any number >= 1, not only powers of two */
-    int64_t pages;              /* of the tensor; its batches with RAPT_PAGES_ROW */
+    int64_t page_tokens;        /* any number >= 1, not only powers of two; ROW: 0 */
+    int64_t pages;              /* of the tensor; ROW: its batches */
     rapt_index_list entries;    /* page numbers */
-    int64_t batch_stride_bytes; /* DENSE */
+    int64_t batch_stride_bytes; /* DENSE; 0 = all sequences have the same row */
     rapt_index_list offsets;    /* LISTED: [batch + 1], monotone */
     uint64_t reserved[2];
 } rapt_page_table;
