@@ -24,7 +24,8 @@ struct step {
 /* Tensors [sequence, head, token, dim] with room for the longest. */
 struct memory {
     int64_t sequences, query_heads, kv_heads, query_room, kv_room, head_dim;
-    float *query, *out, *key, *value;
+    rapt_dtype kv_dtype;
+    void *query, *out, *key, *value;
 };
 
 static struct step whole, parts[MIXED_MAX_PARTS];
@@ -67,14 +68,16 @@ static void count_work(struct step *step, const struct memory *memory, int64_t c
         kv_tokens += keys;
     }
     step->flops = 4 * (double)memory->head_dim * step->pairs;
-    step->bytes = 2 * sizeof(float) * (double)memory->head_dim *
-                  (query_tokens * (double)memory->query_heads + kv_tokens * (double)memory->kv_heads);
+    step->bytes = 2 * ((double)rapt_row_bytes(RAPT_F32, memory->head_dim) * query_tokens * (double)memory->query_heads +
+                       (double)rapt_row_bytes(memory->kv_dtype, memory->head_dim) * kv_tokens *
+                           (double)memory->kv_heads);
 }
 
-static rapt_tensor tensor(const struct memory *memory, const float *data, int64_t first, int64_t heads, int64_t room) {
-    const int64_t row_bytes = memory->head_dim * (int64_t)sizeof(float);
-    return (rapt_tensor){.data = (void *)(uintptr_t)(data + first * heads * room * memory->head_dim),
-                         .dtype = RAPT_F32,
+static rapt_tensor tensor(const struct memory *memory, void *data, rapt_dtype dtype, int64_t first, int64_t heads,
+                          int64_t room) {
+    const int64_t row_bytes = rapt_row_bytes(dtype, memory->head_dim);
+    return (rapt_tensor){.data = (char *)data + first * heads * room * row_bytes,
+                         .dtype = dtype,
                          .batch_stride_bytes = heads * room * row_bytes,
                          .head_stride_bytes = room * row_bytes,
                          .token_stride_bytes = row_bytes};
@@ -93,12 +96,13 @@ static rapt_status step_plan(struct step *step, const struct row *row, const str
     desc.query_length = longest_of(step->query_lengths, count);
     desc.kv_length = longest_of(step->kv_lengths, count);
     desc.head_dim = memory->head_dim;
+    workload_scale(&desc, memory->kv_dtype);
     desc.query_lengths = (rapt_index_list){.data = step->query_lengths, .index_bytes = 4};
     desc.kv_lengths = (rapt_index_list){.data = step->kv_lengths, .index_bytes = 4};
-    desc.query = tensor(memory, memory->query, first, memory->query_heads, memory->query_room);
-    desc.out = tensor(memory, memory->out, first, memory->query_heads, memory->query_room);
-    desc.key = tensor(memory, memory->key, first, memory->kv_heads, memory->kv_room);
-    desc.value = tensor(memory, memory->value, first, memory->kv_heads, memory->kv_room);
+    desc.query = tensor(memory, memory->query, RAPT_F32, first, memory->query_heads, memory->query_room);
+    desc.out = tensor(memory, memory->out, RAPT_F32, first, memory->query_heads, memory->query_room);
+    desc.key = tensor(memory, memory->key, memory->kv_dtype, first, memory->kv_heads, memory->kv_room);
+    desc.value = tensor(memory, memory->value, memory->kv_dtype, first, memory->kv_heads, memory->kv_room);
     step->threads = row->threads;
     count_work(step, memory, count);
     rapt_status status = rapt_plan_init(&step->plan, &desc, why);
@@ -110,9 +114,9 @@ static rapt_status step_plan(struct step *step, const struct row *row, const str
 }
 
 /* Random numbers where a sequence has tokens; the rest is never touched. */
-static float *new_tensor(const struct memory *memory, const struct arena *arena, const int32_t *lengths, int64_t heads,
-                         int64_t room) {
-    const size_t row_bytes = (size_t)memory->head_dim * sizeof(float), head_bytes = (size_t)room * row_bytes;
+static void *new_tensor(const struct memory *memory, const struct arena *arena, rapt_dtype dtype,
+                        const int32_t *lengths, int64_t heads, int64_t room) {
+    const size_t row_bytes = (size_t)rapt_row_bytes(dtype, memory->head_dim), head_bytes = (size_t)room * row_bytes;
     char *tensor = buffer_reserve((size_t)(memory->sequences * heads) * head_bytes);
     size_t from = 0;
     for (int64_t i = 0; i < memory->sequences * heads; i++) {
@@ -121,7 +125,7 @@ static float *new_tensor(const struct memory *memory, const struct arena *arena,
         memcpy(tensor + (size_t)i * head_bytes, arena->base + from, bytes);
         from += bytes;
     }
-    return (float *)(void *)tensor;
+    return tensor;
 }
 
 /* touched: tokens of each sequence that any step reads. */
@@ -129,14 +133,15 @@ static struct memory memory_of(const struct row *row, const struct arena *arena,
     struct memory memory = {.sequences = row->mixed.prefills + row->mixed.decodes,
                             .query_heads = row->shape.query_heads,
                             .kv_heads = row->shape.kv_heads,
-                            .head_dim = row->shape.head_dim};
+                            .head_dim = row->shape.head_dim,
+                            .kv_dtype = row->shape.kv_dtype};
     const int32_t *queries = whole.query_lengths;
     memory.query_room = longest_of(queries, memory.sequences);
     memory.kv_room = longest_of(touched, memory.sequences);
-    memory.query = new_tensor(&memory, arena, queries, memory.query_heads, memory.query_room);
-    memory.out = new_tensor(&memory, arena, queries, memory.query_heads, memory.query_room);
-    memory.key = new_tensor(&memory, arena, touched, memory.kv_heads, memory.kv_room);
-    memory.value = new_tensor(&memory, arena, touched, memory.kv_heads, memory.kv_room);
+    memory.query = new_tensor(&memory, arena, RAPT_F32, queries, memory.query_heads, memory.query_room);
+    memory.out = new_tensor(&memory, arena, RAPT_F32, queries, memory.query_heads, memory.query_room);
+    memory.key = new_tensor(&memory, arena, memory.kv_dtype, touched, memory.kv_heads, memory.kv_room);
+    memory.value = new_tensor(&memory, arena, memory.kv_dtype, touched, memory.kv_heads, memory.kv_room);
     return memory;
 }
 

@@ -16,7 +16,7 @@ struct name_parts {
     int64_t head_dim, length, kv_length, query_length, group, kv_heads, batch, window;
     enum workload_feature feature;
     const char *layout;
-    bool half_kv;
+    rapt_dtype kv_dtype;
 };
 
 static const struct {
@@ -35,6 +35,11 @@ static const struct {
 };
 
 static const struct {
+    const char *word;
+    rapt_dtype dtype;
+} types[] = {{"f32", RAPT_F32}, {"f16", RAPT_F16}, {"bf16", RAPT_BF16}, {"q8_0", RAPT_Q8_0}, {"q4_0", RAPT_Q4_0}};
+
+static const struct {
     const char *letters;
     size_t offset;
 } numbers[] = {
@@ -47,6 +52,12 @@ static const struct {
 };
 
 static void take_part(struct name_parts *parts, const char *part) {
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (strcmp(part, types[i].word) != 0)
+            continue;
+        parts->kv_dtype = types[i].dtype;
+        return; /* q8_0 is no number of queries */
+    }
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
         if (strcmp(part, features[i].word) == 0)
             parts->feature = features[i].feature;
@@ -55,8 +66,6 @@ static void take_part(struct name_parts *parts, const char *part) {
         if (strncmp(part, numbers[i].letters, letters) == 0 && part[letters] >= '0' && part[letters] <= '9')
             *(int64_t *)(void *)((char *)parts + numbers[i].offset) = atoll(part + letters);
     }
-    if (strcmp(part, "f16") == 0)
-        parts->half_kv = true;
     if (strncmp(part, "layout:", 7) == 0)
         parts->layout = part + 7;
 }
@@ -76,7 +85,7 @@ static void set_shape(struct workload_shape *shape, const struct name_parts *par
         .query_length = parts->length ? parts->length : parts->query_length,
         .kv_length = parts->length ? parts->length : parts->kv_length,
         .head_dim = parts->head_dim,
-        .half_kv = parts->half_kv,
+        .kv_dtype = parts->kv_dtype,
         .feature = parts->window ? FEATURE_CAUSAL : parts->feature,
         .window = parts->window,
     };
@@ -119,7 +128,7 @@ void row_from_name(struct row *row, const char *name) {
         row->kind = ROW_APPEND;
         return;
     }
-    struct name_parts parts = {.group = 1, .batch = 1, .query_length = 1};
+    struct name_parts parts = {.group = 1, .batch = 1, .query_length = 1, .kv_dtype = RAPT_F32};
     char text[sizeof row->name], *at = text;
     snprintf(text, sizeof text, "%s", name);
     const char *kind = strsep(&at, "/");

@@ -96,7 +96,7 @@ static const struct entry {
     {"extend/f32/d128/q16/kv32768/g4", ALONE},
     {"extend/f32/d128/q16/kv8192/g4", ALONE},
     {"many/f32/d128/n10000/kv64", VERSUS_HEADS},
-    /* float16 keys and values, where the library has them. */
+    /* float16 keys and values. */
     {"prefill/f16/d128/s128/causal", OTHER_ISAS},
     {"prefill/f16/d128/s2048/full", OTHER_ISAS | MORE_THREADS},
     {"prefill/f16/d128/s2048/causal", OTHER_ISAS},
@@ -107,6 +107,16 @@ static const struct entry {
     {"decode/f16/d128/kv32768/g8", OTHER_ISAS},
     {"decode/f16/d64/kv32768/g4", ALONE},
     {"extend/f16/d128/q4/kv32768/g4", ALONE},
+    /* The other types of runtimes. */
+    {"prefill/bf16/d128/s2048/full", OTHER_ISAS | MORE_THREADS},
+    {"prefill/bf16/d128/s2048/causal", ALONE},
+    {"prefill/bf16/d128/s8192/full", ALONE},
+    {"prefill/q8_0/d128/s2048/full", OTHER_ISAS | MORE_THREADS},
+    {"prefill/q8_0/d128/s2048/causal", ALONE},
+    {"prefill/q8_0/d128/s8192/full", ALONE},
+    {"prefill/q4_0/d128/s2048/full", OTHER_ISAS | MORE_THREADS},
+    {"prefill/q4_0/d128/s2048/causal", ALONE},
+    {"prefill/q4_0/d128/s8192/full", ALONE},
     /* Matrix products; of few rows out of memory. */
     {"matmul/f32/m512k768n768", OTHER_ISAS | MORE_THREADS},
     {"matmul/f32/m512k768n768/in_out", MORE_THREADS},
@@ -137,6 +147,12 @@ static const struct entry {
     {"mixed/f32/d128/prefill1000x1/decode32768x1/g4", MORE_THREADS},
     {"mixed/f32/d128/prefill1000x1/decode32768x1/g4/h1", MORE_THREADS},
     {"mixed/f32/d128/decode16to8192x255/g4/h2", MORE_THREADS},
+    {"mixed/f16/d128/prefill1000x1/decode4096x31/g4", ALONE},
+    {"mixed/bf16/d128/prefill1000x1/decode4096x31/g4", MORE_THREADS},
+    {"mixed/q8_0/d128/prefill1000x1/decode4096x31/g4", MORE_THREADS},
+    {"mixed/q4_0/d128/prefill1000x1/decode4096x31/g4", ALONE},
+    {"mixed/bf16/d128/decode16to8192x255/g4/h2", ALONE},
+    {"mixed/q8_0/d128/decode16to8192x255/g4/h2", ALONE},
     /* Attention and its projections. */
     {"layer/gpt2-small/t1024/causal", MORE_THREADS},
     /* Peers. */
@@ -175,7 +191,7 @@ static void add_attention(struct table *table, const struct entry *entry, rapt_i
         snprintf(row->name, sizeof row->name, "%s/t%d", entry->name, threads);
     else
         snprintf(row->name, sizeof row->name, "%s/isa:%s/t%d", entry->name, rapt_isa_name(isa), threads);
-    if ((row->kind == ROW_PEER && !peer_describe()) || (row->shape.half_kv && !workload_accepts_f16()))
+    if ((row->kind == ROW_PEER && !peer_describe()) || (row->shape.kv_dtype && !workload_accepts(row->shape.kv_dtype)))
         table->count--;
 }
 

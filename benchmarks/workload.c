@@ -4,15 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t kv_number_bytes(const struct workload_shape *shape) {
-    return shape->half_kv ? 2 : sizeof(float);
-}
-
 /* One of K and V. */
 static size_t kv_tensor_bytes(const struct workload_shape *shape) {
     if (shape->kv_token_bytes)
         return (size_t)(shape->batch * shape->kv_length * shape->kv_token_bytes);
-    return (size_t)(shape->batch * shape->kv_heads * shape->kv_length * shape->head_dim) * kv_number_bytes(shape);
+    return (size_t)(shape->batch * shape->kv_heads * shape->kv_length *
+                    rapt_row_bytes(shape->kv_dtype, shape->head_dim));
 }
 
 static size_t query_tensor_bytes(const struct workload_shape *shape) {
@@ -46,8 +43,9 @@ static void count_work(struct workload *workload) {
     }
     workload->pairs = pairs * (double)shape->query_heads;
     workload->flops = 4 * dim * workload->pairs;
-    workload->bytes = 2 * dim * ((double)kv_number_bytes(shape) * kv_tokens * (double)shape->kv_heads +
-                                 sizeof(float) * query_tokens * (double)shape->query_heads);
+    const double row_bytes = (double)rapt_row_bytes(shape->kv_dtype, shape->head_dim);
+    workload->bytes = 2 * (row_bytes * kv_tokens * (double)shape->kv_heads +
+                           sizeof(float) * dim * query_tokens * (double)shape->query_heads);
 }
 
 /* The size of the workspace does not depend on where the tensors lie, so one serves all regions. */
@@ -79,8 +77,8 @@ bool workload_init(struct workload *workload, const struct workload_shape *shape
     }
     size_t regions = cursor ? arena->bytes / workload->region_bytes : 1;
     workload->region_count = regions < WORKLOAD_MAX_REGIONS ? (int)regions : WORKLOAD_MAX_REGIONS;
-    workload->key = (const float *)(const void *)arena->base;
-    workload->value = (const float *)(const void *)(arena->base + tensor_bytes);
+    workload->key = arena->base;
+    workload->value = arena->base + tensor_bytes;
     workload->query = buffer_new(query_bytes);
     memcpy(workload->query, arena->base + arena->bytes - query_bytes, query_bytes);
     workload->out = buffer_new(query_bytes);

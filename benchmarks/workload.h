@@ -27,7 +27,7 @@ enum workload_layout { LAYOUT_BHSD, LAYOUT_BSHD };
 
 struct workload_shape {
     int64_t batch, query_heads, kv_heads, query_length, kv_length, head_dim;
-    bool half_kv; /* K and V are float16 */
+    rapt_dtype kv_dtype;
     enum workload_feature feature;
     int64_t window; /* keys that a causal query sees at most; 0 = all */
     enum workload_layout layout;
@@ -43,7 +43,7 @@ struct workload {
     struct workload_shape shape;
     rapt_attention_desc desc; /* of region 0 */
     rapt_plan plans[WORKLOAD_MAX_REGIONS];
-    const float *key, *value; /* of region 0; float16 with half_kv */
+    const void *key, *value; /* of region 0 */
     float *query, *out;
     unsigned char *mask;
     int32_t lengths[WORKLOAD_MAX_RAGGED];
@@ -70,8 +70,11 @@ void workload_plan_and_run(void *workload);
 
 void workload_free(struct workload *workload);
 
-/* Whether the library takes float16 keys and values; rows of them are left out where not. */
-bool workload_accepts_f16(void);
+/* The arena's bytes are large numbers of types with few bits: scores of ordinary size all the same. */
+void workload_scale(rapt_attention_desc *desc, rapt_dtype kv_dtype);
+
+/* Whether the library takes keys and values of this type; rows of them are left out where not. */
+bool workload_accepts(rapt_dtype kv_dtype);
 
 /* The part of workload_init that fills desc, and makes the mask. */
 void workload_describe(struct workload *workload, rapt_isa isa, const struct arena *arena);

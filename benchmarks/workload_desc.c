@@ -10,27 +10,15 @@ static rapt_tensor tensor(const struct workload_shape *shape, const float *data,
                                         : rapt_tensor_bhsd(data, RAPT_F32, batch, heads, tokens, dim);
 }
 
-/* The same layout in numbers of two bytes. */
-static rapt_tensor halved(rapt_tensor tensor) {
-    tensor.dtype = RAPT_F16;
-    tensor.batch_stride_bytes /= 2;
-    tensor.head_stride_bytes /= 2;
-    tensor.token_stride_bytes /= 2;
-    tensor.extent_bytes /= 2;
-    return tensor;
-}
-
-static rapt_tensor kv_tensor(const struct workload_shape *shape, const float *data) {
-    rapt_tensor of_layout = tensor(shape, data, shape->kv_heads, shape->kv_length);
-    if (shape->half_kv)
-        of_layout = halved(of_layout);
+static rapt_tensor kv_tensor(const struct workload_shape *shape, const void *data) {
+    const int64_t batch = shape->batch, heads = shape->kv_heads, tokens = shape->kv_length, dim = shape->head_dim;
+    if (shape->layout != LAYOUT_BSHD && !shape->kv_token_bytes)
+        return rapt_tensor_bhsd(data, shape->kv_dtype, batch, heads, tokens, dim);
+    rapt_tensor of_layout = rapt_tensor_bshd(data, shape->kv_dtype, batch, tokens, heads, dim);
     if (shape->kv_token_bytes) {
-        of_layout = rapt_input_bshd(data, shape->batch, shape->kv_length, shape->kv_heads, shape->head_dim);
-        if (shape->half_kv)
-            of_layout = halved(of_layout);
         of_layout.token_stride_bytes = shape->kv_token_bytes;
-        of_layout.batch_stride_bytes = shape->kv_length * shape->kv_token_bytes;
-        of_layout.extent_bytes = shape->batch * of_layout.batch_stride_bytes;
+        of_layout.batch_stride_bytes = tokens * shape->kv_token_bytes;
+        of_layout.extent_bytes = batch * of_layout.batch_stride_bytes;
     }
     return of_layout;
 }
@@ -93,6 +81,13 @@ static void add_feature(struct workload *workload, const struct arena *arena) {
     }
 }
 
+void workload_scale(rapt_attention_desc *desc, rapt_dtype kv_dtype) {
+    if (rapt_row_bytes(kv_dtype, 32) >= 2 * 32)
+        return;
+    desc->features |= RAPT_SCALE;
+    desc->scale = 1.0f / 1024;
+}
+
 void workload_describe(struct workload *workload, rapt_isa isa, const struct arena *arena) {
     const struct workload_shape *shape = &workload->shape;
     rapt_attention_desc *desc = &workload->desc;
@@ -113,17 +108,18 @@ void workload_describe(struct workload *workload, rapt_isa isa, const struct are
             (rapt_index_list){.data = workload->lengths, .index_bytes = 4};
         desc->query_origin = RAPT_ORIGIN_TOP_LEFT;
     }
+    workload_scale(desc, shape->kv_dtype);
     add_feature(workload, arena);
 }
 
-bool workload_accepts_f16(void) {
-    static float numbers[4];
+bool workload_accepts(rapt_dtype kv_dtype) {
+    static float query[32], out[32], stored[32];
     rapt_plan plan;
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
-    desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = desc.kv_length = desc.head_dim = 1;
-    desc.query = (rapt_tensor){.data = &numbers[0], .dtype = RAPT_F32};
-    desc.key = (rapt_tensor){.data = &numbers[1], .dtype = RAPT_F16};
-    desc.value = (rapt_tensor){.data = &numbers[2], .dtype = RAPT_F16};
-    desc.out = (rapt_tensor){.data = &numbers[3], .dtype = RAPT_F32};
+    desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = desc.kv_length = 1;
+    desc.head_dim = 32;
+    desc.query = (rapt_tensor){.data = query, .dtype = RAPT_F32};
+    desc.out = (rapt_tensor){.data = out, .dtype = RAPT_F32};
+    desc.key = desc.value = (rapt_tensor){.data = stored, .dtype = kv_dtype};
     return rapt_plan_init(&plan, &desc, NULL) == RAPT_OK;
 }
