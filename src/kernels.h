@@ -29,7 +29,7 @@ enum {
     RAPT_VECTOR_BYTES = 64     /* alignment of scratch; rows of o are padded to it */
 };
 
-enum { RAPT_SOME_TRUE = 1, RAPT_SOME_FALSE = 2, RAPT_SOME_BIAS = 4 }; /* what survey finds */
+enum { RAPT_SOME_TRUE = 1, RAPT_SOME_FALSE = 2, RAPT_SOME_BIAS = 4, RAPT_SOME_CHANGE = 8 }; /* what survey finds */
 
 #define RAPT_LN2 0x1.62e43p-1f    /* the nearest floats */
 #define RAPT_LOG2E 0x1.715476p+0f
@@ -260,7 +260,7 @@ struct rapt_table {
     /* p[i] = 2^(t[i] - m) as step 5 has it; m even, integer or -infinity. In place is fine. */
     void (*exponentials)(const float *t, float *p, int64_t count, float m);
     /* Looks at the bool masks and the biases that mask says there are: RAPT_SOME_TRUE, RAPT_SOME_FALSE
-     * (of the bool masks), RAPT_SOME_BIAS (not -infinity). */
+     * (of the bool masks), RAPT_SOME_BIAS (not -infinity), RAPT_SOME_CHANGE (not 0). */
     unsigned (*survey)(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     /* tanh_r of the softcap, for its sweep; in place is fine. */
     void (*tanhs)(const float *x, float *y, int64_t count);

@@ -88,7 +88,8 @@ void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t 
         set_alibi(task, first, rows, base, mask);
 }
 
-/* Whether masks leave nothing of the block. A bool mask without a false entry is dropped. */
+/* Whether masks leave nothing of the block. A bool mask without a false entry is dropped, and so is a bias of zeros: it
+ * could only change the sign of a zero, which no result shows. */
 static bool is_excluded(const struct rapt_table *table, int rows, int begin, int end, struct rapt_tile_mask *mask) {
     if (!(mask->parts & (RAPT_PART_MASK | RAPT_PART_BIAS)))
         return false;
@@ -97,6 +98,8 @@ static bool is_excluded(const struct rapt_table *table, int rows, int begin, int
         return true;
     if ((mask->parts & RAPT_PART_BIAS) && !(found & RAPT_SOME_BIAS))
         return true;
+    if (!(found & RAPT_SOME_CHANGE))
+        mask->parts &= ~(unsigned)RAPT_PART_BIAS;
     if (!(found & RAPT_SOME_FALSE))
         mask->parts &= ~(unsigned)RAPT_PART_MASK;
     return false;

@@ -128,6 +128,8 @@ static unsigned expected_survey(const struct rapt_tile_mask *mask, int rows, str
                 found |= mask->mask[row][key] ? RAPT_SOME_TRUE : RAPT_SOME_FALSE;
             if ((mask->parts & RAPT_PART_BIAS) && mask->bias[row][key] != -INFINITY)
                 found |= RAPT_SOME_BIAS;
+            if ((mask->parts & RAPT_PART_BIAS) && mask->bias[row][key] != 0)
+                found |= RAPT_SOME_CHANGE;
         }
     return found;
 }
@@ -141,18 +143,19 @@ void check_survey(const struct rapt_table *table) {
         range.end = (int)random_between(&random, range.begin + 1, RAPT_BLOCK_KEYS);
         struct rapt_tile_mask mask = {.parts = (n % 3 != 0 ? RAPT_PART_MASK : 0u) | (n % 3 != 1 ? RAPT_PART_BIAS : 0u)};
         bool value = random_chance(&random, 50);
+        const float other = random_chance(&random, 50) ? -INFINITY : random_chance(&random, 50) ? 0.0f : -0.0f;
         for (int row = 0; row < rows; row++) {
             uint8_t *bytes = test_alloc(RAPT_BLOCK_KEYS);
             float *bias = test_floats(RAPT_BLOCK_KEYS);
             memset(bytes, value, RAPT_BLOCK_KEYS);
             for (int i = 0; i < RAPT_BLOCK_KEYS; i++)
-                bias[i] = -INFINITY;
+                bias[i] = other;
             if (random_chance(&random, 20)) {
                 bytes[key] = !value;
                 bias[key] = random_special(&random);
             }
             mask.mask[row] = bytes;
-            mask.bias[row] = bias;
+            mask.bias[row] = row && random_chance(&random, 20) ? mask.bias[row - 1] : bias;
         }
         unsigned got = table->survey(rows, range.begin, range.end, &mask);
         unsigned expected = expected_survey(&mask, rows, range);

@@ -63,7 +63,7 @@ static void draw_row(float *row, int64_t count, enum data_kind kind, enum array_
 
 /* How a mask or a bias looks, chosen once for the whole array. */
 enum mask_kind { SOME_FALSE, ALL_TRUE, ALL_FALSE, FALSE_ROWS, FALSE_BLOCKS, ONE_TRUE, MASK_KINDS };
-enum bias_kind { FINITE, WITH_HOLES, LOWEST_ROWS, EMPTY_ROWS, SPECIAL, BIAS_KINDS };
+enum bias_kind { FINITE, WITH_HOLES, LOWEST_ROWS, EMPTY_ROWS, SPECIAL, ZEROS, BIAS_KINDS };
 
 static void draw_flags(uint8_t *row, int64_t count, uint64_t array_seed, struct random *random) {
     struct random array = {array_seed};
@@ -90,6 +90,8 @@ static void draw_bias(float *row, int64_t count, uint64_t array_seed, bool is_be
             row[j] = -0x1.fffffep+127f;
         if (kind == SPECIAL && random_chance(random, 2))
             row[j] = random_special(random);
+        if (kind == ZEROS) /* blocks of zeros of either sign, beside blocks with holes */
+            row[j] = j / 256 % 2 && is_chosen ? -INFINITY : random_chance(random, 50) ? 0.0f : -0.0f;
     }
 }
 

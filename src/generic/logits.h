@@ -269,15 +269,33 @@ static unsigned survey_bools(const uint8_t *bytes, int key_begin, int key_end) {
     return (some ? RAPT_SOME_TRUE : 0u) | (all != UINT32_MAX ? RAPT_SOME_FALSE : 0u);
 }
 
-static unsigned survey_bias(const float *bias, int key_begin, int key_end) {
-    for (int key = key_begin; key < key_end; key += VL) {
-        vf32 x = key_end - key < VL ? v_load_n(bias + key, key_end - key) : v_load(bias + key);
-        vmask excluded = v_equal(x, v_splat(-RAPT_INFINITY));
-        vmask present = v_less(v_iota(), v_splat((float)(key_end - key)));
-        if (v_any(v_and(present, v_not(excluded))))
-            return RAPT_SOME_BIAS;
+enum { SOME_OF_BOTH = RAPT_SOME_BIAS | RAPT_SOME_CHANGE };
+
+/* Four vectors of biases, of which the first lanes count. */
+RAPT_INLINE unsigned survey_vectors(const vf32 *x, vmask present) {
+    vmask excluded = v_equal(x[0], v_splat(-RAPT_INFINITY)), zero = v_equal(x[0], v_splat(0));
+    RAPT_UNROLL for (int i = 1; i < 4; i++) {
+        excluded = v_and(excluded, v_equal(x[i], v_splat(-RAPT_INFINITY)));
+        zero = v_and(zero, v_equal(x[i], v_splat(0)));
     }
-    return 0;
+    return (v_any(v_and(present, v_not(excluded))) ? RAPT_SOME_BIAS : 0u) |
+           (v_any(v_and(present, v_not(zero))) ? RAPT_SOME_CHANGE : 0u);
+}
+
+static unsigned survey_bias(const float *bias, int key_begin, int key_end) {
+    unsigned found = 0;
+    int key = key_begin;
+    for (; key_end - key >= 4 * VL && found != SOME_OF_BOTH; key += 4 * VL) {
+        const vf32 x[4] = {v_load(bias + key), v_load(bias + key + VL), v_load(bias + key + 2 * VL),
+                           v_load(bias + key + 3 * VL)};
+        found |= survey_vectors(x, v_less(v_iota(), v_splat(VL)));
+    }
+    for (; key < key_end && found != SOME_OF_BOTH; key += VL) {
+        const int n = key_end - key < VL ? key_end - key : VL;
+        const vf32 rest = v_load_n(bias + key, n), x[4] = {rest, rest, rest, rest};
+        found |= survey_vectors(x, v_less(v_iota(), v_splat((float)n)));
+    }
+    return found;
 }
 
 static unsigned survey(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
@@ -287,8 +305,9 @@ static unsigned survey(int rows, int key_begin, int key_end, const struct rapt_t
     const bool has_mask = mask->parts & RAPT_PART_MASK;
     for (int row = 0; has_mask && row < rows && found != (RAPT_SOME_TRUE | RAPT_SOME_FALSE); row++)
         found |= survey_bools(mask->mask[row], key_begin, key_end);
-    for (int row = 0; (mask->parts & RAPT_PART_BIAS) && row < rows && !(found & RAPT_SOME_BIAS); row++)
-        found |= survey_bias(mask->bias[row], key_begin, key_end);
+    for (int row = 0; (mask->parts & RAPT_PART_BIAS) && row < rows && (found & SOME_OF_BOTH) != SOME_OF_BOTH; row++)
+        if (row == 0 || mask->bias[row] != mask->bias[row - 1]) /* heads that share a row */
+            found |= survey_bias(mask->bias[row], key_begin, key_end);
     return found;
 }
 
