@@ -17,6 +17,7 @@ static void score(const struct rapt_block *b) {
         const struct rapt_rows keys = rapt_source_rows(b->source, RAPT_KEYS, rest);
         args.key = keys.base;
         args.key_stride_bytes = keys.stride_bytes;
+        args.key_format = keys.format;
         args.streams = keys.streams;
         args.key_begin = key_of(b, at);
         args.key_end = key_of(b, at + keys.count);
@@ -66,6 +67,7 @@ static void weigh(const struct rapt_block *b, int first, int rows, struct rapt_s
         const struct rapt_rows values = rapt_source_rows(b->source, RAPT_VALUES, rest);
         args.value = values.base;
         args.value_stride_bytes = values.stride_bytes;
+        args.value_format = values.format;
         args.streams = values.streams;
         args.key_begin = key_of(b, at);
         args.key_end = key_of(b, at + values.count);

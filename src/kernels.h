@@ -109,8 +109,9 @@ struct rapt_stage_args {
 /* Scores of a run of keys that lie at one stride. */
 struct rapt_score_args {
     const float *query;        /* as pack left it */
-    const char *key;           /* row of key_begin, float32 */
+    const char *key;           /* row of key_begin */
     int64_t key_stride_bytes;
+    int key_format;            /* float32, or what the kind takes as it is stored */
     float *scores;             /* of the tile, at key 0 of the block */
     int rows, head_dim, key_begin, key_end;
     float factor;
@@ -123,8 +124,9 @@ struct rapt_score_args {
  * first_row + rows) of the tile. The keys may be none; alpha still acts. */
 struct rapt_weigh_args {
     const float *probabilities; /* of the tile, at key 0 of the block */
-    const char *value;          /* row of key_begin, float32 */
+    const char *value;          /* row of key_begin */
     int64_t value_stride_bytes;
+    int value_format;           /* float32, or what the kind takes as it is stored */
     const float *alpha;         /* [rows], from first_row on */
     const struct rapt_visible_spans *spans; /* of these rows. Outside them p is +0, and whether a value takes part with
                                                that weight is the slot's choice; NULL = every pair takes part */
@@ -167,6 +169,7 @@ struct rapt_tile_kind {
     int row_group;   /* logits and softmax begin at multiples of it */
     int piece_keys;  /* keys that are staged at once: all of a block where several tiles share them */
     bool streams;    /* few rows: memory feeds the slots, so they fetch their own rows */
+    unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int head_dim);
 

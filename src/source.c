@@ -30,7 +30,8 @@ static struct rapt_rows paged_rows(const struct rapt_task *task, int side, int64
     const int64_t number = rapt_page_at(table, batch, first, page);
     struct rapt_rows rows = {.base = rapt_row(tensor, 0, task->kv_head, within) + number * tensor->page_stride_bytes,
                              .stride_bytes = tensor->token_stride_bytes,
-                             .count = table->page_tokens - within};
+                             .count = table->page_tokens - within,
+                             .format = a->format[side]};
     for (int64_t next = 1; a->joins[side] && rows.count < count; next++, rows.count += table->page_tokens)
         if (rapt_page_at(table, batch, first, page + next) != number + next)
             break;
@@ -52,6 +53,7 @@ struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, stru
     return (struct rapt_rows){.base = row,
                               .stride_bytes = tensor->token_stride_bytes,
                               .count = count,
+                              .format = task->attention->format[side],
                               .streams = task->kind->streams};
 }
 
@@ -106,7 +108,8 @@ struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct r
     return (struct rapt_rows){
         .base = (const char *)(window->staging.rows + (rows.begin - window->keys.begin) * from->dim),
         .stride_bytes = from->dim * (int64_t)sizeof(float),
-        .count = rows.end - rows.begin};
+        .count = rows.end - rows.begin,
+        .format = RAPT_FORMAT_F32};
 }
 
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int i, int64_t base, int64_t next) {

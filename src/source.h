@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The keys and values of a task in the form that slots take: contiguous float32 numbers, rows at one stride. In place
- * where they are stored like that; otherwise staged, that is copied by the table's slot for their format. */
+ * The keys and values of a task in the form that slots take: rows at one stride, of a format that the tile kind takes
+ * as it is stored. Others are staged, that is converted to float32 by the table's slot. */
 #ifndef RAPT_SOURCE_H
 #define RAPT_SOURCE_H
 
@@ -28,6 +28,7 @@ struct rapt_source {
 struct rapt_rows {
     const char *base;
     int64_t stride_bytes, count;
+    int format;
     bool streams; /* they are contiguous in memory, and so are those that follow */
 };
 

@@ -40,6 +40,7 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
         const struct rapt_rows rows = rapt_source_rows(tile->source, RAPT_KEYS, rest);
         args.key = rows.base;
         args.key_stride_bytes = rows.stride_bytes;
+        args.key_format = rows.format;
         args.streams = rows.streams;
         args.key_begin = (int)(at - base);
         args.key_end = (int)(at - base + rows.count);

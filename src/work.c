@@ -29,9 +29,10 @@ static int32_t kind_of(const struct rapt_table *table, int64_t rows, int64_t key
 
 /* Each task makes its copies, so where rows could be read in place, copies must serve many rows. */
 static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int side) {
-    if (a->format[side] != RAPT_FORMAT_F32)
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    if (!(kind->formats >> a->format[side] & 1))
         return true;
-    return a->collides[side] && rows >= STAGED_ROWS && !a->table->kinds[work->kind].streams;
+    return a->collides[side] && rows >= STAGED_ROWS && !kind->streams;
 }
 
 /* For the tile kind of the work. */

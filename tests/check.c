@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "cmocka_all.h"
+#include "reference.h"
+#include "stored.h"
 
 const int edge_dims[] = {1,  2,  3,  7,  8,  9,  15,  16,  17,  24,  31,  32,  33,  47,  48,  49,
                          63, 64, 65, 72, 80, 96, 100, 112, 127, 128, 129, 130, 192, 255, 256, 257};
@@ -53,6 +55,38 @@ struct strided strided_rows(struct random *random, int64_t rows, int dim, int ki
         for (int d = 0; d < dim; d++)
             first[row * step + d] = draw(random);
     return (struct strided){(const char *)first, step * (int64_t)sizeof(float)};
+}
+
+/* float32 for every other tile. */
+static int random_format(struct random *random, const struct tile *tile, int dim) {
+    int formats[RAPT_FORMAT_COUNT], count = 0;
+    for (int format = 0; format < RAPT_FORMAT_COUNT; format++)
+        if ((tile->slots->formats >> format & 1) && dim % rapt_format_info(format)->elements == 0)
+            formats[count++] = format;
+    return random_chance(random, 50) ? RAPT_FORMAT_F32 : formats[random_below(random, count)];
+}
+
+struct stored_rows stored_rows(struct random *random, const struct tile *tile, int64_t rows, int dim, int kind,
+                               float (*draw)(struct random *)) {
+    const int format = random_format(random, tile, dim);
+    const int64_t blocks = dim / rapt_format_info(format)->elements, bytes = rapt_format_info(format)->bytes;
+    const int64_t steps[STRIDE_KINDS] = {blocks, blocks + 3, -(blocks + 1), 0};
+    const int64_t step = steps[kind], span = (rows > 0 ? rows - 1 : 0) * (step < 0 ? -step : step) + blocks;
+    struct stored_rows result = {.format = format};
+    float *numbers = test_floats(rows * dim);
+    if (format == RAPT_FORMAT_F32) {
+        result.stored = strided_rows(random, rows, dim, kind, draw);
+    } else {
+        char *memory = test_alloc((size_t)(span * bytes));
+        stored_draw(random, format, memory, span, draw == random_special);
+        result.stored = (struct strided){step < 0 ? memory - (rows - 1) * step * bytes : memory, step * bytes};
+    }
+    for (int64_t row = 0; row < rows; row++)
+        for (int d = 0; d < dim; d++)
+            numbers[row * dim + d] = rapt_reference_number(stored_dtype(format),
+                                                           result.stored.first + row * result.stored.stride_bytes, d);
+    result.numbers = numbers;
+    return result;
 }
 
 void expect_scores(const struct tile *tile, const float *got, const float *expected, const float *before,

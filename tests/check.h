@@ -59,6 +59,15 @@ struct strided {
 struct strided strided_rows(struct random *random, int64_t rows, int dim, int kind,
                             float (*draw)(struct random *));
 
+/* Rows of a format that a tile takes as it is stored, and the same numbers in float32. */
+struct stored_rows {
+    struct strided stored;
+    int format;
+    const float *numbers; /* [rows][dim] */
+};
+struct stored_rows stored_rows(struct random *random, const struct tile *tile, int64_t rows, int dim, int kind,
+                               float (*draw)(struct random *));
+
 /* Compares scores of [0, rows) x range, and that other keys kept `before`. */
 void expect_scores(const struct tile *tile, const float *got, const float *expected, const float *before,
                    int rows, struct key_range range, const char *slot);

@@ -56,12 +56,13 @@ static void check_one(const struct tile *tile, const struct score_case *c, struc
         check_panel(tile, panel, query, c->rows, c->head_dim);
 
     int keys = c->range.end - c->range.begin;
-    struct strided key = strided_rows(random, keys, c->head_dim, c->stride_kind, c->draw);
+    const struct stored_rows key = stored_rows(random, tile, keys, c->head_dim, c->stride_kind, c->draw);
     float *got = test_floats(score_count(tile)), *expected = test_floats(score_count(tile));
     float *before = test_floats(score_count(tile));
     struct rapt_score_args args = {.query = panel,
-                                   .key = key.first,
-                                   .key_stride_bytes = key.stride_bytes,
+                                   .key = key.stored.first,
+                                   .key_stride_bytes = key.stored.stride_bytes,
+                                   .key_format = key.format,
                                    .scores = got,
                                    .rows = c->rows,
                                    .head_dim = c->head_dim,
@@ -76,8 +77,7 @@ static void check_one(const struct tile *tile, const struct score_case *c, struc
         assert_in_range(args.errands->at, 0, args.errands->count);
     for (int row = 0; row < c->rows; row++)
         for (int k = 0; k < keys; k++) {
-            const float *key_row = (const float *)(const void *)(key.first + k * key.stride_bytes);
-            float s = rapt_reference_dot(query[row], key_row, c->head_dim);
+            float s = rapt_reference_dot(query[row], key.numbers + (int64_t)k * c->head_dim, c->head_dim);
             int64_t at = score_at(tile, row, c->range.begin + k);
             expected[at] = is_in_ranges(args.spans, row, c->range.begin + k) ? s * c->factor : got[at];
         }

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "cmocka_all.h"
+#include "stored.h"
 
 struct weigh_case {
     int first_row, rows, value_dim;
@@ -17,13 +18,13 @@ static float random_probability(struct random *random) {
     return random_chance(random, 20) ? 0.0f : fabsf(random_normal(random));
 }
 
-static void expected_row(const struct tile *tile, const struct rapt_weigh_args *args, int row, float *o) {
+static void expected_row(const struct tile *tile, const struct rapt_weigh_args *args, const float *values, int row,
+                         float *o) {
     for (int d = 0; d < args->value_dim; d++) {
         float sum = args->fresh ? 0.0f : o[d] * args->alpha[row];
         for (int key = args->key_begin; key < args->key_end; key++) {
-            const char *value = args->value + (key - args->key_begin) * args->value_stride_bytes;
             const float p = args->probabilities[score_at(tile, args->first_row + row, key)];
-            sum = fmaf(p, ((const float *)(const void *)value)[d], sum);
+            sum = fmaf(p, values[(int64_t)(key - args->key_begin) * args->value_dim + d], sum);
         }
         o[d] = sum;
     }
@@ -34,8 +35,8 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
     int64_t o_count = o_stride * (c->rows + 1); /* a row behind them that must stay */
     float *got = test_drawn(random, o_count, c->draw), *expected = test_floats(o_count);
     memcpy(expected, got, (size_t)o_count * sizeof(float));
-    struct strided value =
-        strided_rows(random, c->range.end - c->range.begin, c->value_dim, c->stride_kind, c->draw);
+    const struct stored_rows value =
+        stored_rows(random, tile, c->range.end - c->range.begin, c->value_dim, c->stride_kind, c->draw);
     float *probabilities = test_floats(score_count(tile));
     const struct rapt_visible_spans *seen = c->draw == random_special ? NULL : random_ranges(random, c->rows);
     for (int row = 0; row < c->rows; row++)
@@ -47,8 +48,9 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
         alpha[row] =
             random_chance(random, 30) ? 0.0f : float_of((uint32_t)random_between(random, 1, 127) << 23);
     struct rapt_weigh_args args = {.probabilities = probabilities,
-                                   .value = value.first,
-                                   .value_stride_bytes = value.stride_bytes,
+                                   .value = value.stored.first,
+                                   .value_stride_bytes = value.stored.stride_bytes,
+                                   .value_format = value.format,
                                    .alpha = alpha,
                                    .spans = seen,
                                    .o = got,
@@ -58,9 +60,10 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
                                    .value_dim = c->value_dim,
                                    .key_begin = c->range.begin,
                                    .key_end = c->range.end,
-                                   .fresh = c->fresh};
+                                   .fresh = c->fresh,
+                                   .streams = random_chance(random, 50)};
     for (int row = 0; row < c->rows; row++)
-        expected_row(tile, &args, row, expected + row * o_stride);
+        expected_row(tile, &args, value.numbers, row, expected + row * o_stride);
     tile->slots->weigh(&args);
     for (int64_t i = 0; seen && i < o_count; i++) { /* a zero that is left alone keeps its sign */
         got[i] = got[i] == 0 ? 0.0f : got[i];
@@ -69,10 +72,10 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
     for (int row = 0; row <= c->rows; row++)
         expect_bits(got + row * o_stride, expected + row * o_stride, row < c->rows ? c->value_dim : o_stride,
                     NAN_ANY,
-                    "%s %s.weigh: rows %d from %d, value_dim %d, keys [%d, %d), stride kind %d, fresh %d: "
+                    "%s %s.weigh %s: rows %d from %d, value_dim %d, keys [%d, %d), stride kind %d, fresh %d: "
                     "row %d, element",
-                    tile->table->name, tile->way, c->rows, c->first_row, c->value_dim, c->range.begin,
-                    c->range.end, c->stride_kind, c->fresh, row);
+                    tile->table->name, tile->way, stored_name(value.format), c->rows, c->first_row, c->value_dim,
+                    c->range.begin, c->range.end, c->stride_kind, c->fresh, row);
     test_free_all();
 }
 

@@ -56,6 +56,9 @@ struct vector_table {
     void (*store_bf16)(uint16_t *p, const float *a);
     void (*transpose)(const float *a, float *result);               /* both [lanes][lanes] */
     void (*load_square)(const float *const *rows, int64_t offset, float *result); /* result [lanes][lanes] */
+    void (*load_square_half)(const char *const *rows, int64_t offset, float *result); /* likewise */
+    void (*even_bf16)(const float *a, float *result);
+    void (*odd_bf16)(const float *a, float *result);
 };
 
 #endif

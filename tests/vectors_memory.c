@@ -214,6 +214,45 @@ void test_codes(const struct vector_table *table) {
 
 /* ---- squares */
 
+/* Halves: every element another one; the last row ends at a guard page. */
+static void check_square_of_halves(const struct vector_table *table, int64_t offset, enum guard_side side) {
+    struct guarded memory[MOST_LANES];
+    const char *rows[MOST_LANES];
+    const int lanes = table->lanes;
+    float got[MOST_LANES * MOST_LANES], expected[MOST_LANES * MOST_LANES] = {0};
+    for (int row = 0; row < lanes; row++) {
+        memory[row] = guarded_new((size_t)lanes * 2, side, 0, 0);
+        for (int column = 0; column < lanes; column++) {
+            const uint16_t half = (uint16_t)(0x3c00 + 0x21 * row + 0x2d1 * column);
+            memcpy(memory[row].data + column * 2, &half, sizeof half);
+            expected[column * lanes + row] = float_of(widened(half));
+        }
+        rows[row] = memory[row].data - offset * 2;
+    }
+    table->load_square_half(rows, offset, got);
+    for (int row = 0; row < lanes; row++)
+        guarded_free(&memory[row]);
+    expect_moved(table, got, expected, lanes * lanes, "v_load_square_half");
+}
+
+/* Pairs of bfloat16: any bits. */
+static void check_pairs(const struct vector_table *table) {
+    float a[MOST_LANES], got[MOST_LANES], even[MOST_LANES], odd[MOST_LANES];
+    struct random random = {10};
+    for (int number = 0; number < 1000; number++) {
+        for (int lane = 0; lane < table->lanes; lane++) {
+            const uint32_t pair = (uint32_t)random_bits(&random);
+            memcpy(&a[lane], &pair, sizeof pair);
+            memcpy(&even[lane], &(uint32_t){pair << 16}, sizeof pair);
+            memcpy(&odd[lane], &(uint32_t){pair >> 16 << 16}, sizeof pair);
+        }
+        table->even_bf16(a, got);
+        expect_moved(table, got, even, table->lanes, "v_even_bf16");
+        table->odd_bf16(a, got);
+        expect_moved(table, got, odd, table->lanes, "v_odd_bf16");
+    }
+}
+
 /* Every element another one, NaN among them; the last row ends at a guard page. */
 void test_squares(const struct vector_table *table) {
     static const int64_t offsets[] = {0, 1, 7, 16};
@@ -240,5 +279,7 @@ void test_squares(const struct vector_table *table) {
             for (int row = 0; row < lanes; row++)
                 guarded_free(&memory[row]);
             expect_moved(table, got, expected, lanes * lanes, "v_load_square");
+            check_square_of_halves(table, offsets[i], (enum guard_side)side);
         }
+    check_pairs(table);
 }

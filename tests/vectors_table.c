@@ -96,6 +96,15 @@ static void load_square(const float *const *rows, int64_t offset, float *result)
     store_square(square, result);
 }
 
+static void load_square_half(const char *const *rows, int64_t offset, float *result) {
+    vf32 square[VL];
+    v_load_square_half(square, rows, offset);
+    store_square(square, result);
+}
+
+static void even_bf16(const float *a, float *result) { v_store(result, v_even_bf16(v_load(a))); }
+static void odd_bf16(const float *a, float *result) { v_store(result, v_odd_bf16(v_load(a))); }
+
 #define PASTE(a, b) a##b
 #define TABLE_OF(name) PASTE(vectors_of_, name)
 #define TEXT(name) #name
@@ -142,4 +151,7 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .store_bf16 = store_bf16,
     .transpose = transpose,
     .load_square = load_square,
+    .load_square_half = load_square_half,
+    .even_bf16 = even_bf16,
+    .odd_bf16 = odd_bf16,
 };

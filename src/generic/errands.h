@@ -83,28 +83,36 @@ enum {
 struct pump {
     const char *line;
     int64_t gap;    /* from the end of a row to the next */
-    int row_lines, left, credit, rate;
+    int row_lines, left, step_bytes, credit, rate;
 };
 
-/* rate: lines x ONE_LINE in a cycle of two multiply-adds; 0 = none. */
-RAPT_INLINE struct pump pump_of(const char *rows, int64_t stride_bytes, int dim, bool streams, int64_t lines,
-                                int64_t cycles) {
-    const int row_lines = (dim + 15) / 16;
-    return (struct pump){.line = rows + PUMP_LEAD * stride_bytes,
-                         .gap = stride_bytes - (int64_t)row_lines * 64,
-                         .row_lines = row_lines,
-                         .left = row_lines,
+/* Rows that are as many bytes as PUMP_LEAD rows of float32. */
+RAPT_INLINE int64_t lead_rows(int format, int dim) {
+    return format == RAPT_FORMAT_F32 ? PUMP_LEAD : PUMP_LEAD * 4 * (int64_t)dim / rapt_format_row_bytes(format, dim);
+}
+
+/* steps: prefetches for a row, evenly over its bytes. rate: lines x ONE_LINE in a cycle of two multiply-adds; 0 =
+ * none. */
+RAPT_INLINE struct pump pump_of(const char *rows, int64_t stride_bytes, int dim, int format, int steps, bool streams,
+                                int64_t lines, int64_t cycles) {
+    const int64_t even = (rapt_format_row_bytes(format, dim) + steps - 1) / steps;
+    const int step_bytes = format == RAPT_FORMAT_F32 || even > 64 ? 64 : (int)even;
+    return (struct pump){.line = rows + lead_rows(format, dim) * stride_bytes,
+                         .gap = stride_bytes - (int64_t)steps * step_bytes,
+                         .row_lines = steps,
+                         .left = steps,
+                         .step_bytes = step_bytes,
                          .rate = streams ? (int)(lines * ONE_LINE / cycles) : 0};
 }
 
 /* Fetches one line again and again, which costs next to nothing. */
 RAPT_INLINE struct pump idle_pump(const char *line) {
-    return (struct pump){.line = line, .gap = -64, .row_lines = 1, .left = 1};
+    return (struct pump){.line = line, .gap = -64, .row_lines = 1, .left = 1, .step_bytes = 64};
 }
 
 RAPT_INLINE void pump_line(struct pump *p) {
     __builtin_prefetch(p->line, 0, 2);
-    p->line += 64;
+    p->line += p->step_bytes;
     if (--p->left == 0)
         p->left = p->row_lines, p->line += p->gap;
 }

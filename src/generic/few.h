@@ -150,20 +150,20 @@ RAPT_INLINE void few_weigh(const struct few_step *step, int row, int64_t d, stru
                                                struct pump *pump) {                                              \
         few_weigh(step, row, d, pump, height < FEW_ROWS ? height : FEW_ROWS);                                    \
     }
-#define RAPT_FEW_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-RAPT_FEW_HEIGHTS(RAPT_FEW)
+RAPT_HEIGHTS(RAPT_FEW)
 #undef RAPT_FEW
 
 static void score_few(const struct rapt_score_args *a) {
     assume_score(a, RAPT_MAX_TILE_ROWS);
     typedef void scorer(const struct rapt_score_args *, const float *, const float *, float *, int, struct pump *);
 #define RAPT_FEW(height) few_score_##height,
-    static scorer *const of_height[] = {RAPT_FEW_HEIGHTS(RAPT_FEW)};
+    static scorer *const of_height[] = {RAPT_HEIGHTS(RAPT_FEW)};
 #undef RAPT_FEW
     const int tiles = few_tiles(a->rows), squares = 2 * ((a->head_dim + VL - 1) / VL);
     float *panel = a->scores + (int64_t)RAPT_MAX_TILE_ROWS * FEW_STRIDE;
     const char *key = a->key;
-    struct pump pump = pump_of(a->key, a->key_stride_bytes, a->head_dim, a->streams,
+    struct pump pump = pump_of(a->key, a->key_stride_bytes, a->head_dim, RAPT_FORMAT_F32, (a->head_dim + 15) / 16,
+                               a->streams,
                                (int64_t)FEW_KEYS * ((a->head_dim + 15) / 16),
                                squares * SQUARE_CYCLES + (int64_t)a->head_dim * a->rows);
     for (int k = a->key_begin; k < a->key_end; k += FEW_KEYS, key += FEW_KEYS * a->key_stride_bytes) {
@@ -185,7 +185,7 @@ static void weigh_few(const struct rapt_weigh_args *args) {
     assume_weigh(args, RAPT_MAX_TILE_ROWS);
     typedef void weigher(const struct few_step *, int, int64_t, struct pump *);
 #define RAPT_FEW(height) few_weigh_##height,
-    static weigher *const of_height[] = {RAPT_FEW_HEIGHTS(RAPT_FEW)};
+    static weigher *const of_height[] = {RAPT_HEIGHTS(RAPT_FEW)};
 #undef RAPT_FEW
     struct rapt_weigh_args a = *args;
     a.probabilities += (int64_t)a.first_row * FEW_STRIDE;
@@ -193,7 +193,9 @@ static void weigh_few(const struct rapt_weigh_args *args) {
     a.errands = NULL;
     const int tiles = few_tiles(a.rows);
     const int64_t paired = a.value_dim / (2 * VL) * (2 * VL);
-    struct pump pump = pump_of(a.value, a.value_stride_bytes, a.value_dim, a.streams, (a.value_dim + 15) / 16,
+    struct pump pump = pump_of(a.value, a.value_stride_bytes, a.value_dim, RAPT_FORMAT_F32, (a.value_dim + 15) / 16,
+                               a.streams,
+                               (a.value_dim + 15) / 16,
                                (paired > 0 ? paired / (2 * VL) : 1) * a.rows);
     struct few_step step = {&a, a.key_begin, a.key_begin, true};
     const int part = tiles > 2 ? 2 * VALUES_PART : VALUES_PART;

@@ -219,14 +219,25 @@ static void score_wide(const struct rapt_score_args *a) {
  * use into L1. */
 struct stream {
     const char *row;
-    int64_t byte, step_bytes; /* to the next row; 0 where rows do not come from memory */
+    int64_t byte, row_bytes;
+    int64_t step_bytes; /* to the next row; 0 where rows do not come from memory */
+    int64_t lead_bytes;
 };
 
-RAPT_INLINE void stream_line(struct stream *stream, const struct rapt_score_args *a) {
+/* Rows that come `keys` after the one at key. */
+RAPT_INLINE struct stream stream_of(const struct rapt_score_args *a, const char *key, int keys) {
+    const int64_t step_bytes = a->streams ? a->key_stride_bytes : 0;
+    return (struct stream){.row = key + keys * step_bytes,
+                           .row_bytes = rapt_format_row_bytes(a->key_format, a->head_dim),
+                           .step_bytes = step_bytes,
+                           .lead_bytes = lead_rows(a->key_format, a->head_dim) * step_bytes};
+}
+
+RAPT_INLINE void stream_line(struct stream *stream) {
     __builtin_prefetch(stream->row + stream->byte, 0, 3);
-    __builtin_prefetch(stream->row + stream->byte + PUMP_LEAD * stream->step_bytes, 0, 2);
+    __builtin_prefetch(stream->row + stream->byte + stream->lead_bytes, 0, 2);
     stream->byte += 64;
-    if (stream->byte >= a->head_dim * 4)
+    if (stream->byte >= stream->row_bytes)
         stream->byte = 0, stream->row += stream->step_bytes;
 }
 
@@ -241,7 +252,7 @@ RAPT_INLINE void score_square(const struct rapt_score_args *a, const float *quer
         load_transposed(lanes, keys, n, d, width);
     RAPT_UNROLL for (int i = 0; i < VL; i++) {
         if (i % (16 / VL) == 0)
-            stream_line(stream, a);
+            stream_line(stream);
         if (i < width)
             RAPT_UNROLL for (int r = 0; r < rows; r++)
                 sum[r] = v_fma(v_splat(query[r * (int64_t)a->head_dim + d + i]), lanes[i], sum[r]);
@@ -258,8 +269,7 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *
     RAPT_UNROLL for (int k = 0; k < VL; k++)
         keys[k] = row_at(key, a->key_stride_bytes, k < n ? k : 0);
     int64_t d = 0;
-    const int64_t step_bytes = a->streams ? a->key_stride_bytes : 0;
-    struct stream stream = {key + VL * step_bytes, 0, step_bytes};
+    struct stream stream = stream_of(a, key, VL);
     for (; a->head_dim - d >= VL; d += VL)
         score_square(a, query, keys, d, sum, &stream, n, VL, rows);
     if (d < a->head_dim)
@@ -284,29 +294,21 @@ RAPT_INLINE void score_rows(const struct rapt_score_args *a, int first, int rows
         score_transposed(a, query, key, scores + k, a->key_end - k, rows);
 }
 
+/* Numbers of rows that have a function of their own. */
+#define RAPT_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+
 #define RAPT_SCORE_ROWS(rows)                                                                                    \
     static RAPT_KERNEL void score_rows_##rows(const struct rapt_score_args *a, int first) {                      \
         score_rows(a, first, rows < NARROW_GROUP ? rows : NARROW_GROUP);                                         \
     }
-RAPT_SCORE_ROWS(1)
-RAPT_SCORE_ROWS(2)
-RAPT_SCORE_ROWS(3)
-RAPT_SCORE_ROWS(4)
-RAPT_SCORE_ROWS(5)
-RAPT_SCORE_ROWS(6)
-RAPT_SCORE_ROWS(7)
-RAPT_SCORE_ROWS(8)
-RAPT_SCORE_ROWS(9)
-RAPT_SCORE_ROWS(10)
-RAPT_SCORE_ROWS(11)
-RAPT_SCORE_ROWS(12)
+RAPT_HEIGHTS(RAPT_SCORE_ROWS)
+#undef RAPT_SCORE_ROWS
 
 /* As many rows at once as fit, since each pass transposes the keys again. */
-static void score_narrow(const struct rapt_score_args *a) {
-    static void (*const of_rows[])(const struct rapt_score_args *, int) = {
-        score_rows_1, score_rows_2, score_rows_3, score_rows_4, score_rows_5, score_rows_6, score_rows_7, score_rows_8,
-        score_rows_9, score_rows_10, score_rows_11, score_rows_12};
-    assume_score(a, NARROW_ROWS);
+static void score_narrow_f32(const struct rapt_score_args *a) {
+#define RAPT_SCORE_ROWS(rows) score_rows_##rows,
+    static void (*const of_rows[])(const struct rapt_score_args *, int) = {RAPT_HEIGHTS(RAPT_SCORE_ROWS)};
+#undef RAPT_SCORE_ROWS
     for (int row = 0; row < a->rows; row += NARROW_GROUP) {
         int rows = a->rows - row < NARROW_GROUP ? a->rows - row : NARROW_GROUP;
         of_rows[rows - 1](a, row);

@@ -64,4 +64,17 @@ RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int 
     return v_load_stored(format, rest, 0);
 }
 
+/* Types that tiles of few rows take as they are stored. */
+#define RAPT_STORED_FORMATS(X) X(f16, F16) X(bf16, BF16) X(q8_0, Q8_0) X(q4_0, Q4_0)
+
+#define RAPT_STORED(name, NAME) | 1 << RAPT_FORMAT_##NAME
+enum { STORED_FORMATS = 1 << RAPT_FORMAT_F32 RAPT_STORED_FORMATS(RAPT_STORED) };
+#undef RAPT_STORED
+
+/* Lines that so many numbers take. */
+RAPT_INLINE int stored_lines(int format, int numbers) {
+    const struct rapt_format_info *info = rapt_format_info(format);
+    return (numbers * info->bytes + 64 * info->elements - 1) / (64 * info->elements);
+}
+
 #endif

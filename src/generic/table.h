@@ -11,9 +11,11 @@
 #include "isa.h"
 #include "generic/exp2.h"
 #include "generic/score.h"
+#include "generic/score_stored.h"
 #include "generic/logits.h"
 #include "generic/softmax.h"
 #include "generic/weigh.h"
+#include "generic/weigh_stored.h"
 #include "generic/few.h"
 #include "generic/finish.h"
 #include "generic/matmul.h"
@@ -48,6 +50,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .row_group = 1,
                                .piece_keys = NARROW_PIECE,
                                .streams = true,
+                               .formats = STORED_FORMATS,
                                .panel_bytes = panel_bytes_narrow,
                                .scores_bytes = scores_bytes_narrow,
                                .block = rapt_block_by_steps,
@@ -64,6 +67,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                             .row_group = VL,
                             .piece_keys = NARROW_PIECE,
                             .streams = true,
+                            .formats = 1 << RAPT_FORMAT_F32,
                             .panel_bytes = panel_bytes_few,
                             .scores_bytes = scores_bytes_few,
                             .block = rapt_block_by_steps,
@@ -79,6 +83,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                              .row_step = VL,
                              .row_group = VL,
                              .piece_keys = RAPT_BLOCK_KEYS,
+                             .formats = 1 << RAPT_FORMAT_F32,
                              .panel_bytes = panel_bytes_wide,
                              .scores_bytes = scores_bytes_wide,
                              .block = rapt_block_by_steps,

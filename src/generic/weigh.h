@@ -203,24 +203,4 @@ static void weigh_narrow_block(const struct rapt_weigh_args *a, struct pump *pum
     }
 }
 
-/* A few keys at a time, so that their values stay in L1 for all rows and panels. */
-static void weigh_narrow(const struct rapt_weigh_args *a) {
-    float ones[RAPT_MAX_TILE_ROWS];
-    assume_weigh(a, NARROW_ROWS);
-    for (int row = 0; row < a->rows; row++)
-        ones[row] = 1.0f;
-    struct rapt_weigh_args part = *a;
-    struct pump pump = a->streams ? pump_of(a->value, a->value_stride_bytes, a->value_dim, false, 0, 1)
-                                  : idle_pump(a->value);
-    part.probabilities += (int64_t)a->first_row * RAPT_BLOCK_KEYS;
-    do {
-        part.key_end = a->key_end - part.key_begin < WEIGH_AHEAD ? a->key_end : part.key_begin + WEIGH_AHEAD;
-        weigh_narrow_block(&part, &pump);
-        part.value += (part.key_end - part.key_begin) * a->value_stride_bytes;
-        part.key_begin = part.key_end;
-        part.fresh = false;
-        part.alpha = ones;
-    } while (part.key_begin < a->key_end);
-}
-
 #endif

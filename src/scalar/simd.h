@@ -163,4 +163,32 @@ static inline __attribute__((always_inline)) void v_load_square(vf32 square[VL],
     v_transpose(square);
 }
 
+static inline __attribute__((always_inline)) void v_load_square_half(vf32 square[VL], const char *const *rows,
+                                                                     int64_t offset) {
+    for (int i = 0; i < VL; i++)
+        square[i] = v_load_half((const uint16_t *)(const void *)rows[i] + offset);
+    v_transpose(square);
+}
+
+/* Pairs of bfloat16: the first and the second of each lane. */
+static inline vf32 v_even_bf16(vf32 a) { return s_from_bits(s_bits(a) << 16); }
+static inline vf32 v_odd_bf16(vf32 a) { return s_from_bits(s_bits(a) & 0xffff0000u); }
+
+/* Sixteen bytes of each row in words of four: lane j of a[c] is word c of row j. */
+static inline void v_load_words(vbits a[4], const char *const *rows, int64_t offset) {
+    for (int c = 0; c < 4; c++) {
+        const uint8_t *p = (const uint8_t *)rows[0] + offset + 4 * c;
+        a[c] = p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    }
+}
+
+/* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */
+static inline vf32 v_byte_of(vbits a, int k) { return (vf32)(int8_t)(a >> 8 * k & 255); }
+static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) { return table[a >> i & 15]; }
+
+/* A half of each row. */
+static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
+    return v_load_half((const uint16_t *)(const void *)(rows[0] + offset));
+}
+
 #endif

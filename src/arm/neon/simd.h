@@ -160,4 +160,46 @@ static inline __attribute__((always_inline)) void v_load_square(vf32 square[VL],
     v_transpose(square);
 }
 
+static inline __attribute__((always_inline)) void v_load_square_half(vf32 square[VL], const char *const *rows,
+                                                                     int64_t offset) {
+    for (int i = 0; i < VL; i++)
+        square[i] = v_load_half((const uint16_t *)(const void *)rows[i] + offset);
+    v_transpose(square);
+}
+
+/* Pairs of bfloat16: the first and the second of each lane. */
+static inline vf32 v_even_bf16(vf32 a) { return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(a), 16)); }
+static inline vf32 v_odd_bf16(vf32 a) {
+    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), vdupq_n_u32(0xffff0000u)));
+}
+
+/* Sixteen bytes of each row in words of four: lane j of a[c] is word c of row j. */
+static inline __attribute__((always_inline)) void v_load_words(vbits a[4], const char *const *rows, int64_t offset) {
+    float32x4_t square[4];
+    for (int j = 0; j < 4; j++)
+        square[j] = vreinterpretq_f32_u8(vld1q_u8((const uint8_t *)rows[j] + offset));
+    v_transpose(square);
+    for (int c = 0; c < 4; c++)
+        a[c] = vreinterpretq_u32_f32(square[c]);
+}
+
+/* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */
+static inline vf32 v_byte_of(vbits a, int k) {
+    const int32x4_t words = vreinterpretq_s32_u32(a);
+    return vcvtq_f32_s32(vshrq_n_s32(vshlq_s32(words, vdupq_n_s32(24 - 8 * k)), 24));
+}
+static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) {
+    const uint32x4_t index = vandq_u32(vshlq_u32(a, vdupq_n_s32(-i)), vdupq_n_u32(15));
+    const int8x16_t codes = vqtbl1q_s8(vld1q_s8(table), vreinterpretq_u8_u32(index));
+    return vcvtq_f32_s32(vshrq_n_s32(vshlq_n_s32(vreinterpretq_s32_s8(codes), 24), 24));
+}
+
+/* A half of each row. */
+static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
+    uint16_t halves[4];
+    for (int j = 0; j < 4; j++)
+        memcpy(&halves[j], rows[j] + offset, 2);
+    return v_load_half(halves);
+}
+
 #endif

@@ -171,4 +171,55 @@ static inline __attribute__((always_inline)) void v_load_square(vf32 square[VL],
     v_transpose(square);
 }
 
+static inline __attribute__((always_inline)) void v_load_square_half(vf32 square[VL], const char *const *rows,
+                                                                     int64_t offset) {
+    for (int i = 0; i < VL; i++)
+        square[i] = v_load_half((const uint16_t *)(const void *)rows[i] + offset);
+    v_transpose(square);
+}
+
+/* Pairs of bfloat16: the first and the second of each lane. */
+static inline vf32 v_even_bf16(vf32 a) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(a), 16)); }
+static inline vf32 v_odd_bf16(vf32 a) {
+    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(a), _mm256_set1_epi32((int)0xffff0000)));
+}
+
+/* Sixteen bytes of each row in words of four: lane j of a[c] is word c of row j. */
+static inline __attribute__((always_inline)) void v_load_words(vbits a[4], const char *const *rows, int64_t offset) {
+    __m256i b[4];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+        b[j] = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(rows[j] + offset)));
+        b[j] = _mm256_inserti128_si256(b[j], _mm_loadu_si128((const __m128i *)(const void *)(rows[j + 4] + offset)), 1);
+    }
+    const __m256i low = _mm256_unpacklo_epi32(b[0], b[1]), high = _mm256_unpackhi_epi32(b[0], b[1]);
+    const __m256i low2 = _mm256_unpacklo_epi32(b[2], b[3]), high2 = _mm256_unpackhi_epi32(b[2], b[3]);
+    a[0] = _mm256_unpacklo_epi64(low, low2), a[1] = _mm256_unpackhi_epi64(low, low2);
+    a[2] = _mm256_unpacklo_epi64(high, high2), a[3] = _mm256_unpackhi_epi64(high, high2);
+}
+
+/* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */
+static inline vf32 v_byte_of(vbits a, int k) {
+    return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(a, 24 - 8 * k), 24));
+}
+static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) {
+    const __m256i codes = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));
+    const __m256i index = _mm256_and_si256(_mm256_srli_epi32(a, i), _mm256_set1_epi32(15)); /* the other bytes are 0 */
+    return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi8(codes, index), 24), 24));
+}
+
+/* A half of each row. */
+static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
+    __m128i halves = _mm_setzero_si128();
+    uint16_t half[8];
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++)
+        memcpy(&half[j], rows[j] + offset, 2);
+#define RAPT_INSERT(j) halves = _mm_insert_epi16(halves, half[j], j)
+    RAPT_INSERT(0), RAPT_INSERT(1), RAPT_INSERT(2), RAPT_INSERT(3);
+    RAPT_INSERT(4), RAPT_INSERT(5), RAPT_INSERT(6), RAPT_INSERT(7);
+#undef RAPT_INSERT
+    return _mm256_cvtph_ps(halves);
+}
+
 #endif

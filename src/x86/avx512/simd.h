@@ -5,6 +5,7 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {
     VL = 16,          /* float32 lanes */
@@ -186,6 +187,87 @@ static inline __attribute__((always_inline)) void v_load_square(vf32 square[16],
         square[c + 2] = _mm512_shuffle_ps(high, high2, 0x44);
         square[c + 3] = _mm512_shuffle_ps(high, high2, 0xee);
     }
+}
+
+/* The same of halves: 8 rows of 8 are transposed in each quarter, so that half the shuffles do; memory splits what
+ * they leave, since conversions read it as fast as registers. */
+static inline __attribute__((always_inline)) void v_load_square_half(vf32 square[16], const char *const *rows,
+                                                                     int64_t offset) {
+    __m512i a[8], b[8];
+    uint16_t halves[8][32] __attribute__((aligned(64)));
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++) {
+        const uint16_t *low = (const uint16_t *)(const void *)rows[j] + offset;
+        const uint16_t *high = (const uint16_t *)(const void *)rows[j + 8] + offset;
+        a[j] = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)low));
+        a[j] = _mm512_inserti32x4(a[j], _mm_loadu_si128((const __m128i *)(const void *)high), 1);
+        a[j] = _mm512_inserti32x4(a[j], _mm_loadu_si128((const __m128i *)(const void *)(low + 8)), 2);
+        a[j] = _mm512_inserti32x4(a[j], _mm_loadu_si128((const __m128i *)(const void *)(high + 8)), 3);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < 8; j += 2)
+        b[j] = _mm512_unpacklo_epi16(a[j], a[j + 1]), b[j + 1] = _mm512_unpackhi_epi16(a[j], a[j + 1]);
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; j++) {
+        a[4 * j + 0] = _mm512_unpacklo_epi32(b[j], b[j + 2]), a[4 * j + 1] = _mm512_unpackhi_epi32(b[j], b[j + 2]);
+        a[4 * j + 2] = _mm512_unpacklo_epi32(b[j + 4], b[j + 6]);
+        a[4 * j + 3] = _mm512_unpackhi_epi32(b[j + 4], b[j + 6]);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < 8; j += 2) {
+        const __m512i first = a[j / 4 * 4 + j / 2 % 2], last = a[j / 4 * 4 + j / 2 % 2 + 2];
+        _mm512_store_si512(halves[j], _mm512_unpacklo_epi64(first, last));
+        _mm512_store_si512(halves[j + 1], _mm512_unpackhi_epi64(first, last));
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++) {
+        square[j] = v_load_half(halves[j]);
+        square[j + 8] = v_load_half(halves[j] + 16);
+    }
+}
+
+/* Pairs of bfloat16: the first and the second of each lane. */
+static inline vf32 v_even_bf16(vf32 a) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a), 16)); }
+static inline vf32 v_odd_bf16(vf32 a) {
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32((int)0xffff0000)));
+}
+
+/* Sixteen bytes of each row in words of four: lane j of a[c] is word c of row j. */
+static inline __attribute__((always_inline)) void v_load_words(vbits a[4], const char *const *rows, int64_t offset) {
+    __m512i b[4];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+        b[j] = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)(rows[j] + offset)));
+        b[j] = _mm512_inserti32x4(b[j], _mm_loadu_si128((const __m128i *)(const void *)(rows[j + 4] + offset)), 1);
+        b[j] = _mm512_inserti32x4(b[j], _mm_loadu_si128((const __m128i *)(const void *)(rows[j + 8] + offset)), 2);
+        b[j] = _mm512_inserti32x4(b[j], _mm_loadu_si128((const __m128i *)(const void *)(rows[j + 12] + offset)), 3);
+    }
+    const __m512i low = _mm512_unpacklo_epi32(b[0], b[1]), high = _mm512_unpackhi_epi32(b[0], b[1]);
+    const __m512i low2 = _mm512_unpacklo_epi32(b[2], b[3]), high2 = _mm512_unpackhi_epi32(b[2], b[3]);
+    a[0] = _mm512_unpacklo_epi64(low, low2), a[1] = _mm512_unpackhi_epi64(low, low2);
+    a[2] = _mm512_unpacklo_epi64(high, high2), a[3] = _mm512_unpackhi_epi64(high, high2);
+}
+
+/* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */
+static inline vf32 v_byte_of(vbits a, int k) {
+    return _mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(a, (unsigned)(24 - 8 * k)), 24));
+}
+static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) {
+    return _mm512_permutexvar_ps(_mm512_srli_epi32(a, (unsigned)i), v_load_int8(table));
+}
+
+/* A half of each row. */
+static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
+    __m128i low = _mm_setzero_si128(), high = low;
+    uint16_t half[16];
+#pragma GCC unroll 16
+    for (int j = 0; j < 16; j++)
+        memcpy(&half[j], rows[j] + offset, 2);
+#define RAPT_INSERT(j) low = _mm_insert_epi16(low, half[j], j), high = _mm_insert_epi16(high, half[j + 8], j)
+    RAPT_INSERT(0), RAPT_INSERT(1), RAPT_INSERT(2), RAPT_INSERT(3);
+    RAPT_INSERT(4), RAPT_INSERT(5), RAPT_INSERT(6), RAPT_INSERT(7);
+#undef RAPT_INSERT
+    return _mm512_cvtph_ps(_mm256_set_m128i(high, low));
 }
 
 #endif

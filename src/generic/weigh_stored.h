@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * Values of narrow tiles: float32 as they are, other types widened in registers, once for all rows. */
+#ifndef RAPT_GENERIC_WEIGH_STORED_H
+#define RAPT_GENERIC_WEIGH_STORED_H
+
+#include "generic/weigh.h"
+
+enum { REST_DIMS = 2 * VL > 64 ? 2 * VL : 64 }; /* at a time, of what fills no panel */
+
+/* rows x vectors of dims from d on, as in weigh_panel; fetches the lines of as many values. */
+RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, struct pump *pump, int rows,
+                              int vectors) {
+    const int lines = stored_lines(format, vectors * VL), steps = rows * vectors;
+    struct pump own = *pump;
+    vf32 sum[12][8];
+    float *o = a->o + d;
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        RAPT_UNROLL for (int v = 0; v < vectors; v++) {
+            if (a->fresh)
+                sum[r][v] = v_splat(0);
+            else
+                sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[r]));
+        }
+    const float *p = a->probabilities + a->key_begin;
+    const char *value = stored_block(format, a->value, d);
+    RAPT_UNROLL_2 for (int count = a->key_end - a->key_begin; count > 0; count--, p++) {
+        vf32 x[8];
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+            x[v] = v_load_stored(format, value, v * VL);
+        RAPT_UNROLL for (int r = 0; r < rows; r++) {
+            const vf32 weight = v_splat(p[r * RAPT_BLOCK_KEYS]);
+            RAPT_UNROLL for (int v = 0; v < vectors; v++) {
+                if ((r * vectors + v) * lines % steps < lines)
+                    pump_line(&own);
+                sum[r][v] = v_fma(weight, x[v], sum[r][v]);
+            }
+        }
+        value += a->value_stride_bytes;
+    }
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+            v_store(o + r * a->o_stride + v * VL, sum[r][v]);
+    *pump = own;
+}
+
+typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, struct pump *pump);
+
+/* The fewer the rows, the more vectors it takes to fill the registers. */
+#define RAPT_STORED_PANELS(X, name, NAME)                                                                        \
+    X(name, NAME, 1, 8) X(name, NAME, 1, 4) X(name, NAME, 2, 4) X(name, NAME, 3, 4) X(name, NAME, 1, 2)          \
+    X(name, NAME, 2, 2) X(name, NAME, 3, 2) X(name, NAME, 4, 2) X(name, NAME, 5, 2) X(name, NAME, 6, 2)          \
+    X(name, NAME, 7, 2) X(name, NAME, 8, 2) X(name, NAME, 9, 2) X(name, NAME, 10, 2) X(name, NAME, 11, 2)        \
+    X(name, NAME, 12, 2)
+
+#define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
+    static RAPT_KERNEL void weigh_##name##_##height##_##vectors(const struct rapt_weigh_args *a, int64_t d,      \
+                                                                struct pump *pump) {                             \
+        stored_panel(RAPT_FORMAT_##NAME, a, d, pump, height < NARROW_GROUP ? height : NARROW_GROUP, vectors);    \
+    }
+#define RAPT_STORED(name, NAME) RAPT_STORED_PANELS(RAPT_PANEL, name, NAME)
+RAPT_STORED_FORMATS(RAPT_STORED)
+#undef RAPT_STORED
+#undef RAPT_PANEL
+
+enum { PANEL_VECTORS = 9 }; /* more than a panel has */
+
+static stored_weigher *const weigher_of[RAPT_FORMAT_COUNT][13][PANEL_VECTORS] = {
+#define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
+    [RAPT_FORMAT_##NAME][height][vectors] = weigh_##name##_##height##_##vectors,
+#define RAPT_STORED(name, NAME) RAPT_STORED_PANELS(RAPT_PANEL, name, NAME)
+    RAPT_STORED_FORMATS(RAPT_STORED)
+#undef RAPT_STORED
+#undef RAPT_PANEL
+};
+
+/* Vectors of the next panel, where `left` dims remain; 0 where they do not fill one, or not whole blocks. */
+static int vectors_of_panel(const struct rapt_weigh_args *a, int64_t left) {
+    for (int vectors = 8; vectors >= 2; vectors /= 2)
+        if (left >= vectors * VL && vectors * VL % rapt_format_info(a->value_format)->elements == 0 &&
+            weigher_of[a->value_format][a->rows][vectors])
+            return vectors;
+    return 0;
+}
+
+/* Widened into L1, for all rows. */
+static void weigh_rest(const struct rapt_weigh_args *a, int64_t d) {
+    _Alignas(64) float values[WEIGH_AHEAD * REST_DIMS];
+    struct rapt_weigh_args part = *a;
+    struct pump idle = idle_pump(a->value);
+    part.value = (const char *)values;
+    for (; d < a->value_dim; d += REST_DIMS) {
+        part.value_dim = a->value_dim - d < REST_DIMS ? (int)(a->value_dim - d) : REST_DIMS;
+        part.value_stride_bytes = part.value_dim * (int64_t)sizeof(float);
+        part.o = a->o + d;
+        for (int key = 0; key < a->key_end - a->key_begin; key++)
+            stage_row[a->value_format](values + key * part.value_dim,
+                                       stored_block(a->value_format, a->value + key * a->value_stride_bytes, d),
+                                       part.value_dim);
+        weigh_narrow_block(&part, &idle);
+    }
+}
+
+static void weigh_narrow_stored(const struct rapt_weigh_args *a, struct pump *pump) {
+    int64_t d = 0;
+    for (int vectors; (vectors = vectors_of_panel(a, a->value_dim - d)) > 0; d += vectors * VL)
+        weigher_of[a->value_format][a->rows][vectors](a, d, pump);
+    if (d < a->value_dim)
+        weigh_rest(a, d);
+}
+
+/* Steps that the panels of one row of values make, which fetch another row. */
+static int steps_of_row(const struct rapt_weigh_args *a) {
+    int steps = 0;
+    for (int d = 0, vectors; (vectors = vectors_of_panel(a, a->value_dim - d)) > 0; d += vectors * VL)
+        steps += stored_lines(a->value_format, vectors * VL);
+    return steps;
+}
+
+static struct pump pump_of_values(const struct rapt_weigh_args *a) {
+    const int steps = a->value_format == RAPT_FORMAT_F32 ? (a->value_dim + 15) / 16 : steps_of_row(a);
+    if (!a->streams || steps == 0)
+        return idle_pump(a->value);
+    return pump_of(a->value, a->value_stride_bytes, a->value_dim, a->value_format, steps, false, 0, 1);
+}
+
+/* A few keys at a time, so that their values stay in L1 for all rows and panels. */
+static void weigh_narrow(const struct rapt_weigh_args *a) {
+    float ones[RAPT_MAX_TILE_ROWS];
+    assume_weigh(a, NARROW_ROWS);
+    for (int row = 0; row < a->rows; row++)
+        ones[row] = 1.0f;
+    struct rapt_weigh_args part = *a;
+    struct pump pump = pump_of_values(a);
+    part.probabilities += (int64_t)a->first_row * RAPT_BLOCK_KEYS;
+    do {
+        part.key_end = a->key_end - part.key_begin < WEIGH_AHEAD ? a->key_end : part.key_begin + WEIGH_AHEAD;
+        if (a->value_format == RAPT_FORMAT_F32)
+            weigh_narrow_block(&part, &pump);
+        else
+            weigh_narrow_stored(&part, &pump);
+        part.value += (part.key_end - part.key_begin) * a->value_stride_bytes;
+        part.key_begin = part.key_end;
+        part.fresh = false;
+        part.alpha = ones;
+    } while (part.key_begin < a->key_end);
+}
+
+#endif
