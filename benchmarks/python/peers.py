@@ -5,13 +5,16 @@ A peer has several ways to say the same; each is tried and its fastest counts. "
 group as further query rows, which no framework does for its users. With --types keys and values are stored as runtimes
 store them: in fewer bits, in pages. Bytes are then those of the stored numbers."""
 import argparse
+import datetime
 import importlib
+import json
 import re
 import time
 
 import numpy
 
 import report
+import results
 from caches import Memories
 from cases import Case, Problem
 from library import FmaPeak, Library, Rapt, StreamPeak
@@ -139,12 +142,27 @@ def parse():
     parser.add_argument("--json", help="write the rows to this file, too")
     parser.add_argument("--quick", action="store_true", help="fewer rows in under a minute, less steady")
     parser.add_argument("--types", action="store_true", help="keys and values of other types, and in pages")
+    parser.add_argument("--store", action="store_true", help="keep the medians in benchmarks/results, for --types")
     parser.add_argument("--filter", default="", help="with a regular expression: rows of this name only")
     parser.add_argument("--seconds", type=float, default=5, help="for each case, at least; default 5")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
+    if arguments.store and not arguments.types:
+        parser.error("--store goes with --types; ./dev bench record stores the others")
     arguments.effort = (0.8, 3) if arguments.quick else (arguments.seconds, 7)  # seconds and rounds of a case, at least
     return arguments
+
+
+def store(rows, about):
+    """Beside the recording of this machine; rows that were not measured stay as they are."""
+    path = results.only_results().path
+    path = path.with_name(path.stem + "-types.json")
+    kept = json.loads(path.read_text(encoding="utf-8"))["peers"] if path.exists() else []
+    found = {row["name"]: row for row in kept}
+    about["date"] = datetime.date.today().isoformat()
+    found.update({row["name"]: results.compact(row) | {"date": about["date"]} for row in rows})
+    results.save(path, {"machine": about, "peers": list(found.values())})
+    print(path)
 
 
 def main():
@@ -166,6 +184,8 @@ def main():
             print("  " + complaint)
         rows += measured
     print("\nG/s: GFLOPS, and of the FMA peak; decode: GB/s, and of the stream-read peak. rapt is: times as fast.")
+    if arguments.store:
+        store(rows, {"rapt": library.version, "peers": versions, "threads": arguments.threads})
     if arguments.json:
         report.write(arguments.json, rows, {"rapt": library.version, "peers": versions})
 
