@@ -58,7 +58,7 @@ RAPT_INLINE vf32 v_load_stored(int format, const char *row, int64_t d) {
 /* The same of the last `count` numbers of a row, fewer than VL; the other lanes hold zeros or anything. Reads nothing
  * after them. Only types without blocks have such a rest. */
 RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int count) {
-    char rest[4 * VL] = {0};
+    char rest[64] = {0}; /* VL floats, or a block: compilers see reads of blocks, which never come here */
     const size_t bytes = (size_t)rapt_format_info(format)->bytes;
     memcpy(rest, stored_block(format, row, d), (size_t)count * bytes);
     return v_load_stored(format, rest, 0);
