@@ -16,7 +16,7 @@ enum {
 };
 
 static void open_side(struct rapt_append *a, int i, const rapt_tensor *from, const rapt_tensor *into, int64_t dim) {
-    const bool paged = a->desc.slots.data != NULL;
+    const bool paged = rapt_cache_shape_of(&a->desc).paged;
     a->side[i] = (struct rapt_append_side){0};
     if (!into->data)
         return;
@@ -45,8 +45,8 @@ static void cut(struct rapt_append *a, const rapt_run_options *options) {
     const rapt_append_desc *d = &a->desc;
     open_side(a, RAPT_APPEND_KEYS, &d->key, &d->key_cache, d->head_dim);
     open_side(a, RAPT_APPEND_VALUES, &d->value, &d->value_cache, d->value_dim);
-    a->pages = d->slots.data ? d->pages.pages : d->batch;
-    a->page_tokens = d->slots.data ? d->pages.page_tokens : d->cache_length;
+    a->pages = rapt_cache_shape_of(d).pages;
+    a->page_tokens = rapt_cache_shape_of(d).page_tokens;
     const int workers = rapt_schedule_workers(options, MOST_TASKS, bytes_of(a) < SMALL_APPEND);
     a->tasks = bytes_of(a) < SMALL_APPEND || workers < 2 ? 1 : 4 * workers < MOST_TASKS ? 4 * workers + 1 : MOST_TASKS;
     a->options = options;

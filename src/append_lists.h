@@ -37,6 +37,42 @@ static inline struct rapt_append_run rapt_append_run_of(const rapt_append_desc *
     return rapt_is_inside(run.count, 0, d->length) ? run : (struct rapt_append_run){0, 0};
 }
 
+/* The caches: pages of so many tokens; where they have no pages, those of the first dimension of their tensors. */
+struct rapt_cache_shape {
+    int64_t pages, page_tokens;
+    bool paged; /* page_stride_bytes leads from page to page */
+};
+
+static inline struct rapt_cache_shape rapt_cache_shape_of(const rapt_append_desc *d) {
+    const rapt_page_table *table = &d->pages;
+    if (d->slots.data || table->kind == RAPT_PAGES_DENSE || table->kind == RAPT_PAGES_LISTED)
+        return (struct rapt_cache_shape){table->pages, table->page_tokens, true};
+    return (struct rapt_cache_shape){table->kind == RAPT_PAGES_ROW ? table->pages : d->batch, d->cache_length, false};
+}
+
+/* Where page `page` of sequence b is, by what stands in the table now; -1 where it has none. */
+static inline int64_t rapt_append_page(const rapt_append_desc *d, int64_t b, int64_t page) {
+    const rapt_page_table *table = &d->pages;
+    rapt_index_list entries = table->entries;
+    int64_t at = page, end = 1;
+    if (table->kind == RAPT_PAGES_NONE)
+        return page == 0 ? b : -1;
+    if (table->kind == RAPT_PAGES_ROW) {
+        at = b, end = page == 0 ? b + 1 : b;
+    } else if (table->kind == RAPT_PAGES_DENSE) {
+        entries.data = (const char *)entries.data + b * table->batch_stride_bytes;
+        end = entries.count;
+    } else {
+        const int64_t begin = rapt_index_at(table->offsets, b);
+        end = rapt_index_at(table->offsets, b + 1);
+        if (!rapt_is_inside(begin, 0, entries.count) || end > entries.count)
+            return -1;
+        at += begin;
+    }
+    const int64_t entry = at < end ? rapt_index_at(entries, at) : -1;
+    return rapt_is_inside(entry, 0, table->pages - 1) ? entry : -1;
+}
+
 static inline bool rapt_is_rotary_position(const rapt_rotary *rotary, int64_t position) {
     return rotary->cosines ? rapt_is_inside(position, 0, rotary->table_positions - 1)
                            : rapt_is_inside(position, -RAPT_MAX_ROTARY_POSITION, RAPT_MAX_ROTARY_POSITION);

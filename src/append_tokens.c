@@ -24,11 +24,11 @@ static bool place_by_slot(const struct rapt_append *append, int64_t number, int6
 
 static bool place_by_position(const struct rapt_append *append, int64_t b, int64_t position, int64_t task,
                               struct rapt_append_token *token) {
-    if (!rapt_is_inside(position, 0, append->page_tokens - 1))
+    if (append->page_tokens <= 0) /* lists that were checked have no tokens then */
         return false;
-    token->page = b;
-    token->offset = position;
-    return belongs(append, token->page * append->page_tokens + token->offset, task);
+    token->page = rapt_append_page(&append->desc, b, position / append->page_tokens);
+    token->offset = position % append->page_tokens;
+    return token->page >= 0 && belongs(append, token->page * append->page_tokens + token->offset, task);
 }
 
 static void take_sequence(const struct rapt_append *append, int64_t b, int64_t task, rapt_take_token take) {

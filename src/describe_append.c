@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "append_lists.h"
 #include "describe.h"
 #include "validate.h"
 
@@ -39,14 +40,15 @@ static void clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int
 }
 
 static void complete(rapt_append_desc *d) {
-    const bool packed = d->offsets.data, paged = d->slots.data;
+    const struct rapt_cache_shape shape = rapt_cache_shape_of(d);
+    const bool packed = d->offsets.data;
     rapt_tensor *const from[] = {&d->key, &d->value}, *const into[] = {&d->key_cache, &d->value_cache};
     if (d->value_dim == 0)
         d->value_dim = d->head_dim;
     for (int i = 0; i < 2; i++) {
         clear_strides(from[i], packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length);
-        clear_strides(into[i], paged ? 2 : d->batch, d->kv_heads, paged ? d->pages.page_tokens : d->cache_length);
-        if (paged && d->pages.pages == 1)
+        clear_strides(into[i], shape.paged ? 2 : shape.pages, d->kv_heads, shape.page_tokens);
+        if (shape.paged && shape.pages == 1)
             into[i]->page_stride_bytes = 0;
     }
     complete_lists(d);

@@ -139,11 +139,27 @@ static void append_row(const rapt_append_desc *d, bool is_key, const char *from,
     rapt_reference_store(cache->dtype, row, dim, into);
 }
 
+static int64_t page_of(const rapt_append_desc *d, int64_t b, int64_t page) {
+    rapt_index_list entries = d->pages.entries;
+    switch (d->pages.kind) {
+    case RAPT_PAGES_ROW:
+        return entry_of(entries, b);
+    case RAPT_PAGES_LISTED:
+        return entry_of(entries, entry_of(d->pages.offsets, b) + page);
+    case RAPT_PAGES_DENSE:
+        entries.data = (const char *)entries.data + b * d->pages.batch_stride_bytes;
+        return entry_of(entries, page);
+    default:
+        return b;
+    }
+}
+
 static void append_token(const rapt_append_desc *d, int64_t b, int64_t row, int64_t page, int64_t offset,
                          int64_t position) {
     for (int is_key = 0; is_key < 2; is_key++) {
         const rapt_tensor *source = is_key ? &d->key : &d->value, *cache = is_key ? &d->key_cache : &d->value_cache;
-        const int64_t page_stride = d->slots.data ? cache->page_stride_bytes : cache->batch_stride_bytes;
+        const bool paged = d->slots.data || d->pages.kind == RAPT_PAGES_DENSE || d->pages.kind == RAPT_PAGES_LISTED;
+        const int64_t page_stride = paged ? cache->page_stride_bytes : cache->batch_stride_bytes;
         for (int64_t h = 0; cache->data && h < d->kv_heads; h++)
             append_row(d, is_key,
                        (const char *)source->data + b * source->batch_stride_bytes + h * source->head_stride_bytes +
@@ -169,6 +185,11 @@ void rapt_reference_append(const rapt_append_desc *d) {
                     continue;
                 page = slot / d->pages.page_tokens;
                 offset = slot % d->pages.page_tokens;
+            }
+            if (d->pages.kind) {
+                const int64_t room = d->pages.kind == RAPT_PAGES_ROW ? d->cache_length : d->pages.page_tokens;
+                page = page_of(d, b, offset / room);
+                offset = offset % room;
             }
             if (d->rotary_positions.data)
                 position = entry_of(d->rotary_positions, token);

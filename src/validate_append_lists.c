@@ -22,11 +22,18 @@ static rapt_status check_memory(struct rapt_validation *v, const rapt_append_des
                                 const struct rapt_append_names *names) {
     const int64_t tokens = rapt_append_count(d);
     const bool rotary_list = d->rotary.pairing && (d->slots.data || names->is_rotate);
+    const bool has_pages = d->pages.kind != RAPT_PAGES_NONE;
     const struct list rules[] = {
         {"lengths", d->lengths, d->batch, false},
         {"offsets", d->offsets, d->batch + 1, false},
         {"positions", d->positions, d->batch, false},
         {"slots", d->slots, tokens, false},
+        {"pages.entries", d->pages.entries,
+         !has_pages                        ? 0
+         : d->pages.kind == RAPT_PAGES_ROW ? d->batch
+                                           : d->pages.entries.count,
+         false},
+        {"pages.offsets", d->pages.offsets, has_pages ? d->batch + 1 : 0, false},
         {names->rotary_positions, d->rotary_positions, tokens, rotary_list},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
@@ -37,6 +44,26 @@ static rapt_status check_memory(struct rapt_validation *v, const rapt_append_des
     if (d->rotary_positions.data && !d->rotary.pairing)
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s is set, but rotary.pairing = 0", names->rotary_positions);
     return RAPT_OK;
+}
+
+/* All rows of a dense table. */
+static rapt_status check_dense_memory(struct rapt_validation *v, const rapt_append_desc *d) {
+    const rapt_index_list *entries = &d->pages.entries;
+    const int64_t stride = d->pages.batch_stride_bytes;
+    int64_t rows, bytes;
+    if (d->pages.kind != RAPT_PAGES_DENSE || !entries->data || entries->count == 0 || d->batch <= 1)
+        return RAPT_OK;
+    if (stride < 0 || stride % entries->index_bytes)
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
+                           "pages.batch_stride_bytes = %lld is negative or no multiple of index_bytes = %d",
+                           (long long)stride, (int)entries->index_bytes);
+    if (!rapt_mul_fits(d->batch - 1, stride, &rows) ||
+        !rapt_mul_fits(entries->count - 1, entries->stride_bytes, &bytes) || !rapt_add_fits(bytes, rows, &bytes) ||
+        !rapt_add_fits(bytes, entries->index_bytes, &bytes))
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "pages.batch_stride_bytes = %lld: its rows overflow",
+                           (long long)stride);
+    return rapt_check_list_bytes(v, "pages.entries", entries->data, bytes / entries->index_bytes, entries->index_bytes,
+                                 entries->index_bytes);
 }
 
 /* Floats that are read: rows of so many, at a stride. */
@@ -114,11 +141,25 @@ static rapt_status check_tokens(struct rapt_validation *v, const rapt_append_des
     return RAPT_OK;
 }
 
+/* Pages that new tokens go to. */
+static rapt_status check_page_entries(struct rapt_validation *v, const rapt_append_desc *d, int64_t b, int64_t position,
+                                      int64_t count) {
+    const struct rapt_cache_shape shape = rapt_cache_shape_of(d);
+    const int64_t first = position / shape.page_tokens, last = (position + count - 1) / shape.page_tokens;
+    for (int64_t page = first; page <= last; page++)
+        if (rapt_append_page(d, b, page) < 0)
+            return rapt_refuse(v->message, RAPT_INVALID_VALUE,
+                               "pages: page %lld of sequence %lld, for positions[%lld] = %lld, is none of 0 ... %lld",
+                               (long long)page, (long long)b, (long long)b, (long long)position,
+                               (long long)(shape.pages - 1));
+    return RAPT_OK;
+}
+
 static rapt_status check_position(struct rapt_validation *v, const rapt_append_desc *d, int64_t b, int64_t count) {
     const int64_t position = rapt_index_at(d->positions, b), room = d->cache_length;
     if (!rapt_is_inside(position, 0, RAPT_MAX_POSITION))
         return refuse_entry(v, "positions", b, position, 0, RAPT_MAX_POSITION);
-    if (count > 0 && position > room - count)
+    if (count > 0 && !rapt_cache_shape_of(d).paged && position > room - count)
         return rapt_refuse(v->message, RAPT_INVALID_VALUE,
                            "positions[%lld] = %lld: its %lld new tokens reach beyond the %lld of its cache",
                            (long long)b, (long long)position, (long long)count, (long long)room);
@@ -128,13 +169,15 @@ static rapt_status check_position(struct rapt_validation *v, const rapt_append_d
                            "positions[%lld] = %lld: the last of its %lld new tokens is outside %lld ... %lld of rotary",
                            (long long)b, (long long)position, (long long)count, (long long)span.least,
                            (long long)span.most);
-    return RAPT_OK;
+    return count > 0 ? check_page_entries(v, d, b, position, count) : RAPT_OK;
 }
 
 rapt_status rapt_check_append_lists(struct rapt_validation *v, const rapt_append_desc *d,
                                     const struct rapt_append_names *names) {
     const bool per_token = d->slots.data || (d->rotary_positions.data && d->rotary.pairing);
     rapt_status status = check_memory(v, d, names);
+    if (status == RAPT_OK)
+        status = check_dense_memory(v, d);
     if (status == RAPT_OK)
         status = check_rotary_memory(v, &d->rotary);
     if (status == RAPT_OK)

@@ -42,9 +42,9 @@ static int32_t draw_cache_dtype(struct random *random, int64_t dim) {
 static void draw_side(struct drawn *drawn, struct random *random, int side, int64_t dim) {
     rapt_append_desc *d = &drawn->desc;
     rapt_tensor *from = side ? &d->value : &d->key, *into = side ? &d->value_cache : &d->key_cache;
-    const bool paged = d->slots.data, packed = d->offsets.data;
+    const bool paged = d->slots.data || d->pages.page_tokens, packed = d->offsets.data;
     const int64_t from_size[3] = {packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length};
-    const int64_t into_size[3] = {paged ? d->pages.pages : d->batch, d->kv_heads,
+    const int64_t into_size[3] = {paged || d->pages.kind ? d->pages.pages : d->batch, d->kv_heads,
                                   paged ? d->pages.page_tokens : d->cache_length};
     const enum guard_side guard = random_chance(random, 50) ? GUARD_END : GUARD_BEGIN;
     const int format = rapt_format_of(from->dtype = draw_source_dtype(random));
@@ -113,12 +113,37 @@ static void draw_slots(struct drawn *drawn, struct random *random) {
     d->slots = list_of(drawn, random, 2, tokens_of(d));
 }
 
+/* A table for what the positions need; pages in any order, some of two sequences. */
+static void draw_table(struct drawn *drawn, struct random *random) {
+    rapt_append_desc *d = &drawn->desc;
+    rapt_page_table *table = &d->pages;
+    static const int64_t sizes[] = {1, 3, 16, 100};
+    int64_t *entries = drawn->lists[4], *offsets = drawn->lists[5];
+    table->kind = (int32_t)random_between(random, RAPT_PAGES_DENSE, RAPT_PAGES_ROW);
+    const bool rows = table->kind == RAPT_PAGES_ROW;
+    table->page_tokens = rows ? 0 : sizes[random_below(random, 4)];
+    const int64_t each = rows ? 1 : d->cache_length / table->page_tokens + 1;
+    table->pages = d->batch * each + 1;
+    for (int64_t i = 0; i < d->batch * each; i++)
+        entries[i] = random_below(random, table->pages);
+    for (int64_t b = 0; b <= d->batch; b++)
+        offsets[b] = b * each;
+    table->entries = rapt_int64_list(entries, table->kind == RAPT_PAGES_DENSE ? each : d->batch * each);
+    table->batch_stride_bytes = table->kind == RAPT_PAGES_DENSE ? each * 8 : 0;
+    if (table->kind == RAPT_PAGES_LISTED)
+        table->offsets = rapt_int64_list(offsets, d->batch + 1);
+    if (!rows)
+        d->cache_length = 0;
+}
+
 static void draw_positions(struct drawn *drawn, struct random *random) {
     rapt_append_desc *d = &drawn->desc;
     d->cache_length = d->length + random_below(random, 20);
     for (int64_t b = 0; b < d->batch; b++)
         drawn->lists[1][b] = random_below(random, d->cache_length - d->length + 1);
     d->positions = list_of(drawn, random, 1, d->batch);
+    if (d->batch && (d->batch * (d->cache_length + 1) < DRAWN_MOST_TOKENS) && random_chance(random, 50))
+        draw_table(drawn, random);
 }
 
 /* ---------------------------------------------------------------- rotary */
@@ -188,7 +213,7 @@ void drawn_append(struct drawn *drawn, struct random *random, bool large) {
         draw_side(drawn, random, side, side && d->value_dim ? d->value_dim : d->head_dim);
     if (d->head_dim < 2 || random_chance(random, 40))
         return;
-    const int64_t positions = d->cache_length + 50;
+    const int64_t positions = d->length + 100;
     drawn_rotary(drawn, random, d->head_dim, positions);
     if (d->slots.data || random_chance(random, 40))
         draw_rotary_positions(drawn, random, positions);

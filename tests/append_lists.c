@@ -48,7 +48,7 @@ static int make_hostile(void *context) {
         0, 1, -1, 4, 100, 4095, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, INT64_C(1) << 48};
     struct hostile *h = context;
     const bool all = random_chance(h->random, 50);
-    for (int list = 0; list < 4; list++)
+    for (int list = 0; list < 6; list++)
         for (int i = 0; i < DRAWN_MOST_TOKENS; i++)
             if (all || random_chance(h->random, 10))
                 h->drawn->lists[list][i] = extremes[random_below(h->random, sizeof extremes / sizeof *extremes)];
@@ -82,9 +82,10 @@ static void test_hostile_lists(void **state) {
     (void)state;
     for (int call = 0; call < calls; call++) {
         drawn_append(&drawn, &random, false);
-        rapt_index_list *const lists[] = {&drawn.desc.lengths, &drawn.desc.offsets, &drawn.desc.positions,
-                                          &drawn.desc.slots, &drawn.desc.rotary_positions};
-        rapt_index_list *list = lists[random_below(&random, 5)];
+        rapt_index_list *const lists[] = {
+            &drawn.desc.lengths,          &drawn.desc.offsets,       &drawn.desc.positions,    &drawn.desc.slots,
+            &drawn.desc.rotary_positions, &drawn.desc.pages.entries, &drawn.desc.pages.offsets};
+        rapt_index_list *list = lists[random_below(&random, 7)];
         if (list->data && list->count > 0 && list->index_bytes == 8)
             ((int64_t *)(uintptr_t)list->data)[random_below(&random, list->count)] =
                 random_chance(&random, 50) ? random_between(&random, -2, 300) : (int64_t)random_bits(&random);

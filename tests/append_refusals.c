@@ -8,6 +8,7 @@
 enum { ROOM = 4096 };
 
 static float key[ROOM], value[ROOM], key_cache[ROOM], value_cache[ROOM], out[ROOM], table[ROOM];
+static int64_t pages[8], page_offsets[8];
 static int64_t positions[8], slots[8], lengths[8], offsets[8], rotary_positions[8];
 
 /* 2 sequences, 2 heads, 3 tokens of 8; caches of 10. */
@@ -45,6 +46,24 @@ static void with_slots(rapt_append_desc *d) {
     }
 }
 
+static void with_table(rapt_append_desc *d, rapt_page_kind kind) {
+    with_slots(d);
+    d->slots = (rapt_index_list){0};
+    d->positions = rapt_int64_list(positions, 2);
+    d->pages.kind = (int32_t)kind;
+    for (int i = 0; i < 8; i++)
+        pages[i] = i % 4, page_offsets[i] = i;
+    d->pages.entries = rapt_int64_list(pages, kind == RAPT_PAGES_DENSE ? 2 : 4);
+    d->pages.batch_stride_bytes = kind == RAPT_PAGES_DENSE ? 16 : 0;
+    if (kind == RAPT_PAGES_LISTED)
+        d->pages.offsets = rapt_int64_list(page_offsets, 3);
+    if (kind == RAPT_PAGES_ROW) {
+        d->pages.page_tokens = 0, d->cache_length = 5;
+        d->key_cache = rapt_output_bhsd(key_cache, 4, 2, 5, 8);
+        d->value_cache = rapt_output_bhsd(value_cache, 4, 2, 5, 8);
+    }
+}
+
 static void with_offsets(rapt_append_desc *d) {
     d->offsets = rapt_int64_list(offsets, 3);
     d->tokens = 4;
@@ -65,7 +84,7 @@ static void with_scaling(rapt_append_desc *d, rapt_rotary_scaling scaling) {
         d->rotary.original_length = 1024;
 }
 
-static void with_table(rapt_append_desc *d) {
+static void with_cosines(rapt_append_desc *d) {
     d->rotary.pairing = RAPT_ROTARY_INTERLEAVED;
     d->rotary.cosines = table;
     d->rotary.sines = table + 100;
@@ -152,6 +171,30 @@ static void refuse_addressing(void) {
     REFUSED(RAPT_UNUSED_FIELD, "pages.reserved", d->pages.reserved[1] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "pages", d->pages.entries = rapt_int64_list(positions, 2));
     REFUSED(RAPT_UNUSED_FIELD, "pages", with_slots(d), d->pages.batch_stride_bytes = 8);
+    REFUSED(RAPT_UNUSED_FIELD, "pages.kind is set", with_slots(d), d->pages.kind = RAPT_PAGES_DENSE);
+    REFUSED(RAPT_UNUSED_FIELD, "cache_length is set", with_table(d, RAPT_PAGES_DENSE), d->cache_length = 5);
+    REFUSED(RAPT_UNUSED_FIELD, "pages.page_tokens is set", with_table(d, RAPT_PAGES_ROW), d->pages.page_tokens = 5);
+    REFUSED(RAPT_UNUSED_FIELD, "pages.offsets is set", with_table(d, RAPT_PAGES_ROW),
+            d->pages.offsets = rapt_int64_list(page_offsets, 3));
+    REFUSED(RAPT_UNUSED_FIELD, "pages.batch_stride", with_table(d, RAPT_PAGES_LISTED), d->pages.batch_stride_bytes = 8);
+    REFUSED(RAPT_INVALID_SHAPE, "pages.page_tokens = 0", with_table(d, RAPT_PAGES_DENSE), d->pages.page_tokens = 0);
+    REFUSED(RAPT_NULL_POINTER, "pages.entries.data", with_table(d, RAPT_PAGES_ROW),
+            d->pages.entries = (rapt_index_list){0});
+    REFUSED(RAPT_NULL_POINTER, "pages.offsets.data", with_table(d, RAPT_PAGES_LISTED),
+            d->pages.offsets = (rapt_index_list){0});
+    REFUSED(RAPT_INVALID_STRIDE, "pages.batch_stride_bytes = -16", with_table(d, RAPT_PAGES_DENSE),
+            d->pages.batch_stride_bytes = -16);
+    REFUSED(RAPT_INVALID_STRIDE, "pages.batch_stride_bytes = 4", with_table(d, RAPT_PAGES_DENSE),
+            d->pages.batch_stride_bytes = 4);
+    REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1", with_table(d, RAPT_PAGES_DENSE), pages[2] = 4);
+    REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 0", with_table(d, RAPT_PAGES_DENSE), pages[0] = -1);
+    REFUSED(RAPT_INVALID_VALUE, "page 2 of sequence 0", with_table(d, RAPT_PAGES_DENSE), positions[0] = 8);
+    REFUSED(RAPT_INVALID_VALUE, "page 1 of sequence 1", with_table(d, RAPT_PAGES_LISTED), positions[1] = 3);
+    REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1", with_table(d, RAPT_PAGES_LISTED), page_offsets[2] = 5);
+    REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 0", with_table(d, RAPT_PAGES_LISTED), page_offsets[0] = -1);
+    REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1", with_table(d, RAPT_PAGES_ROW), pages[1] = 4);
+    REFUSED(RAPT_INVALID_VALUE, "positions[1] = 3: its 3 new", with_table(d, RAPT_PAGES_ROW), positions[1] = 3);
+    REFUSED(RAPT_OUT_OF_EXTENT, "pages.entries.count = 1", with_table(d, RAPT_PAGES_ROW), d->pages.entries.count = 1);
 }
 
 static void refuse_tensors(void) {
@@ -181,7 +224,7 @@ static void refuse_tensors(void) {
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps value_cache", d->value_cache.data = key_cache + 8);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps key", d->key.data = key_cache);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps slots", with_slots(d), d->slots.data = key_cache);
-    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps rotary.sines", with_table(d), d->rotary.sines = key_cache);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps rotary.sines", with_cosines(d), d->rotary.sines = key_cache);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "value_cache overlaps slots", with_slots(d), d->slots.data = value_cache + 20);
 }
 
@@ -237,19 +280,19 @@ static void refuse_rotary(void) {
     REFUSED(RAPT_INVALID_VALUE, "rotary.low_factor = 4", with_scaling(d, RAPT_ROTARY_LLAMA3), d->rotary.low_factor = 4);
     REFUSED(RAPT_INVALID_VALUE, "rotary.attention_factor = inf", with_rotary(d),
             d->rotary.attention_factor = (double)float_of(0x7f800000));
-    REFUSED(RAPT_NULL_POINTER, "rotary.sines is NULL", with_table(d), d->rotary.sines = NULL);
-    REFUSED(RAPT_NULL_POINTER, "rotary.cosines is NULL", with_table(d), d->rotary.cosines = NULL);
-    REFUSED(RAPT_INVALID_SHAPE, "rotary.table_positions = -1", with_table(d), d->rotary.table_positions = -1);
-    REFUSED(RAPT_INVALID_STRIDE, "rotary.table_stride_bytes = 12", with_table(d), d->rotary.table_stride_bytes = 12);
-    REFUSED(RAPT_INVALID_STRIDE, "rotary.table_stride_bytes = 18", with_table(d), d->rotary.table_stride_bytes = 18);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.base is set", with_table(d), d->rotary.base = 10000);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.scaling is set", with_table(d), d->rotary.scaling = 1);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.attention_factor", with_table(d), d->rotary.attention_factor = 1);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.frequencies is set", with_table(d), d->rotary.frequencies = table);
+    REFUSED(RAPT_NULL_POINTER, "rotary.sines is NULL", with_cosines(d), d->rotary.sines = NULL);
+    REFUSED(RAPT_NULL_POINTER, "rotary.cosines is NULL", with_cosines(d), d->rotary.cosines = NULL);
+    REFUSED(RAPT_INVALID_SHAPE, "rotary.table_positions = -1", with_cosines(d), d->rotary.table_positions = -1);
+    REFUSED(RAPT_INVALID_STRIDE, "rotary.table_stride_bytes = 12", with_cosines(d), d->rotary.table_stride_bytes = 12);
+    REFUSED(RAPT_INVALID_STRIDE, "rotary.table_stride_bytes = 18", with_cosines(d), d->rotary.table_stride_bytes = 18);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.base is set", with_cosines(d), d->rotary.base = 10000);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.scaling is set", with_cosines(d), d->rotary.scaling = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.attention_factor", with_cosines(d), d->rotary.attention_factor = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.frequencies is set", with_cosines(d), d->rotary.frequencies = table);
     REFUSED(RAPT_UNUSED_FIELD, "rotary.table_positions is set", with_rotary(d), d->rotary.table_positions = 1);
-    REFUSED(RAPT_MISALIGNED_POINTER, "rotary.cosines", with_table(d),
+    REFUSED(RAPT_MISALIGNED_POINTER, "rotary.cosines", with_cosines(d),
             d->rotary.cosines = (const float *)(const void *)((const char *)table + 1));
-    REFUSED(RAPT_INVALID_VALUE, "positions[0] = 2: the last of its 3 new tokens is outside 0 ... 3", with_table(d),
+    REFUSED(RAPT_INVALID_VALUE, "positions[0] = 2: the last of its 3 new tokens is outside 0 ... 3", with_cosines(d),
             d->rotary.table_positions = 4);
     REFUSED(RAPT_INVALID_VALUE, "rotary.frequencies[3] = 2", with_rotary(d), d->rotary.base = 0, table[3] = 2,
             d->rotary.frequencies = table);
@@ -258,7 +301,7 @@ static void refuse_rotary(void) {
     REFUSED(RAPT_NULL_POINTER, "rotary_positions.data is NULL", with_slots(d), with_rotary(d));
     REFUSED(RAPT_INVALID_VALUE, "rotary_positions[4] = 536870913", with_rotary(d), rotary_positions[4] = (1 << 29) + 1,
             d->rotary_positions = rapt_int64_list(rotary_positions, 6));
-    REFUSED(RAPT_INVALID_VALUE, "rotary_positions[4] = -1", with_table(d), rotary_positions[4] = -1,
+    REFUSED(RAPT_INVALID_VALUE, "rotary_positions[4] = -1", with_cosines(d), rotary_positions[4] = -1,
             d->rotary_positions = rapt_int64_list(rotary_positions, 6));
     REFUSED(RAPT_UNUSED_FIELD, "rotary.pairing is set, but key is absent", with_rotary(d),
             d->key = d->key_cache = (rapt_tensor){0});
@@ -316,11 +359,15 @@ static void test_legal(void **state) {
     LEGAL(with_slots(d), d->pages.pages = 0, d->key_cache.data = d->value_cache.data = NULL,
           d->key_cache.extent_bytes = d->value_cache.extent_bytes = 0, memset(slots, 0xff, sizeof slots));
     LEGAL(with_offsets(d));
+    LEGAL(with_table(d, RAPT_PAGES_DENSE), positions[0] = 7);
+    LEGAL(with_table(d, RAPT_PAGES_DENSE), positions[0] = 5, pages[0] = -7); /* not written to */
+    LEGAL(with_table(d, RAPT_PAGES_LISTED));
+    LEGAL(with_table(d, RAPT_PAGES_ROW), pages[0] = pages[1] = 3);
     LEGAL(with_rotary(d), rotary_positions[0] = 1 << 29, rotary_positions[1] = -(1 << 29),
           d->rotary_positions = rapt_int64_list(rotary_positions, 6));
     LEGAL(with_scaling(d, RAPT_ROTARY_YARN), d->rotary.factor = 1);
     LEGAL(with_scaling(d, RAPT_ROTARY_NTK), d->rotary.dim = 2);
-    LEGAL(with_table(d), d->rotary.table_stride_bytes = 20);
+    LEGAL(with_cosines(d), d->rotary.table_stride_bytes = 20);
     LEGAL(d->value_cache = d->value, d->value_cache.data = value_cache, d->cache_length = 3,
           d->key_cache = rapt_output_bhsd(key_cache, 2, 2, 3, 8), positions[0] = positions[1] = 0);
     ROTATE_LEGAL((void)d);
