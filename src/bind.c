@@ -6,12 +6,15 @@
 
 static rapt_status bind_tensor(const char *name, rapt_tensor *tensor, const rapt_buffer *buffer,
                                rapt_message *message) {
-    if (buffer->scales || buffer->zero_points)
-        return rapt_refuse(message, RAPT_UNUSED_FIELD, "%s.scales or zero_points is bound, but nothing uses it", name);
+    if ((buffer->scales && !tensor->scale_dtype) || (buffer->zero_points && !tensor->zero_point_dtype))
+        return rapt_refuse(message, RAPT_UNUSED_FIELD, "%s.%s is bound, but the plan has none", name,
+                           buffer->scales && !tensor->scale_dtype ? "scales" : "zero_points");
     if (tensor->dtype == RAPT_NO_DTYPE && (buffer->data || buffer->extent_bytes))
         return rapt_refuse(message, RAPT_UNUSED_FIELD, "%s is bound, but the plan has none", name);
     tensor->data = buffer->data;
     tensor->extent_bytes = buffer->extent_bytes;
+    tensor->scales = buffer->scales;
+    tensor->zero_points = buffer->zero_points;
     return RAPT_OK;
 }
 

@@ -52,6 +52,17 @@ static void clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int
         tensor->token_stride_bytes = 0;
 }
 
+static void clear_scale_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
+    if (tensor->scale_dtype == RAPT_NO_DTYPE)
+        return; /* they are unused, and refused */
+    if (batch == 1)
+        tensor->scale_batch_stride_bytes = 0;
+    if (heads == 1)
+        tensor->scale_head_stride_bytes = 0;
+    if (tokens == 1)
+        tensor->scale_token_stride_bytes = 0;
+}
+
 /* Strides of dimensions of size 1 may hold anything, and addresses are computed with them. */
 static void clear_unused_strides(rapt_attention_desc *desc) {
     rapt_tensor *const of_queries[] = {&desc->query,     &desc->out, &desc->mask,    &desc->bias,
@@ -64,6 +75,7 @@ static void clear_unused_strides(rapt_attention_desc *desc) {
         const struct rapt_extent extent = rapt_kv_extent(desc, side);
         rapt_tensor *tensor = side == RAPT_KEYS ? &desc->key : &desc->value;
         clear_strides(tensor, extent.batch, desc->kv_heads, extent.tokens);
+        clear_scale_strides(tensor, extent.batch, desc->kv_heads, extent.tokens);
         if (rapt_is_paged(rapt_pages_of(desc, side)))
             tensor->batch_stride_bytes = 0;
         if (rapt_is_paged(rapt_pages_of(desc, side)) && extent.batch == 1)

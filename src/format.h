@@ -7,13 +7,16 @@
 
 #include "rapt/rapt.h"
 
-/* Tensors that a storage type is for. */
+/* Tensors that a storage type is for, and what goes with its numbers. */
 enum {
     RAPT_USE_FLOATS = 1,    /* lse, weights */
     RAPT_USE_KEY_VALUE = 2, /* key and value, of any two such types */
     RAPT_USE_MASK = 4,      /* mask, keep_mask */
     RAPT_USE_STATES = 8,    /* states, and what merging makes of them */
-    RAPT_USE_ENDS = 16      /* query, bias and out, of any three such types */
+    RAPT_USE_ENDS = 16,     /* query, bias and out, of any three such types */
+    RAPT_MAY_SCALE = 32,    /* rapt_tensor.scales */
+    RAPT_MUST_SCALE = 64,
+    RAPT_MAY_SHIFT = 128    /* rapt_tensor.zero_points */
 };
 
 enum rapt_format {

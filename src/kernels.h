@@ -74,6 +74,14 @@ static inline const struct rapt_visible_spans *rapt_spans_of(const struct rapt_t
     return mask->parts & RAPT_PART_SPANS ? &mask->spans : NULL;
 }
 
+/* The scales of some stored rows. */
+struct rapt_scales {
+    const float *scales;       /* of the first row; NULL = there are none */
+    const int8_t *zero_points; /* likewise */
+    int64_t stride_bytes;      /* of scales, from row to row; zero points lie a fourth of it apart */
+    int64_t group;             /* numbers to a scale, a multiple of 16; 0 = all of a row */
+};
+
 /* Room for stored rows in float32, dim floats apart: rows [0, ready) are there. */
 struct rapt_staging {
     float *rows;
@@ -92,6 +100,7 @@ struct rapt_errands {
         int64_t row_stride_bytes, head_stride_bytes;
         int rows, heads, row_bytes;
         struct rapt_staging *staging; /* NULL = none; ASSUME heads = 1 */
+        struct rapt_scales scales;    /* of these rows, for staging */
         int64_t first;                /* row 0 is this one of staging */
     } piece[RAPT_MAX_ERRANDS];
 };
@@ -104,6 +113,7 @@ struct rapt_stage_args {
     int64_t rows;
     int dim, format;
     bool streams; /* rows come from memory and go on after these */
+    struct rapt_scales scales;
 };
 
 /* Scores of a run of keys that lie at one stride. */
@@ -245,7 +255,7 @@ struct rapt_table {
     rapt_isa isa;
     struct rapt_tile_kind kinds[RAPT_KINDS]; /* by most_rows, ascending; narrow: score rows are contiguous */
     struct rapt_product_kernels product;
-    /* Stored rows to float32; exact. */
+    /* Stored rows to float32, as docs/numerics.md has it. */
     void (*stage)(const struct rapt_stage_args *args);
     /* A float32 row to a stored one (numerics.md, stored numbers). */
     void (*store)(const struct rapt_store_args *args);

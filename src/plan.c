@@ -53,10 +53,12 @@ static void set_formats(struct rapt_plan_body *a) {
         const rapt_tensor *tensor = rapt_tensor_of(a, side);
         a->format[side] = format_of(tensor);
         const rapt_page_table *table = rapt_pages_of(&a->desc, side);
-        int64_t page_bytes;
+        int64_t page_bytes, page_scales;
         a->joins[side] = rapt_is_paged(table) &&
                          rapt_mul_fits(table->page_tokens, tensor->token_stride_bytes, &page_bytes) &&
-                         page_bytes == tensor->page_stride_bytes;
+                         page_bytes == tensor->page_stride_bytes &&
+                         rapt_mul_fits(table->page_tokens, tensor->scale_token_stride_bytes, &page_scales) &&
+                         page_scales == tensor->scale_batch_stride_bytes;
         a->collides[side] =
             rows_collide(tensor->token_stride_bytes, rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)));
     }

@@ -28,6 +28,7 @@ static void add_stored(struct rapt_errands *errands, const struct rapt_task *tas
                          .heads = 1,
                          .row_bytes = (int)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)),
                          .staging = staging,
+                         .scales = rows.scales,
                          .first = keys.begin - begin});
         keys.begin += rows.count;
     }

@@ -23,6 +23,15 @@ static unsigned word_at(const unsigned char *bytes) { return bytes[0] | (unsigne
 
 static float half_at(const unsigned char *bytes) { return float_of_ieee(word_at(bytes), 5, 10); }
 
+/* OCP 8-bit floating point specification, 5.1: the largest exponent holds numbers, all but one. */
+static float float_of_e4m3(unsigned byte) {
+    const int fraction = (int)(byte & 7), exponent = (int)(byte >> 3 & 15);
+    const float magnitude = exponent == 15 && fraction == 7 ? NAN
+                            : exponent == 0                 ? ldexpf((float)fraction, -9)
+                                                            : ldexpf((float)(8 + fraction), exponent - 10);
+    return byte & 128 ? -magnitude : magnitude;
+}
+
 /* ggml's blocks: number i of 32. */
 static int nibble(const unsigned char *nibbles, int64_t i) { return i < 16 ? nibbles[i] & 15 : nibbles[i - 16] >> 4; }
 
@@ -55,6 +64,9 @@ float rapt_reference_number(int32_t dtype, const void *row, int64_t d) {
     case RAPT_IQ4_NL:
         bytes += d / 32 * 18;
         return half_at(bytes) * (float)iq4_nl[nibble(bytes + 2, d % 32)];
+    case RAPT_F8_E5M2: return float_of_ieee(bytes[d], 5, 2);
+    case RAPT_F8_E4M3: return float_of_e4m3(bytes[d]);
+    case RAPT_I8: return (float)(signed char)bytes[d];
     default: abort();
     }
 }
@@ -71,40 +83,60 @@ int64_t rapt_reference_keys(const rapt_attention_desc *desc, int64_t b) {
     return desc->kv_lengths.data ? entry(&desc->kv_lengths, b) : desc->kv_length;
 }
 
-static const char *paged_row_of(const rapt_page_table *pages, const rapt_tensor *tensor, int64_t b, int64_t h,
-                                int64_t j) {
-    const char *head = (const char *)tensor->data + h * tensor->head_stride_bytes;
+/* The place of key or value j of a sequence: its batch, or its page, and its token there. */
+static void find(const rapt_attention_desc *desc, const rapt_page_table *pages, int64_t b, int64_t *batch, int64_t *j) {
     rapt_index_list list = pages->entries;
+    *batch = b;
     if (pages->kind == RAPT_PAGES_ROW)
-        return head + entry(&list, b) * tensor->batch_stride_bytes + j * tensor->token_stride_bytes;
-    int64_t number = j / pages->page_tokens;
-    if (pages->kind == RAPT_PAGES_LISTED)
-        number += entry(&pages->offsets, b);
-    else
-        list.data = (const char *)list.data + b * pages->batch_stride_bytes;
-    return head + entry(&list, number) * tensor->page_stride_bytes +
-           j % pages->page_tokens * tensor->token_stride_bytes;
+        *batch = entry(&list, b);
+    if (pages->kind == RAPT_PAGES_DENSE || pages->kind == RAPT_PAGES_LISTED) {
+        int64_t number = *j / pages->page_tokens;
+        if (pages->kind == RAPT_PAGES_LISTED)
+            number += entry(&pages->offsets, b);
+        else
+            list.data = (const char *)list.data + b * pages->batch_stride_bytes;
+        *batch = entry(&list, number);
+        *j %= pages->page_tokens;
+    }
+    if (pages->kind == RAPT_PAGES_NONE && desc->kv_offsets.data) {
+        *batch = 0;
+        *j += entry(&desc->kv_offsets, b);
+    }
 }
 
-/* Where key or value j of a sequence is stored. */
-static const char *row_of(const rapt_attention_desc *desc, const rapt_tensor *tensor, int64_t b, int64_t h, int64_t j) {
-    const char *head = (const char *)tensor->data + h * tensor->head_stride_bytes;
-    const rapt_page_table *pages = tensor == &desc->key ? &desc->key_pages : &desc->value_pages;
-    if (pages->kind != RAPT_PAGES_NONE)
-        return paged_row_of(pages, tensor, b, h, j);
-    if (desc->kv_offsets.data)
-        return head + (entry(&desc->kv_offsets, b) + j) * tensor->token_stride_bytes;
-    return head + b * tensor->batch_stride_bytes + j * tensor->token_stride_bytes;
+/* Bytes from the first key or value of all to j of a sequence, for these strides: batch (or page), head, token. */
+static int64_t offset_of(const rapt_attention_desc *desc, const rapt_page_table *pages, const int64_t strides[3],
+                         int64_t b, int64_t h, int64_t j) {
+    int64_t batch;
+    find(desc, pages, b, &batch, &j);
+    return batch * strides[0] + h * strides[1] + j * strides[2];
+}
+
+/* Number d of a row, with the scale and the zero point of its group. */
+static float scaled(const rapt_tensor *from, const char *row, int64_t scales_offset, int64_t d) {
+    const float number = rapt_reference_number(from->dtype, row, d);
+    const int64_t group = from->scale_group ? d / from->scale_group : 0;
+    if (!from->scales)
+        return number;
+    const float scale = ((const float *)(const void *)((const char *)from->scales + scales_offset))[group];
+    const int zero_point = from->zero_points ? ((const signed char *)from->zero_points)[scales_offset / 4 + group] : 0;
+    return from->dtype == RAPT_I8 ? (float)((int)number - zero_point) * scale : number * scale;
 }
 
 static void widen(const rapt_attention_desc *desc, const rapt_tensor *from, int64_t dim, float *into) {
+    const rapt_page_table *pages = from == &desc->key ? &desc->key_pages : &desc->value_pages;
+    const bool has_pages = pages->kind == RAPT_PAGES_DENSE || pages->kind == RAPT_PAGES_LISTED;
+    const int64_t strides[3] = {has_pages ? from->page_stride_bytes : from->batch_stride_bytes, from->head_stride_bytes,
+                                from->token_stride_bytes};
+    const int64_t scale_strides[3] = {from->scale_batch_stride_bytes, from->scale_head_stride_bytes,
+                                      from->scale_token_stride_bytes};
     for (int64_t b = 0; b < desc->batch; b++)
         for (int64_t h = 0; h < desc->kv_heads; h++)
             for (int64_t j = 0; j < rapt_reference_keys(desc, b); j++) {
-                const char *row = row_of(desc, from, b, h, j);
+                const char *row = (const char *)from->data + offset_of(desc, pages, strides, b, h, j);
+                const int64_t of_scales = offset_of(desc, pages, scale_strides, b, h, j);
                 for (int64_t d = 0; d < dim; d++)
-                    into[((b * desc->kv_heads + h) * desc->kv_length + j) * dim + d] =
-                        rapt_reference_number(from->dtype, row, d);
+                    into[((b * desc->kv_heads + h) * desc->kv_length + j) * dim + d] = scaled(from, row, of_scales, d);
             }
 }
 

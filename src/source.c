@@ -20,6 +20,19 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
     }
 }
 
+/* The scales of rows from a token on. */
+static struct rapt_scales scales_of(const rapt_tensor *tensor, int64_t batch, int64_t head, int64_t token) {
+    const int64_t bytes = batch * tensor->scale_batch_stride_bytes + head * tensor->scale_head_stride_bytes +
+                          token * tensor->scale_token_stride_bytes;
+    if (!tensor->scales)
+        return (struct rapt_scales){0};
+    return (struct rapt_scales){
+        .scales = (const float *)(const void *)((const char *)tensor->scales + bytes),
+        .zero_points = tensor->zero_points ? (const int8_t *)tensor->zero_points + bytes / (int64_t)sizeof(float) : NULL,
+        .stride_bytes = tensor->scale_token_stride_bytes,
+        .group = tensor->scale_group};
+}
+
 /* From a token on to the end of its page, and on into pages that follow in memory as they do in the table. */
 static struct rapt_rows paged_rows(const struct rapt_task *task, int side, int64_t token, int64_t count) {
     const struct rapt_plan_body *a = task->attention;
@@ -31,7 +44,8 @@ static struct rapt_rows paged_rows(const struct rapt_task *task, int side, int64
     struct rapt_rows rows = {.base = rapt_row(tensor, 0, task->kv_head, within) + number * tensor->page_stride_bytes,
                              .stride_bytes = tensor->token_stride_bytes,
                              .count = table->page_tokens - within,
-                             .format = a->format[side]};
+                             .format = a->format[side],
+                             .scales = scales_of(tensor, number, task->kv_head, within)};
     for (int64_t next = 1; a->joins[side] && rows.count < count; next++, rows.count += table->page_tokens)
         if (rapt_page_at(table, batch, first, page + next) != number + next)
             break;
@@ -54,7 +68,10 @@ struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, stru
                               .stride_bytes = tensor->token_stride_bytes,
                               .count = count,
                               .format = task->attention->format[side],
-                              .streams = task->kind->streams};
+                              .streams = task->kind->streams,
+                              .scales = pages == RAPT_PAGES_ROW
+                                            ? scales_of(tensor, first, task->kv_head, token)
+                                            : scales_of(tensor, task->work.batch, task->kv_head, first + token)};
 }
 
 /* Stages the rows that a window still lacks. */
@@ -69,7 +86,8 @@ static void complete(const struct rapt_source *source, int side, struct rapt_win
                                              .rows = rows.count,
                                              .dim = staging->dim,
                                              .format = staging->format,
-                                             .streams = rows.streams};
+                                             .streams = rows.streams,
+                                             .scales = rows.scales};
         source->task->table->stage(&args);
         staging->ready += rows.count;
     }

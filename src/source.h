@@ -30,6 +30,7 @@ struct rapt_rows {
     int64_t stride_bytes, count;
     int format;
     bool streams; /* they are contiguous in memory, and so are those that follow */
+    struct rapt_scales scales; /* of stored rows */
 };
 
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible);

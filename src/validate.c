@@ -267,7 +267,7 @@ rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message
     v.desc = desc;
     v.message = message;
     v.memory = has_data(desc) || rapt_no_rows(desc) ? RAPT_MEMORY_GIVEN : RAPT_MEMORY_LATER;
-    v.footprint_count = 0;
+    v.footprint_count = v.scale_name_count = 0;
     return run_checks(&v, checks, sizeof checks / sizeof *checks);
 }
 
@@ -278,6 +278,6 @@ rapt_status rapt_validate_binding(const rapt_attention_desc *desc, rapt_message 
     v.desc = desc;
     v.message = message;
     v.memory = RAPT_MEMORY_BINDING;
-    v.footprint_count = 0;
+    v.footprint_count = v.scale_name_count = 0;
     return run_checks(&v, checks, sizeof checks / sizeof *checks);
 }

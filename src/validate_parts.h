@@ -20,7 +20,8 @@ struct rapt_footprint {
     const rapt_tensor *state;   /* where one of these may be written in place of another; NULL otherwise */
 };
 
-enum { RAPT_FOOTPRINTS = 32 }; /* more than tensors, index lists and head lists */
+enum { RAPT_SCALE_NAMES = 4 };   /* scales and zero points of keys and values */
+enum { RAPT_FOOTPRINTS = 40 }; /* more than tensors, index lists and head lists */
 
 /* Which memory there is. */
 enum rapt_memory {
@@ -34,7 +35,8 @@ struct rapt_validation {
     const rapt_attention_desc *desc; /* complete */
     rapt_message *message;
     enum rapt_memory memory;
-    int footprint_count;
+    int footprint_count, scale_name_count;
+    char scale_names[RAPT_SCALE_NAMES][24]; /* "value.zero_points" */
     struct rapt_footprint footprints[RAPT_FOOTPRINTS];
 };
 

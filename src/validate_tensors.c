@@ -30,27 +30,34 @@ static bool is_paged(const struct rapt_validation *v, const struct tensor_rule *
            (rule->tensor == &d->value && rapt_is_paged(&d->value_pages));
 }
 
-static bool has_reserved_fields(const rapt_tensor *t) {
-    return t->reserved_zero || t->scale_dtype || t->zero_point_dtype || t->scales || t->zero_points ||
-           (t->scale_group | t->scale_batch_stride_bytes | t->scale_head_stride_bytes | t->scale_token_stride_bytes |
-            t->reserved[0] | t->reserved[1]) != 0;
+/* Whether the numbers of a tensor may have scales. */
+static bool may_scale(const rapt_tensor *t) {
+    const int format = rapt_format_of(t->dtype);
+    return format != RAPT_FORMAT_COUNT && (rapt_format_info(format)->uses & RAPT_MAY_SCALE);
+}
+
+/* The first field of scales or zero points that is set; NULL = none is. */
+static const char *scale_field_of(const rapt_tensor *t) {
+    return t->scales                     ? "scales"
+           : t->zero_point_dtype         ? "zero_point_dtype"
+           : t->zero_points              ? "zero_points"
+           : t->scale_group              ? "scale_group"
+           : t->scale_batch_stride_bytes ? "scale_batch_stride_bytes"
+           : t->scale_head_stride_bytes  ? "scale_head_stride_bytes"
+           : t->scale_token_stride_bytes ? "scale_token_stride_bytes"
+                                         : NULL;
 }
 
 static rapt_status check_reserved_fields(struct rapt_validation *v, const struct tensor_rule *rule) {
     const rapt_tensor *t = rule->tensor;
-    if (!has_reserved_fields(t) && (t->page_stride_bytes == 0 || is_paged(v, rule)))
+    const char *field = t->reserved_zero                             ? "reserved_zero"
+                        : t->page_stride_bytes && !is_paged(v, rule) ? "page_stride_bytes"
+                        : t->reserved[0] || t->reserved[1]           ? "reserved"
+                        : may_scale(t)                               ? NULL
+                        : t->scale_dtype                             ? "scale_dtype"
+                                                                     : scale_field_of(t);
+    if (!field)
         return RAPT_OK;
-    const char *field = t->reserved_zero              ? "reserved_zero"
-                        : t->scale_dtype              ? "scale_dtype"
-                        : t->zero_point_dtype         ? "zero_point_dtype"
-                        : t->scales                   ? "scales"
-                        : t->zero_points              ? "zero_points"
-                        : t->scale_group              ? "scale_group"
-                        : t->scale_batch_stride_bytes ? "scale_batch_stride_bytes"
-                        : t->scale_head_stride_bytes  ? "scale_head_stride_bytes"
-                        : t->scale_token_stride_bytes ? "scale_token_stride_bytes"
-                        : t->page_stride_bytes        ? "page_stride_bytes"
-                                                      : "reserved";
     return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.%s is set, but nothing uses it", rule->name, field);
 }
 
@@ -187,6 +194,65 @@ static rapt_status check_memory(struct rapt_validation *v, const struct tensor_r
     return status;
 }
 
+static rapt_status check_scale_dtypes(struct rapt_validation *v, const struct tensor_rule *rule) {
+    const rapt_tensor *t = rule->tensor;
+    const struct rapt_format_info *info = rapt_format_info(rapt_format_of(t->dtype));
+    if (t->scale_dtype != RAPT_F32 && (t->scale_dtype || (info->uses & RAPT_MUST_SCALE)))
+        return rapt_refuse(v->message, RAPT_UNSUPPORTED_DTYPE, "%s.scale_dtype = %d: expected float32", rule->name,
+                           (int)t->scale_dtype);
+    if (!t->scale_dtype && scale_field_of(t))
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.%s is set, but its scale_dtype = 0", rule->name,
+                           scale_field_of(t));
+    if (!(info->uses & RAPT_MAY_SHIFT) && (t->zero_point_dtype || t->zero_points))
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.%s is set, but %s has no zero points", rule->name,
+                           t->zero_point_dtype ? "zero_point_dtype" : "zero_points", info->text);
+    if (t->zero_point_dtype && t->zero_point_dtype != RAPT_I8)
+        return rapt_refuse(v->message, RAPT_UNSUPPORTED_DTYPE, "%s.zero_point_dtype = %d: expected int8 or 0",
+                           rule->name, (int)t->zero_point_dtype);
+    if (!t->zero_point_dtype && t->zero_points)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.zero_points is set, but its zero_point_dtype = 0",
+                           rule->name);
+    if (t->scale_group < 0 || t->scale_group % 16)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.scale_group = %lld is not 0 or a multiple of 16",
+                           rule->name, (long long)t->scale_group);
+    return RAPT_OK;
+}
+
+/* One of scales, zero points: an array of its own, of so many numbers to a row, its strides a part of the scales'. */
+static rapt_status check_scale_memory(struct rapt_validation *v, const struct tensor_rule *rule, const void *data,
+                                      int32_t dtype, int64_t part) {
+    const rapt_tensor *t = rule->tensor;
+    const bool is_scales = dtype == RAPT_F32;
+    char *name = v->scale_names[v->scale_name_count++ % RAPT_SCALE_NAMES];
+    snprintf(name, sizeof v->scale_names[0], "%s.%s", rule->name, is_scales ? "scales" : "zero_points");
+    if (!data && t->data)
+        return rapt_refuse(v->message, RAPT_NULL_POINTER, "%s is NULL", name);
+    if (data && !t->data)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s is set, but %s.data is NULL", name, rule->name);
+    const rapt_tensor array = {.data = (void *)(uintptr_t)data,
+                               .dtype = dtype,
+                               .batch_stride_bytes = t->scale_batch_stride_bytes / part,
+                               .head_stride_bytes = t->scale_head_stride_bytes / part,
+                               .token_stride_bytes = t->scale_token_stride_bytes / part};
+    const int64_t group = t->scale_group ? t->scale_group : rule->row;
+    const struct tensor_rule of_array = {.name = name,
+                                         .tensor = &array,
+                                         .size = {rule->size[0], rule->size[1], rule->size[2]},
+                                         .row = rule->row / group + (rule->row % group != 0),
+                                         .role = REQUIRED_INPUT};
+    return check_memory(v, &of_array);
+}
+
+static rapt_status check_scales(struct rapt_validation *v, const struct tensor_rule *rule, bool has_memory) {
+    const rapt_tensor *t = rule->tensor;
+    rapt_status status = check_scale_dtypes(v, rule);
+    if (status == RAPT_OK && t->scale_dtype && has_memory)
+        status = check_scale_memory(v, rule, t->scales, RAPT_F32, 1);
+    if (status == RAPT_OK && t->zero_point_dtype && has_memory)
+        status = check_scale_memory(v, rule, t->zero_points, RAPT_I8, (int64_t)sizeof(float));
+    return status;
+}
+
 static rapt_status check_tensor(struct rapt_validation *v, const struct tensor_rule *rule) {
     const rapt_tensor *t = rule->tensor;
     const bool empty = !rule->size[0] || !rule->size[2] || !rule->row;
@@ -198,7 +264,9 @@ static rapt_status check_tensor(struct rapt_validation *v, const struct tensor_r
     if (status == RAPT_OK && t->extent_bytes < 0)
         status = rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.extent_bytes = %lld is negative", rule->name,
                              (long long)t->extent_bytes);
-    return status == RAPT_OK && is_present(v, rule) && !empty ? check_memory(v, rule) : status;
+    if (status == RAPT_OK && is_present(v, rule) && !empty)
+        status = check_memory(v, rule);
+    return status == RAPT_OK && may_scale(t) ? check_scales(v, rule, is_present(v, rule) && !empty) : status;
 }
 
 static rapt_status check_rules(struct rapt_validation *v, const struct tensor_rule *rules, size_t count) {

@@ -34,6 +34,14 @@ static bool is_present(const struct problem_call *call, int name) {
         [ARRAY_FINAL_STATE] = USE_FINAL_STATE,
     };
     switch (name) {
+    case ARRAY_KEY_SCALES:
+        return call->key_scales;
+    case ARRAY_VALUE_SCALES:
+        return call->value_scales;
+    case ARRAY_KEY_ZEROS:
+        return call->key_scales && (rapt_format_info(call->key_format)->uses & RAPT_MAY_SHIFT) && call->seed % 3;
+    case ARRAY_VALUE_ZEROS:
+        return call->value_scales && (rapt_format_info(call->value_format)->uses & RAPT_MAY_SHIFT) && call->seed % 4;
     case ARRAY_VALUE:
         return !(call->use & USE_VIEW);
     case ARRAY_OUT:
@@ -56,6 +64,7 @@ struct arrangement {
 };
 
 static struct arrangement arrangement_of(const struct problem_layout *layout, int name) {
+    name = name == ARRAY_KEY_ZEROS ? ARRAY_KEY_SCALES : name == ARRAY_VALUE_ZEROS ? ARRAY_VALUE_SCALES : name;
     struct arrangement arrangement = {layout->token_major, layout->padding, {false, false, layout->reversed}};
     if (layout->seed) {
         struct random random = {layout->seed * 77 + (uint64_t)name};
@@ -134,6 +143,29 @@ static rapt_tensor tensor(const struct problem *problem, enum array_name name, c
     return result;
 }
 
+/* Keys or values, with their scales. */
+static rapt_tensor stored_tensor(const struct problem *problem, enum array_name name,
+                                 const struct problem_layout *layout) {
+    const bool is_key = name == ARRAY_KEY;
+    const int length = is_key ? problem->call.key_scales : problem->call.value_scales;
+    const struct problem_array *zeros = &problem->arrays[is_key ? ARRAY_KEY_ZEROS : ARRAY_VALUE_ZEROS];
+    const rapt_tensor scales = tensor(problem, is_key ? ARRAY_KEY_SCALES : ARRAY_VALUE_SCALES, layout);
+    rapt_tensor result = tensor(problem, name, layout);
+    if (!scales.data)
+        return result;
+    result.scale_dtype = RAPT_F32;
+    result.scales = scales.data;
+    result.scale_group = length == 1 ? 0 : length;
+    result.scale_batch_stride_bytes = scales.batch_stride_bytes;
+    result.scale_head_stride_bytes = scales.head_stride_bytes;
+    result.scale_token_stride_bytes = scales.token_stride_bytes;
+    if (zeros->memory.data) {
+        result.zero_point_dtype = RAPT_I8;
+        result.zero_points = zeros->memory.data + zeros->first_byte;
+    }
+    return result;
+}
+
 static rapt_index_list list(const struct problem *problem, enum array_name name) {
     const struct problem_array *array = &problem->arrays[name];
     rapt_index_list result = {0};
@@ -159,8 +191,8 @@ static void describe(struct problem *problem, const struct problem_layout *layou
     desc.query_origin = origin_of(call);
     draw_numbers(&desc, call);
     desc.query = tensor(problem, ARRAY_QUERY, layout);
-    desc.key = tensor(problem, ARRAY_KEY, layout);
-    desc.value = call->use & USE_VIEW ? desc.key : tensor(problem, ARRAY_VALUE, layout);
+    desc.key = stored_tensor(problem, ARRAY_KEY, layout);
+    desc.value = call->use & USE_VIEW ? desc.key : stored_tensor(problem, ARRAY_VALUE, layout);
     desc.mask = tensor(problem, ARRAY_MASK, layout);
     desc.bias = tensor(problem, ARRAY_BIAS, layout);
     desc.keep_mask = tensor(problem, ARRAY_KEEP, layout);
@@ -191,6 +223,11 @@ static struct problem *empty(void) {
     return problem;
 }
 
+static int consistent_scales(int format, int scales) {
+    const int uses = rapt_format_info(format)->uses;
+    return !(uses & RAPT_MAY_SCALE) ? 0 : !scales && (uses & RAPT_MUST_SCALE) ? 1 : scales;
+}
+
 static struct problem_call consistent(struct problem_call call) {
     if (!(call.use & USE_MASK))
         call.use &= ~(unsigned)USE_FILL;
@@ -209,6 +246,8 @@ static struct problem_call consistent(struct problem_call call) {
         call.value_format = call.key_format;
     if (call.value_dim % rapt_format_info(call.value_format)->elements)
         call.value_format = RAPT_FORMAT_F32;
+    call.key_scales = consistent_scales(call.key_format, call.key_scales);
+    call.value_scales = call.use & USE_VIEW ? 0 : consistent_scales(call.value_format, call.value_scales);
     return call;
 }
 

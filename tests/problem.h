@@ -57,6 +57,7 @@ struct problem_call {
     uint64_t seed;
     uint64_t variant; /* other elements of tensors and head lists, all else the same */
     int key_format, value_format; /* of format.h; blocks that do not divide the dims become float32 */
+    int key_scales, value_scales; /* 0: none, if the format allows it; 1: of whole rows; otherwise of so many numbers */
 };
 
 enum { PACKED_QUERIES = 1, PACKED_KEYS = 2 };
@@ -89,6 +90,10 @@ enum array_name {
     ARRAY_KEY_POSITION,
     ARRAY_QUERY_POSITION, /* the last of them */
     ARRAY_INITIAL_STATE,
+    ARRAY_KEY_SCALES,
+    ARRAY_VALUE_SCALES,
+    ARRAY_KEY_ZEROS, /* zero points, laid out as the scales */
+    ARRAY_VALUE_ZEROS,
     ARRAY_OUT, /* outputs from here */
     ARRAY_LSE,
     ARRAY_WEIGHTS,

@@ -127,8 +127,18 @@ static int format_of(const struct problem_call *call, enum array_name name) {
     return name == ARRAY_KEY ? call->key_format : name == ARRAY_VALUE ? call->value_format : RAPT_FORMAT_F32;
 }
 
+static bool is_scales(enum array_name name) { return name >= ARRAY_KEY_SCALES && name <= ARRAY_VALUE_ZEROS; }
+static bool is_zeros(enum array_name name) { return name == ARRAY_KEY_ZEROS || name == ARRAY_VALUE_ZEROS; }
+
+/* Scales of a row. */
+static int64_t groups_of(const struct problem_call *call, enum array_name name) {
+    const bool is_key = name == ARRAY_KEY_SCALES || name == ARRAY_KEY_ZEROS;
+    const int64_t dim = is_key ? call->head_dim : call->value_dim, group = is_key ? call->key_scales : call->value_scales;
+    return group <= 1 ? 1 : (dim + group - 1) / group;
+}
+
 void logical_counts(const struct problem_call *call, enum array_name name, int64_t count[4]) {
-    const bool is_kv = name == ARRAY_KEY || name == ARRAY_VALUE;
+    const bool is_kv = name == ARRAY_KEY || name == ARRAY_VALUE || is_scales(name);
     if (is_head_list(name) || is_index_list(name)) {
         count[0] = count[1] = count[2] = 1;
         count[3] = is_head_list(name) ? call->query_heads : call->batch;
@@ -142,7 +152,9 @@ void logical_counts(const struct problem_call *call, enum array_name name, int64
                : name == ARRAY_LSE                        ? 1
                : name == ARRAY_INITIAL_STATE || name == ARRAY_FINAL_STATE ? 2 + call->value_dim
                                                           : call->kv_length;
-    if (is_kv)
+    if (is_scales(name))
+        count[3] = groups_of(call, name);
+    else if (is_kv)
         count[3] /= rapt_format_info(format_of(call, name))->elements;
 }
 
@@ -175,7 +187,7 @@ static int32_t dtype_of(const struct problem_call *call, enum array_name name) {
         return stored_dtype(format_of(call, name));
     if (call->use & narrow)
         return dtypes[random_below(&random, sizeof dtypes / sizeof *dtypes)];
-    return is_bool(name) ? RAPT_BOOL8 : RAPT_F32;
+    return is_bool(name) ? RAPT_BOOL8 : is_zeros(name) ? RAPT_I8 : RAPT_F32;
 }
 
 void draw_shape(struct problem_array *array, const struct problem_call *call, enum array_name name,
@@ -205,6 +217,13 @@ static void draw_indices(const struct problem_array *array, const struct problem
         else
             ((int64_t *)(void *)array->memory.data)[b] = entry;
     }
+}
+
+/* As large as makes numbers of ordinary size. */
+static void draw_scales(float *row, int64_t count, int format, bool special, struct random *random) {
+    const float size = rapt_format_info(format)->uses & RAPT_MUST_SCALE ? 0.01f : 1.0f;
+    for (int64_t i = 0; i < count; i++)
+        row[i] = special && random_chance(random, 2) ? random_special(random) : random_uniform(random) * size;
 }
 
 static bool has_special(enum data_kind kind) {
@@ -251,6 +270,12 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
             draw_state(row, count, call->data, random);
         else if (is_head_list(name))
             draw_head_list(row, count, name, random);
+        else if (is_zeros(name))
+            for (int64_t g = 0; g < count; g++)
+                ((int8_t *)row)[g] = (int8_t)random_bits(random);
+        else if (is_scales(name))
+            draw_scales(row, count, name == ARRAY_KEY_SCALES ? call->key_format : call->value_format,
+                        has_special(call->data), random);
         else if (format_of(call, name) != RAPT_FORMAT_F32)
             stored_draw(random, format_of(call, name), row, count, has_special(call->data));
         else

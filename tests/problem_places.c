@@ -10,9 +10,13 @@ static bool is_query_side(enum array_name name) {
     return name == ARRAY_QUERY || (name >= ARRAY_MASK && name <= ARRAY_KEEP) || name >= ARRAY_INITIAL_STATE;
 }
 
-static bool is_kv_side(enum array_name name) { return name == ARRAY_KEY || name == ARRAY_VALUE; }
+static bool is_kv_side(enum array_name name) {
+    return name == ARRAY_KEY || name == ARRAY_VALUE || (name >= ARRAY_KEY_SCALES && name <= ARRAY_VALUE_ZEROS);
+}
 
-static int side_of(enum array_name name) { return name == ARRAY_KEY ? 0 : 1; }
+static int side_of(enum array_name name) {
+    return name == ARRAY_KEY || name == ARRAY_KEY_SCALES || name == ARRAY_KEY_ZEROS ? 0 : 1;
+}
 
 bool has_places(const struct problem_layout *layout, enum array_name name) {
     return (is_query_side(name) && (layout->packed & PACKED_QUERIES)) ||

@@ -56,6 +56,11 @@ static int pick_format(struct random *random, int64_t *dim) {
     return format;
 }
 
+static int pick_scales(struct random *random) {
+    static const int scales[] = {0, 1, 16, 32, 48, 64};
+    return scales[random_below(random, 6)];
+}
+
 struct problem_call random_call(uint64_t seed, int64_t work) {
     static const int64_t queries[] = {0, 1, 1, 2, 3, 4, 5, 8, 13, 16, 17, 33, 48, 49, 64, 65, 100, 200, 400};
     static const int64_t keys[] = {0,   1,   2,   7,   8,   9,   16,  31,  64,  100, 200,  255,  256,
@@ -85,5 +90,7 @@ struct problem_call random_call(uint64_t seed, int64_t work) {
              work);
     call.key_format = pick_format(&random, &call.head_dim);
     call.value_format = pick_format(&random, &call.value_dim);
+    call.key_scales = pick_scales(&random);
+    call.value_scales = pick_scales(&random);
     return call;
 }

@@ -107,6 +107,12 @@ bool is_unused(const struct problem *plain, enum array_name name, const int64_t 
         return kv_row_is_unused(plain, name, at[0], at[1], at[2]);
     case ARRAY_BIAS:
         return bias_is_unused(plain, at);
+    case ARRAY_KEY_SCALES:
+    case ARRAY_KEY_ZEROS:
+        return kv_row_is_unused(plain, ARRAY_KEY, at[0], at[1], at[2]);
+    case ARRAY_VALUE_SCALES:
+    case ARRAY_VALUE_ZEROS:
+        return kv_row_is_unused(plain, ARRAY_VALUE, at[0], at[1], at[2]);
     default:
         return false;
     }

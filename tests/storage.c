@@ -38,6 +38,8 @@ static struct problem_call draw(struct random *random, int64_t most_keys) {
     call.kv_length = random_between(random, 1, most_keys);
     call.head_dim = random_chance(random, 70) ? dims[random_below(random, 5)] : odd[random_below(random, 8)];
     call.value_dim = random_chance(random, 70) ? dims[random_below(random, 5)] : odd[random_below(random, 8)];
+    call.key_scales = (int)random_below(random, 6) * 16;
+    call.value_scales = random_chance(random, 50) ? 1 : call.key_scales;
     return call;
 }
 
@@ -102,8 +104,35 @@ static void test_widened(void **state) {
     }
 }
 
+/* One scale for a tensor, a head, a sequence, or a token of all heads. */
+static void test_shared_scales(void **state) {
+    struct random random = {10};
+    (void)state;
+    for (int format = 0; format < RAPT_FORMAT_COUNT; format++)
+        for (int shared = 0; shared < 8 && (rapt_format_info(format)->uses & RAPT_MAY_SCALE); shared++) {
+            struct problem_call call = draw(&random, 300);
+            call.key_format = call.value_format = format;
+            call.key_scales = shared % 2 ? 1 : 32;
+            call.value_scales = shared % 2 ? 16 : 1;
+            struct problem *expected = problem_new(&call), *problem = problem_new(&call);
+            rapt_tensor *const tensors[] = {&expected->desc.key, &expected->desc.value, &problem->desc.key,
+                                            &problem->desc.value};
+            for (int i = 0; i < 4; i++) {
+                tensors[i]->scale_batch_stride_bytes *= shared & 1;
+                tensors[i]->scale_head_stride_bytes *= shared >> 1 & 1;
+                tensors[i]->scale_token_stride_bytes *= shared >> 2 & 1;
+            }
+            const struct problem_way way = {.isa = RAPT_ISA_AUTO, .threads = 1};
+            rapt_reference_attention(&expected->desc);
+            problem_run(problem, &way);
+            assert_true(problem_same(problem, expected));
+            problem_free(expected);
+            problem_free(problem);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs), cmocka_unit_test(test_lengths),
-                                       cmocka_unit_test(test_widened)};
+                                       cmocka_unit_test(test_widened), cmocka_unit_test(test_shared_scales)};
     return cmocka_run_group_tests_name("storage", tests, NULL, NULL);
 }

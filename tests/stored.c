@@ -43,6 +43,8 @@ static void draw_block(struct random *random, int format, unsigned char *block, 
         for (int i = 0; i < bytes; i++)
             block[i] = (unsigned char)random_bits(random);
         const float most = largest(format, block);
+        if (rapt_format_info(format)->uses & RAPT_MUST_SCALE)
+            return;
         if (is_any || (is_finite ? most < 0x1p120f : most > 0.25f && most < 4))
             return;
     }

@@ -234,7 +234,7 @@ RAPT_API rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *
 /* The instruction set that the plan runs on. */
 RAPT_API rapt_isa rapt_plan_isa(const rapt_plan *plan);
 
-/* A tensor's memory. Fields from scales on are reserved for later releases: 0. */
+/* A tensor's memory. */
 typedef struct rapt_buffer {
     void *data;
     int64_t extent_bytes; /* as in rapt_tensor; 0 = not stated */

@@ -93,8 +93,11 @@ typedef enum rapt_dtype {
     RAPT_Q4_1 = 7,   /* d, m, nibbles q:                     d * q + m */
     RAPT_Q5_0 = 8,   /* d, 32 fifth bits, nibbles, both q:   d * (q - 16) */
     RAPT_Q5_1 = 9,   /* d, m, 32 fifth bits, nibbles:        d * q + m */
-    RAPT_IQ4_NL = 10 /* d, nibbles q:                        d * (number q of a table of 16) */
-    /* Numbers that types to come will have: F8_E4M3 = 11, F8_E5M2 = 12, I8 = 13. */
+    RAPT_IQ4_NL = 10, /* d, nibbles q:                       d * (number q of a table of 16) */
+    /* Bytes with scales: */
+    RAPT_F8_E4M3 = 11, /* no infinities; NaN is 0x7f and 0xff (the variant "fn"); number * scale */
+    RAPT_F8_E5M2 = 12, /* the upper half of a binary16; number * scale */
+    RAPT_I8 = 13       /* (number - zero point) * scale; has scales */
 } rapt_dtype;
 
 /* Bytes of a row of dim elements; 0 for an unknown dtype, on overflow, and where dim is not a whole number of blocks. */
@@ -107,8 +110,10 @@ RAPT_API int64_t rapt_row_bytes(int32_t dtype, int64_t dim);
  * extent_bytes, when not 0, is the number of bytes that may be touched from data on; shapes that reach further (or
  * before data) are refused.
  *
- * Fields from scale_dtype on belong to dtypes of later releases and must be 0: one scale, and one zero point, for each
- * scale_group elements of a row (0 = for the whole row); page_stride_bytes goes with a page table. */
+ * Scales are for F8_E4M3, F8_E5M2 and I8; with scale_dtype = 0 there are none, which I8 does not allow. There is a scale,
+ * and perhaps a zero point (I8 only), for each scale_group elements of a row, the last of which may be fewer; 0 = for
+ * the whole row. Their strides may be 0: one scale per tensor, or one per head. page_stride_bytes goes with a page
+ * table. */
 typedef struct rapt_tensor {
     void *data;
     int32_t dtype; /* rapt_dtype */
@@ -117,11 +122,11 @@ typedef struct rapt_tensor {
     int64_t head_stride_bytes;
     int64_t token_stride_bytes;
     int64_t extent_bytes;
-    int32_t scale_dtype;      /* rapt_dtype */
-    int32_t zero_point_dtype; /* rapt_dtype */
-    const void *scales;       /* [batch, head, token, groups] */
+    int32_t scale_dtype;      /* RAPT_F32, or 0 = no scales */
+    int32_t zero_point_dtype; /* RAPT_I8, or 0 = no zero points */
+    const void *scales;       /* [batch, head, token, groups], any numbers */
     const void *zero_points;  /* one for each scale, laid out as the scales are, element for element */
-    int64_t scale_group;
+    int64_t scale_group;      /* 0, or a multiple of 16 */
     int64_t scale_batch_stride_bytes;
     int64_t scale_head_stride_bytes;
     int64_t scale_token_stride_bytes;

@@ -46,10 +46,11 @@ static void stage_errands(struct rapt_errands *e) {
         struct rapt_errand *piece = &e->piece[i];
         const int fetched = i < e->at ? piece->rows : e->row - LAG;
         struct rapt_staging *staging = piece->staging;
-        for (; staging && staging->ready < piece->first + fetched; staging->ready++)
+        for (; staging && staging->ready < piece->first + fetched; staging->ready++) {
+            const int64_t row = staging->ready - piece->first;
             stage_row[staging->format](staging->rows + staging->ready * staging->dim,
-                                       piece->base + (staging->ready - piece->first) * piece->row_stride_bytes,
-                                       staging->dim);
+                                       piece->base + row * piece->row_stride_bytes, staging->dim, &piece->scales, row);
+        }
     }
 }
 

@@ -39,14 +39,35 @@ RAPT_INLINE void stage_stored(int format, float *into, const char *row, int dim)
         v_store_n(into + d, v_load_stored_rest(format, row, d, dim - d), dim - d);
 }
 
-#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses)                 \
-    static void stage_row_##name(float *into, const char *row, int dim) {               \
-        stage_stored(RAPT_FORMAT_##NAME, into, row, dim);                               \
+/* The same of a format with scales, numbers [d, end) of which have one. */
+RAPT_INLINE void stage_group(int format, float *into, const char *row, int64_t d, int64_t end, struct stored_scale by) {
+    for (; end - d >= VL; d += VL)
+        v_store(into + d, v_scaled(v_load_stored(format, row, d), by));
+    if (d < end)
+        v_store_n(into + d, v_scaled(v_load_stored_rest(format, row, d, (int)(end - d)), by), (int)(end - d));
+}
+
+/* number: of the row, whose scales these are. */
+RAPT_INLINE void stage_scaled(int format, float *into, const char *row, int dim, const struct rapt_scales *scales,
+                              int64_t number) {
+    const int64_t step = scales->group && scales->group < dim ? scales->group : dim;
+    for (int64_t d = 0, group = 0; d < dim; d += step, group++)
+        stage_group(format, into, row, d, dim - d < step ? dim : d + step, stored_scale_of(scales, number, group));
+}
+
+#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses)                                                \
+    static void stage_row_##name(float *into, const char *row, int dim, const struct rapt_scales *scales,              \
+                                 int64_t number) {                                                                     \
+        if (is_scaled(RAPT_FORMAT_##NAME))                                                                             \
+            stage_scaled(RAPT_FORMAT_##NAME, into, row, dim, scales, number);                                          \
+        else                                                                                                           \
+            stage_stored(RAPT_FORMAT_##NAME, into, row, dim);                                                          \
     }
 #include "format.def"
 #undef RAPT_FORMAT
 
-static void (*const stage_row[RAPT_FORMAT_COUNT])(float *, const char *, int) = {
+/* One row; its number is its place among those that the scales are of. */
+static void (*const stage_row[RAPT_FORMAT_COUNT])(float *, const char *, int, const struct rapt_scales *, int64_t) = {
 #define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) stage_row_##name,
 #include "format.def"
 #undef RAPT_FORMAT
@@ -59,7 +80,7 @@ static void stage(const struct rapt_stage_args *a) {
     RAPT_ASSUME(a->dim % rapt_format_info(a->format)->elements == 0);
     for (int64_t row = 0; row < a->rows; row++, from += a->from_stride_bytes) {
         fetch_stored(a, from, row, row_bytes);
-        stage_row[a->format](a->into + row * a->dim, from, a->dim);
+        stage_row[a->format](a->into + row * a->dim, from, a->dim, &a->scales, row);
     }
 }
 

@@ -32,8 +32,8 @@ RAPT_INLINE vf32 stored_fives(const char *bits, const char *nibbles, size_t at) 
     return v_load_fives((const uint8_t *)nibbles + at % 16, (int)(at / 16 * 4), word >> at);
 }
 
-/* Numbers d ... d + VL - 1 of a row, all of which exist. ASSUME d is a multiple of VL, and format a constant once this
- * is inlined: what remains are the loads of one type. */
+/* Numbers d ... d + VL - 1 of a row, all of which exist; of types that may have scales, before these act. ASSUME d is a
+ * multiple of VL, and format a constant once this is inlined: what remains are the loads of one type. */
 RAPT_INLINE vf32 v_load_stored(int format, const char *row, int64_t d) {
     const char *block = stored_block(format, row, d);
     const uint16_t *words = (const uint16_t *)(const void *)block; /* the scale; then the minimum, where there is one */
@@ -51,6 +51,9 @@ RAPT_INLINE vf32 v_load_stored(int format, const char *row, int64_t d) {
         return v_mul(v_sub(stored_fives(block + 2, block + 6, at), v_splat(16)), v_splat_half(words));
     case RAPT_FORMAT_Q5_1:
         return v_fma(stored_fives(block + 4, block + 8, at), v_splat_half(words), v_splat_half(words + 1));
+    case RAPT_FORMAT_F8_E4M3: return v_load_e4m3((const uint8_t *)block);
+    case RAPT_FORMAT_F8_E5M2: return v_load_e5m2((const uint8_t *)block);
+    case RAPT_FORMAT_I8: return v_load_int8((const int8_t *)block);
     default: return v_splat(0); /* not a type of keys and values */
     }
 }
@@ -75,6 +78,24 @@ enum { STORED_FORMATS = 1 << RAPT_FORMAT_F32 RAPT_STORED_FORMATS(RAPT_STORED) };
 RAPT_INLINE int stored_lines(int format, int numbers) {
     const struct rapt_format_info *info = rapt_format_info(format);
     return (numbers * info->bytes + 64 * info->elements - 1) / (64 * info->elements);
+}
+
+/* Whether scales may act on the numbers of a format. */
+RAPT_INLINE bool is_scaled(int format) { return rapt_format_info(format)->uses & RAPT_MAY_SCALE; }
+
+/* What acts on the numbers of a group of a row. */
+struct stored_scale {
+    vf32 scale, zero_point;
+};
+
+RAPT_INLINE struct stored_scale stored_scale_of(const struct rapt_scales *scales, int64_t row, int64_t group) {
+    const int64_t at = row * (scales->stride_bytes / (int64_t)sizeof(float)) + group;
+    return (struct stored_scale){v_splat(scales->scales ? scales->scales[at] : 1),
+                                 v_splat(scales->zero_points ? scales->zero_points[at] : 0)};
+}
+
+RAPT_INLINE vf32 v_scaled(vf32 numbers, struct stored_scale by) {
+    return v_mul(v_sub(numbers, by.zero_point), by.scale);
 }
 
 #endif

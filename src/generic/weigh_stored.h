@@ -87,6 +87,7 @@ static void weigh_rest(const struct rapt_weigh_args *a, int64_t d) {
     _Alignas(64) float values[WEIGH_AHEAD * REST_DIMS];
     struct rapt_weigh_args part = *a;
     struct pump idle = idle_pump(a->value);
+    const struct rapt_scales none = {0}; /* types with scales are staged whole */
     part.value = (const char *)values;
     for (; d < a->value_dim; d += REST_DIMS) {
         part.value_dim = a->value_dim - d < REST_DIMS ? (int)(a->value_dim - d) : REST_DIMS;
@@ -95,7 +96,7 @@ static void weigh_rest(const struct rapt_weigh_args *a, int64_t d) {
         for (int key = 0; key < a->key_end - a->key_begin; key++)
             stage_row[a->value_format](values + key * part.value_dim,
                                        stored_block(a->value_format, a->value + key * a->value_stride_bytes, d),
-                                       part.value_dim);
+                                       part.value_dim, &none, key);
         weigh_narrow_block(&part, &idle);
     }
 }
