@@ -19,6 +19,8 @@ static const struct problem_call calls[] = {
      DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, 0, 0},
     {1, 2, 1, 1, 6000, 16, 16, USE_CAUSAL, DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_NONE, 0, 0},
     {3, 2, 2, 40, 40, 8, 8, USE_LSE, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 0, 0},
+    {1, 2, 1, 4, 70, 48, 32, USE_LSE, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 1, 0, RAPT_FORMAT_I8,
+     RAPT_FORMAT_F8_E4M3, 32, 1},
     {1, 2, 2, 5, 40, 8, 8, USE_FINAL_STATE | USE_NO_OUT, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 0, 0},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
@@ -32,6 +34,7 @@ static struct problem_call varied(const struct problem_call *call, uint64_t vari
 static rapt_tensor without_data(rapt_tensor tensor) {
     tensor.data = NULL;
     tensor.extent_bytes = 0;
+    tensor.scales = tensor.zero_points = NULL;
     return tensor;
 }
 
@@ -45,7 +48,12 @@ static rapt_attention_desc question(const rapt_attention_desc *desc) {
     return bare;
 }
 
-static rapt_buffer buffer(const rapt_tensor *tensor) { return rapt_output_buffer(tensor->data, tensor->extent_bytes); }
+static rapt_buffer buffer(const rapt_tensor *tensor) {
+    rapt_buffer buffer = rapt_output_buffer(tensor->data, tensor->extent_bytes);
+    buffer.scales = tensor->scales;
+    buffer.zero_points = tensor->zero_points;
+    return buffer;
+}
 
 static rapt_bindings bindings_of(const rapt_attention_desc *desc) {
     rapt_bindings bindings = RAPT_BINDINGS_INIT;
@@ -260,7 +268,7 @@ static void test_refused_with_everything(void **state) {
     REFUSED(RAPT_UNUSED_FIELD, "bindings.reserved_zero", b.reserved_zero = 1);
     REFUSED(RAPT_UNUSED_FIELD, "bindings.reserved[7]", b.reserved[7] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "key.scales", b.key.scales = wrong);
-    REFUSED(RAPT_UNUSED_FIELD, "value.scales or zero_points", b.value.zero_points = wrong);
+    REFUSED(RAPT_UNUSED_FIELD, "value.zero_points", b.value.zero_points = wrong);
     REFUSED(RAPT_NULL_POINTER, "query.data", b.query.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "out.data", b.out.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "mask.data", b.mask.data = NULL);
@@ -291,6 +299,21 @@ static void test_refused_with_everything(void **state) {
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps mask", b.mask.data = b.out.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "lse overlaps sinks", b.lse.data = (void *)(uintptr_t)b.sinks);
     assert_true(c.refused == 33);
+    end(&c);
+}
+
+static void test_refused_scales(void **state) {
+    static float four[4];
+    struct binding_case c = begin(&calls[3]);
+    (void)state;
+    REFUSED(RAPT_NULL_POINTER, "key.scales is NULL", b.key.scales = NULL);
+    REFUSED(RAPT_NULL_POINTER, "key.zero_points is NULL", b.key.zero_points = NULL);
+    REFUSED(RAPT_NULL_POINTER, "value.scales is NULL", b.value.scales = NULL);
+    REFUSED(RAPT_UNUSED_FIELD, "value.zero_points is bound", b.value.zero_points = four);
+    REFUSED(RAPT_MISALIGNED_POINTER, "value.scales", b.value.scales = (const char *)four + 1);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key.scales", b.key.scales = b.out.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "lse overlaps key.zero_points", b.key.zero_points = b.lse.data);
+    assert_true(c.refused == 7);
     end(&c);
 }
 
@@ -333,7 +356,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_in_turn),          cmocka_unit_test(test_answers_and_does_not_run),
         cmocka_unit_test(test_questions_are_checked),   cmocka_unit_test(test_empty_needs_no_binding),
-        cmocka_unit_test(test_refused_with_everything), cmocka_unit_test(test_refused_what_was_not_planned),
+        cmocka_unit_test(test_refused_with_everything), cmocka_unit_test(test_refused_scales), cmocka_unit_test(test_refused_what_was_not_planned),
         cmocka_unit_test(test_binding_reads_no_list),
     };
     return cmocka_run_group_tests_name("api_bind", tests, NULL, NULL);

@@ -175,6 +175,11 @@ static void test_tensor_helpers(void **state) {
     const rapt_tensor c = rapt_input_bshd(NULL, 2, 5, 3, 7);
     assert_true(!c.data && c.dtype == RAPT_F32 && c.head_stride_bytes == 28 && c.extent_bytes == 840);
     assert_int_equal(rapt_row_bytes(RAPT_F32, 3), 12);
+    assert_int_equal(rapt_row_bytes(RAPT_BF16, 3), 6);
+    assert_int_equal(rapt_row_bytes(RAPT_Q8_0, 64), 68);
+    assert_int_equal(rapt_row_bytes(RAPT_Q5_1, 64), 48);
+    assert_int_equal(rapt_row_bytes(RAPT_Q4_0, 48), 0);
+    assert_int_equal(rapt_row_bytes(RAPT_I8, 7), 7);
     assert_int_equal(rapt_row_bytes(RAPT_NO_DTYPE, 3), 0);
     assert_int_equal(rapt_row_bytes(99, 3), 0);
     assert_int_equal(rapt_row_bytes(-1, 3), 0);

@@ -83,6 +83,16 @@ static void test_layouts(void **state) {
     LEGAL(d->out.dtype = RAPT_F16, d->out.token_stride_bytes = 18, d->out.head_stride_bytes = 54,
           d->out.batch_stride_bytes = 216);
     LEGAL(d->key.token_stride_bytes = d->value.token_stride_bytes = 4);
+    LEGAL(d->key = rapt_tensor_bhsd(d->key.data, RAPT_F8_E4M3, 2, 2, 5, 8), d->key.data = (char *)d->key.data + 1);
+    LEGAL(d->key = rapt_tensor_bhsd(d->key.data, RAPT_F8_E5M2, 2, 2, 5, 8), d->key.scale_dtype = RAPT_F32,
+          d->key.scales = zeros); /* one for all */
+    LEGAL(d->value = rapt_tensor_bhsd(d->value.data, RAPT_I8, 2, 2, 5, 8), d->value.scale_dtype = RAPT_F32,
+          d->value.scales = zeros + 20, d->value.scale_token_stride_bytes = -4, d->value.scale_group = 16,
+          d->value.zero_point_dtype = RAPT_I8, d->value.zero_points = (const char *)zeros + 5);
+    LEGAL(d->head_dim = 64, d->value_dim = 32, d->query = rapt_input_bhsd(d->query.data, 2, 4, 3, 64),
+          d->key = rapt_tensor_bhsd(d->key.data, RAPT_Q4_0, 2, 2, 5, 64), d->value = d->key,
+          d->value.data = (char *)d->key.data + 18, d->value.extent_bytes = 0,
+          d->out = rapt_output_bhsd(d->out.data, 2, 4, 3, 32)); /* the second block of each row */
     LEGAL(with_mask(d),
           d->mask.batch_stride_bytes = d->mask.head_stride_bytes = d->mask.token_stride_bytes = 0);
     LEGAL(with_mask(d), d->mask.data = (char *)d->mask.data + 1, d->mask.token_stride_bytes = 7);

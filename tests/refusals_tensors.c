@@ -60,6 +60,70 @@ static void test_tensors(void **state) {
     END_OF_ROWS;
 }
 
+/* int8 keys with a scale per row, and values as well. */
+static void with_int8(rapt_attention_desc *d) {
+    d->key = rapt_tensor_bhsd(d->key.data, RAPT_I8, 2, 2, 5, 8);
+    d->key.scale_dtype = RAPT_F32;
+    d->key.scales = zeros;
+    d->key.scale_token_stride_bytes = 4;
+    d->key.scale_head_stride_bytes = 20;
+    d->key.scale_batch_stride_bytes = 40;
+    d->value = d->key;
+}
+
+static void with_zero_points(rapt_attention_desc *d) {
+    with_int8(d);
+    d->key.zero_point_dtype = RAPT_I8;
+    d->key.zero_points = zeros;
+}
+
+static void test_blocks(void **state) {
+    (void)state;
+    REFUSED(RAPT_INVALID_SHAPE, "key: rows of 8 are not whole blocks of 32, as q8_0 has them",
+            d->key.dtype = RAPT_Q8_0);
+    REFUSED(RAPT_INVALID_SHAPE, "value: rows of 48", d->value_dim = 48, d->value.dtype = RAPT_IQ4_NL);
+    REFUSED(RAPT_INVALID_SHAPE, "key: rows of 8", d->kv_length = 0, d->key.dtype = RAPT_Q4_0);
+    REFUSED(RAPT_INVALID_STRIDE, "key.token_stride_bytes = 33 is not a multiple of 2", d->head_dim = 32,
+            d->key.dtype = RAPT_Q5_1, d->key.token_stride_bytes = 33);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = 5: expected float32, got q8_0", d->out.dtype = RAPT_Q8_0);
+    END_OF_ROWS;
+}
+
+static void test_scales(void **state) {
+    (void)state;
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.scale_dtype = 0: expected float32", with_int8(d), d->key.scale_dtype = 0);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "value.scale_dtype = 3: expected float32", with_int8(d),
+            d->value.scale_dtype = RAPT_F16);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.scale_dtype = -1", with_int8(d), d->key.scale_dtype = -1);
+    REFUSED(RAPT_NULL_POINTER, "key.scales is NULL", with_int8(d), d->key.scales = NULL);
+    REFUSED(RAPT_NULL_POINTER, "key.zero_points is NULL", with_zero_points(d), d->key.zero_points = NULL);
+    REFUSED(RAPT_UNUSED_FIELD, "key.scales is set, but its scale_dtype = 0", with_int8(d),
+            d->key.dtype = RAPT_F8_E4M3, d->key.scale_dtype = 0);
+    REFUSED(RAPT_UNUSED_FIELD, "value.scale_group is set, but its scale_dtype = 0",
+            d->value = rapt_tensor_bhsd(d->value.data, RAPT_F8_E5M2, 2, 2, 5, 8), d->value.scale_group = 16);
+    REFUSED(RAPT_UNUSED_FIELD, "key.zero_point_dtype is set, but float8_e4m3 has no zero points", with_zero_points(d),
+            d->key.dtype = RAPT_F8_E4M3);
+    REFUSED(RAPT_UNUSED_FIELD, "key.zero_points is set, but its zero_point_dtype = 0", with_zero_points(d),
+            d->key.zero_point_dtype = 0);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.zero_point_dtype = 1: expected int8 or 0", with_zero_points(d),
+            d->key.zero_point_dtype = RAPT_F32);
+    REFUSED(RAPT_INVALID_VALUE, "key.scale_group = 24 is not 0 or a multiple of 16", with_int8(d),
+            d->key.scale_group = 24);
+    REFUSED(RAPT_INVALID_VALUE, "key.scale_group = -16", with_int8(d), d->key.scale_group = -16);
+    REFUSED(RAPT_MISALIGNED_POINTER, "value.scales", with_int8(d), d->value.scales = (const char *)zeros + 2);
+    REFUSED(RAPT_INVALID_STRIDE, "key.scales.token_stride_bytes = 6 is not a multiple of 4", with_int8(d),
+            d->key.scale_token_stride_bytes = 6);
+    REFUSED(RAPT_INVALID_STRIDE, "key.scales: its strides", with_int8(d),
+            d->key.scale_batch_stride_bytes = INT64_MAX - 3);
+    REFUSED(RAPT_INVALID_STRIDE, "value.scales: its strides leave", with_int8(d),
+            d->value.scale_head_stride_bytes = INT64_MIN);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key.scales", with_int8(d), d->key.scales = d->out.data);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key.zero_points", with_zero_points(d),
+            d->key.zero_points = d->out.data);
+    REFUSED(RAPT_UNUSED_FIELD, "query.scale_dtype", d->query.scale_dtype = RAPT_F32);
+    END_OF_ROWS;
+}
+
 static void test_strides(void **state) {
     (void)state;
     const int64_t huge = INT64_MAX - 3;
@@ -189,7 +253,7 @@ static void test_states(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_strides),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_blocks), cmocka_unit_test(test_scales), cmocka_unit_test(test_strides),
                                        cmocka_unit_test(test_overlaps), cmocka_unit_test(test_states)};
     return cmocka_run_group_tests_name("refusals_tensors", tests, NULL, NULL);
 }

@@ -53,6 +53,8 @@ static void decode_buffer(struct fuzzed_call *call, rapt_buffer *buffer, const r
     const uint8_t way = take_byte(prefix), detail = take_byte(prefix);
     const struct region *own = region_with(call, tensor->data);
     *buffer = rapt_output_buffer(tensor->data, tensor->extent_bytes);
+    buffer->scales = tensor->scales;
+    buffer->zero_points = tensor->zero_points;
     switch (own || way % CHOICES == ELSEWHERE ? way % CHOICES : RIGHT) {
     case COPY: {
         const size_t offset = own->bytes - bytes_from(own, tensor->data);
@@ -84,7 +86,7 @@ static void decode_buffer(struct fuzzed_call *call, rapt_buffer *buffer, const r
         }
         break;
     case SCALED:
-        *(detail % 2 ? &buffer->scales : &buffer->zero_points) = tensor->data;
+        *(detail % 2 ? &buffer->scales : &buffer->zero_points) = tensor->scales ? NULL : tensor->data;
         break;
     default:
         break;
@@ -162,6 +164,8 @@ static void decode_bindings(struct fuzzed_call *call, struct bound *bound, uint8
                           buffer->extent_bytes == tensor->extent_bytes;
         tensor_of(d, i)->data = buffer->data;
         tensor_of(d, i)->extent_bytes = buffer->extent_bytes;
+        tensor_of(d, i)->scales = buffer->scales;
+        tensor_of(d, i)->zero_points = buffer->zero_points;
     }
     bound->is_right = bound->is_right && b->bias_head_factor == d->bias_head_factor &&
                       b->alibi_slopes == d->alibi_slopes && b->sinks == d->sinks;
@@ -177,6 +181,7 @@ static rapt_status plan_of(rapt_plan *plan, const rapt_attention_desc *desc, boo
     for (int i = 0; i < TENSORS && !with_data; i++) {
         tensor_of(&d, i)->data = NULL;
         tensor_of(&d, i)->extent_bytes = 0;
+        tensor_of(&d, i)->scales = tensor_of(&d, i)->zero_points = NULL;
     }
     return rapt_plan_init(plan, &d, NULL);
 }

@@ -7,7 +7,7 @@
 #include "fuzz.h"
 #include "rapt/rapt.h"
 
-enum { MOST_REGIONS = 40 };
+enum { MOST_REGIONS = 48 };
 
 struct fuzzed_call {
     rapt_attention_desc desc; /* as the library has to read it: what the caller does not give is 0 */
