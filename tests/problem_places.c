@@ -7,7 +7,8 @@
 #include "problem_data.h"
 
 static bool is_query_side(enum array_name name) {
-    return name == ARRAY_QUERY || (name >= ARRAY_MASK && name <= ARRAY_KEEP) || name >= ARRAY_INITIAL_STATE;
+    return name == ARRAY_QUERY || (name >= ARRAY_MASK && name <= ARRAY_KEEP) || name == ARRAY_INITIAL_STATE ||
+           name >= ARRAY_OUT;
 }
 
 static bool is_kv_side(enum array_name name) {
