@@ -139,8 +139,8 @@ typedef struct rapt_attention_desc {
     int64_t kv_tokens;    /* with kv_offsets, likewise */
 
     rapt_tensor query; /* f32, f16, bf16 [batch, query_heads, query_length, head_dim] */
-    rapt_tensor key;   /* f32 or f16 [batch, kv_heads, kv_length, head_dim] */
-    rapt_tensor value; /* f32 or f16 [batch, kv_heads, kv_length, value_dim]; may be a view of key */
+    rapt_tensor key;   /* any dtype but bool8 [batch, kv_heads, kv_length, head_dim] */
+    rapt_tensor value; /* likewise [batch, kv_heads, kv_length, value_dim]; may be a view of key */
     rapt_tensor out;   /* f32, f16, bf16 [batch, query_heads, query_length, value_dim] */
 
     rapt_tensor mask;      /* bool8 [batch, query_heads, query_length, kv_length], true = attend */
