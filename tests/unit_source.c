@@ -20,14 +20,17 @@ static void expect_rows(const struct bench *bench, int side, int64_t begin, cons
     const rapt_tensor *tensor = rapt_tensor_of(bench->task.attention, side);
     const struct rapt_work *work = &bench->task.work;
     const int64_t dim = side == RAPT_KEYS ? bench->unit.desc.head_dim : bench->unit.desc.value_dim;
+    const int32_t dtype = work->stages[side] ? RAPT_F32 : tensor->dtype;
+    assert_int_equal(rows->format, rapt_format_of(dtype));
     for (int64_t i = 0; i < rows->count; i++) {
         const int64_t token = begin + i - work->sequence.key_position;
         const char *stored = unit_row(tensor, work->batch, bench->task.kv_head, token);
-        const float *got = (const float *)(const void *)(rows->base + i * rows->stride_bytes);
-        for (int64_t d = 0; d < dim; d++)
-            if (bits_of(got[d]) != bits_of(unit_number(tensor->dtype, stored, d)))
+        for (int64_t d = 0; d < dim; d++) {
+            const float got = unit_number(dtype, rows->base + i * rows->stride_bytes, d);
+            if (bits_of(got) != bits_of(unit_number(tensor->dtype, stored, d)))
                 fail_msg("side %d, position %lld, element %lld: got %a, stored %a", side, (long long)(begin + i),
-                         (long long)d, (double)got[d], (double)unit_number(tensor->dtype, stored, d));
+                         (long long)d, (double)got, (double)unit_number(tensor->dtype, stored, d));
+        }
     }
 }
 
