@@ -356,8 +356,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_in_turn),          cmocka_unit_test(test_answers_and_does_not_run),
         cmocka_unit_test(test_questions_are_checked),   cmocka_unit_test(test_empty_needs_no_binding),
-        cmocka_unit_test(test_refused_with_everything), cmocka_unit_test(test_refused_scales), cmocka_unit_test(test_refused_what_was_not_planned),
-        cmocka_unit_test(test_binding_reads_no_list),
+        cmocka_unit_test(test_refused_with_everything), cmocka_unit_test(test_refused_scales),
+        cmocka_unit_test(test_refused_what_was_not_planned), cmocka_unit_test(test_binding_reads_no_list),
     };
     return cmocka_run_group_tests_name("api_bind", tests, NULL, NULL);
 }

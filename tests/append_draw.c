@@ -34,7 +34,7 @@ static int32_t draw_source_dtype(struct random *random) {
 static int32_t draw_cache_dtype(struct random *random, int64_t dim) {
     for (;;) {
         const int format = (int)random_below(random, RAPT_FORMAT_COUNT);
-        if (stored_is_key_value(format) && dim % rapt_format_info(format)->elements == 0)
+        if (stored_is_appended(format) && dim % rapt_format_info(format)->elements == 0)
             return stored_dtype(format);
     }
 }

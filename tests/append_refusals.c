@@ -208,6 +208,10 @@ static void refuse_tensors(void) {
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.dtype = 0", d->key.dtype = 0);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "key_cache.dtype = 2", d->key_cache.dtype = RAPT_BOOL8);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "value_cache.dtype = 99", d->value_cache.dtype = 99);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "key_cache.dtype = 11: rows of it cannot be appended",
+            d->key_cache.dtype = RAPT_F8_E4M3);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "value_cache.dtype = 13: rows of it cannot be appended",
+            d->value_cache.dtype = RAPT_I8);
     REFUSED(RAPT_INVALID_SHAPE, "value_cache: rows of 8", d->value_cache.dtype = RAPT_Q8_0);
     REFUSED(RAPT_MISALIGNED_POINTER, "key.data", d->key.data = (char *)key + 2);
     REFUSED(RAPT_MISALIGNED_POINTER, "key_cache.data", d->key_cache.data = (char *)key_cache + 1);

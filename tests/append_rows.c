@@ -57,7 +57,7 @@ static void test_store(void **state) {
         const int dim = dims[random_below(&random, round % 50 ? 5 : 9)];
         draw_row(&random, x, dim);
         for (int format = 0; format < RAPT_FORMAT_COUNT; format++)
-            for (int t = 0; t < count && stored_is_key_value(format); t++)
+            for (int t = 0; t < count && stored_is_appended(format); t++)
                 if (dim % rapt_format_info(format)->elements == 0)
                     expect_stored(tables[t], format, x, dim);
     }

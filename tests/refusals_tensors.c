@@ -85,7 +85,8 @@ static void test_blocks(void **state) {
     REFUSED(RAPT_INVALID_SHAPE, "key: rows of 8", d->kv_length = 0, d->key.dtype = RAPT_Q4_0);
     REFUSED(RAPT_INVALID_STRIDE, "key.token_stride_bytes = 33 is not a multiple of 2", d->head_dim = 32,
             d->key.dtype = RAPT_Q5_1, d->key.token_stride_bytes = 33);
-    REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = 5: expected float32, got q8_0", d->out.dtype = RAPT_Q8_0);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = 5: expected float32, float16, bfloat16, got q8_0",
+            d->out.dtype = RAPT_Q8_0);
     END_OF_ROWS;
 }
 
