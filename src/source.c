@@ -26,9 +26,10 @@ static struct rapt_scales scales_of(const rapt_tensor *tensor, int64_t batch, in
                           token * tensor->scale_token_stride_bytes;
     if (!tensor->scales)
         return (struct rapt_scales){0};
+    const int8_t *zero_points = tensor->zero_points;
     return (struct rapt_scales){
         .scales = (const float *)(const void *)((const char *)tensor->scales + bytes),
-        .zero_points = tensor->zero_points ? (const int8_t *)tensor->zero_points + bytes / (int64_t)sizeof(float) : NULL,
+        .zero_points = zero_points ? zero_points + bytes / (int64_t)sizeof(float) : NULL,
         .stride_bytes = tensor->scale_token_stride_bytes,
         .group = tensor->scale_group};
 }

@@ -95,8 +95,9 @@ static void list_formats(int32_t uses, char *text, size_t text_bytes) {
 static rapt_status check_blocks(struct rapt_validation *v, const struct tensor_rule *rule,
                                 const struct rapt_format_info *info) {
     if (rule->row % info->elements)
-        return rapt_refuse(v->message, RAPT_INVALID_SHAPE, "%s: rows of %lld are not whole blocks of %d, as %s has them",
-                           rule->name, (long long)rule->row, info->elements, info->text);
+        return rapt_refuse(v->message, RAPT_INVALID_SHAPE,
+                           "%s: rows of %lld are not whole blocks of %d, as %s has them", rule->name,
+                           (long long)rule->row, info->elements, info->text);
     return RAPT_OK;
 }
 

@@ -133,7 +133,8 @@ static bool is_zeros(enum array_name name) { return name == ARRAY_KEY_ZEROS || n
 /* Scales of a row. */
 static int64_t groups_of(const struct problem_call *call, enum array_name name) {
     const bool is_key = name == ARRAY_KEY_SCALES || name == ARRAY_KEY_ZEROS;
-    const int64_t dim = is_key ? call->head_dim : call->value_dim, group = is_key ? call->key_scales : call->value_scales;
+    const int64_t dim = is_key ? call->head_dim : call->value_dim;
+    const int64_t group = is_key ? call->key_scales : call->value_scales;
     return group <= 1 ? 1 : (dim + group - 1) / group;
 }
 

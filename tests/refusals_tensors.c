@@ -254,7 +254,8 @@ static void test_states(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_blocks), cmocka_unit_test(test_scales), cmocka_unit_test(test_strides),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_blocks),
+                                       cmocka_unit_test(test_scales), cmocka_unit_test(test_strides),
                                        cmocka_unit_test(test_overlaps), cmocka_unit_test(test_states)};
     return cmocka_run_group_tests_name("refusals_tensors", tests, NULL, NULL);
 }

@@ -86,8 +86,8 @@ typedef enum rapt_dtype {
     /* Of keys and values only: */
     RAPT_F16 = 3,   /* IEEE-754 binary16, aligned to 2 bytes */
     RAPT_BF16 = 4,  /* the upper half of a binary32, aligned to 2 bytes */
-    /* ggml's blocks of 32 numbers, byte for byte; aligned to 2 bytes. d, m: binary16. Nibbles: those of numbers 0 ... 15
-     * are the lower halves of 16 bytes, those of 16 ... 31 the upper ones. */
+    /* ggml's blocks of 32 numbers, byte for byte; aligned to 2 bytes. d, m: binary16. Nibbles: those of numbers
+     * 0 ... 15 are the lower halves of 16 bytes, those of 16 ... 31 the upper ones. */
     RAPT_Q8_0 = 5,   /* d, 32 int8 q:                        d * q */
     RAPT_Q4_0 = 6,   /* d, nibbles q:                        d * (q - 8) */
     RAPT_Q4_1 = 7,   /* d, m, nibbles q:                     d * q + m */
@@ -100,7 +100,7 @@ typedef enum rapt_dtype {
     RAPT_I8 = 13       /* (number - zero point) * scale; has scales */
 } rapt_dtype;
 
-/* Bytes of a row of dim elements; 0 for an unknown dtype, on overflow, and where dim is not a whole number of blocks. */
+/* Bytes of a row of dim elements; 0 for an unknown dtype, on overflow, and where dim is no whole number of blocks. */
 RAPT_API int64_t rapt_row_bytes(int32_t dtype, int64_t dim);
 
 /* An array [batch, head, token, innermost] whose innermost dimension is contiguous. The sizes come from the descriptor.
@@ -110,10 +110,10 @@ RAPT_API int64_t rapt_row_bytes(int32_t dtype, int64_t dim);
  * extent_bytes, when not 0, is the number of bytes that may be touched from data on; shapes that reach further (or
  * before data) are refused.
  *
- * Scales are for F8_E4M3, F8_E5M2 and I8; with scale_dtype = 0 there are none, which I8 does not allow. There is a scale,
- * and perhaps a zero point (I8 only), for each scale_group elements of a row, the last of which may be fewer; 0 = for
- * the whole row. Their strides may be 0: one scale per tensor, or one per head. page_stride_bytes goes with a page
- * table. */
+ * Scales are for F8_E4M3, F8_E5M2 and I8; with scale_dtype = 0 there are none, which I8 does not allow. There is a
+ * scale, and perhaps a zero point (I8 only), for each scale_group elements of a row, the last of which may be fewer;
+ * 0 = for the whole row. Their strides may be 0: one scale per tensor, or one per head. page_stride_bytes goes with a
+ * page table. */
 typedef struct rapt_tensor {
     void *data;
     int32_t dtype; /* rapt_dtype */

@@ -6,7 +6,7 @@
 
 #include "support.h"
 
-enum { MOST_COMPUTED = 1 << 20, MOST_ENTRIES = 4096 };
+enum { MOST_ENTRIES = 4096 };
 
 static const int64_t hostile_integers[] = {
     -1, 0, 1, -2, 2, 3, 4, -4, 5, 7, 8, 12, 16, 64, 1024, 1025, 4096, -4096, INT32_MAX, INT32_MIN,
@@ -129,34 +129,6 @@ static void state_extent(struct fuzzed_call *call, rapt_tensor *tensor, const st
         *stride_of(tensor, dim) = take_byte(input) % 2 ? take_hostile(input) : 4 * (int64_t)take_byte(input);
 }
 
-/* Scales, and zero points of int8, in memory that is exactly as large. */
-static void add_scales(struct fuzzed_call *call, rapt_tensor *tensor, const struct shape *shape, uint8_t content) {
-    const int64_t *n = shape->count, group = content / 2 % 3 * 16, groups = group ? (n[3] + group - 1) / group : 1;
-    const bool is_int8 = tensor->dtype == RAPT_I8;
-    int64_t rows = 1;
-    if (!is_int8 && (content % 2 || (tensor->dtype != RAPT_F8_E4M3 && tensor->dtype != RAPT_F8_E5M2)))
-        return;
-    for (int dim = 0; dim < 3; dim++) {
-        if (n[dim] < 0 || n[dim] > MOST_COMPUTED || rows * n[dim] > MOST_COMPUTED)
-            return;
-        rows *= n[dim];
-    }
-    const struct region *scales = add_region(call, (size_t)(rows * groups * 4));
-    fill(scales, RAPT_F32, content);
-    tensor->scale_dtype = RAPT_F32;
-    tensor->scales = scales->data;
-    tensor->scale_group = group;
-    tensor->scale_token_stride_bytes = groups * 4;
-    tensor->scale_head_stride_bytes = n[2] * groups * 4;
-    tensor->scale_batch_stride_bytes = n[1] * n[2] * groups * 4;
-    if (!is_int8 || content & 8)
-        return;
-    const struct region *zero_points = add_region(call, (size_t)(rows * groups));
-    fill(zero_points, RAPT_I8, content);
-    tensor->zero_point_dtype = RAPT_I8;
-    tensor->zero_points = zero_points->data;
-}
-
 enum { WAY_PRESENT = 1, WAY_STATED = 2, WAY_SHARED = 4, WAY_HOSTILE = 8, WAY_ABSENT_REQUIRED = 0xf0 };
 
 static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct shape *shape, bool is_required,
@@ -173,7 +145,7 @@ static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct 
     tensor->dtype = shape->dtype;
     if ((way & (WAY_STATED | WAY_SHARED)) || !lay_out(call, tensor, shape, style, content))
         state_extent(call, tensor, shape, input, way & WAY_SHARED, content);
-    add_scales(call, tensor, shape, content);
+    add_scales(call, tensor, shape->count, content);
     if (way & WAY_HOSTILE) { /* one word of the tensor behind its data: with the extent stated, or refused */
         const size_t first = offsetof(rapt_tensor, data) + sizeof tensor->data;
         const size_t words = (sizeof *tensor - first) / 8, word = take_byte(input) % words;
