@@ -16,8 +16,9 @@ enum { POOL_BYTES = 256 << 20 };
 static const struct {
     const char *name;
     int32_t dtype;
-} dtypes[] = {{"f32", RAPT_F32},   {"f16", RAPT_F16},   {"bf16", RAPT_BF16}, {"q8_0", RAPT_Q8_0},    {"q4_0", RAPT_Q4_0},
-              {"q4_1", RAPT_Q4_1}, {"q5_0", RAPT_Q5_0}, {"q5_1", RAPT_Q5_1}, {"iq4_nl", RAPT_IQ4_NL}};
+} dtypes[] = {{"f32", RAPT_F32},   {"f16", RAPT_F16},   {"bf16", RAPT_BF16},
+              {"q8_0", RAPT_Q8_0}, {"q4_0", RAPT_Q4_0}, {"q4_1", RAPT_Q4_1},
+              {"q5_0", RAPT_Q5_0}, {"q5_1", RAPT_Q5_1}, {"iq4_nl", RAPT_IQ4_NL}};
 
 struct append {
     rapt_append_desc desc;

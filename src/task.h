@@ -57,7 +57,8 @@ static inline const char *rapt_row(const rapt_tensor *tensor, int64_t batch, int
 void rapt_task_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, char **rows);
 
 /* Lays the queries of the rows [first, first + count) out for a kind's score. The scores are scratch meanwhile. */
-void rapt_task_pack(const struct rapt_task *task, const struct rapt_tile_kind *kind, float *panel, int first, int count);
+void rapt_task_pack(const struct rapt_task *task, const struct rapt_tile_kind *kind, float *panel, int first,
+                    int count);
 
 /* The running state before the first chunk: initial_state, or an empty one where there is none. */
 void rapt_task_begin(struct rapt_task *task);

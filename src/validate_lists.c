@@ -70,6 +70,8 @@ rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_
 static rapt_status check_index_list(struct rapt_validation *v, const char *name, rapt_index_list list,
                                     int64_t least, int64_t most) {
     const int64_t batch = v->desc->batch;
+    if (!list.data && !list.index_bytes && !list.reserved_zero && !list.count && !list.stride_bytes)
+        return RAPT_OK;
     const rapt_status status = check_list_fields(v, name, list, batch);
     if (status != RAPT_OK || !list.data || v->memory == RAPT_MEMORY_BINDING)
         return status;

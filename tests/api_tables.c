@@ -20,8 +20,9 @@ static int64_t entry(const rapt_index_list *list, int64_t i) {
 
 /* The lists of a descriptor move to memory that can be changed. */
 static void take_lists(struct lists *lists, rapt_attention_desc *desc) {
-    rapt_index_list *const all[LISTS] = {&desc->query_offsets,     &desc->kv_offsets,        &desc->key_pages.entries,
-                                         &desc->value_pages.entries, &desc->key_pages.offsets, &desc->value_pages.offsets};
+    rapt_index_list *const all[LISTS] = {&desc->query_offsets,     &desc->kv_offsets,
+                                         &desc->key_pages.entries, &desc->value_pages.entries,
+                                         &desc->key_pages.offsets, &desc->value_pages.offsets};
     for (int i = 0; i < LISTS; i++) {
         const rapt_page_table *table = i % 2 ? &desc->value_pages : &desc->key_pages;
         const bool entries = i == 2 || i == 3;

@@ -12,7 +12,8 @@ enum { DRAWN_MOST_TOKENS = 4096, DRAWN_MOST_BATCH = 8 };
 struct drawn {
     rapt_append_desc desc;
     struct guarded from[2], into[2], expected[2]; /* of key and value; what is expected begins as into */
-    int64_t lists[6][DRAWN_MOST_TOKENS];          /* lengths or offsets, positions, slots, rotary positions, pages and their offsets */
+    int64_t lists[6][DRAWN_MOST_TOKENS]; /* lengths or offsets, positions, slots, rotary positions, pages and their
+                                            offsets */
     int32_t narrow[DRAWN_MOST_TOKENS];            /* of one of them */
     float *cosines, *sines, *frequencies;
 };

@@ -79,7 +79,8 @@ static void fill_codes(struct random *random, unsigned char *blocks, int64_t cou
 /* All codes of a word, in rows of dim numbers. */
 static void check_codes(const struct rapt_table *table, int format, int dim, int place, struct random *random) {
     enum { ROWS = 256, CODES = 1 << 16 };
-    const int64_t row_bytes = rapt_format_row_bytes(format, dim), blocks = ROWS * dim / rapt_format_info(format)->elements;
+    const int64_t row_bytes = rapt_format_row_bytes(format, dim),
+                  blocks = ROWS * dim / rapt_format_info(format)->elements;
     unsigned char *from = test_alloc((size_t)(ROWS * row_bytes));
     float *into = test_floats((int64_t)ROWS * dim);
     const struct rapt_stage_args args = {.into = into,

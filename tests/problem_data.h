@@ -8,7 +8,8 @@
 /* What outputs hold before a run. */
 enum { CANARY = 0xa5 };
 
-/* Sizes of an array in the call, its innermost one in blocks; in memory some of them are 1, where draw_shape broadcasts. */
+/* Sizes of an array in the call, its innermost one in blocks; in memory some of them are 1, where draw_shape
+ * broadcasts. */
 void logical_counts(const struct problem_call *call, enum array_name name, int64_t count[4]);
 
 /* The sequence from which an array's shape is drawn, and then its elements. All lists of integers share one, and are

@@ -24,7 +24,8 @@ static int64_t query_position_of(const rapt_attention_desc *desc, int64_t b) {
     case RAPT_ORIGIN_GIVEN:
         return listed(desc->query_position, b, 0);
     case RAPT_ORIGIN_BOTTOM_RIGHT:
-        return first + listed(desc->kv_lengths, b, desc->kv_length) - listed(desc->query_lengths, b, desc->query_length);
+        return first + listed(desc->kv_lengths, b, desc->kv_length) -
+               listed(desc->query_lengths, b, desc->query_length);
     default:
         return first;
     }

@@ -88,7 +88,8 @@ static struct merging draw(uint64_t seed) {
     if (outputs & 1)
         d->merged = new_tensor(&m.memory[MOST_MERGED], d, RAPT_F32, 2 + d->value_dim, true, &random);
     if (outputs & 2)
-        d->out = new_tensor(&m.memory[MOST_MERGED + 1], d, of_out[random_below(&random, 5)], d->value_dim, true, &random);
+        d->out =
+            new_tensor(&m.memory[MOST_MERGED + 1], d, of_out[random_below(&random, 5)], d->value_dim, true, &random);
     if (outputs & 4)
         d->lse = new_tensor(&m.memory[MOST_MERGED + 2], d, RAPT_F32, 1, true, &random);
     for (int h = 0; h < 8; h++)

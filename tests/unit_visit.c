@@ -203,8 +203,8 @@ static void add_masks(struct unit *unit, struct random *random) {
     const int32_t bias_dtype = random_chance(random, 50) ? RAPT_F16 : RAPT_F32;
     for (int i = 0; i < 3; i++)
         if (random_chance(random, 35))
-            *tensors[i] = unit_tensor(random, i < 2 ? RAPT_BOOL8 : bias_dtype, d->batch, d->query_heads, d->query_length,
-                                      d->kv_length, true);
+            *tensors[i] = unit_tensor(random, i < 2 ? RAPT_BOOL8 : bias_dtype, d->batch, d->query_heads,
+                                      d->query_length, d->kv_length, true);
     if (d->mask.data && random_chance(random, 30))
         d->features |= RAPT_MASK_FILL;
     d->mask_fill = -3.5f;

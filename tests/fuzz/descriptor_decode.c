@@ -196,7 +196,8 @@ static void decode_states(struct fuzzed_call *call, struct input *input) {
     const int first = call->region_count;
     decode_tensor(call, &d->initial_state, &shape, false, input);
     const uint8_t way = take_byte(input);
-    for (size_t i = 0; way & CONTENT_EVEN && call->region_count > first && i + 4 <= call->regions[first].bytes; i += 4) {
+    for (size_t i = 0; way & CONTENT_EVEN && call->region_count > first && i + 4 <= call->regions[first].bytes;
+         i += 4) {
         const float x = (float)(i / 4 * 7 % 5) * 2;
         memcpy(call->regions[first].data + i, &x, sizeof x);
     }
