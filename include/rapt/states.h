@@ -33,8 +33,7 @@ extern "C" {
 /* Of one call; more are merged in several. */
 #define RAPT_MOST_STATES 64
 
-/* All tensors are float32, but for out, which may be float16 or bfloat16. At least one of merged, out and lse is there.
- */
+/* All tensors are float32, but out may be float16 or bfloat16. At least one of merged, out and lse is there. */
 typedef struct rapt_states_desc {
     uint32_t struct_size; /* sizeof(rapt_states_desc) */
     int32_t isa;          /* rapt_isa */

@@ -203,8 +203,8 @@ static inline rapt_index_list rapt_int64_list(const int64_t *data, int64_t count
  *
  * A page holds page_tokens tokens of every KV head. With a table, the tensor's data is page 0 and page_stride_bytes
  * leads from page to page, its batch_stride_bytes is ignored; its head and token strides apply within a page, and the
- * order of these two is free. Token t of a sequence lies in its page t / page_tokens. Entries beyond a sequence's length
- * are not read; the others are in 0 ... pages - 1. Sequences may share pages. */
+ * order of these two is free. Token t of a sequence lies in its page t / page_tokens. Entries beyond a sequence's
+ * length are not read; the others are in 0 ... pages - 1. Sequences may share pages. */
 typedef enum rapt_page_kind {
     RAPT_PAGES_NONE = 0,   /* no table: sequence b is batch b of the tensor */
     RAPT_PAGES_DENSE = 1,  /* entries [batch][entries.count], rows at batch_stride_bytes (vLLM's block table);
@@ -226,8 +226,8 @@ typedef struct rapt_page_table {
 } rapt_page_table;
 
 /* Which blocks of keys the queries of a block attend to, per sequence and KV head: the block-sparse rows of FlashInfer,
- * the selections of NSA and MoBA. Query i of sequence b belongs to query block i / query_tokens, its stored key j to key
- * block j / key_tokens. List n = b * batch_stride + kv_head * head_stride + query block has the key blocks
+ * the selections of NSA and MoBA. Query i of sequence b belongs to query block i / query_tokens, its stored key j to
+ * key block j / key_tokens. List n = b * batch_stride + kv_head * head_stride + query block has the key blocks
  * entries[offsets[n]] ... entries[offsets[n + 1] - 1], ascending. Keys of other blocks are not seen. */
 typedef struct rapt_block_list {
     int64_t query_tokens;    /* >= 1; 0 = there is no list, and everything else is 0 */
