@@ -19,6 +19,7 @@ static void score(const struct rapt_block *b) {
         args.key_stride_bytes = keys.stride_bytes;
         args.key_format = keys.format;
         args.streams = keys.streams;
+        args.lead_bytes = keys.lead_bytes;
         args.key_begin = key_of(b, at);
         args.key_end = key_of(b, at + keys.count);
         task->kind->score(&args);
@@ -69,6 +70,7 @@ static void weigh(const struct rapt_block *b, int first, int rows, struct rapt_s
         args.value_stride_bytes = values.stride_bytes;
         args.value_format = values.format;
         args.streams = values.streams;
+        args.lead_bytes = values.lead_bytes;
         args.key_begin = key_of(b, at);
         args.key_end = key_of(b, at + values.count);
         task->kind->weigh(&args);

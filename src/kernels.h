@@ -112,7 +112,8 @@ struct rapt_stage_args {
     int64_t from_stride_bytes;
     int64_t rows;
     int dim, format;
-    bool streams; /* rows come from memory and go on after these */
+    bool streams; /* rows come from memory, and those to come are prefetched: */
+    int64_t lead_bytes; /* with each row the one that is so far off; 0 = they go on after these, at the stride */
     struct rapt_scales scales;
 };
 
@@ -125,7 +126,8 @@ struct rapt_score_args {
     float *scores;             /* of the tile, at key 0 of the block */
     int rows, head_dim, key_begin, key_end;
     float factor;
-    bool streams;              /* keys come from memory and go on after these */
+    bool streams;              /* as those of rapt_stage_args */
+    int64_t lead_bytes;
     const struct rapt_visible_spans *spans; /* scores of pairs outside need not be written; NULL = all are */
     struct rapt_errands *errands;
 };
@@ -144,7 +146,8 @@ struct rapt_weigh_args {
     int64_t o_stride;           /* floats, a multiple of 16, >= value_dim */
     int first_row, rows, value_dim, key_begin, key_end;
     bool fresh;
-    bool streams;               /* values come from memory and go on after these */
+    bool streams;               /* as those of rapt_stage_args */
+    int64_t lead_bytes;
     struct rapt_errands *errands;
 };
 

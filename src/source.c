@@ -34,6 +34,29 @@ static struct rapt_scales scales_of(const rapt_tensor *tensor, int64_t batch, in
         .group = tensor->scale_group};
 }
 
+/* Where the rows lie that are to be prefetched beside those of a run: whole pages ahead, or so many rows where pages
+ * are long. The run is cut where these rows change pages. */
+static void lead_to(const struct rapt_task *task, int side, int64_t token, struct rapt_rows *rows) {
+    enum { LEAD_BYTES = 24 << 10 };
+    const struct rapt_plan_body *a = task->attention;
+    const rapt_page_table *table = rapt_pages_of(&a->desc, side);
+    const rapt_tensor *tensor = rapt_tensor_of(a, side);
+    const struct rapt_sequence *sequence = &task->work.sequence;
+    const int64_t bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)), least = LEAD_BYTES / bytes + 1;
+    const int64_t lead = least < table->page_tokens
+                             ? least
+                             : (least + table->page_tokens - 1) / table->page_tokens * table->page_tokens;
+    const int64_t ahead = token + lead, page = ahead / table->page_tokens, within = ahead % table->page_tokens;
+    if (ahead >= sequence->kv_length)
+        return;
+    const int64_t number = rapt_page_at(table, task->work.batch, sequence->kv_first[side], page);
+    const char *row = rapt_row(tensor, 0, task->kv_head, within) + number * tensor->page_stride_bytes;
+    rows->streams = true;
+    rows->lead_bytes = (int64_t)((intptr_t)row - (intptr_t)rows->base);
+    if (rows->count > table->page_tokens - within)
+        rows->count = table->page_tokens - within;
+}
+
 /* From a token on to the end of its page, and on into pages that follow in memory as they do in the table. */
 static struct rapt_rows paged_rows(const struct rapt_task *task, int side, int64_t token, int64_t count) {
     const struct rapt_plan_body *a = task->attention;
@@ -51,6 +74,8 @@ static struct rapt_rows paged_rows(const struct rapt_task *task, int side, int64
         if (rapt_page_at(table, batch, first, page + next) != number + next)
             break;
     rows.count = rows.count < count ? rows.count : count;
+    if (task->kind->streams)
+        lead_to(task, side, token, &rows);
     return rows;
 }
 
@@ -88,6 +113,7 @@ static void complete(const struct rapt_source *source, int side, struct rapt_win
                                              .dim = staging->dim,
                                              .format = staging->format,
                                              .streams = rows.streams,
+                                             .lead_bytes = rows.lead_bytes,
                                              .scales = rows.scales};
         source->task->table->stage(&args);
         staging->ready += rows.count;

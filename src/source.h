@@ -29,7 +29,8 @@ struct rapt_rows {
     const char *base;
     int64_t stride_bytes, count;
     int format;
-    bool streams; /* they are contiguous in memory, and so are those that follow */
+    bool streams; /* memory feeds their reader, and the rows to come are where lead_bytes says */
+    int64_t lead_bytes; /* as in rapt_stage_args */
     struct rapt_scales scales; /* of stored rows */
 };
 

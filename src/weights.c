@@ -42,6 +42,7 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
         args.key_stride_bytes = rows.stride_bytes;
         args.key_format = rows.format;
         args.streams = rows.streams;
+        args.lead_bytes = rows.lead_bytes;
         args.key_begin = (int)(at - base);
         args.key_end = (int)(at - base + rows.count);
         tile->kind->score(&args);

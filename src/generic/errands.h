@@ -87,18 +87,22 @@ struct pump {
     int row_lines, left, step_bytes, credit, rate;
 };
 
-/* Rows that are as many bytes as PUMP_LEAD rows of float32. */
-RAPT_INLINE int64_t lead_rows(int format, int dim) {
-    return format == RAPT_FORMAT_F32 ? PUMP_LEAD : PUMP_LEAD * 4 * (int64_t)dim / rapt_format_row_bytes(format, dim);
+/* From a row to the one that is prefetched beside it: given, or 0 = as many bytes as PUMP_LEAD rows of float32. */
+RAPT_INLINE int64_t lead_of(int64_t given, int64_t stride_bytes, int format, int dim) {
+    if (given)
+        return given;
+    const int64_t bytes = 4 * (int64_t)dim;
+    return stride_bytes *
+           (format == RAPT_FORMAT_F32 ? PUMP_LEAD : PUMP_LEAD * bytes / rapt_format_row_bytes(format, dim));
 }
 
 /* steps: prefetches for a row, evenly over its bytes. rate: lines x ONE_LINE in a cycle of two multiply-adds; 0 =
  * none. */
-RAPT_INLINE struct pump pump_of(const char *rows, int64_t stride_bytes, int dim, int format, int steps, bool streams,
-                                int64_t lines, int64_t cycles) {
+RAPT_INLINE struct pump pump_of(const char *rows, int64_t stride_bytes, int64_t lead_bytes, int dim, int format,
+                                int steps, bool streams, int64_t lines, int64_t cycles) {
     const int64_t even = (rapt_format_row_bytes(format, dim) + steps - 1) / steps;
     const int step_bytes = format == RAPT_FORMAT_F32 || even > 64 ? 64 : (int)even;
-    return (struct pump){.line = rows + lead_rows(format, dim) * stride_bytes,
+    return (struct pump){.line = rows + lead_of(lead_bytes, stride_bytes, format, dim),
                          .gap = stride_bytes - (int64_t)steps * step_bytes,
                          .row_lines = steps,
                          .left = steps,

@@ -162,8 +162,8 @@ static void score_few(const struct rapt_score_args *a) {
     const int tiles = few_tiles(a->rows), squares = 2 * ((a->head_dim + VL - 1) / VL);
     float *panel = a->scores + (int64_t)RAPT_MAX_TILE_ROWS * FEW_STRIDE;
     const char *key = a->key;
-    struct pump pump = pump_of(a->key, a->key_stride_bytes, a->head_dim, RAPT_FORMAT_F32, (a->head_dim + 15) / 16,
-                               a->streams,
+    struct pump pump = pump_of(a->key, a->key_stride_bytes, a->lead_bytes, a->head_dim, RAPT_FORMAT_F32,
+                               (a->head_dim + 15) / 16, a->streams,
                                (int64_t)FEW_KEYS * ((a->head_dim + 15) / 16),
                                squares * SQUARE_CYCLES + (int64_t)a->head_dim * a->rows);
     for (int k = a->key_begin; k < a->key_end; k += FEW_KEYS, key += FEW_KEYS * a->key_stride_bytes) {
@@ -193,8 +193,8 @@ static void weigh_few(const struct rapt_weigh_args *args) {
     a.errands = NULL;
     const int tiles = few_tiles(a.rows);
     const int64_t paired = a.value_dim / (2 * VL) * (2 * VL);
-    struct pump pump = pump_of(a.value, a.value_stride_bytes, a.value_dim, RAPT_FORMAT_F32, (a.value_dim + 15) / 16,
-                               a.streams,
+    struct pump pump = pump_of(a.value, a.value_stride_bytes, a.lead_bytes, a.value_dim, RAPT_FORMAT_F32,
+                               (a.value_dim + 15) / 16, a.streams,
                                (a.value_dim + 15) / 16,
                                (paired > 0 ? paired / (2 * VL) : 1) * a.rows);
     struct few_step step = {&a, a.key_begin, a.key_begin, true};

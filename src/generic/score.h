@@ -221,16 +221,16 @@ struct stream {
     const char *row;
     int64_t byte, row_bytes;
     int64_t step_bytes; /* to the next row; 0 where rows do not come from memory */
-    int64_t lead_bytes;
+    int64_t lead_bytes; /* to the one that is fetched far ahead */
 };
 
-/* Rows that come `keys` after the one at key. */
+/* Rows that come `keys` after the one at key; where lead_bytes says that rows to come are elsewhere, those at key. */
 RAPT_INLINE struct stream stream_of(const struct rapt_score_args *a, const char *key, int keys) {
     const int64_t step_bytes = a->streams ? a->key_stride_bytes : 0;
-    return (struct stream){.row = key + keys * step_bytes,
+    return (struct stream){.row = a->lead_bytes ? key : key + keys * step_bytes,
                            .row_bytes = rapt_format_row_bytes(a->key_format, a->head_dim),
                            .step_bytes = step_bytes,
-                           .lead_bytes = lead_rows(a->key_format, a->head_dim) * step_bytes};
+                           .lead_bytes = lead_of(a->lead_bytes, step_bytes, a->key_format, a->head_dim)};
 }
 
 RAPT_INLINE void stream_line(struct stream *stream) {

@@ -12,11 +12,13 @@ enum {
 };
 
 RAPT_INLINE void fetch_stored(const struct rapt_stage_args *a, const char *from, int64_t row, int64_t row_bytes) {
-    const bool near = a->streams || row + STAGE_NEAR < a->rows;
-    for (int64_t byte = 0; near && byte < row_bytes; byte += 64) {
-        __builtin_prefetch(from + STAGE_NEAR * a->from_stride_bytes + byte, 0, 3);
+    const bool near = (a->streams && !a->lead_bytes) || row + STAGE_NEAR < a->rows;
+    const int64_t lead_bytes = a->lead_bytes ? a->lead_bytes : STAGE_FAR * a->from_stride_bytes;
+    for (int64_t byte = 0; byte < row_bytes; byte += 64) {
+        if (near)
+            __builtin_prefetch(from + STAGE_NEAR * a->from_stride_bytes + byte, 0, 3);
         if (a->streams)
-            __builtin_prefetch(from + STAGE_FAR * a->from_stride_bytes + byte, 0, 2);
+            __builtin_prefetch(from + lead_bytes + byte, 0, 2);
     }
 }
 

@@ -121,7 +121,7 @@ static struct pump pump_of_values(const struct rapt_weigh_args *a) {
     const int steps = a->value_format == RAPT_FORMAT_F32 ? (a->value_dim + 15) / 16 : steps_of_row(a);
     if (!a->streams || steps == 0)
         return idle_pump(a->value);
-    return pump_of(a->value, a->value_stride_bytes, a->value_dim, a->value_format, steps, false, 0, 1);
+    return pump_of(a->value, a->value_stride_bytes, a->lead_bytes, a->value_dim, a->value_format, steps, false, 0, 1);
 }
 
 /* A few keys at a time, so that their values stay in L1 for all rows and panels. */
