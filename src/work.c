@@ -236,11 +236,12 @@ static int64_t most_visible(const rapt_attention_desc *desc) {
     return keys < desc->kv_length ? keys : desc->kv_length;
 }
 
-/* The most scratch of each kind with as many rows as it may get, at any strides; fewer than SPLIT_TASKS heads are
- * split, as each of them has more than an equal share of all chunks. */
+/* The most scratch of each kind with as many rows as it may get, at any strides and lengths of pages; fewer than
+ * SPLIT_TASKS heads are split, as each of them has more than an equal share of all chunks. */
 bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals) {
     struct rapt_plan_body any = *a;
     any.collides[RAPT_KEYS] = any.collides[RAPT_VALUES] = true;
+    any.desc.key_pages.page_tokens = any.desc.value_pages.page_tokens = 1;
     const int64_t most_rows = a->group * a->desc.query_length;
     int64_t heads;
     *totals = (struct rapt_totals){.rows = 1};

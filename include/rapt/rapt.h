@@ -282,7 +282,8 @@ RAPT_API rapt_status rapt_plan_bind(rapt_plan *plan, const rapt_bindings *bindin
 RAPT_API rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t max_concurrency, size_t *bytes);
 
 /* Enough bytes for every plan that differs from largest in data, extents, strides, lists, and in a batch, query_length
- * and kv_length that are no larger. largest needs no data. */
+ * and kv_length that are no larger. largest needs no data. Pages may have any lengths, but no plan may have keys
+ * or values in pages where largest has not: short pages take more room. */
 RAPT_API rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, int64_t max_concurrency, size_t *bytes,
                                           rapt_message *message);
 

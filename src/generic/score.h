@@ -225,12 +225,12 @@ struct stream {
 };
 
 /* Rows that come `keys` after the one at key; where lead_bytes says that rows to come are elsewhere, those at key. */
-RAPT_INLINE struct stream stream_of(const struct rapt_score_args *a, const char *key, int keys) {
+RAPT_INLINE struct stream stream_of(const struct rapt_score_args *a, int format, const char *key, int keys) {
     const int64_t step_bytes = a->streams ? a->key_stride_bytes : 0;
     return (struct stream){.row = a->lead_bytes ? key : key + keys * step_bytes,
-                           .row_bytes = rapt_format_row_bytes(a->key_format, a->head_dim),
+                           .row_bytes = rapt_format_row_bytes(format, a->head_dim),
                            .step_bytes = step_bytes,
-                           .lead_bytes = lead_of(a->lead_bytes, step_bytes, a->key_format, a->head_dim)};
+                           .lead_bytes = lead_of(a->lead_bytes, step_bytes, format, a->head_dim)};
 }
 
 RAPT_INLINE void stream_line(struct stream *stream) {
@@ -269,7 +269,7 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *
     RAPT_UNROLL for (int k = 0; k < VL; k++)
         keys[k] = row_at(key, a->key_stride_bytes, k < n ? k : 0);
     int64_t d = 0;
-    struct stream stream = stream_of(a, key, VL);
+    struct stream stream = stream_of(a, RAPT_FORMAT_F32, key, VL);
     for (; a->head_dim - d >= VL; d += VL)
         score_square(a, query, keys, d, sum, &stream, n, VL, rows);
     if (d < a->head_dim)

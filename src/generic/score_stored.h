@@ -148,7 +148,7 @@ static void score_stored_keys(const struct rapt_score_args *a, const char *key, 
         keys[k] = key + (k < n ? k : 0) * a->key_stride_bytes;
     for (int i = 0; i < a->rows * 2; i++)
         v_store(sums + i * VL, v_splat(0));
-    struct stream stream = stream_of(a, key, STORED_KEYS);
+    struct stream stream = stream_of(a, a->key_format, key, STORED_KEYS);
     for (int64_t d = 0; d < a->head_dim; d += STORED_DIMS) {
         const int dims = a->head_dim - d < STORED_DIMS ? (int)(a->head_dim - d) : STORED_DIMS;
         squares_of_format[a->key_format](panel, keys, d, dims, &stream);
