@@ -13,7 +13,7 @@
 enum { DECODE_KV_HEADS = 8, RAGGED_KV_HEADS = 2, LAYOUT_QUERY_HEADS = 8, RAGGED_LENGTH = 2048, FEW_ROWS = 16 };
 
 struct name_parts {
-    int64_t head_dim, length, kv_length, query_length, group, kv_heads, batch, window;
+    int64_t head_dim, length, kv_length, query_length, group, kv_heads, batch, window, top_keys, selected, block_keys;
     enum workload_feature feature;
     const char *layout;
     rapt_dtype kv_dtype;
@@ -49,6 +49,9 @@ static const struct {
     {"t", offsetof(struct name_parts, length)},
     {"n", offsetof(struct name_parts, batch)},
     {"window", offsetof(struct name_parts, window)},
+    {"topk", offsetof(struct name_parts, top_keys)},
+    {"select", offsetof(struct name_parts, selected)},
+    {"blocks", offsetof(struct name_parts, block_keys)},
 };
 
 static void take_part(struct name_parts *parts, const char *part) {
@@ -86,8 +89,13 @@ static void set_shape(struct workload_shape *shape, const struct name_parts *par
         .kv_length = parts->length ? parts->length : parts->kv_length,
         .head_dim = parts->head_dim,
         .kv_dtype = parts->kv_dtype,
-        .feature = parts->window ? FEATURE_CAUSAL : parts->feature,
+        .feature = parts->window       ? FEATURE_CAUSAL
+                   : parts->top_keys   ? FEATURE_TOP_KEYS
+                   : parts->block_keys ? FEATURE_KEY_BLOCKS
+                                       : parts->feature,
         .window = parts->window,
+        .selected = parts->top_keys ? parts->top_keys : parts->selected,
+        .block_keys = parts->block_keys,
     };
     if (parts->layout && strcmp(parts->layout, "bshd") == 0)
         shape->layout = LAYOUT_BSHD;

@@ -76,6 +76,17 @@ static const struct entry {
     {"prefill/f32/d64/s2048/bias", VERSUS_FULL},
     {"prefill/f32/d64/s2048/sinks", VERSUS_FULL},
     {"prefill/f32/d128/s32768/window1024", ALONE},
+    /* Few of many keys: topk has single ones, blocks64/select32 has 32 blocks of 64. */
+    {"decode/f32/d128/kv131072/h1/g1/topk2048", VERSUS_FULL},
+    {"decode/f32/d128/kv131072/h1/g4/topk2048", VERSUS_FULL},
+    {"decode/f32/d128/kv131072/h1/g16/topk2048", VERSUS_FULL},
+    {"decode/f32/d128/kv131072/h1/g64/topk2048", VERSUS_FULL},
+    {"decode/f32/d128/kv131072/h1/g4/topk16384", VERSUS_FULL},
+    {"decode/f32/d128/kv131072/h1/g1/blocks64/select32", VERSUS_FULL},
+    {"decode/f32/d128/kv131072/h1/g4/blocks64/select32", VERSUS_FULL},
+    {"decode/f32/d128/kv131072/h1/g16/blocks64/select32", VERSUS_FULL},
+    {"prefill/f32/d128/s8192/blocks64/select32", VERSUS_FULL},
+    {"prefill/f32/d128/s8192/blocks128/select16", VERSUS_FULL},
     /* Out of memory. */
     {"decode/f32/d128/kv32768/g1", OTHER_ISAS | MORE_THREADS},
     {"decode/f32/d128/kv32768/g4", OTHER_ISAS},

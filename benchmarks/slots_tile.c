@@ -194,7 +194,8 @@ struct surveyed {
 
 static void run_survey(void *context) {
     struct surveyed *surveyed = context;
-    surveyed->found |= surveyed->table->survey(RAPT_MAX_TILE_ROWS, 0, RAPT_BLOCK_KEYS, &surveyed->mask);
+    uint32_t attended[RAPT_BLOCK_KEYS / 32];
+    surveyed->found |= surveyed->table->survey(RAPT_MAX_TILE_ROWS, 0, RAPT_BLOCK_KEYS, &surveyed->mask, attended);
 }
 
 /* A mask that is all true, a bias that is all -infinity: nothing ends the search early. */

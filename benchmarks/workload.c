@@ -18,6 +18,10 @@ static size_t query_tensor_bytes(const struct workload_shape *shape) {
 }
 
 static double attended_pairs(const struct workload_shape *shape, double queries, double keys) {
+    if (shape->feature == FEATURE_TOP_KEYS)
+        return queries * (double)shape->selected;
+    if (shape->feature == FEATURE_KEY_BLOCKS)
+        return queries * (double)(shape->selected * shape->block_keys);
     if (shape->feature != FEATURE_CAUSAL && shape->feature != FEATURE_MASK_CAUSAL)
         return queries * keys;
     double window = shape->window && (double)shape->window < queries ? (double)shape->window : queries;
@@ -121,5 +125,7 @@ void workload_free(struct workload *workload) {
     buffer_free(workload->query);
     buffer_free(workload->out);
     buffer_free(workload->mask);
+    buffer_free(workload->offsets);
+    buffer_free(workload->entries);
     buffer_free(workload->workspace);
 }

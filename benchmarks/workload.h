@@ -20,7 +20,9 @@ enum workload_feature {
     FEATURE_MASK_RANDOM, /* half of it, in no order; counted as if all were true */
     FEATURE_MASK_CAUSAL,
     FEATURE_BIAS,
-    FEATURE_SINKS
+    FEATURE_SINKS,
+    FEATURE_TOP_KEYS,    /* a dense mask that is true for some keys, the same for all heads */
+    FEATURE_KEY_BLOCKS   /* lists of some key blocks */
 };
 
 enum workload_layout { LAYOUT_BHSD, LAYOUT_BSHD };
@@ -30,6 +32,8 @@ struct workload_shape {
     rapt_dtype kv_dtype;
     enum workload_feature feature;
     int64_t window; /* keys that a causal query sees at most; 0 = all */
+    int64_t selected; /* FEATURE_TOP_KEYS, FEATURE_KEY_BLOCKS: keys or blocks that a query sees */
+    int64_t block_keys; /* of FEATURE_KEY_BLOCKS; query blocks have as many tokens */
     enum workload_layout layout;
     int64_t kv_token_bytes; /* stride of a token of K and V, its heads side by side; 0 = as layout says */
     bool ragged;            /* the sequences of the batch have lengths from 37 to query_length */
@@ -46,6 +50,7 @@ struct workload {
     const void *key, *value; /* of region 0 */
     float *query, *out;
     unsigned char *mask;
+    int32_t *offsets, *entries; /* of key blocks */
     int32_t lengths[WORKLOAD_MAX_RAGGED];
     size_t region_bytes;
     int region_count;

@@ -30,6 +30,40 @@ static rapt_tensor score_tensor(const struct workload_shape *shape, void *data, 
         .data = data, .dtype = dtype, .token_stride_bytes = shape->kv_length * element_bytes};
 }
 
+/* Sets so many of the bytes, in no order. */
+static void select_some(unsigned char *bytes, int64_t count, int64_t selected, uint32_t seed) {
+    memset(bytes, 0, (size_t)count);
+    for (uint32_t state = seed; selected > 0;) {
+        state = state * 1664525u + 1013904223u;
+        const int64_t at = (int64_t)((uint64_t)state * (uint64_t)count >> 32);
+        selected -= !bytes[at];
+        bytes[at] = 1;
+    }
+}
+
+static void fill_blocks(struct workload *workload) {
+    const struct workload_shape *shape = &workload->shape;
+    const int64_t lists = (shape->query_length + shape->block_keys - 1) / shape->block_keys;
+    const int64_t blocks = shape->kv_length / shape->block_keys;
+    unsigned char *listed = buffer_new((size_t)blocks);
+    workload->offsets = buffer_new((size_t)(lists + 1) * sizeof *workload->offsets);
+    workload->entries = buffer_new((size_t)(lists * shape->selected) * sizeof *workload->entries);
+    int32_t count = 0;
+    for (int64_t list = 0; list < lists; list++) {
+        select_some(listed, blocks, shape->selected, (uint32_t)list);
+        workload->offsets[list] = count;
+        for (int64_t block = 0; block < blocks; block++)
+            if (listed[block])
+                workload->entries[count++] = (int32_t)block;
+    }
+    workload->offsets[lists] = count;
+    buffer_free(listed);
+    workload->desc.key_blocks = (rapt_block_list){.query_tokens = shape->block_keys,
+                                                  .key_tokens = shape->block_keys,
+                                                  .offsets = rapt_int32_list(workload->offsets, lists + 1),
+                                                  .entries = rapt_int32_list(workload->entries, count)};
+}
+
 static void fill_mask(struct workload *workload, const float *random) {
     const int64_t queries = workload->shape.query_length, keys = workload->shape.kv_length;
     workload->mask = buffer_new((size_t)(queries * keys));
@@ -42,6 +76,9 @@ static void fill_mask(struct workload *workload, const float *random) {
         case FEATURE_MASK_RANDOM:
             for (int64_t j = 0; j < keys; j++)
                 row[j] = random[i * keys + j] > 0;
+            break;
+        case FEATURE_TOP_KEYS:
+            select_some(row, keys, workload->shape.selected, (uint32_t)i);
             break;
         default:
             memset(row, 1, (size_t)keys);
@@ -69,6 +106,7 @@ static void add_feature(struct workload *workload, const struct arena *arena) {
     case FEATURE_MASK_ONES:
     case FEATURE_MASK_RANDOM:
     case FEATURE_MASK_CAUSAL:
+    case FEATURE_TOP_KEYS:
         fill_mask(workload, random);
         desc->mask = score_tensor(&workload->shape, workload->mask, RAPT_BOOL8);
         break;
@@ -77,6 +115,9 @@ static void add_feature(struct workload *workload, const struct arena *arena) {
         break;
     case FEATURE_SINKS:
         desc->sinks = random;
+        break;
+    case FEATURE_KEY_BLOCKS:
+        fill_blocks(workload);
         break;
     }
 }

@@ -5,6 +5,7 @@
 
 #include "merge.h"
 #include "prefetch.h"
+#include "select.h"
 #include "weights.h"
 
 /* As few tiles as possible, equally high up to one step: low tiles are slow. */
@@ -40,6 +41,7 @@ static void pack(const struct rapt_task *task, struct rapt_tile *tile) {
 static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t base, bool careful) {
     struct rapt_task *task = loop->task;
     struct rapt_tile_mask mask;
+    struct rapt_span keys;
     struct rapt_errands errands;
     struct rapt_block block = {.task = task,
                                .source = &loop->source,
@@ -50,9 +52,11 @@ static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t
                                .base = base,
                                .fresh = !(tile->flags & RAPT_TILE_TOUCHED),
                                .careful = careful};
-    block.seen = rapt_visit(task, tile->first, tile->rows, tile->visible, base, &block.keys, &mask);
+    block.seen = rapt_visit(task, tile->first, tile->rows, tile->visible, base, &keys, &mask);
     if (block.seen == RAPT_SEES_NOTHING)
         return;
+    block.key_begin = rapt_first_number(&mask, base, keys);
+    block.key_end = rapt_end_number(&mask, base, keys);
     if (!(tile->flags & RAPT_TILE_PACKED))
         pack(task, tile);
     tile->flags |= RAPT_TILE_TOUCHED;
@@ -104,16 +108,16 @@ static void open_chunk(struct rapt_loop *loop) {
 static void attend_chunk(struct rapt_loop *loop, int64_t chunk) {
     const struct rapt_span visible = loop->task->visible;
     const int64_t end = (chunk + 1) * RAPT_CHUNK_KEYS;
-    int64_t block = rapt_next_block(visible, chunk * RAPT_CHUNK_KEYS), next;
+    int64_t block = rapt_next_selected(loop->task, visible, chunk * RAPT_CHUNK_KEYS), next;
     open_chunk(loop);
     for (; block >= 0 && block < end; block = next) {
-        next = rapt_next_block(visible, block + RAPT_BLOCK_KEYS);
+        next = rapt_next_selected(loop->task, visible, block + RAPT_BLOCK_KEYS);
         rapt_prefetch_block(loop, block);
         for (int number = 0; number < loop->tile_count; number++) {
             struct rapt_tile *tile = &loop->tiles[number];
             const int64_t last = tile->visible.end < end ? tile->visible.end : end;
             attend_block(loop, tile, block, false);
-            if (block < last && block + RAPT_BLOCK_KEYS >= last)
+            if (block < last && (next < 0 || next >= last))
                 close_chunk(loop, tile, chunk);
         }
     }

@@ -14,7 +14,7 @@ struct rapt_block {
     struct rapt_state state; /* of the tile's rows in this chunk */
     int rows;
     int64_t base;            /* position of key 0 of the block */
-    struct rapt_span keys;   /* positions that any row sees, at least one */
+    int key_begin, key_end;  /* keys that any row sees, at least one, in the numbers of mask */
     enum rapt_seen seen;
     bool fresh;              /* o holds nothing yet */
     bool careful;            /* no value of an excluded pair may take part, not even with a weight of 0 */

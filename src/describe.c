@@ -85,9 +85,10 @@ static void clear_unused_strides(rapt_attention_desc *desc) {
 
 static void complete_lists(rapt_attention_desc *desc) {
     rapt_index_list *const lists[] = {
-        &desc->query_lengths, &desc->kv_lengths, &desc->query_position,    &desc->key_position,
-        &desc->query_offsets, &desc->kv_offsets, &desc->key_pages.entries, &desc->key_pages.offsets,
-        &desc->value_pages.entries, &desc->value_pages.offsets};
+        &desc->query_lengths,       &desc->kv_lengths,          &desc->query_position,     &desc->key_position,
+        &desc->query_offsets,       &desc->kv_offsets,          &desc->key_pages.entries,  &desc->key_pages.offsets,
+        &desc->value_pages.entries, &desc->value_pages.offsets, &desc->tree_masks,         &desc->key_blocks.offsets,
+        &desc->key_blocks.entries};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (lists[i]->data && lists[i]->stride_bytes == 0)
             lists[i]->stride_bytes = lists[i]->index_bytes;

@@ -29,7 +29,7 @@ enum {
     RAPT_VECTOR_BYTES = 64     /* alignment of scratch; rows of o are padded to it */
 };
 
-enum { RAPT_SOME_TRUE = 1, RAPT_SOME_FALSE = 2, RAPT_SOME_BIAS = 4, RAPT_SOME_CHANGE = 8 }; /* what survey finds */
+enum { RAPT_SOME_FALSE = 1, RAPT_SOME_CHANGE = 2, RAPT_ALIKE = 4 }; /* what survey finds */
 
 #define RAPT_LN2 0x1.62e43p-1f    /* the nearest floats */
 #define RAPT_LOG2E 0x1.715476p+0f
@@ -51,17 +51,24 @@ enum rapt_mask_part {
     RAPT_PART_MASK = 1 << 3,
     RAPT_PART_FILL = 1 << 4,  /* the mask replaces scores instead of excluding them */
     RAPT_PART_SOFTCAP = 1 << 5,
-    RAPT_PART_KEEP = 1 << 6   /* dropout, which acts on probabilities */
+    RAPT_PART_KEEP = 1 << 6,  /* dropout, which acts on probabilities */
+    RAPT_PART_SELECT = 1 << 7 /* trees and lists of key blocks exclude */
 };
 
 /* What one key block does to the rows of a tile, besides the dot product. Arrays
- * are indexed by row; pointers point at key 0 of the block. */
+ * are indexed by row; pointers point at key 0 of the block.
+ *
+ * Where only some keys of the block matter, slots work on these alone, numbered from 0 on: key i of the scores, the
+ * spans and the pointers is then the one at place[i] of the block. */
 struct rapt_tile_mask {
     unsigned parts;                                 /* rapt_mask_part */
+    int selected;                                   /* so many keys matter; 0 = all, numbered by their place */
+    uint8_t place[RAPT_BLOCK_KEYS];                 /* [selected], ascending */
     struct rapt_visible_spans spans;
     const float *bias[RAPT_MAX_TILE_ROWS];
     const uint8_t *mask[RAPT_MAX_TILE_ROWS];
     const uint8_t *keep[RAPT_MAX_TILE_ROWS];
+    const uint8_t *select[RAPT_MAX_TILE_ROWS];      /* 0 = excluded */
     float bias_factor[RAPT_MAX_TILE_ROWS];          /* head factor * log2(e) */
     float alibi_factor[RAPT_MAX_TILE_ROWS];         /* -slope * log2(e) */
     int64_t distance[RAPT_MAX_TILE_ROWS];           /* query position - position of key 0 of the block */
@@ -275,9 +282,12 @@ struct rapt_table {
     void (*store_states)(struct rapt_state from, char *const *rows, int count, int value_dim);
     /* p[i] = 2^(t[i] - m) as step 5 has it; m even, integer or -infinity. In place is fine. */
     void (*exponentials)(const float *t, float *p, int64_t count, float m);
-    /* Looks at the bool masks and the biases that mask says there are: RAPT_SOME_TRUE, RAPT_SOME_FALSE
-     * (of the bool masks), RAPT_SOME_BIAS (not -infinity), RAPT_SOME_CHANGE (not 0). */
-    unsigned (*survey)(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
+    /* Looks at what masks, biases and selections that exclude leave of the keys: sets the bit of each key that some row
+     * attends to, but of all keys where these are more than three in four. RAPT_ALIKE: not so, and every row attends to
+     * just these. RAPT_SOME_FALSE: a bool mask has a false entry. RAPT_SOME_CHANGE: a bias is not 0. ASSUME there is a
+     * key. */
+    unsigned (*survey)(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask,
+                       uint32_t attended[RAPT_BLOCK_KEYS / 32]);
     /* tanh_r of the softcap, for its sweep; in place is fine. */
     void (*tanhs)(const float *x, float *y, int64_t count);
     /* log2_r of the LSE; x > 0. In place is fine. */

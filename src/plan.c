@@ -30,7 +30,8 @@ static unsigned mask_parts_of(const rapt_attention_desc *desc) {
     return (is_present(&desc->bias) ? RAPT_PART_BIAS : 0u) | (is_present(&desc->mask) ? RAPT_PART_MASK : 0u) |
            (desc->features & RAPT_MASK_FILL ? RAPT_PART_FILL : 0u) | (alibi ? RAPT_PART_ALIBI : 0u) |
            (desc->softcap * RAPT_LOG2E != 0 ? RAPT_PART_SOFTCAP : 0u) |
-           (is_present(&desc->keep_mask) ? RAPT_PART_KEEP : 0u);
+           (is_present(&desc->keep_mask) ? RAPT_PART_KEEP : 0u) |
+           (desc->key_blocks.query_tokens || desc->tree_tokens ? RAPT_PART_SELECT : 0u);
 }
 
 /* Whether rows fall into so few cache sets that they evict each other. Without gaps they do not. */
@@ -74,6 +75,19 @@ static int64_t staged_bytes(const struct rapt_plan_body *a, const struct rapt_to
     return RAPT_WINDOWS * totals->staged_keys[side] * rapt_dim_of(a, side) * (int64_t)sizeof(float);
 }
 
+/* Room for the keys that masks leave. */
+static void reserve_selected(const struct rapt_plan_body *a, struct rapt_slot_layout *layout, size_t *end) {
+    static const unsigned parts[RAPT_KEY_ROWS] = {RAPT_PART_SELECT, RAPT_PART_MASK, RAPT_PART_KEEP, RAPT_PART_BIAS};
+    const int64_t keys = RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS;
+    const bool may_select = a->mask_parts & (RAPT_PART_SELECT | RAPT_PART_MASK | RAPT_PART_BIAS);
+    const int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
+    for (int rows = 0; rows < RAPT_KEY_ROWS; rows++) {
+        const int64_t bytes = rows == RAPT_BIAS_ROWS ? keys * (int64_t)sizeof(float) : keys;
+        layout->rows_of_keys[rows] = reserve(end, may_select && (a->mask_parts & parts[rows]) ? bytes : 0);
+    }
+    layout->gathered = reserve(end, may_select ? RAPT_GATHERED_KEYS * dim * (int64_t)sizeof(float) : 0);
+}
+
 struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_plan_body *a, const struct rapt_totals *totals) {
     const int64_t rows = totals->rows, floats = rows * (int64_t)sizeof(float);
     struct rapt_slot_layout layout = {.rows = rows};
@@ -89,6 +103,7 @@ struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_plan_body *a, cons
     layout.chunk = reserve(&end, rapt_state_bytes(rows, a->o_stride));
     layout.staged[RAPT_KEYS] = reserve(&end, staged_bytes(a, totals, RAPT_KEYS));
     layout.staged[RAPT_VALUES] = reserve(&end, staged_bytes(a, totals, RAPT_VALUES));
+    reserve_selected(a, &layout, &end);
     layout.slot_bytes = end;
     return layout;
 }

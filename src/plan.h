@@ -11,8 +11,12 @@
 enum {
     RAPT_MAX_TILES = 128,            /* of a task */
     RAPT_WINDOWS = 2,                /* of staged keys or values: for the current block and the next one */
+    RAPT_GATHERED_KEYS = 32,         /* scattered keys or values that are copied at once, and stay in L1 */
     RAPT_MOST_STATE_BYTES = 1 << 28  /* for partial states; keys are not split where these would take more */
 };
+
+/* Rows of a tile, an element per key of a block: what is selected, and copies of what masks hold for selected keys. */
+enum rapt_key_rows { RAPT_SELECT_ROWS, RAPT_MASK_ROWS, RAPT_KEEP_ROWS, RAPT_BIAS_ROWS, RAPT_KEY_ROWS };
 
 /* How the work of one sequence is cut. Each has its own kind of tile, so that a batch may mix prefill and decode. */
 struct rapt_work {
@@ -32,7 +36,9 @@ struct rapt_work {
 /* Offsets in bytes into one scratch slot. */
 struct rapt_slot_layout {
     int64_t rows; /* of the states */
-    size_t panel, scores, bias, alpha, slopes, final_m, inverse, running, chunk, staged[RAPT_SIDES], slot_bytes;
+    size_t panel, scores, bias, alpha, slopes, final_m, inverse, running, chunk, staged[RAPT_SIDES];
+    size_t rows_of_keys[RAPT_KEY_ROWS], gathered; /* where masks may leave few keys */
+    size_t slot_bytes;
 };
 
 /* What the works of a call come to. Tasks are numbered kind by kind, the kind with the most rows first. */

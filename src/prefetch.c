@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "prefetch.h"
 
+#include "select.h"
+
 static void clear(struct rapt_errands *errands) {
     errands->count = errands->at = errands->row = errands->head = errands->byte = 0;
     errands->lines = 0;
@@ -37,7 +39,7 @@ static void add_stored(struct rapt_errands *errands, const struct rapt_task *tas
 /* Keys or values of the next block, or of the next task's first one. */
 static void add_next(struct rapt_errands *errands, struct rapt_loop *loop, int64_t base, int side) {
     const struct rapt_span visible = loop->task->visible;
-    const int64_t next = rapt_next_block(visible, base + RAPT_BLOCK_KEYS);
+    const int64_t next = rapt_next_selected(loop->task, visible, base + RAPT_BLOCK_KEYS);
     if (next >= 0)
         add_stored(errands, loop->task, side, rapt_block_of(visible, next),
                    rapt_source_ahead(&loop->source, side, base, next));

@@ -75,6 +75,31 @@ static bool in_range(const rapt_attention_desc *desc, int64_t distance) {
            (desc->window_right == -1 || -distance <= desc->window_right);
 }
 
+/* Whether the tree of query i lets it see key j. A tree covers the last keys of the sequence. */
+static bool in_tree(const rapt_attention_desc *desc, int64_t b, int64_t i, int64_t j) {
+    int64_t bit = j - (rapt_reference_keys(desc, b) - desc->tree_tokens);
+    int64_t first = desc->query_offsets.data ? entry(desc->query_offsets, b, 0) : b * desc->query_length;
+    if (desc->tree_tokens == 0 || bit < 0) {
+        return true;
+    }
+    return (uint64_t)entry(desc->tree_masks, first + i, 0) >> bit & 1;
+}
+
+/* Whether the list of query i's block has the block of key j. */
+static bool in_blocks(const rapt_attention_desc *desc, int64_t b, int64_t kv_head, int64_t i, int64_t j) {
+    const rapt_block_list *blocks = &desc->key_blocks;
+    if (blocks->query_tokens == 0) {
+        return true;
+    }
+    int64_t list = b * blocks->batch_stride + kv_head * blocks->head_stride + i / blocks->query_tokens;
+    for (int64_t n = entry(blocks->offsets, list, 0); n < entry(blocks->offsets, list + 1, 0); n++) {
+        if (entry(blocks->entries, n, 0) == j / blocks->key_tokens) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What step 2 adds to scores of head h; bias, mask and distance are the pair's. */
 static struct rapt_reference_pair pair_of_head(const rapt_attention_desc *desc, int64_t h) {
     struct rapt_reference_pair pair = {0};
@@ -114,7 +139,8 @@ static void row_logits(const struct call *call, int64_t b, int64_t h, int64_t i,
         bool attended;
         call->s[j] = s;
         call->t[j] = rapt_reference_logit(s * call->factor, &pair, &attended);
-        call->attended[j] = attended && in_range(desc, pair.distance);
+        call->attended[j] = attended && in_range(desc, pair.distance) && in_tree(desc, b, i, j) &&
+                            in_blocks(desc, b, kv_head, i, j);
     }
 }
 

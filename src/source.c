@@ -3,6 +3,8 @@
 
 #include "pages.h"
 
+enum { LONG_RUN = 16 }; /* keys that are worth a call of a slot; fewer are copied together */
+
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible) {
     source->task = task;
     source->visible = visible;
@@ -155,6 +157,54 @@ struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct r
         .stride_bytes = from->dim * (int64_t)sizeof(float),
         .count = rows.end - rows.begin,
         .format = RAPT_FORMAT_F32};
+}
+
+/* How many keys from one on follow each other in the block. */
+static int run_of(const struct rapt_tile_mask *mask, int key, int end) {
+    int next = key + 1;
+    while (next < end && mask->place[next] == mask->place[next - 1] + 1)
+        next++;
+    return next - key;
+}
+
+/* Copies short runs, until there is a long one or no more room. */
+static struct rapt_rows gather(const struct rapt_source *source, int side, int64_t base,
+                               const struct rapt_tile_mask *mask, int key, int end) {
+    const struct rapt_task *task = source->task;
+    const int64_t dim = source->side[side].dim;
+    int64_t count = 0;
+    end = end - key < RAPT_GATHERED_KEYS ? end : key + RAPT_GATHERED_KEYS;
+    for (int run; key < end && ((run = run_of(mask, key, end)) < LONG_RUN || count == 0); key += run) {
+        for (struct rapt_span keys = {base + mask->place[key], base + mask->place[key] + run}; keys.begin < keys.end;) {
+            const struct rapt_rows rows = rapt_source_stored(task, side, keys);
+            const struct rapt_stage_args args = {.into = task->gathered + count * dim,
+                                                 .from = rows.base,
+                                                 .from_stride_bytes = rows.stride_bytes,
+                                                 .rows = rows.count,
+                                                 .dim = (int)dim,
+                                                 .format = task->attention->format[side]};
+            task->table->stage(&args);
+            keys.begin += rows.count;
+            count += rows.count;
+        }
+    }
+    return (struct rapt_rows){
+        .base = (const char *)task->gathered,
+        .stride_bytes = dim * (int64_t)sizeof(float),
+        .count = count,
+        .format = RAPT_FORMAT_F32};
+}
+
+struct rapt_rows rapt_source_numbered(struct rapt_source *source, int side, int64_t base,
+                                      const struct rapt_tile_mask *mask, int key, int end) {
+    RAPT_ASSUME(key < end && end <= RAPT_BLOCK_KEYS);
+    if (!mask->selected)
+        return rapt_source_rows(source, side, (struct rapt_span){base + key, base + end});
+    const int run = run_of(mask, key, end);
+    const int64_t first = base + mask->place[key];
+    if (run < LONG_RUN)
+        return gather(source, side, base, mask, key, end);
+    return rapt_source_rows(source, side, (struct rapt_span){first, first + run});
 }
 
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int i, int64_t base, int64_t next) {

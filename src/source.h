@@ -40,6 +40,11 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
  * the next call for this side. */
 struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct rapt_span positions);
 
+/* The same from a key on, in the numbers that a mask gives the keys of the block at base, and before `end`. Scattered
+ * ones are copied. */
+struct rapt_rows rapt_source_numbered(struct rapt_source *source, int side, int64_t base,
+                                      const struct rapt_tile_mask *mask, int key, int end);
+
 /* Where rows of the block `next` can be staged while the one at base is worked on; NULL where they are not staged
  * ahead. */
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int side, int64_t base, int64_t next);

@@ -62,6 +62,9 @@ void rapt_task_open(struct rapt_task *task, char *slot) {
     task->chunk = rapt_state_at(slot + at->chunk, at->rows, a->o_stride);
     for (int side = 0; side < RAPT_SIDES; side++)
         task->staged[side] = floats_at(slot, at->staged[side]);
+    for (int rows = 0; rows < RAPT_KEY_ROWS; rows++)
+        task->rows_of_keys[rows] = slot + at->rows_of_keys[rows];
+    task->gathered = floats_at(slot, at->gathered);
     for (int row = 0; (a->mask_parts & RAPT_PART_ALIBI) && row < task->rows; row++)
         task->slopes[row] = -(slope_of(task, rapt_task_head(task, row)) * RAPT_LOG2E);
 }

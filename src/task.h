@@ -29,6 +29,8 @@ struct rapt_task {
     float *bias;                      /* of a tile and a block, where it is not stored as float32 */
     struct rapt_state running, chunk; /* [rows] */
     float *staged[RAPT_SIDES];        /* used where the work stages */
+    char *rows_of_keys[RAPT_KEY_ROWS]; /* [RAPT_MAX_TILE_ROWS][RAPT_BLOCK_KEYS], used where masks may leave few keys */
+    float *gathered;                   /* likewise, [RAPT_GATHERED_KEYS][dim] */
 };
 
 /* Resolves a task of the attend phase, except for its scratch. */

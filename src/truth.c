@@ -79,6 +79,30 @@ static bool mask_allows(const struct row *row, int64_t j) {
     return !mask->data || ((const unsigned char *)at_query(row, mask))[j];
 }
 
+/* Whether trees and lists of key blocks let the query see key j. */
+static bool is_selected(const struct row *row, int64_t j) {
+    const rapt_attention_desc *desc = row->desc;
+    const rapt_block_list *lists = &desc->key_blocks;
+    int64_t from_end = row->keys - j; /* 1 for the last key, whose bit is tree_tokens - 1 */
+    if (desc->tree_tokens && from_end <= desc->tree_tokens) {
+        int64_t before = desc->query_offsets.data ? rapt_index_at(desc->query_offsets, row->b)
+                                                  : row->b * desc->query_length;
+        int64_t mask = rapt_index_at(desc->tree_masks, before + row->i);
+        if (!((uint64_t)mask & UINT64_C(1) << (desc->tree_tokens - from_end))) {
+            return false;
+        }
+    }
+    if (!lists->query_tokens) {
+        return true;
+    }
+    int64_t list = row->i / lists->query_tokens + row->b * lists->batch_stride + row->kv_head * lists->head_stride;
+    int64_t at = rapt_index_at(lists->offsets, list), end = rapt_index_at(lists->offsets, list + 1);
+    while (at < end && rapt_index_at(lists->entries, at) != j / lists->key_tokens) {
+        at++;
+    }
+    return at < end;
+}
+
 static bool takes_part(const struct row *row, int64_t j) {
     const rapt_attention_desc *desc = row->desc;
     int64_t back = keys_back(row, j);
@@ -92,7 +116,8 @@ static bool takes_part(const struct row *row, int64_t j) {
         float bias = bias_at(row, j);
         biased_away = isinf(bias) && bias < 0;
     }
-    return !(causal && back < 0) && !far_left && !far_right && !biased_away && (fill || mask_allows(row, j));
+    return !(causal && back < 0) && !far_left && !far_right && !biased_away && (fill || mask_allows(row, j)) &&
+           is_selected(row, j);
 }
 
 static double slope_of(const rapt_attention_desc *desc, int64_t h) {

@@ -63,20 +63,6 @@ static rapt_status check_reserved_words(struct rapt_validation *v) {
     return RAPT_OK;
 }
 
-/* They have a place in the descriptor, and nothing uses them. */
-static rapt_status check_later_fields(struct rapt_validation *v) {
-    const rapt_attention_desc *desc = v->desc;
-    static const rapt_block_list no_blocks = {0};
-    if (memcmp(&desc->key_blocks, &no_blocks, sizeof no_blocks) != 0)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "key_blocks is set");
-    static const rapt_index_list no_list = {0};
-    if (memcmp(&desc->tree_masks, &no_list, sizeof no_list) != 0)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "tree_masks is set");
-    if (desc->tree_tokens)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "tree_tokens is set");
-    return RAPT_OK;
-}
-
 static rapt_status check_size(struct rapt_validation *v, const char *name, int64_t size, int64_t least,
                               int64_t most) {
     if (size < least || size > most)
@@ -257,10 +243,10 @@ static bool has_data(const rapt_attention_desc *desc) {
 
 rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message) {
     static const check checks[] = {
-        check_flags,          check_reserved_words, check_later_fields,     rapt_check_page_tables,
-        check_sizes,          check_products,       check_packing,          rapt_check_tensors,
-        check_unused_fields,  check_missing_fields, check_numbers,          check_window,
-        rapt_check_index_lists, rapt_check_page_lists, rapt_check_head_lists, rapt_check_overlaps,
+        check_flags,            check_reserved_words,   rapt_check_page_tables, check_sizes,
+        check_products,         check_packing,          rapt_check_tensors,   check_unused_fields,
+        check_missing_fields,   check_numbers,          check_window,         rapt_check_index_lists,
+        rapt_check_page_lists,  rapt_check_selection,   rapt_check_head_lists, rapt_check_overlaps,
         check_query_origin,
     };
     struct rapt_validation v;
@@ -272,8 +258,8 @@ rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message
 }
 
 rapt_status rapt_validate_binding(const rapt_attention_desc *desc, rapt_message *message) {
-    static const check checks[] = {rapt_check_tensors, rapt_check_index_lists, rapt_check_page_lists,
-                                   rapt_check_head_lists, rapt_check_overlaps};
+    static const check checks[] = {rapt_check_tensors,   rapt_check_index_lists, rapt_check_page_lists,
+                                   rapt_check_selection, rapt_check_head_lists,  rapt_check_overlaps};
     struct rapt_validation v;
     v.desc = desc;
     v.message = message;

@@ -73,6 +73,9 @@ rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_
 rapt_status rapt_check_page_tables(struct rapt_validation *v);
 rapt_status rapt_check_page_lists(struct rapt_validation *v);
 
+/* validate_select.c: trees and lists of key blocks. */
+rapt_status rapt_check_selection(struct rapt_validation *v);
+
 /* validate_overlap.c: no output touches itself, another output or an input. */
 rapt_status rapt_check_overlaps(struct rapt_validation *v);
 

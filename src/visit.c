@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "visit.h"
 
-#include "task.h"
+#include "attended.h"
+#include "select.h"
 #include "widen.h"
 
 static int32_t within_block(int64_t position, int64_t base) {
@@ -67,6 +68,29 @@ static void set_alibi(const struct rapt_task *task, int first, int count, int64_
     }
 }
 
+/* A row of bytes for each query; rows that see the same share one. */
+static void set_select(const struct rapt_task *task, int first, int rows, int64_t base, struct rapt_span keys,
+                       struct rapt_tile_mask *mask) {
+    const int64_t group = task->attention->group;
+    int64_t before = 0;
+    uint8_t *bytes = (uint8_t *)task->rows_of_keys[RAPT_SELECT_ROWS];
+    if (!rapt_selects_among(task, keys)) {
+        mask->parts &= ~(unsigned)RAPT_PART_SELECT;
+        return;
+    }
+    for (int row = 0; row < rows; row++) {
+        const int64_t query = (task->first_row + first + row) / group;
+        if (row == 0 || !rapt_selects_alike(task, before, query, keys)) {
+            rapt_select(task, query, base, keys, bytes);
+            mask->select[row] = bytes;
+            bytes += RAPT_BLOCK_KEYS;
+        } else {
+            mask->select[row] = mask->select[row - 1];
+        }
+        before = query;
+    }
+}
+
 void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t base, struct rapt_span keys,
                      struct rapt_tile_mask *mask) {
     const struct rapt_plan_body *a = task->attention;
@@ -74,6 +98,7 @@ void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t 
     RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && first >= 0 && first + rows <= task->rows);
     RAPT_ASSUME(keys.begin >= base && keys.end <= base + RAPT_BLOCK_KEYS);
     mask->parts = a->mask_parts;
+    mask->selected = 0;
     mask->softcap_log2e = a->softcap_log2e;
     mask->fill_log2e = a->desc.mask_fill * RAPT_LOG2E;
     mask->keep_scale = a->desc.keep_scale;
@@ -86,23 +111,44 @@ void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t 
         set_byte_rows(task, &a->desc.keep_mask, first, rows, stored, mask->keep);
     if (mask->parts & RAPT_PART_ALIBI)
         set_alibi(task, first, rows, base, mask);
+    if (mask->parts & RAPT_PART_SELECT)
+        set_select(task, first, rows, base, keys, mask);
 }
 
-/* Whether masks leave nothing of the block. A bool mask without a false entry is dropped, and so is a bias of zeros: it
- * could only change the sign of a zero, which no result shows. */
-static bool is_excluded(const struct rapt_table *table, int rows, int begin, int end, struct rapt_tile_mask *mask) {
-    if (!(mask->parts & (RAPT_PART_MASK | RAPT_PART_BIAS)))
-        return false;
-    const unsigned found = table->survey(rows, begin, end, mask);
-    if ((mask->parts & (RAPT_PART_MASK | RAPT_PART_FILL)) == RAPT_PART_MASK && !(found & RAPT_SOME_TRUE))
-        return true;
-    if ((mask->parts & RAPT_PART_BIAS) && !(found & RAPT_SOME_BIAS))
-        return true;
+static bool mask_excludes(const struct rapt_tile_mask *mask) {
+    return (mask->parts & (RAPT_PART_MASK | RAPT_PART_FILL)) == RAPT_PART_MASK;
+}
+
+/* A bool mask without a false entry is dropped, and so is a bias of zeros: it could only change the sign of a zero, which
+ * no result shows; and what excludes no key of those that are left. */
+static void drop_parts(unsigned found, struct rapt_tile_mask *mask) {
     if (!(found & RAPT_SOME_CHANGE))
         mask->parts &= ~(unsigned)RAPT_PART_BIAS;
-    if (!(found & RAPT_SOME_FALSE))
+    if (!(found & RAPT_SOME_FALSE) || ((found & RAPT_ALIKE) && mask_excludes(mask)))
         mask->parts &= ~(unsigned)RAPT_PART_MASK;
-    return false;
+    if (found & RAPT_ALIKE)
+        mask->parts &= ~(unsigned)RAPT_PART_SELECT;
+}
+
+/* Leaves out the keys that masks, biases and selections take away from every row. */
+static enum rapt_seen look(const struct rapt_task *task, int rows, int64_t base, struct rapt_span *keys,
+                           struct rapt_tile_mask *mask) {
+    uint32_t attended[RAPT_BLOCK_KEYS / 32];
+    const unsigned found =
+        task->table->survey(rows, (int)(keys->begin - base), (int)(keys->end - base), mask, attended);
+    const struct rapt_attended left = rapt_count_attended(attended);
+    if (left.count == 0)
+        return RAPT_SEES_NOTHING;
+    *keys = (struct rapt_span){base + left.begin, base + left.end};
+    drop_parts(found, mask);
+    /* Where rows differ, a few keys more cost less than copies of their masks. */
+    const int most = found & RAPT_ALIKE ? left.end - left.begin - 1 : (left.end - left.begin) * 3 / 4;
+    if (left.count <= most)
+        rapt_number_attended(task, rows, attended, mask);
+    const bool bias_excludes = (mask->parts & RAPT_PART_BIAS) && !(found & RAPT_ALIKE);
+    return mask_excludes(mask) || bias_excludes || (mask->parts & (RAPT_PART_SPANS | RAPT_PART_SELECT))
+               ? RAPT_SEES_SOME
+               : RAPT_SEES_ALL;
 }
 
 enum rapt_seen rapt_visit(const struct rapt_task *task, int first, int rows, struct rapt_span visible, int64_t base,
@@ -111,8 +157,7 @@ enum rapt_seen rapt_visit(const struct rapt_task *task, int first, int rows, str
     if (keys->begin >= keys->end)
         return RAPT_SEES_NOTHING;
     rapt_visit_mask(task, first, rows, base, *keys, mask);
-    if (is_excluded(task->table, rows, (int)(keys->begin - base), (int)(keys->end - base), mask))
-        return RAPT_SEES_NOTHING;
-    const bool mask_excludes = (mask->parts & (RAPT_PART_MASK | RAPT_PART_FILL)) == RAPT_PART_MASK;
-    return mask_excludes || (mask->parts & (RAPT_PART_SPANS | RAPT_PART_BIAS)) ? RAPT_SEES_SOME : RAPT_SEES_ALL;
+    if (mask->parts & (RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT))
+        return look(task, rows, base, keys, mask);
+    return mask->parts & RAPT_PART_SPANS ? RAPT_SEES_SOME : RAPT_SEES_ALL;
 }

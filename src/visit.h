@@ -105,8 +105,8 @@ enum rapt_seen {
 
 struct rapt_task;
 
-/* What the rows [first, first + rows) of a task see of the block at base: the keys that matter, and what acts on them.
- * The rows see at most `visible`. */
+/* What the rows [first, first + rows) of a task see of the block at base: the first and the last key that matter, which
+ * of those between (mask->selected), and what acts on them. The rows see at most `visible`. */
 enum rapt_seen rapt_visit(const struct rapt_task *task, int first, int rows, struct rapt_span visible, int64_t base,
                           struct rapt_span *keys, struct rapt_tile_mask *mask);
 
@@ -114,14 +114,25 @@ enum rapt_seen rapt_visit(const struct rapt_task *task, int first, int rows, str
 void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t base, struct rapt_span keys,
                      struct rapt_tile_mask *mask);
 
-/* Whether a pair takes part, key counted from the block. For the paths that
- * NaN and infinity force to look at single pairs. */
+/* The numbers of the keys for slots: half open. */
+static inline int rapt_first_number(const struct rapt_tile_mask *mask, int64_t base, struct rapt_span keys) {
+    return mask->selected ? 0 : (int)(keys.begin - base);
+}
+
+static inline int rapt_end_number(const struct rapt_tile_mask *mask, int64_t base, struct rapt_span keys) {
+    return mask->selected ? mask->selected : (int)(keys.end - base);
+}
+
+/* Whether a pair takes part; keys are numbered as slots do. For the paths that NaN and infinity force to look at single
+ * pairs. */
 static inline bool rapt_is_attended(const struct rapt_tile_mask *mask, int row, int key) {
     const unsigned parts = mask->parts;
     const bool excludes = (parts & RAPT_PART_MASK) && !(parts & RAPT_PART_FILL);
     if ((parts & RAPT_PART_SPANS) && (key < mask->spans.first_key[row] || key >= mask->spans.end_key[row]))
         return false;
     if (excludes && mask->mask[row][key] == 0)
+        return false;
+    if ((parts & RAPT_PART_SELECT) && mask->select[row][key] == 0)
         return false;
     return !(parts & RAPT_PART_BIAS) || mask->bias[row][key] != -__builtin_inff();
 }

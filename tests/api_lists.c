@@ -64,6 +64,63 @@ static void test_changed_lists(void **state) {
     change_lists(&random, &split);
 }
 
+/* ---- trees and lists of key blocks are read while tasks run */
+
+/* A copy of a list, in memory that ends with it, as 8-byte integers. */
+static struct guarded copy_list(rapt_index_list *list, int64_t count) {
+    struct guarded copy = guarded_new((size_t)count * 8, GUARD_END, 0, 0);
+    for (int64_t i = 0; i < count; i++)
+        ((int64_t *)(void *)copy.data)[i] = list->index_bytes == 4 ? ((const int32_t *)list->data)[i]
+                                                                   : ((const int64_t *)list->data)[i];
+    *list = rapt_int64_list((const int64_t *)(void *)copy.data, count);
+    return copy;
+}
+
+static void change_some(struct random *random, const struct guarded *list) {
+    static const int64_t extremes[] = {0, 1, -1, 3, 1000, INT32_MAX, INT64_MAX, INT64_MIN, INT64_C(1) << 40};
+    int64_t *entries = (int64_t *)(void *)list->data;
+    const int64_t count = (int64_t)list->bytes / 8;
+    for (int64_t i = 0; i < count; i++)
+        if (random_chance(random, 30))
+            entries[i] = random_chance(random, 50) ? extremes[random_below(random, 9)] : random_between(random, -2, 40);
+}
+
+static void change_selections(struct random *random, const struct problem_call *call) {
+    struct problem *problem = problem_new(call);
+    rapt_attention_desc *desc = &problem->desc;
+    const int64_t offsets = problem->arrays[ARRAY_BLOCK_OFFSETS].count[3];
+    struct guarded lists[] = {copy_list(&desc->key_blocks.offsets, offsets),
+                              copy_list(&desc->key_blocks.entries, desc->key_blocks.entries.count),
+                              copy_list(&desc->tree_masks, call->batch * call->query_length)};
+    rapt_plan plan;
+    size_t bytes;
+    assert_int_equal(rapt_plan_init(&plan, desc, NULL), RAPT_OK);
+    assert_int_equal(rapt_plan_workspace_bytes(&plan, 1, &bytes), RAPT_OK);
+    struct guarded workspace = guarded_new(bytes, GUARD_END, 0, 0xff);
+    for (int round = 0; round < 10; round++) {
+        change_some(random, &lists[round % 3]);
+        assert_int_equal(rapt_run(&plan, workspace.data, bytes, &serial), RAPT_OK);
+        for (int name = 0; name < ARRAYS; name++)
+            assert_true(!problem->arrays[name].memory.data || guarded_is_clean(&problem->arrays[name].memory));
+        assert_true(guarded_is_clean(&workspace));
+    }
+    guarded_free(&workspace);
+    for (int i = 0; i < 3; i++)
+        guarded_free(&lists[i]);
+    problem_free(problem);
+}
+
+static void test_changed_selections(void **state) {
+    struct random random = {6};
+    (void)state;
+    for (int64_t round = scaled_work(100); round > 0; round--) {
+        struct problem_call call = random_call((uint64_t)round + 5000, 200000);
+        call.use = (call.use | USE_TREE | USE_BLOCKS) & ~(unsigned)(USE_QUERY_LENGTHS | USE_KV_LENGTHS);
+        call.batch += call.batch == 0;
+        change_selections(&random, &call);
+    }
+}
+
 /* ---- a list that is another at each look: its page faults, shows other content for one instruction, faults again */
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -165,6 +222,7 @@ static void test_lists_that_change_between_looks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_changed_lists),
+                                       cmocka_unit_test(test_changed_selections),
                                        cmocka_unit_test(test_lists_that_change_between_looks)};
     return cmocka_run_group_tests_name("api_lists", tests, NULL, NULL);
 }

@@ -107,7 +107,7 @@ static void test_single_features(void **state) {
             for (int64_t n = 0; n < scaled_work(6); n++) {
                 struct problem_call call =
                     shaped(shape, use < 0 ? 0 : 1u << use, (uint64_t)(n * 31 + use + 1));
-                call.use |= call.use & USE_FILL                           ? USE_MASK
+                call.use |= call.use & (USE_FILL | USE_SPARSE)           ? USE_MASK
                             : call.use & (USE_HEAD_FACTOR | USE_BIAS_16) ? USE_BIAS
                             : call.use & USE_NO_OUT                      ? USE_FINAL_STATE
                                                                          : 0;

@@ -41,10 +41,13 @@ static struct rapt_tile_mask *random_mask(struct random *random, int rows, unsig
     float (*draw_bias)(struct random *) = random_chance(random, 50) ? random_bias : ordinary_bias;
     const float *shared_bias = test_drawn(random, RAPT_BLOCK_KEYS, draw_bias);
     mask->softcap_log2e = features & 1 ? 30.0f * 1.4427f : 0.0f;
-    static const unsigned parts[] = {RAPT_PART_SOFTCAP, RAPT_PART_BIAS, RAPT_PART_ALIBI,
-                                     RAPT_PART_MASK,    RAPT_PART_FILL, RAPT_PART_SPANS};
+    static const unsigned parts[] = {RAPT_PART_SOFTCAP, RAPT_PART_BIAS, RAPT_PART_ALIBI, RAPT_PART_MASK,
+                                     RAPT_PART_FILL,    RAPT_PART_SPANS, RAPT_PART_SELECT};
     mask->parts = 0;
-    for (int bit = 0; bit < 6; bit++)
+    mask->selected = random_chance(random, 30) ? RAPT_BLOCK_KEYS : 0;
+    for (int key = 0; key < RAPT_BLOCK_KEYS; key++)
+        mask->place[key] = (uint8_t)(255 - key); /* anything */
+    for (int bit = 0; bit < 7; bit++)
         mask->parts |= features >> bit & 1 ? parts[bit] : 0;
     mask->fill_log2e = random_chance(random, 50) ? -1e9f * 1.4427f : -0.0f;
     mask->keep_scale = 1.25f;
@@ -53,6 +56,7 @@ static struct rapt_tile_mask *random_mask(struct random *random, int rows, unsig
         mask->bias[row] = is_shared ? shared_bias : test_drawn(random, RAPT_BLOCK_KEYS, draw_bias);
         mask->mask[row] = random_flags(random, (int)random_below(random, 3) * 50);
         mask->keep[row] = random_flags(random, 40);
+        mask->select[row] = random_flags(random, 40);
         mask->bias_factor[row] = random_chance(random, 50) ? 0x1.715476p+0f : random_normal(random);
         /* At times so steep that the term overflows, also upwards, which must not bring back what a bias excludes. */
         mask->alibi_factor[row] = random_chance(random, 90)   ? random_normal(random) * 0.25f
@@ -77,13 +81,14 @@ static float expected_logit(const struct rapt_tile_mask *mask, float score, int 
                                        .bias = mask->bias[row][key],
                                        .bias_factor = mask->bias_factor[row],
                                        .alibi_factor = mask->alibi_factor[row],
-                                       .distance = mask->distance[row] - key,
+                                       .distance = mask->distance[row] - (mask->selected ? mask->place[key] : key),
                                        .mask = mask->mask[row][key] != 0,
                                        .fill_log2e = mask->fill_log2e};
     bool is_attended = true;
     float t = rapt_reference_logit(score, &pair, &is_attended);
     bool is_in_range = !(mask->parts & RAPT_PART_SPANS) || is_in_ranges(&mask->spans, row, key);
-    return is_attended && is_in_range ? t : -INFINITY;
+    bool is_selected = !(mask->parts & RAPT_PART_SELECT) || mask->select[row][key] != 0;
+    return is_attended && is_in_range && is_selected ? t : -INFINITY;
 }
 
 static void check_one(const struct tile *tile, int rows, struct key_range range, unsigned features,
@@ -99,10 +104,10 @@ static void check_one(const struct tile *tile, int rows, struct key_range range,
     const int cut = random_cut(tile, rows, random);
     tile->slots->logits(got, 0, cut, range.begin, range.end, mask);
     tile->slots->logits(got, cut, rows, range.begin, range.end, mask);
-    char name[32] = "logits ......";
-    for (int bit = 0; bit < 6; bit++)
+    char name[32] = "logits .......";
+    for (int bit = 0; bit < 7; bit++)
         if (features >> bit & 1)
-            name[7 + bit] = "cbamfr"[bit]; /* softcap, bias, alibi, mask, fill, range */
+            name[7 + bit] = "cbamfrs"[bit]; /* softcap, bias, alibi, mask, fill, range, selection */
     expect_scores(tile, got, expected, before, rows, range, name);
     test_free_all();
 }
@@ -114,54 +119,86 @@ void check_logits(const struct rapt_table *table) {
         int rows[MAX_ROW_COUNTS], row_counts = edge_rows(&tile, rows), turn = 0;
         struct key_range ranges[MAX_KEY_RANGES];
         int range_count = edge_key_ranges(&tile, ranges);
-        for (unsigned features = 0; features < 64; features++)
+        for (unsigned features = 0; features < 128; features++)
             for (int64_t n = scaled_work(row_counts * 2); n > 0; n--, turn++)
                 check_one(&tile, rows[turn % row_counts], ranges[turn % range_count], features, &random);
     }
 }
 
-static unsigned expected_survey(const struct rapt_tile_mask *mask, int rows, struct key_range range) {
-    unsigned found = 0;
-    for (int row = 0; row < rows; row++)
-        for (int key = range.begin; key < range.end; key++) {
-            if (mask->parts & RAPT_PART_MASK)
-                found |= mask->mask[row][key] ? RAPT_SOME_TRUE : RAPT_SOME_FALSE;
-            if ((mask->parts & RAPT_PART_BIAS) && mask->bias[row][key] != -INFINITY)
-                found |= RAPT_SOME_BIAS;
-            if ((mask->parts & RAPT_PART_BIAS) && mask->bias[row][key] != 0)
-                found |= RAPT_SOME_CHANGE;
-        }
-    return found;
+/* Whether a row attends to a key, as far as masks, biases and selections say. */
+static bool is_left(const struct rapt_tile_mask *mask, int row, int key) {
+    const bool excludes = (mask->parts & RAPT_PART_MASK) && !(mask->parts & RAPT_PART_FILL);
+    return !(excludes && mask->mask[row][key] == 0) &&
+           !((mask->parts & RAPT_PART_SELECT) && mask->select[row][key] == 0) &&
+           !((mask->parts & RAPT_PART_BIAS) && mask->bias[row][key] == -INFINITY);
 }
 
-/* Masks of one value but for one place, or none. */
+static unsigned expected_survey(const struct rapt_tile_mask *mask, int rows, struct key_range range,
+                                uint32_t attended[RAPT_BLOCK_KEYS / 32]) {
+    unsigned found = 0;
+    int count = 0;
+    bool alike = true;
+    memset(attended, 0, RAPT_BLOCK_KEYS / 8);
+    for (int key = range.begin; key < range.end; key++) {
+        int of_key = 0;
+        for (int row = 0; row < rows; row++) {
+            of_key += is_left(mask, row, key);
+            found |= (mask->parts & RAPT_PART_MASK) && !mask->mask[row][key] ? RAPT_SOME_FALSE : 0u;
+            found |= (mask->parts & RAPT_PART_BIAS) && mask->bias[row][key] != 0 ? RAPT_SOME_CHANGE : 0u;
+        }
+        attended[key / 32] |= (uint32_t)(of_key > 0) << key % 32;
+        count += of_key > 0;
+        alike &= of_key == 0 || of_key == rows;
+    }
+    const bool dense = 4 * count > 3 * (range.end - range.begin);
+    for (int key = range.begin; dense && key < range.end; key++)
+        attended[key / 32] |= UINT32_C(1) << key % 32;
+    return found | (alike && !dense ? RAPT_ALIKE : 0u);
+}
+
+/* Rows of one value but for some places, which rows share or not. */
+static void draw_surveyed(struct rapt_tile_mask *mask, int rows, struct random *random) {
+    const bool value = random_chance(random, 50), shared = random_chance(random, 50), same = random_chance(random, 20);
+    const float other = random_chance(random, 50) ? 0.0f : -0.0f;
+    const bool zeros = random_chance(random, 50);
+    const int holes = (int)random_below(random, 3) * (int)random_below(random, 60);
+    int places[200];
+    for (int row = 0; row < rows; row++) {
+        uint8_t *bytes = test_alloc(RAPT_BLOCK_KEYS), *select = test_alloc(RAPT_BLOCK_KEYS);
+        float *bias = test_floats(RAPT_BLOCK_KEYS);
+        memset(bytes, value, RAPT_BLOCK_KEYS);
+        memset(select, value, RAPT_BLOCK_KEYS);
+        for (int i = 0; i < RAPT_BLOCK_KEYS; i++)
+            bias[i] = !value ? -INFINITY : zeros ? other : random_special(random);
+        for (int i = 0; i < holes; i++) {
+            places[i] = row == 0 || !shared ? (int)random_below(random, RAPT_BLOCK_KEYS) : places[i];
+            bytes[places[i]] = value ? 0 : (uint8_t)random_between(random, 1, 255);
+            select[places[i]] = !value || random_chance(random, 20);
+            bias[places[i]] = value ? -INFINITY : random_special(random);
+        }
+        mask->mask[row] = same && row ? mask->mask[0] : bytes;
+        mask->select[row] = same && row ? mask->select[0] : select;
+        mask->bias[row] = same && row ? mask->bias[0] : bias;
+    }
+}
+
 void check_survey(const struct rapt_table *table) {
+    static const unsigned parts[] = {RAPT_PART_MASK, RAPT_PART_BIAS, RAPT_PART_SELECT, RAPT_PART_FILL};
     struct random random = {33};
     for (int64_t n = scaled_work(3000); n > 0; n--) {
-        int rows = 1 + (int)random_below(&random, 5), key = (int)random_below(&random, RAPT_BLOCK_KEYS);
+        const int rows = 1 + (int)random_below(&random, 5);
         struct key_range range = {(int)random_below(&random, 100), 0};
+        struct rapt_tile_mask mask = {0};
+        uint32_t attended[RAPT_BLOCK_KEYS / 32], expected_keys[RAPT_BLOCK_KEYS / 32];
         range.end = (int)random_between(&random, range.begin + 1, RAPT_BLOCK_KEYS);
-        struct rapt_tile_mask mask = {.parts = (n % 3 != 0 ? RAPT_PART_MASK : 0u) | (n % 3 != 1 ? RAPT_PART_BIAS : 0u)};
-        bool value = random_chance(&random, 50);
-        const float other = random_chance(&random, 50) ? -INFINITY : random_chance(&random, 50) ? 0.0f : -0.0f;
-        for (int row = 0; row < rows; row++) {
-            uint8_t *bytes = test_alloc(RAPT_BLOCK_KEYS);
-            float *bias = test_floats(RAPT_BLOCK_KEYS);
-            memset(bytes, value, RAPT_BLOCK_KEYS);
-            for (int i = 0; i < RAPT_BLOCK_KEYS; i++)
-                bias[i] = other;
-            if (random_chance(&random, 20)) {
-                bytes[key] = !value;
-                bias[key] = random_special(&random);
-            }
-            mask.mask[row] = bytes;
-            mask.bias[row] = row && random_chance(&random, 20) ? mask.bias[row - 1] : bias;
-        }
-        unsigned got = table->survey(rows, range.begin, range.end, &mask);
-        unsigned expected = expected_survey(&mask, rows, range);
-        if (got != expected)
-            fail_msg("%s survey: rows %d, keys [%d, %d): got %u, expected %u", table->name, rows, range.begin,
-                     range.end, got, expected);
+        for (int i = 0; i < 4; i++)
+            mask.parts |= (n + 1) >> i & 1 ? parts[i] : 0u;
+        draw_surveyed(&mask, rows, &random);
+        const unsigned got = table->survey(rows, range.begin, range.end, &mask, attended);
+        const unsigned expected = expected_survey(&mask, rows, range, expected_keys);
+        if (got != expected || memcmp(attended, expected_keys, sizeof attended) != 0)
+            fail_msg("%s survey: rows %d, keys [%d, %d), parts %u: got %u, expected %u, or other keys", table->name,
+                     rows, range.begin, range.end, mask.parts, got, expected);
         test_free_all();
     }
 }

@@ -230,6 +230,36 @@ static void test_list_strides(void **state) {
     END_OF_ROWS;
 }
 
+/* Bits of keys that are not there, blocks larger than the sequence, lists without entries. */
+static void test_selections(void **state) {
+    (void)state;
+    static const int32_t masks[6] = {-1, -1, -1, -1, -1, -1}, none[6] = {0}, offsets[6] = {0, 1, 1, 1, 1, 1};
+    static const int64_t wide[6] = {INT64_MIN, 0, -1, 1, 7, INT64_MAX}, first[2] = {0, 99};
+    float expected[2 * 4 * 3 * 8];
+    LEGAL((void)0);
+    memcpy(expected, fresh_out(), sizeof expected);
+    LEGAL(d->tree_tokens = 7, d->tree_masks = list32(masks));
+    assert_memory_equal(fresh_out(), expected, sizeof expected);
+    LEGAL(d->key_blocks = (rapt_block_list){.query_tokens = INT64_MAX, .key_tokens = INT64_MAX},
+          d->key_blocks.offsets = list32(offsets), d->key_blocks.entries = rapt_int64_list(first, 2));
+    assert_memory_equal(fresh_out(), expected, sizeof expected);
+    LEGAL(with_lse(d), d->key_blocks = (rapt_block_list){.query_tokens = 1, .key_tokens = 1},
+          d->key_blocks.offsets = list32(none));
+    for (int i = 0; i < 2 * 4 * 3 * 8; i++)
+        assert_true(fresh_out()[i] == 0 && !signbit(fresh_out()[i]));
+    assert_true(fresh_lse()[0] == -INFINITY);
+    LEGAL(d->tree_tokens = 64, d->tree_masks = list64(wide));
+    LEGAL(d->tree_tokens = 5, d->tree_masks = list32(none), with_lse(d));
+    assert_true(fresh_lse()[0] == -INFINITY);
+    LEGAL(d->tree_tokens = 3, d->tree_masks = rapt_int32_list(masks, 6), d->features = RAPT_CAUSAL,
+          d->query_origin = RAPT_ORIGIN_BOTTOM_RIGHT);
+    LEGAL(d->batch = 0, d->tree_tokens = 3);
+    LEGAL(d->query_length = 0, d->key_blocks = (rapt_block_list){.query_tokens = 64, .key_tokens = 64});
+    LEGAL(d->kv_length = 0, d->key_blocks = (rapt_block_list){.query_tokens = 64, .key_tokens = 64},
+          d->key_blocks.offsets = list32(none));
+    END_OF_ROWS;
+}
+
 static void test_everything_at_once(void **state) {
     (void)state;
     static const int32_t queries[2] = {2, 3}, keys[2] = {5, 1}, stored[2] = {700, 0};
@@ -253,6 +283,7 @@ int main(void) {
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_positions),
         cmocka_unit_test(test_list_strides),
+        cmocka_unit_test(test_selections),
         cmocka_unit_test(test_everything_at_once),
     };
     return cmocka_run_group_tests_name("legal", tests, NULL, NULL);

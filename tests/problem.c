@@ -28,6 +28,9 @@ static bool is_present(const struct problem_call *call, int name) {
         [ARRAY_QUERY_LENGTHS] = USE_QUERY_LENGTHS,
         [ARRAY_KV_LENGTHS] = USE_KV_LENGTHS,
         [ARRAY_KEY_POSITION] = USE_KEY_POSITION,
+        [ARRAY_TREE_MASKS] = USE_TREE,
+        [ARRAY_BLOCK_OFFSETS] = USE_BLOCKS,
+        [ARRAY_BLOCK_ENTRIES] = USE_BLOCKS,
         [ARRAY_LSE] = USE_LSE,
         [ARRAY_WEIGHTS] = USE_WEIGHTS,
         [ARRAY_INITIAL_STATE] = USE_INITIAL_STATE,
@@ -171,6 +174,7 @@ static rapt_index_list list(const struct problem *problem, enum array_name name)
     rapt_index_list result = {0};
     result.data = array->memory.data;
     result.index_bytes = array->memory.data ? (int32_t)array->element_bytes : 0;
+    result.count = array->memory.data && name == ARRAY_BLOCK_ENTRIES ? array->count[3] : 0;
     return result;
 }
 
@@ -205,6 +209,9 @@ static void describe(struct problem *problem, const struct problem_layout *layou
     desc.kv_lengths = list(problem, ARRAY_KV_LENGTHS);
     desc.key_position = list(problem, ARRAY_KEY_POSITION);
     desc.query_position = list(problem, ARRAY_QUERY_POSITION);
+    desc.tree_masks = list(problem, ARRAY_TREE_MASKS);
+    desc.key_blocks.offsets = list(problem, ARRAY_BLOCK_OFFSETS);
+    desc.key_blocks.entries = list(problem, ARRAY_BLOCK_ENTRIES);
     desc.bias_head_factor = head_list(problem, ARRAY_FACTOR);
     desc.alibi_slopes = head_list(problem, ARRAY_SLOPES);
     desc.sinks = head_list(problem, ARRAY_SINKS);
@@ -233,6 +240,8 @@ static struct problem_call consistent(struct problem_call call) {
         call.use &= ~(unsigned)USE_FILL;
     if (!(call.use & USE_BIAS))
         call.use &= ~(unsigned)(USE_HEAD_FACTOR | USE_BIAS_16);
+    if (!(call.use & (USE_MASK | USE_BIAS)))
+        call.use &= ~(unsigned)USE_SPARSE;
     if (!(call.use & USE_FINAL_STATE))
         call.use &= ~(unsigned)USE_NO_OUT;
     if (call.use & USE_NO_OUT) /* no state contains a sink */
@@ -305,12 +314,17 @@ struct problem *problem_laid_out(const struct problem *plain, const struct probl
         *array = plain->arrays[name];
         if (has_places(layout, name))
             shape_in_memory(problem, name, array->count);
+        if (name == ARRAY_TREE_MASKS && (layout->packed & PACKED_QUERIES))
+            array->count[3] = problem->tables.query_tokens;
         allocate(array, name, layout);
         if (has_places(layout, name))
             set_places(problem, plain, array, name);
         if (is_output(name))
             continue;
-        copy_array(plain, array, name, layout->poison);
+        if (name == ARRAY_TREE_MASKS && (layout->packed & PACKED_QUERIES))
+            copy_packed_trees(plain, problem);
+        else
+            copy_array(plain, array, name, layout->poison);
         guarded_make_read_only(&array->memory);
     }
     describe(problem, layout);

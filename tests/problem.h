@@ -32,8 +32,11 @@ enum problem_use {
     USE_QUERY_16 = 1 << 21, /* query is float16 or bfloat16, as the seed has it; likewise */
     USE_BIAS_16 = 1 << 22,
     USE_OUT_16 = 1 << 23,
-    USE_COUNT = 24,
-    USE_EVERYTHING = ((1 << USE_COUNT) - 1) & ~(USE_VIEW | USE_STANDARD_ALIBI | USE_NO_OUT)
+    USE_TREE = 1 << 24,
+    USE_BLOCKS = 1 << 25,
+    USE_SPARSE = 1 << 26, /* with USE_MASK or USE_BIAS only: few keys are allowed */
+    USE_COUNT = 27,
+    USE_EVERYTHING = ((1 << USE_COUNT) - 1) & ~(USE_VIEW | USE_STANDARD_ALIBI | USE_NO_OUT | USE_SPARSE)
 };
 
 enum data_kind {
@@ -88,7 +91,10 @@ enum array_name {
     ARRAY_QUERY_LENGTHS, /* integers from here */
     ARRAY_KV_LENGTHS,
     ARRAY_KEY_POSITION,
-    ARRAY_QUERY_POSITION, /* the last of them */
+    ARRAY_QUERY_POSITION,
+    ARRAY_TREE_MASKS,
+    ARRAY_BLOCK_OFFSETS,
+    ARRAY_BLOCK_ENTRIES, /* the last of them */
     ARRAY_INITIAL_STATE,
     ARRAY_KEY_SCALES,
     ARRAY_VALUE_SCALES,

@@ -18,7 +18,7 @@ static bool is_map(enum array_name name) { return name >= ARRAY_MASK && name <= 
 static bool is_bool(enum array_name name) { return name == ARRAY_MASK || name == ARRAY_KEEP; }
 static bool is_head_list(enum array_name name) { return name >= ARRAY_FACTOR && name <= ARRAY_SINKS; }
 static bool is_index_list(enum array_name name) {
-    return name >= ARRAY_QUERY_LENGTHS && name <= ARRAY_QUERY_POSITION;
+    return name >= ARRAY_QUERY_LENGTHS && name <= ARRAY_BLOCK_ENTRIES;
 }
 
 /* ---- rows */
@@ -120,7 +120,40 @@ static void draw_head_list(float *list, int64_t heads, enum array_name name, str
                                               : random_normal(random) * (name == ARRAY_SLOPES ? 0.1f : 1.0f);
 }
 
+/* ---- few keys */
+
+/* Whether a row allows a key: some single ones, or runs of them. */
+static bool is_kept(uint64_t row_seed, int64_t j) {
+    static const int64_t runs[] = {1, 3, 20, 64};
+    struct random random = {row_seed};
+    const int64_t run = runs[random_below(&random, 4)];
+    random.state += (uint64_t)(j / run) * 0x9e3779b97f4a7c15u;
+    return random_chance(&random, 6);
+}
+
+/* Rows differ, or they share the keys. */
+static void make_sparse(void *row, int64_t count, int32_t dtype, uint64_t array_seed, struct random *random) {
+    const uint64_t own = random_bits(random), seed = array_seed & 64 ? array_seed : own;
+    for (int64_t j = 0; j < count; j++) {
+        if (is_kept(seed, j))
+            continue;
+        if (dtype == RAPT_F32)
+            ((float *)row)[j] = -INFINITY;
+        else if (dtype == RAPT_BOOL8)
+            ((uint8_t *)row)[j] = 0;
+        else
+            ((uint16_t *)row)[j] = dtype == RAPT_F16 ? 0xfc00 : 0xff80; /* -infinity */
+    }
+}
+
 /* ---- arrays */
+
+void set_index(const struct problem_array *array, int64_t i, int64_t index) {
+    if (array->element_bytes == 4)
+        ((int32_t *)(void *)array->memory.data)[i] = (int32_t)index;
+    else
+        ((int64_t *)(void *)array->memory.data)[i] = index;
+}
 
 /* The format of keys or values; float32 for all other arrays. */
 static int format_of(const struct problem_call *call, enum array_name name) {
@@ -142,7 +175,7 @@ void logical_counts(const struct problem_call *call, enum array_name name, int64
     const bool is_kv = name == ARRAY_KEY || name == ARRAY_VALUE || is_scales(name);
     if (is_head_list(name) || is_index_list(name)) {
         count[0] = count[1] = count[2] = 1;
-        count[3] = is_head_list(name) ? call->query_heads : call->batch;
+        count[3] = is_head_list(name) ? call->query_heads : count_indices(call, name);
         return;
     }
     count[0] = call->batch;
@@ -200,6 +233,8 @@ void draw_shape(struct problem_array *array, const struct problem_call *call, en
     array->dtype = dtype_of(call, name);
     const struct rapt_format_info *info = rapt_format_info(rapt_format_of(array->dtype));
     array->element_bytes = is_index_list(name) ? random_chance(random, 50) ? 4 : 8 : info->bytes;
+    if (name == ARRAY_TREE_MASKS && drawn_tree_tokens(call) > 32)
+        array->element_bytes = 8;
 }
 
 static void draw_indices(const struct problem_array *array, const struct problem_call *call, enum array_name name,
@@ -213,10 +248,7 @@ static void draw_indices(const struct problem_array *array, const struct problem
                                                       : start + call->kv_length + 300;
     for (int64_t b = 0; b < call->batch; b++) {
         const int64_t entry = random_between(random, first, last);
-        if (array->element_bytes == 4)
-            ((int32_t *)(void *)array->memory.data)[b] = (int32_t)entry;
-        else
-            ((int64_t *)(void *)array->memory.data)[b] = entry;
+        set_index(array, b, entry);
     }
 }
 
@@ -254,6 +286,10 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
                 struct random *random) {
     const uint64_t look = look_of(call, name);
     const int64_t rows = array->count[0] * array->count[1] * array->count[2], count = array->count[3];
+    if (name >= ARRAY_TREE_MASKS && is_index_list(name)) {
+        draw_selection(array, call, name, random);
+        return;
+    }
     if (is_index_list(name)) {
         draw_indices(array, call, name, random);
         return;
@@ -281,6 +317,8 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
             stored_draw(random, format_of(call, name), row, count, has_special(call->data));
         else
             draw_row(row, count, call->data, name, random);
+        if ((call->use & USE_SPARSE) && (name == ARRAY_MASK || name == ARRAY_BIAS))
+            make_sparse(row, count, array->dtype, look, random);
     }
 }
 
@@ -305,6 +343,8 @@ void draw_numbers(rapt_attention_desc *desc, const struct problem_call *call) {
     }
     if (call->use & USE_WEIGHTS)
         desc->weights_kind = call->weights_kind;
+    desc->tree_tokens = drawn_tree_tokens(call);
+    desc->key_blocks = drawn_blocks(call);
     desc->features = (call->use & USE_SCALE ? RAPT_SCALE : 0) | (call->use & USE_CAUSAL ? RAPT_CAUSAL : 0) |
                      (call->use & USE_WINDOW ? RAPT_WINDOW : 0) |
                      (call->use & USE_FILL ? RAPT_MASK_FILL : 0) |

@@ -24,6 +24,18 @@ void draw_shape(struct problem_array *array, const struct problem_call *call, en
 void draw_array(const struct problem_array *array, const struct problem_call *call, enum array_name name,
                 struct random *random);
 
+/* problem_select.c: sizes and strides of the lists of key blocks, and tree_tokens; 0 where the call has none. */
+rapt_block_list drawn_blocks(const struct problem_call *call);
+int64_t drawn_tree_tokens(const struct problem_call *call);
+
+/* Integers in a list; those of trees and key blocks. */
+int64_t count_indices(const struct problem_call *call, enum array_name name);
+void draw_selection(const struct problem_array *array, const struct problem_call *call, enum array_name name,
+                    struct random *random);
+
+/* Writes entry i of a list. */
+void set_index(const struct problem_array *array, int64_t i, int64_t index);
+
 /* Features and numbers of the descriptor. */
 void draw_numbers(rapt_attention_desc *desc, const struct problem_call *call);
 
@@ -35,6 +47,8 @@ void free_tables(struct problem *problem);
 void shape_in_memory(const struct problem *problem, enum array_name name, int64_t count[4]);
 void set_places(const struct problem *problem, const struct problem *plain, struct problem_array *array,
                 enum array_name name);
+/* The trees of queries that are packed. */
+void copy_packed_trees(const struct problem *plain, struct problem *problem);
 void describe_tables(struct problem *problem, const struct problem_layout *layout);
 
 /* problem_unused.c: whether no result depends on that element; at counts as in memory. */

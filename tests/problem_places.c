@@ -184,6 +184,15 @@ void set_places(const struct problem *problem, const struct problem *plain, stru
             array->places[b * tokens + token] = place(problem, plain, name, array->stride_bytes, b, token);
 }
 
+void copy_packed_trees(const struct problem *plain, struct problem *problem) {
+    const struct problem_array *from = &plain->arrays[ARRAY_TREE_MASKS], *to = &problem->arrays[ARRAY_TREE_MASKS];
+    const int64_t bytes = from->element_bytes;
+    for (int64_t b = 0; b < plain->call.batch; b++)
+        memcpy(to->memory.data + get(&problem->tables.query_offsets, b) * bytes,
+               from->memory.data + b * plain->call.query_length * bytes,
+               (size_t)(problem_query_length(plain, b) * bytes));
+}
+
 /* ---- the descriptor */
 
 static rapt_page_table described_table(const struct problem_table *table, bool count) {

@@ -137,8 +137,9 @@ const char *problem_text(const struct problem_call *call) {
                                        "standard alibi", "mask",    "fill",   "bias",          "factor",
                                        "keep",           "sinks",   "lse",    "query_lengths", "kv_lengths",
                                        "key_position",   "weights", "view",   "initial_state", "final_state",
-                                       "no out",         "query 16", "bias 16", "out 16"};
-    static char text[500];
+                                       "no out",         "query 16", "bias 16", "out 16",      "tree",
+                                       "blocks",         "sparse"};
+    static char text[600];
     int length = snprintf(
         text, sizeof text,
         "seed %llu: batch %lld, heads %lld/%lld, lengths %lld/%lld, dims %lld/%lld, data %s, origin %d, "

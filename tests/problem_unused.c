@@ -11,12 +11,12 @@ static const char *row_of(const struct problem *plain, enum array_name name, int
     return problem_at(array, array->count[0] == 1 ? 0 : b, array->count[1] == 1 ? 0 : h, array->count[2] == 1 ? 0 : i);
 }
 
-static int64_t entry(const struct problem *plain, enum array_name name, int64_t b, int64_t if_absent) {
+static int64_t entry(const struct problem *plain, enum array_name name, int64_t i, int64_t if_absent) {
     const struct problem_array *array = &plain->arrays[name];
     const void *data = array->memory.data;
     if (!data)
         return if_absent;
-    return array->element_bytes == 4 ? ((const int32_t *)data)[b] : ((const int64_t *)data)[b];
+    return array->element_bytes == 4 ? ((const int32_t *)data)[i] : ((const int64_t *)data)[i];
 }
 
 int64_t problem_query_length(const struct problem *problem, int64_t b) {
@@ -41,6 +41,25 @@ static bool in_range(const struct problem *plain, int64_t b, int64_t i, int64_t 
                                                (desc->window_right == -1 || -distance <= desc->window_right));
 }
 
+/* By the tree of query i and the list of its block. */
+static bool is_selected(const struct problem *plain, int64_t b, int64_t h, int64_t i, int64_t j) {
+    const struct problem_call *call = &plain->call;
+    const rapt_block_list *blocks = &plain->desc.key_blocks;
+    const int64_t last = problem_kv_length(plain, b) - 1 - j, tokens = plain->desc.tree_tokens; /* keys after it */
+    if ((call->use & USE_TREE) && last < tokens &&
+        !((uint64_t)entry(plain, ARRAY_TREE_MASKS, b * call->query_length + i, 0) >> (tokens - 1 - last) & 1))
+        return false;
+    if (!(call->use & USE_BLOCKS))
+        return true;
+    const int64_t list = b * blocks->batch_stride + h / (call->query_heads / call->kv_heads) * blocks->head_stride +
+                         i / blocks->query_tokens;
+    const int64_t end = entry(plain, ARRAY_BLOCK_OFFSETS, list + 1, 0);
+    for (int64_t n = entry(plain, ARRAY_BLOCK_OFFSETS, list, 0); n < end; n++)
+        if (entry(plain, ARRAY_BLOCK_ENTRIES, n, 0) == j / blocks->key_tokens)
+            return true;
+    return false;
+}
+
 static bool is_masked(const struct problem *plain, int64_t b, int64_t h, int64_t i, int64_t j) {
     return (plain->call.use & USE_MASK) && row_of(plain, ARRAY_MASK, b, h, i)[j] == 0;
 }
@@ -52,7 +71,7 @@ static bool is_biased_out(const struct problem *plain, int64_t b, int64_t h, int
 
 /* Whether query i of head h sees key j. */
 static bool sees(const struct problem *plain, int64_t b, int64_t h, int64_t i, int64_t j) {
-    return in_range(plain, b, i, j) && !is_biased_out(plain, b, h, i, j) &&
+    return in_range(plain, b, i, j) && is_selected(plain, b, h, i, j) && !is_biased_out(plain, b, h, i, j) &&
            ((plain->call.use & USE_FILL) || !is_masked(plain, b, h, i, j));
 }
 
@@ -90,7 +109,8 @@ static bool bias_is_unused(const struct problem *plain, const int64_t at[4]) {
     for (int64_t b = first[0]; b < end[0]; b++)
         for (int64_t h = first[1]; h < end[1]; h++)
             for (int64_t i = first[2]; i < end[2] && i < problem_query_length(plain, b); i++)
-                if (in_range(plain, b, i, at[3]) && !is_masked(plain, b, h, i, at[3]))
+                if (in_range(plain, b, i, at[3]) && is_selected(plain, b, h, i, at[3]) &&
+                    !is_masked(plain, b, h, i, at[3]))
                     return false;
     return true;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "cmocka_all.h"
-#include "reference.h"
+#include "select.h"
 #include "unit.h"
 
 /* Rows [first, first + rows) of a task, which stand for a tile. */
@@ -45,72 +45,121 @@ static float bias_at(const struct tile *tile, int row, int64_t position) {
     return unit_number(bias->dtype, element(tile, bias, row, position, rapt_row_bytes(bias->dtype, 1)), 0);
 }
 
+static bool excludes_by_mask(const struct unit *unit) {
+    return unit->desc.mask.data && !(unit->desc.features & RAPT_MASK_FILL);
+}
+
+/* By the tree of the query and the list of its block. */
+static bool is_selected(const struct tile *tile, int row, int64_t position) {
+    const rapt_attention_desc *desc = &tile->unit->desc;
+    const rapt_block_list *blocks = &desc->key_blocks;
+    const struct rapt_work *work = &tile->task->work;
+    const int64_t key = position - work->sequence.key_position, i = query_of(tile, row);
+    const int64_t bit = key - (work->sequence.kv_length - desc->tree_tokens);
+    if (desc->tree_tokens && bit >= 0 &&
+        !(((const uint64_t *)desc->tree_masks.data)[work->batch * desc->query_length + i] >> bit & 1))
+        return false;
+    if (!blocks->query_tokens)
+        return true;
+    const int64_t *offsets = blocks->offsets.data, *entries = blocks->entries.data;
+    const int64_t list = work->batch * blocks->batch_stride + tile->task->kv_head * blocks->head_stride +
+                         i / blocks->query_tokens;
+    for (int64_t n = offsets[list]; n < offsets[list + 1]; n++)
+        if (entries[n] == key / blocks->key_tokens)
+            return true;
+    return false;
+}
+
+/* Whether masks, biases and selections leave a position to a row. */
+static bool is_left(const struct tile *tile, int row, int64_t position) {
+    return !(excludes_by_mask(tile->unit) && !is_true(tile, row, position)) &&
+           !(tile->unit->desc.bias.data && bias_at(tile, row, position) == -INFINITY) &&
+           is_selected(tile, row, position);
+}
+
 /* What a loop over all pairs finds. */
 struct found {
     struct rapt_span keys; /* positions that some row sees; empty: none */
-    bool some_true, some_false, some_bias, some_change, all_seen;
+    bool some_false, some_change, all_seen, alike; /* alike: masks leave every row the same */
+    int left, first, end; /* how many of them masks leave to some row; those, counted from the block */
+    bool is_left[RAPT_BLOCK_KEYS];
 };
 
 static struct found look(const struct tile *tile, int64_t base) {
-    struct found found = {.keys = {INT64_MAX, INT64_MIN}, .all_seen = true};
+    struct found found = {.keys = {INT64_MAX, INT64_MIN}, .all_seen = true, .alike = true, .first = RAPT_BLOCK_KEYS};
     for (int row = 0; row < tile->rows; row++)
         for (int64_t at = base; at < base + RAPT_BLOCK_KEYS; at++)
             if (sees(tile, row, at)) {
                 found.keys.begin = at < found.keys.begin ? at : found.keys.begin;
                 found.keys.end = at >= found.keys.end ? at + 1 : found.keys.end;
             }
-    for (int row = 0; row < tile->rows; row++)
-        for (int64_t at = found.keys.begin; at < found.keys.end; at++) {
+    for (int64_t at = found.keys.begin; at < found.keys.end; at++) {
+        const int key = (int)(at - base);
+        int rows = 0;
+        for (int row = 0; row < tile->rows; row++) {
             found.all_seen &= sees(tile, row, at);
-            if (tile->unit->desc.mask.data)
-                *(is_true(tile, row, at) ? &found.some_true : &found.some_false) = true;
-            if (tile->unit->desc.bias.data) {
-                found.some_bias |= bias_at(tile, row, at) != -INFINITY;
-                found.some_change |= bias_at(tile, row, at) != 0;
-            }
+            rows += is_left(tile, row, at);
+            found.some_false |= tile->unit->desc.mask.data && !is_true(tile, row, at);
+            found.some_change |= tile->unit->desc.bias.data && bias_at(tile, row, at) != 0;
         }
+        found.alike &= rows == 0 || rows == tile->rows;
+        found.is_left[key] = rows > 0;
+        found.left += rows > 0;
+        found.first = rows > 0 && key < found.first ? key : found.first;
+        found.end = rows > 0 ? key + 1 : found.end;
+    }
     return found;
 }
 
-static bool excludes_by_mask(const struct unit *unit) {
-    return unit->desc.mask.data && !(unit->desc.features & RAPT_MASK_FILL);
-}
-
-static enum rapt_seen expected_verdict(const struct unit *unit, const struct found *found) {
-    if (found->keys.begin >= found->keys.end || (excludes_by_mask(unit) && !found->some_true) ||
-        (unit->desc.bias.data && !found->some_bias))
-        return RAPT_SEES_NOTHING;
-    return !found->all_seen || (excludes_by_mask(unit) && found->some_false) || found->some_change ? RAPT_SEES_SOME
-                                                                                                   : RAPT_SEES_ALL;
+/* Places of the keys that slots see. */
+static int place_of(const struct rapt_tile_mask *mask, int number) {
+    return mask->selected ? mask->place[number] : number;
 }
 
 static void expect_pairs(const struct tile *tile, const struct rapt_tile_mask *mask, int64_t base,
-                         struct rapt_span keys) {
-    const struct unit *unit = tile->unit;
+                         struct rapt_span keys, enum rapt_seen seen) {
+    const rapt_attention_desc *desc = &tile->unit->desc;
+    bool all = true;
     for (int row = 0; row < tile->rows; row++)
-        for (int64_t at = keys.begin; at < keys.end; at++) {
-            const int key = (int)(at - base);
-            bool attended = sees(tile, row, at);
-            if (excludes_by_mask(unit))
-                attended &= is_true(tile, row, at);
-            if (unit->desc.bias.data)
-                attended &= bias_at(tile, row, at) != -INFINITY;
-            assert_int_equal(rapt_is_attended(mask, row, key), attended);
+        for (int k = rapt_first_number(mask, base, keys); k < rapt_end_number(mask, base, keys); k++) {
+            const int64_t at = base + place_of(mask, k);
+            const bool attended = sees(tile, row, at) && is_left(tile, row, at);
+            all &= attended;
+            assert_int_equal(rapt_is_attended(mask, row, k), attended);
             if (mask->parts & RAPT_PART_MASK)
-                assert_ptr_equal(mask->mask[row] + key, element(tile, &unit->desc.mask, row, at, 1));
+                assert_int_equal(mask->mask[row][k], *(const uint8_t *)element(tile, &desc->mask, row, at, 1));
             if (mask->parts & RAPT_PART_KEEP)
-                assert_ptr_equal(mask->keep[row] + key, element(tile, &unit->desc.keep_mask, row, at, 1));
+                assert_int_equal(mask->keep[row][k], *(const uint8_t *)element(tile, &desc->keep_mask, row, at, 1));
             if (mask->parts & RAPT_PART_BIAS)
-                assert_int_equal(bits_of(mask->bias[row][key]), bits_of(bias_at(tile, row, at)));
-            if ((mask->parts & RAPT_PART_BIAS) && unit->desc.bias.dtype == RAPT_F32)
-                assert_ptr_equal(mask->bias[row] + key, element(tile, &unit->desc.bias, row, at, sizeof(float)));
+                assert_int_equal(bits_of(mask->bias[row][k]), bits_of(bias_at(tile, row, at)));
         }
+    assert_true(seen == RAPT_SEES_SOME || all);
+}
+
+/* No key is left out that some row attends to; where many are left out, no other key is left in. */
+static void expect_keys(const struct rapt_tile_mask *mask, int64_t base, struct rapt_span keys,
+                        const struct found *found) {
+    const int64_t count = found->keys.end - found->keys.begin, begin = keys.begin - base, end = keys.end - base;
+    const bool dense = 4 * found->left > 3 * count;
+    bool is_in[RAPT_BLOCK_KEYS] = {false};
+    for (int k = rapt_first_number(mask, base, keys); k < rapt_end_number(mask, base, keys); k++)
+        is_in[place_of(mask, k)] = true;
+    for (int key = 0; key < RAPT_BLOCK_KEYS; key++)
+        assert_true(is_in[key] || !found->is_left[key]);
+    assert_int_equal(begin, dense ? found->keys.begin - base : found->first);
+    assert_int_equal(end, dense ? found->keys.end - base : found->end);
+    const bool few = !dense && (found->alike || 4 * found->left <= 3 * (end - begin));
+    assert_int_equal(mask->selected, few && found->left < end - begin ? found->left : 0);
 }
 
 static void expect_parts(const struct tile *tile, const struct rapt_tile_mask *mask, const struct found *found) {
     const rapt_attention_desc *desc = &tile->unit->desc;
-    assert_int_equal(!(mask->parts & RAPT_PART_SPANS), found->all_seen);
-    assert_int_equal(!(mask->parts & RAPT_PART_MASK), !(desc->mask.data && found->some_false));
+    if (found->all_seen)
+        assert_false(mask->parts & RAPT_PART_SPANS);
+    if (!desc->mask.data || !found->some_false)
+        assert_false(mask->parts & RAPT_PART_MASK);
+    else if (desc->features & RAPT_MASK_FILL)
+        assert_true(mask->parts & RAPT_PART_MASK);
     assert_int_equal(!(mask->parts & RAPT_PART_BIAS), !found->some_change);
     assert_int_equal(!(mask->parts & RAPT_PART_KEEP), !desc->keep_mask.data);
     assert_int_equal(!(mask->parts & RAPT_PART_ALIBI), !desc->alibi_slopes);
@@ -149,16 +198,15 @@ static enum rapt_seen check_block(const struct tile *tile, struct rapt_span visi
     struct rapt_tile_mask *mask = test_alloc(sizeof *mask);
     struct rapt_span keys;
     const enum rapt_seen seen = rapt_visit(tile->task, tile->first, tile->rows, visible, base, &keys, mask);
-    assert_int_equal(seen, expected_verdict(tile->unit, &found));
+    assert_int_equal(seen == RAPT_SEES_NOTHING, found.left == 0);
     if (found.keys.begin >= found.keys.end)
         assert_true(keys.begin >= keys.end);
     if (seen == RAPT_SEES_NOTHING)
         return seen;
-    assert_int_equal(keys.begin, found.keys.begin);
-    assert_int_equal(keys.end, found.keys.end);
+    expect_keys(mask, base, keys, &found);
     expect_parts(tile, mask, &found);
     expect_rows(tile, mask, base);
-    expect_pairs(tile, mask, base, keys);
+    expect_pairs(tile, mask, base, keys, seen);
     return seen;
 }
 
@@ -173,49 +221,22 @@ static void check_next_block(struct rapt_span visible) {
     }
 }
 
-/* ---- random calls */
-
-static void fill_masks(const struct unit *unit, struct random *random) {
-    const rapt_attention_desc *desc = &unit->desc;
-    const int excluded = (int)random_below(random, 3) * 50;
-    const bool zeros = random_chance(random, 50);
-    for (int64_t row = 0; row < desc->batch * desc->query_heads * desc->query_length; row++) {
-        const int64_t query = row % desc->query_length, head = row / desc->query_length % desc->query_heads;
-        const int64_t b = row / desc->query_length / desc->query_heads;
-        for (int64_t key = 0; key < desc->kv_length; key++) {
-            const bool far = key % 700 > 200 && random_chance(random, 98); /* blocks of one kind as well */
-            if (desc->mask.data)
-                ((uint8_t *)(uintptr_t)unit_row(&desc->mask, b, head, query))[key] =
-                    far ? excluded == 0 : !random_chance(random, excluded);
-            const float bias =
-                (far && excluded) || random_chance(random, excluded) ? -INFINITY : zeros ? 0.0f : random_normal(random);
-            if (desc->bias.data)
-                rapt_reference_store(desc->bias.dtype, &bias, 1,
-                                     (char *)(uintptr_t)unit_row(&desc->bias, b, head, query) +
-                                         rapt_row_bytes(desc->bias.dtype, key));
-        }
+/* Blocks that the lists of the task's queries name are not left out, and others are. */
+static void check_next_selected(const struct unit *unit, const struct rapt_task *task) {
+    const struct tile all = {unit, task, 0, task->rows};
+    int64_t expected = -1;
+    if (unit->desc.tree_tokens)
+        return;
+    for (int64_t base = 2560; base >= 0; base -= RAPT_BLOCK_KEYS) {
+        const struct rapt_span keys = rapt_block_of(task->visible, base);
+        for (int64_t at = keys.begin; at < keys.end; at++)
+            for (int row = 0; row < task->rows; row++)
+                expected = is_selected(&all, row, at) ? base : expected;
+        assert_int_equal(rapt_next_selected(task, task->visible, base), expected);
     }
 }
 
-static void add_masks(struct unit *unit, struct random *random) {
-    rapt_attention_desc *d = &unit->desc;
-    rapt_tensor *const tensors[] = {&d->mask, &d->keep_mask, &d->bias};
-    const int32_t bias_dtype = random_chance(random, 50) ? RAPT_F16 : RAPT_F32;
-    for (int i = 0; i < 3; i++)
-        if (random_chance(random, 35))
-            *tensors[i] = unit_tensor(random, i < 2 ? RAPT_BOOL8 : bias_dtype, d->batch, d->query_heads,
-                                      d->query_length, d->kv_length, true);
-    if (d->mask.data && random_chance(random, 30))
-        d->features |= RAPT_MASK_FILL;
-    d->mask_fill = -3.5f;
-    d->keep_scale = 1.25f;
-    d->softcap = random_chance(random, 30) ? 20.0f : 0.0f;
-    if (d->bias.data && random_chance(random, 50))
-        d->bias_head_factor = test_drawn(random, d->query_heads, random_normal);
-    if (random_chance(random, 30))
-        d->alibi_slopes = test_drawn(random, d->query_heads, random_normal);
-    fill_masks(unit, random);
-}
+/* ---- random calls */
 
 /* A few tiles of a task. */
 static void check_task(const struct unit *unit, const struct rapt_run *run, int64_t index, struct random *random,
@@ -226,6 +247,11 @@ static void check_task(const struct unit *unit, const struct rapt_run *run, int6
     task.bias = test_floats(RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS);
     for (int row = 0; unit->desc.alibi_slopes && row < task.rows; row++)
         task.slopes[row] = -(unit->desc.alibi_slopes[rapt_task_head(&task, row)] * RAPT_LOG2E);
+    task.rows_of_keys[RAPT_SELECT_ROWS] = test_alloc(RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS);
+    task.rows_of_keys[RAPT_MASK_ROWS] = test_alloc(RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS);
+    task.rows_of_keys[RAPT_KEEP_ROWS] = test_alloc(RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS);
+    task.rows_of_keys[RAPT_BIAS_ROWS] = test_alloc(RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS * sizeof(float));
+    check_next_selected(unit, &task);
     for (int turn = 0; turn < 3; turn++) {
         struct tile tile = {unit, &task, (int)random_below(random, task.rows), 0};
         const int left = task.rows - tile.first;
@@ -246,7 +272,7 @@ static void test_blocks(void **state) {
     for (int64_t turn = scaled_work(500); turn > 0; turn--) {
         struct unit unit;
         unit_draw(&unit, &random, 40, 900);
-        add_masks(&unit, &random);
+        unit_add_masks(&unit, &random);
         unit_cut(&unit);
         struct rapt_work *table = test_alloc(rapt_work_table_bytes(unit.attention) + 1);
         assert_true(rapt_work_write(unit.attention, table));

@@ -228,14 +228,15 @@ typedef struct rapt_page_table {
 /* Which blocks of keys the queries of a block attend to, per sequence and KV head: the block-sparse rows of FlashInfer,
  * the selections of NSA and MoBA. Query i of sequence b belongs to query block i / query_tokens, its stored key j to
  * key block j / key_tokens. List n = b * batch_stride + kv_head * head_stride + query block has the key blocks
- * entries[offsets[n]] ... entries[offsets[n + 1] - 1], ascending. Keys of other blocks are not seen. */
+ * entries[offsets[n]] ... entries[offsets[n + 1] - 1], ascending; a list may be empty. Keys of other blocks are not
+ * seen. Both lists may change until the run, and cannot lead it outside of memory. */
 typedef struct rapt_block_list {
     int64_t query_tokens;    /* >= 1; 0 = there is no list, and everything else is 0 */
     int64_t key_tokens;      /* >= 1 */
     int64_t batch_stride;    /* lists from sequence to sequence; 0 = all sequences share them */
     int64_t head_stride;     /* from KV head to KV head, likewise */
-    rapt_index_list offsets; /* monotone */
-    rapt_index_list entries; /* key blocks */
+    rapt_index_list offsets; /* monotone, 0 ... entries.count */
+    rapt_index_list entries; /* key blocks; its count must be stated */
     uint64_t reserved[2];
 } rapt_block_list;
 

@@ -93,17 +93,20 @@ static void bias_column(const struct column *c, const struct rapt_tile_mask *mas
     }
 }
 
-static vf32 column_distance(const int64_t *distance, int rows, int key) {
+/* How far a key lies from key 0 of the block. */
+RAPT_INLINE int place_of(const struct rapt_tile_mask *mask, int key) { return mask->selected ? mask->place[key] : key; }
+
+static vf32 column_distance(const int64_t *distance, int rows, int place) {
     float lanes[VL] = {0};
     for (int i = 0; i < rows; i++)
-        lanes[i] = far_distance(distance[i] - key);
+        lanes[i] = far_distance(distance[i] - place);
     return v_load(lanes);
 }
 
 static void alibi_column(const struct column *c, const struct rapt_tile_mask *mask) {
     const int64_t *distance = mask->distance + c->row;
     float starts[VL] = {0};
-    int far = 0;
+    int far = mask->selected; /* places that do not follow each other */
     for (int i = 0; i < c->rows; i++) {
         far |= is_far(distance[i]);
         starts[i] = (float)distance[i];
@@ -117,7 +120,7 @@ static void alibi_column(const struct column *c, const struct rapt_tile_mask *ma
             v_store(score, v_fma(factor, v_abs(v_sub(start, v_splat((float)k))), v_load(score)));
         }
     for (; key < c->key_end; key++) {
-        vf32 at = column_distance(distance, c->rows, key);
+        vf32 at = column_distance(distance, c->rows, place_of(mask, key));
         v_store(column_at(c, key), v_fma(factor, at, v_load(column_at(c, key))));
     }
 }
@@ -143,10 +146,10 @@ RAPT_INLINE void allow(float *score, vmask allowed, vf32 otherwise) {
     v_store(score, v_select(allowed, v_load(score), otherwise));
 }
 
-static void mask_column(const struct column *c, const struct rapt_tile_mask *mask) {
-    const vf32 otherwise = v_splat(of_false(mask));
+static void mask_column(const struct column *c, const uint8_t *const *bytes, float of_false) {
+    const vf32 otherwise = v_splat(of_false);
     struct flags flags;
-    load_flags(&flags, mask->mask + c->row, c->rows, c->key_begin, c->key_end);
+    load_flags(&flags, bytes + c->row, c->rows, c->key_begin, c->key_end);
     for (int key = c->key_begin; key < c->key_end; key += 32) {
         int n = c->key_end - key < 32 ? c->key_end - key : 32;
         vbits allowed = v_load_bits(flags.words[(key - c->key_begin) / 32]);
@@ -197,9 +200,11 @@ static void logits_wide(float *scores, int first_row, int end_row, int key_begin
         if (mask->parts & RAPT_PART_ALIBI)
             alibi_column(&seen, mask);
         if (mask->parts & RAPT_PART_MASK)
-            mask_column(&seen, mask);
+            mask_column(&seen, mask->mask, of_false(mask));
         if (bias_acts_again(mask))
             bias_column(&seen, mask, true);
+        if (mask->parts & RAPT_PART_SELECT)
+            mask_column(&seen, mask->select, -RAPT_INFINITY);
         if (spans)
             exclude_column(&all, spans, &span);
     }
@@ -207,18 +212,18 @@ static void logits_wide(float *scores, int first_row, int end_row, int key_begin
 
 /* ---- narrow: one row against its keys */
 
-static vf32 line_distance(int64_t distance, int key, int n) {
+static vf32 line_distance(const struct rapt_tile_mask *mask, int row, int key, int n) {
     float lanes[VL] = {0};
     for (int i = 0; i < n; i++)
-        lanes[i] = far_distance(distance - (key + i));
+        lanes[i] = far_distance(mask->distance[row] - place_of(mask, key + i));
     return v_load(lanes);
 }
 
 static vf32 alibi_line(vf32 t, const struct rapt_tile_mask *mask, int row, int key, int n) {
     int64_t start = mask->distance[row];
     vf32 at = v_abs(v_sub(v_splat((float)start), v_add(v_splat((float)key), v_iota())));
-    if (is_far(start))
-        at = line_distance(start, key, n);
+    if (is_far(start) || mask->selected)
+        at = line_distance(mask, row, key, n);
     return v_fma(v_splat(mask->alibi_factor[row]), at, t);
 }
 
@@ -237,6 +242,8 @@ static void logits_line(float *scores, int row, int key_begin, int key_end, cons
             t = v_select(v_load_bool(mask->mask[row] + key, n), t, v_splat(of_false(mask)));
         if (mask->parts & RAPT_PART_BIAS)
             t = without_biased(t, bias);
+        if (mask->parts & RAPT_PART_SELECT)
+            t = v_select(v_load_bool(mask->select[row] + key, n), t, v_splat(-RAPT_INFINITY));
         if (mask->parts & RAPT_PART_SPANS)
             t = v_select(v_and(v_not(v_less(at, v_splat((float)mask->spans.first_key[row]))),
                                v_less(at, v_splat((float)mask->spans.end_key[row]))),
@@ -251,64 +258,6 @@ static void logits_narrow(float *scores, int first_row, int end_row, int key_beg
     assume_keys(key_begin, key_end);
     for (int row = first_row; row < end_row; row++)
         logits_line(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);
-}
-
-/* ---- what masks hold, so that tiles can be left out */
-
-static unsigned survey_bools(const uint8_t *bytes, int key_begin, int key_end) {
-    uint32_t some = 0, all = UINT32_MAX;
-    int key = key_begin;
-    for (; key_end - key >= 32; key += 32) {
-        uint32_t bits = s_load_bools(bytes + key, 32);
-        some |= bits, all &= bits;
-    }
-    if (key < key_end) {
-        uint32_t rest = UINT32_MAX >> (32 - (key_end - key)), bits = s_load_bools(bytes + key, key_end - key);
-        some |= bits & rest, all &= bits | ~rest;
-    }
-    return (some ? RAPT_SOME_TRUE : 0u) | (all != UINT32_MAX ? RAPT_SOME_FALSE : 0u);
-}
-
-enum { SOME_OF_BOTH = RAPT_SOME_BIAS | RAPT_SOME_CHANGE };
-
-/* Four vectors of biases, of which the first lanes count. */
-RAPT_INLINE unsigned survey_vectors(const vf32 *x, vmask present) {
-    vmask excluded = v_equal(x[0], v_splat(-RAPT_INFINITY)), zero = v_equal(x[0], v_splat(0));
-    RAPT_UNROLL for (int i = 1; i < 4; i++) {
-        excluded = v_and(excluded, v_equal(x[i], v_splat(-RAPT_INFINITY)));
-        zero = v_and(zero, v_equal(x[i], v_splat(0)));
-    }
-    return (v_any(v_and(present, v_not(excluded))) ? RAPT_SOME_BIAS : 0u) |
-           (v_any(v_and(present, v_not(zero))) ? RAPT_SOME_CHANGE : 0u);
-}
-
-static unsigned survey_bias(const float *bias, int key_begin, int key_end) {
-    unsigned found = 0;
-    int key = key_begin;
-    for (; key_end - key >= 4 * VL && found != SOME_OF_BOTH; key += 4 * VL) {
-        const vf32 x[4] = {v_load(bias + key), v_load(bias + key + VL), v_load(bias + key + 2 * VL),
-                           v_load(bias + key + 3 * VL)};
-        found |= survey_vectors(x, v_less(v_iota(), v_splat(VL)));
-    }
-    for (; key < key_end && found != SOME_OF_BOTH; key += VL) {
-        const int n = key_end - key < VL ? key_end - key : VL;
-        const vf32 rest = v_load_n(bias + key, n), x[4] = {rest, rest, rest, rest};
-        found |= survey_vectors(x, v_less(v_iota(), v_splat((float)n)));
-    }
-    return found;
-}
-
-static unsigned survey(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
-    unsigned found = 0;
-    assume_rows(0, rows, 1, RAPT_MAX_TILE_ROWS);
-    assume_keys(key_begin, key_end);
-    const bool has_mask = mask->parts & RAPT_PART_MASK;
-    for (int row = 0; has_mask && row < rows && found != (RAPT_SOME_TRUE | RAPT_SOME_FALSE); row++)
-        found |= survey_bools(mask->mask[row], key_begin, key_end);
-    for (int row = 0; (mask->parts & RAPT_PART_BIAS) && row < rows && (found & SOME_OF_BOTH) != SOME_OF_BOTH; row++)
-        if (row == 0 || mask->bias[row] != mask->bias[row - 1]) /* heads that share a row */
-            found |= survey_bias(mask->bias[row], key_begin, key_end);
-    return found;
 }
 
 /* ---- dropout */

@@ -13,6 +13,7 @@
 #include "generic/score.h"
 #include "generic/score_stored.h"
 #include "generic/logits.h"
+#include "generic/survey.h"
 #include "generic/softmax.h"
 #include "generic/weigh.h"
 #include "generic/weigh_stored.h"

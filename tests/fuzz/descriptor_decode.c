@@ -259,6 +259,7 @@ static void decode_lists(struct fuzzed_call *call, struct input *input) {
     decode_head_list(call, &d->bias_head_factor, input);
     decode_head_list(call, &d->alibi_slopes, input);
     decode_head_list(call, &d->sinks, input);
+    decode_selection(call, input);
 }
 
 /* ---- the rest */

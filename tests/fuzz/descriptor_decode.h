@@ -7,7 +7,7 @@
 #include "fuzz.h"
 #include "rapt/rapt.h"
 
-enum { MOST_REGIONS = 48, MOST_COMPUTED = 1 << 20 };
+enum { MOST_REGIONS = 52, MOST_COMPUTED = 1 << 20 };
 
 struct fuzzed_call {
     rapt_attention_desc desc; /* as the library has to read it: what the caller does not give is 0 */
@@ -31,6 +31,9 @@ void fill(const struct region *region, int dtype, uint8_t content);
 /* Scales of keys or values of so many [batch, head, token, innermost], and zero points of int8, in memory that is
  * exactly as large; none for other types. */
 void add_scales(struct fuzzed_call *call, rapt_tensor *tensor, const int64_t *counts, uint8_t content);
+
+/* descriptor_select.c: trees and lists of key blocks. */
+void decode_selection(struct fuzzed_call *call, struct input *input);
 
 /* One of a list, or, for 0xff, any. */
 int64_t take_hostile(struct input *input);
