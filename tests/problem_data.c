@@ -14,6 +14,11 @@ static struct random sequence(const struct problem_call *call, int number) {
     return (struct random){call->seed * 1000003u + (uint64_t)number * 7919u};
 }
 
+/* Lists have no number of their own. */
+static int number_of(enum array_name name) {
+    return name < ARRAY_TREE_MASKS ? (int)name : (int)name - (ARRAY_INITIAL_STATE - ARRAY_TREE_MASKS);
+}
+
 static bool is_map(enum array_name name) { return name >= ARRAY_MASK && name <= ARRAY_KEEP; }
 static bool is_bool(enum array_name name) { return name == ARRAY_MASK || name == ARRAY_KEEP; }
 static bool is_head_list(enum array_name name) { return name >= ARRAY_FACTOR && name <= ARRAY_SINKS; }
@@ -194,14 +199,14 @@ void logical_counts(const struct problem_call *call, enum array_name name, int64
 
 /* The first number of a sequence tells how the array looks; head lists have none. */
 struct random random_of(const struct problem_call *call, enum array_name name) {
-    struct random random = sequence(call, is_index_list(name) ? LISTS_SEQUENCE : (int)name);
+    struct random random = sequence(call, is_index_list(name) ? LISTS_SEQUENCE : number_of(name));
     if (!is_head_list(name))
         random_bits(&random);
     return random;
 }
 
 static uint64_t look_of(const struct problem_call *call, enum array_name name) {
-    struct random random = sequence(call, (int)name);
+    struct random random = sequence(call, number_of(name));
     return random_bits(&random);
 }
 
