@@ -25,5 +25,8 @@ void rapt_task_describe(const struct rapt_run *run, int32_t phase, int64_t index
                              .rows = task.rows,
                              .keys = rapt_span_count(task.visible)};
     info->first_key = info->keys ? task.visible.begin - task.work.sequence.key_position : 0;
-    info->cost = phase == 0 ? info->rows * info->keys * (desc->head_dim + desc->value_dim) : cost;
+    if (phase == 0)
+        cost = (int64_t)((double)(info->rows * info->keys * (desc->head_dim + desc->value_dim)) *
+                         run->attention->listed_share);
+    info->cost = cost;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "checked.h"
+#include "listed.h"
 #include "pages.h"
 
 enum {
@@ -17,6 +18,8 @@ enum {
     SPLIT_TASKS = 128,        /* enough tasks for large machines */
     SPLIT_CHUNKS = 4          /* chunks that a task has at least */
 };
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* A tile of few rows transposes keys and packs queries for them: where one wide tile is nearly full, or less than a
  * block of keys is read, a wide one is faster. */
@@ -53,6 +56,7 @@ static void cut_for_kind(const struct rapt_plan_body *a, struct rapt_work *work)
     most = most < RAPT_MAX_TILES * tile ? most : RAPT_MAX_TILES * tile;
     most = TASK_OUTPUTS / dim < most ? TASK_OUTPUTS / dim / tile * tile : most;
     most = most < tile ? tile : most;
+    most = rapt_rows_of_lists(a, rows, most, tile);
     work->task_rows = (int32_t)(most < rows ? most : rows > 0 ? rows : 1);
     work->row_blocks = (rows + work->task_rows - 1) / work->task_rows;
 }
@@ -71,9 +75,14 @@ static void find_chunks(const struct rapt_plan_body *a, struct rapt_work *work) 
     work->chunks = work->chunks < 0 ? 0 : work->chunks;
 }
 
+/* Chunks that a task has at least: more where lists name few of their keys. */
+static int64_t least_chunks(const struct rapt_plan_body *a) {
+    return a->listed_share < 1.0 / INT32_MAX ? INT32_MAX : (int64_t)(SPLIT_CHUNKS / a->listed_share);
+}
+
 /* Few rows against many keys may be split: several tasks share a row block. */
-static bool may_split(const struct rapt_work *work) {
-    return work->row_blocks == 1 && work->task_rows <= SPLIT_ROWS && work->chunks >= 2 * SPLIT_CHUNKS;
+static bool may_split(const struct rapt_plan_body *a, const struct rapt_work *work) {
+    return work->row_blocks == 1 && work->task_rows <= SPLIT_ROWS && work->chunks >= 2 * least_chunks(a);
 }
 
 /* Whether the tokens of a sequence are among all of the packed ones. */
@@ -105,7 +114,7 @@ static struct rapt_work shape_of(const struct rapt_plan_body *a, const struct ra
 }
 
 static void split(const struct rapt_plan_body *a, struct rapt_work *work) {
-    if (may_split(work) && work->chunks > a->split_chunks)
+    if (may_split(a, work) && work->chunks > a->split_chunks)
         work->splits = (work->chunks + a->split_chunks - 1) / a->split_chunks;
 }
 
@@ -118,7 +127,7 @@ struct rapt_work rapt_work_cut(const struct rapt_plan_body *a, const struct rapt
 /* Adds the chunks of some heads that may be split. */
 static bool add_chunks(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t times, int64_t *chunks) {
     int64_t of_heads;
-    return !may_split(work) ||
+    return !may_split(a, work) ||
            (rapt_mul_fits(work->chunks, a->desc.kv_heads, &of_heads) && rapt_mul_fits(of_heads, times, &of_heads) &&
             rapt_add_fits(*chunks, of_heads, chunks));
 }
@@ -136,10 +145,8 @@ static int64_t even_split(const struct rapt_plan_body *a) {
         }
     }
     const int64_t even = chunks / SPLIT_TASKS + (chunks % SPLIT_TASKS != 0);
-    return !fits ? INT64_MAX : even > SPLIT_CHUNKS ? even : SPLIT_CHUNKS;
+    return !fits ? INT64_MAX : larger(even, least_chunks(a));
 }
-
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Of some tiles of a kind. Where queries have to be widened, they lie where the scores will. */
 static void add_tiles(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int64_t tiles, int64_t rows,
@@ -180,7 +187,8 @@ static bool add(const struct rapt_plan_body *a, const struct rapt_work *work, in
     totals->merges[work->kind] += work->splits > 1 ? heads : 0;
     totals->all_merges += work->splits > 1 ? heads : 0;
     totals->multiplications += (double)heads * (double)a->group * (double)work->sequence.query_length *
-                               (double)work->sequence.kv_length * (double)(a->desc.head_dim + a->desc.value_dim);
+                               (double)work->sequence.kv_length * (double)(a->desc.head_dim + a->desc.value_dim) *
+                               a->listed_share;
     add_scratch(a, work, totals);
     return rapt_add_fits(totals->all_tasks, tasks, &totals->all_tasks) &&
            rapt_add_fits(totals->state_bytes, bytes, &totals->state_bytes);
@@ -209,6 +217,7 @@ static bool cut_with(struct rapt_plan_body *a, int64_t split_chunks) {
 }
 
 bool rapt_work_plan(struct rapt_plan_body *a) {
+    a->listed_share = rapt_listed_share(&a->desc);
     a->each = (struct rapt_work){.splits = 1};
     if (!a->has_lists && a->desc.batch > 0) {
         const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, 0);
@@ -242,6 +251,7 @@ bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals)
     struct rapt_plan_body any = *a;
     any.collides[RAPT_KEYS] = any.collides[RAPT_VALUES] = true;
     any.desc.key_pages.page_tokens = any.desc.value_pages.page_tokens = 1;
+    any.desc.key_blocks.query_tokens = 0; /* lists make tasks smaller */
     const int64_t most_rows = a->group * a->desc.query_length;
     int64_t heads;
     *totals = (struct rapt_totals){.rows = 1};

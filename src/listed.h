@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * What lists of key blocks mean for the way in which work is cut. */
+#ifndef RAPT_LISTED_H
+#define RAPT_LISTED_H
+
+#include "plan.h"
+
+/* The share of the keys that lists of key blocks name, as far as the number of their entries tells; 1 without lists. */
+double rapt_listed_share(const rapt_attention_desc *desc);
+
+/* Where blocks of queries have lists of keys, a task takes one of them, or an equal part of it, so that no tile attends
+ * to the keys of two lists; unless that fills no tile. Rows
+ * of a task: at most `most` of so many of the sequence. */
+int64_t rapt_rows_of_lists(const struct rapt_plan_body *attention, int64_t rows, int64_t most, int64_t tile);
+
+#endif
