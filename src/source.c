@@ -102,23 +102,29 @@ struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, stru
                                             : scales_of(tensor, task->work.batch, task->kv_head, first + token)};
 }
 
+/* Stages some rows from positions.begin on, and says how many. alone: rows after them are not expected soon. */
+static int64_t stage_some(const struct rapt_source *source, int side, struct rapt_span positions, bool alone,
+                          float *into) {
+    const struct rapt_rows rows = rapt_source_stored(source->task, side, positions);
+    const struct rapt_stage_args args = {.into = into,
+                                         .from = rows.base,
+                                         .from_stride_bytes = rows.stride_bytes,
+                                         .rows = rows.count,
+                                         .dim = (int)source->side[side].dim,
+                                         .format = source->task->attention->format[side],
+                                         .streams = rows.streams && !alone,
+                                         .lead_bytes = alone ? 0 : rows.lead_bytes,
+                                         .scales = rows.scales};
+    source->task->table->stage(&args);
+    return rows.count;
+}
+
 /* Stages the rows that a window still lacks. */
 static void complete(const struct rapt_source *source, int side, struct rapt_window *window) {
     struct rapt_staging *staging = &window->staging;
     while (staging->ready < rapt_span_count(window->keys)) {
         const struct rapt_span missing = {window->keys.begin + staging->ready, window->keys.end};
-        const struct rapt_rows rows = rapt_source_stored(source->task, side, missing);
-        const struct rapt_stage_args args = {.into = staging->rows + staging->ready * staging->dim,
-                                             .from = rows.base,
-                                             .from_stride_bytes = rows.stride_bytes,
-                                             .rows = rows.count,
-                                             .dim = staging->dim,
-                                             .format = staging->format,
-                                             .streams = rows.streams,
-                                             .lead_bytes = rows.lead_bytes,
-                                             .scales = rows.scales};
-        source->task->table->stage(&args);
-        staging->ready += rows.count;
+        staging->ready += stage_some(source, side, missing, false, staging->rows + staging->ready * staging->dim);
     }
 }
 
@@ -170,26 +176,18 @@ static int run_of(const struct rapt_tile_mask *mask, int key, int end) {
 /* Copies short runs, until there is a long one or no more room. */
 static struct rapt_rows gather(const struct rapt_source *source, int side, int64_t base,
                                const struct rapt_tile_mask *mask, int key, int end) {
-    const struct rapt_task *task = source->task;
+    float *const gathered = source->task->gathered;
     const int64_t dim = source->side[side].dim;
     int64_t count = 0;
     end = end - key < RAPT_GATHERED_KEYS ? end : key + RAPT_GATHERED_KEYS;
     for (int run; key < end && ((run = run_of(mask, key, end)) < LONG_RUN || count == 0); key += run) {
-        for (struct rapt_span keys = {base + mask->place[key], base + mask->place[key] + run}; keys.begin < keys.end;) {
-            const struct rapt_rows rows = rapt_source_stored(task, side, keys);
-            const struct rapt_stage_args args = {.into = task->gathered + count * dim,
-                                                 .from = rows.base,
-                                                 .from_stride_bytes = rows.stride_bytes,
-                                                 .rows = rows.count,
-                                                 .dim = (int)dim,
-                                                 .format = task->attention->format[side]};
-            task->table->stage(&args);
-            keys.begin += rows.count;
-            count += rows.count;
-        }
+        const int64_t position = base + mask->place[key], after = count + run;
+        while (count < after)
+            count += stage_some(source, side, (struct rapt_span){position + run - (after - count), position + run}, true,
+                                gathered + count * dim);
     }
     return (struct rapt_rows){
-        .base = (const char *)task->gathered,
+        .base = (const char *)gathered,
         .stride_bytes = dim * (int64_t)sizeof(float),
         .count = count,
         .format = RAPT_FORMAT_F32};
