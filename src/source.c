@@ -183,8 +183,8 @@ static struct rapt_rows gather(const struct rapt_source *source, int side, int64
     for (int run; key < end && ((run = run_of(mask, key, end)) < LONG_RUN || count == 0); key += run) {
         const int64_t position = base + mask->place[key], after = count + run;
         while (count < after)
-            count += stage_some(source, side, (struct rapt_span){position + run - (after - count), position + run}, true,
-                                gathered + count * dim);
+            count += stage_some(source, side, (struct rapt_span){position + run - (after - count), position + run},
+                                true, gathered + count * dim);
     }
     return (struct rapt_rows){
         .base = (const char *)gathered,

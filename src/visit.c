@@ -119,8 +119,8 @@ static bool mask_excludes(const struct rapt_tile_mask *mask) {
     return (mask->parts & (RAPT_PART_MASK | RAPT_PART_FILL)) == RAPT_PART_MASK;
 }
 
-/* A bool mask without a false entry is dropped, and so is a bias of zeros: it could only change the sign of a zero, which
- * no result shows; and what excludes no key of those that are left. */
+/* A bool mask without a false entry is dropped, and so is a bias of zeros: it could only change the sign of a zero,
+ * which no result shows; and what excludes no key of those that are left. */
 static void drop_parts(unsigned found, struct rapt_tile_mask *mask) {
     if (!(found & RAPT_SOME_CHANGE))
         mask->parts &= ~(unsigned)RAPT_PART_BIAS;

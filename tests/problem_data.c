@@ -7,10 +7,7 @@
 #include "reference.h"
 #include "stored.h"
 
-/* Array names, and these two, number the sequences: tests/hash.c stores what they gave. */
-enum { LISTS_SEQUENCE = 9, NUMBERS_SEQUENCE = 10 };
-
-static struct random sequence(const struct problem_call *call, int number) {
+struct random number_sequence(const struct problem_call *call, int number) {
     return (struct random){call->seed * 1000003u + (uint64_t)number * 7919u};
 }
 
@@ -199,19 +196,19 @@ void logical_counts(const struct problem_call *call, enum array_name name, int64
 
 /* The first number of a sequence tells how the array looks; head lists have none. */
 struct random random_of(const struct problem_call *call, enum array_name name) {
-    struct random random = sequence(call, is_index_list(name) ? LISTS_SEQUENCE : number_of(name));
+    struct random random = number_sequence(call, is_index_list(name) ? LISTS_SEQUENCE : number_of(name));
     if (!is_head_list(name))
         random_bits(&random);
     return random;
 }
 
 static uint64_t look_of(const struct problem_call *call, enum array_name name) {
-    struct random random = sequence(call, number_of(name));
+    struct random random = number_sequence(call, number_of(name));
     return random_bits(&random);
 }
 
 static bool is_far(const struct problem_call *call) {
-    struct random random = sequence(call, LISTS_SEQUENCE);
+    struct random random = number_sequence(call, LISTS_SEQUENCE);
     return random_chance(&random, 20);
 }
 
@@ -325,33 +322,4 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
         if ((call->use & USE_SPARSE) && (name == ARRAY_MASK || name == ARRAY_BIAS))
             make_sparse(row, count, array->dtype, look, random);
     }
-}
-
-/* ---- numbers */
-
-void draw_numbers(rapt_attention_desc *desc, const struct problem_call *call) {
-    static const float fills[] = {-1e9f, -9e15f, 0.0f, 3.0f}, caps[] = {0.5f, 5.0f, 30.0f, 50.0f};
-    static const int64_t windows[] = {-1, 0, 1, 5, 100, 255, 256, 300, 600, INT64_MAX};
-    static const float scales[] = {0.25f, 0.0f, -0.125f, 1.0f, 0.09f};
-    struct random random = sequence(call, NUMBERS_SEQUENCE);
-    if (call->use & USE_SCALE)
-        desc->scale = scales[random_below(&random, 5)];
-    if (call->use & USE_SOFTCAP)
-        desc->softcap = caps[random_below(&random, 4)];
-    if (call->use & USE_FILL)
-        desc->mask_fill = fills[random_below(&random, 4)];
-    if (call->use & USE_KEEP)
-        desc->keep_scale = random_chance(&random, 80) ? 1.25f : 0.0f;
-    if (call->use & USE_WINDOW) {
-        desc->window_left = windows[random_below(&random, 10)];
-        desc->window_right = windows[random_below(&random, 10)];
-    }
-    if (call->use & USE_WEIGHTS)
-        desc->weights_kind = call->weights_kind;
-    desc->tree_tokens = drawn_tree_tokens(call);
-    desc->key_blocks = drawn_blocks(call);
-    desc->features = (call->use & USE_SCALE ? RAPT_SCALE : 0) | (call->use & USE_CAUSAL ? RAPT_CAUSAL : 0) |
-                     (call->use & USE_WINDOW ? RAPT_WINDOW : 0) |
-                     (call->use & USE_FILL ? RAPT_MASK_FILL : 0) |
-                     (call->use & USE_STANDARD_ALIBI ? RAPT_ALIBI_STANDARD : 0);
 }

@@ -8,6 +8,10 @@
 /* What outputs hold before a run. */
 enum { CANARY = 0xa5 };
 
+/* Array names, and these two, number the sequences of a seed: tests/hash.c stores what they gave. */
+enum { LISTS_SEQUENCE = 9, NUMBERS_SEQUENCE = 10 };
+struct random number_sequence(const struct problem_call *call, int number);
+
 /* Sizes of an array in the call, its innermost one in blocks; in memory some of them are 1, where draw_shape
  * broadcasts. */
 void logical_counts(const struct problem_call *call, enum array_name name, int64_t count[4]);
@@ -36,7 +40,7 @@ void draw_selection(const struct problem_array *array, const struct problem_call
 /* Writes entry i of a list. */
 void set_index(const struct problem_array *array, int64_t i, int64_t index);
 
-/* Features and numbers of the descriptor. */
+/* problem_numbers.c: features and numbers of the descriptor. */
 void draw_numbers(rapt_attention_desc *desc, const struct problem_call *call);
 
 /* problem_places.c: packed and paged layouts. */

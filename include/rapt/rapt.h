@@ -37,6 +37,7 @@
 #ifndef RAPT_RAPT_H
 #define RAPT_RAPT_H
 
+#include "machine.h"
 #include "types.h"
 
 #ifdef __cplusplus
@@ -86,15 +87,6 @@ typedef enum rapt_weights_kind {
     RAPT_WEIGHTS_MASKED = 3,  /* likewise, after bias, ALiBi and mask; masked keys are -infinity */
     RAPT_WEIGHTS_SOFTMAX = 4  /* probabilities, before dropout; masked keys are 0 */
 } rapt_weights_kind;
-
-/* Values are consecutive: rapt_isa_name returns NULL from the first unused value on. */
-typedef enum rapt_isa {
-    RAPT_ISA_AUTO = 0, /* the environment's RAPT_ISA, else the best of this machine */
-    RAPT_ISA_SCALAR = 1,
-    RAPT_ISA_AVX2 = 2,   /* AVX2 and FMA */
-    RAPT_ISA_AVX512 = 3, /* AVX-512 F, BW, DQ, VL */
-    RAPT_ISA_NEON = 4
-} rapt_isa;
 
 /* Everything except sizes, query, key, value and out is optional, and off when 0. All features combine freely. Sequence
  * b has query_lengths[b] queries and kv_lengths[b] keys (all of query_length and kv_length where the list is absent).
@@ -331,19 +323,7 @@ typedef struct rapt_task_info {
 RAPT_API rapt_status rapt_task_info_of(const rapt_plan *plan, const void *workspace, int32_t phase, int64_t task,
                                        rapt_task_info *info);
 
-/* ------------------------------------------------------------ the machine */
-
-/* "avx512" and so on; NULL for a number that is not an instruction set. */
-RAPT_API const char *rapt_isa_name(rapt_isa isa);
-/* The CPU features that it requires, such as "avx avx2 fma", with the names of rapt_cpu_features; NULL likewise. */
-RAPT_API const char *rapt_isa_needs(rapt_isa isa);
-/* Non-zero if this build has the kernels and this machine the instructions. */
-RAPT_API int rapt_isa_available(rapt_isa isa);
-/* The instruction set that RAPT_ISA_AUTO stands for. Fails as a plan would where the environment's RAPT_ISA is
- * unusable. */
-RAPT_API rapt_status rapt_isa_chosen(rapt_isa *isa);
-/* Writes the CPU features that rapt knows and this machine has; truncates and returns the length as snprintf does. */
-RAPT_API size_t rapt_cpu_features(char *text, size_t text_bytes);
+/* ----------------------------------------------------------- the library */
 
 RAPT_API const char *rapt_version(void);     /* RAPT_VERSION_STRING of the library */
 RAPT_API int rapt_numerics_version(void);    /* RAPT_NUMERICS_VERSION of the library */

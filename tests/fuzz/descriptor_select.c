@@ -7,7 +7,8 @@
 enum { MOST_ENTRIES = 4096 };
 
 /* Memory that is exactly as large as the count says. */
-static const struct region *decode_indices(struct fuzzed_call *call, rapt_index_list *list, int64_t count, uint8_t way) {
+static const struct region *decode_indices(struct fuzzed_call *call, rapt_index_list *list, int64_t count,
+                                           uint8_t way) {
     list->index_bytes = way & 2 ? 8 : 4;
     list->count = count;
     const struct region *region = add_region(call, (size_t)(count * list->index_bytes));

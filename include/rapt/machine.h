@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * Instruction sets, and what this machine has of them. rapt.h includes it. */
+#ifndef RAPT_MACHINE_H
+#define RAPT_MACHINE_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Values are consecutive: rapt_isa_name returns NULL from the first unused value on. */
+typedef enum rapt_isa {
+    RAPT_ISA_AUTO = 0, /* the environment's RAPT_ISA, else the best of this machine */
+    RAPT_ISA_SCALAR = 1,
+    RAPT_ISA_AVX2 = 2,   /* AVX2 and FMA */
+    RAPT_ISA_AVX512 = 3, /* AVX-512 F, BW, DQ, VL */
+    RAPT_ISA_NEON = 4
+} rapt_isa;
+
+/* "avx512" and so on; NULL for a number that is not an instruction set. */
+RAPT_API const char *rapt_isa_name(rapt_isa isa);
+/* The CPU features that it requires, such as "avx avx2 fma", with the names of rapt_cpu_features; NULL likewise. */
+RAPT_API const char *rapt_isa_needs(rapt_isa isa);
+/* Non-zero if this build has the kernels and this machine the instructions. */
+RAPT_API int rapt_isa_available(rapt_isa isa);
+/* The instruction set that RAPT_ISA_AUTO stands for. Fails as a plan would where the environment's RAPT_ISA is
+ * unusable. */
+RAPT_API rapt_status rapt_isa_chosen(rapt_isa *isa);
+/* Writes the CPU features that rapt knows and this machine has; truncates and returns the length as snprintf does. */
+RAPT_API size_t rapt_cpu_features(char *text, size_t text_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
