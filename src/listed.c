@@ -5,7 +5,7 @@
 
 double rapt_listed_share(const rapt_attention_desc *desc) {
     const rapt_block_list *blocks = &desc->key_blocks;
-    if (!blocks->query_tokens || rapt_no_rows(desc) || desc->kv_length == 0)
+    if (rapt_no_rows(desc) || desc->kv_length == 0)
         return 1;
     const double query_blocks = (double)((desc->query_length - 1) / blocks->query_tokens + 1);
     const double key_blocks = (double)((desc->kv_length - 1) / blocks->key_tokens + 1);
@@ -18,7 +18,7 @@ double rapt_listed_share(const rapt_attention_desc *desc) {
 int64_t rapt_rows_of_lists(const struct rapt_plan_body *a, int64_t rows, int64_t most, int64_t tile) {
     enum { MOST_TRIES = 64 };
     int64_t of_list;
-    if (!a->desc.key_blocks.query_tokens || !rapt_mul_fits(a->desc.key_blocks.query_tokens, a->group, &of_list) ||
+    if (!rapt_mul_fits(a->desc.key_blocks.query_tokens, a->group, &of_list) ||
         of_list >= rows || 2 * of_list < tile)
         return most;
     const int64_t parts = (of_list + most - 1) / most;

@@ -5,7 +5,7 @@
 
 #include "plan.h"
 
-/* The share of the keys that lists of key blocks name, as far as the number of their entries tells; 1 without lists. */
+/* The share of the keys that lists of key blocks name, as far as the number of their entries tells. There are lists. */
 double rapt_listed_share(const rapt_attention_desc *desc);
 
 /* Where blocks of queries have lists of keys, a task takes one of them, or an equal part of it, so that no tile attends

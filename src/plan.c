@@ -81,11 +81,13 @@ static void reserve_selected(const struct rapt_plan_body *a, struct rapt_slot_la
     const int64_t keys = RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS;
     const bool may_select = a->mask_parts & (RAPT_PART_SELECT | RAPT_PART_MASK | RAPT_PART_BIAS);
     const int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
+    if (!may_select)
+        return;
     for (int rows = 0; rows < RAPT_KEY_ROWS; rows++) {
         const int64_t bytes = rows == RAPT_BIAS_ROWS ? keys * (int64_t)sizeof(float) : keys;
-        layout->rows_of_keys[rows] = reserve(end, may_select && (a->mask_parts & parts[rows]) ? bytes : 0);
+        layout->rows_of_keys[rows] = reserve(end, a->mask_parts & parts[rows] ? bytes : 0);
     }
-    layout->gathered = reserve(end, may_select ? RAPT_GATHERED_KEYS * dim * (int64_t)sizeof(float) : 0);
+    layout->gathered = reserve(end, RAPT_GATHERED_KEYS * dim * (int64_t)sizeof(float));
 }
 
 struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_plan_body *a, const struct rapt_totals *totals) {

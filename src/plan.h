@@ -63,6 +63,7 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     int64_t group;        /* query heads of a KV head */
     int64_t o_stride;     /* floats per row of o */
     int64_t split_chunks; /* chunks of a split */
+    int64_t least_chunks; /* of a task whose keys are split */
     double listed_share;  /* of the keys that lists of key blocks name, about; 1 without lists */
     int32_t format[RAPT_SIDES], query_format, bias_format, out_format;
     bool collides[RAPT_SIDES]; /* rows fall into few cache sets */

@@ -114,9 +114,9 @@ static int64_t next_listed(const struct rapt_task *task, int64_t query_block, in
     return block <= begin / tokens ? begin : block > (end - 1) / tokens ? end : block * tokens;
 }
 
-int64_t rapt_next_selected(const struct rapt_task *task, struct rapt_span visible, int64_t base) {
+int64_t rapt_next_listed(const struct rapt_task *task, struct rapt_span visible, int64_t base) {
     const int64_t block = rapt_next_block(visible, base), first = task->work.sequence.key_position;
-    if (block < 0 || !has_blocks(task))
+    if (block < 0)
         return block;
     const int64_t group = task->attention->group, tokens = blocks_of(task)->query_tokens;
     const int64_t last = (task->first_row + task->rows - 1) / group / tokens, end = visible.end - first;

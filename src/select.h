@@ -17,6 +17,11 @@ void rapt_select(const struct rapt_task *task, int64_t query, int64_t base, stru
 
 /* The first block at or after base that holds a key of visible which the lists of some query of the task name; -1 where
  * there is none. */
-int64_t rapt_next_selected(const struct rapt_task *task, struct rapt_span visible, int64_t base);
+int64_t rapt_next_listed(const struct rapt_task *task, struct rapt_span visible, int64_t base);
+
+static inline int64_t rapt_next_selected(const struct rapt_task *task, struct rapt_span visible, int64_t base) {
+    return task->attention->desc.key_blocks.query_tokens ? rapt_next_listed(task, visible, base)
+                                                         : rapt_next_block(visible, base);
+}
 
 #endif

@@ -193,11 +193,9 @@ static struct rapt_rows gather(const struct rapt_source *source, int side, int64
         .format = RAPT_FORMAT_F32};
 }
 
-struct rapt_rows rapt_source_numbered(struct rapt_source *source, int side, int64_t base,
+struct rapt_rows rapt_source_selected(struct rapt_source *source, int side, int64_t base,
                                       const struct rapt_tile_mask *mask, int key, int end) {
     RAPT_ASSUME(key < end && end <= RAPT_BLOCK_KEYS);
-    if (!mask->selected)
-        return rapt_source_rows(source, side, (struct rapt_span){base + key, base + end});
     const int run = run_of(mask, key, end);
     const int64_t first = base + mask->place[key];
     if (run < LONG_RUN)

@@ -42,8 +42,14 @@ struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct r
 
 /* The same from a key on, in the numbers that a mask gives the keys of the block at base, and before `end`. Scattered
  * ones are copied. */
-struct rapt_rows rapt_source_numbered(struct rapt_source *source, int side, int64_t base,
+struct rapt_rows rapt_source_selected(struct rapt_source *source, int side, int64_t base,
                                       const struct rapt_tile_mask *mask, int key, int end);
+
+static inline struct rapt_rows rapt_source_numbered(struct rapt_source *source, int side, int64_t base,
+                                                    const struct rapt_tile_mask *mask, int key, int end) {
+    return mask->selected ? rapt_source_selected(source, side, base, mask, key, end)
+                          : rapt_source_rows(source, side, (struct rapt_span){base + key, base + end});
+}
 
 /* Where rows of the block `next` can be staged while the one at base is worked on; NULL where they are not staged
  * ahead. */

@@ -56,7 +56,7 @@ static void cut_for_kind(const struct rapt_plan_body *a, struct rapt_work *work)
     most = most < RAPT_MAX_TILES * tile ? most : RAPT_MAX_TILES * tile;
     most = TASK_OUTPUTS / dim < most ? TASK_OUTPUTS / dim / tile * tile : most;
     most = most < tile ? tile : most;
-    most = rapt_rows_of_lists(a, rows, most, tile);
+    most = a->desc.key_blocks.query_tokens ? rapt_rows_of_lists(a, rows, most, tile) : most;
     work->task_rows = (int32_t)(most < rows ? most : rows > 0 ? rows : 1);
     work->row_blocks = (rows + work->task_rows - 1) / work->task_rows;
 }
@@ -75,14 +75,16 @@ static void find_chunks(const struct rapt_plan_body *a, struct rapt_work *work) 
     work->chunks = work->chunks < 0 ? 0 : work->chunks;
 }
 
-/* Chunks that a task has at least: more where lists name few of their keys. */
-static int64_t least_chunks(const struct rapt_plan_body *a) {
-    return a->listed_share < 1.0 / INT32_MAX ? INT32_MAX : (int64_t)(SPLIT_CHUNKS / a->listed_share);
+/* More where lists name few of the keys. */
+static int64_t least_chunks(double listed_share) {
+    return listed_share == 1                 ? SPLIT_CHUNKS
+           : listed_share < 1.0 / INT32_MAX  ? INT32_MAX
+                                             : (int64_t)(SPLIT_CHUNKS / listed_share);
 }
 
 /* Few rows against many keys may be split: several tasks share a row block. */
 static bool may_split(const struct rapt_plan_body *a, const struct rapt_work *work) {
-    return work->row_blocks == 1 && work->task_rows <= SPLIT_ROWS && work->chunks >= 2 * least_chunks(a);
+    return work->row_blocks == 1 && work->task_rows <= SPLIT_ROWS && work->chunks >= 2 * a->least_chunks;
 }
 
 /* Whether the tokens of a sequence are among all of the packed ones. */
@@ -145,7 +147,7 @@ static int64_t even_split(const struct rapt_plan_body *a) {
         }
     }
     const int64_t even = chunks / SPLIT_TASKS + (chunks % SPLIT_TASKS != 0);
-    return !fits ? INT64_MAX : larger(even, least_chunks(a));
+    return !fits ? INT64_MAX : larger(even, a->least_chunks);
 }
 
 /* Of some tiles of a kind. Where queries have to be widened, they lie where the scores will. */
@@ -217,7 +219,8 @@ static bool cut_with(struct rapt_plan_body *a, int64_t split_chunks) {
 }
 
 bool rapt_work_plan(struct rapt_plan_body *a) {
-    a->listed_share = rapt_listed_share(&a->desc);
+    a->listed_share = a->desc.key_blocks.query_tokens ? rapt_listed_share(&a->desc) : 1;
+    a->least_chunks = least_chunks(a->listed_share);
     a->each = (struct rapt_work){.splits = 1};
     if (!a->has_lists && a->desc.batch > 0) {
         const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, 0);
