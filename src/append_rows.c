@@ -65,21 +65,22 @@ static void store_heads(const struct heads *h) {
     }
 }
 
-static void store_rotated(struct heads *h, int64_t position) {
+static void store_rotated(const struct heads *unrotated, int64_t position) {
     _Alignas(RAPT_VECTOR_BYTES) float cosines[RAPT_MAX_PAIRS], sines[RAPT_MAX_PAIRS];
-    const struct rapt_append *append = h->append;
+    const struct rapt_append *append = unrotated->append;
     const rapt_rotary *rotary = &append->desc.rotary;
-    h->cosines = cosines;
-    h->sines = sines;
+    struct heads h = *unrotated;
+    h.cosines = cosines;
+    h.sines = sines;
     if (rotary->cosines) {
         const int64_t bytes = position * rotary->table_stride_bytes;
-        h->cosines = (const float *)(const void *)((const char *)rotary->cosines + bytes);
-        h->sines = (const float *)(const void *)((const char *)rotary->sines + bytes);
+        h.cosines = (const float *)(const void *)((const char *)rotary->cosines + bytes);
+        h.sines = (const float *)(const void *)((const char *)rotary->sines + bytes);
     } else {
         append->table->angles(append->angles.frequencies, append->angles.pairs, position, append->angles.factor,
                               cosines, sines);
     }
-    store_heads(h);
+    store_heads(&h);
 }
 
 void rapt_append_rows(const struct rapt_append *append, const struct rapt_append_token *token) {

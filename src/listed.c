@@ -7,11 +7,11 @@ double rapt_listed_share(const rapt_attention_desc *desc) {
     const rapt_block_list *blocks = &desc->key_blocks;
     if (rapt_no_rows(desc) || desc->kv_length == 0)
         return 1;
-    const double query_blocks = (double)((desc->query_length - 1) / blocks->query_tokens + 1);
-    const double key_blocks = (double)((desc->kv_length - 1) / blocks->key_tokens + 1);
+    const int64_t query_blocks = (desc->query_length - 1) / blocks->query_tokens + 1;
+    const int64_t key_blocks = (desc->kv_length - 1) / blocks->key_tokens + 1;
     const double lists = (blocks->batch_stride ? (double)desc->batch : 1) *
-                         (blocks->head_stride ? (double)desc->kv_heads : 1) * query_blocks;
-    const double share = (double)blocks->entries.count / (lists * key_blocks);
+                         (blocks->head_stride ? (double)desc->kv_heads : 1) * (double)query_blocks;
+    const double share = (double)blocks->entries.count / (lists * (double)key_blocks);
     return share < 1 ? share : 1;
 }
 

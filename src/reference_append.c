@@ -106,7 +106,7 @@ static void rotate(const rapt_rotary *rotary, int64_t head_dim, int64_t position
     const int64_t stride = rotary->table_stride_bytes ? rotary->table_stride_bytes : pairs * 4;
     for (int64_t i = 0; i < pairs; i++) {
         const bool halves = rotary->pairing == RAPT_ROTARY_HALVES;
-        float *a = row + (halves ? i : 2 * i), *b = row + (halves ? i + pairs : 2 * i + 1), cosine, sine;
+        float *a = row + (halves ? i : 2 * i), *b = row + (halves ? i + pairs : 2 * i + 1), cosine = 1, sine = 0;
         if (rotary->cosines) {
             memcpy(&cosine, (const char *)rotary->cosines + position * stride + i * 4, sizeof cosine);
             memcpy(&sine, (const char *)rotary->sines + position * stride + i * 4, sizeof sine);
@@ -127,7 +127,7 @@ static void append_row(const rapt_append_desc *d, bool is_key, const char *from,
     const rapt_tensor *source = is_key ? &d->key : &d->value, *cache = is_key ? &d->key_cache : &d->value_cache;
     const int64_t dim = is_key || !d->value_dim ? d->head_dim : d->value_dim;
     const bool rotates = is_key && d->rotary.pairing;
-    float row[1024];
+    float row[1024] = {0};
     if (source->dtype == cache->dtype && !rotates) {
         memcpy(into, from, (size_t)rapt_row_bytes(cache->dtype, dim));
         return;

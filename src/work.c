@@ -75,11 +75,10 @@ static void find_chunks(const struct rapt_plan_body *a, struct rapt_work *work) 
     work->chunks = work->chunks < 0 ? 0 : work->chunks;
 }
 
-/* More where lists name few of the keys. */
+/* Chunks that a task has at least: more where lists name few of the keys. */
 static int64_t least_chunks(double listed_share) {
-    return listed_share == 1                 ? SPLIT_CHUNKS
-           : listed_share < 1.0 / INT32_MAX  ? INT32_MAX
-                                             : (int64_t)(SPLIT_CHUNKS / listed_share);
+    const int64_t chunks = listed_share < 1.0 / INT32_MAX ? INT32_MAX : (int64_t)(SPLIT_CHUNKS / listed_share);
+    return listed_share < 1 ? larger(chunks, SPLIT_CHUNKS) : SPLIT_CHUNKS;
 }
 
 /* Few rows against many keys may be split: several tasks share a row block. */

@@ -105,7 +105,7 @@ static void make_table(struct problem_table *table, const struct problem *plain,
     }
     for (int64_t i = 0; i < table->entries.count; i++)
         put(&table->entries, i, garbage[random_below(random, 4)]);
-    int64_t *free_pages = malloc((size_t)(table->pages + 1) * sizeof *free_pages), next = 0;
+    int64_t *free_pages = calloc((size_t)table->pages + 1, sizeof *free_pages), next = 0;
     for (int64_t i = 0; i < table->pages; i++) { /* shuffled, or at times in order */
         const int64_t other = random_chance(random, 80) ? random_below(random, i + 1) : i;
         free_pages[i] = free_pages[other];

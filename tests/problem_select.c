@@ -8,7 +8,9 @@ static struct random sequence(const struct problem_call *call, int64_t number) {
     return (struct random){call->seed * 1000003u + (uint64_t)number * 7919u};
 }
 
-static int64_t blocks_in(int64_t tokens, int64_t of_block) { return (tokens + of_block - 1) / of_block; }
+static int64_t blocks_in(int64_t tokens, int64_t of_block) {
+    return of_block > 0 ? (tokens + of_block - 1) / of_block : 0;
+}
 
 int64_t drawn_tree_tokens(const struct problem_call *call) {
     struct random random = sequence(call, TREES_SEQUENCE);
