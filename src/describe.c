@@ -43,7 +43,7 @@ static rapt_status copy(const struct shape *shape, const void *from, void *into,
     return check_tail(shape, from, bytes, message);
 }
 
-static void clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
+void rapt_clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
     if (batch == 1)
         tensor->batch_stride_bytes = 0;
     if (heads == 1)
@@ -63,24 +63,28 @@ static void clear_scale_strides(rapt_tensor *tensor, int64_t batch, int64_t head
         tensor->scale_token_stride_bytes = 0;
 }
 
-/* Strides of dimensions of size 1 may hold anything, and addresses are computed with them. */
 static void clear_unused_strides(rapt_attention_desc *desc) {
     rapt_tensor *const of_queries[] = {&desc->query,     &desc->out, &desc->mask,    &desc->bias,
                                        &desc->keep_mask, &desc->lse, &desc->weights, &desc->initial_state,
                                        &desc->final_state};
     const struct rapt_extent queries = rapt_query_extent(desc);
     for (size_t i = 0; i < sizeof of_queries / sizeof *of_queries; i++)
-        clear_strides(of_queries[i], queries.batch, desc->query_heads, queries.tokens);
+        rapt_clear_strides(of_queries[i], queries.batch, desc->query_heads, queries.tokens);
     for (int side = 0; side < RAPT_SIDES; side++) {
         const struct rapt_extent extent = rapt_kv_extent(desc, side);
         rapt_tensor *tensor = side == RAPT_KEYS ? &desc->key : &desc->value;
-        clear_strides(tensor, extent.batch, desc->kv_heads, extent.tokens);
+        rapt_clear_strides(tensor, extent.batch, desc->kv_heads, extent.tokens);
         clear_scale_strides(tensor, extent.batch, desc->kv_heads, extent.tokens);
         if (rapt_is_paged(rapt_pages_of(desc, side)))
             tensor->batch_stride_bytes = 0;
         if (rapt_is_paged(rapt_pages_of(desc, side)) && extent.batch == 1)
             tensor->page_stride_bytes = 0;
     }
+}
+
+void rapt_complete_list(rapt_index_list *list) {
+    if (list->data && list->stride_bytes == 0)
+        list->stride_bytes = list->index_bytes;
 }
 
 static void complete_lists(rapt_attention_desc *desc) {
@@ -90,8 +94,7 @@ static void complete_lists(rapt_attention_desc *desc) {
         &desc->value_pages.entries, &desc->value_pages.offsets, &desc->tree_masks,         &desc->key_blocks.offsets,
         &desc->key_blocks.entries};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        if (lists[i]->data && lists[i]->stride_bytes == 0)
-            lists[i]->stride_bytes = lists[i]->index_bytes;
+        rapt_complete_list(lists[i]);
 }
 
 /* Entries of a row of a dense table. */
@@ -184,9 +187,9 @@ rapt_status rapt_describe_states(const rapt_states_desc *desc, rapt_states_desc 
     memcpy(states, complete->states, (size_t)complete->count * sizeof *states);
     complete->states = states;
     for (int64_t i = 0; i < complete->count; i++)
-        clear_strides(&states[i], complete->batch, complete->query_heads, complete->query_length);
+        rapt_clear_strides(&states[i], complete->batch, complete->query_heads, complete->query_length);
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-        clear_strides(outputs[i], complete->batch, complete->query_heads, complete->query_length);
+        rapt_clear_strides(outputs[i], complete->batch, complete->query_heads, complete->query_length);
     if (complete->query_lengths.data && complete->query_lengths.stride_bytes == 0)
         complete->query_lengths.stride_bytes = complete->query_lengths.index_bytes;
     return RAPT_OK;

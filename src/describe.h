@@ -32,6 +32,12 @@ rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings 
 rapt_status rapt_describe_copy(const char *name, size_t least, size_t known, const void *from, void *into,
                                rapt_message *message);
 
+/* Strides of dimensions of size 1 may hold anything, and addresses are computed with them. */
+void rapt_clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens);
+
+/* Entries lie side by side where no stride is stated. */
+void rapt_complete_list(rapt_index_list *list);
+
 /* describe_append.c: complete copies. A rotation is an append to a cache with a row for each token. */
 __attribute__((noinline)) rapt_status rapt_describe_append(const rapt_append_desc *desc, rapt_append_desc *into,
                                                            rapt_message *message);

@@ -25,18 +25,7 @@ static void complete_lists(rapt_append_desc *d) {
     rapt_index_list *const lists[] = {&d->positions,        &d->slots,         &d->lengths,      &d->offsets,
                                       &d->rotary_positions, &d->pages.entries, &d->pages.offsets};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        if (lists[i]->data && lists[i]->stride_bytes == 0)
-            lists[i]->stride_bytes = lists[i]->index_bytes;
-}
-
-/* Strides of dimensions of size 1 may hold anything, and addresses are computed with them. */
-static void clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
-    if (batch == 1)
-        tensor->batch_stride_bytes = 0;
-    if (heads == 1)
-        tensor->head_stride_bytes = 0;
-    if (tokens == 1)
-        tensor->token_stride_bytes = 0;
+        rapt_complete_list(lists[i]);
 }
 
 static void complete(rapt_append_desc *d) {
@@ -46,8 +35,8 @@ static void complete(rapt_append_desc *d) {
     if (d->value_dim == 0)
         d->value_dim = d->head_dim;
     for (int i = 0; i < 2; i++) {
-        clear_strides(from[i], packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length);
-        clear_strides(into[i], shape.paged ? 2 : shape.pages, d->kv_heads, shape.page_tokens);
+        rapt_clear_strides(from[i], packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length);
+        rapt_clear_strides(into[i], shape.paged ? 2 : shape.pages, d->kv_heads, shape.page_tokens);
         if (shape.paged && shape.pages == 1)
             into[i]->page_stride_bytes = 0;
     }

@@ -5,6 +5,7 @@
 
 #include "append_lists.h"
 #include "checked.h"
+#include "format.h"
 #include "isa.h"
 #include "validate_parts.h"
 
@@ -150,12 +151,12 @@ static rapt_status check_source_dtype(struct checks *c, const char *name, const 
                        (int)dtype);
 }
 
-/* Those after ggml's block formats have scales that nothing computes. */
+/* Nothing computes scales. */
 static rapt_status check_cache_dtype(struct checks *c, const char *name, const rapt_tensor *tensor) {
-    enum { LAST_BLOCK_DTYPE = 10 };
+    const int format = rapt_format_of(tensor->dtype);
     if (c->names->is_rotate)
         return check_source_dtype(c, name, tensor);
-    if (tensor->dtype <= LAST_BLOCK_DTYPE)
+    if (format == RAPT_FORMAT_COUNT || !(rapt_format_info(format)->uses & RAPT_MAY_SCALE))
         return RAPT_OK;
     return rapt_refuse(c->message, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %d: rows of it cannot be appended", name,
                        (int)tensor->dtype);

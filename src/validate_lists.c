@@ -25,27 +25,43 @@ static rapt_status add_list(struct rapt_validation *v, const char *name, const v
     return RAPT_OK;
 }
 
-/* A list of one entry per sequence, or of one more. */
-static rapt_status check_list_fields(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t count) {
-    const int64_t batch = v->desc->batch;
+/* Entries that are read, and how messages count them: "batch = 3 takes one more". */
+struct entries {
+    int64_t read;
+    const char *before, *after;
+    int64_t said;
+};
+
+static rapt_status check_fields(struct rapt_validation *v, const char *name, rapt_index_list list,
+                                struct entries entries) {
     if (list.reserved_zero)
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.reserved_zero = %d is not 0", name,
                            (int)list.reserved_zero);
-    if (!list.data && batch && (list.index_bytes || list.count || list.stride_bytes))
+    if (!list.data && entries.said && (list.index_bytes || list.count || list.stride_bytes))
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD,
                            "%s.data is NULL, but index_bytes = %d, count or stride_bytes is set", name,
                            (int)list.index_bytes);
     if (list.data && list.index_bytes != 4 && list.index_bytes != 8)
         return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.index_bytes = %d is neither 4 nor 8", name,
                            (int)list.index_bytes);
-    if (list.count < 0 || (list.count && list.count < count))
-        return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT, "%s.count = %lld, but batch = %lld%s", name,
-                           (long long)list.count, (long long)batch, count > batch ? " takes one more" : "");
+    if (list.count < 0 || (list.count && list.count < entries.read))
+        return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT, "%s.count = %lld, but %s%lld%s", name,
+                           (long long)list.count, entries.before, (long long)entries.said, entries.after);
     if (list.data && (list.stride_bytes < list.index_bytes || list.stride_bytes % list.index_bytes))
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
                            "%s.stride_bytes = %lld is not a positive multiple of index_bytes = %d", name,
                            (long long)list.stride_bytes, (int)list.index_bytes);
-    return list.data ? add_list(v, name, list.data, count, list.index_bytes, list.stride_bytes) : RAPT_OK;
+    return RAPT_OK;
+}
+
+/* A list of one entry per sequence, or of one more. */
+static rapt_status check_list_fields(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t count) {
+    const int64_t batch = v->desc->batch;
+    const struct entries entries = {count, "batch = ", count > batch ? " takes one more" : "", batch};
+    const rapt_status status = check_fields(v, name, list, entries);
+    if (status != RAPT_OK || !list.data)
+        return status;
+    return add_list(v, name, list.data, count, list.index_bytes, list.stride_bytes);
 }
 
 rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_t stride_bytes, int64_t index_bytes) {
@@ -164,24 +180,9 @@ rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, c
 }
 
 rapt_status rapt_check_list(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t count) {
-    if (list.reserved_zero)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.reserved_zero = %d is not 0", name,
-                           (int)list.reserved_zero);
-    if (!list.data)
-        return count && (list.index_bytes || list.count || list.stride_bytes)
-                   ? rapt_refuse(v->message, RAPT_UNUSED_FIELD,
-                                 "%s.data is NULL, but index_bytes = %d, count or stride_bytes is set", name,
-                                 (int)list.index_bytes)
-                   : RAPT_OK;
-    if (list.index_bytes != 4 && list.index_bytes != 8)
-        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.index_bytes = %d is neither 4 nor 8", name,
-                           (int)list.index_bytes);
-    if (list.count < 0 || (list.count && list.count < count))
-        return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT, "%s.count = %lld, but %lld entries are read", name,
-                           (long long)list.count, (long long)count);
-    if (list.stride_bytes < list.index_bytes || list.stride_bytes % list.index_bytes)
-        return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
-                           "%s.stride_bytes = %lld is not a positive multiple of index_bytes = %d", name,
-                           (long long)list.stride_bytes, (int)list.index_bytes);
-    return count ? add_list(v, name, list.data, count, list.index_bytes, list.stride_bytes) : RAPT_OK;
+    const struct entries entries = {count, "", " entries are read", count};
+    const rapt_status status = check_fields(v, name, list, entries);
+    if (status != RAPT_OK || !list.data || !count)
+        return status;
+    return add_list(v, name, list.data, count, list.index_bytes, list.stride_bytes);
 }

@@ -59,6 +59,8 @@ static const struct mutation mutations[] = {
      "0 * from->dim", "source.c", "calls", "test_colliding_strides"},
     {"states of another sequence", "work.c", "work.first_merge = first.merges[kind] + sum.merges[kind];",
      "work.first_merge = first.merges[kind];", "work.c", "calls", "test_lengths"},
+    {"states of another batch", "work.c", "work.first_merge = batch * heads;", "work.first_merge = batch;",
+     "work.c", "calls", "test_lengths"},
     {"no alpha for few rows", "generic/few.h", "v_mul(sum[r][v], v_splat(a->alpha[row + r]))", "sum[r][v]", "",
      "check", "*weigh"},
     {"order of a product's chains", "generic/matmul.h", "if (number > 0 && (number != 2 || last))",

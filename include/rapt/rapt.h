@@ -171,8 +171,8 @@ typedef struct rapt_attention_desc {
     int64_t window_left;  /* with RAPT_WINDOW: sees keys at most this far before the query; -1 = no limit */
     int64_t window_right; /* likewise after the query */
     int64_t tree_tokens;  /* with tree_masks, 1 ... 64: bit i of a query's mask says whether it sees stored key
-                             kv length - tree_tokens + i; earlier keys are not touched by it. At most 32 where
-                             index_bytes is 4 */
+                             kv length - tree_tokens + i; earlier keys of the call are not touched by it. At
+                             most 32 where index_bytes is 4 */
 
     uint64_t reserved[8];
 } rapt_attention_desc;

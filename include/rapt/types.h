@@ -83,18 +83,17 @@ typedef enum rapt_dtype {
     RAPT_NO_DTYPE = 0,
     RAPT_F32 = 1,   /* IEEE-754 binary32, aligned to 4 bytes */
     RAPT_BOOL8 = 2, /* one byte: 0 = false, any other value = true */
-    /* Of keys and values only: */
     RAPT_F16 = 3,   /* IEEE-754 binary16, aligned to 2 bytes */
     RAPT_BF16 = 4,  /* the upper half of a binary32, aligned to 2 bytes */
-    /* ggml's blocks of 32 numbers, byte for byte; aligned to 2 bytes. d, m: binary16. Nibbles: those of numbers
-     * 0 ... 15 are the lower halves of 16 bytes, those of 16 ... 31 the upper ones. */
+    /* Of keys and values only: ggml's blocks of 32 numbers, byte for byte; aligned to 2 bytes. d, m: binary16. Nibbles:
+     * those of numbers 0 ... 15 are the lower halves of 16 bytes, those of 16 ... 31 the upper ones. */
     RAPT_Q8_0 = 5,   /* d, 32 int8 q:                        d * q */
     RAPT_Q4_0 = 6,   /* d, nibbles q:                        d * (q - 8) */
     RAPT_Q4_1 = 7,   /* d, m, nibbles q:                     d * q + m */
     RAPT_Q5_0 = 8,   /* d, 32 fifth bits, nibbles, both q:   d * (q - 16) */
     RAPT_Q5_1 = 9,   /* d, m, 32 fifth bits, nibbles:        d * q + m */
     RAPT_IQ4_NL = 10, /* d, nibbles q:                       d * (number q of a table of 16) */
-    /* Bytes with scales: */
+    /* Likewise, bytes with scales: */
     RAPT_F8_E4M3 = 11, /* no infinities; NaN is 0x7f and 0xff (the variant "fn"); number * scale */
     RAPT_F8_E5M2 = 12, /* the upper half of a binary16; number * scale */
     RAPT_I8 = 13       /* (number - zero point) * scale; has scales */
@@ -229,7 +228,8 @@ typedef struct rapt_page_table {
  * the selections of NSA and MoBA. Query i of sequence b belongs to query block i / query_tokens, its stored key j to
  * key block j / key_tokens. List n = b * batch_stride + kv_head * head_stride + query block has the key blocks
  * entries[offsets[n]] ... entries[offsets[n + 1] - 1], ascending; a list may be empty. Keys of other blocks are not
- * seen. Both lists may change until the run, and cannot lead it outside of memory. */
+ * seen. Both lists may change until the run, and cannot lead it outside of memory. A call that continues from a state
+ * counts its own stored keys. */
 typedef struct rapt_block_list {
     int64_t query_tokens;    /* >= 1; 0 = there is no list, and everything else is 0 */
     int64_t key_tokens;      /* >= 1 */

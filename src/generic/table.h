@@ -32,6 +32,7 @@ _Static_assert(TILE_ROWS >= 3 && TILE_ROWS <= (int)RAPT_MAX_TILE_ROWS, "a wide t
 _Static_assert(WEIGH_ROWS >= 4 && WEIGH_ROWS >= WEIGH_ROWS_3 && WEIGH_ROWS >= NARROW_GROUP, "accumulators fit sum");
 _Static_assert(NARROW_GROUP >= 1 && NARROW_GROUP <= 12, "NARROW_GROUP is 1 ... 12");
 _Static_assert(NARROW_ROWS >= 1 && NARROW_ROWS <= (int)RAPT_MAX_TILE_ROWS, "a narrow tile has 1 ... 64 rows");
+_Static_assert((int)NARROW_ROWS <= (int)FEW_ROWS, "chains of a narrow tile fit the registers of few");
 _Static_assert(EXP_WAYS >= 1, "EXP_WAYS is at least 1");
 _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
 
