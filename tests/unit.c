@@ -141,7 +141,8 @@ struct rapt_sequence unit_sequence(const struct unit *unit, int64_t batch) {
     if (d->query_origin == RAPT_ORIGIN_TOP_LEFT)
         s.query_position = s.key_position;
     else if (d->query_origin == RAPT_ORIGIN_BOTTOM_RIGHT)
-        s.query_position = s.key_position + s.kv_length - s.query_length;
+        s.query_position = /* lists that changed may hold anything: the sum wraps */
+            (int64_t)((uint64_t)s.key_position + (uint64_t)s.kv_length - (uint64_t)s.query_length);
     else
         s.query_position = unit->query_position.wide[batch];
     return s;

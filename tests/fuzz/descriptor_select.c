@@ -24,9 +24,11 @@ static void set_entry(const struct region *region, const rapt_index_list *list, 
 static void decode_tree(struct fuzzed_call *call, struct input *input) {
     rapt_attention_desc *d = &call->desc;
     const uint8_t way = take_byte(input), tokens = take_byte(input);
-    const int64_t count = d->query_offsets.data ? d->query_tokens : d->batch * d->query_length;
     if (way % 4 == 0 || d->batch < 0 || d->batch > MOST_ENTRIES || d->query_length < 0 ||
-        d->query_length > MOST_ENTRIES || count < 0 || count > MOST_ENTRIES)
+        d->query_length > MOST_ENTRIES)
+        return;
+    const int64_t count = d->query_offsets.data ? d->query_tokens : d->batch * d->query_length;
+    if (count < 0 || count > MOST_ENTRIES)
         return;
     const struct region *region = decode_indices(call, &d->tree_masks, count, way);
     for (int64_t i = 0; i < count; i++)
