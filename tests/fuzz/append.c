@@ -60,7 +60,8 @@ static void fill(const struct region *region, uint8_t content) {
 }
 
 static void take_tensor(struct fuzzed *f, struct input *input, rapt_tensor *tensor, bool output, int64_t dim) {
-    const bool paged = f->desc.slots.data;
+    const int kind = f->desc.pages.kind;
+    const bool paged = f->desc.slots.data || kind == RAPT_PAGES_DENSE || kind == RAPT_PAGES_LISTED;
     const struct region *region = add_region(f, CACHE_BYTES);
     if (take_byte(input) % 16 == 15)
         return;
@@ -80,22 +81,72 @@ static void take_tensor(struct fuzzed *f, struct input *input, rapt_tensor *tens
         tensor->extent_bytes = CACHE_BYTES - 4;
 }
 
+/* Memory that is exactly as large as the count says. */
+static rapt_index_list list_of(struct fuzzed *f, const int64_t *numbers, int64_t count, bool wide) {
+    const struct region *region = add_region(f, (size_t)count * (wide ? 8 : 4));
+    for (int64_t i = 0; i < count; i++)
+        if (wide)
+            memcpy(region->data + 8 * i, &numbers[i], 8);
+        else
+            memcpy(region->data + 4 * i, &(int32_t){(int32_t)numbers[i]}, 4);
+    return wide ? rapt_int64_list((const int64_t *)(const void *)region->data, count)
+                : rapt_int32_list((const int32_t *)(const void *)region->data, count);
+}
+
 static rapt_index_list take_list(struct fuzzed *f, struct input *input, int64_t most, bool ascending) {
-    const struct region *region = add_region(f, ENTRIES * sizeof(int64_t));
     const bool wide = take_byte(input) % 2;
-    int64_t before = 0;
+    int64_t before = 0, numbers[ENTRIES];
     for (int i = 0; i < ENTRIES; i++) {
         const int64_t plain = ascending ? before + take_byte(input) % 4 : most ? take_byte(input) % most : 0;
-        const int64_t number = take_byte(input) < 250 ? plain : TAKE(input, -1, most);
-        const int32_t narrow = (int32_t)number;
+        numbers[i] = take_byte(input) < 250 ? plain : TAKE(input, -1, most);
         before = plain;
-        if (wide)
-            memcpy(region->data + 8 * i, &number, 8);
-        else
-            memcpy(region->data + 4 * i, &narrow, 4);
     }
-    return wide ? rapt_int64_list((const int64_t *)(const void *)region->data, ENTRIES - take_byte(input) % 16)
-                : rapt_int32_list((const int32_t *)(const void *)region->data, ENTRIES - take_byte(input) % 16);
+    return list_of(f, numbers, ENTRIES - take_byte(input) % 16, wide);
+}
+
+/* Entries for each sequence, in rows that may overlap, one after the other, or one. */
+static void take_entries(struct fuzzed *f, struct input *input, int64_t each) {
+    rapt_append_desc *d = &f->desc;
+    rapt_page_table *table = &d->pages;
+    int64_t numbers[ENTRIES], offsets[ENTRIES], count = 0;
+    const uint8_t way = take_byte(input);
+    const bool dense = table->kind == RAPT_PAGES_DENSE;
+    const int64_t batch = d->batch < 0 || d->batch > 3 ? 3 : d->batch, row = dense ? each - (way & 2 ? 1 : 0) : each;
+    for (int64_t b = 0; b <= batch; b++) {
+        offsets[b] = way & 16 && take_byte(input) > 128 ? TAKE(input, 0, b * each - 1) : b * each;
+        count = dense && b == batch ? count : b * row + (dense ? each : 0);
+    }
+    for (int64_t i = 0; i < count; i++)
+        numbers[i] = take_byte(input) % 16 == 15 ? TAKE(input, table->pages, -1) : i % (table->pages > 0 ? table->pages : 1);
+    table->entries = list_of(f, numbers, count, way & 4);
+    if (dense) {
+        table->entries.count = each;
+        table->batch_stride_bytes = row * table->entries.index_bytes;
+    }
+    if (table->kind == RAPT_PAGES_LISTED)
+        table->offsets = list_of(f, offsets, batch + 1, way & 8);
+}
+
+static void take_table(struct fuzzed *f, struct input *input) {
+    rapt_page_table *table = &f->desc.pages;
+    const uint8_t wrong = take_byte(input);
+    const int64_t less = wrong < 200 ? 0 : TAKE(input, 0, 1, 4, 8); /* a stride that leads nowhere else */
+    table->kind = 1 + take_byte(input) % 3;
+    table->page_tokens = table->kind == RAPT_PAGES_ROW ? TAKE(input, 0) : TAKE(input, 8, 4, 1, 3);
+    table->pages = TAKE(input, 2, 1, 3);
+    if (table->kind != RAPT_PAGES_ROW)
+        f->desc.cache_length = TAKE(input, 0);
+    take_entries(f, input, table->kind == RAPT_PAGES_ROW ? 1 : 2 + take_byte(input) % 12);
+    switch (wrong < 200 ? 0 : wrong % 8) {
+    case 1: table->entries.data = NULL; break;
+    case 2: table->offsets.data = NULL; break;
+    case 3: table->entries.count -= 1; break;
+    case 4: table->batch_stride_bytes = less < table->batch_stride_bytes ? less : 0; break;
+    case 5: table->entries.stride_bytes = TAKE(input, -4, 2, INT64_MIN); break;
+    case 6: table->offsets.index_bytes = 2; break;
+    case 7: table->reserved[wrong / 8 % 2] = 1; break;
+    default: break;
+    }
 }
 
 static double take_double(struct input *input, double plausible) {
@@ -157,6 +208,8 @@ static void decode(struct fuzzed *f, struct input *input) {
     } else {
         d->cache_length = TAKE(input, 8, 8, 12);
         d->positions = take_list(f, input, 5, false);
+        if (lists & 64)
+            take_table(f, input);
     }
     const int64_t value_dim = d->value_dim > 0 && d->value_dim <= 1024 ? d->value_dim : d->head_dim;
     take_tensor(f, input, &d->key, false, d->head_dim);

@@ -6,7 +6,8 @@
 
 #include "support.h"
 
-enum { MOST_ENTRIES = 4096 };
+/* Third bytes from here on announce packed sequences and pages. */
+enum { PLACED = 144 };
 
 static const int64_t hostile_integers[] = {
     -1, 0, 1, -2, 2, 3, 4, -4, 5, 7, 8, 12, 16, 64, 1024, 1025, 4096, -4096, INT32_MAX, INT32_MIN,
@@ -75,8 +76,10 @@ static int stored_dtype(uint8_t choice, int64_t dim) {
     return rapt_row_bytes(dtype, dim) > 0 ? dtype : RAPT_F16;
 }
 
-static int64_t *stride_of(rapt_tensor *tensor, int dim) {
-    int64_t *const strides[3] = {&tensor->batch_stride_bytes, &tensor->head_stride_bytes, &tensor->token_stride_bytes};
+static int64_t *stride_of(const struct fuzzed_call *call, rapt_tensor *tensor, int dim) {
+    const bool is_paged = is_paged_tensor(call, tensor);
+    int64_t *const strides[3] = {is_paged ? &tensor->page_stride_bytes : &tensor->batch_stride_bytes,
+                                 &tensor->head_stride_bytes, &tensor->token_stride_bytes};
     return strides[dim];
 }
 
@@ -98,7 +101,7 @@ static bool lay_out(struct fuzzed_call *call, rapt_tensor *tensor, const struct 
         const bool is_broadcast = !shape->is_output && style / 9 % 8 == dim + 1;
         const bool is_reversed = !shape->is_output && style / 9 % 8 == dim + 4;
         const int64_t stride = is_broadcast ? 0 : is_reversed ? -span : span;
-        *stride_of(tensor, dim) = stride;
+        *stride_of(call, tensor, dim) = stride;
         bytes = count == 0 ? 0 : is_broadcast ? bytes : bytes + (count - 1) * span;
         first += is_reversed && count > 0 ? (count - 1) * span : 0;
         span = is_broadcast ? span : span * (count ? count : 1) + padding;
@@ -126,7 +129,7 @@ static void state_extent(struct fuzzed_call *call, rapt_tensor *tensor, const st
     tensor->extent_bytes = (int64_t)(region->bytes - from);
     tensor->data = region->bytes > 0 ? region->data + from : NULL;
     for (int dim = 0; dim < 3; dim++)
-        *stride_of(tensor, dim) = take_byte(input) % 2 ? take_hostile(input) : 4 * (int64_t)take_byte(input);
+        *stride_of(call, tensor, dim) = take_byte(input) % 2 ? take_hostile(input) : 4 * (int64_t)take_byte(input);
 }
 
 enum { WAY_PRESENT = 1, WAY_STATED = 2, WAY_SHARED = 4, WAY_HOSTILE = 8, WAY_ABSENT_REQUIRED = 0xf0 };
@@ -154,8 +157,9 @@ static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct 
             return;
         if (tensor->scales && 8 * word + first > offsetof(rapt_tensor, zero_points))
             return; /* the scales' extent is not stated */
+        const bool is_page_stride = first + 8 * word == offsetof(rapt_tensor, page_stride_bytes);
         if (tensor->extent_bytes > 0 || first + 8 * word < offsetof(rapt_tensor, batch_stride_bytes) ||
-            first + 8 * word > offsetof(rapt_tensor, extent_bytes))
+            (first + 8 * word > offsetof(rapt_tensor, extent_bytes) && !is_page_stride))
             memcpy((char *)tensor + first + 8 * word, &hostile, 8);
         if (tensor->extent_bytes == 0 &&
             rapt_row_bytes(tensor->dtype, shape->count[3]) > rapt_row_bytes(shape->dtype, shape->count[3]))
@@ -166,15 +170,16 @@ static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct 
 static void decode_tensors(struct fuzzed_call *call, struct input *input) {
     rapt_attention_desc *d = &call->desc;
     const int64_t value_dim = d->value_dim ? d->value_dim : d->head_dim;
-    const int64_t b = d->batch, h = d->query_heads, k = d->kv_heads, q = d->query_length, n = d->kv_length;
+    const struct counted queries = queries_of(d), keys = keys_of(d, &d->key_pages), values = keys_of(d, &d->value_pages);
+    const int64_t b = queries.batch, h = d->query_heads, k = d->kv_heads, q = queries.tokens, n = d->kv_length;
     struct {
         rapt_tensor *tensor;
         struct shape shape;
         bool is_required;
     } tensors[] = {
         {&d->query, {{b, h, q, d->head_dim}, false, RAPT_F32}, true},
-        {&d->key, {{b, k, n, d->head_dim}, false, RAPT_F32}, true},
-        {&d->value, {{b, k, n, value_dim}, false, RAPT_F32}, true},
+        {&d->key, {{keys.batch, k, keys.tokens, d->head_dim}, false, RAPT_F32}, true},
+        {&d->value, {{values.batch, k, values.tokens, value_dim}, false, RAPT_F32}, true},
         {&d->out, {{b, h, q, value_dim}, true, RAPT_F32}, true},
         {&d->mask, {{b, h, q, n}, false, RAPT_BOOL8}, false},
         {&d->bias, {{b, h, q, n}, false, RAPT_F32}, false},
@@ -192,7 +197,8 @@ static void decode_states(struct fuzzed_call *call, struct input *input) {
     rapt_attention_desc *d = &call->desc;
     const int64_t value_dim = d->value_dim ? d->value_dim : d->head_dim;
     const int64_t floats = value_dim < INT64_MAX - 2 ? value_dim + 2 : value_dim;
-    struct shape shape = {{d->batch, d->query_heads, d->query_length, floats}, false, RAPT_F32};
+    const struct counted queries = queries_of(d);
+    struct shape shape = {{queries.batch, d->query_heads, queries.tokens, floats}, false, RAPT_F32};
     const int first = call->region_count;
     decode_tensor(call, &d->initial_state, &shape, false, input);
     const uint8_t way = take_byte(input);
@@ -208,67 +214,15 @@ static void decode_states(struct fuzzed_call *call, struct input *input) {
         decode_tensor(call, &d->final_state, &shape, false, input);
 }
 
-/* ---- lists: the library may read batch entries, or query_heads; so many are there, or none */
-
-static void decode_index_list(struct fuzzed_call *call, rapt_index_list *list, int64_t last, struct input *input) {
-    static const int64_t wrong[] = {-4, 2, 6, INT64_MIN}; /* strides; a right one has the memory that it needs */
-    const uint8_t way = take_byte(input);
-    const int64_t count = call->desc.batch, step = (way & 2 ? 8 : 4) * (1 + way / 16 % 3);
-    if (way % 2 == 0 || count < 0 || count > MOST_ENTRIES)
-        return;
-    list->index_bytes = way & 2 ? 8 : 4;
-    const struct region *region = add_region(call, (size_t)(count > 0 ? (count - 1) * step + list->index_bytes : 0));
-    for (int64_t i = 0; i < count; i++) {
-        const uint8_t choice = take_byte(input);
-        int64_t entry = way & 4 ? take_hostile(input) : last > 0 && last < MOST_COMPUTED ? choice * 13 % (last + 1) : 0;
-        memcpy(region->data + i * step, &entry, (size_t)list->index_bytes);
-    }
-    list->data = region->data;
-    list->stride_bytes = step == list->index_bytes && way & 128 ? 0 : step;
-    list->count = way & 64 ? count : 0;
-    if (way & 8) { /* one field is wrong */
-        const uint8_t field = take_byte(input);
-        if (field % 3 == 0)
-            list->index_bytes = field % 8 == 4 ? 3 : field % 8; /* never wider than the memory */
-        else if (field % 3 == 1)
-            list->count = take_hostile(input);
-        else
-            list->stride_bytes = wrong[field % 4];
-    }
-}
-
-static void decode_head_list(struct fuzzed_call *call, const float **list, struct input *input) {
-    const uint8_t way = take_byte(input);
-    const int64_t count = call->desc.query_heads;
-    if (way % 2 == 0 || count < 0 || count > MOST_ENTRIES)
-        return;
-    const struct region *region = add_region(call, (size_t)count * sizeof(float) + (way & 2));
-    for (int64_t i = 0; i < count; i++) {
-        const float x = way & 4 ? take_float(input) : (float)(i % 5) * 0.25f - 0.5f;
-        memcpy(region->data + (way & 2) + i * 4, &x, sizeof x);
-    }
-    *list = (const float *)(void *)(region->data + (way & 2)); /* 2: misaligned */
-}
-
-static void decode_lists(struct fuzzed_call *call, struct input *input) {
-    rapt_attention_desc *d = &call->desc;
-    decode_index_list(call, &d->query_lengths, d->query_length, input);
-    decode_index_list(call, &d->kv_lengths, d->kv_length, input);
-    decode_index_list(call, &d->query_position, 2000, input);
-    decode_index_list(call, &d->key_position, 2000, input);
-    decode_head_list(call, &d->bias_head_factor, input);
-    decode_head_list(call, &d->alibi_slopes, input);
-    decode_head_list(call, &d->sinks, input);
-    decode_selection(call, input);
-}
-
 /* ---- the rest */
 
-static void decode_sizes(rapt_attention_desc *d, struct input *input) {
+static void decode_sizes(struct fuzzed_call *call, struct input *input) {
     static const int64_t batches[] = {1, 2, 3, 0}, kv_heads[] = {1, 2, 3, 4}, groups[] = {1, 2, 4, 9};
     static const int64_t queries[] = {1, 2, 3, 5, 9, 17, 33, 0}, dims[] = {1, 2, 3, 4, 8, 15, 16, 17, 24, 33, 64, 65};
     static const int64_t keys[] = {1, 2, 7, 8, 16, 17, 31, 33, 64, 100, 255, 256, 257, 300, 513, 0};
     const uint8_t heads = take_byte(input), lengths = take_byte(input), head_dim = take_byte(input);
+    rapt_attention_desc *d = &call->desc;
+    call->is_placed = head_dim >= PLACED;
     d->batch = batches[heads % 4];
     d->kv_heads = kv_heads[heads / 4 % 4];
     d->query_heads = d->kv_heads * groups[heads / 16 % 4];
@@ -329,11 +283,13 @@ static void give(struct fuzzed_call *call, struct input *input) {
 
 void fuzzed_call_decode(struct fuzzed_call *call, struct input *input) {
     memset(call, 0, sizeof *call);
-    decode_sizes(&call->desc, input);
+    decode_sizes(call, input);
     decode_numbers(&call->desc, input);
     call->way = take_byte(input);
+    if (call->is_placed)
+        decode_places(call, input);
     decode_tensors(call, input);
-    decode_lists(call, input);
+    decode_call_lists(call, input);
     give(call, input);
 }
 

@@ -14,7 +14,8 @@ struct fuzzed_call {
     const rapt_attention_desc *given; /* struct_size bytes of it, and no more, as the caller gives them */
     struct region regions[MOST_REGIONS]; /* all that the call points to, and `given` */
     int region_count;
-    uint8_t way; /* how to run it */
+    uint8_t way;    /* how to run it */
+    bool is_placed; /* sequences are packed, or lie in pages */
 };
 
 void fuzzed_call_decode(struct fuzzed_call *call, struct input *input);
@@ -31,6 +32,26 @@ void fill(const struct region *region, int dtype, uint8_t content);
 /* Scales of keys or values of so many [batch, head, token, innermost], and zero points of int8, in memory that is
  * exactly as large; none for other types. */
 void add_scales(struct fuzzed_call *call, rapt_tensor *tensor, const int64_t *counts, uint8_t content);
+
+/* descriptor_lists.c: lists of a descriptor, their memory exactly as large as they state. */
+enum { MOST_LISTED = 4096 };
+void decode_call_lists(struct fuzzed_call *call, struct input *input);
+
+/* Memory for so many entries, all 0, of 4 or 8 bytes at a stride, as way says; the count is stated, or 0. */
+const struct region *make_list(struct fuzzed_call *call, rapt_index_list *list, int64_t count, uint8_t way);
+void put_entry(const struct region *region, const rapt_index_list *list, int64_t i, int64_t entry);
+
+/* One field is wrong; a count is no larger than `most`. */
+void spoil_list(rapt_index_list *list, int64_t most, struct input *input);
+
+/* descriptor_places.c: where sequences lie. Batches and tokens that a tensor has room for. */
+struct counted {
+    int64_t batch, tokens;
+};
+struct counted queries_of(const rapt_attention_desc *d);
+struct counted keys_of(const rapt_attention_desc *d, const rapt_page_table *table);
+bool is_paged_tensor(const struct fuzzed_call *call, const rapt_tensor *tensor);
+void decode_places(struct fuzzed_call *call, struct input *input);
 
 /* descriptor_select.c: trees and lists of key blocks. */
 void decode_selection(struct fuzzed_call *call, struct input *input);
