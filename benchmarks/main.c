@@ -11,8 +11,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static const char by_arithmetic[] = "prefill extend ragged layer matmul mixed peer:openblas",
-                  by_memory[] = "decode extend many matmul mixed";
+static const char by_arithmetic[] = "prefill extend ragged layer matmul mixed paged peer:openblas",
+                  by_memory[] = "decode extend many matmul mixed paged";
 
 static const struct bench_column columns[] = {
     {"median_ms", "median", "", 1, 3, NULL},
@@ -26,6 +26,7 @@ static const struct bench_column columns[] = {
     {"of_limit_median", "of_limit", "%", 100, 1, "extend mixed"},
     {"cost_median", "cost", "x", 1, 3, NULL},
     {"speedup_median", "speedup", "x", 1, 2, NULL},
+    {"of_contiguous_median", "of_contiguous", "%", 100, 1, NULL},
     {"of_parts_median", "of_parts", "x", 1, 3, NULL},
 };
 

@@ -12,6 +12,8 @@ static struct workload_shape rival_shape(const struct row *row) {
         shape.feature = FEATURE_NONE;
         shape.window = 0;
     }
+    if (row->rival == RIVAL_CONTIGUOUS)
+        shape.page_tokens = 0;
     if (row->rival == RIVAL_HEADS) {
         shape.kv_heads *= shape.batch;
         shape.query_heads *= shape.batch;
@@ -23,11 +25,12 @@ static struct workload_shape rival_shape(const struct row *row) {
 static bool prepare(const struct row *row, const struct row_settings *settings, struct row_run *run,
                     size_t *cursor, rapt_message *why) {
     const struct workload_shape other = rival_shape(row);
+    const int threads = row->rival == RIVAL_CONTIGUOUS ? row->threads : 1;
     size_t *const own_cursor = row->kind == ROW_FROM_MEMORY ? cursor : NULL;
     if (!workload_init(&run->workload, &row->shape, row->isa, row->threads, settings->arena, own_cursor, why))
         return false;
     if (row->rival == RIVAL_NONE ||
-        workload_init(&run->rival_workload, &other, row->isa, 1, settings->arena, own_cursor, why))
+        workload_init(&run->rival_workload, &other, row->isa, threads, settings->arena, own_cursor, why))
         return true;
     workload_free(&run->workload);
     return false;
@@ -77,6 +80,10 @@ static void report_rival(struct bench_state *state, const struct row *row, const
         ratio = run->rival_workload.pairs / run->workload.pairs;
         bench_counter(state, "cost", best_ratio(&run->subject, &run->rival) * ratio);
         bench_counter(state, "cost_median", median_ratio(&run->subject, &run->rival) * ratio);
+        break;
+    case RIVAL_CONTIGUOUS:
+        bench_counter(state, "of_contiguous", best_ratio(&run->rival, &run->subject));
+        bench_counter(state, "of_contiguous_median", median_ratio(&run->rival, &run->subject));
         break;
     case RIVAL_HEADS:
         ratio = best_ratio(&run->subject, &run->rival);

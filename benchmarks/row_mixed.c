@@ -25,6 +25,8 @@ struct step {
 struct memory {
     int64_t sequences, query_heads, kv_heads, query_room, kv_room, head_dim;
     rapt_dtype kv_dtype;
+    int64_t page_tokens, page_count; /* 0 = keys and values are contiguous */
+    int32_t *pages;                  /* [sequence][kv_room / page_tokens], in no order */
     void *query, *out, *key, *value;
 };
 
@@ -83,6 +85,27 @@ static rapt_tensor tensor(const struct memory *memory, void *data, rapt_dtype dt
                          .token_stride_bytes = row_bytes};
 }
 
+/* Keys or values of the sequences from `first` on. */
+static rapt_tensor cache(const struct memory *memory, void *data, int64_t first) {
+    if (!memory->page_tokens)
+        return tensor(memory, data, memory->kv_dtype, first, memory->kv_heads, memory->kv_room);
+    rapt_tensor pages = tensor(memory, data, memory->kv_dtype, 0, memory->kv_heads, memory->page_tokens);
+    pages.page_stride_bytes = pages.batch_stride_bytes;
+    pages.batch_stride_bytes = 0;
+    return pages;
+}
+
+static rapt_page_table table_of(const struct memory *memory, int64_t first) {
+    if (!memory->page_tokens)
+        return (rapt_page_table){0};
+    const int64_t row = memory->kv_room / memory->page_tokens;
+    return (rapt_page_table){.kind = RAPT_PAGES_DENSE,
+                             .page_tokens = memory->page_tokens,
+                             .pages = memory->page_count,
+                             .entries = rapt_int32_list(memory->pages + first * row, row),
+                             .batch_stride_bytes = row * (int64_t)sizeof(int32_t)};
+}
+
 /* Plans the sequences [first, first + count) of memory, whose lengths stand in the step. */
 static rapt_status step_plan(struct step *step, const struct row *row, const struct memory *memory, int64_t first,
                              int64_t count, rapt_message *why) {
@@ -101,8 +124,9 @@ static rapt_status step_plan(struct step *step, const struct row *row, const str
     desc.kv_lengths = (rapt_index_list){.data = step->kv_lengths, .index_bytes = 4};
     desc.query = tensor(memory, memory->query, RAPT_F32, first, memory->query_heads, memory->query_room);
     desc.out = tensor(memory, memory->out, RAPT_F32, first, memory->query_heads, memory->query_room);
-    desc.key = tensor(memory, memory->key, memory->kv_dtype, first, memory->kv_heads, memory->kv_room);
-    desc.value = tensor(memory, memory->value, memory->kv_dtype, first, memory->kv_heads, memory->kv_room);
+    desc.key = cache(memory, memory->key, first);
+    desc.value = cache(memory, memory->value, first);
+    desc.key_pages = desc.value_pages = table_of(memory, first);
     step->threads = row->threads;
     count_work(step, memory, count);
     rapt_status status = rapt_plan_init(&step->plan, &desc, why);
@@ -128,20 +152,56 @@ static void *new_tensor(const struct memory *memory, const struct arena *arena, 
     return tensor;
 }
 
+/* Tables of pages in no order for the keys that are touched, and as many pages. */
+static void set_pages(struct memory *memory, const int32_t *touched) {
+    const int64_t page = memory->page_tokens, row = memory->kv_room / page;
+    memory->pages = buffer_new((size_t)(memory->sequences * row) * sizeof *memory->pages);
+    int32_t *order = buffer_new((size_t)(memory->sequences * row) * sizeof *order);
+    uint32_t state = 1;
+    for (int64_t i = 0; i < memory->sequences; i++)
+        memory->page_count += (touched[i] + page - 1) / page;
+    for (int64_t i = 0; i < memory->page_count; i++) {
+        state = state * 1664525u + 1013904223u;
+        const int64_t other = (int64_t)((uint64_t)state * (uint64_t)(i + 1) >> 32);
+        order[i] = order[other];
+        order[other] = (int32_t)i;
+    }
+    for (int64_t i = 0, used = 0; i < memory->sequences; i++)
+        for (int64_t n = 0; n < (touched[i] + page - 1) / page; n++)
+            memory->pages[i * row + n] = order[used++];
+    buffer_free(order);
+}
+
+static void *new_cache(const struct memory *memory, const struct arena *arena, const int32_t *touched) {
+    if (!memory->page_tokens)
+        return new_tensor(memory, arena, memory->kv_dtype, touched, memory->kv_heads, memory->kv_room);
+    const size_t bytes = (size_t)(memory->page_count * memory->kv_heads * memory->page_tokens *
+                                  rapt_row_bytes(memory->kv_dtype, memory->head_dim));
+    char *pages = buffer_reserve(bytes);
+    for (size_t at = 0; at < bytes; at += arena->bytes)
+        memcpy(pages + at, arena->base, bytes - at < arena->bytes ? bytes - at : arena->bytes);
+    return pages;
+}
+
 /* touched: tokens of each sequence that any step reads. */
 static struct memory memory_of(const struct row *row, const struct arena *arena, const int32_t *touched) {
     struct memory memory = {.sequences = row->mixed.prefills + row->mixed.decodes,
                             .query_heads = row->shape.query_heads,
                             .kv_heads = row->shape.kv_heads,
                             .head_dim = row->shape.head_dim,
-                            .kv_dtype = row->shape.kv_dtype};
+                            .kv_dtype = row->shape.kv_dtype,
+                            .page_tokens = row->shape.page_tokens};
     const int32_t *queries = whole.query_lengths;
     memory.query_room = longest_of(queries, memory.sequences);
     memory.kv_room = longest_of(touched, memory.sequences);
     memory.query = new_tensor(&memory, arena, RAPT_F32, queries, memory.query_heads, memory.query_room);
     memory.out = new_tensor(&memory, arena, RAPT_F32, queries, memory.query_heads, memory.query_room);
-    memory.key = new_tensor(&memory, arena, memory.kv_dtype, touched, memory.kv_heads, memory.kv_room);
-    memory.value = new_tensor(&memory, arena, memory.kv_dtype, touched, memory.kv_heads, memory.kv_room);
+    if (memory.page_tokens) {
+        memory.kv_room = (memory.kv_room + memory.page_tokens - 1) / memory.page_tokens * memory.page_tokens;
+        set_pages(&memory, touched);
+    }
+    memory.key = new_cache(&memory, arena, touched);
+    memory.value = new_cache(&memory, arena, touched);
     return memory;
 }
 
@@ -239,4 +299,5 @@ void row_mixed(struct bench_state *state, const struct row *row, const struct ro
     buffer_free(memory.out);
     buffer_free(memory.key);
     buffer_free(memory.value);
+    buffer_free(memory.pages);
 }

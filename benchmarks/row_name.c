@@ -14,6 +14,7 @@ enum { DECODE_KV_HEADS = 8, RAGGED_KV_HEADS = 2, LAYOUT_QUERY_HEADS = 8, RAGGED_
 
 struct name_parts {
     int64_t head_dim, length, kv_length, query_length, group, kv_heads, batch, window, top_keys, selected, block_keys;
+    int64_t page_tokens;
     enum workload_feature feature;
     const char *layout;
     rapt_dtype kv_dtype;
@@ -52,6 +53,7 @@ static const struct {
     {"topk", offsetof(struct name_parts, top_keys)},
     {"select", offsetof(struct name_parts, selected)},
     {"blocks", offsetof(struct name_parts, block_keys)},
+    {"paged", offsetof(struct name_parts, page_tokens)},
 };
 
 static void take_part(struct name_parts *parts, const char *part) {
@@ -96,6 +98,7 @@ static void set_shape(struct workload_shape *shape, const struct name_parts *par
         .window = parts->window,
         .selected = parts->top_keys ? parts->top_keys : parts->selected,
         .block_keys = parts->block_keys,
+        .page_tokens = parts->page_tokens,
     };
     if (parts->layout && strcmp(parts->layout, "bshd") == 0)
         shape->layout = LAYOUT_BSHD;
@@ -140,6 +143,7 @@ void row_from_name(struct row *row, const char *name) {
     char text[sizeof row->name], *at = text;
     snprintf(text, sizeof text, "%s", name);
     const char *kind = strsep(&at, "/");
+    take_part(&parts, kind); /* paged16 */
     for (const char *part; (part = strsep(&at, "/"));)
         take_part(&parts, part);
     if (strcmp(kind, "ragged") == 0) {

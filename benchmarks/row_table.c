@@ -128,6 +128,29 @@ static const struct entry {
     {"prefill/q4_0/d128/s2048/full", OTHER_ISAS | MORE_THREADS},
     {"prefill/q4_0/d128/s2048/causal", ALONE},
     {"prefill/q4_0/d128/s8192/full", ALONE},
+    /* Pages in no order. */
+    {"paged16/f32/d128/kv32768/g1", MORE_THREADS},
+    {"paged16/f32/d128/kv32768/g4", MORE_THREADS},
+    {"paged16/f16/d128/kv32768/g1", MORE_THREADS},
+    {"paged16/f16/d128/kv32768/g4", MORE_THREADS},
+    {"paged16/q8_0/d128/kv32768/g1", MORE_THREADS},
+    {"paged16/q8_0/d128/kv32768/g4", MORE_THREADS},
+    {"paged32/f32/d128/kv32768/g1", ALONE},
+    {"paged32/f16/d128/kv32768/g1", ALONE},
+    {"paged32/q8_0/d128/kv32768/g1", ALONE},
+    {"paged64/f32/d128/kv32768/g1", ALONE},
+    {"paged128/f32/d128/kv32768/g1", ALONE},
+    {"paged128/f32/d128/kv32768/g4", ALONE},
+    {"paged128/f16/d128/kv32768/g1", ALONE},
+    {"paged128/f16/d128/kv32768/g4", ALONE},
+    {"paged128/q8_0/d128/kv32768/g1", ALONE},
+    {"paged128/q8_0/d128/kv32768/g4", ALONE},
+    {"paged16/f32/d128/s2048/full", ALONE},
+    {"paged16/f16/d128/s2048/full", MORE_THREADS},
+    {"paged16/q8_0/d128/s2048/full", ALONE},
+    {"paged128/f32/d128/s2048/full", ALONE},
+    {"paged128/f16/d128/s2048/full", ALONE},
+    {"paged128/q8_0/d128/s2048/full", ALONE},
     /* Matrix products; of few rows out of memory. */
     {"matmul/f32/m512k768n768", OTHER_ISAS | MORE_THREADS},
     {"matmul/f32/m512k768n768/in_out", MORE_THREADS},
@@ -162,6 +185,9 @@ static const struct entry {
     {"mixed/bf16/d128/prefill1000x1/decode4096x31/g4", MORE_THREADS},
     {"mixed/q8_0/d128/prefill1000x1/decode4096x31/g4", MORE_THREADS},
     {"mixed/q4_0/d128/prefill1000x1/decode4096x31/g4", ALONE},
+    {"mixed/f32/d128/prefill1000x1/decode4096x31/g4/paged16", MORE_THREADS},
+    {"mixed/f16/d128/prefill1000x1/decode4096x31/g4/paged16", MORE_THREADS},
+    {"mixed/q8_0/d128/prefill1000x1/decode4096x31/g4/paged16", MORE_THREADS},
     {"mixed/bf16/d128/decode16to8192x255/g4/h2", ALONE},
     {"mixed/q8_0/d128/decode16to8192x255/g4/h2", ALONE},
     /* Attention and its projections. */
@@ -194,7 +220,8 @@ static struct row *append(struct table *table, rapt_isa isa, int threads) {
 static void add_attention(struct table *table, const struct entry *entry, rapt_isa isa, int threads) {
     struct row *row = append(table, isa, threads);
     row_from_name(row, entry->name);
-    row->rival = threads > 1                 ? RIVAL_ONE_THREAD
+    row->rival = row->shape.page_tokens      ? RIVAL_CONTIGUOUS
+                 : threads > 1               ? RIVAL_ONE_THREAD
                  : entry->how & VERSUS_FULL  ? RIVAL_FULL
                  : entry->how & VERSUS_HEADS ? RIVAL_HEADS
                                              : RIVAL_NONE;

@@ -23,6 +23,7 @@ enum row_rival {
     RIVAL_NONE,
     RIVAL_ONE_THREAD,
     RIVAL_FULL, /* without the feature */
+    RIVAL_CONTIGUOUS, /* without pages */
     RIVAL_HEADS /* the sequences of the batch as KV heads of one */
 };
 

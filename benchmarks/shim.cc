@@ -97,7 +97,7 @@ private:
     }
 
     static bool shown(const std::string &name, const char *rows) {
-        std::string kind = " " + name.substr(0, name.find('/')) + " ";
+        std::string kind = " " + name.substr(0, name.find_first_of("/0123456789")) + " ";
         return !rows || (" " + std::string(rows) + " ").find(kind) != std::string::npos;
     }
 

@@ -8,7 +8,9 @@
 static size_t kv_tensor_bytes(const struct workload_shape *shape) {
     if (shape->kv_token_bytes)
         return (size_t)(shape->batch * shape->kv_length * shape->kv_token_bytes);
-    return (size_t)(shape->batch * shape->kv_heads * shape->kv_length *
+    const int64_t page = shape->page_tokens ? shape->page_tokens : 1;
+    const int64_t tokens = (shape->kv_length + page - 1) / page * page;
+    return (size_t)(shape->batch * shape->kv_heads * tokens *
                     rapt_row_bytes(shape->kv_dtype, shape->head_dim));
 }
 
@@ -127,5 +129,6 @@ void workload_free(struct workload *workload) {
     buffer_free(workload->mask);
     buffer_free(workload->offsets);
     buffer_free(workload->entries);
+    buffer_free(workload->pages);
     buffer_free(workload->workspace);
 }

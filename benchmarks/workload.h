@@ -35,6 +35,7 @@ struct workload_shape {
     int64_t selected; /* FEATURE_TOP_KEYS, FEATURE_KEY_BLOCKS: keys or blocks that a query sees */
     int64_t block_keys; /* of FEATURE_KEY_BLOCKS; query blocks have as many tokens */
     enum workload_layout layout;
+    int64_t page_tokens;    /* K and V lie in pages [page, head, token, dim] in no order; 0 = they are contiguous */
     int64_t kv_token_bytes; /* stride of a token of K and V, its heads side by side; 0 = as layout says */
     bool ragged;            /* the sequences of the batch have lengths from 37 to query_length */
 };
@@ -51,6 +52,7 @@ struct workload {
     float *query, *out;
     unsigned char *mask;
     int32_t *offsets, *entries; /* of key blocks */
+    int32_t *pages;             /* entries of the page table */
     int32_t lengths[WORKLOAD_MAX_RAGGED];
     size_t region_bytes;
     int region_count;
@@ -80,6 +82,9 @@ void workload_scale(rapt_attention_desc *desc, rapt_dtype kv_dtype);
 
 /* Whether the library takes keys and values of this type; rows of them are left out where not. */
 bool workload_accepts(rapt_dtype kv_dtype);
+
+/* Gives caches of so many tokens a sequence a table of pages in no order, which buffer_free takes. */
+int32_t *workload_page(rapt_attention_desc *desc, int64_t page_tokens, int64_t tokens);
 
 /* The part of workload_init that fills desc, and makes the mask. */
 void workload_describe(struct workload *workload, rapt_isa isa, const struct arena *arena);

@@ -23,6 +23,35 @@ static rapt_tensor kv_tensor(const struct workload_shape *shape, const void *dat
     return of_layout;
 }
 
+static rapt_tensor in_pages(rapt_tensor tensor, const rapt_attention_desc *desc, const rapt_page_table *table,
+                            int64_t dim) {
+    return rapt_tensor_bhsd(tensor.data, tensor.dtype, table->pages, desc->kv_heads, table->page_tokens, dim);
+}
+
+int32_t *workload_page(rapt_attention_desc *desc, int64_t page_tokens, int64_t tokens) {
+    const int64_t row = (tokens + page_tokens - 1) / page_tokens, pages = desc->batch * row;
+    int32_t *const entries = buffer_new((size_t)pages * sizeof *entries);
+    uint32_t state = 1;
+    for (int64_t i = 0; i < pages; i++) {
+        state = state * 1664525u + 1013904223u;
+        const int64_t other = (int64_t)((uint64_t)state * (uint64_t)(i + 1) >> 32);
+        entries[i] = entries[other];
+        entries[other] = (int32_t)i;
+    }
+    rapt_page_table *const table = &desc->key_pages;
+    *table = (rapt_page_table){.kind = RAPT_PAGES_DENSE,
+                               .page_tokens = page_tokens,
+                               .pages = pages,
+                               .entries = rapt_int32_list(entries, row),
+                               .batch_stride_bytes = row * (int64_t)sizeof *entries};
+    desc->value_pages = *table;
+    desc->key = in_pages(desc->key, desc, table, desc->head_dim);
+    desc->value = in_pages(desc->value, desc, table, desc->value_dim ? desc->value_dim : desc->head_dim);
+    desc->key.page_stride_bytes = desc->key.batch_stride_bytes;
+    desc->value.page_stride_bytes = desc->value.batch_stride_bytes;
+    return entries;
+}
+
 /* Scores of [query, key], the same for all heads and sequences. */
 static rapt_tensor score_tensor(const struct workload_shape *shape, void *data, rapt_dtype dtype) {
     int64_t element_bytes = dtype == RAPT_F32 ? 4 : 1;
@@ -149,6 +178,8 @@ void workload_describe(struct workload *workload, rapt_isa isa, const struct are
             (rapt_index_list){.data = workload->lengths, .index_bytes = 4};
         desc->query_origin = RAPT_ORIGIN_TOP_LEFT;
     }
+    if (shape->page_tokens)
+        workload->pages = workload_page(desc, shape->page_tokens, shape->kv_length);
     workload_scale(desc, shape->kv_dtype);
     add_feature(workload, arena);
 }
