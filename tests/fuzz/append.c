@@ -116,8 +116,10 @@ static void take_entries(struct fuzzed *f, struct input *input, int64_t each) {
         offsets[b] = way & 16 && take_byte(input) > 128 ? TAKE(input, 0, b * each - 1) : b * each;
         count = dense && b == batch ? count : b * row + (dense ? each : 0);
     }
-    for (int64_t i = 0; i < count; i++)
-        numbers[i] = take_byte(input) % 16 == 15 ? TAKE(input, table->pages, -1) : i % (table->pages > 0 ? table->pages : 1);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t plain = table->pages > 0 ? i % table->pages : 0;
+        numbers[i] = take_byte(input) % 16 == 15 ? TAKE(input, table->pages, -1) : plain;
+    }
     table->entries = list_of(f, numbers, count, way & 4);
     if (dense) {
         table->entries.count = each;

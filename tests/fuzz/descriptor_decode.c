@@ -170,7 +170,8 @@ static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct 
 static void decode_tensors(struct fuzzed_call *call, struct input *input) {
     rapt_attention_desc *d = &call->desc;
     const int64_t value_dim = d->value_dim ? d->value_dim : d->head_dim;
-    const struct counted queries = queries_of(d), keys = keys_of(d, &d->key_pages), values = keys_of(d, &d->value_pages);
+    const struct counted queries = queries_of(d);
+    const struct counted keys = keys_of(d, &d->key_pages), values = keys_of(d, &d->value_pages);
     const int64_t b = queries.batch, h = d->query_heads, k = d->kv_heads, q = queries.tokens, n = d->kv_length;
     struct {
         rapt_tensor *tensor;
