@@ -69,7 +69,7 @@ static void take_tensor(struct fuzzed *f, struct input *input, rapt_tensor *tens
                                      : TAKE(input, RAPT_F32, RAPT_F32, RAPT_F16, RAPT_BF16));
     if (output && tensor->dtype >= RAPT_Q8_0 && tensor->dtype <= 10 && (dim % 32 || !rapt_row_bytes(tensor->dtype, 32)))
         tensor->dtype = RAPT_F16;
-    const int64_t row = rapt_row_bytes(tensor->dtype, dim);
+    const int64_t whole = rapt_row_bytes(tensor->dtype, dim), row = whole < CACHE_BYTES ? whole : CACHE_BYTES;
     tensor->token_stride_bytes = TAKE(input, row, row, row * 2, row + 4);
     tensor->head_stride_bytes = TAKE(input, row * 8, row * 16, row * 24, row);
     tensor->batch_stride_bytes = TAKE(input, row * 48, row * 64);
