@@ -52,6 +52,14 @@ struct vector_table {
     void (*splat_half)(const void *p, float *result); /* p [1] */
     void (*load_bf16)(const void *p, float *result);
     void (*load_int8)(const void *p, float *result);
+    void (*load_e4m3)(const void *p, float *result);
+    void (*load_e5m2)(const void *p, float *result);
+    void (*load_nibbles)(const uint8_t *p, int shift, const int8_t *codes, float *result); /* codes [16] */
+    void (*load_fives)(const uint8_t *p, int shift, uint32_t bits, float *result);
+    void (*load_words)(const char *const *rows, int64_t offset, uint32_t *result); /* result [4][lanes] */
+    void (*load_halves)(const char *const *rows, int64_t offset, float *result);
+    void (*byte_of)(const uint32_t *words, int k, float *result);
+    void (*nibble_of)(const uint32_t *words, int i, const int8_t *codes, float *result);
     void (*store_half)(uint16_t *p, const float *a);
     void (*store_bf16)(uint16_t *p, const float *a);
     void (*transpose)(const float *a, float *result);               /* both [lanes][lanes] */

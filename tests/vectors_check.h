@@ -16,7 +16,14 @@ void test_parts(const struct vector_table *table);
 void test_bools(const struct vector_table *table);
 void test_bits(const struct vector_table *table);
 void test_codes(const struct vector_table *table);
-void test_rounding(const struct vector_table *table); /* vectors_rounding.c: to binary16 and bfloat16 */
 void test_squares(const struct vector_table *table);
+
+/* vectors_rounding.c: to binary16 and bfloat16. */
+void test_rounding(const struct vector_table *table);
+
+/* vectors_stored.c: numbers of a byte or less. */
+void test_float8(const struct vector_table *table);
+void test_nibbles(const struct vector_table *table);
+void test_words(const struct vector_table *table);
 
 #endif

@@ -74,6 +74,37 @@ static void load_half(const void *p, float *result) { v_store(result, v_load_hal
 static void splat_half(const void *p, float *result) { v_store(result, v_splat_half(p)); }
 static void load_bf16(const void *p, float *result) { v_store(result, v_load_bf16(p)); }
 static void load_int8(const void *p, float *result) { v_store(result, v_load_int8(p)); }
+static void load_e4m3(const void *p, float *result) { v_store(result, v_load_e4m3(p)); }
+static void load_e5m2(const void *p, float *result) { v_store(result, v_load_e5m2(p)); }
+static void load_nibbles(const uint8_t *p, int shift, const int8_t *codes, float *result) {
+    v_store(result, shift ? v_load_nibbles(p, 4, codes) : v_load_nibbles(p, 0, codes));
+}
+static void load_fives(const uint8_t *p, int shift, uint32_t bits, float *result) {
+    v_store(result, shift ? v_load_fives(p, 4, bits) : v_load_fives(p, 0, bits));
+}
+static void load_words(const char *const *rows, int64_t offset, uint32_t *result) {
+    vbits words[4];
+    v_load_words(words, rows, offset);
+    memcpy(result, words, sizeof words);
+}
+static void load_halves(const char *const *rows, int64_t offset, float *result) {
+    v_store(result, v_load_halves(rows, offset));
+}
+
+/* Numbers of bytes and bits are constants in kernels. */
+static void byte_of(const uint32_t *p, int k, float *result) {
+    const vbits words = v_load_bits(p);
+    const vf32 bytes[4] = {v_byte_of(words, 0), v_byte_of(words, 1), v_byte_of(words, 2), v_byte_of(words, 3)};
+    v_store(result, bytes[k]);
+}
+static void nibble_of(const uint32_t *p, int i, const int8_t *codes, float *result) {
+    const vbits words = v_load_bits(p);
+    const vf32 nibbles[8] = {v_nibble_of(words, 0, codes),  v_nibble_of(words, 4, codes),
+                             v_nibble_of(words, 8, codes),  v_nibble_of(words, 12, codes),
+                             v_nibble_of(words, 16, codes), v_nibble_of(words, 20, codes),
+                             v_nibble_of(words, 24, codes), v_nibble_of(words, 28, codes)};
+    v_store(result, nibbles[i / 4]);
+}
 static void store_half(uint16_t *p, const float *a) { v_store_half(p, v_load(a)); }
 static void store_bf16(uint16_t *p, const float *a) { v_store_bf16(p, v_load(a)); }
 
@@ -147,6 +178,14 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .splat_half = splat_half,
     .load_bf16 = load_bf16,
     .load_int8 = load_int8,
+    .load_e4m3 = load_e4m3,
+    .load_e5m2 = load_e5m2,
+    .load_nibbles = load_nibbles,
+    .load_fives = load_fives,
+    .load_words = load_words,
+    .load_halves = load_halves,
+    .byte_of = byte_of,
+    .nibble_of = nibble_of,
     .store_half = store_half,
     .store_bf16 = store_bf16,
     .transpose = transpose,
