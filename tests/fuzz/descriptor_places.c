@@ -27,12 +27,12 @@ bool is_paged_tensor(const struct fuzzed_call *call, const rapt_tensor *tensor) 
 static void decode_offsets(struct fuzzed_call *call, rapt_index_list *list, int64_t length, int64_t *tokens,
                            struct input *input) {
     const uint8_t way = take_byte(input), ends = take_byte(input);
-    const int64_t count = call->desc.batch + 1, most = length > 0 && length < MOST_COMPUTED ? length : 0;
-    if (count < 1 || count > MOST_LISTED)
+    const int64_t batch = call->desc.batch, most = length > 0 && length < MOST_COMPUTED ? length : 0;
+    if (batch < 0 || batch > MOST_LISTED)
         return;
-    const struct region *region = make_list(call, list, count, way);
+    const struct region *region = make_list(call, list, batch + 1, way);
     int64_t offset = ends % 4;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i <= batch; i++) {
         const uint8_t choice = take_byte(input);
         offset += i == 0 ? 0 : choice > 128 ? most : choice * 13 % (most + 1);
         put_entry(region, list, i, choice > HOSTILE ? take_hostile(input) : offset);
@@ -64,7 +64,7 @@ static void decode_dense(struct fuzzed_call *call, rapt_page_table *table, uint8
     const int64_t batch = call->desc.batch, needed = most_pages(&call->desc, table);
     const int64_t columns = way & 16 ? needed + sizes / 64 - 1 : needed; /* perhaps one too few */
     const int64_t row = way & 32 ? columns + sizes / 64 : way & 64 ? 0 : columns;
-    if (batch < 1 || columns < 1 || columns > MOST_LISTED || batch * (row + 1) > MOST_LISTED)
+    if (batch < 1 || batch > MOST_LISTED || columns < 1 || columns > MOST_LISTED || batch * (row + 1) > MOST_LISTED)
         return;
     const int64_t entries = (batch - 1) * row + columns;
     const struct region *region = make_list(call, &table->entries, entries, way);
