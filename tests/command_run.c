@@ -125,7 +125,7 @@ void write_bytes(const char *path, const void *bytes, size_t count) {
 
 void write_npy(const char *path, enum npy_type type, const void *data, int dims, const int64_t *shape) {
     char header[256];
-    size_t bytes = type == NPY_BOOL ? 1 : type == NPY_FLOAT16 ? 2 : type == NPY_FLOAT64 || type == NPY_INT64 ? 8 : 4;
+    size_t bytes = (size_t)npy_item_bytes(type);
     for (int i = 0; i < dims; i++) bytes *= (size_t)shape[i];
     write_parts(path, header, (size_t)npy_header(header, type, dims, shape), data, bytes);
 }

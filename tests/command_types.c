@@ -72,9 +72,72 @@ static void types_are_told(void **state) {
     assert_null(strstr(expect_success(ATTEND "--out o.npy").out, "types"));
 }
 
+/* The upper half of a float32, rounded to nearest even. */
+static uint16_t bfloat_of(float number) {
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* What is written is the float32 result, rounded; what is read is that without rounding. */
+static void results_of_other_types(void **state) {
+    (void)state;
+    write_random("q.npy", 4, B, HEADS, 3, DIM);
+    write_random("k.npy", 4, B, HEADS, TOKENS, DIM);
+    write_random("v.npy", 4, B, HEADS, TOKENS, 32);
+    expect_success(ATTEND "--out o.npy");
+    expect_success(ATTEND "--out o16.npy --out-type f16 --expect o.npy --tolerance 5e-4");
+    expect_success(ATTEND "--out ob.npy --out-type bf16 --expect o.npy --tolerance 4e-3");
+    expect_success(ATTEND "--out-type f32" SAME);
+    const struct npy_array wide = npy_read("o.npy", NPY_FLOAT32), half = npy_read_floats("o16.npy");
+    const struct npy_array brief = npy_read("ob.npy", NPY_BFLOAT16);
+    assert_int_equal(npy_read("o16.npy", NPY_FLOATS).type, NPY_FLOAT16);
+    for (int64_t i = 0; i < wide.count; i++) {
+        const float number = ((const float *)wide.data)[i], difference = ((const float *)half.data)[i] - number;
+        assert_true(difference <= 0x1p-11f * (number < 0 ? -number : number) + 0x1p-25f);
+        assert_true(-difference <= 0x1p-11f * (number < 0 ? -number : number) + 0x1p-25f);
+        assert_int_equal(((const uint16_t *)brief.data)[i], bfloat_of(number));
+    }
+    /* The check is of the numbers as they are written. */
+    assert_int_equal(command_shell(ATTEND "--out p.npy --out-type f16 --check --tolerance 2e-6").status, 1);
+    expect_success(ATTEND "--out p.npy --out-type f16 --check --tolerance 5e-4 --lse l.npy --attention-out a.npy");
+    struct command_result told = expect_success(ATTEND "--out p.npy --out-type bf16");
+    assert_non_null(strstr(told.out, "p.npy [2, 2, 3, 32] bfloat16\n"));
+    assert_non_null(strstr(expect_success(ATTEND "--out p.npy --out-type f16 --json").out, "\"type\": \"float16\""));
+}
+
+/* Queries and biases, too, in every type that files have. */
+static void arrays_of_other_types(void **state) {
+    static const char *const names[] = {"q", "k", "v"};
+    static uint16_t brief[COUNT];
+    static float wide[COUNT];
+    const int64_t shape[] = {B, HEADS, TOKENS, DIM}, bias_shape[] = {TOKENS, TOKENS};
+    (void)state;
+    for (int a = 0; a < 3; a++) {
+        char path[16];
+        for (int i = 0; i < COUNT; i++) {
+            const uint32_t bits = (uint32_t)(brief[i] = bfloat_of((float)((i * 37 + a) % 101) / 64 - 0.7f)) << 16;
+            memcpy(&wide[i], &bits, sizeof bits);
+        }
+        snprintf(path, sizeof path, "%s.npy", names[a]);
+        write_npy(path, NPY_FLOAT32, wide, 4, shape);
+        snprintf(path, sizeof path, "%sb.npy", names[a]);
+        write_npy(path, NPY_BFLOAT16, brief, 4, shape);
+    }
+    write_npy("bias.npy", NPY_FLOAT32, wide, 2, bias_shape);
+    write_npy("biasb.npy", NPY_BFLOAT16, brief, 2, bias_shape);
+    expect_success(ATTEND "--bias bias.npy --out o.npy");
+    expect_success("$rapt attend --query qb.npy --key kb.npy --value vb.npy --bias biasb.npy --causal" SAME);
+    expect_success("sed 's/<V2/|V2/' qb.npy >qn.npy; "
+                   "$rapt attend --query qn.npy --key k.npy --value vb.npy --bias bias.npy --causal" SAME);
+    expect_success("$rapt compare q.npy qb.npy");
+    expect_error("qb.npy: holds bfloat16, expected bool", ATTEND "--mask qb.npy --out new.npy");
+}
+
 static void bad_types(void **state) {
     (void)state;
     expect_error("--key-type: 'q8' is none of f32 f16 bf16", ATTEND "--out new.npy --key-type q8");
+    expect_error("--out-type: 'q8_0' is none of f32 f16 bf16", ATTEND "--out new.npy --out-type q8_0");
     expect_error("; did you mean q8_0?", ATTEND "--out new.npy --key-type q8");
     expect_error("--value-type: 'bool8' is none of", ATTEND "--out new.npy --value-type bool8");
     expect_error("--kv-type: '' is none of", ATTEND "--out new.npy --kv-type ''");
@@ -91,6 +154,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(exact_numbers_give_the_same_file),
         cmocka_unit_test(check_sees_the_error_of_a_type),
         cmocka_unit_test(types_are_told),
+        cmocka_unit_test(results_of_other_types),
+        cmocka_unit_test(arrays_of_other_types),
         cmocka_unit_test(bad_types),
     };
     if (argc < 4) return 2;

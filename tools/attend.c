@@ -104,10 +104,13 @@ static void print_arrays(const struct problem *problem, bool json) {
             json_open(arrays[i].name, '{');
             json_text("file", array->path);
             json_shape("shape", array->dims, array->shape);
+            if (array->type != NPY_FLOAT32) json_text("type", npy_type_name(array->type));
             json_close();
         } else {
-            printf("%-8s %s %s\n", arrays[i].name, text_shown(array->path),
+            printf("%-8s %s %s", arrays[i].name, text_shown(array->path),
                    npy_shape_text(array->dims, array->shape, shape));
+            printf("%s%s\n", array->type == NPY_FLOAT32 ? "" : " ",
+                   array->type == NPY_FLOAT32 ? "" : npy_type_name(array->type));
         }
     }
 }

@@ -10,9 +10,9 @@
 
 const struct option_row attend_option_rows[] = {
     {OPTION_HEADING, "Arrays", NULL,
-     "Files are .npy in C order, or members of .npz archives as FILE.npz:NAME; float32 or float16, of 2, 3 or 4 "
-     "dimensions: [tokens, dim], [heads, tokens, dim] or [batch, heads, tokens, dim]. Results are float32 .npy files "
-     "with as many dimensions as the query.",
+     "Files are .npy in C order, or members of .npz archives as FILE.npz:NAME; float32, float16 or bfloat16 (as "
+     "ml_dtypes saves it, items '<V2'), of 2, 3 or 4 dimensions: [tokens, dim], [heads, tokens, dim] or [batch, heads, "
+     "tokens, dim]. Results are .npy files with as many dimensions as the query.",
      0},
     {OPTION_TEXT, "query", "FILE", "The queries (required).", AT(query)},
     {OPTION_TEXT, "key", "FILE", "The keys (required). Query heads are a multiple of key heads.", AT(key)},
@@ -29,6 +29,11 @@ const struct option_row attend_option_rows[] = {
      AT(key_type)},
     {OPTION_TEXT, "value-type", "TYPE", "The same for the values.", AT(value_type)},
     {OPTION_TEXT, "kv-type", "TYPE", "The same for keys and values.", AT(kv_type)},
+    {OPTION_TEXT, "out-type", "TYPE", "f32, f16 or bf16: what --out is rounded to; default f32.", AT(out_type)},
+    {OPTION_TEXT, "pages", "FILE",
+     "Keys and values are pages, [pages, heads, tokens of a page, dim]: int32 or int64 [batch, n], which pages each "
+     "sequence has, in order. With --kv-lengths, pages after a sequence's length are not looked at.",
+     AT(pages)},
     {OPTION_TEXT, "query-lengths", "FILE",
      "int32 or int64 [batch]: how many queries of each sequence are real; the rows of the others are 0.",
      AT(query_lengths)},
@@ -64,6 +69,15 @@ const struct option_row attend_option_rows[] = {
      AT(causal)},
     {OPTION_PAIR, "window", "LEFT,RIGHT", "A query sees LEFT keys before and RIGHT keys after it; -1 = open.",
      AT(window)},
+    {OPTION_TEXT, "tree", "FILE",
+     "bool [batch, queries, T], T up to 64: which of a sequence's last T keys each query sees, as for the tokens of a "
+     "tree in speculative decoding. Without batch: the same for all sequences.",
+     AT(tree)},
+    {OPTION_TEXT, "key-blocks", "FILE",
+     "int32 or int64 [batch, key heads, blocks of queries, n]: the numbers of the blocks of keys that each block of "
+     "queries sees, in any order; -1 is none. The first two dimensions may be 1 or missing.",
+     AT(key_blocks)},
+    {OPTION_PAIR, "block-size", "QUERIES,KEYS", "The tokens of such blocks.", AT(block_size)},
     {OPTION_INTEGER, "query-offset", "N",
      "Position of the first query among the keys, from which --causal, --window and --alibi count. Default: "
      "number of keys - number of queries, by sequence; 0 aligns both at the start (top left, as PyTorch does).",
@@ -113,6 +127,8 @@ static void check_scores(const struct attend_options *o) {
     option_needs("query-positions", o->query_positions, counts, positions);
     option_needs("key-positions", o->key_positions, counts, positions);
     option_needs("bias-factor", o->bias_factor, o->bias, "--bias");
+    option_needs("block-size", o->block_size.given, o->key_blocks, "--key-blocks");
+    if (o->key_blocks && !o->block_size.given) tool_die("--key-blocks requires --block-size QUERIES,KEYS");
     option_needs("mask-fill", o->mask_fill.given, o->mask, "--mask");
     option_needs("keep", o->keep, o->drop.given, "--drop");
     option_needs("seed", o->seed.given, o->drop.given, "--drop");
@@ -144,6 +160,7 @@ struct attend_options attend_parse(int argc, char **argv) {
     require(options.value, "value");
     require(options.out, "out");
     option_one_of("layout", options.layout, "bhsd bshd");
+    option_one_of("out-type", options.out_type, "f32 f16 bf16");
     kv_type_check("key-type", options.key_type);
     kv_type_check("value-type", options.value_type);
     kv_type_check("kv-type", options.kv_type);

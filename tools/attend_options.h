@@ -9,14 +9,15 @@
 struct attend_options {
     const char *query, *key, *value, *out, *lse, *attention_out;
     const char *mask, *keep, *bias, *bias_factor, *alibi, *sinks;
+    const char *pages, *tree, *key_blocks;
     const char *query_lengths, *kv_lengths, *query_positions, *key_positions;
     const char *layout, *attention_kind, *isa;
-    const char *key_type, *value_type, *kv_type;
+    const char *key_type, *value_type, *kv_type, *out_type;
     const char *expect, *tokens;
     bool causal, check, json, quiet;
     struct option_integer query_offset, threads, repeat, show_head, show_batch, seed;
     struct option_number scale, softcap, mask_fill, drop, tolerance;
-    struct option_pair window;
+    struct option_pair window, block_size;
 };
 
 extern const struct option_row attend_option_rows[];

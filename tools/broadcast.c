@@ -16,9 +16,18 @@ static void repeat_innermost(struct npy_array *array, int64_t kv_length, size_t 
     array->data = to;
 }
 
+int32_t dtype_of(const struct npy_array *array) {
+    switch (array->type) {
+    case NPY_BOOL: return RAPT_BOOL8;
+    case NPY_FLOAT16: return RAPT_F16;
+    case NPY_BFLOAT16: return RAPT_BF16;
+    default: return RAPT_F32;
+    }
+}
+
 rapt_tensor broadcast_to_scores(struct npy_array array, const rapt_attention_desc *desc) {
     const int64_t wanted[4] = {desc->batch, desc->query_heads, desc->query_length, desc->kv_length};
-    size_t item_bytes = array.type == NPY_BOOL ? 1 : sizeof(float);
+    const size_t item_bytes = (size_t)npy_item_bytes(array.type);
     int64_t shape[4] = {1, 1, 1, 1}, strides[4];
     char has[NPY_SHAPE_TEXT], wants[NPY_SHAPE_TEXT];
     for (int i = 0; i < array.dims && array.dims <= 4; i++) shape[4 - array.dims + i] = array.shape[i];
@@ -34,7 +43,7 @@ rapt_tensor broadcast_to_scores(struct npy_array array, const rapt_attention_des
         stride *= shape[i];
     }
     return (rapt_tensor){.data = array.data,
-                         .dtype = array.type == NPY_BOOL ? RAPT_BOOL8 : RAPT_F32,
+                         .dtype = dtype_of(&array),
                          .batch_stride_bytes = strides[0],
                          .head_stride_bytes = strides[1],
                          .token_stride_bytes = strides[2]};

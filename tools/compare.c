@@ -32,10 +32,10 @@ static void add(struct difference *largest, double got, double expected, int64_t
     largest->place = place;
 }
 
-static void add_row(struct difference *largest, const float *got, const double *expected, int64_t count) {
+static void add_row(struct difference *largest, const double *got, const double *expected, int64_t count) {
     double absolute = 0, magnitude = 0;
     for (int64_t i = 0; i < count; i++) {
-        add(largest, (double)got[i], expected[i], 0, &absolute);
+        add(largest, got[i], expected[i], 0, &absolute);
         magnitude = fmax(magnitude, fabs(expected[i]));
     }
     if (absolute > 0) largest->relative = fmax(largest->relative, absolute / magnitude);
@@ -60,14 +60,17 @@ static bool print(const char *name, struct difference largest, struct option_num
 }
 
 /* Rows of out stand as the layout says, the truth's as [batch, heads, queries]. */
-static struct difference compare_out(const rapt_attention_desc *desc, const double *truth) {
+static struct difference compare_out(const struct problem *problem, const double *truth) {
+    const rapt_attention_desc *desc = &problem->desc;
+    const int64_t item_bytes = npy_item_bytes(problem->out.type);
+    const double *out = npy_doubles(&problem->out);
     struct difference largest = {0};
     for (int64_t b = 0; b < desc->batch; b++) {
         for (int64_t h = 0; h < desc->query_heads; h++) {
             for (int64_t i = 0; i < desc->query_length; i++, truth += desc->value_dim) {
-                const char *row = (const char *)desc->out.data + b * desc->out.batch_stride_bytes +
-                                  h * desc->out.head_stride_bytes + i * desc->out.token_stride_bytes;
-                add_row(&largest, (const float *)row, truth, desc->value_dim);
+                const int64_t bytes = b * desc->out.batch_stride_bytes + h * desc->out.head_stride_bytes +
+                                      i * desc->out.token_stride_bytes;
+                add_row(&largest, out + bytes / item_bytes, truth, desc->value_dim);
             }
         }
     }
@@ -76,9 +79,10 @@ static struct difference compare_out(const rapt_attention_desc *desc, const doub
 
 static struct difference compare_array(const struct npy_array *got, const double *expected,
                                        int64_t row_length) {
+    const double *numbers = npy_doubles(got);
     struct difference largest = {0};
     for (int64_t i = 0; i + row_length <= got->count && row_length > 0; i += row_length) {
-        add_row(&largest, (const float *)got->data + i, expected + i, row_length);
+        add_row(&largest, numbers + i, expected + i, row_length);
     }
     return largest;
 }
@@ -93,7 +97,7 @@ bool compare_with_truth(const struct problem *problem, struct option_number tole
     rapt_truth_attention(&problem->desc, truth, truth_lse, truth_weights);
     const char *prefix = form == COMPARE_JSON ? "check_" : " ";
     char name[32];
-    bool fine = print("check", compare_out(&problem->desc, truth), tolerance, form);
+    bool fine = print("check", compare_out(problem, truth), tolerance, form);
     snprintf(name, sizeof name, "%slse", prefix);
     if (truth_lse) print(name, compare_array(lse, truth_lse, 1), any, form);
     snprintf(name, sizeof name, "%sattention", prefix);
@@ -109,7 +113,7 @@ static void same_shape(const struct npy_array *a, const struct npy_array *b, con
 }
 
 const double *compare_load(const char *path, const struct npy_array *result) {
-    struct npy_array expected = npy_read(path, NPY_FLOAT16 | NPY_FLOAT32 | NPY_FLOAT64);
+    struct npy_array expected = npy_read(path, NPY_FLOATS | NPY_FLOAT64);
     same_shape(&expected, result, "the result");
     return npy_doubles(&expected);
 }
@@ -168,7 +172,7 @@ static void print_place(const struct npy_array *array, const struct difference *
 int verb_compare(int argc, char **argv) {
     struct compare_options options = {.tolerance.given = true};
     const int first = options_parse_words("compare", compare_option_rows, &options, argc, argv);
-    const unsigned any = NPY_FLOAT16 | NPY_FLOAT32 | NPY_FLOAT64 | NPY_BOOL | NPY_INT32 | NPY_INT64;
+    const unsigned any = NPY_FLOATS | NPY_FLOAT64 | NPY_BOOL | NPY_INT32 | NPY_INT64;
     if (argc - first != 2) tool_die("compare takes two files, not %d (see `rapt help compare`)", argc - first);
     if (!(options.tolerance.value >= 0)) tool_die("--tolerance: %g is not 0 or more", (double)options.tolerance.value);
     const struct npy_array a = npy_read(argv[first], any), b = npy_read(argv[first + 1], any);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "format.h"
+#include "pages.h"
 #include "rapt/cache.h"
 #include "suggest.h"
 #include "tool.h"
@@ -55,7 +56,27 @@ static rapt_tensor room_for(const rapt_attention_desc *desc, const char *option,
     return rapt_tensor_bhsd(data, type->dtype, desc->batch, desc->kv_heads, desc->kv_length, dim);
 }
 
+/* The call with each page as a sequence of its own. */
+static rapt_attention_desc by_pages(const rapt_attention_desc *paged) {
+    rapt_attention_desc desc = *paged;
+    desc.batch = paged->key_pages.pages;
+    desc.kv_length = paged->key_pages.page_tokens;
+    desc.key = pages_as_batches(paged->key);
+    desc.value = pages_as_batches(paged->value);
+    desc.key_pages = desc.value_pages = (rapt_page_table){0};
+    return desc;
+}
+
+static rapt_attention_desc stored_in_pages(const rapt_attention_desc *paged, const struct attend_options *options) {
+    const rapt_attention_desc desc = by_pages(paged), stored = kv_type_stored(&desc, options);
+    rapt_attention_desc result = *paged;
+    result.key = pages_of_batches(stored.key);
+    result.value = pages_of_batches(stored.value);
+    return result;
+}
+
 rapt_attention_desc kv_type_stored(const rapt_attention_desc *desc, const struct attend_options *options) {
+    if (desc->key_pages.kind) return stored_in_pages(desc, options);
     const char *key_type = options->key_type ? options->key_type : options->kv_type;
     const char *value_type = options->value_type ? options->value_type : options->kv_type;
     rapt_attention_desc stored = *desc;

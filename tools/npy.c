@@ -14,10 +14,11 @@
 static const struct {
     enum npy_type type;
     const char *descr, *name;
-    size_t bytes;
+    int64_t bytes;
 } known_types[] = {
     {NPY_FLOAT32, "<f4", "float32", 4}, {NPY_FLOAT64, "<f8", "float64", 8}, {NPY_BOOL, "|b1", "bool", 1},
     {NPY_INT32, "<i4", "int32", 4},     {NPY_INT64, "<i8", "int64", 8},     {NPY_FLOAT16, "<f2", "float16", 2},
+    {NPY_BFLOAT16, "<V2", "bfloat16", 2},
 };
 enum { KNOWN_TYPES = sizeof known_types / sizeof known_types[0] };
 
@@ -29,6 +30,10 @@ static int type_index(enum npy_type type) {
 
 const char *npy_type_name(enum npy_type type) {
     return known_types[type_index(type)].name;
+}
+
+int64_t npy_item_bytes(enum npy_type type) {
+    return known_types[type_index(type)].bytes;
 }
 
 char *npy_shape_text(int dims, const int64_t *shape, char text[NPY_SHAPE_TEXT]) {
@@ -79,6 +84,7 @@ static size_t read_preamble(FILE *file, const char *path) {
 
 static enum npy_type accept_type(const char *path, const char *descr, unsigned accepted) {
     char names[128] = "";
+    if (strcmp(descr, "|V2") == 0) descr = "<V2"; /* as NumPy writes what it has read */
     for (int i = 0; i < KNOWN_TYPES; i++) {
         if (!(known_types[i].type & accepted)) continue;
         if (strcmp(known_types[i].descr, descr) == 0) return known_types[i].type;
@@ -129,13 +135,19 @@ struct npy_array npy_read(const char *path, unsigned accepted) {
     if (file == NULL) file = fopen(path, "rb");
     if (file == NULL) tool_die("%s: %s", path, strerror(errno));
     struct npy_array array = read_header(file, path, accepted);
-    size_t item_bytes = known_types[type_index(array.type)].bytes;
-    int64_t bytes = tool_product(array.count, (int64_t)item_bytes, path);
+    int64_t bytes = tool_product(array.count, npy_item_bytes(array.type), path);
     check_file_size(file, path, bytes);
     array.data = tool_allocate(bytes, 1, path);
     read_exactly(file, array.data, (size_t)bytes, path, "data");
     fclose(file);
     return array;
+}
+
+static float widen_bfloat(uint16_t upper) {
+    const uint32_t bits = (uint32_t)upper << 16;
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
 }
 
 static float widen(uint16_t half) {
@@ -146,11 +158,12 @@ static float widen(uint16_t half) {
 }
 
 struct npy_array npy_read_floats(const char *path) {
-    struct npy_array array = npy_read(path, NPY_FLOAT32 | NPY_FLOAT16);
+    struct npy_array array = npy_read(path, NPY_FLOATS);
     if (array.type == NPY_FLOAT32) return array;
     const uint16_t *halves = array.data;
     float *floats = tool_allocate(array.count, sizeof *floats, path);
-    for (int64_t i = 0; i < array.count; i++) floats[i] = widen(halves[i]);
+    for (int64_t i = 0; i < array.count; i++)
+        floats[i] = array.type == NPY_FLOAT16 ? widen(halves[i]) : widen_bfloat(halves[i]);
     array.type = NPY_FLOAT32;
     array.data = floats;
     return array;
@@ -160,6 +173,7 @@ static double number_at(const struct npy_array *array, int64_t i) {
     switch (array->type) {
     case NPY_FLOAT32: return (double)((const float *)array->data)[i];
     case NPY_FLOAT16: return (double)widen(((const uint16_t *)array->data)[i]);
+    case NPY_BFLOAT16: return (double)widen_bfloat(((const uint16_t *)array->data)[i]);
     case NPY_BOOL: return ((const unsigned char *)array->data)[i];
     case NPY_INT32: return ((const int32_t *)array->data)[i];
     case NPY_INT64: return (double)((const int64_t *)array->data)[i];

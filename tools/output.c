@@ -188,7 +188,8 @@ static void stage(struct claim *claim, struct part first, struct part second) {
 void output_stage(const struct npy_array *array) {
     struct claim *claim = claim_of(array->path);
     const size_t bytes = (size_t)npy_header(claim->header, array->type, array->dims, array->shape);
-    stage(claim, (struct part){claim->header, bytes}, (struct part){array->data, (size_t)array->count * sizeof(float)});
+    const size_t data_bytes = (size_t)(array->count * npy_item_bytes(array->type));
+    stage(claim, (struct part){claim->header, bytes}, (struct part){array->data, data_bytes});
 }
 
 void output_stage_bytes(const char *path, const void *bytes, size_t count) {

@@ -6,18 +6,22 @@ static int64_t list_at(rapt_index_list list, int64_t b) {
     return list.index_bytes == 4 ? ((const int32_t *)list.data)[b] : ((const int64_t *)list.data)[b];
 }
 
+int64_t problem_list_at(rapt_index_list list, int64_t i, int64_t otherwise) {
+    return list.data ? list_at(list, i) : otherwise;
+}
+
 static int64_t lesser(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
 int64_t problem_query_length(const struct problem *problem, int64_t b) {
     const rapt_attention_desc *desc = &problem->desc;
-    return desc->query_lengths.data ? list_at(desc->query_lengths, b) : desc->query_length;
+    return problem_list_at(desc->query_lengths, b, desc->query_length);
 }
 
 int64_t problem_kv_length(const struct problem *problem, int64_t b) {
     const rapt_attention_desc *desc = &problem->desc;
-    return desc->kv_lengths.data ? list_at(desc->kv_lengths, b) : desc->kv_length;
+    return problem_list_at(desc->kv_lengths, b, desc->kv_length);
 }
 
 int64_t problem_query_position(const struct problem *problem, int64_t b) {

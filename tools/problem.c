@@ -7,6 +7,8 @@
 #include "broadcast.h"
 #include "dropout.h"
 #include "kv_type.h"
+#include "pages.h"
+#include "selection.h"
 #include "tool.h"
 
 struct axes {
@@ -23,7 +25,7 @@ static struct axes axes_of(const struct npy_array *array, bool bshd) {
 }
 
 static rapt_tensor tensor_of(const struct npy_array *array, struct axes axes, bool bshd) {
-    const int32_t dtype = array->type == NPY_FLOAT16 ? RAPT_F16 : RAPT_F32;
+    const int32_t dtype = dtype_of(array);
     return bshd ? rapt_tensor_bshd(array->data, dtype, axes.batch, axes.tokens, axes.heads, axes.dim)
                 : rapt_tensor_bhsd(array->data, dtype, axes.batch, axes.heads, axes.tokens, axes.dim);
 }
@@ -37,8 +39,8 @@ static void fit(bool fits, const struct npy_array *a, const struct npy_array *b,
              (long long)of_a, (long long)of_b, what);
 }
 
-static struct npy_array read_tensor(const char *path, bool widen) {
-    struct npy_array array = widen ? npy_read_floats(path) : npy_read(path, NPY_FLOAT32 | NPY_FLOAT16);
+static struct npy_array read_tensor(const char *path) {
+    struct npy_array array = npy_read(path, NPY_FLOATS);
     char shape[NPY_SHAPE_TEXT];
     if (array.dims < 2 || array.dims > 4) {
         tool_die("%s %s: expected 2, 3 or 4 dimensions", path,
@@ -47,24 +49,28 @@ static struct npy_array read_tensor(const char *path, bool widen) {
     return array;
 }
 
-static struct npy_array new_array(const char *path, int dims, const int64_t *shape) {
-    struct npy_array array = {.path = path, .type = NPY_FLOAT32, .dims = dims, .count = 1};
+static struct npy_array new_array(const char *path, enum npy_type type, int dims, const int64_t *shape) {
+    struct npy_array array = {.path = path, .type = type, .dims = dims, .count = 1};
     const char *name = path ? path : "a result";
     for (int i = 0; i < dims; i++) {
         array.shape[i] = shape[i];
         array.count = tool_product(array.count, shape[i], name);
     }
-    array.data = tool_allocate(array.count, sizeof(float), name);
+    array.data = tool_allocate(array.count, (size_t)npy_item_bytes(type), name);
     return array;
 }
 
 static void check_fit(const struct npy_array *query, const struct npy_array *key,
-                      const struct npy_array *value, bool bshd) {
-    fit(key->dims == query->dims, key, query, "dimensions", key->dims, query->dims);
+                      const struct npy_array *value, bool bshd, bool paged) {
+    char shape[NPY_SHAPE_TEXT];
+    if (paged && key->dims != 4)
+        tool_die("%s %s: expected 4 dimensions, with --pages [pages, heads, tokens of a page, dim]", key->path,
+                 npy_shape_text(key->dims, key->shape, shape));
+    fit(paged || key->dims == query->dims, key, query, "dimensions", key->dims, query->dims);
     fit(value->dims == key->dims, value, key, "dimensions", value->dims, key->dims);
     struct axes q = axes_of(query, bshd), k = axes_of(key, bshd), v = axes_of(value, bshd);
-    fit(k.batch == q.batch, key, query, "sequences", k.batch, q.batch);
-    fit(v.batch == k.batch, value, key, "sequences", v.batch, k.batch);
+    fit(paged || k.batch == q.batch, key, query, "sequences", k.batch, q.batch);
+    fit(v.batch == k.batch, value, key, paged ? "pages" : "sequences", v.batch, k.batch);
     fit(k.dim == q.dim, key, query, "elements per head", k.dim, q.dim);
     fit(v.heads == k.heads, value, key, "heads", v.heads, k.heads);
     fit(v.tokens == k.tokens, value, key, "tokens", v.tokens, k.tokens);
@@ -75,10 +81,10 @@ static void check_fit(const struct npy_array *query, const struct npy_array *key
 
 static void load_tensors(struct problem *problem, const struct attend_options *options, bool bshd) {
     rapt_attention_desc *desc = &problem->desc;
-    problem->query = read_tensor(options->query, true);
-    problem->key = read_tensor(options->key, false);
-    problem->value = read_tensor(options->value, false);
-    check_fit(&problem->query, &problem->key, &problem->value, bshd);
+    problem->query = read_tensor(options->query);
+    problem->key = read_tensor(options->key);
+    problem->value = read_tensor(options->value);
+    check_fit(&problem->query, &problem->key, &problem->value, bshd, options->pages);
     struct axes q = axes_of(&problem->query, bshd), k = axes_of(&problem->key, bshd),
                 v = axes_of(&problem->value, bshd);
     desc->batch = q.batch;
@@ -91,13 +97,16 @@ static void load_tensors(struct problem *problem, const struct attend_options *o
     desc->query = tensor_of(&problem->query, q, bshd);
     desc->key = tensor_of(&problem->key, k, bshd);
     desc->value = tensor_of(&problem->value, v, bshd);
+    if (options->pages) pages_add(desc, options->pages, k.batch);
 }
 
 static void add_out(struct problem *problem, const struct attend_options *options, bool bshd) {
+    static const enum npy_type types[] = {NPY_FLOAT32, NPY_FLOAT16, NPY_BFLOAT16};
+    const int type = option_one_of("out-type", options->out_type, "f32 f16 bf16");
     int64_t shape[NPY_MAX_DIMS];
     memcpy(shape, problem->query.shape, sizeof shape);
     shape[problem->query.dims - 1] = problem->desc.value_dim;
-    problem->out = new_array(options->out, problem->query.dims, shape);
+    problem->out = new_array(options->out, types[type < 0 ? 0 : type], problem->query.dims, shape);
     problem->desc.out = tensor_of(&problem->out, axes_of(&problem->out, bshd), bshd);
 }
 
@@ -107,11 +116,11 @@ static void add_results(struct problem *problem, const struct attend_options *op
     const int64_t *begin = shape + 4 - problem->query.dims;
     static const char *const kinds[] = {"raw", "softcap", "masked", "softmax"};
     if (options->lse) {
-        problem->lse = new_array(options->lse, problem->query.dims - 1, begin);
+        problem->lse = new_array(options->lse, NPY_FLOAT32, problem->query.dims - 1, begin);
         desc->lse = rapt_output_bhsd(problem->lse.data, desc->batch, desc->query_heads, desc->query_length, 1);
     }
     if (!options->attention_out && !options->tokens) return;
-    problem->weights = new_array(options->attention_out, problem->query.dims, begin);
+    problem->weights = new_array(options->attention_out, NPY_FLOAT32, problem->query.dims, begin);
     desc->weights =
         rapt_output_bhsd(problem->weights.data, desc->batch, desc->query_heads, desc->query_length, desc->kv_length);
     desc->weights_kind = RAPT_WEIGHTS_SOFTMAX;
@@ -145,13 +154,14 @@ static void add_scores(rapt_attention_desc *desc, const struct attend_options *o
     desc->scale = options->scale.value;
     desc->softcap = options->softcap.value;
     if (options->mask) desc->mask = broadcast_to_scores(npy_read(options->mask, NPY_BOOL), desc);
-    if (options->bias) desc->bias = broadcast_to_scores(npy_read_floats(options->bias), desc);
+    if (options->bias) desc->bias = broadcast_to_scores(npy_read(options->bias, NPY_FLOATS), desc);
     if (options->bias_factor) desc->bias_head_factor = load_head_vector(options->bias_factor, desc->query_heads);
     if (options->mask_fill.given) desc->features |= RAPT_MASK_FILL;
     desc->mask_fill = options->mask_fill.value;
     if (options->sinks) desc->sinks = load_head_vector(options->sinks, desc->query_heads);
     if (options->kv_lengths) desc->kv_lengths = load_list(options->kv_lengths, desc->batch);
     if (options->query_lengths) desc->query_lengths = load_list(options->query_lengths, desc->batch);
+    if (options->pages) pages_check(desc, options->pages);
 }
 
 static void add_dropout(rapt_attention_desc *desc, const struct attend_options *options) {
@@ -194,6 +204,7 @@ struct problem problem_load(const struct attend_options *options) {
     add_scores(&problem.desc, options);
     add_dropout(&problem.desc, options);
     add_positions(&problem.desc, options);
+    selection_add(&problem.desc, options);
     add_results(&problem, options);
     problem.stored = kv_type_stored(&problem.desc, options);
     return problem;

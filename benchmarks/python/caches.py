@@ -2,7 +2,7 @@
 """Memory full of stored numbers of a type, near to normal ones, so that peers compute on the same bytes as rapt."""
 import numpy
 
-PERIOD = 1 << 19  # numbers, over and over: speed does not depend on them
+PERIOD = 32 * 16411  # numbers, over and over; no power of two, so that heads, keys and values differ
 
 
 def aligned(shape, dtype, alignment=64):
