@@ -41,6 +41,20 @@ static rapt_page_table page_table(const struct call_shape *shape) {
                              .batch_stride_bytes = each * (int64_t)sizeof(int32_t)};
 }
 
+static rapt_tensor cache_tensor(const struct call_shape *shape, const void *data, int64_t batch, int64_t tokens) {
+    const bool scaled = shape->key_value == RAPT_I8;
+    const int64_t dim = shape->head_dim + (scaled ? (int64_t)sizeof(float) : 0);
+    rapt_tensor tensor = rapt_tensor_bhsd(data, shape->key_value, batch, shape->kv_heads, tokens, dim);
+    if (!scaled)
+        return tensor;
+    tensor.scale_dtype = RAPT_F32;
+    tensor.scales = (const char *)data + shape->head_dim;
+    tensor.scale_token_stride_bytes = tensor.token_stride_bytes;
+    tensor.scale_head_stride_bytes = tensor.head_stride_bytes;
+    tensor.scale_batch_stride_bytes = tensor.batch_stride_bytes;
+    return tensor;
+}
+
 static void describe_cache(rapt_attention_desc *desc, const struct call_shape *shape, const void *key,
                            const void *value) {
     int64_t batch = shape->batch, tokens = shape->kv_length;
@@ -49,9 +63,8 @@ static void describe_cache(rapt_attention_desc *desc, const struct call_shape *s
         batch = desc->key_pages.pages;
         tokens = shape->page_tokens;
     }
-    desc->key = rapt_tensor_bhsd(key, shape->key_value, batch, shape->kv_heads, tokens, shape->head_dim);
-    desc->value = desc->key;
-    desc->value.data = (void *)(uintptr_t)value;
+    desc->key = cache_tensor(shape, key, batch, tokens);
+    desc->value = cache_tensor(shape, value, batch, tokens);
     if (shape->page_tokens) {
         desc->key.page_stride_bytes = desc->value.page_stride_bytes = desc->key.batch_stride_bytes;
         desc->key.batch_stride_bytes = desc->value.batch_stride_bytes = 0;

@@ -13,7 +13,7 @@ struct call;
 
 /* library.py has the same struct. Arrays are [batch, heads, tokens, dim], and the last query is at the last key; query
  * and out are float32. With page_tokens keys and values are [page, head, token in the page, dim] instead, and pages has
- * the numbers of each sequence's pages in turn. */
+ * the numbers of each sequence's pages in turn. A row of int8 has a float32 at its end, its scale. */
 struct call_shape {
     int32_t isa, threads;
     int32_t key_value; /* rapt_dtype */

@@ -53,7 +53,7 @@ static void pages_are_the_rows_that_they_hold(void **state) {
 
 /* A table may have more than a sequence needs, and nobody looks at it. */
 static void pages_after_the_length(void **state) {
-    static const int64_t ragged[B][EACH] = {{5, -7, 1 << 30}, {2, 7, 9}}, one[] = {5, 0, 3};
+    static const int64_t ragged[B][EACH] = {{5, -7, 1 << 30}, {2, 7, PAGES}}, one[] = {5, 0, 3};
     (void)state;
     write_npy("ragged.npy", NPY_INT64, ragged, 2, (const int64_t[]){B, EACH});
     write_npy("lengths.npy", NPY_INT32, (const int32_t[]){PAGE, 2 * PAGE}, 1, (const int64_t[]){B});
@@ -65,7 +65,7 @@ static void pages_after_the_length(void **state) {
     expect_error("ragged.npy: page 1 of sequence 0 is -7, outside 0 ... 7",
                  PAGED "--pages ragged.npy --out new.npy");
     write_npy("lengths.npy", NPY_INT32, (const int32_t[]){PAGE, 2 * PAGE + 1}, 1, (const int64_t[]){B});
-    expect_error("ragged.npy: page 2 of sequence 1 is 9, outside 0 ... 7",
+    expect_error("ragged.npy: page 2 of sequence 1 is 8, outside 0 ... 7",
                  PAGED "--pages ragged.npy --kv-lengths lengths.npy --out new.npy");
     expect_error("one.npy [3]: expected the pages of each of 2 sequences", PAGED "--pages one.npy --out new.npy");
     expect_error("kq.npy [4, 6, 32]: expected 4 dimensions, with --pages",
@@ -83,7 +83,7 @@ static void trees(void **state) {
     (void)state;
     for (int row = 0; row < B * SQ; row++) {
         for (int j = 0; j < SK; j++) {
-            const bool seen = (row * 7 + j * 5) % 3 != 0;
+            const bool seen = (row / SQ + row * 7 + j * 5) % 3 != 0;
             mask[row / SQ][0][row % SQ][j] = j < SK - T || seen;
             if (j >= SK - T) tree[row / SQ][row % SQ][j - (SK - T)] = seen;
         }

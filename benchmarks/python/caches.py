@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Memory full of stored numbers of a type, near to normal ones, so that peers compute on the same bytes as rapt."""
+"""Memory full of normal numbers as a type stores them, so that peers compute on the same bytes as rapt."""
 import numpy
 
-PERIOD = 32 * 16411  # numbers, over and over; no power of two, so that heads, keys and values differ
+import truth
+
+ROW = 128  # of int8, which has a scale for each
+PERIOD = ROW * 4099  # numbers, over and over; no power of two, so that heads, keys and values differ
 
 
 def aligned(shape, dtype, alignment=64):
@@ -41,12 +44,22 @@ def bf16(numbers):
     return (words >> 16 | ((words & 0xffff) != 0)).astype(numpy.uint16).view(numpy.uint8)
 
 
-def f8_e4m3(numbers):
-    """Codes of magnitudes below 2: which they are is of no interest."""
-    return numpy.frombuffer(numpy.random.default_rng(2).bytes(numbers.size), numpy.uint8) & 0xbf
+def f8(numbers, decode):
+    """The nearest codes of those that are numbers."""
+    values = decode(numpy.arange(0x7c, dtype=numpy.uint8))
+    codes = numpy.searchsorted((values[1:] + values[:-1]) / 2, numpy.abs(numbers)).astype(numpy.uint8)
+    return codes | (numbers < 0).astype(numpy.uint8) << 7
 
 
-MAKERS = {"f16": f16, "bf16": bf16, "q8_0": q8_0, "q4_0": q4_0, "f8_e4m3": f8_e4m3}
+def i8(numbers):
+    rows = numbers.reshape(-1, ROW)
+    scale = numpy.abs(rows).max(axis=1, keepdims=True) / numpy.float32(127)
+    codes = numpy.rint(rows / scale).astype(numpy.int8)
+    return numpy.concatenate([codes.view(numpy.uint8), scale.view(numpy.uint8)], axis=1)
+
+
+MAKERS = {"f16": f16, "bf16": bf16, "q8_0": q8_0, "q4_0": q4_0, "i8": i8,
+          "f8_e4m3": lambda numbers: f8(numbers, truth.f8_e4m3), "f8_e5m2": lambda numbers: f8(numbers, truth.f8_e5m2)}
 
 
 class Memories:

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy
 
-# Elements and bytes of a block of each storage type.
-BLOCKS = {"f32": (1, 4), "f16": (1, 2), "bf16": (1, 2), "q8_0": (32, 34), "q4_0": (32, 18), "f8_e4m3": (1, 1)}
+# Elements and bytes of a block of each storage type. A row of int8 has its scale at its end.
+BLOCKS = {"f32": (1, 4), "f16": (1, 2), "bf16": (1, 2), "q8_0": (32, 34), "q4_0": (32, 18), "f8_e4m3": (1, 1),
+          "f8_e5m2": (1, 1), "i8": (1, 1)}
+SCALE_BYTES = {"i8": 4}
 VIEWS = {"f32": numpy.float32, "f16": numpy.float16}  # what numpy has; the others are bytes or 16-bit words
 
 
@@ -48,7 +50,7 @@ class Case:
     @property
     def row_bytes(self):
         elements, block_bytes = BLOCKS[self.dtype]
-        return self.head_dim // elements * block_bytes
+        return self.head_dim // elements * block_bytes + SCALE_BYTES.get(self.dtype, 0)
 
     @property
     def region_bytes(self):
@@ -86,7 +88,7 @@ def rounded(numbers, dtype):
     """As float32 that peers can have in a query of the type of keys and values, so that all compute the same."""
     if dtype == "f16":
         return numbers.astype(numpy.float16).astype(numpy.float32)
-    if dtype in ("bf16", "f8_e4m3"):
+    if dtype in ("bf16", "f8_e4m3", "f8_e5m2"):
         return (numbers.view(numpy.uint32) & 0xffff0000).view(numpy.float32)
     return numbers
 

@@ -64,6 +64,8 @@ ggml_init.restype, ggml_init.argtypes = c_void_p, [InitParams]
 class Ggml:
     name = "ggml"
     folds = True
+    # It adds up values of float16 in float16, and rounds queries to q8_0 for keys of q8_0 and q4_0.
+    errors = {"f16": 0.05, "q8_0": 0.015, "q4_0": 0.015}
     version = call("ggml_version")().decode() if hasattr(LIBRARIES[0], "ggml_version") else "?"
 
     def __init__(self, threads):

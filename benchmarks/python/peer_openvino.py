@@ -5,6 +5,8 @@ import numpy
 import openvino
 from openvino import opset6, opset13
 
+from truth import numbers_of
+
 
 class OpenVino:
     name = "openvino"
@@ -18,9 +20,10 @@ class OpenVino:
 
     def ways(self, problem):
         dtype = problem.case.dtype
-        if dtype not in ("f32", "f16", "bf16") or problem.case.page_tokens or problem.case.value_part:
+        if dtype not in ("f32", "f16", "bf16", "i8") or problem.case.page_tokens or problem.case.value_part:
             return
-        precisions = {"INFERENCE_PRECISION_HINT": dtype, "KV_CACHE_PRECISION": dtype}
+        precisions = {"INFERENCE_PRECISION_HINT": "f32" if dtype == "i8" else dtype,
+                      "KV_CACHE_PRECISION": "u8" if dtype == "i8" else dtype}
 
         def compile_model(model):
             return self.core.compile_model(model, "CPU", self.options | precisions)
@@ -74,11 +77,9 @@ def stateful_model(case):
     return openvino.Model([opset13.result(attention)], sinks, [query, *news, beams])
 
 
-def as_float32(array):
+def as_float32(array, dtype):
     """Which the state takes and converts."""
-    if array.dtype == numpy.uint16:  # bf16
-        return (array.astype(numpy.uint32) << 16).view(numpy.float32)
-    return numpy.ascontiguousarray(array, numpy.float32)
+    return numpy.ascontiguousarray(numbers_of(array, dtype), numpy.float32)
 
 
 class OnState:
@@ -99,8 +100,8 @@ class OnState:
         tokens = problem.case.query_length
         arrays = dict(zip(("key", "value"), cache))
         for state in request.query_state():
-            state.state = openvino.Tensor(as_float32(arrays[state.name][:, :, :-tokens]))
-        newest = [as_float32(array[:, :, -tokens:]) for array in cache]
+            state.state = openvino.Tensor(as_float32(arrays[state.name][:, :, :-tokens], problem.case.dtype))
+        newest = [as_float32(array[:, :, -tokens:], problem.case.dtype) for array in cache]
         beams = numpy.arange(problem.case.batch, dtype=numpy.int32)
         for i, array in enumerate([problem.query, *newest, beams]):
             request.set_input_tensor(i, openvino.Tensor(array))

@@ -2,7 +2,8 @@
 """PyTorch: scaled_dot_product_attention."""
 import torch
 
-TORCH_TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f8_e4m3": torch.float8_e4m3fn}
+TORCH_TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f8_e4m3": torch.float8_e4m3fn,
+               "f8_e5m2": torch.float8_e5m2}
 
 
 def tensor_of(array, dtype):

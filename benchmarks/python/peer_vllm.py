@@ -17,6 +17,10 @@ torch.ops.load_library(pathlib.Path(FOLDERS.submodule_search_locations[0]) / "_C
 OPERATORS = torch.ops._C
 
 
+# What it calls the type of a cache.
+STORES = {"f32": "auto", "f16": "auto", "bf16": "auto", "f8_e4m3": "fp8_e4m3", "f8_e5m2": "fp8_e5m2"}
+
+
 class Vllm:
     name = "vllm"
     folds = False
@@ -27,11 +31,18 @@ class Vllm:
         self.matrices = torch.cpu._is_amx_tile_supported() and torch.cpu._init_amx()
 
     def ways(self, problem):
-        case = problem.case
-        if case.dtype not in ("f16", "bf16", "f8_e4m3") or case.query_length > 1 or case.value_part:
+        """On contiguous caches with the pages that suit it best. vLLM itself takes matrices where they are allowed."""
+        case, page = problem.case, problem.case.page_tokens or 128
+        if case.dtype not in STORES or case.query_length > 1:
             return
-        for page in (case.page_tokens,) if case.page_tokens else (128,):
-            yield f"cpu_attention, pages of {page}", PagedAttention(problem, page, self.matrices)
+        if case.value_part:
+            yield "mla_decode_kvcache, pages of 16", LatentAttention(problem)
+            return
+        kinds = ["vec" if page % 32 == 0 else "vec16"]
+        if self.matrices and page % 32 == 0 and case.dtype in ("bf16", "f8_e4m3", "f8_e5m2"):
+            kinds.append("amx")
+        for kind in kinds:
+            yield f"cpu_attention {kind}, pages of {page}", PagedAttention(problem, page, kind)
 
 
 def tokens_of(problem, array):
@@ -45,12 +56,10 @@ def tokens_of(problem, array):
 
 
 class PagedAttention:
-    def __init__(self, problem, page, matrices):
+    def __init__(self, problem, page, kind):
         case = problem.case
-        self.case, self.page = case, page
-        computes = torch.bfloat16 if case.dtype == "f8_e4m3" else TORCH_TYPES[case.dtype]
-        self.store = "fp8_e4m3" if case.dtype == "f8_e4m3" else "auto"
-        self.isa = "vec16" if page % 32 else "amx" if matrices and computes == torch.bfloat16 else "vec"
+        self.case, self.page, self.store, self.isa = case, page, STORES[case.dtype], kind
+        computes = TORCH_TYPES[case.dtype] if self.store == "auto" else torch.bfloat16
         pages = case.batch * case.kv_length // page
         order = problem.pages if case.page_tokens else numpy.random.default_rng(3).permutation(pages)
         self.table = torch.from_numpy(order.astype(numpy.int32)).view(case.batch, -1)
@@ -67,7 +76,7 @@ class PagedAttention:
         """Written by vLLM, which packs keys and values for its kernels."""
         case = self.case
         pages = self.table.numel()
-        dtype = torch.uint8 if case.dtype == "f8_e4m3" else computes
+        dtype = computes if self.store == "auto" else torch.uint8
         both = torch.zeros(pages, case.kv_heads, 2 * self.page, case.head_dim, dtype=dtype)
         key_cache, value_cache = both.chunk(2, dim=2)
         tokens = torch.arange(case.batch * case.kv_length)
@@ -81,6 +90,34 @@ class PagedAttention:
         OPERATORS.cpu_attention_with_kv_cache(
             self.query, *self.caches[cache], self.out, self.starts, self.lengths, self.case.head_dim**-0.5, True, None,
             -1, self.table, 0.0, self.plan, None, None, 1.0, 1.0, self.store)
+
+    def result(self):
+        self.run(0)
+        return self.out.float().numpy()
+
+
+class LatentAttention:
+    """Pages of 16, [page, token, dim], in no order; values are the first part of keys."""
+
+    def __init__(self, problem):
+        case = self.case = problem.case
+        computes = TORCH_TYPES[case.dtype]
+        self.query = torch.from_numpy(problem.query[:, :, 0]).to(computes)
+        self.out = torch.empty(*self.query.shape[:2], case.value_dim, dtype=computes)
+        order = numpy.random.default_rng(3).permutation(case.batch * case.kv_length // 16)
+        self.table = torch.from_numpy(order.astype(numpy.int32)).view(case.batch, -1)
+        self.lengths = torch.full((case.batch,), case.kv_length, dtype=torch.int32)
+        self.caches = []
+        for key, _ in problem.caches:
+            rows = tensor_of(tokens_of(problem, key), case.dtype).view(-1, 16, case.head_dim)
+            cache = torch.empty_like(rows)
+            cache[torch.from_numpy(order)] = rows
+            self.caches.append(cache)
+
+    @torch.inference_mode()
+    def run(self, cache):
+        OPERATORS.mla_decode_kvcache(self.out, self.query, self.caches[cache], self.case.head_dim**-0.5, self.table,
+                                     self.lengths)
 
     def result(self):
         self.run(0)

@@ -20,6 +20,17 @@ def f8_e4m3(codes):
     return numpy.where(codes & 128, -size, size)
 
 
+def f8_e5m2(codes):
+    return (codes.astype(numpy.uint16) << 8).view(numpy.float16).astype(float)
+
+
+def i8(rows):
+    return rows[..., :-4].view(numpy.int8) * rows[..., -4:].copy().view(numpy.float32).astype(float)
+
+
+DECODERS = {"f8_e4m3": f8_e4m3, "f8_e5m2": f8_e5m2, "i8": i8}
+
+
 def numbers_of(array, dtype):
     """Of a cache's array, as double."""
     if dtype == "bf16":
@@ -27,7 +38,7 @@ def numbers_of(array, dtype):
     if dtype in ("q8_0", "q4_0"):
         blocks = array.reshape(*array.shape[:-1], -1, 34 if dtype == "q8_0" else 18)
         return (q8_0 if dtype == "q8_0" else q4_0)(blocks).reshape(*array.shape[:-1], -1)
-    return f8_e4m3(array) if dtype == "f8_e4m3" else array.astype(float)
+    return DECODERS[dtype](array) if dtype in DECODERS else array.astype(float)
 
 
 def sequences(problem, array):
@@ -66,6 +77,7 @@ def truth(problem):
 
 
 def error_of(result, expected):
-    """The largest of all rows, as a share of the row's length: what rounding does does not depend on where zeros are."""
-    difference = numpy.asarray(result, float).reshape(-1, expected.shape[-1]) - expected.reshape(-1, expected.shape[-1])
-    return (numpy.linalg.norm(difference, axis=1) / numpy.linalg.norm(expected.reshape(difference.shape), axis=1)).max()
+    """The largest of all rows, as a share of the row's length."""
+    rows = expected.reshape(-1, expected.shape[-1])
+    difference = numpy.asarray(result, float).reshape(rows.shape) - rows
+    return (numpy.linalg.norm(difference, axis=1) / numpy.linalg.norm(rows, axis=1)).max()
