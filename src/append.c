@@ -17,6 +17,7 @@ enum {
 
 static void open_side(struct rapt_append *a, int i, const rapt_tensor *from, const rapt_tensor *into, int64_t dim) {
     const bool paged = rapt_cache_shape_of(&a->desc).paged;
+    const uint32_t computes = i == RAPT_APPEND_KEYS ? RAPT_COMPUTE_KEY_SCALES : RAPT_COMPUTE_VALUE_SCALES;
     a->side[i] = (struct rapt_append_side){0};
     if (!into->data)
         return;
@@ -27,7 +28,8 @@ static void open_side(struct rapt_append *a, int i, const rapt_tensor *from, con
                                   .from_format = rapt_format_of(from->dtype),
                                   .into_format = rapt_format_of(into->dtype),
                                   .page_stride_bytes = paged ? into->page_stride_bytes : into->batch_stride_bytes,
-                                  .rotates = i == RAPT_APPEND_KEYS && a->desc.rotary.pairing != RAPT_ROTARY_NONE};
+                                  .rotates = i == RAPT_APPEND_KEYS && a->desc.rotary.pairing != RAPT_ROTARY_NONE,
+                                  .computes = a->desc.features & computes};
 }
 
 static int64_t bytes_of(const struct rapt_append *a) {

@@ -19,7 +19,7 @@ struct rapt_append_side {
     const rapt_tensor *from, *into; /* NULL = absent */
     int dim, from_format, into_format;
     int64_t page_stride_bytes; /* of into */
-    bool rotates;
+    bool rotates, computes;    /* computes scales */
 };
 
 enum { RAPT_APPEND_KEYS, RAPT_APPEND_VALUES, RAPT_APPEND_SIDES };

@@ -13,8 +13,8 @@ static rapt_status bind_tensor(const char *name, rapt_tensor *tensor, const rapt
         return rapt_refuse(message, RAPT_UNUSED_FIELD, "%s is bound, but the plan has none", name);
     tensor->data = buffer->data;
     tensor->extent_bytes = buffer->extent_bytes;
-    tensor->scales = buffer->scales;
-    tensor->zero_points = buffer->zero_points;
+    tensor->scales = (void *)(uintptr_t)buffer->scales;
+    tensor->zero_points = (void *)(uintptr_t)buffer->zero_points;
     return RAPT_OK;
 }
 

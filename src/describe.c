@@ -43,15 +43,6 @@ static rapt_status copy(const struct shape *shape, const void *from, void *into,
     return check_tail(shape, from, bytes, message);
 }
 
-void rapt_clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
-    if (batch == 1)
-        tensor->batch_stride_bytes = 0;
-    if (heads == 1)
-        tensor->head_stride_bytes = 0;
-    if (tokens == 1)
-        tensor->token_stride_bytes = 0;
-}
-
 static void clear_scale_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
     if (tensor->scale_dtype == RAPT_NO_DTYPE)
         return; /* they are unused, and refused */
@@ -61,6 +52,16 @@ static void clear_scale_strides(rapt_tensor *tensor, int64_t batch, int64_t head
         tensor->scale_head_stride_bytes = 0;
     if (tokens == 1)
         tensor->scale_token_stride_bytes = 0;
+}
+
+void rapt_clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
+    if (batch == 1)
+        tensor->batch_stride_bytes = 0;
+    if (heads == 1)
+        tensor->head_stride_bytes = 0;
+    if (tokens == 1)
+        tensor->token_stride_bytes = 0;
+    clear_scale_strides(tensor, batch, heads, tokens);
 }
 
 static void clear_unused_strides(rapt_attention_desc *desc) {
@@ -74,7 +75,6 @@ static void clear_unused_strides(rapt_attention_desc *desc) {
         const struct rapt_extent extent = rapt_kv_extent(desc, side);
         rapt_tensor *tensor = side == RAPT_KEYS ? &desc->key : &desc->value;
         rapt_clear_strides(tensor, extent.batch, desc->kv_heads, extent.tokens);
-        clear_scale_strides(tensor, extent.batch, desc->kv_heads, extent.tokens);
         if (rapt_is_paged(rapt_pages_of(desc, side)))
             tensor->batch_stride_bytes = 0;
         if (rapt_is_paged(rapt_pages_of(desc, side)) && extent.batch == 1)

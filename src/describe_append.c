@@ -38,7 +38,7 @@ static void complete(rapt_append_desc *d) {
         rapt_clear_strides(from[i], packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length);
         rapt_clear_strides(into[i], shape.paged ? 2 : shape.pages, d->kv_heads, shape.page_tokens);
         if (shape.paged && shape.pages == 1)
-            into[i]->page_stride_bytes = 0;
+            into[i]->page_stride_bytes = into[i]->scale_batch_stride_bytes = 0;
     }
     complete_lists(d);
     complete_rotary(&d->rotary, d->head_dim);
@@ -64,7 +64,7 @@ rapt_status rapt_describe_rotate(const rapt_rotate_desc *desc, rapt_append_desc 
         return status;
     *into = (rapt_append_desc){.numerics = d.numerics,
                                .isa = d.isa,
-                               .reserved_zero = d.reserved_zero,
+                               .features = (uint32_t)d.reserved_zero, /* refused as such */
                                .batch = d.batch,
                                .kv_heads = d.heads,
                                .length = d.length,

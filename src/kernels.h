@@ -222,11 +222,16 @@ struct rapt_tile_kind {
 
 enum { RAPT_PAIR_HALVES = 0, RAPT_PAIR_INTERLEAVED = 1, RAPT_PAIRINGS = 2 };
 
-/* One float32 row to its stored form. */
+/* One float32 row to its stored form. Scales are those of rapt_scales, for each `group` numbers of the row; without any
+ * they are 1. */
 struct rapt_store_args {
     char *into;
     const float *from;
     int dim, format;
+    float *scales;
+    int8_t *zero_points;
+    int64_t group;
+    bool computes; /* scales and zero points are written, not read */
 };
 
 /* ------------------------------------------------------------ matrix products */

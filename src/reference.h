@@ -102,6 +102,17 @@ float rapt_reference_alibi_slope(int64_t head, int64_t heads);    /* 10 */
 /* reference_quantise.c: a row of a dtype from float32. */
 void rapt_reference_store(int32_t dtype, const float *x, int64_t dim, void *row);
 
+/* The same with the scales of the row, for each `group` numbers of it (0 = all), to be read, or computed and written.
+ * All NULL: there are none. */
+struct rapt_reference_scales {
+    float *scales;
+    signed char *zero_points;
+    int64_t group;
+    bool computes;
+};
+void rapt_reference_store_scaled(int32_t dtype, const float *x, int64_t dim, const struct rapt_reference_scales *scales,
+                                 void *row);
+
 /* reference_append.c: writes the caches, and out. */
 void rapt_reference_append(const rapt_append_desc *desc);
 void rapt_reference_rotate(const rapt_rotate_desc *desc);

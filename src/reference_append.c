@@ -123,7 +123,8 @@ static void rotate(const rapt_rotary *rotary, int64_t head_dim, int64_t position
 
 /* ---------------------------------------------------------------- tokens */
 
-static void append_row(const rapt_append_desc *d, bool is_key, const char *from, char *into, int64_t position) {
+static void append_row(const rapt_append_desc *d, bool is_key, const char *from, char *into,
+                       const struct rapt_reference_scales *scales, int64_t position) {
     const rapt_tensor *source = is_key ? &d->key : &d->value, *cache = is_key ? &d->key_cache : &d->value_cache;
     const int64_t dim = is_key || !d->value_dim ? d->head_dim : d->value_dim;
     const bool rotates = is_key && d->rotary.pairing;
@@ -136,7 +137,7 @@ static void append_row(const rapt_append_desc *d, bool is_key, const char *from,
         row[i] = rapt_reference_number(source->dtype, from, i);
     if (rotates)
         rotate(&d->rotary, d->head_dim, position, row);
-    rapt_reference_store(cache->dtype, row, dim, into);
+    rapt_reference_store_scaled(cache->dtype, row, dim, scales, into);
 }
 
 static int64_t page_of(const rapt_append_desc *d, int64_t b, int64_t page) {
@@ -154,19 +155,35 @@ static int64_t page_of(const rapt_append_desc *d, int64_t b, int64_t page) {
     }
 }
 
+/* The scales of a row. */
+static struct rapt_reference_scales scales_of(const rapt_append_desc *d, const rapt_tensor *cache, bool is_key,
+                                              int64_t page, int64_t head, int64_t offset) {
+    const int64_t bytes = page * cache->scale_batch_stride_bytes + head * cache->scale_head_stride_bytes +
+                          offset * cache->scale_token_stride_bytes;
+    struct rapt_reference_scales scales = {.group = cache->scale_group};
+    if (cache->scales)
+        scales.scales = (float *)(void *)((char *)cache->scales + bytes);
+    if (cache->zero_points)
+        scales.zero_points = (signed char *)cache->zero_points + bytes / 4;
+    scales.computes = d->features & (is_key ? RAPT_COMPUTE_KEY_SCALES : RAPT_COMPUTE_VALUE_SCALES);
+    return scales;
+}
+
 static void append_token(const rapt_append_desc *d, int64_t b, int64_t row, int64_t page, int64_t offset,
                          int64_t position) {
     for (int is_key = 0; is_key < 2; is_key++) {
         const rapt_tensor *source = is_key ? &d->key : &d->value, *cache = is_key ? &d->key_cache : &d->value_cache;
         const bool paged = d->slots.data || d->pages.kind == RAPT_PAGES_DENSE || d->pages.kind == RAPT_PAGES_LISTED;
         const int64_t page_stride = paged ? cache->page_stride_bytes : cache->batch_stride_bytes;
-        for (int64_t h = 0; cache->data && h < d->kv_heads; h++)
+        for (int64_t h = 0; cache->data && h < d->kv_heads; h++) {
+            const struct rapt_reference_scales scales = scales_of(d, cache, is_key, page, h, offset);
             append_row(d, is_key,
                        (const char *)source->data + b * source->batch_stride_bytes + h * source->head_stride_bytes +
                            row * source->token_stride_bytes,
                        (char *)cache->data + page * page_stride + h * cache->head_stride_bytes +
                            offset * cache->token_stride_bytes,
-                       position);
+                       &scales, position);
+        }
     }
 }
 

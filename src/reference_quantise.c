@@ -10,20 +10,21 @@
 
 enum { Q8_0 = 5, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL }; /* as in rapt_dtype */
 
-/* The code of the number of a binary format that is nearest to x, ties to even; `infinity` and more become it. */
-static unsigned ieee_of(float x, int exponent_bits, int fraction_bits, unsigned infinity, unsigned nan) {
+/* The code of the number of a binary format that is nearest to x, ties to even; what is above the code `most`, which may
+ * be infinity, becomes it. */
+static unsigned ieee_of(float x, int exponent_bits, int fraction_bits, unsigned most, unsigned nan) {
     const int bias = (1 << (exponent_bits - 1)) - 1;
     const unsigned sign = signbit(x) ? 1u << (exponent_bits + fraction_bits) : 0;
     int exponent;
     if (isnan(x))
         return nan;
     if (isinf(x))
-        return sign | infinity;
+        return sign | most;
     frexpf(x, &exponent);
     exponent = exponent - 1 < 1 - bias || x == 0 ? 1 - bias : exponent - 1;
     const double units = nearbyint(ldexp(fabs((double)x), fraction_bits - exponent));
     const unsigned code = ((unsigned)(exponent + bias - 1) << fraction_bits) + (unsigned)units;
-    return sign | (code < infinity ? code : infinity);
+    return sign | (code < most ? code : most);
 }
 
 static void put_word(unsigned char *into, unsigned word) {
@@ -175,7 +176,62 @@ static void store_block(int32_t dtype, const float *x, unsigned char *into) {
     }
 }
 
+/* Numbers after division by the scale. */
+static unsigned char byte_of(int32_t dtype, float t, int zero_point) {
+    if (dtype == RAPT_F8_E4M3)
+        return (unsigned char)ieee_of(t, 4, 3, 0x7e, 0x7f);
+    if (dtype == RAPT_F8_E5M2)
+        return (unsigned char)ieee_of(t, 5, 2, 0x7b, 0x7e);
+    const double code = isnan(t) ? zero_point : nearbyint((double)t) + zero_point;
+    return (unsigned char)(int)fmin(fmax(code, -128), 127);
+}
+
+/* The scale and the zero point of some numbers; NaN where one is not finite or the range overflows. */
+static float scale_of(int32_t dtype, const float *x, int64_t count, signed char *zero_point) {
+    const float most = dtype == RAPT_F8_E4M3 ? 448 : dtype == RAPT_F8_E5M2 ? 57344 : 127;
+    float low = 0, high = 0;
+    for (int64_t d = 0; d < count; d++) {
+        if (!isfinite(x[d]))
+            return NAN;
+        low = fminf(low, x[d]);
+        high = fmaxf(high, x[d]);
+    }
+    if (!zero_point)
+        return (-low > high ? -low : high) / most;
+    const float scale = (high - low) / 255;
+    if (isinf(scale))
+        return NAN;
+    if (scale > 0)
+        *zero_point = (signed char)(fmin(nearbyint((double)(-low / scale)), 255) - 128);
+    return scale;
+}
+
+static void store_group(int32_t dtype, const float *x, int64_t count, const struct rapt_reference_scales *scales,
+                        int64_t group, unsigned char *into) {
+    signed char *zero_point = scales->zero_points ? &scales->zero_points[group] : NULL;
+    if (scales->computes && zero_point)
+        *zero_point = 0;
+    if (scales->computes)
+        scales->scales[group] = scale_of(dtype, x, count, zero_point);
+    const float scale = scales->scales ? scales->scales[group] : 1;
+    for (int64_t d = 0; d < count; d++)
+        into[d] = scales->computes && !(scale > 0) ? 0 : byte_of(dtype, x[d] / scale, zero_point ? *zero_point : 0);
+}
+
+static void store_groups(int32_t dtype, const float *x, int64_t dim, const struct rapt_reference_scales *scales,
+                         unsigned char *into) {
+    const int64_t group = scales->group ? scales->group : dim;
+    for (int64_t d = 0; d < dim; d += group)
+        store_group(dtype, x + d, dim - d < group ? dim - d : group, scales, d / group, into + d);
+}
+
 void rapt_reference_store(int32_t dtype, const float *x, int64_t dim, void *row) {
+    static const struct rapt_reference_scales none = {NULL, NULL, 0, false};
+    rapt_reference_store_scaled(dtype, x, dim, &none, row);
+}
+
+void rapt_reference_store_scaled(int32_t dtype, const float *x, int64_t dim, const struct rapt_reference_scales *scales,
+                                 void *row) {
     unsigned char *into = row;
     switch (dtype) {
     case RAPT_F32:
@@ -191,6 +247,11 @@ void rapt_reference_store(int32_t dtype, const float *x, int64_t dim, void *row)
     case RAPT_BF16:
         for (int64_t d = 0; d < dim; d++)
             put_word(into + 2 * d, ieee_of(x[d], 8, 7, 0x7f80, 0x7fc0));
+        return;
+    case RAPT_F8_E4M3:
+    case RAPT_F8_E5M2:
+    case RAPT_I8:
+        store_groups(dtype, x, dim, scales, into);
         return;
     default:
         for (int64_t d = 0; d < dim; d += 32)

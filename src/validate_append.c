@@ -31,8 +31,11 @@ static rapt_status check_flags(struct checks *c) {
     if (d->isa < 0 || d->isa >= RAPT_ISA_COUNT)
         return rapt_refuse(c->message, RAPT_UNSUPPORTED_FLAG, "isa = %d is outside 0 ... %d", (int)d->isa,
                            RAPT_ISA_COUNT - 1);
-    if (d->reserved_zero)
-        return rapt_refuse(c->message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0", (int)d->reserved_zero);
+    if (c->names->is_rotate && d->features)
+        return rapt_refuse(c->message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0", (int)d->features);
+    if (d->features & ~(RAPT_COMPUTE_KEY_SCALES | RAPT_COMPUTE_VALUE_SCALES))
+        return rapt_refuse(c->message, RAPT_UNSUPPORTED_FLAG, "features = %#lx has unknown bits",
+                           (unsigned long)d->features);
     for (int i = 0; i < 8; i++)
         if (d->reserved[i])
             return rapt_refuse(c->message, RAPT_UNUSED_FIELD, "reserved[%d] = %llu is not 0", i,
@@ -151,15 +154,14 @@ static rapt_status check_source_dtype(struct checks *c, const char *name, const 
                        (int)dtype);
 }
 
-/* Nothing computes scales. */
-static rapt_status check_cache_dtype(struct checks *c, const char *name, const rapt_tensor *tensor) {
-    const int format = rapt_format_of(tensor->dtype);
-    if (c->names->is_rotate)
-        return check_source_dtype(c, name, tensor);
-    if (format == RAPT_FORMAT_COUNT || !(rapt_format_info(format)->uses & RAPT_MAY_SCALE))
-        return RAPT_OK;
-    return rapt_refuse(c->message, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %d: rows of it cannot be appended", name,
-                       (int)tensor->dtype);
+/* Whether scales of a side are computed. */
+static bool computes(const struct checks *c, int side) {
+    return c->d->features & (side == 0 ? RAPT_COMPUTE_KEY_SCALES : RAPT_COMPUTE_VALUE_SCALES);
+}
+
+/* Any of keys and values; of rotated queries those of sources. */
+static rapt_status check_cache_dtype(struct checks *c, int side, const rapt_tensor *tensor) {
+    return c->names->is_rotate ? check_source_dtype(c, c->names->into[side], tensor) : RAPT_OK;
 }
 
 /* New rows and the cache that they go to. */
@@ -172,9 +174,13 @@ static rapt_status check_side(struct checks *c, int side, const rapt_tensor *fro
     if (rapt_absent(from) != rapt_absent(into))
         return rapt_refuse(c->message, RAPT_NULL_POINTER, "%s is absent, but %s is not",
                            rapt_absent(from) ? from_name : into_name, rapt_absent(from) ? into_name : from_name);
+    if (computes(c, side) && !into->scale_dtype)
+        return rapt_refuse(c->message, RAPT_UNUSED_FIELD,
+                           "features has RAPT_COMPUTE_%s_SCALES, but %s.scale_dtype = 0", side == 0 ? "KEY" : "VALUE",
+                           into_name);
     rapt_status status = rapt_absent(from) ? RAPT_OK : check_source_dtype(c, from_name, from);
     if (status == RAPT_OK && !rapt_absent(into))
-        status = check_cache_dtype(c, into_name, into);
+        status = check_cache_dtype(c, side, into);
     if (status != RAPT_OK)
         return status;
     rapt_tensor cache = *into;
@@ -183,8 +189,8 @@ static rapt_status check_side(struct checks *c, int side, const rapt_tensor *fro
         cache.page_stride_bytes = 0;
     }
     const struct rapt_tensor_claim claims[] = {
-        {from_name, from, {packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length}, dim, false},
-        {into_name, &cache, {shape.pages, d->kv_heads, shape.page_tokens}, dim, true}};
+        {from_name, from, {packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length}, dim, false, false},
+        {into_name, &cache, {shape.pages, d->kv_heads, shape.page_tokens}, dim, true, computes(c, side)}};
     status = rapt_check_claim(&c->memory, &claims[0]);
     return status == RAPT_OK ? rapt_check_claim(&c->memory, &claims[1]) : status;
 }

@@ -53,7 +53,7 @@ struct rapt_tensor_claim {
     const rapt_tensor *tensor;
     int64_t size[3]; /* batch, head, token */
     int64_t row;     /* elements of the innermost dimension */
-    bool output;
+    bool output, writes_scales;
 };
 rapt_status rapt_check_claim(struct rapt_validation *v, const struct rapt_tensor_claim *claim);
 

@@ -7,8 +7,8 @@
 #include "format.h"
 #include "validate_parts.h"
 
-/* IN_PLACE comes on top: the tensor may be another one of these. */
-enum { REQUIRED_INPUT = 0, OPTIONAL_INPUT = 1, REQUIRED_OUTPUT = 2, OPTIONAL_OUTPUT = 3, IN_PLACE = 4 };
+/* IN_PLACE comes on top: the tensor may be another one of these. SCALES_OUT likewise: so are its scales and zero points. */
+enum { REQUIRED_INPUT = 0, OPTIONAL_INPUT = 1, REQUIRED_OUTPUT = 2, OPTIONAL_OUTPUT = 3, IN_PLACE = 4, SCALES_OUT = 8 };
 
 /* What the descriptor says about one of its tensors. */
 struct tensor_rule {
@@ -241,7 +241,7 @@ static rapt_status check_scale_memory(struct rapt_validation *v, const struct te
                                          .tensor = &array,
                                          .size = {rule->size[0], rule->size[1], rule->size[2]},
                                          .row = rule->row / group + (rule->row % group != 0),
-                                         .role = REQUIRED_INPUT};
+                                         .role = rule->role & SCALES_OUT ? REQUIRED_OUTPUT : REQUIRED_INPUT};
     return check_memory(v, &of_array);
 }
 
@@ -336,8 +336,9 @@ rapt_status rapt_check_claim(struct rapt_validation *v, const struct rapt_tensor
                                      .size = {claim->size[0], claim->size[1], claim->size[2]},
                                      .row = claim->row,
                                      .uses = RAPT_USE_KEY_VALUE,
-                                     .role = absent          ? OPTIONAL_INPUT
-                                             : claim->output ? REQUIRED_OUTPUT
-                                                             : REQUIRED_INPUT};
+                                     .role = absent                 ? OPTIONAL_INPUT
+                                             : claim->writes_scales ? REQUIRED_OUTPUT | SCALES_OUT
+                                             : claim->output        ? REQUIRED_OUTPUT
+                                                                    : REQUIRED_INPUT};
     return check_tensor(v, &rule);
 }

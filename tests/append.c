@@ -22,11 +22,12 @@ static void describe_wrong(const struct drawn *drawn, const struct rapt_table *t
                            const char *text) {
     const rapt_append_desc *d = &drawn->desc;
     fail_msg("call %d on %s, way %d: %s: batch %lld, heads %lld, length %lld, dims %lld %lld, dtypes %d %d to %d %d, "
-             "slots %d, offsets %d, rotary %d %d, dim %lld",
+             "slots %d, offsets %d, rotary %d %d, dim %lld, features %u",
              call, table->name, (int)way, text[0] ? text : "wrong bytes", (long long)d->batch, (long long)d->kv_heads,
              (long long)d->length, (long long)d->head_dim, (long long)d->value_dim, (int)d->key.dtype,
              (int)d->value.dtype, (int)d->key_cache.dtype, (int)d->value_cache.dtype, d->slots.data != NULL,
-             d->offsets.data != NULL, (int)d->rotary.pairing, (int)d->rotary.scaling, (long long)d->rotary.dim);
+             d->offsets.data != NULL, (int)d->rotary.pairing, (int)d->rotary.scaling, (long long)d->rotary.dim,
+             (unsigned)d->features);
 }
 
 static void test_calls(void **state) {

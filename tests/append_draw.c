@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "append_draw.h"
 
+#include <math.h>
+
 #include "reference.h"
 #include "stored.h"
 
@@ -34,9 +36,62 @@ static int32_t draw_source_dtype(struct random *random) {
 static int32_t draw_cache_dtype(struct random *random, int64_t dim) {
     for (;;) {
         const int format = (int)random_below(random, RAPT_FORMAT_COUNT);
-        if (stored_is_appended(format) && dim % rapt_format_info(format)->elements == 0)
+        if (stored_is_key_value(format) && dim % rapt_format_info(format)->elements == 0)
             return stored_dtype(format);
     }
+}
+
+/* Any scale: now and then 0, infinite, NaN, negative or tiny. */
+static float draw_scale(struct random *random) {
+    return random_chance(random, 10) ? random_special(random) : ldexpf(random_uniform(random) + 1.5f, -5);
+}
+
+/* Memory of scales or zero points: given, or to be written. */
+static void draw_scale_memory(struct drawn *drawn, struct random *random, int side, int which, size_t bytes,
+                              bool computes) {
+    struct guarded *into = &drawn->scales[side][which], *expected = &drawn->expected_scales[side][which];
+    *into = guarded_new(bytes, random_chance(random, 50) ? GUARD_END : GUARD_BEGIN, 0, UNWRITTEN);
+    *expected = guarded_new(bytes, GUARD_END, 0, UNWRITTEN);
+    drawn->writes_scales[side] = computes;
+    if (computes)
+        return;
+    for (size_t i = 0; i < bytes / (which == 0 ? 4 : 1); i++) {
+        const float scale = draw_scale(random);
+        if (which == 0)
+            memcpy(into->data + 4 * i, &scale, sizeof scale);
+        else
+            into->data[i] = (char)random_bits(random);
+    }
+    memcpy(expected->data, into->data, bytes);
+    guarded_make_read_only(into);
+}
+
+/* Scales per row and group that are computed; or given ones, perhaps for all tokens or heads. */
+static void draw_scales(struct drawn *drawn, struct random *random, int side, const int64_t size[3], int64_t dim) {
+    rapt_append_desc *d = &drawn->desc;
+    rapt_tensor *into = side ? &d->value_cache : &d->key_cache;
+    const int uses = rapt_format_info(rapt_format_of(into->dtype))->uses;
+    const bool computes = random_chance(random, 50);
+    int64_t strides[3];
+    if (!(uses & RAPT_MAY_SCALE) || (!(uses & RAPT_MUST_SCALE) && random_chance(random, 30)))
+        return;
+    into->scale_dtype = RAPT_F32;
+    into->scale_group = 16 * random_below(random, 5);
+    const int64_t group = into->scale_group ? into->scale_group : dim, groups = (dim + group - 1) / group;
+    const size_t bytes = draw_strides(random, RAPT_F32, size, groups, strides);
+    for (int i = 0; i < 3; i++)
+        strides[i] = computes || random_chance(random, 50) ? strides[i] : 0;
+    into->scale_batch_stride_bytes = strides[0];
+    into->scale_head_stride_bytes = strides[1], into->scale_token_stride_bytes = strides[2];
+    draw_scale_memory(drawn, random, side, 0, bytes, computes);
+    into->scales = drawn->scales[side][0].data;
+    if (uses & RAPT_MAY_SHIFT && random_chance(random, 50)) {
+        into->zero_point_dtype = RAPT_I8;
+        draw_scale_memory(drawn, random, side, 1, bytes / 4, computes);
+        into->zero_points = drawn->scales[side][1].data;
+    }
+    if (computes)
+        d->features |= side ? RAPT_COMPUTE_VALUE_SCALES : RAPT_COMPUTE_KEY_SCALES;
 }
 
 static void draw_side(struct drawn *drawn, struct random *random, int side, int64_t dim) {
@@ -66,6 +121,7 @@ static void draw_side(struct drawn *drawn, struct random *random, int side, int6
     drawn->expected[side] = guarded_new(bytes, guard, 0, UNWRITTEN);
     into->data = drawn->into[side].data;
     into->extent_bytes = (int64_t)bytes;
+    draw_scales(drawn, random, side, into_size, dim);
 }
 
 /* ---------------------------------------------------------------- lists */
@@ -220,21 +276,35 @@ void drawn_append(struct drawn *drawn, struct random *random, bool large) {
 }
 
 void drawn_reset(struct drawn *drawn) {
-    for (int side = 0; side < 2; side++)
+    for (int side = 0; side < 2; side++) {
         memset(drawn->into[side].data, UNWRITTEN, drawn->into[side].bytes);
+        for (int which = 0; which < 2 && drawn->writes_scales[side]; which++)
+            if (drawn->scales[side][which].data)
+                memset(drawn->scales[side][which].data, UNWRITTEN, drawn->scales[side][which].bytes);
+    }
 }
 
 void drawn_expect(struct drawn *drawn) {
     rapt_append_desc desc = drawn->desc;
     desc.key_cache.data = drawn->expected[0].data;
     desc.value_cache.data = drawn->expected[1].data;
+    for (int side = 0; side < 2; side++) {
+        rapt_tensor *into = side ? &desc.value_cache : &desc.key_cache;
+        into->scales = drawn->expected_scales[side][0].data;
+        into->zero_points = drawn->expected_scales[side][1].data;
+    }
     rapt_reference_append(&desc);
+}
+
+static bool is_same(const struct guarded *got, const struct guarded *expected) {
+    return !got->data || (memcmp(got->data, expected->data, got->bytes) == 0 && guarded_is_clean(got));
 }
 
 bool drawn_is_right(const struct drawn *drawn) {
     for (int side = 0; side < 2; side++)
-        if (memcmp(drawn->into[side].data, drawn->expected[side].data, drawn->into[side].bytes) != 0 ||
-            !guarded_is_clean(&drawn->into[side]))
+        if (!is_same(&drawn->into[side], &drawn->expected[side]) ||
+            !is_same(&drawn->scales[side][0], &drawn->expected_scales[side][0]) ||
+            !is_same(&drawn->scales[side][1], &drawn->expected_scales[side][1]))
             return false;
     return true;
 }
@@ -244,6 +314,12 @@ void drawn_free(struct drawn *drawn) {
         guarded_free(&drawn->from[side]);
         guarded_free(&drawn->into[side]);
         guarded_free(&drawn->expected[side]);
+        for (int which = 0; which < 2; which++) {
+            guarded_free(&drawn->scales[side][which]);
+            guarded_free(&drawn->expected_scales[side][which]);
+            drawn->scales[side][which] = drawn->expected_scales[side][which] = (struct guarded){0};
+        }
+        drawn->writes_scales[side] = false;
     }
     test_free_all();
 }

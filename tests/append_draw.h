@@ -12,6 +12,8 @@ enum { DRAWN_MOST_TOKENS = 4096, DRAWN_MOST_BATCH = 8 };
 struct drawn {
     rapt_append_desc desc;
     struct guarded from[2], into[2], expected[2]; /* of key and value; what is expected begins as into */
+    struct guarded scales[2][2], expected_scales[2][2]; /* and zero points, where there are any */
+    bool writes_scales[2];
     int64_t lists[6][DRAWN_MOST_TOKENS]; /* lengths or offsets, positions, slots, rotary positions, pages and their
                                             offsets */
     int32_t narrow[DRAWN_MOST_TOKENS];            /* of one of them */

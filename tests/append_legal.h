@@ -9,7 +9,8 @@
 
 enum { ROOM = 4096 };
 
-static float key[ROOM], value[ROOM], key_cache[ROOM], value_cache[ROOM], out[ROOM], table[ROOM];
+static float key[ROOM], value[ROOM], key_cache[ROOM], value_cache[ROOM], out[ROOM], table[ROOM], scales[ROOM];
+static signed char zero_points[ROOM];
 static int64_t pages[8], page_offsets[8];
 static int64_t positions[8], slots[8], lengths[8], offsets[8], rotary_positions[8];
 
@@ -32,6 +33,8 @@ static rapt_append_desc fresh(void) {
     memset(key_cache, 0xff, sizeof key_cache);
     memset(value_cache, 0xff, sizeof value_cache);
     memset(out, 0xff, sizeof out);
+    memset(scales, 0xff, sizeof scales);
+    memset(zero_points, 0xff, sizeof zero_points);
     return d;
 }
 
@@ -63,6 +66,18 @@ static void with_table(rapt_append_desc *d, rapt_page_kind kind) {
         d->pages.page_tokens = 0, d->cache_length = 5;
         d->key_cache = rapt_output_bhsd(key_cache, 4, 2, 5, 8);
         d->value_cache = rapt_output_bhsd(value_cache, 4, 2, 5, 8);
+    }
+}
+
+/* int8 caches, each with 40 scales and zero points that are computed. */
+static void with_scales(rapt_append_desc *d) {
+    d->features = RAPT_COMPUTE_KEY_SCALES | RAPT_COMPUTE_VALUE_SCALES;
+    for (int i = 0; i < 2; i++) {
+        rapt_tensor *cache = i ? &d->value_cache : &d->key_cache;
+        *cache = rapt_tensor_bhsd(i ? value_cache : key_cache, RAPT_I8, 2, 2, 10, 8);
+        cache->scale_dtype = RAPT_F32, cache->zero_point_dtype = RAPT_I8, cache->scale_group = 16;
+        cache->scales = scales + 40 * i, cache->zero_points = zero_points + 40 * i;
+        cache->scale_token_stride_bytes = 4, cache->scale_head_stride_bytes = 40, cache->scale_batch_stride_bytes = 80;
     }
 }
 

@@ -8,7 +8,7 @@
 static bool is_untouched(void) {
     for (int i = 0; i < ROOM; i++)
         if (bits_of(key_cache[i]) != UINT32_MAX || bits_of(value_cache[i]) != UINT32_MAX ||
-            bits_of(out[i]) != UINT32_MAX)
+            bits_of(out[i]) != UINT32_MAX || bits_of(scales[i]) != UINT32_MAX || zero_points[i] != -1)
             return false;
     return true;
 }
@@ -41,7 +41,11 @@ static void refuse_fields(void) {
     REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = 1", d->numerics = 1);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "isa = -1", d->isa = -1);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "isa = 99", d->isa = 99);
-    REFUSED(RAPT_UNUSED_FIELD, "reserved_zero = 1", d->reserved_zero = 1);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "features = 0x7 has unknown bits", d->features = 7);
+    REFUSED(RAPT_UNUSED_FIELD, "features has RAPT_COMPUTE_KEY_SCALES, but key_cache.scale_dtype = 0",
+            d->features = RAPT_COMPUTE_KEY_SCALES);
+    REFUSED(RAPT_UNUSED_FIELD, "features has RAPT_COMPUTE_VALUE_SCALES, but value_cache.scale_dtype = 0",
+            d->features = RAPT_COMPUTE_VALUE_SCALES, d->value = d->value_cache = (rapt_tensor){0});
     REFUSED(RAPT_UNUSED_FIELD, "reserved[7] = 2", d->reserved[7] = 2);
     REFUSED(RAPT_INVALID_SHAPE, "batch = -1", d->batch = -1);
     REFUSED(RAPT_INVALID_SHAPE, "kv_heads = 0", d->kv_heads = 0);
@@ -110,10 +114,6 @@ static void refuse_tensors(void) {
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.dtype = 0", d->key.dtype = 0);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "key_cache.dtype = 2", d->key_cache.dtype = RAPT_BOOL8);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "value_cache.dtype = 99", d->value_cache.dtype = 99);
-    REFUSED(RAPT_UNSUPPORTED_DTYPE, "key_cache.dtype = 11: rows of it cannot be appended",
-            d->key_cache.dtype = RAPT_F8_E4M3);
-    REFUSED(RAPT_UNSUPPORTED_DTYPE, "value_cache.dtype = 13: rows of it cannot be appended",
-            d->value_cache.dtype = RAPT_I8);
     REFUSED(RAPT_INVALID_SHAPE, "value_cache: rows of 8", d->value_cache.dtype = RAPT_Q8_0);
     REFUSED(RAPT_MISALIGNED_POINTER, "key.data", d->key.data = (char *)key + 2);
     REFUSED(RAPT_MISALIGNED_POINTER, "key_cache.data", d->key_cache.data = (char *)key_cache + 1);
@@ -132,6 +132,36 @@ static void refuse_tensors(void) {
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps slots", with_slots(d), d->slots.data = key_cache);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps rotary.sines", with_cosines(d), d->rotary.sines = key_cache);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "value_cache overlaps slots", with_slots(d), d->slots.data = value_cache + 20);
+}
+
+static void refuse_scales(void) {
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "value_cache.scale_dtype = 0: expected float32", d->value_cache.dtype = RAPT_I8);
+    REFUSED(RAPT_UNUSED_FIELD, "key_cache.scale_dtype is set", d->key_cache.scale_dtype = RAPT_F32);
+    REFUSED(RAPT_UNUSED_FIELD, "key_cache.scale_group is set, but its scale_dtype = 0", with_scales(d),
+            d->key_cache = rapt_tensor_bhsd(key_cache, RAPT_F8_E5M2, 2, 2, 10, 8), d->key_cache.scale_group = 16,
+            d->features = 0);
+    REFUSED(RAPT_UNUSED_FIELD, "key_cache.zero_point_dtype is set, but float8_e4m3", with_scales(d),
+            d->key_cache.dtype = RAPT_F8_E4M3);
+    REFUSED(RAPT_NULL_POINTER, "key_cache.scales is NULL", with_scales(d), d->key_cache.scales = NULL);
+    REFUSED(RAPT_NULL_POINTER, "value_cache.zero_points is NULL", with_scales(d), d->value_cache.zero_points = NULL);
+    REFUSED(RAPT_INVALID_VALUE, "value_cache.scale_group = 8", with_scales(d), d->value_cache.scale_group = 8);
+    REFUSED(RAPT_MISALIGNED_POINTER, "key_cache.scales", with_scales(d), d->key_cache.scales = (char *)scales + 2);
+    REFUSED(RAPT_INVALID_STRIDE, "key_cache.scales.token_stride_bytes = 0 on an output", with_scales(d),
+            d->key_cache.scale_token_stride_bytes = 0);
+    REFUSED(RAPT_INVALID_STRIDE, "value_cache.scales.head_stride_bytes = -40", with_scales(d),
+            d->value_cache.scale_head_stride_bytes = -40);
+    REFUSED(RAPT_INVALID_STRIDE, "key_cache.scales.token_stride_bytes = 6 is not a multiple of 4", with_scales(d),
+            d->features = 0, d->key_cache.scale_token_stride_bytes = 6);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache.scales overlaps itself", with_scales(d),
+            d->key_cache.scale_head_stride_bytes = 36);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache.scales overlaps value_cache.scales", with_scales(d),
+            d->value_cache.scales = scales + 39);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache.scales overlaps key at", with_scales(d), d->key.data = scales);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache.zero_points overlaps value_cache.zero_points", with_scales(d),
+            d->value_cache.zero_points = zero_points);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps key_cache.scales", with_scales(d), d->features = 0,
+            d->key_cache.scales = key_cache + 1);
+    REFUSED(RAPT_INVALID_VALUE, "positions[0] = 8", with_scales(d), positions[0] = 8);
 }
 
 static void refuse_lists(void) {
@@ -235,6 +265,7 @@ static void test_refusals(void **state) {
     refuse_fields();
     refuse_addressing();
     refuse_tensors();
+    refuse_scales();
     refuse_lists();
     refuse_rotary();
     refuse_rotate();
@@ -269,6 +300,12 @@ static void test_legal(void **state) {
     LEGAL(with_table(d, RAPT_PAGES_DENSE), positions[0] = 5, pages[0] = -7); /* not written to */
     LEGAL(with_table(d, RAPT_PAGES_LISTED));
     LEGAL(with_table(d, RAPT_PAGES_ROW), pages[0] = pages[1] = 3);
+    LEGAL(with_scales(d));
+    LEGAL(with_scales(d), d->features = RAPT_COMPUTE_VALUE_SCALES, d->key_cache.scale_token_stride_bytes = 0);
+    LEGAL(with_scales(d), d->features = 0, d->value_cache.scales = d->key_cache.scales,
+          d->value_cache.zero_points = d->key_cache.zero_points);
+    LEGAL(with_scales(d), d->features = 0, d->key_cache.scale_head_stride_bytes = -4,
+          d->key_cache.scales = scales + 20, d->key_cache.zero_points = zero_points + 20);
     LEGAL(with_rotary(d), rotary_positions[0] = 1 << 29, rotary_positions[1] = -(1 << 29),
           d->rotary_positions = rapt_int64_list(rotary_positions, 6));
     LEGAL(with_scaling(d, RAPT_ROTARY_YARN), d->rotary.factor = 1);

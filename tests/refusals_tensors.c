@@ -64,7 +64,7 @@ static void test_tensors(void **state) {
 static void with_int8(rapt_attention_desc *d) {
     d->key = rapt_tensor_bhsd(d->key.data, RAPT_I8, 2, 2, 5, 8);
     d->key.scale_dtype = RAPT_F32;
-    d->key.scales = zeros;
+    d->key.scales = (void *)(uintptr_t)zeros;
     d->key.scale_token_stride_bytes = 4;
     d->key.scale_head_stride_bytes = 20;
     d->key.scale_batch_stride_bytes = 40;
@@ -74,7 +74,7 @@ static void with_int8(rapt_attention_desc *d) {
 static void with_zero_points(rapt_attention_desc *d) {
     with_int8(d);
     d->key.zero_point_dtype = RAPT_I8;
-    d->key.zero_points = zeros;
+    d->key.zero_points = (void *)(uintptr_t)zeros;
 }
 
 static void test_blocks(void **state) {
@@ -111,7 +111,7 @@ static void test_scales(void **state) {
     REFUSED(RAPT_INVALID_VALUE, "key.scale_group = 24 is not 0 or a multiple of 16", with_int8(d),
             d->key.scale_group = 24);
     REFUSED(RAPT_INVALID_VALUE, "key.scale_group = -16", with_int8(d), d->key.scale_group = -16);
-    REFUSED(RAPT_MISALIGNED_POINTER, "value.scales", with_int8(d), d->value.scales = (const char *)zeros + 2);
+    REFUSED(RAPT_MISALIGNED_POINTER, "value.scales", with_int8(d), d->value.scales = (char *)d->value.scales + 2);
     REFUSED(RAPT_INVALID_STRIDE, "key.scales.token_stride_bytes = 6 is not a multiple of 4", with_int8(d),
             d->key.scale_token_stride_bytes = 6);
     REFUSED(RAPT_INVALID_STRIDE, "key.scales: its strides", with_int8(d),

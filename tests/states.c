@@ -43,9 +43,9 @@ static rapt_index_list list_of(const int64_t *entries) { return (rapt_index_list
 static void move(rapt_tensor *tensor, int64_t b, int64_t tokens, int64_t bytes) {
     const int64_t of_scales = b * tensor->scale_batch_stride_bytes + tokens * tensor->scale_token_stride_bytes;
     if (tensor->scales)
-        tensor->scales = (const char *)tensor->scales + of_scales;
+        tensor->scales = (char *)tensor->scales + of_scales;
     if (tensor->zero_points)
-        tensor->zero_points = (const char *)tensor->zero_points + of_scales / 4;
+        tensor->zero_points = (char *)tensor->zero_points + of_scales / 4;
     if (tensor->data)
         tensor->data = tensor_at(tensor, b, 0, tokens) + bytes;
     tensor->extent_bytes = 0;

@@ -11,10 +11,7 @@ void stored_draw(struct random *random, int format, void *blocks, int64_t count,
 
 static inline bool stored_is_key_value(int format) { return rapt_format_info(format)->uses & RAPT_USE_KEY_VALUE; }
 
-/* Whether rapt_append makes rows of it: those with scales are written by others. */
-static inline bool stored_is_appended(int format) {
-    return stored_is_key_value(format) && !(rapt_format_info(format)->uses & RAPT_MAY_SCALE);
-}
+static inline bool stored_may_scale(int format) { return rapt_format_info(format)->uses & RAPT_MAY_SCALE; }
 
 /* The dtype of a format. */
 int32_t stored_dtype(int format);

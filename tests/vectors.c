@@ -151,7 +151,8 @@ int main(int argument_count, char **arguments) {
     } families[] = {{"lanes", test_lanes}, {"fma_lane", test_fma_lane}, {"constants", test_constants},
                     {"parts", test_parts}, {"bools", test_bools},       {"bits", test_bits},
                     {"squares", test_squares}, {"codes", test_codes},   {"rounding", test_rounding},
-                    {"float8", test_float8},   {"nibbles", test_nibbles}, {"words", test_words}};
+                    {"float8", test_float8},   {"nibbles", test_nibbles}, {"words", test_words},
+                    {"bytes", test_bytes}};
     enum { FAMILIES = sizeof families / sizeof *families, CASES = RAPT_ISA_COUNT * FAMILIES };
     static struct family_case cases[CASES];
     static char names[CASES][64];

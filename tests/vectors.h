@@ -62,6 +62,10 @@ struct vector_table {
     void (*nibble_of)(const uint32_t *words, int i, const int8_t *codes, float *result);
     void (*store_half)(uint16_t *p, const float *a);
     void (*store_bf16)(uint16_t *p, const float *a);
+    void (*store_e4m3)(uint8_t *p, const float *a);
+    void (*store_e5m2)(uint8_t *p, const float *a);
+    void (*store_byte)(uint8_t *p, const float *a);
+    float (*largest)(const float *a);
     void (*transpose)(const float *a, float *result);               /* both [lanes][lanes] */
     void (*load_square)(const float *const *rows, int64_t offset, float *result); /* result [lanes][lanes] */
     void (*load_square_half)(const char *const *rows, int64_t offset, float *result); /* likewise */

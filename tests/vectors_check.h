@@ -17,6 +17,7 @@ void test_bools(const struct vector_table *table);
 void test_bits(const struct vector_table *table);
 void test_codes(const struct vector_table *table);
 void test_squares(const struct vector_table *table);
+void test_bytes(const struct vector_table *table); /* vectors_bytes.c: to float8 and integers; the largest lane */
 
 /* vectors_rounding.c: to binary16 and bfloat16. */
 void test_rounding(const struct vector_table *table);

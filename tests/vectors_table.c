@@ -108,6 +108,11 @@ static void nibble_of(const uint32_t *p, int i, const int8_t *codes, float *resu
 static void store_half(uint16_t *p, const float *a) { v_store_half(p, v_load(a)); }
 static void store_bf16(uint16_t *p, const float *a) { v_store_bf16(p, v_load(a)); }
 
+static void store_e4m3(uint8_t *p, const float *a) { v_store_e4m3(p, v_load(a)); }
+static void store_e5m2(uint8_t *p, const float *a) { v_store_e5m2(p, v_load(a)); }
+static void store_byte(uint8_t *p, const float *a) { v_store_byte(p, v_load(a)); }
+static float largest(const float *a) { return s_largest(v_load(a)); }
+
 static void store_square(const vf32 square[VL], float *result) {
     for (int i = 0; i < VL; i++)
         v_store(result + i * VL, square[i]);
@@ -188,6 +193,10 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .nibble_of = nibble_of,
     .store_half = store_half,
     .store_bf16 = store_bf16,
+    .store_e4m3 = store_e4m3,
+    .store_e5m2 = store_e5m2,
+    .store_byte = store_byte,
+    .largest = largest,
     .transpose = transpose,
     .load_square = load_square,
     .load_square_half = load_square_half,

@@ -74,6 +74,12 @@ typedef struct rapt_rotary {
 
 /* ----------------------------------------------------------------- append */
 
+/* Bits of `features`. Without, the scales and zero points of a cache of float8 or int8 are given: they may be those of
+ * a tensor or a head, with strides of 0. With, each row has its own, which are computed from its numbers, in groups of
+ * scale_group, and written beside it. */
+#define RAPT_COMPUTE_KEY_SCALES (UINT32_C(1) << 0)
+#define RAPT_COMPUTE_VALUE_SCALES (UINT32_C(1) << 1)
+
 /* New rows of key and value go into the caches. Either of the two may be absent, with its cache.
  *
  * Sequence b has lengths[b] new tokens (all have length where the list is absent). They go to the stored positions
@@ -83,12 +89,17 @@ typedef struct rapt_rotary {
  *
  * Stored types: those of keys and values that rapt_attention reads. Rows of the caches' types are made from float32:
  * rounded to the nearest, ties to even; ggml's blocks as its reference quantisers make them; see docs/numerics.md. Rows
- * that are stored as they come, in the same type and without rotation, keep every bit. */
+ * that are stored as they come, in the same type and without rotation, keep every bit.
+ *
+ * Numbers of float8 and int8 are divided by their scale before they are rounded. What is too large, infinities too,
+ * becomes the largest number of the type; NaN stays NaN, and in int8 becomes 0. Computed scales are max |x| / 448
+ * (e4m3), 57344 (e5m2), 127 (int8); with zero points (max - min) / 255, of 0 and the numbers. Numbers that are not
+ * finite make the scale of their group NaN. With pages, scale_batch_stride_bytes leads from page to page. */
 typedef struct rapt_append_desc {
     uint32_t struct_size; /* sizeof(rapt_append_desc) */
     int32_t numerics;     /* 0, as in rapt_attention_desc */
     int32_t isa;          /* rapt_isa */
-    int32_t reserved_zero;
+    uint32_t features;    /* RAPT_COMPUTE_... */
 
     int64_t batch;        /* sequences, >= 0 */
     int64_t kv_heads;     /* >= 1 */
@@ -100,7 +111,8 @@ typedef struct rapt_append_desc {
 
     rapt_tensor key;         /* f32, f16 or bf16 [batch, kv_heads, length, head_dim] */
     rapt_tensor value;       /* likewise [batch, kv_heads, length, value_dim] */
-    rapt_tensor key_cache;   /* output [batch, kv_heads, cache_length, head_dim], or pages of page_tokens */
+    rapt_tensor key_cache;   /* output [batch, kv_heads, cache_length, head_dim], or pages of page_tokens; scales and
+                                zero points are read, or written, by features */
     rapt_tensor value_cache; /* output, likewise */
 
     rapt_page_table pages;     /* of both caches. With slots: kind 0, page_tokens and pages, and nothing else */

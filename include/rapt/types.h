@@ -123,8 +123,8 @@ typedef struct rapt_tensor {
     int64_t extent_bytes;
     int32_t scale_dtype;      /* RAPT_F32, or 0 = no scales */
     int32_t zero_point_dtype; /* RAPT_I8, or 0 = no zero points */
-    const void *scales;       /* [batch, head, token, groups], any numbers */
-    const void *zero_points;  /* one for each scale, laid out as the scales are, element for element */
+    void *scales;             /* [batch, head, token, groups], any numbers */
+    void *zero_points;        /* one for each scale, laid out as the scales are, element for element */
     int64_t scale_group;      /* 0, or a multiple of 16 */
     int64_t scale_batch_stride_bytes;
     int64_t scale_head_stride_bytes;

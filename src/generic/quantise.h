@@ -7,6 +7,7 @@
 
 #include "assume.h"
 #include "generic/exp2.h"
+#include "generic/quantise_scaled.h"
 
 enum { QUANTISE_BLOCK = 32 };
 
@@ -243,11 +244,7 @@ RAPT_STORE_BLOCKS(q5_1, 24, quantise_range(into, x, 31))
 RAPT_STORE_BLOCKS(iq4_nl, 18, quantise_iq4_nl(into, x))
 #undef RAPT_STORE_BLOCKS
 
-/* Not types of keys and values, or not of caches that are written. */
-#define store_bool8 NULL
-#define store_f8_e4m3 NULL
-#define store_f8_e5m2 NULL
-#define store_i8 NULL
+#define store_bool8 NULL /* no type of keys and values */
 
 static void (*const store_row[RAPT_FORMAT_COUNT])(const struct rapt_store_args *) = {
 #define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) store_##name,

@@ -104,6 +104,20 @@ static inline void v_store_bf16(uint16_t *p, vf32 a) {
     const uint32_t bits = s_bits(a);
     *p = (uint16_t)(a == a ? (bits + 0x7fff + (bits >> 16 & 1)) >> 16 : bits >> 16 | 0x40);
 }
+/* Of the float8 formats likewise: the bits of a fraction that are lost, the exponents below theirs, and the number that
+ * has the unit of their denormals. */
+static inline void v_store_float8(uint8_t *p, vf32 a, int lost, uint32_t exponents, float denormal) {
+    const uint32_t magnitude = s_bits(a) & 0x7fffffffu;
+    const uint32_t rounded = magnitude + (1u << (lost - 1)) - 1 + (magnitude >> lost & 1);
+    const uint32_t code = magnitude < (exponents + 1) << 23
+                              ? s_bits(s_from_bits(magnitude) + denormal) - s_bits(denormal)
+                              : (rounded - (exponents << 23)) >> lost;
+    *p = (uint8_t)(code | (s_bits(a) >> 24 & 0x80));
+}
+static inline void v_store_e4m3(uint8_t *p, vf32 a) { v_store_float8(p, a, 20, 120, 0x1p14f); }
+static inline void v_store_e5m2(uint8_t *p, vf32 a) { v_store_float8(p, a, 21, 112, 0x1p7f); }
+/* The sum has units of 1, and the lower bits of the integer. */
+static inline void v_store_byte(uint8_t *p, vf32 a) { *p = (uint8_t)s_bits(a + 0x1.8p23f); }
 static inline vf32 v_load_n(const float *p, int n) { return n > 0 ? *p : 0; }
 static inline void v_store_n(float *p, vf32 a, int n) {
     if (n > 0)
@@ -135,6 +149,7 @@ static inline vmask v_and(vmask a, vmask b) { return a & b; }
 static inline vmask v_or(vmask a, vmask b) { return a | b; }
 static inline vmask v_not(vmask a) { return !a; }
 static inline int v_any(vmask a) { return a; }
+static inline float s_largest(vf32 a) { return a; }
 static inline vf32 v_select(vmask mask, vf32 yes, vf32 no) { return mask ? yes : no; }
 
 static inline vf32 v_abs(vf32 a) { return s_from_bits(s_bits(a) & 0x7fffffffu); }

@@ -164,8 +164,8 @@ static void decode_bindings(struct fuzzed_call *call, struct bound *bound, uint8
                           buffer->extent_bytes == tensor->extent_bytes;
         tensor_of(d, i)->data = buffer->data;
         tensor_of(d, i)->extent_bytes = buffer->extent_bytes;
-        tensor_of(d, i)->scales = buffer->scales;
-        tensor_of(d, i)->zero_points = buffer->zero_points;
+        tensor_of(d, i)->scales = (void *)(uintptr_t)buffer->scales;
+        tensor_of(d, i)->zero_points = (void *)(uintptr_t)buffer->zero_points;
     }
     bound->is_right = bound->is_right && b->bias_head_factor == d->bias_head_factor &&
                       b->alibi_slopes == d->alibi_slopes && b->sinks == d->sinks;

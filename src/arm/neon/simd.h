@@ -72,6 +72,28 @@ static inline void v_store_bf16(uint16_t *p, vf32 a) {
     uint32x4_t high = vbslq_u32(vceqq_f32(a, a), rounded, vorrq_u32(bits, vdupq_n_u32(0x400000)));
     vst1_u16(p, vshrn_n_u32(high, 16));
 }
+/* The lower bytes of words. */
+static inline void v_store_low(uint8_t *p, uint32x4_t words) {
+    const uint16x4_t halves = vmovn_u32(words);
+    const uint32_t bytes = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(halves, halves))), 0);
+    memcpy(p, &bytes, sizeof bytes);
+}
+/* The bits of a fraction that are lost, the exponents below those of the format, and the number that has the unit of
+ * its denormals, so that adding it rounds to them. */
+static inline void v_store_float8(uint8_t *p, vf32 a, int lost, uint32_t exponents, float denormal) {
+    const uint32x4_t bits = vreinterpretq_u32_f32(a), size = vbicq_u32(bits, vdupq_n_u32(0x80000000u));
+    const uint32x4_t even = vandq_u32(vshlq_u32(size, vdupq_n_s32(-lost)), vdupq_n_u32(1));
+    const uint32x4_t bias = vdupq_n_u32((1u << (lost - 1)) - 1 - (exponents << 23));
+    const uint32x4_t normal = vshlq_u32(vaddq_u32(size, vaddq_u32(even, bias)), vdupq_n_s32(-lost));
+    const float32x4_t sum = vaddq_f32(vreinterpretq_f32_u32(size), vdupq_n_f32(denormal));
+    const uint32x4_t small = vsubq_u32(vreinterpretq_u32_f32(sum), vreinterpretq_u32_f32(vdupq_n_f32(denormal)));
+    const uint32x4_t is_small = vcltq_u32(size, vdupq_n_u32((exponents + 1) << 23));
+    const uint32x4_t sign = vandq_u32(vshrq_n_u32(bits, 24), vdupq_n_u32(0x80));
+    v_store_low(p, vorrq_u32(vbslq_u32(is_small, small, normal), sign));
+}
+static inline void v_store_e4m3(uint8_t *p, vf32 a) { v_store_float8(p, a, 20, 120, 0x1p14f); }
+static inline void v_store_e5m2(uint8_t *p, vf32 a) { v_store_float8(p, a, 21, 112, 0x1p7f); }
+static inline void v_store_byte(uint8_t *p, vf32 a) { v_store_low(p, vreinterpretq_u32_s32(vcvtnq_s32_f32(a))); }
 static inline vf32 v_load_n(const float *p, int n) {
     float lanes[4] = {0};
     memcpy(lanes, p, (size_t)n * sizeof(float));
@@ -98,6 +120,7 @@ static inline vmask v_and(vmask a, vmask b) { return vandq_u32(a, b); }
 static inline vmask v_or(vmask a, vmask b) { return vorrq_u32(a, b); }
 static inline vmask v_not(vmask a) { return vmvnq_u32(a); }
 static inline int v_any(vmask a) { return vmaxvq_u32(a) != 0; }
+static inline float s_largest(vf32 a) { return vmaxvq_f32(a); }
 static inline vf32 v_select(vmask mask, vf32 yes, vf32 no) { return vbslq_f32(mask, yes, no); }
 
 static inline vf32 v_abs(vf32 a) { return vabsq_f32(a); }

@@ -87,6 +87,30 @@ static inline void v_store_bf16(uint16_t *p, vf32 a) {
     high = _mm256_permute4x64_epi64(_mm256_packus_epi32(high, high), 0x08);
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_castsi256_si128(high));
 }
+/* Words of 0 ... 255. */
+static inline void v_store_low(uint8_t *p, __m256i words) {
+    const __m256i halves = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0x08);
+    const __m128i low = _mm256_castsi256_si128(halves);
+    _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(low, low));
+}
+/* The bits of a fraction that are lost, the exponents below those of the format, and the number that has the unit of
+ * its denormals, so that adding it rounds to them. */
+static inline void v_store_float8(uint8_t *p, vf32 a, int lost, int exponents, float denormal) {
+    const __m256i bits = _mm256_castps_si256(a), size = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
+    const __m256i even = _mm256_and_si256(_mm256_srli_epi32(size, lost), _mm256_set1_epi32(1));
+    const __m256i bias = _mm256_set1_epi32((1 << (lost - 1)) - 1 - (exponents << 23));
+    const __m256i normal = _mm256_srli_epi32(_mm256_add_epi32(size, _mm256_add_epi32(even, bias)), lost);
+    const __m256 sum = _mm256_add_ps(_mm256_castsi256_ps(size), _mm256_set1_ps(denormal));
+    const __m256i small = _mm256_sub_epi32(_mm256_castps_si256(sum), _mm256_castps_si256(_mm256_set1_ps(denormal)));
+    const __m256i is_small = _mm256_cmpgt_epi32(_mm256_set1_epi32((exponents + 1) << 23), size);
+    const __m256i sign = _mm256_and_si256(_mm256_srli_epi32(bits, 24), _mm256_set1_epi32(0x80));
+    v_store_low(p, _mm256_or_si256(_mm256_blendv_epi8(normal, small, is_small), sign));
+}
+static inline void v_store_e4m3(uint8_t *p, vf32 a) { v_store_float8(p, a, 20, 120, 0x1p14f); }
+static inline void v_store_e5m2(uint8_t *p, vf32 a) { v_store_float8(p, a, 21, 112, 0x1p7f); }
+static inline void v_store_byte(uint8_t *p, vf32 a) {
+    v_store_low(p, _mm256_and_si256(_mm256_cvtps_epi32(a), _mm256_set1_epi32(255)));
+}
 static inline vf32 v_load_n(const float *p, int n) { return _mm256_maskload_ps(p, v_first_bits(n)); }
 static inline void v_store_n(float *p, vf32 a, int n) { _mm256_maskstore_ps(p, v_first_bits(n), a); }
 
@@ -106,6 +130,11 @@ static inline vmask v_and(vmask a, vmask b) { return _mm256_and_ps(a, b); }
 static inline vmask v_or(vmask a, vmask b) { return _mm256_or_ps(a, b); }
 static inline vmask v_not(vmask a) { return _mm256_xor_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(-1))); }
 static inline int v_any(vmask a) { return _mm256_movemask_ps(a) != 0; }
+static inline float s_largest(vf32 a) {
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+}
 static inline vf32 v_select(vmask mask, vf32 yes, vf32 no) { return _mm256_blendv_ps(no, yes, mask); }
 
 static inline vf32 v_abs(vf32 a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }

@@ -81,6 +81,27 @@ static inline void v_store_bf16(uint16_t *p, vf32 a) {
     __m512i high = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(high, 16)));
 }
+static inline void v_store_low(uint8_t *p, __m512i words) {
+    _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(words));
+}
+/* The bits of a fraction that are lost, the exponents below those of the format, and the number that has the unit of
+ * its denormals, so that adding it rounds to them. */
+static inline void v_store_float8(uint8_t *p, vf32 a, int lost, int exponents, float denormal) {
+    const __m512i bits = _mm512_castps_si512(a), size = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
+    const __m512i even = _mm512_and_si512(_mm512_srli_epi32(size, (unsigned)lost), _mm512_set1_epi32(1));
+    const __m512i bias = _mm512_set1_epi32((1 << (lost - 1)) - 1 - (exponents << 23));
+    const __m512i normal =
+        _mm512_srli_epi32(_mm512_add_epi32(size, _mm512_add_epi32(even, bias)), (unsigned)lost);
+    const __m512 sum = _mm512_add_ps(_mm512_castsi512_ps(size), _mm512_set1_ps(denormal));
+    const __mmask16 is_small = _mm512_cmplt_epi32_mask(size, _mm512_set1_epi32((exponents + 1) << 23));
+    const __m512i code = _mm512_mask_sub_epi32(normal, is_small, _mm512_castps_si512(sum),
+                                               _mm512_castps_si512(_mm512_set1_ps(denormal)));
+    const __m512i sign = _mm512_and_si512(_mm512_srli_epi32(bits, 24), _mm512_set1_epi32(0x80));
+    v_store_low(p, _mm512_or_si512(code, sign));
+}
+static inline void v_store_e4m3(uint8_t *p, vf32 a) { v_store_float8(p, a, 20, 120, 0x1p14f); }
+static inline void v_store_e5m2(uint8_t *p, vf32 a) { v_store_float8(p, a, 21, 112, 0x1p7f); }
+static inline void v_store_byte(uint8_t *p, vf32 a) { v_store_low(p, _mm512_cvtps_epi32(a)); }
 static inline vf32 v_load_n(const float *p, int n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
 static inline void v_store_n(float *p, vf32 a, int n) { _mm512_mask_storeu_ps(p, v_first(n), a); }
 
@@ -100,6 +121,7 @@ static inline vmask v_and(vmask a, vmask b) { return (vmask)(a & b); }
 static inline vmask v_or(vmask a, vmask b) { return (vmask)(a | b); }
 static inline vmask v_not(vmask a) { return (vmask)~a; }
 static inline int v_any(vmask a) { return a != 0; }
+static inline float s_largest(vf32 a) { return _mm512_reduce_max_ps(a); }
 static inline vf32 v_select(vmask mask, vf32 yes, vf32 no) { return _mm512_mask_blend_ps(mask, no, yes); }
 
 static inline vf32 v_abs(vf32 a) { return _mm512_abs_ps(a); }
