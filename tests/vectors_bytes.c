@@ -39,7 +39,6 @@ static void add_both(struct bytes_store *s, float x, unsigned code) {
     add(s, -x, code | 128);
 }
 
-/* The number of a code, of one more exponent than the format has where the code is larger. */
 static float number_of(unsigned code, int fraction_bits, int bias) {
     const int exponent = (int)(code >> fraction_bits), fraction = (int)(code & ((1u << fraction_bits) - 1));
     return exponent ? ldexpf((float)(fraction + (1 << fraction_bits)), exponent - bias - fraction_bits)
@@ -52,11 +51,11 @@ static void check_float8(struct bytes_store s, int fraction_bits, int bias, unsi
         const float low = number_of(code, fraction_bits, bias), high = number_of(code + 1, fraction_bits, bias);
         const float middle = (low + high) / 2;
         add_both(&s, low, code);
+        if (code == most)
+            break;
         add_both(&s, nextafterf(low, high), code);
         add_both(&s, nextafterf(middle, low), code);
-        add_both(&s, middle, code == most ? code : code + code % 2); /* 7b is odd, and 7c no number */
-        if (code == most)
-            continue;
+        add_both(&s, middle, code + code % 2);
         add_both(&s, nextafterf(middle, high), code + 1);
         for (int i = 0; i < 20; i++) {
             const float x = low + (high - low) * (random_uniform(&random) + 1) / 2;

@@ -9,7 +9,7 @@
 #include "reference.h"
 #include "support.h"
 
-enum { PLAUSIBLE = 216, CACHE_BYTES = 1 << 15, ENTRIES = 64, TABLE_FLOATS = 1 << 12, MOST_REGIONS = 16 };
+enum { PLAUSIBLE = 216, CACHE_BYTES = 1 << 15, ENTRIES = 64, TABLE_FLOATS = 1 << 12, MOST_REGIONS = 24 };
 
 struct fuzzed {
     rapt_append_desc desc;
@@ -192,6 +192,38 @@ static void take_rotary(struct fuzzed *f, struct input *input, rapt_rotary *rota
     rotary->attention_factor = take_double(input, 0);
 }
 
+/* A cache of bytes, with scales for its whole shape: one after the other, or shared where they are read. */
+static void take_scales(struct fuzzed *f, struct input *input, rapt_tensor *tensor, int64_t dim, uint32_t feature) {
+    const rapt_append_desc *d = &f->desc;
+    const bool by_row = d->pages.kind == RAPT_PAGES_ROW || (!d->slots.data && d->pages.kind == RAPT_PAGES_NONE);
+    const int64_t first = d->slots.data || d->pages.kind ? d->pages.pages : d->batch;
+    const int64_t tokens = by_row ? d->cache_length : d->pages.page_tokens, group = TAKE(input, 0, 16, 32, 24);
+    const bool is_plain = first >= 0 && first <= 3 && d->kv_heads > 0 && d->kv_heads <= 2 && tokens >= 0 &&
+                          tokens <= 12 && dim > 0 && dim <= 64;
+    if (!tensor->data || !is_plain)
+        return;
+    const int64_t groups = group > 0 ? (dim + group - 1) / group : 1, rows = first * d->kv_heads * tokens;
+    const uint8_t way = take_byte(input);
+    const int64_t stride = way & 1 ? groups * 4 : way & 2 ? 0 : TAKE(input, groups * 4);
+    tensor->dtype = (int32_t)TAKE(input, RAPT_F8_E4M3, RAPT_F8_E5M2, RAPT_I8, RAPT_I8);
+    tensor->token_stride_bytes = dim, tensor->head_stride_bytes = dim * 16, tensor->batch_stride_bytes = dim * 48;
+    tensor->page_stride_bytes = by_row ? 0 : dim * 32;
+    tensor->scale_dtype = (int32_t)TAKE(input, RAPT_F32);
+    tensor->scale_group = group;
+    tensor->scale_token_stride_bytes = stride > groups * 4 ? -1 : stride;
+    tensor->scale_head_stride_bytes = tensor->scale_token_stride_bytes * tokens;
+    tensor->scale_batch_stride_bytes = tensor->scale_head_stride_bytes * d->kv_heads;
+    const struct region *scales = add_region(f, (size_t)(rows * groups * 4 + 4));
+    fill(scales, take_byte(input));
+    tensor->scales = way & 4 && take_byte(input) % 8 == 0 ? NULL : scales->data;
+    if (way & 8) {
+        tensor->zero_point_dtype = RAPT_I8;
+        tensor->zero_points = add_region(f, (size_t)(rows * groups + 1))->data;
+    }
+    if (way & 16)
+        f->desc.features |= feature;
+}
+
 static void decode(struct fuzzed *f, struct input *input) {
     rapt_append_desc *d = &f->desc;
     const uint8_t lists = take_byte(input);
@@ -218,6 +250,11 @@ static void decode(struct fuzzed *f, struct input *input) {
     take_tensor(f, input, &d->value, false, value_dim);
     take_tensor(f, input, &d->key_cache, true, d->head_dim);
     take_tensor(f, input, &d->value_cache, true, value_dim);
+    if (lists & 128) {
+        take_scales(f, input, &d->key_cache, d->head_dim, RAPT_COMPUTE_KEY_SCALES);
+        take_scales(f, input, &d->value_cache, value_dim, RAPT_COMPUTE_VALUE_SCALES);
+        d->features |= take_byte(input) == 255 ? 4 : 0;
+    }
     if (lists & 2)
         d->lengths = take_list(f, input, 5, false);
     if (lists & 4) {
