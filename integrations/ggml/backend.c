@@ -25,7 +25,8 @@ struct state {
 };
 
 static ggml_guid_t guid(void) {
-    static ggml_guid id = {0xe1, 0x4c, 0x75, 0x1f, 0x2a, 0x93, 0x4d, 0x08, 0xb7, 0x66, 0x0d, 0xc9, 0x58, 0x31, 0xfa, 0x72};
+    static ggml_guid id = {0xe1, 0x4c, 0x75, 0x1f, 0x2a, 0x93, 0x4d, 0x08,
+                           0xb7, 0x66, 0x0d, 0xc9, 0x58, 0x31, 0xfa, 0x72};
     return &id;
 }
 
@@ -82,8 +83,9 @@ static enum ggml_status run_plan(struct state *s, const struct rapt_ggml_plan *e
     if (status == RAPT_OK)
         return GGML_STATUS_SUCCESS;
     snprintf(message->text, sizeof message->text, "%s", rapt_status_text(status));
-    return status == RAPT_STOPPED ? GGML_STATUS_ABORTED
-           : status == RAPT_OUT_OF_MEMORY ? GGML_STATUS_ALLOC_FAILED : GGML_STATUS_FAILED;
+    return status == RAPT_STOPPED         ? GGML_STATUS_ABORTED
+           : status == RAPT_OUT_OF_MEMORY ? GGML_STATUS_ALLOC_FAILED
+                                          : GGML_STATUS_FAILED;
 }
 
 static enum ggml_status attend(struct state *s, const struct ggml_tensor *node) {

@@ -67,7 +67,8 @@ static bool takes(ggml_backend_dev_t device, const struct ggml_tensor *node) {
     if (rapt_ggml_describe(&call, node, &message) && rapt_ggml_takes(&call, &message))
         return true;
     rapt_ggml_counters.declined++;
-    rapt_ggml_log(GGML_LOG_LEVEL_DEBUG, "%s is left to others: %s", node->name, message.text);
+    if (rapt_ggml_is_talkative())
+        rapt_ggml_log(GGML_LOG_LEVEL_INFO, "%s is left to others: %s", node->name, message.text);
     return false;
 }
 

@@ -29,10 +29,11 @@ static bool environment_is(const char *value) {
 }
 
 bool rapt_ggml_is_off(void) { return environment_is("0"); }
+bool rapt_ggml_is_talkative(void) { return environment_is("stats"); }
 
 void rapt_ggml_log_counters(void) {
     const struct rapt_ggml_counters *c = &rapt_ggml_counters;
-    if (environment_is("stats"))
-        fprintf(stderr, "rapt: %" PRIu64 " calls, %" PRIu64 " plans, %" PRIu64 " declined, %" PRIu64 " failed\n", c->calls,
-                c->plans, c->declined, c->failed);
+    if (rapt_ggml_is_talkative())
+        fprintf(stderr, "rapt: %" PRIu64 " calls, %" PRIu64 " plans, %" PRIu64 " declined, %" PRIu64 " failed\n",
+                c->calls, c->plans, c->declined, c->failed);
 }

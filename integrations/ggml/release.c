@@ -61,8 +61,8 @@ static bool fields_agree(struct ggml_context *context) {
     const float expected[] = {0.5f, 2.0f, 8.0f};
     ggml_flash_attn_ext_add_sinks(node, sinks);
     ggml_set_name(node, "node");
-    return node->op == GGML_OP_FLASH_ATTN_EXT && node->type == GGML_TYPE_F32 && node->src[0] == q && node->src[1] == k &&
-           node->src[2] == k && node->src[3] == mask && node->src[4] == sinks && !node->src[5] &&
+    return node->op == GGML_OP_FLASH_ATTN_EXT && node->type == GGML_TYPE_F32 && node->src[0] == q &&
+           node->src[1] == k && node->src[2] == k && node->src[3] == mask && node->src[4] == sinks && !node->src[5] &&
            memcmp(node->op_params, expected, sizeof expected) == 0 && node->ne[0] == DIM && node->ne[1] == HEADS &&
            node->ne[2] == QUERIES && node->ne[3] == 1 && node->nb[1] == DIM * sizeof(float) &&
            strcmp(node->name, "node") == 0 && k->op == GGML_OP_VIEW && k->view_src == cache &&

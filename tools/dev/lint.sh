@@ -11,7 +11,7 @@ complain() {
     [ -z "$2" ] || { printf 'lint: %s\n%s\n' "$1" "$2" >&2 && failed=1; }
 }
 
-sources() { find include src tools tests examples benchmarks \( "$@" \) -not -path '*/__pycache__/*'; }
+sources() { find include src tools tests examples benchmarks integrations \( "$@" \) -not -path '*/__pycache__/*'; }
 
 echo "== GCC and Clang, warnings are errors"
 CC=gcc CXX=g++ tools/dev/build.sh build-lint-gcc -Dwerror=true -Dbenchmarks=enabled
@@ -63,7 +63,7 @@ complain "tabs or spaces at the end:" "$(grep -nP '\t| +$' $code || true)"
 complain "left over:" "$(grep -nE 'TODO|FIXME' $code || true)"
 
 echo "== clang-tidy"
-sources -name '*.c' | grep -vE '^src/arm|^benchmarks/peak_neon' |
+sources -name '*.c' | grep -vE '^src/arm|^benchmarks/peak_neon|^integrations' |
     xargs -P "$(nproc)" -n 4 clang-tidy-14 --quiet -p build-lint-clang 2>/dev/null || failed=1
 
 if [ "${CI-}" = true ] || command -v aarch64-linux-gnu-gcc >/dev/null; then

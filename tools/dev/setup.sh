@@ -29,10 +29,11 @@ debian_packages() {
         libc6:arm64 libgomp1:arm64 libcmocka-dev:arm64 libjansson-dev:arm64 libzip-dev:arm64 ;;
     bench) echo g++ libbenchmark-dev libopenblas-dev python3-venv ;;
     fuzz) echo clang-14 libclang-rt-14-dev valgrind ;;
+    ggml) echo cmake g++ python3-venv ;;
     minilm) echo python3-venv ;;
     lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev libpango1.0-dev ;;
     pictures) echo libpango1.0-dev ;;
-    *) echo "setup: there is no group '$1'; groups are abi, arm, bench, fuzz, lint, minilm, pictures, all" >&2 && return 2 ;;
+    *) echo "setup: there is no group '$1'; groups are abi, arm, bench, fuzz, ggml, lint, minilm, pictures, all" >&2 && return 2 ;;
     esac
 }
 
