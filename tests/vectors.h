@@ -68,7 +68,7 @@ struct vector_table {
     float (*largest)(const float *a);
     void (*transpose)(const float *a, float *result);               /* both [lanes][lanes] */
     void (*load_square)(const float *const *rows, int64_t offset, float *result); /* result [lanes][lanes] */
-    void (*load_square_half)(const char *const *rows, int64_t offset, float *result); /* likewise */
+    void (*transpose_halves)(const char *const *rows, int64_t offset, float *result); /* likewise */
     void (*even_bf16)(const float *a, float *result);
     void (*odd_bf16)(const float *a, float *result);
 };

@@ -214,25 +214,25 @@ void test_codes(const struct vector_table *table) {
 
 /* ---- squares */
 
-/* Halves: every element another one; the last row ends at a guard page. */
-static void check_square_of_halves(const struct vector_table *table, int64_t offset, enum guard_side side) {
+/* Halves, twice as many columns: every element another one; the last row ends at a guard page. */
+static void check_halves(const struct vector_table *table, int64_t offset, enum guard_side side) {
     struct guarded memory[MOST_LANES];
     const char *rows[MOST_LANES];
     const int lanes = table->lanes;
-    float got[MOST_LANES * MOST_LANES], expected[MOST_LANES * MOST_LANES] = {0};
+    float got[2 * MOST_LANES * MOST_LANES], expected[2 * MOST_LANES * MOST_LANES] = {0};
     for (int row = 0; row < lanes; row++) {
-        memory[row] = guarded_new((size_t)lanes * 2, side, 0, 0);
-        for (int column = 0; column < lanes; column++) {
+        memory[row] = guarded_new((size_t)lanes * 4, side, 0, 0);
+        for (int column = 0; column < 2 * lanes; column++) {
             const uint16_t half = (uint16_t)(0x3c00 + 0x21 * row + 0x2d1 * column);
             memcpy(memory[row].data + column * 2, &half, sizeof half);
             expected[column * lanes + row] = float_of(widened(half));
         }
         rows[row] = memory[row].data - offset * 2;
     }
-    table->load_square_half(rows, offset, got);
+    table->transpose_halves(rows, offset * 2, got);
     for (int row = 0; row < lanes; row++)
         guarded_free(&memory[row]);
-    expect_moved(table, got, expected, lanes * lanes, "v_load_square_half");
+    expect_moved(table, got, expected, 2 * lanes * lanes, "v_transpose_halves");
 }
 
 /* Pairs of bfloat16: any bits. */
@@ -279,7 +279,7 @@ void test_squares(const struct vector_table *table) {
             for (int row = 0; row < lanes; row++)
                 guarded_free(&memory[row]);
             expect_moved(table, got, expected, lanes * lanes, "v_load_square");
-            check_square_of_halves(table, offsets[i], (enum guard_side)side);
+            check_halves(table, offsets[i], (enum guard_side)side);
         }
     check_pairs(table);
 }

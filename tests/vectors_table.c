@@ -132,10 +132,11 @@ static void load_square(const float *const *rows, int64_t offset, float *result)
     store_square(square, result);
 }
 
-static void load_square_half(const char *const *rows, int64_t offset, float *result) {
-    vf32 square[VL];
-    v_load_square_half(square, rows, offset);
-    store_square(square, result);
+static void transpose_halves(const char *const *rows, int64_t offset, float *result) {
+    uint16_t halves[2 * VL * VL];
+    v_transpose_halves(halves, rows, offset);
+    for (int i = 0; i < 2 * VL; i++)
+        v_store(result + i * VL, v_load_half(halves + i * VL));
 }
 
 static void even_bf16(const float *a, float *result) { v_store(result, v_even_bf16(v_load(a))); }
@@ -199,7 +200,7 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .largest = largest,
     .transpose = transpose,
     .load_square = load_square,
-    .load_square_half = load_square_half,
+    .transpose_halves = transpose_halves,
     .even_bf16 = even_bf16,
     .odd_bf16 = odd_bf16,
 };

@@ -8,8 +8,9 @@
 #include "generic/score.h"
 
 enum {
-    STORED_KEYS = 2 * VL, /* of a panel */
-    STORED_DIMS = 32      /* of a panel, at most */
+    STORED_VECTORS = 4,
+    STORED_KEYS = STORED_VECTORS * VL, /* of a panel */
+    STORED_DIMS = 32                   /* of a panel, at most */
 };
 
 /* [width][STORED_KEYS] of VL rows from d on; prefetches as many bytes as it reads, or a few more. */
@@ -17,18 +18,26 @@ RAPT_INLINE void stored_square(int format, float *panel, const char *const *rows
                                struct stream *stream) {
     const int lines = stored_lines(format, VL * VL);
     vf32 lanes[VL];
-    if (format == RAPT_FORMAT_F16 && width == VL) {
-        v_load_square_half(lanes, rows, d);
-    } else {
-        RAPT_UNROLL for (int i = 0; i < VL; i++)
-            lanes[i] = width == VL ? v_load_stored(format, rows[i], d) : v_load_stored_rest(format, rows[i], d, width);
-        v_transpose(lanes);
-    }
+    RAPT_UNROLL for (int i = 0; i < VL; i++)
+        lanes[i] = width == VL ? v_load_stored(format, rows[i], d) : v_load_stored_rest(format, rows[i], d, width);
+    v_transpose(lanes);
     RAPT_UNROLL for (int i = 0; i < VL; i++) {
         if (i * lines % VL < lines)
             stream_line(stream);
         if (i < width)
             v_store(panel + i * STORED_KEYS, lanes[i]);
+    }
+}
+
+/* The same of 2 * VL halves, transposed as they are: conversions read memory as fast as registers. */
+RAPT_INLINE void stored_halves(float *panel, const char *const *rows, int64_t d, struct stream *stream) {
+    const int lines = stored_lines(RAPT_FORMAT_F16, 2 * VL * VL);
+    _Alignas(64) uint16_t halves[2 * VL * VL];
+    v_transpose_halves(halves, rows, 2 * d);
+    RAPT_UNROLL for (int i = 0; i < 2 * VL; i++) {
+        if (i * lines % (2 * VL) < lines)
+            stream_line(stream);
+        v_store(panel + i * STORED_KEYS, v_load_half(halves + i * VL));
     }
 }
 
@@ -57,7 +66,7 @@ RAPT_INLINE void stored_blocks(int format, float *panel, const char *const *rows
     vbits word[8];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
         block[i] = stored_block(format, rows[i], d);
-    const vf32 scale = v_load_halves(block, 0);
+    const vf32 unit = v_splat(format == RAPT_FORMAT_Q8_0 ? 0x1p-24f : 1), scale = v_mul(v_load_halves(block, 0), unit);
     for (int c = 0; c < words; c += 4)
         v_load_words(word + c, block, 2 + 4 * c);
     RAPT_UNROLL for (int i = 0; i < STORED_STEP; i++) {
@@ -71,32 +80,36 @@ RAPT_INLINE void stored_blocks(int format, float *panel, const char *const *rows
     }
 }
 
-typedef void stored_squares(float *panel, const char *const *rows, int64_t d, int dims, struct stream *stream);
+typedef void stored_squares(float *panel, const char *const *rows, int64_t d, int dims, int used,
+                            struct stream *stream);
 
 RAPT_INLINE bool is_of_blocks(int format) { return format == RAPT_FORMAT_Q8_0 || format == RAPT_FORMAT_Q4_0; }
 
-RAPT_INLINE void squares_of(int format, float *panel, const char *const *rows, int64_t d, int dims,
+RAPT_INLINE void squares_of(int format, float *panel, const char *const *rows, int64_t d, int dims, int used,
                             struct stream *stream) {
     struct stream own = *stream;
     int i = 0;
     for (; is_of_blocks(format) && dims - i >= STORED_STEP; i += STORED_STEP)
-        for (int v = 0; v < STORED_KEYS; v += VL)
+        for (int v = 0; v < used; v += VL)
             stored_blocks(format, panel + i * STORED_KEYS + v, rows + v, d + i, &own);
+    for (; format == RAPT_FORMAT_F16 && dims - i >= 2 * VL; i += 2 * VL)
+        for (int v = 0; v < used; v += VL)
+            stored_halves(panel + i * STORED_KEYS + v, rows + v, d + i, &own);
     for (; format == RAPT_FORMAT_BF16 && VL > 1 && dims - i >= 2 * VL; i += 2 * VL)
-        for (int v = 0; v < STORED_KEYS; v += VL)
+        for (int v = 0; v < used; v += VL)
             stored_pairs(panel + i * STORED_KEYS + v, rows + v, d + i, &own);
     for (; dims - i >= VL; i += VL)
-        for (int v = 0; v < STORED_KEYS; v += VL)
+        for (int v = 0; v < used; v += VL)
             stored_square(format, panel + i * STORED_KEYS + v, rows + v, d + i, VL, &own);
-    for (int v = 0; i < dims && v < STORED_KEYS; v += VL)
+    for (int v = 0; i < dims && v < used; v += VL)
         stored_square(format, panel + i * STORED_KEYS + v, rows + v, d + i, dims - i, &own);
     *stream = own;
 }
 
 #define RAPT_STORED(name, NAME)                                                                                  \
     static RAPT_KERNEL void squares_##name(float *panel, const char *const *rows, int64_t d, int dims,           \
-                                           struct stream *stream) {                                              \
-        squares_of(RAPT_FORMAT_##NAME, panel, rows, d, dims, stream);                                            \
+                                           int used, struct stream *stream) {                                    \
+        squares_of(RAPT_FORMAT_##NAME, panel, rows, d, dims, used, stream);                                      \
     }
 RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
@@ -107,32 +120,38 @@ static stored_squares *const squares_of_format[RAPT_FORMAT_COUNT] = {
 #undef RAPT_STORED
 };
 
-/* Adds the dims of a panel to the chains of `rows` rows. */
+/* Adds the dims of a panel to the chains of some rows and vectors of keys. */
 RAPT_INLINE void stored_chains(const float *panel, const float *query, int64_t head_dim, float *sums, int dims,
-                               int rows) {
-    vf32 sum[FEW_ROWS][2];
+                               int rows, int vectors) {
+    vf32 sum[FEW_ROWS][STORED_VECTORS];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
-        RAPT_UNROLL for (int v = 0; v < 2; v++)
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
             sum[r][v] = v_load(sums + r * STORED_KEYS + v * VL);
     for (; dims > 0; dims--, panel += STORED_KEYS, query++) {
-        const vf32 x[2] = {v_load(panel), v_load(panel + VL)};
+        vf32 x[STORED_VECTORS];
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+            x[v] = v_load(panel + v * VL);
         RAPT_UNROLL for (int r = 0; r < rows; r++) {
             const vf32 q = v_splat(query[r * head_dim]);
-            RAPT_UNROLL for (int v = 0; v < 2; v++)
+            RAPT_UNROLL for (int v = 0; v < vectors; v++)
                 sum[r][v] = v_fma(q, x[v], sum[r][v]);
         }
     }
     RAPT_UNROLL for (int r = 0; r < rows; r++)
-        RAPT_UNROLL for (int v = 0; v < 2; v++)
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
             v_store(sums + r * STORED_KEYS + v * VL, sum[r][v]);
 }
+
+/* A chain waits for each of its sums, so few rows take all keys of a panel at once. */
+RAPT_INLINE int vectors_of_chains(int rows) { return rows * STORED_VECTORS <= 2 * FEW_ROWS ? STORED_VECTORS : 2; }
 
 typedef void stored_chains_of(const float *panel, const float *query, int64_t head_dim, float *sums, int dims);
 
 #define RAPT_CHAINS(height)                                                                                      \
     static RAPT_KERNEL void stored_chains_##height(const float *panel, const float *query, int64_t head_dim,     \
                                                    float *sums, int dims) {                                      \
-        stored_chains(panel, query, head_dim, sums, dims, height < FEW_ROWS ? height : FEW_ROWS);                \
+        const int rows = height < FEW_ROWS ? height : FEW_ROWS;                                                  \
+        stored_chains(panel, query, head_dim, sums, dims, rows, vectors_of_chains(rows));                        \
     }
 RAPT_HEIGHTS(RAPT_CHAINS)
 #undef RAPT_CHAINS
@@ -144,15 +163,17 @@ static void score_stored_keys(const struct rapt_score_args *a, const char *key, 
 #undef RAPT_CHAINS
     _Alignas(64) float panel[STORED_DIMS * STORED_KEYS], sums[NARROW_ROWS * STORED_KEYS];
     const char *keys[STORED_KEYS];
+    const int used = (n + VL - 1) / VL * VL, step = vectors_of_chains(a->rows) * VL;
     for (int k = 0; k < STORED_KEYS; k++)
         keys[k] = key + (k < n ? k : 0) * a->key_stride_bytes;
-    for (int i = 0; i < a->rows * 2; i++)
-        v_store(sums + i * VL, v_splat(0));
+    for (int i = 0; i < a->rows * STORED_KEYS; i += VL)
+        v_store(sums + i, v_splat(0));
     struct stream stream = stream_of(a, a->key_format, key, STORED_KEYS);
     for (int64_t d = 0; d < a->head_dim; d += STORED_DIMS) {
         const int dims = a->head_dim - d < STORED_DIMS ? (int)(a->head_dim - d) : STORED_DIMS;
-        squares_of_format[a->key_format](panel, keys, d, dims, &stream);
-        of_height[a->rows - 1](panel, a->query + d, a->head_dim, sums, dims);
+        squares_of_format[a->key_format](panel, keys, d, dims, used, &stream);
+        for (int k = 0; k < used; k += step)
+            of_height[a->rows - 1](panel + k, a->query + d, a->head_dim, sums + k, dims);
     }
     for (int r = 0; r < a->rows; r++)
         for (int v = 0; v < n; v += VL)

@@ -5,11 +5,15 @@
 
 #include "generic/weigh.h"
 
-enum { REST_DIMS = 2 * VL > 64 ? 2 * VL : 64 }; /* at a time, of what fills no panel */
+enum {
+    REST_DIMS = 2 * VL > 64 ? 2 * VL : 64, /* at a time, of what fills no panel */
+    STORED_HALF = STORED_STEP / 2          /* of a block */
+};
 
-/* rows x vectors of dims from d on, as in weigh_panel; fetches the lines of as many values. */
+/* rows x vectors of dims from d on, as in weigh_panel; fetches the lines of as many values.
+ * first: of a block, where d is not its first number. */
 RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, struct pump *pump, int rows,
-                              int vectors) {
+                              int vectors, int first) {
     const int lines = stored_lines(format, vectors * VL), steps = rows * vectors;
     struct pump own = *pump;
     vf32 sum[12][8];
@@ -26,7 +30,7 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
     RAPT_UNROLL_2 for (int count = a->key_end - a->key_begin; count > 0; count--, p++) {
         vf32 x[8];
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
-            x[v] = v_load_stored(format, value, v * VL);
+            x[v] = v_load_stored(format, value, first + v * VL);
         RAPT_UNROLL for (int r = 0; r < rows; r++) {
             const vf32 weight = v_splat(p[r * RAPT_BLOCK_KEYS]);
             RAPT_UNROLL for (int v = 0; v < vectors; v++) {
@@ -55,7 +59,11 @@ typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, struct p
 #define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
     static RAPT_KERNEL void weigh_##name##_##height##_##vectors(const struct rapt_weigh_args *a, int64_t d,      \
                                                                 struct pump *pump) {                             \
-        stored_panel(RAPT_FORMAT_##NAME, a, d, pump, height < NARROW_GROUP ? height : NARROW_GROUP, vectors);    \
+        const int rows = height < NARROW_GROUP ? height : NARROW_GROUP;                                          \
+        if (vectors * VL != STORED_HALF || d % rapt_format_info(RAPT_FORMAT_##NAME)->elements == 0)              \
+            stored_panel(RAPT_FORMAT_##NAME, a, d, pump, rows, vectors, 0);                                      \
+        else                                                                                                     \
+            stored_panel(RAPT_FORMAT_##NAME, a, d, pump, rows, vectors, STORED_HALF);                            \
     }
 #define RAPT_STORED(name, NAME) RAPT_STORED_PANELS(RAPT_PANEL, name, NAME)
 RAPT_STORED_FORMATS(RAPT_STORED)
@@ -73,10 +81,11 @@ static stored_weigher *const weigher_of[RAPT_FORMAT_COUNT][13][PANEL_VECTORS] = 
 #undef RAPT_PANEL
 };
 
-/* Vectors of the next panel, where `left` dims remain; 0 where they do not fill one, or not whole blocks. */
+/* Vectors of the next panel, where `left` dims remain; 0 where they do not fill one, or not halves of blocks. */
 static int vectors_of_panel(const struct rapt_weigh_args *a, int64_t left) {
+    const bool blocks = rapt_format_info(a->value_format)->elements > 1;
     for (int vectors = 8; vectors >= 2; vectors /= 2)
-        if (left >= vectors * VL && vectors * VL % rapt_format_info(a->value_format)->elements == 0 &&
+        if (left >= vectors * VL && (!blocks || vectors * VL % STORED_HALF == 0) &&
             weigher_of[a->value_format][a->rows][vectors])
             return vectors;
     return 0;

@@ -178,11 +178,9 @@ static inline __attribute__((always_inline)) void v_load_square(vf32 square[VL],
     v_transpose(square);
 }
 
-static inline __attribute__((always_inline)) void v_load_square_half(vf32 square[VL], const char *const *rows,
-                                                                     int64_t offset) {
-    for (int i = 0; i < VL; i++)
-        square[i] = v_load_half((const uint16_t *)(const void *)rows[i] + offset);
-    v_transpose(square);
+/* Two halves of a row. */
+static inline void v_transpose_halves(uint16_t *into, const char *const *rows, int64_t offset) {
+    memcpy(into, rows[0] + offset, 2 * sizeof *into);
 }
 
 /* Pairs of bfloat16: the first and the second of each lane. */
@@ -198,7 +196,7 @@ static inline void v_load_words(vbits a[4], const char *const *rows, int64_t off
 }
 
 /* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */
-static inline vf32 v_byte_of(vbits a, int k) { return (vf32)(int8_t)(a >> 8 * k & 255); }
+static inline vf32 v_byte_of(vbits a, int k) { return (float)(int8_t)(uint8_t)(a >> 8 * k) * 0x1p24f; }
 static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) { return table[a >> i & 15]; }
 
 /* A half of each row. */

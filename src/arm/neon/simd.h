@@ -183,11 +183,18 @@ static inline __attribute__((always_inline)) void v_load_square(vf32 square[VL],
     v_transpose(square);
 }
 
-static inline __attribute__((always_inline)) void v_load_square_half(vf32 square[VL], const char *const *rows,
+/* 8 halves of each of 4 rows, to rows of 4. */
+static inline __attribute__((always_inline)) void v_transpose_halves(uint16_t *into, const char *const *rows,
                                                                      int64_t offset) {
-    for (int i = 0; i < VL; i++)
-        square[i] = v_load_half((const uint16_t *)(const void *)rows[i] + offset);
-    v_transpose(square);
+    uint16x8_t a[4];
+    for (int j = 0; j < 4; j++)
+        a[j] = vreinterpretq_u16_u8(vld1q_u8((const uint8_t *)rows[j] + offset));
+    const uint16x8x2_t even = vzipq_u16(a[0], a[2]), odd = vzipq_u16(a[1], a[3]);
+    for (int j = 0; j < 2; j++) {
+        const uint16x8x2_t all = vzipq_u16(even.val[j], odd.val[j]);
+        vst1q_u16(into + 16 * j, all.val[0]);
+        vst1q_u16(into + 16 * j + 8, all.val[1]);
+    }
 }
 
 /* Pairs of bfloat16: the first and the second of each lane. */
@@ -208,8 +215,8 @@ static inline __attribute__((always_inline)) void v_load_words(vbits a[4], const
 
 /* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */
 static inline vf32 v_byte_of(vbits a, int k) {
-    const int32x4_t words = vreinterpretq_s32_u32(a);
-    return vcvtq_f32_s32(vshrq_n_s32(vshlq_s32(words, vdupq_n_s32(24 - 8 * k)), 24));
+    const uint32x4_t moved = vshlq_u32(a, vdupq_n_s32(24 - 8 * k));
+    return vcvtq_f32_s32(vreinterpretq_s32_u32(vandq_u32(moved, vdupq_n_u32(0xff000000u))));
 }
 static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) {
     const uint32x4_t index = vandq_u32(vshlq_u32(a, vdupq_n_s32(-i)), vdupq_n_u32(15));

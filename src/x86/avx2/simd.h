@@ -200,11 +200,29 @@ static inline __attribute__((always_inline)) void v_load_square(vf32 square[VL],
     v_transpose(square);
 }
 
-static inline __attribute__((always_inline)) void v_load_square_half(vf32 square[VL], const char *const *rows,
+/* 16 halves of each of 8 rows, to rows of 8. */
+static inline __attribute__((always_inline)) void v_transpose_halves(uint16_t *into, const char *const *rows,
                                                                      int64_t offset) {
-    for (int i = 0; i < VL; i++)
-        square[i] = v_load_half((const uint16_t *)(const void *)rows[i] + offset);
-    v_transpose(square);
+    __m256i a[8], b[8];
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++)
+        a[j] = _mm256_loadu_si256((const __m256i *)(const void *)(rows[j] + offset));
+#pragma GCC unroll 4
+    for (int j = 0; j < 8; j += 2)
+        b[j] = _mm256_unpacklo_epi16(a[j], a[j + 1]), b[j + 1] = _mm256_unpackhi_epi16(a[j], a[j + 1]);
+#pragma GCC unroll 4
+    for (int j = 0; j < 8; j += 2) {
+        const int from = j / 4 * 4 + j % 4 / 2;
+        a[j] = _mm256_unpacklo_epi32(b[from], b[from + 2]), a[j + 1] = _mm256_unpackhi_epi32(b[from], b[from + 2]);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < 8; j += 2)
+        b[j] = _mm256_unpacklo_epi64(a[j / 2], a[j / 2 + 4]), b[j + 1] = _mm256_unpackhi_epi64(a[j / 2], a[j / 2 + 4]);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) { /* the halves of b[i] are numbers i and 8 + i */
+        _mm_storeu_si128((__m128i *)(void *)(into + 8 * i), _mm256_castsi256_si128(b[i]));
+        _mm_storeu_si128((__m128i *)(void *)(into + 8 * (i + 8)), _mm256_extracti128_si256(b[i], 1));
+    }
 }
 
 /* Pairs of bfloat16: the first and the second of each lane. */
@@ -229,7 +247,10 @@ static inline __attribute__((always_inline)) void v_load_words(vbits a[4], const
 
 /* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */
 static inline vf32 v_byte_of(vbits a, int k) {
-    return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(a, 24 - 8 * k), 24));
+    const int at = 0x00808080 | k << 24; /* bytes of 0 below byte k, in each half */
+    const __m256i top = _mm256_setr_epi32(at, at + (4 << 24), at + (8 << 24), at + (12 << 24), at, at + (4 << 24),
+                                          at + (8 << 24), at + (12 << 24));
+    return _mm256_cvtepi32_ps(_mm256_shuffle_epi8(a, top));
 }
 static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) {
     const __m256i codes = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));

@@ -211,40 +211,35 @@ static inline __attribute__((always_inline)) void v_load_square(vf32 square[16],
     }
 }
 
-/* The same of halves: 8 rows of 8 are transposed in each quarter, so that half the shuffles do; memory splits what
- * they leave, since conversions read it as fast as registers. */
-static inline __attribute__((always_inline)) void v_load_square_half(vf32 square[16], const char *const *rows,
+/* 32 halves of each of 16 rows, to rows of 16: 8 rows of 8 are transposed in each quarter. */
+static inline __attribute__((always_inline)) void v_transpose_halves(uint16_t *into, const char *const *rows,
                                                                      int64_t offset) {
-    __m512i a[8], b[8];
-    uint16_t halves[8][32] __attribute__((aligned(64)));
+    const __m512i quarters = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+    __m512i a[16], b[16];
+#pragma GCC unroll 16
+    for (int j = 0; j < 16; j++)
+        a[j] = _mm512_loadu_si512(rows[j] + offset);
 #pragma GCC unroll 8
-    for (int j = 0; j < 8; j++) {
-        const uint16_t *low = (const uint16_t *)(const void *)rows[j] + offset;
-        const uint16_t *high = (const uint16_t *)(const void *)rows[j + 8] + offset;
-        a[j] = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)low));
-        a[j] = _mm512_inserti32x4(a[j], _mm_loadu_si128((const __m128i *)(const void *)high), 1);
-        a[j] = _mm512_inserti32x4(a[j], _mm_loadu_si128((const __m128i *)(const void *)(low + 8)), 2);
-        a[j] = _mm512_inserti32x4(a[j], _mm_loadu_si128((const __m128i *)(const void *)(high + 8)), 3);
-    }
-#pragma GCC unroll 4
-    for (int j = 0; j < 8; j += 2)
+    for (int j = 0; j < 16; j += 2)
         b[j] = _mm512_unpacklo_epi16(a[j], a[j + 1]), b[j + 1] = _mm512_unpackhi_epi16(a[j], a[j + 1]);
-#pragma GCC unroll 2
-    for (int j = 0; j < 2; j++) {
-        a[4 * j + 0] = _mm512_unpacklo_epi32(b[j], b[j + 2]), a[4 * j + 1] = _mm512_unpackhi_epi32(b[j], b[j + 2]);
-        a[4 * j + 2] = _mm512_unpacklo_epi32(b[j + 4], b[j + 6]);
-        a[4 * j + 3] = _mm512_unpackhi_epi32(b[j + 4], b[j + 6]);
-    }
-#pragma GCC unroll 4
-    for (int j = 0; j < 8; j += 2) {
-        const __m512i first = a[j / 4 * 4 + j / 2 % 2], last = a[j / 4 * 4 + j / 2 % 2 + 2];
-        _mm512_store_si512(halves[j], _mm512_unpacklo_epi64(first, last));
-        _mm512_store_si512(halves[j + 1], _mm512_unpackhi_epi64(first, last));
+#pragma GCC unroll 8
+    for (int j = 0; j < 16; j += 2) { /* the two lower, the two upper words of a row's quarter pair up */
+        const int from = j / 4 * 4 + j % 4 / 2;
+        a[j] = _mm512_unpacklo_epi32(b[from], b[from + 2]), a[j + 1] = _mm512_unpackhi_epi32(b[from], b[from + 2]);
     }
 #pragma GCC unroll 8
-    for (int j = 0; j < 8; j++) {
-        square[j] = v_load_half(halves[j]);
-        square[j + 8] = v_load_half(halves[j] + 16);
+    for (int j = 0; j < 16; j += 2) {
+        const int from = j / 8 * 8 + j % 8 / 2;
+        b[j] = _mm512_unpacklo_epi64(a[from], a[from + 4]), b[j + 1] = _mm512_unpackhi_epi64(a[from], a[from + 4]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) { /* a quarter of b[i] is number i, 8 + i, 16 + i or 24 + i of 8 rows */
+        const __m512i low = _mm512_permutex2var_epi64(b[i], quarters, b[i + 8]);
+        const __m512i high = _mm512_permutex2var_epi64(b[i], _mm512_or_si512(quarters, _mm512_set1_epi64(4)), b[i + 8]);
+        _mm256_storeu_si256((__m256i *)(void *)(into + 16 * i), _mm512_castsi512_si256(low));
+        _mm256_storeu_si256((__m256i *)(void *)(into + 16 * (i + 8)), _mm512_extracti64x4_epi64(low, 1));
+        _mm256_storeu_si256((__m256i *)(void *)(into + 16 * (i + 16)), _mm512_castsi512_si256(high));
+        _mm256_storeu_si256((__m256i *)(void *)(into + 16 * (i + 24)), _mm512_extracti64x4_epi64(high, 1));
     }
 }
 
@@ -272,7 +267,9 @@ static inline __attribute__((always_inline)) void v_load_words(vbits a[4], const
 
 /* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */
 static inline vf32 v_byte_of(vbits a, int k) {
-    return _mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(a, (unsigned)(24 - 8 * k)), 24));
+    const int at = 0x00808080 | k << 24; /* bytes of 0 below byte k, in each quarter */
+    const __m512i top = _mm512_set4_epi32(at + (12 << 24), at + (8 << 24), at + (4 << 24), at);
+    return _mm512_cvtepi32_ps(_mm512_shuffle_epi8(a, top));
 }
 static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) {
     return _mm512_permutexvar_ps(_mm512_srli_epi32(a, (unsigned)i), v_load_int8(table));
