@@ -138,7 +138,7 @@ static void check_parts_of_words(const struct vector_table *table, const uint32_
         table->byte_of(words, k, got);
         for (int lane = 0; lane < table->lanes; lane++) {
             const int byte = (int)(words[lane] >> 8 * k & 255);
-            expect_number(table, "v_byte_of", lane, got[lane], (float)(byte < 128 ? byte : byte - 256));
+            expect_number(table, "v_byte_of", lane, got[lane], (float)(byte < 128 ? byte : byte - 256) * 0x1p24f);
         }
     }
     for (int i = 0; i < 32; i += 4) {

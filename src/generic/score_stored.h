@@ -8,8 +8,7 @@
 #include "generic/score.h"
 
 enum {
-    STORED_VECTORS = 4,
-    STORED_KEYS = STORED_VECTORS * VL, /* of a panel */
+    STORED_KEYS = NARROW_VECTORS * VL, /* of a panel */
     STORED_DIMS = 32                   /* of a panel, at most */
 };
 
@@ -123,12 +122,12 @@ static stored_squares *const squares_of_format[RAPT_FORMAT_COUNT] = {
 /* Adds the dims of a panel to the chains of some rows and vectors of keys. */
 RAPT_INLINE void stored_chains(const float *panel, const float *query, int64_t head_dim, float *sums, int dims,
                                int rows, int vectors) {
-    vf32 sum[FEW_ROWS][STORED_VECTORS];
+    vf32 sum[FEW_ROWS][NARROW_VECTORS];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             sum[r][v] = v_load(sums + r * STORED_KEYS + v * VL);
     for (; dims > 0; dims--, panel += STORED_KEYS, query++) {
-        vf32 x[STORED_VECTORS];
+        vf32 x[NARROW_VECTORS];
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             x[v] = v_load(panel + v * VL);
         RAPT_UNROLL for (int r = 0; r < rows; r++) {
@@ -143,7 +142,7 @@ RAPT_INLINE void stored_chains(const float *panel, const float *query, int64_t h
 }
 
 /* A chain waits for each of its sums, so few rows take all keys of a panel at once. */
-RAPT_INLINE int vectors_of_chains(int rows) { return rows * STORED_VECTORS <= 2 * FEW_ROWS ? STORED_VECTORS : 2; }
+RAPT_INLINE int vectors_of_chains(int rows) { return rows * NARROW_VECTORS <= 2 * FEW_ROWS ? NARROW_VECTORS : 2; }
 
 typedef void stored_chains_of(const float *panel, const float *query, int64_t head_dim, float *sums, int dims);
 
