@@ -34,6 +34,16 @@ def q4_0(numbers):
     return numpy.concatenate([scale.view(numpy.uint8), codes[:, :16] | codes[:, 16:] << 4], axis=1)
 
 
+def random_blocks(numbers, dtype, scale, minimum=None):
+    """Of the block types that few peers have: any codes will do."""
+    size = truth.BLOCKS[dtype][0]
+    random = numpy.random.default_rng(2)
+    blocks = numpy.frombuffer(random.bytes(numbers.size // 32 * size), numpy.uint8).reshape(-1, size).copy()
+    halves = [scale] if minimum is None else [scale, minimum]
+    blocks[:, :2 * len(halves)] = numpy.array(halves, numpy.float16).view(numpy.uint8)
+    return blocks
+
+
 def f16(numbers):
     return numbers.astype(numpy.float16).view(numpy.uint8)
 
@@ -59,6 +69,10 @@ def i8(numbers):
 
 
 MAKERS = {"f16": f16, "bf16": bf16, "q8_0": q8_0, "q4_0": q4_0, "i8": i8,
+          "q4_1": lambda numbers: random_blocks(numbers, "q4_1", 0.25, -2),
+          "q5_0": lambda numbers: random_blocks(numbers, "q5_0", 0.125),
+          "q5_1": lambda numbers: random_blocks(numbers, "q5_1", 0.125, -2),
+          "iq4_nl": lambda numbers: random_blocks(numbers, "iq4_nl", 0.016),
           "f8_e4m3": lambda numbers: f8(numbers, truth.f8_e4m3), "f8_e5m2": lambda numbers: f8(numbers, truth.f8_e5m2)}
 
 

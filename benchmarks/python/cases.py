@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy
 
 # Elements and bytes of a block of each storage type. A row of int8 has its scale at its end.
-BLOCKS = {"f32": (1, 4), "f16": (1, 2), "bf16": (1, 2), "q8_0": (32, 34), "q4_0": (32, 18), "f8_e4m3": (1, 1),
-          "f8_e5m2": (1, 1), "i8": (1, 1)}
+BLOCKS = {"f32": (1, 4), "f16": (1, 2), "bf16": (1, 2), "f8_e4m3": (1, 1), "f8_e5m2": (1, 1), "i8": (1, 1),
+          "q8_0": (32, 34), "q4_0": (32, 18), "q4_1": (32, 20), "q5_0": (32, 22), "q5_1": (32, 24), "iq4_nl": (32, 18)}
 SCALE_BYTES = {"i8": 4}
 VIEWS = {"f32": numpy.float32, "f16": numpy.float16}  # what numpy has; the others are bytes or 16-bit words
 

@@ -10,7 +10,7 @@ import numpy
 
 from caches import aligned
 
-GGML_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8, "bf16": 30}
+GGML_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q5_0": 6, "q5_1": 7, "q8_0": 8, "iq4_nl": 20, "bf16": 30}
 SIGNATURES = {
     "ggml_flash_attn_ext": (c_void_p, 5 * [c_void_p] + 3 * [c_float]),
     "ggml_new_tensor_4d": (c_void_p, [c_void_p, c_int] + 4 * [c_int64]),
@@ -64,8 +64,8 @@ ggml_init.restype, ggml_init.argtypes = c_void_p, [InitParams]
 class Ggml:
     name = "ggml"
     folds = True
-    # It adds up values of float16 in float16, and rounds queries to q8_0 for keys of q8_0 and q4_0.
-    errors = {"f16": 0.05, "q8_0": 0.015, "q4_0": 0.015}
+    # It adds up values of float16 in float16, and rounds queries to q8_0 or q8_1 for keys in blocks.
+    errors = {"f16": 0.05} | dict.fromkeys(("q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl"), 0.015)
     version = call("ggml_version")().decode() if hasattr(LIBRARIES[0], "ggml_version") else "?"
 
     def __init__(self, threads):
@@ -74,7 +74,7 @@ class Ggml:
 
     def ways(self, problem):
         case = problem.case
-        if case.dtype in GGML_TYPES and not case.causal and not case.page_tokens and not case.value_part:
+        if case.dtype in GGML_TYPES and case.kind == "decode" and not case.page_tokens:
             yield "flash_attn_ext", Attention(problem, self.backend)
 
 

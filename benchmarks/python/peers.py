@@ -20,6 +20,8 @@ from truth import error_of, truth
 from turns import measure
 
 PEERS = [("peer_pytorch", "PyTorch"), ("peer_onnxruntime", "OnnxRuntime"), ("peer_openvino", "OpenVino")]
+TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "f8_e4m3", "f8_e5m2", "i8")
+TYPES_IN_PAGES = ("f32", "f16", "bf16", "f8_e4m3", "q8_0")
 PEERS_OF_TYPES = [*PEERS, ("peer_ggml", "Ggml"), ("peer_vllm", "Vllm"), ("peer_vllm", "SglangKernels")]
 # Errors against double on the stored numbers, as shares of a row's length; ways with larger ones are not counted.
 # rapt's are below 1e-6. Peers round weights and results to bfloat16: 0.3 %; to float16: 0.03 %. Without 16 of 32768
@@ -38,13 +40,15 @@ def cases(quick):
 
 
 def cases_of_types(quick):
-    for dtype in ("f16", "bf16", "q8_0", "q4_0", "f8_e4m3", "f8_e5m2", "i8"):
+    """By type, so that the memory of one is filled once."""
+    for dtype in ("f16", "bf16", "q8_0", "q4_0", "f8_e4m3", "i8") if quick else TYPES:
         for group in (1, 4) if quick else (1, 4, 8):
             yield Case("decode", 128, 1, 32768, 8, group, dtype=dtype)
-    for dtype in ("bf16",) if quick else ("f32", "f16", "bf16", "f8_e4m3"):
-        for page in (16,) if quick else (16, 32, 128):
-            for group in (4,) if quick else (1, 4, 8):
+        for page in () if dtype not in TYPES_IN_PAGES else (16,) if quick else (16, 32, 128):
+            for group in (4,) if quick or page == 32 else (1, 4, 8):
                 yield Case("decode", 128, 1, 32768, 8, group, dtype=dtype, page_tokens=page)
+        if not quick:
+            yield Case("prefill", 128, 2048, 2048, 2, dtype=dtype)
     for heads in (16,) if quick else (16, 128):
         yield Case("mla", 576, 1, 32768, 1, heads, dtype="bf16", value_part=512)
 
@@ -119,6 +123,8 @@ def measure_case(case, library, memories, peers, arguments):
     error = error_of(rapt.result(), expected)
     if not error <= TOLERATED_ERROR_F32:
         return [], [f"{case.name(f't{threads}')}: rapt's error is {100 * error:.2g} %"]
+    if arguments.types and case.dtype == "f32" and not case.page_tokens:
+        peers = []  # the other recording has them
     others = contenders_of(peers, problem, expected, complaints)
     peaks = [FmaPeak(library, isa, threads), StreamPeak(library, isa, threads, problem.cursor)]
     rapt_times, fma, stream, *others_times = measure([rapt, *peaks, *others], *arguments.effort, threads)

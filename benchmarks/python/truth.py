@@ -3,21 +3,42 @@
 import numpy
 
 
-def q8_0(blocks):
-    scale = blocks[..., :2].copy().view(numpy.float16).astype(float)
-    return scale * blocks[..., 2:].view(numpy.int8)
+# Of ggml's blocks of 32 numbers: bytes, whether there is a minimum beside the scale, fifth bits; what is subtracted.
+BLOCKS = {"q8_0": (34, False, False, 0), "q4_0": (18, False, False, 8), "q4_1": (20, True, False, 0),
+          "q5_0": (22, False, True, 16), "q5_1": (24, True, True, 0), "iq4_nl": (18, False, False, 0)}
+IQ4_NL = numpy.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], float)
 
 
-def q4_0(blocks):
-    scale = blocks[..., :2].copy().view(numpy.float16).astype(float)
-    codes = numpy.concatenate([blocks[..., 2:] & 15, blocks[..., 2:] >> 4], axis=-1)
-    return scale * (codes.astype(float) - 8)
+def numbers_of_blocks(rows, dtype):
+    size, has_minimum, has_fifth, less = BLOCKS[dtype]
+    blocks = rows.reshape(*rows.shape[:-1], -1, size)
+    halves = blocks[..., :4 if has_minimum else 2].copy().view(numpy.float16).astype(float)
+    rest = blocks[..., 4 if has_minimum else 2:]
+    if dtype == "q8_0":
+        codes = rest.view(numpy.int8)
+    else:
+        nibbles = rest[..., -16:]
+        codes = numpy.concatenate([nibbles & 15, nibbles >> 4], axis=-1)
+    if has_fifth:
+        codes = codes | numpy.unpackbits(rest[..., :4], axis=-1, bitorder="little") << 4
+    numbers = IQ4_NL[codes] if dtype == "iq4_nl" else codes.astype(float) - less
+    numbers = halves[..., :1] * numbers + (halves[..., 1:] if has_minimum else 0)
+    return numbers.reshape(*rows.shape[:-1], -1)
+
+
+def table_f8_e4m3():
+    codes = numpy.arange(256)
+    exponent, fraction = codes >> 3 & 15, codes & 7
+    size = numpy.where(exponent == 0, fraction / 8, 1 + fraction / 8) * 2.0 ** (numpy.maximum(exponent, 1) - 7)
+    return numpy.where(codes & 128, -size, size)
+
+
+TABLE_F8_E4M3 = table_f8_e4m3()
 
 
 def f8_e4m3(codes):
-    exponent, fraction = codes >> 3 & 15, codes & 7
-    size = numpy.where(exponent == 0, fraction / 8, 1 + fraction / 8) * 2.0 ** (numpy.maximum(exponent, 1) - 7.0)
-    return numpy.where(codes & 128, -size, size)
+    """None of which is NaN."""
+    return TABLE_F8_E4M3[codes]
 
 
 def f8_e5m2(codes):
@@ -35,9 +56,8 @@ def numbers_of(array, dtype):
     """Of a cache's array, as double."""
     if dtype == "bf16":
         return (array.astype(numpy.uint32) << 16).view(numpy.float32).astype(float)
-    if dtype in ("q8_0", "q4_0"):
-        blocks = array.reshape(*array.shape[:-1], -1, 34 if dtype == "q8_0" else 18)
-        return (q8_0 if dtype == "q8_0" else q4_0)(blocks).reshape(*array.shape[:-1], -1)
+    if dtype in BLOCKS:
+        return numbers_of_blocks(array, dtype)
     return DECODERS[dtype](array) if dtype in DECODERS else array.astype(float)
 
 
