@@ -48,7 +48,7 @@ static rapt_tensor cache_tensor(const struct call_shape *shape, const void *data
     if (!scaled)
         return tensor;
     tensor.scale_dtype = RAPT_F32;
-    tensor.scales = (const char *)data + shape->head_dim;
+    tensor.scales = (char *)tensor.data + shape->head_dim;
     tensor.scale_token_stride_bytes = tensor.token_stride_bytes;
     tensor.scale_head_stride_bytes = tensor.head_stride_bytes;
     tensor.scale_batch_stride_bytes = tensor.batch_stride_bytes;

@@ -9,6 +9,7 @@ import datetime
 import importlib
 import json
 import re
+import subprocess
 import time
 
 import report
@@ -168,11 +169,12 @@ def parse():
 
 def store(rows, about):
     """Beside the recording of this machine; rows that were not measured stay as they are."""
-    path = results.only_results().path
-    path = path.with_name(path.stem + "-types.json")
+    path = results.types_path(results.only_results().path)
     kept = json.loads(path.read_text(encoding="utf-8"))["peers"] if path.exists() else []
     found = {row["name"]: row for row in kept}
     about["date"] = datetime.date.today().isoformat()
+    about["commit"] = subprocess.run(["git", "describe", "--always", "--exclude=*"], cwd=results.ROOT, check=True,
+                                     capture_output=True, text=True).stdout.strip()
     found.update({row["name"]: results.compact(row) | {"date": about["date"]} for row in rows})
     results.save(path, {"machine": about, "peers": list(found.values())})
     print(path)

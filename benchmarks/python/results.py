@@ -55,6 +55,13 @@ class Results:
         self.bench = {row["name"]: row for row in self.parts["bench"]}
         self.peers, self.sweep, self.bits = (self.parts[name] for name in ("peers", "sweep", "bits"))
         self.names = self.machine["isas"]  # best first
+        other = types_path(self.path)
+        types = json.loads(other.read_text(encoding="utf-8")) if other.exists() else {"machine": {}, "peers": []}
+        self.types_machine, self.types = types["machine"], {row["name"]: row for row in types["peers"]}
+
+    def type_row(self, name):
+        """Of ./dev bench peers --types; of rapt where no peer is named."""
+        return self.types.get(name if name.startswith("peer:") else name.replace("/t", f"/isa:{self.names[0]}/t"))
 
     def row(self, name):
         """By the name of rapt_bench; @1 and @2 stand for the best instruction set and the next."""
@@ -66,6 +73,11 @@ class Results:
     def title(self):
         """The machine in a few words, for pictures."""
         return f"{self.machine['cpu']}, {self.machine['cores']} cores, {self.machine['date']}"
+
+
+def types_path(path):
+    """Where ./dev bench peers --types --store keeps its rows."""
+    return path.with_name(path.stem + "-types.json")
 
 
 def only_results():

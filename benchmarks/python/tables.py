@@ -174,6 +174,79 @@ def case_title(row, shape):
     return f"{row['query_length']} queries on {row['kv_length']} keys, group {row['group']}"
 
 
+# As docs/types.md orders them: bits of an element.
+TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "q8_0": "q8_0", "i8": "int8, a scale for each row",
+         "f8_e4m3": "float8 e4m3", "f8_e5m2": "float8 e5m2", "q5_1": "q5_1", "q5_0": "q5_0", "q4_1": "q4_1",
+         "q4_0": "q4_0", "iq4_nl": "iq4_nl"}
+GROUPS = (1, 4, 8)
+
+
+def ratio(row, other):
+    """How many times as fast as the other."""
+    return f"{other['ms'] / row['ms']:.2f}" if row and other else MISSING
+
+
+def types(results):
+    def decode_row(dtype, group):
+        return results.type_row(f"decode/{dtype}/d128/kv32768/g{group}/t1")
+
+    def line(dtype, title):
+        rows = [decode_row(dtype, group) for group in GROUPS]
+        prefills = [results.type_row(f"prefill/{name}/d128/s2048/full/t1") for name in (dtype, "f32")]
+        return [title, *(plain_percent(row, "of_stream") for row in rows),
+                *(ratio(row, decode_row("f32", group)) for row, group in zip(rows, GROUPS)), ratio(*prefills)]
+
+    return table(["keys and values", *(f"of stream, group {group}" for group in GROUPS),
+                  *(f"speed of float32, group {group}" for group in GROUPS), "prefill, of float32"],
+                 [line(*item) for item in TYPES.items()])
+
+
+def pages(results):
+    lines = []
+    for dtype, title in TYPES.items():
+        for group in GROUPS:
+            end = f"{dtype}/d128/kv32768/g{group}/t1"
+            rows = [results.type_row(f"{kind}/{end}") for kind in ("decode", "paged128", "paged32", "paged16")]
+            if any(rows[1:]):
+                lines.append([f"{title}, group {group}", *(plain_percent(row, "of_stream") for row in rows)])
+    return table(["of stream", "no pages", "pages of 128", "of 32", "of 16"], lines)
+
+
+PEERS_OF_TYPES = {"ggml": "ggml", "vllm": "vLLM", **PEERS, "sglang": "SGLang"}
+
+
+def type_case(row, name):
+    kind, dtype = name.split("/")[:2]
+    pages = f", pages of {kind[5:]}" if kind.startswith("paged") else ""
+    shape = f"group {row['group']}" if kind != "mla" else f"latent attention, {row['heads']} heads"
+    return f"{TYPES[dtype]}, prefill" if kind == "prefill" else f"{TYPES[dtype]}{pages}, {shape}"
+
+
+def type_peers_of(results, threads):
+    lines, isa = [], f"/isa:{results.names[0]}"
+    for name, mine in results.types.items():
+        shape = name.replace(isa, "")
+        if name.startswith("peer:") or not name.endswith(f"/t{threads}"):
+            continue
+        line = [type_case(mine, shape), percent(mine, "of_peak" if shape.startswith("prefill") else "of_stream")]
+        for peer in PEERS_OF_TYPES:
+            best = [results.types[full] for full in (f"peer:{peer}/{shape}", f"peer:{peer}-folded/{shape}")
+                    if full in results.types]
+            line.append(times(min(best, key=lambda row: row["ms"]), "rapt_speedup") if best else MISSING)
+        if set(line[2:]) != {MISSING}:
+            lines.append(line)
+    return table([f"rapt is times as fast as, {threads} thread{'s' if threads > 1 else ''}", "rapt, of the limit",
+                  *PEERS_OF_TYPES.values()], lines)
+
+
+def type_peers(results):
+    return type_peers_of(results, 1)
+
+
+def type_peers_threads(results):
+    return type_peers_of(results, 2)
+
+
 def openblas(results):
     lines = []
     for dim, length in ((128, 128), (128, 2048), (128, 8192), (64, 2048), (256, 2048)):
@@ -208,8 +281,8 @@ def readme(results):
 
 
 TABLES = {function.__name__: function for function in (
-    machine, prefill, layouts, features, decode, extend, few_rows, mixed, products, threads, peers, openblas,
-    readme)}
+    machine, prefill, layouts, features, decode, extend, few_rows, mixed, products, threads, peers, types, pages,
+    type_peers, type_peers_threads, openblas, readme)}
 
 
 def peer_speedup(results, case, name):
@@ -252,5 +325,8 @@ def figures(results):
         "peers-decode": fastest_peer(results, "decode/f32/d128/kv32768/g4"),
         "peers-low": six_bars(results)[0], "peers-high": six_bars(results)[-1],
         "machine": f"{results.machine['cpu']}, {results.machine['cores']} cores",
+        "types-peers": re.sub(r"\+(cu\w+|cpu)", "", results.types_machine.get("peers", MISSING)),
+        "types-date": results.types_machine.get("date", MISSING),
+        "types-commit": results.types_machine.get("commit", MISSING),
         "cpu": results.machine["cpu"], "cores": str(results.machine["cores"]), "date": results.machine["date"],
     }
