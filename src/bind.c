@@ -9,12 +9,16 @@ static rapt_status bind_tensor(const char *name, rapt_tensor *tensor, const rapt
     if ((buffer->scales && !tensor->scale_dtype) || (buffer->zero_points && !tensor->zero_point_dtype))
         return rapt_refuse(message, RAPT_UNUSED_FIELD, "%s.%s is bound, but the plan has none", name,
                            buffer->scales && !tensor->scale_dtype ? "scales" : "zero_points");
+    if (buffer->scale_extent_bytes && !tensor->scale_dtype)
+        return rapt_refuse(message, RAPT_UNUSED_FIELD, "%s.scale_extent_bytes is bound, but the plan has no scales",
+                           name);
     if (tensor->dtype == RAPT_NO_DTYPE && (buffer->data || buffer->extent_bytes))
         return rapt_refuse(message, RAPT_UNUSED_FIELD, "%s is bound, but the plan has none", name);
     tensor->data = buffer->data;
     tensor->extent_bytes = buffer->extent_bytes;
     tensor->scales = (void *)(uintptr_t)buffer->scales;
     tensor->zero_points = (void *)(uintptr_t)buffer->zero_points;
+    tensor->scale_extent_bytes = buffer->scale_extent_bytes;
     return RAPT_OK;
 }
 

@@ -16,7 +16,7 @@ struct tensor_rule {
     const rapt_tensor *tensor;
     int64_t size[3]; /* batch (or page), head, token */
     int64_t row;     /* elements of the innermost dimension */
-    int32_t uses;    /* of format.h: one of them is enough */
+    int32_t uses;    /* of format.h: one of them is enough; 0: scales or zero points */
     int role;
 };
 
@@ -46,6 +46,7 @@ static const char *scale_field_of(const rapt_tensor *t) {
            : t->scale_batch_stride_bytes ? "scale_batch_stride_bytes"
            : t->scale_head_stride_bytes  ? "scale_head_stride_bytes"
            : t->scale_token_stride_bytes ? "scale_token_stride_bytes"
+           : t->scale_extent_bytes       ? "scale_extent_bytes"
                                          : NULL;
 }
 
@@ -53,7 +54,7 @@ static rapt_status check_reserved_fields(struct rapt_validation *v, const struct
     const rapt_tensor *t = rule->tensor;
     const char *field = t->reserved_zero                             ? "reserved_zero"
                         : t->page_stride_bytes && !is_paged(v, rule) ? "page_stride_bytes"
-                        : t->reserved[0] || t->reserved[1]           ? "reserved"
+                        : t->reserved[0]                             ? "reserved"
                         : may_scale(t)                               ? NULL
                         : t->scale_dtype                             ? "scale_dtype"
                                                                      : scale_field_of(t);
@@ -165,8 +166,8 @@ static rapt_status check_reach(struct rapt_validation *v, const struct tensor_ru
     const rapt_tensor *t = rule->tensor;
     const uintptr_t data = (uintptr_t)t->data;
     if (t->extent_bytes && (low < 0 || high > t->extent_bytes))
-        return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT,
-                           "%s.extent_bytes = %lld, but the strides reach bytes %lld ... %lld", rule->name,
+        return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT, "%s%s = %lld, but the strides reach bytes %lld ... %lld",
+                           rule->name, rule->uses ? ".extent_bytes" : ": scale_extent_bytes",
                            (long long)t->extent_bytes, (long long)low, (long long)high);
     footprint->placed = data != 0;
     if (low < -INT64_MAX || (data && (data < (uint64_t)-low || UINTPTR_MAX - data < (uint64_t)high)) ||
@@ -217,6 +218,9 @@ static rapt_status check_scale_dtypes(struct rapt_validation *v, const struct te
     if (t->scale_group < 0 || t->scale_group % 16)
         return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.scale_group = %lld is not 0 or a multiple of 16",
                            rule->name, (long long)t->scale_group);
+    if (t->scale_extent_bytes < 0 || t->scale_extent_bytes % (int64_t)sizeof(float))
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.scale_extent_bytes = %lld: expected 0, 4, 8, ...",
+                           rule->name, (long long)t->scale_extent_bytes);
     return RAPT_OK;
 }
 
@@ -235,7 +239,8 @@ static rapt_status check_scale_memory(struct rapt_validation *v, const struct te
                                .dtype = dtype,
                                .batch_stride_bytes = t->scale_batch_stride_bytes / part,
                                .head_stride_bytes = t->scale_head_stride_bytes / part,
-                               .token_stride_bytes = t->scale_token_stride_bytes / part};
+                               .token_stride_bytes = t->scale_token_stride_bytes / part,
+                               .extent_bytes = is_scales ? t->scale_extent_bytes : 0}; /* theirs is just as full */
     const int64_t group = t->scale_group ? t->scale_group : rule->row;
     const struct tensor_rule of_array = {.name = name,
                                          .tensor = &array,

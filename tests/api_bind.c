@@ -212,6 +212,7 @@ static void test_refused_with_everything(void **state) {
     REFUSED(RAPT_UNUSED_FIELD, "bindings.reserved[7]", b.reserved[7] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "key.scales", b.key.scales = wrong);
     REFUSED(RAPT_UNUSED_FIELD, "value.zero_points", b.value.zero_points = wrong);
+    REFUSED(RAPT_UNUSED_FIELD, "key.scale_extent_bytes", b.key.scale_extent_bytes = 4);
     REFUSED(RAPT_NULL_POINTER, "query.data", b.query.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "out.data", b.out.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "mask.data", b.mask.data = NULL);
@@ -241,7 +242,7 @@ static void test_refused_with_everything(void **state) {
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key", b.out.data = b.key.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps mask", b.mask.data = b.out.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "lse overlaps sinks", b.lse.data = (void *)(uintptr_t)b.sinks);
-    assert_true(c.refused == 33);
+    assert_true(c.refused == 34);
     end(&c);
 }
 
@@ -256,7 +257,10 @@ static void test_refused_scales(void **state) {
     REFUSED(RAPT_MISALIGNED_POINTER, "value.scales", b.value.scales = (const char *)four + 1);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key.scales", b.key.scales = b.out.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "lse overlaps key.zero_points", b.key.zero_points = b.lse.data);
-    assert_true(c.refused == 7);
+    REFUSED(RAPT_OUT_OF_EXTENT, "key.scales: scale_extent_bytes", b.key.scale_extent_bytes -= 4);
+    REFUSED(RAPT_OUT_OF_EXTENT, "value.scales: scale_extent_bytes", b.value.scale_extent_bytes = 4);
+    REFUSED(RAPT_INVALID_VALUE, "value.scale_extent_bytes", b.value.scale_extent_bytes = -4);
+    assert_true(c.refused == 10);
     end(&c);
 }
 

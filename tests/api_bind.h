@@ -10,6 +10,7 @@ static rapt_tensor without_data(rapt_tensor tensor) {
     tensor.data = NULL;
     tensor.extent_bytes = 0;
     tensor.scales = tensor.zero_points = NULL;
+    tensor.scale_extent_bytes = 0;
     return tensor;
 }
 
@@ -27,6 +28,7 @@ static rapt_buffer buffer(const rapt_tensor *tensor) {
     rapt_buffer buffer = rapt_output_buffer(tensor->data, tensor->extent_bytes);
     buffer.scales = tensor->scales;
     buffer.zero_points = tensor->zero_points;
+    buffer.scale_extent_bytes = tensor->scale_extent_bytes;
     return buffer;
 }
 

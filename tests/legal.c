@@ -85,10 +85,15 @@ static void test_layouts(void **state) {
     LEGAL(d->key.token_stride_bytes = d->value.token_stride_bytes = 4);
     LEGAL(d->key = rapt_tensor_bhsd(d->key.data, RAPT_F8_E4M3, 2, 2, 5, 8), d->key.data = (char *)d->key.data + 1);
     LEGAL(d->key = rapt_tensor_bhsd(d->key.data, RAPT_F8_E5M2, 2, 2, 5, 8), d->key.scale_dtype = RAPT_F32,
-          d->key.scales = (void *)(uintptr_t)zeros); /* one for all */
+          d->key.scales = (void *)(uintptr_t)zeros, d->key.scale_extent_bytes = 4); /* one for all */
     LEGAL(d->value = rapt_tensor_bhsd(d->value.data, RAPT_I8, 2, 2, 5, 8), d->value.scale_dtype = RAPT_F32,
           d->value.scales = (void *)(uintptr_t)(zeros + 20), d->value.scale_token_stride_bytes = -4,
-          d->value.scale_group = 16, d->value.zero_point_dtype = RAPT_I8, d->value.zero_points = (char *)(uintptr_t)zeros + 5);
+          d->value.scale_group = 16, d->value.zero_point_dtype = RAPT_I8,
+          d->value.zero_points = (char *)(uintptr_t)zeros + 5);
+    LEGAL(d->key = rapt_tensor_bhsd(d->key.data, RAPT_I8, 2, 2, 5, 8), d->key.scale_dtype = RAPT_F32,
+          d->key.scales = (void *)(uintptr_t)zeros, d->key.scale_token_stride_bytes = 4,
+          d->key.scale_head_stride_bytes = 20, d->key.scale_batch_stride_bytes = 40, d->key.scale_extent_bytes = 80,
+          d->key.zero_point_dtype = RAPT_I8, d->key.zero_points = (void *)(uintptr_t)zeros); /* to the last byte */
     LEGAL(d->head_dim = 64, d->value_dim = 32, d->query = rapt_input_bhsd(d->query.data, 2, 4, 3, 64),
           d->key = rapt_tensor_bhsd(d->key.data, RAPT_Q4_0, 2, 2, 5, 64), d->value = d->key,
           d->value.data = (char *)d->key.data + 18, d->value.extent_bytes = 0,

@@ -162,6 +162,7 @@ static rapt_tensor stored_tensor(const struct problem *problem, enum array_name 
     result.scale_batch_stride_bytes = scales.batch_stride_bytes;
     result.scale_head_stride_bytes = scales.head_stride_bytes;
     result.scale_token_stride_bytes = scales.token_stride_bytes;
+    result.scale_extent_bytes = scales.extent_bytes;
     if (zeros->memory.data) {
         result.zero_point_dtype = RAPT_I8;
         result.zero_points = zeros->memory.data + zeros->first_byte;

@@ -52,7 +52,8 @@ static void test_tensors(void **state) {
     REFUSED(RAPT_UNUSED_FIELD, "key.scale_dtype", d->key.scale_dtype = RAPT_F32);
     REFUSED(RAPT_UNUSED_FIELD, "value.zero_point_dtype", d->value.zero_point_dtype = RAPT_F32);
     REFUSED(RAPT_UNUSED_FIELD, "value.scale_group", d->value.scale_group = 32);
-    REFUSED(RAPT_UNUSED_FIELD, "out.reserved", d->out.reserved[1] = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "key.scale_extent_bytes", d->key.scale_extent_bytes = 80);
+    REFUSED(RAPT_UNUSED_FIELD, "out.reserved", d->out.reserved[0] = 4);
     REFUSED(RAPT_UNUSED_FIELD, "mask.reserved", d->mask.reserved[0] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "mask.data is NULL, but", with_mask(d), d->mask.data = NULL);
     REFUSED(RAPT_UNUSED_FIELD, "bias.data is NULL, but", d->bias.token_stride_bytes = 4);
@@ -122,6 +123,24 @@ static void test_scales(void **state) {
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key.zero_points", with_zero_points(d),
             d->key.zero_points = d->out.data);
     REFUSED(RAPT_UNUSED_FIELD, "query.scale_dtype", d->query.scale_dtype = RAPT_F32);
+    END_OF_ROWS;
+}
+
+static void test_scale_extents(void **state) {
+    (void)state;
+    REFUSED(RAPT_INVALID_VALUE, "key.scale_extent_bytes = -4: expected", with_int8(d),
+            d->key.scale_extent_bytes = -4);
+    REFUSED(RAPT_INVALID_VALUE, "value.scale_extent_bytes = 81", with_int8(d), d->value.scale_extent_bytes = 81);
+    REFUSED(RAPT_OUT_OF_EXTENT, "key.scales: scale_extent_bytes = 76, but the strides reach bytes 0 ... 80",
+            with_int8(d), d->key.scale_extent_bytes = 76);
+    REFUSED(RAPT_OUT_OF_EXTENT, "key.scales: scale_extent_bytes = 80, but the strides reach bytes -16 ... 56",
+            with_int8(d), d->key.scale_token_stride_bytes = -4, d->key.scale_head_stride_bytes = 12,
+            d->key.scales = (void *)(uintptr_t)(zeros + 20), d->key.scale_extent_bytes = 80);
+    REFUSED(RAPT_OUT_OF_EXTENT, "key.scales: scale_extent_bytes = 76", with_zero_points(d),
+            d->key.scale_extent_bytes = 76);
+    REFUSED(RAPT_UNUSED_FIELD, "value.scale_extent_bytes is set, but its scale_dtype = 0",
+            d->value = rapt_tensor_bhsd(d->value.data, RAPT_F8_E5M2, 2, 2, 5, 8), d->value.scale_extent_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "mask.scale_extent_bytes", d->mask.scale_extent_bytes = 4);
     END_OF_ROWS;
 }
 
@@ -255,7 +274,8 @@ static void test_states(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_blocks),
-                                       cmocka_unit_test(test_scales), cmocka_unit_test(test_strides),
+                                       cmocka_unit_test(test_scales), cmocka_unit_test(test_scale_extents),
+                                       cmocka_unit_test(test_strides),
                                        cmocka_unit_test(test_overlaps), cmocka_unit_test(test_states)};
     return cmocka_run_group_tests_name("refusals_tensors", tests, NULL, NULL);
 }

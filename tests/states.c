@@ -48,7 +48,7 @@ static void move(rapt_tensor *tensor, int64_t b, int64_t tokens, int64_t bytes) 
         tensor->zero_points = (char *)tensor->zero_points + of_scales / 4;
     if (tensor->data)
         tensor->data = tensor_at(tensor, b, 0, tokens) + bytes;
-    tensor->extent_bytes = 0;
+    tensor->extent_bytes = tensor->scale_extent_bytes = 0;
 }
 
 static void cut(struct part *part, const rapt_attention_desc *whole, int64_t b, int64_t batch, int64_t first,

@@ -233,15 +233,16 @@ typedef struct rapt_buffer {
     int64_t extent_bytes; /* as in rapt_tensor; 0 = not stated */
     const void *scales;
     const void *zero_points;
+    int64_t scale_extent_bytes; /* likewise */
 } rapt_buffer;
 
 static inline rapt_buffer rapt_input_buffer(const void *data, int64_t extent_bytes) {
-    rapt_buffer buffer = {(void *)(uintptr_t)data, extent_bytes, NULL, NULL};
+    rapt_buffer buffer = {(void *)(uintptr_t)data, extent_bytes, NULL, NULL, 0};
     return buffer;
 }
 
 static inline rapt_buffer rapt_output_buffer(void *data, int64_t extent_bytes) {
-    rapt_buffer buffer = {data, extent_bytes, NULL, NULL};
+    rapt_buffer buffer = {data, extent_bytes, NULL, NULL, 0};
     return buffer;
 }
 

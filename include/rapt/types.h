@@ -111,8 +111,9 @@ RAPT_API int64_t rapt_row_bytes(int32_t dtype, int64_t dim);
  *
  * Scales are for F8_E4M3, F8_E5M2 and I8; with scale_dtype = 0 there are none, which I8 does not allow. There is a
  * scale, and perhaps a zero point (I8 only), for each scale_group elements of a row, the last of which may be fewer;
- * 0 = for the whole row. Their strides may be 0: one scale per tensor, or one per head. page_stride_bytes goes with a
- * page table. */
+ * 0 = for the whole row. Their strides may be 0: one scale per tensor, or one per head. scale_extent_bytes, when not 0,
+ * is the number of bytes that may be touched from scales on, and a quarter of it from zero_points on. page_stride_bytes
+ * goes with a page table; scale_batch_stride_bytes leads from page to page then. */
 typedef struct rapt_tensor {
     void *data;
     int32_t dtype; /* rapt_dtype */
@@ -130,7 +131,8 @@ typedef struct rapt_tensor {
     int64_t scale_head_stride_bytes;
     int64_t scale_token_stride_bytes;
     int64_t page_stride_bytes;
-    uint64_t reserved[2];
+    int64_t scale_extent_bytes;
+    uint64_t reserved[1];
 } rapt_tensor;
 
 /* Contiguous arrays with their extent: bhsd is [batch, heads, tokens, dim], bshd is [batch, tokens, heads, dim]. data =

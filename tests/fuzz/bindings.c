@@ -55,6 +55,7 @@ static void decode_buffer(struct fuzzed_call *call, rapt_buffer *buffer, const r
     *buffer = rapt_output_buffer(tensor->data, tensor->extent_bytes);
     buffer->scales = tensor->scales;
     buffer->zero_points = tensor->zero_points;
+    buffer->scale_extent_bytes = tensor->scale_extent_bytes;
     switch (own || way % CHOICES == ELSEWHERE ? way % CHOICES : RIGHT) {
     case COPY: {
         const size_t offset = own->bytes - bytes_from(own, tensor->data);
@@ -86,7 +87,10 @@ static void decode_buffer(struct fuzzed_call *call, rapt_buffer *buffer, const r
         }
         break;
     case SCALED:
-        *(detail % 2 ? &buffer->scales : &buffer->zero_points) = tensor->scales ? NULL : tensor->data;
+        if (detail & 8 && tensor->scale_extent_bytes)
+            buffer->scale_extent_bytes -= detail / 16 * 4;
+        else
+            *(detail % 2 ? &buffer->scales : &buffer->zero_points) = tensor->scales ? NULL : tensor->data;
         break;
     default:
         break;
@@ -160,12 +164,15 @@ static void decode_bindings(struct fuzzed_call *call, struct bound *bound, uint8
     for (int i = 0; i < TENSORS; i++) {
         const rapt_tensor *tensor = tensor_of(&call->desc, i);
         const rapt_buffer *buffer = buffer_of(b, i);
-        bound->is_right = bound->is_right && buffer->data == tensor->data && !buffer->scales && !buffer->zero_points &&
+        bound->is_right = bound->is_right && buffer->data == tensor->data && buffer->scales == tensor->scales &&
+                          buffer->zero_points == tensor->zero_points &&
+                          buffer->scale_extent_bytes == tensor->scale_extent_bytes &&
                           buffer->extent_bytes == tensor->extent_bytes;
         tensor_of(d, i)->data = buffer->data;
         tensor_of(d, i)->extent_bytes = buffer->extent_bytes;
         tensor_of(d, i)->scales = (void *)(uintptr_t)buffer->scales;
         tensor_of(d, i)->zero_points = (void *)(uintptr_t)buffer->zero_points;
+        tensor_of(d, i)->scale_extent_bytes = buffer->scale_extent_bytes;
     }
     bound->is_right = bound->is_right && b->bias_head_factor == d->bias_head_factor &&
                       b->alibi_slopes == d->alibi_slopes && b->sinks == d->sinks;
@@ -180,7 +187,7 @@ static rapt_status plan_of(rapt_plan *plan, const rapt_attention_desc *desc, boo
     d.struct_size = sizeof d;
     for (int i = 0; i < TENSORS && !with_data; i++) {
         tensor_of(&d, i)->data = NULL;
-        tensor_of(&d, i)->extent_bytes = 0;
+        tensor_of(&d, i)->extent_bytes = tensor_of(&d, i)->scale_extent_bytes = 0;
         tensor_of(&d, i)->scales = tensor_of(&d, i)->zero_points = NULL;
     }
     return rapt_plan_init(plan, &d, NULL);

@@ -155,8 +155,11 @@ static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct 
         const int64_t hostile = take_hostile(input);
         if (first + 8 * word == offsetof(rapt_tensor, extent_bytes) && !(hostile < tensor->extent_bytes && hostile))
             return;
-        if (tensor->scales && 8 * word + first > offsetof(rapt_tensor, zero_points))
-            return; /* the scales' extent is not stated */
+        if (tensor->scales && 8 * word + first > offsetof(rapt_tensor, zero_points) && !tensor->scale_extent_bytes)
+            return;
+        if (first + 8 * word == offsetof(rapt_tensor, scale_extent_bytes) &&
+            !(hostile < tensor->scale_extent_bytes && hostile))
+            return;
         const bool is_page_stride = first + 8 * word == offsetof(rapt_tensor, page_stride_bytes);
         if (tensor->extent_bytes > 0 || first + 8 * word < offsetof(rapt_tensor, batch_stride_bytes) ||
             (first + 8 * word > offsetof(rapt_tensor, extent_bytes) && !is_page_stride))
