@@ -152,6 +152,8 @@ static void refuse_scales(void) {
             d->value_cache.scale_head_stride_bytes = -40);
     REFUSED(RAPT_INVALID_STRIDE, "key_cache.scales.token_stride_bytes = 6 is not a multiple of 4", with_scales(d),
             d->features = 0, d->key_cache.scale_token_stride_bytes = 6);
+    REFUSED(RAPT_OUT_OF_EXTENT, "key_cache.scales: scale_extent_bytes = 156", with_scales(d),
+            d->key_cache.scale_extent_bytes = 156);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache.scales overlaps itself", with_scales(d),
             d->key_cache.scale_head_stride_bytes = 36);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache.scales overlaps value_cache.scales", with_scales(d),

@@ -210,15 +210,17 @@ static void take_scales(struct fuzzed *f, struct input *input, rapt_tensor *tens
     tensor->page_stride_bytes = by_row ? 0 : dim * 32;
     tensor->scale_dtype = (int32_t)TAKE(input, RAPT_F32);
     tensor->scale_group = group;
-    tensor->scale_token_stride_bytes = stride > groups * 4 ? -1 : stride;
+    tensor->scale_token_stride_bytes = stride > groups * 64 ? -1 : stride;
     tensor->scale_head_stride_bytes = tensor->scale_token_stride_bytes * tokens;
     tensor->scale_batch_stride_bytes = tensor->scale_head_stride_bytes * d->kv_heads;
-    const struct region *scales = add_region(f, (size_t)(rows * groups * 4 + 4));
+    const struct region *scales = add_region(f, (size_t)(rows * groups * 4));
+    if (way & 32 || stride < 0 || stride > groups * 4)
+        tensor->scale_extent_bytes = rows ? rows * groups * 4 : 4;
     fill(scales, take_byte(input));
     tensor->scales = way & 4 && take_byte(input) % 8 == 0 ? NULL : scales->data;
     if (way & 8) {
         tensor->zero_point_dtype = RAPT_I8;
-        tensor->zero_points = add_region(f, (size_t)(rows * groups + 1))->data;
+        tensor->zero_points = add_region(f, (size_t)(rows * groups))->data;
     }
     if (way & 16)
         f->desc.features |= feature;
