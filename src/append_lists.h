@@ -8,10 +8,15 @@
 #include "rapt/cache.h"
 #include "validate_parts.h"
 
+/* A bit of features in what describe_append.c makes of a rapt_rotate_desc: tokens go to the place in key_cache that
+ * they have in key, and positions count for the rotation alone. */
+#define RAPT_ROTATES_ALONE (UINT32_C(1) << 31)
+
+static inline bool rapt_rotates_alone(const rapt_append_desc *d) { return d->features & RAPT_ROTATES_ALONE; }
+
 /* The names of fields in messages. */
 struct rapt_append_names {
-    const char *from[2], *into[2], *heads, *rotary_positions;
-    bool has_positions, is_rotate;
+    const char *from[2], *into[2], *heads, *positions, *rotary_positions;
 };
 
 /* New tokens of sequence b: the number of the first one among all tokens, and how many. */
@@ -45,6 +50,8 @@ struct rapt_cache_shape {
 
 static inline struct rapt_cache_shape rapt_cache_shape_of(const rapt_append_desc *d) {
     const rapt_page_table *table = &d->pages;
+    if (rapt_rotates_alone(d) && d->offsets.data)
+        return (struct rapt_cache_shape){1, d->tokens, false};
     if (d->slots.data || table->kind == RAPT_PAGES_DENSE || table->kind == RAPT_PAGES_LISTED)
         return (struct rapt_cache_shape){table->pages, table->page_tokens, true};
     return (struct rapt_cache_shape){table->kind == RAPT_PAGES_ROW ? table->pages : d->batch, d->cache_length, false};

@@ -31,16 +31,25 @@ static bool place_by_position(const struct rapt_append *append, int64_t b, int64
     return token->page >= 0 && belongs(append, token->page * append->page_tokens + token->offset, task);
 }
 
+/* Where it stands in the source. */
+static bool place_alike(const struct rapt_append *append, int64_t task, struct rapt_append_token *token) {
+    token->page = token->batch;
+    token->offset = token->row;
+    return belongs(append, token->page * append->page_tokens + token->offset, task);
+}
+
 static void take_sequence(const struct rapt_append *append, int64_t b, int64_t task, rapt_take_token take) {
     const rapt_append_desc *d = &append->desc;
     const struct rapt_append_run run = rapt_append_run_of(d, b);
     const bool rotates = d->rotary.pairing != RAPT_ROTARY_NONE;
     const int64_t first = d->positions.data ? rapt_index_at(d->positions, b) : 0;
-    for (int64_t i = 0; i < run.count && rapt_is_inside(first, 0, RAPT_MAX_POSITION); i++) {
+    const int64_t least = rapt_rotates_alone(d) ? -RAPT_MAX_ROTARY_POSITION : 0;
+    for (int64_t i = 0; i < run.count && rapt_is_inside(first, least, RAPT_MAX_POSITION); i++) {
         const int64_t number = run.first + i;
         struct rapt_append_token token = {.batch = d->offsets.data ? 0 : b, .row = d->offsets.data ? number : i};
-        if (d->slots.data ? !place_by_slot(append, number, task, &token)
-                          : !place_by_position(append, b, first + i, task, &token))
+        if (rapt_rotates_alone(d) ? !place_alike(append, task, &token)
+            : d->slots.data       ? !place_by_slot(append, number, task, &token)
+                                  : !place_by_position(append, b, first + i, task, &token))
             continue;
         token.rotary_position = d->rotary_positions.data ? rapt_index_at(d->rotary_positions, number) : first + i;
         if (!rotates || rapt_is_rotary_position(&d->rotary, token.rotary_position))

@@ -62,16 +62,22 @@ rapt_status rapt_describe_rotate(const rapt_rotate_desc *desc, rapt_append_desc 
         rapt_describe_copy("", offsetof(rapt_rotate_desc, reserved), sizeof *desc, desc, &d, message);
     if (status != RAPT_OK)
         return status;
+    if (d.reserved_zero)
+        return rapt_refuse(message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0", (int)d.reserved_zero);
     *into = (rapt_append_desc){.numerics = d.numerics,
                                .isa = d.isa,
-                               .features = (uint32_t)d.reserved_zero, /* refused as such */
+                               .features = RAPT_ROTATES_ALONE,
                                .batch = d.batch,
                                .kv_heads = d.heads,
                                .length = d.length,
+                               .tokens = d.tokens,
                                .cache_length = d.length,
                                .head_dim = d.head_dim,
                                .key = d.in,
                                .key_cache = d.out,
+                               .positions = d.first_positions,
+                               .lengths = d.lengths,
+                               .offsets = d.offsets,
                                .rotary_positions = d.positions,
                                .rotary = d.rotary};
     memcpy(into->reserved, d.reserved, sizeof d.reserved);

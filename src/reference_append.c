@@ -216,13 +216,25 @@ void rapt_reference_append(const rapt_append_desc *d) {
 }
 
 void rapt_reference_rotate(const rapt_rotate_desc *d) {
-    const rapt_append_desc append = {.batch = d->batch,
-                                     .kv_heads = d->heads,
-                                     .length = d->length,
-                                     .head_dim = d->head_dim,
-                                     .key = d->in,
-                                     .key_cache = d->out,
-                                     .rotary_positions = d->positions,
-                                     .rotary = d->rotary};
-    rapt_reference_append(&append);
+    const struct rapt_reference_scales none = {NULL, NULL, 0, false};
+    const rapt_append_desc append = {.head_dim = d->head_dim, .key = d->in, .key_cache = d->out, .rotary = d->rotary};
+    for (int64_t b = 0; b < d->batch; b++) {
+        const bool packed = d->offsets.data;
+        const int64_t first = packed ? entry_of(d->offsets, b) : b * d->length;
+        const int64_t count = packed            ? entry_of(d->offsets, b + 1) - first
+                              : d->lengths.data ? entry_of(d->lengths, b)
+                                                : d->length;
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t h = 0; h < d->heads; h++) {
+                const int64_t batch = packed ? 0 : b, token = packed ? first + i : i;
+                const int64_t position = d->positions.data ? entry_of(d->positions, first + i)
+                                                           : entry_of(d->first_positions, b) + i;
+                append_row(&append, true,
+                           (const char *)d->in.data + batch * d->in.batch_stride_bytes + h * d->in.head_stride_bytes +
+                               token * d->in.token_stride_bytes,
+                           (char *)d->out.data + batch * d->out.batch_stride_bytes + h * d->out.head_stride_bytes +
+                               token * d->out.token_stride_bytes,
+                           &none, position);
+            }
+    }
 }

@@ -10,8 +10,8 @@
 
 enum { Q8_0 = 5, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL }; /* as in rapt_dtype */
 
-/* The code of the number of a binary format that is nearest to x, ties to even; what is above the code `most`, which may
- * be infinity, becomes it. */
+/* The code of the number of a binary format that is nearest to x, ties to even; what is above the code `most`,
+ * which may be infinity, becomes it. */
 static unsigned ieee_of(float x, int exponent_bits, int fraction_bits, unsigned most, unsigned nan) {
     const int bias = (1 << (exponent_bits - 1)) - 1;
     const unsigned sign = signbit(x) ? 1u << (exponent_bits + fraction_bits) : 0;

@@ -15,6 +15,7 @@ static const int64_t max_size = (int64_t)1 << 40;
 struct checks {
     const rapt_append_desc *d;
     const struct rapt_append_names *names;
+    bool is_rotate;
     rapt_message *message;
     struct rapt_validation memory; /* footprints */
 };
@@ -31,9 +32,7 @@ static rapt_status check_flags(struct checks *c) {
     if (d->isa < 0 || d->isa >= RAPT_ISA_COUNT)
         return rapt_refuse(c->message, RAPT_UNSUPPORTED_FLAG, "isa = %d is outside 0 ... %d", (int)d->isa,
                            RAPT_ISA_COUNT - 1);
-    if (c->names->is_rotate && d->features)
-        return rapt_refuse(c->message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0", (int)d->features);
-    if (d->features & ~(RAPT_COMPUTE_KEY_SCALES | RAPT_COMPUTE_VALUE_SCALES))
+    if (!c->is_rotate && d->features & ~(RAPT_COMPUTE_KEY_SCALES | RAPT_COMPUTE_VALUE_SCALES))
         return rapt_refuse(c->message, RAPT_UNSUPPORTED_FLAG, "features = %#lx has unknown bits",
                            (unsigned long)d->features);
     for (int i = 0; i < 8; i++)
@@ -135,8 +134,13 @@ static rapt_status check_addressing(struct checks *c) {
     const rapt_append_desc *d = c->d;
     if (d->slots.data && d->positions.data)
         return refuse_unused(c, "positions", "slots say where tokens go");
-    if (!d->slots.data && !d->positions.data && rapt_append_count(d) && c->names->has_positions)
-        return rapt_refuse(c->message, RAPT_NULL_POINTER, "positions.data is NULL, and so is slots.data");
+    const char *other = c->is_rotate ? c->names->rotary_positions : "slots";
+    const bool has_other = c->is_rotate ? d->rotary_positions.data : d->slots.data;
+    if (c->is_rotate && has_other && d->positions.data)
+        return refuse_unused(c, c->names->positions, "positions has those of all tokens");
+    if (!has_other && !d->positions.data && rapt_append_count(d))
+        return rapt_refuse(c->message, RAPT_NULL_POINTER, "%s.data is NULL, and so is %s.data", c->names->positions,
+                           other);
     if (d->offsets.data && d->lengths.data)
         return refuse_unused(c, "lengths", "offsets has the lengths");
     if (!d->offsets.data && d->tokens)
@@ -161,7 +165,7 @@ static bool computes(const struct checks *c, int side) {
 
 /* Any of keys and values; of rotated queries those of sources. */
 static rapt_status check_cache_dtype(struct checks *c, int side, const rapt_tensor *tensor) {
-    return c->names->is_rotate ? check_source_dtype(c, c->names->into[side], tensor) : RAPT_OK;
+    return c->is_rotate ? check_source_dtype(c, c->names->into[side], tensor) : RAPT_OK;
 }
 
 /* New rows and the cache that they go to. */
@@ -199,7 +203,7 @@ static rapt_status check_tensors(struct checks *c) {
     const rapt_append_desc *d = c->d;
     if (rapt_absent(&d->key) && rapt_absent(&d->value) && rapt_append_count(d))
         return rapt_refuse(c->message, RAPT_NULL_POINTER,
-                           c->names->is_rotate ? "in.data is NULL" : "key.data is NULL, and so is value.data");
+                           c->is_rotate ? "in.data is NULL" : "key.data is NULL, and so is value.data");
     if (d->rotary.pairing && rapt_absent(&d->key) && rapt_append_count(d))
         return refuse_unused(c, "rotary.pairing", "key is absent");
     const rapt_status status = check_side(c, 0, &d->key, &d->key_cache, d->head_dim);
@@ -221,9 +225,10 @@ rapt_status rapt_validate_append(const rapt_append_desc *desc, enum rapt_append_
     /* Memory is checked for any call that has rows. */
     static const rapt_attention_desc rows = {.batch = 1, .query_length = 1};
     static const struct rapt_append_names names[] = {
-        {{"key", "value"}, {"key_cache", "value_cache"}, "kv_heads", "rotary_positions", true, false},
-        {{"in", ""}, {"out", ""}, "heads", "positions", false, true}};
-    struct checks c = {desc, &names[kind], message, {.desc = &rows, .message = message, .memory = RAPT_MEMORY_GIVEN}};
+        {{"key", "value"}, {"key_cache", "value_cache"}, "kv_heads", "positions", "rotary_positions"},
+        {{"in", ""}, {"out", ""}, "heads", "first_positions", "positions"}};
+    struct checks c = {.d = desc, .names = &names[kind], .is_rotate = kind == RAPT_KIND_ROTATE, .message = message};
+    c.memory = (struct rapt_validation){.desc = &rows, .message = message, .memory = RAPT_MEMORY_GIVEN};
     rapt_status status = RAPT_OK;
     for (size_t i = 0; status == RAPT_OK && i < sizeof checks / sizeof *checks; i++)
         status = checks[i](&c);

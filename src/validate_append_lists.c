@@ -21,12 +21,12 @@ static rapt_status check_list_memory(struct rapt_validation *v, const struct lis
 static rapt_status check_memory(struct rapt_validation *v, const rapt_append_desc *d,
                                 const struct rapt_append_names *names) {
     const int64_t tokens = rapt_append_count(d);
-    const bool rotary_list = d->rotary.pairing && (d->slots.data || names->is_rotate);
+    const bool rotary_list = d->rotary.pairing && d->slots.data;
     const bool has_pages = d->pages.kind != RAPT_PAGES_NONE;
     const struct list rules[] = {
         {"lengths", d->lengths, d->batch, false},
         {"offsets", d->offsets, d->batch + 1, false},
-        {"positions", d->positions, d->batch, false},
+        {names->positions, d->positions, d->batch, false},
         {"slots", d->slots, tokens, false},
         {"pages.entries", d->pages.entries,
          !has_pages                        ? 0
@@ -155,21 +155,24 @@ static rapt_status check_page_entries(struct rapt_validation *v, const rapt_appe
     return RAPT_OK;
 }
 
-static rapt_status check_position(struct rapt_validation *v, const rapt_append_desc *d, int64_t b, int64_t count) {
+/* A place, where this is not rapt_rotate, and the rotation, where nothing else has it. */
+static rapt_status check_position(struct rapt_validation *v, const rapt_append_desc *d,
+                                  const struct rapt_append_names *names, int64_t b, int64_t count) {
     const int64_t position = rapt_index_at(d->positions, b), room = d->cache_length;
-    if (!rapt_is_inside(position, 0, RAPT_MAX_POSITION))
-        return refuse_entry(v, "positions", b, position, 0, RAPT_MAX_POSITION);
-    if (count > 0 && !rapt_cache_shape_of(d).paged && position > room - count)
+    const struct span span = rotary_span(&d->rotary);
+    const int64_t least = rapt_rotates_alone(d) ? span.least : 0;
+    if (!rapt_is_inside(position, least, RAPT_MAX_POSITION))
+        return refuse_entry(v, names->positions, b, position, least, RAPT_MAX_POSITION);
+    if (count > 0 && !rapt_rotates_alone(d) && !rapt_cache_shape_of(d).paged && position > room - count)
         return rapt_refuse(v->message, RAPT_INVALID_VALUE,
                            "positions[%lld] = %lld: its %lld new tokens reach beyond the %lld of its cache",
                            (long long)b, (long long)position, (long long)count, (long long)room);
-    const struct span span = rotary_span(&d->rotary);
     if (count > 0 && d->rotary.pairing && !d->rotary_positions.data && position + count - 1 > span.most)
         return rapt_refuse(v->message, RAPT_INVALID_VALUE,
-                           "positions[%lld] = %lld: the last of its %lld new tokens is outside %lld ... %lld of rotary",
-                           (long long)b, (long long)position, (long long)count, (long long)span.least,
+                           "%s[%lld] = %lld: the last of its %lld tokens is outside %lld ... %lld of rotary",
+                           names->positions, (long long)b, (long long)position, (long long)count, (long long)span.least,
                            (long long)span.most);
-    return count > 0 ? check_page_entries(v, d, b, position, count) : RAPT_OK;
+    return count > 0 && !rapt_rotates_alone(d) ? check_page_entries(v, d, b, position, count) : RAPT_OK;
 }
 
 rapt_status rapt_check_append_lists(struct rapt_validation *v, const rapt_append_desc *d,
@@ -185,7 +188,7 @@ rapt_status rapt_check_append_lists(struct rapt_validation *v, const rapt_append
     for (int64_t b = 0; status == RAPT_OK && rapt_append_count(d) && b < d->batch; b++) {
         const struct rapt_append_run run = rapt_append_run_of(d, b);
         if (d->positions.data)
-            status = check_position(v, d, b, run.count);
+            status = check_position(v, d, names, b, run.count);
         if (status == RAPT_OK && per_token)
             status = check_tokens(v, d, names, run);
     }

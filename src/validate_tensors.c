@@ -7,8 +7,15 @@
 #include "format.h"
 #include "validate_parts.h"
 
-/* IN_PLACE comes on top: the tensor may be another one of these. SCALES_OUT likewise: so are its scales and zero points. */
-enum { REQUIRED_INPUT = 0, OPTIONAL_INPUT = 1, REQUIRED_OUTPUT = 2, OPTIONAL_OUTPUT = 3, IN_PLACE = 4, SCALES_OUT = 8 };
+/* On top come IN_PLACE: the tensor may be another one of these; and SCALES_OUT: its scales are outputs as well. */
+enum {
+    REQUIRED_INPUT = 0,
+    OPTIONAL_INPUT = 1,
+    REQUIRED_OUTPUT = 2,
+    OPTIONAL_OUTPUT = 3,
+    IN_PLACE = 4,
+    SCALES_OUT = 8
+};
 
 /* What the descriptor says about one of its tensors. */
 struct tensor_rule {

@@ -50,6 +50,28 @@ static void test_calls(void **state) {
     }
 }
 
+/* Positions of tokens, or first ones of sequences, which may have lengths or be packed. */
+static void draw_rotated(struct drawn *drawn, struct random *random, rapt_rotate_desc *d) {
+    const int way = (int)random_below(random, 3);
+    int64_t count = d->batch * d->length, *numbers = drawn->lists[0];
+    if (way == 1) {
+        for (int64_t b = 0; b < d->batch; b++)
+            numbers[b] = random_below(random, d->length + 1);
+        d->lengths = rapt_int64_list(numbers, d->batch);
+    } else if (way == 2) {
+        numbers[0] = random_below(random, 3);
+        for (int64_t b = 0; b < d->batch; b++)
+            numbers[b + 1] = numbers[b] + random_below(random, d->length + 1);
+        d->tokens = count = numbers[d->batch] + random_below(random, 3);
+        d->offsets = rapt_int64_list(numbers, d->batch + 1);
+    }
+    const bool first = random_chance(random, 50);
+    const int64_t entries = first ? d->batch : count, most = first ? 1000 - d->length : 1000;
+    for (int64_t i = 0; i < entries; i++)
+        drawn->lists[1][i] = random_below(random, most) - (d->rotary.cosines ? 0 : 100);
+    *(first ? &d->first_positions : &d->positions) = rapt_int64_list(drawn->lists[1], entries);
+}
+
 /* Queries into any of the three types. */
 static void test_rotate(void **state) {
     static const int32_t dtypes[] = {RAPT_F32, RAPT_F16, RAPT_BF16};
@@ -58,23 +80,22 @@ static void test_rotate(void **state) {
     static struct drawn drawn;
     struct random random = {7};
     (void)state;
-    for (int call = 0; call < scaled_work(300); call++) {
-        const int64_t batch = random_between(&random, 1, 3), heads = random_between(&random, 1, 5);
-        const int64_t length = random_between(&random, 1, 40), dim = random_between(&random, 2, 140);
+    for (int call = 0; call < scaled_work(400); call++) {
+        rapt_rotate_desc d = RAPT_ROTATE_DESC_INIT;
+        d.batch = random_between(&random, 1, 3), d.heads = random_between(&random, 1, 5);
+        d.length = random_between(&random, 1, 40), d.head_dim = random_between(&random, 2, 140);
         const int32_t dtype = dtypes[call % 3];
         drawn.desc = (rapt_append_desc)RAPT_APPEND_DESC_INIT;
-        drawn_rotary(&drawn, &random, dim, 1000);
-        for (int64_t i = 0; i < batch * length; i++)
-            drawn.lists[0][i] = random_below(&random, 1000);
-        const size_t bytes = (size_t)(batch * heads * length * rapt_row_bytes(dtype, dim));
-        void *out = test_alloc(bytes), *expected = test_alloc(bytes);
-        rapt_rotate_desc d = RAPT_ROTATE_DESC_INIT;
-        d.batch = batch, d.heads = heads, d.length = length, d.head_dim = dim;
-        d.in = rapt_input_bshd(test_drawn(&random, batch * heads * length * dim, random_special), batch, length, heads,
-                               dim);
-        d.positions = rapt_int64_list(drawn.lists[0], batch * length);
+        drawn_rotary(&drawn, &random, d.head_dim, 1000);
         d.rotary = drawn.desc.rotary;
-        d.out = rapt_tensor_bhsd(expected, dtype, batch, heads, length, dim);
+        draw_rotated(&drawn, &random, &d);
+        const int64_t batch = d.offsets.data ? 1 : d.batch, tokens = d.offsets.data ? d.tokens : d.length;
+        const int64_t numbers = batch * d.heads * tokens * d.head_dim;
+        const size_t bytes = (size_t)(batch * d.heads * tokens * rapt_row_bytes(dtype, d.head_dim));
+        void *out = test_alloc(bytes), *expected = test_alloc(bytes);
+        d.in = rapt_input_bshd(test_drawn(&random, numbers, random_special), batch, tokens, d.heads, d.head_dim);
+        d.out = rapt_tensor_bhsd(expected, dtype, batch, d.heads, tokens, d.head_dim);
+        memset(expected, 0xff, bytes);
         rapt_reference_rotate(&d);
         d.out.data = out;
         for (int t = 0; t < table_count; t++) {

@@ -120,4 +120,18 @@ static rapt_rotate_desc fresh_rotate(void) {
     return d;
 }
 
+/* The first positions of sequences. */
+static void with_first(rapt_rotate_desc *d) {
+    d->positions = (rapt_index_list){0};
+    d->first_positions = rapt_int64_list(positions, 2);
+}
+
+/* Sequences of 1 and 1 of 4 tokens. */
+static void with_packed(rapt_rotate_desc *d) {
+    d->offsets = rapt_int64_list(offsets, 3);
+    d->tokens = 4;
+    d->in = rapt_input_bshd(key, 1, 4, 2, 8);
+    d->out = rapt_output_bshd(out, 1, 4, 2, 8);
+}
+
 #endif

@@ -230,7 +230,7 @@ static void refuse_rotary(void) {
     REFUSED(RAPT_UNUSED_FIELD, "rotary.table_positions is set", with_rotary(d), d->rotary.table_positions = 1);
     REFUSED(RAPT_MISALIGNED_POINTER, "rotary.cosines", with_cosines(d),
             d->rotary.cosines = (const float *)(const void *)((const char *)table + 1));
-    REFUSED(RAPT_INVALID_VALUE, "positions[0] = 2: the last of its 3 new tokens is outside 0 ... 3", with_cosines(d),
+    REFUSED(RAPT_INVALID_VALUE, "positions[0] = 2: the last of its 3 tokens is outside 0 ... 3", with_cosines(d),
             d->rotary.table_positions = 4);
     REFUSED(RAPT_INVALID_VALUE, "rotary.frequencies[3] = 2", with_rotary(d), d->rotary.base = 0, table[3] = 2,
             d->rotary.frequencies = table);
@@ -253,7 +253,19 @@ static void refuse_rotate(void) {
     ROTATE_REFUSED(RAPT_INVALID_SHAPE, "heads = 0", d->heads = 0);
     ROTATE_REFUSED(RAPT_NULL_POINTER, "in.data is NULL", d->in = (rapt_tensor){0});
     ROTATE_REFUSED(RAPT_NULL_POINTER, "out is absent", d->out = (rapt_tensor){0});
-    ROTATE_REFUSED(RAPT_NULL_POINTER, "positions.data is NULL", d->positions = (rapt_index_list){0});
+    ROTATE_REFUSED(RAPT_UNUSED_FIELD, "reserved_zero = 1", d->reserved_zero = 1);
+    ROTATE_REFUSED(RAPT_NULL_POINTER, "first_positions.data is NULL, and so is positions.data",
+                   d->positions = (rapt_index_list){0});
+    ROTATE_REFUSED(RAPT_UNUSED_FIELD, "first_positions is set", d->first_positions = rapt_int64_list(positions, 2));
+    ROTATE_REFUSED(RAPT_INVALID_VALUE, "first_positions[1] = 536870912: the last of its 2 tokens", with_first(d),
+                   positions[1] = 1 << 29);
+    ROTATE_REFUSED(RAPT_INVALID_VALUE, "first_positions[1] = -536870913", with_first(d),
+                   positions[1] = -(1 << 29) - 1);
+    ROTATE_REFUSED(RAPT_OUT_OF_EXTENT, "first_positions.count = 1", with_first(d), d->first_positions.count = 1);
+    ROTATE_REFUSED(RAPT_INVALID_VALUE, "lengths[1] = 3", d->lengths = rapt_int64_list(lengths, 2), lengths[1] = 3);
+    ROTATE_REFUSED(RAPT_INVALID_VALUE, "offsets[2] = 5", with_packed(d), offsets[2] = 5);
+    ROTATE_REFUSED(RAPT_UNUSED_FIELD, "tokens is set", d->tokens = 4);
+    ROTATE_REFUSED(RAPT_OUT_OF_EXTENT, "out.extent_bytes", with_packed(d), d->tokens = 5, d->in.extent_bytes = 0);
     ROTATE_REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = 5", d->out.dtype = RAPT_Q8_0);
     ROTATE_REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps in", d->in.data = out);
     ROTATE_REFUSED(RAPT_INVALID_VALUE, "positions[3] = -536870913", rotary_positions[3] = -(1 << 29) - 1);
@@ -317,6 +329,10 @@ static void test_legal(void **state) {
           d->key_cache = rapt_output_bhsd(key_cache, 2, 2, 3, 8), positions[0] = positions[1] = 0);
     ROTATE_LEGAL((void)d);
     ROTATE_LEGAL(d->batch = 0, d->positions = (rapt_index_list){0});
+    ROTATE_LEGAL(with_first(d), positions[0] = -(1 << 29), positions[1] = (1 << 29) - 1);
+    ROTATE_LEGAL(with_first(d), positions[0] = INT64_C(1) << 29, d->lengths = rapt_int64_list(lengths, 2));
+    ROTATE_LEGAL(with_packed(d));
+    ROTATE_LEGAL(with_packed(d), with_first(d), offsets[1] = offsets[2] = 2);
     ROTATE_LEGAL(d->rotary.dim = 2, d->in.batch_stride_bytes = 0);
     assert_int_equal(wrong_rows, 0);
 }

@@ -139,7 +139,9 @@ RAPT_API rapt_status rapt_append(const rapt_append_desc *desc, const rapt_run_op
 
 /* ----------------------------------------------------------------- rotate */
 
-/* Queries, rotated as rapt_append rotates keys, into other memory. */
+/* Queries, rotated as rapt_append rotates keys, into other memory. Sequence b has lengths[b] tokens (all have length
+ * where the list is absent), at the positions first_positions[b] + i, or each at one of positions. Packed sequences
+ * stand one after the other, as those of rapt_attention with query_offsets. */
 typedef struct rapt_rotate_desc {
     uint32_t struct_size; /* sizeof(rapt_rotate_desc) */
     int32_t numerics;     /* 0 */
@@ -148,12 +150,17 @@ typedef struct rapt_rotate_desc {
 
     int64_t batch;    /* >= 0 */
     int64_t heads;    /* >= 1 */
-    int64_t length;   /* tokens, >= 0 */
+    int64_t length;   /* tokens of a sequence, >= 0 */
+    int64_t tokens;   /* with offsets: tokens of all sequences */
     int64_t head_dim; /* 1 ... 1024 */
 
-    rapt_tensor in;            /* f32, f16 or bf16 [batch, heads, length, head_dim] */
-    rapt_tensor out;           /* likewise, output */
-    rapt_index_list positions; /* [batch * length] */
+    rapt_tensor in;  /* f32, f16 or bf16 [batch, heads, length, head_dim]; with offsets [1, heads, tokens, head_dim] */
+    rapt_tensor out; /* likewise, output */
+
+    rapt_index_list positions;       /* [batch * length], or [tokens] */
+    rapt_index_list first_positions; /* [batch], in place of positions */
+    rapt_index_list lengths;         /* [batch], each 0 ... length; tokens after it are not written */
+    rapt_index_list offsets;         /* [batch + 1], as in rapt_append_desc */
     rapt_rotary rotary;
     uint64_t reserved[8];
 } rapt_rotate_desc;
