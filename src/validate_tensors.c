@@ -8,14 +8,7 @@
 #include "validate_parts.h"
 
 /* On top come IN_PLACE: the tensor may be another one of these; and SCALES_OUT: its scales are outputs as well. */
-enum {
-    REQUIRED_INPUT = 0,
-    OPTIONAL_INPUT = 1,
-    REQUIRED_OUTPUT = 2,
-    OPTIONAL_OUTPUT = 3,
-    IN_PLACE = 4,
-    SCALES_OUT = 8
-};
+enum { REQUIRED_INPUT = 0, OPTIONAL_INPUT = 1, REQUIRED_OUTPUT = 2, OPTIONAL_OUTPUT = 3, IN_PLACE = 4, SCALES_OUT = 8 };
 
 /* What the descriptor says about one of its tensors. */
 struct tensor_rule {
