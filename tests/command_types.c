@@ -48,7 +48,8 @@ static void exact_numbers_give_the_same_file(void **state) {
 
 /* The check is against the numbers that were given, so the error is that of the types. */
 static void check_sees_the_error_of_a_type(void **state) {
-    static const char *const few_bits[] = {"--kv-type q8_0", "--key-type q8_0", "--value-type q8_0", "--kv-type bf16"};
+    static const char *const few_bits[] = {"--kv-type q8_0",    "--key-type q8_0",    "--value-type q8_0", "--kv-type bf16",
+                                            "--kv-type f8_e4m3", "--key-type f8_e5m2", "--value-type i8",   "--kv-type i8"};
     (void)state;
     write_random("q.npy", 4, B, HEADS, 3, DIM);
     write_random("k.npy", 4, B, HEADS, TOKENS, DIM);
@@ -66,6 +67,8 @@ static void types_are_told(void **state) {
     (void)state;
     struct command_result told = expect_success(ATTEND "--out o.npy --key-type q8_0 --value-type f16");
     assert_non_null(strstr(told.out, "types    key q8_0, value f16: 34.4 % of the bytes of float32\n"));
+    told = expect_success(ATTEND "--out o.npy --key-type i8 --value-type f8_e5m2"); /* 64 + 4 bytes, 32 + 4 */
+    assert_non_null(strstr(told.out, "types    key i8, value f8_e5m2: 27.1 % of the bytes of float32\n"));
     told = expect_success(ATTEND "--out o.npy --key-type q8_0 --json");
     assert_non_null(strstr(told.out, "\"key_type\": \"q8_0\""));
     assert_non_null(strstr(told.out, "\"value_type\": \"f32\""));

@@ -119,8 +119,8 @@ static void print_arrays(const struct problem *problem, bool json) {
 static void print_types(const struct problem *problem, bool json) {
     const rapt_attention_desc *given = &problem->desc, *stored = &problem->stored;
     if (stored->key.data == given->key.data && stored->value.data == given->value.data) return;
-    const int64_t bytes = rapt_row_bytes(stored->key.dtype, given->head_dim) +
-                          rapt_row_bytes(stored->value.dtype, given->value_dim);
+    const int64_t bytes = kv_type_row_bytes(&stored->key, given->head_dim) +
+                          kv_type_row_bytes(&stored->value, given->value_dim);
     const double share = (double)bytes / (double)(given->head_dim + given->value_dim) / (double)sizeof(float);
     const char *key = kv_type_text(stored->key.dtype), *value = kv_type_text(stored->value.dtype);
     if (json) {

@@ -46,6 +46,11 @@ const char *kv_type_text(int32_t dtype) {
     return "";
 }
 
+int64_t kv_type_row_bytes(const rapt_tensor *tensor, int64_t dim) {
+    return rapt_row_bytes(tensor->dtype, dim) + (tensor->scale_dtype ? (int64_t)sizeof(float) : 0);
+}
+
+/* For float8 and int8 with a scale for each row. */
 static rapt_tensor room_for(const rapt_attention_desc *desc, const char *option, const char *given, int64_t dim) {
     const struct named_type *type = type_named(option, given);
     if (dim % type->elements != 0)
@@ -53,7 +58,14 @@ static rapt_tensor room_for(const rapt_attention_desc *desc, const char *option,
                  type->elements);
     const int64_t rows = tool_product(tool_product(desc->batch, desc->kv_heads, option), desc->kv_length, option);
     void *data = tool_allocate(rows, (size_t)rapt_row_bytes(type->dtype, dim), option);
-    return rapt_tensor_bhsd(data, type->dtype, desc->batch, desc->kv_heads, desc->kv_length, dim);
+    rapt_tensor room = rapt_tensor_bhsd(data, type->dtype, desc->batch, desc->kv_heads, desc->kv_length, dim);
+    if (!(type->uses & RAPT_MAY_SCALE)) return room;
+    room.scale_dtype = RAPT_F32;
+    room.scales = tool_allocate(rows, sizeof(float), option);
+    room.scale_token_stride_bytes = sizeof(float);
+    room.scale_head_stride_bytes = desc->kv_length * room.scale_token_stride_bytes;
+    room.scale_batch_stride_bytes = desc->kv_heads * room.scale_head_stride_bytes;
+    return room;
 }
 
 /* The call with each page as a sequence of its own. */
@@ -93,11 +105,13 @@ rapt_attention_desc kv_type_stored(const rapt_attention_desc *desc, const struct
         append.key = desc->key;
         append.key_cache = stored.key =
             room_for(desc, options->key_type ? "key-type" : "kv-type", key_type, desc->head_dim);
+        if (stored.key.scale_dtype) append.features |= RAPT_COMPUTE_KEY_SCALES;
     }
     if (value_type) {
         append.value = desc->value;
         append.value_cache = stored.value =
             room_for(desc, options->value_type ? "value-type" : "kv-type", value_type, desc->value_dim);
+        if (stored.value.scale_dtype) append.features |= RAPT_COMPUTE_VALUE_SCALES;
     }
     int64_t *positions = tool_allocate(desc->batch, sizeof *positions, "positions"); /* 0: from the first row on */
     append.positions = rapt_int64_list(positions, desc->batch);

@@ -12,6 +12,9 @@ void kv_type_check(const char *option, const char *given);
 /* Its name. */
 const char *kv_type_text(int32_t dtype);
 
+/* Bytes of a row, and of its scale where it has one. */
+int64_t kv_type_row_bytes(const rapt_tensor *tensor, int64_t dim);
+
 /* The call on stored keys and values: that of desc, where an option asks for no other type. As contiguous arrays
  * [batch, heads, tokens, dim]; their memory lives until the command ends. */
 rapt_attention_desc kv_type_stored(const rapt_attention_desc *desc, const struct attend_options *options);
