@@ -49,7 +49,7 @@ def make_model(path):
 
     kv_width = WIDTH // HEADS * KV_HEADS
     add("token_embd", len(tokens), WIDTH, WIDTH**0.5)
-    add("output", len(tokens), WIDTH, 3)
+    add("output", len(tokens), WIDTH, 1)
     writer.add_tensor("output_norm.weight", numpy.ones(WIDTH, dtype=numpy.float32))
     for layer in range(LAYERS):
         block = f"blk.{layer}."
