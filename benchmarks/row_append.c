@@ -2,7 +2,7 @@
  *
  * Rows of rapt_append: new keys and values from one region of the arena after the other into one region of a pool after
  * the other, in turns with memcpy of as many bytes. "append/f16/d128/h8/n4096", and /paged16: slots in pages of 16
- * tokens, /rotary: keys are rotated. */
+ * tokens, /rotary: keys are rotated. float8 has one scale, int8 one for each token and head, which is computed. */
 #include "row_kinds.h"
 
 #include "rapt/cache.h"
@@ -16,9 +16,9 @@ enum { POOL_BYTES = 256 << 20 };
 static const struct {
     const char *name;
     int32_t dtype;
-} dtypes[] = {{"f32", RAPT_F32},   {"f16", RAPT_F16},   {"bf16", RAPT_BF16},
-              {"q8_0", RAPT_Q8_0}, {"q4_0", RAPT_Q4_0}, {"q4_1", RAPT_Q4_1},
-              {"q5_0", RAPT_Q5_0}, {"q5_1", RAPT_Q5_1}, {"iq4_nl", RAPT_IQ4_NL}};
+} dtypes[] = {{"f32", RAPT_F32},       {"f16", RAPT_F16},       {"bf16", RAPT_BF16}, {"q8_0", RAPT_Q8_0},
+              {"q4_0", RAPT_Q4_0},     {"q4_1", RAPT_Q4_1},     {"q5_0", RAPT_Q5_0}, {"q5_1", RAPT_Q5_1},
+              {"iq4_nl", RAPT_IQ4_NL}, {"e4m3", RAPT_F8_E4M3}, {"e5m2", RAPT_F8_E5M2}, {"i8", RAPT_I8}};
 
 struct append {
     rapt_append_desc desc;
@@ -27,6 +27,7 @@ struct append {
     size_t read_bytes, written_bytes; /* of keys, and of values */
     size_t reads, writes;             /* regions so far */
     int64_t *slots, position;
+    float *scales; /* those of keys, of values */
     int threads;
     rapt_status status; /* of the last run */
 };
@@ -55,6 +56,26 @@ static void copy_run(void *context) {
     const size_t half = (a->read_bytes + a->written_bytes) / 2;
     for (int side = 0; side < 2; side++)
         memcpy(next_target(a), next_source(a), half);
+}
+
+/* Scales [page or batch][head][token]. */
+static void add_scales(struct append *a, rapt_tensor *cache, int side, int64_t dim) {
+    const bool by_row = cache->dtype == RAPT_I8;
+    const int64_t rows = a->desc.length * a->desc.kv_heads;
+    if (!by_row && cache->dtype != RAPT_F8_E4M3 && cache->dtype != RAPT_F8_E5M2)
+        return;
+    if (!a->scales)
+        a->scales = malloc((size_t)rows * 2 * sizeof *a->scales);
+    for (int64_t i = 0; a->scales && i < rows; i++)
+        a->scales[side * rows + i] = 0.01f;
+    cache->scale_dtype = RAPT_F32;
+    cache->scales = a->scales + side * rows;
+    if (!by_row)
+        return;
+    cache->scale_token_stride_bytes = 4;
+    cache->scale_head_stride_bytes = cache->head_stride_bytes / dim * 4;
+    cache->scale_batch_stride_bytes = (cache->batch_stride_bytes + cache->page_stride_bytes) / dim * 4;
+    a->desc.features |= side ? RAPT_COMPUTE_VALUE_SCALES : RAPT_COMPUTE_KEY_SCALES;
 }
 
 /* Every page once, in an order that no prefetcher knows. */
@@ -93,6 +114,8 @@ static bool describe(struct append *a, const struct row *row) {
         d->key_cache = rapt_tensor_bhsd(NULL, dtype, 1, heads, tokens, dim);
     }
     d->value_cache = d->key_cache;
+    add_scales(a, &d->key_cache, 0, dim);
+    add_scales(a, &d->value_cache, 1, dim);
     if (strstr(row->name, "/rotary")) {
         d->rotary.pairing = RAPT_ROTARY_HALVES;
         d->rotary.base = 10000;
@@ -124,5 +147,6 @@ void row_append(struct bench_state *state, const struct row *row, const struct r
             bench_skip(state, rapt_status_text(a.status));
     }
     free(a.slots);
+    free(a.scales);
     buffer_free(a.pool);
 }

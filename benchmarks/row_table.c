@@ -182,6 +182,9 @@ static const struct entry {
     {"append/q4_0/d128/h8/n4096/paged16", ALONE},
     {"append/q5_1/d128/h8/n4096/paged16", ALONE},
     {"append/iq4_nl/d128/h8/n4096/paged16", ALONE},
+    {"append/e4m3/d128/h8/n4096/paged16", OTHER_ISAS},
+    {"append/e5m2/d128/h8/n4096/paged16", ALONE},
+    {"append/i8/d128/h8/n4096/paged16", OTHER_ISAS},
     /* Calls as they come. */
     {"ragged/f32/d128/causal", MORE_THREADS},
     {"tiny/f32/d64/s16", MORE_THREADS},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * float32 rows to stored rows (docs/numerics.md, stored numbers). ggml's blocks are those of its reference quantisers,
- * quantize_row_*_ref, built without contraction. Plain loops over a block of 32, which compilers turn into vectors:
- * integers, so that a maximum has no order, and sums where the reference has them. */
+ * quantize_row_*_ref, built without contraction: sums where the reference has them, in its order. */
 #ifndef RAPT_GENERIC_QUANTISE_H
 #define RAPT_GENERIC_QUANTISE_H
 
@@ -47,45 +46,68 @@ RAPT_INLINE float inverse_of(float d) {
     return magnitude_of(inverse) < RAPT_INFINITY ? inverse : 0;
 }
 
-/* roundf of |t| < 2^22: ties away from zero. */
-RAPT_INLINE int round_away(float t) {
-    const float a = magnitude_of(t), even = a + 8388608.0f - 8388608.0f;
-    const int n = (int)even + (a - even == 0.5f);
-    return t < 0 ? -n : n;
-}
-
 /* ------------------------------------------------------------ blocks */
 
-/* Bits of the largest |x|; from 0x7f800000 on something is not finite. */
-RAPT_INLINE uint32_t largest_magnitude(const float *x) {
-    uint32_t largest = 0;
-    for (int i = 0; i < QUANTISE_BLOCK; i++) {
-        const uint32_t magnitude = float_bits(x[i]) & 0x7fffffffu;
-        largest = magnitude > largest ? magnitude : largest;
+enum { QUANTISE_VECTORS = QUANTISE_BLOCK / VL };
+
+/* Integers from numbers of magnitude below 2^22. */
+RAPT_INLINE vf32 v_floor_small(vf32 t) {
+    const vf32 unit = v_splat(0x1.8p23f), nearest = v_sub(v_add(t, unit), unit);
+    return v_sub(nearest, v_select(v_less(t, nearest), v_splat(1), v_splat(0)));
+}
+
+/* As roundf has it: ties away from zero. */
+RAPT_INLINE vf32 v_round_away(vf32 t) {
+    const vf32 a = v_abs(t), unit = v_splat(0x1p23f), even = v_sub(v_add(a, unit), unit);
+    const vmask is_tie = v_equal(v_sub(a, even), v_splat(0.5f));
+    return v_with_sign(v_add(even, v_select(is_tie, v_splat(1), v_splat(0))), t);
+}
+
+RAPT_INLINE void load_block(vf32 numbers[QUANTISE_VECTORS], const float *x) {
+    RAPT_UNROLL
+    for (int i = 0; i < QUANTISE_VECTORS; i++)
+        numbers[i] = v_load(x + i * VL);
+}
+
+/* The largest |x|; infinity where something is not finite. */
+RAPT_INLINE float largest_magnitude(const vf32 numbers[QUANTISE_VECTORS]) {
+    vf32 largest = v_splat(0);
+    RAPT_UNROLL
+    for (int i = 0; i < QUANTISE_VECTORS; i++) {
+        const vf32 a = v_abs(numbers[i]);
+        largest = v_larger(largest, v_select(v_equal(a, a), a, v_splat(RAPT_INFINITY)));
     }
-    return largest;
+    return s_largest(largest);
 }
 
 /* The first number with that magnitude; +0 where all are zeros. */
-RAPT_INLINE float number_with(const float *x, uint32_t magnitude) {
-    int first = QUANTISE_BLOCK;
-    for (int i = 0; i < QUANTISE_BLOCK; i++) {
-        const int here = (float_bits(x[i]) & 0x7fffffffu) == magnitude ? i : QUANTISE_BLOCK;
-        first = here < first ? here : first;
+RAPT_INLINE float number_with(const vf32 numbers[QUANTISE_VECTORS], const float *x, float magnitude) {
+    vmask up = v_equal(numbers[0], v_splat(magnitude)), down = v_equal(numbers[0], v_splat(-magnitude));
+    RAPT_UNROLL
+    for (int i = 1; i < QUANTISE_VECTORS; i++) {
+        up = v_or(up, v_equal(numbers[i], v_splat(magnitude)));
+        down = v_or(down, v_equal(numbers[i], v_splat(-magnitude)));
     }
-    return magnitude ? x[first] : 0;
+    if (magnitude == 0 || !v_any(down))
+        return magnitude;
+    if (!v_any(up))
+        return -magnitude;
+    while (magnitude_of(*x) != magnitude)
+        x++;
+    return *x;
 }
 
-/* The least and the largest number, the first of those that are equal. ASSUME all are finite. */
-RAPT_INLINE void range_of(const float *x, float *least, float *most) {
-    int32_t low = INT32_MAX, high = INT32_MIN; /* integers that are ordered as the floats are, -0 below +0 */
-    for (int i = 0; i < QUANTISE_BLOCK; i++) {
-        const int32_t bits = (int32_t)float_bits(x[i]), ordered = bits < 0 ? bits ^ 0x7fffffff : bits;
-        low = ordered < low ? ordered : low;
-        high = ordered > high ? ordered : high;
+/* The least and the largest number, the first of those that are equal where that matters: of zeros, of which the
+ * largest may be +0. ASSUME all are finite. */
+RAPT_INLINE void range_of(const vf32 numbers[QUANTISE_VECTORS], const float *x, float *least, float *most) {
+    vf32 low = numbers[0], high = numbers[0];
+    RAPT_UNROLL
+    for (int i = 1; i < QUANTISE_VECTORS; i++) {
+        low = v_smaller(low, numbers[i]);
+        high = v_larger(high, numbers[i]);
     }
-    *least = float_of_bits((uint32_t)(low < 0 ? low ^ 0x7fffffff : low));
-    *most = float_of_bits((uint32_t)(high < 0 ? high ^ 0x7fffffff : high));
+    *most = s_largest(v_add(high, v_splat(0))); /* without -0 */
+    *least = -s_largest(v_sub(v_splat(0), low));
     for (int i = QUANTISE_BLOCK - 1; *least == 0 && i >= 0; i--)
         if (x[i] == 0)
             *least = x[i];
@@ -97,106 +119,128 @@ RAPT_INLINE void put_nan(char *into, int bytes) {
     put_half(into, __builtin_nanf(""));
 }
 
-/* Two codes to a byte: the first half of the block in the lower bits. */
-RAPT_INLINE void put_nibbles(char *into, const uint8_t *codes) {
-    for (int i = 0; i < QUANTISE_BLOCK / 2; i++)
-        into[i] = (char)((codes[i] & 15) | codes[i + QUANTISE_BLOCK / 2] << 4);
+/* Codes of four bits, two to a byte: the first half of the block in the lower ones. */
+RAPT_INLINE void put_nibbles(char *into, const vf32 codes[QUANTISE_VECTORS]) {
+    enum { HALF = QUANTISE_VECTORS / 2 };
+    RAPT_UNROLL
+    for (int i = 0; i < HALF; i++)
+        v_store_byte((uint8_t *)into + i * VL, v_add(codes[i], v_mul(codes[i + HALF], v_splat(16))));
 }
 
-/* The fifth bits of all codes. */
-RAPT_INLINE void put_fifths(char *into, const uint8_t *codes) {
-    uint32_t bits = 0;
-    for (int i = 0; i < QUANTISE_BLOCK; i++)
-        bits |= (uint32_t)(codes[i] >> 4 & 1) << i;
+/* Codes of five bits: a word of the fifth ones, then the others. */
+RAPT_INLINE void put_fives(char *into, const vf32 codes[QUANTISE_VECTORS]) {
+    vf32 lower[QUANTISE_VECTORS];
+    uint8_t fifths[QUANTISE_BLOCK];
+    RAPT_UNROLL
+    for (int i = 0; i < QUANTISE_VECTORS; i++) {
+        const vf32 fifth = v_select(v_less(codes[i], v_splat(16)), v_splat(0), v_splat(16));
+        lower[i] = v_sub(codes[i], fifth);
+        v_store_byte(fifths + i * VL, fifth);
+    }
+    const uint32_t bits = s_load_bools(fifths, QUANTISE_BLOCK);
     memcpy(into, &bits, sizeof bits);
+    put_nibbles(into + sizeof bits, lower);
 }
 
 RAPT_INLINE void quantise_q8_0(char *into, const float *x) {
-    const uint32_t magnitude = largest_magnitude(x);
-    if (magnitude >= 0x7f800000u) {
+    vf32 numbers[QUANTISE_VECTORS];
+    load_block(numbers, x);
+    const float magnitude = largest_magnitude(numbers);
+    if (magnitude == RAPT_INFINITY) {
         put_nan(into, 34);
         return;
     }
-    const float d = float_of_bits(magnitude) / 127, inverse = inverse_of(d);
+    const float d = magnitude / 127;
+    const vf32 inverse = v_splat(inverse_of(d));
     put_half(into, d);
-    for (int i = 0; i < QUANTISE_BLOCK; i++)
-        into[2 + i] = (char)round_away(x[i] * inverse);
+    RAPT_UNROLL
+    for (int i = 0; i < QUANTISE_VECTORS; i++)
+        v_store_byte((uint8_t *)into + 2 + i * VL, v_round_away(v_mul(numbers[i], inverse)));
 }
 
 /* q4_0, q5_0: codes -levels ... levels - 1, of which the number with the largest magnitude has the first. */
 RAPT_INLINE void quantise_signed(char *into, const float *x, int levels) {
-    const int bytes = levels == 8 ? 18 : 22;
-    const uint32_t magnitude = largest_magnitude(x);
-    if (magnitude >= 0x7f800000u) {
-        put_nan(into, bytes);
+    vf32 numbers[QUANTISE_VECTORS];
+    load_block(numbers, x);
+    const float magnitude = largest_magnitude(numbers);
+    if (magnitude == RAPT_INFINITY) {
+        put_nan(into, levels == 8 ? 18 : 22);
         return;
     }
-    const float d = number_with(x, magnitude) / (float)-levels, inverse = inverse_of(d);
-    uint8_t codes[QUANTISE_BLOCK];
-    for (int i = 0; i < QUANTISE_BLOCK; i++) {
-        const int code = (int)(x[i] * inverse + ((float)levels + 0.5f));
-        codes[i] = (uint8_t)(code < 2 * levels ? code : 2 * levels - 1);
+    const float d = number_with(numbers, x, magnitude) / (float)-levels;
+    const vf32 inverse = v_splat(inverse_of(d)), middle = v_splat((float)levels + 0.5f);
+    RAPT_UNROLL
+    for (int i = 0; i < QUANTISE_VECTORS; i++) {
+        const vf32 code = v_floor_small(v_add(v_mul(numbers[i], inverse), middle));
+        numbers[i] = v_smaller(code, v_splat((float)(2 * levels - 1)));
     }
     put_half(into, d);
     if (levels == 16)
-        put_fifths(into + 2, codes);
-    put_nibbles(into + bytes - 16, codes);
+        put_fives(into + 2, numbers);
+    else
+        put_nibbles(into + 2, numbers);
 }
 
 /* q4_1, q5_1: codes 0 ... steps, from the least number to the largest. */
 RAPT_INLINE void quantise_range(char *into, const float *x, int steps) {
-    const int bytes = steps == 15 ? 20 : 24;
+    vf32 numbers[QUANTISE_VECTORS];
     float least = 0, most = 0;
-    const bool finite = largest_magnitude(x) < 0x7f800000u;
+    load_block(numbers, x);
+    const bool finite = largest_magnitude(numbers) < RAPT_INFINITY;
     if (finite)
-        range_of(x, &least, &most);
+        range_of(numbers, x, &least, &most);
     if (!finite || most - least == RAPT_INFINITY) {
-        put_nan(into, bytes);
+        put_nan(into, steps == 15 ? 20 : 24);
         return;
     }
-    const float d = (most - least) / (float)steps, inverse = inverse_of(d);
-    uint8_t codes[QUANTISE_BLOCK];
-    for (int i = 0; i < QUANTISE_BLOCK; i++) {
-        const int code = (int)((x[i] - least) * inverse + 0.5f);
-        codes[i] = (uint8_t)(code < steps ? code : steps);
+    const float d = (most - least) / (float)steps;
+    const vf32 inverse = v_splat(inverse_of(d)), half = v_splat(0.5f);
+    RAPT_UNROLL
+    for (int i = 0; i < QUANTISE_VECTORS; i++) {
+        const vf32 code = v_floor_small(v_add(v_mul(v_sub(numbers[i], v_splat(least)), inverse), half));
+        numbers[i] = v_smaller(code, v_splat((float)steps));
     }
     put_half(into, d);
     put_half(into + 2, least);
     if (steps == 31)
-        put_fifths(into + 4, codes);
-    put_nibbles(into + bytes - 16, codes);
+        put_fives(into + 4, numbers);
+    else
+        put_nibbles(into + 4, numbers);
 }
 
 /* Sixteen uneven levels; the scale minimises the error of the codes, weighted by the squares of the numbers. */
 RAPT_INLINE void quantise_iq4_nl(char *into, const float *x) {
     static const float levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-    const uint32_t magnitude = largest_magnitude(x);
-    if (magnitude >= 0x7f800000u || float_of_bits(magnitude) < 1e-15f) {
+    vf32 numbers[QUANTISE_VECTORS], codes[QUANTISE_VECTORS];
+    float by_number[QUANTISE_BLOCK], by_level[QUANTISE_BLOCK];
+    load_block(numbers, x);
+    const float magnitude = largest_magnitude(numbers);
+    if (magnitude == RAPT_INFINITY || magnitude < 1e-15f) {
         memset(into, 0, 18);
-        put_half(into, magnitude >= 0x7f800000u ? __builtin_nanf("") : 0);
+        put_half(into, magnitude == RAPT_INFINITY ? __builtin_nanf("") : 0);
         return;
     }
-    const float inverse = 1 / (number_with(x, magnitude) / levels[0]);
-    uint8_t codes[QUANTISE_BLOCK];
-    float by_number[QUANTISE_BLOCK], by_level[QUANTISE_BLOCK];
-    for (int i = 0; i < QUANTISE_BLOCK; i++) {
-        const float t = inverse * x[i];
-        int code = 0;
-        for (int level = 0; level < 15; level++)
-            code += t >= 0.5f * (levels[level] + levels[level + 1]);
-        codes[i] = (uint8_t)code;
+    const vf32 inverse = v_splat(1 / (number_with(numbers, x, magnitude) / levels[0]));
+    for (int i = 0; i < QUANTISE_VECTORS; i++) {
+        const vf32 t = v_mul(inverse, numbers[i]);
+        vf32 code = v_splat(0), q = v_splat(levels[0]);
+        RAPT_UNROLL
+        for (int level = 0; level < 15; level++) {
+            const vmask below = v_less(t, v_splat(0.5f * (levels[level] + levels[level + 1])));
+            code = v_add(code, v_select(below, v_splat(0), v_splat(1)));
+            q = v_select(below, q, v_splat(levels[level + 1]));
+        }
+        const vf32 weighted = v_mul(v_mul(numbers[i], numbers[i]), q);
+        v_store(by_number + i * VL, v_mul(weighted, numbers[i]));
+        v_store(by_level + i * VL, v_mul(weighted, q));
+        codes[i] = code;
     }
+    float sum_of_numbers = 0, sum_of_levels = 0;
     for (int i = 0; i < QUANTISE_BLOCK; i++) {
-        const float q = levels[codes[i]], weighted = x[i] * x[i] * q;
-        by_number[i] = weighted * x[i];
-        by_level[i] = weighted * q;
+        sum_of_numbers += by_number[i];
+        sum_of_levels += by_level[i];
     }
-    float numbers = 0, squares = 0;
-    for (int i = 0; i < QUANTISE_BLOCK; i++) {
-        numbers += by_number[i];
-        squares += by_level[i];
-    }
-    put_half(into, squares > 0 ? numbers / squares : 0);
+    put_half(into, sum_of_levels > 0 ? sum_of_numbers / sum_of_levels : 0);
     put_nibbles(into + 2, codes);
 }
 
