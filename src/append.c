@@ -51,40 +51,9 @@ static void cut(struct rapt_append *a, const rapt_run_options *options) {
     a->page_tokens = rapt_cache_shape_of(d).page_tokens;
     const int workers = rapt_schedule_workers(options, MOST_TASKS, bytes_of(a) < SMALL_APPEND);
     a->tasks = bytes_of(a) < SMALL_APPEND || workers < 2 ? 1 : 4 * workers < MOST_TASKS ? 4 * workers + 1 : MOST_TASKS;
-    a->options = options;
-    atomic_init(&a->next, 0);
-    atomic_init(&a->stopped, false);
 }
 
-static __attribute__((noinline)) void run_task(const struct rapt_append *a, int64_t task) {
-    rapt_append_tokens(a, task, rapt_append_rows);
-}
-
-/* should_stop is the caller's, and runs in the caller's floating-point environment. */
-static void work(void *argument, int64_t number) {
-    struct rapt_append *a = argument;
-    int64_t task;
-    (void)number;
-    while ((task = atomic_fetch_add_explicit(&a->next, 1, memory_order_relaxed)) < a->tasks) {
-        if (atomic_load_explicit(&a->stopped, memory_order_relaxed) || rapt_should_stop(a->options)) {
-            atomic_store_explicit(&a->stopped, true, memory_order_relaxed);
-            return;
-        }
-        const rapt_fpenv environment = rapt_fpenv_enter();
-        run_task(a, task);
-        rapt_fpenv_leave(environment);
-    }
-}
-
-static rapt_status run(struct rapt_append *a, const rapt_run_options *options) {
-    const int workers = rapt_schedule_workers(options, a->tasks, a->tasks == 1);
-    const rapt_status status = rapt_schedule_work(options, workers, a->tasks, work, a);
-    if (status == RAPT_OK && atomic_load_explicit(&a->stopped, memory_order_relaxed))
-        return RAPT_STOPPED;
-    if (status == RAPT_OK && atomic_load_explicit(&a->next, memory_order_relaxed) < a->tasks)
-        return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
-    return status;
-}
+static void run_task(const void *argument, int64_t task) { rapt_append_tokens(argument, task, rapt_append_rows); }
 
 static __attribute__((noinline)) rapt_status prepare(struct rapt_append *a, enum rapt_append_kind kind,
                                                      const void *desc, rapt_message *message) {
@@ -113,7 +82,7 @@ static rapt_status append(enum rapt_append_kind kind, const void *desc, const ra
     if (status != RAPT_OK || rapt_append_count(&a.desc) == 0)
         return status;
     cut(&a, &complete);
-    status = run(&a, &complete);
+    status = rapt_schedule_tasks(&complete, rapt_schedule_workers(&complete, a.tasks, a.tasks == 1), a.tasks, run_task, &a);
     return status == RAPT_OK ? RAPT_OK : rapt_refuse(message, status, "%s", rapt_status_text(status));
 }
 

@@ -8,8 +8,6 @@
 #ifndef RAPT_APPEND_H
 #define RAPT_APPEND_H
 
-#include <stdatomic.h>
-
 #include "internal.h"
 #include "rapt/cache.h"
 #include "rotary.h"
@@ -31,9 +29,6 @@ struct rapt_append {
     struct rapt_angles angles;
     int64_t pages, page_tokens; /* of the caches */
     int64_t tasks;
-    const rapt_run_options *options;
-    _Atomic int64_t next;
-    atomic_bool stopped;
 };
 
 /* append_tokens.c: where a token goes. */

@@ -3,12 +3,9 @@
  * block of rows by a tile of columns; for few rows it is some columns. */
 #include "rapt/matmul.h"
 
-#include <stdatomic.h>
-
 #include "checked.h"
 #include "describe.h"
 #include "dispatch.h"
-#include "fpenv.h"
 #include "plan.h"
 #include "schedule.h"
 #include "validate.h"
@@ -28,9 +25,6 @@ struct product {
     const struct rapt_table *table;
     bool few;
     int64_t task_rows, task_columns, column_tasks, tasks;
-    const rapt_run_options *options;
-    _Atomic int64_t next;
-    atomic_bool stopped;
 };
 
 static const char *row_of(const float *base, int64_t stride_bytes, int64_t row) {
@@ -91,29 +85,14 @@ static __attribute__((noinline)) void run_tile(const struct product *p, const st
     }
 }
 
-static __attribute__((noinline)) void run_task(const struct product *p, int64_t task) {
+static void run_task(const void *argument, int64_t task) {
+    const struct product *p = argument;
     const int64_t row = task / p->column_tasks * p->task_rows, column = task % p->column_tasks * p->task_columns;
     const struct rapt_product_args args = args_of(p, row, column);
     if (p->few)
         p->table->product.few[p->desc.weight_layout](&args);
     else
         run_tile(p, &args);
-}
-
-/* should_stop is the caller's, and runs in the caller's floating-point environment. */
-static void work(void *argument, int64_t number) {
-    struct product *p = argument;
-    int64_t task;
-    (void)number;
-    while ((task = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->tasks) {
-        if (atomic_load_explicit(&p->stopped, memory_order_relaxed) || rapt_should_stop(p->options)) {
-            atomic_store_explicit(&p->stopped, true, memory_order_relaxed);
-            return;
-        }
-        const rapt_fpenv environment = rapt_fpenv_enter();
-        run_task(p, task);
-        rapt_fpenv_leave(environment);
-    }
 }
 
 /* Strides of single rows may hold anything, and fetches multiply them. */
@@ -165,19 +144,11 @@ static void cut(struct product *p, const rapt_matmul_desc *desc, const rapt_run_
     while (p->task_rows > MIN_TASK_ROWS && quotient_up(desc->rows, p->task_rows) * p->column_tasks < ENOUGH_TASKS)
         p->task_rows /= 2;
     p->tasks = quotient_up(desc->rows, p->task_rows) * p->column_tasks;
-    p->options = options;
-    atomic_init(&p->next, 0);
-    atomic_init(&p->stopped, false);
 }
 
-static rapt_status run(struct product *p, const rapt_run_options *options) {
-    int workers = rapt_schedule_workers(options, p->tasks, is_small(&p->desc));
-    rapt_status status = rapt_schedule_work(options, workers, p->tasks, work, p);
-    if (status == RAPT_OK && atomic_load_explicit(&p->stopped, memory_order_relaxed))
-        return RAPT_STOPPED;
-    if (status == RAPT_OK && atomic_load_explicit(&p->next, memory_order_relaxed) < p->tasks)
-        return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
-    return status;
+static rapt_status run(const struct product *p, const rapt_run_options *options) {
+    const int workers = rapt_schedule_workers(options, p->tasks, is_small(&p->desc));
+    return rapt_schedule_tasks(options, workers, p->tasks, run_task, p);
 }
 
 rapt_status rapt_matmul(const rapt_matmul_desc *desc, const rapt_run_options *options, rapt_message *message) {

@@ -58,7 +58,7 @@ static int64_t take_task(const struct worker *worker) {
 /* One worker's answer stops all of them. */
 static bool stops(const struct worker *worker) {
     atomic_bool *stopped = &worker->workspace->stopped;
-    if (!atomic_load_explicit(stopped, memory_order_relaxed) && rapt_should_stop(worker->options))
+    if (!atomic_load_explicit(stopped, memory_order_relaxed) && should_stop(worker->options))
         atomic_store_explicit(stopped, true, memory_order_relaxed);
     return atomic_load_explicit(stopped, memory_order_relaxed);
 }
@@ -162,8 +162,9 @@ int64_t rapt_schedule_concurrency(const struct rapt_plan_body *a, const rapt_run
     return workers > 0 ? workers : 1;
 }
 
-rapt_status rapt_schedule_work(const rapt_run_options *options, int workers, int64_t tasks, rapt_work body,
-                               void *argument) {
+/* Calls body(argument, number) for up to workers numbers from 0 on, side by side, and waits for all. */
+static rapt_status schedule_work(const rapt_run_options *options, int workers, int64_t tasks, rapt_work body,
+                                 void *argument) {
     int64_t count = tasks < workers ? tasks : workers;
     if (options->parallel_for) {
         if (options->parallel_for(options->parallel_for_context, count, body, argument) != 0)
@@ -181,7 +182,7 @@ rapt_status rapt_schedule_run(const struct rapt_plan_body *a, void *memory, cons
     const int workers = a->totals.all_tasks > 0 ? rapt_schedule_workers(options, w->slots, a->is_small) : 0;
     for (int32_t phase = 0; workers > 0 && phase < rapt_phases(a); phase++) {
         struct worker worker = {a, w, phase, options};
-        rapt_status status = rapt_schedule_work(options, workers, rapt_tasks(a, phase), work, &worker);
+        rapt_status status = schedule_work(options, workers, rapt_tasks(a, phase), work, &worker);
         if (status != RAPT_OK)
             return status;
         if (atomic_load_explicit(&w->stopped, memory_order_relaxed))
@@ -190,4 +191,44 @@ rapt_status rapt_schedule_run(const struct rapt_plan_body *a, void *memory, cons
             return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
     }
     return RAPT_OK;
+}
+
+/* ---- tasks without a plan */
+
+struct queue {
+    const rapt_run_options *options;
+    rapt_run_one run;
+    const void *argument;
+    int64_t tasks;
+    _Atomic int64_t next;
+    atomic_bool stopped;
+};
+
+/* should_stop is the caller's, and runs in the caller's floating-point environment. */
+static void work_off(void *argument, int64_t number) {
+    struct queue *queue = argument;
+    int64_t task;
+    (void)number;
+    while ((task = atomic_fetch_add_explicit(&queue->next, 1, memory_order_relaxed)) < queue->tasks) {
+        if (atomic_load_explicit(&queue->stopped, memory_order_relaxed) || should_stop(queue->options)) {
+            atomic_store_explicit(&queue->stopped, true, memory_order_relaxed);
+            return;
+        }
+        const rapt_fpenv environment = rapt_fpenv_enter();
+        queue->run(queue->argument, task);
+        rapt_fpenv_leave(environment);
+    }
+}
+
+rapt_status rapt_schedule_tasks(const rapt_run_options *options, int workers, int64_t tasks, rapt_run_one run,
+                                const void *argument) {
+    struct queue queue = {.options = options, .run = run, .argument = argument, .tasks = tasks};
+    atomic_init(&queue.next, 0);
+    atomic_init(&queue.stopped, false);
+    const rapt_status status = schedule_work(options, workers, tasks, work_off, &queue);
+    if (status == RAPT_OK && atomic_load_explicit(&queue.stopped, memory_order_relaxed))
+        return RAPT_STOPPED;
+    if (status == RAPT_OK && atomic_load_explicit(&queue.next, memory_order_relaxed) < tasks)
+        return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
+    return status;
 }

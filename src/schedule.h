@@ -20,19 +20,12 @@ int rapt_schedule_threads(void);
 /* How many tasks at once a run uses where the workspace allows it, at least 1. */
 int64_t rapt_schedule_concurrency(const struct rapt_plan_body *attention, const rapt_run_options *options);
 
-/* Work of any kind: each call takes tasks until none is left. */
-typedef void (*rapt_work)(void *argument, int64_t number);
-
 /* How many workers are of use, where most could work; small work stays on the calling thread. */
 int rapt_schedule_workers(const rapt_run_options *options, int64_t most, bool is_small);
 
-/* Whether the caller asks to stop. */
-static inline bool rapt_should_stop(const rapt_run_options *options) {
-    return options->should_stop && options->should_stop(options->should_stop_context) != 0;
-}
-
-/* Calls work(argument, number) for up to workers numbers from 0 on, side by side, and waits for all. */
-rapt_status rapt_schedule_work(const rapt_run_options *options, int workers, int64_t tasks, rapt_work body,
-                               void *argument);
+/* Tasks 0 ... tasks - 1 of any kind, in rounding to nearest, by up to so many workers. */
+typedef void (*rapt_run_one)(const void *argument, int64_t task);
+rapt_status rapt_schedule_tasks(const rapt_run_options *options, int workers, int64_t tasks, rapt_run_one run,
+                                const void *argument);
 
 #endif

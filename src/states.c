@@ -2,11 +2,8 @@
  * Partial states of callers: validate, dispatch, merge rows. A task is a group of rows whose states lie in L1. */
 #include "rapt/states.h"
 
-#include <stdatomic.h>
-
 #include "describe.h"
 #include "dispatch.h"
-#include "fpenv.h"
 #include "schedule.h"
 #include "task.h"
 #include "validate.h"
@@ -22,9 +19,6 @@ struct merge {
     rapt_tensor states[RAPT_MOST_STATES];
     const struct rapt_table *table;
     int64_t o_stride, rows, group_rows, groups; /* rows: of all sequences and heads */
-    const rapt_run_options *options;
-    _Atomic int64_t next;
-    atomic_bool stopped;
 };
 
 /* Rows of a group: where they are in the tensors. */
@@ -94,7 +88,8 @@ static void finish(const struct merge *merge, const struct group *group, struct 
 }
 
 /* All states of a row are read before anything of it is written. */
-static __attribute__((noinline)) void merge_group(const struct merge *merge, int64_t number) {
+static void merge_group(const void *argument, int64_t number) {
+    const struct merge *merge = argument;
     const rapt_states_desc *desc = &merge->desc;
     const struct rapt_table *table = merge->table;
     const int value_dim = (int)desc->value_dim;
@@ -118,23 +113,7 @@ static __attribute__((noinline)) void merge_group(const struct merge *merge, int
         finish(merge, &group, into);
 }
 
-/* should_stop is the caller's, and runs in the caller's floating-point environment. */
-static void work(void *argument, int64_t number) {
-    struct merge *merge = argument;
-    int64_t group;
-    (void)number;
-    while ((group = atomic_fetch_add_explicit(&merge->next, 1, memory_order_relaxed)) < merge->groups) {
-        if (atomic_load_explicit(&merge->stopped, memory_order_relaxed) || rapt_should_stop(merge->options)) {
-            atomic_store_explicit(&merge->stopped, true, memory_order_relaxed);
-            return;
-        }
-        const rapt_fpenv environment = rapt_fpenv_enter();
-        merge_group(merge, group);
-        rapt_fpenv_leave(environment);
-    }
-}
-
-static void cut(struct merge *merge, const rapt_run_options *options) {
+static void cut(struct merge *merge) {
     const rapt_states_desc *desc = &merge->desc;
     merge->o_stride = rapt_round_up(desc->value_dim, RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
     merge->group_rows = GROUP_FLOATS / merge->o_stride;
@@ -142,20 +121,12 @@ static void cut(struct merge *merge, const rapt_run_options *options) {
         merge->group_rows = RAPT_MAX_TILE_ROWS;
     merge->rows = desc->batch * desc->query_heads * desc->query_length;
     merge->groups = merge->rows / merge->group_rows + (merge->rows % merge->group_rows != 0);
-    merge->options = options;
-    atomic_init(&merge->next, 0);
-    atomic_init(&merge->stopped, false);
 }
 
-static rapt_status run(struct merge *merge, const rapt_run_options *options) {
+static rapt_status run(const struct merge *merge, const rapt_run_options *options) {
     const bool is_small = merge->rows < SMALL_MERGE / (merge->o_stride * merge->desc.count);
     const int workers = rapt_schedule_workers(options, merge->groups, is_small);
-    const rapt_status status = rapt_schedule_work(options, workers, merge->groups, work, merge);
-    if (status == RAPT_OK && atomic_load_explicit(&merge->stopped, memory_order_relaxed))
-        return RAPT_STOPPED;
-    if (status == RAPT_OK && atomic_load_explicit(&merge->next, memory_order_relaxed) < merge->groups)
-        return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
-    return status;
+    return rapt_schedule_tasks(options, workers, merge->groups, merge_group, merge);
 }
 
 rapt_status rapt_merge_states(const rapt_states_desc *desc, const rapt_run_options *options, rapt_message *message) {
@@ -172,7 +143,7 @@ rapt_status rapt_merge_states(const rapt_states_desc *desc, const rapt_run_optio
         status = rapt_dispatch((rapt_isa)merge.desc.isa, &merge.table, message);
     if (status != RAPT_OK || merge.desc.batch == 0 || merge.desc.query_length == 0)
         return status;
-    cut(&merge, &complete);
+    cut(&merge);
     status = run(&merge, &complete);
     return status == RAPT_OK ? RAPT_OK : rapt_refuse(message, status, "%s", rapt_status_text(status));
 }
