@@ -44,6 +44,14 @@ rapt_status rapt_schedule_task(const struct rapt_plan_body *a, void *memory, int
     return RAPT_OK;
 }
 
+/* Takes tasks until none is left. */
+typedef void (*work_body)(void *argument, int64_t number);
+
+/* Whether the caller asks to stop. */
+static bool should_stop(const rapt_run_options *options) {
+    return options->should_stop && options->should_stop(options->should_stop_context) != 0;
+}
+
 struct worker {
     const struct rapt_plan_body *attention;
     struct rapt_workspace *workspace;
@@ -109,7 +117,7 @@ static int usable_threads(const rapt_run_options *options) {
     return omp_in_parallel() || lost ? 1 : omp_get_max_threads();
 }
 
-static void run_openmp(rapt_work body, void *argument, int threads) {
+static void run_openmp(work_body body, void *argument, int threads) {
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int number = 0; number < threads; number++)
         body(argument, number);
@@ -119,7 +127,7 @@ static int usable_threads(const rapt_run_options *options) {
     (void)options;
     return 1;
 }
-static void run_openmp(rapt_work body, void *argument, int threads) {
+static void run_openmp(work_body body, void *argument, int threads) {
     (void)threads;
     body(argument, 0);
 }
@@ -163,7 +171,7 @@ int64_t rapt_schedule_concurrency(const struct rapt_plan_body *a, const rapt_run
 }
 
 /* Calls body(argument, number) for up to workers numbers from 0 on, side by side, and waits for all. */
-static rapt_status schedule_work(const rapt_run_options *options, int workers, int64_t tasks, rapt_work body,
+static rapt_status schedule_work(const rapt_run_options *options, int workers, int64_t tasks, work_body body,
                                  void *argument) {
     int64_t count = tasks < workers ? tasks : workers;
     if (options->parallel_for) {

@@ -88,45 +88,24 @@ static rapt_status check_products(struct checks *c) {
     return RAPT_OK;
 }
 
-/* Fields that nothing uses: slots take the shape of the caches from the page table, and nothing else. */
-static rapt_status check_page_fields(struct checks *c) {
-    const rapt_page_table *pages = &c->d->pages;
-    const bool paged = rapt_cache_shape_of(c->d).paged, none = pages->kind == RAPT_PAGES_NONE;
-    if (pages->reserved_zero || pages->reserved[0] || pages->reserved[1])
-        return refuse_unused(c, "pages.reserved", "nothing uses it");
-    if (none && pages->entries.data)
-        return refuse_unused(c, "pages.entries", "pages.kind = 0");
-    if (pages->kind != RAPT_PAGES_LISTED && pages->offsets.data)
-        return refuse_unused(c, "pages.offsets", "pages.kind is not 2");
-    if (pages->kind != RAPT_PAGES_DENSE && pages->batch_stride_bytes)
-        return refuse_unused(c, "pages.batch_stride_bytes", "pages.kind is not 1");
-    if (!paged && pages->page_tokens)
-        return refuse_unused(c, "pages.page_tokens", "there are no pages");
-    if (!paged && none && pages->pages)
-        return refuse_unused(c, "pages.pages", "there are no pages");
-    return RAPT_OK;
-}
-
+/* Slots take the shape of the caches from the page table, and nothing else. */
 static rapt_status check_pages(struct checks *c) {
     const rapt_append_desc *d = c->d;
-    const rapt_page_table *pages = &d->pages;
     const bool paged = rapt_cache_shape_of(d).paged;
-    if (pages->kind < 0 || pages->kind > RAPT_PAGES_ROW)
-        return rapt_refuse(c->message, RAPT_UNSUPPORTED_FLAG, "pages.kind = %d is outside 0 ... %d", (int)pages->kind,
-                           RAPT_PAGES_ROW);
-    if (d->slots.data && pages->kind)
+    rapt_page_table table = d->pages;
+    if (d->slots.data && table.kind)
         return refuse_unused(c, "pages.kind", "slots say where tokens go");
-    const rapt_status status = check_page_fields(c);
+    if (d->slots.data && table.page_tokens == 0)
+        return rapt_refuse(c->message, RAPT_INVALID_SHAPE, "pages.page_tokens = 0, but the caches have pages");
+    if (d->slots.data)
+        table.page_tokens = table.pages = 0;
+    const rapt_status status = rapt_check_page_fields(&c->memory, "pages", &table);
     if (status != RAPT_OK)
         return status;
     if (paged && d->cache_length)
         return refuse_unused(c, "cache_length", "the caches have pages");
-    if (paged && pages->page_tokens == 0)
-        return rapt_refuse(c->message, RAPT_INVALID_SHAPE, "pages.page_tokens = 0, but the caches have pages");
-    if (pages->kind && !pages->entries.data && rapt_append_count(d))
+    if (table.kind && !table.entries.data && rapt_append_count(d))
         return rapt_refuse(c->message, RAPT_NULL_POINTER, "pages.entries.data is NULL");
-    if (pages->kind == RAPT_PAGES_LISTED && !pages->offsets.data && rapt_append_count(d))
-        return rapt_refuse(c->message, RAPT_NULL_POINTER, "pages.offsets.data is NULL");
     return RAPT_OK;
 }
 
@@ -187,14 +166,10 @@ static rapt_status check_side(struct checks *c, int side, const rapt_tensor *fro
         status = check_cache_dtype(c, side, into);
     if (status != RAPT_OK)
         return status;
-    rapt_tensor cache = *into;
-    if (shape.paged) {
-        cache.batch_stride_bytes = into->page_stride_bytes;
-        cache.page_stride_bytes = 0;
-    }
     const struct rapt_tensor_claim claims[] = {
-        {from_name, from, {packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length}, dim, false, false},
-        {into_name, &cache, {shape.pages, d->kv_heads, shape.page_tokens}, dim, true, computes(c, side)}};
+        {from_name, from, {packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length}, dim, false, false, false},
+        {into_name, into, {shape.pages, d->kv_heads, shape.page_tokens}, dim, true, computes(c, side),
+         shape.paged}};
     status = rapt_check_claim(&c->memory, &claims[0]);
     return status == RAPT_OK ? rapt_check_claim(&c->memory, &claims[1]) : status;
 }

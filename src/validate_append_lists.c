@@ -22,18 +22,13 @@ static rapt_status check_memory(struct rapt_validation *v, const rapt_append_des
                                 const struct rapt_append_names *names) {
     const int64_t tokens = rapt_append_count(d);
     const bool rotary_list = d->rotary.pairing && d->slots.data;
-    const bool has_pages = d->pages.kind != RAPT_PAGES_NONE;
+    static const struct rapt_page_names of_pages = {"pages", "pages.entries", "pages.offsets",
+                                                    "pages.batch_stride_bytes"};
     const struct list rules[] = {
         {"lengths", d->lengths, d->batch, false},
         {"offsets", d->offsets, d->batch + 1, false},
         {names->positions, d->positions, d->batch, false},
         {"slots", d->slots, tokens, false},
-        {"pages.entries", d->pages.entries,
-         !has_pages                        ? 0
-         : d->pages.kind == RAPT_PAGES_ROW ? d->batch
-                                           : d->pages.entries.count,
-         false},
-        {"pages.offsets", d->pages.offsets, has_pages ? d->batch + 1 : 0, false},
         {names->rotary_positions, d->rotary_positions, tokens, rotary_list},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
@@ -41,29 +36,14 @@ static rapt_status check_memory(struct rapt_validation *v, const rapt_append_des
         if (status != RAPT_OK)
             return status;
     }
+    if (d->pages.kind != RAPT_PAGES_NONE) {
+        const rapt_status status = rapt_check_page_memory(v, &of_pages, &d->pages, tokens ? d->batch : 0);
+        if (status != RAPT_OK)
+            return status;
+    }
     if (d->rotary_positions.data && !d->rotary.pairing)
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s is set, but rotary.pairing = 0", names->rotary_positions);
     return RAPT_OK;
-}
-
-/* All rows of a dense table. */
-static rapt_status check_dense_memory(struct rapt_validation *v, const rapt_append_desc *d) {
-    const rapt_index_list *entries = &d->pages.entries;
-    const int64_t stride = d->pages.batch_stride_bytes;
-    int64_t rows, bytes;
-    if (d->pages.kind != RAPT_PAGES_DENSE || !entries->data || entries->count == 0 || d->batch <= 1)
-        return RAPT_OK;
-    if (stride < 0 || stride % entries->index_bytes)
-        return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
-                           "pages.batch_stride_bytes = %lld is negative or no multiple of index_bytes = %d",
-                           (long long)stride, (int)entries->index_bytes);
-    if (!rapt_mul_fits(d->batch - 1, stride, &rows) ||
-        !rapt_mul_fits(entries->count - 1, entries->stride_bytes, &bytes) || !rapt_add_fits(bytes, rows, &bytes) ||
-        !rapt_add_fits(bytes, entries->index_bytes, &bytes))
-        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "pages.batch_stride_bytes = %lld: its rows overflow",
-                           (long long)stride);
-    return rapt_check_list_bytes(v, "pages.entries", entries->data, bytes / entries->index_bytes, entries->index_bytes,
-                                 entries->index_bytes);
 }
 
 /* Floats that are read: rows of so many, at a stride. */
@@ -179,8 +159,6 @@ rapt_status rapt_check_append_lists(struct rapt_validation *v, const rapt_append
                                     const struct rapt_append_names *names) {
     const bool per_token = d->slots.data || (d->rotary_positions.data && d->rotary.pairing);
     rapt_status status = check_memory(v, d, names);
-    if (status == RAPT_OK)
-        status = check_dense_memory(v, d);
     if (status == RAPT_OK)
         status = check_rotary_memory(v, &d->rotary);
     if (status == RAPT_OK)

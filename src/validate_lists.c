@@ -64,15 +64,15 @@ static rapt_status check_list_fields(struct rapt_validation *v, const char *name
     return add_list(v, name, list.data, count, list.index_bytes, list.stride_bytes);
 }
 
-rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_t stride_bytes, int64_t index_bytes) {
+rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_t batch, int64_t stride_bytes,
+                             int64_t index_bytes) {
     struct rapt_footprint *f = &v->footprints[v->footprint_count - 1];
-    const int64_t batch = v->desc->batch;
     int64_t reach;
     if (batch <= 1)
         return RAPT_OK;
     if (stride_bytes < 0 || stride_bytes % index_bytes)
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
-                           "%s: batch_stride_bytes = %lld is no multiple of index_bytes = %lld, or negative", name,
+                           "%s = %lld is no multiple of index_bytes = %lld, or negative", name,
                            (long long)stride_bytes, (long long)index_bytes);
     if (!rapt_mul_fits(batch - 1, stride_bytes, &reach) || !rapt_add_fits(f->bytes, reach, &f->bytes) ||
         UINTPTR_MAX - f->begin < (uint64_t)f->bytes)

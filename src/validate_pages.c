@@ -6,7 +6,9 @@
 #include "pages.h"
 #include "validate_parts.h"
 
-static const char *const names[RAPT_SIDES] = {"key_pages", "value_pages"};
+static const struct rapt_page_names names[RAPT_SIDES] = {
+    {"key_pages", "key_pages.entries", "key_pages.offsets", "key_pages.batch_stride_bytes"},
+    {"value_pages", "value_pages.entries", "value_pages.offsets", "value_pages.batch_stride_bytes"}};
 
 static rapt_status refuse_number(struct rapt_validation *v, rapt_status status, const char *name, const char *field,
                                  int64_t number, const char *why) {
@@ -29,7 +31,7 @@ static rapt_status check_unused(struct rapt_validation *v, const char *name, con
     return RAPT_OK;
 }
 
-static rapt_status check_table(struct rapt_validation *v, const char *name, const rapt_page_table *table) {
+rapt_status rapt_check_page_fields(struct rapt_validation *v, const char *name, const rapt_page_table *table) {
     static const rapt_page_table none = {0};
     const int64_t most = (int64_t)1 << 40;
     if (table->kind < 0 || table->kind > RAPT_PAGES_ROW)
@@ -48,27 +50,25 @@ static rapt_status check_table(struct rapt_validation *v, const char *name, cons
 rapt_status rapt_check_page_tables(struct rapt_validation *v) {
     rapt_status status = RAPT_OK;
     for (int side = 0; side < RAPT_SIDES && status == RAPT_OK; side++)
-        status = check_table(v, names[side], rapt_pages_of(v->desc, side));
+        status = rapt_check_page_fields(v, names[side].table, rapt_pages_of(v->desc, side));
     return status;
 }
 
-/* The memory of the lists: entries [batch][columns] or in one row. */
-static rapt_status check_lists(struct rapt_validation *v, int side, const rapt_page_table *table) {
-    static const char *const entries[RAPT_SIDES] = {"key_pages.entries", "value_pages.entries"};
-    static const char *const offsets[RAPT_SIDES] = {"key_pages.offsets", "value_pages.offsets"};
-    const int64_t batch = v->desc->batch;
-    const bool dense = table->kind == RAPT_PAGES_DENSE;
+/* Entries are [batch][columns] or in one row. */
+rapt_status rapt_check_page_memory(struct rapt_validation *v, const struct rapt_page_names *of,
+                                   const rapt_page_table *table, int64_t batch) {
+    const bool dense = table->kind == RAPT_PAGES_DENSE, listed = table->kind == RAPT_PAGES_LISTED;
     const int64_t read = table->kind == RAPT_PAGES_ROW ? batch : table->entries.count;
     rapt_status status = RAPT_OK;
-    if (table->kind == RAPT_PAGES_LISTED && batch && !table->offsets.data)
-        status = rapt_refuse(v->message, RAPT_NULL_POINTER, "%s.data is NULL", offsets[side]);
-    if (status == RAPT_OK && table->kind == RAPT_PAGES_LISTED)
-        status = rapt_check_list(v, offsets[side], table->offsets, batch + 1);
+    if (listed && batch && !table->offsets.data)
+        status = rapt_refuse(v->message, RAPT_NULL_POINTER, "%s.data is NULL", of->offsets);
+    if (status == RAPT_OK && listed)
+        status = rapt_check_list(v, of->offsets, table->offsets, batch + 1);
     if (status == RAPT_OK)
-        status = rapt_check_list(v, entries[side], table->entries, read);
+        status = rapt_check_list(v, of->entries, table->entries, read);
     if (status != RAPT_OK || !dense || !table->entries.data || !read)
         return status;
-    return rapt_repeat_list(v, entries[side], table->batch_stride_bytes, table->entries.index_bytes);
+    return rapt_repeat_list(v, of->batch_stride, batch, table->batch_stride_bytes, table->entries.index_bytes);
 }
 
 /* Both sides often have one table. */
@@ -93,7 +93,7 @@ rapt_status rapt_check_page_lists(struct rapt_validation *v) {
         const rapt_page_table *table = rapt_pages_of(v->desc, side);
         if (table->kind == RAPT_PAGES_NONE)
             continue;
-        status = check_lists(v, side, table);
+        status = rapt_check_page_memory(v, &names[side], table, v->desc->batch);
         if (status == RAPT_OK && v->memory != RAPT_MEMORY_BINDING && !is_again(v->desc, side))
             status = check_sequences(v, side);
     }

@@ -53,7 +53,7 @@ struct rapt_tensor_claim {
     const rapt_tensor *tensor;
     int64_t size[3]; /* batch, head, token */
     int64_t row;     /* elements of the innermost dimension */
-    bool output, writes_scales;
+    bool output, writes_scales, paged;
 };
 rapt_status rapt_check_claim(struct rapt_validation *v, const struct rapt_tensor_claim *claim);
 
@@ -66,12 +66,21 @@ rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, c
 rapt_status rapt_check_index_lists(struct rapt_validation *v);
 rapt_status rapt_check_head_lists(struct rapt_validation *v);
 
-/* The list that was checked last is there for each sequence, so many bytes apart. */
-rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_t stride_bytes, int64_t index_bytes);
+/* The list that was checked last is there for each sequence, so many bytes apart; name: of the field that says so. */
+rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_t batch, int64_t stride_bytes,
+                             int64_t index_bytes);
 
 /* validate_pages.c: fields of page tables; then, with legal lengths, their lists and what stands in them. */
 rapt_status rapt_check_page_tables(struct rapt_validation *v);
 rapt_status rapt_check_page_lists(struct rapt_validation *v);
+
+/* The same of a table that no attention descriptor has, with the memory of its lists for so many sequences. */
+struct rapt_page_names {
+    const char *table, *entries, *offsets, *batch_stride;
+};
+rapt_status rapt_check_page_fields(struct rapt_validation *v, const char *name, const rapt_page_table *table);
+rapt_status rapt_check_page_memory(struct rapt_validation *v, const struct rapt_page_names *names,
+                                   const rapt_page_table *table, int64_t batch);
 
 /* validate_select.c: trees and lists of key blocks. */
 rapt_status rapt_check_selection(struct rapt_validation *v);

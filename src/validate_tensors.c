@@ -18,18 +18,12 @@ struct tensor_rule {
     int64_t row;     /* elements of the innermost dimension */
     int32_t uses;    /* of format.h: one of them is enough; 0: scales or zero points */
     int role;
+    bool paged;      /* the first dimension is that of pages */
 };
 
 static bool is_output(const struct tensor_rule *rule) { return rule->role & REQUIRED_OUTPUT; }
 
 static bool is_optional(const struct tensor_rule *rule) { return rule->role & OPTIONAL_INPUT; }
-
-/* Whether the first dimension is that of pages. */
-static bool is_paged(const struct rapt_validation *v, const struct tensor_rule *rule) {
-    const rapt_attention_desc *d = v->desc;
-    return (rule->tensor == &d->key && rapt_is_paged(&d->key_pages)) ||
-           (rule->tensor == &d->value && rapt_is_paged(&d->value_pages));
-}
 
 /* Whether the numbers of a tensor may have scales. */
 static bool may_scale(const rapt_tensor *t) {
@@ -53,7 +47,7 @@ static const char *scale_field_of(const rapt_tensor *t) {
 static rapt_status check_reserved_fields(struct rapt_validation *v, const struct tensor_rule *rule) {
     const rapt_tensor *t = rule->tensor;
     const char *field = t->reserved_zero                             ? "reserved_zero"
-                        : t->page_stride_bytes && !is_paged(v, rule) ? "page_stride_bytes"
+                        : t->page_stride_bytes && !rule->paged ? "page_stride_bytes"
                         : t->reserved[0]                             ? "reserved"
                         : may_scale(t)                               ? NULL
                         : t->scale_dtype                             ? "scale_dtype"
@@ -116,11 +110,11 @@ static rapt_status check_dtype(struct rapt_validation *v, const struct tensor_ru
 
 static rapt_status check_stride(struct rapt_validation *v, const struct tensor_rule *rule, int dim,
                                 int64_t stride) {
-    const char *const dims[] = {is_paged(v, rule) ? "page" : "batch", "head", "token"};
+    const char *const dims[] = {rule->paged ? "page" : "batch", "head", "token"};
     const int alignment = rapt_format_info(rapt_format_of(rule->tensor->dtype))->alignment;
     const char *why = is_output(rule) && stride == 0  ? "on an output"
                       : is_output(rule) && stride < 0 ? "is negative on an output"
-                      : dim == 0 && stride == 0 && is_paged(v, rule) ? "for more than one page"
+                      : dim == 0 && stride == 0 && rule->paged ? "for more than one page"
                                                       : NULL;
     if (stride & (alignment - 1))
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s.%s_stride_bytes = %lld is not a multiple of %d",
@@ -135,7 +129,7 @@ static rapt_status check_stride(struct rapt_validation *v, const struct tensor_r
 static rapt_status measure_reach(struct rapt_validation *v, const struct tensor_rule *rule,
                                  struct rapt_footprint *footprint, int64_t *low, int64_t *high) {
     const rapt_tensor *t = rule->tensor;
-    const int64_t strides[3] = {is_paged(v, rule) ? t->page_stride_bytes : t->batch_stride_bytes,
+    const int64_t strides[3] = {rule->paged ? t->page_stride_bytes : t->batch_stride_bytes,
                                 t->head_stride_bytes, t->token_stride_bytes};
     int64_t reach;
     *low = 0;
@@ -306,8 +300,10 @@ rapt_status rapt_check_tensors(struct rapt_validation *v) {
     const int of_out = rapt_absent(&d->final_state) ? REQUIRED_OUTPUT : OPTIONAL_OUTPUT;
     const struct tensor_rule rules[] = {
         {"query", &d->query, {batch, heads, queries}, d->head_dim, RAPT_USE_ENDS, REQUIRED_INPUT},
-        {"key", &d->key, {of_k.batch, d->kv_heads, of_k.tokens}, d->head_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
-        {"value", &d->value, {of_v.batch, d->kv_heads, of_v.tokens}, d->value_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT},
+        {"key", &d->key, {of_k.batch, d->kv_heads, of_k.tokens}, d->head_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT,
+         rapt_is_paged(&d->key_pages)},
+        {"value", &d->value, {of_v.batch, d->kv_heads, of_v.tokens}, d->value_dim, RAPT_USE_KEY_VALUE, REQUIRED_INPUT,
+         rapt_is_paged(&d->value_pages)},
         {"out", &d->out, {batch, heads, queries}, d->value_dim, RAPT_USE_ENDS, of_out},
         {"mask", &d->mask, {batch, heads, queries}, keys, RAPT_USE_MASK, OPTIONAL_INPUT},
         {"bias", &d->bias, {batch, heads, queries}, keys, RAPT_USE_ENDS, OPTIONAL_INPUT},
@@ -344,6 +340,7 @@ rapt_status rapt_check_claim(struct rapt_validation *v, const struct rapt_tensor
                                      .role = absent                 ? OPTIONAL_INPUT
                                              : claim->writes_scales ? REQUIRED_OUTPUT | SCALES_OUT
                                              : claim->output        ? REQUIRED_OUTPUT
-                                                                    : REQUIRED_INPUT};
+                                                                    : REQUIRED_INPUT,
+                                     .paged = claim->paged};
     return check_tensor(v, &rule);
 }

@@ -69,17 +69,19 @@ static void refuse_addressing(void) {
     REFUSED(RAPT_UNUSED_FIELD, "cache_length is set", with_slots(d), d->cache_length = 10);
     REFUSED(RAPT_UNUSED_FIELD, "lengths is set", with_offsets(d), d->lengths = rapt_int64_list(lengths, 2));
     REFUSED(RAPT_UNUSED_FIELD, "tokens is set", d->tokens = 4);
-    REFUSED(RAPT_UNUSED_FIELD, "pages.page_tokens is set", d->pages.page_tokens = 4);
-    REFUSED(RAPT_UNUSED_FIELD, "pages.pages is set", d->pages.pages = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "pages is set, but its kind is 0", d->pages.page_tokens = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "pages is set, but its kind is 0", d->pages.pages = 4);
     REFUSED(RAPT_INVALID_SHAPE, "pages.page_tokens = 0", with_slots(d), d->pages.page_tokens = 0);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "pages.kind = 9", d->pages.kind = 9);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "pages.kind = -1", d->pages.kind = -1);
-    REFUSED(RAPT_UNUSED_FIELD, "pages.reserved", d->pages.reserved[1] = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "pages: a reserved word is not 0", with_table(d, RAPT_PAGES_LISTED),
+            d->pages.reserved[1] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "pages", d->pages.entries = rapt_int64_list(positions, 2));
     REFUSED(RAPT_UNUSED_FIELD, "pages", with_slots(d), d->pages.batch_stride_bytes = 8);
     REFUSED(RAPT_UNUSED_FIELD, "pages.kind is set", with_slots(d), d->pages.kind = RAPT_PAGES_DENSE);
     REFUSED(RAPT_UNUSED_FIELD, "cache_length is set", with_table(d, RAPT_PAGES_DENSE), d->cache_length = 5);
-    REFUSED(RAPT_UNUSED_FIELD, "pages.page_tokens is set", with_table(d, RAPT_PAGES_ROW), d->pages.page_tokens = 5);
+    REFUSED(RAPT_UNUSED_FIELD, "pages.page_tokens = 5 is set", with_table(d, RAPT_PAGES_ROW),
+            d->pages.page_tokens = 5);
     REFUSED(RAPT_UNUSED_FIELD, "pages.offsets is set", with_table(d, RAPT_PAGES_ROW),
             d->pages.offsets = rapt_int64_list(page_offsets, 3));
     REFUSED(RAPT_UNUSED_FIELD, "pages.batch_stride", with_table(d, RAPT_PAGES_LISTED), d->pages.batch_stride_bytes = 8);
@@ -92,6 +94,10 @@ static void refuse_addressing(void) {
             d->pages.batch_stride_bytes = -16);
     REFUSED(RAPT_INVALID_STRIDE, "pages.batch_stride_bytes = 4", with_table(d, RAPT_PAGES_DENSE),
             d->pages.batch_stride_bytes = 4);
+    REFUSED(RAPT_INVALID_SHAPE, "pages.batch_stride_bytes: 2 rows", with_table(d, RAPT_PAGES_DENSE),
+            d->pages.batch_stride_bytes = INT64_MAX - 7);
+    REFUSED(RAPT_INVALID_STRIDE, "key_cache.page_stride_bytes = 0 on an output", with_slots(d),
+            d->key_cache.page_stride_bytes = 0);
     REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1", with_table(d, RAPT_PAGES_DENSE), pages[2] = 4);
     REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 0", with_table(d, RAPT_PAGES_DENSE), pages[0] = -1);
     REFUSED(RAPT_INVALID_VALUE, "page 2 of sequence 0", with_table(d, RAPT_PAGES_DENSE), positions[0] = 8);

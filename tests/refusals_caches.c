@@ -184,11 +184,12 @@ static void test_table_lists(void **state) {
             d->key_pages.entries.index_bytes = 3);
     REFUSED(RAPT_MISALIGNED_POINTER, "value_pages.entries", page_both(d),
             d->value_pages.entries.data = (const char *)d->value_pages.entries.data + 1);
-    REFUSED(RAPT_INVALID_STRIDE, "key_pages.entries: batch_stride_bytes = -8", page_keys(d),
+    REFUSED(RAPT_INVALID_STRIDE, "key_pages.batch_stride_bytes = -8", page_keys(d),
             d->key_pages.batch_stride_bytes = -8);
-    REFUSED(RAPT_INVALID_STRIDE, "key_pages.entries: batch_stride_bytes = 6", page_keys(d),
+    REFUSED(RAPT_INVALID_STRIDE, "key_pages.batch_stride_bytes = 6", page_keys(d),
             d->key_pages.batch_stride_bytes = 6);
-    REFUSED(RAPT_INVALID_SHAPE, "key_pages.entries", page_keys(d), d->key_pages.batch_stride_bytes = INT64_MAX - 7);
+    REFUSED(RAPT_INVALID_SHAPE, "key_pages.batch_stride_bytes: 2 rows", page_keys(d),
+            d->key_pages.batch_stride_bytes = INT64_MAX - 7);
     REFUSED(RAPT_OUT_OF_EXTENT, "key_pages: sequence 0 has keys in 2 pages, entries.count = 1", page_keys(d),
             d->key_pages.entries.count = 1);
     REFUSED(RAPT_OUT_OF_EXTENT, "key_pages.entries.count = -1", page_keys(d), d->key_pages.entries.count = -1);
