@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Older CPUs under qemu-x86_64: the right table, refusals instead of SIGILL.
- * Usage: test_old_cpu QEMU. Run as "test_old_cpu probe" it is the program
+ * Usage: test_old_cpu QEMU. Run as "test_old_cpu probe WHAT" it is the program
  * that runs on the other CPU; its exit status is the answer. */
 #define _DEFAULT_SOURCE
 #include <setjmp.h>
@@ -13,40 +13,102 @@
 
 #include <cmocka.h>
 
-#include "reference.h"
+#include "append_draw.h"
 #include "problem.h"
+#include "reference.h"
+#include "stored.h"
 
 enum { CHOSEN = 100, WRONG_BITS = 99 }; /* CHOSEN + rapt_isa, or a rapt_status */
 
 static const char *self, *qemu;
 
-/* Runs a few calls on every table that claims to be available. */
-static int probe(void) {
-        for (unsigned n = 0; n < 2; n++) {
-        struct problem_call call = {1, 2, 1, n ? 1 : 13, n ? 600 : 40, 19, 21, n ? USE_LSE : USE_EVERYTHING,
-                                    DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, n, 0};
-        struct problem *expected = problem_expected(&call);
-        for (int isa = RAPT_ISA_AUTO; isa < RAPT_ISA_COUNT; isa++) {
-            struct problem *problem = problem_new(&call);
-            problem->desc.isa = isa;
-            rapt_status status = rapt_attention(&problem->desc, NULL, NULL);
-            bool available = isa == RAPT_ISA_AUTO || rapt_isa_available((rapt_isa)isa);
-            if (isa == RAPT_ISA_AUTO && status != RAPT_OK)
-                return (int)status;
-            if (status != (available ? RAPT_OK : RAPT_UNSUPPORTED_ISA) ||
-                !(available ? problem_same(problem, expected) : problem_is_untouched(problem)))
-                return WRONG_BITS;
-            problem_free(problem);
-        }
-        problem_free(expected);
+/* A call on every table that claims to be available; CHOSEN where all is right. */
+static int probe_call(const struct problem_call *call, const struct problem_layout *layout) {
+    struct problem *expected = problem_expected(call), *plain = problem_new(call);
+    for (int isa = RAPT_ISA_AUTO; isa < RAPT_ISA_COUNT; isa++) {
+        struct problem *problem = problem_laid_out(plain, layout);
+        problem->desc.isa = isa;
+        const rapt_status status = rapt_attention(&problem->desc, NULL, NULL);
+        const bool available = isa == RAPT_ISA_AUTO || rapt_isa_available((rapt_isa)isa);
+        if (isa == RAPT_ISA_AUTO && status != RAPT_OK)
+            return (int)status;
+        if (status != (available ? RAPT_OK : RAPT_UNSUPPORTED_ISA) ||
+            !(available ? problem_same(problem, expected) : problem_is_untouched(problem)))
+            return WRONG_BITS;
+        problem_free(problem);
     }
+    problem_free(expected);
+    problem_free(plain);
+    return CHOSEN;
+}
+
+/* Keys and values of every storage type, of a decode step, a few rows and a prefill, in pages and not. */
+static int probe_stored(void) {
+    static const struct problem_layout layouts[] = {{0}, {.page_kind = RAPT_PAGES_DENSE, .page_tokens = 16}};
+    int answer = CHOSEN;
+    for (int format = 0; format < RAPT_FORMAT_COUNT && answer == CHOSEN; format++)
+        for (int64_t queries = 1; queries < 30 && answer == CHOSEN; queries += 9) {
+            if (!stored_is_key_value(format))
+                continue;
+            const struct problem_call call = {.batch = 1,
+                                              .query_heads = 2,
+                                              .kv_heads = 1,
+                                              .query_length = queries,
+                                              .kv_length = 43,
+                                              .head_dim = 96,
+                                              .value_dim = 96,
+                                              .use = USE_LSE | USE_QUERY_16 | USE_OUT_16,
+                                              .seed = (uint64_t)queries,
+                                              .key_format = format,
+                                              .value_format = format,
+                                              .key_scales = stored_may_scale(format) ? 32 : 0,
+                                              .value_scales = stored_may_scale(format) ? 1 : 0};
+            answer = probe_call(&call, &layouts[queries / 9 % 2]);
+        }
+    return answer;
+}
+
+/* Caches of every storage type, with and without rotary embedding. */
+static bool appends_right(void) {
+    static struct drawn drawn;
+    struct random random = {3};
+    bool right = true;
+    for (int call = 0; call < 20 && right; call++) {
+        drawn_append(&drawn, &random, false);
+        drawn_expect(&drawn);
+        for (int isa = RAPT_ISA_AUTO; isa < RAPT_ISA_COUNT && right; isa++) {
+            if (isa != RAPT_ISA_AUTO && !rapt_isa_available((rapt_isa)isa))
+                continue;
+            drawn_reset(&drawn);
+            drawn.desc.isa = isa;
+            right = rapt_append(&drawn.desc, NULL, NULL) == RAPT_OK && drawn_is_right(&drawn);
+        }
+        drawn_free(&drawn);
+    }
+    return right;
+}
+
+/* Runs calls on every table that claims to be available. */
+static int probe(const char *what) {
+    static const struct problem_layout plain;
+    const bool all = strcmp(what, "everything") == 0;
+    int answer = CHOSEN;
+    for (unsigned n = 0; n < 2 && answer == CHOSEN; n++) {
+        const struct problem_call call = {1, 2, 1, n ? 1 : 13, n ? 600 : 40, 19, 21, n ? USE_LSE : USE_EVERYTHING,
+                                          DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, n, 0, 0, 0, 0, 0};
+        answer = probe_call(&call, &plain);
+    }
+    if (answer == CHOSEN && all)
+        answer = probe_stored();
+    if (answer == CHOSEN && all && !appends_right())
+        answer = WRONG_BITS;
     rapt_isa chosen;
-    rapt_status status = rapt_isa_chosen(&chosen);
-    return status == RAPT_OK ? CHOSEN + (int)chosen : (int)status;
+    const rapt_status status = answer == CHOSEN ? rapt_isa_chosen(&chosen) : RAPT_OK;
+    return answer != CHOSEN ? answer : status == RAPT_OK ? CHOSEN + (int)chosen : (int)status;
 }
 
 /* The answer of the probe on that CPU with RAPT_ISA = environment (NULL: not set). */
-static int ask(const char *cpu, const char *environment) {
+static int ask(const char *cpu, const char *environment, const char *what) {
     pid_t child = fork();
     if (child == 0) {
         if (environment)
@@ -54,7 +116,7 @@ static int ask(const char *cpu, const char *environment) {
         else
             unsetenv("RAPT_ISA");
         setenv("OMP_NUM_THREADS", "2", 1);
-        execlp(qemu, qemu, "-cpu", cpu, self, "probe", (char *)NULL);
+        execlp(qemu, qemu, "-cpu", cpu, self, "probe", what, (char *)NULL);
         _exit(98);
     }
     int status = 0;
@@ -75,9 +137,27 @@ static void test_table_chosen(void **state) {
         {"max,-avx2", RAPT_ISA_SCALAR},   {"max,-avx", RAPT_ISA_SCALAR},
         {"max,-xsave", RAPT_ISA_SCALAR}, /* the operating system saves no wide registers */
         {"Haswell,-fma", RAPT_ISA_SCALAR},
+        {"Haswell,-f16c", RAPT_ISA_SCALAR}, {"max,-f16c", RAPT_ISA_SCALAR}, {"IvyBridge", RAPT_ISA_SCALAR},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int answer = ask(cases[i].cpu, NULL);
+        int answer = ask(cases[i].cpu, NULL, "calls");
+        if (answer != CHOSEN + (int)cases[i].isa)
+            fail_msg("%s: answer %d", cases[i].cpu, answer);
+    }
+}
+
+/* Storage types and caches: conversions have instructions of their own, which these CPUs lack, or have. */
+static void test_storage_types(void **state) {
+    static const struct {
+        const char *cpu;
+        rapt_isa isa;
+    } cases[] = {{"Nehalem", RAPT_ISA_SCALAR},
+                 {"SandyBridge", RAPT_ISA_SCALAR},
+                 {"max,-f16c", RAPT_ISA_SCALAR},
+                 {"Haswell", RAPT_ISA_AVX2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int answer = ask(cases[i].cpu, NULL, "everything");
         if (answer != CHOSEN + (int)cases[i].isa)
             fail_msg("%s: answer %d", cases[i].cpu, answer);
     }
@@ -95,7 +175,7 @@ static void test_environment(void **state) {
         {"Haswell", "neon", RAPT_UNSUPPORTED_ISA},       {"Nehalem", "nonsense", RAPT_INVALID_ENVIRONMENT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int answer = ask(cases[i].cpu, cases[i].environment);
+        int answer = ask(cases[i].cpu, cases[i].environment, "calls");
         if (answer != cases[i].answer)
             fail_msg("%s, RAPT_ISA=%s: answer %d instead of %d", cases[i].cpu, cases[i].environment, answer,
                      cases[i].answer);
@@ -103,10 +183,11 @@ static void test_environment(void **state) {
 }
 
 int main(int count, char **arguments) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table_chosen), cmocka_unit_test(test_environment)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table_chosen), cmocka_unit_test(test_storage_types),
+                                       cmocka_unit_test(test_environment)};
     self = arguments[0];
     qemu = count > 1 ? arguments[1] : "qemu-x86_64";
     if (strcmp(qemu, "probe") == 0)
-        return probe();
+        return probe(arguments[2]);
     return cmocka_run_group_tests_name("old_cpu", tests, NULL, NULL);
 }
