@@ -21,6 +21,11 @@
 #include "rapt/rapt.h"
 #include "rapt/states.h"
 
+/* Zeros; the caller's to free. Where there is no memory, rapt_reference_no_memory is called, which does not return: it
+ * is abort, unless a program sets another function. (reference_storage.c) */
+void *rapt_reference_room(int64_t count, size_t bytes);
+extern void (*rapt_reference_no_memory)(void);
+
 /* Writes out, lse, weights and final_state, as far as the descriptor has them. */
 void rapt_reference_attention(const rapt_attention_desc *desc);
 

@@ -244,27 +244,19 @@ static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t
     }
 }
 
-static void *room(int64_t count, size_t bytes) {
-    void *memory = calloc((size_t)count + 1, bytes);
-    if (memory == NULL) {
-        abort();
-    }
-    return memory;
-}
-
 static void attention(const rapt_attention_desc *desc) {
     struct call call = {.desc = desc};
     call.value_dim = desc->value_dim ? desc->value_dim : desc->head_dim;
     call.scale = desc->features & RAPT_SCALE ? desc->scale : 1.0f / sqrtf((float)desc->head_dim);
     call.factor = desc->softcap != 0.0f ? call.scale / desc->softcap : call.scale * log2e;
-    call.s = room(desc->kv_length, sizeof(float));
-    call.t = room(desc->kv_length, sizeof(float));
-    call.p = room(desc->kv_length, sizeof(float));
-    call.attended = room(desc->kv_length, sizeof(bool));
-    call.o_row = room(call.value_dim, sizeof(float));
-    call.o_chunk = room(call.value_dim, sizeof(float));
-    call.query = room(desc->head_dim, sizeof(float));
-    call.out = room(call.value_dim, sizeof(float));
+    call.s = rapt_reference_room(desc->kv_length, sizeof(float));
+    call.t = rapt_reference_room(desc->kv_length, sizeof(float));
+    call.p = rapt_reference_room(desc->kv_length, sizeof(float));
+    call.attended = rapt_reference_room(desc->kv_length, sizeof(bool));
+    call.o_row = rapt_reference_room(call.value_dim, sizeof(float));
+    call.o_chunk = rapt_reference_room(call.value_dim, sizeof(float));
+    call.query = rapt_reference_room(desc->head_dim, sizeof(float));
+    call.out = rapt_reference_room(call.value_dim, sizeof(float));
     for (int64_t b = 0; b < desc->batch; b++) {
         for (int64_t h = 0; h < desc->query_heads; h++) {
             for (int64_t i = 0; i < queries_of(desc, b); i++) {

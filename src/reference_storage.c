@@ -140,12 +140,19 @@ static void widen(const rapt_attention_desc *desc, const rapt_tensor *from, int6
             }
 }
 
+void (*rapt_reference_no_memory)(void) = abort;
+
+void *rapt_reference_room(int64_t count, size_t bytes) {
+    void *memory = calloc((size_t)count + 1, bytes);
+    if (!memory)
+        rapt_reference_no_memory();
+    return memory;
+}
+
 static float *replace(const rapt_attention_desc *desc, rapt_tensor *tensor, const rapt_page_table *pages, int64_t dim) {
     if ((tensor->dtype == RAPT_F32 && !desc->kv_offsets.data && !pages->kind) || !tensor->data)
         return NULL;
-    float *wide = calloc((size_t)(desc->batch * desc->kv_heads * desc->kv_length * dim) + 1, sizeof *wide);
-    if (!wide)
-        abort();
+    float *wide = rapt_reference_room(desc->batch * desc->kv_heads * desc->kv_length * dim, sizeof *wide);
     widen(desc, tensor, dim, wide);
     *tensor = rapt_input_bhsd(wide, desc->batch, desc->kv_heads, desc->kv_length, dim);
     return wide;

@@ -11,14 +11,6 @@
 
 #include "internal.h"
 
-static void *room(int64_t count, size_t bytes) {
-    void *memory = calloc((size_t)count + 1, bytes);
-    if (memory == NULL) {
-        abort();
-    }
-    return memory;
-}
-
 /* One (sequence, head, query). */
 struct row {
     const rapt_attention_desc *desc;
@@ -260,8 +252,8 @@ static void truth_row(const struct row *row, double *p, double *out, double *lse
 static void truth(const rapt_attention_desc *desc, double *out, double *lse, double *weights) {
     int64_t value_dim = desc->value_dim ? desc->value_dim : desc->head_dim;
     int64_t queries = desc->query_length;
-    double *p = room(desc->kv_length, sizeof *p);
-    float *query = room(desc->head_dim, sizeof *query);
+    double *p = rapt_reference_room(desc->kv_length, sizeof *p);
+    float *query = rapt_reference_room(desc->head_dim, sizeof *query);
     for (int64_t r = 0; r < desc->batch * desc->query_heads * queries; r++) {
         int64_t b = r / queries / desc->query_heads;
         int64_t h = r / queries % desc->query_heads;
@@ -315,8 +307,8 @@ static void plain_row(const struct row *row, float *p, float *out, int64_t value
 static void plain(const rapt_attention_desc *desc, float *out) {
     int64_t value_dim = desc->value_dim ? desc->value_dim : desc->head_dim;
     int64_t queries = desc->query_length;
-    float *p = room(desc->kv_length, sizeof *p);
-    float *query = room(desc->head_dim, sizeof *query);
+    float *p = rapt_reference_room(desc->kv_length, sizeof *p);
+    float *query = rapt_reference_room(desc->head_dim, sizeof *query);
     for (int64_t r = 0; r < desc->batch * desc->query_heads * queries; r++) {
         int64_t b = r / queries / desc->query_heads;
         int64_t i = r % queries;

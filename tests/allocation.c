@@ -10,8 +10,10 @@
 
 #include <cmocka.h>
 
-#include "rapt/layers.h"
+#include "append_draw.h"
+#include "format.h"
 #include "problem.h"
+#include "rapt/layers.h"
 
 static bool counting;
 static int allocations, frees, fail_at; /* fail_at: number of the allocation that fails, 0 = none */
@@ -51,18 +53,40 @@ static void start_counting(int fail) {
     counting = true;
 }
 
+#define ROWS(batch, heads, kv_heads, queries, keys, dim, value_dim) \
+    batch, heads, kv_heads, queries, keys, dim, value_dim
+#define PLAIN DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX
+
 static const struct problem_call calls[] = {
-    {2, 4, 2, 100, 300, 16, 16, USE_EVERYTHING, DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, 1, 0},
-    {1, 4, 2, 1, 5000, 24, 17, USE_LSE, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 2, 0},
-    {1, 1, 1, 1, 3, 4, 4, 0, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 3, 0},
+    {ROWS(2, 4, 2, 100, 300, 16, 16), USE_EVERYTHING, PLAIN, 1, 0, 0, 0, 0, 0},
+    {ROWS(1, 4, 2, 1, 5000, 24, 17), USE_LSE, PLAIN, 2, 0, 0, 0, 0, 0},
+    {ROWS(1, 1, 1, 1, 3, 4, 4), 0, PLAIN, 3, 0, 0, 0, 0, 0},
+    {ROWS(3, 4, 2, 20, 300, 64, 32), USE_LSE | USE_KV_LENGTHS, PLAIN, 4, 0, RAPT_FORMAT_Q8_0, RAPT_FORMAT_Q4_0, 0, 0},
+    {ROWS(2, 8, 2, 1, 700, 64, 64), USE_TREE | USE_BLOCKS, PLAIN, 5, 0, RAPT_FORMAT_I8, RAPT_FORMAT_F8_E4M3, 32, 1},
+    {ROWS(3, 2, 2, 9, 200, 32, 48), USE_QUERY_LENGTHS | USE_KV_LENGTHS, PLAIN, 6, 0, RAPT_FORMAT_F16,
+     RAPT_FORMAT_BF16, 0, 0},
+};
+static const struct problem_layout layouts[] = {
+    {0},
+    {0},
+    {0},
+    {.page_kind = RAPT_PAGES_DENSE, .page_tokens = 16},
+    {.page_kind = RAPT_PAGES_LISTED, .page_tokens = 100},
+    {.packed = PACKED_QUERIES | PACKED_KEYS},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
+
+static struct problem *laid_out(int call) {
+    struct problem *plain = problem_new(&calls[call]), *problem = problem_laid_out(plain, &layouts[call]);
+    problem_free(plain);
+    return problem;
+}
 
 /* Each allocation of the one-call form fails once: a status, nothing written, nothing lost. */
 static void test_one_call(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct problem *expected = problem_expected(&calls[c]), *problem = problem_new(&calls[c]);
+        struct problem *expected = problem_expected(&calls[c]), *problem = laid_out(c);
         int needed = 0;
         for (int fail = 1; fail <= needed + 1; fail++) {
             rapt_message message;
@@ -171,7 +195,7 @@ static void run_everything(const struct problem *problem, rapt_plan *plan, char 
 static void test_plan_and_run_allocate_nothing(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct problem *problem = problem_new(&calls[c]);
+        struct problem *problem = laid_out(c);
         rapt_plan plan;
         size_t bytes;
         assert_int_equal(rapt_plan_init(&plan, &problem->desc, NULL), RAPT_OK);
@@ -186,12 +210,29 @@ static void test_plan_and_run_allocate_nothing(void **state) {
     }
 }
 
+/* Caches of every type, large ones with OpenMP; OpenMP's own allocations are not this program's. */
+static void test_append_allocates_nothing(void **state) {
+    static struct drawn drawn;
+    struct random random = {31};
+    (void)state;
+    for (int call = 0; call < 40; call++) {
+        drawn_append(&drawn, &random, call % 10 == 0);
+        start_counting(1);
+        const rapt_status status = rapt_append(&drawn.desc, NULL, NULL);
+        counting = false;
+        assert_int_equal(status, RAPT_OK);
+        assert_int_equal(allocations, 0);
+        assert_int_equal(frees, 0);
+        drawn_free(&drawn);
+    }
+}
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_call),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_plan_and_run_allocate_nothing),
+        cmocka_unit_test(test_append_allocates_nothing),
     };
     return cmocka_run_group_tests_name("allocation", tests, NULL, NULL);
 }

@@ -153,6 +153,31 @@ static void bad_blocks(void **state) {
     expect_error("--block-size: '4' is not two integers", ATTEND "--key-blocks lists.npy --block-size 4 --out new.npy");
 }
 
+/* Each allocation fails once: one line, and no file. */
+static void failed_allocations(void **state) {
+    static const char *const calls[] = {
+        "--query q.npy --key kp.npy --value vp.npy --pages table.npy --key-type q8_0 --value-type bf16 --check",
+        "--query q.npy --key k.npy --value v.npy --tree all.npy --kv-type f16 --out-type bf16 --lse new_lse.npy",
+        "--query q.npy --key k.npy --value v.npy --key-blocks some.npy --block-size 4,5 --kv-lengths lengths.npy"};
+    static const bool all[SQ][T];
+    static const int64_t lists[QUERY_BLOCKS][1] = {{0}, {1}};
+    (void)state;
+    write_npy("all.npy", NPY_BOOL, all, 2, (const int64_t[]){SQ, T});
+    write_npy("some.npy", NPY_INT64, lists, 2, (const int64_t[]){QUERY_BLOCKS, 1});
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        int n = 1;
+        for (; n < 100; n++) {
+            char line[512];
+            snprintf(line, sizeof line, "export RAPT_TEST_FAIL_ALLOCATION=%d; $rapt_failing attend %s --out new.npy", n,
+                     calls[i]);
+            if (command_shell(line).status == 0) break;
+            expect_error("out of memory", "%s", line);
+        }
+        assert_in_range(n, 8, 99);
+        assert_int_equal(command_shell("rm new*.npy").status, 0);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_are_the_rows_that_they_hold),
@@ -160,6 +185,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(trees),
         cmocka_unit_test(blocks_are_masks),
         cmocka_unit_test(bad_blocks),
+        cmocka_unit_test(failed_allocations),
     };
     if (argc < 4) return 2;
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);

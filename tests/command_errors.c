@@ -232,7 +232,7 @@ static void failed_allocations(void **state) {
         snprintf(
             line, sizeof line,
             "export RAPT_TEST_FAIL_ALLOCATION=%d; $rapt_failing attend --query q.npy --key k.npy "
-            "--value v.npy --out new.npy --lse new_lse.npy --weights new_weights.npy --expect e.npy --causal",
+            "--value v.npy --out new.npy --lse new_lse.npy --weights new_weights.npy --expect e.npy --causal --check",
             n);
         if (command_shell(line).status == 0) break;
         expect_error("out of memory", "%s", line);

@@ -87,6 +87,8 @@ static struct difference compare_array(const struct npy_array *got, const double
     return largest;
 }
 
+static void no_memory(void) { tool_die("out of memory: --check computes in double precision"); }
+
 bool compare_with_truth(const struct problem *problem, struct option_number tolerance, enum compare_form form) {
     static const struct option_number any = {0};
     const struct npy_array *lse = &problem->lse, *weights = &problem->weights;
@@ -94,6 +96,7 @@ bool compare_with_truth(const struct problem *problem, struct option_number tole
     double *truth_lse = lse->data ? tool_allocate(lse->count, sizeof *truth_lse, "--check") : NULL;
     double *truth_weights =
         weights->data ? tool_allocate(weights->count, sizeof *truth_weights, "--check") : NULL;
+    rapt_reference_no_memory = no_memory;
     rapt_truth_attention(&problem->desc, truth, truth_lse, truth_weights);
     const char *prefix = form == COMPARE_JSON ? "check_" : " ";
     char name[32];
