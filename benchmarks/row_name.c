@@ -38,7 +38,9 @@ static const struct {
 static const struct {
     const char *word;
     rapt_dtype dtype;
-} types[] = {{"f32", RAPT_F32}, {"f16", RAPT_F16}, {"bf16", RAPT_BF16}, {"q8_0", RAPT_Q8_0}, {"q4_0", RAPT_Q4_0}};
+} types[] = {{"f32", RAPT_F32}, {"f16", RAPT_F16}, {"bf16", RAPT_BF16}, {"q8_0", RAPT_Q8_0}, {"q4_0", RAPT_Q4_0},
+             {"q4_1", RAPT_Q4_1}, {"iq4_nl", RAPT_IQ4_NL}, {"float8_e4m3", RAPT_F8_E4M3}, {"float8_e5m2", RAPT_F8_E5M2},
+             {"int8", RAPT_I8}};
 
 static const struct {
     const char *letters;

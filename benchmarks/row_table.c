@@ -137,6 +137,12 @@ static const struct entry {
     {"decode/q4_0/d128/kv32768/g1", OTHER_ISAS | MORE_THREADS},
     {"decode/q4_0/d128/kv32768/g4", OTHER_ISAS},
     {"decode/q4_0/d128/kv32768/g8", OTHER_ISAS},
+    {"decode/float8_e4m3/d128/kv32768/g1", OTHER_ISAS | MORE_THREADS},
+    {"decode/float8_e4m3/d128/kv32768/g4", OTHER_ISAS},
+    {"decode/float8_e5m2/d128/kv32768/g1", OTHER_ISAS | MORE_THREADS},
+    {"decode/float8_e5m2/d128/kv32768/g4", OTHER_ISAS},
+    {"decode/int8/d128/kv32768/g1", OTHER_ISAS | MORE_THREADS},
+    {"decode/int8/d128/kv32768/g4", OTHER_ISAS},
     /* Pages in no order. */
     {"paged16/f32/d128/kv32768/g1", MORE_THREADS},
     {"paged16/f32/d128/kv32768/g4", MORE_THREADS},

@@ -156,6 +156,11 @@ void workload_scale(rapt_attention_desc *desc, rapt_dtype kv_dtype) {
         return;
     desc->features |= RAPT_SCALE;
     desc->scale = 1.0f / 1024;
+    static const float one = 1;
+    if (kv_dtype == RAPT_I8) {
+        desc->key.scale_dtype = desc->value.scale_dtype = RAPT_F32;
+        desc->key.scales = desc->value.scales = &one;
+    }
 }
 
 void workload_describe(struct workload *workload, rapt_isa isa, const struct arena *arena) {

@@ -15,6 +15,7 @@ static void score(const struct rapt_block *b) {
         args.key = keys.base;
         args.key_stride_bytes = keys.stride_bytes;
         args.key_format = keys.format;
+        args.scales = keys.scales;
         args.streams = keys.streams;
         args.lead_bytes = keys.lead_bytes;
         args.key_begin = key;
@@ -65,6 +66,7 @@ static void weigh(const struct rapt_block *b, int first, int rows, int begin, in
         args.value = values.base;
         args.value_stride_bytes = values.stride_bytes;
         args.value_format = values.format;
+        args.scales = values.scales;
         args.streams = values.streams;
         args.lead_bytes = values.lead_bytes;
         args.key_begin = key;

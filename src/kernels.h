@@ -130,6 +130,7 @@ struct rapt_score_args {
     const char *key;           /* row of key_begin */
     int64_t key_stride_bytes;
     int key_format;            /* float32, or what the kind takes as it is stored */
+    struct rapt_scales scales; /* of these rows, one each, no zero points */
     float *scores;             /* of the tile, at key 0 of the block */
     int rows, head_dim, key_begin, key_end;
     float factor;
@@ -146,6 +147,7 @@ struct rapt_weigh_args {
     const char *value;          /* row of key_begin */
     int64_t value_stride_bytes;
     int value_format;           /* float32, or what the kind takes as it is stored */
+    struct rapt_scales scales;  /* as those of keys */
     const float *alpha;         /* [rows], from first_row on */
     const struct rapt_visible_spans *spans; /* of these rows. Outside them p is +0, and whether a value takes part with
                                                that weight is the slot's choice; NULL = every pair takes part */

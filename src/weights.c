@@ -41,6 +41,7 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
         args.key = rows.base;
         args.key_stride_bytes = rows.stride_bytes;
         args.key_format = rows.format;
+        args.scales = rows.scales;
         args.streams = rows.streams;
         args.lead_bytes = rows.lead_bytes;
         args.key_begin = (int)(at - base);

@@ -33,6 +33,11 @@ static int32_t kind_of(const struct rapt_table *table, int64_t rows, int64_t key
     return kind;
 }
 
+/* Slots that take rows as they are stored take one scale of each, no zero points. */
+static bool scales_rows(const rapt_tensor *tensor, int64_t dim) {
+    return tensor->zero_point_dtype == 0 && (tensor->scale_group == 0 || tensor->scale_group >= dim);
+}
+
 /* Each task makes its copies, so where rows could be read in place, copies must serve many rows. */
 static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int side) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
@@ -40,7 +45,7 @@ static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work,
     const rapt_page_table *table = rapt_pages_of(&a->desc, side);
     if (rapt_is_paged(table) && table->page_tokens < run)
         return true;
-    if (!(kind->formats >> a->format[side] & 1))
+    if (!(kind->formats >> a->format[side] & 1) || !scales_rows(rapt_tensor_of(a, side), rapt_dim_of(a, side)))
         return true;
     return a->collides[side] && rows >= STAGED_ROWS && !kind->streams;
 }

@@ -66,6 +66,16 @@ static int random_format(struct random *random, const struct tile *tile, int dim
     return random_chance(random, 50) ? RAPT_FORMAT_F32 : formats[random_below(random, count)];
 }
 
+/* None, the same for all rows, or one of each. special: some so large or small that few products are exact. */
+static struct rapt_scales random_scales(struct random *random, int64_t rows, bool special) {
+    const int64_t step = random_between(random, 0, 3), count = (rows > 0 ? rows - 1 : 0) * step + 1;
+    float *scales = test_floats(count);
+    for (int64_t i = 0; i < count; i++)
+        scales[i] = special && random_chance(random, 3) ? random_special(random) : random_uniform(random);
+    return (struct rapt_scales){.scales = random_chance(random, 20) ? NULL : scales,
+                                .stride_bytes = step * (int64_t)sizeof(float)};
+}
+
 struct stored_rows stored_rows(struct random *random, const struct tile *tile, int64_t rows, int dim, int kind,
                                float (*draw)(struct random *)) {
     const int format = random_format(random, tile, dim);
@@ -81,10 +91,15 @@ struct stored_rows stored_rows(struct random *random, const struct tile *tile, i
         stored_draw(random, format, memory, span, draw == random_special);
         result.stored = (struct strided){step < 0 ? memory - (rows - 1) * step * bytes : memory, step * bytes};
     }
+    if (rapt_format_info(format)->uses & RAPT_MAY_SCALE)
+        result.scales = random_scales(random, rows, draw == random_special);
     for (int64_t row = 0; row < rows; row++)
-        for (int d = 0; d < dim; d++)
-            numbers[row * dim + d] = rapt_reference_number(stored_dtype(format),
-                                                           result.stored.first + row * result.stored.stride_bytes, d);
+        for (int d = 0; d < dim; d++) {
+            const int64_t at = row * (result.scales.stride_bytes / (int64_t)sizeof(float));
+            const float scale = result.scales.scales ? result.scales.scales[at] : 1;
+            numbers[row * dim + d] = scale * rapt_reference_number(
+                stored_dtype(format), result.stored.first + row * result.stored.stride_bytes, d);
+        }
     result.numbers = numbers;
     return result;
 }

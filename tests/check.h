@@ -63,6 +63,7 @@ struct strided strided_rows(struct random *random, int64_t rows, int dim, int ki
 struct stored_rows {
     struct strided stored;
     int format;
+    struct rapt_scales scales; /* of formats that may have some, one for each row */
     const float *numbers; /* [rows][dim] */
 };
 struct stored_rows stored_rows(struct random *random, const struct tile *tile, int64_t rows, int dim, int kind,

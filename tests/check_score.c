@@ -63,6 +63,7 @@ static void check_one(const struct tile *tile, const struct score_case *c, struc
                                    .key = key.stored.first,
                                    .key_stride_bytes = key.stored.stride_bytes,
                                    .key_format = key.format,
+                                   .scales = key.scales,
                                    .scores = got,
                                    .rows = c->rows,
                                    .head_dim = c->head_dim,

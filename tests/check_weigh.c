@@ -51,6 +51,7 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
                                    .value = value.stored.first,
                                    .value_stride_bytes = value.stored.stride_bytes,
                                    .value_format = value.format,
+                                   .scales = value.scales,
                                    .alpha = alpha,
                                    .spans = seen,
                                    .o = got,

@@ -54,6 +54,8 @@ struct vector_table {
     void (*load_int8)(const void *p, float *result);
     void (*load_e4m3)(const void *p, float *result);
     void (*load_e5m2)(const void *p, float *result);
+    void (*halves_of_e4m3)(const void *p, float *result); /* p [2][lanes], result [2][lanes] */
+    void (*halves_of_e5m2)(const void *p, float *result);
     void (*load_nibbles)(const uint8_t *p, int shift, const int8_t *codes, float *result); /* codes [16] */
     void (*load_fives)(const uint8_t *p, int shift, uint32_t bits, float *result);
     void (*load_words)(const char *const *rows, int64_t offset, uint32_t *result); /* result [4][lanes] */

@@ -37,23 +37,25 @@ static float e5m2_number(unsigned code) {
 }
 
 static void check_float8(const struct vector_table *table, const char *name, void (*load)(const void *, float *),
-                         float (*number)(unsigned)) {
-    struct guarded memory = guarded_new(256 + (size_t)table->lanes, GUARD_END, 0, 0);
-    float got[MOST_LANES];
+                         float (*number)(unsigned), int lanes) {
+    struct guarded memory = guarded_new(256 + (size_t)lanes, GUARD_END, 0, 0);
+    float got[2 * MOST_LANES];
     for (size_t i = 0; i < memory.bytes; i++)
         memory.data[i] = (char)i;
     guarded_make_read_only(&memory);
     for (int first = 0; first <= 256; first++) {
         load(memory.data + first, got);
-        for (int lane = 0; lane < table->lanes; lane++)
+        for (int lane = 0; lane < lanes; lane++)
             expect_number(table, name, lane, got[lane], number((unsigned)(first + lane) % 256));
     }
     guarded_free(&memory);
 }
 
 void test_float8(const struct vector_table *table) {
-    check_float8(table, "v_load_e4m3", table->load_e4m3, e4m3_number);
-    check_float8(table, "v_load_e5m2", table->load_e5m2, e5m2_number);
+    check_float8(table, "v_load_e4m3", table->load_e4m3, e4m3_number, table->lanes);
+    check_float8(table, "v_load_e5m2", table->load_e5m2, e5m2_number, table->lanes);
+    check_float8(table, "v_halves_of_e4m3", table->halves_of_e4m3, e4m3_number, 2 * table->lanes);
+    check_float8(table, "v_halves_of_e5m2", table->halves_of_e5m2, e5m2_number, 2 * table->lanes);
 }
 
 /* ---- nibbles */

@@ -76,6 +76,20 @@ static void load_bf16(const void *p, float *result) { v_store(result, v_load_bf1
 static void load_int8(const void *p, float *result) { v_store(result, v_load_int8(p)); }
 static void load_e4m3(const void *p, float *result) { v_store(result, v_load_e4m3(p)); }
 static void load_e5m2(const void *p, float *result) { v_store(result, v_load_e5m2(p)); }
+static void store_halves(const uint16_t *halves, float unit, float *result) {
+    for (int i = 0; i < 2; i++)
+        v_store(result + i * VL, v_mul(v_load_half(halves + i * VL), v_splat(unit)));
+}
+static void halves_of_e4m3(const void *p, float *result) {
+    uint16_t halves[2 * VL];
+    v_halves_of_e4m3(halves, p);
+    store_halves(halves, 256, result);
+}
+static void halves_of_e5m2(const void *p, float *result) {
+    uint16_t halves[2 * VL];
+    v_halves_of_e5m2(halves, p);
+    store_halves(halves, 1, result);
+}
 static void load_nibbles(const uint8_t *p, int shift, const int8_t *codes, float *result) {
     v_store(result, shift ? v_load_nibbles(p, 4, codes) : v_load_nibbles(p, 0, codes));
 }
@@ -186,6 +200,8 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .load_int8 = load_int8,
     .load_e4m3 = load_e4m3,
     .load_e5m2 = load_e5m2,
+    .halves_of_e4m3 = halves_of_e4m3,
+    .halves_of_e5m2 = halves_of_e5m2,
     .load_nibbles = load_nibbles,
     .load_fives = load_fives,
     .load_words = load_words,

@@ -12,9 +12,12 @@ enum {
     STORED_DIMS = 32                   /* of a panel, at most */
 };
 
+/* What v_byte_of makes of a byte, over the byte, is 1 over this. */
+static const float unit_of_bytes = 0x1p-24f;
+
 /* [width][STORED_KEYS] of VL rows from d on; prefetches as many bytes as it reads, or a few more. */
 RAPT_INLINE void stored_square(int format, float *panel, const char *const *rows, int64_t d, int width,
-                               struct stream *stream) {
+                               vf32 scale, struct stream *stream) {
     const int lines = stored_lines(format, VL * VL);
     vf32 lanes[VL];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
@@ -24,19 +27,27 @@ RAPT_INLINE void stored_square(int format, float *panel, const char *const *rows
         if (i * lines % VL < lines)
             stream_line(stream);
         if (i < width)
-            v_store(panel + i * STORED_KEYS, lanes[i]);
+            v_store(panel + i * STORED_KEYS, is_scaled(format) ? v_mul(lanes[i], scale) : lanes[i]);
     }
 }
 
 /* The same of 2 * VL halves, transposed as they are: conversions read memory as fast as registers. */
-RAPT_INLINE void stored_halves(float *panel, const char *const *rows, int64_t d, struct stream *stream) {
-    const int lines = stored_lines(RAPT_FORMAT_F16, 2 * VL * VL);
-    _Alignas(64) uint16_t halves[2 * VL * VL];
-    v_transpose_halves(halves, rows, 2 * d);
+RAPT_INLINE void stored_halves(int format, float *panel, const char *const *rows, int64_t d, vf32 scale,
+                               struct stream *stream) {
+    const int lines = stored_lines(format, 2 * VL * VL);
+    _Alignas(64) uint16_t halves[2 * VL * VL], widened[VL][2 * VL];
+    const char *row[VL];
+    RAPT_UNROLL for (int i = 0; i < VL; i++) {
+        if (is_float8(format))
+            v_halves_of_float8(format, widened[i], rows[i] + d);
+        row[i] = is_float8(format) ? (const char *)widened[i] : rows[i] + 2 * d;
+    }
+    v_transpose_halves(halves, row, 0);
     RAPT_UNROLL for (int i = 0; i < 2 * VL; i++) {
         if (i * lines % (2 * VL) < lines)
             stream_line(stream);
-        v_store(panel + i * STORED_KEYS, v_load_half(halves + i * VL));
+        const vf32 number = v_load_half(halves + i * VL);
+        v_store(panel + i * STORED_KEYS, is_scaled(format) ? v_mul(number, scale) : number);
     }
 }
 
@@ -58,57 +69,71 @@ RAPT_INLINE void stored_pairs(float *panel, const char *const *rows, int64_t d, 
     }
 }
 
-/* Blocks of a scale and 32 int8 or nibbles, of VL rows: their bytes are transposed as words. */
-RAPT_INLINE void stored_blocks(int format, float *panel, const char *const *rows, int64_t d, struct stream *stream) {
-    const int lines = stored_lines(format, STORED_STEP * VL), words = format == RAPT_FORMAT_Q8_0 ? 8 : 4;
+RAPT_INLINE bool is_of_bytes(int format) { return format == RAPT_FORMAT_Q8_0 || format == RAPT_FORMAT_I8; }
+RAPT_INLINE bool is_of_nibbles(int format) {
+    return format == RAPT_FORMAT_Q4_0 || format == RAPT_FORMAT_Q4_1 || format == RAPT_FORMAT_IQ4_NL;
+}
+
+/* 32 int8 or nibbles of VL rows, mostly a block with a scale of its own: their bytes are transposed as words. */
+RAPT_INLINE void stored_bytes(int format, float *panel, const char *const *rows, int64_t d, vf32 scale,
+                              struct stream *stream) {
+    const int lines = stored_lines(format, STORED_STEP * VL), words = is_of_bytes(format) ? 8 : 4;
+    const int head = format == RAPT_FORMAT_I8 ? 0 : format == RAPT_FORMAT_Q4_1 ? 4 : 2;
+    const int8_t *codes = format == RAPT_FORMAT_Q4_0   ? codes_of_q4_0
+                          : format == RAPT_FORMAT_Q4_1 ? codes_of_q4_1
+                                                       : codes_of_iq4_nl;
     const char *block[VL];
     vbits word[8];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
         block[i] = stored_block(format, rows[i], d);
-    const vf32 unit = v_splat(format == RAPT_FORMAT_Q8_0 ? 0x1p-24f : 1), scale = v_mul(v_load_halves(block, 0), unit);
+    if (head)
+        scale = v_load_halves(block, 0);
+    if (format == RAPT_FORMAT_Q8_0)
+        scale = v_mul(scale, v_splat(unit_of_bytes));
+    const vf32 minimum = head == 4 ? v_load_halves(block, 2) : v_splat(0);
     for (int c = 0; c < words; c += 4)
-        v_load_words(word + c, block, 2 + 4 * c);
+        v_load_words(word + c, block, head + 4 * c);
     RAPT_UNROLL for (int i = 0; i < STORED_STEP; i++) {
         const int c = i % (4 * words) / 4, k = i % 4;
-        const vf32 number = format == RAPT_FORMAT_Q8_0
-                                ? v_byte_of(word[c], k)
-                                : v_nibble_of(word[c], 8 * k + i / 16 * 4, codes_of_q4_0);
+        const vf32 number = is_of_bytes(format) ? v_byte_of(word[c], k)
+                                                : v_nibble_of(word[c], 8 * k + i / 16 * 4, codes);
         if (i * lines % STORED_STEP < lines)
             stream_line(stream);
-        v_store(panel + i * STORED_KEYS, v_mul(number, scale));
+        v_store(panel + i * STORED_KEYS, head == 4 ? v_fma(number, scale, minimum) : v_mul(number, scale));
     }
 }
 
+/* Widens the first `used` rows. scales: of formats that have some. */
 typedef void stored_squares(float *panel, const char *const *rows, int64_t d, int dims, int used,
-                            struct stream *stream);
-
-RAPT_INLINE bool is_of_blocks(int format) { return format == RAPT_FORMAT_Q8_0 || format == RAPT_FORMAT_Q4_0; }
+                            const struct row_scales *scales, struct stream *stream);
 
 RAPT_INLINE void squares_of(int format, float *panel, const char *const *rows, int64_t d, int dims, int used,
-                            struct stream *stream) {
+                            const struct row_scales *scales, struct stream *stream) {
+    const bool folds = !is_scaled(format) || scales->exact;
+    const float *plain = scales->plain, *folded = scales->folded;
     struct stream own = *stream;
     int i = 0;
-    for (; is_of_blocks(format) && dims - i >= STORED_STEP; i += STORED_STEP)
+    for (; (is_of_bytes(format) || is_of_nibbles(format)) && folds && dims - i >= STORED_STEP; i += STORED_STEP)
         for (int v = 0; v < used; v += VL)
-            stored_blocks(format, panel + i * STORED_KEYS + v, rows + v, d + i, &own);
-    for (; format == RAPT_FORMAT_F16 && dims - i >= 2 * VL; i += 2 * VL)
+            stored_bytes(format, panel + i * STORED_KEYS + v, rows + v, d + i, v_load(folded + v), &own);
+    for (; (format == RAPT_FORMAT_F16 || is_float8(format)) && folds && dims - i >= 2 * VL; i += 2 * VL)
         for (int v = 0; v < used; v += VL)
-            stored_halves(panel + i * STORED_KEYS + v, rows + v, d + i, &own);
+            stored_halves(format, panel + i * STORED_KEYS + v, rows + v, d + i, v_load(folded + v), &own);
     for (; format == RAPT_FORMAT_BF16 && VL > 1 && dims - i >= 2 * VL; i += 2 * VL)
         for (int v = 0; v < used; v += VL)
             stored_pairs(panel + i * STORED_KEYS + v, rows + v, d + i, &own);
     for (; dims - i >= VL; i += VL)
         for (int v = 0; v < used; v += VL)
-            stored_square(format, panel + i * STORED_KEYS + v, rows + v, d + i, VL, &own);
+            stored_square(format, panel + i * STORED_KEYS + v, rows + v, d + i, VL, v_load(plain + v), &own);
     for (int v = 0; i < dims && v < used; v += VL)
-        stored_square(format, panel + i * STORED_KEYS + v, rows + v, d + i, dims - i, &own);
+        stored_square(format, panel + i * STORED_KEYS + v, rows + v, d + i, dims - i, v_load(plain + v), &own);
     *stream = own;
 }
 
 #define RAPT_STORED(name, NAME)                                                                                  \
     static RAPT_KERNEL void squares_##name(float *panel, const char *const *rows, int64_t d, int dims,           \
-                                           int used, struct stream *stream) {                                    \
-        squares_of(RAPT_FORMAT_##NAME, panel, rows, d, dims, used, stream);                                      \
+                                           int used, const struct row_scales *scales, struct stream *stream) {   \
+        squares_of(RAPT_FORMAT_##NAME, panel, rows, d, dims, used, scales, stream);                              \
     }
 RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
@@ -155,22 +180,26 @@ typedef void stored_chains_of(const float *panel, const float *query, int64_t he
 RAPT_HEIGHTS(RAPT_CHAINS)
 #undef RAPT_CHAINS
 
-/* The scores of n <= STORED_KEYS keys. */
-static void score_stored_keys(const struct rapt_score_args *a, const char *key, float *scores, int n) {
+/* The scores of n <= STORED_KEYS keys, from row `first` of those of the call on. */
+static void score_stored_keys(const struct rapt_score_args *a, int first, float *scores, int n) {
 #define RAPT_CHAINS(height) stored_chains_##height,
     static stored_chains_of *const of_height[] = {RAPT_HEIGHTS(RAPT_CHAINS)};
 #undef RAPT_CHAINS
     _Alignas(64) float panel[STORED_DIMS * STORED_KEYS], sums[NARROW_ROWS * STORED_KEYS];
-    const char *keys[STORED_KEYS];
+    const char *keys[STORED_KEYS], *key = a->key + first * a->key_stride_bytes;
+    struct row_scales row_scales;
     const int used = (n + VL - 1) / VL * VL, step = vectors_of_chains(a->rows) * VL;
     for (int k = 0; k < STORED_KEYS; k++)
         keys[k] = key + (k < n ? k : 0) * a->key_stride_bytes;
     for (int i = 0; i < a->rows * STORED_KEYS; i += VL)
         v_store(sums + i, v_splat(0));
+    if (is_scaled(a->key_format))
+        load_row_scales(&row_scales, &a->scales, first, n,
+                        a->key_format == RAPT_FORMAT_I8 ? unit_of_bytes : unit_of_halves(a->key_format));
     struct stream stream = stream_of(a, a->key_format, key, STORED_KEYS);
     for (int64_t d = 0; d < a->head_dim; d += STORED_DIMS) {
         const int dims = a->head_dim - d < STORED_DIMS ? (int)(a->head_dim - d) : STORED_DIMS;
-        squares_of_format[a->key_format](panel, keys, d, dims, used, &stream);
+        squares_of_format[a->key_format](panel, keys, d, dims, used, &row_scales, &stream);
         for (int k = 0; k < used; k += step)
             of_height[a->rows - 1](panel + k, a->query + d, a->head_dim, sums + k, dims);
     }
@@ -186,9 +215,10 @@ static void score_narrow(const struct rapt_score_args *a) {
         score_narrow_f32(a);
         return;
     }
-    const char *key = a->key;
-    for (int k = a->key_begin; k < a->key_end; k += STORED_KEYS, key += STORED_KEYS * a->key_stride_bytes)
-        score_stored_keys(a, key, a->scores + k, a->key_end - k < STORED_KEYS ? a->key_end - k : STORED_KEYS);
+    for (int k = a->key_begin; k < a->key_end; k += STORED_KEYS) {
+        const int left = a->key_end - k;
+        score_stored_keys(a, k - a->key_begin, a->scores + k, left < STORED_KEYS ? left : STORED_KEYS);
+    }
 }
 
 #endif

@@ -68,7 +68,9 @@ RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int 
 }
 
 /* Types that tiles of few rows take as they are stored. */
-#define RAPT_STORED_FORMATS(X) X(f16, F16) X(bf16, BF16) X(q8_0, Q8_0) X(q4_0, Q4_0)
+#define RAPT_STORED_FORMATS(X)                                                                                   \
+    X(f16, F16) X(bf16, BF16) X(q8_0, Q8_0) X(q4_0, Q4_0) X(q4_1, Q4_1) X(iq4_nl, IQ4_NL) X(f8_e4m3, F8_E4M3)     \
+    X(f8_e5m2, F8_E5M2) X(i8, I8)
 
 #define RAPT_STORED(name, NAME) | 1 << RAPT_FORMAT_##NAME
 enum { STORED_FORMATS = 1 << RAPT_FORMAT_F32 RAPT_STORED_FORMATS(RAPT_STORED) };
@@ -92,6 +94,41 @@ RAPT_INLINE struct stored_scale stored_scale_of(const struct rapt_scales *scales
     const int64_t at = row * (scales->stride_bytes / (int64_t)sizeof(float)) + group;
     return (struct stored_scale){v_splat(scales->scales ? scales->scales[at] : 1),
                                  v_splat(scales->zero_points ? scales->zero_points[at] : 0)};
+}
+
+enum { ROW_SCALES = 32 };
+
+/* The scales of some rows that have one each, no zero points; and the same times a unit, a power of two. exact: none of
+ * these products lost a bit, so that numbers over the unit times them are what numbers times scales are. */
+struct row_scales {
+    _Alignas(64) float plain[ROW_SCALES], folded[ROW_SCALES];
+    bool exact;
+};
+
+/* Of rows first ... first + count - 1, and of the first one for those up to a multiple of VL. ASSUME at most ROW_SCALES. */
+RAPT_INLINE void load_row_scales(struct row_scales *into, const struct rapt_scales *scales, int64_t first, int count,
+                                 float unit) {
+    const int64_t step = scales->stride_bytes / (int64_t)sizeof(float);
+    into->exact = true;
+    for (int i = 0; i < (count + VL - 1) / VL * VL; i++)
+        into->plain[i] = scales->scales ? scales->scales[(first + (i < count ? i : 0)) * step] : 1;
+    for (int i = 0; i < count; i += VL) {
+        const vf32 plain = v_load(into->plain + i), folded = v_mul(plain, v_splat(unit));
+        v_store(into->folded + i, folded);
+        into->exact &= !v_any(v_not(v_equal(v_mul(folded, v_splat(1 / unit)), plain)));
+    }
+}
+
+RAPT_INLINE bool is_float8(int format) { return format == RAPT_FORMAT_F8_E4M3 || format == RAPT_FORMAT_F8_E5M2; }
+
+/* What numbers are over, as v_halves_of_float8 leaves them. */
+RAPT_INLINE float unit_of_halves(int format) { return format == RAPT_FORMAT_F8_E4M3 ? 0x1p8f : 1; }
+
+RAPT_INLINE void v_halves_of_float8(int format, uint16_t *into, const char *p) {
+    if (format == RAPT_FORMAT_F8_E4M3)
+        v_halves_of_e4m3(into, (const uint8_t *)p);
+    else
+        v_halves_of_e5m2(into, (const uint8_t *)p);
 }
 
 RAPT_INLINE vf32 v_scaled(vf32 numbers, struct stored_scale by) {

@@ -10,10 +10,21 @@ enum {
     STORED_HALF = STORED_STEP / 2          /* of a block */
 };
 
+/* Some vectors of a row from number `first` of a block on, before scales act. */
+RAPT_INLINE void load_stored(int format, vf32 *x, const char *block, int first, int vectors) {
+    _Alignas(64) uint16_t halves[8 * VL];
+    RAPT_UNROLL for (int v = 0; v < vectors; v += 2) {
+        if (is_float8(format))
+            v_halves_of_float8(format, halves + v * VL, block + first + v * VL);
+    }
+    RAPT_UNROLL for (int v = 0; v < vectors; v++)
+        x[v] = is_float8(format) ? v_load_half(halves + v * VL) : v_load_stored(format, block, first + v * VL);
+}
+
 /* rows x vectors of dims from d on, as in weigh_panel; fetches the lines of as many values.
  * first: of a block, where d is not its first number. */
-RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, struct pump *pump, int rows,
-                              int vectors, int first) {
+RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
+                              struct pump *pump, int rows, int vectors, int first) {
     const int lines = stored_lines(format, vectors * VL), steps = rows * vectors;
     struct pump own = *pump;
     vf32 sum[12][8];
@@ -29,8 +40,12 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
     const char *value = stored_block(format, a->value, d);
     RAPT_UNROLL_2 for (int count = a->key_end - a->key_begin; count > 0; count--, p++) {
         vf32 x[8];
-        RAPT_UNROLL for (int v = 0; v < vectors; v++)
-            x[v] = v_load_stored(format, value, first + v * VL);
+        load_stored(format, x, value, first, vectors);
+        if (is_scaled(format)) {
+            const vf32 scale = v_splat(*scales++);
+            RAPT_UNROLL for (int v = 0; v < vectors; v++)
+                x[v] = v_mul(x[v], scale);
+        }
         RAPT_UNROLL for (int r = 0; r < rows; r++) {
             const vf32 weight = v_splat(p[r * RAPT_BLOCK_KEYS]);
             RAPT_UNROLL for (int v = 0; v < vectors; v++) {
@@ -47,7 +62,7 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
     *pump = own;
 }
 
-typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, struct pump *pump);
+typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, const float *scales, struct pump *pump);
 
 /* The fewer the rows, the more vectors it takes to fill the registers. */
 #define RAPT_STORED_PANELS(X, name, NAME)                                                                        \
@@ -58,12 +73,12 @@ typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, struct p
 
 #define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
     static RAPT_KERNEL void weigh_##name##_##height##_##vectors(const struct rapt_weigh_args *a, int64_t d,      \
-                                                                struct pump *pump) {                             \
+                                                                const float *scales, struct pump *pump) {        \
         const int rows = height < NARROW_GROUP ? height : NARROW_GROUP;                                          \
         if (vectors * VL != STORED_HALF || d % rapt_format_info(RAPT_FORMAT_##NAME)->elements == 0)              \
-            stored_panel(RAPT_FORMAT_##NAME, a, d, pump, rows, vectors, 0);                                      \
+            stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, rows, vectors, 0);                              \
         else                                                                                                     \
-            stored_panel(RAPT_FORMAT_##NAME, a, d, pump, rows, vectors, STORED_HALF);                            \
+            stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, rows, vectors, STORED_HALF);                    \
     }
 #define RAPT_STORED(name, NAME) RAPT_STORED_PANELS(RAPT_PANEL, name, NAME)
 RAPT_STORED_FORMATS(RAPT_STORED)
@@ -96,7 +111,6 @@ static void weigh_rest(const struct rapt_weigh_args *a, int64_t d) {
     _Alignas(64) float values[WEIGH_AHEAD * REST_DIMS];
     struct rapt_weigh_args part = *a;
     struct pump idle = idle_pump(a->value);
-    const struct rapt_scales none = {0}; /* types with scales are staged whole */
     part.value = (const char *)values;
     for (; d < a->value_dim; d += REST_DIMS) {
         part.value_dim = a->value_dim - d < REST_DIMS ? (int)(a->value_dim - d) : REST_DIMS;
@@ -105,15 +119,19 @@ static void weigh_rest(const struct rapt_weigh_args *a, int64_t d) {
         for (int key = 0; key < a->key_end - a->key_begin; key++)
             stage_row[a->value_format](values + key * part.value_dim,
                                        stored_block(a->value_format, a->value + key * a->value_stride_bytes, d),
-                                       part.value_dim, &none, key);
+                                       part.value_dim, &a->scales, key);
         weigh_narrow_block(&part, &idle);
     }
 }
 
 static void weigh_narrow_stored(const struct rapt_weigh_args *a, struct pump *pump) {
+    struct row_scales scales;
     int64_t d = 0;
-    for (int vectors; (vectors = vectors_of_panel(a, a->value_dim - d)) > 0; d += vectors * VL)
-        weigher_of[a->value_format][a->rows][vectors](a, d, pump);
+    scales.exact = true;
+    if (is_scaled(a->value_format))
+        load_row_scales(&scales, &a->scales, 0, a->key_end - a->key_begin, unit_of_halves(a->value_format));
+    for (int vectors; scales.exact && (vectors = vectors_of_panel(a, a->value_dim - d)) > 0; d += vectors * VL)
+        weigher_of[a->value_format][a->rows][vectors](a, d, scales.folded, pump);
     if (d < a->value_dim)
         weigh_rest(a, d);
 }
@@ -149,6 +167,8 @@ static void weigh_narrow(const struct rapt_weigh_args *a) {
         else
             weigh_narrow_stored(&part, &pump);
         part.value += (part.key_end - part.key_begin) * a->value_stride_bytes;
+        if (part.scales.scales)
+            part.scales.scales += (part.key_end - part.key_begin) * (a->scales.stride_bytes / (int64_t)sizeof(float));
         part.key_begin = part.key_end;
         part.fresh = false;
         part.alpha = ones;

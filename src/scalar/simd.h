@@ -91,6 +91,15 @@ static inline vf32 v_load_e4m3(const uint8_t *p) {
     const uint16_t half = (uint16_t)((*p & 0x80) << 8 | (*p & 0x7f) << 7);
     return (*p & 0x7f) == 0x7f ? s_from_bits(0x7fc00000) : v_load_half(&half) * 256;
 }
+/* Two of either as halves; e4m3 over 2^8. */
+static inline void v_halves_of_e5m2(uint16_t *into, const uint8_t *p) {
+    for (int i = 0; i < 2; i++)
+        into[i] = (uint16_t)(p[i] << 8);
+}
+static inline void v_halves_of_e4m3(uint16_t *into, const uint8_t *p) {
+    for (int i = 0; i < 2; i++)
+        into[i] = (uint16_t)((p[i] & 0x80) << 8 | ((p[i] & 0x7f) == 0x7f ? 0x7e00 : (p[i] & 0x7f) << 7));
+}
 static inline void v_store(float *p, vf32 a) { *p = a; }
 /* Below the normal binary16 numbers, half has their unit, so that the addition rounds at it. */
 static inline void v_store_half(uint16_t *p, vf32 a) {

@@ -65,6 +65,15 @@ static inline vf32 v_load_e4m3(const uint8_t *p) {
     const float32x4_t a = vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(halves)), 256);
     return vbslq_f32(vceqq_f32(vabsq_f32(a), vdupq_n_f32(480)), vdupq_n_f32(__builtin_nanf("")), a);
 }
+/* 8 of either as halves in memory; e4m3 over 2^8. A NaN is the one whose fraction and exponent carry into the next
+ * bit. */
+static inline void v_halves_of_e5m2(uint16_t *into, const uint8_t *p) { vst1q_u16(into, vshll_n_u8(vld1_u8(p), 8)); }
+static inline void v_halves_of_e4m3(uint16_t *into, const uint8_t *p) {
+    const uint16x8_t words = vreinterpretq_u16_s16(vmovl_s8(vreinterpret_s8_u8(vld1_u8(p))));
+    const uint16x8_t halves = vandq_u16(vshlq_n_u16(words, 7), vdupq_n_u16(0xbfff));
+    const uint16x8_t carried = vandq_u16(vaddq_u16(halves, vdupq_n_u16(0x80)), vdupq_n_u16(0x4000));
+    vst1q_u16(into, vorrq_u16(halves, carried));
+}
 static inline void v_store(float *p, vf32 a) { vst1q_f32(p, a); }
 static inline void v_store_half(uint16_t *p, vf32 a) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(a))); }
 static inline void v_store_bf16(uint16_t *p, vf32 a) {

@@ -73,6 +73,19 @@ static inline vf32 v_load_e4m3(const uint8_t *p) {
     const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
     return _mm256_or_ps(a, _mm256_cmp_ps(size, _mm256_set1_ps(480), _CMP_EQ_OQ)); /* all bits are a NaN */
 }
+/* 16 of either as halves in memory; e4m3 over 2^8. A NaN is the one whose fraction and exponent carry into the next
+ * bit. */
+static inline void v_halves_of_e5m2(uint16_t *into, const uint8_t *p) {
+    const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
+    _mm256_storeu_si256((__m256i *)(void *)into, _mm256_slli_epi16(words, 8));
+}
+static inline void v_halves_of_e4m3(uint16_t *into, const uint8_t *p) {
+    const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
+    const __m256i halves = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16((short)0xbfff));
+    const __m256i carried = _mm256_add_epi16(halves, _mm256_set1_epi16(0x80));
+    const __m256i all = _mm256_or_si256(halves, _mm256_and_si256(carried, _mm256_set1_epi16(0x4000)));
+    _mm256_storeu_si256((__m256i *)(void *)into, all);
+}
 static inline void v_store(float *p, vf32 a) { _mm256_storeu_ps(p, a); }
 static inline void v_store_half(uint16_t *p, vf32 a) {
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
