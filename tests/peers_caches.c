@@ -114,7 +114,8 @@ static void test_softcap(void **state) {
 /* Sign, exponent, fraction; the numbers without an exponent are those that went missing. */
 static double number_of(int code, int exponent_bits) {
     const int fraction_bits = 7 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
-    const int exponent = code >> fraction_bits & ((1 << exponent_bits) - 1), fraction = code & ((1 << fraction_bits) - 1);
+    const int exponent = code >> fraction_bits & ((1 << exponent_bits) - 1);
+    const int fraction = code & ((1 << fraction_bits) - 1);
     const double magnitude = exponent ? ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits)
                                       : ldexp(fraction, 1 - bias - fraction_bits);
     return code & 128 ? -magnitude : magnitude;
