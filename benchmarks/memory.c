@@ -62,8 +62,8 @@ static float next_normal(uint64_t *state) {
     return (float)sum * (float)(1 / 53509.9);
 }
 
-/* The upper half of such a float is a finite float16, too; without one of its bits, its bytes are finite float8 numbers.
- * The lower half repeats it, so that the memory holds numbers for rows of each type. */
+/* The upper half of such a float is a finite float16, too, and without one of its bits two finite float8 numbers. The
+ * lower half repeats it, so that the memory holds numbers for rows of each type. */
 static float with_equal_halves(float number) {
     uint32_t bits;
     memcpy(&bits, &number, sizeof bits);

@@ -152,11 +152,11 @@ static void add_feature(struct workload *workload, const struct arena *arena) {
 }
 
 void workload_scale(rapt_attention_desc *desc, rapt_dtype kv_dtype) {
+    static const float one = 1;
     if (rapt_row_bytes(kv_dtype, 32) >= 2 * 32)
         return;
     desc->features |= RAPT_SCALE;
     desc->scale = 1.0f / 1024;
-    static const float one = 1;
     if (kv_dtype == RAPT_I8) {
         desc->key.scale_dtype = desc->value.scale_dtype = RAPT_F32;
         desc->key.scales = desc->value.scales = &one;
@@ -198,5 +198,6 @@ bool workload_accepts(rapt_dtype kv_dtype) {
     desc.query = (rapt_tensor){.data = query, .dtype = RAPT_F32};
     desc.out = (rapt_tensor){.data = out, .dtype = RAPT_F32};
     desc.key = desc.value = (rapt_tensor){.data = stored, .dtype = kv_dtype};
+    workload_scale(&desc, kv_dtype);
     return rapt_plan_init(&plan, &desc, NULL) == RAPT_OK;
 }
