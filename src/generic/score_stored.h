@@ -36,13 +36,16 @@ RAPT_INLINE void stored_halves(int format, float *panel, const char *const *rows
                                struct stream *stream) {
     const int lines = stored_lines(format, 2 * VL * VL);
     _Alignas(64) uint16_t halves[2 * VL * VL], widened[VL][2 * VL];
-    const char *row[VL];
-    RAPT_UNROLL for (int i = 0; i < VL; i++) {
-        if (is_float8(format))
+    if (is_float8(format)) {
+        const char *row[VL];
+        RAPT_UNROLL for (int i = 0; i < VL; i++) {
             v_halves_of_float8(format, widened[i], rows[i] + d);
-        row[i] = is_float8(format) ? (const char *)widened[i] : rows[i] + 2 * d;
+            row[i] = (const char *)widened[i];
+        }
+        v_transpose_halves(halves, row, 0);
+    } else {
+        v_transpose_halves(halves, rows, 2 * d);
     }
-    v_transpose_halves(halves, row, 0);
     RAPT_UNROLL for (int i = 0; i < 2 * VL; i++) {
         if (i * lines % (2 * VL) < lines)
             stream_line(stream);
@@ -82,17 +85,15 @@ RAPT_INLINE void stored_bytes(int format, float *panel, const char *const *rows,
     const int8_t *codes = format == RAPT_FORMAT_Q4_0   ? codes_of_q4_0
                           : format == RAPT_FORMAT_Q4_1 ? codes_of_q4_1
                                                        : codes_of_iq4_nl;
-    const char *block[VL];
+    const int64_t block = rapt_format_row_bytes(format, d);
     vbits word[8];
-    RAPT_UNROLL for (int i = 0; i < VL; i++)
-        block[i] = stored_block(format, rows[i], d);
     if (head)
-        scale = v_load_halves(block, 0);
+        scale = v_load_halves(rows, block);
     if (format == RAPT_FORMAT_Q8_0)
         scale = v_mul(scale, v_splat(unit_of_bytes));
-    const vf32 minimum = head == 4 ? v_load_halves(block, 2) : v_splat(0);
+    const vf32 minimum = head == 4 ? v_load_halves(rows, block + 2) : v_splat(0);
     for (int c = 0; c < words; c += 4)
-        v_load_words(word + c, block, head + 4 * c);
+        v_load_words(word + c, rows, block + head + 4 * c);
     RAPT_UNROLL for (int i = 0; i < STORED_STEP; i++) {
         const int c = i % (4 * words) / 4, k = i % 4;
         const vf32 number = is_of_bytes(format) ? v_byte_of(word[c], k)
