@@ -43,6 +43,9 @@ static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t
     struct rapt_tile_mask mask;
     struct rapt_span keys;
     struct rapt_errands errands;
+    const enum rapt_seen seen = rapt_visit(task, tile->first, tile->rows, tile->visible, base, &keys, &mask);
+    if (seen == RAPT_SEES_NOTHING)
+        return;
     struct rapt_block block = {.task = task,
                                .source = &loop->source,
                                .mask = &mask,
@@ -50,17 +53,17 @@ static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t
                                .state = tile->state,
                                .rows = tile->rows,
                                .base = base,
+                               .key_begin = rapt_first_number(&mask, base, keys),
+                               .key_end = rapt_end_number(&mask, base, keys),
+                               .seen = seen,
                                .fresh = !(tile->flags & RAPT_TILE_TOUCHED),
-                               .careful = careful};
-    block.seen = rapt_visit(task, tile->first, tile->rows, tile->visible, base, &keys, &mask);
-    if (block.seen == RAPT_SEES_NOTHING)
-        return;
-    block.key_begin = rapt_first_number(&mask, base, keys);
-    block.key_end = rapt_end_number(&mask, base, keys);
+                               .careful = careful,
+                               .of_score = NULL,
+                               .of_weigh = NULL};
     if (!(tile->flags & RAPT_TILE_PACKED))
         pack(task, tile);
     tile->flags |= RAPT_TILE_TOUCHED;
-    if (block.seen == RAPT_SEES_SOME)
+    if (seen == RAPT_SEES_SOME)
         tile->flags |= RAPT_TILE_DOUBTFUL;
     if (!careful)
         rapt_prefetch_tile(loop, tile, base, &errands, &block);

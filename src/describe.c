@@ -37,7 +37,8 @@ static rapt_status copy(const struct shape *shape, const void *from, void *into,
                            (unsigned long)bytes, shape->least, MOST_BYTES);
     const size_t common = bytes < shape->known ? bytes : shape->known;
     memmove(into, from, common); /* compilers copy a multiple of 8 bytes in place, which takes longer */
-    memset((char *)into + common, 0, shape->known - common);
+    if (common < shape->known)
+        memset((char *)into + common, 0, shape->known - common);
     const uint32_t known = (uint32_t)shape->known;
     memcpy(into, &known, sizeof known);
     return check_tail(shape, from, bytes, message);
@@ -54,13 +55,17 @@ static void clear_scale_strides(rapt_tensor *tensor, int64_t batch, int64_t head
         tensor->scale_token_stride_bytes = 0;
 }
 
-void rapt_clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
+static void clear_own_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
     if (batch == 1)
         tensor->batch_stride_bytes = 0;
     if (heads == 1)
         tensor->head_stride_bytes = 0;
     if (tokens == 1)
         tensor->token_stride_bytes = 0;
+}
+
+void rapt_clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
+    clear_own_strides(tensor, batch, heads, tokens);
     clear_scale_strides(tensor, batch, heads, tokens);
 }
 
@@ -70,7 +75,7 @@ static void clear_unused_strides(rapt_attention_desc *desc) {
                                        &desc->final_state};
     const struct rapt_extent queries = rapt_query_extent(desc);
     for (size_t i = 0; i < sizeof of_queries / sizeof *of_queries; i++)
-        rapt_clear_strides(of_queries[i], queries.batch, desc->query_heads, queries.tokens);
+        clear_own_strides(of_queries[i], queries.batch, desc->query_heads, queries.tokens); /* none may have scales */
     for (int side = 0; side < RAPT_SIDES; side++) {
         const struct rapt_extent extent = rapt_kv_extent(desc, side);
         rapt_tensor *tensor = side == RAPT_KEYS ? &desc->key : &desc->value;

@@ -7,6 +7,8 @@
 #error "the numeric order needs IEEE arithmetic: build without fast-math flags"
 #endif
 
+#include <string.h>
+
 #include "kernels.h"
 #include "rapt/rapt.h"
 
@@ -14,6 +16,16 @@ enum { RAPT_MAX_HEAD_DIM = 1024 };
 
 /* Far larger than any cache; sums of positions and sizes stay well inside int64. */
 #define RAPT_MAX_POSITION (INT64_C(1) << 48)
+
+/* Whether so many bytes, a multiple of 8, are 0. A number of at most 256 is a row of wide loads to compilers. */
+static inline bool rapt_is_zero(const void *data, size_t bytes) {
+    uint64_t word, any = 0;
+    for (size_t i = 0; i < bytes; i += sizeof word) {
+        memcpy(&word, (const char *)data + i, sizeof word);
+        any |= word;
+    }
+    return any == 0;
+}
 
 enum rapt_side { RAPT_KEYS, RAPT_VALUES, RAPT_SIDES };
 

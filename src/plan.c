@@ -67,7 +67,7 @@ static void set_formats(struct rapt_plan_body *a) {
 
 static size_t reserve(size_t *end, int64_t bytes) {
     const size_t offset = *end;
-    *end += (size_t)rapt_round_up(bytes, RAPT_VECTOR_BYTES);
+    *end += ((size_t)bytes + RAPT_VECTOR_BYTES - 1) / RAPT_VECTOR_BYTES * RAPT_VECTOR_BYTES;
     return offset;
 }
 
@@ -81,33 +81,32 @@ static void reserve_selected(const struct rapt_plan_body *a, struct rapt_slot_la
     const int64_t keys = RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS;
     const bool may_select = a->mask_parts & (RAPT_PART_SELECT | RAPT_PART_MASK | RAPT_PART_BIAS);
     const int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
-    if (!may_select)
-        return;
     for (int rows = 0; rows < RAPT_KEY_ROWS; rows++) {
         const int64_t bytes = rows == RAPT_BIAS_ROWS ? keys * (int64_t)sizeof(float) : keys;
-        layout->rows_of_keys[rows] = reserve(end, a->mask_parts & parts[rows] ? bytes : 0);
+        layout->rows_of_keys[rows] = reserve(end, may_select && (a->mask_parts & parts[rows]) ? bytes : 0);
     }
-    layout->gathered = reserve(end, RAPT_GATHERED_KEYS * dim * (int64_t)sizeof(float));
+    layout->gathered = reserve(end, may_select ? RAPT_GATHERED_KEYS * dim * (int64_t)sizeof(float) : 0);
 }
 
-struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_plan_body *a, const struct rapt_totals *totals) {
+void rapt_lay_out_slot(const struct rapt_plan_body *a, const struct rapt_totals *totals,
+                       struct rapt_slot_layout *layout) {
     const int64_t rows = totals->rows, floats = rows * (int64_t)sizeof(float);
-    struct rapt_slot_layout layout = {.rows = rows};
+    const int64_t state_bytes = rapt_state_bytes(rows, a->o_stride);
     size_t end = 0;
-    layout.panel = reserve(&end, totals->panel_bytes);
-    layout.scores = reserve(&end, totals->scores_bytes);
-    layout.bias = reserve(&end, totals->bias_rows * RAPT_BLOCK_KEYS * (int64_t)sizeof(float));
-    layout.alpha = reserve(&end, RAPT_MAX_TILE_ROWS * (int64_t)sizeof(float));
-    layout.slopes = reserve(&end, floats);
-    layout.final_m = reserve(&end, floats);
-    layout.inverse = reserve(&end, floats);
-    layout.running = reserve(&end, rapt_state_bytes(rows, a->o_stride));
-    layout.chunk = reserve(&end, rapt_state_bytes(rows, a->o_stride));
-    layout.staged[RAPT_KEYS] = reserve(&end, staged_bytes(a, totals, RAPT_KEYS));
-    layout.staged[RAPT_VALUES] = reserve(&end, staged_bytes(a, totals, RAPT_VALUES));
-    reserve_selected(a, &layout, &end);
-    layout.slot_bytes = end;
-    return layout;
+    layout->rows = rows;
+    layout->panel = reserve(&end, totals->panel_bytes);
+    layout->scores = reserve(&end, totals->scores_bytes);
+    layout->bias = reserve(&end, totals->bias_rows * RAPT_BLOCK_KEYS * (int64_t)sizeof(float));
+    layout->alpha = reserve(&end, RAPT_MAX_TILE_ROWS * (int64_t)sizeof(float));
+    layout->slopes = reserve(&end, floats);
+    layout->final_m = reserve(&end, floats);
+    layout->inverse = reserve(&end, floats);
+    layout->running = reserve(&end, state_bytes);
+    layout->chunk = reserve(&end, state_bytes);
+    layout->staged[RAPT_KEYS] = reserve(&end, staged_bytes(a, totals, RAPT_KEYS));
+    layout->staged[RAPT_VALUES] = reserve(&end, staged_bytes(a, totals, RAPT_VALUES));
+    reserve_selected(a, layout, &end);
+    layout->slot_bytes = end;
 }
 
 bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
@@ -116,7 +115,7 @@ bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
     a->mask_parts = mask_parts_of(&a->desc);
     set_formats(a);
     const bool fits = rapt_work_plan(a);
-    a->slot = rapt_slot_layout_of(a, &a->totals);
+    rapt_lay_out_slot(a, &a->totals, &a->slot);
     a->is_small = a->totals.multiplications < SMALL_WORK;
     return fits;
 }

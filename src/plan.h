@@ -96,6 +96,7 @@ static inline const rapt_tensor *rapt_tensor_of(const struct rapt_plan_body *a, 
  * arithmetic stays between the caller's changes of the floating-point environment. */
 __attribute__((noinline)) bool rapt_cut(struct rapt_plan_body *attention, const struct rapt_table *table);
 
-struct rapt_slot_layout rapt_slot_layout_of(const struct rapt_plan_body *attention, const struct rapt_totals *totals);
+void rapt_lay_out_slot(const struct rapt_plan_body *attention, const struct rapt_totals *totals,
+                       struct rapt_slot_layout *layout);
 
 #endif

@@ -10,24 +10,24 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
     source->visible = visible;
     for (int i = 0; i < RAPT_SIDES; i++) {
         struct rapt_source_side *side = &source->side[i];
-        *side = (struct rapt_source_side){.tensor = rapt_tensor_of(task->attention, i),
-                                          .dim = rapt_dim_of(task->attention, i),
-                                          .staged = task->work.stages[i]};
+        side->tensor = rapt_tensor_of(task->attention, i);
+        side->dim = rapt_dim_of(task->attention, i);
+        side->staged = task->work.stages[i];
+        side->here = 0;
         const int64_t window_floats = task->kind->piece_keys * side->dim;
-        for (int w = 0; w < RAPT_WINDOWS; w++)
-            side->window[w].staging = (struct rapt_staging){
-                .rows = task->staged[i] + w * window_floats,
-                .dim = (int)side->dim,
-                .format = task->attention->format[i]};
+        for (int w = 0; side->staged && w < RAPT_WINDOWS; w++)
+            side->window[w] = (struct rapt_window){.staging = {.rows = task->staged[i] + w * window_floats,
+                                                               .dim = (int)side->dim,
+                                                               .format = task->attention->format[i]}};
     }
 }
 
 /* The scales of rows from a token on. */
 static struct rapt_scales scales_of(const rapt_tensor *tensor, int64_t batch, int64_t head, int64_t token) {
-    const int64_t bytes = batch * tensor->scale_batch_stride_bytes + head * tensor->scale_head_stride_bytes +
-                          token * tensor->scale_token_stride_bytes;
     if (!tensor->scales)
         return (struct rapt_scales){0};
+    const int64_t bytes = batch * tensor->scale_batch_stride_bytes + head * tensor->scale_head_stride_bytes +
+                          token * tensor->scale_token_stride_bytes;
     const int8_t *zero_points = tensor->zero_points;
     return (struct rapt_scales){
         .scales = (const float *)(const void *)((const char *)tensor->scales + bytes),
@@ -82,24 +82,21 @@ static struct rapt_rows paged_rows(const struct rapt_task *task, int side, int64
 }
 
 struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, struct rapt_span positions) {
-    const rapt_attention_desc *desc = &task->attention->desc;
+    const rapt_page_table *pages = rapt_pages_of(&task->attention->desc, side);
     const rapt_tensor *tensor = rapt_tensor_of(task->attention, side);
     const struct rapt_sequence *sequence = &task->work.sequence;
-    const int64_t token = positions.begin - sequence->key_position, count = positions.end - positions.begin;
+    const int64_t position = positions.begin - sequence->key_position, count = positions.end - positions.begin;
+    if (rapt_is_paged(pages))
+        return paged_rows(task, side, position, count);
+    const bool in_row = pages->kind == RAPT_PAGES_ROW;
     const int64_t first = sequence->kv_first[side];
-    const int32_t pages = rapt_pages_of(desc, side)->kind;
-    if (pages == RAPT_PAGES_DENSE || pages == RAPT_PAGES_LISTED)
-        return paged_rows(task, side, token, count);
-    const char *row = pages == RAPT_PAGES_ROW ? rapt_row(tensor, first, task->kv_head, token)
-                                              : rapt_row(tensor, task->work.batch, task->kv_head, first + token);
-    return (struct rapt_rows){.base = row,
+    const int64_t batch = in_row ? first : task->work.batch, token = in_row ? position : first + position;
+    return (struct rapt_rows){.base = rapt_row(tensor, batch, task->kv_head, token),
                               .stride_bytes = tensor->token_stride_bytes,
                               .count = count,
                               .format = task->attention->format[side],
                               .streams = task->kind->streams,
-                              .scales = pages == RAPT_PAGES_ROW
-                                            ? scales_of(tensor, first, task->kv_head, token)
-                                            : scales_of(tensor, task->work.batch, task->kv_head, first + token)};
+                              .scales = scales_of(tensor, batch, task->kv_head, token)};
 }
 
 /* Stages some rows from positions.begin on, and says how many. alone: rows after them are not expected soon. */

@@ -224,11 +224,24 @@ static rapt_status check_query_origin(struct rapt_validation *v) {
                        listed ? " and with lists of lengths, offsets or key_position" : "");
 }
 
-typedef rapt_status (*check)(struct rapt_validation *);
+/* Most calls have neither pages, selections of keys nor lists per sequence: checks of them are skipped. */
+struct check {
+    rapt_status (*run)(struct rapt_validation *);
+    bool of_lists;
+};
 
-static rapt_status run_checks(struct rapt_validation *v, const check *checks, size_t count) {
+static bool has_lists(const rapt_attention_desc *desc) {
+    const size_t lists = offsetof(rapt_attention_desc, bias_head_factor) - offsetof(rapt_attention_desc, query_lengths);
+    return desc->tree_tokens || !rapt_is_zero(&desc->query_lengths, lists) ||
+           !rapt_is_zero(&desc->key_pages, sizeof desc->key_pages) ||
+           !rapt_is_zero(&desc->value_pages, sizeof desc->value_pages) ||
+           !rapt_is_zero(&desc->key_blocks, sizeof desc->key_blocks);
+}
+
+static rapt_status run_checks(struct rapt_validation *v, const struct check *checks, size_t count) {
+    const bool lists = has_lists(v->desc);
     for (size_t i = 0; i < count; i++) {
-        const rapt_status status = checks[i](v);
+        const rapt_status status = lists || !checks[i].of_lists ? checks[i].run(v) : RAPT_OK;
         if (status != RAPT_OK)
             return status;
     }
@@ -241,29 +254,32 @@ static bool has_data(const rapt_attention_desc *desc) {
            desc->initial_state.data || desc->final_state.data;
 }
 
-rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message) {
-    static const check checks[] = {
-        check_flags,            check_reserved_words,   rapt_check_page_tables, check_sizes,
-        check_products,         check_packing,          rapt_check_tensors,   check_unused_fields,
-        check_missing_fields,   check_numbers,          check_window,         rapt_check_index_lists,
-        rapt_check_page_lists,  rapt_check_selection,   rapt_check_head_lists, rapt_check_overlaps,
-        check_query_origin,
-    };
+static rapt_status validate(const rapt_attention_desc *desc, enum rapt_memory memory, const struct check *checks,
+                            size_t count, rapt_message *message) {
     struct rapt_validation v;
     v.desc = desc;
     v.message = message;
-    v.memory = has_data(desc) || rapt_no_rows(desc) ? RAPT_MEMORY_GIVEN : RAPT_MEMORY_LATER;
+    v.memory = memory;
     v.footprint_count = v.scale_name_count = 0;
-    return run_checks(&v, checks, sizeof checks / sizeof *checks);
+    return run_checks(&v, checks, count);
+}
+
+rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message) {
+    static const struct check checks[] = {
+        {check_flags, false},           {check_reserved_words, false},  {rapt_check_page_tables, true},
+        {check_sizes, false},           {check_products, false},        {check_packing, false},
+        {rapt_check_tensors, false},    {check_unused_fields, false},   {check_missing_fields, false},
+        {check_numbers, false},         {check_window, false},          {rapt_check_index_lists, true},
+        {rapt_check_page_lists, true},  {rapt_check_selection, true},   {rapt_check_head_lists, false},
+        {rapt_check_overlaps, false},   {check_query_origin, false},
+    };
+    const enum rapt_memory memory = has_data(desc) || rapt_no_rows(desc) ? RAPT_MEMORY_GIVEN : RAPT_MEMORY_LATER;
+    return validate(desc, memory, checks, sizeof checks / sizeof *checks, message);
 }
 
 rapt_status rapt_validate_binding(const rapt_attention_desc *desc, rapt_message *message) {
-    static const check checks[] = {rapt_check_tensors,   rapt_check_index_lists, rapt_check_page_lists,
-                                   rapt_check_selection, rapt_check_head_lists,  rapt_check_overlaps};
-    struct rapt_validation v;
-    v.desc = desc;
-    v.message = message;
-    v.memory = RAPT_MEMORY_BINDING;
-    v.footprint_count = v.scale_name_count = 0;
-    return run_checks(&v, checks, sizeof checks / sizeof *checks);
+    static const struct check checks[] = {{rapt_check_tensors, false},   {rapt_check_index_lists, true},
+                                          {rapt_check_page_lists, true}, {rapt_check_selection, true},
+                                          {rapt_check_head_lists, false}, {rapt_check_overlaps, false}};
+    return validate(desc, RAPT_MEMORY_BINDING, checks, sizeof checks / sizeof *checks, message);
 }

@@ -128,18 +128,7 @@ static rapt_status check_blocks(struct rapt_validation *v) {
     return status;
 }
 
-/* Most calls have neither, and pass at once. */
-static bool is_set(const rapt_attention_desc *desc) {
-    const rapt_block_list *blocks = &desc->key_blocks;
-    static const rapt_index_list no_list = {0};
-    static const rapt_block_list no_blocks = {0};
-    return desc->tree_tokens || blocks->query_tokens || memcmp(&desc->tree_masks, &no_list, sizeof no_list) != 0 ||
-           memcmp(blocks, &no_blocks, sizeof no_blocks) != 0;
-}
-
 rapt_status rapt_check_selection(struct rapt_validation *v) {
-    if (!is_set(v->desc))
-        return RAPT_OK;
     const rapt_status status = check_tree(v);
     return status == RAPT_OK ? check_blocks(v) : status;
 }

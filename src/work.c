@@ -111,12 +111,12 @@ static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, bool lo
            rapt_pages_find(desc, RAPT_VALUES, batch, look, s, NULL) == RAPT_OK;
 }
 
-/* All but the splits. */
-static struct rapt_work shape_of(const struct rapt_plan_body *a, const struct rapt_sequence *sequence) {
-    struct rapt_work work = {.sequence = *sequence, .splits = 1};
-    cut_rows(a, &work);
-    find_chunks(a, &work);
-    return work;
+/* Everything by work->sequence but the splits and the place among other works. */
+static void shape(const struct rapt_plan_body *a, struct rapt_work *work) {
+    work->batch = work->first_task = work->first_merge = work->first_state = 0;
+    work->splits = 1;
+    cut_rows(a, work);
+    find_chunks(a, work);
 }
 
 static void split(const struct rapt_plan_body *a, struct rapt_work *work) {
@@ -125,7 +125,9 @@ static void split(const struct rapt_plan_body *a, struct rapt_work *work) {
 }
 
 struct rapt_work rapt_work_cut(const struct rapt_plan_body *a, const struct rapt_sequence *sequence) {
-    struct rapt_work work = shape_of(a, sequence);
+    struct rapt_work work;
+    work.sequence = *sequence;
+    shape(a, &work);
     split(a, &work);
     return work;
 }
@@ -143,10 +145,10 @@ static int64_t even_split(const struct rapt_plan_body *a) {
     int64_t chunks = 0;
     bool fits = a->has_lists || add_chunks(a, &a->each, a->desc.batch, &chunks);
     for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
-        struct rapt_sequence sequence;
-        fits = read_sequence(a, b, false, &sequence);
+        struct rapt_work work;
+        fits = read_sequence(a, b, false, &work.sequence);
         if (fits) {
-            const struct rapt_work work = shape_of(a, &sequence);
+            shape(a, &work);
             fits = add_chunks(a, &work, 1, &chunks);
         }
     }
@@ -225,10 +227,11 @@ static bool cut_with(struct rapt_plan_body *a, int64_t split_chunks) {
 bool rapt_work_plan(struct rapt_plan_body *a) {
     a->listed_share = a->desc.key_blocks.query_tokens ? rapt_listed_share(&a->desc) : 1;
     a->least_chunks = least_chunks(a->listed_share);
-    a->each = (struct rapt_work){.splits = 1};
     if (!a->has_lists && a->desc.batch > 0) {
-        const struct rapt_sequence sequence = rapt_sequence_of(&a->desc, 0);
-        a->each = shape_of(a, &sequence);
+        a->each.sequence = rapt_sequence_of(&a->desc, 0);
+        shape(a, &a->each);
+    } else {
+        a->each = (struct rapt_work){.splits = 1};
     }
     const bool fits = cut_with(a, even_split(a));
     return fits && a->totals.state_bytes <= RAPT_MOST_STATE_BYTES ? true : cut_with(a, INT64_MAX);
