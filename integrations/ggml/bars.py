@@ -25,7 +25,7 @@ TIMED = re.compile(r"([0-9.]+) us/run")
 # What perf measures without --all: decode at any length, prefill of 512 queries to 16,384 keys, and some of 4,096.
 PERF_CASES = [
     r"hsk=72,.*kv=5776,nb=5776,",
-    r"kv=[0-9]+,nb=[14],",
+    *(rf"hsk={dim},.*kv=[0-9]+,nb=[14]," for dim in (64, 128, 256, 512, 576)),
     r"hsk=64,.*kv=7680,nb=512,",
     r"hsk=256,.*kv=(4096|10000|16384),nb=512,",
     r"hsk=(64|128),.*nr23=\[[14],1\],kv=4096,nb=4096,",
