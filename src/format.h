@@ -28,7 +28,7 @@ enum rapt_format {
 
 struct rapt_format_info {
     const char *text;
-    int elements, bytes; /* of a block */
+    int elements, bytes; /* of a block; elements is a power of two */
     int alignment;       /* of data and strides; a power of two */
     int uses;
 };
@@ -52,10 +52,10 @@ static inline const struct rapt_format_info *rapt_format_info(int format) {
     return &infos[format];
 }
 
-/* Bytes of a row of so many elements. ASSUME whole blocks. */
+/* Bytes of a row of so many elements. ASSUME whole blocks. Divisions would take time in short calls. */
 static inline int64_t rapt_format_row_bytes(int format, int64_t elements) {
     const struct rapt_format_info *info = rapt_format_info(format);
-    return elements / info->elements * info->bytes;
+    return (elements >> __builtin_ctz((unsigned)info->elements)) * info->bytes;
 }
 
 #endif

@@ -72,7 +72,7 @@ RAPT_INLINE void store_number(char *row, int64_t i, vf32 a, int n, int format) {
         memcpy(row + i * (int64_t)sizeof *rest, rest, (size_t)n * sizeof *rest);
 }
 
-/* in * first_factor * factor; most first factors are 1 and cost nothing then. */
+/* in * first_factor * factor, or in * factor. */
 RAPT_INLINE void export_lanes(const float *in, char *out, int format, int64_t count, float first_factor, float factor,
                               int twice) {
     int64_t i = 0;
@@ -84,19 +84,21 @@ RAPT_INLINE void export_lanes(const float *in, char *out, int format, int64_t co
     }
 }
 
-static void export_scaled(const float *in, char *out, int format, int64_t count, float first_factor, float factor) {
-    if (format == RAPT_FORMAT_F16)
-        export_lanes(in, out, RAPT_FORMAT_F16, count, first_factor, factor, 1);
-    else if (format == RAPT_FORMAT_BF16)
-        export_lanes(in, out, RAPT_FORMAT_BF16, count, first_factor, factor, 1);
-    else if (first_factor == 1.0f)
+/* twice: whether first_factor may be other than 1. */
+RAPT_INLINE void export_scaled(const float *in, char *out, int format, int64_t count, float first_factor, float factor,
+                               int twice) {
+    if (format == RAPT_FORMAT_F32 && !twice)
         export_lanes(in, out, RAPT_FORMAT_F32, count, first_factor, factor, 0);
-    else
+    else if (format == RAPT_FORMAT_F32)
         export_lanes(in, out, RAPT_FORMAT_F32, count, first_factor, factor, 1);
+    else if (format == RAPT_FORMAT_F16)
+        export_lanes(in, out, RAPT_FORMAT_F16, count, first_factor, factor, 1);
+    else
+        export_lanes(in, out, RAPT_FORMAT_BF16, count, first_factor, factor, 1);
 }
 
 static void export_row(const float *in, float *out, int64_t count, float factor) {
-    export_scaled(in, (char *)out, RAPT_FORMAT_F32, count, 1.0f, factor);
+    export_scaled(in, (char *)out, RAPT_FORMAT_F32, count, 1.0f, factor, 0);
 }
 
 static void finish(const struct rapt_finish_args *a) {
@@ -119,7 +121,7 @@ static void finish(const struct rapt_finish_args *a) {
         float inverse = 1.0f / l;
         if (a->out)
             export_scaled(a->state.o + row * a->state.o_stride, a->out[row], a->out_format, a->value_dim, alpha,
-                          inverse);
+                          inverse, a->sink_log2e != NULL);
         a->final_m[row] = m;
         a->inverse[row] = inverse;
     }
