@@ -88,6 +88,11 @@ static unsigned survey_parts(int rows, int key_begin, int key_end, const struct 
     return (some_false ? RAPT_SOME_FALSE : 0u) | (some_change ? RAPT_SOME_CHANGE : 0u);
 }
 
+static int end_of_word(int key, int key_end) {
+    const int end = key / 32 * 32 + 32;
+    return end < key_end ? end : key_end;
+}
+
 static unsigned survey(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask,
                        uint32_t attended[RAPT_BLOCK_KEYS / 32]) {
     const unsigned found = survey_parts(rows, key_begin, key_end, mask);
@@ -101,15 +106,17 @@ static unsigned survey(int rows, int key_begin, int key_end, const struct rapt_t
             continue;
         for (int key = key_begin, end; key < key_end; key = end) {
             uint32_t *word = &attended[key / 32];
-            end = key / 32 * 32 + 32 < key_end ? key / 32 * 32 + 32 : key_end;
+            end = end_of_word(key, key_end);
             const uint32_t bits = attended_bits(mask, row, key, end - key) << key % 32;
             alike = alike && (row == 0 || bits == *word);
             *word |= bits;
             count += count_bits(*word);
         }
         if (4 * count > 3 * (key_end - key_begin)) {
-            for (int key = key_begin; key < key_end; key++)
-                attended[key / 32] |= UINT32_C(1) << key % 32;
+            for (int key = key_begin, end; key < key_end; key = end) {
+                end = end_of_word(key, key_end);
+                attended[key / 32] |= first_bits(end - key) << key % 32;
+            }
             return found;
         }
     }
