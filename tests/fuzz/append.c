@@ -308,7 +308,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     if (status == RAPT_OK) {
         char *after = copy_of(&f);
         put_back(&f, before);
-        rapt_reference_append(&f.desc);
+        if (f.desc.length || f.desc.offsets.data) /* batches without tokens may be large */
+            rapt_reference_append(&f.desc);
         expect_same(&f, after, "has not the bytes of the reference");
         free(after);
     } else {
