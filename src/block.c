@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "block.h"
 
+/* Arguments have all of their fields set: compilers would clear the whole struct first. */
 static void score(const struct rapt_block *b) {
     const struct rapt_task *task = b->task;
     struct rapt_score_args args = {.query = b->panel,
+                                   .key = NULL,
+                                   .key_stride_bytes = 0,
+                                   .key_format = RAPT_FORMAT_F32,
+                                   .scales = {NULL, NULL, 0, 0},
                                    .scores = task->scores,
                                    .rows = b->rows,
                                    .head_dim = (int)task->attention->desc.head_dim,
+                                   .key_begin = 0,
+                                   .key_end = 0,
                                    .factor = task->attention->score_factor,
+                                   .streams = false,
+                                   .lead_bytes = 0,
                                    .spans = rapt_spans_of(b->mask),
                                    .errands = b->of_score};
     for (int key = b->key_begin; key < b->key_end; key = args.key_end) {
@@ -48,6 +57,10 @@ static void weigh(const struct rapt_block *b, int first, int rows, int begin, in
         1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
         1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     struct rapt_weigh_args args = {.probabilities = task->scores,
+                                   .value = NULL,
+                                   .value_stride_bytes = 0,
+                                   .value_format = RAPT_FORMAT_F32,
+                                   .scales = {NULL, NULL, 0, 0},
                                    .alpha = alpha,
                                    .spans = spans,
                                    .o = state.o,
@@ -58,6 +71,8 @@ static void weigh(const struct rapt_block *b, int first, int rows, int begin, in
                                    .key_begin = begin,
                                    .key_end = begin,
                                    .fresh = fresh,
+                                   .streams = false,
+                                   .lead_bytes = 0,
                                    .errands = errands};
     if (begin == end)
         task->kind->weigh(&args);
