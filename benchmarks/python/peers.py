@@ -173,8 +173,8 @@ def store(rows, about):
     kept = json.loads(path.read_text(encoding="utf-8"))["peers"] if path.exists() else []
     found = {row["name"]: row for row in kept}
     about["date"] = datetime.date.today().isoformat()
-    about["commit"] = subprocess.run(["git", "describe", "--always", "--exclude=*"], cwd=results.ROOT, check=True,
-                                     capture_output=True, text=True).stdout.strip()
+    about["commit"] = subprocess.run(["git", "log", "-1", "--format=%h", "--", "src", "include"], cwd=results.ROOT,
+                                     check=True, capture_output=True, text=True).stdout.strip()
     found.update({row["name"]: results.compact(row) | {"date": about["date"]} for row in rows})
     results.save(path, {"machine": about, "peers": list(found.values())})
     print(path)
