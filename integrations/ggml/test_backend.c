@@ -49,7 +49,7 @@ static const struct shape shapes[] = {
     {64, 64, 4, 2, 7, 300, 2, GGML_TYPE_F16, GGML_TYPE_F16, true, true, 8, 30},
     {128, 128, 8, 2, 1, 5000, 1, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, true, false, 0, 0},
     {128, 64, 3, 3, 70, 130, 1, GGML_TYPE_Q4_1, GGML_TYPE_BF16, true, false, 4, 0},
-    {64, 96, 2, 1, 5, 33, 1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, true, true, 0, 10},
+    {64, 96, 2, 1, 5, 33, 1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, true, true, 0, 0.5f},
     {96, 64, 12, 1, 3, 257, 1, GGML_TYPE_IQ4_NL, GGML_TYPE_F16, true, false, 1, 0},
 };
 
