@@ -167,9 +167,17 @@ static rapt_status check_side(struct checks *c, int side, const rapt_tensor *fro
     if (status != RAPT_OK)
         return status;
     const struct rapt_tensor_claim claims[] = {
-        {from_name, from, {packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length}, dim, false, false, false},
-        {into_name, into, {shape.pages, d->kv_heads, shape.page_tokens}, dim, true, computes(c, side),
-         shape.paged}};
+        {.name = from_name,
+         .tensor = from,
+         .size = {packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length},
+         .row = dim},
+        {.name = into_name,
+         .tensor = into,
+         .size = {shape.pages, d->kv_heads, shape.page_tokens},
+         .row = dim,
+         .output = true,
+         .writes_scales = computes(c, side),
+         .paged = shape.paged}};
     status = rapt_check_claim(&c->memory, &claims[0]);
     return status == RAPT_OK ? rapt_check_claim(&c->memory, &claims[1]) : status;
 }

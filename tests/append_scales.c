@@ -47,7 +47,9 @@ static void expect_scaled(const struct rapt_table *table, int format, const floa
 
 /* Numbers of one kind: ordinary ones, any bits, one sign, few values, so large that ranges overflow, denormals. */
 static void draw_row(struct random *random, float *x, int dim) {
-    const int kind = (int)random_below(random, 8), scale = (int)random_between(random, -149, 127);
+    const int kind = (int)random_below(random, 9);
+    const int scale = random_chance(random, 50) ? (int)random_between(random, -149, -139)
+                                                : (int)random_between(random, -149, 127);
     for (int d = 0; d < dim; d++) {
         const float normal = random_normal(random);
         x[d] = kind < 2    ? normal
@@ -55,7 +57,8 @@ static void draw_row(struct random *random, float *x, int dim) {
                : kind == 3 ? fabsf(normal) + 1
                : kind == 4 ? -fabsf(normal)
                : kind == 5 ? ldexpf(normal, scale)
-               : kind == 6 ? (float)random_between(random, -2, 2) * 0.5f
+               : kind == 6 ? FLT_MAX * random_uniform(random)
+               : kind == 7 ? (float)random_between(random, -2, 2) * 0.5f
                            : random_special(random);
     }
 }
