@@ -48,8 +48,9 @@ static void exact_numbers_give_the_same_file(void **state) {
 
 /* The check is against the numbers that were given, so the error is that of the types. */
 static void check_sees_the_error_of_a_type(void **state) {
-    static const char *const few_bits[] = {"--kv-type q8_0",    "--key-type q8_0",    "--value-type q8_0", "--kv-type bf16",
-                                            "--kv-type f8_e4m3", "--key-type f8_e5m2", "--value-type i8",   "--kv-type i8"};
+    static const char *const few_bits[] = {"--kv-type q8_0", "--key-type q8_0",    "--value-type q8_0",
+                                            "--kv-type bf16", "--kv-type f8_e4m3", "--key-type f8_e5m2",
+                                            "--kv-type i8",   "--value-type i8"};
     (void)state;
     write_random("q.npy", 4, B, HEADS, 3, DIM);
     write_random("k.npy", 4, B, HEADS, TOKENS, DIM);
