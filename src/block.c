@@ -27,6 +27,9 @@ static void score(const struct rapt_block *b) {
         args.scales = keys.scales;
         args.streams = keys.streams;
         args.lead_bytes = keys.lead_bytes;
+        args.key_rows = keys.first;
+        args.runs = keys.runs;
+        args.ahead = keys.ahead;
         args.key_begin = key;
         args.key_end = key + (int)keys.count;
         task->kind->score(&args);
@@ -84,6 +87,9 @@ static void weigh(const struct rapt_block *b, int first, int rows, int begin, in
         args.scales = values.scales;
         args.streams = values.streams;
         args.lead_bytes = values.lead_bytes;
+        args.value_rows = values.first;
+        args.runs = values.runs;
+        args.ahead = values.ahead;
         args.key_begin = key;
         args.key_end = key + (int)values.count;
         task->kind->weigh(&args);

@@ -25,7 +25,7 @@ enum {
     RAPT_INNER_BLOCK = 256,    /* terms of a matrix product that are added up by themselves, and */
     RAPT_INNER_CHAIN = 64,     /* those of one chain; both are part of the numeric order */
     RAPT_MAX_TILE_ROWS = 64,   /* upper bound of every kind's rows */
-    RAPT_MAX_ERRANDS = 12,
+    RAPT_MAX_ERRANDS = 40,     /* all pages of 16 tokens of a block on both sides, and some */
     RAPT_VECTOR_BYTES = 64     /* alignment of scratch; rows of o are padded to it */
 };
 
@@ -112,6 +112,21 @@ struct rapt_errands {
     } piece[RAPT_MAX_ERRANDS];
 };
 
+/* Some of the stored rows that a slot works on, which lie at its stride. */
+struct rapt_stored_run {
+    const char *row;
+    int64_t rows;
+};
+
+/* Rows that come later, to be prefetched at the pace at which a slot reads. Memory serves several pages at once faster
+ * than one after the other, so their strands take turns, a few lines each. */
+struct rapt_strands {
+    const char *const *strand; /* [count], each of so many bytes */
+    int count;                 /* a multiple of */
+    int beside;                /* those that take turns, a power of 2 */
+    int64_t bytes;
+};
+
 /* Stored rows to float32 rows, which lie dim floats apart. */
 struct rapt_stage_args {
     float *into;
@@ -136,6 +151,9 @@ struct rapt_score_args {
     float factor;
     bool streams;              /* as those of rapt_stage_args */
     int64_t lead_bytes;
+    int64_t key_rows;             /* with runs: rows that lie at key */
+    const struct rapt_stored_run *runs;  /* and those after them, with one more at the end; NULL = all lie at key */
+    const struct rapt_strands *ahead; /* what to prefetch; NULL = as lead_bytes says */
     const struct rapt_visible_spans *spans; /* scores of pairs outside need not be written; NULL = all are */
     struct rapt_errands *errands;
 };
@@ -157,6 +175,9 @@ struct rapt_weigh_args {
     bool fresh;
     bool streams;               /* as those of rapt_stage_args */
     int64_t lead_bytes;
+    int64_t value_rows;         /* as key_rows, runs and ahead of rapt_score_args */
+    const struct rapt_stored_run *runs;
+    const struct rapt_strands *ahead;
     struct rapt_errands *errands;
 };
 
@@ -191,6 +212,7 @@ struct rapt_tile_kind {
     int row_group;   /* logits and softmax begin at multiples of it */
     int piece_keys;  /* keys that are staged at once: all of a block where several tiles share them */
     bool streams;    /* few rows: memory feeds the slots, so they fetch their own rows */
+    bool takes_runs; /* score and weigh take rows in several runs at once */
     unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int head_dim);

@@ -133,6 +133,8 @@ static void add_own_values(struct rapt_errands *errands, const struct rapt_loop 
     enum { SKIPPED = 48, COUNT = 32 }; /* keys; there is time for COUNT of them */
     struct rapt_span keys = rapt_block_of(tile->visible, base);
     keys.begin += SKIPPED;
+    if (loop->source.side[RAPT_VALUES].in_pages) /* fetched a while ago */
+        return;
     if (keys.end - keys.begin < COUNT)
         return;
     keys.end = keys.begin + COUNT;

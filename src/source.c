@@ -10,10 +10,12 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
     source->visible = visible;
     for (int i = 0; i < RAPT_SIDES; i++) {
         struct rapt_source_side *side = &source->side[i];
+        const bool is_paged = rapt_is_paged(rapt_pages_of(&task->attention->desc, i));
         side->tensor = rapt_tensor_of(task->attention, i);
         side->dim = rapt_dim_of(task->attention, i);
         side->staged = task->work.stages[i];
         side->here = 0;
+        side->in_pages = is_paged && task->kind->takes_runs && !side->tensor->scales;
         const int64_t window_floats = task->kind->piece_keys * side->dim;
         for (int w = 0; side->staged && w < RAPT_WINDOWS; w++)
             side->window[w] = (struct rapt_window){.staging = {.rows = task->staged[i] + w * window_floats,
@@ -99,6 +101,103 @@ struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, stru
                               .scales = scales_of(tensor, batch, task->kv_head, token)};
 }
 
+/* Where pages are: what the lookup of each takes. */
+struct pages {
+    const rapt_page_table *table;
+    const char *base;       /* token 0 of page 0 */
+    int64_t batch, first, page_stride_bytes, token_stride_bytes;
+};
+
+static struct pages pages_of(const struct rapt_task *task, int side) {
+    const rapt_tensor *tensor = rapt_tensor_of(task->attention, side);
+    return (struct pages){.table = rapt_pages_of(&task->attention->desc, side),
+                          .base = rapt_row(tensor, 0, task->kv_head, 0),
+                          .batch = task->work.batch,
+                          .first = task->work.sequence.kv_first[side],
+                          .page_stride_bytes = tensor->page_stride_bytes,
+                          .token_stride_bytes = tensor->token_stride_bytes};
+}
+
+static const char *page_at(const struct pages *pages, int64_t page) {
+    return pages->base + rapt_page_at(pages->table, pages->batch, pages->first, page) * pages->page_stride_bytes;
+}
+
+/* The runs of some tokens, and one more that is never read. Pages that are neighbours may continue each other. */
+static void find_runs(const struct pages *pages, int64_t token, int64_t count, struct rapt_stored_run *run) {
+    const int64_t page_tokens = pages->table->page_tokens;
+    int64_t page = token / page_tokens, within = token % page_tokens;
+    struct rapt_stored_run *last = run;
+    *last = (struct rapt_stored_run){0};
+    for (int64_t rows; count > 0; count -= rows, within = 0, page++) {
+        const char *row = page_at(pages, page) + within * pages->token_stride_bytes;
+        rows = page_tokens - within < count ? page_tokens - within : count;
+        if (last->rows > 0 && row == last->row + last->rows * pages->token_stride_bytes) {
+            last->rows += rows;
+            continue;
+        }
+        last += last->rows > 0;
+        *last = (struct rapt_stored_run){row, rows};
+    }
+    last[1] = (struct rapt_stored_run){last->row, INT64_MAX};
+}
+
+/* Rows that lie one after the other in a page make a strand, if they are no more than this. */
+enum { STRAND_ROWS = 16, AHEAD_BYTES = 64 << 10 };
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The strands of some tokens. The last one of a page may overlap the one before it. */
+static void find_strands(const struct pages *pages, int64_t token, int64_t end, int64_t row_bytes,
+                         struct rapt_paged_block *block) {
+    const int64_t page_tokens = pages->table->page_tokens;
+    const bool is_dense = pages->token_stride_bytes == row_bytes;
+    const int64_t rows = !is_dense ? 1 : smaller(page_tokens, STRAND_ROWS);
+    int64_t page = token / page_tokens, within = token % page_tokens;
+    int count = 0;
+    for (; token < end; within = 0, page++) {
+        const char *base = page_at(pages, page);
+        const int64_t last = smaller(page_tokens, within + end - token);
+        token += last - within;
+        for (; within < last; within += rows)
+            block->strand[count++] = base + smaller(within, page_tokens - rows) * pages->token_stride_bytes;
+    }
+    block->ahead = (struct rapt_strands){.strand = block->strand, .bytes = rows * row_bytes, .beside = RAPT_STRANDS};
+    while (block->ahead.beside > 1 && block->ahead.beside * block->ahead.bytes > AHEAD_BYTES)
+        block->ahead.beside /= 2;
+    for (const char *again = count ? block->strand[count - 1] : NULL; count % block->ahead.beside;)
+        block->strand[count++] = again;
+    block->ahead.count = count;
+}
+
+/* Keys that are fetched ahead. */
+static int64_t lead_of(int64_t row_bytes) {
+    int64_t keys = RAPT_BLOCK_KEYS;
+    while (keys > STRAND_ROWS && keys * row_bytes > AHEAD_BYTES)
+        keys /= 2;
+    return keys;
+}
+
+/* All of some positions of a block at once. */
+static struct rapt_rows paged_block(struct rapt_source *source, int side, struct rapt_span positions) {
+    const struct rapt_task *task = source->task;
+    const struct pages pages = pages_of(task, side);
+    struct rapt_paged_block *block = &source->block[side];
+    const int64_t origin = task->work.sequence.key_position, token = positions.begin - origin;
+    const int64_t count = positions.end - positions.begin;
+    const int64_t row_bytes = rapt_format_row_bytes(task->attention->format[side], source->side[side].dim);
+    const int64_t lead = lead_of(row_bytes), end = smaller(token + count + lead, source->visible.end - origin);
+    find_runs(&pages, token, count, block->run);
+    find_strands(&pages, smaller(token + lead, end), end, row_bytes, block);
+    return (struct rapt_rows){.base = block->run->row,
+                              .first = block->run->rows,
+                              .runs = block->run + 1,
+                              .ahead = &block->ahead,
+                              .stride_bytes = pages.token_stride_bytes,
+                              .count = count,
+                              .format = task->attention->format[side],
+                              .streams = true};
+}
+
 /* Stages some rows from positions.begin on, and says how many. alone: rows after them are not expected soon. */
 static int64_t stage_some(const struct rapt_source *source, int side, struct rapt_span positions, bool alone,
                           float *into) {
@@ -145,6 +244,8 @@ struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct r
     struct rapt_source_side *from = &source->side[side];
     RAPT_ASSUME(positions.begin < positions.end && positions.begin >= source->visible.begin &&
                 positions.end <= source->visible.end);
+    if (!from->staged && from->in_pages)
+        return paged_block(source, side, positions);
     if (!from->staged)
         return rapt_source_stored(source->task, side, positions);
     turn_to(from, positions.begin);
@@ -197,7 +298,9 @@ struct rapt_rows rapt_source_selected(struct rapt_source *source, int side, int6
     const int64_t first = base + mask->place[key];
     if (run < LONG_RUN)
         return gather(source, side, base, mask, key, end);
-    return rapt_source_rows(source, side, (struct rapt_span){first, first + run});
+    struct rapt_rows rows = rapt_source_rows(source, side, (struct rapt_span){first, first + run});
+    rows.ahead = NULL; /* who knows what comes next */
+    return rows;
 }
 
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int i, int64_t base, int64_t next) {

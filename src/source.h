@@ -12,6 +12,15 @@ struct rapt_window {
     struct rapt_staging staging;
 };
 
+enum { RAPT_STRANDS = 16 }; /* that take turns at most */
+
+/* Where the keys or values of a block lie, and what to prefetch beside them: of pages. */
+struct rapt_paged_block {
+    struct rapt_stored_run run[RAPT_BLOCK_KEYS + 1];
+    const char *strand[RAPT_BLOCK_KEYS + RAPT_STRANDS];
+    struct rapt_strands ahead;
+};
+
 struct rapt_source {
     const struct rapt_task *task;
     struct rapt_span visible; /* all positions that will be read */
@@ -19,14 +28,19 @@ struct rapt_source {
         const rapt_tensor *tensor;
         int64_t dim;
         bool staged;
+        bool in_pages; /* and read where they lie, by slots that take several runs at once */
         int here; /* the window of the current block; the other one is for the next block */
         struct rapt_window window[RAPT_WINDOWS];
     } side[RAPT_SIDES];
+    struct rapt_paged_block block[RAPT_SIDES];
 };
 
-/* Rows at one stride, from a position on. */
+/* Rows at one stride, from a position on; with runs the first `first` of them, and the others as kernels.h has it. */
 struct rapt_rows {
     const char *base;
+    int64_t first;
+    const struct rapt_stored_run *runs;
+    const struct rapt_strands *ahead;
     int64_t stride_bytes, count;
     int format;
     bool streams; /* memory feeds their reader, and the rows to come are where lead_bytes says */

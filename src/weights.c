@@ -44,6 +44,9 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
         args.scales = rows.scales;
         args.streams = rows.streams;
         args.lead_bytes = rows.lead_bytes;
+        args.key_rows = rows.first;
+        args.runs = rows.runs;
+        args.ahead = rows.ahead;
         args.key_begin = (int)(at - base);
         args.key_end = (int)(at - base + rows.count);
         tile->kind->score(&args);

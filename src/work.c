@@ -11,8 +11,7 @@ enum {
     TASK_ROWS = 192,          /* a multiple of every tile height; K and V are read once per task */
     TASK_OUTPUTS = 192 * 256, /* rows x dims that keep two states of o in L2 */
     STAGED_ROWS = 192,        /* fewer do not pay for copies of colliding keys and values */
-    NARROW_RUN = 16,          /* keys in a row, from which on copies do not pay: shorter runs waste vectors, */
-    FEW_RUN = 32,
+    FEW_RUN = 32,             /* keys in a row, from which on copies do not pay: shorter runs waste vectors, */
     WIDE_RUN = 128,           /* or load and store sums too often */
     SPLIT_ROWS = 64,          /* with more rows, states cost more than they bring */
     SPLIT_TASKS = 128,        /* enough tasks for large machines */
@@ -41,9 +40,9 @@ static bool scales_rows(const rapt_tensor *tensor, int64_t dim) {
 /* Each task makes its copies, so where rows could be read in place, copies must serve many rows. */
 static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int side) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
-    const int64_t run = work->kind == RAPT_NARROW ? NARROW_RUN : work->kind == RAPT_FEW ? FEW_RUN : WIDE_RUN;
+    const int64_t run = work->kind == RAPT_WIDE ? WIDE_RUN : FEW_RUN;
     const rapt_page_table *table = rapt_pages_of(&a->desc, side);
-    if (rapt_is_paged(table) && table->page_tokens < run)
+    if (rapt_is_paged(table) && !kind->takes_runs && table->page_tokens < run)
         return true;
     if (!(kind->formats >> a->format[side] & 1) || !scales_rows(rapt_tensor_of(a, side), rapt_dim_of(a, side)))
         return true;

@@ -104,6 +104,25 @@ struct stored_rows stored_rows(struct random *random, const struct tile *tile, i
     return result;
 }
 
+const struct rapt_stored_run *random_runs(struct random *random, const struct tile *tile,
+                                          const struct stored_rows *from, int64_t rows, int dim) {
+    const int64_t most = random_chance(random, 50) ? 5 : 70, row_bytes = rapt_format_row_bytes(from->format, dim);
+    const int64_t stride = from->stored.stride_bytes, size = stride < 0 ? -stride : stride;
+    if (!tile->slots->takes_runs || rows == 0 || random_chance(random, 40))
+        return NULL;
+    struct rapt_stored_run *runs = test_alloc((size_t)(rows + 1) * sizeof *runs), *run = runs;
+    for (int64_t done = 0; done < rows; done += run++->rows) {
+        run->rows = random_between(random, 1, most < rows - done ? most : rows - done);
+        char *memory = test_alloc((size_t)((run->rows - 1) * size + row_bytes));
+        run->row = stride < 0 ? memory + (run->rows - 1) * size : memory;
+        for (int64_t i = 0; i < run->rows; i++)
+            memcpy(memory + (run->row - memory) + i * stride, from->stored.first + (done + i) * stride,
+                   (size_t)row_bytes);
+    }
+    *run = (struct rapt_stored_run){runs->row, INT64_MAX};
+    return runs;
+}
+
 void expect_scores(const struct tile *tile, const float *got, const float *expected, const float *before,
                    int rows, struct key_range range, const char *slot) {
     for (int row = 0; row < rows; row++)

@@ -69,6 +69,10 @@ struct stored_rows {
 struct stored_rows stored_rows(struct random *random, const struct tile *tile, int64_t rows, int dim, int kind,
                                float (*draw)(struct random *));
 
+/* The same rows in runs that lie anywhere, and one more run; NULL at times, and where the kind does not take them. */
+const struct rapt_stored_run *random_runs(struct random *random, const struct tile *tile,
+                                          const struct stored_rows *from, int64_t rows, int dim);
+
 /* Compares scores of [0, rows) x range, and that other keys kept `before`. */
 void expect_scores(const struct tile *tile, const float *got, const float *expected, const float *before,
                    int rows, struct key_range range, const char *slot);

@@ -73,6 +73,12 @@ static void check_one(const struct tile *tile, const struct score_case *c, struc
     args.spans = random_ranges(random, c->rows);
     args.errands = random_errands(random);
     args.streams = random_chance(random, 50);
+    const struct rapt_stored_run *runs = random_runs(random, tile, &key, keys, c->head_dim);
+    if (runs) {
+        args.key = runs->row;
+        args.key_rows = runs->rows;
+        args.runs = runs + 1;
+    }
     tile->slots->score(&args);
     if (args.errands)
         assert_in_range(args.errands->at, 0, args.errands->count);

@@ -65,6 +65,13 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
                                    .streams = random_chance(random, 50)};
     for (int row = 0; row < c->rows; row++)
         expected_row(tile, &args, value.numbers, row, expected + row * o_stride);
+    const int64_t keys = c->range.end - c->range.begin;
+    const struct rapt_stored_run *runs = random_runs(random, tile, &value, keys, c->value_dim);
+    if (runs) {
+        args.value = runs->row;
+        args.value_rows = runs->rows;
+        args.runs = runs + 1;
+    }
     tile->slots->weigh(&args);
     for (int64_t i = 0; seen && i < o_count; i++) { /* a zero that is left alone keeps its sign */
         got[i] = got[i] == 0 ? 0.0f : got[i];

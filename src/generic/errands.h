@@ -3,6 +3,7 @@
 #ifndef RAPT_GENERIC_ERRANDS_H
 #define RAPT_GENERIC_ERRANDS_H
 
+#include "generic/runs.h"
 #include "generic/stage.h"
 
 RAPT_INLINE const char *errand_at(const struct rapt_errands *e) {
@@ -85,6 +86,7 @@ struct pump {
     const char *line;
     int64_t gap;    /* from the end of a row to the next */
     int row_lines, left, step_bytes, credit, rate;
+    struct turns *turns; /* what is fetched instead, between keys; NULL = nothing else */
 };
 
 /* From a row to the one that is prefetched beside it: given, or 0 = as many bytes as PUMP_LEAD rows of float32. */

@@ -222,6 +222,7 @@ struct stream {
     int64_t byte, row_bytes;
     int64_t step_bytes; /* to the next row; 0 where rows do not come from memory */
     int64_t lead_bytes; /* to the one that is fetched far ahead */
+    struct turns *turns; /* or what is fetched instead of rows at the step; NULL = those */
 };
 
 /* Rows that come `keys` after the one at key; where lead_bytes says that rows to come are elsewhere, those at key. */
@@ -234,11 +235,46 @@ RAPT_INLINE struct stream stream_of(const struct rapt_score_args *a, int format,
 }
 
 RAPT_INLINE void stream_line(struct stream *stream) {
+    if (stream->turns)
+        return;
     __builtin_prefetch(stream->row + stream->byte, 0, 3);
     __builtin_prefetch(stream->row + stream->byte + stream->lead_bytes, 0, 2);
     stream->byte += 64;
     if (stream->byte >= stream->row_bytes)
         stream->byte = 0, stream->row += stream->step_bytes;
+}
+
+/* The keys of a call, panel by panel, and what is fetched beside them. */
+struct feed {
+    struct walk walk;
+    struct turns turns;
+};
+
+RAPT_INLINE struct feed feed_of(const struct rapt_score_args *a) {
+    return (struct feed){walk_of(a->key, a->key_rows, a->runs), turns_of(a->ahead)};
+}
+
+/* The next n <= width keys. */
+RAPT_INLINE struct stream feed_keys(struct feed *feed, const struct rapt_score_args *a, int format, const char **keys,
+                                    int n, int width) {
+    const char *key = feed->walk.row;
+    if (a->runs) {
+        walk_rows(&feed->walk, a->key_stride_bytes, keys, n, width);
+        return (struct stream){.row_bytes = rapt_format_row_bytes(format, a->head_dim), .turns = &feed->turns};
+    }
+    feed->walk.row += width * a->key_stride_bytes;
+    for (int k = 0; k < width; k++)
+        keys[k] = key + (k < n ? k : 0) * a->key_stride_bytes;
+    return stream_of(a, format, key, width);
+}
+
+/* Fetches as many lines as are read next of VL keys, and lines of these that come soon, if the rows go on so far. */
+RAPT_INLINE void stream_fetch(struct stream *stream, int lines, const char *const *rows, int64_t soon) {
+    if (!stream->turns)
+        return;
+    turns_fetch(stream->turns, lines);
+    RAPT_UNROLL for (int i = 0; soon < stream->row_bytes && i < VL; i++)
+        __builtin_prefetch(rows[i] + soon, 0, 3);
 }
 
 /* Adds `width` dimensions from d on of n keys to the chains of `rows` rows, and prefetches as many bytes: memory feeds
@@ -260,18 +296,19 @@ RAPT_INLINE void score_square(const struct rapt_score_args *a, const float *quer
 }
 
 /* rows x n scores, by transposing VL x VL squares of the key rows. */
-RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *query, const char *key, float *scores,
-                                  int n, int rows) {
+RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *query, const char *const *rows_of_keys,
+                                  struct stream stream, float *scores, int n, int rows) {
     vf32 sum[NARROW_GROUP];
     const float *keys[VL];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         sum[r] = v_splat(0);
     RAPT_UNROLL for (int k = 0; k < VL; k++)
-        keys[k] = row_at(key, a->key_stride_bytes, k < n ? k : 0);
+        keys[k] = row_at(rows_of_keys[k], 0, 0);
     int64_t d = 0;
-    struct stream stream = stream_of(a, RAPT_FORMAT_F32, key, VL);
-    for (; a->head_dim - d >= VL; d += VL)
+    for (; a->head_dim - d >= VL; d += VL) {
+        stream_fetch(&stream, VL * VL / 16, rows_of_keys, (d + 2 * VL) * (int64_t)sizeof(float));
         score_square(a, query, keys, d, sum, &stream, n, VL, rows);
+    }
     if (d < a->head_dim)
         score_square(a, query, keys, d, sum, &stream, n, (int)(a->head_dim - d), rows);
     RAPT_UNROLL for (int r = 0; r < rows; r++) {
@@ -283,15 +320,38 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *
     }
 }
 
+/* Keys at one stride. */
+RAPT_INLINE void score_strided(const struct rapt_score_args *a, const float *query, const char *key, float *scores,
+                               int n, int rows) {
+    const char *keys[VL];
+    RAPT_UNROLL for (int k = 0; k < VL; k++)
+        keys[k] = key + (k < n ? k : 0) * a->key_stride_bytes;
+    score_transposed(a, query, keys, stream_of(a, RAPT_FORMAT_F32, key, VL), scores, n, rows);
+}
+
+RAPT_INLINE void score_runs(const struct rapt_score_args *a, const float *query, float *scores, int rows) {
+    struct feed feed = feed_of(a);
+    for (int k = a->key_begin, n; k < a->key_end; k += n) {
+        const char *keys[VL];
+        n = a->key_end - k < VL ? a->key_end - k : VL;
+        const struct stream stream = feed_keys(&feed, a, RAPT_FORMAT_F32, keys, n, VL);
+        score_transposed(a, query, keys, stream, scores + k, n, rows);
+    }
+}
+
 RAPT_INLINE void score_rows(const struct rapt_score_args *a, int first, int rows) {
     const float *query = a->query + (int64_t)first * a->head_dim;
     float *scores = a->scores + (int64_t)first * RAPT_BLOCK_KEYS;
     const char *key = a->key;
     int k = a->key_begin;
+    if (a->runs) {
+        score_runs(a, query, scores, rows);
+        return;
+    }
     for (; a->key_end - k >= VL; k += VL, key += VL * a->key_stride_bytes)
-        score_transposed(a, query, key, scores + k, VL, rows);
+        score_strided(a, query, key, scores + k, VL, rows);
     if (k < a->key_end)
-        score_transposed(a, query, key, scores + k, a->key_end - k, rows);
+        score_strided(a, query, key, scores + k, a->key_end - k, rows);
 }
 
 /* Numbers of rows that have a function of their own. */

@@ -114,6 +114,9 @@ RAPT_INLINE void squares_of(int format, float *panel, const char *const *rows, i
     const float *plain = scales->plain, *folded = scales->folded;
     struct stream own = *stream;
     int i = 0;
+    for (int v = 0; own.turns && v < used; v += VL)
+        stream_fetch(&own, stored_lines(format, VL * STORED_DIMS), rows + v,
+                     rapt_format_row_bytes(format, d + STORED_DIMS));
     for (; (is_of_bytes(format) || is_of_nibbles(format)) && folds && dims - i >= STORED_STEP; i += STORED_STEP)
         for (int v = 0; v < used; v += VL)
             stored_bytes(format, panel + i * STORED_KEYS + v, rows + v, d + i, v_load(folded + v), &own);
@@ -182,22 +185,20 @@ RAPT_HEIGHTS(RAPT_CHAINS)
 #undef RAPT_CHAINS
 
 /* The scores of n <= STORED_KEYS keys, from row `first` of those of the call on. */
-static void score_stored_keys(const struct rapt_score_args *a, int first, float *scores, int n) {
+static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed, int first, float *scores, int n) {
 #define RAPT_CHAINS(height) stored_chains_##height,
     static stored_chains_of *const of_height[] = {RAPT_HEIGHTS(RAPT_CHAINS)};
 #undef RAPT_CHAINS
     _Alignas(64) float panel[STORED_DIMS * STORED_KEYS], sums[NARROW_ROWS * STORED_KEYS];
-    const char *keys[STORED_KEYS], *key = a->key + first * a->key_stride_bytes;
+    const char *keys[STORED_KEYS];
     struct row_scales row_scales;
     const int used = (n + VL - 1) / VL * VL, step = vectors_of_chains(a->rows) * VL;
-    for (int k = 0; k < STORED_KEYS; k++)
-        keys[k] = key + (k < n ? k : 0) * a->key_stride_bytes;
     for (int i = 0; i < a->rows * STORED_KEYS; i += VL)
         v_store(sums + i, v_splat(0));
     if (is_scaled(a->key_format))
         load_row_scales(&row_scales, &a->scales, first, n,
                         a->key_format == RAPT_FORMAT_I8 ? unit_of_bytes : unit_of_halves(a->key_format));
-    struct stream stream = stream_of(a, a->key_format, key, STORED_KEYS);
+    struct stream stream = feed_keys(feed, a, a->key_format, keys, n, STORED_KEYS);
     for (int64_t d = 0; d < a->head_dim; d += STORED_DIMS) {
         const int dims = a->head_dim - d < STORED_DIMS ? (int)(a->head_dim - d) : STORED_DIMS;
         squares_of_format[a->key_format](panel, keys, d, dims, used, &row_scales, &stream);
@@ -216,9 +217,10 @@ static void score_narrow(const struct rapt_score_args *a) {
         score_narrow_f32(a);
         return;
     }
+    struct feed feed = feed_of(a);
     for (int k = a->key_begin; k < a->key_end; k += STORED_KEYS) {
         const int left = a->key_end - k;
-        score_stored_keys(a, k - a->key_begin, a->scores + k, left < STORED_KEYS ? left : STORED_KEYS);
+        score_stored_keys(a, &feed, k - a->key_begin, a->scores + k, left < STORED_KEYS ? left : STORED_KEYS);
     }
 }
 

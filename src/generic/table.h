@@ -54,6 +54,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .row_group = 1,
                                .piece_keys = NARROW_PIECE,
                                .streams = true,
+                               .takes_runs = true,
                                .formats = STORED_FORMATS,
                                .panel_bytes = panel_bytes_narrow,
                                .scores_bytes = scores_bytes_narrow,

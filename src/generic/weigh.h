@@ -64,6 +64,48 @@ RAPT_INLINE int64_t lines_of_part(const struct rapt_weigh_args *a, struct panel 
     return a->errands->lines / (parts + 1) + 1;
 }
 
+/* The keys of a span, errands between parts of them. */
+RAPT_INLINE void weigh_run(const struct rapt_weigh_args *a, struct panel of, vf32 sum[][8], const float *p, int64_t d,
+                           struct span keys) {
+    const char *value = a->value + (keys.begin - a->key_begin) * a->value_stride_bytes + d * (int64_t)sizeof(float);
+    const int64_t lines = a->errands ? lines_of_part(a, of) : 0;
+    int key = keys.begin;
+    p += key * of.key_step;
+    for (; lines && keys.end - key >= FETCH_KEYS; key += FETCH_KEYS) {
+        run_errands(a->errands, lines);
+        weigh_keys(a, of, sum, p, value, key, key + FETCH_KEYS);
+        p += FETCH_KEYS * of.key_step, value += FETCH_KEYS * a->value_stride_bytes;
+    }
+    weigh_keys(a, of, sum, p, value, key, keys.end);
+}
+
+/* Keys from one on, at most so many, that lie in one run; few where lines are fetched between them. */
+RAPT_INLINE int run_of(const struct walk *walk, int keys, const struct pump *pump) {
+    enum { BETWEEN = 4 };
+    const int most = pump->turns && keys > BETWEEN ? BETWEEN : keys;
+    return most < walk->left ? most : (int)walk->left;
+}
+
+/* The same of keys that lie in several runs. */
+RAPT_INLINE void weigh_runs(const struct rapt_weigh_args *a, struct panel of, vf32 sum[][8], const float *p, int64_t d,
+                            struct span keys) {
+    const int64_t lines = a->errands ? lines_of_part(a, of) : 0;
+    struct walk walk = walk_of(a->value, a->value_rows, a->runs);
+    int key = a->key_begin; /* keys before the span have weight 0 */
+    p += key * of.key_step;
+    for (int run; key < keys.end; key += run, p += run * of.key_step) {
+        run = run_of(&walk, keys.end - key, of.pump);
+        if (of.pump->turns)
+            turns_fetch(of.pump->turns, run * ((of.vectors * VL + 15) / 16));
+        if (lines && run >= FETCH_KEYS) {
+            run_errands(a->errands, lines);
+            run = FETCH_KEYS;
+        }
+        weigh_keys(a, of, sum, p, walk.row + d * (int64_t)sizeof(float), key, key + run);
+        walk_on(&walk, run, a->value_stride_bytes);
+    }
+}
+
 RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d, struct panel of) {
     vf32 sum[WEIGH_ROWS][8];
     float *o = a->o + row * a->o_stride + d;
@@ -75,16 +117,10 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
                 sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[row + r]));
         }
     const struct span keys = span_of(a->spans, row, of.rows, a->key_begin, a->key_end);
-    const float *p = a->probabilities + row * of.row_step + keys.begin * of.key_step;
-    const char *value = a->value + (keys.begin - a->key_begin) * a->value_stride_bytes + d * (int64_t)sizeof(float);
-    int key = keys.begin;
-    const int64_t lines = a->errands ? lines_of_part(a, of) : 0;
-    for (; lines && keys.end - key >= FETCH_KEYS; key += FETCH_KEYS) {
-        run_errands(a->errands, lines);
-        weigh_keys(a, of, sum, p, value, key, key + FETCH_KEYS);
-        p += FETCH_KEYS * of.key_step, value += FETCH_KEYS * a->value_stride_bytes;
-    }
-    weigh_keys(a, of, sum, p, value, key, keys.end);
+    if (of.pump && a->runs)
+        weigh_runs(a, of, sum, a->probabilities + row * of.row_step, d, keys);
+    else
+        weigh_run(a, of, sum, a->probabilities + row * of.row_step, d, keys);
     RAPT_UNROLL for (int r = 0; r < of.rows; r++)
         RAPT_UNROLL for (int v = 0; v < of.vectors; v++)
             v_store(o + r * a->o_stride + v * VL, sum[r][v]);

@@ -21,24 +21,12 @@ RAPT_INLINE void load_stored(int format, vf32 *x, const char *block, int first, 
         x[v] = is_float8(format) ? v_load_half(halves + v * VL) : v_load_stored(format, block, first + v * VL);
 }
 
-/* rows x vectors of dims from d on, as in weigh_panel; fetches the lines of as many values.
- * first: of a block, where d is not its first number. */
-RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
-                              struct pump *pump, int rows, int vectors, int first) {
+/* Adds so many values at the stride. p, scales: of the first row. */
+RAPT_INLINE void stored_values(int format, const struct rapt_weigh_args *a, vf32 sum[][8], const float *p,
+                               const float *scales, const char *value, int count, struct pump *pump, int rows,
+                               int vectors, int first) {
     const int lines = stored_lines(format, vectors * VL), steps = rows * vectors;
-    struct pump own = *pump;
-    vf32 sum[12][8];
-    float *o = a->o + d;
-    RAPT_UNROLL for (int r = 0; r < rows; r++)
-        RAPT_UNROLL for (int v = 0; v < vectors; v++) {
-            if (a->fresh)
-                sum[r][v] = v_splat(0);
-            else
-                sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[r]));
-        }
-    const float *p = a->probabilities + a->key_begin;
-    const char *value = stored_block(format, a->value, d);
-    RAPT_UNROLL_2 for (int count = a->key_end - a->key_begin; count > 0; count--, p++) {
+    RAPT_UNROLL_2 for (; count > 0; count--, p++) {
         vf32 x[8];
         load_stored(format, x, value, first, vectors);
         if (is_scaled(format)) {
@@ -50,11 +38,36 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
             const vf32 weight = v_splat(p[r * RAPT_BLOCK_KEYS]);
             RAPT_UNROLL for (int v = 0; v < vectors; v++) {
                 if ((r * vectors + v) * lines % steps < lines)
-                    pump_line(&own);
+                    pump_line(pump);
                 sum[r][v] = v_fma(weight, x[v], sum[r][v]);
             }
         }
         value += a->value_stride_bytes;
+    }
+}
+
+/* rows x vectors of dims from d on, as in weigh_panel; fetches the lines of as many values.
+ * first: of a block, where d is not its first number. */
+RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
+                              struct pump *pump, int rows, int vectors, int first) {
+    struct pump own = *pump;
+    vf32 sum[12][8];
+    float *o = a->o + d;
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        RAPT_UNROLL for (int v = 0; v < vectors; v++) {
+            if (a->fresh)
+                sum[r][v] = v_splat(0);
+            else
+                sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[r]));
+        }
+    struct walk walk = walk_of(a->value, a->value_rows, a->runs);
+    for (int key = a->key_begin, run; key < a->key_end; key += run) {
+        run = run_of(&walk, a->key_end - key, pump);
+        if (pump->turns)
+            turns_fetch(pump->turns, run * stored_lines(format, vectors * VL));
+        stored_values(format, a, sum, a->probabilities + key, is_scaled(format) ? scales + (key - a->key_begin) : NULL,
+                      stored_block(format, walk.row, d), run, &own, rows, vectors, first);
+        walk_on(&walk, run, a->value_stride_bytes);
     }
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
@@ -112,13 +125,14 @@ static void weigh_rest(const struct rapt_weigh_args *a, int64_t d) {
     struct rapt_weigh_args part = *a;
     struct pump idle = idle_pump(a->value);
     part.value = (const char *)values;
+    part.runs = NULL;
     for (; d < a->value_dim; d += REST_DIMS) {
+        struct walk walk = walk_of(a->value, a->value_rows, a->runs);
         part.value_dim = a->value_dim - d < REST_DIMS ? (int)(a->value_dim - d) : REST_DIMS;
         part.value_stride_bytes = part.value_dim * (int64_t)sizeof(float);
         part.o = a->o + d;
-        for (int key = 0; key < a->key_end - a->key_begin; key++)
-            stage_row[a->value_format](values + key * part.value_dim,
-                                       stored_block(a->value_format, a->value + key * a->value_stride_bytes, d),
+        for (int key = 0; key < a->key_end - a->key_begin; key++, walk_on(&walk, 1, a->value_stride_bytes))
+            stage_row[a->value_format](values + key * part.value_dim, stored_block(a->value_format, walk.row, d),
                                        part.value_dim, &a->scales, key);
         weigh_narrow_block(&part, &idle);
     }
@@ -146,7 +160,7 @@ static int steps_of_row(const struct rapt_weigh_args *a) {
 
 static struct pump pump_of_values(const struct rapt_weigh_args *a) {
     const int steps = a->value_format == RAPT_FORMAT_F32 ? (a->value_dim + 15) / 16 : steps_of_row(a);
-    if (!a->streams || steps == 0)
+    if (!a->streams || steps == 0 || a->runs)
         return idle_pump(a->value);
     return pump_of(a->value, a->value_stride_bytes, a->lead_bytes, a->value_dim, a->value_format, steps, false, 0, 1);
 }
@@ -158,17 +172,23 @@ static void weigh_narrow(const struct rapt_weigh_args *a) {
     for (int row = 0; row < a->rows; row++)
         ones[row] = 1.0f;
     struct rapt_weigh_args part = *a;
+    struct turns turns = turns_of(a->ahead);
     struct pump pump = pump_of_values(a);
+    pump.turns = a->ahead ? &turns : NULL;
+    struct walk walk = walk_of(a->value, a->value_rows, a->runs);
     part.probabilities += (int64_t)a->first_row * RAPT_BLOCK_KEYS;
     do {
         part.key_end = a->key_end - part.key_begin < WEIGH_AHEAD ? a->key_end : part.key_begin + WEIGH_AHEAD;
+        part.value = walk.row;
+        part.value_rows = walk.left;
+        part.runs = walk.next;
         if (a->value_format == RAPT_FORMAT_F32)
             weigh_narrow_block(&part, &pump);
         else
             weigh_narrow_stored(&part, &pump);
-        part.value += (part.key_end - part.key_begin) * a->value_stride_bytes;
         if (part.scales.scales)
             part.scales.scales += (part.key_end - part.key_begin) * (a->scales.stride_bytes / (int64_t)sizeof(float));
+        walk_by(&walk, part.key_end - part.key_begin, a->value_stride_bytes);
         part.key_begin = part.key_end;
         part.fresh = false;
         part.alpha = ones;

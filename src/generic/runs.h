@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * Stored rows one after the other, run by run, and those that are prefetched meanwhile. */
+#ifndef RAPT_GENERIC_RUNS_H
+#define RAPT_GENERIC_RUNS_H
+
+#include "kernels.h"
+
+/* The next row, and how many follow it at the stride. */
+struct walk {
+    const char *row;
+    int64_t left;
+    const struct rapt_stored_run *next;
+};
+
+RAPT_INLINE struct walk walk_of(const char *row, int64_t rows, const struct rapt_stored_run *next) {
+    return (struct walk){row, next ? rows : INT64_MAX, next};
+}
+
+/* n rows further; ASSUME n <= left. */
+RAPT_INLINE void walk_on(struct walk *walk, int64_t n, int64_t stride_bytes) {
+    walk->row += n * stride_bytes;
+    walk->left -= n;
+    if (walk->left == 0) {
+        walk->row = walk->next->row;
+        walk->left = walk->next->rows;
+        walk->next++;
+    }
+}
+
+/* Any number of rows further. */
+RAPT_INLINE void walk_by(struct walk *walk, int64_t n, int64_t stride_bytes) {
+    for (int64_t run; n > 0; n -= run) {
+        run = n < walk->left ? n : walk->left;
+        walk_on(walk, run, stride_bytes);
+    }
+}
+
+/* The next n rows, at most `width` many; the others are the first of them. */
+RAPT_INLINE void walk_rows(struct walk *walk, int64_t stride_bytes, const char **rows, int n, int width) {
+    int at = 0;
+    if (n == width && walk->left >= width) {
+        RAPT_UNROLL for (int i = 0; i < width; i++)
+            rows[i] = walk->row + i * stride_bytes;
+        walk_on(walk, width, stride_bytes);
+        return;
+    }
+    while (n - at > walk->left) {
+        const int run = (int)walk->left;
+        for (int i = 0; i < run; i++)
+            rows[at + i] = walk->row + i * stride_bytes;
+        at += run;
+        walk_on(walk, run, stride_bytes);
+    }
+    for (int i = 0; at + i < n; i++)
+        rows[at + i] = walk->row + i * stride_bytes;
+    walk_on(walk, n - at, stride_bytes);
+    for (at = n; at < width; at++)
+        rows[at] = rows[0];
+}
+
+enum { TURN_LINES = 2 }; /* of a strand, before it is the turn of the next one */
+
+/* Strands, and where they stand. */
+struct turns {
+    const char *const *strand, *const *end; /* those that take turns, and after all of them */
+    int64_t at, bytes;
+    int turn, beside, lines;
+};
+
+static RAPT_KERNEL struct turns turns_of(const struct rapt_strands *ahead) {
+    if (!ahead)
+        return (struct turns){0};
+    return (struct turns){.strand = ahead->strand,
+                          .end = ahead->strand + ahead->count,
+                          .bytes = ahead->bytes,
+                          .beside = ahead->beside};
+}
+
+/* Fetches some more lines, all in all as many as slots read. */
+RAPT_INLINE void turns_fetch(struct turns *turns, int lines) {
+    for (turns->lines += lines; turns->strand < turns->end && turns->lines > 0; turns->lines -= TURN_LINES) {
+        const char *line = turns->strand[turns->turn] + turns->at;
+        RAPT_UNROLL for (int i = 0; i < TURN_LINES; i++)
+            __builtin_prefetch(line + 64 * i, 0, 2);
+        turns->turn = (turns->turn + 1) & (turns->beside - 1);
+        turns->at += turns->turn == 0 ? 64 * TURN_LINES : 0;
+        if (turns->at < turns->bytes)
+            continue;
+        turns->at = 0;
+        turns->strand += turns->beside;
+    }
+}
+
+#endif
