@@ -5,17 +5,26 @@
 
 enum { LONG_RUN = 16 }; /* keys that are worth a call of a slot; fewer are copied together */
 
+/* Blocks take longer to widen than to read, so pages that fill panels of keys are taken one by one. */
+static bool takes_runs(const struct rapt_task *task, int side) {
+    enum { PANEL_KEYS = 32 };
+    const struct rapt_plan_body *a = task->attention;
+    const rapt_page_table *table = rapt_pages_of(&a->desc, side);
+    const bool is_slow = rapt_format_info(a->format[side])->elements > 1;
+    return rapt_is_paged(table) && task->kind->takes_runs && !rapt_tensor_of(a, side)->scales &&
+           (!is_slow || table->page_tokens < PANEL_KEYS);
+}
+
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible) {
     source->task = task;
     source->visible = visible;
     for (int i = 0; i < RAPT_SIDES; i++) {
         struct rapt_source_side *side = &source->side[i];
-        const bool is_paged = rapt_is_paged(rapt_pages_of(&task->attention->desc, i));
         side->tensor = rapt_tensor_of(task->attention, i);
         side->dim = rapt_dim_of(task->attention, i);
         side->staged = task->work.stages[i];
         side->here = 0;
-        side->in_pages = is_paged && task->kind->takes_runs && !side->tensor->scales;
+        side->in_pages = takes_runs(task, i);
         const int64_t window_floats = task->kind->piece_keys * side->dim;
         for (int w = 0; side->staged && w < RAPT_WINDOWS; w++)
             side->window[w] = (struct rapt_window){.staging = {.rows = task->staged[i] + w * window_floats,

@@ -268,13 +268,10 @@ RAPT_INLINE struct stream feed_keys(struct feed *feed, const struct rapt_score_a
     return stream_of(a, format, key, width);
 }
 
-/* Fetches as many lines as are read next of VL keys, and lines of these that come soon, if the rows go on so far. */
-RAPT_INLINE void stream_fetch(struct stream *stream, int lines, const char *const *rows, int64_t soon) {
-    if (!stream->turns)
-        return;
-    turns_fetch(stream->turns, lines);
-    RAPT_UNROLL for (int i = 0; soon < stream->row_bytes && i < VL; i++)
-        __builtin_prefetch(rows[i] + soon, 0, 3);
+/* What comes soon of a row, if it goes on so far. */
+RAPT_INLINE void prefetch_soon(const struct stream *stream, const void *row, int64_t soon) {
+    if (soon < stream->row_bytes)
+        __builtin_prefetch((const char *)row + soon, 0, 3);
 }
 
 /* Adds `width` dimensions from d on of n keys to the chains of `rows` rows, and prefetches as many bytes: memory feeds
@@ -296,17 +293,18 @@ RAPT_INLINE void score_square(const struct rapt_score_args *a, const float *quer
 }
 
 /* rows x n scores, by transposing VL x VL squares of the key rows. */
-RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *query, const char *const *rows_of_keys,
+RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *query, const float *const *keys,
                                   struct stream stream, float *scores, int n, int rows) {
     vf32 sum[NARROW_GROUP];
-    const float *keys[VL];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         sum[r] = v_splat(0);
-    RAPT_UNROLL for (int k = 0; k < VL; k++)
-        keys[k] = row_at(rows_of_keys[k], 0, 0);
     int64_t d = 0;
     for (; a->head_dim - d >= VL; d += VL) {
-        stream_fetch(&stream, VL * VL / 16, rows_of_keys, (d + 2 * VL) * (int64_t)sizeof(float));
+        if (stream.turns) {
+            turns_fetch(stream.turns, VL * VL / 16);
+            for (int k = 0; k < VL; k++)
+                prefetch_soon(&stream, keys[k], (d + 2 * VL) * (int64_t)sizeof(float));
+        }
         score_square(a, query, keys, d, sum, &stream, n, VL, rows);
     }
     if (d < a->head_dim)
@@ -323,18 +321,21 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *
 /* Keys at one stride. */
 RAPT_INLINE void score_strided(const struct rapt_score_args *a, const float *query, const char *key, float *scores,
                                int n, int rows) {
-    const char *keys[VL];
+    const float *keys[VL];
     RAPT_UNROLL for (int k = 0; k < VL; k++)
-        keys[k] = key + (k < n ? k : 0) * a->key_stride_bytes;
+        keys[k] = row_at(key, a->key_stride_bytes, k < n ? k : 0);
     score_transposed(a, query, keys, stream_of(a, RAPT_FORMAT_F32, key, VL), scores, n, rows);
 }
 
 RAPT_INLINE void score_runs(const struct rapt_score_args *a, const float *query, float *scores, int rows) {
     struct feed feed = feed_of(a);
     for (int k = a->key_begin, n; k < a->key_end; k += n) {
-        const char *keys[VL];
+        const char *stored[VL];
+        const float *keys[VL];
         n = a->key_end - k < VL ? a->key_end - k : VL;
-        const struct stream stream = feed_keys(&feed, a, RAPT_FORMAT_F32, keys, n, VL);
+        const struct stream stream = feed_keys(&feed, a, RAPT_FORMAT_F32, stored, n, VL);
+        for (int i = 0; i < VL; i++)
+            keys[i] = row_at(stored[i], 0, 0);
         score_transposed(a, query, keys, stream, scores + k, n, rows);
     }
 }

@@ -108,15 +108,19 @@ RAPT_INLINE void stored_bytes(int format, float *panel, const char *const *rows,
 typedef void stored_squares(float *panel, const char *const *rows, int64_t d, int dims, int used,
                             const struct row_scales *scales, struct stream *stream);
 
-RAPT_INLINE void squares_of(int format, float *panel, const char *const *rows, int64_t d, int dims, int used,
-                            const struct row_scales *scales, struct stream *stream) {
+/* takes_turns: known to the compiler, which then prefetches one way or the other without asking. */
+RAPT_INLINE void squares_of(int format, bool takes_turns, float *panel, const char *const *rows, int64_t d, int dims,
+                            int used, const struct row_scales *scales, struct stream *stream) {
     const bool folds = !is_scaled(format) || scales->exact;
     const float *plain = scales->plain, *folded = scales->folded;
     struct stream own = *stream;
     int i = 0;
-    for (int v = 0; own.turns && v < used; v += VL)
-        stream_fetch(&own, stored_lines(format, VL * STORED_DIMS), rows + v,
-                     rapt_format_row_bytes(format, d + STORED_DIMS));
+    if (takes_turns != (own.turns != NULL))
+        __builtin_unreachable();
+    for (int k = 0; takes_turns && k < used; k++)
+        prefetch_soon(&own, rows[k], rapt_format_row_bytes(format, d + STORED_DIMS));
+    if (takes_turns)
+        turns_fetch(own.turns, used / VL * stored_lines(format, VL * STORED_DIMS));
     for (; (is_of_bytes(format) || is_of_nibbles(format)) && folds && dims - i >= STORED_STEP; i += STORED_STEP)
         for (int v = 0; v < used; v += VL)
             stored_bytes(format, panel + i * STORED_KEYS + v, rows + v, d + i, v_load(folded + v), &own);
@@ -134,16 +138,20 @@ RAPT_INLINE void squares_of(int format, float *panel, const char *const *rows, i
     *stream = own;
 }
 
-#define RAPT_STORED(name, NAME)                                                                                  \
-    static RAPT_KERNEL void squares_##name(float *panel, const char *const *rows, int64_t d, int dims,           \
-                                           int used, const struct row_scales *scales, struct stream *stream) {   \
-        squares_of(RAPT_FORMAT_##NAME, panel, rows, d, dims, used, scales, stream);                              \
+#define RAPT_SQUARES(name, NAME, suffix, takes_turns)                                                            \
+    static RAPT_KERNEL void squares_##name##suffix(float *panel, const char *const *rows, int64_t d, int dims,   \
+                                                   int used, const struct row_scales *scales,                    \
+                                                   struct stream *stream) {                                      \
+        squares_of(RAPT_FORMAT_##NAME, takes_turns, panel, rows, d, dims, used, scales, stream);                 \
     }
+#define RAPT_STORED(name, NAME) RAPT_SQUARES(name, NAME, , false) RAPT_SQUARES(name, NAME, _in_turns, true)
 RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
+#undef RAPT_SQUARES
 
-static stored_squares *const squares_of_format[RAPT_FORMAT_COUNT] = {
-#define RAPT_STORED(name, NAME) [RAPT_FORMAT_##NAME] = squares_##name,
+/* [takes turns][format] */
+static stored_squares *const squares_of_format[2][RAPT_FORMAT_COUNT] = {
+#define RAPT_STORED(name, NAME) [0][RAPT_FORMAT_##NAME] = squares_##name, [1][RAPT_FORMAT_##NAME] = squares_##name##_in_turns,
     RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
 };
@@ -195,13 +203,16 @@ static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed
     const int used = (n + VL - 1) / VL * VL, step = vectors_of_chains(a->rows) * VL;
     for (int i = 0; i < a->rows * STORED_KEYS; i += VL)
         v_store(sums + i, v_splat(0));
+    for (int v = used; v < STORED_KEYS; v += VL) /* what is in memory may be denormal, which takes long */
+        for (int i = 0; i < STORED_DIMS; i++)
+            v_store(panel + i * STORED_KEYS + v, v_splat(0));
     if (is_scaled(a->key_format))
         load_row_scales(&row_scales, &a->scales, first, n,
                         a->key_format == RAPT_FORMAT_I8 ? unit_of_bytes : unit_of_halves(a->key_format));
     struct stream stream = feed_keys(feed, a, a->key_format, keys, n, STORED_KEYS);
     for (int64_t d = 0; d < a->head_dim; d += STORED_DIMS) {
         const int dims = a->head_dim - d < STORED_DIMS ? (int)(a->head_dim - d) : STORED_DIMS;
-        squares_of_format[a->key_format](panel, keys, d, dims, used, &row_scales, &stream);
+        squares_of_format[stream.turns != NULL][a->key_format](panel, keys, d, dims, used, &row_scales, &stream);
         for (int k = 0; k < used; k += step)
             of_height[a->rows - 1](panel + k, a->query + d, a->head_dim, sums + k, dims);
     }

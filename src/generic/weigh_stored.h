@@ -60,8 +60,11 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
             else
                 sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[r]));
         }
+    if (!a->runs)
+        stored_values(format, a, sum, a->probabilities + a->key_begin, scales, stored_block(format, a->value, d),
+                      a->key_end - a->key_begin, &own, rows, vectors, first);
     struct walk walk = walk_of(a->value, a->value_rows, a->runs);
-    for (int key = a->key_begin, run; key < a->key_end; key += run) {
+    for (int key = a->key_begin, run; a->runs && key < a->key_end; key += run) {
         run = run_of(&walk, a->key_end - key, pump);
         if (pump->turns)
             turns_fetch(pump->turns, run * stored_lines(format, vectors * VL));
