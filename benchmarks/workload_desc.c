@@ -152,7 +152,7 @@ static void add_feature(struct workload *workload, const struct arena *arena) {
 }
 
 void workload_scale(rapt_attention_desc *desc, rapt_dtype kv_dtype) {
-    static const float one = 1;
+    static float one = 1;
     if (rapt_row_bytes(kv_dtype, 32) >= 2 * 32)
         return;
     desc->features |= RAPT_SCALE;

@@ -94,8 +94,9 @@ static int probe(const char *what) {
     const bool all = strcmp(what, "everything") == 0;
     int answer = CHOSEN;
     for (unsigned n = 0; n < 2 && answer == CHOSEN; n++) {
-        const struct problem_call call = {1, 2, 1, n ? 1 : 13, n ? 600 : 40, 19, 21, n ? USE_LSE : USE_EVERYTHING,
-                                          DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, n, 0, 0, 0, 0, 0};
+        const unsigned use = n ? USE_LSE : USE_EVERYTHING;
+        const struct problem_call call = {1, 2, 1, n ? 1 : 13, n ? 600 : 40, 19, 21, use, DATA_NORMAL,
+                                          RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, n, 0, 0, 0, 0, 0};
         answer = probe_call(&call, &plain);
     }
     if (answer == CHOSEN && all)

@@ -151,7 +151,8 @@ RAPT_STORED_FORMATS(RAPT_STORED)
 
 /* [takes turns][format] */
 static stored_squares *const squares_of_format[2][RAPT_FORMAT_COUNT] = {
-#define RAPT_STORED(name, NAME) [0][RAPT_FORMAT_##NAME] = squares_##name, [1][RAPT_FORMAT_##NAME] = squares_##name##_in_turns,
+#define RAPT_STORED(name, NAME)                                                                                  \
+    [0][RAPT_FORMAT_##NAME] = squares_##name, [1][RAPT_FORMAT_##NAME] = squares_##name##_in_turns,
     RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
 };

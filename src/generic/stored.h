@@ -105,7 +105,8 @@ struct row_scales {
     bool exact;
 };
 
-/* Of rows first ... first + count - 1, and of the first one for those up to a multiple of VL. ASSUME at most ROW_SCALES. */
+/* Of rows first ... first + count - 1, and of the first one for those up to a multiple of VL. ASSUME at most
+ * ROW_SCALES. */
 RAPT_INLINE void load_row_scales(struct row_scales *into, const struct rapt_scales *scales, int64_t first, int count,
                                  float unit) {
     const int64_t step = scales->stride_bytes / (int64_t)sizeof(float);

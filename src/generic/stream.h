@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * The keys of a call to score where memory feeds it: row by row, panel by panel, and what is prefetched beside them. */
+#ifndef RAPT_GENERIC_STREAM_H
+#define RAPT_GENERIC_STREAM_H
+
+#include "generic/errands.h"
+
+/* The next rows, prefetched in memory order: far ahead into L2, which has room for many requests, and just before their
+ * use into L1. */
+struct stream {
+    const char *row;
+    int64_t byte, row_bytes;
+    int64_t step_bytes; /* to the next row; 0 where rows do not come from memory */
+    int64_t lead_bytes; /* to the one that is fetched far ahead */
+    struct turns *turns; /* or what is fetched instead of rows at the step; NULL = those */
+};
+
+/* Rows that come `keys` after the one at key; where lead_bytes says that rows to come are elsewhere, those at key. */
+RAPT_INLINE struct stream stream_of(const struct rapt_score_args *a, int format, const char *key, int keys) {
+    const int64_t step_bytes = a->streams ? a->key_stride_bytes : 0;
+    return (struct stream){.row = a->lead_bytes ? key : key + keys * step_bytes,
+                           .row_bytes = rapt_format_row_bytes(format, a->head_dim),
+                           .step_bytes = step_bytes,
+                           .lead_bytes = lead_of(a->lead_bytes, step_bytes, format, a->head_dim)};
+}
+
+RAPT_INLINE void stream_line(struct stream *stream) {
+    if (stream->turns)
+        return;
+    __builtin_prefetch(stream->row + stream->byte, 0, 3);
+    __builtin_prefetch(stream->row + stream->byte + stream->lead_bytes, 0, 2);
+    stream->byte += 64;
+    if (stream->byte >= stream->row_bytes)
+        stream->byte = 0, stream->row += stream->step_bytes;
+}
+
+/* The keys of a call, panel by panel, and what is fetched beside them. */
+struct feed {
+    struct walk walk;
+    struct turns turns;
+};
+
+RAPT_INLINE struct feed feed_of(const struct rapt_score_args *a) {
+    return (struct feed){walk_of(a->key, a->key_rows, a->runs), turns_of(a->ahead)};
+}
+
+/* The next n <= width keys. */
+RAPT_INLINE struct stream feed_keys(struct feed *feed, const struct rapt_score_args *a, int format, const char **keys,
+                                    int n, int width) {
+    const char *key = feed->walk.row;
+    if (a->runs) {
+        walk_rows(&feed->walk, a->key_stride_bytes, keys, n, width);
+        return (struct stream){.row_bytes = rapt_format_row_bytes(format, a->head_dim), .turns = &feed->turns};
+    }
+    feed->walk.row += width * a->key_stride_bytes;
+    for (int k = 0; k < width; k++)
+        keys[k] = key + (k < n ? k : 0) * a->key_stride_bytes;
+    return stream_of(a, format, key, width);
+}
+
+/* What comes soon of a row, if it goes on so far. */
+RAPT_INLINE void prefetch_soon(const struct stream *stream, const void *row, int64_t soon) {
+    if (soon < stream->row_bytes)
+        __builtin_prefetch((const char *)row + soon, 0, 3);
+}
+
+#endif
