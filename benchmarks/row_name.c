@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ROTARY_DIMS = 64 }; /* of latent attention: the last ones of a key, which are no values */
 enum { DECODE_KV_HEADS = 8, RAGGED_KV_HEADS = 2, LAYOUT_QUERY_HEADS = 8, RAGGED_LENGTH = 2048, FEW_ROWS = 16 };
 
 struct name_parts {
     int64_t head_dim, length, kv_length, query_length, group, kv_heads, batch, window, top_keys, selected, block_keys;
-    int64_t page_tokens;
+    int64_t latent_dim, page_tokens;
     enum workload_feature feature;
     const char *layout;
     rapt_dtype kv_dtype;
@@ -51,6 +52,7 @@ static const struct {
     {"g", offsetof(struct name_parts, group)},      {"h", offsetof(struct name_parts, kv_heads)},
     {"t", offsetof(struct name_parts, length)},
     {"n", offsetof(struct name_parts, batch)},
+    {"mla", offsetof(struct name_parts, latent_dim)},
     {"window", offsetof(struct name_parts, window)},
     {"topk", offsetof(struct name_parts, top_keys)},
     {"select", offsetof(struct name_parts, selected)},
@@ -91,7 +93,9 @@ static void set_shape(struct workload_shape *shape, const struct name_parts *par
         .kv_heads = kv_heads,
         .query_length = parts->length ? parts->length : parts->query_length,
         .kv_length = parts->length ? parts->length : parts->kv_length,
-        .head_dim = parts->head_dim,
+        .head_dim = parts->latent_dim ? parts->latent_dim : parts->head_dim,
+        .value_dim = parts->latent_dim ? parts->latent_dim - ROTARY_DIMS : parts->head_dim,
+        .is_latent = parts->latent_dim > 0,
         .kv_dtype = parts->kv_dtype,
         .feature = parts->window       ? FEATURE_CAUSAL
                    : parts->top_keys   ? FEATURE_TOP_KEYS

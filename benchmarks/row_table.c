@@ -166,6 +166,18 @@ static const struct entry {
     {"paged128/f32/d128/s2048/full", ALONE},
     {"paged128/f16/d128/s2048/full", ALONE},
     {"paged128/q8_0/d128/s2048/full", ALONE},
+    /* Latent attention: one KV head, whose values are the first numbers of its keys. */
+    {"decode/f32/mla576/kv32768/h1/g16", ALONE},
+    {"decode/bf16/mla576/kv65536/h1/g8", ALONE},
+    {"decode/bf16/mla576/kv65536/h1/g16", OTHER_ISAS | MORE_THREADS},
+    {"decode/bf16/mla576/kv65536/h1/g32", ALONE},
+    {"decode/bf16/mla576/kv65536/h1/g128", ALONE},
+    {"decode/f16/mla576/kv65536/h1/g16", ALONE},
+    {"decode/q8_0/mla576/kv65536/h1/g16", ALONE},
+    {"decode/bf16/mla320/kv65536/h1/g16", ALONE},
+    {"decode/bf16/mla192/kv65536/h1/g16", ALONE},
+    {"paged16/bf16/mla576/kv65536/h1/g16", ALONE},
+    {"prefill/bf16/mla576/s2048/causal/h1/g16", ALONE},
     /* Matrix products; of few rows out of memory. */
     {"matmul/f32/m512k768n768", OTHER_ISAS | MORE_THREADS},
     {"matmul/f32/m512k768n768/in_out", MORE_THREADS},

@@ -4,19 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One of K and V. */
-static size_t kv_tensor_bytes(const struct workload_shape *shape) {
+/* K or V, of rows of so many numbers. */
+static size_t kv_tensor_bytes(const struct workload_shape *shape, int64_t dim) {
     if (shape->kv_token_bytes)
         return (size_t)(shape->batch * shape->kv_length * shape->kv_token_bytes);
     const int64_t page = shape->page_tokens ? shape->page_tokens : 1;
     const int64_t tokens = (shape->kv_length + page - 1) / page * page;
-    return (size_t)(shape->batch * shape->kv_heads * tokens *
-                    rapt_row_bytes(shape->kv_dtype, shape->head_dim));
+    return (size_t)(shape->batch * shape->kv_heads * tokens * rapt_row_bytes(shape->kv_dtype, dim));
 }
 
-static size_t query_tensor_bytes(const struct workload_shape *shape) {
-    return (size_t)(shape->batch * shape->query_heads * shape->query_length * shape->head_dim) *
-           sizeof(float);
+/* The same of queries and out. */
+static size_t query_tensor_bytes(const struct workload_shape *shape, int64_t dim) {
+    return (size_t)(shape->batch * shape->query_heads * shape->query_length * dim) * sizeof(float);
 }
 
 static double attended_pairs(const struct workload_shape *shape, double queries, double keys) {
@@ -39,7 +38,7 @@ static void set_lengths(struct workload *workload) {
 
 static void count_work(struct workload *workload) {
     const struct workload_shape *shape = &workload->shape;
-    double dim = (double)shape->head_dim, pairs = 0, query_tokens = 0, kv_tokens = 0;
+    double pairs = 0, query_tokens = 0, kv_tokens = 0;
     for (int64_t b = 0; b < shape->batch; b++) {
         double queries = shape->ragged ? workload->lengths[b] : (double)shape->query_length;
         double keys = shape->ragged ? queries : (double)shape->kv_length;
@@ -48,10 +47,12 @@ static void count_work(struct workload *workload) {
         kv_tokens += keys;
     }
     workload->pairs = pairs * (double)shape->query_heads;
-    workload->flops = 4 * dim * workload->pairs;
-    const double row_bytes = (double)rapt_row_bytes(shape->kv_dtype, shape->head_dim);
-    workload->bytes = 2 * (row_bytes * kv_tokens * (double)shape->kv_heads +
-                           sizeof(float) * dim * query_tokens * (double)shape->query_heads);
+    const double dims = (double)(shape->head_dim + shape->value_dim);
+    workload->flops = 2 * dims * workload->pairs;
+    const int64_t row_bytes = rapt_row_bytes(shape->kv_dtype, shape->head_dim) +
+                              (shape->is_latent ? 0 : rapt_row_bytes(shape->kv_dtype, shape->value_dim));
+    workload->bytes = (double)row_bytes * kv_tokens * (double)shape->kv_heads +
+                      sizeof(float) * dims * query_tokens * (double)shape->query_heads;
 }
 
 /* The size of the workspace does not depend on where the tensors lie, so one serves all regions. */
@@ -71,12 +72,14 @@ static rapt_status make_plans(struct workload *workload, rapt_message *why) {
 
 bool workload_init(struct workload *workload, const struct workload_shape *shape, rapt_isa isa, int threads,
                    const struct arena *arena, size_t *cursor, rapt_message *why) {
-    const size_t tensor_bytes = kv_tensor_bytes(shape), query_bytes = query_tensor_bytes(shape);
+    const size_t key_bytes = kv_tensor_bytes(shape, shape->head_dim);
+    const size_t value_bytes = shape->is_latent ? 0 : kv_tensor_bytes(shape, shape->value_dim);
+    const size_t query_bytes = query_tensor_bytes(shape, shape->head_dim);
     memset(workload, 0, sizeof *workload);
     workload->shape = *shape;
     workload->threads = threads;
     workload->cursor = cursor;
-    workload->region_bytes = 2 * tensor_bytes;
+    workload->region_bytes = key_bytes + value_bytes;
     if (workload->region_bytes > arena->bytes || query_bytes > arena->bytes) {
         snprintf(why->text, sizeof why->text, "this machine has too little memory for the row");
         return false;
@@ -84,10 +87,10 @@ bool workload_init(struct workload *workload, const struct workload_shape *shape
     size_t regions = cursor ? arena->bytes / workload->region_bytes : 1;
     workload->region_count = regions < WORKLOAD_MAX_REGIONS ? (int)regions : WORKLOAD_MAX_REGIONS;
     workload->key = arena->base;
-    workload->value = arena->base + tensor_bytes;
+    workload->value = arena->base + (shape->is_latent ? 0 : key_bytes);
     workload->query = buffer_new(query_bytes);
     memcpy(workload->query, arena->base + arena->bytes - query_bytes, query_bytes);
-    workload->out = buffer_new(query_bytes);
+    workload->out = buffer_new(query_tensor_bytes(shape, shape->value_dim));
     if (shape->ragged)
         set_lengths(workload);
     count_work(workload);

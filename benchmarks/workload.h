@@ -28,7 +28,8 @@ enum workload_feature {
 enum workload_layout { LAYOUT_BHSD, LAYOUT_BSHD };
 
 struct workload_shape {
-    int64_t batch, query_heads, kv_heads, query_length, kv_length, head_dim;
+    int64_t batch, query_heads, kv_heads, query_length, kv_length, head_dim, value_dim;
+    bool is_latent; /* V is a view of K */
     rapt_dtype kv_dtype;
     enum workload_feature feature;
     int64_t window; /* keys that a causal query sees at most; 0 = all */

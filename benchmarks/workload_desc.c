@@ -4,14 +4,14 @@
 #include <string.h>
 
 static rapt_tensor tensor(const struct workload_shape *shape, const float *data, int64_t heads,
-                          int64_t tokens) {
-    const int64_t batch = shape->batch, dim = shape->head_dim;
+                          int64_t tokens, int64_t dim) {
+    const int64_t batch = shape->batch;
     return shape->layout == LAYOUT_BSHD ? rapt_tensor_bshd(data, RAPT_F32, batch, tokens, heads, dim)
                                         : rapt_tensor_bhsd(data, RAPT_F32, batch, heads, tokens, dim);
 }
 
-static rapt_tensor kv_tensor(const struct workload_shape *shape, const void *data) {
-    const int64_t batch = shape->batch, heads = shape->kv_heads, tokens = shape->kv_length, dim = shape->head_dim;
+static rapt_tensor kv_tensor(const struct workload_shape *shape, const void *data, int64_t dim) {
+    const int64_t batch = shape->batch, heads = shape->kv_heads, tokens = shape->kv_length;
     if (shape->layout != LAYOUT_BSHD && !shape->kv_token_bytes)
         return rapt_tensor_bhsd(data, shape->kv_dtype, batch, heads, tokens, dim);
     rapt_tensor of_layout = rapt_tensor_bshd(data, shape->kv_dtype, batch, tokens, heads, dim);
@@ -46,7 +46,8 @@ int32_t *workload_page(rapt_attention_desc *desc, int64_t page_tokens, int64_t t
                                .batch_stride_bytes = row * (int64_t)sizeof *entries};
     desc->value_pages = *table;
     desc->key = in_pages(desc->key, desc, table, desc->head_dim);
-    desc->value = in_pages(desc->value, desc, table, desc->value_dim ? desc->value_dim : desc->head_dim);
+    const bool is_view = desc->value.data == desc->key.data;
+    desc->value = in_pages(desc->value, desc, table, is_view || !desc->value_dim ? desc->head_dim : desc->value_dim);
     desc->key.page_stride_bytes = desc->key.batch_stride_bytes;
     desc->value.page_stride_bytes = desc->value.batch_stride_bytes;
     return entries;
@@ -174,10 +175,11 @@ void workload_describe(struct workload *workload, rapt_isa isa, const struct are
     desc->query_length = shape->query_length;
     desc->kv_length = shape->kv_length;
     desc->head_dim = shape->head_dim;
-    desc->query = tensor(shape, workload->query, shape->query_heads, shape->query_length);
-    desc->out = tensor(shape, workload->out, shape->query_heads, shape->query_length);
-    desc->key = kv_tensor(shape, workload->key);
-    desc->value = kv_tensor(shape, workload->value);
+    desc->query = tensor(shape, workload->query, shape->query_heads, shape->query_length, shape->head_dim);
+    desc->out = tensor(shape, workload->out, shape->query_heads, shape->query_length, shape->value_dim);
+    desc->value_dim = shape->value_dim;
+    desc->key = kv_tensor(shape, workload->key, shape->head_dim);
+    desc->value = kv_tensor(shape, workload->value, shape->is_latent ? shape->head_dim : shape->value_dim);
     if (shape->ragged) {
         desc->query_lengths = desc->kv_lengths =
             (rapt_index_list){.data = workload->lengths, .index_bytes = 4};

@@ -6,6 +6,7 @@
 
 #include "describe.h"
 #include "validate.h"
+#include "view.h"
 
 static const struct pair {
     const char *name;
@@ -87,7 +88,9 @@ rapt_status rapt_bind(struct rapt_plan_body *a, const rapt_bindings *bindings, r
     memcpy(&desc, &a->desc, a->desc.struct_size); /* compilers copy a constant number in place, which takes longer */
     put(&desc, &complete);
     status = rapt_validate_binding(&desc, message);
-    if (status == RAPT_OK)
+    if (status == RAPT_OK) {
         put(&a->desc, &complete);
+        rapt_find_view(a);
+    }
     return status;
 }

@@ -4,6 +4,7 @@
 #include "plan.h"
 
 #include "checked.h"
+#include "view.h"
 #include "work.h"
 
 enum {
@@ -114,6 +115,7 @@ bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
     set_constants(a);
     a->mask_parts = mask_parts_of(&a->desc);
     set_formats(a);
+    rapt_find_view(a);
     const bool fits = rapt_work_plan(a);
     rapt_lay_out_slot(a, &a->totals, &a->slot);
     a->is_small = a->totals.multiplications < SMALL_WORK;

@@ -68,6 +68,7 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     int32_t format[RAPT_SIDES], query_format, bias_format, out_format;
     bool collides[RAPT_SIDES]; /* rows fall into few cache sets */
     bool joins[RAPT_SIDES];    /* pages that are neighbours continue each other */
+    int64_t values_in_keys;    /* which number of a key its value begins with; -1 = values are elsewhere: view.h */
     bool has_lists;       /* sequences differ: their works are a table in the workspace */
     bool is_small;        /* not worth waking threads */
     struct rapt_work each; /* without lists: the work of sequence 0, which all others repeat */

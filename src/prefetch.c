@@ -39,6 +39,9 @@ static void add_stored(struct rapt_errands *errands, const struct rapt_task *tas
 /* Keys or values of the next block, or of the next task's first one. */
 static void add_next(struct rapt_errands *errands, struct rapt_loop *loop, int64_t base, int side) {
     const struct rapt_span visible = loop->task->visible;
+    if (side == RAPT_VALUES && loop->task->attention->values_in_keys >= 0 &&
+        (loop->source.shares_keys || !loop->task->work.stages[side]))
+        return; /* they come with the keys */
     const int64_t next = rapt_next_selected(loop->task, visible, base + RAPT_BLOCK_KEYS);
     if (next >= 0)
         add_stored(errands, loop->task, side, rapt_block_of(visible, next),
@@ -47,6 +50,8 @@ static void add_next(struct rapt_errands *errands, struct rapt_loop *loop, int64
 
 static void add_next_task(struct rapt_errands *errands, const struct rapt_loop *loop, int side) {
     const struct rapt_span visible = loop->next_task->visible;
+    if (side == RAPT_VALUES && loop->task->attention->values_in_keys >= 0)
+        return;
     add_stored(errands, loop->next_task, side, rapt_block_of(visible, rapt_next_block(visible, 0)), NULL);
 }
 
@@ -135,7 +140,7 @@ static void add_own_values(struct rapt_errands *errands, const struct rapt_loop 
     keys.begin += SKIPPED;
     if (loop->source.side[RAPT_VALUES].in_pages) /* fetched a while ago */
         return;
-    if (keys.end - keys.begin < COUNT)
+    if (keys.end - keys.begin < COUNT || loop->task->attention->values_in_keys >= 0)
         return;
     keys.end = keys.begin + COUNT;
     add_stored(errands, loop->task, RAPT_VALUES, keys, NULL);

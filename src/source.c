@@ -18,6 +18,8 @@ static bool takes_runs(const struct rapt_task *task, int side) {
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible) {
     source->task = task;
     source->visible = visible;
+    source->shares_keys = task->attention->values_in_keys >= 0 && task->work.stages[RAPT_KEYS] &&
+                          task->work.stages[RAPT_VALUES] && task->kind->piece_keys >= RAPT_BLOCK_KEYS;
     for (int i = 0; i < RAPT_SIDES; i++) {
         struct rapt_source_side *side = &source->side[i];
         side->tensor = rapt_tensor_of(task->attention, i);
@@ -47,6 +49,11 @@ static struct rapt_scales scales_of(const rapt_tensor *tensor, int64_t batch, in
         .group = tensor->scale_group};
 }
 
+/* Values that were read as keys of the same block. What is prefetched beside them are keys of the next block. */
+static bool is_in_cache(const struct rapt_plan_body *a, int side) {
+    return side == RAPT_VALUES && a->values_in_keys >= 0;
+}
+
 /* Where the rows lie that are to be prefetched beside those of a run: whole pages ahead, or so many rows where pages
  * are long. The run is cut where these rows change pages. */
 static void lead_to(const struct rapt_task *task, int side, int64_t token, struct rapt_rows *rows) {
@@ -55,7 +62,8 @@ static void lead_to(const struct rapt_task *task, int side, int64_t token, struc
     const rapt_page_table *table = rapt_pages_of(&a->desc, side);
     const rapt_tensor *tensor = rapt_tensor_of(a, side);
     const struct rapt_sequence *sequence = &task->work.sequence;
-    const int64_t bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)), least = LEAD_BYTES / bytes + 1;
+    const int64_t bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
+    const int64_t least = is_in_cache(a, side) ? RAPT_BLOCK_KEYS : LEAD_BYTES / bytes + 1;
     const int64_t lead = least < table->page_tokens
                              ? least
                              : (least + table->page_tokens - 1) / table->page_tokens * table->page_tokens;
@@ -107,6 +115,9 @@ struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, stru
                               .count = count,
                               .format = task->attention->format[side],
                               .streams = task->kind->streams,
+                              .lead_bytes = is_in_cache(task->attention, side)
+                                                ? RAPT_BLOCK_KEYS * tensor->token_stride_bytes
+                                                : 0,
                               .scales = scales_of(tensor, batch, task->kv_head, token)};
 }
 
@@ -200,7 +211,7 @@ static struct rapt_rows paged_block(struct rapt_source *source, int side, struct
     return (struct rapt_rows){.base = block->run->row,
                               .first = block->run->rows,
                               .runs = block->run + 1,
-                              .ahead = &block->ahead,
+                              .ahead = is_in_cache(task->attention, side) ? NULL : &block->ahead,
                               .stride_bytes = pages.token_stride_bytes,
                               .count = count,
                               .format = task->attention->format[side],
@@ -250,6 +261,11 @@ static struct rapt_span piece_of(const struct rapt_source *source, int64_t posit
 }
 
 struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct rapt_span positions) {
+    if (side == RAPT_VALUES && source->shares_keys) {
+        struct rapt_rows rows = rapt_source_rows(source, RAPT_KEYS, positions);
+        rows.base += source->task->attention->values_in_keys * (int64_t)sizeof(float);
+        return rows;
+    }
     struct rapt_source_side *from = &source->side[side];
     RAPT_ASSUME(positions.begin < positions.end && positions.begin >= source->visible.begin &&
                 positions.end <= source->visible.end);
@@ -314,7 +330,7 @@ struct rapt_rows rapt_source_selected(struct rapt_source *source, int side, int6
 
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int i, int64_t base, int64_t next) {
     struct rapt_source_side *side = &source->side[i];
-    if (!side->staged || source->task->kind->piece_keys < RAPT_BLOCK_KEYS)
+    if (!side->staged || (i == RAPT_VALUES && source->shares_keys) || source->task->kind->piece_keys < RAPT_BLOCK_KEYS)
         return NULL;
     turn_to(side, rapt_block_of(source->visible, base).begin);
     struct rapt_window *window = &side->window[!side->here];

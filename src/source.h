@@ -24,6 +24,7 @@ struct rapt_paged_block {
 struct rapt_source {
     const struct rapt_task *task;
     struct rapt_span visible; /* all positions that will be read */
+    bool shares_keys;         /* values are a view of staged keys */
     struct rapt_source_side {
         const rapt_tensor *tensor;
         int64_t dim;

@@ -44,7 +44,7 @@ static void expect_kind(const struct unit *unit, const struct rapt_work *work) {
         const rapt_tensor *tensor = rapt_tensor_of(unit->attention, side);
         const int64_t bytes = tensor->token_stride_bytes;
         const bool collides = bytes % 1024 == 0 && bytes >= 2048 && bytes != rapt_dim_of(unit->attention, side) * 4;
-        const bool widens = tensor->dtype == RAPT_F16 && work->kind != RAPT_NARROW; /* narrow tiles read halves */
+        const bool widens = tensor->dtype == RAPT_F16 && work->kind == RAPT_WIDE; /* the others read halves */
         const bool stages = widens || (collides && rows >= 192 && !kinds[work->kind].streams);
         assert_int_equal(work->stages[side], stages);
     }

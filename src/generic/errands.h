@@ -87,6 +87,7 @@ struct pump {
     int64_t gap;    /* from the end of a row to the next */
     int row_lines, left, step_bytes, credit, rate;
     struct turns *turns; /* what is fetched instead, between keys; NULL = nothing else */
+    int at_once; /* lines of a step of few_stored.h */
 };
 
 /* From a row to the one that is prefetched beside it: given, or 0 = as many bytes as PUMP_LEAD rows of float32. */

@@ -25,19 +25,6 @@ _Static_assert(FEW_ROWS <= 12 && FEW_MOST >= NARROW_ROWS && FEW_MOST <= (int)RAP
 RAPT_INLINE int few_tiles(int rows) { return (rows + FEW_ROWS - 1) / FEW_ROWS; }
 RAPT_INLINE int few_height(int rows, int tiles, int number) { return rows / tiles + (number < rows % tiles); }
 
-/* [tile][head_dim][height] */
-static void pack_few(float *panel, const float *const *query_rows, int rows, int head_dim) {
-    RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && head_dim >= 1);
-    const int tiles = few_tiles(rows);
-    for (int number = 0, first = 0, height; number < tiles; number++, first += height) {
-        height = few_height(rows, tiles, number);
-        for (int row = 0; row < height; row++)
-            for (int d = 0; d < head_dim; d++)
-                panel[d * height + row] = query_rows[first + row][d];
-        panel += height * (int64_t)head_dim;
-    }
-}
-
 /* A count that the compiler knows keeps the square in registers. */
 RAPT_INLINE void few_keys_square(float *panel, const float *const *keys, int64_t d) {
     vf32 lanes[VL];
@@ -78,11 +65,11 @@ RAPT_INLINE void few_score(const struct rapt_score_args *a, const float *panel, 
     vf32 sum[FEW_ROWS][2];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         sum[r][0] = sum[r][1] = v_splat(0);
-    RAPT_UNROLL_2 for (int d = 0; d < a->head_dim; d++, panel += FEW_KEYS, query += rows) {
+    RAPT_UNROLL_2 for (int d = 0; d < a->head_dim; d++, panel += FEW_KEYS, query++) {
         const vf32 x[2] = {v_load(panel), v_load(panel + VL)};
         pump_step(&p, rows);
         RAPT_UNROLL for (int r = 0; r < rows; r++) {
-            const vf32 q = v_splat(query[r]);
+            const vf32 q = v_splat(query[r * (int64_t)a->head_dim]);
             RAPT_UNROLL for (int v = 0; v < 2; v++)
                 sum[r][v] = v_fma(q, x[v], sum[r][v]);
         }
@@ -153,8 +140,7 @@ RAPT_INLINE void few_weigh(const struct few_step *step, int row, int64_t d, stru
 RAPT_HEIGHTS(RAPT_FEW)
 #undef RAPT_FEW
 
-static void score_few(const struct rapt_score_args *a) {
-    assume_score(a, RAPT_MAX_TILE_ROWS);
+static void score_few_floats(const struct rapt_score_args *a) {
     typedef void scorer(const struct rapt_score_args *, const float *, const float *, float *, int, struct pump *);
 #define RAPT_FEW(height) few_score_##height,
     static scorer *const of_height[] = {RAPT_HEIGHTS(RAPT_FEW)};
@@ -181,8 +167,7 @@ RAPT_WEIGH_WIDE(few, NARROW_GROUP, 1, FEW_STRIDE, 1)
 
 /* A few keys at a time, so that their values stay in L1 for all rows and panels. What fills no two vectors goes one by
  * one, all keys at once. */
-static void weigh_few(const struct rapt_weigh_args *args) {
-    assume_weigh(args, RAPT_MAX_TILE_ROWS);
+static void weigh_few_floats(const struct rapt_weigh_args *args) {
     typedef void weigher(const struct few_step *, int, int64_t, struct pump *);
 #define RAPT_FEW(height) few_weigh_##height,
     static weigher *const of_height[] = {RAPT_HEIGHTS(RAPT_FEW)};
@@ -277,8 +262,6 @@ static void softmax_few(float *scores, int first_row, int end_row, int key_begin
 }
 
 /* ---- sizes */
-
-static size_t panel_bytes_few(int rows, int head_dim) { return (size_t)rows * (size_t)head_dim * sizeof(float); }
 
 /* The panel of keys comes after the scores. */
 static size_t scores_bytes_few(int rows, int head_dim) {

@@ -53,8 +53,9 @@ static void pack_wide(float *panel, const float *const *query_rows, int rows, in
         }
 }
 
-static void pack_narrow(float *panel, const float *const *query_rows, int rows, int head_dim) {
-    RAPT_ASSUME(rows >= 1 && rows <= NARROW_ROWS && head_dim >= 1);
+/* Of tiles that keep their rows as they are. */
+static void pack_rows(float *panel, const float *const *query_rows, int rows, int head_dim) {
+    RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && head_dim >= 1);
     for (int row = 0; row < rows; row++)
         memcpy(panel + (int64_t)row * head_dim, query_rows[row], (size_t)head_dim * sizeof(float));
 }
@@ -323,7 +324,7 @@ static size_t panel_bytes_wide(int rows, int head_dim) {
     return (size_t)head_dim * TILE_ROWS * sizeof(float);
 }
 
-static size_t panel_bytes_narrow(int rows, int head_dim) { return (size_t)rows * (size_t)head_dim * sizeof(float); }
+static size_t panel_bytes_rows(int rows, int head_dim) { return (size_t)rows * (size_t)head_dim * sizeof(float); }
 
 static size_t scores_bytes_wide(int rows, int head_dim) {
     (void)rows, (void)head_dim;

@@ -57,11 +57,10 @@ RAPT_INLINE void stored_halves(int format, float *panel, const char *const *rows
 /* The same of 2 * VL numbers of bfloat16, transposed as pairs. */
 RAPT_INLINE void stored_pairs(float *panel, const char *const *rows, int64_t d, struct stream *stream) {
     const int lines = stored_lines(RAPT_FORMAT_BF16, 2 * VL * VL);
-    const float *pairs[VL];
     vf32 lanes[VL];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
-        pairs[i] = (const float *)(const void *)(rows[i] + d * 2);
-    v_load_square(lanes, pairs, 0);
+        lanes[i] = v_load((const float *)(const void *)(rows[i] + d * 2));
+    v_transpose(lanes);
     RAPT_UNROLL for (int i = 0; i < VL; i++) {
         RAPT_UNROLL for (int line = 0; line < lines / VL; line++)
             stream_line(stream);

@@ -18,6 +18,7 @@
 #include "generic/weigh.h"
 #include "generic/weigh_stored.h"
 #include "generic/few.h"
+#include "generic/few_stored.h"
 #include "generic/finish.h"
 #include "generic/matmul.h"
 #include "generic/rotary.h"
@@ -56,10 +57,10 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .streams = true,
                                .takes_runs = true,
                                .formats = STORED_FORMATS,
-                               .panel_bytes = panel_bytes_narrow,
+                               .panel_bytes = panel_bytes_rows,
                                .scores_bytes = scores_bytes_narrow,
                                .block = rapt_block_by_steps,
-                               .pack = pack_narrow,
+                               .pack = pack_rows,
                                .score = score_narrow,
                                .logits = logits_narrow,
                                .softmax = softmax_narrow,
@@ -72,11 +73,11 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                             .row_group = VL,
                             .piece_keys = NARROW_PIECE,
                             .streams = true,
-                            .formats = 1 << RAPT_FORMAT_F32,
-                            .panel_bytes = panel_bytes_few,
+                            .formats = FEW_FORMATS,
+                            .panel_bytes = panel_bytes_rows,
                             .scores_bytes = scores_bytes_few,
                             .block = rapt_block_by_steps,
-                            .pack = pack_few,
+                            .pack = pack_rows,
                             .score = score_few,
                             .logits = logits_few,
                             .softmax = softmax_few,

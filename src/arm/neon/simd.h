@@ -18,6 +18,8 @@ enum {
     NARROW_ROWS = 4,
     NARROW_VECTORS = 4, /* of stored keys at once */
     FEW_ROWS = 8,     /* few: rows at once, against 2 vectors of keys or of value_dim */
+    FEW_STORED_ROWS = 8,    /* of stored types, so many at once */
+    FEW_STORED_VECTORS = 2, /* against so many vectors */
     FEW_MOST = 4,     /* rows up to which tiles are few */
     WEIGH_BY_LANE = 1, /* an FMA takes one lane of a vector as its factor */
 #if defined(__clang__)

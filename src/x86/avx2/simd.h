@@ -18,6 +18,8 @@ enum {
     NARROW_ROWS = 4,
     NARROW_VECTORS = 2, /* of stored keys at once */
     FEW_ROWS = 6,     /* few: rows at once, against 2 vectors of keys or of value_dim */
+    FEW_STORED_ROWS = 6,    /* of stored types, so many at once */
+    FEW_STORED_VECTORS = 2, /* against so many vectors */
     FEW_MOST = 40,    /* rows up to which tiles are few */
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
     SCORE_BY_LANE = 0,

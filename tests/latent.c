@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ * Latent attention: one KV head, whose values are a view of its keys. The bits of the specification, which reads keys
+ * and values apart, for every storage type, in place and in pages; and the error against double. */
+#include <math.h>
+
+#include "cmocka_all.h"
+#include "plan.h"
+#include "problem.h"
+#include "reference.h"
+#include "stored.h"
+
+static const struct {
+    int64_t head_dim, value_dim;
+} dims[] = {{576, 512}, {320, 256}, {192, 128}};
+
+static struct problem_call call_of(int size, int format, int64_t heads, int64_t queries, int64_t keys) {
+    return (struct problem_call){.batch = 1, .query_heads = heads, .kv_heads = 1, .query_length = queries,
+                                 .kv_length = keys, .head_dim = dims[size].head_dim, .value_dim = dims[size].value_dim,
+                                 .use = USE_VIEW | USE_LSE | USE_CAUSAL, .origin = RAPT_ORIGIN_BOTTOM_RIGHT,
+                                 .seed = (uint64_t)(keys + queries), .key_format = format, .key_scales = 1};
+}
+
+static int64_t view_of(const rapt_attention_desc *desc) {
+    rapt_plan plan;
+    assert_int_equal(rapt_plan_init(&plan, desc, NULL), RAPT_OK);
+    return rapt_body_of(&plan)->values_in_keys;
+}
+
+/* On every table, plainly and in pages; some kinds stage short pages, others read them in place. */
+static void check(struct problem_call call) {
+    static const int64_t pages[] = {0, 16, 100};
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    const int count = machine_tables(tables);
+    struct problem *expected = problem_expected(&call);
+    assert_int_equal(view_of(&expected->desc), 0);
+    for (int table = 0; table < count; table++)
+        for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
+            const struct problem_way way = {.isa = tables[table]->isa, .threads = 1};
+            const struct problem_layout layout = {.page_kind = pages[i] ? RAPT_PAGES_DENSE : 0,
+                                                  .page_tokens = pages[i], .poison = true};
+            problem_check(expected, &layout, &way);
+        }
+    problem_free(expected);
+    test_free_all();
+}
+
+/* One to 16 queries of 16 heads, and one of up to 128: each tile kind. */
+static void test_decode(void **state) {
+    static const int64_t rows[][2] = {{16, 1}, {16, 3}, {2, 1}, {8, 1}, {40, 1}, {128, 1}, {16, 16}};
+    (void)state;
+    for (int format = 0; format < RAPT_FORMAT_COUNT; format++)
+        for (size_t i = 0; stored_is_key_value(format) && i < sizeof rows / sizeof rows[0]; i++)
+            check(call_of((int)i % 3, format, rows[i][0], rows[i][1], i == 0 ? 600 : 270 + (int64_t)i));
+}
+
+/* The first call's shape with the longest keys, split over tasks. */
+static void test_split(void **state) {
+    static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0,
+                                  RAPT_FORMAT_F8_E4M3};
+    (void)state;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        check(call_of(0, formats[i], 16, 1, 4200));
+}
+
+static void test_prefill(void **state) {
+    static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0, RAPT_FORMAT_F8_E4M3};
+    (void)state;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        check(call_of((int)i % 3, formats[i], 4, 70, 530));
+}
+
+/* Values that begin inside a key, or are none of it. */
+static void test_offset(void **state) {
+    static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_BF16, RAPT_FORMAT_Q4_0};
+    (void)state;
+    for (size_t i = 0; i < 3 * sizeof formats / sizeof formats[0]; i++) {
+        const struct problem_call call = call_of((int)i % 3, formats[i / 3], 16, i % 2 ? 9 : 1, 300);
+        struct problem *expected = problem_new(&call), *problem = problem_new(&call);
+        const int64_t bytes = rapt_format_row_bytes(formats[i / 3], 64);
+        const struct problem_way way = {.isa = RAPT_ISA_AUTO, .threads = 1};
+        expected->desc.value.data = (char *)expected->desc.value.data + bytes;
+        problem->desc.value.data = (char *)problem->desc.value.data + bytes;
+        assert_int_equal(view_of(&problem->desc), 64);
+        rapt_reference_attention(&expected->desc);
+        problem_run(problem, &way);
+        assert_true(problem_same(problem, expected));
+        problem->desc.value.head_stride_bytes *= 2;
+        assert_int_equal(view_of(&problem->desc), -1);
+        problem_free(expected);
+        problem_free(problem);
+        test_free_all();
+    }
+}
+
+/* Other memory for a plan: values that are apart from the keys, and a view again. */
+static void test_bind(void **state) {
+    const struct problem_call call = call_of(2, RAPT_FORMAT_F32, 4, 1, 40);
+    struct problem *problem = problem_new(&call);
+    const rapt_attention_desc *desc = &problem->desc;
+    rapt_plan plan;
+    rapt_bindings bindings = RAPT_BINDINGS_INIT;
+    (void)state;
+    assert_int_equal(rapt_plan_init(&plan, desc, NULL), RAPT_OK);
+    bindings.query = rapt_input_buffer(desc->query.data, 0);
+    bindings.key = bindings.value = rapt_input_buffer(desc->key.data, 0);
+    bindings.out = rapt_output_buffer(desc->out.data, 0);
+    bindings.lse = rapt_output_buffer(desc->lse.data, 0);
+    bindings.value.data = test_floats((size_t)(call.kv_length * call.head_dim));
+    assert_int_equal(rapt_plan_bind(&plan, &bindings, NULL), RAPT_OK);
+    assert_int_equal(rapt_body_of(&plan)->values_in_keys, -1);
+    bindings.value.data = desc->key.data;
+    assert_int_equal(rapt_plan_bind(&plan, &bindings, NULL), RAPT_OK);
+    assert_int_equal(rapt_body_of(&plan)->values_in_keys, 0);
+    problem_free(problem);
+    test_free_all();
+}
+
+static void test_error(void **state) {
+    static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0};
+    (void)state;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        const struct problem_call call = call_of(0, formats[i], 16, 1, 500);
+        struct problem *problem = problem_new(&call);
+        const struct problem_way way = {.isa = RAPT_ISA_AUTO, .threads = 1};
+        const int64_t count = call.query_heads * call.value_dim;
+        double *truth = test_alloc((size_t)count * sizeof *truth), largest = 0, error = 0;
+        problem_run(problem, &way);
+        rapt_truth_attention(&problem->desc, truth, NULL, NULL);
+        for (int64_t n = 0; n < count; n++) {
+            const char *row = (const char *)problem->desc.out.data +
+                              n / call.value_dim * problem->desc.out.head_stride_bytes;
+            error = fmax(error, fabs((double)((const float *)(const void *)row)[n % call.value_dim] - truth[n]));
+            largest = fmax(largest, fabs(truth[n]));
+        }
+        assert_true(largest > 0 && error < 2e-6 * largest);
+        problem_free(problem);
+        test_free_all();
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_decode), cmocka_unit_test(test_split),
+                                       cmocka_unit_test(test_prefill), cmocka_unit_test(test_offset),
+                                       cmocka_unit_test(test_bind), cmocka_unit_test(test_error)};
+    return cmocka_run_group_tests_name("latent", tests, NULL, NULL);
+}
