@@ -46,11 +46,12 @@ static void check(struct problem_call call) {
 
 /* One to 16 queries of 16 heads, and one of up to 128: each tile kind. */
 static void test_decode(void **state) {
-    static const int64_t rows[][2] = {{16, 1}, {16, 3}, {2, 1}, {8, 1}, {40, 1}, {128, 1}, {16, 16}};
+    static const int64_t rows[][2] = {{16, 1}, {16, 3}, {2, 1}, {8, 1}, {40, 1}, {128, 1}, {4, 17}};
     (void)state;
     for (int format = 0; format < RAPT_FORMAT_COUNT; format++)
         for (size_t i = 0; stored_is_key_value(format) && i < sizeof rows / sizeof rows[0]; i++)
-            check(call_of((int)i % 3, format, rows[i][0], rows[i][1], i == 0 ? 600 : 270 + (int64_t)i));
+            if (scaled_work(100) >= 100 || (i + (size_t)format) % 4 == 0)
+                check(call_of((int)i % 3, format, rows[i][0], rows[i][1], i == 0 ? 600 : 270 + (int64_t)i));
 }
 
 /* The first call's shape with the longest keys, split over tasks. */
@@ -84,7 +85,7 @@ static void test_offset(void **state) {
         rapt_reference_attention(&expected->desc);
         problem_run(problem, &way);
         assert_true(problem_same(problem, expected));
-        problem->desc.value.head_stride_bytes *= 2;
+        problem->desc.value.token_stride_bytes = 0;
         assert_int_equal(view_of(&problem->desc), -1);
         problem_free(expected);
         problem_free(problem);
@@ -115,6 +116,8 @@ static void test_bind(void **state) {
     test_free_all();
 }
 
+/* A chain of 576 products is off by about 24 roundings, its root, and so are weights; results are averages of values
+ * that are two to three times as large. */
 static void test_error(void **state) {
     static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0};
     (void)state;
@@ -122,17 +125,19 @@ static void test_error(void **state) {
         const struct problem_call call = call_of(0, formats[i], 16, 1, 500);
         struct problem *problem = problem_new(&call);
         const struct problem_way way = {.isa = RAPT_ISA_AUTO, .threads = 1};
-        const int64_t count = call.query_heads * call.value_dim;
-        double *truth = test_alloc((size_t)count * sizeof *truth), largest = 0, error = 0;
+        double *truth = test_alloc((size_t)(call.query_heads * call.value_dim) * sizeof *truth);
         problem_run(problem, &way);
         rapt_truth_attention(&problem->desc, truth, NULL, NULL);
-        for (int64_t n = 0; n < count; n++) {
-            const char *row = (const char *)problem->desc.out.data +
-                              n / call.value_dim * problem->desc.out.head_stride_bytes;
-            error = fmax(error, fabs((double)((const float *)(const void *)row)[n % call.value_dim] - truth[n]));
-            largest = fmax(largest, fabs(truth[n]));
+        for (int64_t h = 0; h < call.query_heads; h++) {
+            const char *row = problem->desc.out.data;
+            const float *out = (const float *)(const void *)(row + h * problem->desc.out.head_stride_bytes);
+            double largest = 0, error = 0;
+            for (int64_t d = 0; d < call.value_dim; d++) {
+                error = fmax(error, fabs((double)out[d] - truth[h * call.value_dim + d]));
+                largest = fmax(largest, fabs(truth[h * call.value_dim + d]));
+            }
+            assert_true(largest > 0 && error < 64 * 0x1p-24 * largest);
         }
-        assert_true(largest > 0 && error < 2e-6 * largest);
         problem_free(problem);
         test_free_all();
     }
