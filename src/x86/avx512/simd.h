@@ -81,8 +81,8 @@ static inline void v_halves_of_e4m3(uint16_t *into, const uint8_t *p) {
     const __m512i words = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
     const __m512i halves = _mm512_and_si512(_mm512_slli_epi16(words, 7), _mm512_set1_epi16((short)0xbfff));
     const __m512i carried = _mm512_add_epi16(halves, _mm512_set1_epi16(0x80));
-    const int or_and = 0xf8; /* a | (b & c) */
-    _mm512_storeu_si512(into, _mm512_ternarylogic_epi32(halves, carried, _mm512_set1_epi16(0x4000), or_and));
+    enum { OR_AND = 0xf8 }; /* a | (b & c) */
+    _mm512_storeu_si512(into, _mm512_ternarylogic_epi32(halves, carried, _mm512_set1_epi16(0x4000), OR_AND));
 }
 static inline void v_store(float *p, vf32 a) { _mm512_storeu_ps(p, a); }
 static inline void v_store_half(uint16_t *p, vf32 a) {
