@@ -139,8 +139,8 @@ static void test_int8_error(void **state) {
         for (int t = 0; t < count; t++) {
             tables[t]->store(&args);
             for (int d = 0; d < DIM; d++) {
-                const double step = (double)scales[d / GROUP];
-                const double error = (into[d] - zeros[d / GROUP]) * step - (double)x[d];
+                const int group = d / GROUP;
+                const double step = (double)scales[group], error = (into[d] - zeros[group]) * step - (double)x[d];
                 /* a zero point that is rounded moves the ends by half a step more */
                 if (!(fabs(error) <= step * (round % 2 ? 1.01 : 0.51)) || step > (double)(round % 2 ? 0.1F : 0.2F))
                     fail_msg("%s: round %d: %.9g is off by %.9g at a step of %.9g", tables[t]->name, round,

@@ -96,7 +96,7 @@ static void check_words(const struct vector_table *table, struct random *random,
                         int64_t offset) {
     struct guarded memory[MOST_LANES];
     const char *rows[MOST_LANES];
-    uint32_t got[4 * MOST_LANES], expected[4 * MOST_LANES];
+    uint32_t got[4 * MOST_LANES], expected[4 * MOST_LANES] = {0};
     for (int row = 0; row < table->lanes; row++) {
         memory[row] = guarded_new(16, side, 0, 0);
         for (int c = 0; c < 4; c++) {
