@@ -138,6 +138,7 @@ static void prepare(const struct bench_row *row) {
                                    .query_length = row->decode ? 1 : keys_of(row),
                                    .kv_length = keys_of(row),
                                    .head_dim = bench.head_dim,
+                                   .value_dim = bench.head_dim,
                                    .kv_dtype = RAPT_F32,
                                    .feature = row->feature};
     rapt_message why = {""};
