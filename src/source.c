@@ -11,7 +11,7 @@ static bool takes_runs(const struct rapt_task *task, int side) {
     const struct rapt_plan_body *a = task->attention;
     const rapt_page_table *table = rapt_pages_of(&a->desc, side);
     const bool is_slow = rapt_format_info(a->format[side])->elements > 1;
-    return rapt_is_paged(table) && task->kind->takes_runs && !rapt_tensor_of(a, side)->scales &&
+    return rapt_is_paged(table) && task->kind->takes_runs && !rapt_tensor_of(a, side)->scale_dtype &&
            (!is_slow || table->page_tokens < PANEL_KEYS);
 }
 
