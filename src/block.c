@@ -17,6 +17,9 @@ static void score(const struct rapt_block *b) {
                                    .factor = task->attention->score_factor,
                                    .streams = false,
                                    .lead_bytes = 0,
+                                   .key_rows = 0,
+                                   .runs = NULL,
+                                   .ahead = NULL,
                                    .spans = rapt_spans_of(b->mask),
                                    .errands = b->of_score};
     for (int key = b->key_begin; key < b->key_end; key = args.key_end) {
@@ -76,6 +79,9 @@ static void weigh(const struct rapt_block *b, int first, int rows, int begin, in
                                    .fresh = fresh,
                                    .streams = false,
                                    .lead_bytes = 0,
+                                   .value_rows = 0,
+                                   .runs = NULL,
+                                   .ahead = NULL,
                                    .errands = errands};
     if (begin == end)
         task->kind->weigh(&args);

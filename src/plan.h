@@ -93,6 +93,16 @@ static inline const rapt_tensor *rapt_tensor_of(const struct rapt_plan_body *a, 
     return side == RAPT_KEYS ? &a->desc.key : &a->desc.value;
 }
 
+/* Values that were read as keys of the same block: they are in a cache, and what comes next are keys. */
+static inline bool rapt_is_in_keys(const struct rapt_plan_body *a, int side) {
+    return side == RAPT_VALUES && a->values_in_keys >= 0;
+}
+
+/* Whether slots take several runs of stored rows at once; rows with scales go run by run. */
+static inline bool rapt_takes_runs(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int side) {
+    return kind->takes_runs && !rapt_tensor_of(a, side)->scale_dtype;
+}
+
 /* Cuts the work of attention->desc, which is complete and valid; false where sizes overflow. Not inlined, so that its
  * arithmetic stays between the caller's changes of the floating-point environment. */
 __attribute__((noinline)) bool rapt_cut(struct rapt_plan_body *attention, const struct rapt_table *table);

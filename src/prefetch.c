@@ -39,7 +39,7 @@ static void add_stored(struct rapt_errands *errands, const struct rapt_task *tas
 /* Keys or values of the next block, or of the next task's first one. */
 static void add_next(struct rapt_errands *errands, struct rapt_loop *loop, int64_t base, int side) {
     const struct rapt_span visible = loop->task->visible;
-    if (side == RAPT_VALUES && loop->task->attention->values_in_keys >= 0 &&
+    if (rapt_is_in_keys(loop->task->attention, side) &&
         (loop->source.shares_keys || !loop->task->work.stages[side]))
         return; /* they come with the keys */
     const int64_t next = rapt_next_selected(loop->task, visible, base + RAPT_BLOCK_KEYS);
@@ -50,7 +50,7 @@ static void add_next(struct rapt_errands *errands, struct rapt_loop *loop, int64
 
 static void add_next_task(struct rapt_errands *errands, const struct rapt_loop *loop, int side) {
     const struct rapt_span visible = loop->next_task->visible;
-    if (side == RAPT_VALUES && loop->task->attention->values_in_keys >= 0)
+    if (rapt_is_in_keys(loop->task->attention, side))
         return;
     add_stored(errands, loop->next_task, side, rapt_block_of(visible, rapt_next_block(visible, 0)), NULL);
 }
@@ -138,9 +138,9 @@ static void add_own_values(struct rapt_errands *errands, const struct rapt_loop 
     enum { SKIPPED = 48, COUNT = 32 }; /* keys; there is time for COUNT of them */
     struct rapt_span keys = rapt_block_of(tile->visible, base);
     keys.begin += SKIPPED;
-    if (loop->source.side[RAPT_VALUES].in_pages) /* fetched a while ago */
-        return;
-    if (keys.end - keys.begin < COUNT || loop->task->attention->values_in_keys >= 0)
+    const bool was_fetched = loop->source.side[RAPT_VALUES].in_pages ||
+                             rapt_is_in_keys(loop->task->attention, RAPT_VALUES);
+    if (was_fetched || keys.end - keys.begin < COUNT)
         return;
     keys.end = keys.begin + COUNT;
     add_stored(errands, loop->task, RAPT_VALUES, keys, NULL);

@@ -11,14 +11,14 @@ static bool takes_runs(const struct rapt_task *task, int side) {
     const struct rapt_plan_body *a = task->attention;
     const rapt_page_table *table = rapt_pages_of(&a->desc, side);
     const bool is_slow = rapt_format_info(a->format[side])->elements > 1;
-    return rapt_is_paged(table) && task->kind->takes_runs && !rapt_tensor_of(a, side)->scale_dtype &&
+    return rapt_is_paged(table) && rapt_takes_runs(a, task->kind, side) &&
            (!is_slow || table->page_tokens < PANEL_KEYS);
 }
 
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible) {
     source->task = task;
     source->visible = visible;
-    source->shares_keys = task->attention->values_in_keys >= 0 && task->work.stages[RAPT_KEYS] &&
+    source->shares_keys = rapt_is_in_keys(task->attention, RAPT_VALUES) && task->work.stages[RAPT_KEYS] &&
                           task->work.stages[RAPT_VALUES] && task->kind->piece_keys >= RAPT_BLOCK_KEYS;
     for (int i = 0; i < RAPT_SIDES; i++) {
         struct rapt_source_side *side = &source->side[i];
@@ -49,11 +49,6 @@ static struct rapt_scales scales_of(const rapt_tensor *tensor, int64_t batch, in
         .group = tensor->scale_group};
 }
 
-/* Values that were read as keys of the same block. What is prefetched beside them are keys of the next block. */
-static bool is_in_cache(const struct rapt_plan_body *a, int side) {
-    return side == RAPT_VALUES && a->values_in_keys >= 0;
-}
-
 /* Where the rows lie that are to be prefetched beside those of a run: whole pages ahead, or so many rows where pages
  * are long. The run is cut where these rows change pages. */
 static void lead_to(const struct rapt_task *task, int side, int64_t token, struct rapt_rows *rows) {
@@ -63,7 +58,7 @@ static void lead_to(const struct rapt_task *task, int side, int64_t token, struc
     const rapt_tensor *tensor = rapt_tensor_of(a, side);
     const struct rapt_sequence *sequence = &task->work.sequence;
     const int64_t bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
-    const int64_t least = is_in_cache(a, side) ? RAPT_BLOCK_KEYS : LEAD_BYTES / bytes + 1;
+    const int64_t least = rapt_is_in_keys(a, side) ? RAPT_BLOCK_KEYS : LEAD_BYTES / bytes + 1;
     const int64_t lead = least < table->page_tokens
                              ? least
                              : (least + table->page_tokens - 1) / table->page_tokens * table->page_tokens;
@@ -115,7 +110,7 @@ struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, stru
                               .count = count,
                               .format = task->attention->format[side],
                               .streams = task->kind->streams,
-                              .lead_bytes = is_in_cache(task->attention, side)
+                              .lead_bytes = rapt_is_in_keys(task->attention, side)
                                                 ? RAPT_BLOCK_KEYS * tensor->token_stride_bytes
                                                 : 0,
                               .scales = scales_of(tensor, batch, task->kv_head, token)};
@@ -211,7 +206,7 @@ static struct rapt_rows paged_block(struct rapt_source *source, int side, struct
     return (struct rapt_rows){.base = block->run->row,
                               .first = block->run->rows,
                               .runs = block->run + 1,
-                              .ahead = is_in_cache(task->attention, side) ? NULL : &block->ahead,
+                              .ahead = rapt_is_in_keys(task->attention, side) ? NULL : &block->ahead,
                               .stride_bytes = pages.token_stride_bytes,
                               .count = count,
                               .format = task->attention->format[side],

@@ -42,8 +42,7 @@ static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work,
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     const int64_t run = work->kind == RAPT_WIDE ? WIDE_RUN : FEW_RUN;
     const rapt_page_table *table = rapt_pages_of(&a->desc, side);
-    const bool takes_runs = kind->takes_runs && !rapt_tensor_of(a, side)->scale_dtype;
-    if (rapt_is_paged(table) && !takes_runs && table->page_tokens < run)
+    if (rapt_is_paged(table) && !rapt_takes_runs(a, kind, side) && table->page_tokens < run)
         return true;
     if (!(kind->formats >> a->format[side] & 1) || !scales_rows(rapt_tensor_of(a, side), rapt_dim_of(a, side)))
         return true;
