@@ -89,6 +89,14 @@ static inline int64_t rapt_dim_of(const struct rapt_plan_body *a, int side) {
     return side == RAPT_KEYS ? a->desc.head_dim : a->desc.value_dim;
 }
 
+/* Keys or values that there is room for in a window of staged rows of so many numbers; of packed ones as many as take
+ * the same memory as half a block. */
+static inline int64_t rapt_staged_keys(const struct rapt_tile_kind *kind, int side, int64_t dim) {
+    const int64_t row_bytes = dim * (int64_t)sizeof(float);
+    return kind->packed_bytes ? ((int64_t)kind->packed_bytes(side, (int)dim) + row_bytes - 1) / row_bytes
+                              : kind->piece_keys;
+}
+
 static inline const rapt_tensor *rapt_tensor_of(const struct rapt_plan_body *a, int side) {
     return side == RAPT_KEYS ? &a->desc.key : &a->desc.value;
 }
