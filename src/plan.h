@@ -54,6 +54,7 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     const void *library;      /* the copy of it that made the plan */
     rapt_attention_desc desc; /* complete: describe.h */
     const struct rapt_table *table;
+    int32_t numerics; /* 1 ... 3 */
 
     float scale;          /* as given, or 1/sqrt(head_dim) */
     float score_factor;   /* dot product -> what logits expects */
