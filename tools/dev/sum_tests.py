@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Sums what Meson read of several test runs; the last line is "N passed, N failed".
 
-Arguments: NAME=TESTLOG.json of each run, beside which lies the JUnit file of the run; --skipped=TEXT for each run that was
-not made.
+Arguments: NAME=TESTLOG.json of each run, beside which lies the JUnit file of the run, or NAME=FILE.xml of pytest;
+--skipped=TEXT for each run that was not made.
 """
 import json
 import os
@@ -16,17 +16,29 @@ def plain_name(name):
     return name.split(" / ")[-1]
 
 
+def counts_of(suite):
+    tests, failures, errors, skipped = (int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped"))
+    return tests, failures + errors, skipped
+
+
+def files_of(path):
+    """The same of pytest's file, which is as old as the last run: it is missing after one that could not begin."""
+    suites = list(xml.etree.ElementTree.parse(path).getroot().iter("testsuite")) if os.path.exists(path) else []
+    for tests, failed, skipped in map(counts_of, suites):
+        yield max(tests - failed - skipped, 0), max(failed, tests == 0), skipped
+
+
 def programs_of(path):
     """Each program's passed, failed and skipped tests. One that ends badly failed at least once."""
+    if path.endswith(".xml"):
+        yield from files_of(path)
+        return
     suites = xml.etree.ElementTree.parse(path.removesuffix("json") + "junit.xml").getroot().iter("testsuite")
     counts = {plain_name(suite.get("name").split(".", 1)[1]): suite for suite in suites}
     with open(path, encoding="utf-8") as log:
         for program in map(json.loads, log):
             name = plain_name(program["name"])
-            tests, failures, errors, skipped = (
-                int(counts[name].get(key, 0)) if name in counts else 0
-                for key in ("tests", "failures", "errors", "skipped"))
-            failed = failures + errors
+            tests, failed, skipped = counts_of(counts.get(name, {}))
             if program["result"] not in ("OK", "SKIP") or tests == 0:
                 failed = max(failed, 1)
             yield max(tests - failed - skipped, 0), failed, skipped

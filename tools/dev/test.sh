@@ -55,19 +55,32 @@ run_aarch64() {
     fi
 }
 
-# All targets at once, a minute in all, from one seed: what CI has passed does not fail by chance. ./dev fuzz draws its own.
+# All targets at once, a minute in all.
 run_fuzz() {
     if ! tools/dev/fuzz.sh available; then
         skip fuzz "no clang-14 with libFuzzer"
     else
         echo
         echo "== fuzz"
-        RAPT_FUZZ_SEED=1 tools/dev/fuzz.sh 60 || true
+        tools/dev/fuzz.sh 60 || true
         logs+=("fuzz=build-fuzz/log.json")
     fi
 }
 
+# The Python package and what it connects to.
+run_python() {
+    if ! tools/dev/python.sh available; then
+        skip python "no build-python with PyTorch, Transformers and ONNX (./dev setup python)"
+    else
+        echo
+        echo "== python"
+        tools/dev/python.sh test || true
+        logs+=("python=build-python/tests.xml")
+    fi
+}
+
 [ "${1-}" = aarch64 ] || run_here
+[ "${1-}" = aarch64 ] || run_python
 run_aarch64
 [ "${1-}" = aarch64 ] || run_fuzz
 echo

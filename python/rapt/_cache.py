@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""rapt.Cache, keys and values in pages, in any storage type."""
+from dataclasses import astuple, dataclass
+from typing import Any, Optional, Sequence
+
+import numpy
+
+from . import _core
+from ._arrays import Array, Integers, integers
+from ._attention import LAYOUTS, arguments_of, choice, results_of
+from ._pages import PageTables
+
+DTYPES = {"f32": 1, "f16": 3, "bf16": 4, "q8_0": 5, "q4_0": 6, "q4_1": 7, "q5_0": 8, "q5_1": 9, "iq4_nl": 10,
+          "f8_e4m3": 11, "f8_e5m2": 12, "i8": 13}
+WITH_SCALES = ("f8_e4m3", "f8_e5m2", "i8")  # of each row, computed from its numbers
+PAIRINGS = {"halves": 1, "interleaved": 2}
+SCALINGS = {"none": 0, "linear": 1, "ntk": 2, "yarn": 3, "llama3": 4}
+
+
+@dataclass(frozen=True)
+class Rotary:
+    """How keys are rotated when they are appended; fields are those of rapt_rotary in rapt/cache.h."""
+
+    base: float
+    pairing: str = "halves"
+    dim: int = 0
+    scaling: str = "none"
+    factor: float = 0
+    original_length: float = 0
+    low_factor: float = 0
+    high_factor: float = 0
+    attention_factor: float = 0
+
+    def _core(self) -> tuple:
+        base, pairing, dim, scaling, *rest = astuple(self)
+        return (choice("pairing", pairing, PAIRINGS), choice("scaling", scaling, SCALINGS), dim, base, *rest)
+
+
+class _Pool:
+    """Pages of keys, or of values: [pages, kv_heads, page_tokens, bytes of a row]."""
+
+    def __init__(self, dtype: str, pages: int, kv_heads: int, page_tokens: int, dim: int) -> None:
+        row = _core.row_bytes(choice("dtype", dtype, DTYPES), dim)
+        if row == 0:
+            raise ValueError(f"head_dim: {dim} is no whole number of blocks of {dtype}")
+        self.dtype = DTYPES[dtype]
+        self.rows = numpy.empty((pages, kv_heads, page_tokens, row), numpy.uint8)
+        self.scales = numpy.empty((pages, kv_heads, page_tokens), numpy.float32) if dtype in WITH_SCALES else None
+
+    def arrays(self) -> list:
+        return [array for array in (self.rows, self.scales) if array is not None]
+
+    def grow(self, pages: int) -> None:
+        self.rows = numpy.concatenate([self.rows, numpy.empty((pages, *self.rows.shape[1:]), numpy.uint8)])
+        if self.scales is not None:
+            self.scales = numpy.concatenate([self.scales, numpy.empty((pages, *self.scales.shape[1:]), numpy.float32)])
+
+
+class Cache:
+    """Keys and values of a batch of sequences, in pages that are taken as sequences grow.
+
+        cache = rapt.Cache(batch=4, kv_heads=8, head_dim=128, dtype="q8_0")
+        cache.append(key, value)             # [4, 8, new tokens, 128]
+        out = cache.attend(query)            # [4, 32, new tokens, 128], causal, the last query at the last key
+
+    dtype: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl, or f8_e4m3, f8_e5m2, i8 with a scale for each row;
+    value_dtype where values have another one. rotary: keys are rotated when they are appended.
+
+    One thread at a time may use a cache.
+    """
+
+    def __init__(self, batch: int, kv_heads: int, head_dim: int, *, value_dim: Optional[int] = None,
+                 dtype: str = "f32", value_dtype: Optional[str] = None, page_tokens: int = 64, pages: int = 0,
+                 layout: str = "bhsd", rotary: Optional[Rotary] = None) -> None:
+        for name, number in (("batch", batch), ("kv_heads", kv_heads), ("head_dim", head_dim),
+                             ("page_tokens", page_tokens)):
+            if number < 1:
+                raise ValueError(f"{name}: {number} is below 1")
+        pages = pages or batch
+        self.head_dim, self.value_dim = head_dim, value_dim or head_dim
+        self.kv_heads, self.layout, self.rotary = kv_heads, layout, rotary
+        self._order = choice("layout", layout, LAYOUTS)
+        self._pages = PageTables(batch, page_tokens, pages)
+        self._key = _Pool(dtype, pages, kv_heads, page_tokens, self.head_dim)
+        self._value = _Pool(value_dtype or dtype, pages, kv_heads, page_tokens, self.value_dim)
+
+    @property
+    def lengths(self) -> numpy.ndarray:
+        """How many tokens each sequence has; a copy."""
+        return self._pages.lengths.copy()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all pages, free ones too."""
+        return sum(array.nbytes for pool in (self._key, self._value) for array in pool.arrays())
+
+    def append(self, key: Array, value: Array, *, lengths: Optional[Integers] = None, threads: int = 0) -> None:
+        """New tokens at the end of every sequence, key [batch, kv_heads, tokens, head_dim] or as layout says; of
+        sequence b the first lengths[b]."""
+        batch = len(self._pages.tables)
+        self._check("key", key, self.head_dim)
+        self._check("value", value, self.value_dim)
+        length = key.shape[2 - self._order]
+        if value.shape[2 - self._order] != length:
+            raise ValueError(f"value: its shape is {list(value.shape)}; key has {length} tokens")
+        counts = numpy.full(batch, length) if lengths is None else numpy.asarray(integers(lengths, batch), numpy.int64)
+        if counts.shape != (batch,) or counts.min() < 0 or counts.max() > length:
+            raise ValueError(f"lengths: {counts.tolist()} are not {batch} numbers from 0 to {length}")
+        missing = self._pages.missing(counts)
+        if missing > 0:
+            self._grow(max(missing, len(self._pages.users)))
+        before = self._pages.lengths.copy()
+        for source, target in self._pages.grow(counts):
+            for array in self._key.arrays() + self._value.arrays():
+                array[target] = array[source]
+        positions = None
+        if self.rotary is not None:
+            positions = (before[:, None] + numpy.arange(length)).reshape(-1)
+        stored = (self._key.dtype, self._value.dtype, self.head_dim, self.value_dim)
+        _core.append(key, value, self._pages.slots(counts, length).reshape(-1), self._key.rows, self._value.rows,
+                     self._key.scales, self._value.scales, positions, self._order, stored,
+                     None if self.rotary is None else self.rotary._core(), 0, threads)
+
+    def attend(self, query: Array, *, causal: bool = True, scale: Optional[float] = None,
+               softcap: Optional[float] = None, window: Any = None, mask: Optional[Array] = None,
+               bias: Optional[Array] = None, alibi: Any = None, sinks: Any = None,
+               query_position: Any = "bottom-right", query_lengths: Optional[Integers] = None, lse: Any = False,
+               weights: Any = False, weights_kind: str = "softmax", out: Optional[Array] = None,
+               threads: Optional[int] = None, numerics: int = 0, isa: Optional[str] = None) -> Any:
+        """rapt.attention of queries and what the cache holds. mask, bias and weights have max(lengths) keys."""
+        batch, shape = len(self._pages.tables), list(query.shape)
+        if len(shape) != 4 or shape[0] != batch or shape[3] != self.head_dim:
+            raise ValueError(f"query: its shape is {shape}; four dimensions, of which the first is {batch} and "
+                             f"the last {self.head_dim}, are required")
+        kv_length = int(self._pages.lengths.max())
+        stored = (self._key.dtype, self._value.dtype, self.head_dim, self.value_dim, kv_length)
+        arguments = arguments_of(query, self._key.rows, self._value.rows, causal, scale, softcap, window, mask, bias,
+                                 alibi, sinks, query_position, query_lengths, self._pages.lengths, None, None, lse,
+                                 weights, weights_kind, out, self.layout, threads, numerics, isa, self._pages.dense(),
+                                 stored, self._key.scales, self._value.scales)
+        _core.attention(*arguments)
+        return results_of(arguments)
+
+    def truncate(self, lengths: Integers) -> None:
+        """Forgets the tokens of each sequence from lengths[b] on; 0 ends it."""
+        target = numpy.asarray(integers(lengths, len(self._pages.tables)))
+        if target.shape != self._pages.lengths.shape or (target < 0).any() or (target > self._pages.lengths).any():
+            raise ValueError(f"lengths: {target.tolist()} are not within {self._pages.lengths.tolist()}")
+        for b, length in enumerate(target):
+            self._pages.truncate(b, int(length))
+
+    def reorder(self, sources: Sequence[int]) -> None:
+        """Sequence b continues from what sequence sources[b] holds, as beam search does; pages are shared until one of
+        their sequences writes to them. The batch may become another one."""
+        sources = [int(source) for source in sources]
+        batch = len(self._pages.tables)
+        if not sources or min(sources) < 0 or max(sources) >= batch:
+            raise ValueError(f"sources: {sources} are not numbers from 0 to {batch - 1}")
+        self._pages.reorder(sources)
+
+    def _check(self, name: str, array: Array, dim: int) -> None:
+        shape = list(array.shape)
+        batch = len(self._pages.tables)
+        if len(shape) != 4 or shape[0] != batch or shape[1 + self._order] != self.kv_heads or shape[3] != dim:
+            sizes = ["tokens", self.kv_heads] if self._order else [self.kv_heads, "tokens"]
+            raise ValueError(f"{name}: its shape is {shape}; [{batch}, {sizes[0]}, {sizes[1]}, {dim}] is required")
+
+    def _grow(self, pages: int) -> None:
+        self._pages.add_pages(pages)
+        self._key.grow(pages)
+        self._value.grow(pages)

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * Python's arguments as a descriptor, and runs of it. */
+#ifndef RAPT_PYTHON_CALL_H
+#define RAPT_PYTHON_CALL_H
+
+#include "arrays.h"
+
+/* Places of the arguments, all positional; None = absent. Arrays first. */
+enum {
+    QUERY,
+    KEY,
+    VALUE,
+    OUT,
+    MASK,
+    BIAS,
+    LSE,
+    WEIGHTS,
+    BOUND_ARRAYS, /* those before may be others in each run of a plan */
+    KEY_SCALES = BOUND_ARRAYS,
+    VALUE_SCALES,
+    ALIBI,
+    SINKS,
+    QUERY_LENGTHS,
+    KV_LENGTHS,
+    QUERY_POSITION,
+    KEY_POSITION,
+    PAGES,
+    ARRAYS,
+    LAYOUT = ARRAYS, /* 0: [batch, heads, tokens, dim], 1: [batch, tokens, heads, dim] */
+    STORED,          /* (dtype of keys, of values, head_dim, value_dim, kv_length): key and value are pages of bytes */
+    CAUSAL,
+    SCALE,
+    SOFTCAP,
+    WINDOW,
+    ORIGIN,
+    WEIGHTS_KIND,
+    MASK_FILL,
+    NUMERICS,
+    ISA,
+    THREADS,
+    ARGUMENTS
+};
+
+struct call {
+    rapt_attention_desc desc;
+    struct array arrays[ARRAYS];
+    int threads;
+    double multiplications;
+};
+
+/* Fill fails with an exception. Release in any case. */
+bool call_fill(struct call *call, PyObject *const *arguments, Py_ssize_t count);
+void call_release(struct call *call);
+
+/* The tensor of an array [batch, heads, tokens, dim], or of the other layout. */
+rapt_tensor tensor_of(const struct array *array, int layout);
+bool list_of(rapt_index_list *list, const struct array *array, const char *name);
+
+/* Raises what a status stands for, and returns NULL. shapes: text that says what was passed, or "". */
+PyObject *raise_status(rapt_status status, const rapt_message *message, const char *shapes);
+PyObject *raise_of_call(rapt_status status, const rapt_message *message, const struct call *call);
+
+/* Runs a plan without the GIL, in memory that stays for later runs. */
+rapt_status run_plan(const rapt_plan *plan, int threads, double multiplications);
+
+PyObject *core_attention(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *core_append(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+bool add_plan_type(PyObject *module);
+
+#endif

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""rapt.Cache: pages, storage types, rotary embedding, beams."""
+import numpy
+import pytest
+import rapt
+
+
+@pytest.fixture
+def sequences(random):
+    return random(3, 8, 30, 32), random(3, 2, 30, 32), random(3, 2, 30, 64)
+
+
+def step(cache, sequences, first, last):
+    query, key, value = (array[:, :, first:last] for array in sequences)
+    cache.append(key, value)
+    return cache.attend(query)
+
+
+@pytest.mark.parametrize("page_tokens", [1, 4, 7, 64])
+def test_steps_have_the_bits_of_one_call(sequences, page_tokens):
+    expected = rapt.attention(*sequences, causal=True)
+    cache = rapt.Cache(3, 2, 32, value_dim=64, page_tokens=page_tokens)
+    bounds = [0, 11, 12, 13, 20, 30]
+    for first, last in zip(bounds, bounds[1:]):
+        assert (step(cache, sequences, first, last) == expected[:, :, first:last]).all()
+    assert cache.lengths.tolist() == [30, 30, 30]
+
+
+def test_layout_of_tokens_before_heads(sequences):
+    query, key, value = (array.swapaxes(1, 2) for array in sequences)
+    cache = rapt.Cache(3, 2, 32, value_dim=64, layout="bshd")
+    cache.append(key, value)
+    expected = rapt.attention(*sequences, causal=True)
+    assert (cache.attend(query) == expected.swapaxes(1, 2)).all()
+
+
+@pytest.mark.parametrize("dtype, tolerance", [
+    ("q8_0", 0.05), ("q5_1", 0.2), ("q4_0", 0.6), ("f8_e4m3", 0.2), ("i8", 0.05)])
+def test_storage_types(sequences, dtype, tolerance):
+    expected = rapt.attention(*sequences, causal=True)
+    whole, parts = (rapt.Cache(3, 2, 32, value_dim=64, dtype=dtype, page_tokens=8) for _ in range(2))
+    result = step(whole, sequences, 0, 30)
+    assert 0 < numpy.abs(result - expected).max() < tolerance
+    assert (numpy.concatenate([step(parts, sequences, 0, 17), step(parts, sequences, 17, 30)], 2) == result).all()
+    assert rapt.Cache(1, 2, 32, dtype=dtype).nbytes < rapt.Cache(1, 2, 32).nbytes
+
+
+def test_halves_are_numpys(sequences):
+    query, key, value = sequences
+    stored = rapt.Cache(3, 2, 32, value_dim=64, dtype="f16")
+    assert (step(stored, sequences, 0, 30) == rapt.attention(
+        query, key.astype(numpy.float16), value.astype(numpy.float16), causal=True)).all()
+    mixed = rapt.Cache(3, 2, 32, value_dim=64, dtype="f16", value_dtype="f32")
+    assert (step(mixed, sequences, 0, 30) == rapt.attention(query, key.astype(numpy.float16), value, causal=True)).all()
+
+
+def test_lengths_and_truncate(sequences):
+    query, key, value = sequences
+    cache = rapt.Cache(3, 2, 32, value_dim=64, page_tokens=4)
+    cache.append(key[:, :, :10], value[:, :, :10], lengths=[10, 3, 0])
+    assert cache.lengths.tolist() == [10, 3, 0]
+    cache.truncate([5, 3, 0])
+    cache.append(key[:, :, 5:9], value[:, :, 5:9], lengths=[4, 0, 0])
+    expected = rapt.attention(query[:1, :, :9], key[:1, :, :9], value[:1, :, :9], causal=True)
+    assert (cache.attend(query[:, :, 8:9])[0] == expected[0, :, 8:9]).all()
+    with pytest.raises(ValueError, match="lengths: "):
+        cache.truncate([10, 3, 0])
+    with pytest.raises(ValueError, match=r"lengths: \[5, 0, 0\] are not 3 numbers from 0 to 4"):
+        cache.append(key[:, :, :4], value[:, :, :4], lengths=[5, 0, 0])
+
+
+def test_beams_share_pages(sequences):
+    query, key, value = sequences
+    cache = rapt.Cache(3, 2, 32, value_dim=64, page_tokens=4, pages=16)
+    cache.append(key[:, :, :10], value[:, :, :10])
+    cache.reorder([1, 1, 0, 1])  # the batch grows
+    assert len(cache._pages.free) == 16 - 6
+    new = [array[[1, 1, 0, 1], :, 10:11] + numpy.arange(4, dtype=numpy.float32).reshape(4, 1, 1, 1)
+           for array in (query, key, value)]
+    cache.append(*new[1:])
+    result = cache.attend(new[0])
+    for b, source in enumerate([1, 1, 0, 1]):
+        keys = numpy.concatenate([key[source, :, :10], new[1][b]], 1)
+        values = numpy.concatenate([value[source, :, :10], new[2][b]], 1)
+        assert (rapt.attention(new[0][b], keys, values) == result[b]).all()
+    cache.truncate(0)
+    assert sorted(cache._pages.free) == list(range(len(cache._pages.users))) and (cache._pages.users == 0).all()
+    with pytest.raises(ValueError, match="sources: "):
+        cache.reorder([4])
+
+
+def rotate(array, base):
+    tokens, dim = array.shape[-2:]
+    angles = numpy.arange(tokens)[:, None] * base ** (-2.0 * numpy.arange(dim // 2) / dim)
+    a, b = array[..., :dim // 2].astype(float), array[..., dim // 2:].astype(float)
+    return numpy.concatenate([a * numpy.cos(angles) - b * numpy.sin(angles),
+                              b * numpy.cos(angles) + a * numpy.sin(angles)], -1).astype(numpy.float32)
+
+
+def test_rotary(sequences):
+    query, key, value = sequences
+    cache = rapt.Cache(3, 2, 32, value_dim=64, page_tokens=8, rotary=rapt.Rotary(10000.0))
+    cache.append(key[:, :, :9], value[:, :, :9])
+    cache.append(key[:, :, 9:], value[:, :, 9:])
+    expected = rapt.attention(query, rotate(key, 10000.0), value, causal=True)
+    assert numpy.abs(cache.attend(query) - expected).max() < 1e-5
+
+
+def test_refusals(sequences):
+    query, key, value = sequences
+    cache = rapt.Cache(3, 2, 32, value_dim=64)
+    with pytest.raises(ValueError, match=r"key: its shape is \[3, 8, 30, 32\]; \[3, 2, tokens, 32\] is required"):
+        cache.append(query, value)
+    with pytest.raises(ValueError, match="value: its shape"):
+        cache.append(key, value[:, :, 1:])
+    with pytest.raises(ValueError, match="dtype: 'q3'"):
+        rapt.Cache(1, 1, 32, dtype="q3")
+    with pytest.raises(ValueError, match="head_dim: 33 is no whole number of blocks of q8_0"):
+        rapt.Cache(1, 1, 33, dtype="q8_0")
+    with pytest.raises(ValueError, match="kv_heads: 0"):
+        rapt.Cache(1, 0, 32)
+    cache.append(key, value)
+    with pytest.raises(ValueError, match=r"query: its shape is \[2, 8, 30, 32\]; .* the first is 3 and the last 32"):
+        cache.attend(query[:2])
