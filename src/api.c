@@ -113,6 +113,11 @@ rapt_isa rapt_plan_isa(const rapt_plan *plan) {
     return attention ? attention->table->isa : RAPT_ISA_AUTO;
 }
 
+rapt_numerics rapt_plan_numerics(const rapt_plan *plan) {
+    const struct rapt_plan_body *attention = checked(plan);
+    return attention ? (rapt_numerics)attention->numerics : RAPT_NUMERICS_DEFAULT;
+}
+
 /* -------------------------------------------------------------- workspace */
 
 rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t max_concurrency, size_t *bytes) {

@@ -10,7 +10,7 @@ struct rapt_block {
     struct rapt_source *source;
     const struct rapt_tile_mask *mask;
     struct rapt_errands *of_score, *of_weigh; /* errands that slots run; NULL = none. softmax shares those of weigh */
-    const float *panel;      /* the queries, as pack left them */
+    float *panel;            /* the queries, as pack left them, and what else the kind keeps */
     struct rapt_state state; /* of the tile's rows in this chunk */
     int rows;
     int64_t base;            /* position of key 0 of the block */

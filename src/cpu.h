@@ -12,7 +12,9 @@
 #define RAPT_CPU_X86 1
 #define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)                                                        \
     RAPT_CPU_FEATURE(avx) RAPT_CPU_FEATURE(f16c) RAPT_CPU_FEATURE(fma) RAPT_CPU_FEATURE(avx2)      \
-    RAPT_CPU_FEATURE(avx512f) RAPT_CPU_FEATURE(avx512dq) RAPT_CPU_FEATURE(avx512bw) RAPT_CPU_FEATURE(avx512vl)
+    RAPT_CPU_FEATURE(avx512f) RAPT_CPU_FEATURE(avx512dq) RAPT_CPU_FEATURE(avx512bw)                \
+    RAPT_CPU_FEATURE(avx512vl) RAPT_CPU_FEATURE(avx512_bf16)                                       \
+    RAPT_CPU_FEATURE(amx_tile) RAPT_CPU_FEATURE(amx_bf16) RAPT_CPU_FEATURE(amx_fp16)
 #elif defined(__aarch64__)
 #define RAPT_CPU_ARM 1
 #define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)                                                        \
@@ -31,5 +33,12 @@ struct rapt_cpu {
 
 /* x86/cpu.c, arm/cpu.c: asks the machine, slowly. Executes baseline instructions only. */
 struct rapt_cpu rapt_cpu_detect(void);
+
+#ifdef RAPT_CPU_X86
+/* Whether the operating system lets this process use the tiles of the matrix unit, for which it wants to be asked. ASSUME
+ * amx_tile. The request acts on the whole process (sigaltstack refuses small stacks from then on), so it is made only
+ * for calls that would use tiles. */
+bool rapt_cpu_permits_tiles(void);
+#endif
 
 #endif

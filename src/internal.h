@@ -27,8 +27,6 @@ static inline bool rapt_is_zero(const void *data, size_t bytes) {
     return any == 0;
 }
 
-enum rapt_side { RAPT_KEYS, RAPT_VALUES, RAPT_SIDES };
-
 /* Sizes of the first and the third dimension of tensors. Packed sequences stand one after the other in batch 0. */
 struct rapt_extent {
     int64_t batch, tokens;

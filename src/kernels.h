@@ -22,12 +22,17 @@
 enum {
     RAPT_BLOCK_KEYS = 256,     /* keys between two rescalings; part of the numeric order */
     RAPT_CHUNK_KEYS = 512,     /* keys whose states are folded; part of the numeric order */
+    RAPT_HALF_KEYS = 128,      /* order 2: keys between two rescalings, half of what a block is elsewhere, */
+    RAPT_STEP = 32,            /* and terms of one step of its dot products; both are part of the numeric order */
+    RAPT_SUM_LANES = 16,       /* order 2: lanes of l; part of the numeric order */
     RAPT_INNER_BLOCK = 256,    /* terms of a matrix product that are added up by themselves, and */
     RAPT_INNER_CHAIN = 64,     /* those of one chain; both are part of the numeric order */
     RAPT_MAX_TILE_ROWS = 64,   /* upper bound of every kind's rows */
     RAPT_MAX_ERRANDS = 40,     /* all pages of 16 tokens of a block on both sides, and some */
     RAPT_VECTOR_BYTES = 64     /* alignment of scratch; rows of o are padded to it */
 };
+
+enum rapt_side { RAPT_KEYS, RAPT_VALUES, RAPT_SIDES };
 
 enum { RAPT_SOME_FALSE = 1, RAPT_SOME_CHANGE = 2, RAPT_ALIKE = 4 }; /* what survey finds */
 
@@ -204,6 +209,11 @@ struct rapt_finish_args {
 
 struct rapt_block;
 
+/* What packing finds among stored rows. FINITE: no NaN and no infinity. NORMAL: chains of these numbers with others
+ * that have it never meet a denormal number, so that it does not matter what becomes of those (numerics.md, order 2);
+ * where the kind flushes as order 2 does, nobody looks and it is set. */
+enum { RAPT_FOUND_FINITE = 1, RAPT_FOUND_NORMAL = 2 };
+
 struct rapt_tile_kind {
     const char *name;
     int most_rows;   /* chosen where the rows of a KV head are no more; INT_MAX = for all */
@@ -213,9 +223,10 @@ struct rapt_tile_kind {
     int piece_keys;  /* keys that are staged at once: all of a block where several tiles share them */
     bool streams;    /* few rows: memory feeds the slots, so they fetch their own rows */
     bool takes_runs; /* score and weigh take rows in several runs at once */
+    bool keeps_places; /* keys keep their places in a block, however few matter, since order 2 counts from there */
     unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
-    size_t (*scores_bytes)(int rows, int head_dim);
+    size_t (*scores_bytes)(int rows, int dim); /* the larger one of keys and values */
 
     /* One key block for one tile: updates its state. rapt_block_by_steps calls the slots below; a matrix unit may
      * bring its own, and leave them out. */
@@ -237,6 +248,26 @@ struct rapt_tile_kind {
     /* Dropout: p = keep ? p * keep_scale : +0. */
     void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     void (*weigh)(const struct rapt_weigh_args *args);
+
+    /* Kinds of order 2 (numerics.md): block, pack and these; score, logits, softmax, drop and weigh are NULL, but for
+     * score and logits of kinds[RAPT_NARROW], which weights.c calls. A panel holds whatever the kind keeps for a tile:
+     * its queries, the lanes of l in a chunk. pack gets widened rows, from which the stored ones come back exactly.
+     *
+     * Keys and values that many rows share come packed, from rapt_source_packed: RAPT_HALF_KEYS of them at a time, from
+     * a multiple of that position on, once for all tiles of a task. packed_bytes: of so many, a multiple of
+     * RAPT_VECTOR_BYTES; NULL where the kind reads rows where they lie. pack_half lays rows of a format out, and says
+     * what it found (RAPT_FOUND_...). rows[i]: of position i of the half; NULL = there is none, and it counts as +0.
+     * Others' rows may be there beyond the keys that the block names: block lets none of them act, not even where they
+     * are NaN. So kinds with packed_bytes look at FOUND_FINITE themselves; the loop comes back to the others with
+     * `careful` set. */
+    size_t (*packed_bytes)(int side, int dim);
+    unsigned (*pack_half[RAPT_SIDES])(void *into, const char *const *rows, int dim, int format);
+    /* Where a chunk ends: state.l of a tile's rows, from what its blocks left. Only called after a block of the chunk;
+     * block.fresh says that it is the first. NULL = l is there already. */
+    void (*close)(float *panel, struct rapt_state state, int rows);
+    /* Around all blocks of a task, on the thread that runs it: configuration of the processor. NULL = none. */
+    void (*enter)(void);
+    void (*leave)(void);
 };
 
 /* ------------------------------------------------------------ caches */
@@ -289,6 +320,9 @@ struct rapt_product_kernels {
 
 enum { RAPT_NARROW = 0, RAPT_FEW = 1, RAPT_WIDE = 2, RAPT_KINDS = 3 };
 
+/* Which kinds of order 2 or 3: by the type of queries, keys and values. */
+enum { RAPT_OF_BF16, RAPT_OF_F16, RAPT_OF_F32, RAPT_UNIT_TYPES };
+
 struct rapt_table {
     const char *name;
     rapt_isa isa;
@@ -325,6 +359,9 @@ struct rapt_table {
     void (*export_row)(const float *in, float *out, int64_t count, float factor);
     /* Whether count floats in each of rows rows are all finite. */
     bool (*all_finite)(const char *base, int64_t stride_bytes, int64_t rows, int count);
+    /* The table for order 2 or 3 of a type: other kinds, merge, finish, load_states, store_states and exponentials (at
+     * the final m, rounded), all else the same. NULL = that order is not to be had for that type. */
+    const struct rapt_table *of_unit[RAPT_UNIT_TYPES];
 };
 
 #define RAPT_ISA_ENTRY(name, NAME, number, architecture, features) extern const struct rapt_table rapt_table_##name;

@@ -4,6 +4,7 @@
 #include "plan.h"
 
 #include "checked.h"
+#include "numerics.h"
 #include "view.h"
 #include "work.h"
 
@@ -112,6 +113,7 @@ void rapt_lay_out_slot(const struct rapt_plan_body *a, const struct rapt_totals 
 
 bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
     a->table = table;
+    a->numerics = rapt_numerics_of(&a->desc, table);
     set_constants(a);
     a->mask_parts = mask_parts_of(&a->desc);
     set_formats(a);

@@ -54,6 +54,7 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     const void *library;      /* the copy of it that made the plan */
     rapt_attention_desc desc; /* complete: describe.h */
     const struct rapt_table *table;
+    int32_t numerics; /* 1 ... 3 */
 
     float scale;          /* as given, or 1/sqrt(head_dim) */
     float score_factor;   /* dot product -> what logits expects */
@@ -87,6 +88,14 @@ static inline int64_t rapt_round_up(int64_t x, int64_t to) { return (x + to - 1)
 /* Numbers in a row of keys or values; staged rows are so many floats apart. */
 static inline int64_t rapt_dim_of(const struct rapt_plan_body *a, int side) {
     return side == RAPT_KEYS ? a->desc.head_dim : a->desc.value_dim;
+}
+
+/* Keys or values that there is room for in a window of staged rows of so many numbers; of packed ones as many as take
+ * the same memory as half a block. */
+static inline int64_t rapt_staged_keys(const struct rapt_tile_kind *kind, int side, int64_t dim) {
+    const int64_t row_bytes = dim * (int64_t)sizeof(float);
+    return kind->packed_bytes ? ((int64_t)kind->packed_bytes(side, (int)dim) + row_bytes - 1) / row_bytes
+                              : kind->piece_keys;
 }
 
 static inline const rapt_tensor *rapt_tensor_of(const struct rapt_plan_body *a, int side) {

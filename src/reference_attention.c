@@ -3,7 +3,8 @@
  * The rows of order 1 (docs/numerics.md), put together from the steps in
  * reference.c. b = sequence, h = query head, i = query, j = key, d = dimension.
  */
-#include "reference.h"
+#include "reference_order2.h"
+#include "reference_rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,123 +25,26 @@ struct call {
     float *query, *out;     /* [head_dim], [value_dim]: of the row, in float32 */
 };
 
-static int64_t entry(rapt_index_list list, int64_t b, int64_t if_absent) {
-    if (list.data == NULL) {
-        return if_absent;
-    }
-    const char *at = (const char *)list.data + b * (list.stride_bytes ? list.stride_bytes : list.index_bytes);
-    return list.index_bytes == 4 ? *(const int32_t *)(const void *)at : *(const int64_t *)(const void *)at;
-}
-
-static char *row_of(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t token) {
-    return (char *)tensor->data + b * tensor->batch_stride_bytes + h * tensor->head_stride_bytes +
-           token * tensor->token_stride_bytes;
-}
-
 static const float *floats_of(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t token) {
-    return (const float *)(const void *)row_of(tensor, b, h, token);
-}
-
-/* Query i of a tensor that has one row per query. */
-static char *query_row_of(const rapt_attention_desc *desc, const rapt_tensor *tensor, int64_t b, int64_t h, int64_t i) {
-    return desc->query_offsets.data ? row_of(tensor, 0, h, entry(desc->query_offsets, b, 0) + i)
-                                    : row_of(tensor, b, h, i);
-}
-
-static int64_t queries_of(const rapt_attention_desc *desc, int64_t b) {
-    return desc->query_offsets.data ? entry(desc->query_offsets, b + 1, 0) - entry(desc->query_offsets, b, 0)
-                                    : entry(desc->query_lengths, b, desc->query_length);
-}
-
-/* The logical position of query i, counted like those of keys. */
-static int64_t query_position_of(const rapt_attention_desc *desc, int64_t b, int64_t i) {
-    int64_t first_key = entry(desc->key_position, b, 0);
-    if (desc->query_origin == RAPT_ORIGIN_BOTTOM_RIGHT) {
-        return first_key + rapt_reference_keys(desc, b) - queries_of(desc, b) + i;
-    }
-    if (desc->query_origin == RAPT_ORIGIN_GIVEN) {
-        return entry(desc->query_position, b, 0) + i;
-    }
-    return first_key + i;
-}
-
-static bool in_range(const rapt_attention_desc *desc, int64_t distance) {
-    if ((desc->features & RAPT_CAUSAL) && distance < 0) {
-        return false;
-    }
-    if (!(desc->features & RAPT_WINDOW)) {
-        return true;
-    }
-    return (desc->window_left == -1 || distance <= desc->window_left) &&
-           (desc->window_right == -1 || -distance <= desc->window_right);
-}
-
-/* Whether the tree of query i lets it see key j. A tree covers the last keys of the sequence. */
-static bool in_tree(const rapt_attention_desc *desc, int64_t b, int64_t i, int64_t j) {
-    int64_t bit = j - (rapt_reference_keys(desc, b) - desc->tree_tokens);
-    int64_t first = desc->query_offsets.data ? entry(desc->query_offsets, b, 0) : b * desc->query_length;
-    if (desc->tree_tokens == 0 || bit < 0) {
-        return true;
-    }
-    return (uint64_t)entry(desc->tree_masks, first + i, 0) >> bit & 1;
-}
-
-/* Whether the list of query i's block has the block of key j. */
-static bool in_blocks(const rapt_attention_desc *desc, int64_t b, int64_t kv_head, int64_t i, int64_t j) {
-    const rapt_block_list *blocks = &desc->key_blocks;
-    if (blocks->query_tokens == 0) {
-        return true;
-    }
-    int64_t list = b * blocks->batch_stride + kv_head * blocks->head_stride + i / blocks->query_tokens;
-    for (int64_t n = entry(blocks->offsets, list, 0); n < entry(blocks->offsets, list + 1, 0); n++) {
-        if (entry(blocks->entries, n, 0) == j / blocks->key_tokens) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What step 2 adds to scores of head h; bias, mask and distance are the pair's. */
-static struct rapt_reference_pair pair_of_head(const rapt_attention_desc *desc, int64_t h) {
-    struct rapt_reference_pair pair = {0};
-    pair.softcap_log2e = desc->softcap * log2e;
-    pair.has_bias = desc->bias.data != NULL;
-    pair.bias_factor = (desc->bias_head_factor ? desc->bias_head_factor[h] : 1.0f) * log2e;
-    pair.has_mask = desc->mask.data != NULL;
-    pair.has_fill = (desc->features & RAPT_MASK_FILL) != 0;
-    pair.fill_log2e = desc->mask_fill * log2e;
-    if (desc->alibi_slopes || (desc->features & RAPT_ALIBI_STANDARD)) {
-        float slope =
-            desc->alibi_slopes ? desc->alibi_slopes[h] : rapt_reference_alibi_slope(h, desc->query_heads);
-        pair.has_alibi = true;
-        pair.alibi_factor = -(slope * log2e);
-    }
-    return pair;
+    return (const float *)(const void *)rapt_reference_row(tensor, b, h, token);
 }
 
 /* Steps 1 and 2: s, t and attended of every key of the sequence. */
 static void row_logits(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t keys) {
     const rapt_attention_desc *desc = call->desc;
+    const void *query = rapt_reference_query_row(desc, &desc->query, b, h, i);
     for (int64_t d = 0; d < desc->head_dim; d++) {
-        call->query[d] = rapt_reference_number(desc->query.dtype, query_row_of(desc, &desc->query, b, h, i), d);
+        call->query[d] = rapt_reference_number(desc->query.dtype, query, d);
     }
-    int64_t kv_head = h / (desc->query_heads / desc->kv_heads);
-    int64_t first_key = entry(desc->key_position, b, 0);
-    struct rapt_reference_pair pair = pair_of_head(desc, h);
+    int64_t kv_head = rapt_reference_kv_head(desc, h);
+    struct rapt_reference_pair pair = rapt_reference_pair_of_head(desc, h);
     for (int64_t j = 0; j < keys; j++) {
-        pair.distance = query_position_of(desc, b, i) - (first_key + j);
-        if (pair.has_bias) {
-            pair.bias = rapt_reference_number(desc->bias.dtype, query_row_of(desc, &desc->bias, b, h, i), j);
-        }
-        if (pair.has_mask) {
-            pair.mask = query_row_of(desc, &desc->mask, b, h, i)[j] != 0;
-        }
+        rapt_reference_pair_at(desc, &pair, b, h, i, j);
         float s = rapt_reference_dot(call->query, floats_of(&desc->key, b, kv_head, j), desc->head_dim);
         bool attended;
         call->s[j] = s;
         call->t[j] = rapt_reference_logit(s * call->factor, &pair, &attended);
-        call->attended[j] = attended && in_range(desc, pair.distance) && in_tree(desc, b, i, j) &&
-                            in_blocks(desc, b, kv_head, i, j);
+        call->attended[j] = attended && rapt_reference_is_visible(desc, pair.distance, b, h, i, j);
     }
 }
 
@@ -148,7 +52,7 @@ static void row_logits(const struct call *call, int64_t b, int64_t h, int64_t i,
 static void drop(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t begin, int64_t end) {
     const rapt_attention_desc *desc = call->desc;
     if (desc->keep_mask.data != NULL) {
-        const char *keep = query_row_of(desc, &desc->keep_mask, b, h, i);
+        const char *keep = rapt_reference_query_row(desc, &desc->keep_mask, b, h, i);
         for (int64_t j = begin; j < end; j++) {
             call->p[j] = keep[j] != 0 ? call->p[j] * desc->keep_scale : 0.0f;
         }
@@ -161,12 +65,12 @@ static struct rapt_reference_state row_state(const struct call *call, int64_t b,
                                              int64_t keys) {
     const rapt_attention_desc *desc = call->desc;
     int64_t value_dim = call->value_dim;
-    int64_t kv_head = h / (desc->query_heads / desc->kv_heads);
-    int64_t first_key = entry(desc->key_position, b, 0);
+    int64_t kv_head = rapt_reference_kv_head(desc, h);
+    int64_t first_key = rapt_reference_first_key(desc, b);
     struct rapt_reference_state row = {-INFINITY, 0.0f, call->o_row}; /* before the first key */
     struct rapt_reference_state chunk = {-INFINITY, 0.0f, call->o_chunk};
     if (desc->initial_state.data != NULL) {
-        const char *state = query_row_of(desc, &desc->initial_state, b, h, i);
+        const char *state = rapt_reference_query_row(desc, &desc->initial_state, b, h, i);
         rapt_reference_load_state(&row, (const float *)(const void *)state, value_dim);
     }
     for (int64_t j = 0, end; j < keys; j = end) {
@@ -181,7 +85,7 @@ static struct rapt_reference_state row_state(const struct call *call, int64_t b,
         }
         float alpha = rapt_reference_softmax(&chunk, call->t + j, call->attended + j, call->p + j, end - j);
         drop(call, b, h, i, j, end);
-        const char *value = row_of(&desc->value, b, kv_head, j);
+        const char *value = rapt_reference_row(&desc->value, b, kv_head, j);
         rapt_reference_weigh(chunk.o, alpha, call->p + j, call->attended + j, value,
                              desc->value.token_stride_bytes, end - j, value_dim);
         if (end == keys || (first_key + end) % CHUNK_KEYS == 0) {
@@ -212,8 +116,8 @@ static float weight(const struct call *call, const struct rapt_reference_pair *p
 static void row_weights(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t keys, float m,
                         float inverse) {
     const rapt_attention_desc *desc = call->desc;
-    struct rapt_reference_pair pair = pair_of_head(desc, h);
-    float *weights = (float *)(void *)query_row_of(desc, &desc->weights, b, h, i);
+    struct rapt_reference_pair pair = rapt_reference_pair_of_head(desc, h);
+    float *weights = (float *)(void *)rapt_reference_query_row(desc, &desc->weights, b, h, i);
     float beyond = desc->weights_kind == RAPT_WEIGHTS_MASKED ? -INFINITY : 0.0f;
     for (int64_t j = 0; j < desc->kv_length; j++) {
         weights[j] = j < keys ? rapt_reference_export(weight(call, &pair, j, m, inverse)) : beyond;
@@ -226,10 +130,10 @@ static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t
     row_logits(call, b, h, i, keys);
     struct rapt_reference_state row = row_state(call, b, h, i, keys);
     if (desc->lse.data != NULL) {
-        *(float *)(void *)query_row_of(desc, &desc->lse, b, h, i) = rapt_reference_lse(row.m, row.l);
+        *(float *)(void *)rapt_reference_query_row(desc, &desc->lse, b, h, i) = rapt_reference_lse(row.m, row.l);
     }
     if (desc->final_state.data != NULL) {
-        float *state = (float *)(void *)query_row_of(desc, &desc->final_state, b, h, i);
+        float *state = (float *)(void *)rapt_reference_query_row(desc, &desc->final_state, b, h, i);
         rapt_reference_store_state(&row, state, call->value_dim);
     }
     if (desc->sinks != NULL) {
@@ -237,7 +141,8 @@ static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t
     }
     float inverse = rapt_reference_finish(&row, call->out, call->value_dim);
     if (desc->out.data != NULL) {
-        rapt_reference_store(desc->out.dtype, call->out, call->value_dim, query_row_of(desc, &desc->out, b, h, i));
+        void *out = rapt_reference_query_row(desc, &desc->out, b, h, i);
+        rapt_reference_store(desc->out.dtype, call->out, call->value_dim, out);
     }
     if (desc->weights_kind != RAPT_WEIGHTS_NONE && desc->kv_length > 0) {
         row_weights(call, b, h, i, keys, row.m, inverse);
@@ -259,7 +164,7 @@ static void attention(const rapt_attention_desc *desc) {
     call.out = rapt_reference_room(call.value_dim, sizeof(float));
     for (int64_t b = 0; b < desc->batch; b++) {
         for (int64_t h = 0; h < desc->query_heads; h++) {
-            for (int64_t i = 0; i < queries_of(desc, b); i++) {
+            for (int64_t i = 0; i < rapt_reference_queries(desc, b); i++) {
                 attention_row(&call, b, h, i);
             }
         }
@@ -277,7 +182,11 @@ static void attention(const rapt_attention_desc *desc) {
 void rapt_reference_attention(const rapt_attention_desc *desc) {
     rapt_attention_desc wide = *desc;
     const struct rapt_reference_copy copy = rapt_reference_widen(&wide);
-    attention(&wide);
+    if (desc->numerics == RAPT_NUMERICS_ORDER_2) {
+        rapt_reference_order2(&wide);
+    } else {
+        attention(&wide);
+    }
     free(copy.key);
     free(copy.value);
 }

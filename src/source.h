@@ -10,6 +10,7 @@
 struct rapt_window {
     struct rapt_span keys;
     struct rapt_staging staging;
+    unsigned found; /* packed: RAPT_FOUND_... */
 };
 
 enum { RAPT_STRANDS = 16 }; /* that take turns at most */
@@ -65,6 +66,16 @@ static inline struct rapt_rows rapt_source_numbered(struct rapt_source *source, 
     return mask->selected ? rapt_source_selected(source, side, base, mask, key, end)
                           : rapt_source_rows(source, side, (struct rapt_span){base + key, base + end});
 }
+
+/* Keys or values of half a block, packed for the task's kind. */
+struct rapt_packed {
+    const void *base;
+    unsigned found; /* RAPT_FOUND_... */
+};
+
+/* The half of positions [base, base + RAPT_HALF_KEYS), as far as some row of the task sees them: at least one of them
+ * ASSUME. It stays until the same half of another block is asked for. */
+struct rapt_packed rapt_source_packed(struct rapt_source *source, int side, int64_t base);
 
 /* Where rows of the block `next` can be staged while the one at base is worked on; NULL where they are not staged
  * ahead. */

@@ -9,6 +9,7 @@
 
 #include "checked.h"
 #include "isa.h"
+#include "numerics.h"
 
 #define RAPT_LOG2E 0x1.715476p+0f
 
@@ -40,10 +41,9 @@ static rapt_status check_flags(struct rapt_validation *v) {
     if (unknown)
         return rapt_refuse(v->message, RAPT_UNSUPPORTED_FLAG, "features = 0x%llx has unknown bits 0x%llx",
                            (unsigned long long)desc->features, (unsigned long long)unknown);
-    if (desc->numerics)
-        return rapt_refuse(v->message, RAPT_UNSUPPORTED_FLAG,
-                           "numerics = %d: this library has one order of operations, which is 0", (int)desc->numerics);
-    rapt_status status = check_enum(v, "isa", desc->isa, RAPT_ISA_COUNT - 1);
+    rapt_status status = rapt_check_numerics_number(desc, v->message);
+    if (status == RAPT_OK)
+        status = check_enum(v, "isa", desc->isa, RAPT_ISA_COUNT - 1);
     if (status == RAPT_OK)
         status = check_enum(v, "query_origin", desc->query_origin, RAPT_ORIGIN_GIVEN);
     if (status == RAPT_OK)
@@ -148,6 +148,8 @@ static rapt_status check_unused_fields(struct rapt_validation *v) {
         return refuse_unused(v, "query_position", "query_origin is not RAPT_ORIGIN_GIVEN");
     return RAPT_OK;
 }
+
+static rapt_status check_order(struct rapt_validation *v) { return rapt_check_numerics_types(v->desc, v->message); }
 
 /* Lengths come from one list. */
 static rapt_status check_packing(struct rapt_validation *v) {
@@ -268,10 +270,10 @@ rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message
     static const struct check checks[] = {
         {check_flags, false},           {check_reserved_words, false},  {rapt_check_page_tables, true},
         {check_sizes, false},           {check_products, false},        {check_packing, false},
-        {rapt_check_tensors, false},    {check_unused_fields, false},   {check_missing_fields, false},
-        {check_numbers, false},         {check_window, false},          {rapt_check_index_lists, true},
-        {rapt_check_page_lists, true},  {rapt_check_selection, true},   {rapt_check_head_lists, false},
-        {rapt_check_overlaps, false},   {check_query_origin, false},
+        {rapt_check_tensors, false},    {check_order, false},           {check_unused_fields, false},
+        {check_missing_fields, false},  {check_numbers, false},         {check_window, false},
+        {rapt_check_index_lists, true}, {rapt_check_page_lists, true},  {rapt_check_selection, true},
+        {rapt_check_head_lists, false}, {rapt_check_overlaps, false},   {check_query_origin, false},
     };
     const enum rapt_memory memory = has_data(desc) || rapt_no_rows(desc) ? RAPT_MEMORY_GIVEN : RAPT_MEMORY_LATER;
     return validate(desc, memory, checks, sizeof checks / sizeof *checks, message);

@@ -134,16 +134,18 @@ static void drop_parts(unsigned found, struct rapt_tile_mask *mask) {
 static enum rapt_seen look(const struct rapt_task *task, int rows, int64_t base, struct rapt_span *keys,
                            struct rapt_tile_mask *mask) {
     uint32_t attended[RAPT_BLOCK_KEYS / 32];
-    const unsigned found =
-        task->table->survey(rows, (int)(keys->begin - base), (int)(keys->end - base), mask, attended);
+    unsigned found = task->table->survey(rows, (int)(keys->begin - base), (int)(keys->end - base), mask, attended);
     const struct rapt_attended left = rapt_count_attended(attended);
     if (left.count == 0)
         return RAPT_SEES_NOTHING;
     *keys = (struct rapt_span){base + left.begin, base + left.end};
+    const bool numbers = !task->kind->keeps_places;
+    if (!numbers && left.count < left.end - left.begin) /* the keys between remain, and their masks with them */
+        found &= ~(unsigned)RAPT_ALIKE;
     drop_parts(found, mask);
     /* Where rows differ, a few keys more cost less than copies of their masks. */
     const int most = found & RAPT_ALIKE ? left.end - left.begin - 1 : (left.end - left.begin) * 3 / 4;
-    if (left.count <= most)
+    if (numbers && left.count <= most)
         rapt_number_attended(task, rows, attended, mask);
     const bool bias_excludes = (mask->parts & RAPT_PART_BIAS) && !(found & RAPT_ALIKE);
     return mask_excludes(mask) || bias_excludes || (mask->parts & (RAPT_PART_SPANS | RAPT_PART_SELECT))

@@ -42,6 +42,8 @@ static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work,
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     const int64_t run = work->kind == RAPT_WIDE ? WIDE_RUN : FEW_RUN;
     const rapt_page_table *table = rapt_pages_of(&a->desc, side);
+    if (kind->packed_bytes)
+        return true;
     if (rapt_is_paged(table) && !rapt_takes_runs(a, kind, side) && table->page_tokens < run)
         return true;
     if (!(kind->formats >> a->format[side] & 1) || !scales_rows(rapt_tensor_of(a, side), rapt_dim_of(a, side)))
@@ -158,10 +160,10 @@ static int64_t even_split(const struct rapt_plan_body *a) {
 /* Of some tiles of a kind. Where queries have to be widened, they lie where the scores will. */
 static void add_tiles(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int64_t tiles, int64_t rows,
                       struct rapt_totals *totals) {
-    const int head_dim = (int)a->desc.head_dim;
+    const int head_dim = (int)a->desc.head_dim, dim = (int)larger(a->desc.head_dim, a->desc.value_dim);
     const int64_t most = rows < kind->rows ? rows : kind->rows;
     totals->panel_bytes = larger(totals->panel_bytes, tiles * (int64_t)kind->panel_bytes(kind->rows, head_dim));
-    totals->scores_bytes = larger(totals->scores_bytes, (int64_t)kind->scores_bytes(kind->rows, head_dim));
+    totals->scores_bytes = larger(totals->scores_bytes, (int64_t)kind->scores_bytes(kind->rows, dim));
     if (a->query_format != RAPT_FORMAT_F32)
         totals->scores_bytes = larger(totals->scores_bytes, most * head_dim * (int64_t)sizeof(float));
     if (a->bias_format != RAPT_FORMAT_F32)
@@ -175,7 +177,8 @@ static void add_scratch(const struct rapt_plan_body *a, const struct rapt_work *
     add_tiles(a, kind, (work->task_rows + kind->rows - 1) / kind->rows, work->task_rows, totals);
     for (int side = 0; side < RAPT_SIDES; side++)
         if (work->stages[side])
-            totals->staged_keys[side] = larger(totals->staged_keys[side], kind->piece_keys);
+            totals->staged_keys[side] =
+                larger(totals->staged_keys[side], rapt_staged_keys(kind, side, rapt_dim_of(a, side)));
     if (a->desc.weights_kind != RAPT_WEIGHTS_NONE)
         add_tiles(a, &a->table->kinds[RAPT_NARROW], 1, work->task_rows, totals);
 }

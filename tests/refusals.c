@@ -18,8 +18,30 @@ static void test_version(void **state) {
     REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size", d->struct_size += 4);
     REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size = 4104", d->struct_size = 4104);
     REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size = 4294967288", d->struct_size = UINT32_MAX - 7);
-    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = 2", d->numerics = 2);
-    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = -1", d->numerics = -1);
+    END_OF_ROWS;
+}
+
+static void all_of(rapt_attention_desc *d, int32_t numerics, int32_t query, int32_t key, int32_t value) {
+    d->numerics = numerics;
+    d->query.dtype = query;
+    d->key.dtype = key;
+    d->value.dtype = value;
+}
+
+static void test_numerics(void **state) {
+    (void)state;
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = 4 is none of 0, 1 (float32), 2", d->numerics = 4);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = -2", d->numerics = -2);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = -2147483648", d->numerics = INT32_MIN);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "all bfloat16 or all float16, but query.dtype = 1 (float32)", d->numerics = 2);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "but key.dtype = 3 (float16)", all_of(d, 2, RAPT_BF16, RAPT_F16, RAPT_BF16));
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "but value.dtype = 4 (bfloat16)", all_of(d, 2, RAPT_F16, RAPT_F16, RAPT_BF16));
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "but value.dtype = 12", all_of(d, 2, RAPT_F16, RAPT_F16, RAPT_F8_E5M2));
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "all float32, but query.dtype = 4", all_of(d, 3, RAPT_BF16, RAPT_BF16, RAPT_BF16));
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "all float32, but value.dtype = 3", all_of(d, 3, RAPT_F32, RAPT_F32, RAPT_F16));
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics 2 is not available", all_of(d, 2, RAPT_BF16, RAPT_BF16, RAPT_BF16));
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics 2 is not available", all_of(d, 2, RAPT_F16, RAPT_F16, RAPT_F16));
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics 3 is not available", d->numerics = 3);
     END_OF_ROWS;
 }
 
@@ -245,7 +267,7 @@ static void test_refused_plan(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_version),       cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_version),       cmocka_unit_test(test_numerics), cmocka_unit_test(test_flags),
         cmocka_unit_test(test_sizes),         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_numbers),       cmocka_unit_test(test_unused_fields),
         cmocka_unit_test(test_query_origin),  cmocka_unit_test(test_machine),

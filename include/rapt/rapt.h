@@ -58,6 +58,15 @@ extern "C" {
  * equal numbers are equal bit for bit; they never change without it. */
 #define RAPT_NUMERICS_VERSION 1
 
+/* `numerics` of a descriptor: which order. Each gives the same bits on every machine. */
+typedef enum rapt_numerics {
+    RAPT_NUMERICS_FASTEST = -1, /* the one that is fastest here for these types: bits depend on the machine */
+    RAPT_NUMERICS_DEFAULT = 0,  /* RAPT_NUMERICS_VERSION */
+    RAPT_NUMERICS_ORDER_1 = 1,  /* float32 throughout, of any types */
+    RAPT_NUMERICS_ORDER_2 = 2,  /* the products of matrix units; query, key and value are all bf16, or all f16 */
+    RAPT_NUMERICS_ORDER_3 = 3   /* likewise, of float32 query, key and value in three bf16 parts each */
+} rapt_numerics;
+
 /* Parts of a cache whose states are passed on are cut at multiples of it, where bits are to be those of one call. */
 #define RAPT_STATE_KEYS 512
 
@@ -113,7 +122,7 @@ typedef enum rapt_weights_kind {
  * Where no tensor has data, and some would be touched, the descriptor makes a plan without data: see rapt_plan_bind. */
 typedef struct rapt_attention_desc {
     uint32_t struct_size; /* sizeof(rapt_attention_desc) */
-    int32_t numerics;     /* 0 = the order of operations with number 1 */
+    int32_t numerics;     /* rapt_numerics */
     uint64_t features;
     int32_t isa;          /* rapt_isa */
     int32_t query_origin; /* rapt_query_origin */
@@ -224,8 +233,10 @@ typedef struct rapt_plan {
  * returns RAPT_INVALID_PLAN. */
 RAPT_API rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rapt_message *message);
 
-/* The instruction set that the plan runs on. */
+/* The instruction set that the plan runs on, and the order of its operations, 1 ... 3: what RAPT_NUMERICS_FASTEST
+ * became. RAPT_ISA_AUTO and RAPT_NUMERICS_DEFAULT if the plan is invalid. */
 RAPT_API rapt_isa rapt_plan_isa(const rapt_plan *plan);
+RAPT_API rapt_numerics rapt_plan_numerics(const rapt_plan *plan);
 
 /* A tensor's memory. */
 typedef struct rapt_buffer {

@@ -202,7 +202,7 @@ static void take_scales(struct fuzzed *f, struct input *input, rapt_tensor *tens
                           tokens <= 12 && dim > 0 && dim <= 64;
     if (!tensor->data || !is_plain)
         return;
-    const int64_t groups = group > 0 ? (dim + group - 1) / group : 1, rows = first * d->kv_heads * tokens;
+    const int64_t groups = group > 0 ? 1 + (dim - 1) / group : 1, rows = first * d->kv_heads * tokens;
     const uint8_t way = take_byte(input);
     const int64_t stride = way & 1 ? groups * 4 : way & 2 ? 0 : TAKE(input, groups * 4);
     tensor->dtype = (int32_t)TAKE(input, RAPT_F8_E4M3, RAPT_F8_E5M2, RAPT_I8, RAPT_I8);

@@ -25,9 +25,10 @@ static int64_t *stride_of(rapt_tensor *tensor, int dim) {
 /* Rows with gaps in memory that is exactly as large; false where that would be too much. */
 static bool lay_out(struct merging *m, rapt_tensor *tensor, int64_t floats, uint8_t style, uint8_t content) {
     const int64_t sizes[3] = {m->desc.batch, m->desc.query_heads, m->desc.query_length};
-    int64_t span = floats + style % 3, last = 0;
+    int64_t last = 0;
     if (floats < 0 || floats > MOST_FLOATS)
         return false;
+    int64_t span = floats + style % 3;
     for (int dim = 2; dim >= 0; dim--) {
         if (sizes[dim] < 0 || sizes[dim] > MOST_FLOATS || span * sizes[dim] > MOST_FLOATS)
             return false;

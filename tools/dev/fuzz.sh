@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: fuzz.sh SECONDS [TARGET]: runs the fuzz targets of tests/fuzz side by side, with Clang's libFuzzer, AddressSanitizer and
-# UBSan (leaks are looked for at the end only, since a look takes longer than an input). They start from tests/fuzz/corpus and from what earlier runs found, in build-fuzz/corpus. fuzz.sh available: whether it can.
+# UBSan (leaks are looked for at the end only, since a look takes longer than an input). They start from
+# tests/fuzz/corpus and from what earlier runs found, in build-fuzz/corpus; RAPT_FUZZ_SEED=N takes the same way again.
+# fuzz.sh available: whether it can.
 set -euo pipefail
 seconds=${1:?usage: ./dev fuzz SECONDS [descriptor|states|bindings|append|npy|safetensors]}
 targets=(${2:-descriptor states bindings append npy safetensors})
@@ -28,7 +30,8 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
 fuzz() {
     mkdir -p "build-fuzz/corpus/$1"
-    build-fuzz/tests/fuzz/fuzz_"$1" -max_total_time="$seconds" -max_len=4096 -detect_leaks=0 -timeout=30 -rss_limit_mb=2000 -malloc_limit_mb=400 -print_final_stats=1 \
+    build-fuzz/tests/fuzz/fuzz_"$1" -max_total_time="$seconds" -seed="${RAPT_FUZZ_SEED-0}" -max_len=4096 \
+        -detect_leaks=0 -timeout=30 -rss_limit_mb=2000 -malloc_limit_mb=400 -print_final_stats=1 \
         -artifact_prefix="build-fuzz/$1-" "build-fuzz/corpus/$1" "tests/fuzz/corpus/$1" >"build-fuzz/$1.log" 2>&1
 }
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "numerics.h"
+
+#include "format.h"
+
+enum { LAST_AVAILABLE = RAPT_NUMERICS_ORDER_1 }; /* which the engine runs */
+
+static const char order_names[] = "0, 1 (float32), 2 (bfloat16, float16), 3 (float32 in parts), -1 (the fastest)";
+
+rapt_status rapt_check_numerics_number(const rapt_attention_desc *desc, rapt_message *message) {
+    if (desc->numerics < RAPT_NUMERICS_FASTEST || desc->numerics > RAPT_NUMERICS_ORDER_3)
+        return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "numerics = %d is none of %s", (int)desc->numerics,
+                           order_names);
+    return RAPT_OK;
+}
+
+static const char *text_of(const rapt_tensor *tensor) { return rapt_format_info(rapt_format_of(tensor->dtype))->text; }
+
+/* Absent tensors have no elements here. */
+static bool is_one_of(const rapt_tensor *tensor, int32_t dtype, int32_t other) {
+    return tensor->dtype == RAPT_NO_DTYPE || tensor->dtype == dtype || tensor->dtype == other;
+}
+
+static rapt_status refuse_type(const rapt_attention_desc *desc, const char *name, const rapt_tensor *tensor,
+                               rapt_message *message) {
+    const bool is_split = desc->numerics == RAPT_NUMERICS_ORDER_3;
+    return rapt_refuse(message, RAPT_UNSUPPORTED_DTYPE,
+                       "numerics = %d takes query, key and value that are all %s, but %s.dtype = %d (%s)",
+                       (int)desc->numerics, is_split ? "float32" : "bfloat16 or all float16", name,
+                       (int)tensor->dtype, text_of(tensor));
+}
+
+static rapt_status check_types(const rapt_attention_desc *desc, rapt_message *message) {
+    const bool is_split = desc->numerics == RAPT_NUMERICS_ORDER_3;
+    const rapt_tensor *const tensors[] = {&desc->query, &desc->key, &desc->value};
+    static const char *const names[] = {"query", "key", "value"};
+    int32_t first = is_split ? RAPT_F32 : RAPT_BF16, second = is_split ? RAPT_F32 : RAPT_F16;
+    for (int i = 0; i < 3; i++) {
+        if (!is_one_of(tensors[i], first, second))
+            return refuse_type(desc, names[i], tensors[i], message);
+        if (tensors[i]->dtype != RAPT_NO_DTYPE)
+            first = second = tensors[i]->dtype;
+    }
+    return RAPT_OK;
+}
+
+rapt_status rapt_check_numerics_types(const rapt_attention_desc *desc, rapt_message *message) {
+    if (desc->numerics <= RAPT_NUMERICS_ORDER_1)
+        return RAPT_OK;
+    const rapt_status status = check_types(desc, message);
+    if (status == RAPT_OK && desc->numerics > LAST_AVAILABLE)
+        return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "numerics %d is not available: this library has no kernels "
+                           "for it", (int)desc->numerics);
+    return status;
+}
+
+int32_t rapt_numerics_of(const rapt_attention_desc *desc, const struct rapt_table *table) {
+    (void)table; /* has no matrix unit, and without one order 1 is the fastest */
+    return desc->numerics > RAPT_NUMERICS_ORDER_1 ? desc->numerics : RAPT_NUMERICS_ORDER_1;
+}
