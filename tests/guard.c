@@ -87,6 +87,15 @@ static void test_random_calls(void **state) {
     }
 }
 
+static void test_order2(void **state) {
+    (void)state;
+    table_count = tables_of(RAPT_NUMERICS_ORDER_2, tables);
+    for (int64_t seed = table_count ? scaled_work(60) : 0; seed > 0; seed--) {
+        const struct problem_call call = random_call_of(RAPT_NUMERICS_ORDER_2, (uint64_t)seed, 1000000);
+        check_both_sides(&call);
+    }
+}
+
 /* The guard itself: what it is meant to catch does show. */
 static void test_canaries_show(void **state) {
     (void)state;
@@ -105,6 +114,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_edges, forget, tell),
         cmocka_unit_test_setup_teardown(test_window_beyond_keys, forget, tell),
         cmocka_unit_test_setup_teardown(test_random_calls, forget, tell),
+        cmocka_unit_test_setup_teardown(test_order2, forget, tell), /* the last one: it keeps its tables only */
     };
     table_count = machine_tables(tables);
     return cmocka_run_group_tests_name("guard", tests, NULL, NULL);

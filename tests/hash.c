@@ -11,11 +11,12 @@
 #include "reference.h"
 
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
-static int table_count;
+static int table_count, problems[RAPT_ISA_COUNT]; /* problems: those that a table answers */
 
-enum { PLAIN, EVERYTHING, SPLIT_KEYS, DROPPED_KEYS, CONTINUED, PROBLEMS };
+/* The second half is the first one in order 2. */
+enum { PLAIN, EVERYTHING, SPLIT_KEYS, DROPPED_KEYS, CONTINUED, KINDS, PROBLEMS = 2 * KINDS };
 
-static const struct problem_call calls[PROBLEMS] = {
+static const struct problem_call calls[KINDS] = {
     {2, 4, 2, 40, 40, 32, 32, USE_CAUSAL | USE_LSE, DATA_NORMAL, RAPT_ORIGIN_TOP_LEFT, 0, 1, 0},
     {2, 4, 2, 9, 700, 40, 24,
      ((1u << 18) - 1) & ~(unsigned)(USE_QUERY_LENGTHS | USE_VIEW | USE_STANDARD_ALIBI), DATA_NORMAL,
@@ -30,15 +31,24 @@ static const struct problem_call calls[PROBLEMS] = {
 /* What every way to compute them must give. */
 static const uint64_t expected_hashes[PROBLEMS] = {0x9883fe6f100dde4du, 0x5956e2b68ae43ee4u,
                                                    0x00ed211a0c832c4cu, 0x8af95daaf4adfc16u,
-                                                   0x2d02010bb698dd1cu};
+                                                   0x2d02010bb698dd1cu, 0xe9c4aecf7f53dd71u,
+                                                   0xb432107e714d5d77u, 0x925cb1aea7bb43c6u,
+                                                   0x5723a398411a6eafu, 0x5e8d40bab612b191u};
+
+static int kind_of(int number) { return number % KINDS; }
 
 static struct problem *make_problem(int number, uint64_t layout_seed, rapt_isa isa) {
     static const int64_t position_230[] = {230};
     const struct problem_layout layout = {.seed = layout_seed};
-    struct problem *plain = problem_new(&calls[number]), *problem = problem_laid_out(plain, &layout);
+    struct problem_call call = calls[kind_of(number)];
+    if (number >= KINDS) {
+        call.numerics = RAPT_NUMERICS_ORDER_2;
+        call.key_format = number % 2 ? RAPT_FORMAT_BF16 : RAPT_FORMAT_F16;
+    }
+    struct problem *plain = problem_new(&call), *problem = problem_laid_out(plain, &layout);
     problem_free(plain);
     problem->desc.isa = isa;
-    if (number == DROPPED_KEYS) {
+    if (kind_of(number) == DROPPED_KEYS) {
         problem->desc.window_left = 100;
         problem->desc.window_right = -1;
         problem->desc.query_position = (rapt_index_list){.data = position_230, .index_bytes = 8};
@@ -157,12 +167,16 @@ static void take_last(void *argument, int number) {
     (void)number;
 }
 
-enum schedule { OPENMP, SHUFFLED, RUN_TASK, SCHEDULES };
+enum schedule { OPENMP, SHUFFLED, RUN_TASK, SCHEDULES, SPECIFICATION = SCHEDULES };
 
 static void run(const rapt_attention_desc *desc, enum schedule schedule, int threads) {
     rapt_plan plan;
     rapt_message message;
     size_t bytes;
+    if (schedule == SPECIFICATION) {
+        rapt_reference_attention(desc);
+        return;
+    }
     if (rapt_plan_init(&plan, desc, &message) != RAPT_OK)
         fail_msg("%s", message.text);
     assert_int_equal(rapt_plan_workspace_bytes(&plan, threads, &bytes), RAPT_OK);
@@ -204,6 +218,17 @@ static uint64_t hash_in_parts(int number, uint64_t layout, rapt_isa isa, int64_t
     return hash;
 }
 
+/* The first problem that a table has no order for. */
+static int problems_of(const struct rapt_table *table) {
+    const struct rapt_table *of_order2[RAPT_ISA_COUNT];
+    const int count = tables_of(RAPT_NUMERICS_ORDER_2, of_order2);
+    for (int t = 0; t < count; t++)
+        if (of_order2[t] == table)
+            return PROBLEMS;
+    print_message("# %s has no order 2\n", table->name);
+    return KINDS;
+}
+
 static void expect_hash(uint64_t hash, int number, const char *who, const char *what, int64_t detail) {
     if (hash != expected_hashes[number])
         fail_msg("problem %d on %s, %s %lld: hash %#018llx, expected %#018llx", number, who, what,
@@ -213,12 +238,12 @@ static void expect_hash(uint64_t hash, int number, const char *who, const char *
 /* ---- the matrix */
 
 static void test_reference(void **state) {
-    for (int number = 0; number < PROBLEMS; number++) {
-        struct problem *problem = make_problem(number, 0, RAPT_ISA_AUTO);
-        rapt_reference_attention(&problem->desc);
-        expect_hash(problem_hash(HASH_START, problem), number, "the reference", "undivided", 0);
-        problem_free(problem);
-    }
+    static const int64_t queries[] = {INT32_MAX, 1, 7};
+    for (int number = 0; number < PROBLEMS; number++)
+        for (int64_t layout = 0; layout < (scaled_work(100) < 100 ? 1 : 3); layout++)
+            expect_hash(hash_in_parts(number, (uint64_t)layout, RAPT_ISA_AUTO, INT32_MAX, queries[layout],
+                                      SPECIFICATION, 1),
+                        number, "the reference", "queries at once", queries[layout]);
     (void)state;
 }
 
@@ -226,7 +251,7 @@ static void test_schedules(void **state) {
     static const char *const names[SCHEDULES] = {"OpenMP threads", "shuffled parallel-for, threads",
                                                  "run_task, threads"};
     for (int t = 0; t < table_count; t++)
-        for (int number = 0; number < PROBLEMS; number++)
+        for (int number = 0; number < problems[t]; number++)
             for (int schedule = 0; schedule < SCHEDULES; schedule++)
                 for (int threads = 1; threads <= 8; threads += (int)(800 / scaled_work(800)))
                     expect_hash(hash_in_parts(number, 0, tables[t]->isa, INT32_MAX, INT32_MAX,
@@ -241,7 +266,7 @@ static void test_parts(void **state) {
     const int64_t last_batch = is_emulated ? 1 : 2;
     const int q_step = is_emulated ? 3 : 1;
     for (int t = 0; t < table_count; t++)
-        for (int number = 0; number < PROBLEMS; number++)
+        for (int number = 0; number < problems[t]; number++)
             for (int64_t batch = 1; batch <= last_batch; batch++)
                 for (int q = 0; q < 6; q += q_step)
                     expect_hash(hash_in_parts(number, 0, tables[t]->isa, batch, queries[q], OPENMP, 2),
@@ -253,7 +278,7 @@ static void test_parts(void **state) {
 
 static void test_strides(void **state) {
     for (int t = 0; t < table_count; t++)
-        for (int number = 0; number < PROBLEMS; number++)
+        for (int number = 0; number < problems[t]; number++)
             for (int64_t layout = 1; layout <= scaled_work(12); layout++)
                 expect_hash(hash_in_parts(number, (uint64_t)layout, tables[t]->isa, INT32_MAX,
                                           layout % 2 ? INT32_MAX : 7, OPENMP, 2),
@@ -265,8 +290,11 @@ static void test_strides(void **state) {
 static void test_dropped_keys(void **state) {
     static const int64_t drops[] = {1, 31, 64, 100, 129, 130};
     for (int t = 0; t < table_count; t++)
-        for (int d = 0; d < 6; d++) {
-            struct problem *problem = make_problem(DROPPED_KEYS, 5, tables[t]->isa);
+        for (int n = 0; n < 12; n++) {
+            const int d = n % 6, number = n < 6 ? DROPPED_KEYS : KINDS + DROPPED_KEYS;
+            if (number >= problems[t])
+                break;
+            struct problem *problem = make_problem(number, 5, tables[t]->isa);
             struct part_lists lists;
             rapt_attention_desc desc =
                 part_of(&problem->desc, (struct part){0, 1, 0, problem->call.query_length}, &lists);
@@ -276,8 +304,7 @@ static void test_dropped_keys(void **state) {
             lists.kv_length[0] -= drops[d];
             lists.key_position[0] = drops[d];
             run(&desc, OPENMP, 2);
-            expect_hash(problem_hash(HASH_START, problem), DROPPED_KEYS, tables[t]->name,
-                        "keys dropped:", drops[d]);
+            expect_hash(problem_hash(HASH_START, problem), number, tables[t]->name, "keys dropped:", drops[d]);
             problem_free(problem);
             test_free_all();
         }
@@ -299,23 +326,23 @@ static void change_keys(struct problem *problem) {
     const size_t bytes = problem->arrays[ARRAY_KEY].memory.bytes;
     problem->desc.key.data = memcpy(test_alloc(bytes), problem->desc.key.data, bytes);
     for (int64_t j = 0; j < problem->call.kv_length; j++) {
-        float *key = (float *)(void *)tensor_at(&problem->desc.key, 0, 0, j);
-        *key = float_of(bits_of(*key) ^ 1u);
+        char *key = tensor_at(&problem->desc.key, 0, 0, j);
+        *key = (char)(*key ^ 1);
     }
 }
 
 static void test_controls(void **state) {
     static const int64_t elsewhere[] = {100};
     for (int t = 0; t < table_count; t++)
-        for (int number = 0; number < PROBLEMS; number++) {
+        for (int number = 0; number < problems[t]; number++) {
             struct problem *problem = make_problem(number, 0, tables[t]->isa);
             change_keys(problem);
             expect_other_hash(problem, number, "the last bit of one element of the keys");
 
             problem = make_problem(number, 0, tables[t]->isa);
-            float scale = number == EVERYTHING ? problem->desc.scale : 0.2f;
+            float scale = kind_of(number) == EVERYTHING ? problem->desc.scale : 0.2f;
             problem->desc.features |= RAPT_SCALE;
-            problem->desc.scale = float_of(bits_of(scale) + 1);
+            problem->desc.scale = number < KINDS ? float_of(bits_of(scale) + 1) : scale * 1.01f;
             expect_other_hash(problem, number, "the scale");
         }
     for (int t = 0; t < table_count; t++) {
@@ -328,6 +355,8 @@ static void test_controls(void **state) {
 
 int main(void) {
     table_count = machine_tables(tables);
+    for (int t = 0; t < table_count; t++)
+        problems[t] = problems_of(tables[t]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reference),    cmocka_unit_test(test_schedules),
         cmocka_unit_test(test_parts),        cmocka_unit_test(test_strides),

@@ -43,6 +43,15 @@ static void test_random_calls(void **state) {
     }
 }
 
+static void test_order2(void **state) {
+    (void)state;
+    table_count = tables_of(RAPT_NUMERICS_ORDER_2, tables);
+    for (int64_t seed = table_count ? scaled_work(60) : 0; seed > 0; seed--) {
+        const struct problem_call call = random_call_of(RAPT_NUMERICS_ORDER_2, (uint64_t)seed, 1000000);
+        check_layouts(&call);
+    }
+}
+
 /* Sizes at which blocks and chunks are left out, cut and shared. */
 static void test_long_calls(void **state) {
     (void)state;
@@ -89,6 +98,7 @@ int main(void) {
         cmocka_unit_test(test_poison_shows),
         cmocka_unit_test(test_random_calls),
         cmocka_unit_test(test_long_calls),
+        cmocka_unit_test(test_order2), /* the last one: it keeps its tables only */
     };
     table_count = machine_tables(tables);
     return cmocka_run_group_tests_name("poison", tests, NULL, NULL);

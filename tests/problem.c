@@ -194,6 +194,7 @@ static void describe(struct problem *problem, const struct problem_layout *layou
     desc.head_dim = call->head_dim;
     desc.value_dim = call->value_dim;
     desc.query_origin = origin_of(call);
+    desc.numerics = call->numerics;
     draw_numbers(&desc, call);
     desc.query = tensor(problem, ARRAY_QUERY, layout);
     desc.key = stored_tensor(problem, ARRAY_KEY, layout);
@@ -236,7 +237,18 @@ static int consistent_scales(int format, int scales) {
     return !(uses & RAPT_MAY_SCALE) ? 0 : !scales && (uses & RAPT_MUST_SCALE) ? 1 : scales;
 }
 
+/* Order 2 has one type of both. */
+static void set_half_formats(struct problem_call *call) {
+    struct random random = {call->seed * 31 + 5};
+    const bool is_half = call->key_format == RAPT_FORMAT_F16;
+    const int drawn = random_chance(&random, 50) ? RAPT_FORMAT_F16 : RAPT_FORMAT_BF16;
+    call->key_format = is_half || call->key_format == RAPT_FORMAT_BF16 ? call->key_format : drawn;
+    call->value_format = call->key_format;
+}
+
 static struct problem_call consistent(struct problem_call call) {
+    if (call.numerics == RAPT_NUMERICS_ORDER_2)
+        set_half_formats(&call);
     if (!(call.use & USE_MASK))
         call.use &= ~(unsigned)USE_FILL;
     if (!(call.use & USE_BIAS))

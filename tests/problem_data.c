@@ -40,6 +40,10 @@ static float row_factor(enum data_kind kind, enum array_name name, struct random
         return name == ARRAY_QUERY ? 12.0f : 1.0f;
     case DATA_BIG:
         return name == ARRAY_VALUE ? 1.0f : 5e3f;
+    case DATA_TINY:
+        return name == ARRAY_VALUE ? is_chosen ? 0x1p-118f : 0x1p-124f : name == ARRAY_KEY ? 0x1p-62f : 0x1p-63f;
+    case DATA_SMALL:
+        return name == ARRAY_VALUE ? 0x1p-124f : is_chosen ? 0x1p-66f : 0x1p-60f;
     default:
         return 1.0f;
     }
@@ -219,6 +223,8 @@ static int32_t dtype_of(const struct problem_call *call, enum array_name name) {
                             : name == ARRAY_OUT  ? USE_OUT_16
                                                  : 0;
     struct random random = {call->seed * 31 + (uint64_t)name};
+    if (name == ARRAY_QUERY && call->numerics == RAPT_NUMERICS_ORDER_2)
+        return stored_dtype(call->key_format);
     if (name == ARRAY_KEY || name == ARRAY_VALUE)
         return stored_dtype(format_of(call, name));
     if (call->use & narrow)
@@ -265,7 +271,14 @@ static bool has_special(enum data_kind kind) {
     return kind == DATA_NAN_ROWS || kind == DATA_MINUS_INFINITE || kind == DATA_SPECIAL;
 }
 
-/* A row of query or bias of a 16-bit type; what is finite stays it. */
+/* Whether an array has the numbers of its kind of data in a 16-bit type. */
+static bool is_narrow(const struct problem_call *call, enum array_name name, int32_t dtype) {
+    const bool is_stored = name == ARRAY_KEY || name == ARRAY_VALUE;
+    return (name == ARRAY_QUERY || name == ARRAY_BIAS || (is_stored && call->numerics == RAPT_NUMERICS_ORDER_2)) &&
+           dtype != RAPT_F32;
+}
+
+/* A row of a 16-bit type; what is finite stays it. */
 static void draw_narrow(void *row, const struct problem_array *array, const struct problem_call *call,
                         enum array_name name, struct random *random) {
     const float most = array->dtype == RAPT_F16 ? 65504.0f : 0x1.fep+127f;
@@ -299,7 +312,7 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
     random->state += call->variant * 0x9e3779b97f4a7c15u;
     for (int64_t i = 0; i < rows; i++) {
         void *row = array->memory.data + i * count * array->element_bytes;
-        if ((name == ARRAY_QUERY || name == ARRAY_BIAS) && array->dtype != RAPT_F32)
+        if (is_narrow(call, name, array->dtype))
             draw_narrow(row, array, call, name, random);
         else if (is_bool(name))
             draw_flags(row, count, look, random);

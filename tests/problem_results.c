@@ -132,7 +132,8 @@ bool problem_is_untouched(const struct problem *problem) {
 
 const char *problem_text(const struct problem_call *call) {
     static const char *const data[] = {"normal",   "huge rows", "NaN rows", "infinite", "minus infinite",
-                                       "denormal", "special",   "loud",     "big"};
+                                       "denormal", "special",   "loud",     "big",      "tiny",
+                                       "small"};
     static const char *const uses[] = {"scale",          "softcap", "causal", "window",        "alibi",
                                        "standard alibi", "mask",    "fill",   "bias",          "factor",
                                        "keep",           "sinks",   "lse",    "query_lengths", "kv_lengths",
@@ -143,11 +144,11 @@ const char *problem_text(const struct problem_call *call) {
     int length = snprintf(
         text, sizeof text,
         "seed %llu: batch %lld, heads %lld/%lld, lengths %lld/%lld, dims %lld/%lld, data %s, origin %d, "
-        "weights_kind %d, %s keys, %s values, with",
+        "weights_kind %d, order %d, %s keys, %s values, with",
         (unsigned long long)call->seed, (long long)call->batch, (long long)call->query_heads,
         (long long)call->kv_heads, (long long)call->query_length, (long long)call->kv_length,
         (long long)call->head_dim, (long long)call->value_dim, data[call->data], call->origin, call->weights_kind,
-        stored_name(call->key_format), stored_name(call->value_format));
+        call->numerics ? call->numerics : 1, stored_name(call->key_format), stored_name(call->value_format));
     for (int use = 0; use < USE_COUNT; use++)
         if (call->use >> use & 1)
             length += snprintf(text + length, sizeof text - (size_t)length, " %s", uses[use]);

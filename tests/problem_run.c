@@ -94,3 +94,34 @@ struct problem_call random_call(uint64_t seed, int64_t work) {
     call.value_scales = pick_scales(&random);
     return call;
 }
+
+struct problem_call random_call_of(int32_t numerics, uint64_t seed, int64_t work) {
+    struct random random = {seed * 77 + 3};
+    struct problem_call call = random_call(seed, work);
+    if (numerics != RAPT_NUMERICS_ORDER_2)
+        return call;
+    call.numerics = numerics;
+    call.data = random_chance(&random, 40) ? DATA_NORMAL : (enum data_kind)random_below(&random, DATA_KINDS_OF_UNITS);
+    return call;
+}
+
+static bool has_numerics(int32_t numerics, rapt_isa isa) {
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    rapt_message message;
+    rapt_plan plan;
+    desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = desc.kv_length = 1;
+    desc.head_dim = 2;
+    desc.numerics = numerics;
+    desc.isa = isa;
+    desc.query = desc.key = desc.value = rapt_tensor_bhsd(NULL, RAPT_BF16, 1, 1, 1, 2);
+    desc.out = rapt_output_bhsd(NULL, 1, 1, 1, 2);
+    return rapt_plan_init(&plan, &desc, &message) == RAPT_OK || !strstr(message.text, "is not available");
+}
+
+int tables_of(int32_t numerics, const struct rapt_table *tables[RAPT_ISA_COUNT]) {
+    int all = machine_tables(tables), count = 0;
+    for (int t = 0; t < all; t++)
+        if (numerics <= RAPT_NUMERICS_ORDER_1 || has_numerics(numerics, tables[t]->isa))
+            tables[count++] = tables[t];
+    return count;
+}

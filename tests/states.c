@@ -6,9 +6,10 @@
 
 #include "cmocka_all.h"
 #include "problem.h"
+#include "reference.h"
 
-static const struct rapt_table *tables[RAPT_ISA_COUNT];
-static int table_count;
+static const struct rapt_table *tables[RAPT_ISA_COUNT], *of_order2[RAPT_ISA_COUNT];
+static int table_count, order2_count;
 
 enum { MOST_BATCH = 3, CHUNK = 512 };
 
@@ -101,7 +102,13 @@ static rapt_tensor new_state(const rapt_attention_desc *desc, int64_t batch) {
 static void run(struct random *random, rapt_attention_desc *desc) {
     rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
     rapt_message message = {""};
-    desc->isa = tables[random_below(random, table_count)]->isa;
+    const bool is_order2 = desc->numerics == RAPT_NUMERICS_ORDER_2;
+    if (random_chance(random, 20) || (is_order2 && order2_count == 0)) {
+        rapt_reference_attention(desc);
+        return;
+    }
+    desc->isa = is_order2 ? of_order2[random_below(random, order2_count)]->isa
+                          : tables[random_below(random, table_count)]->isa;
     options.max_threads = (int32_t)random_between(random, 1, 4);
     if (rapt_attention(desc, &options, &message) != RAPT_OK)
         fail_msg("%s", message.text);
@@ -187,10 +194,11 @@ static void check_chains(const struct problem_call *call) {
 
 static void test_parts(void **state) {
     (void)state;
-    for (int64_t seed = 1; seed <= scaled_work(400); seed++) {
-        struct problem_call call = random_call((uint64_t)seed, 1500000);
+    for (int64_t seed = 1; seed <= scaled_work(600); seed++) {
+        const int32_t numerics = seed % 3 ? RAPT_NUMERICS_DEFAULT : RAPT_NUMERICS_ORDER_2;
+        struct problem_call call = random_call_of(numerics, (uint64_t)seed, numerics ? 300000 : 1500000);
         call.use &= ~(unsigned)(USE_TREE | USE_BLOCKS); /* both count keys from where a call has its first or last */
-        if (call.kv_length < CHUNK && seed % 3)
+        if (call.kv_length < CHUNK && seed % 4)
             call.kv_length = 300 + 300 * (seed % 5), call.query_length = call.query_length % 9;
         check_chains(&call);
     }
@@ -256,5 +264,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_split_keys),
                                        cmocka_unit_test(test_what_is_no_state)};
     table_count = machine_tables(tables);
+    order2_count = tables_of(RAPT_NUMERICS_ORDER_2, of_order2);
     return cmocka_run_group_tests_name("states", tests, NULL, NULL);
 }
