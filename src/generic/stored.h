@@ -96,7 +96,7 @@ RAPT_INLINE struct stored_scale stored_scale_of(const struct rapt_scales *scales
                                  v_splat(scales->zero_points ? scales->zero_points[at] : 0)};
 }
 
-enum { ROW_SCALES = 32 };
+enum { ROW_SCALES = 64 };
 
 /* The scales of some rows that have one each, no zero points; and the same times a unit, a power of two. exact: none of
  * these products lost a bit, so that numbers over the unit times them are what numbers times scales are. */

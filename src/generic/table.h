@@ -35,7 +35,7 @@ _Static_assert(NARROW_GROUP >= 1 && NARROW_GROUP <= 12, "NARROW_GROUP is 1 ... 1
 _Static_assert(NARROW_ROWS >= 1 && NARROW_ROWS <= (int)RAPT_MAX_TILE_ROWS, "a narrow tile has 1 ... 64 rows");
 _Static_assert((int)NARROW_ROWS <= (int)FEW_ROWS, "chains of a narrow tile fit the registers of few");
 _Static_assert(NARROW_VECTORS == 2 || NARROW_VECTORS == 4, "some rows take two vectors of keys, others all");
-_Static_assert((int)STORED_KEYS <= (int)ROW_SCALES && (int)WEIGH_AHEAD <= (int)ROW_SCALES, "scales of a panel fit");
+_Static_assert((int)STORED_KEYS <= (int)ROW_SCALES && (int)STORED_AHEAD <= (int)ROW_SCALES, "scales of a panel fit");
 _Static_assert(EXP_WAYS >= 1, "EXP_WAYS is at least 1");
 _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
 

@@ -6,6 +6,7 @@
 #include "generic/weigh.h"
 
 enum {
+    STORED_AHEAD = 2 * WEIGH_AHEAD,        /* values at a time: they take half of the room or less */
     REST_DIMS = 2 * VL > 64 ? 2 * VL : 64, /* at a time, of what fills no panel */
     STORED_HALF = STORED_STEP / 2          /* of a block */
 };
@@ -82,15 +83,22 @@ typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, const fl
 
 /* The fewer the rows, the more vectors it takes to fill the registers. */
 #define RAPT_STORED_PANELS(X, name, NAME)                                                                        \
-    X(name, NAME, 1, 8) X(name, NAME, 1, 4) X(name, NAME, 2, 4) X(name, NAME, 3, 4) X(name, NAME, 1, 2)          \
-    X(name, NAME, 2, 2) X(name, NAME, 3, 2) X(name, NAME, 4, 2) X(name, NAME, 5, 2) X(name, NAME, 6, 2)          \
-    X(name, NAME, 7, 2) X(name, NAME, 8, 2) X(name, NAME, 9, 2) X(name, NAME, 10, 2) X(name, NAME, 11, 2)        \
-    X(name, NAME, 12, 2)
+    X(name, NAME, 1, 8) X(name, NAME, 1, 4) X(name, NAME, 2, 4) X(name, NAME, 3, 4) X(name, NAME, 4, 4)          \
+    X(name, NAME, 5, 4) X(name, NAME, 6, 4) X(name, NAME, 1, 2) X(name, NAME, 2, 2) X(name, NAME, 3, 2)          \
+    X(name, NAME, 4, 2) X(name, NAME, 5, 2) X(name, NAME, 6, 2) X(name, NAME, 7, 2) X(name, NAME, 8, 2)          \
+    X(name, NAME, 9, 2) X(name, NAME, 10, 2) X(name, NAME, 11, 2) X(name, NAME, 12, 2)
+
+/* 4 vectors of up to 3 rows on all instruction sets. */
+RAPT_INLINE bool fits_registers(int rows, int vectors) {
+    return rows <= 3 || vectors == 2 || (FEW_STORED_VECTORS >= vectors && rows <= FEW_STORED_ROWS);
+}
 
 #define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
     static RAPT_KERNEL void weigh_##name##_##height##_##vectors(const struct rapt_weigh_args *a, int64_t d,      \
                                                                 const float *scales, struct pump *pump) {        \
         const int rows = height < NARROW_GROUP ? height : NARROW_GROUP;                                          \
+        if (!fits_registers(height, vectors))                                                                    \
+            return;                                                                                              \
         if (vectors * VL != STORED_HALF || d % rapt_format_info(RAPT_FORMAT_##NAME)->elements == 0)              \
             stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, rows, vectors, 0);                              \
         else                                                                                                     \
@@ -117,14 +125,14 @@ static int vectors_of_panel(const struct rapt_weigh_args *a, int64_t left) {
     const bool blocks = rapt_format_info(a->value_format)->elements > 1;
     for (int vectors = 8; vectors >= 2; vectors /= 2)
         if (left >= vectors * VL && (!blocks || vectors * VL % STORED_HALF == 0) &&
-            weigher_of[a->value_format][a->rows][vectors])
+            weigher_of[a->value_format][a->rows][vectors] && fits_registers(a->rows, vectors))
             return vectors;
     return 0;
 }
 
 /* Widened into L1, for all rows. */
 static void weigh_rest(const struct rapt_weigh_args *a, int64_t d) {
-    _Alignas(64) float values[WEIGH_AHEAD * REST_DIMS];
+    _Alignas(64) float values[STORED_AHEAD * REST_DIMS];
     struct rapt_weigh_args part = *a;
     struct pump idle = idle_pump(a->value);
     part.value = (const char *)values;
@@ -179,9 +187,10 @@ static void weigh_narrow(const struct rapt_weigh_args *a) {
     struct pump pump = pump_of_values(a);
     pump.turns = a->ahead ? &turns : NULL;
     struct walk walk = walk_of(a->value, a->value_rows, a->runs);
+    const int keys = a->value_format == RAPT_FORMAT_F32 ? WEIGH_AHEAD : STORED_AHEAD;
     part.probabilities += (int64_t)a->first_row * RAPT_BLOCK_KEYS;
     do {
-        part.key_end = a->key_end - part.key_begin < WEIGH_AHEAD ? a->key_end : part.key_begin + WEIGH_AHEAD;
+        part.key_end = a->key_end - part.key_begin < keys ? a->key_end : part.key_begin + keys;
         part.value = walk.row;
         part.value_rows = walk.left;
         part.runs = walk.next;
