@@ -161,7 +161,7 @@ static bool read_buffer(struct array *a, PyObject *object, const char *name, boo
 
 static bool use_tensor(struct array *a, const struct dlpack_tensor *tensor, const char *name) {
     if (tensor->device_type != DLPACK_CPU)
-        return refuse(name, "it is not in the memory of the CPU");
+        return refuse(name, "a dense tensor in the memory of the CPU is required");
     if (tensor->lanes != 1)
         return refuse(name, "its elements are vectors");
     if (!set_dtype(a, tensor->code, (tensor->bits + 7) / 8, name))
@@ -233,8 +233,12 @@ static bool read_any(struct array *a, PyObject *object, const char *name, bool w
         return read_buffer(a, object, name, writes);
     const struct dlpack_exchange *exchange = exchange_of(object);
     struct dlpack_tensor tensor;
+    if (exchange && exchange->tensor_from_object(object, &tensor) != 0) {
+        PyErr_Clear();
+        return refuse(name, "a dense tensor in the memory of the CPU is required");
+    }
     if (exchange)
-        return exchange->tensor_from_object(object, &tensor) == 0 && use_tensor(a, &tensor, name);
+        return use_tensor(a, &tensor, name);
     if (PyObject_HasAttrString(object, "__dlpack__"))
         return read_dlpack(a, object, name);
     PyErr_Format(PyExc_TypeError, "%s: %R is no array: it has neither the buffer protocol nor __dlpack__", name,

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""PyTorch: an operator that torch.compile and torch.export trace, and scaled_dot_product_attention by rapt.
+
+    with rapt.torch.sdpa():
+        model(...)
+"""
+import warnings
+from typing import Any, Optional
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from . import _core  # noqa: F401, an error of the module itself shows before those below
+from ._attention import attention as call
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+SDPA = torch.nn.functional.scaled_dot_product_attention
+
+
+@torch.library.custom_op("rapt::attention", mutates_args=(), device_types="cpu")
+def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Optional[torch.Tensor] = None,
+              bias: Optional[torch.Tensor] = None, sinks: Optional[torch.Tensor] = None, causal: bool = False,
+              scale: Optional[float] = None, softcap: Optional[float] = None, window: Optional[int] = None,
+              query_position: Optional[str] = None) -> torch.Tensor:
+    """rapt.attention as an operator, torch.ops.rapt.attention, with a contiguous result and no gradient."""
+    with torch.no_grad():
+        return call(query, key, value, mask=mask, bias=bias, sinks=sinks, causal=causal, scale=scale, softcap=softcap,
+                    window=window, query_position=query_position)
+
+
+@attention.register_fake
+def _(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    return query.new_empty(*query.shape[:-1], value.shape[-1])
+
+
+def is_traced() -> bool:
+    """Whether values are not there yet: torch.compile and torch.export record what is called."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+
+
+def obstacle(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: Optional[torch.Tensor] = None,
+             dropout: float = 0.0) -> Optional[str]:
+    """Why rapt cannot compute this, or None."""
+    for tensor in (query, key, value):
+        if tensor.device.type != "cpu":
+            return f"tensors are on {tensor.device}, and rapt computes on CPUs"
+        if tensor.dtype not in DTYPES:
+            return f"tensors are {tensor.dtype}, and rapt takes float32, float16 and bfloat16"
+    if dropout > 0:
+        return "dropout is active"
+    if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad
+                                       for tensor in (query, key, value, bias)):
+        return "gradients are required, and rapt has no backward pass (torch.no_grad() says that they are not)"
+    if query.shape[-1] > 1024 or value.shape[-1] > 1024:
+        return "heads are larger than 1024"
+    return None
+
+
+_said: "set[str]" = set()
+
+
+def warn_once(reason: str) -> None:
+    if reason not in _said:
+        _said.add(reason)
+        warnings.warn(f"rapt: PyTorch computes this attention, since {reason}", RuntimeWarning, stacklevel=3)
+
+
+def _broadcast(mask: Optional[torch.Tensor], keys: int) -> Optional[torch.Tensor]:
+    """Along keys nothing is broadcast without a copy."""
+    if mask is None or (mask.shape[-1] == keys and (keys == 1 or mask.stride(-1) == 1)):
+        return mask
+    return mask.expand(*mask.shape[:-1], keys).contiguous()
+
+
+class sdpa(TorchFunctionMode):
+    """While it is active, in this thread, rapt computes torch.nn.functional.scaled_dot_product_attention on CPUs. What
+    rapt does not do (gradients, dropout, other devices) PyTorch does, with one warning."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function is not SDPA:
+            return function(*args, **(kwargs or {}))
+        return self._attend(*args, **(kwargs or {}))
+
+    @staticmethod
+    def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: Optional[torch.Tensor] = None,
+                dropout_p: float = 0.0, is_causal: bool = False, scale: Optional[float] = None,
+                enable_gqa: bool = False) -> torch.Tensor:
+        is_bool = attn_mask is not None and attn_mask.dtype == torch.bool
+        reason = obstacle(query, key, value, attn_mask, dropout_p)
+        if not 2 <= query.dim() <= 4 or key.shape[:-3] != query.shape[:-3] or value.shape[:-3] != query.shape[:-3]:
+            reason = f"the query's shape is {list(query.shape)} and the key's {list(key.shape)}"
+        elif not enable_gqa and query.shape[-3:-2] != key.shape[-3:-2]:
+            return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)  # which refuses, or broadcasts
+        if reason:
+            warn_once(reason)
+            return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+        attn_mask = _broadcast(attn_mask, key.shape[-2])
+        options = dict(mask=attn_mask if is_bool else None, bias=None if is_bool else attn_mask, causal=is_causal,
+                       scale=scale, query_position="top-left" if is_causal else None)
+        return attention(query, key, value, **options) if is_traced() else call(query, key, value, **options)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""Transformers: importing this module registers the attention "rapt".
+
+    import rapt.transformers
+    model = AutoModelForCausalLM.from_pretrained(..., attn_implementation="rapt")
+
+Keys and values stay as the model has them: heads are not repeated, caches not copied. Masks are those of "sdpa": bool,
+or none where they would be plainly causal.
+"""
+from typing import Any, Optional
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+from ._attention import attention as call
+from .torch import attention as operator
+from .torch import is_traced, obstacle, warn_once
+
+
+def _plain(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+           mask: Optional[torch.Tensor], bias: Optional[torch.Tensor], sinks: Optional[torch.Tensor], dropout: float,
+           scaling: Optional[float], softcap: Optional[float], causal: bool) -> "tuple[torch.Tensor, torch.Tensor]":
+    """The same in PyTorch's operators, for gradients and devices where "sdpa" lacks softcap and sinks."""
+    key, value = (repeat_kv(tensor, query.shape[1] // tensor.shape[1]) for tensor in (key, value))
+    scores = query @ key.transpose(2, 3) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    if bias is not None:
+        scores = scores + bias
+    if causal:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    if sinks is not None:
+        column = sinks.reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+        weights = torch.cat([scores, column.to(scores.dtype)], -1).softmax(-1, torch.float32)[..., :-1]
+    else:
+        weights = scores.softmax(-1, torch.float32)
+    weights = torch.nn.functional.dropout(weights.to(query.dtype), dropout, module.training)
+    return (weights @ value).transpose(1, 2).contiguous(), weights
+
+
+def _parts(mask: Optional[torch.Tensor], position_bias: Optional[torch.Tensor], keys: int
+           ) -> "tuple[Optional[torch.Tensor], Optional[torch.Tensor]]":
+    """What is a mask of bools, and what is added to the scores. Static caches have masks with more keys, at times."""
+    bias = position_bias
+    if mask is not None:
+        mask = mask[..., :keys]
+        if mask.dtype != torch.bool:
+            mask, bias = None, mask if bias is None else mask + bias
+    return mask, bias
+
+
+def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+                      attention_mask: Optional[torch.Tensor], dropout: float = 0.0, scaling: Optional[float] = None,
+                      is_causal: Optional[bool] = None, softcap: Optional[float] = None,
+                      sliding_window: Optional[int] = None, s_aux: Optional[torch.Tensor] = None,
+                      position_bias: Optional[torch.Tensor] = None, output_attentions: bool = False,
+                      **kwargs: Any) -> "tuple[torch.Tensor, Optional[torch.Tensor]]":
+    """query [batch, heads, tokens, dim], key and value [batch, kv_heads, tokens, dim]; returns [batch, tokens, heads,
+    dim] and, with output_attentions, the weights."""
+    queries, keys = query.shape[2], key.shape[2]
+    causal = attention_mask is None and queries > 1 and bool(
+        getattr(module, "is_causal", True) if is_causal is None else is_causal)
+    mask, bias = _parts(attention_mask, position_bias, keys)
+    reason = obstacle(query, key, value, bias, dropout)
+    if kwargs.get("cache") is not None:
+        reason = "the model keeps a paged cache of Transformers"
+    if reason is None and torch.is_grad_enabled() and s_aux is not None and s_aux.requires_grad:
+        reason = "gradients are required, and rapt has no backward pass (torch.no_grad() says that they are not)"
+    if reason:
+        warn_once(reason)
+        if softcap is None and s_aux is None:
+            return sdpa_attention_forward(module, query, key, value, attention_mask, dropout=dropout, scaling=scaling,
+                                          is_causal=is_causal, position_bias=position_bias, **kwargs)
+        return _plain(module, query, key[:, :, :queries] if causal else key, value[:, :, :queries] if causal else value,
+                      mask, bias, s_aux, dropout, scaling, softcap, causal)
+    options = dict(mask=mask, bias=bias, sinks=s_aux, causal=causal, scale=scaling, softcap=softcap,
+                   window=sliding_window if causal else None, query_position="top-left" if causal else None)
+    if is_traced() and not output_attentions:
+        return operator(query, key, value, **options).transpose(1, 2).contiguous(), None
+    out = query.new_empty(query.shape[0], queries, query.shape[1], value.shape[3])
+    if not output_attentions:
+        call(query, key, value, out=out.transpose(1, 2), **options)
+        return out, None
+    _, weights = call(query, key, value, out=out.transpose(1, 2), weights=True, **options)
+    return out, weights.to(query.dtype)
+
+
+def mask_of_attention(*args: Any, **kwargs: Any) -> Optional[torch.Tensor]:
+    """Bools [batch, 1, queries, keys], true = attend, or None: causal from the first key on, or everything."""
+    return sdpa_mask(*args, **kwargs)
+
+
+def register(name: str = "rapt") -> None:
+    """Importing the module has done it already, with this name."""
+    AttentionInterface.register(name, attention_forward)
+    AttentionMaskInterface.register(name, mask_of_attention)
+
+
+register()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""PyTorch: tensors, the operator, scaled_dot_product_attention, batch invariance, threads."""
+import threading
+import warnings
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import rapt.torch  # noqa: E402
+
+SDPA = torch.nn.functional.scaled_dot_product_attention
+
+
+@pytest.fixture
+def tensors(random):
+    return [torch.from_numpy(random(*shape)) for shape in ((2, 8, 13, 32), (2, 2, 13, 32), (2, 2, 13, 16))]
+
+
+def test_tensors(tensors):
+    expected = rapt.attention(*(tensor.numpy() for tensor in tensors), causal=True)
+    result = rapt.attention(*tensors, causal=True)
+    assert isinstance(result, torch.Tensor) and (result.numpy() == expected).all()
+    swapped = [tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in tensors]
+    assert (rapt.attention(*swapped, causal=True).numpy() == expected).all()
+    out = torch.zeros(2, 13, 8, 16)
+    rapt.attention(*tensors, causal=True, out=out.transpose(1, 2))
+    assert (out.transpose(1, 2).numpy() == expected).all()
+    plan = rapt.Plan(*tensors, causal=True)
+    assert (plan(*tensors).numpy() == expected).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves(tensors, dtype):
+    halves = [tensor.to(dtype) for tensor in tensors]
+    result, lse = rapt.attention(*halves, lse=True)
+    exact = rapt.attention(*(tensor.float() for tensor in halves))
+    assert result.dtype == dtype and lse.dtype == torch.float32 and (result == exact.to(dtype)).all()
+    assert rapt.attention(tensors[0], *(tensor.to(torch.float8_e4m3fn) for tensor in tensors[1:])).isfinite().all()
+
+
+def test_refusals(tensors):
+    query, key, value = tensors
+    with pytest.raises(ValueError, match="key: it requires a gradient"):
+        rapt.attention(query, key.clone().requires_grad_(), value)
+    with pytest.raises(TypeError, match="value: a dense tensor in the memory of the CPU"):
+        rapt.attention(query, key, value.to("meta"), out=torch.empty(2, 8, 13, 16))
+    with pytest.raises(TypeError, match="key: its elements are float64"):
+        rapt.attention(query, key.double(), value)
+
+
+def test_operator(tensors):
+    options = dict(causal=True, softcap=3.0, sinks=torch.ones(8))
+    expected = rapt.attention(*tensors, **options)
+    assert (torch.ops.rapt.attention(*tensors, **options) == expected).all()
+    torch.library.opcheck(rapt.torch.attention, tuple(tensors), options,
+                          test_utils=("test_schema", "test_faketensor", "test_aot_dispatch_dynamic"))
+
+
+class Layer(torch.nn.Module):
+    def forward(self, query, key, value):
+        return torch.ops.rapt.attention(query * 2, key, value, causal=True) + 1
+
+
+def test_export_and_compile(tensors):
+    expected = rapt.attention(tensors[0] * 2, *tensors[1:], causal=True) + 1
+    tokens = torch.export.Dim("tokens", min=2, max=64)
+    program = torch.export.export(Layer(), tuple(tensors), dynamic_shapes=[{2: tokens}] * 3)
+    assert (program.module()(*tensors) == expected).all()
+    shorter = [tensor[:, :, :7].contiguous() for tensor in tensors]
+    assert (program.module()(*shorter) == expected[:, :, :7]).all()
+    compiled = torch.compile(Layer(), backend="aot_eager", fullgraph=True)
+    assert (compiled(*tensors) == expected).all()
+
+
+def test_sdpa(tensors, random):
+    query, key, value = tensors
+    mask = torch.from_numpy(random(2, 1, 13, 13)) > 0
+    mask[..., 0] = True
+    cases = [dict(enable_gqa=True), dict(enable_gqa=True, is_causal=True), dict(enable_gqa=True, attn_mask=mask),
+             dict(enable_gqa=True, attn_mask=mask.float(), scale=0.2),
+             dict(enable_gqa=True, attn_mask=torch.ones(13, 1, dtype=torch.bool))]
+    for case in cases:
+        expected = SDPA(query, key, value, **case)
+        with rapt.torch.sdpa(), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = torch.nn.functional.scaled_dot_product_attention(query, key, value, **case)
+        direct = dict(case)
+        direct.pop("enable_gqa")
+        assert (result - expected).abs().max() < 3e-6 and not (result == expected).all()
+    with rapt.torch.sdpa(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rapt.torch._said.clear()
+        for _ in range(2):
+            grad = SDPA(query.clone().requires_grad_(), key, value, enable_gqa=True)
+        assert grad.requires_grad and len(caught) == 1 and "gradients are required" in str(caught[0].message)
+        with pytest.raises(RuntimeError):
+            SDPA(query, key, value)
+
+
+def test_multi_head_attention(random):
+    layer = torch.nn.MultiheadAttention(64, 4, batch_first=True).eval()
+    x = torch.from_numpy(random(2, 9, 64))
+    with torch.no_grad():
+        expected = layer(x, x, x, need_weights=False)[0]
+        with rapt.torch.sdpa():
+            result = layer(x, x, x, need_weights=False)[0]
+    assert (result - expected).abs().max() < 3e-6
+
+
+def test_batch_invariance(random, record_property):
+    """The same sequence alone and in a batch of 64 has the same bits, and so has a token alone and in its prefill.
+    PyTorch's own result is recorded beside it; it promises nothing of this kind."""
+    tensors = [torch.from_numpy(random(*shape)) for shape in ((64, 8, 65, 64), (64, 8, 65, 64), (64, 8, 65, 64))]
+
+    def differing(attend, **last):
+        whole = attend(*tensors, True)
+        alone = attend(*(tensor[17:18] for tensor in tensors), True)
+        step = attend(tensors[0][17:18, :, -1:], tensors[1][17:18], tensors[2][17:18], False)
+        return int((whole[17:18] != alone).sum()), int((whole[17:18, :, -1:] != step).sum())
+
+    assert differing(lambda q, k, v, causal: rapt.attention(q, k, v, causal=causal)) == (0, 0)
+    theirs = differing(lambda q, k, v, causal: SDPA(q, k, v, is_causal=causal))
+    record_property("numbers in which PyTorch differs, batch and step", theirs)
+    print("PyTorch: numbers that differ, alone from batch of 64:", theirs[0], "step from prefill:", theirs[1])
+
+
+def test_threads_are_those_of_pytorch(random):
+    assert rapt.info()["threads_kind"] == "openmp"
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        assert rapt.info()["threads"] == 3
+        query = torch.from_numpy(random(1, 8, 600, 64))
+        query @ query.transpose(2, 3)
+        threads_before = count_threads()
+        rapt.attention(query, query, query, causal=True)
+        assert count_threads() == threads_before  # none but those of PyTorch's team
+        results = []
+        worker = threading.Thread(target=lambda: results.append(rapt.attention(query, query, query, causal=True)))
+        worker.start()
+        worker.join()
+        assert (results[0] == rapt.attention(query, query, query, causal=True)).all()
+    finally:
+        torch.set_num_threads(before)
+
+
+def count_threads():
+    with open("/proc/self/status", encoding="utf-8") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("Threads:"))
+
+
+class Dataset(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        query = torch.from_numpy(numpy.random.default_rng(i).standard_normal((8, 300, 64), numpy.float32))
+        return rapt.attention(query, query, query, causal=True)
+
+
+def test_workers_of_data_loaders():
+    """Processes that PyTorch forks after it has computed with all threads."""
+    expected = [Dataset()[i] for i in range(4)]
+    loader = torch.utils.data.DataLoader(Dataset(), batch_size=1, num_workers=2, multiprocessing_context="fork")
+    assert all((batch[0] == result).all() for batch, result in zip(loader, expected))
