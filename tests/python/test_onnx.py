@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""onnx's own tests of the operator Attention, by rapt: those of all opsets that have it."""
+import pytest
+
+onnx = pytest.importorskip("onnx")
+
+import onnx.backend.test.case.node.attention  # noqa: E402, F401, it registers its cases
+import rapt.onnx  # noqa: E402
+from onnx.backend.test.case.node import _NodeTestCases  # noqa: E402
+from onnx.backend.test.runner import Runner  # noqa: E402
+
+CASES = {case.name: case for case in _NodeTestCases
+         if [node.op_type for node in case.model.graph.node] == ["Attention"]}
+
+
+def arrays_of(values):
+    return [onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value for value in values]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name, monkeypatch):
+    case, calls = CASES[name], []
+    monkeypatch.setattr(rapt.onnx, "attention", lambda *a, **k: calls.append(1) or rapt.attention(*a, **k))
+    for inputs, outputs in case.data_sets:
+        results = rapt.onnx.run_model(case.model, arrays_of(inputs))
+        assert calls
+        Runner.assert_similar_outputs(arrays_of(outputs), results, case.rtol, case.atol)
+
+
+def test_opsets():
+    """The cases are those of opset 23, 24 and 25; a later one would have to be looked at."""
+    opsets = {case.model.opset_import[0].version for case in CASES.values()}
+    assert {23, 24} <= opsets <= {23, 24, 25}
+    assert len(CASES) >= 60
