@@ -40,7 +40,8 @@ void draw_selection(const struct problem_array *array, const struct problem_call
 /* Writes entry i of a list. */
 void set_index(const struct problem_array *array, int64_t i, int64_t index);
 
-/* problem_numbers.c: features and numbers of the descriptor. */
+/* problem_numbers.c: the call without what does not go together; features and numbers of the descriptor. */
+struct problem_call consistent_call(struct problem_call call);
 void draw_numbers(rapt_attention_desc *desc, const struct problem_call *call);
 
 /* problem_places.c: packed and paged layouts. */
