@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "command_run.h"
+#include "problem.h"
 
 #define ATTEND "$rapt attend --query q.npy --key k.npy --value v.npy --causal "
 #define SAME " --expect o.npy --tolerance 0 --out p.npy"
@@ -110,6 +111,57 @@ static void results_of_other_types(void **state) {
     assert_non_null(strstr(expect_success(ATTEND "--out p.npy --out-type f16 --json").out, "\"type\": \"float16\""));
 }
 
+static void queries_are_rounded(void **state) {
+    (void)state;
+    write_quarters("q.npy", "q16.npy", 37);
+    write_random("k.npy", 4, B, HEADS, TOKENS, DIM);
+    write_random("v.npy", 4, B, HEADS, TOKENS, 32);
+    expect_success(ATTEND "--out o.npy");
+    expect_success(ATTEND "--query-type bf16" SAME);
+    expect_success(ATTEND "--query-type f16 --numerics 1" SAME);
+    struct command_result told = expect_success(ATTEND "--query-type f16 --out p.npy");
+    assert_non_null(strstr(told.out, "types    query f16, key f32, value f32: 100 % of the bytes of float32\n"));
+    told = expect_success(ATTEND "--query-type bf16 --out p.npy --json");
+    assert_non_null(strstr(told.out, "\"query_type\": \"bf16\""));
+    assert_non_null(strstr(told.out, "\"numerics\": 1"));
+    write_random("q.npy", 4, B, HEADS, TOKENS, DIM);
+    expect_success(ATTEND "--query-type bf16 --check --tolerance 0.1 --out p.npy");
+    assert_int_equal(command_shell(ATTEND "--query-type bf16 --check --tolerance 1e-5 --out p.npy").status, 1);
+    expect_error("--query-type: 'q8_0' is none of f32 f16 bf16", ATTEND "--out new.npy --query-type q8_0");
+}
+
+/* Order 2 is that of narrow types only, which the options make, and its results have their own error. */
+static void orders(void **state) {
+    static const char *const types[] = {"bf16", "f16"};
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    char line[256];
+    (void)state;
+    expect_error("--numerics: '4' is none of 1 2 3 fastest", ATTEND "--out new.npy --numerics 4");
+    expect_error("numerics = 2 takes query, key and value that are all bfloat16 or all float16",
+                 ATTEND "--out new.npy --numerics 2");
+    expect_error("but value.dtype = 3 (float16)",
+                 ATTEND "--out new.npy --numerics 2 --query-type bf16 --key-type bf16 --value-type f16");
+    expect_error("numerics = 3 takes query, key and value that are all float32",
+                 ATTEND "--out new.npy --numerics 3 --kv-type bf16");
+    expect_success(ATTEND "--out o.npy --numerics fastest --check --tolerance 0.1");
+    if (tables_of(RAPT_NUMERICS_ORDER_2, tables) == 0) {
+        expect_error("numerics 2 is not available", ATTEND "--out new.npy --numerics 2 --query-type f16 --kv-type f16");
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        snprintf(line, sizeof line, ATTEND "--out o.npy --numerics 2 --query-type %s --kv-type %s", types[i], types[i]);
+        struct command_result told = expect_success("%s --check --tolerance 0.1", line);
+        assert_non_null(strstr(told.out, ", numerics 2\n"));
+        assert_non_null(strstr(told.out, i ? "types    query f16, key f16, value f16: 50 %"
+                                           : "types    query bf16, key bf16, value bf16: 50 %"));
+        expect_success("! %s --check --tolerance 1e-5", line); /* in place of o.npy, which stays the same */
+        for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
+            if (rapt_isa_available((rapt_isa)isa))
+                expect_success("%s --isa %s --out p.npy --expect o.npy --tolerance 0", line,
+                               rapt_isa_name((rapt_isa)isa));
+    }
+}
+
 /* Queries and biases, too, in every type that files have. */
 static void arrays_of_other_types(void **state) {
     static const char *const names[] = {"q", "k", "v"};
@@ -159,6 +211,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(check_sees_the_error_of_a_type),
         cmocka_unit_test(types_are_told),
         cmocka_unit_test(results_of_other_types),
+        cmocka_unit_test(queries_are_rounded),
+        cmocka_unit_test(orders),
         cmocka_unit_test(arrays_of_other_types),
         cmocka_unit_test(bad_types),
     };

@@ -118,31 +118,39 @@ static void print_arrays(const struct problem *problem, bool json) {
 /* What became of the numbers, where an option says so. */
 static void print_types(const struct problem *problem, bool json) {
     const rapt_attention_desc *given = &problem->desc, *stored = &problem->stored;
-    if (stored->key.data == given->key.data && stored->value.data == given->value.data) return;
+    const bool is_rounded = stored->query.data != given->query.data;
+    if (stored->key.data == given->key.data && stored->value.data == given->value.data && !is_rounded) return;
     const int64_t bytes = kv_type_row_bytes(&stored->key, given->head_dim) +
                           kv_type_row_bytes(&stored->value, given->value_dim);
     const double share = (double)bytes / (double)(given->head_dim + given->value_dim) / (double)sizeof(float);
     const char *key = kv_type_text(stored->key.dtype), *value = kv_type_text(stored->value.dtype);
     if (json) {
+        if (is_rounded) json_text("query_type", kv_type_text(stored->query.dtype));
         json_text("key_type", key);
         json_text("value_type", value);
         json_number("bytes_of_float32", share);
     } else {
-        printf("types    key %s, value %s: %.3g %% of the bytes of float32\n", key, value, 100 * share);
+        printf("types    ");
+        if (is_rounded) printf("query %s, ", kv_type_text(stored->query.dtype));
+        printf("key %s, value %s: %.3g %% of the bytes of float32\n", key, value, 100 * share);
     }
 }
 
 static void print_speed(const struct run *run, double time, double rate, bool json) {
     const char *kernels = rapt_isa_name(rapt_plan_isa(&run->plan));
+    const int order = (int)rapt_plan_numerics(&run->plan);
     if (json) {
         json_text("kernels", kernels);
+        json_integer("numerics", order);
         json_integer("threads", run->threads);
         json_integer("runs", run->repeat);
         json_number("best_milliseconds", time * 1e3);
         json_number("gflops", rate);
         return;
     }
-    printf("kernels  %s, %lld thread%s\n", kernels, (long long)run->threads, run->threads == 1 ? "" : "s");
+    printf("kernels  %s, %lld thread%s", kernels, (long long)run->threads, run->threads == 1 ? "" : "s");
+    if (order != RAPT_NUMERICS_VERSION) printf(", numerics %d", order);
+    putchar('\n');
     printf("time     %.3g ms (", time * 1e3);
     if (run->repeat == 1)
         fputs("one run", stdout);

@@ -23,6 +23,7 @@ const struct option_row attend_option_rows[] = {
      "bhsd: [batch, heads, tokens, dim], the default; bshd: [batch, tokens, heads, dim]. It holds for query, "
      "key, value and out.",
      AT(layout)},
+    {OPTION_TEXT, "query-type", "TYPE", "f32, f16 or bf16: round the queries to this type first.", AT(query_type)},
     {OPTION_TEXT, "key-type", "TYPE",
      "Convert the keys to this storage type first, as a cache would hold them: f32, f16, bf16, q8_0 and others that "
      "docs/types.md compares. --check still compares with the keys as they were given.",
@@ -92,6 +93,12 @@ const struct option_row attend_option_rows[] = {
      AT(keep)},
     {OPTION_INTEGER, "seed", "N", "Without --keep: the seed of dropout's random numbers; default 0.", AT(seed)},
 
+    {OPTION_TEXT, "numerics", "1|2|3|fastest",
+     "The order of operations, which decides the bits: 1, the default, computes in float32; 2 is that of matrix units, "
+     "for bfloat16 or float16 (--query-type and --kv-type convert); 3 is theirs for float32; fastest is what suits this "
+     "machine and these types, and says what it took.",
+     AT(numerics)},
+
     {OPTION_HEADING, "Running", NULL, "No choice here changes a single bit of the result.", 0},
     {OPTION_TEXT, "isa", "NAME",
      "Kernel table to use: one that `rapt info` lists, or auto, the default: $RAPT_ISA, else the best.", AT(isa)},
@@ -160,7 +167,9 @@ struct attend_options attend_parse(int argc, char **argv) {
     require(options.value, "value");
     require(options.out, "out");
     option_one_of("layout", options.layout, "bhsd bshd");
+    option_one_of("query-type", options.query_type, "f32 f16 bf16");
     option_one_of("out-type", options.out_type, "f32 f16 bf16");
+    option_one_of("numerics", options.numerics, "1 2 3 fastest");
     kv_type_check("key-type", options.key_type);
     kv_type_check("value-type", options.value_type);
     kv_type_check("kv-type", options.kv_type);

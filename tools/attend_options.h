@@ -12,7 +12,7 @@ struct attend_options {
     const char *pages, *tree, *key_blocks;
     const char *query_lengths, *kv_lengths, *query_positions, *key_positions;
     const char *layout, *attention_kind, *isa;
-    const char *key_type, *value_type, *kv_type, *out_type;
+    const char *query_type, *key_type, *value_type, *kv_type, *out_type, *numerics;
     const char *expect, *tokens;
     bool causal, check, json, quiet;
     struct option_integer query_offset, threads, repeat, show_head, show_batch, seed;

@@ -50,22 +50,47 @@ int64_t kv_type_row_bytes(const rapt_tensor *tensor, int64_t dim) {
     return rapt_row_bytes(tensor->dtype, dim) + (tensor->scale_dtype ? (int64_t)sizeof(float) : 0);
 }
 
+/* A tensor [batch, heads, tokens, dim] of another type, and which option says so. */
+struct conversion {
+    const char *option, *type;
+    int64_t batch, heads, tokens, dim;
+};
+
 /* For float8 and int8 with a scale for each row. */
-static rapt_tensor room_for(const rapt_attention_desc *desc, const char *option, const char *given, int64_t dim) {
-    const struct named_type *type = type_named(option, given);
-    if (dim % type->elements != 0)
-        tool_die("--%s %s: a head has %lld elements, which is no multiple of %d", option, given, (long long)dim,
-                 type->elements);
-    const int64_t rows = tool_product(tool_product(desc->batch, desc->kv_heads, option), desc->kv_length, option);
-    void *data = tool_allocate(rows, (size_t)rapt_row_bytes(type->dtype, dim), option);
-    rapt_tensor room = rapt_tensor_bhsd(data, type->dtype, desc->batch, desc->kv_heads, desc->kv_length, dim);
+static rapt_tensor room_for(const struct conversion *to) {
+    const struct named_type *type = type_named(to->option, to->type);
+    if (to->dim % type->elements != 0)
+        tool_die("--%s %s: a head has %lld elements, which is no multiple of %d", to->option, to->type,
+                 (long long)to->dim, type->elements);
+    const int64_t rows = tool_product(tool_product(to->batch, to->heads, to->option), to->tokens, to->option);
+    void *data = tool_allocate(rows, (size_t)rapt_row_bytes(type->dtype, to->dim), to->option);
+    rapt_tensor room = rapt_tensor_bhsd(data, type->dtype, to->batch, to->heads, to->tokens, to->dim);
     if (!(type->uses & RAPT_MAY_SCALE)) return room;
     room.scale_dtype = RAPT_F32;
-    room.scales = tool_allocate(rows, sizeof(float), option);
+    room.scales = tool_allocate(rows, sizeof(float), to->option);
     room.scale_token_stride_bytes = sizeof(float);
-    room.scale_head_stride_bytes = desc->kv_length * room.scale_token_stride_bytes;
-    room.scale_batch_stride_bytes = desc->kv_heads * room.scale_head_stride_bytes;
+    room.scale_head_stride_bytes = to->tokens * room.scale_token_stride_bytes;
+    room.scale_batch_stride_bytes = to->heads * room.scale_head_stride_bytes;
     return room;
+}
+
+/* Appended to an empty cache, which rounds; queries are keys of as many heads here. */
+static rapt_tensor converted(const rapt_tensor *from, const struct conversion *to, int32_t isa) {
+    rapt_append_desc append = RAPT_APPEND_DESC_INIT;
+    rapt_message message;
+    append.isa = isa;
+    append.batch = to->batch;
+    append.kv_heads = to->heads;
+    append.length = append.cache_length = to->tokens;
+    append.head_dim = append.value_dim = to->dim;
+    append.key = *from;
+    append.key_cache = room_for(to);
+    if (append.key_cache.scale_dtype) append.features |= RAPT_COMPUTE_KEY_SCALES;
+    int64_t *positions = tool_allocate(to->batch, sizeof *positions, "positions"); /* 0: from the first row on */
+    append.positions = rapt_int64_list(positions, to->batch);
+    rapt_status status = rapt_append(&append, NULL, &message);
+    if (status != RAPT_OK) tool_die("%s: %s", rapt_status_text(status), message.text);
+    return append.key_cache;
 }
 
 /* The call with each page as a sequence of its own. */
@@ -79,8 +104,22 @@ static rapt_attention_desc by_pages(const rapt_attention_desc *paged) {
     return desc;
 }
 
+static rapt_attention_desc stored_keys_and_values(const rapt_attention_desc *desc,
+                                                  const struct attend_options *options) {
+    struct conversion to = {options->key_type ? "key-type" : "kv-type",
+                            options->key_type ? options->key_type : options->kv_type,
+                            desc->batch, desc->kv_heads, desc->kv_length, desc->head_dim};
+    rapt_attention_desc stored = *desc;
+    if (to.type) stored.key = converted(&desc->key, &to, desc->isa);
+    to.option = options->value_type ? "value-type" : "kv-type";
+    to.type = options->value_type ? options->value_type : options->kv_type;
+    to.dim = desc->value_dim;
+    if (to.type) stored.value = converted(&desc->value, &to, desc->isa);
+    return stored;
+}
+
 static rapt_attention_desc stored_in_pages(const rapt_attention_desc *paged, const struct attend_options *options) {
-    const rapt_attention_desc desc = by_pages(paged), stored = kv_type_stored(&desc, options);
+    const rapt_attention_desc desc = by_pages(paged), stored = stored_keys_and_values(&desc, options);
     rapt_attention_desc result = *paged;
     result.key = pages_of_batches(stored.key);
     result.value = pages_of_batches(stored.value);
@@ -88,34 +127,10 @@ static rapt_attention_desc stored_in_pages(const rapt_attention_desc *paged, con
 }
 
 rapt_attention_desc kv_type_stored(const rapt_attention_desc *desc, const struct attend_options *options) {
-    if (desc->key_pages.kind) return stored_in_pages(desc, options);
-    const char *key_type = options->key_type ? options->key_type : options->kv_type;
-    const char *value_type = options->value_type ? options->value_type : options->kv_type;
-    rapt_attention_desc stored = *desc;
-    rapt_append_desc append = RAPT_APPEND_DESC_INIT;
-    rapt_message message;
-    if (!key_type && !value_type) return stored;
-    append.isa = desc->isa;
-    append.batch = desc->batch;
-    append.kv_heads = desc->kv_heads;
-    append.length = append.cache_length = desc->kv_length;
-    append.head_dim = desc->head_dim;
-    append.value_dim = desc->value_dim;
-    if (key_type) {
-        append.key = desc->key;
-        append.key_cache = stored.key =
-            room_for(desc, options->key_type ? "key-type" : "kv-type", key_type, desc->head_dim);
-        if (stored.key.scale_dtype) append.features |= RAPT_COMPUTE_KEY_SCALES;
-    }
-    if (value_type) {
-        append.value = desc->value;
-        append.value_cache = stored.value =
-            room_for(desc, options->value_type ? "value-type" : "kv-type", value_type, desc->value_dim);
-        if (stored.value.scale_dtype) append.features |= RAPT_COMPUTE_VALUE_SCALES;
-    }
-    int64_t *positions = tool_allocate(desc->batch, sizeof *positions, "positions"); /* 0: from the first row on */
-    append.positions = rapt_int64_list(positions, desc->batch);
-    rapt_status status = rapt_append(&append, NULL, &message);
-    if (status != RAPT_OK) tool_die("%s: %s", rapt_status_text(status), message.text);
+    rapt_attention_desc stored =
+        desc->key_pages.kind ? stored_in_pages(desc, options) : stored_keys_and_values(desc, options);
+    const struct conversion to = {"query-type", options->query_type, desc->batch, desc->query_heads,
+                                  desc->query_length, desc->head_dim};
+    if (to.type) stored.query = converted(&desc->query, &to, desc->isa);
     return stored;
 }

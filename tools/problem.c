@@ -197,6 +197,10 @@ static void add_positions(rapt_attention_desc *desc, const struct attend_options
 
 struct problem problem_load(const struct attend_options *options) {
     struct problem problem = {.desc = RAPT_ATTENTION_DESC_INIT};
+    static const int32_t orders[] = {RAPT_NUMERICS_ORDER_1, RAPT_NUMERICS_ORDER_2, RAPT_NUMERICS_ORDER_3,
+                                     RAPT_NUMERICS_FASTEST};
+    const int order = option_one_of("numerics", options->numerics, "1 2 3 fastest");
+    if (order >= 0) problem.desc.numerics = orders[order];
     problem.desc.isa = option_isa(options->isa);
     bool bshd = options->layout && strcmp(options->layout, "bshd") == 0;
     load_tensors(&problem, options, bshd);
