@@ -95,8 +95,8 @@ const struct option_row attend_option_rows[] = {
 
     {OPTION_TEXT, "numerics", "1|2|3|fastest",
      "The order of operations, which decides the bits: 1, the default, computes in float32; 2 is that of matrix units, "
-     "for bfloat16 or float16 (--query-type and --kv-type convert); 3 is theirs for float32; fastest is what suits this "
-     "machine and these types, and says what it took.",
+     "for bfloat16 or float16 (--query-type and --kv-type convert); 3 is theirs for float32; fastest is what suits "
+     "this machine and these types, and says what it took.",
      AT(numerics)},
 
     {OPTION_HEADING, "Running", NULL, "No choice here changes a single bit of the result.", 0},

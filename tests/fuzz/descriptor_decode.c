@@ -267,16 +267,29 @@ static void decode_numbers(rapt_attention_desc *d, struct input *input) {
     }
 }
 
+/* Queries, keys and values of the one type that another order takes, where there is memory for so many. */
+static void set_order(rapt_attention_desc *d, uint8_t way) {
+    rapt_tensor *const tensors[] = {&d->query, &d->key, &d->value};
+    const int64_t dims[] = {d->head_dim, d->head_dim, d->value_dim ? d->value_dim : d->head_dim};
+    const int32_t dtype = way & 128 ? RAPT_F16 : RAPT_BF16;
+    d->numerics = RAPT_NUMERICS_ORDER_2;
+    for (int i = 0; i < 3; i++)
+        if (tensors[i]->dtype && rapt_row_bytes(tensors[i]->dtype, dims[i]) >= rapt_row_bytes(dtype, dims[i]))
+            tensors[i]->dtype = dtype;
+}
+
 /* The caller's own copy, of the size that it states and not a byte more. */
 static void give(struct fuzzed_call *call, struct input *input) {
     const uint8_t way = take_byte(input);
     rapt_attention_desc *d = &call->desc;
     const int32_t numerics = way & 16 ? (int32_t)take_hostile(input) : 0;
     decode_states(call, input);
+    if (way & 64)
+        set_order(d, way);
     const size_t whole = sizeof *d, some[] = {0, 4, 8, whole / 16 * 8, whole - 64, whole - 8, whole + 8, whole + 64};
     const size_t bytes = way & 1 ? some[way / 2 % 8] : whole;
     d->struct_size = (uint32_t)bytes;
-    d->numerics = numerics;
+    d->numerics = way & 16 ? numerics : d->numerics;
     const struct region *region = add_region(call, bytes < 8 ? 8 : bytes);
     memset(region->data, way & 32 ? 1 : 0, region->bytes);
     memcpy(region->data, d, region->bytes < whole ? region->bytes : whole);
