@@ -143,7 +143,8 @@ RAPT_INLINE bool suffices(int rows, int of_group, int most) {
 RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct panel of) {
     int row = 0;
     if (of.pump) { /* narrow tiles are one group */
-        RAPT_UNROLL for (int rows = 1; rows <= of.rows; rows++)
+        const int most = of.rows < NARROW_ROWS ? of.rows : NARROW_ROWS;
+        RAPT_UNROLL for (int rows = 1; rows <= most; rows++)
             if (a->rows == rows)
                 weigh_groups(a, 0, d, of, rows);
         return;
@@ -162,7 +163,7 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct p
 
 /* pump: NULL, or the one of narrow tiles, so that the compiler knows which. */
 #define RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step, pump)                                           \
-    if (width == VL)                                                                                             \
+    if (VL == 1 || width == VL)                                                                                  \
         weigh_rows(a, d, (struct panel){most, vectors, VL, row_step, key_step, pump});                           \
     else                                                                                                         \
         weigh_rows(a, d, (struct panel){most, vectors, width & (VL - 1), row_step, key_step, pump});
