@@ -182,7 +182,7 @@ static void attention(const rapt_attention_desc *desc) {
 void rapt_reference_attention(const rapt_attention_desc *desc) {
     rapt_attention_desc wide = *desc;
     const struct rapt_reference_copy copy = rapt_reference_widen(&wide);
-    if (desc->numerics == RAPT_NUMERICS_ORDER_2) {
+    if (desc->numerics >= RAPT_NUMERICS_ORDER_2) {
         rapt_reference_order2(&wide);
     } else {
         attention(&wide);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Order 2 of docs/numerics.md, and its specification. Every operation below is one float32 operation, or one of the
- * matrix unit (reference_unit.c). b = sequence, h = query head, i = query, j = key, d = dimension.
+ * Orders 2 and 3 of docs/numerics.md, and their specification. Every operation below is one float32 operation, or one
+ * of the matrix unit (reference_unit.c). b = sequence, h = query head, i = query, j = key, d = dimension.
  */
 #include "reference_order2.h"
 
@@ -19,7 +19,8 @@ static const float ln2 = 0x1.62e43p-1f;
 /* What does not depend on the row, and room for one row. */
 struct call {
     const rapt_attention_desc *desc;
-    bool is_half;  /* float16, otherwise bfloat16 */
+    bool is_split; /* order 3 */
+    bool is_half;  /* order 2: float16, otherwise bfloat16 */
     bool is_plain; /* dot products are only scaled */
     int64_t value_dim;
     float scale, factor;     /* factor: what order 1 multiplies dot products with */
@@ -33,8 +34,23 @@ struct call {
     float *query, *out;      /* [head_dim], [value_dim] */
 };
 
-/* The probability of a key, rounded to the type of the values, at the maximum m. */
+static float dot(const struct call *call, const float *a, const float *b, int64_t count) {
+    return call->is_split ? rapt_reference_unit_split(a, b, count) : rapt_reference_unit(a, b, count);
+}
+
+static float larger(const struct call *call, float m, float t) {
+    return call->is_split ? rapt_reference_even_maximum(m, t) : t > m ? t : m;
+}
+
+static float alpha_of(const struct call *call, float k) {
+    return call->is_split ? rapt_reference_pow2(k) : rapt_order2_alpha(k);
+}
+
+/* The probability of a key at the maximum m; in order 2 it is rounded to the type of the values. */
 static float probability(const struct call *call, float y, float m) {
+    if (call->is_split) {
+        return rapt_reference_exp2(y, m);
+    }
     float mu = m == -INFINITY ? 0.0f : m;
     float x = fabsf(mu) < 0x1p+22f ? fmaf(y, call->y_factor, -(mu - call->shift))
                                    : (y * call->y_factor - mu) + call->shift;
@@ -56,11 +72,11 @@ static void row_logits(const struct call *call, int64_t b, int64_t h, int64_t i,
     for (int64_t j = 0; j < keys; j++) {
         rapt_reference_pair_at(desc, &pair, b, h, i, j);
         const char *key = rapt_reference_row(&desc->key, b, rapt_reference_kv_head(desc, h), j);
-        float s = rapt_reference_unit(call->query, (const float *)(const void *)key, desc->head_dim);
+        float s = dot(call, call->query, (const float *)(const void *)key, desc->head_dim);
         bool attended;
         call->s[j] = s;
         call->t[j] = rapt_reference_logit(s * call->factor, &pair, &attended);
-        call->y[j] = call->is_plain ? s : call->t[j];
+        call->y[j] = call->is_plain && !call->is_split ? s : call->t[j];
         call->attended[j] = attended && rapt_reference_is_visible(desc, pair.distance, b, h, i, j);
         call->kept[j] = keep == NULL || keep[j] != 0;
     }
@@ -83,13 +99,14 @@ static float joined(const struct call *call, struct sums sums) {
 /* Steps 3 to 6 for a block: keys [begin, end) of the sequence, of which the first is number `at` of the block. p gets
  * the probabilities; returns alpha. */
 static float softmax(const struct call *call, struct sums *sums, int64_t begin, int64_t end, int64_t at, float *p) {
-    float m = sums->m;
+    float highest = -INFINITY;
     for (int64_t j = begin; j < end; j++) {
         if (call->attended[j]) {
-            m = call->t[j] > m ? call->t[j] : m;
+            highest = call->t[j] > highest ? call->t[j] : highest;
         }
     }
-    float alpha = rapt_order2_alpha(sums->m - m);
+    float m = larger(call, sums->m, highest);
+    float alpha = alpha_of(call, sums->m - m);
     for (int j = 0; j < BLOCK_KEYS; j++) {
         p[j] = 0.0f;
     }
@@ -101,8 +118,9 @@ static float softmax(const struct call *call, struct sums *sums, int64_t begin, 
     for (int c = 0; c < LANES; c++) {
         float l = sums->lane[c] * alpha;
         for (int j = 0; j < BLOCK_KEYS; j += RAPT_UNIT_TERMS) {
-            l = l + p[j + (call->is_half ? c : 2 * c + 1)];
-            l = l + p[j + (call->is_half ? LANES + c : 2 * c)];
+            bool is_pair = !call->is_half && !call->is_split;
+            l = l + p[j + (is_pair ? 2 * c + 1 : c)];
+            l = l + p[j + (is_pair ? 2 * c : LANES + c)];
         }
         sums->lane[c] = l;
     }
@@ -125,7 +143,7 @@ static void weigh(const struct call *call, float *o, float alpha, int64_t b, int
         }
     }
     for (int64_t d = 0; d < call->value_dim; d++) {
-        float g = rapt_reference_unit(p, call->values + d * BLOCK_KEYS, BLOCK_KEYS);
+        float g = dot(call, p, call->values + d * BLOCK_KEYS, BLOCK_KEYS);
         o[d] = fmaf(o[d], alpha, g);
     }
 }
@@ -135,7 +153,11 @@ static void close_chunk(const struct call *call, struct rapt_reference_state *ro
     for (int64_t d = 0; d < call->value_dim; d++) {
         chunk.o[d] = chunk.o[d] * call->chunk_factor;
     }
-    rapt_order2_fold(row, &chunk, call->value_dim);
+    if (call->is_split) {
+        rapt_reference_fold(row, &chunk, call->value_dim);
+    } else {
+        rapt_order2_fold(row, &chunk, call->value_dim);
+    }
 }
 
 /* Blocks into chunks, chunks into the row. Both are anchored at logical position 0. */
@@ -147,7 +169,12 @@ static struct rapt_reference_state row_state(const struct call *call, int64_t b,
     float p[BLOCK_KEYS];
     if (desc->initial_state.data != NULL) {
         const char *state = rapt_reference_query_row(desc, &desc->initial_state, b, h, i);
-        rapt_order2_load_state(&row, (const float *)(const void *)state, call->value_dim);
+        const float *numbers = (const float *)(const void *)state;
+        if (call->is_split) {
+            rapt_reference_load_state(&row, numbers, call->value_dim);
+        } else {
+            rapt_order2_load_state(&row, numbers, call->value_dim);
+        }
     }
     for (int64_t j = 0, end; j < keys; j = end) {
         int64_t at = (first_key + j) % BLOCK_KEYS;
@@ -207,7 +234,7 @@ static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t
         rapt_reference_store_state(&row, state, call->value_dim);
     }
     if (desc->sinks != NULL) {
-        rapt_order2_sink(&row, desc->sinks[h] * log2e, call->value_dim);
+        (call->is_split ? rapt_reference_sink : rapt_order2_sink)(&row, desc->sinks[h] * log2e, call->value_dim);
     }
     float inverse = rapt_reference_finish(&row, call->out, call->value_dim);
     if (desc->out.data != NULL) {
@@ -221,7 +248,8 @@ static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t
 
 static void set_constants(struct call *call) {
     const rapt_attention_desc *desc = call->desc;
-    call->is_half = desc->query.dtype == RAPT_F16;
+    call->is_split = desc->numerics == RAPT_NUMERICS_ORDER_3;
+    call->is_half = desc->query.dtype == RAPT_F16 && !call->is_split;
     call->value_dim = desc->value_dim ? desc->value_dim : desc->head_dim;
     call->scale = desc->features & RAPT_SCALE ? desc->scale : 1.0f / sqrtf((float)desc->head_dim);
     call->factor = desc->softcap != 0.0f ? call->scale / desc->softcap : call->scale * log2e;

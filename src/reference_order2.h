@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of docs/numerics.md in scalar code: attention on the products of matrix units. It shares nothing with the
- * library. */
+ * Orders 2 and 3 of docs/numerics.md in scalar code: attention on the products of matrix units. It shares nothing with
+ * the library. */
 #ifndef RAPT_REFERENCE_ORDER2_H
 #define RAPT_REFERENCE_ORDER2_H
 
@@ -22,6 +22,9 @@ uint32_t rapt_unit_add(uint32_t x, uint32_t y);
 /* a . b as steps of 32 from +0, the last one filled up with zeros. */
 float rapt_reference_unit(const float *a, const float *b, int64_t count);
 
+/* Order 3: the same of float32 numbers, six steps for every 32 terms, of parts of a and parts of b. */
+float rapt_reference_unit_split(const float *a, const float *b, int64_t count);
+
 /* ---- reference_order2_steps.c */
 
 float rapt_order2_exp2(float x, bool is_half); /* p(x), not yet rounded */
@@ -34,8 +37,8 @@ void rapt_order2_sink(struct rapt_reference_state *row, float sink_log2e, int64_
 
 /* ---- reference_order2.c */
 
-/* Likewise rapt_reference_attention, of a descriptor with numerics 2 and float32 keys and values [batch, kv_heads,
- * kv_length, dim] that are widened ones of the type of the query: bfloat16 or float16. */
+/* Likewise rapt_reference_attention, of a descriptor with numerics 2 or 3 and float32 keys and values [batch, kv_heads,
+ * kv_length, dim]; in order 2 they are widened ones of the type of the query: bfloat16 or float16. */
 void rapt_reference_order2(const rapt_attention_desc *desc);
 
 #endif

@@ -162,3 +162,43 @@ float rapt_reference_unit(const float *a, const float *b, int64_t count) {
     }
     return float_of(c);
 }
+
+/* Order 3: a number in three bfloat16 parts. What is denormal counts as 0. */
+
+static float part(float x) {
+    uint32_t bits = bits_of(x);
+    if (is_nan(bits)) {
+        return x;
+    }
+    if ((bits >> 23 & 255) == 0) {
+        return 0.0f;
+    }
+    return float_of((bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u);
+}
+
+enum { HIGH, MIDDLE, LOW, PARTS };
+
+static void split(uint32_t parts[PARTS][RAPT_UNIT_TERMS], const float *x, int64_t count) {
+    for (int64_t i = 0; i < RAPT_UNIT_TERMS; i++) {
+        float rest = i < count ? x[i] : 0.0f;
+        for (int p = HIGH; p < PARTS; p++) {
+            float of_part = part(rest);
+            parts[p][i] = bits_of(of_part);
+            rest = rest - of_part;
+        }
+    }
+}
+
+float rapt_reference_unit_split(const float *a, const float *b, int64_t count) {
+    static const int terms[][2] = {{HIGH, LOW}, {MIDDLE, MIDDLE}, {HIGH, MIDDLE},
+                                   {LOW, HIGH}, {MIDDLE, HIGH},   {HIGH, HIGH}};
+    uint32_t c = 0, of_a[PARTS][RAPT_UNIT_TERMS], of_b[PARTS][RAPT_UNIT_TERMS];
+    for (int64_t k = 0; k < count; k += RAPT_UNIT_TERMS) {
+        split(of_a, a + k, count - k);
+        split(of_b, b + k, count - k);
+        for (size_t t = 0; t < sizeof terms / sizeof *terms; t++) {
+            c = rapt_unit_dot(c, of_a[terms[t][0]], of_b[terms[t][1]], RAPT_UNIT_TERMS / 2);
+        }
+    }
+    return float_of(c);
+}

@@ -11,11 +11,12 @@
 #include "problem.h"
 #include "reference.h"
 
-static const struct rapt_table *tables[RAPT_ISA_COUNT];
-static int table_count, problems[RAPT_ISA_COUNT]; /* problems: those that a table answers */
+/* The second third is the first one in order 2, the last one in order 3. */
+enum { PLAIN, EVERYTHING, SPLIT_KEYS, DROPPED_KEYS, CONTINUED, KINDS, PROBLEMS = 3 * KINDS };
 
-/* The second half is the first one in order 2. */
-enum { PLAIN, EVERYTHING, SPLIT_KEYS, DROPPED_KEYS, CONTINUED, KINDS, PROBLEMS = 2 * KINDS };
+static const struct rapt_table *tables[RAPT_ISA_COUNT];
+static int table_count;
+static bool has_problem[RAPT_ISA_COUNT][PROBLEMS]; /* of a table: it has the order */
 
 static const struct problem_call calls[KINDS] = {
     {2, 4, 2, 40, 40, 32, 32, USE_CAUSAL | USE_LSE, DATA_NORMAL, RAPT_ORIGIN_TOP_LEFT, 0, 1, 0},
@@ -30,22 +31,21 @@ static const struct problem_call calls[KINDS] = {
 };
 
 /* What every way to compute them must give. */
-static const uint64_t expected_hashes[PROBLEMS] = {0x9883fe6f100dde4du, 0x5956e2b68ae43ee4u,
-                                                   0x00ed211a0c832c4cu, 0x8af95daaf4adfc16u,
-                                                   0x2d02010bb698dd1cu, 0xe9c4aecf7f53dd71u,
-                                                   0xb432107e714d5d77u, 0x925cb1aea7bb43c6u,
-                                                   0x5723a398411a6eafu, 0x5e8d40bab612b191u};
+static const uint64_t expected_hashes[PROBLEMS] = {
+    0x9883fe6f100dde4du, 0x5956e2b68ae43ee4u, 0x00ed211a0c832c4cu, 0x8af95daaf4adfc16u, 0x2d02010bb698dd1cu,
+    0xe9c4aecf7f53dd71u, 0xb432107e714d5d77u, 0x925cb1aea7bb43c6u, 0x5723a398411a6eafu, 0x5e8d40bab612b191u,
+    0x1bfdcaca01749fbfu, 0x1064852c1363ff1eu, 0x218c108e6a7aa7feu, 0x0035661911a558e9u, 0x1990db30143d97c6u};
 
 static int kind_of(int number) { return number % KINDS; }
+static int32_t order_of(int number) { return number < KINDS ? RAPT_NUMERICS_DEFAULT : number / KINDS + 1; }
 
 static struct problem *make_problem(int number, uint64_t layout_seed, rapt_isa isa) {
     static const int64_t position_230[] = {230};
     const struct problem_layout layout = {.seed = layout_seed};
     struct problem_call call = calls[kind_of(number)];
-    if (number >= KINDS) {
-        call.numerics = RAPT_NUMERICS_ORDER_2;
+    call.numerics = order_of(number);
+    if (call.numerics == RAPT_NUMERICS_ORDER_2)
         call.key_format = number % 2 ? RAPT_FORMAT_BF16 : RAPT_FORMAT_F16;
-    }
     struct problem *plain = problem_new(&call), *problem = problem_laid_out(plain, &layout);
     problem_free(plain);
     problem->desc.isa = isa;
@@ -158,15 +158,21 @@ static uint64_t hash_in_parts(int number, uint64_t layout, rapt_isa isa, int64_t
     return hash;
 }
 
-/* The first problem that a table has no order for. */
-static int problems_of(const struct rapt_table *table) {
-    const struct rapt_table *of_order2[RAPT_ISA_COUNT];
-    const int count = tables_of(RAPT_NUMERICS_ORDER_2, of_order2);
+static bool has_order(const struct rapt_table *table, int32_t order) {
+    const struct rapt_table *having[RAPT_ISA_COUNT];
+    const int count = tables_of(order, having);
     for (int t = 0; t < count; t++)
-        if (of_order2[t] == table)
-            return PROBLEMS;
-    print_message("# %s has no order 2\n", table->name);
-    return KINDS;
+        if (having[t] == table)
+            return true;
+    print_message("# %s has no order %d\n", table->name, order);
+    return false;
+}
+
+/* From this number on, of those whose order the table has. */
+static int next_problem(int t, int number) {
+    while (number < PROBLEMS && !has_problem[t][number])
+        number++;
+    return number;
 }
 
 static void expect_hash(uint64_t hash, int number, const char *who, const char *what, int64_t detail) {
@@ -191,7 +197,7 @@ static void test_schedules(void **state) {
     static const char *const names[SCHEDULES] = {"OpenMP threads", "shuffled parallel-for, threads",
                                                  "run_task, threads"};
     for (int t = 0; t < table_count; t++)
-        for (int number = 0; number < problems[t]; number++)
+        for (int number = 0; (number = next_problem(t, number)) < PROBLEMS; number++)
             for (int schedule = 0; schedule < SCHEDULES; schedule++)
                 for (int threads = 1; threads <= 8; threads += (int)(800 / scaled_work(800)))
                     expect_hash(hash_in_parts(number, 0, tables[t]->isa, INT32_MAX, INT32_MAX,
@@ -206,7 +212,7 @@ static void test_parts(void **state) {
     const int64_t last_batch = is_emulated ? 1 : 2;
     const int q_step = is_emulated ? 3 : 1;
     for (int t = 0; t < table_count; t++)
-        for (int number = 0; number < problems[t]; number++)
+        for (int number = 0; (number = next_problem(t, number)) < PROBLEMS; number++)
             for (int64_t batch = 1; batch <= last_batch; batch++)
                 for (int q = 0; q < 6; q += q_step)
                     expect_hash(hash_in_parts(number, 0, tables[t]->isa, batch, queries[q], OPENMP, 2),
@@ -218,7 +224,7 @@ static void test_parts(void **state) {
 
 static void test_strides(void **state) {
     for (int t = 0; t < table_count; t++)
-        for (int number = 0; number < problems[t]; number++)
+        for (int number = 0; (number = next_problem(t, number)) < PROBLEMS; number++)
             for (int64_t layout = 1; layout <= scaled_work(12); layout++)
                 expect_hash(hash_in_parts(number, (uint64_t)layout, tables[t]->isa, INT32_MAX,
                                           layout % 2 ? INT32_MAX : 7, OPENMP, 2),
@@ -230,10 +236,10 @@ static void test_strides(void **state) {
 static void test_dropped_keys(void **state) {
     static const int64_t drops[] = {1, 31, 64, 100, 129, 130};
     for (int t = 0; t < table_count; t++)
-        for (int n = 0; n < 12; n++) {
-            const int d = n % 6, number = n < 6 ? DROPPED_KEYS : KINDS + DROPPED_KEYS;
-            if (number >= problems[t])
-                break;
+        for (int n = 0; n < 18; n++) {
+            const int d = n % 6, number = DROPPED_KEYS + n / 6 * KINDS;
+            if (!has_problem[t][number])
+                continue;
             struct problem *problem = make_problem(number, 5, tables[t]->isa);
             struct part_lists lists;
             rapt_attention_desc desc =
@@ -274,7 +280,7 @@ static void change_keys(struct problem *problem) {
 static void test_controls(void **state) {
     static const int64_t elsewhere[] = {100};
     for (int t = 0; t < table_count; t++)
-        for (int number = 0; number < problems[t]; number++) {
+        for (int number = 0; (number = next_problem(t, number)) < PROBLEMS; number++) {
             struct problem *problem = make_problem(number, 0, tables[t]->isa);
             change_keys(problem);
             expect_other_hash(problem, number, "the last bit of one element of the keys");
@@ -282,7 +288,8 @@ static void test_controls(void **state) {
             problem = make_problem(number, 0, tables[t]->isa);
             float scale = kind_of(number) == EVERYTHING ? problem->desc.scale : 0.2f;
             problem->desc.features |= RAPT_SCALE;
-            problem->desc.scale = number < KINDS ? float_of(bits_of(scale) + 1) : scale * 1.01f;
+            problem->desc.scale = order_of(number) == RAPT_NUMERICS_ORDER_2 ? scale * 1.01f
+                                                                                 : float_of(bits_of(scale) + 1);
             expect_other_hash(problem, number, "the scale");
         }
     for (int t = 0; t < table_count; t++) {
@@ -296,7 +303,10 @@ static void test_controls(void **state) {
 int main(void) {
     table_count = machine_tables(tables);
     for (int t = 0; t < table_count; t++)
-        problems[t] = problems_of(tables[t]);
+        for (int number = 0; number < PROBLEMS; number++)
+            has_problem[t][number] = order_of(number) == RAPT_NUMERICS_DEFAULT ||
+                                     (number % KINDS ? has_problem[t][number - 1]
+                                                     : has_order(tables[t], order_of(number)));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reference),    cmocka_unit_test(test_schedules),
         cmocka_unit_test(test_parts),        cmocka_unit_test(test_strides),

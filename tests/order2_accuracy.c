@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Errors of order 2 against attention in double on the same bfloat16 (float16) numbers, relative to the root of the
- * mean square of the outputs: docs/numerics.md states them. Outputs are float32, so that what they show is the
- * order's. */
+ * Errors of orders 2 and 3 against attention in double on the same bfloat16 (float16, float32) numbers, relative to the
+ * root of the mean square of the outputs: docs/numerics.md states them. Outputs are float32, so that what they show is
+ * the order's. */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,18 +15,18 @@ struct data {
     bool is_causal;
     float query_factor, value_offset;
     float (*draw)(struct random *random);
-    double of_bf16, of_half; /* errors that are stated */
+    double of_bf16, of_half, of_float; /* errors that are stated */
 };
 
 static const struct data all_data[] = {
-    {"normal", 64, 1024, false, 1, 0, random_normal, 1.51e-3, 1.9e-4},
-    {"normal", 64, 1024, true, 1, 0, random_normal, 1.19e-3, 1.5e-4},
-    {"normal", 80, 1024, false, 1, 0, random_normal, 1.47e-3, 1.9e-4},
-    {"normal", 128, 1024, false, 1, 0, random_normal, 1.39e-3, 1.8e-4},
-    {"normal", 128, 1024, true, 1, 0, random_normal, 1.19e-3, 1.5e-4},
-    {"query * 4", 128, 1024, false, 4, 0, random_normal, 4.2e-4, 5.3e-5},
-    {"value + 4", 128, 1024, false, 1, 4, random_normal, 1.9e-5, 2.4e-6},
-    {"heavy-tailed", 128, 1024, false, 1, 0, random_heavy, 6.0e-4, 7.5e-5},
+    {"normal", 64, 1024, false, 1, 0, random_normal, 1.51e-3, 1.9e-4, 1.8e-7},
+    {"normal", 64, 1024, true, 1, 0, random_normal, 1.19e-3, 1.5e-4, 1.2e-7},
+    {"normal", 80, 1024, false, 1, 0, random_normal, 1.47e-3, 1.9e-4, 2.1e-7},
+    {"normal", 128, 1024, false, 1, 0, random_normal, 1.39e-3, 1.8e-4, 2.1e-7},
+    {"normal", 128, 1024, true, 1, 0, random_normal, 1.19e-3, 1.5e-4, 1.4e-7},
+    {"query * 4", 128, 1024, false, 4, 0, random_normal, 4.2e-4, 5.3e-5, 5.4e-7},
+    {"value + 4", 128, 1024, false, 1, 4, random_normal, 1.9e-5, 2.4e-6, 7.0e-8},
+    {"heavy-tailed", 128, 1024, false, 1, 0, random_heavy, 6.0e-4, 7.5e-5, 3.1e-7},
 };
 
 enum { QUERIES = 64 };
@@ -34,12 +34,13 @@ enum { QUERIES = 64 };
 /* Rounded to the type. */
 static rapt_tensor drawn(struct random *random, const struct data *data, int32_t dtype, int64_t rows, float factor,
                          float offset) {
-    uint16_t *numbers = test_alloc((size_t)(rows * data->dim) * 2);
+    const int64_t row_bytes = rapt_row_bytes(dtype, data->dim);
+    char *numbers = test_alloc((size_t)(rows * row_bytes));
     float *row = test_floats(data->dim);
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t d = 0; d < data->dim; d++)
             row[d] = data->draw(random) * factor + offset;
-        rapt_reference_store(dtype, row, data->dim, numbers + i * data->dim);
+        rapt_reference_store(dtype, row, data->dim, numbers + i * row_bytes);
     }
     return rapt_tensor_bhsd(numbers, dtype, 1, 1, rows, data->dim);
 }
@@ -50,7 +51,7 @@ static double error_of(const struct data *data, int32_t dtype) {
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
     float *out = test_floats(count);
     double *truth = test_alloc((size_t)count * sizeof *truth), squares = 0, errors = 0;
-    desc.numerics = RAPT_NUMERICS_ORDER_2;
+    desc.numerics = dtype == RAPT_F32 ? RAPT_NUMERICS_ORDER_3 : RAPT_NUMERICS_ORDER_2;
     desc.batch = desc.query_heads = desc.kv_heads = 1;
     desc.query_length = QUERIES;
     desc.kv_length = data->keys;
@@ -86,10 +87,13 @@ static void test_errors(void **state) {
     for (size_t n = 0; n < sizeof all_data / sizeof *all_data; n++) {
         const struct data *data = &all_data[n];
         const double bf16 = error_of(data, RAPT_BF16), half = error_of(data, RAPT_F16);
-        print_message("# %s, dim %d%s: bfloat16 %.3g, stated %.3g; float16 %.3g, stated %.3g\n", data->name,
-                      (int)data->dim, data->is_causal ? ", causal" : "", bf16, data->of_bf16, half, data->of_half);
-        if (!(bf16 <= 1.2 * data->of_bf16) || !(half <= 1.2 * data->of_half))
-            fail_msg("%s, dim %d: errors %g, %g are above those stated", data->name, (int)data->dim, bf16, half);
+        const double wide = error_of(data, RAPT_F32);
+        print_message("# %s, dim %d%s: bfloat16 %.3g, stated %.3g; float16 %.3g, %.3g; float32 %.3g, %.3g\n", data->name,
+                      (int)data->dim, data->is_causal ? ", causal" : "", bf16, data->of_bf16, half, data->of_half, wide,
+                      data->of_float);
+        if (!(bf16 <= 1.2 * data->of_bf16) || !(half <= 1.2 * data->of_half) || !(wide <= 1.2 * data->of_float))
+            fail_msg("%s, dim %d: errors %g, %g, %g are above those stated", data->name, (int)data->dim, bf16, half,
+                     wide);
     }
     (void)state;
 }

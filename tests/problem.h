@@ -50,7 +50,7 @@ enum data_kind {
     DATA_LOUD, /* softmax is nearly one-hot, maxima move from block to block */
     DATA_BIG,  /* maxima beyond 2^22 */
     DATA_KINDS,
-    DATA_TINY = DATA_KINDS, /* of order 2, whose random calls have it: products round about 2^-126 */
+    DATA_TINY = DATA_KINDS, /* of orders 2 and 3, whose random calls have it: products round about 2^-126 */
     DATA_SMALL, /* likewise: products that are denormal, sums that are not */
     DATA_KINDS_OF_UNITS
 };
@@ -64,7 +64,8 @@ struct problem_call {
     uint64_t variant; /* other elements of tensors and head lists, all else the same */
     int key_format, value_format; /* of format.h; blocks that do not divide the dims become float32 */
     int key_scales, value_scales; /* 0: none, if the format allows it; 1: of whole rows; otherwise of so many numbers */
-    int32_t numerics; /* 0, or 2: query, key and value are bfloat16 or float16, as the seed has it, or key_format */
+    int32_t numerics; /* 0; 2: query, key and value are bfloat16 or float16, as the seed has it, or key_format; 3: they
+                         are float32 */
 };
 
 enum { PACKED_QUERIES = 1, PACKED_KEYS = 2 };
@@ -200,7 +201,7 @@ void problem_check(const struct problem *expected, const struct problem_layout *
 /* A random call that one core answers in about work multiplications. */
 struct problem_call random_call(uint64_t seed, int64_t work);
 
-/* Likewise of an order of operations: 0, or 2. */
+/* Likewise of an order of operations: 0, 2, or 3. */
 struct problem_call random_call_of(int32_t numerics, uint64_t seed, int64_t work);
 
 /* Those of machine_tables that have the order. */

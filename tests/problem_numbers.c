@@ -45,6 +45,10 @@ static void set_half_formats(struct problem_call *call) {
 struct problem_call consistent_call(struct problem_call call) {
     if (call.numerics == RAPT_NUMERICS_ORDER_2)
         set_half_formats(&call);
+    if (call.numerics == RAPT_NUMERICS_ORDER_3) {
+        call.key_format = call.value_format = RAPT_FORMAT_F32;
+        call.use &= ~(unsigned)USE_QUERY_16;
+    }
     if (!(call.use & USE_MASK))
         call.use &= ~(unsigned)USE_FILL;
     if (!(call.use & USE_BIAS))

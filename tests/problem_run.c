@@ -98,7 +98,7 @@ struct problem_call random_call(uint64_t seed, int64_t work) {
 struct problem_call random_call_of(int32_t numerics, uint64_t seed, int64_t work) {
     struct random random = {seed * 77 + 3};
     struct problem_call call = random_call(seed, work);
-    if (numerics != RAPT_NUMERICS_ORDER_2)
+    if (numerics <= RAPT_NUMERICS_ORDER_1)
         return call;
     call.numerics = numerics;
     call.data = random_chance(&random, 40) ? DATA_NORMAL : (enum data_kind)random_below(&random, DATA_KINDS_OF_UNITS);
@@ -113,7 +113,8 @@ static bool has_numerics(int32_t numerics, rapt_isa isa) {
     desc.head_dim = 2;
     desc.numerics = numerics;
     desc.isa = isa;
-    desc.query = desc.key = desc.value = rapt_tensor_bhsd(NULL, RAPT_BF16, 1, 1, 1, 2);
+    const int32_t dtype = numerics == RAPT_NUMERICS_ORDER_2 ? RAPT_BF16 : RAPT_F32;
+    desc.query = desc.key = desc.value = rapt_tensor_bhsd(NULL, dtype, 1, 1, 1, 2);
     desc.out = rapt_output_bhsd(NULL, 1, 1, 1, 2);
     return rapt_plan_init(&plan, &desc, &message) == RAPT_OK || !strstr(message.text, "is not available");
 }
