@@ -45,13 +45,14 @@ static inline __attribute__((always_inline)) uint64_t read_runs(const char *data
                                                                 bool prefetch, int runs) {
     enum { LINE = 64, STEP_BYTES = 256 };
     const size_t run_bytes = bytes / (size_t)runs;
+    const int fetched = prefetch ? STEP_BYTES / LINE : 0;
     ivec sums[4] = {IZERO, IZERO, IZERO, IZERO};
     for (size_t at = 0; at < run_bytes; at += STEP_BYTES) {
 #pragma GCC unroll 8
         for (int run = 0; run < runs; run++) {
             const char *from = data + (size_t)run * run_bytes + at;
 #pragma GCC unroll 4
-            for (int line = 0; prefetch && line < STEP_BYTES / LINE; line++)
+            for (int line = 0; line < fetched; line++)
                 __builtin_prefetch(from + ahead + line * LINE, 0, 3);
 #pragma GCC unroll 16
             for (int v = 0; v < STEP_BYTES / (int)sizeof(vec); v++)

@@ -15,6 +15,7 @@ export TSAN_OPTIONS=halt_on_error=1
 tools/dev/build.sh build-asan -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Db_lundef=false -Dassertions=true
 meson test -C build-asan --no-rebuild --print-errorlogs --timeout-multiplier 3 || failed=1
 
-tools/dev/build.sh build-tsan -Doptimization=1 -Ddebug=true -Db_sanitize=thread -Db_lundef=false -Dassertions=true -Dopenmp=disabled
+tools/dev/build.sh build-tsan -Doptimization=1 -Ddebug=true -Db_sanitize=thread -Db_lundef=false -Dassertions=true -Dopenmp=disabled \
+    -Disas=avx2
 meson test -C build-tsan --no-rebuild --print-errorlogs --timeout-multiplier 3 threads examples || failed=1
 exit $failed

@@ -32,7 +32,7 @@ run_emulated() {
 }
 
 run_here() {
-    tools/dev/build.sh build
+    tools/dev/build.sh build -Dwerror="$([ "${CI-}" = true ] && echo true || echo false)"
     run native build
     if [ "$(uname -m)" = x86_64 ]; then
         run_emulated haswell Haswell scalar,avx2
