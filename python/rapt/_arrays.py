@@ -17,8 +17,7 @@ def is_tensor(array: Array) -> bool:
 
 def check_no_gradient(**arrays: Array) -> None:
     """rapt has no backward pass; a result that silently has no gradient would be a trap."""
-    torch = sys.modules["torch"]
-    if torch.is_grad_enabled():
+    if sys.modules["torch"].is_grad_enabled():
         for name, array in arrays.items():
             if getattr(array, "requires_grad", False):
                 raise ValueError(f"{name}: it requires a gradient, and rapt has no backward pass; "
@@ -28,9 +27,10 @@ def check_no_gradient(**arrays: Array) -> None:
 def new_array(like: Array, shape: tuple[int, ...], as_float32: bool = False) -> Array:
     if type(like) is numpy.ndarray:
         return numpy.empty(shape, numpy.float32 if as_float32 else like.dtype)
+    torch = sys.modules["torch"]
     if as_float32:
-        return like.new_empty(shape, dtype=sys.modules["torch"].float32)
-    return like.new_empty(shape)
+        return like.new_empty(shape, dtype=torch.float32)
+    return torch.empty_like(like) if like.shape == shape and like.is_contiguous() else like.new_empty(shape)
 
 
 def own_copy(array: Array) -> Array:

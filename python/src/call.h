@@ -64,6 +64,7 @@ PyObject *raise_of_call(rapt_status status, const rapt_message *message, const s
 rapt_status run_plan(const rapt_plan *plan, int threads, double multiplications);
 
 PyObject *core_attention(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *core_seconds_of_call(PyObject *module, PyObject *arguments);
 PyObject *core_append(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 bool add_plan_type(PyObject *module);
 

@@ -41,6 +41,7 @@ static PyMethodDef methods[] = {
     {"append", (PyCFunction)(void (*)(void))core_append, METH_FASTCALL, "Writes rows into pages."},
     {"info", core_info, METH_NOARGS, "What runs here."},
     {"row_bytes", core_row_bytes, METH_VARARGS, "Bytes of a row of a storage type."},
+    {"seconds_of_call", core_seconds_of_call, METH_VARARGS, "What a call takes without Python."},
     {0}};
 
 static int begin(PyObject *module) { return add_plan_type(module) ? 0 : -1; }

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "threads.h"
 
@@ -91,4 +93,35 @@ PyObject *core_attention(PyObject *module, PyObject *const *arguments, Py_ssize_
     }
     call_release(&call);
     return result;
+}
+
+/* seconds_of_call(query, count): what the library itself takes for attention of query, as keys and values too, on the
+ * calling thread, with checks and all: benchmarks subtract it. */
+PyObject *core_seconds_of_call(PyObject *module, PyObject *arguments) {
+    struct array query;
+    rapt_attention_desc d = RAPT_ATTENTION_DESC_INIT;
+    rapt_message message;
+    PyObject *object;
+    int count;
+    (void)module;
+    memset(&query, 0, sizeof query);
+    if (!PyArg_ParseTuple(arguments, "Oi", &object, &count) || !array_read(&query, object, "query", false))
+        return NULL;
+    array_pad(&query);
+    d.batch = query.shape[0], d.query_heads = d.kv_heads = query.shape[1];
+    d.query_length = d.kv_length = query.shape[2], d.head_dim = query.shape[3];
+    d.query = d.key = d.value = d.out = tensor_of(&query, 0);
+    d.out.data = malloc((size_t)(d.batch * d.query_heads * d.query_length * d.head_dim * query.item_bytes));
+    struct timespec begin, end;
+    timespec_get(&begin, TIME_UTC);
+    rapt_status status = d.out.data ? RAPT_OK : RAPT_OUT_OF_MEMORY;
+    for (int i = 0; i < count && status == RAPT_OK; i++)
+        status = rapt_attention(&d, NULL, &message);
+    timespec_get(&end, TIME_UTC);
+    free(d.out.data);
+    array_release(&query);
+    if (status != RAPT_OK)
+        return raise_status(status, NULL, "");
+    const double seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    return PyFloat_FromDouble(seconds / (count > 0 ? count : 1));
 }

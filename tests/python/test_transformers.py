@@ -63,11 +63,12 @@ def test_beams(decoders):
 
 
 @torch.no_grad()
-def test_static_cache(decoders):
+@pytest.mark.parametrize("padded", [False, True])
+def test_static_cache(decoders, padded):
     if not decoders[0]._can_compile_fullgraph:
         pytest.skip("this model takes no static cache")
     options = dict(max_new_tokens=8, do_sample=False, cache_implementation="static", disable_compile=True)
-    expected, result = (model.generate(**texts(True), **options) for model in decoders)
+    expected, result = (model.generate(**texts(padded), **options) for model in decoders)
     assert expected.tolist() == result.tolist()
 
 

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Transformers with rapt's attention beside PyTorch's ("sdpa"), and what a call from Python costs.
+
+A Llama with 8 layers, 32 query and 8 KV heads of 128 and random weights, float32: generate after 4096 tokens of context,
+and a prefill of 4096 tokens through one layer (layers are alike). Attention is timed inside the model, by its calls.
+Turns alternate; medians of turns are stored in benchmarks/results/python-CPU.json, part by part.
+"""
+import argparse
+import json
+import pathlib
+import platform
+import statistics
+import sys
+import time
+
+import numpy
+import torch
+import transformers
+
+import rapt.transformers
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+CONTEXT, TOKENS = 4096, 6
+KINDS = {"sdpa": sdpa_attention_forward, "rapt": rapt.transformers.attention_forward}
+spent = {"calls": 0.0}
+
+
+def timed(function):
+    def attention(*args, **kwargs):
+        begin = time.perf_counter()
+        result = function(*args, **kwargs)
+        spent["calls"] += time.perf_counter() - begin
+        return result
+    return attention
+
+
+def register():
+    for name, function in KINDS.items():
+        transformers.AttentionInterface.register("timed_" + name, timed(function))
+        transformers.AttentionMaskInterface.register("timed_" + name, sdpa_mask)
+
+
+def build(layers):
+    config = transformers.LlamaConfig(
+        vocab_size=1024, hidden_size=4096, intermediate_size=2048, num_hidden_layers=layers, num_attention_heads=32,
+        num_key_value_heads=8, head_dim=128, max_position_embeddings=2 * CONTEXT, eos_token_id=None, pad_token_id=0)
+    with torch.device("meta"):
+        model = transformers.LlamaForCausalLM(config)
+    model = model.to_empty(device="cpu").eval()
+    some = torch.randn(1 << 16) * 0.02
+    for parameter in model.parameters():
+        flat = parameter.view(-1)
+        for first in range(0, len(flat), len(some)):
+            flat[first:first + len(some)] = some[:len(flat) - first]
+    model.model.rotary_emb = type(model.model.rotary_emb)(config)
+    return model
+
+
+def turn(model, kind, run):
+    """Seconds of the whole and of attention within."""
+    model.set_attn_implementation("timed_" + kind)
+    spent["calls"] = 0.0
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin, spent["calls"]
+
+
+def alternate(model, turns, run):
+    times = {kind: [] for kind in KINDS}
+    for number in range(turns + 1):
+        for kind in KINDS:
+            seconds = turn(model, kind, run)
+            if number > 0:  # the first one warms up
+                times[kind].append(seconds)
+    return {kind: [statistics.median(column) for column in zip(*rows)] for kind, rows in times.items()}
+
+
+@torch.no_grad()
+def measure_decode(turns):
+    model = build(8)
+    some = torch.randn(1, 8, CONTEXT, 128)
+    tokens = torch.ones(1, CONTEXT + 1, dtype=torch.long)
+
+    def generate():
+        cache = transformers.DynamicCache()
+        for layer in range(8):
+            cache.update(some, some, layer)
+        spent["calls"], generate.begin = 0.0, time.perf_counter()
+        model.generate(tokens, past_key_values=cache, max_new_tokens=TOKENS, do_sample=False, use_cache=True)
+        generate.seconds = time.perf_counter() - generate.begin
+        generate.all.append(generate.seconds)
+
+    generate.all = []
+    medians = alternate(model, turns, generate)
+    whole = {kind: statistics.median(generate.all[i + 2::2]) for i, kind in enumerate(KINDS)}
+    return {"context": CONTEXT, "tokens": TOKENS, "layers": 8,
+            **{kind: {"attention_ms_per_token": attention / TOKENS * 1e3, "ms_per_token": whole[kind] / TOKENS * 1e3}
+               for kind, (_, attention) in medians.items()}}
+
+
+@torch.no_grad()
+def measure_prefill(turns):
+    model = build(1)
+    tokens = torch.arange(CONTEXT)[None] % 1000
+    medians = alternate(model, turns, lambda: model(tokens, use_cache=False, logits_to_keep=1))
+    return {"tokens": CONTEXT, "layers": 1, **{kind: {"attention_ms": attention * 1e3, "ms": whole * 1e3}
+                                               for kind, (whole, attention) in medians.items()}}
+
+
+def seconds_of(call, count=4000, rounds=7):
+    best = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        for _ in range(count):
+            call()
+        best.append((time.perf_counter() - begin) / count)
+    return statistics.median(best)
+
+
+def measure_calls():
+    """A call so small that little is computed; C is the same work in a loop of the core's own."""
+    arrays = [numpy.ones((1, 1, 1, 64), numpy.float32) for _ in range(3)]
+    tensors = [torch.from_numpy(array) for array in arrays]
+    out, to = numpy.empty_like(arrays[0]), torch.empty(1, 1, 1, 64)
+    plan = rapt.Plan(*arrays)
+    c = rapt._core.seconds_of_call(arrays[0], 100000)
+    calls = {"numpy": lambda: rapt.attention(*arrays), "numpy, out": lambda: rapt.attention(*arrays, out=out),
+             "torch": lambda: rapt.attention(*tensors), "torch, out": lambda: rapt.attention(*tensors, out=to),
+             "plan, numpy, out": lambda: plan(*arrays, out=out),
+             "sdpa": lambda: torch.nn.functional.scaled_dot_product_attention(*tensors)}
+    with torch.no_grad():
+        return {"c_us": c * 1e6, **{name: seconds_of(call) * 1e6 for name, call in calls.items()}}
+
+
+PARTS = {"decode": lambda turns: measure_decode(turns), "prefill": lambda turns: measure_prefill(turns),
+         "calls": lambda turns: measure_calls()}
+
+
+def cpu_name():
+    for line in open("/proc/cpuinfo", encoding="utf-8") if platform.system() == "Linux" else ():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", default=list(PARTS), help="decode, prefill, calls")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--out", type=pathlib.Path,
+                        default=pathlib.Path(__file__).parents[1] / "results" / "python.json")
+    arguments = parser.parse_args()
+    register()
+    stored = json.loads(arguments.out.read_text(encoding="utf-8")) if arguments.out.exists() else {}
+    stored["machine"] = {"cpu": cpu_name(), "threads": torch.get_num_threads(), "isa": rapt.info()["isa"],
+                         "torch": torch.__version__, "transformers": transformers.__version__,
+                         "rapt": rapt.__version__}
+    for part in arguments.parts:
+        stored[part] = PARTS[part](arguments.turns)
+        print(part, json.dumps(stored[part], indent=1))
+    arguments.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
