@@ -4,7 +4,8 @@
 
 A Llama with 8 layers, 32 query and 8 KV heads of 128 and random weights, float32: generate after 4096 tokens of context,
 and a prefill of 4096 tokens through one layer (layers are alike). Attention is timed inside the model, by its calls.
-Turns alternate; medians of turns are stored in benchmarks/results/python-CPU.json, part by part.
+Turns alternate; medians of turns are stored in benchmarks/results/python.json, part by part, and docs/python.md has them
+by python_tables.py.
 """
 import argparse
 import json
@@ -109,6 +110,36 @@ def measure_prefill(turns):
                                                for kind, (whole, attention) in medians.items()}}
 
 
+def attend_in_all_ways(dtype, turns):
+    """Milliseconds of the attention of a token in 8 layers: the ways in which Transformers calls PyTorch, and rapt."""
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    caches = [torch.randn(2, 1, 8, CONTEXT, 128).to(dtype) for _ in range(8)]
+    query, mask = torch.randn(1, 32, 1, 128).to(dtype), torch.ones(1, 1, 1, CONTEXT, dtype=torch.bool)
+
+    def repeated(cache):
+        return cache[:, :, :, None].expand(2, 1, 8, 4, CONTEXT, 128).reshape(2, 1, 32, CONTEXT, 128)
+
+    ways = {"sdpa, no mask: enable_gqa": lambda cache: sdpa(query, *cache, enable_gqa=True),
+            "sdpa, mask: queries of a group as rows": lambda cache: sdpa(query.view(1, 8, 4, 128), *cache, mask),
+            "rapt, no mask": lambda cache: rapt.attention(query, *cache),
+            "rapt, mask": lambda cache: rapt.attention(query, *cache, mask=mask),
+            "sdpa, mask: keys and values repeated": lambda cache: sdpa(query, *repeated(cache), mask)}
+    times = {name: [] for name in ways}
+    for _ in range(turns + 1):
+        for name, attend in ways.items():
+            attend(caches[0])  # what the one before it left in caches is gone
+            begin = time.perf_counter()
+            for cache in caches:
+                attend(cache)
+            times[name].append(time.perf_counter() - begin)
+    return {name: statistics.median(column[1:]) * 1e3 for name, column in times.items()}
+
+
+@torch.no_grad()
+def measure_ways(turns):
+    return {str(dtype).split(".")[1]: attend_in_all_ways(dtype, turns) for dtype in (torch.float32, torch.bfloat16)}
+
+
 def seconds_of(call, count=4000, rounds=7):
     best = []
     for _ in range(rounds):
@@ -134,7 +165,7 @@ def measure_calls():
         return {"c_us": c * 1e6, **{name: seconds_of(call) * 1e6 for name, call in calls.items()}}
 
 
-PARTS = {"decode": lambda turns: measure_decode(turns), "prefill": lambda turns: measure_prefill(turns),
+PARTS = {"decode": measure_decode, "prefill": measure_prefill, "ways": measure_ways,
          "calls": lambda turns: measure_calls()}
 
 
@@ -147,7 +178,7 @@ def cpu_name():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", default=list(PARTS), help="decode, prefill, calls")
+    parser.add_argument("parts", nargs="*", default=list(PARTS), help="decode, prefill, ways, calls")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--out", type=pathlib.Path,
                         default=pathlib.Path(__file__).parents[1] / "results" / "python.json")
