@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cmocka_all.h"
-#include "support.h"
+#include "problem.h"
 
 enum { CAPACITIES = 2000, CALLS = 60, MOST_BATCH = 300, MOST_PAGES = 1 << 14, BLOCK_KEYS = 256, STATES = 1 << 28 };
 
@@ -26,6 +26,14 @@ static rapt_attention_desc shape(int64_t batch, int64_t query_heads, int64_t kv_
     desc.value = rapt_input_bhsd(NULL, batch, kv_heads, keys, value_dim);
     desc.out = rapt_output_bhsd(NULL, batch, query_heads, queries, value_dim);
     return desc;
+}
+
+/* Orders have types. */
+static void set_types(rapt_attention_desc *desc, int32_t dtype) {
+    const int64_t batch = desc->batch, heads = desc->kv_heads, keys = desc->kv_length;
+    desc->query = rapt_tensor_bhsd(NULL, dtype, batch, desc->query_heads, desc->query_length, desc->head_dim);
+    desc->key = rapt_tensor_bhsd(NULL, dtype, batch, heads, keys, desc->head_dim);
+    desc->value = rapt_tensor_bhsd(NULL, dtype, batch, heads, keys, desc->value_dim);
 }
 
 /* Sequences share one row of page 0: only how long pages are matters. Few entries have to be read for all of them. */
@@ -66,6 +74,13 @@ static rapt_attention_desc random_capacity(struct random *random, const struct r
                                      desc.query_heads, desc.query_length, desc.kv_length);
     if (random_chance(random, 30))
         desc.key = rapt_tensor_bhsd(NULL, RAPT_F16, desc.batch, heads, desc.kv_length, dim);
+    desc.numerics = random_chance(random, 30) ? (int32_t)random_between(random, 2, 3) : RAPT_NUMERICS_DEFAULT;
+    if (!has_numerics(desc.numerics, table->isa))
+        desc.numerics = RAPT_NUMERICS_DEFAULT;
+    if (desc.numerics)
+        set_types(&desc, desc.numerics == RAPT_NUMERICS_ORDER_3 ? RAPT_F32
+                         : random_chance(random, 50)            ? RAPT_F16
+                                                                : RAPT_BF16);
     for (int side = 0; side < 2; side++)
         if (random_chance(random, 25))
             give_pages(random, &desc, side);
@@ -105,8 +120,11 @@ static rapt_attention_desc random_smaller(struct random *random, const rapt_atte
         desc.key = rapt_tensor_bshd(NULL, RAPT_F32, desc.batch, desc.kv_length, desc.kv_heads, room);
         desc.value = desc.key;
     }
+    desc.numerics = largest->numerics;
     desc.key.dtype = largest->key.dtype;
     desc.query.dtype = largest->query.dtype;
+    if (desc.numerics)
+        desc.value.dtype = largest->value.dtype;
     if (largest->bias.dtype)
         desc.bias = rapt_tensor_bhsd(NULL, largest->bias.dtype, desc.batch, desc.query_heads, desc.query_length,
                                      desc.kv_length);

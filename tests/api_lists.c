@@ -54,7 +54,7 @@ static void test_changed_lists(void **state) {
     const unsigned lists = USE_QUERY_LENGTHS | USE_KV_LENGTHS | USE_KEY_POSITION;
     (void)state;
     for (int round = 0; round < 100; round++) {
-        struct problem_call call = random_call((uint64_t)round, 200000);
+        struct problem_call call = random_call_of_any((uint64_t)round, 200000);
         call.use |= lists;
         call.batch += call.batch == 0;
         change_lists(&random, &call);
@@ -114,7 +114,7 @@ static void test_changed_selections(void **state) {
     struct random random = {6};
     (void)state;
     for (int64_t round = scaled_work(100); round > 0; round--) {
-        struct problem_call call = random_call((uint64_t)round + 5000, 200000);
+        struct problem_call call = random_call_of_any((uint64_t)round + 5000, 200000);
         call.use = (call.use | USE_TREE | USE_BLOCKS) & ~(unsigned)(USE_QUERY_LENGTHS | USE_KV_LENGTHS);
         call.batch += call.batch == 0;
         change_selections(&random, &call);

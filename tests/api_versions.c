@@ -92,6 +92,31 @@ static rapt_status run_with(struct problem *problem, const void *options) {
     return rapt_attention(&problem->desc, options, NULL);
 }
 
+/* What a plan answers is the order that it has, also where the call leaves it to the library. */
+static void test_orders(void **state) {
+    static const int32_t asked[] = {RAPT_NUMERICS_DEFAULT, RAPT_NUMERICS_ORDER_1, RAPT_NUMERICS_FASTEST,
+                                    RAPT_NUMERICS_ORDER_3};
+    struct problem *problem = problem_new(&call), *expected;
+    (void)state;
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        rapt_plan plan;
+        if (!has_numerics(asked[i], RAPT_ISA_AUTO))
+            continue;
+        problem->desc.numerics = asked[i];
+        assert_int_equal(rapt_plan_init(&plan, &problem->desc, NULL), RAPT_OK);
+        struct problem_call same = call;
+        same.numerics = rapt_plan_numerics(&plan);
+        assert_in_range(same.numerics, RAPT_NUMERICS_ORDER_1, RAPT_NUMERICS_ORDER_3);
+        if (asked[i] != RAPT_NUMERICS_FASTEST)
+            assert_int_equal(same.numerics, asked[i] ? asked[i] : RAPT_NUMERICS_VERSION);
+        assert_int_equal(rapt_attention(&problem->desc, NULL, NULL), RAPT_OK);
+        expected = problem_expected(&same);
+        assert_true(problem_same(problem, expected));
+        problem_free(expected);
+    }
+    problem_free(problem);
+}
+
 static void test_sizes_of_options(void **state) {
     struct problem *problem = problem_new(&call), *expected = problem_expected(&call);
     const rapt_run_options off = RAPT_RUN_OPTIONS_INIT;
@@ -132,6 +157,7 @@ static void expect_no_plan(const rapt_plan *plan) {
     assert_int_equal(rapt_plan_bind(&copy, &bindings, NULL), RAPT_INVALID_PLAN);
     assert_int_equal(rapt_task_info_of(plan, workspace, 0, 0, &info), RAPT_INVALID_PLAN);
     assert_int_equal(rapt_plan_isa(plan), RAPT_ISA_AUTO);
+    assert_int_equal(rapt_plan_numerics(plan), RAPT_NUMERICS_DEFAULT);
     assert_int_equal(rapt_run_concurrency(plan, NULL), 0);
     assert_int_equal(rapt_phase_count(plan), 0);
     assert_int_equal(rapt_task_count(plan, 0), 0);
@@ -191,6 +217,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_of_a_descriptor), cmocka_unit_test(test_sizes_that_are_none),
         cmocka_unit_test(test_tail_that_is_not_zero), cmocka_unit_test(test_sizes_of_options),
+        cmocka_unit_test(test_orders),
         cmocka_unit_test(test_plans_of_others),       cmocka_unit_test(test_tensor_helpers),
     };
     return cmocka_run_group_tests_name("api_versions", tests, NULL, NULL);

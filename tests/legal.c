@@ -12,6 +12,8 @@ static void no_tensors(rapt_attention_desc *d) { d->query = d->key = d->value = 
 
 static void test_empty(void **state) {
     (void)state;
+    LEGAL(d->numerics = RAPT_NUMERICS_ORDER_1);
+    LEGAL(d->numerics = RAPT_NUMERICS_FASTEST);
     LEGAL(d->batch = 0);
     LEGAL(d->batch = 0, no_tensors(d));
     LEGAL(d->batch = 0, no_tensors(d), d->kv_length = 1 << 20);

@@ -44,7 +44,7 @@ static void expect_same(struct problem *problem, const struct problem *expected)
 /* What tests/calls.c holds the whole library to. */
 static void test_random_calls(void **state) {
     for (int64_t seed = scaled_work(60); seed > 0; seed--) {
-        const struct problem_call call = random_call((uint64_t)seed, 400000);
+        const struct problem_call call = random_call_of_any((uint64_t)seed, 400000);
         const struct problem_layout layout = {.seed = (uint64_t)seed};
         struct problem *expected = problem_expected(&call), *problem = problem_laid_out(expected, &layout);
         expect_same(problem, expected);

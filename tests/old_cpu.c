@@ -93,11 +93,19 @@ static int probe(const char *what) {
     static const struct problem_layout plain;
     const bool all = strcmp(what, "everything") == 0;
     int answer = CHOSEN;
-    for (unsigned n = 0; n < 2 && answer == CHOSEN; n++) {
-        const unsigned use = n ? USE_LSE : USE_EVERYTHING;
-        const struct problem_call call = {1, 2, 1, n ? 1 : 13, n ? 600 : 40, 19, 21, use, DATA_NORMAL,
-                                          RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, n, 0, 0, 0, 0, 0};
-        answer = probe_call(&call, &plain);
+    for (int n = 0; n < 8 && answer == CHOSEN; n++) { /* of order 2: bfloat16 and float16; a matrix unit has more */
+        const int32_t order = n < 2 ? RAPT_NUMERICS_ORDER_1 : n < 6 ? RAPT_NUMERICS_ORDER_2 : RAPT_NUMERICS_ORDER_3;
+        const bool one = n % 2;
+        const struct problem_call call = {.batch = 1, .query_heads = 2, .kv_heads = 1, .query_length = one ? 1 : 13,
+                                          .kv_length = one ? 600 : 40, .head_dim = 19, .value_dim = 21,
+                                          .use = one ? USE_LSE : USE_EVERYTHING, .origin = RAPT_ORIGIN_BOTTOM_RIGHT,
+                                          .weights_kind = RAPT_WEIGHTS_SOFTMAX, .seed = (uint64_t)one,
+                                          .key_format = n < 2   ? RAPT_FORMAT_F32
+                                                        : n < 4 ? RAPT_FORMAT_F16
+                                                                : RAPT_FORMAT_BF16,
+                                          .numerics = order};
+        if (has_numerics(order, RAPT_ISA_AUTO))
+            answer = probe_call(&call, &plain);
     }
     if (answer == CHOSEN && all)
         answer = probe_stored();

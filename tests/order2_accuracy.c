@@ -88,9 +88,9 @@ static void test_errors(void **state) {
         const struct data *data = &all_data[n];
         const double bf16 = error_of(data, RAPT_BF16), half = error_of(data, RAPT_F16);
         const double wide = error_of(data, RAPT_F32);
-        print_message("# %s, dim %d%s: bfloat16 %.3g, stated %.3g; float16 %.3g, %.3g; float32 %.3g, %.3g\n", data->name,
-                      (int)data->dim, data->is_causal ? ", causal" : "", bf16, data->of_bf16, half, data->of_half, wide,
-                      data->of_float);
+        print_message("# %s, dim %d%s: bfloat16 %.3g, stated %.3g; float16 %.3g, %.3g; float32 %.3g, %.3g\n",
+                      data->name, (int)data->dim, data->is_causal ? ", causal" : "", bf16, data->of_bf16, half,
+                      data->of_half, wide, data->of_float);
         if (!(bf16 <= 1.2 * data->of_bf16) || !(half <= 1.2 * data->of_half) || !(wide <= 1.2 * data->of_float))
             fail_msg("%s, dim %d: errors %g, %g, %g are above those stated", data->name, (int)data->dim, bf16, half,
                      wide);

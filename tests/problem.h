@@ -204,7 +204,13 @@ struct problem_call random_call(uint64_t seed, int64_t work);
 /* Likewise of an order of operations: 0, 2, or 3. */
 struct problem_call random_call_of(int32_t numerics, uint64_t seed, int64_t work);
 
-/* Those of machine_tables that have the order. */
+/* Likewise of any order that the library has. */
+struct problem_call random_call_of_any(uint64_t seed, int64_t work);
+
+/* Whether the library has the order, on this instruction set. */
+bool has_numerics(int32_t numerics, rapt_isa isa);
+
+/* Those of machine_tables that have it. */
 int tables_of(int32_t numerics, const struct rapt_table *tables[RAPT_ISA_COUNT]);
 
 static inline char *tensor_at(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t token) {

@@ -105,10 +105,12 @@ struct problem_call random_call_of(int32_t numerics, uint64_t seed, int64_t work
     return call;
 }
 
-static bool has_numerics(int32_t numerics, rapt_isa isa) {
+bool has_numerics(int32_t numerics, rapt_isa isa) {
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
     rapt_message message;
     rapt_plan plan;
+    if (numerics <= RAPT_NUMERICS_ORDER_1)
+        return true;
     desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = desc.kv_length = 1;
     desc.head_dim = 2;
     desc.numerics = numerics;
@@ -119,10 +121,17 @@ static bool has_numerics(int32_t numerics, rapt_isa isa) {
     return rapt_plan_init(&plan, &desc, &message) == RAPT_OK || !strstr(message.text, "is not available");
 }
 
+struct problem_call random_call_of_any(uint64_t seed, int64_t work) {
+    static const int32_t orders[] = {RAPT_NUMERICS_DEFAULT, RAPT_NUMERICS_ORDER_2, RAPT_NUMERICS_DEFAULT,
+                                     RAPT_NUMERICS_ORDER_3};
+    const int32_t order = orders[seed % 4];
+    return random_call_of(has_numerics(order, RAPT_ISA_AUTO) ? order : RAPT_NUMERICS_DEFAULT, seed, work);
+}
+
 int tables_of(int32_t numerics, const struct rapt_table *tables[RAPT_ISA_COUNT]) {
     int all = machine_tables(tables), count = 0;
     for (int t = 0; t < all; t++)
-        if (numerics <= RAPT_NUMERICS_ORDER_1 || has_numerics(numerics, tables[t]->isa))
+        if (has_numerics(numerics, tables[t]->isa))
             tables[count++] = tables[t];
     return count;
 }
