@@ -150,11 +150,37 @@ static void test_int8_error(void **state) {
     }
 }
 
+/* A scale near the least denormal is rounded so far that a range has more than 255 steps of it: the zero point stays
+ * the largest one. */
+static void test_more_steps(void **state) {
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    const int count = machine_tables(tables);
+    (void)state;
+    for (int units = 255; units < 382; units++)
+        for (int t = 0; t < count; t++) {
+            const float x = ldexpf((float)-units, -149);
+            float scale = 0;
+            signed char into = 0, zero = 0;
+            const struct rapt_store_args args = {.into = (char *)&into,
+                                                 .from = &x,
+                                                 .dim = 1,
+                                                 .format = RAPT_FORMAT_I8,
+                                                 .scales = &scale,
+                                                 .zero_points = &zero,
+                                                 .computes = true};
+            tables[t]->store(&args);
+            if (scale != ldexpf(1, -149) || zero != 127 || into != -128)
+                fail_msg("%s: %d units: scale %.9g, zero point %d, code %d", tables[t]->name, units, (double)scale,
+                         zero, into);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scaled),
         cmocka_unit_test(test_float8_codes),
         cmocka_unit_test(test_int8_error),
+        cmocka_unit_test(test_more_steps),
     };
     return cmocka_run_group_tests_name("append_scales", tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "problem.h"
+#include "stored.h"
 
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
@@ -69,6 +70,29 @@ static void test_edges(void **state) {
     }
 }
 
+/* Keys and values of each type, with dims that fill no vector where it has no blocks; tiles of all kinds. */
+static void test_stored(void **state) {
+    static const int64_t queries[] = {1, 5, 30, 70};
+    (void)state;
+    for (int format = RAPT_FORMAT_F32 + 1; format < RAPT_FORMAT_COUNT; format++)
+        for (uint64_t seed = 0; seed < 8 && stored_is_key_value(format); seed++) {
+            const bool is_odd = rapt_format_info(format)->elements == 1;
+            const struct problem_call call = {.batch = 1,
+                                              .query_heads = 1,
+                                              .kv_heads = 1,
+                                              .query_length = queries[seed % 4],
+                                              .kv_length = seed % 4 == 2 ? 260 : 37,
+                                              .head_dim = is_odd ? 35 + (int64_t)seed : 64,
+                                              .value_dim = is_odd ? 45 - (int64_t)seed : 32,
+                                              .seed = seed,
+                                              .key_format = format,
+                                              .value_format = format,
+                                              .key_scales = seed % 2,
+                                              .value_scales = seed % 2};
+            check_both_sides(&call);
+        }
+}
+
 /* Windows that end before a tile's last queries: nothing after the keys is visited for them. */
 static void test_window_beyond_keys(void **state) {
     (void)state;
@@ -112,6 +136,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_canaries_show),
         cmocka_unit_test_setup_teardown(test_edges, forget, tell),
+        cmocka_unit_test_setup_teardown(test_stored, forget, tell),
         cmocka_unit_test_setup_teardown(test_window_beyond_keys, forget, tell),
         cmocka_unit_test_setup_teardown(test_random_calls, forget, tell),
         cmocka_unit_test_setup_teardown(test_order2, forget, tell), /* the last one: it keeps its tables only */

@@ -61,6 +61,7 @@ complain "links to files that do not exist:" "$(for page in $prose; do
     done
 done)"
 complain "tabs or spaces at the end:" "$(grep -nP '\t| +$' $code || true)"
+complain "mutations whose place has changed:" "$(python3 tools/dev/mutations.py --check || true)"
 complain "left over:" "$(grep -nE 'TODO|FIXME' $code || true)"
 
 echo "== clang-tidy"

@@ -3,8 +3,10 @@
 """Breaks a copy of the sources in one place at a time and looks for a test that notices.
 
 usage: mutations.py [--named] [--isa NAME] [TEXT | FIRST-LAST]...
+       mutations.py --check
     TEXT, FIRST-LAST: only edits whose line has such a text, or lines of the list
     --named: the tests that a line names, and not the whole suite
+    --check: only whether each text stands once in its file
     --isa: builds the kernels of this instruction set beside the scalar ones, and tests it: a third of the time
 
 tests/mutations.txt has a line for each edit:
@@ -164,6 +166,18 @@ def apply(file, text, replacement, tests, only_named):
             source.write(content)
 
 
+def check(edits):
+    """Lines whose text stands in its file more than once, or not at all: the code has changed, the list has not."""
+    moved = 0
+    for number, file, text, *_ in edits:
+        path = os.path.join(ROOT, file)
+        content = open(path, encoding="utf-8").read() if os.path.exists(path) else ""
+        if content.count(text) != 1:
+            moved += 1
+            print(f"tests/mutations.txt:{number}: stands {content.count(text)} times in {file}: {' '.join(text.split())}")
+    sys.exit(1 if moved else 0)
+
+
 def show(number, file, text, replacement, result, seconds):
     one_line = " ".join(f"{text}  ->  {replacement}".split())
     print(f"{number:4} {result:<28} {seconds:5.0f} s  {file}: {one_line[:150]}", flush=True)
@@ -181,6 +195,8 @@ def passes_unchanged(test, proved):
 
 def main():
     arguments = sys.argv[1:]
+    if arguments == ["--check"]:
+        check(read_edits([""]))
     only_named = "--named" in arguments
     arguments = [argument for argument in arguments if argument not in ("--named", "--isa", ISA)]
     edits = read_edits(arguments or [""])
