@@ -177,7 +177,7 @@ rapt_status rapt_describe_copy(const char *name, size_t least, size_t known, con
 
 rapt_status rapt_describe_states(const rapt_states_desc *desc, rapt_states_desc *complete,
                                  rapt_tensor states[RAPT_MOST_STATES], rapt_message *message) {
-    static const struct shape shape = {"", offsetof(rapt_states_desc, reserved), sizeof *desc};
+    static const struct shape shape = {"", offsetof(rapt_states_desc, numerics), sizeof *desc};
     if (!desc)
         return rapt_refuse(message, RAPT_NULL_POINTER, "desc is NULL");
     const rapt_status status = copy(&shape, desc, complete, message);

@@ -44,14 +44,16 @@ static rapt_status check_types(const rapt_attention_desc *desc, rapt_message *me
     return RAPT_OK;
 }
 
+rapt_status rapt_refuse_order(int32_t numerics, rapt_message *message) {
+    return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG,
+                       "numerics %d is not available: this library has no kernels for it", (int)numerics);
+}
+
 rapt_status rapt_check_numerics_types(const rapt_attention_desc *desc, rapt_message *message) {
     if (desc->numerics <= RAPT_NUMERICS_ORDER_1)
         return RAPT_OK;
     const rapt_status status = check_types(desc, message);
-    if (status == RAPT_OK && desc->numerics > LAST_AVAILABLE)
-        return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "numerics %d is not available: this library has no kernels "
-                           "for it", (int)desc->numerics);
-    return status;
+    return status == RAPT_OK && desc->numerics > LAST_AVAILABLE ? rapt_refuse_order(desc->numerics, message) : status;
 }
 
 int32_t rapt_numerics_of(const rapt_attention_desc *desc, const struct rapt_table *table) {

@@ -13,6 +13,8 @@ rapt_status rapt_check_numerics_number(const rapt_attention_desc *desc, rapt_mes
  * valid. */
 rapt_status rapt_check_numerics_types(const rapt_attention_desc *desc, rapt_message *message);
 
+rapt_status rapt_refuse_order(int32_t numerics, rapt_message *message);
+
 /* The order of a valid call on this table: 1 ... 3. */
 int32_t rapt_numerics_of(const rapt_attention_desc *desc, const struct rapt_table *table);
 

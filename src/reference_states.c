@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Merging states in scalar C, row by row: the section "States" of docs/numerics.md. */
-#include "reference.h"
+#include "reference_order2.h"
 
 enum { MOST_DIM = 1024 };
 
@@ -9,13 +9,18 @@ static float *row_of(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t i)
                              i * tensor->token_stride_bytes);
 }
 
+static void load(bool is_order2, struct rapt_reference_state *into, const float *row, int64_t value_dim) {
+    (is_order2 ? rapt_order2_load_state : rapt_reference_load_state)(into, row, value_dim);
+}
+
 static void merge_row(const rapt_states_desc *desc, int64_t b, int64_t h, int64_t i) {
     float o_row[MOST_DIM], o_next[MOST_DIM], out[MOST_DIM];
+    const bool is_order2 = desc->numerics == RAPT_NUMERICS_ORDER_2;
     struct rapt_reference_state row = {0, 0, o_row}, next = {0, 0, o_next};
-    rapt_reference_load_state(&row, row_of(&desc->states[0], b, h, i), desc->value_dim);
+    load(is_order2, &row, row_of(&desc->states[0], b, h, i), desc->value_dim);
     for (int64_t s = 1; s < desc->count; s++) {
-        rapt_reference_load_state(&next, row_of(&desc->states[s], b, h, i), desc->value_dim);
-        rapt_reference_fold(&row, &next, desc->value_dim);
+        load(is_order2, &next, row_of(&desc->states[s], b, h, i), desc->value_dim);
+        (is_order2 ? rapt_order2_fold : rapt_reference_fold)(&row, &next, desc->value_dim);
     }
     if (desc->merged.data) {
         rapt_reference_store_state(&row, row_of(&desc->merged, b, h, i), desc->value_dim);
@@ -24,7 +29,8 @@ static void merge_row(const rapt_states_desc *desc, int64_t b, int64_t h, int64_
         *row_of(&desc->lse, b, h, i) = rapt_reference_lse(row.m, row.l);
     }
     if (desc->sinks) {
-        rapt_reference_sink(&row, desc->sinks[h] * 0x1.715476p+0f, desc->value_dim);
+        float sink_log2e = desc->sinks[h] * 0x1.715476p+0f;
+        (is_order2 ? rapt_order2_sink : rapt_reference_sink)(&row, sink_log2e, desc->value_dim);
     }
     rapt_reference_finish(&row, out, desc->value_dim);
     if (desc->out.data) {

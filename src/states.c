@@ -4,6 +4,7 @@
 
 #include "describe.h"
 #include "dispatch.h"
+#include "numerics.h"
 #include "schedule.h"
 #include "task.h"
 #include "validate.h"
@@ -129,6 +130,13 @@ static rapt_status run(const struct merge *merge, const rapt_run_options *option
     return rapt_schedule_tasks(options, workers, merge->groups, merge_group, merge);
 }
 
+/* States of order 3 are those of order 1; order 2 has functions of its own, the same for all its types. */
+static rapt_status take_order(struct merge *merge, rapt_message *message) {
+    if (merge->desc.numerics == RAPT_NUMERICS_ORDER_2)
+        merge->table = merge->table->of_unit[RAPT_OF_BF16];
+    return merge->table ? RAPT_OK : rapt_refuse_order(merge->desc.numerics, message);
+}
+
 rapt_status rapt_merge_states(const rapt_states_desc *desc, const rapt_run_options *options, rapt_message *message) {
     rapt_run_options complete;
     struct merge merge;
@@ -141,6 +149,8 @@ rapt_status rapt_merge_states(const rapt_states_desc *desc, const rapt_run_optio
         status = rapt_describe_options(options, &complete, message);
     if (status == RAPT_OK)
         status = rapt_dispatch((rapt_isa)merge.desc.isa, &merge.table, message);
+    if (status == RAPT_OK)
+        status = take_order(&merge, message);
     if (status != RAPT_OK || merge.desc.batch == 0 || merge.desc.query_length == 0)
         return status;
     cut(&merge);

@@ -14,7 +14,12 @@ static rapt_status check_fields(const rapt_states_desc *desc, rapt_message *mess
     if (desc->isa < 0 || desc->isa >= RAPT_ISA_COUNT)
         return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "isa = %d is outside 0 ... %d", (int)desc->isa,
                            RAPT_ISA_COUNT - 1);
-    for (int i = 0; i < 4; i++)
+    if (desc->numerics < RAPT_NUMERICS_DEFAULT || desc->numerics > RAPT_NUMERICS_ORDER_3)
+        return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "numerics = %d is outside 0 ... %d", (int)desc->numerics,
+                           RAPT_NUMERICS_ORDER_3);
+    if (desc->reserved_zero)
+        return rapt_refuse(message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0", (int)desc->reserved_zero);
+    for (int i = 0; i < 3; i++)
         if (desc->reserved[i])
             return rapt_refuse(message, RAPT_UNUSED_FIELD, "reserved[%d] = %llu is not 0", i,
                                (unsigned long long)desc->reserved[i]);

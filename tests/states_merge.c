@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "cmocka_all.h"
-#include "guarded.h"
+#include "problem.h"
 #include "reference.h"
 #include "states_data.h"
 #include "support.h"
@@ -52,7 +52,7 @@ static rapt_tensor new_tensor(struct guarded *memory, const rapt_states_desc *de
 }
 
 static void draw_row(float *row, int64_t floats, struct random *random) {
-    static const float maxima[] = {0, 2, -4, 40, -126, 0x1p22f, 1, NAN, INFINITY};
+    static const float maxima[] = {0, 2, -4, 40, -126, 0x1p22f, 1.7f, NAN, INFINITY};
     static const float sums[] = {1, 0.25f, 300, 0, 0, -1, NAN, INFINITY, 0x1p-130f};
     const int64_t usual = random_chance(random, 80) ? 5 : 9;
     row[0] = maxima[random_below(random, usual)];
@@ -77,6 +77,7 @@ static struct merging draw(uint64_t seed) {
     d->query_length = random_between(&random, 1, is_large ? 150 : 9);
     d->value_dim = is_large ? 64 : random_chance(&random, 5) ? 1024 : random_between(&random, 1, 140);
     d->count = random_between(&random, 1, MOST_MERGED);
+    d->numerics = (int32_t)(seed % 4);
     for (int64_t s = 0; s < d->count; s++) {
         m.states[s] = new_tensor(&m.memory[s], d, RAPT_F32, 2 + d->value_dim, false, &random);
         for (int64_t b = 0; b < d->batch; b++)
@@ -114,6 +115,16 @@ static void blank_outputs(const struct merging *m) {
             memset(m->memory[i].data, 0xff, m->memory[i].bytes);
 }
 
+/* Without order 2 its states are refused. */
+static bool lacks_order(const rapt_states_desc *d) {
+    rapt_message message;
+    if (d->numerics != RAPT_NUMERICS_ORDER_2 || has_numerics(d->numerics, (rapt_isa)d->isa))
+        return false;
+    assert_int_equal(rapt_merge_states(d, NULL, &message), RAPT_UNSUPPORTED_FLAG);
+    assert_non_null(strstr(message.text, "numerics 2 is not available"));
+    return true;
+}
+
 static void check_merging(uint64_t seed) {
     struct random random = {seed + 7};
     struct merging m = draw(seed);
@@ -134,6 +145,8 @@ static void check_merging(uint64_t seed) {
         rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
         options.max_threads = (int32_t)random_between(&random, 0, 4);
         d->isa = tables[t]->isa;
+        if (lacks_order(d))
+            continue;
         blank_outputs(&m);
         if (rapt_merge_states(d, seed % 5 ? &options : NULL, &message) != RAPT_OK)
             fail_msg("seed %llu: %s", (unsigned long long)seed, message.text);
@@ -169,6 +182,8 @@ static void test_in_place(void **state) {
         memcpy(before, at->data, bytes);
         d->states = m.states;
         d->merged = *at;
+        if (lacks_order(d))
+            continue;
         rapt_reference_merge_states(d);
         memcpy(expected, at->data, bytes);
         memcpy(at->data, before, bytes);

@@ -82,7 +82,10 @@ static void refuse_fields(void) {
     REFUSED(RAPT_INVALID_VALUE, "count = 65", d->count = 65, d->states = many);
     REFUSED(RAPT_INVALID_VALUE, "count = -9223372036854775808", d->count = INT64_MIN);
     REFUSED(RAPT_NULL_POINTER, "states is NULL", d->states = NULL);
-    REFUSED(RAPT_UNUSED_FIELD, "reserved[3] = 7", d->reserved[3] = 7);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = -1 is outside 0 ... 3", d->numerics = RAPT_NUMERICS_FASTEST);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = 4", d->numerics = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "reserved_zero = 1", d->reserved_zero = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "reserved[2] = 7", d->reserved[2] = 7);
     REFUSED(RAPT_NULL_POINTER, "merged.data, out.data and lse.data", d->merged = d->out = d->lse = none);
     REFUSED(RAPT_UNUSED_FIELD, "sinks is set, but out is absent", d->out = none, d->sinks = sinks);
 }

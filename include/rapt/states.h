@@ -51,7 +51,10 @@ typedef struct rapt_states_desc {
     rapt_index_list query_lengths; /* each 0 ... query_length: rows from there on are neither read nor written */
     const float *sinks;            /* [query_heads], with out: as in rapt_attention_desc */
 
-    uint64_t reserved[4];
+    int32_t numerics;      /* rapt_numerics of the calls that left the states, but for RAPT_NUMERICS_FASTEST; those of
+                              orders 1 and 3 may be merged with each other */
+    int32_t reserved_zero;
+    uint64_t reserved[3];
 } rapt_states_desc;
 
 /* Everything off, struct_size filled in. */
@@ -59,7 +62,8 @@ typedef struct rapt_states_desc {
 
 /* Merges states, finishes the rows, or both. options and message may be NULL. Allocates nothing; each thread that takes
  * part uses up to 40 KiB of stack. A refused call writes nothing; after RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED
- * outputs are undefined. A row whose state is none (l negative, m not an even integer) gives NaN. */
+ * outputs are undefined. A row whose state is none (l negative; m not an even integer, in order 2 not
+ * finite) gives NaN. */
 RAPT_API rapt_status rapt_merge_states(const rapt_states_desc *desc, const rapt_run_options *options,
                                        rapt_message *message);
 

@@ -110,10 +110,11 @@ static void decode(struct merging *m, struct input *input) {
     d->value_dim = dims[dim % 8];
     d->count = 1 + dim / 8 % STATES;
     d->isa = dim / 32 % (RAPT_ISA_NEON + 2);
+    d->numerics = sizes & 128 ? RAPT_NUMERICS_ORDER_2 : RAPT_NUMERICS_DEFAULT;
     if (outputs & 8)
         *hostile[take_byte(input) % 5] = take_hostile(input);
     if (outputs & 16)
-        d->reserved[take_byte(input) % 4] = 1;
+        d->reserved[take_byte(input) % 3] = 1;
     struct region *states = add_region(&m->memory, STATES * sizeof *m->states);
     memset(states->data, 0, states->bytes);
     for (int i = 0; i < STATES; i++)
