@@ -243,11 +243,8 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *
         sum[r] = v_splat(0);
     int64_t d = 0;
     for (; a->head_dim - d >= VL; d += VL) {
-        if (stream.turns) {
+        if (stream.turns)
             turns_fetch(stream.turns, VL * VL / 16);
-            for (int k = 0; k < VL; k++)
-                prefetch_soon(&stream, keys[k], (d + 2 * VL) * (int64_t)sizeof(float));
-        }
         score_square(a, query, keys, d, sum, &stream, n, VL, rows);
     }
     if (d < a->head_dim)

@@ -116,8 +116,6 @@ RAPT_INLINE void squares_of(int format, bool takes_turns, float *panel, const ch
     int i = 0;
     if (takes_turns != (own.turns != NULL))
         __builtin_unreachable();
-    for (int k = 0; takes_turns && k < used; k++)
-        prefetch_soon(&own, rows[k], rapt_format_row_bytes(format, d + STORED_DIMS));
     if (takes_turns)
         turns_fetch(own.turns, used / VL * stored_lines(format, VL * STORED_DIMS));
     for (; (is_of_bytes(format) || is_of_nibbles(format)) && folds && dims - i >= STORED_STEP; i += STORED_STEP)

@@ -12,7 +12,8 @@ struct stream {
     int64_t byte, row_bytes;
     int64_t step_bytes; /* to the next row; 0 where rows do not come from memory */
     int64_t lead_bytes; /* to the one that is fetched far ahead */
-    struct turns *turns; /* or what is fetched instead of rows at the step; NULL = those */
+    struct turns *turns; /* what is fetched into L2 instead; NULL = rows at the step. */
+    struct walk soon;    /* Then these rows are fetched into L1, if there is a step. */
 };
 
 /* Rows that come `keys` after the one at key; where lead_bytes says that rows to come are elsewhere, those at key. */
@@ -25,8 +26,15 @@ RAPT_INLINE struct stream stream_of(const struct rapt_score_args *a, int format,
 }
 
 RAPT_INLINE void stream_line(struct stream *stream) {
-    if (stream->turns)
+    if (stream->turns) {
+        if (!stream->step_bytes)
+            return;
+        __builtin_prefetch(stream->soon.row + stream->byte, 0, 3);
+        stream->byte += 64;
+        if (stream->byte >= stream->row_bytes)
+            stream->byte = 0, walk_on(&stream->soon, 1, stream->step_bytes);
         return;
+    }
     __builtin_prefetch(stream->row + stream->byte, 0, 3);
     __builtin_prefetch(stream->row + stream->byte + stream->lead_bytes, 0, 2);
     stream->byte += 64;
@@ -50,18 +58,15 @@ RAPT_INLINE struct stream feed_keys(struct feed *feed, const struct rapt_score_a
     const char *key = feed->walk.row;
     if (a->runs) {
         walk_rows(&feed->walk, a->key_stride_bytes, keys, n, width);
-        return (struct stream){.row_bytes = rapt_format_row_bytes(format, a->head_dim), .turns = &feed->turns};
+        return (struct stream){.row_bytes = rapt_format_row_bytes(format, a->head_dim),
+                               .step_bytes = a->key_stride_bytes,
+                               .turns = &feed->turns,
+                               .soon = feed->walk};
     }
     feed->walk.row += width * a->key_stride_bytes;
     for (int k = 0; k < width; k++)
         keys[k] = key + (k < n ? k : 0) * a->key_stride_bytes;
     return stream_of(a, format, key, width);
-}
-
-/* What comes soon of a row, if it goes on so far. */
-RAPT_INLINE void prefetch_soon(const struct stream *stream, const void *row, int64_t soon) {
-    if (soon < stream->row_bytes)
-        __builtin_prefetch((const char *)row + soon, 0, 3);
 }
 
 #endif
