@@ -62,15 +62,16 @@ enum { TURN_LINES = 2 }; /* of a strand, before it is the turn of the next one *
 
 /* Strands, and where they stand. */
 struct turns {
-    const char *const *strand, *const *end; /* those that take turns, and after all of them */
+    const char *const *next, *const *after, *const *end; /* whose turn it is; after those beside it; after all of them */
     int64_t at, bytes;
-    int turn, beside, lines;
+    int beside, lines;
 };
 
 static RAPT_KERNEL struct turns turns_of(const struct rapt_strands *ahead) {
     if (!ahead)
         return (struct turns){0};
-    return (struct turns){.strand = ahead->strand,
+    return (struct turns){.next = ahead->strand,
+                          .after = ahead->strand + ahead->beside,
                           .end = ahead->strand + ahead->count,
                           .bytes = ahead->bytes,
                           .beside = ahead->beside};
@@ -78,17 +79,25 @@ static RAPT_KERNEL struct turns turns_of(const struct rapt_strands *ahead) {
 
 /* Fetches some more lines, all in all as many as slots read. */
 RAPT_INLINE void turns_fetch(struct turns *turns, int lines) {
-    for (turns->lines += lines; turns->strand < turns->end && turns->lines > 0; turns->lines -= TURN_LINES) {
-        const char *line = turns->strand[turns->turn] + turns->at;
+    const char *const *next = turns->next, *const *const end = turns->end;
+    int64_t at = turns->at;
+    for (lines += turns->lines; next < end && lines > 0; lines -= TURN_LINES) {
+        const char *line = *next++ + at;
         RAPT_UNROLL for (int i = 0; i < TURN_LINES; i++)
             __builtin_prefetch(line + 64 * i, 0, 2);
-        turns->turn = (turns->turn + 1) & (turns->beside - 1);
-        turns->at += turns->turn == 0 ? 64 * TURN_LINES : 0;
-        if (turns->at < turns->bytes)
+        if (next < turns->after)
             continue;
-        turns->at = 0;
-        turns->strand += turns->beside;
+        next -= turns->beside;
+        at += 64 * TURN_LINES;
+        if (at < turns->bytes)
+            continue;
+        at = 0;
+        next = turns->after;
+        turns->after += turns->beside;
     }
+    turns->next = next;
+    turns->at = at;
+    turns->lines = lines;
 }
 
 #endif
