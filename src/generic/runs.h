@@ -62,7 +62,7 @@ enum { TURN_LINES = 2 }; /* of a strand, before it is the turn of the next one *
 
 /* Strands, and where they stand. */
 struct turns {
-    const char *const *next, *const *after, *const *end; /* whose turn it is; after those beside it; after all of them */
+    const char *const *next, *const *after, *const *end; /* whose turn it is; after those beside it; after all */
     int64_t at, bytes;
     int beside, lines;
 };
