@@ -51,11 +51,12 @@ static rapt_tensor new_tensor(struct guarded *memory, const rapt_states_desc *de
     return tensor;
 }
 
-static void draw_row(float *row, int64_t floats, struct random *random) {
+static void draw_row(float *row, int64_t floats, int32_t numerics, struct random *random) {
     static const float maxima[] = {0, 2, -4, 40, -126, 0x1p22f, 1.7f, NAN, INFINITY};
     static const float sums[] = {1, 0.25f, 300, 0, 0, -1, NAN, INFINITY, 0x1p-130f};
     const int64_t usual = random_chance(random, 80) ? 5 : 9;
-    row[0] = maxima[random_below(random, usual)];
+    row[0] = numerics == RAPT_NUMERICS_ORDER_2 && usual == 5 ? 30 * random_normal(random)
+                                                             : maxima[random_below(random, usual)];
     row[1] = sums[random_below(random, usual)];
     for (int64_t d = 2; d < floats; d++)
         row[d] = random_chance(random, 1) ? random_special(random) : random_normal(random);
@@ -83,7 +84,7 @@ static struct merging draw(uint64_t seed) {
         for (int64_t b = 0; b < d->batch; b++)
             for (int64_t h = 0; h < d->query_heads; h++)
                 for (int64_t i = 0; i < d->query_length; i++)
-                    draw_row(row_at(&m.states[s], b, h, i), 2 + d->value_dim, &random);
+                    draw_row(row_at(&m.states[s], b, h, i), 2 + d->value_dim, d->numerics, &random);
     }
     const int64_t outputs = random_between(&random, 1, 7);
     if (outputs & 1)
