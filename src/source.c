@@ -5,14 +5,14 @@
 
 enum { LONG_RUN = 16 }; /* keys that are worth a call of a slot; fewer are copied together */
 
-/* Blocks take longer to widen than to read, so pages that fill panels of keys are taken one by one. */
+/* Blocks take longer to widen than to read, so pages that fill two panels of keys are taken one by one. */
 static bool takes_runs(const struct rapt_task *task, int side) {
-    enum { PANEL_KEYS = 32 };
+    enum { PANELS_KEYS = 64 };
     const struct rapt_plan_body *a = task->attention;
     const rapt_page_table *table = rapt_pages_of(&a->desc, side);
     const bool is_slow = rapt_format_info(a->format[side])->elements > 1;
     return rapt_is_paged(table) && rapt_takes_runs(a, task->kind, side) &&
-           (!is_slow || table->page_tokens < PANEL_KEYS);
+           (!is_slow || table->page_tokens < PANELS_KEYS);
 }
 
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible) {

@@ -6,7 +6,7 @@ usage: mutations.py [--named] [--isa NAME] [TEXT | FIRST-LAST]...
        mutations.py --check
     TEXT, FIRST-LAST: only edits whose line has such a text, or lines of the list
     --named: the tests that a line names, and not the whole suite
-    --check: only whether each text stands once in its file
+    --check: only whether each text stands once in its file, and each test exists
     --isa: builds the kernels of this instruction set beside the scalar ones, and tests it: a third of the time
 
 tests/mutations.txt has a line for each edit:
@@ -166,16 +166,25 @@ def apply(file, text, replacement, tests, only_named):
             source.write(content)
 
 
+def is_test(name):
+    """Whether there is such a test, by its source or, where several share one, by tests/meson.build."""
+    sources = os.path.join(ROOT, "tests", name + ".c"), os.path.join(ROOT, "tests", "fuzz", name[len("fuzz_"):] + ".c")
+    with open(os.path.join(ROOT, "tests", "meson.build"), encoding="utf-8") as listed:
+        return any(map(os.path.exists, sources)) or f"'name': '{name}'" in listed.read()
+
+
 def check(edits):
-    """Lines whose text stands in its file more than once, or not at all: the code has changed, the list has not."""
-    moved = 0
-    for number, file, text, *_ in edits:
+    """Lines that the code has left: their text does not stand once in its file, or a test of theirs is gone."""
+    wrong = []
+    for number, file, text, _, tests in edits:
         path = os.path.join(ROOT, file)
         content = open(path, encoding="utf-8").read() if os.path.exists(path) else ""
         if content.count(text) != 1:
-            moved += 1
-            print(f"tests/mutations.txt:{number}: stands {content.count(text)} times in {file}: {' '.join(text.split())}")
-    sys.exit(1 if moved else 0)
+            wrong.append(f"{number}: stands {content.count(text)} times in {file}: {' '.join(text.split())}")
+        wrong += [f"{number}: there is no test {test}" for test in tests if not is_test(test.split("/")[0])]
+    for line in wrong:
+        print("tests/mutations.txt:" + line)
+    sys.exit(1 if wrong else 0)
 
 
 def show(number, file, text, replacement, result, seconds):
