@@ -117,9 +117,14 @@ class Cache:
         if self.rotary is not None:
             positions = (before[:, None] + numpy.arange(length)).reshape(-1)
         stored = (self._key.dtype, self._value.dtype, self.head_dim, self.value_dim)
-        _core.append(key, value, self._pages.slots(counts, length).reshape(-1), self._key.rows, self._value.rows,
-                     self._key.scales, self._value.scales, positions, self._order, stored,
-                     None if self.rotary is None else self.rotary._core(), 0, threads)
+        try:
+            _core.append(key, value, self._pages.slots(counts, length).reshape(-1), self._key.rows, self._value.rows,
+                         self._key.scales, self._value.scales, positions, self._order, stored,
+                         None if self.rotary is None else self.rotary._core(), 0, threads)
+        except BaseException:  # what was refused is not part of the cache
+            for b, tokens in enumerate(before):
+                self._pages.truncate(b, int(tokens))
+            raise
 
     def attend(self, query: Array, *, causal: bool = True, scale: Optional[float] = None,
                softcap: Optional[float] = None, window: Any = None, mask: Optional[Array] = None,

@@ -106,6 +106,18 @@ def test_rotary(sequences):
     assert numpy.abs(cache.attend(query) - expected).max() < 1e-5
 
 
+def test_a_refused_append_leaves_the_cache_as_it_was(sequences):
+    query, key, value = sequences
+    cache = rapt.Cache(3, 2, 32, value_dim=64, page_tokens=4)
+    assert (cache.attend(query) == 0).all()  # no keys
+    cache.append(key[:, :, :9], value[:, :, :9])
+    with pytest.raises(TypeError, match="value: its elements are float64"):
+        cache.append(key[:, :, 9:], value[:, :, 9:].astype(numpy.float64))
+    assert cache.lengths.tolist() == [9, 9, 9] and len(cache._pages.free) == len(cache._pages.users) - 9
+    cache.append(key[:, :, 9:], value[:, :, 9:])
+    assert (cache.attend(query) == rapt.attention(query, key, value, causal=True)).all()
+
+
 def test_refusals(sequences):
     query, key, value = sequences
     cache = rapt.Cache(3, 2, 32, value_dim=64)

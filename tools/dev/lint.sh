@@ -24,6 +24,17 @@ for language in "c -std=c99" "c -std=c11" "c++ -std=c++11" "c++ -std=c++17" "c++
     printf "$use" | g++ -x $language -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only - || failed=1
 done
 
+echo "== the Python module"
+python_headers=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')
+if [ -e "$python_headers/Python.h" ]; then
+    for compiler in gcc clang-14; do
+        $compiler -std=c11 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Werror \
+            -DRAPT_STATIC -Iinclude -isystem "$python_headers" -fsyntax-only python/src/*.c || failed=1
+    done
+else
+    echo "== left out: the Python module, no Python.h (./dev setup python)"
+fi
+
 echo "== symbols and flags of the library"
 complain "exported, but not rapt_*:" "$(nm -D --defined-only build-lint-gcc/src/librapt.so | grep -v ' rapt_\| A RAPT_' || true)"
 complain "global in the static library, but not rapt_*:" \

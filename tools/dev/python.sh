@@ -8,9 +8,11 @@ python=$PWD/build-python/bin/python
 
 has_packages() { [ -x "$python" ] && "$python" -c 'import numpy, onnx, pytest, torch, transformers' 2>/dev/null; }
 
+# What was compiled last time is kept, and the tools are those of the venv.
 build() {
     tools/dev/setup.sh python
-    "$python" -m pip install -q --no-deps .
+    PATH=${python%/*}:$PATH "$python" -m pip install -q --no-deps --no-build-isolation --force-reinstall \
+        -Cbuild-dir=build-python/build .
 }
 
 # The package's tests; the JUnit file is for sum_tests.py. Few threads, since many programs run at once.

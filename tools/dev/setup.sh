@@ -33,7 +33,7 @@ debian_packages() {
     minilm) echo python3-venv ;;
     lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev libpango1.0-dev ;;
     pictures) echo libpango1.0-dev ;;
-    python) echo g++ python3-venv ;;
+    python) echo g++ python3-dev python3-venv ;;
     *) echo "setup: there is no group '$1'; groups are abi, arm, bench, fuzz, ggml, lint, minilm, pictures, python, all" >&2 && return 2 ;;
     esac
 }
@@ -96,12 +96,12 @@ esac
 # reached, those of PyPI do, at a few GB.
 case " $* " in *" python "*)
     [ -x build-python/bin/python ] || python3 -m venv build-python
-    if ! build-python/bin/python -c 'import ml_dtypes, numpy, onnx, pytest, torch, transformers' 2>/dev/null; then
-        echo "setup: installing PyTorch, Transformers, ONNX and pytest into build-python"
+    if ! build-python/bin/python -c 'import mesonpy, ml_dtypes, numpy, onnx, pytest, torch, transformers' 2>/dev/null; then
+        echo "setup: installing PyTorch, Transformers, ONNX, pytest and meson-python into build-python"
         cpu_wheels=https://download.pytorch.org/whl/cpu
         curl -sfo /dev/null --max-time 10 $cpu_wheels/torch/ || cpu_wheels=
         build-python/bin/pip install -q ${cpu_wheels:+--extra-index-url $cpu_wheels} \
-            ml_dtypes numpy onnx pytest torch transformers
+            'meson>=1.3' meson-python ml_dtypes ninja numpy onnx pytest torch transformers
     fi
     ;;
 esac

@@ -26,12 +26,13 @@ debian() {
     "${apt[@]}" update >/dev/null
     (cd "$root/packages" && "${apt[@]}" download "${@:3}" >/dev/null)
     for package in "$root"/packages/*.deb; do dpkg-deb -x "$package" "$root"; done
+    find "$root" -type l -lname '/*' | while read -r link; do ln -sfn "$root$(readlink "$link")" "$link"; done
     touch "$root/done"
 }
 
 # wheel MACHINE ARCHITECTURE COMPILER: a cross build in both cases, since the C library is another one.
 wheel() {
-    local file=$folder/$1.ini root=$folder/bullseye-$2
+    local file=$folder/$1.ini root=$folder/bullseye-$2 libraries=/usr/lib/$1-linux-gnu
     debian bullseye "$2" libc6 libc6-dev linux-libc-dev
     cat >"$file" <<TEXT
 [binaries]
@@ -39,6 +40,8 @@ c = [$launcher'$3', '--sysroot=$root']
 ar = 'ar'
 strip = '$3-strip'
 python = '$python'
+[built-in options]
+c_link_args = ['-B$root$libraries', '-L$root$libraries', '-L$root${libraries#/usr}'] # before those of the compiler
 [host_machine]
 system = 'linux'
 cpu_family = '$1'
@@ -49,7 +52,7 @@ TEXT
     rm -rf "${folder:?}/raw-$1"
     _PYTHON_HOST_PLATFORM=linux-$1 "$python" -m build --no-isolation --wheel --outdir "$folder/raw-$1" \
         -Csetup-args="--cross-file=$file" . >"$folder/$1.log" || { tail -n 20 "$folder/$1.log" && return 1; }
-    "$python" -m auditwheel -q repair --wheel-dir "$folder/dist" "$folder/raw-$1"/*.whl
+    "$python" -m auditwheel repair --wheel-dir "$folder/dist" "$folder/raw-$1"/*.whl >>"$folder/$1.log" 2>&1
 }
 
 test_x86_64() {
