@@ -90,7 +90,7 @@ static void close_chunk(struct rapt_loop *loop, struct rapt_tile *tile, int64_t 
         !task->table->all_finite((const char *)tile->state.o, a->o_stride * 4, tile->rows, value_dim))
         attend_again(loop, tile, chunk);
     if (task->kind->close && (tile->flags & RAPT_TILE_TOUCHED))
-        task->kind->close(tile->panel, tile->state, tile->rows);
+        task->kind->close(task, tile->panel, tile->state, tile->rows);
     const bool folds = (tile->flags & RAPT_TILE_TOUCHED) && (tile->flags & RAPT_TILE_STARTED);
     if (folds)
         task->table->merge(rapt_state_from(task->running, tile->first), tile->state, tile->rows, value_dim);
@@ -173,10 +173,10 @@ void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t 
     rapt_source_open(&loop.source, &task, task.visible);
     open_tiles(&loop);
     if (task.kind->enter)
-        task.kind->enter();
+        task.kind->enter(&task);
     attend_chunks(&loop);
     if (task.kind->leave)
-        task.kind->leave();
+        task.kind->leave(&task);
     if (task.work.splits > 1)
         return;
     for (const struct rapt_tile *tile = loop.tiles; tile < loop.tiles + loop.tile_count; tile++)

@@ -208,6 +208,7 @@ struct rapt_finish_args {
 /* ------------------------------------------------------------ tile kinds */
 
 struct rapt_block;
+struct rapt_task;
 
 /* What packing finds among stored rows. FINITE: no NaN and no infinity. NORMAL: chains of these numbers with others
  * that have it never meet a denormal number, so that it does not matter what becomes of those (numerics.md, order 2);
@@ -262,12 +263,12 @@ struct rapt_tile_kind {
      * `careful` set. */
     size_t (*packed_bytes)(int side, int dim);
     unsigned (*pack_half[RAPT_SIDES])(void *into, const char *const *rows, int dim, int format);
-    /* Where a chunk ends: state.l of a tile's rows, from what its blocks left. Only called after a block of the chunk;
+    /* Where a chunk ends: state.l of a tile's rows, from what its blocks left, and o in its final unit. Only called after a block of the chunk;
      * block.fresh says that it is the first. NULL = l is there already. */
-    void (*close)(float *panel, struct rapt_state state, int rows);
+    void (*close)(const struct rapt_task *task, float *panel, struct rapt_state state, int rows);
     /* Around all blocks of a task, on the thread that runs it: configuration of the processor. NULL = none. */
-    void (*enter)(void);
-    void (*leave)(void);
+    void (*enter)(const struct rapt_task *task);
+    void (*leave)(const struct rapt_task *task);
 };
 
 /* ------------------------------------------------------------ caches */
@@ -359,8 +360,11 @@ struct rapt_table {
     void (*export_row)(const float *in, float *out, int64_t count, float factor);
     /* Whether count floats in each of rows rows are all finite. */
     bool (*all_finite)(const char *base, int64_t stride_bytes, int64_t rows, int count);
-    /* The table for order 2 or 3 of a type: other kinds, merge, finish, load_states, store_states and exponentials (at
-     * the final m, rounded), all else the same. NULL = that order is not to be had for that type. */
+    /* Order 2: the probabilities of weights, p[i] = those of y[i] times factor, at m, as fractions of l. In place is
+     * fine. NULL = in order 1, which has exponentials. */
+    void (*rounded)(const float *y, float *p, int64_t count, float m, float factor, int format);
+    /* The table for order 2 or 3 of a type: other kinds, merge, finish, load_states, and rounded; all else the same.
+     * NULL = that order is not to be had for that type. */
     const struct rapt_table *of_unit[RAPT_UNIT_TYPES];
 };
 

@@ -3,7 +3,7 @@
 
 #include "format.h"
 
-enum { LAST_AVAILABLE = RAPT_NUMERICS_ORDER_1 }; /* which the engine runs */
+enum { LAST_AVAILABLE = RAPT_NUMERICS_ORDER_2 }; /* which the engine runs */
 
 static const char order_names[] = "0, 1 (float32), 2 (bfloat16, float16), 3 (float32 in parts), -1 (the fastest)";
 
@@ -59,4 +59,9 @@ rapt_status rapt_check_numerics_types(const rapt_attention_desc *desc, rapt_mess
 int32_t rapt_numerics_of(const rapt_attention_desc *desc, const struct rapt_table *table) {
     (void)table; /* has no matrix unit, and without one order 1 is the fastest */
     return desc->numerics > RAPT_NUMERICS_ORDER_1 ? desc->numerics : RAPT_NUMERICS_ORDER_1;
+}
+
+const struct rapt_table *rapt_unit_table(const rapt_attention_desc *desc, const struct rapt_table *table) {
+    const int32_t dtype = desc->query.dtype;
+    return table->of_unit[dtype == RAPT_F16 ? RAPT_OF_F16 : dtype == RAPT_F32 ? RAPT_OF_F32 : RAPT_OF_BF16];
 }

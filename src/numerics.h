@@ -18,4 +18,7 @@ rapt_status rapt_refuse_order(int32_t numerics, rapt_message *message);
 /* The order of a valid call on this table: 1 ... 3. */
 int32_t rapt_numerics_of(const rapt_attention_desc *desc, const struct rapt_table *table);
 
+/* The table of orders 2 and 3 for the types of a valid call. */
+const struct rapt_table *rapt_unit_table(const rapt_attention_desc *desc, const struct rapt_table *table);
+
 #endif

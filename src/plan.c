@@ -112,8 +112,8 @@ void rapt_lay_out_slot(const struct rapt_plan_body *a, const struct rapt_totals 
 }
 
 bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
-    a->table = table;
     a->numerics = rapt_numerics_of(&a->desc, table);
+    a->table = a->numerics == RAPT_NUMERICS_ORDER_1 ? table : rapt_unit_table(&a->desc, table);
     set_constants(a);
     a->mask_parts = mask_parts_of(&a->desc);
     set_formats(a);

@@ -112,6 +112,14 @@ static inline bool rapt_takes_runs(const struct rapt_plan_body *a, const struct 
     return kind->takes_runs && !rapt_tensor_of(a, side)->scale_dtype;
 }
 
+/* Order 2: whether scores enter exponentials before their factor, since nothing but masks acts on them. A factor that
+ * cannot tell what is excluded acts at once, to the same effect. */
+static inline bool rapt_enters_unscaled(const struct rapt_plan_body *a) {
+    return a->numerics != RAPT_NUMERICS_ORDER_1 &&
+           !(a->mask_parts & (RAPT_PART_BIAS | RAPT_PART_ALIBI | RAPT_PART_FILL)) && a->desc.softcap == 0 &&
+           a->score_factor != 0 && a->score_factor - a->score_factor == 0;
+}
+
 /* Cuts the work of attention->desc, which is complete and valid; false where sizes overflow. Not inlined, so that its
  * arithmetic stays between the caller's changes of the floating-point environment. */
 __attribute__((noinline)) bool rapt_cut(struct rapt_plan_body *attention, const struct rapt_table *table);

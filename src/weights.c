@@ -13,6 +13,7 @@ struct weights_tile {
     const struct rapt_tile_kind *kind; /* whose score rows are contiguous */
     int first, rows;
     char *const *out;
+    float first_factor, last_factor; /* of scores: before logits, and in exponentials */
 };
 
 static float *row_of(const struct weights_tile *tile, int row) { return (float *)(void *)tile->out[row]; }
@@ -34,10 +35,11 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
                                    .scores = task->scores,
                                    .rows = tile->rows,
                                    .head_dim = (int)a->desc.head_dim,
-                                   .factor = raw ? a->scale : a->score_factor};
+                                   .factor = raw ? a->scale : tile->first_factor};
     for (int64_t at = keys.begin; at < keys.end; at += args.key_end - args.key_begin) {
         const struct rapt_span rest = {at, keys.end};
-        const struct rapt_rows rows = rapt_source_rows(tile->source, RAPT_KEYS, rest);
+        const struct rapt_rows rows = task->kind->packed_bytes ? rapt_source_stored(task, RAPT_KEYS, rest)
+                                                               : rapt_source_rows(tile->source, RAPT_KEYS, rest);
         args.key = rows.base;
         args.key_stride_bytes = rows.stride_bytes;
         args.key_format = rows.format;
@@ -71,9 +73,13 @@ static void export_softmax(const struct weights_tile *tile, int row, int key, in
         memset(out, 0, (size_t)count * sizeof(float));
         return;
     }
-    table->exponentials(scores, scores, count, task->final_m[tile->first + row]);
+    if (table->rounded)
+        table->rounded(scores, scores, count, task->final_m[tile->first + row], tile->last_factor,
+                       task->attention->format[RAPT_KEYS]);
+    else
+        table->exponentials(scores, scores, count, task->final_m[tile->first + row]);
     table->export_row(scores, out, count, inverse);
-    for (int i = 0; inverse != inverse && i < count; i++)
+    for (int i = 0; (inverse != inverse || tile->last_factor != 1) && i < count; i++)
         if (!rapt_is_attended(mask, row, key + i))
             out[i] = 0;
 }
@@ -119,6 +125,7 @@ void rapt_write_weights(struct rapt_task *task) {
     const struct rapt_tile_kind *kind = &task->table->kinds[RAPT_NARROW];
     const struct rapt_sequence *sequence = &task->work.sequence;
     const struct rapt_span stored = {sequence->key_position, sequence->key_position + sequence->kv_length};
+    const bool splits = a->desc.weights_kind == RAPT_WEIGHTS_SOFTMAX && rapt_enters_unscaled(a);
     struct rapt_source source;
     if (a->desc.weights_kind == RAPT_WEIGHTS_NONE || a->desc.kv_length == 0) /* nobody has looked at its strides */
         return;
@@ -126,7 +133,8 @@ void rapt_write_weights(struct rapt_task *task) {
     for (int first = 0; first < task->rows; first += kind->rows) {
         char *out[RAPT_MAX_TILE_ROWS];
         const int left = task->rows - first, rows = left < kind->rows ? left : kind->rows;
-        const struct weights_tile tile = {task, &source, kind, first, rows, out};
+        const struct weights_tile tile = {task, &source, kind, first, rows, out, splits ? 1 : a->score_factor,
+                                          splits ? a->score_factor : 1};
         rapt_task_rows(task, &a->desc.weights, first, rows, out);
         rapt_task_pack(task, kind, task->panel, first, rows);
         write_tile(&tile, stored);

@@ -29,6 +29,7 @@ static void note(const void *address, int write, int level) {
 #define RAPT_TABLE probe
 extern const struct rapt_table rapt_table_probe;
 enum { RAPT_ISA_NUMBER_probe = RAPT_ISA_SCALAR };
+#define RAPT_WITHOUT_UNITS
 #include "generic/table.h"
 
 /* ---- the order in which lines are fetched */

@@ -73,6 +73,10 @@ struct vector_table {
     void (*transpose_halves)(const char *const *rows, int64_t offset, float *result); /* likewise */
     void (*even_bf16)(const float *a, float *result);
     void (*odd_bf16)(const float *a, float *result);
+    void (*evens)(const float *a, float *result); /* a [2][lanes] */
+    void (*odds)(const float *a, float *result);  /* likewise */
+    void (*round_half)(const float *a, float *result);
+    void (*round_bf16)(const float *a, float *result);
 };
 
 #endif

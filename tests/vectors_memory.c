@@ -253,6 +253,18 @@ static void check_pairs(const struct vector_table *table) {
     }
 }
 
+static void check_alternate_lanes(const struct vector_table *table) {
+    float a[2 * MOST_LANES], got[MOST_LANES], even[MOST_LANES], odd[MOST_LANES];
+    for (int lane = 0; lane < 2 * table->lanes; lane++) {
+        a[lane] = (float)(100 + lane);
+        (lane % 2 ? odd : even)[lane / 2] = a[lane];
+    }
+    table->evens(a, got);
+    expect_moved(table, got, even, table->lanes, "v_evens");
+    table->odds(a, got);
+    expect_moved(table, got, odd, table->lanes, "v_odds");
+}
+
 /* Every element another one, NaN among them; the last row ends at a guard page. */
 void test_squares(const struct vector_table *table) {
     static const int64_t offsets[] = {0, 1, 7, 16};
@@ -281,5 +293,6 @@ void test_squares(const struct vector_table *table) {
             expect_moved(table, got, expected, lanes * lanes, "v_load_square");
             check_halves(table, offsets[i], (enum guard_side)side);
         }
+    check_alternate_lanes(table);
     check_pairs(table);
 }

@@ -54,12 +54,29 @@ static void expect_nearest(const struct rounding *rounding, bool is_half) {
     }
 }
 
+/* Rounded in place: the number that is stored, or a NaN. */
+static void expect_rounded(const struct rounding *rounding, bool is_half) {
+    const struct vector_table *table = rounding->table;
+    uint16_t stored[MOST_LANES];
+    float got[MOST_LANES], expected[MOST_LANES];
+    (is_half ? table->store_half : table->store_bf16)(stored, rounding->numbers);
+    (is_half ? table->load_half : table->load_bf16)(stored, expected);
+    (is_half ? table->round_half : table->round_bf16)(rounding->numbers, got);
+    for (int lane = 0; lane < table->lanes; lane++)
+        if (isnan(expected[lane]) ? !isnan(got[lane]) : bits_of(got[lane]) != bits_of(expected[lane]))
+            fail_msg("%s: %s: lane %d: %08x gives %08x, expected %08x", table->name,
+                     is_half ? "v_round_half" : "v_round_bf16", lane, bits_of(rounding->numbers[lane]),
+                     bits_of(got[lane]), bits_of(expected[lane]));
+}
+
 static void add(struct rounding *rounding, uint32_t bits) {
     rounding->numbers[rounding->count++] = float_of(bits);
     if (rounding->count < rounding->table->lanes)
         return;
     expect_nearest(rounding, true);
     expect_nearest(rounding, false);
+    expect_rounded(rounding, true);
+    expect_rounded(rounding, false);
     rounding->count = 0;
 }
 

@@ -155,6 +155,10 @@ static void transpose_halves(const char *const *rows, int64_t offset, float *res
 
 static void even_bf16(const float *a, float *result) { v_store(result, v_even_bf16(v_load(a))); }
 static void odd_bf16(const float *a, float *result) { v_store(result, v_odd_bf16(v_load(a))); }
+static void evens(const float *a, float *result) { v_store(result, v_evens(v_load(a), v_load(a + VL))); }
+static void odds(const float *a, float *result) { v_store(result, v_odds(v_load(a), v_load(a + VL))); }
+static void round_half(const float *a, float *result) { v_store(result, v_round_half(v_load(a))); }
+static void round_bf16(const float *a, float *result) { v_store(result, v_round_bf16(v_load(a))); }
 
 #define PASTE(a, b) a##b
 #define TABLE_OF(name) PASTE(vectors_of_, name)
@@ -219,4 +223,8 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .transpose_halves = transpose_halves,
     .even_bf16 = even_bf16,
     .odd_bf16 = odd_bf16,
+    .evens = evens,
+    .odds = odds,
+    .round_half = round_half,
+    .round_bf16 = round_bf16,
 };

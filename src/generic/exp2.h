@@ -82,6 +82,16 @@ RAPT_INLINE vf32 v_pow2(vf32 k) {
     return v_shift_to_exponent(v_add(clamped, v_splat(RAPT_ROUND_MAGIC + 127)));
 }
 
+/* A(k) of order 2: 2^k, +0 unless k >= -64. The magic number is even, so that ties go where they go without the 126. */
+RAPT_INLINE vf32 unit_alpha(vf32 k) {
+    const vf32 magic = v_splat(RAPT_ROUND_MAGIC + 126), u = v_add(k, magic), r = v_sub(k, v_sub(u, magic));
+    vf32 p = v_splat(rapt_exp2_coefficients[0]);
+    RAPT_UNROLL for (int c = 1; c < 7; c++)
+        p = v_fma(p, r, v_splat(rapt_exp2_coefficients[c]));
+    const vmask keeps = v_and(v_not(v_less(k, v_splat(-64))), v_equal(k, k));
+    return v_select(keeps, v_mul(p, v_shift_to_exponent(u)), v_splat(0));
+}
+
 /* The maximum rounded up to an even integer; -0 becomes +0. */
 RAPT_INLINE vf32 v_even_maximum(vf32 largest, vf32 m) {
     vf32 half = v_ceil(v_mul(largest, v_splat(0.5f)));

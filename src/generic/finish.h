@@ -15,9 +15,12 @@ RAPT_INLINE float first_lane(vf32 a) {
 
 static float s_pow2(float k) { return first_lane(v_pow2(v_splat(k))); }
 
+static float s_alpha(float k) { return first_lane(unit_alpha(v_splat(k))); }
+
 static float s_canonical(float a) { return a == a ? a + 0.0f : __builtin_nanf(""); }
 
-static void merge(struct rapt_state into, struct rapt_state next, int rows, int value_dim) {
+RAPT_INLINE void merge_rows(struct rapt_state into, struct rapt_state next, int rows, int value_dim,
+                            float (*power)(float)) {
     RAPT_ASSUME(rows >= 0 && value_dim >= 1 && into.o_stride >= value_dim && next.o_stride >= value_dim);
     RAPT_ASSUME(into.o_stride % 16 == 0 && next.o_stride % 16 == 0);
     for (int row = 0; row < rows; row++) {
@@ -32,12 +35,20 @@ static void merge(struct rapt_state into, struct rapt_state next, int rows, int 
             continue;
         }
         float m = next.m[row] > into.m[row] ? next.m[row] : into.m[row];
-        float weight = s_pow2(into.m[row] - m), weight_next = s_pow2(next.m[row] - m);
+        float weight = power(into.m[row] - m), weight_next = power(next.m[row] - m);
         into.m[row] = m;
         into.l[row] = s_fma(next.l[row], weight_next, into.l[row] * weight);
         for (int d = 0; d < value_dim; d += VL)
             v_store(o + d, v_fma(v_load(o_next + d), v_splat(weight_next), v_mul(v_load(o + d), v_splat(weight))));
     }
+}
+
+static void merge(struct rapt_state into, struct rapt_state next, int rows, int value_dim) {
+    merge_rows(into, next, rows, value_dim, s_pow2);
+}
+
+static void merge_unit(struct rapt_state into, struct rapt_state next, int rows, int value_dim) {
+    merge_rows(into, next, rows, value_dim, s_alpha);
 }
 
 /* The sink joins m and l; o has to be multiplied by the result. */
@@ -49,6 +60,14 @@ static float join_sink(float sink_log2e, float *m, float *l) {
     float p;
     exponentials(&sink_log2e, &p, 1, after);
     *l = *l * alpha + p;
+    *m = after;
+    return alpha;
+}
+
+/* The same of order 2. */
+static float join_sink_unit(float sink_log2e, float *m, float *l) {
+    const float after = sink_log2e > *m ? sink_log2e : *m, alpha = s_alpha(*m - after);
+    *l = *l * alpha + s_alpha(sink_log2e - after);
     *m = after;
     return alpha;
 }
@@ -101,7 +120,7 @@ static void export_row(const float *in, float *out, int64_t count, float factor)
     export_scaled(in, (char *)out, RAPT_FORMAT_F32, count, 1.0f, factor, 0);
 }
 
-static void finish(const struct rapt_finish_args *a) {
+RAPT_INLINE void finish_rows(const struct rapt_finish_args *a, float (*join)(float, float *, float *)) {
     RAPT_ASSUME(a->rows >= 0 && a->rows <= RAPT_MAX_TILE_ROWS && a->value_dim >= 1);
     RAPT_ASSUME(a->state.o_stride % 16 == 0 && a->state.o_stride >= a->value_dim);
     for (int row = 0; row < a->rows; row++) {
@@ -117,7 +136,7 @@ static void finish(const struct rapt_finish_args *a) {
         }
         if (lse)
             *lse = s_canonical(s_fma(m, RAPT_LN2, s_log2(l) * RAPT_LN2));
-        float alpha = a->sink_log2e ? join_sink(a->sink_log2e[row], &m, &l) : 1.0f;
+        float alpha = a->sink_log2e ? join(a->sink_log2e[row], &m, &l) : 1.0f;
         float inverse = 1.0f / l;
         if (a->out)
             export_scaled(a->state.o + row * a->state.o_stride, a->out[row], a->out_format, a->value_dim, alpha,
@@ -127,20 +146,36 @@ static void finish(const struct rapt_finish_args *a) {
     }
 }
 
+static void finish(const struct rapt_finish_args *a) { finish_rows(a, join_sink); }
+
+static void finish_unit(const struct rapt_finish_args *a) { finish_rows(a, join_sink_unit); }
+
 /* Whether m is the maximum of a row with keys, and l its sum, as step 4 leaves the one and step 9 takes the other. */
 static int is_state(float m, float l) {
     const float even = first_lane(v_ceil(v_splat(m * 0.5f))) * 2.0f;
     return l >= 0x1p-126f && m == even && m - m == 0;
 }
 
-static void load_states(struct rapt_state into, char *const *rows, int count, int value_dim) {
+/* Any maximum will do in order 2. */
+static int is_state_unit(float m, float l) { return l >= 0x1p-126f && m - m == 0; }
+
+RAPT_INLINE void load_rows(struct rapt_state into, char *const *rows, int count, int value_dim,
+                           int (*is_legal)(float, float)) {
     RAPT_ASSUME(count >= 0 && value_dim >= 1 && into.o_stride % 16 == 0 && into.o_stride >= value_dim);
     for (int row = 0; row < count; row++) {
         const float *state = (const float *)(const void *)rows[row], m = state[0], l = state[1];
         into.m[row] = l == 0 ? -RAPT_INFINITY : m;
-        into.l[row] = l == 0 ? 0 : is_state(m, l) ? l : __builtin_nanf("");
+        into.l[row] = l == 0 ? 0 : is_legal(m, l) ? l : __builtin_nanf("");
         memcpy(into.o + row * into.o_stride, state + 2, (size_t)value_dim * sizeof(float));
     }
+}
+
+static void load_states(struct rapt_state into, char *const *rows, int count, int value_dim) {
+    load_rows(into, rows, count, value_dim, is_state);
+}
+
+static void load_states_unit(struct rapt_state into, char *const *rows, int count, int value_dim) {
+    load_rows(into, rows, count, value_dim, is_state_unit);
 }
 
 /* Signs of zeros differ from one instruction set to another. */

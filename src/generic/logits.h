@@ -254,7 +254,7 @@ static void logits_line(float *scores, int row, int key_begin, int key_end, cons
 
 static void logits_narrow(float *scores, int first_row, int end_row, int key_begin, int key_end,
                           const struct rapt_tile_mask *mask) {
-    assume_rows(first_row, end_row, 1, NARROW_ROWS);
+    assume_rows(first_row, end_row, 1, RAPT_MAX_TILE_ROWS); /* order 2 has tiles of more rows */
     assume_keys(key_begin, key_end);
     for (int row = first_row; row < end_row; row++)
         logits_line(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);

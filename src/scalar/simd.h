@@ -23,6 +23,7 @@ enum {
     FEW_MOST = 1,     /* rows up to which tiles are few */
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
     SCORE_BY_LANE = 0,
+    FLUSHES = 0,      /* whether denormals can be flushed after rounding (rapt_fpenv_flush) */
     EXP_WAYS = 2      /* exponentials in flight */
 };
 
@@ -215,5 +216,21 @@ static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) { return tab
 static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
     return v_load_half((const uint16_t *)(const void *)(rows[0] + offset));
 }
+
+/* Rounded to bfloat16 or binary16, as floats; a NaN is a NaN. */
+static inline vf32 v_round_bf16(vf32 a) {
+    uint16_t narrow;
+    v_store_bf16(&narrow, a);
+    return v_load_bf16(&narrow);
+}
+static inline vf32 v_round_half(vf32 a) {
+    uint16_t narrow;
+    v_store_half(&narrow, a);
+    return v_load_half(&narrow);
+}
+
+/* Of the lanes of a and then b, those with even and odd numbers. */
+static inline vf32 v_evens(vf32 a, vf32 b) { return (void)b, a; }
+static inline vf32 v_odds(vf32 a, vf32 b) { return (void)a, b; }
 
 #endif

@@ -27,6 +27,7 @@ enum {
 #else
     SCORE_BY_LANE = 0, /* GCC 12 moves registers about; its scalar loads are free beside the FMAs */
 #endif
+    FLUSHES = 0,      /* whether denormals can be flushed after rounding (rapt_fpenv_flush) */
     EXP_WAYS = 4      /* exponentials in flight */
 };
 
@@ -243,5 +244,18 @@ static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
         memcpy(&halves[j], rows[j] + offset, 2);
     return v_load_half(halves);
 }
+
+/* Rounded to bfloat16 or binary16, as floats; a NaN is a NaN. */
+static inline vf32 v_round_bf16(vf32 a) {
+    const uint32x4_t bits = vreinterpretq_u32_f32(a), even = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+    const uint32x4_t rounded = vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7fff)), even);
+    const uint32x4_t kept = vandq_u32(rounded, vdupq_n_u32(0xffff0000));
+    return vreinterpretq_f32_u32(vbslq_u32(vceqq_f32(a, a), kept, bits));
+}
+static inline vf32 v_round_half(vf32 a) { return vcvt_f32_f16(vcvt_f16_f32(a)); }
+
+/* Of the lanes of a and then b, those with even and odd numbers. */
+static inline vf32 v_evens(vf32 a, vf32 b) { return vuzp1q_f32(a, b); }
+static inline vf32 v_odds(vf32 a, vf32 b) { return vuzp2q_f32(a, b); }
 
 #endif

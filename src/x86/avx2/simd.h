@@ -23,6 +23,7 @@ enum {
     FEW_MOST = 40,    /* rows up to which tiles are few */
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
     SCORE_BY_LANE = 0,
+    FLUSHES = 1,      /* whether denormals can be flushed after rounding (rapt_fpenv_flush) */
     EXP_WAYS = 4      /* exponentials in flight */
 };
 
@@ -287,5 +288,24 @@ static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
 #undef RAPT_INSERT
     return _mm256_cvtph_ps(halves);
 }
+
+/* Rounded to bfloat16 or binary16, as floats; a NaN is a NaN. */
+static inline vf32 v_round_bf16(vf32 a) {
+    const __m256i bits = _mm256_castps_si256(a);
+    const __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), even);
+    const __m256i kept = _mm256_and_si256(rounded, _mm256_set1_epi32((int)0xffff0000));
+    return _mm256_blendv_ps(_mm256_castsi256_ps(kept), a, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+}
+static inline vf32 v_round_half(vf32 a) {
+    return _mm256_cvtph_ps(_mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+/* Of the lanes of a and then b, those with even and odd numbers. */
+static inline vf32 v_in_order(__m256 quarters) {
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(quarters), 0xd8));
+}
+static inline vf32 v_evens(vf32 a, vf32 b) { return v_in_order(_mm256_shuffle_ps(a, b, 0x88)); }
+static inline vf32 v_odds(vf32 a, vf32 b) { return v_in_order(_mm256_shuffle_ps(a, b, 0xdd)); }
 
 #endif

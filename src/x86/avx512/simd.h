@@ -23,6 +23,7 @@ enum {
     FEW_MOST = 60,    /* rows up to which tiles are few */
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
     SCORE_BY_LANE = 0,
+    FLUSHES = 1,      /* whether denormals can be flushed after rounding (rapt_fpenv_flush) */
     EXP_WAYS = 8      /* exponentials in flight */
 };
 
@@ -303,6 +304,28 @@ static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
     RAPT_INSERT(4), RAPT_INSERT(5), RAPT_INSERT(6), RAPT_INSERT(7);
 #undef RAPT_INSERT
     return _mm512_cvtph_ps(_mm256_set_m128i(high, low));
+}
+
+/* Rounded to bfloat16 or binary16, as floats; a NaN is a NaN. */
+static inline vf32 v_round_bf16(vf32 a) {
+    const __m512i bits = _mm512_castps_si512(a);
+    const __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), even);
+    const __mmask16 number = _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q);
+    return _mm512_castsi512_ps(_mm512_mask_and_epi32(bits, number, rounded, _mm512_set1_epi32((int)0xffff0000)));
+}
+static inline vf32 v_round_half(vf32 a) {
+    return _mm512_cvtph_ps(_mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+/* Of the lanes of a and then b, those with even and odd numbers. */
+static inline vf32 v_evens(vf32 a, vf32 b) {
+    const __m512i lanes = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(a, lanes, b);
+}
+static inline vf32 v_odds(vf32 a, vf32 b) {
+    const __m512i lanes = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(a, lanes, b);
 }
 
 #endif

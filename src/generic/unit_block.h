@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ * Order 2 by chains of FMAs: a block of the loop for one tile, half by half. */
+#ifndef RAPT_GENERIC_UNIT_BLOCK_H
+#define RAPT_GENERIC_UNIT_BLOCK_H
+
+#include "block.h"
+#include "generic/prefetched.h"
+#include "generic/unit_product.h"
+#include "generic/unit_softmax.h"
+
+enum { UNIT_LINES = 24 }; /* lines that are prefetched beside a panel of keys or values */
+
+/* Half a block: keys [begin, end) of it, all of which are at base + first or after. */
+struct unit_task {
+    const struct rapt_block *b;
+    int first;          /* key 0 of the half in the numbers of the mask */
+    int begin, end;     /* in those of the half, as all below */
+    bool fresh;
+    float *y, *sums;    /* [rows][RAPT_HALF_KEYS], [rows][sum_stride] */
+    int sum_stride;
+    uint8_t row_begin[RAPT_MAX_TILE_ROWS], row_end[RAPT_MAX_TILE_ROWS];
+};
+
+/* Scores, then room for as much again, then the sums of a half. */
+size_t RAPT_UNIT(scores_bytes)(int rows, int dim) {
+    return (size_t)unit_up(rows, UNIT_ROWS) * (2 * RAPT_HALF_KEYS + (size_t)unit_up(dim, UNIT_COLUMNS)) * sizeof(float);
+}
+
+static int unit_format(const struct rapt_task *task) { return task->attention->format[RAPT_KEYS]; }
+
+static void unit_score(const struct unit_task *t) {
+    const struct rapt_block *b = t->b;
+    const int dim = (int)b->task->attention->desc.head_dim, rows = unit_up(b->rows, UNIT_ROWS);
+    const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + t->first);
+    const float *panel = keys.base, *queries = unit_queries(b->panel, b->rows);
+    const bool normal = b->panel[0] != 0 && (keys.found & RAPT_FOUND_NORMAL);
+    unit_flush(true);
+    for (int key = t->begin / UNIT_COLUMNS * UNIT_COLUMNS; key < t->end; key += UNIT_COLUMNS) {
+        run_errands(b->of_score, UNIT_LINES);
+        for (int d = 0; d < dim; d += RAPT_HALF_KEYS) {
+            const int terms = dim - d < RAPT_HALF_KEYS ? unit_up(dim - d, 4) : RAPT_HALF_KEYS;
+            const struct unit_product p = {.a = queries + (int64_t)d * rows,
+                                           .b = panel + (int64_t)key * unit_up(dim, RAPT_STEP) +
+                                                (int64_t)d * UNIT_COLUMNS,
+                                           .c = t->y + key,
+                                           .c_stride = RAPT_HALF_KEYS,
+                                           .rows = b->rows,
+                                           .terms = terms,
+                                           .adds = d > 0};
+            unit_multiply(&p, normal);
+        }
+    }
+    unit_flush(false);
+}
+
+/* y of keys that a row does not attend to: their t is -infinity. */
+static void unit_exclude(const struct unit_task *t, int row, float *y, float factor) {
+    const struct rapt_tile_mask *mask = t->b->mask;
+    const vf32 out = v_splat(factor < 0 ? RAPT_INFINITY : -RAPT_INFINITY);
+    for (int key = t->begin; key < t->end; key += VL) {
+        const int n = t->end - key < VL ? t->end - key : VL, at = t->first + key;
+        vf32 x = v_load_n(y + key, n);
+        if ((mask->parts & (RAPT_PART_MASK | RAPT_PART_FILL)) == RAPT_PART_MASK)
+            x = v_select(v_load_bool(mask->mask[row] + at, n), x, out);
+        if (mask->parts & RAPT_PART_SELECT)
+            x = v_select(v_load_bool(mask->select[row] + at, n), x, out);
+        v_store_n(y + key, x, n);
+    }
+}
+
+static void unit_scale(float *y, int begin, int end, float factor) {
+    for (int key = begin / VL * VL; key < end; key += VL)
+        v_store(y + key, v_mul(v_load(y + key), v_splat(factor)));
+}
+
+/* The scores of a tile whose rows have as many keys as a block, such that this row lies where it does. */
+static float *unit_as_narrow(const struct unit_task *t, int row) {
+    const int64_t behind = (int64_t)row * (RAPT_BLOCK_KEYS - RAPT_HALF_KEYS) + t->first;
+    return (float *)((uintptr_t)t->y - (uintptr_t)behind * sizeof(float));
+}
+
+/* Scores to y; returns the factor that is left. */
+static float unit_logits(const struct unit_task *t) {
+    const struct rapt_block *b = t->b;
+    const struct rapt_plan_body *a = b->task->attention;
+    const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
+    const bool plain = rapt_enters_unscaled(a);
+    for (int row = 0; row < b->rows && (acts || !plain); row++) {
+        float *y = t->y + row * RAPT_HALF_KEYS;
+        if (!plain)
+            unit_scale(y, t->begin, t->end, a->score_factor);
+        if (plain)
+            unit_exclude(t, row, y, a->score_factor);
+        else
+            b->task->table->kinds[RAPT_NARROW].logits(unit_as_narrow(t, row), row, row + 1, t->first + t->begin,
+                                                      t->first + t->end, b->mask);
+    }
+    return plain ? a->score_factor : 1;
+}
+
+static uint8_t unit_within(int key, int begin, int end) {
+    return (uint8_t)(key < begin ? begin : key > end ? end : key);
+}
+
+static void unit_spans(struct unit_task *t) {
+    const struct rapt_visible_spans *spans = rapt_spans_of(t->b->mask);
+    for (int row = 0; row < t->b->rows; row++) {
+        t->row_begin[row] = spans ? unit_within(spans->first_key[row] - t->first, t->begin, t->end) : (uint8_t)t->begin;
+        t->row_end[row] = spans ? unit_within(spans->end_key[row] - t->first, t->begin, t->end) : (uint8_t)t->end;
+    }
+}
+
+static void unit_drop(const struct unit_task *t) {
+    for (int row = 0; row < t->b->rows; row++)
+        for (int key = t->begin; key < t->end; key += VL) {
+            const int n = t->end - key < VL ? t->end - key : VL;
+            float *p = t->y + row * RAPT_HALF_KEYS + key;
+            const vmask keep = v_load_bool(t->b->mask->keep[row] + t->first + key, n);
+            v_store_n(p, v_select(keep, v_load_n(p, n), v_splat(0)), n);
+        }
+}
+
+/* Row by row, where values of other pairs may be NaN or infinite. */
+static void unit_weigh_attended(const struct unit_task *t, const float *panel) {
+    for (int row = 0; row < t->b->rows; row++) {
+        uint8_t attended[RAPT_HALF_KEYS] = {0};
+        for (int key = t->begin; key < t->end; key++)
+            attended[key] = rapt_is_attended(t->b->mask, row, t->first + key);
+        for (int d = 0; d < t->sum_stride; d += UNIT_COLUMNS) {
+            const struct unit_product p = {.a = t->y + row * RAPT_HALF_KEYS,
+                                           .b = panel + (int64_t)d * RAPT_HALF_KEYS,
+                                           .c = t->sums + (int64_t)row * t->sum_stride + d,
+                                           .terms = RAPT_HALF_KEYS};
+            unit_careful(&p, attended);
+        }
+    }
+}
+
+static void unit_weigh(const struct unit_task *t) {
+    const struct rapt_block *b = t->b;
+    const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + t->first);
+    const float *panel = values.base;
+    const int first = t->begin / RAPT_STEP * RAPT_STEP, last = unit_up(t->end, RAPT_STEP);
+    unit_flush(true);
+    if (!(values.found & RAPT_FOUND_FINITE))
+        unit_weigh_attended(t, panel);
+    else
+        for (int d = 0; d < t->sum_stride; d += UNIT_COLUMNS) {
+            const struct unit_product p = {.a = t->y + first,
+                                           .b = panel + (int64_t)d * RAPT_HALF_KEYS + first * UNIT_COLUMNS,
+                                           .c = t->sums + d,
+                                           .c_stride = t->sum_stride,
+                                           .rows = b->rows,
+                                           .terms = last - first,
+                                           .adds = false};
+            run_errands(b->of_weigh, UNIT_LINES);
+            unit_multiply(&p, values.found & RAPT_FOUND_NORMAL);
+        }
+    unit_flush(false);
+}
+
+static RAPT_KERNEL void unit_update(const struct unit_task *t) {
+    const struct rapt_block *b = t->b;
+    const int value_dim = (int)b->task->attention->desc.value_dim;
+    for (int row = 0; row < b->rows; row++) {
+        float *o = b->state.o + row * b->state.o_stride;
+        const float *sums = t->sums + (int64_t)row * t->sum_stride;
+        const vf32 alpha = v_splat(b->task->alpha[row]);
+        for (int d = 0; d < value_dim; d += VL)
+            v_store(o + d, t->fresh ? v_load(sums + d) : v_fma(v_load(o + d), alpha, v_load(sums + d)));
+    }
+}
+
+static void unit_half_block(struct unit_task *t) {
+    const struct rapt_block *b = t->b;
+    unit_score(t);
+    unit_spans(t);
+    const struct unit_half half = {.y = t->y,
+                                   .lanes = unit_lanes(b->panel, 0),
+                                   .m = b->state.m,
+                                   .alpha = b->task->alpha,
+                                   .begin = t->row_begin,
+                                   .end = t->row_end,
+                                   .rows = b->rows,
+                                   .first = t->begin / RAPT_STEP * RAPT_STEP,
+                                   .last = unit_up(t->end, RAPT_STEP),
+                                   .factor = unit_logits(t),
+                                   .fresh = t->fresh};
+    unit_softmax(&half, unit_format(b->task));
+    if (b->mask->parts & RAPT_PART_KEEP)
+        unit_drop(t);
+    unit_weigh(t);
+    unit_update(t);
+}
+
+void RAPT_UNIT(block)(const struct rapt_block *b) {
+    const int value_dim = (int)b->task->attention->desc.value_dim, rows = unit_up(b->rows, UNIT_ROWS);
+    struct unit_task t = {.b = b, .fresh = b->fresh, .sum_stride = unit_up(value_dim, UNIT_COLUMNS)};
+    RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end);
+    t.y = b->task->scores;
+    t.sums = t.y + 2 * RAPT_HALF_KEYS * rows;
+    for (t.first = 0; t.first < RAPT_BLOCK_KEYS; t.first += RAPT_HALF_KEYS) {
+        t.begin = b->key_begin > t.first ? b->key_begin - t.first : 0;
+        t.end = b->key_end - t.first < RAPT_HALF_KEYS ? b->key_end - t.first : RAPT_HALF_KEYS;
+        if (t.begin >= t.end)
+            continue;
+        unit_half_block(&t);
+        t.fresh = false;
+    }
+}
+
+/* Lanes of l fold; float16 leaves its range, and dropout scales. */
+void RAPT_UNIT(close)(const struct rapt_task *task, float *panel, struct rapt_state state, int rows) {
+    const struct rapt_plan_body *a = task->attention;
+    const float unshift = unit_format(task) == RAPT_FORMAT_F16 ? 0x1p-15f : 1;
+    const float factor = (a->mask_parts & RAPT_PART_KEEP ? a->desc.keep_scale : 1) * unshift;
+    for (int row = 0; row < rows; row++) {
+        float *lanes = unit_lanes(panel, row);
+        for (int half = RAPT_SUM_LANES / 2; half > 0; half /= 2)
+            for (int i = 0; i < half; i++)
+                lanes[i] = lanes[i] + lanes[i + half];
+        state.l[row] = lanes[0] * unshift;
+        for (int d = 0; factor != 1 && d < a->desc.value_dim; d += VL)
+            v_store(state.o + row * state.o_stride + d,
+                    v_mul(v_load(state.o + row * state.o_stride + d), v_splat(factor)));
+    }
+}
+
+/* Scores of weights: keys are packed a panel and 128 dims at a time. */
+void RAPT_UNIT(score)(const struct rapt_score_args *args) {
+    enum { ROWS = RAPT_MAX_TILE_ROWS + UNIT_ROWS };
+    float panel[RAPT_HALF_KEYS * UNIT_COLUMNS], c[ROWS * UNIT_COLUMNS];
+    const int dim = args->head_dim, rows = unit_up(args->rows, UNIT_ROWS);
+    float *query = (float *)(uintptr_t)args->query;
+    RAPT_ASSUME(args->rows >= 1 && args->rows <= RAPT_MAX_TILE_ROWS);
+    for (int key = args->key_begin; key < args->key_end; key += UNIT_COLUMNS) {
+        const int keys = args->key_end - key < UNIT_COLUMNS ? args->key_end - key : UNIT_COLUMNS;
+        for (int d = 0; d < dim; d += RAPT_HALF_KEYS) {
+            const char *stored[UNIT_COLUMNS] = {NULL};
+            const int terms = dim - d < RAPT_HALF_KEYS ? dim - d : RAPT_HALF_KEYS;
+            for (int i = 0; i < keys; i++)
+                stored[i] = args->key + (key - args->key_begin + i) * args->key_stride_bytes +
+                            (int64_t)d * (int64_t)sizeof(uint16_t);
+            const unsigned found = pack_some_keys(panel, stored, UNIT_COLUMNS, terms, args->key_format);
+            const struct unit_product p = {.a = unit_queries(query, args->rows) + (int64_t)d * rows,
+                                           .b = panel,
+                                           .c = c,
+                                           .c_stride = UNIT_COLUMNS,
+                                           .rows = args->rows,
+                                           .terms = unit_up(terms, 4),
+                                           .adds = d > 0};
+            unit_flush(true);
+            unit_multiply(&p, query[0] != 0 && (found & RAPT_FOUND_NORMAL));
+            unit_flush(false);
+        }
+        for (int row = 0; row < args->rows; row++)
+            for (int i = 0; i < keys; i++)
+                args->scores[row * RAPT_BLOCK_KEYS + key + i] = c[row * UNIT_COLUMNS + i] * args->factor;
+    }
+}
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ * Order 2: queries, keys and values laid out for products of float32 vectors (unit_product.h). */
+#ifndef RAPT_GENERIC_UNIT_PACK_H
+#define RAPT_GENERIC_UNIT_PACK_H
+
+#include "generic/exp2.h"
+#include "generic/unit_table.h"
+#include "internal.h"
+
+enum {
+    UNIT_ROWS = WEIGH_ROWS,         /* of accumulators, against 2 vectors */
+    UNIT_COLUMNS = 2 * VL,          /* of a panel of keys or values */
+    UNIT_HEAD = 16                  /* floats at the start of a panel of queries: the first says what was found */
+};
+
+_Static_assert(RAPT_HALF_KEYS % UNIT_COLUMNS == 0, "panels divide the keys of a half");
+
+RAPT_INLINE int unit_up(int count, int to) { return (count + to - 1) / to * to; }
+
+/* ------------------------------------------------------------ what is found */
+
+/* Largest and least magnitude of numbers seen so far, zeros left out of the latter. */
+struct unit_found {
+    vf32 spread, least;
+};
+
+RAPT_INLINE struct unit_found unit_nothing_found(void) {
+    return (struct unit_found){v_splat(0), v_splat(RAPT_INFINITY)};
+}
+
+/* A denormal number counts as zero of its sign: bfloat16 only, since widened float16 has none. */
+RAPT_INLINE vf32 unit_look(struct unit_found *found, vf32 x, int format) {
+    found->spread = v_fma(x, v_splat(0), found->spread); /* NaN after infinities and NaN */
+    if (FLUSHES || format == RAPT_FORMAT_F16)
+        return x;
+    const vf32 size = v_abs(x);
+    const vf32 flushed = v_select(v_less(size, v_splat(0x1p-126f)), v_with_sign(v_splat(0), x), x);
+    found->least = v_smaller(v_select(v_equal(flushed, v_splat(0)), v_splat(RAPT_INFINITY), size), found->least);
+    return flushed;
+}
+
+/* Products of numbers of 8 bits that are at least 2^-56 are multiples of 2^-126, and so are their sums; probabilities
+ * are multiples of 2^-55. */
+RAPT_INLINE unsigned unit_finds(const struct unit_found *found, float least) {
+    const bool finite = !v_any(v_not(v_equal(found->spread, found->spread)));
+    const bool normal = !v_any(v_less(found->least, v_splat(least)));
+    return (finite ? RAPT_FOUND_FINITE : 0u) | (normal ? RAPT_FOUND_NORMAL : 0u);
+}
+
+RAPT_INLINE vf32 unit_load(const uint16_t *p, int format) {
+    return format == RAPT_FORMAT_F16 ? v_load_half(p) : v_load_bf16(p);
+}
+
+/* ------------------------------------------------------------ queries */
+
+size_t RAPT_UNIT(panel_bytes)(int rows, int head_dim) {
+    const size_t of_row = RAPT_SUM_LANES + (size_t)unit_up(head_dim, RAPT_HALF_KEYS);
+    return (UNIT_HEAD + (size_t)unit_up(rows, UNIT_ROWS) * of_row) * sizeof(float);
+}
+
+/* The lanes of l of a row; and where the queries begin, as [dims / 128][rows][128]. */
+RAPT_INLINE float *unit_lanes(float *panel, int row) { return panel + UNIT_HEAD + row * RAPT_SUM_LANES; }
+
+RAPT_INLINE float *unit_queries(float *panel, int rows) {
+    return panel + UNIT_HEAD + unit_up(rows, UNIT_ROWS) * RAPT_SUM_LANES;
+}
+
+void RAPT_UNIT(pack)(float *panel, const float *const *query_rows, int rows, int head_dim) {
+    const int all_rows = unit_up(rows, UNIT_ROWS);
+    float *into = unit_queries(panel, rows);
+    struct unit_found found = unit_nothing_found();
+    memset(into, 0, (size_t)all_rows * (size_t)unit_up(head_dim, RAPT_HALF_KEYS) * sizeof(float));
+    for (int d = 0; d < head_dim; d += VL) {
+        float *column = into + (int64_t)(d / RAPT_HALF_KEYS) * all_rows * RAPT_HALF_KEYS + d % RAPT_HALF_KEYS;
+        const int n = head_dim - d < VL ? head_dim - d : VL;
+        for (int row = 0; row < rows; row++)
+            v_store_n(column + row * RAPT_HALF_KEYS,
+                      unit_look(&found, v_load_n(query_rows[row] + d, n), RAPT_FORMAT_BF16), n);
+    }
+    panel[0] = unit_finds(&found, 0x1p-56f) & RAPT_FOUND_NORMAL ? 1 : 0;
+}
+
+/* ------------------------------------------------------------ keys, values */
+
+size_t RAPT_UNIT(packed_bytes)(int side, int dim) {
+    const int columns = unit_up(dim, side == RAPT_KEYS ? RAPT_STEP : UNIT_COLUMNS);
+    return (size_t)columns * RAPT_HALF_KEYS * sizeof(float);
+}
+
+static const uint16_t unit_zeros[RAPT_MAX_HEAD_DIM + RAPT_STEP];
+
+/* Numbers [d, d + UNIT_COLUMNS) of VL keys, as columns of a panel; of them n exist. */
+RAPT_INLINE void unit_transpose(float *into, const char *const *rows, int d, int n, int format,
+                                struct unit_found *found) {
+    uint16_t across[UNIT_COLUMNS * VL], rest[VL][UNIT_COLUMNS] = {{0}};
+    const char *rests[VL];
+    if (n < UNIT_COLUMNS)
+        for (int i = 0; i < VL; i++) {
+            memcpy(rest[i], rows[i] + (size_t)d * sizeof(uint16_t), (size_t)n * sizeof(uint16_t));
+            rests[i] = (const char *)rest[i];
+        }
+    v_transpose_halves(across, n < UNIT_COLUMNS ? rests : rows, n < UNIT_COLUMNS ? 0 : d * (int)sizeof(uint16_t));
+    for (int i = 0; i < UNIT_COLUMNS; i++)
+        v_store(into + i * UNIT_COLUMNS, unit_look(found, unit_load(across + i * VL, format), format));
+}
+
+/* Panels of keys, [dim][UNIT_COLUMNS] each. */
+RAPT_INLINE unsigned pack_keys_of(float *into, const char *const *rows, int count, int dim, int format) {
+    struct unit_found found = unit_nothing_found();
+    const int depth = unit_up(dim, RAPT_STEP);
+    for (int key = 0; key < count; key += VL) {
+        const char *from[VL];
+        float *panel = into + (int64_t)(key / UNIT_COLUMNS) * depth * UNIT_COLUMNS + key % UNIT_COLUMNS;
+        for (int i = 0; i < VL; i++)
+            from[i] = rows[key + i] ? rows[key + i] : (const char *)unit_zeros;
+        for (int d = 0; d < unit_up(dim, 4); d += UNIT_COLUMNS) {
+            const int left = dim - d < 0 ? 0 : dim - d;
+            unit_transpose(panel + (int64_t)d * UNIT_COLUMNS, from, d, left < UNIT_COLUMNS ? left : UNIT_COLUMNS,
+                           format, &found);
+        }
+    }
+    return unit_finds(&found, 0x1p-56f);
+}
+
+static unsigned pack_some_keys(void *into, const char *const *rows, int count, int dim, int format) {
+    return format == RAPT_FORMAT_F16 ? pack_keys_of(into, rows, count, dim, RAPT_FORMAT_F16)
+                                     : pack_keys_of(into, rows, count, dim, RAPT_FORMAT_BF16);
+}
+
+unsigned RAPT_UNIT(pack_keys)(void *into, const char *const *rows, int dim, int format) {
+    return pack_some_keys(into, rows, RAPT_HALF_KEYS, dim, format);
+}
+
+/* Panels of values, [128 keys][UNIT_COLUMNS] each. */
+RAPT_INLINE unsigned pack_values_of(float *into, const char *const *rows, int dim, int format) {
+    struct unit_found found = unit_nothing_found();
+    for (int d = 0; d < dim; d += UNIT_COLUMNS)
+        for (int key = 0; key < RAPT_HALF_KEYS; key++, into += UNIT_COLUMNS) {
+            const uint16_t *from = rows[key] ? (const uint16_t *)(const void *)rows[key] + d : unit_zeros;
+            uint16_t rest[UNIT_COLUMNS] = {0};
+            if (dim - d < UNIT_COLUMNS)
+                from = memcpy(rest, from, (size_t)(dim - d) * sizeof *rest);
+            RAPT_UNROLL for (int v = 0; v < 2; v++)
+                v_store(into + v * VL, unit_look(&found, unit_load(from + v * VL, format), format));
+        }
+    return unit_finds(&found, 0x1p-64f);
+}
+
+unsigned RAPT_UNIT(pack_values)(void *into, const char *const *rows, int dim, int format) {
+    return format == RAPT_FORMAT_F16 ? pack_values_of(into, rows, dim, RAPT_FORMAT_F16)
+                                     : pack_values_of(into, rows, dim, RAPT_FORMAT_BF16);
+}
+
+#endif

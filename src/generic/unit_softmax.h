@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * Order 2: online softmax of half a block (numerics.md, order 2, steps 3 to 6). Scores are rows of keys. */
+#ifndef RAPT_GENERIC_UNIT_SOFTMAX_H
+#define RAPT_GENERIC_UNIT_SOFTMAX_H
+
+#include "generic/exp2.h"
+#include "generic/unit_pack.h"
+
+/* What is common to the rows of a half. t = y * factor. */
+struct unit_half {
+    float *y;                /* [rows][RAPT_HALF_KEYS]: scores, and then probabilities */
+    float *lanes;            /* [rows][RAPT_SUM_LANES] */
+    float *m, *alpha;        /* [rows] */
+    const uint8_t *begin, *end; /* [rows]: keys of the half that a row sees */
+    int rows, first, last;   /* whole steps; the others of the half are not touched */
+    float factor;
+    bool fresh;              /* lanes hold nothing yet */
+};
+
+/* 2 * Q(r), highest power first. */
+static const float unit_of_bf16[] = {0x1.c2a218p-4f, 0x1.f00c4cp-2f, 0x1.62f5fap+0f, 2.0f};
+static const float unit_of_half[] = {0x1.3a02ccp-6f, 0x1.c9fc46p-4f, 0x1.ec0378p-2f, 0x1.62e12cp+0f, 2.0f};
+
+/* Q(r) * 2^n of x = n + r, +0 below -48. The magic number is even, so that ties go where they go without the 126. */
+RAPT_INLINE vf32 unit_exp2(vf32 x, int half) {
+    const float *const factors = half ? unit_of_half : unit_of_bf16;
+    const vf32 magic = v_splat(RAPT_ROUND_MAGIC + 126), u = v_add(x, magic), r = v_sub(x, v_sub(u, magic));
+    vf32 p = v_splat(factors[0]);
+    RAPT_UNROLL for (int i = 1; i < 4; i++)
+        p = v_fma(p, r, v_splat(factors[i]));
+    if (half)
+        p = v_fma(p, r, v_splat(factors[4]));
+    return v_select(v_less(x, v_splat(-48)), v_splat(0), v_mul(p, v_shift_to_exponent(u)));
+}
+
+/* What a maximum means for exponentials: x = y * factor + offset, or (y * factor - mu) + shift. */
+struct unit_row {
+    vf32 factor, offset, mu, shift;
+    bool far;
+};
+
+RAPT_INLINE struct unit_row unit_row_of(float factor, float m, int half) {
+    const float mu = m == -RAPT_INFINITY ? 0 : m, shift = half ? 15 : 0;
+    return (struct unit_row){v_splat(factor), v_splat(-(mu - shift)), v_splat(mu), v_splat(shift),
+                             !(mu < 0x1p22f && mu > -0x1p22f)};
+}
+
+RAPT_INLINE vf32 unit_probability(vf32 y, const struct unit_row *row, int half, int far) {
+    const vf32 x = far ? v_add(v_sub(v_mul(y, row->factor), row->mu), row->shift) : v_fma(y, row->factor, row->offset);
+    const vf32 p = unit_exp2(x, half);
+    return half ? v_round_half(p) : v_round_bf16(p);
+}
+
+/* Lanes of keys [begin, end), of those from key on. */
+RAPT_INLINE vmask unit_among(int key, int begin, int end) {
+    const vf32 at = v_add(v_splat((float)key), v_iota());
+    return v_and(v_not(v_less(at, v_splat((float)begin))), v_less(at, v_splat((float)end)));
+}
+
+/* The largest t of a row, NaN left out. */
+static float unit_largest(const float *y, int begin, int end, float factor) {
+    const vf32 none = v_splat(-RAPT_INFINITY), by = v_splat(factor);
+    vf32 largest = none;
+    int key = begin / VL * VL;
+    for (; key < end; key += VL) {
+        const vf32 t = v_mul(v_load(y + key), by);
+        largest = v_larger(key < begin || key + VL > end ? v_select(unit_among(key, begin, end), t, none) : t, largest);
+    }
+    return s_largest(v_add(largest, v_splat(0)));
+}
+
+/* A step of 32 keys: probabilities, and the sums of lanes in their order. */
+RAPT_INLINE void unit_step(float *y, int key, int begin, int end, const struct unit_row *row, vf32 *l, int half,
+                           int far) {
+    enum { PAIRS = RAPT_SUM_LANES / VL };
+    const bool whole = begin <= key && key + RAPT_STEP <= end;
+    RAPT_UNROLL for (int i = 0; i < PAIRS; i++) {
+        vf32 p[2];
+        RAPT_UNROLL for (int v = 0; v < 2; v++) {
+            const int at = key + (2 * i + v) * VL;
+            p[v] = unit_probability(v_load(y + at), row, half, far);
+            if (!whole)
+                p[v] = v_select(unit_among(at, begin, end), p[v], v_splat(0));
+            v_store(y + at, p[v]);
+        }
+        if (half) {
+            l[2 * i % PAIRS] = v_add(l[2 * i % PAIRS], p[0]);
+            l[(2 * i + 1) % PAIRS] = v_add(l[(2 * i + 1) % PAIRS], p[1]);
+        } else {
+            l[i] = v_add(v_add(l[i], v_odds(p[0], p[1])), v_evens(p[0], p[1]));
+        }
+    }
+}
+
+RAPT_INLINE void unit_line(const struct unit_half *h, int number, int half, int far) {
+    enum { VECTORS = RAPT_SUM_LANES / VL };
+    const struct unit_row row = unit_row_of(h->factor, h->m[number], half);
+    const int begin = h->begin[number], end = h->end[number];
+    float *y = h->y + number * RAPT_HALF_KEYS, *lanes = h->lanes + number * RAPT_SUM_LANES;
+    vf32 l[VECTORS];
+    RAPT_UNROLL for (int i = 0; i < VECTORS; i++)
+        l[i] = h->fresh ? v_splat(0) : v_mul(v_load(lanes + i * VL), v_splat(h->alpha[number]));
+    for (int key = h->first; key < h->last; key += RAPT_STEP)
+        if (key < end && key + RAPT_STEP > begin)
+            unit_step(y, key, begin, end, &row, l, half, far);
+        else
+            memset(y + key, 0, RAPT_STEP * sizeof(float));
+    RAPT_UNROLL for (int i = 0; i < VECTORS; i++)
+        v_store(lanes + i * VL, l[i]);
+}
+
+RAPT_INLINE void unit_lines(const struct unit_half *h, int half) {
+    for (int row = 0; row < h->rows; row++)
+        if (unit_row_of(h->factor, h->m[row], half).far)
+            unit_line(h, row, half, 1);
+        else
+            unit_line(h, row, half, 0);
+}
+
+static RAPT_KERNEL void unit_lines_bf16(const struct unit_half *h) { unit_lines(h, 0); }
+static RAPT_KERNEL void unit_lines_half(const struct unit_half *h) { unit_lines(h, 1); }
+
+/* Scores to probabilities in place; m, alpha and the lanes of l. */
+static void unit_softmax(const struct unit_half *h, int format) {
+    float largest[RAPT_MAX_TILE_ROWS + VL];
+    for (int row = 0; row < h->rows; row++)
+        largest[row] = unit_largest(h->y + row * RAPT_HALF_KEYS, h->begin[row], h->end[row], h->factor);
+    for (int row = 0; row < h->rows; row += VL) {
+        const int n = h->rows - row < VL ? h->rows - row : VL;
+        const vf32 before = v_load_n(h->m + row, n), after = v_larger(v_load_n(largest + row, n), before);
+        v_store_n(h->alpha + row, unit_alpha(v_sub(before, after)), n);
+        v_store_n(h->m + row, after, n);
+    }
+    (format == RAPT_FORMAT_F16 ? unit_lines_half : unit_lines_bf16)(h);
+}
+
+/* Probabilities of weights: at the final maximum, as fractions of l. */
+void RAPT_UNIT(rounded)(const float *y, float *p, int64_t count, float m, float factor, int format) {
+    for (int64_t i = 0; i < count; i += VL) {
+        const int n = count - i < VL ? (int)(count - i) : VL, half = format == RAPT_FORMAT_F16;
+        const struct unit_row row = unit_row_of(factor, m, half);
+        const vf32 at = v_load_n(y + i, n);
+        vf32 of_half = unit_probability(at, &row, 1, row.far), of_bf16 = unit_probability(at, &row, 0, row.far);
+        v_store_n(p + i, half ? v_mul(of_half, v_splat(0x1p-15f)) : of_bf16, n);
+    }
+}
+
+#endif

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+#include "scalar/simd.h"
+
+#define RAPT_TABLE scalar
+#include "generic/unit_block.h"

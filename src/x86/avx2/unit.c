@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+#include "x86/avx2/simd.h"
+
+#define RAPT_TABLE avx2
+#include "generic/unit_block.h"

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+#include "x86/avx512/simd.h"
+
+#define RAPT_TABLE avx512
+#include "generic/unit_block.h"
