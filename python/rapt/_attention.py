@@ -11,7 +11,6 @@ LAYOUTS = {"bhsd": 0, "bshd": 1}
 ORIGINS = {"top-left": 1, "bottom-right": 2}
 GIVEN = 3
 WEIGHTS_KINDS = {"raw": 1, "softcap": 2, "masked": 3, "softmax": 4}
-ISAS = {"scalar": 1, "avx2": 2, "avx512": 3, "neon": 4}
 LISTS = slice(10, 17)  # of the core's arguments: alibi to pages, which a plan keeps
 BOUND = 8  # the core's first arguments, which runs of a plan bring
 
@@ -77,7 +76,7 @@ def arguments_of(query: Array, key: Array, value: Array, causal: bool, scale: Op
             key_position, pages, order, stored, causal, scale, softcap, window_sides(window), origin,
             WEIGHTS_KINDS[weights_kind] if weights_kind in WEIGHTS_KINDS else
             choice("weights_kind", weights_kind, WEIGHTS_KINDS), mask_fill, numerics,
-            None if isa is None else choice("isa", isa, ISAS), threads]
+            None if isa is None else choice("isa", isa, _core.ISAS), threads]
 
 
 def results_of(arguments: list) -> Any:
@@ -121,7 +120,8 @@ def attention(query: Array, key: Array, value: Array, *, causal: bool = False, s
                     [batch, heads, queries, keys]; weights_kind: "softmax", "raw", "softcap" or "masked"
     out             where the result goes; None: a new array of the query's kind and type
     threads         at most so many; None: as many as PyTorch's OpenMP, or as the machine has
-    numerics        number of the order of operations; 0: the library's default
+    numerics        number of the order of operations; 0: the library's default, -1: the fastest one here, whose bits
+                    depend on the machine
     isa             "avx512" and so on; None: the best here
 
     Returns out, or a tuple of out and lse, weights, as asked for.

@@ -44,7 +44,21 @@ static PyMethodDef methods[] = {
     {"seconds_of_call", core_seconds_of_call, METH_VARARGS, "What a call takes without Python."},
     {0}};
 
-static int begin(PyObject *module) { return add_plan_type(module) ? 0 : -1; }
+/* ISAS: numbers of all instruction sets that have a name. */
+static bool add_isas(PyObject *module) {
+    PyObject *isas = PyDict_New();
+    bool added = isas != NULL;
+    for (int i = 1; added && rapt_isa_name((rapt_isa)i); i++) {
+        PyObject *number = PyLong_FromLong(i);
+        added = number && PyDict_SetItemString(isas, rapt_isa_name((rapt_isa)i), number) == 0;
+        Py_XDECREF(number);
+    }
+    added = added && PyModule_AddObjectRef(module, "ISAS", isas) == 0;
+    Py_XDECREF(isas);
+    return added;
+}
+
+static int begin(PyObject *module) { return add_plan_type(module) && add_isas(module) ? 0 : -1; }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)begin}, {0, NULL}};
 

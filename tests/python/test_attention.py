@@ -142,6 +142,13 @@ def test_same_bits(arrays):
     assert (rapt.attention(*(array[1:] for array in arrays), causal=True) == expected[1:]).all()
 
 
+def test_orders(arrays):
+    assert (rapt.attention(*arrays, numerics=1) == rapt.attention(*arrays)).all()
+    assert near(rapt.attention(*arrays, numerics=-1), rapt.attention(*arrays))
+    with pytest.raises(ValueError, match="numerics = 9"):
+        rapt.attention(*arrays, numerics=9)
+
+
 def test_plan(arrays, random):
     plan = rapt.Plan(*arrays, causal=True, lse=True, sinks=numpy.zeros(8))
     others = [random(*array.shape) for array in arrays]
