@@ -46,44 +46,44 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
 #define RAPT_TEXT_OF(name) RAPT_TEXT(name)
 
 /* What all orders share. */
-#define RAPT_SHARED_SLOTS                                                                                          \
-    .product = {.columns = TILE_ROWS, \
-    .few_rows = PRODUCT_ROWS, \
-    .pack = {pack_weight_rows, pack_weight_columns}, \
-    .tile = product_tile, \
-    .few = {few_transposed, few_in_place}}, \
-    .stage = stage, \
-    .store = store, \
-    .angles = angles, \
-    .rotate = {[RAPT_PAIR_HALVES] = rotate_halves, [RAPT_PAIR_INTERLEAVED] = rotate_interleaved}, \
-    .store_states = store_states, \
-    .exponentials = exponentials, \
-    .survey = survey, \
-    .tanhs = tanhs, \
-    .log2s = log2s, \
-    .export_row = export_row, \
+#define RAPT_SHARED_SLOTS                                                                                           \
+    .product = {.columns = TILE_ROWS,                                                                               \
+    .few_rows = PRODUCT_ROWS,                                                                                       \
+    .pack = {pack_weight_rows, pack_weight_columns},                                                                \
+    .tile = product_tile,                                                                                           \
+    .few = {few_transposed, few_in_place}},                                                                         \
+    .stage = stage,                                                                                                 \
+    .store = store,                                                                                                 \
+    .angles = angles,                                                                                               \
+    .rotate = {[RAPT_PAIR_HALVES] = rotate_halves, [RAPT_PAIR_INTERLEAVED] = rotate_interleaved},                   \
+    .store_states = store_states,                                                                                   \
+    .exponentials = exponentials,                                                                                   \
+    .survey = survey,                                                                                               \
+    .tanhs = tanhs,                                                                                                 \
+    .log2s = log2s,                                                                                                 \
+    .export_row = export_row,                                                                                       \
     .all_finite = all_finite
 
 #ifndef RAPT_WITHOUT_UNITS
 #include "generic/unit_table.h"
 
 /* Order 2 by chains of FMAs, whose functions unit.c has: few rows, and any number of them. */
-#define RAPT_UNIT_KIND(kind, most, tile_rows)                                                                      \
-    {.name = kind,                                                                                                 \
-     .most_rows = (most),                                                                                          \
-     .rows = (tile_rows),                                                                                          \
+#define RAPT_UNIT_KIND(kind, most, tile_rows)                                                                       \
+    {.name = kind,                                                                                                  \
+     .most_rows = (most),                                                                                           \
+     .rows = (tile_rows),                                                                                           \
      .row_step = WEIGH_ROWS,                                                                                        \
-     .row_group = 1,                                                                                               \
-     .piece_keys = RAPT_BLOCK_KEYS,                                                                                \
-     .keeps_places = true,                                                                                         \
-     .panel_bytes = RAPT_UNIT(panel_bytes),                                                                              \
-     .scores_bytes = RAPT_UNIT(scores_bytes),                                                                            \
-     .block = RAPT_UNIT(block),                                                                                          \
-     .pack = RAPT_UNIT(pack),                                                                                            \
-     .score = RAPT_UNIT(score),                                                                                          \
-     .logits = logits_narrow,                                                                                      \
-     .packed_bytes = RAPT_UNIT(packed_bytes),                                                                            \
-     .pack_half = {RAPT_UNIT(pack_keys), RAPT_UNIT(pack_values)},                                                                        \
+     .row_group = 1,                                                                                                \
+     .piece_keys = RAPT_BLOCK_KEYS,                                                                                 \
+     .keeps_places = true,                                                                                          \
+     .panel_bytes = RAPT_UNIT(panel_bytes),                                                                         \
+     .scores_bytes = RAPT_UNIT(scores_bytes),                                                                       \
+     .block = RAPT_UNIT(block),                                                                                     \
+     .pack = RAPT_UNIT(pack),                                                                                       \
+     .score = RAPT_UNIT(score),                                                                                     \
+     .logits = logits_narrow,                                                                                       \
+     .packed_bytes = RAPT_UNIT(packed_bytes),                                                                       \
+     .pack_half = {RAPT_UNIT(pack_keys), RAPT_UNIT(pack_values)},                                                   \
      .close = RAPT_UNIT(close)}
 
 static const struct rapt_table unit_table = {
