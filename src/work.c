@@ -10,6 +10,8 @@
 enum {
     TASK_ROWS = 192,          /* a multiple of every tile height; K and V are read once per task */
     TASK_OUTPUTS = 192 * 256, /* rows x dims that keep two states of o in L2 */
+    PACKED_ROWS = 1024,          /* packing keys and values costs about as much as 30 rows make of them */
+    PACKED_OUTPUTS = 1024 * 128,
     STAGED_ROWS = 192,        /* fewer do not pay for copies of colliding keys and values */
     FEW_RUN = 32,             /* keys in a row, from which on copies do not pay: shorter runs waste vectors, */
     WIDE_RUN = 128,           /* or load and store sums too often */
@@ -59,8 +61,11 @@ static void cut_for_kind(const struct rapt_plan_body *a, struct rapt_work *work)
     for (int side = 0; side < RAPT_SIDES; side++)
         work->stages[side] = stages(a, work, rows, side);
     int64_t most = work->stages[RAPT_KEYS] || work->stages[RAPT_VALUES] ? 2 * TASK_ROWS : TASK_ROWS;
+    const bool is_packed = a->table->kinds[work->kind].packed_bytes;
+    const int64_t outputs = is_packed ? PACKED_OUTPUTS : TASK_OUTPUTS;
+    most = is_packed ? PACKED_ROWS : most;
     most = most < RAPT_MAX_TILES * tile ? most : RAPT_MAX_TILES * tile;
-    most = TASK_OUTPUTS / dim < most ? TASK_OUTPUTS / dim / tile * tile : most;
+    most = outputs / dim < most ? outputs / dim / tile * tile : most;
     most = most < tile ? tile : most;
     most = a->desc.key_blocks.query_tokens ? rapt_rows_of_lists(a, rows, most, tile) : most;
     work->task_rows = (int32_t)(most < rows ? most : rows > 0 ? rows : 1);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * Order 2 on the matrix unit of x86. What logits, spans and exclusion do to scores is that of the chains of FMAs; the
+ * rest of their functions is of no use here. */
+#include "x86/avx512/simd.h"
+
+#define RAPT_TABLE amx
+
+#include <limits.h>
+#include <stdatomic.h>
+
+#include "x86/amx/answers.h"
+#include "x86/amx/block.h"
+
+static void pack_queries_bf16(float *panel, const float *const *query_rows, int rows, int head_dim) {
+    pack_queries(panel, query_rows, rows, head_dim, 0);
+}
+
+/* What was configured before, where alpha of rows beyond those of a tile would be. */
+static struct tile_config *configured(const struct rapt_task *task) {
+    _Static_assert((RAPT_MAX_TILE_ROWS - AMX_TILE) * sizeof(float) >= sizeof(struct tile_config), "there is room");
+    return (struct tile_config *)(void *)(task->alpha + AMX_TILE);
+}
+
+static void enter_amx(const struct rapt_task *task) {
+    const struct tile_config whole = tiles_whole();
+    tiles_store_config(configured(task));
+    tiles_load_config(&whole);
+}
+
+static void leave_amx(const struct rapt_task *task) { tiles_restore(configured(task)); }
+
+static const struct rapt_tile_kind tiles_of_bf16 = {.name = "tiles",
+                                                    .most_rows = INT_MAX,
+                                                    .rows = AMX_TILE,
+                                                    .row_step = AMX_TILE,
+                                                    .row_group = 1,
+                                                    .piece_keys = RAPT_BLOCK_KEYS,
+                                                    .keeps_places = true,
+                                                    .panel_bytes = panel_bytes_amx,
+                                                    .scores_bytes = scores_bytes_amx,
+                                                    .block = block_amx_bf16,
+                                                    .pack = pack_queries_bf16,
+                                                    .packed_bytes = packed_bytes_amx,
+                                                    .pack_half = {pack_keys_amx, pack_values_amx},
+                                                    .close = close_amx_bf16,
+                                                    .enter = enter_amx,
+                                                    .leave = leave_amx};
+
+const struct rapt_table *rapt_amx_table(const struct rapt_table *chains) {
+    enum { UNKNOWN, IN_HAND, ABSENT, PRESENT };
+    static _Atomic int state;
+    static struct rapt_table with_tiles;
+    int known = atomic_load_explicit(&state, memory_order_acquire);
+    if (known == UNKNOWN && atomic_compare_exchange_strong(&state, &known, IN_HAND)) {
+        const struct rapt_cpu cpu = rapt_cpu_detect();
+        known = cpu.amx_bf16 && cpu.avx512_bf16 && amx_is_usable() ? PRESENT : ABSENT;
+        with_tiles = *chains;
+        with_tiles.kinds[RAPT_WIDE] = tiles_of_bf16;
+        atomic_store_explicit(&state, known, memory_order_release);
+    }
+    while (known == IN_HAND) /* by another thread, for some microseconds */
+        known = atomic_load_explicit(&state, memory_order_acquire);
+    return known == PRESENT ? &with_tiles : NULL;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ * Queries, keys and values of 16 bits in the layout that tiles take. The left side of a product has rows as they are,
+ * 32 terms in a tile. The right side has pairs of terms: row i of a tile holds terms 2i and 2i + 1 of 16 columns. */
+#ifndef RAPT_X86_AMX_PACK_H
+#define RAPT_X86_AMX_PACK_H
+
+#include "generic/unit_block.h"
+#include "x86/amx/kind.h"
+#include "x86/amx/tiles.h"
+
+enum {
+    AMX_TILE = 32,                        /* rows of queries: two tiles, one below the other */
+    AMX_COLUMNS = 32,                     /* keys, or dims of values: two tiles side by side */
+    STEPS_OF_HALF = RAPT_HALF_KEYS / RAPT_STEP
+};
+
+RAPT_INLINE int amx_steps(int dim) { return (dim + RAPT_STEP - 1) / RAPT_STEP; }
+
+RAPT_INLINE __mmask32 first_halves(int count) {
+    return count >= 32 ? 0xffffffffu : count <= 0 ? 0 : (1u << count) - 1;
+}
+
+/* ------------------------------------------------------------ queries */
+
+/* The panel of a tile: lanes of l [32][16], then for each 32 dims two tiles of queries. */
+static size_t panel_bytes_amx(int rows, int head_dim) {
+    (void)rows;
+    return AMX_TILE * RAPT_SUM_LANES * sizeof(float) + (size_t)amx_steps(head_dim) * 2 * TILE_BYTES;
+}
+
+RAPT_INLINE char *amx_queries(float *panel) { return (char *)(panel + AMX_TILE * RAPT_SUM_LANES); }
+
+#define AMX_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+
+/* 32 floats that came from bfloat16 (float16), back in it. */
+RAPT_INLINE __m512i narrowed(__m512 low, __m512 high, int half) {
+    const __m256i a = half ? _mm512_cvtps_ph(low, AMX_NEAREST)
+                           : _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(low), 16));
+    const __m256i b = half ? _mm512_cvtps_ph(high, AMX_NEAREST)
+                           : _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(high), 16));
+    return _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
+}
+
+RAPT_INLINE void pack_queries(float *panel, const float *const *query_rows, int rows, int head_dim, int half) {
+    for (int row = 0; row < AMX_TILE; row++)
+        for (int step = 0; step < amx_steps(head_dim); step++) {
+            char *into = amx_queries(panel) + (2 * step + row / 16) * TILE_BYTES + row % 16 * TILE_ROW_BYTES;
+            const __mmask32 there = row < rows ? first_halves(head_dim - step * RAPT_STEP) : 0;
+            const float *from = row < rows ? query_rows[row] + step * RAPT_STEP : panel;
+            const __m512 low = _mm512_maskz_loadu_ps((__mmask16)there, from);
+            const __m512 high = _mm512_maskz_loadu_ps((__mmask16)(there >> 16), from + 16);
+            _mm512_store_si512(into, narrowed(low, high, half));
+        }
+}
+
+/* ------------------------------------------------------------ keys */
+
+/* 16 rows of 16 pairs become 16 rows of columns. */
+RAPT_INLINE void transpose_pairs(__m512i *r) {
+    __m512i t[16];
+    RAPT_UNROLL for (int i = 0; i < 8; i++) {
+        t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+    }
+    RAPT_UNROLL for (int i = 0; i < 4; i++) {
+        r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+        r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+        r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+        r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+    }
+    RAPT_UNROLL for (int i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
+        t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
+    }
+    RAPT_UNROLL for (int i = 0; i < 4; i++) {
+        r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+        r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+        r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+        r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
+    }
+}
+
+static size_t packed_bytes_amx(int side, int dim) {
+    (void)side; /* 4 groups of 32 keys by steps of 32 dims; groups of 32 dims by 4 steps of 32 keys */
+    return (size_t)amx_steps(dim) * STEPS_OF_HALF * 2 * TILE_BYTES;
+}
+
+/* For each 32 keys and 32 dims two tiles. */
+static unsigned pack_keys_amx(void *into, const char *const *rows, int dim, int format) {
+    char *tile = into;
+    (void)format;
+    for (int key = 0; key < RAPT_HALF_KEYS; key += AMX_COLUMNS)
+        for (int step = 0; step < amx_steps(dim); step++) {
+            const __mmask32 there = first_halves(dim - step * RAPT_STEP);
+            for (int side = 0; side < 2; side++, tile += TILE_BYTES) {
+                __m512i r[16];
+                RAPT_UNROLL for (int i = 0; i < 16; i++) {
+                    const char *row = rows[key + side * 16 + i];
+                    r[i] = _mm512_maskz_loadu_epi16(row ? there : 0, row + (row ? step * TILE_ROW_BYTES : 0));
+                }
+                transpose_pairs(r);
+                RAPT_UNROLL for (int i = 0; i < 16; i++)
+                    _mm512_storeu_si512(tile + i * TILE_ROW_BYTES, r[i]);
+            }
+        }
+    return 0; /* nobody asks */
+}
+
+/* ------------------------------------------------------------ values */
+
+/* Lanes of two rows in turns: dims 0 ... 15, and 16 ... 31. */
+RAPT_INLINE __m512i in_turns(__m512i a, __m512i b, int upper) {
+    const __m512i low = _mm512_setr_epi32(0x00200000, 0x00210001, 0x00220002, 0x00230003, 0x00240004, 0x00250005,
+                                          0x00260006, 0x00270007, 0x00280008, 0x00290009, 0x002a000a, 0x002b000b,
+                                          0x002c000c, 0x002d000d, 0x002e000e, 0x002f000f);
+    return _mm512_permutex2var_epi16(a, upper ? _mm512_add_epi16(low, _mm512_set1_epi16(16)) : low, b);
+}
+
+/* For each 32 dims and 32 keys a tile of 16 dims, and in the same order a tile of the other 16, 4 tiles later. */
+RAPT_INLINE unsigned interleave_values(char *into, const char *const *rows, int dim, int half) {
+    const __m512i exponent = _mm512_set1_epi16(half ? 0x7c00 : 0x7f80);
+    __mmask32 infinite = 0;
+    for (int group = 0; group < amx_steps(dim); group++, into += 2 * STEPS_OF_HALF * TILE_BYTES) {
+        const __mmask32 there = first_halves(dim - group * AMX_COLUMNS);
+        const int64_t at = group * TILE_ROW_BYTES;
+        for (int pair = 0; pair < RAPT_HALF_KEYS / 2; pair++) {
+            const char *even = rows[2 * pair], *odd = rows[2 * pair + 1];
+            const __m512i a = _mm512_maskz_loadu_epi16(even ? there : 0, even + (even ? at : 0));
+            const __m512i b = _mm512_maskz_loadu_epi16(odd ? there : 0, odd + (odd ? at : 0));
+            infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, exponent), exponent) |
+                        _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, exponent), exponent);
+            _mm512_storeu_si512(into + pair * TILE_ROW_BYTES, in_turns(a, b, 0));
+            _mm512_storeu_si512(into + STEPS_OF_HALF * TILE_BYTES + pair * TILE_ROW_BYTES, in_turns(a, b, 1));
+        }
+    }
+    return infinite ? 0 : RAPT_FOUND_FINITE;
+}
+
+static unsigned pack_values_amx(void *into, const char *const *rows, int dim, int format) {
+    return format == RAPT_FORMAT_F16 ? interleave_values(into, rows, dim, 1) : interleave_values(into, rows, dim, 0);
+}
+
+#endif
