@@ -57,16 +57,22 @@ RAPT_INLINE vmask unit_among(int key, int begin, int end) {
     return v_and(v_not(v_less(at, v_splat((float)begin))), v_less(at, v_splat((float)end)));
 }
 
-/* The largest t of a row, NaN left out. */
+/* The largest t of a row, NaN left out. Where the factor is positive it is that of the largest y. */
 static float unit_largest(const float *y, int begin, int end, float factor) {
-    const vf32 none = v_splat(-RAPT_INFINITY), by = v_splat(factor);
-    vf32 largest = none;
-    int key = begin / VL * VL;
-    for (; key < end; key += VL) {
-        const vf32 t = v_mul(v_load(y + key), by);
-        largest = v_larger(key < begin || key + VL > end ? v_select(unit_among(key, begin, end), t, none) : t, largest);
-    }
-    return s_largest(v_add(largest, v_splat(0)));
+    const vf32 none = v_splat(-RAPT_INFINITY), by = v_splat(factor > 0 ? 1 : factor);
+    vf32 largest[2] = {none, none};
+    int key = begin;
+    for (; key % (2 * VL) && key < end; key = (key / VL + 1) * VL)
+        largest[0] = v_larger(v_select(unit_among(key / VL * VL, begin, end), v_mul(v_load(y + key / VL * VL), by), none),
+                              largest[0]);
+    for (; end - key >= 2 * VL; key += 2 * VL)
+        RAPT_UNROLL for (int v = 0; v < 2; v++)
+            largest[v] = v_larger(factor > 0 ? v_load(y + key + v * VL) : v_mul(v_load(y + key + v * VL), by),
+                                  largest[v]);
+    for (; key < end; key += VL)
+        largest[0] = v_larger(v_select(unit_among(key, begin, end), v_mul(v_load(y + key), by), none), largest[0]);
+    const float most = s_largest(v_add(v_larger(largest[0], largest[1]), v_splat(0)));
+    return factor > 0 ? most * factor : most;
 }
 
 /* A step of 32 keys: probabilities, and the sums of lanes in their order. */
