@@ -86,16 +86,12 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
      .pack_half = {RAPT_UNIT(pack_keys), RAPT_UNIT(pack_values)},                                                   \
      .close = RAPT_UNIT(close)}
 
-/* Its queries, a panel and some scores fit L1. */
-enum { RAPT_UNIT_TILE = 36 };
-_Static_assert(RAPT_UNIT_TILE % WEIGH_ROWS == 0, "tiles are full");
-
 static const struct rapt_table unit_table = {
     .name = RAPT_TEXT_OF(RAPT_TABLE),
     .isa = (rapt_isa)RAPT_NUMBER_OF(RAPT_TABLE),
     .kinds = {[RAPT_NARROW] = RAPT_UNIT_KIND("narrow", WEIGH_ROWS, WEIGH_ROWS),
               [RAPT_FEW] = RAPT_UNIT_KIND("few", WEIGH_ROWS, WEIGH_ROWS),
-              [RAPT_WIDE] = RAPT_UNIT_KIND("wide", INT_MAX, RAPT_UNIT_TILE)},
+              [RAPT_WIDE] = RAPT_UNIT_KIND("wide", INT_MAX, 4 * WEIGH_ROWS)},
     RAPT_SHARED_SLOTS,
     .merge = merge_unit,
     .finish = finish_unit,

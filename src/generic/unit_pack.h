@@ -10,6 +10,7 @@
 enum {
     UNIT_ROWS = WEIGH_ROWS,         /* of accumulators, against 2 vectors */
     UNIT_COLUMNS = 2 * VL,          /* of a panel of keys or values */
+    UNIT_AHEAD = 16,                /* values that are prefetched before their turn */
     UNIT_HEAD = 16                  /* floats at the start of a panel of queries: the first says what was found */
 };
 
@@ -104,6 +105,13 @@ RAPT_INLINE void unit_transpose(float *into, const char *const *rows, int d, int
         v_store(into + i * UNIT_COLUMNS, unit_look(found, unit_load(across + i * VL, format), format));
 }
 
+/* Numbers from d on of rows that come soon; lines of them, on the whole, once. */
+RAPT_INLINE void unit_prefetch(const char *const *rows, int count, int d) {
+    for (int i = 0; d % RAPT_STEP == 0 && i < count; i++)
+        if (rows[i])
+            __builtin_prefetch(rows[i] + (size_t)d * sizeof(uint16_t), 0, 3);
+}
+
 /* Panels of keys, [dim][UNIT_COLUMNS] each. */
 RAPT_INLINE unsigned pack_keys_of(float *into, const char *const *rows, int count, int dim, int format) {
     struct unit_found found = unit_nothing_found();
@@ -115,6 +123,7 @@ RAPT_INLINE unsigned pack_keys_of(float *into, const char *const *rows, int coun
             from[i] = rows[key + i] ? rows[key + i] : (const char *)unit_zeros;
         for (int d = 0; d < unit_up(dim, 4); d += UNIT_COLUMNS) {
             const int left = dim - d < 0 ? 0 : dim - d;
+            unit_prefetch(rows + key + VL, count - key - VL < VL ? count - key - VL : VL, d);
             unit_transpose(panel + (int64_t)d * UNIT_COLUMNS, from, d, left < UNIT_COLUMNS ? left : UNIT_COLUMNS,
                            format, &found);
         }
@@ -138,6 +147,8 @@ RAPT_INLINE unsigned pack_values_of(float *into, const char *const *rows, int di
         for (int key = 0; key < RAPT_HALF_KEYS; key++, into += UNIT_COLUMNS) {
             const uint16_t *from = rows[key] ? (const uint16_t *)(const void *)rows[key] + d : unit_zeros;
             uint16_t rest[UNIT_COLUMNS] = {0};
+            if (key + UNIT_AHEAD < RAPT_HALF_KEYS)
+                unit_prefetch(rows + key + UNIT_AHEAD, 1, d);
             if (dim - d < UNIT_COLUMNS)
                 from = memcpy(rest, from, (size_t)(dim - d) * sizeof *rest);
             RAPT_UNROLL for (int v = 0; v < 2; v++)
