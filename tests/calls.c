@@ -21,6 +21,9 @@ static int table_count;
 /* Emulators get fewer and smaller calls. */
 static bool is_emulated(void) { return scaled_work(100) < 100; }
 
+/* The reference of other orders takes long. */
+static int64_t so_many(int64_t usual) { return NUMERICS ? (scaled_work(usual) + 3) / 4 : scaled_work(usual); }
+
 /* With a plan and a workspace for a few tasks, or in one call. */
 static rapt_status answer(const rapt_attention_desc *desc, bool with_plan, rapt_message *message) {
     if (!with_plan)
@@ -113,7 +116,7 @@ static struct problem_call shaped(int shape, unsigned use, uint64_t seed) {
 static void test_single_features(void **state) {
     for (int shape = 0; shape < SHAPES; shape++)
         for (int use = -1; use < USE_COUNT; use++)
-            for (int64_t n = 0; n < scaled_work(6); n++) {
+            for (int64_t n = 0; n < so_many(6); n++) {
                 struct problem_call call =
                     shaped(shape, use < 0 ? 0 : 1u << use, (uint64_t)(n * 31 + use + 1));
                 call.use |= call.use & (USE_FILL | USE_SPARSE)           ? USE_MASK
@@ -128,7 +131,7 @@ static void test_single_features(void **state) {
 static void test_pairs(void **state) {
     for (int a = 0; a < USE_COUNT; a++)
         for (int b = 0; b < a; b++)
-            for (int64_t n = 0; n < scaled_work(2); n++) {
+            for (int64_t n = 0; n < so_many(2); n++) {
                 struct problem_call call =
                     shaped((a + b) % 2, 1u << a | 1u << b, (uint64_t)(n * 1000 + a * 20 + b));
                 check_call(&call);
@@ -139,7 +142,7 @@ static void test_pairs(void **state) {
 /* Rows of keys and values that lie a power of two apart are copied to contiguous ones. */
 static void test_colliding_strides(void **state) {
     int colliding = 0;
-    for (int64_t n = 0; n < scaled_work(12) || colliding == 0; n++) {
+    for (int64_t n = 0; n < so_many(12) || colliding == 0; n++) {
         struct problem_call call = {.batch = 1, .query_heads = 8, .kv_heads = 4, .query_length = 100,
                                     .kv_length = 520 + 7 * n, .head_dim = 128, .value_dim = 64 + 64 * (n % 2)};
         static const unsigned uses[] = {0, USE_CAUSAL, USE_WINDOW, USE_MASK, USE_KEY_POSITION | USE_CAUSAL};
@@ -173,7 +176,7 @@ static void test_data_kinds(void **state) {
                                     USE_BIAS | USE_CAUSAL};
     for (int kind = 0; kind < (NUMERICS ? DATA_KINDS_OF_UNITS : DATA_KINDS); kind++)
         for (size_t u = 0; u < sizeof uses / sizeof *uses; u++)
-            for (int64_t n = 0; n < scaled_work(5); n++) {
+            for (int64_t n = 0; n < so_many(5); n++) {
                 struct problem_call call =
                     shaped((int)(n % 2), uses[u], (uint64_t)(n * 77 + (int64_t)u * 5 + kind));
                 call.data = (enum data_kind)kind;
@@ -265,7 +268,7 @@ static void test_random(void **state) {
         check_call(&call);
         return;
     }
-    for (int64_t n = 1; n <= scaled_work(2500); n++) {
+    for (int64_t n = 1; n <= so_many(2500); n++) {
         const int64_t most = n % 50 ? 2500000 : NUMERICS ? 10000000 : 60000000;
         struct problem_call call = random_call_of(NUMERICS, (uint64_t)n, is_emulated() ? 300000 : most);
         check_call(&call);
@@ -301,7 +304,7 @@ static void compare_with_truth(const struct problem *problem, const double *out,
 }
 
 static void test_truth(void **state) {
-    for (int64_t n = 1; n <= scaled_work(400); n++) {
+    for (int64_t n = 1; n <= so_many(400); n++) {
         struct problem_call call = random_call_of(NUMERICS, (uint64_t)(1000000 + n), is_emulated() ? 200000 : 1000000);
         call.data = DATA_NORMAL;
         call.use = (call.use | USE_LSE) & ~(unsigned)(USE_INITIAL_STATE | USE_NO_OUT | USE_OUT_16);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "cmocka_all.h"
-#include "reference.h"
+#include "reference_order2.h"
 #include "support.h"
 
 enum { EVERY, USUAL, EMULATED, MODES };
@@ -38,10 +38,28 @@ static void table_log2(const struct rapt_table *table, const float *x, float *y,
     table->log2s(x, y, count);
 }
 
+static void table_of_bf16(const struct rapt_table *table, const float *x, float *y, int64_t count) {
+    table->of_unit[RAPT_OF_BF16]->rounded(x, y, count, 0.0f, 1.0f, RAPT_FORMAT_BF16);
+}
+
+static void table_of_f16(const struct rapt_table *table, const float *x, float *y, int64_t count) {
+    table->of_unit[RAPT_OF_F16]->rounded(x, y, count, 0.0f, 1.0f, RAPT_FORMAT_F16);
+}
+
 static float reference_exp2(float x) { return rapt_reference_exp2(x, 0.0f); }
 
+/* Probabilities of order 2, as fractions of 1. */
+static float rounded_to(int32_t dtype, float p) {
+    uint16_t narrow;
+    rapt_reference_store(dtype, &p, 1, &narrow);
+    return rapt_reference_number(dtype, &narrow, 0);
+}
+
+static float reference_of_bf16(float x) { return rounded_to(RAPT_BF16, rapt_order2_exp2(x, false)); }
+static float reference_of_f16(float x) { return rounded_to(RAPT_F16, rapt_order2_exp2(x + 15.0f, true)) * 0x1p-15f; }
+
 /* exp2 of [-151, -0], tanh of finite numbers, log2 of positive normal numbers.
- * "exp2 of a period" has every argument that its polynomial can see. */
+ * Order 2 has those of [-64, -0]. "exp2 of a period" has every argument that its polynomial can see. */
 static const struct function functions[] = {
     {"exp2",
      {0x80000000u, 0xc3170000u},
@@ -78,6 +96,20 @@ static const struct function functions[] = {
      {0xaf601a4616f6bd47u, 0xdc969c7f9467414au, 0x2537a88a91a0c6aau},
      table_log2,
      rapt_reference_log2},
+    {"bfloat16 of order 2",
+     {0x80000000u, 0xc2800000u},
+     {0x80000000u, 0xc2800000u},
+     {1, 101, 1009},
+     {0x7c11edc832359125u, 0x070d1c29f5f75ab1u, 0x638710355ea5c1a5u},
+     table_of_bf16,
+     reference_of_bf16},
+    {"float16 of order 2",
+     {0x80000000u, 0xc2800000u},
+     {0x80000000u, 0xc2800000u},
+     {1, 101, 1009},
+     {0, 0xbde173545a904491u, 0xf45cc371f65d347bu},
+     table_of_f16,
+     reference_of_f16},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
