@@ -107,7 +107,7 @@ static const struct function functions[] = {
      {0x80000000u, 0xc2800000u},
      {0x80000000u, 0xc2800000u},
      {1, 101, 1009},
-     {0, 0xbde173545a904491u, 0xf45cc371f65d347bu},
+     {0xbab19d799cd9ca27u, 0xbde173545a904491u, 0xf45cc371f65d347bu},
      table_of_f16,
      reference_of_f16},
 };
