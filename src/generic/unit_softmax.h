@@ -62,9 +62,11 @@ static float unit_largest(const float *y, int begin, int end, float factor) {
     const vf32 none = v_splat(-RAPT_INFINITY), by = v_splat(factor > 0 ? 1 : factor);
     vf32 largest[2] = {none, none};
     int key = begin;
-    for (; key % (2 * VL) && key < end; key = (key / VL + 1) * VL)
-        largest[0] = v_larger(v_select(unit_among(key / VL * VL, begin, end), v_mul(v_load(y + key / VL * VL), by), none),
-                              largest[0]);
+    for (; key % (2 * VL) && key < end; key = (key / VL + 1) * VL) {
+        const int at = key / VL * VL;
+        const vmask among = unit_among(at, begin, end);
+        largest[0] = v_larger(v_select(among, v_mul(v_load(y + at), by), none), largest[0]);
+    }
     for (; end - key >= 2 * VL; key += 2 * VL)
         RAPT_UNROLL for (int v = 0; v < 2; v++)
             largest[v] = v_larger(factor > 0 ? v_load(y + key + v * VL) : v_mul(v_load(y + key + v * VL), by),
