@@ -35,9 +35,9 @@ struct rapt_cpu {
 struct rapt_cpu rapt_cpu_detect(void);
 
 #ifdef RAPT_CPU_X86
-/* Whether the operating system lets this process use the tiles of the matrix unit, for which it wants to be asked. ASSUME
- * amx_tile. The request acts on the whole process (sigaltstack refuses small stacks from then on), so it is made only
- * for calls that would use tiles. */
+/* Whether the operating system lets this process use the tiles of the matrix unit, for which it has to be asked.
+ * ASSUME amx_tile. The request acts on the whole process (sigaltstack refuses small stacks from then on), so it is made
+ * only for calls that would use tiles. */
 bool rapt_cpu_permits_tiles(void);
 #endif
 

@@ -17,6 +17,8 @@
 #include <stdint.h>
 
 #include "format.h"
+#include "kernels_append.h"
+#include "kernels_product.h"
 #include "rapt/rapt.h"
 
 enum {
@@ -263,58 +265,12 @@ struct rapt_tile_kind {
      * `careful` set. */
     size_t (*packed_bytes)(int side, int dim);
     unsigned (*pack_half[RAPT_SIDES])(void *into, const char *const *rows, int dim, int format);
-    /* Where a chunk ends: state.l of a tile's rows, from what its blocks left, and o in its final unit. Only called after a block of the chunk;
-     * block.fresh says that it is the first. NULL = l is there already. */
+    /* Where a chunk ends: state.l of a tile's rows, from what its blocks left, and o in its final unit. Only called
+     * after a block of the chunk; block.fresh says that it is the first. NULL = l is there already. */
     void (*close)(const struct rapt_task *task, float *panel, struct rapt_state state, int rows);
     /* Around all blocks of a task, on the thread that runs it: configuration of the processor. NULL = none. */
     void (*enter)(const struct rapt_task *task);
     void (*leave)(const struct rapt_task *task);
-};
-
-/* ------------------------------------------------------------ caches */
-
-/* Rotary embedding. Positions times frequencies are exact up to this magnitude. */
-#define RAPT_MAX_ROTARY_POSITION (INT64_C(1) << 29)
-
-enum { RAPT_PAIR_HALVES = 0, RAPT_PAIR_INTERLEAVED = 1, RAPT_PAIRINGS = 2 };
-
-/* One float32 row to its stored form. Scales are those of rapt_scales, for each `group` numbers of the row; without any
- * they are 1. */
-struct rapt_store_args {
-    char *into;
-    const float *from;
-    int dim, format;
-    float *scales;
-    int8_t *zero_points;
-    int64_t group;
-    bool computes; /* scales and zero points are written, not read */
-};
-
-/* ------------------------------------------------------------ matrix products */
-
-/* Part of a matrix product: rows x columns of out, over inner numbers each. */
-struct rapt_product_args {
-    const char *x;              /* row 0 */
-    const char *weight;         /* few: row 0 of the columns or of inner; tile: the panel */
-    char *out;                  /* row 0 */
-    const float *bias;          /* [columns]; NULL = none */
-    int64_t x_stride_bytes, weight_stride_bytes, out_stride_bytes;
-    int64_t rows, inner, columns;
-    bool first, last;           /* tile: whether out begins here, and whether it ends with this block */
-    struct rapt_errands *errands; /* tile: the weights of the next block */
-};
-
-/* out = sum of x * weight + bias, by blocks of RAPT_INNER_BLOCK (numerics.md, matrix products). The index of pack and
- * few is rapt_weight_layout. */
-struct rapt_product_kernels {
-    int columns;  /* of a tile */
-    int few_rows; /* rows that few takes */
-    /* panel[inner][columns of a tile]: absent columns are +0. weight: row 0 of the columns, or of inner. */
-    void (*pack[2])(float *panel, const char *weight, int64_t stride_bytes, int columns, int inner);
-    /* One block of inner for up to `columns` columns: adds to out, unless first; finishes out if last. */
-    void (*tile)(const struct rapt_product_args *args);
-    /* All of inner, weights read once in place; for up to few_rows rows, and for any where inner = 0. */
-    void (*few[2])(const struct rapt_product_args *args);
 };
 
 /* ------------------------------------------------------------ the table */

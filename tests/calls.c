@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Whole calls on every instruction set against the reference, bit for bit:
- * each feature alone, pairs of them, random combinations; and against
- * attention in double. Its argument is a pattern of test names, or the seed of
- * the one random call to run. Built for order 1 and, with NUMERICS, for 2 and 3. */
+ * Whole calls on every instruction set against the reference, bit for bit: each feature alone, pairs of them, random
+ * combinations; and against attention in double. Its argument is a pattern of test names, or the seed of the one random
+ * call to run. Built for order 1 and, with NUMERICS, for 2 and 3. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +17,8 @@
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
-/* Emulators get fewer and smaller calls. */
+/* Emulators get fewer and smaller calls, and so do other orders, whose reference takes long. */
 static bool is_emulated(void) { return scaled_work(100) < 100; }
-
-/* The reference of other orders takes long. */
 static int64_t so_many(int64_t usual) { return NUMERICS ? (scaled_work(usual) + 3) / 4 : scaled_work(usual); }
 
 /* With a plan and a workspace for a few tasks, or in one call. */

@@ -155,7 +155,8 @@ static void test_table_chosen(void **state) {
     }
 }
 
-/* Storage types and caches: conversions have instructions of their own, which the least CPU of each table lacks, or has. */
+/* Storage types and caches: conversions have instructions of their own, which the least CPU of each table lacks, or
+ * has. */
 static void test_storage_types(void **state) {
     static const struct {
         const char *cpu;

@@ -47,10 +47,6 @@ static void merge(struct rapt_state into, struct rapt_state next, int rows, int 
     merge_rows(into, next, rows, value_dim, s_pow2);
 }
 
-static void merge_unit(struct rapt_state into, struct rapt_state next, int rows, int value_dim) {
-    merge_rows(into, next, rows, value_dim, s_alpha);
-}
-
 /* The sink joins m and l; o has to be multiplied by the result. */
 static float join_sink(float sink_log2e, float *m, float *l) {
     if (sink_log2e == -RAPT_INFINITY)
@@ -65,7 +61,7 @@ static float join_sink(float sink_log2e, float *m, float *l) {
 }
 
 /* The same of order 2. */
-static float join_sink_unit(float sink_log2e, float *m, float *l) {
+static inline float join_sink_unit(float sink_log2e, float *m, float *l) {
     const float after = sink_log2e > *m ? sink_log2e : *m, alpha = s_alpha(*m - after);
     *l = *l * alpha + s_alpha(sink_log2e - after);
     *m = after;
@@ -148,8 +144,6 @@ RAPT_INLINE void finish_rows(const struct rapt_finish_args *a, float (*join)(flo
 
 static void finish(const struct rapt_finish_args *a) { finish_rows(a, join_sink); }
 
-static void finish_unit(const struct rapt_finish_args *a) { finish_rows(a, join_sink_unit); }
-
 /* Whether m is the maximum of a row with keys, and l its sum, as step 4 leaves the one and step 9 takes the other. */
 static int is_state(float m, float l) {
     const float even = first_lane(v_ceil(v_splat(m * 0.5f))) * 2.0f;
@@ -157,7 +151,7 @@ static int is_state(float m, float l) {
 }
 
 /* Any maximum will do in order 2. */
-static int is_state_unit(float m, float l) { return l >= 0x1p-126f && m - m == 0; }
+static inline int is_state_unit(float m, float l) { return l >= 0x1p-126f && m - m == 0; }
 
 RAPT_INLINE void load_rows(struct rapt_state into, char *const *rows, int count, int value_dim,
                            int (*is_legal)(float, float)) {
@@ -172,10 +166,6 @@ RAPT_INLINE void load_rows(struct rapt_state into, char *const *rows, int count,
 
 static void load_states(struct rapt_state into, char *const *rows, int count, int value_dim) {
     load_rows(into, rows, count, value_dim, is_state);
-}
-
-static void load_states_unit(struct rapt_state into, char *const *rows, int count, int value_dim) {
-    load_rows(into, rows, count, value_dim, is_state_unit);
 }
 
 /* Signs of zeros differ from one instruction set to another. */
@@ -221,5 +211,19 @@ static void log2s(const float *x, float *y, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         y[i] = s_log2(x[i]);
 }
+
+/* ---- order 2 */
+
+#ifndef RAPT_WITHOUT_UNITS
+static void merge_unit(struct rapt_state into, struct rapt_state next, int rows, int value_dim) {
+    merge_rows(into, next, rows, value_dim, s_alpha);
+}
+
+static void finish_unit(const struct rapt_finish_args *a) { finish_rows(a, join_sink_unit); }
+
+static void load_states_unit(struct rapt_state into, char *const *rows, int count, int value_dim) {
+    load_rows(into, rows, count, value_dim, is_state_unit);
+}
+#endif
 
 #endif

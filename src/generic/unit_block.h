@@ -75,8 +75,8 @@ static void unit_scale(float *y, int begin, int end, float factor) {
 
 /* The scores of a tile whose rows have as many keys as a block, such that this row lies where it does. */
 static float *unit_as_narrow(const struct unit_task *t, int row) {
-    const int64_t behind = (int64_t)row * (RAPT_BLOCK_KEYS - RAPT_HALF_KEYS) + t->first;
-    return (float *)((uintptr_t)t->y - (uintptr_t)behind * sizeof(float));
+    const int64_t before = (int64_t)row * (RAPT_BLOCK_KEYS - RAPT_HALF_KEYS) + t->first;
+    return (float *)((uintptr_t)t->y - (uintptr_t)before * sizeof(float));
 }
 
 /* Scores to y; returns the factor that is left. */

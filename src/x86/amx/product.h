@@ -2,8 +2,8 @@
  * Products of 32 rows on the matrix unit, 32 columns at a time: two tiles by two. Measured rules (16 cycles are one
  * product of tiles):
  * - a register is loaded again right after its last use, one step ahead;
- * - tile loads queue behind a tile store that waits for its sum, and stores take many slots of the front end, so those
- *   of a group stand between the products and loads of the next one: 16.2 cycles in place of 19.2;
+ * - tile loads wait for a tile store before them that waits for its sum, and stores take many slots of the front end,
+ *   so those of a group stand between the products and loads of the next one: 16.2 cycles in place of 19.2;
  * - vector work stands between products, too. */
 #ifndef RAPT_X86_AMX_PRODUCT_H
 #define RAPT_X86_AMX_PRODUCT_H
