@@ -31,7 +31,7 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 fuzz() {
     mkdir -p "build-fuzz/corpus/$1"
     build-fuzz/tests/fuzz/fuzz_"$1" -max_total_time="$seconds" -seed="${RAPT_FUZZ_SEED-0}" -max_len=4096 \
-        -detect_leaks=0 -timeout=30 -rss_limit_mb=2000 -malloc_limit_mb=400 -print_final_stats=1 \
+        -detect_leaks=0 -timeout=120 -rss_limit_mb=2000 -malloc_limit_mb=400 -print_final_stats=1 \
         -artifact_prefix="build-fuzz/$1-" "build-fuzz/corpus/$1" "tests/fuzz/corpus/$1" >"build-fuzz/$1.log" 2>&1
 }
 

@@ -34,7 +34,7 @@ def programs_of(path):
         yield from files_of(path)
         return
     suites = xml.etree.ElementTree.parse(path.removesuffix("json") + "junit.xml").getroot().iter("testsuite")
-    counts = {plain_name(suite.get("name").split(".", 1)[1]): suite for suite in suites}
+    counts = {plain_name(suite.get("name").split(".", 1)[-1]): suite for suite in suites}
     with open(path, encoding="utf-8") as log:
         for program in map(json.loads, log):
             name = plain_name(program["name"])
