@@ -322,6 +322,9 @@ struct rapt_table {
     /* The table for order 2 or 3 of a type: other kinds, merge, finish, load_states, and rounded; all else the same.
      * NULL = that order is not to be had for that type. */
     const struct rapt_table *of_unit[RAPT_UNIT_TYPES];
+    /* of_unit[RAPT_OF_BF16] with a kind that multiplies on a matrix unit; NULL where this machine has none, or this
+     * process may not use it. Slot = NULL: processors with these instructions have none. */
+    const struct rapt_table *(*matrix_unit)(const struct rapt_table *chains);
 };
 
 #define RAPT_ISA_ENTRY(name, NAME, number, architecture, features) extern const struct rapt_table rapt_table_##name;

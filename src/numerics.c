@@ -2,9 +2,6 @@
 #include "numerics.h"
 
 #include "format.h"
-#ifdef RAPT_HAVE_AVX512
-#include "x86/amx/kind.h"
-#endif
 
 enum { LAST_AVAILABLE = RAPT_NUMERICS_ORDER_2 }; /* which the engine runs */
 
@@ -64,16 +61,12 @@ int32_t rapt_numerics_of(const rapt_attention_desc *desc, const struct rapt_tabl
     return desc->numerics > RAPT_NUMERICS_ORDER_1 ? desc->numerics : RAPT_NUMERICS_ORDER_1;
 }
 
-/* Who asks for AVX-512 by name gets chains of FMAs. */
+/* Who asks for an instruction set by name gets chains of FMAs. */
 const struct rapt_table *rapt_unit_table(const rapt_attention_desc *desc, const struct rapt_table *table) {
     const int32_t dtype = desc->query.dtype;
     const int type = dtype == RAPT_F16 ? RAPT_OF_F16 : dtype == RAPT_F32 ? RAPT_OF_F32 : RAPT_OF_BF16;
-#ifdef RAPT_HAVE_AVX512
-    if (type == RAPT_OF_BF16 && table->isa == RAPT_ISA_AVX512 && desc->isa == RAPT_ISA_AUTO) {
-        const struct rapt_table *with_tiles = rapt_amx_table(table->of_unit[type]);
-        if (with_tiles)
-            return with_tiles;
-    }
-#endif
-    return table->of_unit[type];
+    const struct rapt_table *with_unit = NULL;
+    if (type == RAPT_OF_BF16 && table->matrix_unit && desc->isa == RAPT_ISA_AUTO)
+        with_unit = table->matrix_unit(table->of_unit[type]);
+    return with_unit ? with_unit : table->of_unit[type];
 }

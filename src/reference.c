@@ -169,8 +169,8 @@ void rapt_reference_weigh(float *o, float alpha, const float *p, const bool *att
 
 /* Step 7: chunks fold left to right. */
 
-void rapt_reference_fold(struct rapt_reference_state *into, const struct rapt_reference_state *next,
-                         int64_t value_dim) {
+void rapt_reference_fold_by(struct rapt_reference_state *into, const struct rapt_reference_state *next,
+                            int64_t value_dim, float (*power)(float k)) {
     if (next->l == 0.0f) {
         return;
     }
@@ -181,13 +181,18 @@ void rapt_reference_fold(struct rapt_reference_state *into, const struct rapt_re
         return;
     }
     float m = next->m > into->m ? next->m : into->m;
-    float weight_into = rapt_reference_pow2(into->m - m);
-    float weight_next = rapt_reference_pow2(next->m - m);
+    float weight_into = power(into->m - m);
+    float weight_next = power(next->m - m);
     into->l = fmaf(next->l, weight_next, into->l * weight_into);
     for (int64_t d = 0; d < value_dim; d++) {
         into->o[d] = fmaf(next->o[d], weight_next, into->o[d] * weight_into);
     }
     into->m = m;
+}
+
+void rapt_reference_fold(struct rapt_reference_state *into, const struct rapt_reference_state *next,
+                         int64_t value_dim) {
+    rapt_reference_fold_by(into, next, value_dim, rapt_reference_pow2);
 }
 
 /* States. */

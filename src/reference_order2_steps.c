@@ -52,23 +52,7 @@ float rapt_order2_alpha(float k) {
 /* Step 8: chunks fold left to right. */
 void rapt_order2_fold(struct rapt_reference_state *into, const struct rapt_reference_state *next,
                       int64_t value_dim) {
-    if (next->l == 0.0f) {
-        return;
-    }
-    if (into->l == 0.0f) {
-        into->m = next->m;
-        into->l = next->l;
-        memcpy(into->o, next->o, (size_t)value_dim * sizeof(float));
-        return;
-    }
-    float m = next->m > into->m ? next->m : into->m;
-    float weight_into = rapt_order2_alpha(into->m - m);
-    float weight_next = rapt_order2_alpha(next->m - m);
-    into->l = fmaf(next->l, weight_next, into->l * weight_into);
-    for (int64_t d = 0; d < value_dim; d++) {
-        into->o[d] = fmaf(next->o[d], weight_next, into->o[d] * weight_into);
-    }
-    into->m = m;
+    rapt_reference_fold_by(into, next, value_dim, rapt_order2_alpha);
 }
 
 /* A state of order 2: its maximum may be any number. */
