@@ -5,6 +5,7 @@
 #ifndef RAPT_BENCHMARKS_PEAK_KERNELS_H
 #define RAPT_BENCHMARKS_PEAK_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,8 +17,9 @@ struct peak_kernels {
     /* Sums bytes (a multiple of PEAK_READ_STEP) of data, as 1, 2, 4 or 8 runs side by side;
      * prefetch_bytes ahead by software, 0 = left to the hardware. */
     uint64_t (*read)(const char *data, size_t bytes, size_t prefetch_bytes, int runs);
+    bool (*is_usable)(void); /* NULL = where the kernel table is */
 };
 
-extern const struct peak_kernels peak_avx2, peak_avx512, peak_neon;
+extern const struct peak_kernels peak_avx2, peak_avx512, peak_amx, peak_neon;
 
 #endif

@@ -9,23 +9,24 @@
 #include <omp.h>
 #endif
 
-static const struct peak_kernels *const kernels_of[RAPT_ISA_COUNT] = {
+static const struct peak_kernels *const kernels_of[PEAK_COUNT] = {
 #if defined(__x86_64__)
     [RAPT_ISA_AVX2] = &peak_avx2,
     [RAPT_ISA_AVX512] = &peak_avx512,
+    [PEAK_MATRIX_UNIT] = &peak_amx,
 #elif defined(__aarch64__)
     [RAPT_ISA_NEON] = &peak_neon,
 #endif
     [RAPT_ISA_AUTO] = NULL,
 };
 
-static struct peak_range history[RAPT_ISA_COUNT][PEAK_MAX_THREADS + 1];
+static struct peak_range history[PEAK_COUNT][PEAK_MAX_THREADS + 1];
 
 /* Keeps what the loops compute alive. */
 static volatile float fma_sink[PEAK_MAX_THREADS];
 static volatile uint64_t read_sink[PEAK_MAX_THREADS];
 
-static int64_t fma_rounds;
+static int64_t fma_rounds[PEAK_COUNT];
 
 struct stream_way {
     const struct peak_kernels *kernels;
@@ -38,7 +39,13 @@ enum { STREAM_MAX_WAYS = 16, STREAM_WAYS = 4 };
 static struct stream_way ways[STREAM_WAYS];
 
 bool peak_known(rapt_isa isa) {
-    return kernels_of[isa] != NULL;
+    if ((int)isa != PEAK_MATRIX_UNIT)
+        return kernels_of[isa] != NULL && rapt_isa_available(isa);
+    return kernels_of[isa] != NULL && kernels_of[isa]->is_usable();
+}
+
+const char *peak_isa_name(rapt_isa isa) {
+    return (int)isa == PEAK_MATRIX_UNIT ? "amx" : rapt_isa_name(isa);
 }
 
 int peak_threads(void) {
@@ -62,11 +69,12 @@ static void run_fma(void *context) {
 #pragma omp parallel for num_threads(peak->threads) schedule(static, 1)
 #endif
     for (int thread = 0; thread < peak->threads; thread++)
-        fma_sink[thread] = kernels->fma(fma_rounds);
+        fma_sink[thread] = kernels->fma(fma_rounds[peak->isa]);
 }
 
 /* Rounds of about a millisecond: 1500 MHz to 5 GHz give 0.7 to 2 ms. */
-static void choose_fma_rounds(const struct peak_kernels *kernels) {
+static void choose_fma_rounds(rapt_isa isa) {
+    const struct peak_kernels *kernels = kernels_of[isa];
     int64_t rounds = 10000;
     double seconds = 1;
     for (int attempt = 0; attempt < 5; attempt++) {
@@ -75,15 +83,15 @@ static void choose_fma_rounds(const struct peak_kernels *kernels) {
         double taken = now_seconds() - begin;
         seconds = taken < seconds ? taken : seconds;
     }
-    fma_rounds = (int64_t)((double)rounds * 1e-3 / seconds) + 1;
+    fma_rounds[isa] = (int64_t)((double)rounds * 1e-3 / seconds) + 1;
 }
 
 void fma_peak_init(struct fma_peak *peak, rapt_isa isa, int threads) {
-    if (fma_rounds == 0)
-        choose_fma_rounds(kernels_of[isa]);
+    if (fma_rounds[isa] == 0)
+        choose_fma_rounds(isa);
     peak->isa = isa;
     peak->threads = threads;
-    peak->flops = kernels_of[isa]->flops_per_round * (double)fma_rounds * threads;
+    peak->flops = kernels_of[isa]->flops_per_round * (double)fma_rounds[isa] * threads;
     peak->contender = (struct contender){.run = run_fma, .context = peak, .calls_per_round = 4};
 }
 

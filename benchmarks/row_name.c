@@ -19,6 +19,7 @@ struct name_parts {
     enum workload_feature feature;
     const char *layout;
     rapt_dtype kv_dtype;
+    int64_t numerics;
 };
 
 static const struct {
@@ -58,6 +59,7 @@ static const struct {
     {"select", offsetof(struct name_parts, selected)},
     {"blocks", offsetof(struct name_parts, block_keys)},
     {"paged", offsetof(struct name_parts, page_tokens)},
+    {"order", offsetof(struct name_parts, numerics)},
 };
 
 static void take_part(struct name_parts *parts, const char *part) {
@@ -97,6 +99,7 @@ static void set_shape(struct workload_shape *shape, const struct name_parts *par
         .value_dim = parts->latent_dim ? parts->latent_dim - ROTARY_DIMS : parts->head_dim,
         .is_latent = parts->latent_dim > 0,
         .kv_dtype = parts->kv_dtype,
+        .numerics = (int32_t)parts->numerics,
         .feature = parts->window       ? FEATURE_CAUSAL
                    : parts->top_keys   ? FEATURE_TOP_KEYS
                    : parts->block_keys ? FEATURE_KEY_BLOCKS

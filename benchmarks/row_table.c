@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /* Rows run on the best instruction set with one thread, and where it says so, on the others and with more.
- * VERSUS: what they run in turns with, see enum row_rival. */
-enum { ALONE = 0, OTHER_ISAS = 1, MORE_THREADS = 2, VERSUS_FULL = 4, VERSUS_HEADS = 8 };
+ * VERSUS: what they run in turns with, see enum row_rival. MATRIX_UNIT: first of all on that, where there is one. */
+enum { ALONE = 0, OTHER_ISAS = 1, MORE_THREADS = 2, VERSUS_FULL = 4, VERSUS_HEADS = 8, MATRIX_UNIT = 16 };
 
 static const struct entry {
     const char *name;
@@ -143,6 +143,32 @@ static const struct entry {
     {"decode/float8_e5m2/d128/kv32768/g4", OTHER_ISAS},
     {"decode/int8/d128/kv32768/g1", OTHER_ISAS | MORE_THREADS},
     {"decode/int8/d128/kv32768/g4", OTHER_ISAS},
+    /* Order 2. */
+    {"prefill/bf16/order2/d128/s512/full", MATRIX_UNIT},
+    {"prefill/bf16/order2/d128/s512/causal", MATRIX_UNIT},
+    {"prefill/bf16/order2/d128/s2048/full", MATRIX_UNIT | OTHER_ISAS},
+    {"prefill/bf16/order2/d128/s2048/causal", MATRIX_UNIT | OTHER_ISAS},
+    {"prefill/bf16/order2/d128/s8192/full", MATRIX_UNIT},
+    {"prefill/bf16/order2/d128/s8192/causal", MATRIX_UNIT},
+    {"prefill/bf16/order2/d64/s512/full", MATRIX_UNIT},
+    {"prefill/bf16/order2/d64/s512/causal", MATRIX_UNIT},
+    {"prefill/bf16/order2/d64/s2048/full", MATRIX_UNIT},
+    {"prefill/bf16/order2/d64/s2048/causal", MATRIX_UNIT},
+    {"prefill/bf16/order2/d64/s8192/full", MATRIX_UNIT},
+    {"prefill/bf16/order2/d80/s2048/full", MATRIX_UNIT},
+    {"prefill/bf16/order2/d80/s2048/causal", MATRIX_UNIT},
+    {"prefill/bf16/order2/d256/s2048/full", MATRIX_UNIT},
+    {"prefill/bf16/order2/d256/s2048/causal", MATRIX_UNIT},
+    {"prefill/f16/order2/d128/s2048/full", OTHER_ISAS},
+    {"prefill/f16/order2/d128/s2048/causal", ALONE},
+    {"decode/bf16/order2/d128/kv32768/g1", MATRIX_UNIT | OTHER_ISAS},
+    {"decode/bf16/order2/d128/kv32768/g4", MATRIX_UNIT | OTHER_ISAS},
+    {"decode/bf16/order2/d128/kv32768/g8", MATRIX_UNIT | OTHER_ISAS},
+    {"decode/bf16/order2/d128/kv32768/g16", MATRIX_UNIT},
+    {"decode/f16/order2/d128/kv32768/g1", ALONE},
+    {"decode/f16/order2/d128/kv32768/g4", ALONE},
+    {"extend/bf16/order2/d128/q16/kv8192/g4", MATRIX_UNIT},
+    {"paged16/bf16/order2/d128/kv32768/g4", MATRIX_UNIT},
     /* Pages in no order. */
     {"paged16/f32/d128/kv32768/g1", MORE_THREADS},
     {"paged16/f32/d128/kv32768/g4", MORE_THREADS},
@@ -258,19 +284,20 @@ static void add_attention(struct table *table, const struct entry *entry, rapt_i
     if (row->kind == ROW_PEER || row->kind == ROW_LAYER)
         snprintf(row->name, sizeof row->name, "%s/t%d", entry->name, threads);
     else
-        snprintf(row->name, sizeof row->name, "%s/isa:%s/t%d", entry->name, rapt_isa_name(isa), threads);
+        snprintf(row->name, sizeof row->name, "%s/isa:%s/t%d", entry->name, peak_isa_name(isa), threads);
     if ((row->kind == ROW_PEER && !peer_describe()) || (row->shape.kv_dtype && !workload_accepts(row->shape.kv_dtype)))
         table->count--;
 }
 
 static void add_peaks(struct table *table) {
     for (int threads = 1; threads; threads = peak_more_threads(threads)) {
-        for (int isa = RAPT_ISA_COUNT - 1; isa > RAPT_ISA_SCALAR; isa--) {
-            if (!peak_known(isa) || !rapt_isa_available(isa))
+        for (int isa = PEAK_COUNT - 1; isa > RAPT_ISA_SCALAR; isa--) {
+            if (!peak_known(isa))
                 continue;
             struct row *row = append(table, isa, threads);
             row->kind = ROW_FMA_PEAK;
-            snprintf(row->name, sizeof row->name, "peak/fma/f32/isa:%s/t%d", rapt_isa_name(isa), threads);
+            snprintf(row->name, sizeof row->name, "peak/fma/%s/isa:%s/t%d", isa == PEAK_MATRIX_UNIT ? "bf16" : "f32",
+                     peak_isa_name(isa), threads);
         }
         struct row *row = append(table, RAPT_ISA_AUTO, threads);
         row->kind = ROW_STREAM_PEAK;
@@ -281,16 +308,18 @@ static void add_peaks(struct table *table) {
 int row_table(struct row rows[ROW_MAX_COUNT]) {
     struct table table = {rows, 0};
     rapt_isa best = RAPT_ISA_COUNT - 1;
-    while (best > RAPT_ISA_SCALAR && !(peak_known(best) && rapt_isa_available(best)))
+    while (best > RAPT_ISA_SCALAR && !peak_known(best))
         best--;
     for (size_t i = 0; best > RAPT_ISA_SCALAR && i < sizeof entries / sizeof entries[0]; i++) {
+        if ((entries[i].how & MATRIX_UNIT) && peak_known((rapt_isa)PEAK_MATRIX_UNIT))
+            add_attention(&table, &entries[i], (rapt_isa)PEAK_MATRIX_UNIT, 1);
         add_attention(&table, &entries[i], best, 1);
         if (entries[i].how & MORE_THREADS)
             for (int threads = peak_more_threads(1); threads; threads = peak_more_threads(threads))
                 add_attention(&table, &entries[i], best, threads);
         if (entries[i].how & OTHER_ISAS)
             for (int isa = best - 1; isa > RAPT_ISA_SCALAR; isa--)
-                if (peak_known(isa) && rapt_isa_available(isa))
+                if (peak_known(isa))
                     add_attention(&table, &entries[i], isa, 1);
     }
     add_peaks(&table); /* last: they sum up what was measured beside the rows */

@@ -15,7 +15,8 @@ static size_t kv_tensor_bytes(const struct workload_shape *shape, int64_t dim) {
 
 /* The same of queries and out. */
 static size_t query_tensor_bytes(const struct workload_shape *shape, int64_t dim) {
-    return (size_t)(shape->batch * shape->query_heads * shape->query_length * dim) * sizeof(float);
+    return (size_t)(shape->batch * shape->query_heads * shape->query_length *
+                    rapt_row_bytes(workload_query_dtype(shape), dim));
 }
 
 static double attended_pairs(const struct workload_shape *shape, double queries, double keys) {
@@ -52,7 +53,7 @@ static void count_work(struct workload *workload) {
     const int64_t row_bytes = rapt_row_bytes(shape->kv_dtype, shape->head_dim) +
                               (shape->is_latent ? 0 : rapt_row_bytes(shape->kv_dtype, shape->value_dim));
     workload->bytes = (double)row_bytes * kv_tokens * (double)shape->kv_heads +
-                      sizeof(float) * dims * query_tokens * (double)shape->query_heads;
+                      (double)rapt_row_bytes(workload_query_dtype(shape), 1) * dims * query_tokens * (double)shape->query_heads;
 }
 
 /* The size of the workspace does not depend on where the tensors lie, so one serves all regions. */

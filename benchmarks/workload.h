@@ -31,6 +31,7 @@ struct workload_shape {
     int64_t batch, query_heads, kv_heads, query_length, kv_length, head_dim, value_dim;
     bool is_latent; /* V is a view of K */
     rapt_dtype kv_dtype;
+    int32_t numerics; /* queries and results are of kv_dtype in order 2, else float32 */
     enum workload_feature feature;
     int64_t window; /* keys that a causal query sees at most; 0 = all */
     int64_t selected; /* FEATURE_TOP_KEYS, FEATURE_KEY_BLOCKS: keys or blocks that a query sees */
@@ -50,7 +51,7 @@ struct workload {
     rapt_attention_desc desc; /* of region 0 */
     rapt_plan plans[WORKLOAD_MAX_REGIONS];
     const void *key, *value; /* of region 0 */
-    float *query, *out;
+    void *query, *out;
     unsigned char *mask;
     int32_t *offsets, *entries; /* of key blocks */
     int32_t *pages;             /* entries of the page table */
@@ -80,6 +81,9 @@ void workload_free(struct workload *workload);
 
 /* The arena's bytes are large numbers of types with few bits: scores of ordinary size all the same. */
 void workload_scale(rapt_attention_desc *desc, rapt_dtype kv_dtype);
+
+/* Of queries and results. */
+rapt_dtype workload_query_dtype(const struct workload_shape *shape);
 
 /* Whether the library takes keys and values of this type; rows of them are left out where not. */
 bool workload_accepts(rapt_dtype kv_dtype);

@@ -3,11 +3,16 @@
 
 #include <string.h>
 
-static rapt_tensor tensor(const struct workload_shape *shape, const float *data, int64_t heads,
-                          int64_t tokens, int64_t dim) {
+rapt_dtype workload_query_dtype(const struct workload_shape *shape) {
+    return shape->numerics == RAPT_NUMERICS_ORDER_2 ? shape->kv_dtype : RAPT_F32;
+}
+
+static rapt_tensor tensor(const struct workload_shape *shape, const void *data, int64_t heads, int64_t tokens,
+                          int64_t dim) {
     const int64_t batch = shape->batch;
-    return shape->layout == LAYOUT_BSHD ? rapt_tensor_bshd(data, RAPT_F32, batch, tokens, heads, dim)
-                                        : rapt_tensor_bhsd(data, RAPT_F32, batch, heads, tokens, dim);
+    const rapt_dtype dtype = workload_query_dtype(shape);
+    return shape->layout == LAYOUT_BSHD ? rapt_tensor_bshd(data, dtype, batch, tokens, heads, dim)
+                                        : rapt_tensor_bhsd(data, dtype, batch, heads, tokens, dim);
 }
 
 static rapt_tensor kv_tensor(const struct workload_shape *shape, const void *data, int64_t dim) {
@@ -169,6 +174,7 @@ void workload_describe(struct workload *workload, rapt_isa isa, const struct are
     rapt_attention_desc *desc = &workload->desc;
     *desc = (rapt_attention_desc)RAPT_ATTENTION_DESC_INIT;
     desc->isa = isa;
+    desc->numerics = shape->numerics;
     desc->batch = shape->batch;
     desc->query_heads = shape->query_heads;
     desc->kv_heads = shape->kv_heads;

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The peak of the matrix unit: independent products of tiles, on registers that hold ordinary numbers (the processor
+ * runs faster on zeros). */
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* syscall */
+#endif
+#include "peak_kernels.h"
+
+#include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#include "x86/amx/tiles.h"
+
+enum { TILES_PER_ROUND = 8, NUMBERS = TILE_BYTES / 2 };
+
+static bool permitted(void) {
+#if defined(__linux__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, TILES = 18, AMX_BF16 = 1 << 22 };
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & AMX_BF16) &&
+           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILES) == 0;
+#else
+    return false;
+#endif
+}
+
+static bool is_usable(void) {
+    static int state;
+    if (state == 0)
+        state = permitted() ? 1 : -1;
+    return state > 0;
+}
+
+/* bfloat16 numbers of either sign between 1/2 and 2, so that sums stay ordinary. */
+static void fill(uint16_t numbers[NUMBERS]) {
+    uint32_t state = 1;
+    for (int i = 0; i < NUMBERS; i++) {
+        state = state * 1664525u + 1013904223u;
+        numbers[i] = (uint16_t)((state >> 16 & 0x80ff) | 0x3f00);
+    }
+}
+
+/* 4 sums hide the latency of a product, 52 cycles where one begins every 16. */
+static float multiply(int64_t rounds) {
+    const struct tile_config whole = tiles_whole();
+    uint16_t numbers[NUMBERS];
+    float sums[TILE_BYTES / sizeof(float)];
+    fill(numbers);
+    tiles_load_config(&whole);
+    TILE_LOAD(4, numbers, TILE_ROW_BYTES);
+    TILE_LOAD(5, numbers, TILE_ROW_BYTES);
+    TILE_LOAD(6, numbers, TILE_ROW_BYTES);
+    TILE_LOAD(7, numbers, TILE_ROW_BYTES);
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    TILE_ZERO(2);
+    TILE_ZERO(3);
+    for (int64_t round = 0; round < rounds; round++) {
+        TILE_MULTIPLY_BF16(0, 4, 6);
+        TILE_MULTIPLY_BF16(1, 4, 7);
+        TILE_MULTIPLY_BF16(2, 5, 6);
+        TILE_MULTIPLY_BF16(3, 5, 7);
+        TILE_MULTIPLY_BF16(0, 5, 7);
+        TILE_MULTIPLY_BF16(1, 5, 6);
+        TILE_MULTIPLY_BF16(2, 4, 7);
+        TILE_MULTIPLY_BF16(3, 4, 6);
+    }
+    TILE_STORE(0, sums, TILE_ROW_BYTES);
+    tiles_release();
+    return sums[0];
+}
+
+const struct peak_kernels peak_amx = {
+    .fma = multiply,
+    .flops_per_round = 2.0 * TILES_PER_ROUND * TILE_HEIGHT * TILE_FLOATS * 32,
+    .is_usable = is_usable,
+};
