@@ -103,7 +103,9 @@ void check_score(const struct rapt_table *table) {
         int range_count = edge_key_ranges(&tile, ranges);
         for (int d = 0; d < edge_dim_count; d++)
             for (int r = 0; r < row_counts; r++)
-                for (int64_t n = scaled_work(5); n > 0; n--, turn++) {
+                for (int end = turn + 5; turn < end; turn++) {
+                    if (!is_sampled(turn))
+                        continue;
                     struct score_case c = {rows[r],
                                            edge_dims[d],
                                            ranges[turn % range_count],

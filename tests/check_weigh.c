@@ -99,7 +99,9 @@ void check_weigh(const struct rapt_table *table) {
         ranges[range_count++] = (struct key_range){11, 11}; /* o = o * alpha and nothing else */
         for (int d = 0; d < edge_dim_count; d++)
             for (int r = 0; r < row_counts; r++)
-                for (int64_t n = scaled_work(5); n > 0; n--, turn++) {
+                for (int end = turn + 5; turn < end; turn++) {
+                    if (!is_sampled(turn))
+                        continue;
                     int left = tile.most_rows - rows[r];
                     struct weigh_case c = {turn % 3 ? 0 : (int)random_below(&random, left + 1),
                                            rows[r],

@@ -171,7 +171,7 @@ static void run_mutation(void **state) {
     char command[256];
     build(mutation);
     snprintf(command, sizeof command, "RAPT_TEST_ISA=%s RAPT_TEST_SCALE=%d ./test '%s'",
-             strrchr(table, '/') + 1, strcmp(mutation->program, "check") == 0 ? 10 : 100, mutation->tests);
+             strrchr(table, '/') + 1, strcmp(mutation->program, "check") == 0 ? 20 : 100, mutation->tests);
     bool has_effect = strcmp(mutation->from, mutation->to) != 0, is_noticed = shell(command) != 0;
     if (has_effect != is_noticed)
         fail_msg("%s %s %s: %s in %s", mutation->program, mutation->tests, is_noticed ? "fails" : "misses it",

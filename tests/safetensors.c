@@ -113,6 +113,7 @@ static void bad_headers(void **state) {
     refused("{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "duplicate");
     refused("{\"a\":1}", 0, "tensor 'a' is not described by an object");
     refused("{\"__metadata__\":[]}", 0, "__metadata__ is not an object");
+    refused("{\"__metadata__\":", 0, "__metadata__ is not an object");
     refused("{\"__metadata__\":{\"k\":1}}", 0, "__metadata__: 'k' is not a text");
     refused("{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}", 1, "'a' has not three entries");
     refused("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"offsets\":[0,1]}}", 1, "data_offsets are not two offsets");

@@ -171,9 +171,19 @@ int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]) {
     return count;
 }
 
-int64_t scaled_work(int64_t usual) {
+static int64_t work_percent(void) {
     const char *scale = getenv("RAPT_TEST_SCALE");
-    int64_t percent = scale ? strtol(scale, NULL, 10) : 100;
-    int64_t work = usual * (percent > 0 ? percent : 100) / 100;
+    const int64_t percent = scale ? strtol(scale, NULL, 10) : 100;
+    return percent > 0 ? percent : 100;
+}
+
+int64_t scaled_work(int64_t usual) {
+    const int64_t work = usual * work_percent() / 100;
     return work > 0 ? work : 1;
+}
+
+/* Scattered, so that what turns with a period meets all of its phases. */
+bool is_sampled(int64_t number) {
+    const int64_t percent = work_percent(), least = 5;
+    return ((uint32_t)number * 2654435761u >> 16) % 100 < (uint32_t)(percent > least ? percent : least);
 }

@@ -88,4 +88,7 @@ int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]);
 /* Percentage of the usual work: RAPT_TEST_SCALE, default 100; emulators set less. */
 int64_t scaled_work(int64_t usual);
 
+/* Whether case `number` of a fixed list is among those: all at 100, and never fewer than one in twenty. */
+bool is_sampled(int64_t number);
+
 #endif

@@ -235,7 +235,8 @@ static bool read_member(void *context, const char *name, struct json_text value,
     struct reading *reading = context;
     skip_space(&value);
     if (strcmp(name, "__metadata__") == 0) {
-        if (value.header[value.begin] != '{') return complain(wrong, "__metadata__ is not an object");
+        if (value.begin == value.end || value.header[value.begin] != '{')
+            return complain(wrong, "__metadata__ is not an object");
         return visit_members(value, check_text, NULL, wrong);
     }
     if (value.end - value.begin > LONGEST)

@@ -54,7 +54,9 @@ static void decode_tensor(struct merging *m, rapt_tensor *tensor, int64_t floats
     const uint8_t way = take_byte(input), style = take_byte(input), content = take_byte(input);
     tensor->dtype = RAPT_F32;
     if (way & WAY_SAME && m->states && tensor != m->states) {
-        *tensor = m->states[style % STATES]; /* in place, or beside it */
+        const bool counted = m->desc.count > 0 && m->desc.count <= STATES;
+        /* In place, or beside it; of a state that is not read, nobody checks the strides. */
+        *tensor = m->states[style % (counted ? m->desc.count : 1)];
         if (content & 1)
             tensor->data = (char *)tensor->data + 4;
         tensor->extent_bytes = 0;
