@@ -70,8 +70,16 @@ class Runs:
     def __init__(self, arguments, model):
         self.arguments, self.model, self.calls = arguments, model, 0
 
-    def run(self, program, *options, rapt=False):
-        """Standard output and error of a program; counts what the backend computed."""
+    def run(self, program, *options, rapt=False, until=""):
+        """Standard output and error of a program; counts what the backend computed. On a busy machine llama.cpp may
+        exit before its log is written: the program is run again until something that ends the log is there."""
+        for _ in range(20):
+            out, error = self.run_once(program, options, rapt)
+            if re.search(until, out + error):
+                return out, error
+        raise SystemExit(f"model: {program} did not print '{until}'\n{(out + error)[-4000:]}")
+
+    def run_once(self, program, options, rapt):
         environment = {name: value for name, value in os.environ.items() if name != "GGML_BACKEND_PATH"}
         if rapt:
             environment.update(GGML_BACKEND_PATH=self.arguments.library, RAPT_GGML="stats")
@@ -94,9 +102,10 @@ def compare_logits(runs, folder, threads):
     common = ["-f", text, "-c", 512, "-t", threads, "--kl-divergence-base", base]
     runs.run("llama-perplexity", *common, "-fa", "on")
     for name, rapt, mode in (("ggml, -fa off", False, "off"), ("rapt", True, "on")):
-        out, error = runs.run("llama-perplexity", *common, "--kl-divergence", "-fa", mode, rapt=rapt)
-        wanted = re.findall(r"(Mean +KLD|Maximum KLD|Same top p) *: *([-0-9.e]+)", out + error)
-        print(f"logits, beside ggml with -fa on: {name:13}", *(f"{key.lower()} {value}" for key, value in wanted),
+        out, error = runs.run("llama-perplexity", *common, "--kl-divergence", "-fa", mode, rapt=rapt,
+                              until="Same top p *:")
+        found = re.findall(r"(Mean +KLD|Maximum KLD|Same top p) *: *([-0-9.e]+)", out + error)
+        print(f"logits, beside ggml with -fa on: {name:13}", *(f"{key.lower()} {value}" for key, value in found),
               sep=", ")
 
 
@@ -107,7 +116,7 @@ def compare_greedy(runs, threads):
             for count in sorted({1, threads}):
                 out, _ = runs.run("llama-completion", "-p", PROMPT * 12, "-n", 48, "--temp", 0, "-no-cnv", "-c", 4096,
                                   "-fa", "on", "-ctk", cache, "-ctv", cache, "-ub", batch, "-b", batch, "-t", count,
-                                  "--no-warmup", rapt=True)
+                                  "--no-warmup", rapt=True, until="graphs reused")
                 texts.setdefault(cache, set()).add(out)
     for cache, different in texts.items():
         print(f"greedy, cache {cache}: {len(different)} text{'s' * (len(different) > 1)} from 3 batch sizes and "
