@@ -77,6 +77,9 @@ struct rapt_packed {
  * ASSUME. It stays until the same half of another block is asked for. */
 struct rapt_packed rapt_source_packed(struct rapt_source *source, int side, int64_t base);
 
+/* Where each of some stored rows lies. */
+void rapt_source_find(const struct rapt_task *task, int side, struct rapt_span positions, const char **rows);
+
 /* Where rows of the block `next` can be staged while the one at base is worked on; NULL where they are not staged
  * ahead. */
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int side, int64_t base, int64_t next);

@@ -3,7 +3,7 @@
 #include "assume.h"
 #include "source.h"
 
-static void find_rows(const struct rapt_task *task, int side, struct rapt_span positions, const char **rows) {
+void rapt_source_find(const struct rapt_task *task, int side, struct rapt_span positions, const char **rows) {
     while (positions.begin < positions.end) {
         const struct rapt_rows run = rapt_source_stored(task, side, positions);
         for (int64_t i = 0; i < run.count; i++)
@@ -21,7 +21,7 @@ struct rapt_packed rapt_source_packed(struct rapt_source *source, int i, int64_t
     RAPT_ASSUME(base % RAPT_HALF_KEYS == 0 && keys.begin < keys.end);
     if (window->keys.begin != keys.begin || window->keys.end != keys.end) {
         const char *rows[RAPT_HALF_KEYS] = {NULL};
-        find_rows(task, i, keys, rows + (keys.begin - base));
+        rapt_source_find(task, i, keys, rows + (keys.begin - base));
         window->found = kind->pack_half[i](window->staging.rows, rows, (int)side->dim, task->attention->format[i]);
         window->keys = keys;
     }

@@ -38,7 +38,7 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
                                    .factor = raw ? a->scale : tile->first_factor};
     for (int64_t at = keys.begin; at < keys.end; at += args.key_end - args.key_begin) {
         const struct rapt_span rest = {at, keys.end};
-        const struct rapt_rows rows = task->kind->packed_bytes ? rapt_source_stored(task, RAPT_KEYS, rest)
+        const struct rapt_rows rows = task->kind->keeps_places ? rapt_source_stored(task, RAPT_KEYS, rest)
                                                                : rapt_source_rows(tile->source, RAPT_KEYS, rest);
         args.key = rows.base;
         args.key_stride_bytes = rows.stride_bytes;

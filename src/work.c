@@ -44,8 +44,8 @@ static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work,
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     const int64_t run = work->kind == RAPT_WIDE ? WIDE_RUN : FEW_RUN;
     const rapt_page_table *table = rapt_pages_of(&a->desc, side);
-    if (kind->packed_bytes)
-        return true;
+    if (kind->keeps_places)
+        return kind->packed_bytes != NULL;
     if (rapt_is_paged(table) && !rapt_takes_runs(a, kind, side) && table->page_tokens < run)
         return true;
     if (!(kind->formats >> a->format[side] & 1) || !scales_rows(rapt_tensor_of(a, side), rapt_dim_of(a, side)))

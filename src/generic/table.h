@@ -67,31 +67,33 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
 #ifndef RAPT_WITHOUT_UNITS
 #include "generic/unit_table.h"
 
-/* Order 2 by chains of FMAs, whose functions unit.c has: few rows, and any number of them. */
-#define RAPT_UNIT_KIND(kind, most, tile_rows)                                                                       \
+/* Order 2 by chains of FMAs, whose functions unit.c has: few rows, against keys and values where they lie, and any
+ * number of them, against packed ones. */
+#define RAPT_UNIT_KIND(kind, most, tile_rows, of_block, is_packed)                                                  \
     {.name = kind,                                                                                                  \
      .most_rows = (most),                                                                                           \
      .rows = (tile_rows),                                                                                           \
      .row_step = WEIGH_ROWS,                                                                                        \
      .row_group = 1,                                                                                                \
      .piece_keys = RAPT_BLOCK_KEYS,                                                                                 \
+     .streams = !(is_packed),                                                                                       \
      .keeps_places = true,                                                                                          \
      .panel_bytes = RAPT_UNIT(panel_bytes),                                                                         \
      .scores_bytes = RAPT_UNIT(scores_bytes),                                                                       \
-     .block = RAPT_UNIT(block),                                                                                     \
+     .block = (of_block),                                                                                           \
      .pack = RAPT_UNIT(pack),                                                                                       \
      .score = RAPT_UNIT(score),                                                                                     \
      .logits = logits_narrow,                                                                                       \
-     .packed_bytes = RAPT_UNIT(packed_bytes),                                                                       \
+     .packed_bytes = (is_packed) ? RAPT_UNIT(packed_bytes) : NULL,                                                  \
      .pack_half = {RAPT_UNIT(pack_keys), RAPT_UNIT(pack_values)},                                                   \
      .close = RAPT_UNIT(close)}
 
 static const struct rapt_table unit_table = {
     .name = RAPT_TEXT_OF(RAPT_TABLE),
     .isa = (rapt_isa)RAPT_NUMBER_OF(RAPT_TABLE),
-    .kinds = {[RAPT_NARROW] = RAPT_UNIT_KIND("narrow", WEIGH_ROWS, WEIGH_ROWS),
-              [RAPT_FEW] = RAPT_UNIT_KIND("few", WEIGH_ROWS, WEIGH_ROWS),
-              [RAPT_WIDE] = RAPT_UNIT_KIND("wide", INT_MAX, 4 * WEIGH_ROWS)},
+    .kinds = {[RAPT_NARROW] = RAPT_UNIT_KIND("narrow", WEIGH_ROWS, WEIGH_ROWS, RAPT_UNIT(block_in_place), false),
+              [RAPT_FEW] = RAPT_UNIT_KIND("few", WEIGH_ROWS, WEIGH_ROWS, RAPT_UNIT(block_in_place), false),
+              [RAPT_WIDE] = RAPT_UNIT_KIND("wide", INT_MAX, 4 * WEIGH_ROWS, RAPT_UNIT(block), true)},
     RAPT_SHARED_SLOTS,
     .merge = merge_unit,
     .finish = finish_unit,

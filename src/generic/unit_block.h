@@ -171,9 +171,9 @@ static RAPT_KERNEL void unit_update(const struct unit_task *t) {
     }
 }
 
-static void unit_half_block(struct unit_task *t) {
+/* Scores to probabilities. */
+static void unit_probabilities(struct unit_task *t) {
     const struct rapt_block *b = t->b;
-    unit_score(t);
     unit_spans(t);
     const struct unit_half half = {.y = t->y,
                                    .lanes = unit_lanes(b->panel, 0),
@@ -189,22 +189,36 @@ static void unit_half_block(struct unit_task *t) {
     unit_softmax(&half, unit_format(b->task));
     if (b->mask->parts & RAPT_PART_KEEP)
         unit_drop(t);
-    unit_weigh(t);
-    unit_update(t);
+}
+
+static struct unit_task unit_task_of(const struct rapt_block *b) {
+    const int value_dim = (int)b->task->attention->desc.value_dim, rows = unit_up(b->rows, UNIT_ROWS);
+    RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end);
+    return (struct unit_task){.b = b,
+                              .fresh = b->fresh,
+                              .y = b->task->scores,
+                              .sums = b->task->scores + 2 * RAPT_HALF_KEYS * rows,
+                              .sum_stride = unit_up(value_dim, UNIT_COLUMNS)};
+}
+
+/* Whether there are keys of the half whose key 0 is `first`. */
+static bool unit_turn_to(struct unit_task *t, int first) {
+    const struct rapt_block *b = t->b;
+    t->first = first;
+    t->begin = b->key_begin > first ? b->key_begin - first : 0;
+    t->end = b->key_end - first < RAPT_HALF_KEYS ? b->key_end - first : RAPT_HALF_KEYS;
+    return t->begin < t->end;
 }
 
 void RAPT_UNIT(block)(const struct rapt_block *b) {
-    const int value_dim = (int)b->task->attention->desc.value_dim, rows = unit_up(b->rows, UNIT_ROWS);
-    struct unit_task t = {.b = b, .fresh = b->fresh, .sum_stride = unit_up(value_dim, UNIT_COLUMNS)};
-    RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end);
-    t.y = b->task->scores;
-    t.sums = t.y + 2 * RAPT_HALF_KEYS * rows;
-    for (t.first = 0; t.first < RAPT_BLOCK_KEYS; t.first += RAPT_HALF_KEYS) {
-        t.begin = b->key_begin > t.first ? b->key_begin - t.first : 0;
-        t.end = b->key_end - t.first < RAPT_HALF_KEYS ? b->key_end - t.first : RAPT_HALF_KEYS;
-        if (t.begin >= t.end)
+    struct unit_task t = unit_task_of(b);
+    for (int first = 0; first < RAPT_BLOCK_KEYS; first += RAPT_HALF_KEYS) {
+        if (!unit_turn_to(&t, first))
             continue;
-        unit_half_block(&t);
+        unit_score(&t);
+        unit_probabilities(&t);
+        unit_weigh(&t);
+        unit_update(&t);
         t.fresh = false;
     }
 }

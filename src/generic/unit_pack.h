@@ -90,8 +90,8 @@ size_t RAPT_UNIT(packed_bytes)(int side, int dim) {
 
 static const uint16_t unit_zeros[RAPT_MAX_HEAD_DIM + RAPT_STEP];
 
-/* Numbers [d, d + UNIT_COLUMNS) of VL keys, as columns of a panel; of them n exist. */
-RAPT_INLINE void unit_transpose(float *into, const char *const *rows, int d, int n, int format,
+/* Numbers [d, d + UNIT_COLUMNS) of VL keys, as rows of a panel with so many columns; of them n exist. */
+RAPT_INLINE void unit_transpose(float *into, int columns, const char *const *rows, int d, int n, int format,
                                 struct unit_found *found) {
     uint16_t across[UNIT_COLUMNS * VL], rest[VL][UNIT_COLUMNS] = {{0}};
     const char *rests[VL];
@@ -100,9 +100,22 @@ RAPT_INLINE void unit_transpose(float *into, const char *const *rows, int d, int
             memcpy(rest[i], rows[i] + (size_t)d * sizeof(uint16_t), (size_t)n * sizeof(uint16_t));
             rests[i] = (const char *)rest[i];
         }
-    v_transpose_halves(across, n < UNIT_COLUMNS ? rests : rows, n < UNIT_COLUMNS ? 0 : d * (int)sizeof(uint16_t));
+    const char *const *from = n < UNIT_COLUMNS ? rests : rows;
+    const int at = n < UNIT_COLUMNS ? 0 : d * (int)sizeof(uint16_t);
+    if (VL > 1 && format == RAPT_FORMAT_BF16) { /* as pairs */
+        vf32 pairs[VL];
+        RAPT_UNROLL for (int i = 0; i < VL; i++)
+            pairs[i] = v_load((const float *)(const void *)(from[i] + at));
+        v_transpose(pairs);
+        RAPT_UNROLL for (int i = 0; i < VL; i++) {
+            v_store(into + 2 * i * columns, unit_look(found, v_even_bf16(pairs[i]), format));
+            v_store(into + (2 * i + 1) * columns, unit_look(found, v_odd_bf16(pairs[i]), format));
+        }
+        return;
+    }
+    v_transpose_halves(across, from, at);
     for (int i = 0; i < UNIT_COLUMNS; i++)
-        v_store(into + i * UNIT_COLUMNS, unit_look(found, unit_load(across + i * VL, format), format));
+        v_store(into + i * columns, unit_look(found, unit_load(across + i * VL, format), format));
 }
 
 /* Numbers from d on of rows that come soon; lines of them, on the whole, once. */
@@ -124,7 +137,7 @@ RAPT_INLINE unsigned pack_keys_of(float *into, const char *const *rows, int coun
         for (int d = 0; d < unit_up(dim, 4); d += UNIT_COLUMNS) {
             const int left = dim - d < 0 ? 0 : dim - d;
             unit_prefetch(rows + key + VL, count - key - VL < VL ? count - key - VL : VL, d);
-            unit_transpose(panel + (int64_t)d * UNIT_COLUMNS, from, d, left < UNIT_COLUMNS ? left : UNIT_COLUMNS,
+            unit_transpose(panel + (int64_t)d * UNIT_COLUMNS, UNIT_COLUMNS, from, d, left < UNIT_COLUMNS ? left : UNIT_COLUMNS,
                            format, &found);
         }
     }

@@ -16,6 +16,7 @@ void RAPT_UNIT(pack)(float *panel, const float *const *query_rows, int rows, int
 unsigned RAPT_UNIT(pack_keys)(void *into, const char *const *rows, int dim, int format);
 unsigned RAPT_UNIT(pack_values)(void *into, const char *const *rows, int dim, int format);
 void RAPT_UNIT(block)(const struct rapt_block *block);
+void RAPT_UNIT(block_in_place)(const struct rapt_block *block);
 void RAPT_UNIT(close)(const struct rapt_task *task, float *panel, struct rapt_state state, int rows);
 void RAPT_UNIT(score)(const struct rapt_score_args *args);
 void RAPT_UNIT(rounded)(const float *y, float *p, int64_t count, float m, float factor, int format);

@@ -2,4 +2,4 @@
 #include "scalar/simd.h"
 
 #define RAPT_TABLE scalar
-#include "generic/unit_block.h"
+#include "generic/unit_place.h"

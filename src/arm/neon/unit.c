@@ -2,4 +2,4 @@
 #include "arm/neon/simd.h"
 
 #define RAPT_TABLE neon
-#include "generic/unit_block.h"
+#include "generic/unit_place.h"

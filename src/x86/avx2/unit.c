@@ -2,4 +2,4 @@
 #include "x86/avx2/simd.h"
 
 #define RAPT_TABLE avx2
-#include "generic/unit_block.h"
+#include "generic/unit_place.h"
