@@ -234,6 +234,8 @@ rapt_status rapt_isa_chosen(rapt_isa *isa) {
     return choose(isa, NULL);
 }
 
+bool rapt_isa_is_open(rapt_isa isa) { return isa == RAPT_ISA_AUTO && environment_isa() == RAPT_ISA_AUTO; }
+
 rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_message *message) {
     if (!rapt_isa_name(isa))
         return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "isa = %d is outside 0 ... %d", (int)isa,

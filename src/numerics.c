@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "numerics.h"
 
+#include "dispatch.h"
 #include "format.h"
-
-enum { LAST_AVAILABLE = RAPT_NUMERICS_ORDER_2 }; /* which the engine runs */
 
 static const char order_names[] = "0, 1 (float32), 2 (bfloat16, float16), 3 (float32 in parts), -1 (the fastest)";
 
@@ -50,23 +49,32 @@ rapt_status rapt_refuse_order(int32_t numerics, rapt_message *message) {
 }
 
 rapt_status rapt_check_numerics_types(const rapt_attention_desc *desc, rapt_message *message) {
-    if (desc->numerics <= RAPT_NUMERICS_ORDER_1)
-        return RAPT_OK;
-    const rapt_status status = check_types(desc, message);
-    return status == RAPT_OK && desc->numerics > LAST_AVAILABLE ? rapt_refuse_order(desc->numerics, message) : status;
+    return desc->numerics <= RAPT_NUMERICS_ORDER_1 ? RAPT_OK : check_types(desc, message);
+}
+
+static int type_of(const rapt_attention_desc *desc) {
+    return desc->query.dtype == RAPT_F16 ? RAPT_OF_F16 : desc->query.dtype == RAPT_F32 ? RAPT_OF_F32 : RAPT_OF_BF16;
+}
+
+/* Who names an instruction set gets its chains of FMAs. */
+static const struct rapt_table *with_unit(const rapt_attention_desc *desc, const struct rapt_table *table) {
+    const bool may_be = type_of(desc) == RAPT_OF_BF16 && table->matrix_unit && rapt_isa_is_open((rapt_isa)desc->isa);
+    return may_be ? table->matrix_unit(table->of_unit[RAPT_OF_BF16]) : NULL;
+}
+
+/* Without a matrix unit order 1 is the fastest. */
+static int32_t fastest(const rapt_attention_desc *desc, const struct rapt_table *table) {
+    const bool fits = desc->query.dtype == RAPT_BF16 && desc->key.dtype == RAPT_BF16 && desc->value.dtype == RAPT_BF16;
+    return fits && with_unit(desc, table) ? RAPT_NUMERICS_ORDER_2 : RAPT_NUMERICS_ORDER_1;
 }
 
 int32_t rapt_numerics_of(const rapt_attention_desc *desc, const struct rapt_table *table) {
-    (void)table; /* has no matrix unit, and without one order 1 is the fastest */
+    if (desc->numerics == RAPT_NUMERICS_FASTEST)
+        return fastest(desc, table);
     return desc->numerics > RAPT_NUMERICS_ORDER_1 ? desc->numerics : RAPT_NUMERICS_ORDER_1;
 }
 
-/* Who asks for an instruction set by name gets chains of FMAs. */
 const struct rapt_table *rapt_unit_table(const rapt_attention_desc *desc, const struct rapt_table *table) {
-    const int32_t dtype = desc->query.dtype;
-    const int type = dtype == RAPT_F16 ? RAPT_OF_F16 : dtype == RAPT_F32 ? RAPT_OF_F32 : RAPT_OF_BF16;
-    const struct rapt_table *with_unit = NULL;
-    if (type == RAPT_OF_BF16 && table->matrix_unit && desc->isa == RAPT_ISA_AUTO)
-        with_unit = table->matrix_unit(table->of_unit[type]);
-    return with_unit ? with_unit : table->of_unit[type];
+    const struct rapt_table *unit = with_unit(desc, table);
+    return unit ? unit : table->of_unit[type_of(desc)];
 }

@@ -9,8 +9,7 @@
 /* Whether numerics is a rapt_numerics. */
 rapt_status rapt_check_numerics_number(const rapt_attention_desc *desc, rapt_message *message);
 
-/* Whether the order takes the types of the tensors, and whether there are kernels for it. ASSUME the tensors are
- * valid. */
+/* Whether the order takes the types of the tensors. ASSUME the tensors are valid. */
 rapt_status rapt_check_numerics_types(const rapt_attention_desc *desc, rapt_message *message);
 
 rapt_status rapt_refuse_order(int32_t numerics, rapt_message *message);

@@ -115,7 +115,7 @@ static inline bool rapt_takes_runs(const struct rapt_plan_body *a, const struct 
 /* Order 2: whether scores enter exponentials before their factor, since nothing but masks acts on them. A factor that
  * cannot tell what is excluded acts at once, to the same effect. */
 static inline bool rapt_enters_unscaled(const struct rapt_plan_body *a) {
-    return a->numerics != RAPT_NUMERICS_ORDER_1 &&
+    return a->numerics == RAPT_NUMERICS_ORDER_2 &&
            !(a->mask_parts & (RAPT_PART_BIAS | RAPT_PART_ALIBI | RAPT_PART_FILL)) && a->desc.softcap == 0 &&
            a->score_factor != 0 && a->score_factor - a->score_factor == 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmocka_all.h"
+#include "dispatch.h"
 #include "problem.h"
 
 _Static_assert(sizeof(rapt_plan) == 4096, "callers have so much");
@@ -117,6 +118,35 @@ static void test_orders(void **state) {
     problem_free(problem);
 }
 
+static rapt_plan plan_of_fastest(int32_t dtype, rapt_isa isa) {
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    rapt_plan plan;
+    desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = desc.kv_length = 1;
+    desc.head_dim = 2;
+    desc.numerics = RAPT_NUMERICS_FASTEST;
+    desc.isa = isa;
+    desc.query = desc.key = desc.value = rapt_tensor_bhsd(NULL, dtype, 1, 1, 1, 2);
+    desc.out = rapt_output_bhsd(NULL, 1, 1, 1, 2);
+    assert_int_equal(rapt_plan_init(&plan, &desc, NULL), RAPT_OK);
+    return plan;
+}
+
+/* Order 2 is the fastest of bfloat16 where there is a matrix unit, and nobody asks for an instruction set. */
+static void test_fastest(void **state) {
+    const rapt_plan open = plan_of_fastest(RAPT_BF16, RAPT_ISA_AUTO);
+    const struct rapt_table *table = rapt_table_of(rapt_plan_isa(&open));
+    const bool has_unit = rapt_isa_is_open(RAPT_ISA_AUTO) && table->matrix_unit &&
+                          table->matrix_unit(table->of_unit[RAPT_OF_BF16]);
+    const rapt_plan named = plan_of_fastest(RAPT_BF16, rapt_plan_isa(&open));
+    const rapt_plan of_f16 = plan_of_fastest(RAPT_F16, RAPT_ISA_AUTO);
+    const rapt_plan of_f32 = plan_of_fastest(RAPT_F32, RAPT_ISA_AUTO);
+    (void)state;
+    assert_int_equal(rapt_plan_numerics(&open), has_unit ? RAPT_NUMERICS_ORDER_2 : RAPT_NUMERICS_ORDER_1);
+    assert_int_equal(rapt_plan_numerics(&named), RAPT_NUMERICS_ORDER_1);
+    assert_int_equal(rapt_plan_numerics(&of_f16), RAPT_NUMERICS_ORDER_1);
+    assert_int_equal(rapt_plan_numerics(&of_f32), RAPT_NUMERICS_ORDER_1);
+}
+
 static void test_sizes_of_options(void **state) {
     struct problem *problem = problem_new(&call), *expected = problem_expected(&call);
     const rapt_run_options off = RAPT_RUN_OPTIONS_INIT;
@@ -217,7 +247,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_of_a_descriptor), cmocka_unit_test(test_sizes_that_are_none),
         cmocka_unit_test(test_tail_that_is_not_zero), cmocka_unit_test(test_sizes_of_options),
-        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_orders), cmocka_unit_test(test_fastest),
         cmocka_unit_test(test_plans_of_others),       cmocka_unit_test(test_tensor_helpers),
     };
     return cmocka_run_group_tests_name("api_versions", tests, NULL, NULL);

@@ -57,6 +57,10 @@ static int isa_of_dispatch(rapt_isa wanted) {
 static int dispatched_auto(void) { return isa_of_dispatch(RAPT_ISA_AUTO); }
 static int dispatched_scalar(void) { return isa_of_dispatch(RAPT_ISA_SCALAR); }
 
+/* Whether bfloat16 may be multiplied on a matrix unit. */
+static int is_open(void) { return rapt_isa_is_open(RAPT_ISA_AUTO); }
+static int is_open_by_name(void) { return rapt_isa_is_open(RAPT_ISA_SCALAR); }
+
 static int set_again(void) {
     const int before = chosen_isa();
     setenv("RAPT_ISA", "rubbish", 1);
@@ -102,6 +106,16 @@ static void test_each_isa(void **state) {
             assert_int_equal(ask(name, chosen_status), RAPT_UNSUPPORTED_ISA);
         }
     }
+}
+
+/* An instruction set that is named, here or there, is one without a matrix unit. */
+static void test_open(void **state) {
+    (void)state;
+    assert_true(ask(NULL, is_open));
+    assert_true(ask("auto", is_open));
+    assert_false(ask(NULL, is_open_by_name));
+    for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
+        assert_false(ask(rapt_isa_name((rapt_isa)isa), is_open));
 }
 
 static void test_read_once(void **state) {
@@ -191,7 +205,8 @@ int main(int argc, char **argv) {
 
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unset_and_auto), cmocka_unit_test(test_rubbish),
-        cmocka_unit_test(test_each_isa),       cmocka_unit_test(test_read_once),
+        cmocka_unit_test(test_each_isa),       cmocka_unit_test(test_open),
+        cmocka_unit_test(test_read_once),
         cmocka_unit_test(test_feature_names),  cmocka_unit_test(test_programs_with_rights),
     };
     return cmocka_run_group_tests_name("environment", tests, NULL, NULL);

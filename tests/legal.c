@@ -13,6 +13,7 @@ static void no_tensors(rapt_attention_desc *d) { d->query = d->key = d->value = 
 static void test_empty(void **state) {
     (void)state;
     LEGAL(d->numerics = RAPT_NUMERICS_ORDER_1);
+    LEGAL(d->numerics = RAPT_NUMERICS_ORDER_3);
     LEGAL(d->numerics = RAPT_NUMERICS_FASTEST);
     LEGAL(d->batch = 0);
     LEGAL(d->batch = 0, no_tensors(d));

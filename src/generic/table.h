@@ -69,36 +69,52 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
 
 /* Order 2 by chains of FMAs, whose functions unit.c has: few rows, against keys and values where they lie, and any
  * number of them, against packed ones. */
-#define RAPT_UNIT_KIND(kind, most, tile_rows, of_block, is_packed)                                                  \
-    {.name = kind,                                                                                                  \
-     .most_rows = (most),                                                                                           \
-     .rows = (tile_rows),                                                                                           \
-     .row_step = WEIGH_ROWS,                                                                                        \
-     .row_group = 1,                                                                                                \
-     .piece_keys = RAPT_BLOCK_KEYS,                                                                                 \
-     .streams = !(is_packed),                                                                                       \
-     .keeps_places = true,                                                                                          \
-     .panel_bytes = RAPT_UNIT(panel_bytes),                                                                         \
-     .scores_bytes = RAPT_UNIT(scores_bytes),                                                                       \
-     .block = (of_block),                                                                                           \
-     .pack = RAPT_UNIT(pack),                                                                                       \
-     .score = RAPT_UNIT(score),                                                                                     \
-     .logits = logits_narrow,                                                                                       \
-     .packed_bytes = (is_packed) ? RAPT_UNIT(packed_bytes) : NULL,                                                  \
-     .pack_half = {RAPT_UNIT(pack_keys), RAPT_UNIT(pack_values)},                                                   \
-     .close = RAPT_UNIT(close)}
+#define RAPT_UNIT_KIND(kind, most, tile_rows, suffix)                                                               \
+    .name = kind,                                                                                                   \
+    .most_rows = (most),                                                                                            \
+    .rows = (tile_rows),                                                                                            \
+    .row_step = WEIGH_ROWS,                                                                                         \
+    .row_group = 1,                                                                                                 \
+    .piece_keys = RAPT_BLOCK_KEYS,                                                                                  \
+    .keeps_places = true,                                                                                           \
+    .panel_bytes = RAPT_UNIT(panel_bytes##suffix),                                                                  \
+    .scores_bytes = RAPT_UNIT(scores_bytes##suffix),                                                                \
+    .pack = RAPT_UNIT(pack##suffix),                                                                                \
+    .score = RAPT_UNIT(score##suffix),                                                                              \
+    .logits = logits_narrow,                                                                                        \
+    .close = RAPT_UNIT(close)
+#define RAPT_UNIT_IN_PLACE(kind, most, tile_rows)                                                                   \
+    {RAPT_UNIT_KIND(kind, most, tile_rows, ), .streams = true, .block = RAPT_UNIT(block_in_place)}
+#define RAPT_UNIT_PACKED(kind, most, tile_rows, suffix)                                                             \
+    {RAPT_UNIT_KIND(kind, most, tile_rows, suffix),                                                                 \
+     .block = RAPT_UNIT(block),                                                                                     \
+     .packed_bytes = RAPT_UNIT(packed_bytes##suffix),                                                               \
+     .pack_half = {RAPT_UNIT(pack_keys), RAPT_UNIT(pack_values)}}
 
 static const struct rapt_table unit_table = {
     .name = RAPT_TEXT_OF(RAPT_TABLE),
     .isa = (rapt_isa)RAPT_NUMBER_OF(RAPT_TABLE),
-    .kinds = {[RAPT_NARROW] = RAPT_UNIT_KIND("narrow", WEIGH_ROWS, WEIGH_ROWS, RAPT_UNIT(block_in_place), false),
-              [RAPT_FEW] = RAPT_UNIT_KIND("few", WEIGH_ROWS, WEIGH_ROWS, RAPT_UNIT(block_in_place), false),
-              [RAPT_WIDE] = RAPT_UNIT_KIND("wide", INT_MAX, 4 * WEIGH_ROWS, RAPT_UNIT(block), true)},
+    .kinds = {[RAPT_NARROW] = RAPT_UNIT_IN_PLACE("narrow", WEIGH_ROWS, WEIGH_ROWS),
+              [RAPT_FEW] = RAPT_UNIT_IN_PLACE("few", WEIGH_ROWS, WEIGH_ROWS),
+              [RAPT_WIDE] = RAPT_UNIT_PACKED("wide", INT_MAX, 4 * WEIGH_ROWS, )},
     RAPT_SHARED_SLOTS,
     .merge = merge_unit,
     .finish = finish_unit,
     .load_states = load_states_unit,
     .rounded = RAPT_UNIT(rounded),
+};
+
+/* Order 3. */
+static const struct rapt_table split_table = {
+    .name = RAPT_TEXT_OF(RAPT_TABLE),
+    .isa = (rapt_isa)RAPT_NUMBER_OF(RAPT_TABLE),
+    .kinds = {[RAPT_NARROW] = RAPT_UNIT_PACKED("narrow", WEIGH_ROWS, WEIGH_ROWS, _split),
+              [RAPT_FEW] = RAPT_UNIT_PACKED("few", WEIGH_ROWS, WEIGH_ROWS, _split),
+              [RAPT_WIDE] = RAPT_UNIT_PACKED("wide", INT_MAX, 4 * WEIGH_ROWS, _split)},
+    RAPT_SHARED_SLOTS,
+    .merge = merge,
+    .finish = finish,
+    .load_states = load_states,
 };
 #endif
 
@@ -161,7 +177,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
     .finish = finish,
     .load_states = load_states,
 #ifndef RAPT_WITHOUT_UNITS
-    .of_unit = {[RAPT_OF_BF16] = &unit_table, [RAPT_OF_F16] = &unit_table},
+    .of_unit = {[RAPT_OF_BF16] = &unit_table, [RAPT_OF_F16] = &unit_table, [RAPT_OF_F32] = &split_table},
 #endif
 #ifdef RAPT_MATRIX_UNIT
     .matrix_unit = RAPT_MATRIX_UNIT,

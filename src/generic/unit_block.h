@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 by chains of FMAs: a block of the loop for one tile, half by half. */
+ * Orders 2 and 3 by chains of FMAs: a block of the loop for one tile, half by half. */
 #ifndef RAPT_GENERIC_UNIT_BLOCK_H
 #define RAPT_GENERIC_UNIT_BLOCK_H
 
@@ -17,23 +17,30 @@ struct unit_task {
     int begin, end;     /* in those of the half, as all below */
     bool fresh;
     float *y, *sums;    /* [rows][RAPT_HALF_KEYS], [rows][sum_stride] */
+    int64_t y_part;     /* order 3: from one part of the probabilities to the next; otherwise 0 */
+    bool is_normal;     /* RAPT_FOUND_NORMAL of these */
     int sum_stride;
     uint8_t row_begin[RAPT_MAX_TILE_ROWS], row_end[RAPT_MAX_TILE_ROWS];
 };
 
-/* Scores, then room for as much again, then the sums of a half. */
-size_t RAPT_UNIT(scores_bytes)(int rows, int dim) {
-    return (size_t)unit_up(rows, UNIT_ROWS) * (2 * RAPT_HALF_KEYS + (size_t)unit_up(dim, UNIT_COLUMNS)) * sizeof(float);
+/* Scores, then room for as much again, or for all parts of order 3, then the sums of a half. */
+RAPT_INLINE size_t unit_scores_bytes(int rows, int dim, int scores) {
+    return (size_t)unit_up(rows, UNIT_ROWS) *
+           ((size_t)scores * RAPT_HALF_KEYS + (size_t)unit_up(dim, UNIT_COLUMNS)) * sizeof(float);
 }
 
+size_t RAPT_UNIT(scores_bytes)(int rows, int dim) { return unit_scores_bytes(rows, dim, 2); }
+size_t RAPT_UNIT(scores_bytes_split)(int rows, int dim) { return unit_scores_bytes(rows, dim, UNIT_PARTS); }
+
 static int unit_format(const struct rapt_task *task) { return task->attention->format[RAPT_KEYS]; }
+static bool unit_is_split(const struct rapt_block *b) { return unit_format(b->task) == RAPT_FORMAT_F32; }
 
 static void unit_score(const struct unit_task *t) {
     const struct rapt_block *b = t->b;
     const int dim = (int)b->task->attention->desc.head_dim, rows = unit_up(b->rows, UNIT_ROWS);
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + t->first);
     const float *panel = keys.base, *queries = unit_queries(b->panel, b->rows);
-    const bool normal = b->panel[0] != 0 && (keys.found & RAPT_FOUND_NORMAL);
+    const bool split = unit_is_split(b), normal = b->panel[0] != 0 && (keys.found & RAPT_FOUND_NORMAL);
     unit_flush(true);
     for (int key = t->begin / UNIT_COLUMNS * UNIT_COLUMNS; key < t->end; key += UNIT_COLUMNS) {
         run_errands(b->of_score, UNIT_LINES);
@@ -44,6 +51,8 @@ static void unit_score(const struct unit_task *t) {
                                                 (int64_t)d * UNIT_COLUMNS,
                                            .c = t->y + key,
                                            .c_stride = RAPT_HALF_KEYS,
+                                           .a_part = split ? unit_query_part(b->rows, dim) : 0,
+                                           .b_part = unit_packed_part(RAPT_KEYS, RAPT_HALF_KEYS, dim),
                                            .rows = b->rows,
                                            .terms = terms,
                                            .adds = d > 0};
@@ -120,6 +129,10 @@ static void unit_drop(const struct unit_task *t) {
         }
 }
 
+static int64_t unit_value_part(const struct unit_task *t) {
+    return unit_packed_part(RAPT_VALUES, RAPT_HALF_KEYS, (int)t->b->task->attention->desc.value_dim);
+}
+
 /* Row by row, where values of other pairs may be NaN or infinite. */
 static void unit_weigh_attended(const struct unit_task *t, const float *panel) {
     for (int row = 0; row < t->b->rows; row++) {
@@ -130,6 +143,8 @@ static void unit_weigh_attended(const struct unit_task *t, const float *panel) {
             const struct unit_product p = {.a = t->y + row * RAPT_HALF_KEYS,
                                            .b = panel + (int64_t)d * RAPT_HALF_KEYS,
                                            .c = t->sums + (int64_t)row * t->sum_stride + d,
+                                           .a_part = t->y_part,
+                                           .b_part = unit_value_part(t),
                                            .terms = RAPT_HALF_KEYS};
             unit_careful(&p, attended);
         }
@@ -150,11 +165,13 @@ static void unit_weigh(const struct unit_task *t) {
                                            .b = panel + (int64_t)d * RAPT_HALF_KEYS + first * UNIT_COLUMNS,
                                            .c = t->sums + d,
                                            .c_stride = t->sum_stride,
+                                           .a_part = t->y_part,
+                                           .b_part = unit_value_part(t),
                                            .rows = b->rows,
                                            .terms = last - first,
                                            .adds = false};
             run_errands(b->of_weigh, UNIT_LINES);
-            unit_multiply(&p, values.found & RAPT_FOUND_NORMAL);
+            unit_multiply(&p, t->is_normal && (values.found & RAPT_FOUND_NORMAL));
         }
     unit_flush(false);
 }
@@ -169,6 +186,21 @@ static RAPT_KERNEL void unit_update(const struct unit_task *t) {
         for (int d = 0; d < value_dim; d += VL)
             v_store(o + d, t->fresh ? v_load(sums + d) : v_fma(v_load(o + d), alpha, v_load(sums + d)));
     }
+}
+
+/* Probabilities of order 3 to parts. */
+static RAPT_KERNEL void unit_split_probabilities(struct unit_task *t) {
+    struct unit_found found = unit_nothing_found();
+    const int first = t->begin / RAPT_STEP * RAPT_STEP, last = unit_up(t->end, RAPT_STEP);
+    for (int row = 0; row < t->b->rows; row++)
+        for (int key = first; key < last; key += VL) {
+            float *p = t->y + row * RAPT_HALF_KEYS + key;
+            vf32 parts[UNIT_PARTS];
+            unit_split(v_load(p), parts, &found);
+            RAPT_UNROLL for (int i = 0; i < UNIT_PARTS; i++)
+                v_store(p + i * t->y_part, parts[i]);
+        }
+    t->is_normal = unit_finds(&found, 0x1p-56f) & RAPT_FOUND_NORMAL;
 }
 
 /* Scores to probabilities. */
@@ -189,15 +221,20 @@ static void unit_probabilities(struct unit_task *t) {
     unit_softmax(&half, unit_format(b->task));
     if (b->mask->parts & RAPT_PART_KEEP)
         unit_drop(t);
+    if (t->y_part)
+        unit_split_probabilities(t);
 }
 
 static struct unit_task unit_task_of(const struct rapt_block *b) {
     const int value_dim = (int)b->task->attention->desc.value_dim, rows = unit_up(b->rows, UNIT_ROWS);
+    const bool split = unit_is_split(b);
     RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end);
     return (struct unit_task){.b = b,
                               .fresh = b->fresh,
                               .y = b->task->scores,
-                              .sums = b->task->scores + 2 * RAPT_HALF_KEYS * rows,
+                              .y_part = split ? RAPT_HALF_KEYS * rows : 0,
+                              .is_normal = true,
+                              .sums = b->task->scores + (split ? UNIT_PARTS : 2) * RAPT_HALF_KEYS * rows,
                               .sum_stride = unit_up(value_dim, UNIT_COLUMNS)};
 }
 
@@ -241,9 +278,9 @@ void RAPT_UNIT(close)(const struct rapt_task *task, float *panel, struct rapt_st
 }
 
 /* Scores of weights: keys are packed a panel and 128 dims at a time. */
-void RAPT_UNIT(score)(const struct rapt_score_args *args) {
+RAPT_INLINE void unit_score_weights(const struct rapt_score_args *args, float *panel, int parts) {
     enum { ROWS = RAPT_MAX_TILE_ROWS + UNIT_ROWS };
-    float panel[RAPT_HALF_KEYS * UNIT_COLUMNS], c[ROWS * UNIT_COLUMNS];
+    float c[ROWS * UNIT_COLUMNS];
     const int dim = args->head_dim, rows = unit_up(args->rows, UNIT_ROWS);
     float *query = (float *)(uintptr_t)args->query;
     RAPT_ASSUME(args->rows >= 1 && args->rows <= RAPT_MAX_TILE_ROWS);
@@ -254,12 +291,14 @@ void RAPT_UNIT(score)(const struct rapt_score_args *args) {
             const int terms = dim - d < RAPT_HALF_KEYS ? dim - d : RAPT_HALF_KEYS;
             for (int i = 0; i < keys; i++)
                 stored[i] = args->key + (key - args->key_begin + i) * args->key_stride_bytes +
-                            (int64_t)d * (int64_t)sizeof(uint16_t);
+                            (int64_t)d * unit_bytes(args->key_format);
             const unsigned found = pack_some_keys(panel, stored, UNIT_COLUMNS, terms, args->key_format);
             const struct unit_product p = {.a = unit_queries(query, args->rows) + (int64_t)d * rows,
                                            .b = panel,
                                            .c = c,
                                            .c_stride = UNIT_COLUMNS,
+                                           .a_part = parts > 1 ? unit_query_part(args->rows, dim) : 0,
+                                           .b_part = unit_packed_part(RAPT_KEYS, UNIT_COLUMNS, terms),
                                            .rows = args->rows,
                                            .terms = unit_up(terms, 4),
                                            .adds = d > 0};
@@ -271,6 +310,16 @@ void RAPT_UNIT(score)(const struct rapt_score_args *args) {
             for (int i = 0; i < keys; i++)
                 args->scores[row * RAPT_BLOCK_KEYS + key + i] = c[row * UNIT_COLUMNS + i] * args->factor;
     }
+}
+
+void RAPT_UNIT(score)(const struct rapt_score_args *args) {
+    float panel[RAPT_HALF_KEYS * UNIT_COLUMNS];
+    unit_score_weights(args, panel, 1);
+}
+
+void RAPT_UNIT(score_split)(const struct rapt_score_args *args) {
+    float panel[UNIT_PARTS * RAPT_HALF_KEYS * UNIT_COLUMNS];
+    unit_score_weights(args, panel, UNIT_PARTS);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Order 2: queries, keys and values laid out for products of float32 vectors (unit_product.h). */
+ * Orders 2 and 3: queries, keys and values laid out for products of float32 vectors (unit_product.h). Those of order 3
+ * come in three parts, one after the other. */
 #ifndef RAPT_GENERIC_UNIT_PACK_H
 #define RAPT_GENERIC_UNIT_PACK_H
 
@@ -10,6 +11,7 @@
 enum {
     UNIT_ROWS = WEIGH_ROWS,         /* of accumulators, against 2 vectors */
     UNIT_COLUMNS = 2 * VL,          /* of a panel of keys or values */
+    UNIT_PARTS = 3,                 /* of a number of order 3 */
     UNIT_AHEAD = 16,                /* values that are prefetched before their turn */
     UNIT_HEAD = 16                  /* floats at the start of a panel of queries: the first says what was found */
 };
@@ -40,6 +42,15 @@ RAPT_INLINE vf32 unit_look(struct unit_found *found, vf32 x, int format) {
     return flushed;
 }
 
+/* Order 3: what bfloat16 holds of a number, of the rest, and of the rest of that. */
+RAPT_INLINE void unit_split(vf32 x, vf32 parts[UNIT_PARTS], struct unit_found *found) {
+    RAPT_UNROLL for (int i = 0; i < UNIT_PARTS; i++) {
+        const vf32 part = v_select(v_less(v_abs(x), v_splat(0x1p-126f)), v_splat(0), v_round_bf16(x));
+        x = v_sub(x, part);
+        parts[i] = unit_look(found, part, RAPT_FORMAT_BF16);
+    }
+}
+
 /* Products of numbers of 8 bits that are at least 2^-56 are multiples of 2^-126, and so are their sums; probabilities
  * are multiples of 2^-55. */
 RAPT_INLINE unsigned unit_finds(const struct unit_found *found, float least) {
@@ -52,12 +63,18 @@ RAPT_INLINE vf32 unit_load(const uint16_t *p, int format) {
     return format == RAPT_FORMAT_F16 ? v_load_half(p) : v_load_bf16(p);
 }
 
+RAPT_INLINE int unit_bytes(int format) { return format == RAPT_FORMAT_F32 ? 4 : 2; }
+RAPT_INLINE int unit_parts(int format) { return format == RAPT_FORMAT_F32 ? UNIT_PARTS : 1; }
+
 /* ------------------------------------------------------------ queries */
 
-size_t RAPT_UNIT(panel_bytes)(int rows, int head_dim) {
-    const size_t of_row = RAPT_SUM_LANES + (size_t)unit_up(head_dim, RAPT_HALF_KEYS);
+RAPT_INLINE size_t unit_panel_bytes(int rows, int head_dim, int parts) {
+    const size_t of_row = RAPT_SUM_LANES + (size_t)parts * (size_t)unit_up(head_dim, RAPT_HALF_KEYS);
     return (UNIT_HEAD + (size_t)unit_up(rows, UNIT_ROWS) * of_row) * sizeof(float);
 }
+
+size_t RAPT_UNIT(panel_bytes)(int rows, int head_dim) { return unit_panel_bytes(rows, head_dim, 1); }
+size_t RAPT_UNIT(panel_bytes_split)(int rows, int head_dim) { return unit_panel_bytes(rows, head_dim, UNIT_PARTS); }
 
 /* The lanes of l of a row; and where the queries begin, as [dims / 128][rows][128]. */
 RAPT_INLINE float *unit_lanes(float *panel, int row) { return panel + UNIT_HEAD + row * RAPT_SUM_LANES; }
@@ -66,33 +83,75 @@ RAPT_INLINE float *unit_queries(float *panel, int rows) {
     return panel + UNIT_HEAD + unit_up(rows, UNIT_ROWS) * RAPT_SUM_LANES;
 }
 
-void RAPT_UNIT(pack)(float *panel, const float *const *query_rows, int rows, int head_dim) {
+/* From one part of the queries to the next. */
+RAPT_INLINE int64_t unit_query_part(int rows, int head_dim) {
+    return (int64_t)unit_up(rows, UNIT_ROWS) * unit_up(head_dim, RAPT_HALF_KEYS);
+}
+
+RAPT_INLINE void unit_pack(float *panel, const float *const *query_rows, int rows, int head_dim, int parts) {
     const int all_rows = unit_up(rows, UNIT_ROWS);
+    const int64_t part = unit_query_part(rows, head_dim);
     float *into = unit_queries(panel, rows);
     struct unit_found found = unit_nothing_found();
-    memset(into, 0, (size_t)all_rows * (size_t)unit_up(head_dim, RAPT_HALF_KEYS) * sizeof(float));
+    memset(into, 0, (size_t)parts * (size_t)part * sizeof(float));
     for (int d = 0; d < head_dim; d += VL) {
         float *column = into + (int64_t)(d / RAPT_HALF_KEYS) * all_rows * RAPT_HALF_KEYS + d % RAPT_HALF_KEYS;
         const int n = head_dim - d < VL ? head_dim - d : VL;
-        for (int row = 0; row < rows; row++)
-            v_store_n(column + row * RAPT_HALF_KEYS,
-                      unit_look(&found, v_load_n(query_rows[row] + d, n), RAPT_FORMAT_BF16), n);
+        for (int row = 0; row < rows; row++) {
+            vf32 x[UNIT_PARTS] = {v_load_n(query_rows[row] + d, n)};
+            if (parts == 1)
+                x[0] = unit_look(&found, x[0], RAPT_FORMAT_BF16);
+            else
+                unit_split(x[0], x, &found);
+            RAPT_UNROLL for (int i = 0; i < parts; i++)
+                v_store_n(column + i * part + row * RAPT_HALF_KEYS, x[i], n);
+        }
     }
     panel[0] = unit_finds(&found, 0x1p-56f) & RAPT_FOUND_NORMAL ? 1 : 0;
 }
 
-/* ------------------------------------------------------------ keys, values */
-
-size_t RAPT_UNIT(packed_bytes)(int side, int dim) {
-    const int columns = unit_up(dim, side == RAPT_KEYS ? RAPT_STEP : UNIT_COLUMNS);
-    return (size_t)columns * RAPT_HALF_KEYS * sizeof(float);
+void RAPT_UNIT(pack)(float *panel, const float *const *query_rows, int rows, int head_dim) {
+    unit_pack(panel, query_rows, rows, head_dim, 1);
 }
 
-static const uint16_t unit_zeros[RAPT_MAX_HEAD_DIM + RAPT_STEP];
+void RAPT_UNIT(pack_split)(float *panel, const float *const *query_rows, int rows, int head_dim) {
+    unit_pack(panel, query_rows, rows, head_dim, UNIT_PARTS);
+}
 
-/* Numbers [d, d + UNIT_COLUMNS) of VL keys, as rows of a panel with so many columns; of them n exist. */
+/* ------------------------------------------------------------ keys, values */
+
+/* Floats of one part of packed keys or values, so many of them. */
+RAPT_INLINE int64_t unit_packed_part(int side, int count, int dim) {
+    return (int64_t)unit_up(dim, side == RAPT_KEYS ? RAPT_STEP : UNIT_COLUMNS) * count;
+}
+
+size_t RAPT_UNIT(packed_bytes)(int side, int dim) {
+    return (size_t)unit_packed_part(side, RAPT_HALF_KEYS, dim) * sizeof(float);
+}
+
+size_t RAPT_UNIT(packed_bytes_split)(int side, int dim) { return UNIT_PARTS * RAPT_UNIT(packed_bytes)(side, dim); }
+
+static const float unit_zeros[RAPT_MAX_HEAD_DIM + RAPT_STEP];
+
+/* Rows that come, line by line: some way off into L2, and just before their use into L1. */
+struct unit_ahead {
+    const char *const *row; /* and those after it */
+    int byte, row_bytes, far;
+};
+
+RAPT_INLINE void unit_fetch(struct unit_ahead *ahead) {
+    __builtin_prefetch(ahead->row[ahead->far] + ahead->byte, 0, 2);
+    __builtin_prefetch(ahead->row[0] + ahead->byte, 0, 3);
+    ahead->byte += 64;
+    if (ahead->byte >= ahead->row_bytes)
+        ahead->byte = 0, ahead->row++;
+}
+
+/* Numbers [d, d + UNIT_COLUMNS) of VL keys, as rows of a panel with so many columns; of them n exist. As many bytes are
+ * prefetched; ahead may be NULL. */
 RAPT_INLINE void unit_transpose(float *into, int columns, const char *const *rows, int d, int n, int format,
-                                struct unit_found *found) {
+                                struct unit_found *found, struct unit_ahead *ahead) {
+    enum { LINES = VL * UNIT_COLUMNS * 2 / 64 };
     uint16_t across[UNIT_COLUMNS * VL], rest[VL][UNIT_COLUMNS] = {{0}};
     const char *rests[VL];
     if (n < UNIT_COLUMNS)
@@ -108,45 +167,75 @@ RAPT_INLINE void unit_transpose(float *into, int columns, const char *const *row
             pairs[i] = v_load((const float *)(const void *)(from[i] + at));
         v_transpose(pairs);
         RAPT_UNROLL for (int i = 0; i < VL; i++) {
+            if (ahead && i * LINES % VL < LINES)
+                unit_fetch(ahead);
             v_store(into + 2 * i * columns, unit_look(found, v_even_bf16(pairs[i]), format));
             v_store(into + (2 * i + 1) * columns, unit_look(found, v_odd_bf16(pairs[i]), format));
         }
         return;
     }
     v_transpose_halves(across, from, at);
-    for (int i = 0; i < UNIT_COLUMNS; i++)
+    for (int i = 0; i < UNIT_COLUMNS; i++) {
+        if (ahead && i * LINES % UNIT_COLUMNS < LINES)
+            unit_fetch(ahead);
         v_store(into + i * columns, unit_look(found, unit_load(across + i * VL, format), format));
+    }
+}
+
+/* The same of float32 in parts, which lie `part` floats apart. */
+RAPT_INLINE void unit_transpose_split(float *into, int64_t part, int columns, const char *const *rows, int d, int n,
+                                      struct unit_found *found) {
+    for (int at = 0; at < UNIT_COLUMNS; at += VL) {
+        vf32 lanes[VL];
+        const int left = n - at < 0 ? 0 : n - at;
+        for (int i = 0; i < VL; i++) {
+            const float *row = (const float *)(const void *)rows[i] + d + at;
+            lanes[i] = left >= VL ? v_load(row) : left > 0 ? v_load_n(row, left) : v_splat(0);
+        }
+        v_transpose(lanes);
+        for (int i = 0; i < VL; i++) {
+            vf32 parts[UNIT_PARTS];
+            unit_split(lanes[i], parts, found);
+            RAPT_UNROLL for (int k = 0; k < UNIT_PARTS; k++)
+                v_store(into + k * part + (at + i) * columns, parts[k]);
+        }
+    }
 }
 
 /* Numbers from d on of rows that come soon; lines of them, on the whole, once. */
-RAPT_INLINE void unit_prefetch(const char *const *rows, int count, int d) {
-    for (int i = 0; d % RAPT_STEP == 0 && i < count; i++)
+RAPT_INLINE void unit_prefetch(const char *const *rows, int count, int d, int format) {
+    for (int i = 0; d % (64 / unit_bytes(format)) == 0 && i < count; i++)
         if (rows[i])
-            __builtin_prefetch(rows[i] + (size_t)d * sizeof(uint16_t), 0, 3);
+            __builtin_prefetch(rows[i] + (size_t)d * (size_t)unit_bytes(format), 0, 3);
 }
 
 /* Panels of keys, [dim][UNIT_COLUMNS] each. */
 RAPT_INLINE unsigned pack_keys_of(float *into, const char *const *rows, int count, int dim, int format) {
     struct unit_found found = unit_nothing_found();
     const int depth = unit_up(dim, RAPT_STEP);
+    const int64_t part = unit_packed_part(RAPT_KEYS, count, dim);
     for (int key = 0; key < count; key += VL) {
         const char *from[VL];
         float *panel = into + (int64_t)(key / UNIT_COLUMNS) * depth * UNIT_COLUMNS + key % UNIT_COLUMNS;
         for (int i = 0; i < VL; i++)
             from[i] = rows[key + i] ? rows[key + i] : (const char *)unit_zeros;
         for (int d = 0; d < unit_up(dim, 4); d += UNIT_COLUMNS) {
-            const int left = dim - d < 0 ? 0 : dim - d;
-            unit_prefetch(rows + key + VL, count - key - VL < VL ? count - key - VL : VL, d);
-            unit_transpose(panel + (int64_t)d * UNIT_COLUMNS, UNIT_COLUMNS, from, d, left < UNIT_COLUMNS ? left : UNIT_COLUMNS,
-                           format, &found);
+            const int left = dim - d < 0 ? 0 : dim - d, n = left < UNIT_COLUMNS ? left : UNIT_COLUMNS;
+            float *at = panel + (int64_t)d * UNIT_COLUMNS;
+            unit_prefetch(rows + key + VL, count - key - VL < VL ? count - key - VL : VL, d, format);
+            if (format == RAPT_FORMAT_F32)
+                unit_transpose_split(at, part, UNIT_COLUMNS, from, d, n, &found);
+            else
+                unit_transpose(at, UNIT_COLUMNS, from, d, n, format, &found, NULL);
         }
     }
     return unit_finds(&found, 0x1p-56f);
 }
 
 static unsigned pack_some_keys(void *into, const char *const *rows, int count, int dim, int format) {
-    return format == RAPT_FORMAT_F16 ? pack_keys_of(into, rows, count, dim, RAPT_FORMAT_F16)
-                                     : pack_keys_of(into, rows, count, dim, RAPT_FORMAT_BF16);
+    return format == RAPT_FORMAT_F32   ? pack_keys_of(into, rows, count, dim, RAPT_FORMAT_F32)
+           : format == RAPT_FORMAT_F16 ? pack_keys_of(into, rows, count, dim, RAPT_FORMAT_F16)
+                                       : pack_keys_of(into, rows, count, dim, RAPT_FORMAT_BF16);
 }
 
 unsigned RAPT_UNIT(pack_keys)(void *into, const char *const *rows, int dim, int format) {
@@ -156,23 +245,33 @@ unsigned RAPT_UNIT(pack_keys)(void *into, const char *const *rows, int dim, int 
 /* Panels of values, [128 keys][UNIT_COLUMNS] each. */
 RAPT_INLINE unsigned pack_values_of(float *into, const char *const *rows, int dim, int format) {
     struct unit_found found = unit_nothing_found();
+    const int64_t part = unit_packed_part(RAPT_VALUES, RAPT_HALF_KEYS, dim);
+    const size_t bytes = (size_t)unit_bytes(format);
     for (int d = 0; d < dim; d += UNIT_COLUMNS)
         for (int key = 0; key < RAPT_HALF_KEYS; key++, into += UNIT_COLUMNS) {
-            const uint16_t *from = rows[key] ? (const uint16_t *)(const void *)rows[key] + d : unit_zeros;
-            uint16_t rest[UNIT_COLUMNS] = {0};
+            const void *from = rows[key] ? rows[key] + (size_t)d * bytes : (const char *)unit_zeros;
+            float rest[UNIT_COLUMNS] = {0};
             if (key + UNIT_AHEAD < RAPT_HALF_KEYS)
-                unit_prefetch(rows + key + UNIT_AHEAD, 1, d);
+                unit_prefetch(rows + key + UNIT_AHEAD, 1, d, format);
             if (dim - d < UNIT_COLUMNS)
-                from = memcpy(rest, from, (size_t)(dim - d) * sizeof *rest);
-            RAPT_UNROLL for (int v = 0; v < 2; v++)
-                v_store(into + v * VL, unit_look(&found, unit_load(from + v * VL, format), format));
+                from = memcpy(rest, from, (size_t)(dim - d) * bytes);
+            RAPT_UNROLL for (int v = 0; v < 2; v++) {
+                vf32 x[UNIT_PARTS];
+                if (format == RAPT_FORMAT_F32)
+                    unit_split(v_load((const float *)from + v * VL), x, &found);
+                else
+                    x[0] = unit_look(&found, unit_load((const uint16_t *)from + v * VL, format), format);
+                RAPT_UNROLL for (int i = 0; i < unit_parts(format); i++)
+                    v_store(into + i * part + v * VL, x[i]);
+            }
         }
-    return unit_finds(&found, 0x1p-64f);
+    return unit_finds(&found, format == RAPT_FORMAT_F32 ? 0x1p-56f : 0x1p-64f);
 }
 
 unsigned RAPT_UNIT(pack_values)(void *into, const char *const *rows, int dim, int format) {
-    return format == RAPT_FORMAT_F16 ? pack_values_of(into, rows, dim, RAPT_FORMAT_F16)
-                                     : pack_values_of(into, rows, dim, RAPT_FORMAT_BF16);
+    return format == RAPT_FORMAT_F32   ? pack_values_of(into, rows, dim, RAPT_FORMAT_F32)
+           : format == RAPT_FORMAT_F16 ? pack_values_of(into, rows, dim, RAPT_FORMAT_F16)
+                                       : pack_values_of(into, rows, dim, RAPT_FORMAT_BF16);
 }
 
 #endif

@@ -4,16 +4,13 @@
 #define RAPT_GENERIC_UNIT_PLACE_H
 
 #include "generic/unit_block.h"
+#include "generic/unit_place_sums.h"
 
 enum {
-    PLACE_ROWS = WEIGH_ROWS,  /* of accumulators, against 2 vectors */
-    PLACE_COLUMNS = 4 * VL,   /* keys of a panel */
     PLACE_NEAR = 16,          /* rows that are prefetched into L1, and */
     PLACE_FAR = 96,           /* into L2 */
     PLACE_ALL = RAPT_BLOCK_KEYS + PLACE_FAR
 };
-
-_Static_assert(RAPT_HALF_KEYS % PLACE_COLUMNS == 0, "panels divide the keys of a half");
 
 /* Rows of keys or values from position 0 of a block on. */
 struct place_side {
@@ -32,156 +29,6 @@ static void place_find(struct place_side *side, const struct rapt_block *b, int 
     side->dim = (int)rapt_dim_of(a, i);
     rapt_source_find(b->task, i, all, side->row + b->key_begin);
 }
-
-/* ------------------------------------------------------------ chains */
-
-/* Four vectors of few rows, two of more; where registers hold them, even and odd terms side by side. */
-RAPT_INLINE int place_vectors(int rows) { return 4 * rows <= PLACE_ROWS ? 4 : 2; }
-RAPT_INLINE int place_together(int rows, int vectors) { return rows * vectors <= PLACE_ROWS; }
-
-/* Sums of even and odd terms, [rows][vectors] each, to c. */
-RAPT_INLINE void place_add(const vf32 *even, const vf32 *odd, float *c, int64_t c_stride, bool adds, int rows,
-                           int vectors) {
-    RAPT_UNROLL for (int r = 0; r < rows; r++)
-        RAPT_UNROLL for (int v = 0; v < vectors; v++) {
-            float *into = c + r * c_stride + v * VL;
-            const vf32 sum = v_add(even[r * vectors + v], odd[r * vectors + v]);
-            v_store(into, adds ? v_add(v_load(into), sum) : sum);
-        }
-}
-
-#define PLACE_CLEAR(sum)                                    \
-    RAPT_UNROLL for (int i = 0; i < rows * vectors; i++)    \
-        (sum)[i] = v_splat(0)
-
-/* sum += a * x of all rows. */
-#define PLACE_TERM(sum, a, a_stride, x)                                                             \
-    RAPT_UNROLL for (int r = 0; r < rows; r++)                                                      \
-        RAPT_UNROLL for (int v = 0; v < vectors; v++)                                               \
-            (sum)[r * vectors + v] = v_fma(v_splat((a)[r * (a_stride)]), (x)[v], (sum)[r * vectors + v])
-
-/* Scores of a panel, RAPT_STEP dims of it. */
-struct place_keys {
-    const float *panel, *query; /* [RAPT_STEP][PLACE_COLUMNS], [rows][RAPT_HALF_KEYS] */
-    float *c;                   /* [rows][RAPT_HALF_KEYS] */
-    bool adds;
-};
-
-RAPT_INLINE void place_load_keys(vf32 *x, const float *panel, int vectors) {
-    RAPT_UNROLL for (int v = 0; v < vectors; v++)
-        x[v] = v_load(panel + v * VL);
-}
-
-RAPT_INLINE void place_score(const struct place_keys *k, int rows, int vectors) {
-    vf32 even[2 * PLACE_ROWS], odd[2 * PLACE_ROWS], x[4];
-    for (int column = 0; column < PLACE_COLUMNS; column += vectors * VL) {
-        const float *panel = k->panel + column;
-        PLACE_CLEAR(even);
-        PLACE_CLEAR(odd);
-        if (place_together(rows, vectors)) {
-            for (int d = 0; d < RAPT_STEP; d += 2) {
-                place_load_keys(x, panel + d * PLACE_COLUMNS, vectors);
-                PLACE_TERM(even, k->query + d, RAPT_HALF_KEYS, x);
-                place_load_keys(x, panel + (d + 1) * PLACE_COLUMNS, vectors);
-                PLACE_TERM(odd, k->query + d + 1, RAPT_HALF_KEYS, x);
-            }
-        } else {
-            for (int d = 0; d < RAPT_STEP; d += 2) {
-                place_load_keys(x, panel + d * PLACE_COLUMNS, vectors);
-                PLACE_TERM(even, k->query + d, RAPT_HALF_KEYS, x);
-            }
-            for (int d = 1; d < RAPT_STEP; d += 2) {
-                place_load_keys(x, panel + d * PLACE_COLUMNS, vectors);
-                PLACE_TERM(odd, k->query + d, RAPT_HALF_KEYS, x);
-            }
-        }
-        place_add(even, odd, k->c + column, RAPT_HALF_KEYS, k->adds, rows, vectors);
-    }
-}
-
-/* Sums of 32 values, some dims. */
-struct place_values {
-    const char *const *row; /* [RAPT_STEP], and those after them */
-    int64_t byte;           /* of the first dim */
-    const float *p;         /* [rows][RAPT_HALF_KEYS] */
-    float *g;
-    int64_t g_stride;
-    bool adds, fetches;
-};
-
-RAPT_INLINE void place_load_values(vf32 *x, const struct place_values *w, int k, int vectors, int format) {
-    enum { LINE = 64 };
-    const char *row = w->row[k] + w->byte;
-    if (w->fetches)
-        RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 2; byte += LINE) {
-            __builtin_prefetch(w->row[k + PLACE_FAR] + w->byte + byte, 0, 2);
-            __builtin_prefetch(w->row[k + PLACE_NEAR] + w->byte + byte, 0, 3);
-        }
-    RAPT_UNROLL for (int v = 0; v < vectors; v++)
-        x[v] = unit_load((const uint16_t *)(const void *)row + v * VL, format);
-}
-
-RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors, int format) {
-    vf32 even[4 * PLACE_ROWS], odd[4 * PLACE_ROWS], x[8];
-    PLACE_CLEAR(even);
-    PLACE_CLEAR(odd);
-    if (place_together(rows, vectors)) {
-        for (int k = 0; k < RAPT_STEP; k += 2) {
-            place_load_values(x, w, k, vectors, format);
-            PLACE_TERM(even, w->p + k, RAPT_HALF_KEYS, x);
-            place_load_values(x, w, k + 1, vectors, format);
-            PLACE_TERM(odd, w->p + k + 1, RAPT_HALF_KEYS, x);
-        }
-    } else {
-        for (int k = 0; k < RAPT_STEP; k += 2) {
-            place_load_values(x, w, k, vectors, format);
-            PLACE_TERM(even, w->p + k, RAPT_HALF_KEYS, x);
-        }
-        for (int k = 1; k < RAPT_STEP; k += 2) {
-            place_load_values(x, w, k, vectors, format);
-            PLACE_TERM(odd, w->p + k, RAPT_HALF_KEYS, x);
-        }
-    }
-    place_add(even, odd, w->g, w->g_stride, w->adds, rows, vectors);
-}
-
-/* By the number of rows; values also by vectors: 2, or 4, or 8 of one row. */
-#define PLACE_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-#define PLACE_WEIGHERS(height, name, format)                                                             \
-    static RAPT_KERNEL void place_weigh_##name##_##height##_2(const struct place_values *w) {            \
-        place_weigh(w, height < PLACE_ROWS ? height : PLACE_ROWS, 2, format);                            \
-    }                                                                                                    \
-    static RAPT_KERNEL void place_weigh_##name##_##height##_4(const struct place_values *w) {            \
-        const int rows = 2 * height < PLACE_ROWS ? height : PLACE_ROWS / 2;                              \
-        place_weigh(w, rows, height == 1 && PLACE_ROWS >= 8 ? 8 : 4, format);                            \
-    }
-#define PLACE_KERNELS(height)                                                                            \
-    static RAPT_KERNEL void place_score_##height(const struct place_keys *k) {                           \
-        const int rows = height < PLACE_ROWS ? height : PLACE_ROWS;                                      \
-        place_score(k, rows, place_vectors(rows));                                                       \
-    }                                                                                                    \
-    PLACE_WEIGHERS(height, bf16, RAPT_FORMAT_BF16)                                                       \
-    PLACE_WEIGHERS(height, half, RAPT_FORMAT_F16)
-PLACE_HEIGHTS(PLACE_KERNELS)
-#undef PLACE_KERNELS
-#undef PLACE_WEIGHERS
-
-typedef void place_scorer(const struct place_keys *k);
-typedef void place_weigher(const struct place_values *w);
-
-#define PLACE_KERNELS(height) place_score_##height,
-static place_scorer *const place_scorers[] = {PLACE_HEIGHTS(PLACE_KERNELS)};
-#undef PLACE_KERNELS
-/* [half][height - 1][wide] */
-#define PLACE_KERNELS(height) {place_weigh_bf16_##height##_2, place_weigh_bf16_##height##_4},
-static place_weigher *const place_weighers_bf16[][2] = {PLACE_HEIGHTS(PLACE_KERNELS)};
-#undef PLACE_KERNELS
-#define PLACE_KERNELS(height) {place_weigh_half_##height##_2, place_weigh_half_##height##_4},
-static place_weigher *const place_weighers_half[][2] = {PLACE_HEIGHTS(PLACE_KERNELS)};
-#undef PLACE_KERNELS
-
-/* Vectors of a panel of values: 8, 4 or 2. */
-static int place_wide(int rows) { return rows == 1 && PLACE_ROWS >= 8 ? 8 : 2 * rows <= PLACE_ROWS ? 4 : 0; }
 
 /* ------------------------------------------------------------ numbers that the processor does not flush */
 
@@ -255,34 +102,16 @@ static void place_weigh_packed(const struct unit_task *t, const struct place_sid
 
 /* ------------------------------------------------------------ keys */
 
-/* Lines of rows to come, in the order in which they lie. */
-struct place_ahead {
-    const char *const *row;
-    int byte, row_bytes;
-};
-
-RAPT_INLINE void place_fetch(struct place_ahead *ahead, int lines) {
-    for (; lines > 0; lines--) {
-        __builtin_prefetch(ahead->row[PLACE_FAR - PLACE_COLUMNS] + ahead->byte, 0, 2);
-        __builtin_prefetch(ahead->row[0] + ahead->byte, 0, 3);
-        ahead->byte += 64;
-        if (ahead->byte >= ahead->row_bytes)
-            ahead->byte = 0, ahead->row++;
-    }
-}
-
 /* RAPT_STEP dims of a panel of keys, from d on. */
 RAPT_INLINE void place_widen_keys(float *panel, const char *const *rows, int dim, int d, int format,
-                                  struct place_ahead *ahead) {
+                                  struct unit_ahead *ahead) {
     struct unit_found found = unit_nothing_found();
-    const int lines = unit_up(PLACE_COLUMNS, 1) * 2 * RAPT_STEP / 64;
     for (int k = 0; k < PLACE_COLUMNS; k += VL)
         for (int i = 0; i < RAPT_STEP; i += UNIT_COLUMNS) {
             const int left = dim - d - i;
-            place_fetch(ahead, lines / (PLACE_COLUMNS / VL) / (RAPT_STEP / UNIT_COLUMNS));
             if (left > 0)
                 unit_transpose(panel + i * PLACE_COLUMNS + k, PLACE_COLUMNS, rows + k, d + i,
-                               left < UNIT_COLUMNS ? left : UNIT_COLUMNS, format, &found);
+                               left < UNIT_COLUMNS ? left : UNIT_COLUMNS, format, &found, ahead);
             else
                 for (int j = 0; j < UNIT_COLUMNS; j++)
                     v_store(panel + (i + j) * PLACE_COLUMNS + k, v_splat(0));
@@ -290,11 +119,11 @@ RAPT_INLINE void place_widen_keys(float *panel, const char *const *rows, int dim
 }
 
 static RAPT_KERNEL void place_widen_bf16(float *panel, const char *const *rows, int dim, int d,
-                                         struct place_ahead *ahead) {
+                                         struct unit_ahead *ahead) {
     place_widen_keys(panel, rows, dim, d, RAPT_FORMAT_BF16, ahead);
 }
 static RAPT_KERNEL void place_widen_half(float *panel, const char *const *rows, int dim, int d,
-                                         struct place_ahead *ahead) {
+                                         struct unit_ahead *ahead) {
     place_widen_keys(panel, rows, dim, d, RAPT_FORMAT_F16, ahead);
 }
 
@@ -302,7 +131,7 @@ static void place_score_panel(const struct unit_task *t, const struct place_side
     _Alignas(64) float panel[RAPT_STEP * PLACE_COLUMNS];
     const struct rapt_block *b = t->b;
     const char *const *rows = keys->row + t->first + key;
-    struct place_ahead ahead = {rows + PLACE_COLUMNS, 0, keys->dim * 2};
+    struct unit_ahead ahead = {rows + PLACE_COLUMNS, 0, keys->dim * 2, PLACE_FAR - PLACE_COLUMNS};
     const int all_rows = unit_up(b->rows, UNIT_ROWS);
     for (int d = 0; d < keys->dim; d += RAPT_STEP) {
         const float *query = unit_queries(b->panel, b->rows) + d % RAPT_HALF_KEYS +
@@ -333,14 +162,21 @@ static void place_score_half(const struct unit_task *t, const struct place_side 
 
 /* ------------------------------------------------------------ values */
 
+/* Where there is nothing to prefetch. */
+static struct unit_ahead place_idle(void) {
+    static const char *const at_hand[] = {(const char *)unit_zeros};
+    return (struct unit_ahead){at_hand, 0, 1 << 30, 0};
+}
+
 /* Some dims of 32 values for all rows. */
 static void place_weigh_panel(const struct unit_task *t, const struct place_values *w, int vectors, int format) {
+    struct unit_ahead idle = place_idle();
     for (int row = 0; row < t->b->rows; row += PLACE_ROWS) {
         const int left = t->b->rows - row, height = left < PLACE_ROWS ? left : PLACE_ROWS;
         struct place_values part = *w;
         part.p += row * RAPT_HALF_KEYS;
         part.g += (int64_t)row * t->sum_stride;
-        part.fetches = w->fetches && row == 0;
+        part.ahead = row == 0 ? w->ahead : &idle;
         (format == RAPT_FORMAT_F16 ? place_weighers_half : place_weighers_bf16)[height - 1][vectors > 2](&part);
     }
 }
@@ -349,25 +185,27 @@ static void place_weigh_panel(const struct unit_task *t, const struct place_valu
 static void place_weigh_rest(const struct unit_task *t, const struct place_side *values, struct place_values w, int d) {
     uint16_t copy[RAPT_STEP][UNIT_COLUMNS] = {{0}};
     const char *rows[RAPT_STEP];
+    struct unit_ahead idle = place_idle();
     for (int k = 0; k < RAPT_STEP; k++) {
         memcpy(copy[k], w.row[k] + (size_t)d * sizeof(uint16_t), (size_t)(values->dim - d) * sizeof(uint16_t));
         rows[k] = (const char *)copy[k];
     }
     w.row = rows;
     w.byte = 0;
-    w.fetches = false;
+    w.ahead = &idle;
     w.g += d;
     place_weigh_panel(t, &w, 2, values->format);
 }
 
 static void place_weigh_step(const struct unit_task *t, const struct place_side *values, int key, bool adds) {
+    struct unit_ahead ahead = {values->row + t->first + key + PLACE_NEAR, 0, values->dim * 2, PLACE_FAR - PLACE_NEAR};
     const int wide = place_wide(t->b->rows < PLACE_ROWS ? t->b->rows : PLACE_ROWS);
     struct place_values w = {.row = values->row + t->first + key,
                              .p = t->y + key,
                              .g = t->sums,
                              .g_stride = t->sum_stride,
                              .adds = adds,
-                             .fetches = true};
+                             .ahead = &ahead};
     int d = 0;
     for (int vectors; (vectors = wide && values->dim - d >= wide * VL ? wide : 2) * VL <= values->dim - d;
          d += vectors * VL) {

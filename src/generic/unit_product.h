@@ -7,12 +7,17 @@
 #include "fpenv.h"
 #include "generic/unit_pack.h"
 
+/* Order 3: which parts of a and b are multiplied, one after the other. */
+enum { UNIT_SPLIT_SUMS = 6 };
+static const uint8_t unit_split_sums[UNIT_SPLIT_SUMS][2] = {{0, 2}, {1, 1}, {0, 1}, {2, 0}, {1, 0}, {0, 0}};
+
 /* Rows times a panel. ASSUME the processor flushes as order 2 does, where it can (unit_flush). */
 struct unit_product {
     const float *a;      /* [rows][RAPT_HALF_KEYS], with rows up to a multiple of UNIT_ROWS */
     const float *b;      /* [terms][UNIT_COLUMNS] */
     float *c;            /* likewise */
     int64_t c_stride;
+    int64_t a_part, b_part; /* order 3: from one part of the numbers to the next; otherwise 0 */
     int rows, terms;     /* terms: a multiple of 4 */
     bool adds;           /* c holds a sum already */
 };
@@ -71,25 +76,34 @@ RAPT_INLINE void unit_chain(const float *a, const float *b, int terms, int odd, 
     }
 }
 
+/* A step: c + a * b, or a * b. */
+RAPT_INLINE void unit_step_of(const float *a, const float *b, float *c, int64_t c_stride, int terms, bool adds,
+                              int exact, int rows) {
+    vf32 sum[2 * UNIT_ROWS];
+    float even[2 * UNIT_ROWS * VL];
+    unit_chain(a, b, terms, 0, exact, sum, rows);
+    RAPT_UNROLL for (int i = 0; i < 2 * rows; i++)
+        v_store(even + i * VL, sum[i]);
+    unit_chain(a, b, terms, 1, exact, sum, rows);
+    RAPT_UNROLL for (int i = 0; i < 2 * rows; i++)
+        sum[i] = unit_add(v_load(even + i * VL), sum[i], exact);
+    if (adds)
+        RAPT_UNROLL for (int i = 0; i < 2 * rows; i++)
+            sum[i] = unit_add(v_load(c + (i / 2) * c_stride + (i % 2) * VL), sum[i], exact);
+    RAPT_UNROLL for (int i = 0; i < 2 * rows; i++)
+        v_store(c + (i / 2) * c_stride + (i % 2) * VL, sum[i]);
+}
+
 RAPT_INLINE void unit_rows(const struct unit_product *p, int row, int rows, int exact) {
-    const float *a = p->a + (int64_t)row * RAPT_HALF_KEYS;
+    const float *a = p->a + (int64_t)row * RAPT_HALF_KEYS, *b = p->b;
     float *c = p->c + row * p->c_stride;
+    const int first_sum = p->a_part ? 0 : UNIT_SPLIT_SUMS - 1;
     for (int first = 0; first < p->terms; first += RAPT_STEP) {
-        const float *b = p->b + (int64_t)first * UNIT_COLUMNS;
         const int terms = p->terms - first < RAPT_STEP ? p->terms - first : RAPT_STEP;
-        vf32 sum[2 * UNIT_ROWS];
-        float even[2 * UNIT_ROWS * VL];
-        unit_chain(a + first, b, terms, 0, exact, sum, rows);
-        RAPT_UNROLL for (int i = 0; i < 2 * rows; i++)
-            v_store(even + i * VL, sum[i]);
-        unit_chain(a + first, b, terms, 1, exact, sum, rows);
-        RAPT_UNROLL for (int i = 0; i < 2 * rows; i++)
-            sum[i] = unit_add(v_load(even + i * VL), sum[i], exact);
-        if (first || p->adds)
-            RAPT_UNROLL for (int i = 0; i < 2 * rows; i++)
-                sum[i] = unit_add(v_load(c + (i / 2) * p->c_stride + (i % 2) * VL), sum[i], exact);
-        RAPT_UNROLL for (int i = 0; i < 2 * rows; i++)
-            v_store(c + (i / 2) * p->c_stride + (i % 2) * VL, sum[i]);
+        for (int i = first_sum; i < UNIT_SPLIT_SUMS; i++)
+            unit_step_of(a + unit_split_sums[i][0] * p->a_part + first,
+                         b + unit_split_sums[i][1] * p->b_part + (int64_t)first * UNIT_COLUMNS, c, p->c_stride, terms,
+                         first || i > first_sum || p->adds, exact, rows);
     }
 }
 
@@ -114,11 +128,17 @@ static void unit_multiply(const struct unit_product *p, bool normal) {
 /* One row and the keys that it attends to alone: others count as +0, whatever they hold. */
 static RAPT_KERNEL void unit_careful(const struct unit_product *p, const uint8_t *attended) {
     vf32 total[2] = {v_splat(0), v_splat(0)};
-    for (int first = 0; first < p->terms; first += RAPT_STEP) {
+    const int first_sum = p->a_part ? 0 : UNIT_SPLIT_SUMS - 1;
+    for (int step = 0; step < p->terms / RAPT_STEP * UNIT_SPLIT_SUMS; step++) {
+        const int first = step / UNIT_SPLIT_SUMS * RAPT_STEP, i = step % UNIT_SPLIT_SUMS;
+        const float *from_a = p->a + unit_split_sums[i][0] * p->a_part;
+        const float *from_b = p->b + unit_split_sums[i][1] * p->b_part;
         vf32 sum[2][2] = {{v_splat(0), v_splat(0)}, {v_splat(0), v_splat(0)}};
+        if (i < first_sum)
+            continue;
         for (int k = first; k < first + RAPT_STEP; k++)
             for (int v = 0; attended[k] && v < 2; v++) {
-                const vf32 a = v_splat(p->a[k]), b = v_load(p->b + k * UNIT_COLUMNS + v * VL);
+                const vf32 a = v_splat(from_a[k]), b = v_load(from_b + k * UNIT_COLUMNS + v * VL);
                 vf32 *into = &sum[k % 2][v];
                 *into = FLUSHES ? v_fma(a, b, *into) : unit_fma_exact(a, b, *into);
             }

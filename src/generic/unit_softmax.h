@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Order 2: online softmax of half a block (numerics.md, order 2, steps 3 to 6). Scores are rows of keys. */
+ * Orders 2 and 3: online softmax of half a block (numerics.md, order 2, steps 3 to 6). Scores are rows of keys. */
 #ifndef RAPT_GENERIC_UNIT_SOFTMAX_H
 #define RAPT_GENERIC_UNIT_SOFTMAX_H
 
@@ -125,21 +125,55 @@ RAPT_INLINE void unit_lines(const struct unit_half *h, int half) {
             unit_line(h, row, half, 0);
 }
 
+/* Order 3: probabilities are those of order 1, and are not rounded. */
+RAPT_INLINE void unit_exact_line(const struct unit_half *h, int number, const struct exp2_row *row, int shifted) {
+    enum { VECTORS = RAPT_SUM_LANES / VL };
+    const int begin = h->begin[number], end = h->end[number];
+    float *y = h->y + number * RAPT_HALF_KEYS, *lanes = h->lanes + number * RAPT_SUM_LANES;
+    for (int i = 0; h->fresh && i < RAPT_SUM_LANES; i += VL)
+        v_store(lanes + i, v_splat(0));
+    for (int i = 0; i < VECTORS; i++) {
+        vf32 l = v_mul(v_load(lanes + i * VL), v_splat(h->alpha[number]));
+        for (int key = h->first + i * VL; key < h->last; key += RAPT_SUM_LANES) {
+            vf32 p[1] = {v_load(y + key)};
+            exp2_ways(p, row, 1, shifted);
+            p[0] = v_select(unit_among(key, begin, end), p[0], v_splat(0));
+            v_store(y + key, p[0]);
+            l = v_add(l, p[0]);
+        }
+        v_store(lanes + i * VL, l);
+    }
+}
+
+static RAPT_KERNEL void unit_lines_exact(const struct unit_half *h) {
+    for (int number = 0; number < h->rows; number++) {
+        const vf32 m = v_splat(h->m[number]);
+        const struct exp2_row row = exp2_row(m);
+        if (v_any(is_shifted(m)))
+            unit_exact_line(h, number, &row, 1);
+        else
+            unit_exact_line(h, number, &row, 0);
+    }
+}
+
 static RAPT_KERNEL void unit_lines_bf16(const struct unit_half *h) { unit_lines(h, 0); }
 static RAPT_KERNEL void unit_lines_half(const struct unit_half *h) { unit_lines(h, 1); }
 
 /* Scores to probabilities in place; m, alpha and the lanes of l. */
 static void unit_softmax(const struct unit_half *h, int format) {
     float largest[RAPT_MAX_TILE_ROWS + VL];
+    const bool is_split = format == RAPT_FORMAT_F32;
     for (int row = 0; row < h->rows; row++)
         largest[row] = unit_largest(h->y + row * RAPT_HALF_KEYS, h->begin[row], h->end[row], h->factor);
     for (int row = 0; row < h->rows; row += VL) {
         const int n = h->rows - row < VL ? h->rows - row : VL;
-        const vf32 before = v_load_n(h->m + row, n), after = v_larger(v_load_n(largest + row, n), before);
-        v_store_n(h->alpha + row, unit_alpha(v_sub(before, after)), n);
+        const vf32 before = v_load_n(h->m + row, n), most = v_load_n(largest + row, n);
+        const vf32 after = is_split ? v_even_maximum(most, before) : v_larger(most, before);
+        const vf32 change = v_sub(before, after);
+        v_store_n(h->alpha + row, is_split ? v_pow2(change) : unit_alpha(change), n);
         v_store_n(h->m + row, after, n);
     }
-    (format == RAPT_FORMAT_F16 ? unit_lines_half : unit_lines_bf16)(h);
+    (is_split ? unit_lines_exact : format == RAPT_FORMAT_F16 ? unit_lines_half : unit_lines_bf16)(h);
 }
 
 /* Probabilities of weights: at the final maximum, as fractions of l. */

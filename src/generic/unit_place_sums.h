@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ * Order 2 of few rows: chains against keys in a panel that stays in L1, and against values where they lie. */
+#ifndef RAPT_GENERIC_UNIT_PLACE_SUMS_H
+#define RAPT_GENERIC_UNIT_PLACE_SUMS_H
+
+#include "generic/unit_pack.h"
+
+enum {
+    PLACE_ROWS = WEIGH_ROWS, /* of accumulators, against 2 vectors */
+    PLACE_COLUMNS = 4 * VL   /* keys of a panel */
+};
+
+_Static_assert(RAPT_HALF_KEYS % PLACE_COLUMNS == 0, "panels divide the keys of a half");
+
+/* Four vectors of few rows, two of more; where registers hold them, even and odd terms side by side. */
+RAPT_INLINE int place_vectors(int rows) { return 4 * rows <= PLACE_ROWS ? 4 : 2; }
+RAPT_INLINE int place_together(int rows, int vectors) { return rows * vectors <= PLACE_ROWS; }
+
+/* Sums of even and odd terms, [rows][vectors] each, to c. */
+RAPT_INLINE void place_add(const vf32 *even, const vf32 *odd, float *c, int64_t c_stride, bool adds, int rows,
+                           int vectors) {
+    RAPT_UNROLL for (int r = 0; r < rows; r++)
+        RAPT_UNROLL for (int v = 0; v < vectors; v++) {
+            float *into = c + r * c_stride + v * VL;
+            const vf32 sum = v_add(even[r * vectors + v], odd[r * vectors + v]);
+            v_store(into, adds ? v_add(v_load(into), sum) : sum);
+        }
+}
+
+#define PLACE_CLEAR(sum)                                    \
+    RAPT_UNROLL for (int i = 0; i < rows * vectors; i++)    \
+        (sum)[i] = v_splat(0)
+
+/* sum += a * x of all rows. */
+#define PLACE_TERM(sum, a, a_stride, x)                                                             \
+    RAPT_UNROLL for (int r = 0; r < rows; r++)                                                      \
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)                                               \
+            (sum)[r * vectors + v] = v_fma(v_splat((a)[r * (a_stride)]), (x)[v], (sum)[r * vectors + v])
+
+/* Scores of a panel, RAPT_STEP dims of it. */
+struct place_keys {
+    const float *panel, *query; /* [RAPT_STEP][PLACE_COLUMNS], [rows][RAPT_HALF_KEYS] */
+    float *c;                   /* [rows][RAPT_HALF_KEYS] */
+    bool adds;
+};
+
+RAPT_INLINE void place_load_keys(vf32 *x, const float *panel, int vectors) {
+    RAPT_UNROLL for (int v = 0; v < vectors; v++)
+        x[v] = v_load(panel + v * VL);
+}
+
+RAPT_INLINE void place_score(const struct place_keys *k, int rows, int vectors) {
+    vf32 even[2 * PLACE_ROWS], odd[2 * PLACE_ROWS], x[4];
+    for (int column = 0; column < PLACE_COLUMNS; column += vectors * VL) {
+        const float *panel = k->panel + column;
+        PLACE_CLEAR(even);
+        PLACE_CLEAR(odd);
+        if (place_together(rows, vectors)) {
+            for (int d = 0; d < RAPT_STEP; d += 2) {
+                place_load_keys(x, panel + d * PLACE_COLUMNS, vectors);
+                PLACE_TERM(even, k->query + d, RAPT_HALF_KEYS, x);
+                place_load_keys(x, panel + (d + 1) * PLACE_COLUMNS, vectors);
+                PLACE_TERM(odd, k->query + d + 1, RAPT_HALF_KEYS, x);
+            }
+        } else {
+            for (int d = 0; d < RAPT_STEP; d += 2) {
+                place_load_keys(x, panel + d * PLACE_COLUMNS, vectors);
+                PLACE_TERM(even, k->query + d, RAPT_HALF_KEYS, x);
+            }
+            for (int d = 1; d < RAPT_STEP; d += 2) {
+                place_load_keys(x, panel + d * PLACE_COLUMNS, vectors);
+                PLACE_TERM(odd, k->query + d, RAPT_HALF_KEYS, x);
+            }
+        }
+        place_add(even, odd, k->c + column, RAPT_HALF_KEYS, k->adds, rows, vectors);
+    }
+}
+
+/* Sums of 32 values, some dims. */
+struct place_values {
+    const char *const *row; /* [RAPT_STEP], and those after them */
+    int64_t byte;           /* of the first dim */
+    const float *p;         /* [rows][RAPT_HALF_KEYS] */
+    float *g;
+    int64_t g_stride;
+    bool adds;
+    struct unit_ahead *ahead; /* as many bytes are prefetched */
+};
+
+RAPT_INLINE void place_load_values(vf32 *x, const struct place_values *w, int k, int vectors, int format,
+                                   struct unit_ahead *ahead) {
+    enum { LINE = 64 };
+    const char *row = w->row[k] + w->byte;
+    RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 2; byte += LINE)
+        unit_fetch(ahead);
+    RAPT_UNROLL for (int v = 0; v < vectors; v++)
+        x[v] = unit_load((const uint16_t *)(const void *)row + v * VL, format);
+}
+
+RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors, int format) {
+    vf32 even[4 * PLACE_ROWS], odd[4 * PLACE_ROWS], x[8];
+    struct unit_ahead ahead = *w->ahead;
+    PLACE_CLEAR(even);
+    PLACE_CLEAR(odd);
+    if (place_together(rows, vectors)) {
+        for (int k = 0; k < RAPT_STEP; k += 2) {
+            place_load_values(x, w, k, vectors, format, &ahead);
+            PLACE_TERM(even, w->p + k, RAPT_HALF_KEYS, x);
+            place_load_values(x, w, k + 1, vectors, format, &ahead);
+            PLACE_TERM(odd, w->p + k + 1, RAPT_HALF_KEYS, x);
+        }
+    } else {
+        for (int k = 0; k < RAPT_STEP; k += 2) {
+            place_load_values(x, w, k, vectors, format, &ahead);
+            PLACE_TERM(even, w->p + k, RAPT_HALF_KEYS, x);
+        }
+        for (int k = 1; k < RAPT_STEP; k += 2) {
+            place_load_values(x, w, k, vectors, format, &ahead);
+            PLACE_TERM(odd, w->p + k, RAPT_HALF_KEYS, x);
+        }
+    }
+    *w->ahead = ahead;
+    place_add(even, odd, w->g, w->g_stride, w->adds, rows, vectors);
+}
+
+/* By the number of rows; values also by vectors: 2, or 4, or 8 of one row. */
+#define PLACE_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+#define PLACE_WEIGHERS(height, name, format)                                                             \
+    static RAPT_KERNEL void place_weigh_##name##_##height##_2(const struct place_values *w) {            \
+        place_weigh(w, height < PLACE_ROWS ? height : PLACE_ROWS, 2, format);                            \
+    }                                                                                                    \
+    static RAPT_KERNEL void place_weigh_##name##_##height##_4(const struct place_values *w) {            \
+        const int rows = 2 * height < PLACE_ROWS ? height : PLACE_ROWS / 2;                              \
+        place_weigh(w, rows, height == 1 && PLACE_ROWS >= 8 ? 8 : 4, format);                            \
+    }
+#define PLACE_KERNELS(height)                                                                            \
+    static RAPT_KERNEL void place_score_##height(const struct place_keys *k) {                           \
+        const int rows = height < PLACE_ROWS ? height : PLACE_ROWS;                                      \
+        place_score(k, rows, place_vectors(rows));                                                       \
+    }                                                                                                    \
+    PLACE_WEIGHERS(height, bf16, RAPT_FORMAT_BF16)                                                       \
+    PLACE_WEIGHERS(height, half, RAPT_FORMAT_F16)
+PLACE_HEIGHTS(PLACE_KERNELS)
+#undef PLACE_KERNELS
+#undef PLACE_WEIGHERS
+
+typedef void place_scorer(const struct place_keys *k);
+typedef void place_weigher(const struct place_values *w);
+
+#define PLACE_KERNELS(height) place_score_##height,
+static place_scorer *const place_scorers[] = {PLACE_HEIGHTS(PLACE_KERNELS)};
+#undef PLACE_KERNELS
+/* [half][height - 1][wide] */
+#define PLACE_KERNELS(height) {place_weigh_bf16_##height##_2, place_weigh_bf16_##height##_4},
+static place_weigher *const place_weighers_bf16[][2] = {PLACE_HEIGHTS(PLACE_KERNELS)};
+#undef PLACE_KERNELS
+#define PLACE_KERNELS(height) {place_weigh_half_##height##_2, place_weigh_half_##height##_4},
+static place_weigher *const place_weighers_half[][2] = {PLACE_HEIGHTS(PLACE_KERNELS)};
+#undef PLACE_KERNELS
+
+/* Vectors of a panel of values: 8, 4 or 2. */
+static int place_wide(int rows) { return rows == 1 && PLACE_ROWS >= 8 ? 8 : 2 * rows <= PLACE_ROWS ? 4 : 0; }
+
+#endif
