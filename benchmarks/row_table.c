@@ -169,6 +169,9 @@ static const struct entry {
     {"decode/f16/order2/d128/kv32768/g4", ALONE},
     {"extend/bf16/order2/d128/q16/kv8192/g4", MATRIX_UNIT},
     {"paged16/bf16/order2/d128/kv32768/g4", MATRIX_UNIT},
+    /* Order 3. */
+    {"prefill/f32/order3/d128/s2048/full", OTHER_ISAS},
+    {"decode/f32/order3/d128/kv32768/g1", ALONE},
     /* Pages in no order. */
     {"paged16/f32/d128/kv32768/g1", MORE_THREADS},
     {"paged16/f32/d128/kv32768/g4", MORE_THREADS},

@@ -252,7 +252,7 @@ struct rapt_tile_kind {
     void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     void (*weigh)(const struct rapt_weigh_args *args);
 
-    /* Kinds of order 2 (numerics.md): block, pack and these; score, logits, softmax, drop and weigh are NULL, but for
+    /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; score, logits, softmax, drop and weigh are NULL, but for
      * score and logits of kinds[RAPT_NARROW], which weights.c calls. A panel holds whatever the kind keeps for a tile:
      * its queries, the lanes of l in a chunk. pack gets widened rows, from which the stored ones come back exactly.
      *
@@ -317,7 +317,7 @@ struct rapt_table {
     /* Whether count floats in each of rows rows are all finite. */
     bool (*all_finite)(const char *base, int64_t stride_bytes, int64_t rows, int count);
     /* Order 2: the probabilities of weights, p[i] = those of y[i] times factor, at m, as fractions of l. In place is
-     * fine. NULL = in order 1, which has exponentials. */
+     * fine. NULL = in orders 1 and 3, which have exponentials. */
     void (*rounded)(const float *y, float *p, int64_t count, float m, float factor, int format);
     /* The table for order 2 or 3 of a type: other kinds, merge, finish, load_states, and rounded; all else the same.
      * NULL = that order is not to be had for that type. */
