@@ -91,12 +91,15 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
      .packed_bytes = RAPT_UNIT(packed_bytes##suffix),                                                               \
      .pack_half = {RAPT_UNIT(pack_keys), RAPT_UNIT(pack_values)}}
 
+enum { UNIT_TILE_ROWS = 24 }; /* queries and a panel of keys fit L1 */
+_Static_assert(UNIT_TILE_ROWS % WEIGH_ROWS == 0, "tiles are filled");
+
 static const struct rapt_table unit_table = {
     .name = RAPT_TEXT_OF(RAPT_TABLE),
     .isa = (rapt_isa)RAPT_NUMBER_OF(RAPT_TABLE),
     .kinds = {[RAPT_NARROW] = RAPT_UNIT_IN_PLACE("narrow", WEIGH_ROWS, WEIGH_ROWS),
               [RAPT_FEW] = RAPT_UNIT_IN_PLACE("few", WEIGH_ROWS, WEIGH_ROWS),
-              [RAPT_WIDE] = RAPT_UNIT_PACKED("wide", INT_MAX, 4 * WEIGH_ROWS, )},
+              [RAPT_WIDE] = RAPT_UNIT_PACKED("wide", INT_MAX, UNIT_TILE_ROWS, )},
     RAPT_SHARED_SLOTS,
     .merge = merge_unit,
     .finish = finish_unit,
@@ -110,7 +113,7 @@ static const struct rapt_table split_table = {
     .isa = (rapt_isa)RAPT_NUMBER_OF(RAPT_TABLE),
     .kinds = {[RAPT_NARROW] = RAPT_UNIT_PACKED("narrow", WEIGH_ROWS, WEIGH_ROWS, _split),
               [RAPT_FEW] = RAPT_UNIT_PACKED("few", WEIGH_ROWS, WEIGH_ROWS, _split),
-              [RAPT_WIDE] = RAPT_UNIT_PACKED("wide", INT_MAX, 4 * WEIGH_ROWS, _split)},
+              [RAPT_WIDE] = RAPT_UNIT_PACKED("wide", INT_MAX, UNIT_TILE_ROWS, _split)},
     RAPT_SHARED_SLOTS,
     .merge = merge,
     .finish = finish,
