@@ -1,15 +1,35 @@
 /* SPDX-License-Identifier: MIT
  * Keys and values as the kinds of order 2 lay them out, half a block at a time. */
 #include "assume.h"
+#include "pages.h"
 #include "source.h"
 
-void rapt_source_find(const struct rapt_task *task, int side, struct rapt_span positions, const char **rows) {
-    while (positions.begin < positions.end) {
-        const struct rapt_rows run = rapt_source_stored(task, side, positions);
-        for (int64_t i = 0; i < run.count; i++)
-            *rows++ = run.base + i * run.stride_bytes;
-        positions.begin += run.count;
+static void find_in_pages(const struct rapt_task *task, int side, int64_t token, int64_t count, const char **rows) {
+    const rapt_page_table *table = rapt_pages_of(&task->attention->desc, side);
+    const rapt_tensor *tensor = rapt_tensor_of(task->attention, side);
+    const int64_t batch = task->work.batch, first = task->work.sequence.kv_first[side];
+    const int64_t stride = tensor->token_stride_bytes;
+    int64_t page = token / table->page_tokens, within = token % table->page_tokens;
+    for (; count > 0; page++, within = 0) {
+        const char *row = rapt_row(tensor, 0, task->kv_head, within) +
+                          rapt_page_at(table, batch, first, page) * tensor->page_stride_bytes;
+        const int64_t left = table->page_tokens - within, n = left < count ? left : count;
+        for (int64_t i = 0; i < n; i++)
+            rows[i] = row + i * stride;
+        rows += n;
+        count -= n;
     }
+}
+
+void rapt_source_find(const struct rapt_task *task, int side, struct rapt_span positions, const char **rows) {
+    if (rapt_is_paged(rapt_pages_of(&task->attention->desc, side))) {
+        const int64_t token = positions.begin - task->work.sequence.key_position;
+        find_in_pages(task, side, token, positions.end - positions.begin, rows);
+        return;
+    }
+    const struct rapt_rows run = rapt_source_stored(task, side, positions);
+    for (int64_t i = 0; i < run.count; i++)
+        rows[i] = run.base + i * run.stride_bytes;
 }
 
 struct rapt_packed rapt_source_packed(struct rapt_source *source, int i, int64_t base) {

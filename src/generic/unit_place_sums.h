@@ -7,13 +7,13 @@
 
 enum {
     PLACE_ROWS = WEIGH_ROWS, /* of accumulators, against 2 vectors */
-    PLACE_COLUMNS = 4 * VL   /* keys of a panel */
+    PLACE_COLUMNS = 2 * VL   /* keys of a panel */
 };
 
 _Static_assert(RAPT_HALF_KEYS % PLACE_COLUMNS == 0, "panels divide the keys of a half");
 
 /* Four vectors of few rows, two of more; where registers hold them, even and odd terms side by side. */
-RAPT_INLINE int place_vectors(int rows) { return 4 * rows <= PLACE_ROWS ? 4 : 2; }
+RAPT_INLINE int place_vectors(int rows) { (void)rows; return 2; }
 RAPT_INLINE int place_together(int rows, int vectors) { return rows * vectors <= PLACE_ROWS; }
 
 /* Sums of even and odd terms, [rows][vectors] each, to c. */
@@ -130,7 +130,7 @@ RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors
         place_weigh(w, height < PLACE_ROWS ? height : PLACE_ROWS, 2, format);                            \
     }                                                                                                    \
     static RAPT_KERNEL void place_weigh_##name##_##height##_4(const struct place_values *w) {            \
-        const int rows = 2 * height < PLACE_ROWS ? height : PLACE_ROWS / 2;                              \
+        const int rows = 4 * height < PLACE_ROWS ? height : (PLACE_ROWS + 3) / 4;                        \
         place_weigh(w, rows, height == 1 && PLACE_ROWS >= 8 ? 8 : 4, format);                            \
     }
 #define PLACE_KERNELS(height)                                                                            \
@@ -159,6 +159,6 @@ static place_weigher *const place_weighers_half[][2] = {PLACE_HEIGHTS(PLACE_KERN
 #undef PLACE_KERNELS
 
 /* Vectors of a panel of values: 8, 4 or 2. */
-static int place_wide(int rows) { return rows == 1 && PLACE_ROWS >= 8 ? 8 : 2 * rows <= PLACE_ROWS ? 4 : 0; }
+static int place_wide(int rows) { return rows == 1 && PLACE_ROWS >= 8 ? 8 : 4 * rows <= PLACE_ROWS ? 4 : 0; }
 
 #endif
