@@ -50,11 +50,12 @@ static bool place_is_normal(const struct place_side *side, int begin, int end, f
     return unit_finds(&found, least) & RAPT_FOUND_NORMAL;
 }
 
-/* Rows from number `first` on, `dim` of their bytes in; NULL where there is none. */
-static void place_offset(const struct place_side *side, const char **rows, int first, int count, int d) {
+/* Rows from number `first` of the half on, so many dims in; NULL where the block names none. */
+static void place_offset(const struct unit_task *t, const struct place_side *side, const char **rows, int first,
+                         int count, int d) {
     for (int i = 0; i < count; i++) {
-        const char *row = side->row[first + i];
-        rows[i] = row == (const char *)unit_zeros ? NULL : row + (size_t)d * sizeof(uint16_t);
+        const bool is_named = first + i >= t->begin && first + i < t->end;
+        rows[i] = is_named ? side->row[t->first + first + i] + (size_t)d * sizeof(uint16_t) : NULL;
     }
 }
 
@@ -66,7 +67,7 @@ static void place_score_packed(const struct unit_task *t, const struct place_sid
         for (int d = 0; d < keys->dim; d += RAPT_HALF_KEYS) {
             const char *from[UNIT_COLUMNS];
             const int dims = keys->dim - d < RAPT_HALF_KEYS ? keys->dim - d : RAPT_HALF_KEYS;
-            place_offset(keys, from, t->first + at, UNIT_COLUMNS, d);
+            place_offset(t, keys, from, at, UNIT_COLUMNS, d);
             (void)pack_some_keys(panel, from, UNIT_COLUMNS, dims, keys->format);
             const struct unit_product p = {.a = unit_queries(t->b->panel, t->b->rows) + (int64_t)d * rows,
                                            .b = panel,
@@ -83,19 +84,20 @@ static void place_score_packed(const struct unit_task *t, const struct place_sid
 static void place_weigh_packed(const struct unit_task *t, const struct place_side *values, int row, int rows,
                                const uint8_t *attended) {
     float panel[RAPT_HALF_KEYS * UNIT_COLUMNS];
+    const int first = t->begin / RAPT_STEP * RAPT_STEP, last = unit_up(t->end, RAPT_STEP);
     for (int d = 0; d < values->dim; d += UNIT_COLUMNS) {
         const char *from[RAPT_HALF_KEYS];
         const int dims = values->dim - d < UNIT_COLUMNS ? values->dim - d : UNIT_COLUMNS;
-        place_offset(values, from, t->first, RAPT_HALF_KEYS, d);
+        place_offset(t, values, from, 0, RAPT_HALF_KEYS, d);
         for (int k = 0; attended && k < RAPT_HALF_KEYS; k++)
             from[k] = attended[k] ? from[k] : NULL;
         const unsigned found = RAPT_UNIT(pack_values)(panel, from, dims, values->format);
-        const struct unit_product p = {.a = t->y + row * RAPT_HALF_KEYS,
-                                       .b = panel,
+        const struct unit_product p = {.a = t->y + row * RAPT_HALF_KEYS + first,
+                                       .b = panel + first * UNIT_COLUMNS,
                                        .c = t->sums + (int64_t)row * t->sum_stride + d,
                                        .c_stride = t->sum_stride,
                                        .rows = rows,
-                                       .terms = RAPT_HALF_KEYS,
+                                       .terms = last - first,
                                        .adds = false};
         unit_multiply(&p, found & RAPT_FOUND_NORMAL);
     }
@@ -198,10 +200,22 @@ static void place_weigh_rest(const struct unit_task *t, const struct place_side 
     place_weigh_panel(t, &w, 2, values->format);
 }
 
+/* The rows of a step, of which the block may name some only: others count as zeros, whatever they hold. */
+static const char *const *place_named(const struct unit_task *t, const struct place_side *values, int key,
+                                      const char **named) {
+    const char *const *rows = values->row + t->first + key;
+    if (key >= t->begin && key + RAPT_STEP <= t->end)
+        return rows;
+    for (int k = 0; k < RAPT_STEP; k++)
+        named[k] = key + k >= t->begin && key + k < t->end ? rows[k] : (const char *)unit_zeros;
+    return named;
+}
+
 static void place_weigh_step(const struct unit_task *t, const struct place_side *values, int key, bool adds) {
     struct unit_ahead ahead = {values->row + t->first + key + PLACE_NEAR, 0, values->dim * 2, PLACE_FAR - PLACE_NEAR};
     const int wide = place_wide(t->b->rows < PLACE_ROWS ? t->b->rows : PLACE_ROWS);
-    struct place_values w = {.row = values->row + t->first + key,
+    const char *named[RAPT_STEP];
+    struct place_values w = {.row = place_named(t, values, key, named),
                              .p = t->y + key,
                              .g = t->sums,
                              .g_stride = t->sum_stride,
