@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: ggml.sh [build|test|perf|model] [arguments of bars.py or model.py in integrations/ggml]
+# usage: ggml.sh [build|test|perf|model|sanitize] [arguments of bars.py or model.py in integrations/ggml]
 # ggml's own sources, tests and benchmarks, and rapt as its backend; without arguments everything (half an hour, the first
 # time longer: ggml is compiled). All of it lies in build-ggml/, the backend in build-ggml/rapt/integrations/ggml/.
 set -euo pipefail
@@ -59,6 +59,16 @@ run_model() {
     PYTHONPATH=$llama/gguf-py "$python" integrations/ggml/model.py "$bin" "$backend" "$folder" "$@"
 }
 
+# The backend's own tests under AddressSanitizer and UBSan; ggml itself is not instrumented, and keeps what it allocated.
+run_sanitized() {
+    [ -e "$folder/asan/build.ninja" ] || meson setup "$folder/asan" -Dggml="$llama/ggml" -Dggml_libraries="$bin" \
+        -Dtools=disabled -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Db_lundef=false \
+        -Dassertions=true >"$folder/asan.log"
+    ninja -C "$folder/asan" --quiet integrations/ggml/libggml-rapt.so integrations/ggml/test_ggml
+    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1 \
+        meson test -C "$folder/asan" --no-rebuild --print-errorlogs --timeout-multiplier 5 ggml
+}
+
 what=${1-all}
 shift || true
 tools/dev/setup.sh ggml
@@ -69,13 +79,14 @@ case $what in
 build) echo "$backend" ;;
 test | perf) exec python3 integrations/ggml/bars.py "$bin" "$backend" --only "$what" "$@" ;;
 model) run_model "$@" ;;
+sanitize) run_sanitized ;;
 all)
     meson test -C "$folder/rapt" --no-rebuild ggml
     run_model
     exec python3 integrations/ggml/bars.py "$bin" "$backend" "$@"
     ;;
 *)
-    echo "usage: ./dev ggml [build|test|perf|model]" >&2
+    echo "usage: ./dev ggml [build|test|perf|model|sanitize]" >&2
     exit 2
     ;;
 esac
