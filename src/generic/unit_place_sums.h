@@ -12,8 +12,7 @@ enum {
 
 _Static_assert(RAPT_HALF_KEYS % PLACE_COLUMNS == 0, "panels divide the keys of a half");
 
-/* Four vectors of few rows, two of more; where registers hold them, even and odd terms side by side. */
-RAPT_INLINE int place_vectors(int rows) { (void)rows; return 2; }
+/* Whether registers hold the sums of even and of odd terms side by side. */
 RAPT_INLINE int place_together(int rows, int vectors) { return rows * vectors <= PLACE_ROWS; }
 
 /* Sums of even and odd terms, [rows][vectors] each, to c. */
@@ -44,36 +43,34 @@ struct place_keys {
     bool adds;
 };
 
-RAPT_INLINE void place_load_keys(vf32 *x, const float *panel, int vectors) {
-    RAPT_UNROLL for (int v = 0; v < vectors; v++)
+RAPT_INLINE void place_load_keys(vf32 *x, const float *panel) {
+    RAPT_UNROLL for (int v = 0; v < 2; v++)
         x[v] = v_load(panel + v * VL);
 }
 
-RAPT_INLINE void place_score(const struct place_keys *k, int rows, int vectors) {
-    vf32 even[2 * PLACE_ROWS], odd[2 * PLACE_ROWS], x[4];
-    for (int column = 0; column < PLACE_COLUMNS; column += vectors * VL) {
-        const float *panel = k->panel + column;
-        PLACE_CLEAR(even);
-        PLACE_CLEAR(odd);
-        if (place_together(rows, vectors)) {
-            for (int d = 0; d < RAPT_STEP; d += 2) {
-                place_load_keys(x, panel + d * PLACE_COLUMNS, vectors);
-                PLACE_TERM(even, k->query + d, RAPT_HALF_KEYS, x);
-                place_load_keys(x, panel + (d + 1) * PLACE_COLUMNS, vectors);
-                PLACE_TERM(odd, k->query + d + 1, RAPT_HALF_KEYS, x);
-            }
-        } else {
-            for (int d = 0; d < RAPT_STEP; d += 2) {
-                place_load_keys(x, panel + d * PLACE_COLUMNS, vectors);
-                PLACE_TERM(even, k->query + d, RAPT_HALF_KEYS, x);
-            }
-            for (int d = 1; d < RAPT_STEP; d += 2) {
-                place_load_keys(x, panel + d * PLACE_COLUMNS, vectors);
-                PLACE_TERM(odd, k->query + d, RAPT_HALF_KEYS, x);
-            }
+RAPT_INLINE void place_score(const struct place_keys *k, int rows) {
+    enum { vectors = 2 };
+    vf32 even[2 * PLACE_ROWS], odd[2 * PLACE_ROWS], x[vectors];
+    PLACE_CLEAR(even);
+    PLACE_CLEAR(odd);
+    if (place_together(rows, vectors)) {
+        for (int d = 0; d < RAPT_STEP; d += 2) {
+            place_load_keys(x, k->panel + d * PLACE_COLUMNS);
+            PLACE_TERM(even, k->query + d, RAPT_HALF_KEYS, x);
+            place_load_keys(x, k->panel + (d + 1) * PLACE_COLUMNS);
+            PLACE_TERM(odd, k->query + d + 1, RAPT_HALF_KEYS, x);
         }
-        place_add(even, odd, k->c + column, RAPT_HALF_KEYS, k->adds, rows, vectors);
+    } else {
+        for (int d = 0; d < RAPT_STEP; d += 2) {
+            place_load_keys(x, k->panel + d * PLACE_COLUMNS);
+            PLACE_TERM(even, k->query + d, RAPT_HALF_KEYS, x);
+        }
+        for (int d = 1; d < RAPT_STEP; d += 2) {
+            place_load_keys(x, k->panel + d * PLACE_COLUMNS);
+            PLACE_TERM(odd, k->query + d, RAPT_HALF_KEYS, x);
+        }
     }
+    place_add(even, odd, k->c, RAPT_HALF_KEYS, k->adds, rows, vectors);
 }
 
 /* Sums of 32 values, some dims. */
@@ -84,7 +81,7 @@ struct place_values {
     float *g;
     int64_t g_stride;
     bool adds;
-    struct unit_ahead *ahead; /* as many bytes are prefetched */
+    struct unit_ahead *ahead; /* as many lines are prefetched */
 };
 
 RAPT_INLINE void place_load_values(vf32 *x, const struct place_values *w, int k, int vectors, int format,
@@ -92,7 +89,8 @@ RAPT_INLINE void place_load_values(vf32 *x, const struct place_values *w, int k,
     enum { LINE = 64 };
     const char *row = w->row[k] + w->byte;
     RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 2; byte += LINE)
-        unit_fetch(ahead);
+        if ((w->byte + byte) % LINE == 0) /* once for each line */
+            unit_fetch(ahead);
     RAPT_UNROLL for (int v = 0; v < vectors; v++)
         x[v] = unit_load((const uint16_t *)(const void *)row + v * VL, format);
 }
@@ -136,7 +134,7 @@ RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors
 #define PLACE_KERNELS(height)                                                                            \
     static RAPT_KERNEL void place_score_##height(const struct place_keys *k) {                           \
         const int rows = height < PLACE_ROWS ? height : PLACE_ROWS;                                      \
-        place_score(k, rows, place_vectors(rows));                                                       \
+        place_score(k, rows);                                                                            \
     }                                                                                                    \
     PLACE_WEIGHERS(height, bf16, RAPT_FORMAT_BF16)                                                       \
     PLACE_WEIGHERS(height, half, RAPT_FORMAT_F16)
