@@ -237,6 +237,8 @@ struct rapt_tile_kind {
 
     /* Lays rows out for score; absent rows of the last vector count as +0. */
     void (*pack)(float *panel, const float *const *query_rows, int rows, int head_dim);
+    /* The same of rows as they are stored; NULL = they are widened for pack. A kind has one of both. */
+    void (*pack_stored)(float *panel, const char *const *query_rows, int rows, int head_dim);
     /* scores = (FMA chain over head_dim from +0) * factor. */
     void (*score)(const struct rapt_score_args *args);
     /* Applies softcap, bias, ALiBi, fill and exclusion to the scores of rows [first_row, end_row);

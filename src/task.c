@@ -102,6 +102,10 @@ void rapt_task_pack(const struct rapt_task *task, const struct rapt_tile_kind *k
     RAPT_ASSUME(a->query_format == RAPT_FORMAT_F32 ||
                 count * (int64_t)head_dim * (int64_t)sizeof(float) <= a->totals.scores_bytes);
     rapt_task_rows(task, &a->desc.query, first, count, stored);
+    if (kind->pack_stored) {
+        kind->pack_stored(panel, (const char *const *)stored, count, head_dim);
+        return;
+    }
     const struct rapt_widening widening = {.table = task->table,
                                            .format = a->query_format,
                                            .rows = count,

@@ -11,10 +11,6 @@
 #include "x86/amx/answers.h"
 #include "x86/amx/block.h"
 
-static void pack_queries_bf16(float *panel, const float *const *query_rows, int rows, int head_dim) {
-    pack_queries(panel, query_rows, rows, head_dim, 0);
-}
-
 /* What was configured before, where alpha of rows beyond those of a tile would be. */
 static struct tile_config *configured(const struct rapt_task *task) {
     _Static_assert((RAPT_MAX_TILE_ROWS - AMX_TILE) * sizeof(float) >= sizeof(struct tile_config), "there is room");
@@ -39,7 +35,7 @@ static const struct rapt_tile_kind tiles_of_bf16 = {.name = "tiles",
                                                     .panel_bytes = panel_bytes_amx,
                                                     .scores_bytes = scores_bytes_amx,
                                                     .block = block_amx_bf16,
-                                                    .pack = pack_queries_bf16,
+                                                    .pack_stored = pack_queries_amx,
                                                     .packed_bytes = packed_bytes_amx,
                                                     .pack_half = {pack_keys_amx, pack_values_amx},
                                                     .close = close_amx_bf16,

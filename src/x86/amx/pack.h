@@ -32,24 +32,13 @@ RAPT_INLINE char *amx_queries(float *panel) { return (char *)(panel + AMX_TILE *
 
 #define AMX_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
-/* 32 floats that came from bfloat16 (float16), back in it. */
-RAPT_INLINE __m512i narrowed(__m512 low, __m512 high, int half) {
-    const __m256i a = half ? _mm512_cvtps_ph(low, AMX_NEAREST)
-                           : _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(low), 16));
-    const __m256i b = half ? _mm512_cvtps_ph(high, AMX_NEAREST)
-                           : _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(high), 16));
-    return _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
-}
-
-RAPT_INLINE void pack_queries(float *panel, const float *const *query_rows, int rows, int head_dim, int half) {
+static void pack_queries_amx(float *panel, const char *const *query_rows, int rows, int head_dim) {
     for (int row = 0; row < AMX_TILE; row++)
         for (int step = 0; step < amx_steps(head_dim); step++) {
             char *into = amx_queries(panel) + (2 * step + row / 16) * TILE_BYTES + row % 16 * TILE_ROW_BYTES;
             const __mmask32 there = row < rows ? first_halves(head_dim - step * RAPT_STEP) : 0;
-            const float *from = row < rows ? query_rows[row] + step * RAPT_STEP : panel;
-            const __m512 low = _mm512_maskz_loadu_ps((__mmask16)there, from);
-            const __m512 high = _mm512_maskz_loadu_ps((__mmask16)(there >> 16), from + 16);
-            _mm512_store_si512(into, narrowed(low, high, half));
+            const char *from = row < rows ? query_rows[row] + step * TILE_ROW_BYTES : into;
+            _mm512_store_si512(into, _mm512_maskz_loadu_epi16(there, from));
         }
 }
 
