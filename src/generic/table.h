@@ -98,7 +98,7 @@ static const struct rapt_table unit_table = {
     .name = RAPT_TEXT_OF(RAPT_TABLE),
     .isa = (rapt_isa)RAPT_NUMBER_OF(RAPT_TABLE),
     .kinds = {[RAPT_NARROW] = RAPT_UNIT_IN_PLACE("narrow", WEIGH_ROWS, WEIGH_ROWS),
-              [RAPT_FEW] = RAPT_UNIT_IN_PLACE("few", WEIGH_ROWS, WEIGH_ROWS),
+              [RAPT_FEW] = RAPT_UNIT_IN_PLACE("few", 2 * WEIGH_ROWS, 2 * WEIGH_ROWS),
               [RAPT_WIDE] = RAPT_UNIT_PACKED("wide", INT_MAX, UNIT_TILE_ROWS, )},
     RAPT_SHARED_SLOTS,
     .merge = merge_unit,
