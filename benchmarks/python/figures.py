@@ -10,7 +10,9 @@ import sys
 
 import results
 import tables
+import unit_tables
 
+TABLES = {**tables.TABLES, "units": unit_tables.units, "unit_decode": unit_tables.unit_decode}
 FILES = ("README.md", "docs/performance.md")
 TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.S)
 FIGURE = re.compile(r"(<!--([a-z0-9-]+)-->).*?(<!---->)", re.S)
@@ -24,10 +26,10 @@ def filled(text, found, complaints):
     values = tables.figures(found)
 
     def fill_table(match):
-        if match[2] not in tables.TABLES:
+        if match[2] not in TABLES:
             complaints.append(f"there is no table '{match[2]}'")
             return match[0]
-        return f"{match[1]}{tables.TABLES[match[2]](found)}\n{match[3]}"
+        return f"{match[1]}{TABLES[match[2]](found)}\n{match[3]}"
 
     def fill_figure(match):
         if match[2] not in values:

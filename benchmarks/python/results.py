@@ -58,6 +58,9 @@ class Results:
         other = types_path(self.path)
         types = json.loads(other.read_text(encoding="utf-8")) if other.exists() else {"machine": {}, "peers": []}
         self.types_machine, self.types = types["machine"], {row["name"]: row for row in types["peers"]}
+        other = units_path(self.path)
+        units = json.loads(other.read_text(encoding="utf-8")) if other.exists() else {"context": {}, "benchmarks": []}
+        self.units_machine, self.units = units["context"], {row["name"]: row for row in units["benchmarks"]}
 
     def type_row(self, name):
         """Of ./dev bench peers --types; of rapt where no peer is named."""
@@ -78,6 +81,11 @@ class Results:
 def types_path(path):
     """Where ./dev bench peers --types --store keeps its rows."""
     return path.with_name(path.stem + "-types.json")
+
+
+def units_path(path):
+    """What ./dev bench --json was given with --benchmark_filter='order[23]'."""
+    return path.with_name(path.stem + "-units.json")
 
 
 def only_results():
