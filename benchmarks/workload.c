@@ -52,8 +52,9 @@ static void count_work(struct workload *workload) {
     workload->flops = 2 * dims * workload->pairs;
     const int64_t row_bytes = rapt_row_bytes(shape->kv_dtype, shape->head_dim) +
                               (shape->is_latent ? 0 : rapt_row_bytes(shape->kv_dtype, shape->value_dim));
+    const double query_rows = query_tokens * (double)shape->query_heads;
     workload->bytes = (double)row_bytes * kv_tokens * (double)shape->kv_heads +
-                      (double)rapt_row_bytes(workload_query_dtype(shape), 1) * dims * query_tokens * (double)shape->query_heads;
+                      (double)rapt_row_bytes(workload_query_dtype(shape), 1) * dims * query_rows;
 }
 
 /* The size of the workspace does not depend on where the tensors lie, so one serves all regions. */

@@ -254,9 +254,10 @@ struct rapt_tile_kind {
     void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     void (*weigh)(const struct rapt_weigh_args *args);
 
-    /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; score, logits, softmax, drop and weigh are NULL, but
-     * for score and logits of kinds[RAPT_NARROW], which weights.c calls. A panel holds whatever the kind keeps for a tile:
-     * its queries, the lanes of l in a chunk. pack gets widened rows, from which the stored ones come back exactly.
+    /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; score, logits, softmax, drop and weigh are NULL,
+     * but for score and logits of kinds[RAPT_NARROW], which weights.c calls. A panel holds whatever the kind keeps for
+     * a tile: its queries, the lanes of l in a chunk. pack gets widened rows, from which the stored ones come back
+     * exactly.
      *
      * Keys and values that many rows share come packed, from rapt_source_packed: RAPT_HALF_KEYS of them at a time, from
      * a multiple of that position on, once for all tiles of a task. packed_bytes: of so many, a multiple of
