@@ -88,7 +88,8 @@ static bool appends_right(void) {
     return right;
 }
 
-/* Runs calls on every table that claims to be available. */
+/* Runs calls on every table that claims to be available. Their numbers are no denormal halves: this emulator flushes them
+ * where order 2 widens them, processors do not (the calls of calls.c have some). */
 static int probe(const char *what) {
     static const struct problem_layout plain;
     const bool all = strcmp(what, "everything") == 0;
@@ -99,7 +100,7 @@ static int probe(const char *what) {
         const struct problem_call call = {.batch = 1, .query_heads = 2, .kv_heads = 1, .query_length = one ? 1 : 13,
                                           .kv_length = one ? 600 : 40, .head_dim = 19, .value_dim = 21,
                                           .use = one ? USE_LSE : USE_EVERYTHING, .origin = RAPT_ORIGIN_BOTTOM_RIGHT,
-                                          .weights_kind = RAPT_WEIGHTS_SOFTMAX, .seed = (uint64_t)one,
+                                          .weights_kind = RAPT_WEIGHTS_SOFTMAX, .seed = (uint64_t)one + 4,
                                           .key_format = n < 2   ? RAPT_FORMAT_F32
                                                         : n < 4 ? RAPT_FORMAT_F16
                                                                 : RAPT_FORMAT_BF16,
