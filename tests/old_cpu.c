@@ -88,8 +88,8 @@ static bool appends_right(void) {
     return right;
 }
 
-/* Runs calls on every table that claims to be available. Their numbers are no denormal halves: this emulator flushes them
- * where order 2 widens them, processors do not (the calls of calls.c have some). */
+/* Runs calls on every table that claims to be available. Their numbers are no denormal halves: this emulator flushes
+ * them where order 2 widens them, processors do not (the calls of calls.c have some). */
 static int probe(const char *what) {
     static const struct problem_layout plain;
     const bool all = strcmp(what, "everything") == 0;
