@@ -27,5 +27,4 @@ size_t RAPT_UNIT(packed_bytes_split)(int side, int dim);
 void RAPT_UNIT(pack_split)(float *panel, const float *const *query_rows, int rows, int head_dim);
 void RAPT_UNIT(score_split)(const struct rapt_score_args *args);
 
-
 #endif
