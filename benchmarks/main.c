@@ -61,15 +61,15 @@ static void first_peaks(const struct arena *arena) {
     char text[128];
     size_t cursor = 0;
     rapt_isa best = RAPT_ISA_AUTO;
-    for (int isa = RAPT_ISA_SCALAR; isa < PEAK_COUNT; isa++) {
+    for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++) {
         if (!peak_known(isa))
             continue;
-        if (isa < PEAK_MATRIX_UNIT)
+        if (isa != RAPT_ISA_AMX)
             best = isa;
         for (int threads = 1; threads; threads = peak_more_threads(threads)) {
             fma_peak_init(&fma, isa, threads);
             measure(&contender, 1, threads == 1 ? 0.1 : 0.5, 1);
-            snprintf(text, sizeof text, "peak_fma_%s_t%d", peak_isa_name(isa), threads);
+            snprintf(text, sizeof text, "peak_fma_%s_t%d", rapt_isa_name(isa), threads);
             say(text, "%.1f GFLOPS", fma_peak_rate(&fma) * 1e-9);
         }
     }
@@ -88,7 +88,7 @@ static void first_peaks(const struct arena *arena) {
 
 static void warn_of_drift(void) {
     bool steady = true;
-    for (int isa = RAPT_ISA_AUTO; isa < PEAK_COUNT; isa++) {
+    for (int isa = RAPT_ISA_AUTO; isa < RAPT_ISA_COUNT; isa++) {
         for (int threads = 1; threads; threads = peak_more_threads(threads)) {
             struct peak_range range = peak_history(isa, threads);
             if (peak_drift(range, range.lowest) <= tolerated_peak_drift)
@@ -96,7 +96,7 @@ static void warn_of_drift(void) {
             steady = false;
             printf("WARNING: the peak %s t%d drifted by %.0f %% between rows (%.1f to %.1f G/s): "
                    "other work shared the machine; compare ratios, not times\n",
-                   isa == RAPT_ISA_AUTO ? "stream" : peak_isa_name(isa), threads,
+                   isa == RAPT_ISA_AUTO ? "stream" : rapt_isa_name(isa), threads,
                    100 * peak_drift(range, range.lowest), range.lowest * 1e-9, range.highest * 1e-9);
         }
     }

@@ -2,38 +2,11 @@
  *
  * The peak of the matrix unit: independent products of tiles, on registers that hold ordinary numbers (the processor
  * runs faster on zeros). */
-#if defined(__linux__) && !defined(_GNU_SOURCE)
-#define _GNU_SOURCE /* syscall */
-#endif
 #include "peak_kernels.h"
-
-#include <cpuid.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 #include "x86/amx/tiles.h"
 
 enum { TILES_PER_ROUND = 8, NUMBERS = TILE_BYTES / 2 };
-
-static bool permitted(void) {
-#if defined(__linux__)
-    enum { ARCH_REQ_XCOMP_PERM = 0x1023, TILES = 18, AMX_BF16 = 1 << 22 };
-    unsigned eax, ebx, ecx, edx;
-    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & AMX_BF16) &&
-           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILES) == 0;
-#else
-    return false;
-#endif
-}
-
-static bool is_usable(void) {
-    static int state;
-    if (state == 0)
-        state = permitted() ? 1 : -1;
-    return state > 0;
-}
 
 /* bfloat16 numbers of either sign between 1/2 and 2, so that sums stay ordinary. */
 static void fill(uint16_t numbers[NUMBERS]) {
@@ -77,5 +50,4 @@ static float multiply(int64_t rounds) {
 const struct peak_kernels peak_amx = {
     .fma = multiply,
     .flops_per_round = 2.0 * TILES_PER_ROUND * TILE_HEIGHT * TILE_FLOATS * 32,
-    .is_usable = is_usable,
 };

@@ -14,10 +14,9 @@ enum { PEAK_READ_STEP = 1 << 16 };
 struct peak_kernels {
     float (*fma)(int64_t rounds);
     double flops_per_round;
-    /* Sums bytes (a multiple of PEAK_READ_STEP) of data, as 1, 2, 4 or 8 runs side by side;
+    /* NULL = of a matrix unit. Sums bytes (a multiple of PEAK_READ_STEP) of data, as 1, 2, 4 or 8 runs side by side;
      * prefetch_bytes ahead by software, 0 = left to the hardware. */
     uint64_t (*read)(const char *data, size_t bytes, size_t prefetch_bytes, int runs);
-    bool (*is_usable)(void); /* NULL = where the kernel table is */
 };
 
 extern const struct peak_kernels peak_avx2, peak_avx512, peak_amx, peak_neon;

@@ -9,24 +9,24 @@
 #include <omp.h>
 #endif
 
-static const struct peak_kernels *const kernels_of[PEAK_COUNT] = {
+static const struct peak_kernels *const kernels_of[RAPT_ISA_COUNT] = {
 #if defined(__x86_64__)
     [RAPT_ISA_AVX2] = &peak_avx2,
     [RAPT_ISA_AVX512] = &peak_avx512,
-    [PEAK_MATRIX_UNIT] = &peak_amx,
+    [RAPT_ISA_AMX] = &peak_amx,
 #elif defined(__aarch64__)
     [RAPT_ISA_NEON] = &peak_neon,
 #endif
     [RAPT_ISA_AUTO] = NULL,
 };
 
-static struct peak_range history[PEAK_COUNT][PEAK_MAX_THREADS + 1];
+static struct peak_range history[RAPT_ISA_COUNT][PEAK_MAX_THREADS + 1];
 
 /* Keeps what the loops compute alive. */
 static volatile float fma_sink[PEAK_MAX_THREADS];
 static volatile uint64_t read_sink[PEAK_MAX_THREADS];
 
-static int64_t fma_rounds[PEAK_COUNT];
+static int64_t fma_rounds[RAPT_ISA_COUNT];
 
 struct stream_way {
     const struct peak_kernels *kernels;
@@ -39,13 +39,7 @@ enum { STREAM_MAX_WAYS = 16, STREAM_WAYS = 4 };
 static struct stream_way ways[STREAM_WAYS];
 
 bool peak_known(rapt_isa isa) {
-    if ((int)isa != PEAK_MATRIX_UNIT)
-        return kernels_of[isa] != NULL && rapt_isa_available(isa);
-    return kernels_of[isa] != NULL && kernels_of[isa]->is_usable();
-}
-
-const char *peak_isa_name(rapt_isa isa) {
-    return (int)isa == PEAK_MATRIX_UNIT ? "amx" : rapt_isa_name(isa);
+    return kernels_of[isa] != NULL && rapt_isa_available(isa);
 }
 
 int peak_threads(void) {

@@ -12,10 +12,7 @@
 
 enum { PEAK_MAX_THREADS = 256 };
 
-/* The matrix unit, which is no instruction set of rapt: RAPT_ISA_AUTO has it in order 2. Among isas here it is last. */
-enum { PEAK_MATRIX_UNIT = RAPT_ISA_COUNT, PEAK_COUNT };
-
-/* Multiply-adds on registers; of the matrix unit, products of tiles. */
+/* Multiply-adds on registers; of the matrix unit, RAPT_ISA_AMX, products of tiles. */
 struct fma_peak {
     rapt_isa isa;
     int threads;
@@ -38,7 +35,6 @@ struct stream_peak {
 };
 
 bool peak_known(rapt_isa isa); /* this file has a loop for it, and this machine the instructions */
-const char *peak_isa_name(rapt_isa isa);
 void fma_peak_init(struct fma_peak *peak, rapt_isa isa, int threads);
 void stream_peak_init(struct stream_peak *peak, const struct arena *arena, size_t region_bytes,
                       size_t *cursor, int threads);

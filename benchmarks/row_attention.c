@@ -27,11 +27,10 @@ static bool prepare(const struct row *row, const struct row_settings *settings, 
     const struct workload_shape other = rival_shape(row);
     const int threads = row->rival == RIVAL_CONTIGUOUS ? row->threads : 1;
     size_t *const own_cursor = row->kind == ROW_FROM_MEMORY ? cursor : NULL;
-    const rapt_isa isa = (int)row->isa == PEAK_MATRIX_UNIT ? RAPT_ISA_AUTO : row->isa;
-    if (!workload_init(&run->workload, &row->shape, isa, row->threads, settings->arena, own_cursor, why))
+    if (!workload_init(&run->workload, &row->shape, row->isa, row->threads, settings->arena, own_cursor, why))
         return false;
     if (row->rival == RIVAL_NONE ||
-        workload_init(&run->rival_workload, &other, isa, threads, settings->arena, own_cursor, why))
+        workload_init(&run->rival_workload, &other, row->isa, threads, settings->arena, own_cursor, why))
         return true;
     workload_free(&run->workload);
     return false;

@@ -287,20 +287,20 @@ static void add_attention(struct table *table, const struct entry *entry, rapt_i
     if (row->kind == ROW_PEER || row->kind == ROW_LAYER)
         snprintf(row->name, sizeof row->name, "%s/t%d", entry->name, threads);
     else
-        snprintf(row->name, sizeof row->name, "%s/isa:%s/t%d", entry->name, peak_isa_name(isa), threads);
+        snprintf(row->name, sizeof row->name, "%s/isa:%s/t%d", entry->name, rapt_isa_name(isa), threads);
     if ((row->kind == ROW_PEER && !peer_describe()) || (row->shape.kv_dtype && !workload_accepts(row->shape.kv_dtype)))
         table->count--;
 }
 
 static void add_peaks(struct table *table) {
     for (int threads = 1; threads; threads = peak_more_threads(threads)) {
-        for (int isa = PEAK_COUNT - 1; isa > RAPT_ISA_SCALAR; isa--) {
+        for (int isa = RAPT_ISA_COUNT - 1; isa > RAPT_ISA_SCALAR; isa--) {
             if (!peak_known(isa))
                 continue;
             struct row *row = append(table, isa, threads);
             row->kind = ROW_FMA_PEAK;
-            snprintf(row->name, sizeof row->name, "peak/fma/%s/isa:%s/t%d", isa == PEAK_MATRIX_UNIT ? "bf16" : "f32",
-                     peak_isa_name(isa), threads);
+            snprintf(row->name, sizeof row->name, "peak/fma/%s/isa:%s/t%d", isa == RAPT_ISA_AMX ? "bf16" : "f32",
+                     rapt_isa_name(isa), threads);
         }
         struct row *row = append(table, RAPT_ISA_AUTO, threads);
         row->kind = ROW_STREAM_PEAK;
@@ -311,11 +311,11 @@ static void add_peaks(struct table *table) {
 int row_table(struct row rows[ROW_MAX_COUNT]) {
     struct table table = {rows, 0};
     rapt_isa best = RAPT_ISA_COUNT - 1;
-    while (best > RAPT_ISA_SCALAR && !peak_known(best))
+    while (best > RAPT_ISA_SCALAR && (best == RAPT_ISA_AMX || !peak_known(best)))
         best--;
     for (size_t i = 0; best > RAPT_ISA_SCALAR && i < sizeof entries / sizeof entries[0]; i++) {
-        if ((entries[i].how & MATRIX_UNIT) && peak_known((rapt_isa)PEAK_MATRIX_UNIT))
-            add_attention(&table, &entries[i], (rapt_isa)PEAK_MATRIX_UNIT, 1);
+        if ((entries[i].how & MATRIX_UNIT) && peak_known(RAPT_ISA_AMX))
+            add_attention(&table, &entries[i], RAPT_ISA_AMX, 1);
         add_attention(&table, &entries[i], best, 1);
         if (entries[i].how & MORE_THREADS)
             for (int threads = peak_more_threads(1); threads; threads = peak_more_threads(threads))

@@ -80,8 +80,8 @@ size_t rapt_cpu_features(char *text, size_t text_bytes) {
 
 /* ------------------------------------------------------------- the tables */
 
-/* TABLE_IF(RAPT_HAVE_NAME, table): table where the build defines RAPT_HAVE_NAME as 1, else NULL. */
-#define RAPT_HAVE_SCALAR 1
+/* TABLE_IF(RAPT_HAVE_name, table): table where the build defines RAPT_HAVE_name as 1, else NULL. */
+#define RAPT_HAVE_scalar 1
 #define TABLE_IF(have, table) TABLE_IF_EXPANDED(have, table)
 #define TABLE_IF_EXPANDED(have, table) SECOND(WHERE_##have table, NULL, 0)
 #define WHERE_1 0,
@@ -93,13 +93,13 @@ static const struct entry {
     const struct rapt_table *table; /* NULL where the build lacks it */
 } entries[RAPT_ISA_COUNT] = {
     [RAPT_ISA_AUTO] = {"auto", "", "", NULL},
-#define RAPT_ISA_ENTRY(name, NAME, number, architecture, features)                                 \
-    [RAPT_ISA_NUMBER_##name] = {#name, architecture, features, TABLE_IF(RAPT_HAVE_##NAME, &rapt_table_##name)},
+#define RAPT_ISA_ENTRY(name, table, number, architecture, features)                                \
+    [RAPT_ISA_NUMBER_##name] = {#name, architecture, features, TABLE_IF(RAPT_HAVE_##table, &rapt_table_##table)},
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
 };
 
-#define RAPT_ISA_ENTRY(name, NAME, number, architecture, features)                                 \
+#define RAPT_ISA_ENTRY(name, table, number, architecture, features)                                \
     _Static_assert((number) < RAPT_ISA_COUNT, "isa.def: numbers have no gap");
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
@@ -136,27 +136,35 @@ static bool machine_has(const char *features) {
     return true;
 }
 
-/* Bit isa: available. Found once, since every plan asks for it; bit 0 says that it was. */
-static uint32_t available_isas(void) {
+/* Bit isa: its features are there. Found once, since every plan asks for it; bit 0 says that it was. */
+static uint32_t featured_isas(void) {
     static _Atomic uint32_t known;
-    uint32_t available = atomic_load_explicit(&known, memory_order_relaxed);
-    if (!available) {
-        available = 1;
+    uint32_t featured = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!featured) {
+        featured = 1;
         for (int isa = RAPT_ISA_AUTO + 1; isa < RAPT_ISA_COUNT; isa++)
             if (entries[isa].table && machine_has(entries[isa].features))
-                available |= UINT32_C(1) << isa;
-        atomic_store_explicit(&known, available, memory_order_relaxed);
+                featured |= UINT32_C(1) << isa;
+        atomic_store_explicit(&known, featured, memory_order_relaxed);
     }
-    return available;
+    return featured;
 }
 
+static bool is_featured(rapt_isa isa) { return isa != RAPT_ISA_AUTO && (featured_isas() >> isa & 1); }
+
+bool rapt_isa_is_unit(rapt_isa isa) { return entries[isa].table && entries[isa].table->isa != isa; }
+
+/* Only calls that name a matrix unit ask for it, which acts on the process. */
 int rapt_isa_available(rapt_isa isa) {
-    return (unsigned)isa < RAPT_ISA_COUNT && isa != RAPT_ISA_AUTO && (available_isas() >> isa & 1);
+    if ((unsigned)isa >= RAPT_ISA_COUNT || !is_featured(isa))
+        return 0;
+    const struct rapt_table *table = entries[isa].table;
+    return !rapt_isa_is_unit(isa) || table->matrix_unit(table->of_unit[RAPT_OF_BF16]);
 }
 
 static rapt_isa best_isa(void) {
     int isa = RAPT_ISA_COUNT - 1;
-    while (!rapt_isa_available((rapt_isa)isa)) /* scalar is */
+    while (rapt_isa_is_unit((rapt_isa)isa) || !is_featured((rapt_isa)isa)) /* scalar is */
         isa--;
     return (rapt_isa)isa;
 }
@@ -207,12 +215,16 @@ static rapt_status refuse_isa(rapt_isa isa, const char *field, rapt_message *mes
     if (!entry->table)
         return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this build has no such kernels, which are for %s",
                            field, entry->name, entry->architecture);
+    if (is_featured(isa))
+        return rapt_refuse(message, RAPT_UNSUPPORTED_ISA,
+                           "%s = %s: this process may not use the matrix unit, or it does not compute as order 2 says",
+                           field, entry->name);
     return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this machine lacks some of %s", field, entry->name,
                        entry->features);
 }
 
 static const char names[] = "auto"
-#define RAPT_ISA_ENTRY(name, NAME, number, architecture, features) ", " #name
+#define RAPT_ISA_ENTRY(name, table, number, architecture, features) ", " #name
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
     ;
@@ -234,7 +246,10 @@ rapt_status rapt_isa_chosen(rapt_isa *isa) {
     return choose(isa, NULL);
 }
 
-bool rapt_isa_is_open(rapt_isa isa) { return isa == RAPT_ISA_AUTO && environment_isa() == RAPT_ISA_AUTO; }
+bool rapt_isa_takes_unit(rapt_isa isa) {
+    const int named = isa == RAPT_ISA_AUTO ? environment_isa() : (int)isa;
+    return named == RAPT_ISA_AUTO || rapt_isa_is_unit((rapt_isa)named);
+}
 
 rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_message *message) {
     if (!rapt_isa_name(isa))

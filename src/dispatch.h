@@ -8,11 +8,15 @@
 /* The table for a requested isa (RAPT_ISA_AUTO: environment, then the best), or a refusal. */
 rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_message *message);
 
-/* Whether neither the call nor the environment names an instruction set. */
-bool rapt_isa_is_open(rapt_isa isa);
+/* Whether an instruction set stands for the table of another with its matrix unit. ASSUME there is such an isa. */
+bool rapt_isa_is_unit(rapt_isa isa);
 
-/* The table of an instruction set, NULL where this build lacks it. Does not ask whether the machine has the
- * instructions. */
+/* Whether a call with this isa uses the matrix unit that its table may have: it or the environment names it, or neither
+ * names anything. ASSUME rapt_dispatch returned RAPT_OK for it. */
+bool rapt_isa_takes_unit(rapt_isa isa);
+
+/* The table of an instruction set (amx: that of avx512), NULL where this build lacks it. Does not ask whether the
+ * machine has the instructions. */
 const struct rapt_table *rapt_table_of(rapt_isa isa);
 
 #endif

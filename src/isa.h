@@ -6,11 +6,11 @@
 #include "rapt/rapt.h"
 
 enum {
-#define RAPT_ISA_ENTRY(name, NAME, number, architecture, features) RAPT_ISA_NUMBER_##name = (number),
+#define RAPT_ISA_ENTRY(name, table, number, architecture, features) RAPT_ISA_NUMBER_##name = (number),
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
     RAPT_ISA_COUNT = 1 /* and RAPT_ISA_AUTO */
-#define RAPT_ISA_ENTRY(name, NAME, number, architecture, features) +1
+#define RAPT_ISA_ENTRY(name, table, number, architecture, features) +1
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
 };

@@ -326,11 +326,11 @@ struct rapt_table {
      * NULL = that order is not to be had for that type. */
     const struct rapt_table *of_unit[RAPT_UNIT_TYPES];
     /* of_unit[RAPT_OF_BF16] with a kind that multiplies on a matrix unit; NULL where this machine has none, or this
-     * process may not use it. Slot = NULL: processors with these instructions have none. */
+     * process may not use it. It has the isa of the unit. Slot = NULL: processors with these instructions have none. */
     const struct rapt_table *(*matrix_unit)(const struct rapt_table *chains);
 };
 
-#define RAPT_ISA_ENTRY(name, NAME, number, architecture, features) extern const struct rapt_table rapt_table_##name;
+#define RAPT_ISA_ENTRY(name, table, number, architecture, features) extern const struct rapt_table rapt_table_##table;
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
 

@@ -56,9 +56,8 @@ static int type_of(const rapt_attention_desc *desc) {
     return desc->query.dtype == RAPT_F16 ? RAPT_OF_F16 : desc->query.dtype == RAPT_F32 ? RAPT_OF_F32 : RAPT_OF_BF16;
 }
 
-/* Who names an instruction set gets its chains of FMAs. */
 static const struct rapt_table *with_unit(const rapt_attention_desc *desc, const struct rapt_table *table) {
-    const bool may_be = type_of(desc) == RAPT_OF_BF16 && table->matrix_unit && rapt_isa_is_open((rapt_isa)desc->isa);
+    const bool may_be = type_of(desc) == RAPT_OF_BF16 && table->matrix_unit && rapt_isa_takes_unit((rapt_isa)desc->isa);
     return may_be ? table->matrix_unit(table->of_unit[RAPT_OF_BF16]) : NULL;
 }
 

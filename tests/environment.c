@@ -3,6 +3,7 @@
 #define _DEFAULT_SOURCE
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -58,8 +59,40 @@ static int dispatched_auto(void) { return isa_of_dispatch(RAPT_ISA_AUTO); }
 static int dispatched_scalar(void) { return isa_of_dispatch(RAPT_ISA_SCALAR); }
 
 /* Whether bfloat16 may be multiplied on a matrix unit. */
-static int is_open(void) { return rapt_isa_is_open(RAPT_ISA_AUTO); }
-static int is_open_by_name(void) { return rapt_isa_is_open(RAPT_ISA_SCALAR); }
+static int takes_unit(void) { return rapt_isa_takes_unit(RAPT_ISA_AUTO); }
+static int takes_unit_by_name(void) { return rapt_isa_takes_unit(RAPT_ISA_AMX); }
+static int takes_unit_by_other_name(void) { return rapt_isa_takes_unit(RAPT_ISA_SCALAR); }
+
+static rapt_plan plan_of(int32_t numerics, int32_t dtype) {
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    rapt_plan plan;
+    desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = desc.kv_length = 1;
+    desc.head_dim = 2;
+    desc.numerics = numerics;
+    desc.query = desc.key = desc.value = rapt_tensor_bhsd(NULL, dtype, 1, 1, 1, 2);
+    desc.out = rapt_output_bhsd(NULL, 1, 1, 1, 2);
+    return rapt_plan_init(&plan, &desc, NULL) == RAPT_OK ? plan : (rapt_plan){{0}};
+}
+
+static int isa_of_bfloat16(void) {
+    const rapt_plan plan = plan_of(RAPT_NUMERICS_ORDER_2, RAPT_BF16);
+    return (int)rapt_plan_isa(&plan);
+}
+
+static int isa_of_float16(void) {
+    const rapt_plan plan = plan_of(RAPT_NUMERICS_ORDER_2, RAPT_F16);
+    return (int)rapt_plan_isa(&plan);
+}
+
+static int isa_of_order_3(void) {
+    const rapt_plan plan = plan_of(RAPT_NUMERICS_ORDER_3, RAPT_F32);
+    return (int)rapt_plan_isa(&plan);
+}
+
+static int isa_of_order_1(void) {
+    const rapt_plan plan = plan_of(RAPT_NUMERICS_DEFAULT, RAPT_BF16);
+    return (int)rapt_plan_isa(&plan);
+}
 
 static int set_again(void) {
     const int before = chosen_isa();
@@ -100,22 +133,49 @@ static void test_each_isa(void **state) {
         const char *name = rapt_isa_name((rapt_isa)isa);
         if (rapt_isa_available((rapt_isa)isa)) {
             assert_int_equal(ask(name, chosen_isa), isa);
-            assert_int_equal(ask(name, dispatched_auto), isa);
+            assert_int_equal(ask(name, dispatched_auto), rapt_table_of((rapt_isa)isa)->isa);
             assert_int_equal(ask(name, dispatched_scalar), RAPT_ISA_SCALAR);
         } else {
             assert_int_equal(ask(name, chosen_status), RAPT_UNSUPPORTED_ISA);
+            assert_int_equal(ask(name, dispatched_auto), RAPT_ISA_COUNT);
         }
     }
 }
 
-/* An instruction set that is named, here or there, is one without a matrix unit. */
-static void test_open(void **state) {
+/* An instruction set that is named, here or there, is one without a matrix unit, unless the name is the unit's. */
+static void test_takes_unit(void **state) {
     (void)state;
-    assert_true(ask(NULL, is_open));
-    assert_true(ask("auto", is_open));
-    assert_false(ask(NULL, is_open_by_name));
-    for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
-        assert_false(ask(rapt_isa_name((rapt_isa)isa), is_open));
+    assert_true(ask(NULL, takes_unit));
+    assert_true(ask("auto", takes_unit));
+    assert_false(ask(NULL, takes_unit_by_other_name));
+    for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++) {
+        const char *name = rapt_isa_name((rapt_isa)isa);
+        if (!rapt_isa_available((rapt_isa)isa))
+            continue;
+        assert_int_equal(ask(name, takes_unit), rapt_isa_is_unit((rapt_isa)isa));
+        assert_false(ask(name, takes_unit_by_other_name));
+    }
+}
+
+/* What is automatic never chooses a matrix unit by its name, but uses it, as who names it does, for bfloat16 in order
+ * 2 alone; and whoever names its instruction set does not. */
+static void test_unit(void **state) {
+    (void)state;
+    assert_int_not_equal(ask(NULL, chosen_isa), RAPT_ISA_AMX);
+    if (!rapt_isa_available(RAPT_ISA_AMX)) {
+        assert_int_equal(ask(NULL, isa_of_bfloat16), ask(NULL, chosen_isa));
+        assert_int_equal(ask("amx", isa_of_order_1), RAPT_ISA_AUTO); /* refused */
+        return;
+    }
+    assert_true(ask("avx512", takes_unit_by_name));
+    for (int named = 0; named < 2; named++) {
+        const char *name = named ? "amx" : NULL;
+        assert_int_equal(ask(name, isa_of_bfloat16), RAPT_ISA_AMX);
+        assert_int_equal(ask(name, isa_of_float16), RAPT_ISA_AVX512);
+        assert_int_equal(ask(name, isa_of_order_3), RAPT_ISA_AVX512);
+        assert_int_equal(ask(name, isa_of_order_1), RAPT_ISA_AVX512);
+    }
+    assert_int_equal(ask("avx512", isa_of_bfloat16), RAPT_ISA_AVX512);
 }
 
 static void test_read_once(void **state) {
@@ -137,6 +197,32 @@ static void test_feature_names(void **state) {
 }
 
 #ifdef __linux__
+
+static int has_unit(void) { return rapt_isa_available(RAPT_ISA_AMX) != 0; }
+
+/* Linux does not let a process have tiles whose state its signal stack would not hold. */
+static int is_refused_on_small_stack(void) {
+    static char stack[8192];
+    const stack_t small = {.ss_sp = stack, .ss_size = sizeof stack};
+    rapt_message message = {""};
+    const struct rapt_table *kernels;
+    if (sigaltstack(&small, NULL) != 0 || rapt_isa_available(RAPT_ISA_AMX))
+        return 1;
+    if (rapt_dispatch(RAPT_ISA_AMX, &kernels, &message) != RAPT_UNSUPPORTED_ISA)
+        return 2;
+    if (!strstr(message.text, "isa = amx: this process may not use the matrix unit"))
+        return 3;
+    return isa_of_bfloat16() == RAPT_ISA_AVX512 ? 0 : 4;
+}
+
+/* Runs first: who has been given tiles keeps them, and so do its children. */
+static void test_refused_unit(void **state) {
+    (void)state;
+    if (!ask(NULL, has_unit))
+        skip();
+    assert_int_equal(ask(NULL, is_refused_on_small_stack), 0);
+    assert_int_equal(ask("amx", has_unit), 1);
+}
 
 enum { NOT_SECURE = 120, NOT_STARTED = 121 };
 
@@ -192,6 +278,11 @@ static void test_programs_with_rights(void **state) {
 
 static int probe(void) { return 0; }
 
+static void test_refused_unit(void **state) {
+    (void)state;
+    skip();
+}
+
 static void test_programs_with_rights(void **state) {
     (void)state;
     skip();
@@ -204,9 +295,10 @@ int main(int argc, char **argv) {
         _exit(probe()); /* a checker of leaks does not work in such a program */
 
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused_unit),
         cmocka_unit_test(test_unset_and_auto), cmocka_unit_test(test_rubbish),
-        cmocka_unit_test(test_each_isa),       cmocka_unit_test(test_open),
-        cmocka_unit_test(test_read_once),
+        cmocka_unit_test(test_each_isa),       cmocka_unit_test(test_takes_unit),
+        cmocka_unit_test(test_unit),           cmocka_unit_test(test_read_once),
         cmocka_unit_test(test_feature_names),  cmocka_unit_test(test_programs_with_rights),
     };
     return cmocka_run_group_tests_name("environment", tests, NULL, NULL);

@@ -159,7 +159,7 @@ static void build(const struct mutation *mutation) {
              "-I%s/include -c "
              "src/$i -o mutant/$(basename $i).o || exit 1; done",
              is_table ? table : mutation->objects, is_table ? "/kernels.c" : "", compiler,
-             is_table ? table_flags : "", strstr(table, "avx2") ? "AVX2" : "NEON", root);
+             is_table ? table_flags : "", strstr(table, "avx2") ? "avx2" : "neon", root);
     must(command);
     snprintf(command, sizeof command, "%s -o test %s/*.o mutant/*.o %s -lcmocka -lm -pthread %s", compiler,
              mutation->program, libraries, link_flags);

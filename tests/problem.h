@@ -210,7 +210,8 @@ struct problem_call random_call_of_any(uint64_t seed, int64_t work);
 /* Whether the library has the order, on this instruction set. */
 bool has_numerics(int32_t numerics, rapt_isa isa);
 
-/* Those of machine_tables that have it. */
+/* Those of machine_tables that have it; of order 2 and bfloat16 also that of a matrix unit, which runs the chains of
+ * its instruction set for float16. */
 int tables_of(int32_t numerics, const struct rapt_table *tables[RAPT_ISA_COUNT]);
 
 static inline char *tensor_at(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t token) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Random calls, runs, and the comparison with the specification. */
 #include "cmocka_all.h"
+#include "dispatch.h"
 #include "problem.h"
 #include "reference.h"
 #include "stored.h"
@@ -131,7 +132,12 @@ struct problem_call random_call_of_any(uint64_t seed, int64_t work) {
 int tables_of(int32_t numerics, const struct rapt_table *tables[RAPT_ISA_COUNT]) {
     int all = machine_tables(tables), count = 0;
     for (int t = 0; t < all; t++)
-        if (has_numerics(numerics, tables[t]->isa))
+        if (has_numerics(numerics, tables[t]->isa) && (numerics != RAPT_NUMERICS_ORDER_2 || runs_here(tables[t]->isa)))
             tables[count++] = tables[t];
+    for (int isa = RAPT_ISA_SCALAR; numerics == RAPT_NUMERICS_ORDER_2 && isa < RAPT_ISA_COUNT; isa++) {
+        const struct rapt_table *table = rapt_table_of((rapt_isa)isa);
+        if (runs_here((rapt_isa)isa) && rapt_isa_is_unit((rapt_isa)isa))
+            tables[count++] = table->matrix_unit(table->of_unit[RAPT_OF_BF16]);
+    }
     return count;
 }

@@ -81,9 +81,12 @@ void test_free_all(void);
 /* ---- this machine */
 
 /* Fills tables with those that run here and returns how many; only the one that
- * RAPT_TEST_ISA names, if it is set. Prints them once; fails if
- * RAPT_EXPECT_ISAS ("scalar,avx2") names one that is not among them. */
+ * RAPT_TEST_ISA names, if it is set (amx: that of avx512). Prints their names once, and that of a matrix unit; fails if
+ * RAPT_EXPECT_ISAS ("scalar,avx2") has one that is not among them. */
 int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]);
+
+/* Whether it is available, and RAPT_TEST_ISA names it or nothing. */
+bool runs_here(rapt_isa isa);
 
 /* Percentage of the usual work: RAPT_TEST_SCALE, default 100; emulators set less. */
 int64_t scaled_work(int64_t usual);

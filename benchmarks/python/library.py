@@ -68,9 +68,9 @@ class Library:
         return isa.value
 
     def isas(self):
-        """The numbers of those with a peak to hold them against, best first."""
+        """The numbers of those with a peak to hold them against, best first; the matrix unit is none for float32."""
         seconds = c_double()
-        return [isa for isa in range(15, 0, -1) if self.calls.rapt_isa_available(isa)
+        return [isa for isa in range(15, 0, -1) if self.calls.rapt_isa_available(isa) and self.isa_name(isa) != "amx"
                 and self.calls.call_fma(isa, 1, 1, ctypes.byref(seconds)) > 0]
 
 

@@ -246,7 +246,7 @@ static void decode_numbers(rapt_attention_desc *d, struct input *input) {
     static const int64_t windows[] = {-1, 0, 1, 5, 100, 255, 256, 300};
     const uint8_t switches = take_byte(input), kinds = take_byte(input);
     d->features = switches & 31;
-    d->isa = RAPT_ISA_AUTO + kinds % (RAPT_ISA_NEON + 2);
+    d->isa = RAPT_ISA_AUTO + kinds % (RAPT_ISA_AMX + 2);
     d->query_origin = kinds / 8 % 5;
     d->weights_kind = kinds / 40 % 6;
     if ((d->features & RAPT_SCALE) || switches & 32)

@@ -9,7 +9,7 @@ echo "== compiled, not run, for other systems"
 sources=$(find src -name '*.c' -not -path 'src/x86/*' -not -name 'reference*' -not -name truth.c)
 for target in arm64-apple-macos11 aarch64-pc-windows-msvc; do
     for source in $sources; do
-        clang-19 -target $target -std=c11 -O2 -ffreestanding -nostdlibinc -fno-math-errno -ffp-contract=off -DRAPT_HAVE_NEON -DRAPT_BUILD \
+        clang-19 -target $target -std=c11 -O2 -ffreestanding -nostdlibinc -fno-math-errno -ffp-contract=off -DRAPT_HAVE_neon -DRAPT_BUILD \
             -Wall -Wextra -Werror -isystem cross/freestanding -Iinclude -Isrc -c "$source" -o /dev/null
     done
     echo "$target: $(wc -w <<<"$sources") objects"

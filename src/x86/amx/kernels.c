@@ -51,6 +51,8 @@ const struct rapt_table *rapt_amx_table(const struct rapt_table *chains) {
         const struct rapt_cpu cpu = rapt_cpu_detect();
         known = cpu.amx_bf16 && cpu.avx512_bf16 && amx_is_usable() ? PRESENT : ABSENT;
         with_tiles = *chains;
+        with_tiles.name = "amx";
+        with_tiles.isa = RAPT_ISA_AMX;
         with_tiles.kinds[RAPT_WIDE] = tiles_of_bf16;
         with_tiles.kinds[RAPT_FEW].most_rows = chains->kinds[RAPT_NARROW].most_rows; /* tiles take more rows sooner */
         atomic_store_explicit(&state, known, memory_order_release);
