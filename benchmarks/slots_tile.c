@@ -56,32 +56,49 @@ static void run_pack(void *context) {
     tile->kind->pack(tile->panel, (const float *const *)tile->queries, tile->rows, tile->dim);
 }
 
+static struct rapt_score_args score_args(const struct tile *tile) {
+    return (struct rapt_score_args){.query = tile->panel,
+                                    .key = (const char *)tile->key,
+                                    .key_stride_bytes = tile->dim * (int64_t)sizeof(float),
+                                    .scores = tile->scores,
+                                    .rows = tile->rows,
+                                    .head_dim = tile->dim,
+                                    .key_end = RAPT_BLOCK_KEYS,
+                                    .factor = 0.1f};
+}
+
+static struct rapt_weigh_args weigh_args(const struct tile *tile) {
+    return (struct rapt_weigh_args){.probabilities = tile->scores,
+                                    .value = (const char *)tile->value,
+                                    .value_stride_bytes = tile->dim * (int64_t)sizeof(float),
+                                    .alpha = tile->alpha,
+                                    .o = tile->o,
+                                    .o_stride = tile->dim,
+                                    .rows = tile->rows,
+                                    .value_dim = tile->dim,
+                                    .key_end = RAPT_BLOCK_KEYS,
+                                    .fresh = true};
+}
+
 static void run_score(void *context) {
     struct tile *tile = context;
-    const struct rapt_score_args args = {.query = tile->panel,
-                                         .key = (const char *)tile->key,
-                                         .key_stride_bytes = tile->dim * (int64_t)sizeof(float),
-                                         .scores = tile->scores,
-                                         .rows = tile->rows,
-                                         .head_dim = tile->dim,
-                                         .key_end = RAPT_BLOCK_KEYS,
-                                         .factor = 0.1f};
+    const struct rapt_score_args args = score_args(tile);
     tile->kind->score(&args);
 }
 
 static void run_weigh(void *context) {
     struct tile *tile = context;
-    const struct rapt_weigh_args args = {.probabilities = tile->scores,
-                                         .value = (const char *)tile->value,
-                                         .value_stride_bytes = tile->dim * (int64_t)sizeof(float),
-                                         .alpha = tile->alpha,
-                                         .o = tile->o,
-                                         .o_stride = tile->dim,
-                                         .rows = tile->rows,
-                                         .value_dim = tile->dim,
-                                         .key_end = RAPT_BLOCK_KEYS,
-                                         .fresh = true};
+    const struct rapt_weigh_args args = weigh_args(tile);
     tile->kind->weigh(&args);
+}
+
+/* The scores go to the second of two blocks. */
+static void run_beside(void *context) {
+    struct tile *tile = context;
+    struct rapt_score_args score = score_args(tile);
+    const struct rapt_weigh_args weigh = weigh_args(tile);
+    score.scores += tile->rows * RAPT_BLOCK_KEYS;
+    tile->kind->score_beside(&score, &weigh);
 }
 
 static void run_logits(void *context) {
@@ -103,11 +120,14 @@ static void run_drop(void *context) {
 static void measure_products(struct slots *slots, const char *slot, void (*run)(void *)) {
     for (int kind = 0; kind < RAPT_KINDS; kind++) {
         struct tile tile = tile_of(slots, kind);
+        const int products = run == run_pack ? 0 : run == run_beside ? 2 : 1;
         do {
             for (size_t d = 0; d < sizeof dims / sizeof dims[0]; d++) {
+                if (run == run_beside && !tile.kind->score_beside)
+                    continue;
                 tile.dim = dims[d];
                 const double numbers = run == run_pack ? (double)tile.rows * tile.dim : scores_of(&tile);
-                const struct slot_case what = {run, &tile, numbers, run == run_pack ? 0 : 2 * numbers * tile.dim};
+                const struct slot_case what = {run, &tile, numbers, products * 2 * numbers * tile.dim};
                 slots_measure(slots, &what, "%s.%s rows %d d%d", tile.kind->name, slot, tile.rows, tile.dim);
             }
         } while (next_rows(&tile));
@@ -125,6 +145,10 @@ void slots_score(struct slots *slots) {
 
 void slots_weigh(struct slots *slots) {
     measure_products(slots, "weigh", run_weigh);
+}
+
+void slots_beside(struct slots *slots) {
+    measure_products(slots, "score_beside", run_beside);
 }
 
 /* All kinds, all rows of each. */

@@ -38,6 +38,36 @@ static void pack(const struct rapt_task *task, struct rapt_tile *tile) {
     tile->flags |= RAPT_TILE_PACKED;
 }
 
+/* Whether keys of a block can be scored beside the values of the one before it. */
+static void open_scores(struct rapt_loop *loop) {
+    const struct rapt_task *task = loop->task;
+    const struct rapt_plan_body *a = task->attention;
+    const unsigned excludes = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT;
+    loop->scored = (struct rapt_scored){
+        .usable = task->kind->score_beside && loop->tile_count == 1 && !(a->mask_parts & excludes) &&
+                  a->desc.head_dim == a->desc.value_dim && a->desc.head_dim % 16 == 0 &&
+                  rapt_source_reads_on(&loop->source, RAPT_KEYS) && rapt_source_reads_on(&loop->source, RAPT_VALUES),
+        .base = -1};
+}
+
+/* Where the scores of a block lie, and those of the next one. */
+static void set_scores(struct rapt_loop *loop, const struct rapt_tile *tile, struct rapt_block *block) {
+    struct rapt_scored *scored = &loop->scored;
+    const int64_t second = (int64_t)RAPT_BLOCK_KEYS * tile->rows;
+    block->is_scored = !block->careful && scored->base == block->base;
+    scored->here ^= block->is_scored;
+    block->scores = loop->task->scores + scored->here * second;
+    if (block->careful || !scored->usable)
+        return;
+    scored->base = rapt_next_block(tile->visible, block->base + RAPT_BLOCK_KEYS);
+    const struct rapt_span keys = rapt_block_of(tile->visible, scored->base);
+    if (scored->base >= 0)
+        block->next = (struct rapt_next_scores){.scores = loop->task->scores + !scored->here * second,
+                                                .base = scored->base,
+                                                .key_begin = (int)(keys.begin - scored->base),
+                                                .key_end = (int)(keys.end - scored->base)};
+}
+
 static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t base, bool careful) {
     struct rapt_task *task = loop->task;
     struct rapt_tile_mask mask;
@@ -58,8 +88,10 @@ static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t
                                .seen = seen,
                                .fresh = !(tile->flags & RAPT_TILE_TOUCHED),
                                .careful = careful,
+                               .next.scores = NULL,
                                .of_score = NULL,
                                .of_weigh = NULL};
+    set_scores(loop, tile, &block);
     if (!(tile->flags & RAPT_TILE_PACKED))
         pack(task, tile);
     tile->flags |= RAPT_TILE_TOUCHED;
@@ -172,6 +204,7 @@ void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t 
     }
     rapt_source_open(&loop.source, &task, task.visible);
     open_tiles(&loop);
+    open_scores(&loop);
     if (task.kind->enter)
         task.kind->enter(&task);
     attend_chunks(&loop);

@@ -26,6 +26,11 @@ struct rapt_loop {
     struct rapt_source source;
     struct rapt_tile tiles[RAPT_MAX_TILES];
     int tile_count;
+    struct rapt_scored { /* where kinds have score_beside */
+        bool usable;     /* for this task */
+        int here;        /* the scores of the current block are the first or the second ones */
+        int64_t base;    /* of the block whose scores are in the others; -1 = none */
+    } scored;
     const struct rapt_task *next_task; /* the task that this thread is likely to get next; NULL = none */
     struct rapt_ahead {
         struct rapt_errands errands; /* the keys and values that come next, for all tiles of a block */

@@ -2,41 +2,62 @@
 #include "block.h"
 
 /* Arguments have all of their fields set: compilers would clear the whole struct first. */
-static void score(const struct rapt_block *b) {
+static struct rapt_score_args score_args(const struct rapt_block *b, float *scores) {
     const struct rapt_task *task = b->task;
-    struct rapt_score_args args = {.query = b->panel,
-                                   .key = NULL,
-                                   .key_stride_bytes = 0,
-                                   .key_format = RAPT_FORMAT_F32,
-                                   .scales = {NULL, NULL, 0, 0},
-                                   .scores = task->scores,
-                                   .rows = b->rows,
-                                   .head_dim = (int)task->attention->desc.head_dim,
-                                   .key_begin = 0,
-                                   .key_end = 0,
-                                   .factor = task->attention->score_factor,
-                                   .streams = false,
-                                   .lead_bytes = 0,
-                                   .key_rows = 0,
-                                   .runs = NULL,
-                                   .ahead = NULL,
-                                   .spans = rapt_spans_of(b->mask),
-                                   .errands = b->of_score};
+    return (struct rapt_score_args){.query = b->panel,
+                                    .key = NULL,
+                                    .key_stride_bytes = 0,
+                                    .key_format = RAPT_FORMAT_F32,
+                                    .scales = {NULL, NULL, 0, 0},
+                                    .scores = scores,
+                                    .rows = b->rows,
+                                    .head_dim = (int)task->attention->desc.head_dim,
+                                    .key_begin = 0,
+                                    .key_end = 0,
+                                    .factor = task->attention->score_factor,
+                                    .streams = false,
+                                    .lead_bytes = 0,
+                                    .key_rows = 0,
+                                    .runs = NULL,
+                                    .ahead = NULL,
+                                    .spans = NULL,
+                                    .errands = NULL};
+}
+
+static void take_keys(struct rapt_score_args *args, const struct rapt_rows *keys, int key) {
+    args->key = keys->base;
+    args->key_stride_bytes = keys->stride_bytes;
+    args->key_format = keys->format;
+    args->scales = keys->scales;
+    args->streams = keys->streams;
+    args->lead_bytes = keys->lead_bytes;
+    args->key_rows = keys->first;
+    args->runs = keys->runs;
+    args->ahead = keys->ahead;
+    args->key_begin = key;
+    args->key_end = key + (int)keys->count;
+}
+
+static void score(const struct rapt_block *b) {
+    struct rapt_score_args args = score_args(b, b->scores);
+    args.spans = rapt_spans_of(b->mask);
+    args.errands = b->of_score;
     for (int key = b->key_begin; key < b->key_end; key = args.key_end) {
         const struct rapt_rows keys = rapt_source_numbered(b->source, RAPT_KEYS, b->base, b->mask, key, b->key_end);
-        args.key = keys.base;
-        args.key_stride_bytes = keys.stride_bytes;
-        args.key_format = keys.format;
-        args.scales = keys.scales;
-        args.streams = keys.streams;
-        args.lead_bytes = keys.lead_bytes;
-        args.key_rows = keys.first;
-        args.runs = keys.runs;
-        args.ahead = keys.ahead;
-        args.key_begin = key;
-        args.key_end = key + (int)keys.count;
-        task->kind->score(&args);
+        take_keys(&args, &keys, key);
+        b->task->kind->score(&args);
     }
+}
+
+/* All keys of the next block, which are a single run of rows. */
+static struct rapt_score_args next_args(const struct rapt_block *b) {
+    const struct rapt_next_scores *next = &b->next;
+    struct rapt_score_args args = score_args(b, next->scores);
+    const struct rapt_rows keys = rapt_source_rows(
+        b->source, RAPT_KEYS, (struct rapt_span){next->base + next->key_begin, next->base + next->key_end});
+    take_keys(&args, &keys, next->key_begin);
+    RAPT_ASSUME(args.key_end == next->key_end);
+    return args;
 }
 
 /* Group by group of rows where logits come first, so that the softmax finds them in L1. */
@@ -48,8 +69,8 @@ static void softmax(const struct rapt_block *b) {
     for (int row = 0; row < b->rows; row += step) {
         const int end_row = b->rows - row < step ? b->rows : row + step;
         if (acts)
-            kind->logits(task->scores, row, end_row, begin, end, b->mask);
-        kind->softmax(task->scores, row, end_row, begin, end, rapt_spans_of(b->mask), b->state.m, b->state.l,
+            kind->logits(b->scores, row, end_row, begin, end, b->mask);
+        kind->softmax(b->scores, row, end_row, begin, end, rapt_spans_of(b->mask), b->state.m, b->state.l,
                       task->alpha, b->of_weigh);
     }
 }
@@ -62,7 +83,7 @@ static void weigh(const struct rapt_block *b, int first, int rows, int begin, in
     static const float ones[RAPT_MAX_TILE_ROWS] = {
         1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
         1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    struct rapt_weigh_args args = {.probabilities = task->scores,
+    struct rapt_weigh_args args = {.probabilities = b->scores,
                                    .value = NULL,
                                    .value_stride_bytes = 0,
                                    .value_format = RAPT_FORMAT_F32,
@@ -98,7 +119,13 @@ static void weigh(const struct rapt_block *b, int first, int rows, int begin, in
         args.ahead = values.ahead;
         args.key_begin = key;
         args.key_end = key + (int)values.count;
-        task->kind->weigh(&args);
+        if (b->next.scores) {
+            const struct rapt_score_args next = next_args(b);
+            RAPT_ASSUME(args.key_end == end);
+            task->kind->score_beside(&next, &args);
+        } else {
+            task->kind->weigh(&args);
+        }
     }
 }
 
@@ -118,10 +145,11 @@ static void weigh_attended(const struct rapt_block *b) {
 
 void rapt_block_by_steps(const struct rapt_block *b) {
     const struct rapt_task *task = b->task;
-    score(b);
+    if (!b->is_scored)
+        score(b);
     softmax(b);
     if (b->mask->parts & RAPT_PART_KEEP)
-        task->kind->drop(task->scores, b->rows, b->key_begin, b->key_end, b->mask);
+        task->kind->drop(b->scores, b->rows, b->key_begin, b->key_end, b->mask);
     if (b->careful && b->seen == RAPT_SEES_SOME)
         weigh_attended(b);
     else

@@ -11,6 +11,8 @@ struct rapt_block {
     const struct rapt_tile_mask *mask;
     struct rapt_errands *of_score, *of_weigh; /* errands that slots run; NULL = none. softmax shares those of weigh */
     float *panel;            /* the queries, as pack left them, and what else the kind keeps */
+    float *scores;           /* of kinds whose steps are slots */
+    bool is_scored;          /* they are there already */
     struct rapt_state state; /* of the tile's rows in this chunk */
     int rows;
     int64_t base;            /* position of key 0 of the block */
@@ -18,6 +20,11 @@ struct rapt_block {
     enum rapt_seen seen;
     bool fresh;              /* o holds nothing yet */
     bool careful;            /* no value of an excluded pair may take part, not even with a weight of 0 */
+    struct rapt_next_scores { /* of the block after it, computed beside the weighing of this one */
+        float *scores;        /* NULL = not so */
+        int64_t base;
+        int key_begin, key_end;
+    } next;
 };
 
 /* The block slot of kinds whose steps are slots. */

@@ -253,6 +253,10 @@ struct rapt_tile_kind {
     /* Dropout: p = keep ? p * keep_scale : +0. */
     void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     void (*weigh)(const struct rapt_weigh_args *args);
+    /* score for the keys of the next block and weigh for this one, some keys of each in turns: memory serves two streams
+     * faster than one after the other. NULL = a kind without it. ASSUME that both have keys, in float32 and without
+     * runs; head_dim = value_dim, a multiple of 16; no spans of score. scores_bytes has room for two blocks then. */
+    void (*score_beside)(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh);
 
     /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; score, logits, softmax, drop and weigh are NULL,
      * but for score and logits of kinds[RAPT_NARROW], which weights.c calls. A panel holds whatever the kind keeps for

@@ -150,7 +150,8 @@ void rapt_prefetch_tile(struct rapt_loop *loop, const struct rapt_tile *tile, in
                         struct rapt_errands *errands, struct rapt_block *block) {
     clear(errands);
     if (loop->task->kind->streams) {
-        add_own_values(errands, loop, tile, base);
+        if (!block->is_scored)
+            add_own_values(errands, loop, tile, base);
     } else {
         block->of_score = &loop->ahead.errands;
         for (int side = sides_in_score(loop); side < RAPT_SIDES; side++) {

@@ -283,6 +283,12 @@ struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct r
         .format = RAPT_FORMAT_F32};
 }
 
+bool rapt_source_reads_on(const struct rapt_source *source, int side) {
+    const struct rapt_plan_body *a = source->task->attention;
+    return !source->side[side].staged && !rapt_is_in_keys(a, side) && a->format[side] == RAPT_FORMAT_F32 &&
+           !rapt_is_paged(rapt_pages_of(&a->desc, side));
+}
+
 /* How many keys from one on follow each other in the block. */
 static int run_of(const struct rapt_tile_mask *mask, int key, int end) {
     int next = key + 1;

@@ -50,6 +50,29 @@ enum {
     ONE_LINE = 1 << 16
 };
 
+/* The next lines of rows to come: each goes into L1, and the one `far` after it into L2. */
+struct lane {
+    const char *line;
+    int64_t far, gap; /* from the end of a row to the next */
+    int row_lines, left;
+};
+
+/* Keys and values that take turns. */
+struct pair {
+    struct lane turn, other;
+};
+
+RAPT_INLINE void pair_line(struct pair *pair) {
+    struct lane lane = pair->turn;
+    __builtin_prefetch(lane.line, 0, 3);
+    __builtin_prefetch(lane.line + lane.far, 0, 2);
+    lane.line += 64;
+    if (--lane.left == 0)
+        lane.left = lane.row_lines, lane.line += lane.gap;
+    pair->turn = pair->other;
+    pair->other = lane;
+}
+
 /* Lines of rows to come, each after so many cycles of work. */
 struct pump {
     const char *line;
@@ -57,6 +80,8 @@ struct pump {
     int row_lines, left, step_bytes, credit, rate;
     struct turns *turns; /* what is fetched instead, between keys; NULL = nothing else */
     int at_once; /* lines of a step of few_stored.h */
+    bool in_pair; /* known to the compiler. Then these are fetched: */
+    struct pair pair;
 };
 
 /* From a row to the one that is prefetched beside it: given, or 0 = as many bytes as PUMP_LEAD rows of float32. */
@@ -88,6 +113,10 @@ RAPT_INLINE struct pump idle_pump(const char *line) {
 }
 
 RAPT_INLINE void pump_line(struct pump *p) {
+    if (p->in_pair) {
+        pair_line(&p->pair);
+        return;
+    }
     __builtin_prefetch(p->line, 0, 2);
     p->line += p->step_bytes;
     if (--p->left == 0)

@@ -259,12 +259,12 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *
 }
 
 /* Keys at one stride. */
-RAPT_INLINE void score_strided(const struct rapt_score_args *a, const float *query, const char *key, float *scores,
-                               int n, int rows) {
+RAPT_INLINE void score_strided(const struct rapt_score_args *a, const float *query, const char *key,
+                               struct stream stream, float *scores, int n, int rows) {
     const float *keys[VL];
     RAPT_UNROLL for (int k = 0; k < VL; k++)
         keys[k] = row_at(key, a->key_stride_bytes, k < n ? k : 0);
-    score_transposed(a, query, keys, stream_of(a, RAPT_FORMAT_F32, key, VL), scores, n, rows);
+    score_transposed(a, query, keys, stream, scores, n, rows);
 }
 
 RAPT_INLINE void score_runs(const struct rapt_score_args *a, const float *query, float *scores, int rows) {
@@ -290,9 +290,9 @@ RAPT_INLINE void score_rows(const struct rapt_score_args *a, int first, int rows
         return;
     }
     for (; a->key_end - k >= VL; k += VL, key += VL * a->key_stride_bytes)
-        score_strided(a, query, key, scores + k, VL, rows);
+        score_strided(a, query, key, stream_of(a, RAPT_FORMAT_F32, key, VL), scores + k, VL, rows);
     if (k < a->key_end)
-        score_strided(a, query, key, scores + k, a->key_end - k, rows);
+        score_strided(a, query, key, stream_of(a, RAPT_FORMAT_F32, key, VL), scores + k, a->key_end - k, rows);
 }
 
 /* Numbers of rows that have a function of their own. */
@@ -328,9 +328,10 @@ static size_t scores_bytes_wide(int rows, int head_dim) {
     return (size_t)RAPT_BLOCK_KEYS * TILE_ROWS * sizeof(float);
 }
 
+/* Of this block and of the next one. */
 static size_t scores_bytes_narrow(int rows, int head_dim) {
     (void)head_dim;
-    return (size_t)RAPT_BLOCK_KEYS * (size_t)rows * sizeof(float);
+    return 2 * (size_t)RAPT_BLOCK_KEYS * (size_t)rows * sizeof(float);
 }
 
 #endif

@@ -14,6 +14,7 @@ struct stream {
     int64_t lead_bytes; /* to the one that is fetched far ahead */
     struct turns *turns; /* what is fetched into L2 instead; NULL = rows at the step. */
     struct walk soon;    /* Then these rows are fetched into L1, if there is a step. */
+    struct pair *pair;   /* fetched instead of all that; NULL = none */
 };
 
 /* Rows that come `keys` after the one at key; where lead_bytes says that rows to come are elsewhere, those at key. */
@@ -26,6 +27,10 @@ RAPT_INLINE struct stream stream_of(const struct rapt_score_args *a, int format,
 }
 
 RAPT_INLINE void stream_line(struct stream *stream) {
+    if (stream->pair) {
+        pair_line(stream->pair);
+        return;
+    }
     if (stream->turns) {
         if (!stream->step_bytes)
             return;

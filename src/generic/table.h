@@ -17,6 +17,7 @@
 #include "generic/softmax.h"
 #include "generic/weigh.h"
 #include "generic/weigh_stored.h"
+#include "generic/beside.h"
 #include "generic/few.h"
 #include "generic/few_stored.h"
 #include "generic/finish.h"
@@ -141,7 +142,8 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .logits = logits_narrow,
                                .softmax = softmax_narrow,
                                .drop = drop_narrow,
-                               .weigh = weigh_narrow},
+                               .weigh = weigh_narrow,
+                               .score_beside = VL > 1 ? score_beside : NULL},
               [RAPT_FEW] = {.name = "few",
                             .most_rows = FEW_MOST,
                             .rows = RAPT_MAX_TILE_ROWS,

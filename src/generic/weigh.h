@@ -171,11 +171,12 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct p
     static RAPT_KERNEL void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width) {     \
         RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step, NULL)                                           \
     }
-#define RAPT_WEIGH_NARROW(most, vectors)                                                                         \
-    static RAPT_KERNEL void weigh_narrow_##vectors(const struct rapt_weigh_args *a, int64_t d, int width,        \
-                                                   struct pump *pump) {                                          \
+#define RAPT_WEIGH_NARROW(way, most, vectors, pairs)                                                             \
+    static RAPT_KERNEL void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width,       \
+                                                    struct pump *pump) {                                         \
         const bool begins = vectors * VL >= 16 || d % 16 == 0; /* a line of the row */                           \
         struct pump own = begins ? *pump : idle_pump(a->value);                                                  \
+        own.in_pair = pairs;                                                                                     \
         RAPT_WEIGH_PANEL(narrow, most, vectors, RAPT_BLOCK_KEYS, 1, &own)                                        \
         if (begins)                                                                                              \
             *pump = own;                                                                                         \
@@ -184,10 +185,14 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct p
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS, 1, 1, TILE_ROWS)
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS, 2, 1, TILE_ROWS)
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS_3, 3, 1, TILE_ROWS)
-RAPT_WEIGH_NARROW(NARROW_GROUP, 1)
-RAPT_WEIGH_NARROW(NARROW_GROUP, 2)
-RAPT_WEIGH_NARROW(4, 4)
-RAPT_WEIGH_NARROW(1, 8)
+RAPT_WEIGH_NARROW(narrow, NARROW_GROUP, 1, false)
+RAPT_WEIGH_NARROW(narrow, NARROW_GROUP, 2, false)
+RAPT_WEIGH_NARROW(narrow, 4, 4, false)
+RAPT_WEIGH_NARROW(narrow, 1, 8, false)
+RAPT_WEIGH_NARROW(beside, NARROW_GROUP, 1, true)
+RAPT_WEIGH_NARROW(beside, NARROW_GROUP, 2, true)
+RAPT_WEIGH_NARROW(beside, 4, 4, true)
+RAPT_WEIGH_NARROW(beside, 1, 8, true)
 
 static int width_of_panel(const struct rapt_weigh_args *a, int64_t d, int vectors) {
     int64_t left = a->value_dim - d - (int64_t)(vectors - 1) * VL;
@@ -223,21 +228,27 @@ static int narrow_vectors(int rows, int64_t left) {
     return rows <= 4 && left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
-static void weigh_narrow_block(const struct rapt_weigh_args *a, struct pump *pump) {
+typedef void narrow_weigher(const struct rapt_weigh_args *a, int64_t d, int width, struct pump *pump);
+
+/* by_vectors: for 1, 2, 4, 8 of them. */
+static void weigh_panels(const struct rapt_weigh_args *a, struct pump *pump, narrow_weigher *const by_vectors[4]) {
     int64_t left = (a->value_dim + VL - 1) / VL;
     for (int64_t d = 0; left > 0;) {
-        int vectors = narrow_vectors(a->rows, left);
-        int width = width_of_panel(a, d, vectors);
-        if (vectors == 8)
-            weigh_narrow_8(a, d, width, pump);
-        else if (vectors == 4)
-            weigh_narrow_4(a, d, width, pump);
-        else if (vectors == 2)
-            weigh_narrow_2(a, d, width, pump);
-        else
-            weigh_narrow_1(a, d, width, pump);
+        const int vectors = narrow_vectors(a->rows, left);
+        by_vectors[__builtin_ctz((unsigned)vectors)](a, d, width_of_panel(a, d, vectors), pump);
         d += vectors * VL, left -= vectors;
     }
+}
+
+static void weigh_narrow_block(const struct rapt_weigh_args *a, struct pump *pump) {
+    static narrow_weigher *const by_vectors[] = {weigh_narrow_1, weigh_narrow_2, weigh_narrow_4, weigh_narrow_8};
+    weigh_panels(a, pump, by_vectors);
+}
+
+/* Where keys are scored beside them. */
+static void weigh_beside(const struct rapt_weigh_args *a, struct pump *pump) {
+    static narrow_weigher *const by_vectors[] = {weigh_beside_1, weigh_beside_2, weigh_beside_4, weigh_beside_8};
+    weigh_panels(a, pump, by_vectors);
 }
 
 #endif

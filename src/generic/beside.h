@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * Scores of the next block's keys beside the products with this one's values, where memory feeds both. */
+#ifndef RAPT_GENERIC_BESIDE_H
+#define RAPT_GENERIC_BESIDE_H
+
+#include "generic/score.h"
+#include "generic/weigh.h"
+
+enum {
+    BESIDE_KEYS = 16,      /* of a turn: score some, weigh as many */
+    BESIDE_BYTES = 2 << 10 /* from a line that goes into L1 to the one that goes into L2 */
+};
+
+_Static_assert(BESIDE_KEYS % VL == 0, "a turn is whole panels of keys");
+
+/* From `rows` rows on, and from as many bytes on in whole rows where rows = 0. */
+RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes) {
+    const int64_t far = (BESIDE_BYTES + row_bytes - 1) / row_bytes * stride_bytes;
+    const int lines = (int)(row_bytes / 64);
+    return (struct lane){.line = row + (rows ? rows * stride_bytes : far),
+                         .far = far,
+                         .gap = stride_bytes - row_bytes,
+                         .row_lines = lines,
+                         .left = lines};
+}
+
+/* The scores of one turn. */
+RAPT_INLINE void score_turn(const struct rapt_score_args *a, int rows, struct pair *pair) {
+    const char *key = a->key;
+    for (int k = a->key_begin; k < a->key_begin + BESIDE_KEYS; k += VL, key += VL * a->key_stride_bytes) {
+        struct stream stream = {.pair = pair};
+        score_strided(a, a->query, key, stream, a->scores + k, VL, rows);
+    }
+}
+
+#define RAPT_SCORE_TURN(rows)                                                                                    \
+    static RAPT_KERNEL void score_turn_##rows(const struct rapt_score_args *a, struct pair *pair) {              \
+        struct pair own = *pair;                                                                                 \
+        score_turn(a, rows < NARROW_GROUP ? rows : NARROW_GROUP, &own);                                          \
+        *pair = own;                                                                                             \
+    }
+RAPT_HEIGHTS(RAPT_SCORE_TURN)
+#undef RAPT_SCORE_TURN
+
+/* Turns as long as there are enough keys on both sides, then the rest of each. */
+static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
+#define RAPT_SCORE_TURN(rows) score_turn_##rows,
+    static void (*const of_rows[])(const struct rapt_score_args *, struct pair *) = {RAPT_HEIGHTS(RAPT_SCORE_TURN)};
+#undef RAPT_SCORE_TURN
+    assume_score(score, NARROW_ROWS);
+    assume_weigh(weigh, NARROW_ROWS);
+    float ones[RAPT_MAX_TILE_ROWS];
+    for (int row = 0; row < weigh->rows; row++)
+        ones[row] = 1.0f;
+    struct rapt_score_args keys = *score;
+    struct rapt_weigh_args values = *weigh;
+    struct pump pump = {.pair = {lane_of(score->key, score->key_stride_bytes, BESIDE_KEYS, score->head_dim * 4),
+                                 lane_of(weigh->value, weigh->value_stride_bytes, 0, weigh->value_dim * 4)}};
+    values.probabilities += (int64_t)weigh->first_row * RAPT_BLOCK_KEYS;
+    while (score->key_end - keys.key_begin >= BESIDE_KEYS && weigh->key_end - values.key_begin >= BESIDE_KEYS) {
+        of_rows[score->rows - 1](&keys, &pump.pair);
+        keys.key_begin += BESIDE_KEYS;
+        keys.key += BESIDE_KEYS * keys.key_stride_bytes;
+        values.key_end = values.key_begin + BESIDE_KEYS;
+        weigh_beside(&values, &pump);
+        values.key_begin = values.key_end;
+        values.value += BESIDE_KEYS * values.value_stride_bytes;
+        values.fresh = false;
+        values.alpha = ones;
+    }
+    values.key_end = weigh->key_end;
+    values.probabilities = weigh->probabilities;
+    if (keys.key_begin < keys.key_end)
+        score_narrow(&keys);
+    if (values.key_begin < values.key_end)
+        weigh_narrow(&values);
+}
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ * score_beside: score and weigh of two blocks, in turns. */
+#include <math.h>
+
+#include "check.h"
+#include "cmocka_all.h"
+#include "reference.h"
+
+struct beside_case {
+    int rows, dim;
+    struct key_range scored, weighed;
+    int stride_kind;
+    bool fresh;
+    float (*draw)(struct random *);
+};
+
+static const float *row_of(const struct strided *rows, int64_t i) {
+    return (const float *)(const void *)(rows->first + i * rows->stride_bytes);
+}
+
+static void expected_scores(const struct tile *tile, const struct rapt_score_args *args, const struct strided *keys,
+                            float *expected) {
+    for (int row = 0; row < args->rows; row++)
+        for (int key = args->key_begin; key < args->key_end; key++)
+            expected[score_at(tile, row, key)] =
+                rapt_reference_dot(args->query + (int64_t)row * args->head_dim, row_of(keys, key - args->key_begin),
+                                   args->head_dim) *
+                args->factor;
+}
+
+static void expected_o(const struct tile *tile, const struct rapt_weigh_args *args, const struct strided *values,
+                       float *o) {
+    for (int row = 0; row < args->rows; row++)
+        for (int d = 0; d < args->value_dim; d++) {
+            float sum = args->fresh ? 0.0f : o[row * args->o_stride + d] * args->alpha[row];
+            for (int key = args->key_begin; key < args->key_end; key++)
+                sum = fmaf(args->probabilities[score_at(tile, row, key)],
+                           row_of(values, key - args->key_begin)[d], sum);
+            o[row * args->o_stride + d] = sum;
+        }
+}
+
+static void check_one(const struct tile *tile, const struct beside_case *c, struct random *random) {
+    const int keys = c->scored.end - c->scored.begin, values = c->weighed.end - c->weighed.begin;
+    const struct strided key = strided_rows(random, keys, c->dim, c->stride_kind, c->draw);
+    const struct strided value = strided_rows(random, values, c->dim, (c->stride_kind + c->rows) % STRIDE_KINDS,
+                                              c->draw);
+    float *scores = test_floats(score_count(tile)), *before = test_floats(score_count(tile));
+    float *scores_expected = test_floats(score_count(tile));
+    const int64_t o_count = (int64_t)(c->rows + 1) * c->dim; /* a row after them that must stay */
+    float *o = test_drawn(random, o_count, c->draw), *o_expected = test_floats(o_count);
+    memcpy(o_expected, o, (size_t)o_count * sizeof(float));
+    const struct rapt_score_args score = {.query = test_drawn(random, (int64_t)c->rows * c->dim, c->draw),
+                                          .key = key.first,
+                                          .key_stride_bytes = key.stride_bytes,
+                                          .scores = scores,
+                                          .rows = c->rows,
+                                          .head_dim = c->dim,
+                                          .key_begin = c->scored.begin,
+                                          .key_end = c->scored.end,
+                                          .factor = 0.125f,
+                                          .streams = true};
+    const struct rapt_weigh_args weigh = {.probabilities = test_drawn(random, score_count(tile), random_normal),
+                                          .value = value.first,
+                                          .value_stride_bytes = value.stride_bytes,
+                                          .alpha = test_drawn(random, c->rows, random_normal),
+                                          .o = o,
+                                          .o_stride = c->dim,
+                                          .rows = c->rows,
+                                          .value_dim = c->dim,
+                                          .key_begin = c->weighed.begin,
+                                          .key_end = c->weighed.end,
+                                          .fresh = c->fresh,
+                                          .streams = true};
+    expected_scores(tile, &score, &key, scores_expected);
+    expected_o(tile, &weigh, &value, o_expected);
+    tile->slots->score_beside(&score, &weigh);
+    expect_scores(tile, scores, scores_expected, before, c->rows, c->scored, "score_beside");
+    expect_bits(o, o_expected, o_count, NAN_ANY,
+                "%s %s.score_beside: rows %d, dim %d, keys [%d, %d), values of [%d, %d), fresh %d: element",
+                tile->table->name, tile->way, c->rows, c->dim, c->scored.begin, c->scored.end, c->weighed.begin,
+                c->weighed.end, c->fresh);
+    test_free_all();
+}
+
+void check_beside(const struct rapt_table *table) {
+    static const int dims[] = {16, 48, 64, 128, 144};
+    static float (*const draws[])(struct random *) = {random_normal, random_special, random_finite};
+    struct random random = {12};
+    for (int way = 0; way < TILE_WAYS; way++) {
+        struct tile tile = tile_of(table, way);
+        int rows[MAX_ROW_COUNTS], row_counts = edge_rows(&tile, rows), turn = 0;
+        struct key_range ranges[MAX_KEY_RANGES];
+        const int range_count = edge_key_ranges(&tile, ranges);
+        for (int r = 0; tile.slots->score_beside && r < row_counts; r++)
+            for (int end = turn + 40; turn < end; turn++) {
+                if (!is_sampled(turn))
+                    continue;
+                const struct beside_case c = {rows[r],
+                                              dims[turn % 5],
+                                              ranges[random_below(&random, range_count)],
+                                              ranges[random_below(&random, range_count)],
+                                              turn / 3 % STRIDE_KINDS,
+                                              turn / 2 % 2,
+                                              draws[turn % 3]};
+                check_one(&tile, &c, &random);
+            }
+    }
+}
