@@ -68,11 +68,24 @@ static void set_scores(struct rapt_loop *loop, const struct rapt_tile *tile, str
                                                 .key_end = (int)(keys.end - scored->base)};
 }
 
+/* Where masks leave few keys, those of the next block are expected to be few, too: memory is asked for these alone. */
+static void look_ahead(struct rapt_loop *loop, const struct rapt_tile *tile, int64_t base) {
+    struct rapt_expected *expected = &loop->source.expected;
+    expected->count = 0;
+    if (!(tile->flags & RAPT_TILE_SPARSE) || !loop->task->kind->streams)
+        return;
+    expected->base = rapt_next_selected(loop->task, tile->visible, base + RAPT_BLOCK_KEYS);
+    if (expected->base >= 0)
+        expected->count = rapt_visit_ahead(loop->task, tile->first, tile->rows, tile->visible, expected->base,
+                                           expected->place);
+}
+
 static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t base, bool careful) {
     struct rapt_task *task = loop->task;
     struct rapt_tile_mask mask;
     struct rapt_span keys;
     struct rapt_errands errands;
+    look_ahead(loop, tile, base);
     const enum rapt_seen seen = rapt_visit(task, tile->first, tile->rows, tile->visible, base, &keys, &mask);
     if (seen == RAPT_SEES_NOTHING)
         return;
@@ -95,6 +108,7 @@ static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t
     if (!(tile->flags & RAPT_TILE_PACKED))
         pack(task, tile);
     tile->flags |= RAPT_TILE_TOUCHED;
+    tile->flags = mask.selected ? tile->flags | RAPT_TILE_SPARSE : tile->flags & ~(unsigned)RAPT_TILE_SPARSE;
     if (seen == RAPT_SEES_SOME)
         tile->flags |= RAPT_TILE_DOUBTFUL;
     if (!careful)

@@ -10,7 +10,8 @@ enum rapt_tile_flag {
     RAPT_TILE_STARTED = 1 << 1,  /* the running state holds a chunk, or the initial state */
     RAPT_TILE_TOUCHED = 1 << 2,  /* in this chunk */
     RAPT_TILE_DOUBTFUL = 1 << 3, /* in this chunk values of excluded pairs took part, with a weight of 0 */
-    RAPT_TILE_FINISHED = 1 << 4  /* its rows of out are written */
+    RAPT_TILE_FINISHED = 1 << 4, /* its rows of out are written */
+    RAPT_TILE_SPARSE = 1 << 5    /* masks left few keys of the block before */
 };
 
 struct rapt_tile {

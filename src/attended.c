@@ -16,12 +16,12 @@ struct rapt_attended rapt_count_attended(const uint32_t attended[WORDS]) {
     return keys;
 }
 
-static void set_places(const uint32_t attended[WORDS], struct rapt_tile_mask *mask) {
+int rapt_places_of(const uint32_t attended[WORDS], uint8_t place[RAPT_BLOCK_KEYS]) {
     int count = 0;
     for (int word = 0; word < WORDS; word++)
         for (uint32_t bits = attended[word]; bits; bits &= bits - 1)
-            mask->place[count++] = (uint8_t)(word * 32 + __builtin_ctz(bits));
-    mask->selected = count;
+            place[count++] = (uint8_t)(word * 32 + __builtin_ctz(bits));
+    return count;
 }
 
 /* The number of the first key that is at a place or after it. Places ascend from call to call. */
@@ -81,7 +81,7 @@ static void copy_biases(int rows, struct rapt_tile_mask *mask, char *room) {
 void rapt_number_attended(const struct rapt_task *task, int rows, const uint32_t attended[WORDS],
                           struct rapt_tile_mask *mask) {
     RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && mask->selected == 0);
-    set_places(attended, mask);
+    mask->selected = rapt_places_of(attended, mask->place);
     if (mask->parts & RAPT_PART_SPANS)
         number_spans(rows, mask);
     if (mask->parts & RAPT_PART_SELECT)

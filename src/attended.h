@@ -13,6 +13,9 @@ struct rapt_attended {
 
 struct rapt_attended rapt_count_attended(const uint32_t attended[RAPT_BLOCK_KEYS / 32]);
 
+/* Their places, ascending; says how many. */
+int rapt_places_of(const uint32_t attended[RAPT_BLOCK_KEYS / 32], uint8_t place[RAPT_BLOCK_KEYS]);
+
 /* Numbers these keys. mask: of so many rows of the task, with keys numbered by their place before. */
 void rapt_number_attended(const struct rapt_task *task, int rows, const uint32_t attended[RAPT_BLOCK_KEYS / 32],
                           struct rapt_tile_mask *mask);

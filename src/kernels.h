@@ -131,6 +131,7 @@ struct rapt_strands {
     const char *const *strand; /* [count], each of so many bytes */
     int count;                 /* a multiple of */
     int beside;                /* those that take turns, a power of 2 */
+    int pace;                  /* so many lines for each that slots read */
     int64_t bytes;
 };
 

@@ -150,7 +150,7 @@ void rapt_prefetch_tile(struct rapt_loop *loop, const struct rapt_tile *tile, in
                         struct rapt_errands *errands, struct rapt_block *block) {
     clear(errands);
     if (loop->task->kind->streams) {
-        if (!block->is_scored)
+        if (!block->is_scored && !block->mask->selected) /* the source knows where selected ones are */
             add_own_values(errands, loop, tile, base);
     } else {
         block->of_score = &loop->ahead.errands;

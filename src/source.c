@@ -3,8 +3,6 @@
 
 #include "pages.h"
 
-enum { LONG_RUN = 16 }; /* keys that are worth a call of a slot; fewer are copied together */
-
 /* Blocks take longer to widen than to read, so pages that fill two panels of keys are taken one by one. */
 static bool takes_runs(const struct rapt_task *task, int side) {
     enum { PANELS_KEYS = 64 };
@@ -18,6 +16,7 @@ static bool takes_runs(const struct rapt_task *task, int side) {
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible) {
     source->task = task;
     source->visible = visible;
+    source->expected.count = 0;
     source->shares_keys = rapt_is_in_keys(task->attention, RAPT_VALUES) && task->work.stages[RAPT_KEYS] &&
                           task->work.stages[RAPT_VALUES] && task->kind->piece_keys >= RAPT_BLOCK_KEYS;
     for (int i = 0; i < RAPT_SIDES; i++) {
@@ -176,7 +175,8 @@ static void find_strands(const struct pages *pages, int64_t token, int64_t end, 
         for (; within < last; within += rows)
             block->strand[count++] = base + smaller(within, page_tokens - rows) * pages->token_stride_bytes;
     }
-    block->ahead = (struct rapt_strands){.strand = block->strand, .bytes = rows * row_bytes, .beside = RAPT_STRANDS};
+    block->ahead = (struct rapt_strands){
+        .strand = block->strand, .bytes = rows * row_bytes, .beside = RAPT_STRANDS, .pace = 1};
     while (block->ahead.beside > 1 && block->ahead.beside * block->ahead.bytes > AHEAD_BYTES)
         block->ahead.beside /= 2;
     for (const char *again = count ? block->strand[count - 1] : NULL; count % block->ahead.beside;)
@@ -213,21 +213,17 @@ static struct rapt_rows paged_block(struct rapt_source *source, int side, struct
                               .streams = true};
 }
 
-/* Stages some rows from positions.begin on, and says how many. alone: rows after them are not expected soon. */
-static int64_t stage_some(const struct rapt_source *source, int side, struct rapt_span positions, bool alone,
-                          float *into) {
-    const struct rapt_rows rows = rapt_source_stored(source->task, side, positions);
+void rapt_source_stage(const struct rapt_source *source, int side, const struct rapt_rows *rows, float *into) {
     const struct rapt_stage_args args = {.into = into,
-                                         .from = rows.base,
-                                         .from_stride_bytes = rows.stride_bytes,
-                                         .rows = rows.count,
+                                         .from = rows->base,
+                                         .from_stride_bytes = rows->stride_bytes,
+                                         .rows = rows->count,
                                          .dim = (int)source->side[side].dim,
                                          .format = source->task->attention->format[side],
-                                         .streams = rows.streams && !alone,
-                                         .lead_bytes = alone ? 0 : rows.lead_bytes,
-                                         .scales = rows.scales};
+                                         .streams = rows->streams,
+                                         .lead_bytes = rows->lead_bytes,
+                                         .scales = rows->scales};
     source->task->table->stage(&args);
-    return rows.count;
 }
 
 /* Stages the rows that a window still lacks. */
@@ -235,7 +231,9 @@ static void complete(const struct rapt_source *source, int side, struct rapt_win
     struct rapt_staging *staging = &window->staging;
     while (staging->ready < rapt_span_count(window->keys)) {
         const struct rapt_span missing = {window->keys.begin + staging->ready, window->keys.end};
-        staging->ready += stage_some(source, side, missing, false, staging->rows + staging->ready * staging->dim);
+        const struct rapt_rows rows = rapt_source_stored(source->task, side, missing);
+        rapt_source_stage(source, side, &rows, staging->rows + staging->ready * staging->dim);
+        staging->ready += rows.count;
     }
 }
 
@@ -287,46 +285,6 @@ bool rapt_source_reads_on(const struct rapt_source *source, int side) {
     const struct rapt_plan_body *a = source->task->attention;
     return !source->side[side].staged && !rapt_is_in_keys(a, side) && a->format[side] == RAPT_FORMAT_F32 &&
            !rapt_is_paged(rapt_pages_of(&a->desc, side));
-}
-
-/* How many keys from one on follow each other in the block. */
-static int run_of(const struct rapt_tile_mask *mask, int key, int end) {
-    int next = key + 1;
-    while (next < end && mask->place[next] == mask->place[next - 1] + 1)
-        next++;
-    return next - key;
-}
-
-/* Copies short runs, until there is a long one or no more room. */
-static struct rapt_rows gather(const struct rapt_source *source, int side, int64_t base,
-                               const struct rapt_tile_mask *mask, int key, int end) {
-    float *const gathered = source->task->gathered;
-    const int64_t dim = source->side[side].dim;
-    int64_t count = 0;
-    end = end - key < RAPT_GATHERED_KEYS ? end : key + RAPT_GATHERED_KEYS;
-    for (int run; key < end && ((run = run_of(mask, key, end)) < LONG_RUN || count == 0); key += run) {
-        const int64_t position = base + mask->place[key], after = count + run;
-        while (count < after)
-            count += stage_some(source, side, (struct rapt_span){position + run - (after - count), position + run},
-                                true, gathered + count * dim);
-    }
-    return (struct rapt_rows){
-        .base = (const char *)gathered,
-        .stride_bytes = dim * (int64_t)sizeof(float),
-        .count = count,
-        .format = RAPT_FORMAT_F32};
-}
-
-struct rapt_rows rapt_source_selected(struct rapt_source *source, int side, int64_t base,
-                                      const struct rapt_tile_mask *mask, int key, int end) {
-    RAPT_ASSUME(key < end && end <= RAPT_BLOCK_KEYS);
-    const int run = run_of(mask, key, end);
-    const int64_t first = base + mask->place[key];
-    if (run < LONG_RUN)
-        return gather(source, side, base, mask, key, end);
-    struct rapt_rows rows = rapt_source_rows(source, side, (struct rapt_span){first, first + run});
-    rows.ahead = NULL; /* who knows what comes next */
-    return rows;
 }
 
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int i, int64_t base, int64_t next) {

@@ -15,11 +15,18 @@ struct rapt_window {
 
 enum { RAPT_STRANDS = 16 }; /* that take turns at most */
 
-/* Where the keys or values of a block lie, and what to prefetch beside them: of pages. */
+/* Where the keys or values of a block lie, and what to prefetch beside them: of pages, or of single keys. */
 struct rapt_paged_block {
     struct rapt_stored_run run[RAPT_BLOCK_KEYS + 1];
     const char *strand[RAPT_BLOCK_KEYS + RAPT_STRANDS];
     struct rapt_strands ahead;
+};
+
+/* The keys of a later block that are likely to be selected, by their places; none where nobody looked. */
+struct rapt_expected {
+    int64_t base;
+    int count;
+    uint8_t place[RAPT_BLOCK_KEYS];
 };
 
 struct rapt_source {
@@ -35,6 +42,7 @@ struct rapt_source {
         struct rapt_window window[RAPT_WINDOWS];
     } side[RAPT_SIDES];
     struct rapt_paged_block block[RAPT_SIDES];
+    struct rapt_expected expected;
 };
 
 /* Rows at one stride, from a position on; with runs the first `first` of them, and the others as kernels.h has it. */
@@ -57,7 +65,7 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
 struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct rapt_span positions);
 
 /* The same from a key on, in the numbers that a mask gives the keys of the block at base, and before `end`. Scattered
- * ones are copied. */
+ * ones come in runs where the kind takes these, else they are copied. */
 struct rapt_rows rapt_source_selected(struct rapt_source *source, int side, int64_t base,
                                       const struct rapt_tile_mask *mask, int key, int end);
 
@@ -86,6 +94,9 @@ void rapt_source_find(const struct rapt_task *task, int side, struct rapt_span p
 /* Where rows of the block `next` can be staged while the one at base is worked on; NULL where they are not staged
  * ahead. */
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int side, int64_t base, int64_t next);
+
+/* Converts such rows. */
+void rapt_source_stage(const struct rapt_source *source, int side, const struct rapt_rows *rows, float *into);
 
 /* Stored rows of a task, as they lie in memory. */
 struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, struct rapt_span positions);

@@ -163,3 +163,15 @@ enum rapt_seen rapt_visit(const struct rapt_task *task, int first, int rows, str
         return look(task, rows, base, keys, mask);
     return mask->parts & RAPT_PART_SPANS ? RAPT_SEES_SOME : RAPT_SEES_ALL;
 }
+
+int rapt_visit_ahead(const struct rapt_task *task, int first, int rows, struct rapt_span visible, int64_t base,
+                     uint8_t place[RAPT_BLOCK_KEYS]) {
+    const struct rapt_span keys = rapt_block_of(visible, base);
+    struct rapt_tile_mask mask;
+    uint32_t attended[RAPT_BLOCK_KEYS / 32];
+    if (keys.begin >= keys.end)
+        return 0;
+    rapt_visit_mask(task, first, rows, base, keys, &mask);
+    task->table->survey(rows, (int)(keys.begin - base), (int)(keys.end - base), &mask, attended);
+    return rapt_places_of(attended, place);
+}

@@ -110,6 +110,11 @@ struct rapt_task;
 enum rapt_seen rapt_visit(const struct rapt_task *task, int first, int rows, struct rapt_span visible, int64_t base,
                           struct rapt_span *keys, struct rapt_tile_mask *mask);
 
+/* The places of keys of the block at base that the rows will attend to, as far as masks tell beforehand, and how many
+ * these are. Overwrites what rapt_visit left in the task. */
+int rapt_visit_ahead(const struct rapt_task *task, int first, int rows, struct rapt_span visible, int64_t base,
+                     uint8_t place[RAPT_BLOCK_KEYS]);
+
 /* What acts on those keys, without a look at what masks hold. */
 void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t base, struct rapt_span keys,
                      struct rapt_tile_mask *mask);

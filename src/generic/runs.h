@@ -64,7 +64,7 @@ enum { TURN_LINES = 2 }; /* of a strand, before it is the turn of the next one *
 struct turns {
     const char *const *next, *const *after, *const *end; /* whose turn it is; after those beside it; after all */
     int64_t at, bytes;
-    int beside, lines;
+    int beside, pace, lines;
 };
 
 static RAPT_KERNEL struct turns turns_of(const struct rapt_strands *ahead) {
@@ -74,14 +74,15 @@ static RAPT_KERNEL struct turns turns_of(const struct rapt_strands *ahead) {
                           .after = ahead->strand + ahead->beside,
                           .end = ahead->strand + ahead->count,
                           .bytes = ahead->bytes,
-                          .beside = ahead->beside};
+                          .beside = ahead->beside,
+                          .pace = ahead->pace};
 }
 
-/* Fetches some more lines, all in all as many as slots read. */
+/* Fetches some more lines, all in all as many as slots read, or that times their pace. */
 RAPT_INLINE void turns_fetch(struct turns *turns, int lines) {
     const char *const *next = turns->next, *const *const end = turns->end;
     int64_t at = turns->at;
-    for (lines += turns->lines; next < end && lines > 0; lines -= TURN_LINES) {
+    for (lines = lines * turns->pace + turns->lines; next < end && lines > 0; lines -= TURN_LINES) {
         const char *line = *next++ + at;
         RAPT_UNROLL for (int i = 0; i < TURN_LINES; i++)
             __builtin_prefetch(line + 64 * i, 0, 2);

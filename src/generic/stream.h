@@ -51,20 +51,22 @@ RAPT_INLINE void stream_line(struct stream *stream) {
 struct feed {
     struct walk walk;
     struct turns turns;
+    int left; /* keys */
 };
 
 RAPT_INLINE struct feed feed_of(const struct rapt_score_args *a) {
-    return (struct feed){walk_of(a->key, a->key_rows, a->runs), turns_of(a->ahead)};
+    return (struct feed){walk_of(a->key, a->key_rows, a->runs), turns_of(a->ahead), a->key_end - a->key_begin};
 }
 
 /* The next n <= width keys. */
 RAPT_INLINE struct stream feed_keys(struct feed *feed, const struct rapt_score_args *a, int format, const char **keys,
                                     int n, int width) {
     const char *key = feed->walk.row;
+    feed->left -= n;
     if (a->runs) {
         walk_rows(&feed->walk, a->key_stride_bytes, keys, n, width);
         return (struct stream){.row_bytes = rapt_format_row_bytes(format, a->head_dim),
-                               .step_bytes = a->key_stride_bytes,
+                               .step_bytes = feed->left > 0 ? a->key_stride_bytes : 0,
                                .turns = &feed->turns,
                                .soon = feed->walk};
     }

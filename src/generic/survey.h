@@ -5,6 +5,8 @@
 
 #include "generic/assumed.h"
 
+enum { SURVEY_AHEAD = 8 }; /* rows */
+
 static uint32_t first_bits(int count) { return count > 0 ? UINT32_MAX >> (32 - count) : 0; }
 
 static int count_bits(uint32_t x) {
@@ -88,6 +90,16 @@ static unsigned survey_parts(int rows, int key_begin, int key_end, const struct 
     return (some_false ? RAPT_SOME_FALSE : 0u) | (some_change ? RAPT_SOME_CHANGE : 0u);
 }
 
+/* Masks and biases of a row that comes soon: their rows are far apart, so the processor does not prefetch them. */
+RAPT_INLINE void prefetch_masks(const struct rapt_tile_mask *mask, int row, int key_begin, int key_end) {
+    if (mask->parts & RAPT_PART_MASK)
+        for (int key = key_begin; key < key_end + 63; key += 64)
+            __builtin_prefetch(mask->mask[row] + key, 0, 3);
+    if (mask->parts & RAPT_PART_BIAS)
+        for (int key = key_begin; key < key_end + 15; key += 16)
+            __builtin_prefetch(mask->bias[row] + key, 0, 3);
+}
+
 static int end_of_word(int key, int key_end) {
     const int end = key / 32 * 32 + 32;
     return end < key_end ? end : key_end;
@@ -97,20 +109,23 @@ static unsigned survey(int rows, int key_begin, int key_end, const struct rapt_t
                        uint32_t attended[RAPT_BLOCK_KEYS / 32]) {
     const unsigned found = survey_parts(rows, key_begin, key_end, mask);
     bool alike = true;
+    int count = 0;
     assume_rows(0, rows, 1, RAPT_MAX_TILE_ROWS);
     assume_keys(key_begin, key_end);
     memset(attended, 0, RAPT_BLOCK_KEYS / 8);
     for (int row = 0; row < rows; row++) {
-        int count = 0;
         if (row > 0 && share_masks(mask, row, row - 1))
             continue;
+        if (row + SURVEY_AHEAD < rows)
+            prefetch_masks(mask, row + SURVEY_AHEAD, key_begin, key_end);
         for (int key = key_begin, end; key < key_end; key = end) {
             uint32_t *word = &attended[key / 32];
             end = end_of_word(key, key_end);
             const uint32_t bits = attended_bits(mask, row, key, end - key) << key % 32;
             alike = alike && (row == 0 || bits == *word);
+            if (bits & ~*word)
+                count += count_bits(bits & ~*word);
             *word |= bits;
-            count += count_bits(*word);
         }
         if (4 * count > 3 * (key_end - key_begin)) {
             for (int key = key_begin, end; key < key_end; key = end) {
