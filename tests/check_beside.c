@@ -7,7 +7,7 @@
 #include "reference.h"
 
 struct beside_case {
-    int rows, dim;
+    int rows, first_row, dim;
     struct key_range scored, weighed;
     int stride_kind;
     bool fresh;
@@ -34,7 +34,7 @@ static void expected_o(const struct tile *tile, const struct rapt_weigh_args *ar
         for (int d = 0; d < args->value_dim; d++) {
             float sum = args->fresh ? 0.0f : o[row * args->o_stride + d] * args->alpha[row];
             for (int key = args->key_begin; key < args->key_end; key++)
-                sum = fmaf(args->probabilities[score_at(tile, row, key)],
+                sum = fmaf(args->probabilities[score_at(tile, args->first_row + row, key)],
                            row_of(values, key - args->key_begin)[d], sum);
             o[row * args->o_stride + d] = sum;
         }
@@ -66,6 +66,7 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
                                           .alpha = test_drawn(random, c->rows, random_normal),
                                           .o = o,
                                           .o_stride = c->dim,
+                                          .first_row = c->first_row,
                                           .rows = c->rows,
                                           .value_dim = c->dim,
                                           .key_begin = c->weighed.begin,
@@ -97,6 +98,7 @@ void check_beside(const struct rapt_table *table) {
                 if (!is_sampled(turn))
                     continue;
                 const struct beside_case c = {rows[r],
+                                              (int)random_below(&random, tile.most_rows - rows[r] + 1),
                                               dims[turn % 5],
                                               ranges[random_below(&random, range_count)],
                                               ranges[random_below(&random, range_count)],
