@@ -45,7 +45,9 @@ static void open_scores(struct rapt_loop *loop) {
     const unsigned excludes = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT;
     loop->scored = (struct rapt_scored){
         .usable = task->kind->score_beside && loop->tile_count == 1 && !(a->mask_parts & excludes) &&
-                  a->desc.head_dim == a->desc.value_dim && a->desc.head_dim % 16 == 0 &&
+                  (task->kind->beside >> a->format[RAPT_KEYS] & 1) && a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
+                  a->desc.head_dim == a->desc.value_dim &&
+                  rapt_format_row_bytes(a->format[RAPT_KEYS], a->desc.head_dim) % 64 == 0 &&
                   rapt_source_reads_on(&loop->source, RAPT_KEYS) && rapt_source_reads_on(&loop->source, RAPT_VALUES),
         .base = -1};
 }

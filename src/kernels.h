@@ -228,6 +228,7 @@ struct rapt_tile_kind {
     bool streams;    /* few rows: memory feeds the slots, so they fetch their own rows */
     bool takes_runs; /* score and weigh take rows in several runs at once */
     bool keeps_places; /* keys keep their places in a block, however few matter, since order 2 counts from there */
+    unsigned beside;  /* bit f: score_beside takes format f */
     unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int dim); /* the larger one of keys and values */
@@ -254,9 +255,10 @@ struct rapt_tile_kind {
     /* Dropout: p = keep ? p * keep_scale : +0. */
     void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     void (*weigh)(const struct rapt_weigh_args *args);
-    /* score for the keys of the next block and weigh for this one, some keys of each in turns: memory serves two streams
-     * faster than one after the other. NULL = a kind without it. ASSUME that both have keys, in float32 and without
-     * runs; head_dim = value_dim, a multiple of 16; no spans of score. scores_bytes has room for two blocks then. */
+    /* score for keys of the next block and weigh for this one, some keys of each in turns: memory serves two streams
+     * faster than one after the other. NULL = a kind without it. ASSUME that both have keys, of one of the formats in
+     * beside, without runs; head_dim = value_dim, rows of whole lines; no spans of score. scores_bytes has room for two
+     * blocks then. */
     void (*score_beside)(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh);
 
     /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; score, logits, softmax, drop and weigh are NULL,

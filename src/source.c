@@ -283,7 +283,7 @@ struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct r
 
 bool rapt_source_reads_on(const struct rapt_source *source, int side) {
     const struct rapt_plan_body *a = source->task->attention;
-    return !source->side[side].staged && !rapt_is_in_keys(a, side) && a->format[side] == RAPT_FORMAT_F32 &&
+    return !source->side[side].staged && !rapt_is_in_keys(a, side) &&
            !rapt_is_paged(rapt_pages_of(&a->desc, side));
 }
 

@@ -85,7 +85,7 @@ struct rapt_packed {
  * ASSUME. It stays until the same half of another block is asked for. */
 struct rapt_packed rapt_source_packed(struct rapt_source *source, int side, int64_t base);
 
-/* Whether all keys or values of a block lie at one stride, in float32, and those of the next block come after them. */
+/* Whether all keys or values of a block lie at one stride, and those of the next block come after them. */
 bool rapt_source_reads_on(const struct rapt_source *source, int side);
 
 /* Where each of some stored rows lies. */

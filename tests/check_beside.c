@@ -5,54 +5,62 @@
 #include "check.h"
 #include "cmocka_all.h"
 #include "reference.h"
+#include "stored.h"
 
 struct beside_case {
-    int rows, first_row, dim;
+    int rows, first_row, dim, format;
     struct key_range scored, weighed;
     int stride_kind;
     bool fresh;
     float (*draw)(struct random *);
 };
 
-static const float *row_of(const struct strided *rows, int64_t i) {
-    return (const float *)(const void *)(rows->first + i * rows->stride_bytes);
+/* Of the format of the case. */
+static struct stored_rows rows_of(struct random *random, const struct tile *tile, const struct beside_case *c,
+                                  struct key_range range, int stride_kind) {
+    for (;;) {
+        const struct stored_rows rows =
+            stored_rows(random, tile, range.end - range.begin, c->dim, stride_kind, c->draw);
+        if (rows.format == c->format)
+            return rows;
+    }
 }
 
-static void expected_scores(const struct tile *tile, const struct rapt_score_args *args, const struct strided *keys,
+static void expected_scores(const struct tile *tile, const struct rapt_score_args *args, const float *keys,
                             float *expected) {
     for (int row = 0; row < args->rows; row++)
         for (int key = args->key_begin; key < args->key_end; key++)
             expected[score_at(tile, row, key)] =
-                rapt_reference_dot(args->query + (int64_t)row * args->head_dim, row_of(keys, key - args->key_begin),
-                                   args->head_dim) *
+                rapt_reference_dot(args->query + (int64_t)row * args->head_dim,
+                                   keys + (int64_t)(key - args->key_begin) * args->head_dim, args->head_dim) *
                 args->factor;
 }
 
-static void expected_o(const struct tile *tile, const struct rapt_weigh_args *args, const struct strided *values,
+static void expected_o(const struct tile *tile, const struct rapt_weigh_args *args, const float *values,
                        float *o) {
     for (int row = 0; row < args->rows; row++)
         for (int d = 0; d < args->value_dim; d++) {
             float sum = args->fresh ? 0.0f : o[row * args->o_stride + d] * args->alpha[row];
             for (int key = args->key_begin; key < args->key_end; key++)
                 sum = fmaf(args->probabilities[score_at(tile, args->first_row + row, key)],
-                           row_of(values, key - args->key_begin)[d], sum);
+                           values[(int64_t)(key - args->key_begin) * args->value_dim + d], sum);
             o[row * args->o_stride + d] = sum;
         }
 }
 
 static void check_one(const struct tile *tile, const struct beside_case *c, struct random *random) {
-    const int keys = c->scored.end - c->scored.begin, values = c->weighed.end - c->weighed.begin;
-    const struct strided key = strided_rows(random, keys, c->dim, c->stride_kind, c->draw);
-    const struct strided value = strided_rows(random, values, c->dim, (c->stride_kind + c->rows) % STRIDE_KINDS,
-                                              c->draw);
+    const struct stored_rows key = rows_of(random, tile, c, c->scored, c->stride_kind);
+    const struct stored_rows value =
+        rows_of(random, tile, c, c->weighed, (c->stride_kind + c->rows) % STRIDE_KINDS);
     float *scores = test_floats(score_count(tile)), *before = test_floats(score_count(tile));
     float *scores_expected = test_floats(score_count(tile));
     const int64_t o_count = (int64_t)(c->rows + 1) * c->dim; /* a row after them that must stay */
     float *o = test_drawn(random, o_count, c->draw), *o_expected = test_floats(o_count);
     memcpy(o_expected, o, (size_t)o_count * sizeof(float));
     const struct rapt_score_args score = {.query = test_drawn(random, (int64_t)c->rows * c->dim, c->draw),
-                                          .key = key.first,
-                                          .key_stride_bytes = key.stride_bytes,
+                                          .key = key.stored.first,
+                                          .key_stride_bytes = key.stored.stride_bytes,
+                                          .key_format = key.format,
                                           .scores = scores,
                                           .rows = c->rows,
                                           .head_dim = c->dim,
@@ -61,8 +69,9 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
                                           .factor = 0.125f,
                                           .streams = true};
     const struct rapt_weigh_args weigh = {.probabilities = test_drawn(random, score_count(tile), random_normal),
-                                          .value = value.first,
-                                          .value_stride_bytes = value.stride_bytes,
+                                          .value = value.stored.first,
+                                          .value_stride_bytes = value.stored.stride_bytes,
+                                          .value_format = value.format,
                                           .alpha = test_drawn(random, c->rows, random_normal),
                                           .o = o,
                                           .o_stride = c->dim,
@@ -73,19 +82,19 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
                                           .key_end = c->weighed.end,
                                           .fresh = c->fresh,
                                           .streams = true};
-    expected_scores(tile, &score, &key, scores_expected);
-    expected_o(tile, &weigh, &value, o_expected);
+    expected_scores(tile, &score, key.numbers, scores_expected);
+    expected_o(tile, &weigh, value.numbers, o_expected);
     tile->slots->score_beside(&score, &weigh);
     expect_scores(tile, scores, scores_expected, before, c->rows, c->scored, "score_beside");
     expect_bits(o, o_expected, o_count, NAN_ANY,
-                "%s %s.score_beside: rows %d, dim %d, keys [%d, %d), values of [%d, %d), fresh %d: element",
-                tile->table->name, tile->way, c->rows, c->dim, c->scored.begin, c->scored.end, c->weighed.begin,
-                c->weighed.end, c->fresh);
+                "%s %s.score_beside %s: rows %d, dim %d, keys [%d, %d), values of [%d, %d), fresh %d: element",
+                tile->table->name, tile->way, stored_name(c->format), c->rows, c->dim, c->scored.begin,
+                c->scored.end, c->weighed.begin, c->weighed.end, c->fresh);
     test_free_all();
 }
 
 void check_beside(const struct rapt_table *table) {
-    static const int dims[] = {16, 48, 64, 128, 144};
+    static const int dims[] = {16, 48, 64, 128, 144}, formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16};
     static float (*const draws[])(struct random *) = {random_normal, random_special, random_finite};
     struct random random = {12};
     for (int way = 0; way < TILE_WAYS; way++) {
@@ -97,9 +106,11 @@ void check_beside(const struct rapt_table *table) {
             for (int end = turn + 40; turn < end; turn++) {
                 if (!is_sampled(turn))
                     continue;
+                const int format = formats[random_below(&random, 3)], lines = format == RAPT_FORMAT_F32 ? 1 : 2;
                 const struct beside_case c = {rows[r],
                                               (int)random_below(&random, tile.most_rows - rows[r] + 1),
-                                              dims[turn % 5],
+                                              dims[turn % 5] * lines,
+                                              format,
                                               ranges[random_below(&random, range_count)],
                                               ranges[random_below(&random, range_count)],
                                               turn / 3 % STRIDE_KINDS,

@@ -3,11 +3,12 @@
 #ifndef RAPT_GENERIC_BESIDE_H
 #define RAPT_GENERIC_BESIDE_H
 
-#include "generic/score.h"
-#include "generic/weigh.h"
+#include "generic/score_stored.h"
+#include "generic/weigh_stored.h"
 
 enum {
-    BESIDE_KEYS = 16,      /* of a turn: score some, weigh as many */
+    BESIDE_FORMATS = 1 << RAPT_FORMAT_F32 | 1 << RAPT_FORMAT_F16 | 1 << RAPT_FORMAT_BF16,
+    BESIDE_KEYS = 16,      /* of a turn of float32: score some, weigh as many; of other types STORED_KEYS */
     BESIDE_BYTES = 2 << 10 /* from a line that goes into L1 to the one that goes into L2 */
 };
 
@@ -54,17 +55,28 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
         ones[row] = 1.0f;
     struct rapt_score_args keys = *score;
     struct rapt_weigh_args values = *weigh;
-    struct pump pump = {.pair = {lane_of(score->key, score->key_stride_bytes, BESIDE_KEYS, score->head_dim * 4),
-                                 lane_of(weigh->value, weigh->value_stride_bytes, 0, weigh->value_dim * 4)}};
+    const bool is_stored = score->key_format != RAPT_FORMAT_F32;
+    const int turn = is_stored ? STORED_KEYS : BESIDE_KEYS;
+    const int64_t row_bytes = rapt_format_row_bytes(score->key_format, score->head_dim);
+    struct pump pump = {.in_pair = true,
+                        .pair = {lane_of(score->key, score->key_stride_bytes, turn, row_bytes),
+                                 lane_of(weigh->value, weigh->value_stride_bytes, 0, row_bytes)}};
+    struct feed feed = feed_of(score);
     values.probabilities += (int64_t)weigh->first_row * RAPT_BLOCK_KEYS;
-    while (score->key_end - keys.key_begin >= BESIDE_KEYS && weigh->key_end - values.key_begin >= BESIDE_KEYS) {
-        of_rows[score->rows - 1](&keys, &pump.pair);
-        keys.key_begin += BESIDE_KEYS;
-        keys.key += BESIDE_KEYS * keys.key_stride_bytes;
-        values.key_end = values.key_begin + BESIDE_KEYS;
-        weigh_beside(&values, &pump);
+    while (score->key_end - keys.key_begin >= turn && weigh->key_end - values.key_begin >= turn) {
+        if (is_stored)
+            score_stored_keys(&keys, &feed, &pump.pair, 0, keys.scores + keys.key_begin, turn);
+        else
+            of_rows[score->rows - 1](&keys, &pump.pair);
+        keys.key_begin += turn;
+        keys.key += turn * keys.key_stride_bytes;
+        values.key_end = values.key_begin + turn;
+        if (is_stored)
+            weigh_narrow_stored(&values, &pump);
+        else
+            weigh_beside(&values, &pump);
         values.key_begin = values.key_end;
-        values.value += BESIDE_KEYS * values.value_stride_bytes;
+        values.value += turn * values.value_stride_bytes;
         values.fresh = false;
         values.alpha = ones;
     }

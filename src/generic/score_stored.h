@@ -107,15 +107,20 @@ RAPT_INLINE void stored_bytes(int format, float *panel, const char *const *rows,
 typedef void stored_squares(float *panel, const char *const *rows, int64_t d, int dims, int used,
                             const struct row_scales *scales, struct stream *stream);
 
-/* takes_turns: known to the compiler, which then prefetches one way or the other without asking. */
-RAPT_INLINE void squares_of(int format, bool takes_turns, float *panel, const char *const *rows, int64_t d, int dims,
-                            int used, const struct row_scales *scales, struct stream *stream) {
+/* takes_turns, in_pair: known to the compiler, which then prefetches in one way without asking. */
+RAPT_INLINE void squares_of(int format, bool takes_turns, bool in_pair, float *panel, const char *const *rows,
+                            int64_t d, int dims, int used, const struct row_scales *scales, struct stream *stream) {
     const bool folds = !is_scaled(format) || scales->exact;
     const float *plain = scales->plain, *folded = scales->folded;
     struct stream own = *stream;
+    struct pair pair;
     int i = 0;
-    if (takes_turns != (own.turns != NULL))
+    if (takes_turns != (own.turns != NULL) || in_pair != (own.pair != NULL))
         __builtin_unreachable();
+    if (in_pair) {
+        pair = *stream->pair;
+        own.pair = &pair;
+    }
     if (takes_turns)
         turns_fetch(own.turns, used / VL * stored_lines(format, VL * STORED_DIMS));
     for (; (is_of_bytes(format) || is_of_nibbles(format)) && folds && dims - i >= STORED_STEP; i += STORED_STEP)
@@ -132,22 +137,31 @@ RAPT_INLINE void squares_of(int format, bool takes_turns, float *panel, const ch
             stored_square(format, panel + i * STORED_KEYS + v, rows + v, d + i, VL, v_load(plain + v), &own);
     for (int v = 0; i < dims && v < used; v += VL)
         stored_square(format, panel + i * STORED_KEYS + v, rows + v, d + i, dims - i, v_load(plain + v), &own);
+    if (in_pair) {
+        *stream->pair = pair;
+        own.pair = stream->pair;
+    }
     *stream = own;
 }
 
-#define RAPT_SQUARES(name, NAME, suffix, takes_turns)                                                            \
+#define RAPT_SQUARES(name, NAME, suffix, takes_turns, in_pair)                                                   \
     static RAPT_KERNEL void squares_##name##suffix(float *panel, const char *const *rows, int64_t d, int dims,   \
                                                    int used, const struct row_scales *scales,                    \
                                                    struct stream *stream) {                                      \
-        squares_of(RAPT_FORMAT_##NAME, takes_turns, panel, rows, d, dims, used, scales, stream);                 \
+        squares_of(RAPT_FORMAT_##NAME, takes_turns, in_pair, panel, rows, d, dims, used, scales, stream);        \
     }
-#define RAPT_STORED(name, NAME) RAPT_SQUARES(name, NAME, , false) RAPT_SQUARES(name, NAME, _in_turns, true)
+#define RAPT_STORED(name, NAME)                                                                                  \
+    RAPT_SQUARES(name, NAME, , false, false)                                                                     \
+    RAPT_SQUARES(name, NAME, _in_turns, true, false)
 RAPT_STORED_FORMATS(RAPT_STORED)
+RAPT_SQUARES(f16, F16, _in_pair, false, true)
+RAPT_SQUARES(bf16, BF16, _in_pair, false, true)
 #undef RAPT_STORED
 #undef RAPT_SQUARES
 
-/* [takes turns][format] */
-static stored_squares *const squares_of_format[2][RAPT_FORMAT_COUNT] = {
+/* [takes turns; 2: in a pair][format] */
+static stored_squares *const squares_of_format[3][RAPT_FORMAT_COUNT] = {
+    [2] = {[RAPT_FORMAT_F16] = squares_f16_in_pair, [RAPT_FORMAT_BF16] = squares_bf16_in_pair},
 #define RAPT_STORED(name, NAME)                                                                                  \
     [0][RAPT_FORMAT_##NAME] = squares_##name, [1][RAPT_FORMAT_##NAME] = squares_##name##_in_turns,
     RAPT_STORED_FORMATS(RAPT_STORED)
@@ -191,7 +205,8 @@ RAPT_HEIGHTS(RAPT_CHAINS)
 #undef RAPT_CHAINS
 
 /* The scores of n <= STORED_KEYS keys, from row `first` of those of the call on. */
-static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed, int first, float *scores, int n) {
+static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed, struct pair *pair, int first,
+                              float *scores, int n) {
 #define RAPT_CHAINS(height) stored_chains_##height,
     static stored_chains_of *const of_height[] = {RAPT_HEIGHTS(RAPT_CHAINS)};
 #undef RAPT_CHAINS
@@ -208,9 +223,11 @@ static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed
         load_row_scales(&row_scales, &a->scales, first, n,
                         a->key_format == RAPT_FORMAT_I8 ? unit_of_bytes : unit_of_halves(a->key_format));
     struct stream stream = feed_keys(feed, a, a->key_format, keys, n, STORED_KEYS);
+    const int way = pair ? 2 : stream.turns != NULL;
+    stream.pair = pair;
     for (int64_t d = 0; d < a->head_dim; d += STORED_DIMS) {
         const int dims = a->head_dim - d < STORED_DIMS ? (int)(a->head_dim - d) : STORED_DIMS;
-        squares_of_format[stream.turns != NULL][a->key_format](panel, keys, d, dims, used, &row_scales, &stream);
+        squares_of_format[way][a->key_format](panel, keys, d, dims, used, &row_scales, &stream);
         for (int k = 0; k < used; k += step)
             of_height[a->rows - 1](panel + k, a->query + d, a->head_dim, sums + k, dims);
     }
@@ -229,7 +246,7 @@ static void score_narrow(const struct rapt_score_args *a) {
     struct feed feed = feed_of(a);
     for (int k = a->key_begin; k < a->key_end; k += STORED_KEYS) {
         const int left = a->key_end - k;
-        score_stored_keys(a, &feed, k - a->key_begin, a->scores + k, left < STORED_KEYS ? left : STORED_KEYS);
+        score_stored_keys(a, &feed, NULL, k - a->key_begin, a->scores + k, left < STORED_KEYS ? left : STORED_KEYS);
     }
 }
 

@@ -134,6 +134,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .streams = true,
                                .takes_runs = true,
                                .formats = STORED_FORMATS,
+                               .beside = BESIDE_FORMATS,
                                .panel_bytes = panel_bytes_rows,
                                .scores_bytes = scores_bytes_narrow,
                                .block = rapt_block_by_steps,
