@@ -72,8 +72,9 @@ static void describe_cache(rapt_attention_desc *desc, const struct call_shape *s
     desc->value_dim = shape->value_dim < shape->head_dim ? shape->value_dim : 0;
 }
 
-struct call *call_new(const struct call_shape *shape, const float *query, const void *key, const void *value,
-                      float *out, char *why, size_t why_bytes) {
+struct call *call_new(const struct call_shape *shape, const void *query, const void *key, const void *value,
+                      void *out, char *why, size_t why_bytes) {
+    const int32_t ends = shape->numerics == RAPT_NUMERICS_ORDER_2 ? shape->key_value : RAPT_F32;
     struct call *call = malloc(sizeof *call);
     rapt_message message = {""};
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
@@ -84,8 +85,9 @@ struct call *call_new(const struct call_shape *shape, const float *query, const 
     desc.query_length = shape->query_length;
     desc.kv_length = shape->kv_length;
     desc.head_dim = shape->head_dim;
-    desc.query = rapt_input_bhsd(query, shape->batch, shape->query_heads, shape->query_length, shape->head_dim);
-    desc.out = rapt_output_bhsd(out, shape->batch, shape->query_heads, shape->query_length, shape->value_dim);
+    desc.numerics = shape->numerics;
+    desc.query = rapt_tensor_bhsd(query, ends, shape->batch, shape->query_heads, shape->query_length, shape->head_dim);
+    desc.out = rapt_tensor_bhsd(out, ends, shape->batch, shape->query_heads, shape->query_length, shape->value_dim);
     describe_cache(&desc, shape, key, value);
     desc.features = (shape->causal ? RAPT_CAUSAL : 0) | (shape->window ? RAPT_WINDOW : 0);
     desc.query_origin = shape->causal || shape->window ? RAPT_ORIGIN_BOTTOM_RIGHT : RAPT_ORIGIN_UNSTATED;
@@ -105,6 +107,8 @@ struct call *call_new(const struct call_shape *shape, const float *query, const 
 void call_free(struct call *call) {
     free(call);
 }
+
+int call_isa(const struct call *call) { return (int)rapt_plan_isa(&call->plan); }
 
 int call_run(struct call *const *calls, int64_t first, int64_t count, int64_t times, double *seconds) {
     rapt_status status = RAPT_OK;
@@ -151,8 +155,8 @@ double call_stream(int isa, int threads, int64_t eighth, int64_t times, double *
     char text[128];
     if (!peak_known((rapt_isa)isa) || threads > peak_threads() || !arena.base)
         return 0;
-    if (!chosen)
-        stream_choose(&arena, (rapt_isa)isa, text, sizeof text);
+    if (!chosen) /* the matrix unit reads nothing by itself */
+        stream_choose(&arena, isa == RAPT_ISA_AMX ? RAPT_ISA_AVX512 : (rapt_isa)isa, text, sizeof text);
     chosen = true;
     stream_peak_init(&peak, &arena, arena.bytes / 8, &cursor, threads);
     peak.calls = calls;

@@ -12,12 +12,15 @@
 struct call;
 
 /* library.py has the same struct. Arrays are [batch, heads, tokens, dim], and the last query is at the last key; query
- * and out are float32. With page_tokens keys and values are [page, head, token in the page, dim] instead, and pages has
- * the numbers of each sequence's pages in turn. A row of int8 has a float32 at its end, its scale. */
+ * and out are float32, in order 2 of the type of keys and values. With page_tokens keys and values are [page, head,
+ * token in the page, dim] instead, and pages has the numbers of each sequence's pages in turn. A row of int8 has a
+ * float32 at its end, its scale. */
 struct call_shape {
     int32_t isa, threads;
     int32_t key_value; /* rapt_dtype */
     int32_t causal;
+    int32_t numerics; /* rapt_numerics */
+    int32_t reserved_zero;
     int64_t batch, query_heads, kv_heads, query_length, kv_length, head_dim;
     int64_t value_dim; /* less than head_dim: the value is the first part of the key, in its memory */
     int64_t window;    /* how many keys a query sees up to its own; 0 = no window */
@@ -26,9 +29,12 @@ struct call_shape {
 };
 
 /* Plans attention. Returns NULL and says why where rapt refuses. */
-struct call *call_new(const struct call_shape *shape, const float *query, const void *key, const void *value,
-                      float *out, char *why, size_t why_bytes);
+struct call *call_new(const struct call_shape *shape, const void *query, const void *key, const void *value,
+                      void *out, char *why, size_t why_bytes);
 void call_free(struct call *call);
+
+/* The rapt_isa that it runs on. */
+int call_isa(const struct call *call);
 
 /* Runs calls[first], calls[first + 1] ... of a circle of count, and puts the time of each into seconds. Returns
  * the rapt_status that was not RAPT_OK, if any. */

@@ -26,6 +26,7 @@ class Case:
     dtype: str = "f32"  # of keys and values
     page_tokens: int = 0
     value_part: int = 0  # of mla
+    numerics: int = 0  # 2: rapt's order 2, and its query and result are of the same type as keys and values
 
     @property
     def query_heads(self):
@@ -61,8 +62,9 @@ class Case:
     @property
     def bytes(self):
         """Query, key, value and output once."""
+        number_bytes = 2 if self.numerics == 2 else 4
         return self.region_bytes + \
-            4 * (self.head_dim + self.value_dim) * self.batch * self.query_heads * self.query_length
+            number_bytes * (self.head_dim + self.value_dim) * self.batch * self.query_heads * self.query_length
 
     @property
     def streams(self):
@@ -70,7 +72,9 @@ class Case:
         return self.kind in ("decode", "mla")
 
     def name(self, end):
-        parts = [f"paged{self.page_tokens}" if self.page_tokens else self.kind, self.dtype, f"d{self.head_dim}"]
+        parts = [f"paged{self.page_tokens}" if self.page_tokens else self.kind, self.dtype]
+        parts += [f"order{self.numerics}"] if self.numerics else []
+        parts += [f"d{self.head_dim}"]
         if self.kind == "prefill":
             parts += [f"s{self.query_length}", "causal" if self.causal else "full"]
         else:

@@ -5,6 +5,7 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void
 
 import numpy
 
+from truth import numbers_of
 
 # rapt_dtype
 DTYPES = {"f32": 1, "f16": 3, "bf16": 4, "q8_0": 5, "q4_0": 6, "q4_1": 7, "q5_0": 8, "q5_1": 9, "iq4_nl": 10,
@@ -13,7 +14,7 @@ DTYPES = {"f32": 1, "f16": 3, "bf16": 4, "q8_0": 5, "q4_0": 6, "q4_1": 7, "q5_0"
 
 class CallShape(ctypes.Structure):
     """struct call_shape of benchmarks/call.h."""
-    _fields_ = [(name, ctypes.c_int32) for name in ("isa", "threads", "key_value", "causal")] + \
+    _fields_ = [(name, ctypes.c_int32) for name in ("isa", "threads", "key_value", "causal", "numerics", "zero")] + \
                [(name, c_int64) for name in ("batch", "query_heads", "kv_heads", "query_length", "kv_length",
                                              "head_dim", "value_dim", "window", "page_tokens")] + \
                [("pages", c_void_p)]
@@ -22,9 +23,16 @@ class CallShape(ctypes.Structure):
 def call_shape(problem, isa, threads):
     case = problem.case
     pages = case.page_tokens and problem.pages.ctypes.data
-    return CallShape(isa, threads, DTYPES[case.dtype], case.causal, case.batch, case.query_heads, case.kv_heads,
-                     case.query_length, case.kv_length, case.head_dim, case.value_dim, case.window, case.page_tokens,
-                     pages or None)
+    return CallShape(isa, threads, DTYPES[case.dtype], case.causal, case.numerics, 0, case.batch, case.query_heads,
+                     case.kv_heads, case.query_length, case.kv_length, case.head_dim, case.value_dim, case.window,
+                     case.page_tokens, pages or None)
+
+
+def stored(query, case):
+    """As rapt's order 2 has it: in the type of keys and values."""
+    if case.numerics == 0:
+        return query
+    return query.astype(numpy.float16) if case.dtype == "f16" else (query.view(numpy.uint32) >> 16).astype(numpy.uint16)
 
 
 class Library:
@@ -33,6 +41,7 @@ class Library:
         signatures = {
             "call_new": (c_void_p, [POINTER(CallShape)] + 4 * [c_void_p] + [c_char_p, c_size_t]),
             "call_free": (None, [c_void_p]),
+            "call_isa": (c_int, [c_void_p]),
             "call_run": (c_int, [POINTER(c_void_p), c_int64, c_int64, c_int64, POINTER(c_double)]),
             "call_memory": (c_void_p, [POINTER(c_size_t)]),
             "call_fma": (c_double, [c_int, c_int, c_int64, POINTER(c_double)]),
@@ -79,8 +88,8 @@ class Rapt:
 
     def __init__(self, library, problem, isa, threads):
         self.library, self.problem = library.calls, problem
-        query = problem.query
-        self.out = numpy.zeros((*query.shape[:-1], problem.case.value_dim), numpy.float32)
+        query = self.query = stored(problem.query, problem.case)
+        self.out = numpy.zeros((*query.shape[:-1], problem.case.value_dim), query.dtype)
         why = ctypes.create_string_buffer(256)
         self.plans = (c_void_p * len(problem.caches))()
         shape = call_shape(problem, isa, threads)
@@ -101,7 +110,12 @@ class Rapt:
     def result(self):
         """Of the first cache."""
         self._check(self.library.call_run(self.plans, 0, 1, 1, (c_double * 1)()))
-        return self.out
+        return numbers_of(self.out, self.problem.case.dtype) if self.problem.case.numerics else self.out
+
+    @property
+    def isa(self):
+        """What an automatic choice became."""
+        return self.library.call_isa(self.plans[0])
 
     @staticmethod
     def _check(status):

@@ -54,6 +54,17 @@ def cases_of_types(quick):
         yield Case("mla", 576, 1, 32768, 1, heads, dtype="bf16", value_part=512)
 
 
+def cases_of_units(quick):
+    """Query, key, value and result of 16 bits, for rapt's order 2 and the peers' matrix products."""
+    for dtype in ("bf16",) if quick else ("bf16", "f16"):
+        for head_dim in (128,) if quick else (128, 64):
+            for length, heads in ((512, 8), (2048, 2)) if quick else ((512, 8), (2048, 2), (8192, 1)):
+                for causal in (False, True):
+                    yield Case("prefill", head_dim, length, length, heads, causal=causal, dtype=dtype, numerics=2)
+        for group in (1, 4) if quick else (1, 4, 8):
+            yield Case("decode", 128, 1, 32768, 8, group, dtype=dtype, numerics=2)
+
+
 class Contender:
     """A peer's way to compute a problem."""
 
@@ -114,23 +125,23 @@ def contenders_of(peers, problem, expected, complaints):
 
 def measure_case(case, library, memories, peers, arguments):
     """Returns rapt's row and those of the peers."""
-    isa, threads = library.chosen_isa(), arguments.threads
+    isa, threads = library.chosen_isa(), arguments.threads  # in order 2 what that becomes, with the matrix unit
     problem, complaints = Problem(case, memories.of(case.dtype)), []
     try:
-        rapt = Rapt(library, problem, isa, threads)
+        rapt = Rapt(library, problem, 0 if case.numerics else isa, threads)
     except ValueError as error:
         return [], [f"{case.name(f't{threads}')}: rapt refuses: {error}"]
     expected = truth(problem)
     error = error_of(rapt.result(), expected)
-    if not error <= TOLERATED_ERROR_F32:
+    if not error <= (TOLERATED_ERROR if case.numerics else TOLERATED_ERROR_F32):
         return [], [f"{case.name(f't{threads}')}: rapt's error is {100 * error:.2g} %"]
     if arguments.types and case.dtype == "f32" and not case.page_tokens:
         peers = []  # the other recording has them
     others = contenders_of(peers, problem, expected, complaints)
-    peaks = [FmaPeak(library, isa, threads), StreamPeak(library, isa, threads, problem.cursor)]
+    peaks = [FmaPeak(library, rapt.isa, threads), StreamPeak(library, isa, threads, problem.cursor)]
     rapt_times, fma, stream, *others_times = measure([rapt, *peaks, *others], *arguments.effort, threads)
     rates = [peak.rate(times) for peak, times in zip(peaks, (fma, stream))]
-    rows = [report.row(case.name(f"isa:{library.isa_name(isa)}/t{threads}"), case, rapt_times, *rates)]
+    rows = [report.row(case.name(f"isa:{library.isa_name(rapt.isa)}/t{threads}"), case, rapt_times, *rates)]
     for other, times in zip(others, others_times):
         rows.append(report.row(f"peer:{other.label}/{case.name(f't{threads}')}", case, times, *rates, label=other.way,
                                rapt_speedup=times.best / rapt_times.best,
@@ -156,13 +167,17 @@ def parse():
     parser.add_argument("--json", help="write the rows to this file, too")
     parser.add_argument("--quick", action="store_true", help="fewer rows in under a minute, less steady")
     parser.add_argument("--types", action="store_true", help="keys and values of other types, and in pages")
-    parser.add_argument("--store", action="store_true", help="keep the medians in benchmarks/results, for --types")
+    parser.add_argument("--units", action="store_true", help="bfloat16 and float16 throughout, rapt in order 2")
+    parser.add_argument("--store", action="store_true", help="keep the medians in benchmarks/results, for --types "
+                                                             "and --units")
     parser.add_argument("--filter", default="", help="with a regular expression: rows of this name only")
     parser.add_argument("--seconds", type=float, default=5, help="for each case, at least; default 5")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
-    if arguments.store and not arguments.types:
-        parser.error("--store goes with --types; ./dev bench record stores the others")
+    if arguments.types and arguments.units:
+        parser.error("--types and --units are two runs")
+    if arguments.store and not (arguments.types or arguments.units):
+        parser.error("--store goes with --types and --units; ./dev bench record stores the others")
     arguments.effort = (0.8, 3) if arguments.quick else (arguments.seconds, 7)  # seconds and rounds of a case, at least
     return arguments
 
@@ -183,13 +198,14 @@ def store(rows, about):
 def main():
     arguments = parse()
     library = Library(arguments.library)
-    peers = load_peers(PEERS_OF_TYPES if arguments.types else PEERS, arguments.threads)
+    peers = load_peers(PEERS_OF_TYPES if arguments.types or arguments.units else PEERS, arguments.threads)
     versions = ", ".join(f"{peer.name} {peer.version}" for peer in peers)
     print(f"rapt {library.version} beside {versions or 'nobody'}; {arguments.threads} threads each\n")
     print(f"{'row':60}{'best ms':>9}{'median':>9}{'G/s':>8}{'of limit':>10}{'(median)':>10}"
           f"{'rapt is':>9}{'(median)':>9}")
     rows, memories = [], Memories(library.memory)
-    for case in (cases_of_types if arguments.types else cases)(arguments.quick):
+    kind = cases_of_types if arguments.types else cases_of_units if arguments.units else cases
+    for case in kind(arguments.quick):
         if not re.search(arguments.filter, case.name(f"t{arguments.threads}")):
             continue
         measured, complaints = measure_case(case, library, memories, peers, arguments)

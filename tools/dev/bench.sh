@@ -40,7 +40,7 @@ run() {
 
 case $verb in
 peers)
-    case " $* " in *" --types "*)
+    case " $* " in *" --types "* | *" --units "*)
         # vLLM's operators load with one release of PyTorch only.
         python=build-python-types/bin/python
         install numpy
