@@ -41,7 +41,8 @@ static int kind_of(int number) { return number % KINDS; }
 static int32_t order_of(int number) { return number < KINDS ? RAPT_NUMERICS_DEFAULT : number / KINDS + 1; }
 
 static int format_of(int number) {
-    return order_of(number) != RAPT_NUMERICS_ORDER_2 ? RAPT_FORMAT_F32 : number % 2 ? RAPT_FORMAT_BF16 : RAPT_FORMAT_F16;
+    const int halves = number % 2 ? RAPT_FORMAT_BF16 : RAPT_FORMAT_F16;
+    return order_of(number) != RAPT_NUMERICS_ORDER_2 ? RAPT_FORMAT_F32 : halves;
 }
 
 static struct problem *make_problem(int number, uint64_t layout_seed, rapt_isa isa) {
