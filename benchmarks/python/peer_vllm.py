@@ -33,7 +33,7 @@ class Vllm:
     def ways(self, problem):
         """On contiguous caches with the pages that suit it best. vLLM itself takes matrices where they are allowed."""
         case, page = problem.case, problem.case.page_tokens or 128
-        if case.dtype not in STORES or case.query_length > 1:
+        if case.dtype not in STORES or (case.query_length > 1 and case.numerics == 0):
             return
         if case.value_part:
             yield "mla_decode_kvcache, pages of 16", LatentAttention(problem)
@@ -63,12 +63,14 @@ class PagedAttention:
         pages = case.batch * case.kv_length // page
         order = problem.pages if case.page_tokens else numpy.random.default_rng(3).permutation(pages)
         self.table = torch.from_numpy(order.astype(numpy.int32)).view(case.batch, -1)
-        self.query = torch.from_numpy(problem.query[:, :, 0]).to(computes)
+        query = torch.from_numpy(problem.query).swapaxes(1, 2).reshape(-1, case.query_heads, case.head_dim)
+        self.query = query.to(computes).contiguous()  # [token, head, dim]
         self.out = torch.empty_like(self.query)
-        self.starts = torch.arange(case.batch + 1, dtype=torch.int32)
+        self.starts = torch.arange(case.batch + 1, dtype=torch.int32) * case.query_length
+        self.causal = case.causal or case.query_length == 1
         self.lengths = torch.full((case.batch,), case.kv_length, dtype=torch.int32)
         self.plan = OPERATORS.get_scheduler_metadata(
-            case.batch, case.query_heads, case.kv_heads, case.head_dim, self.lengths, computes, self.starts, True, -1,
+            case.batch, case.query_heads, case.kv_heads, case.head_dim, self.lengths, computes, self.starts, self.causal, -1,
             self.isa, True, None, self.store)
         self.caches = [self.filled(problem, cache, computes) for cache in problem.caches]
 
@@ -88,12 +90,13 @@ class PagedAttention:
     @torch.inference_mode()
     def run(self, cache):
         OPERATORS.cpu_attention_with_kv_cache(
-            self.query, *self.caches[cache], self.out, self.starts, self.lengths, self.case.head_dim**-0.5, True, None,
+            self.query, *self.caches[cache], self.out, self.starts, self.lengths, self.case.head_dim**-0.5, self.causal, None,
             -1, self.table, 0.0, self.plan, None, None, 1.0, 1.0, self.store)
 
     def result(self):
         self.run(0)
-        return self.out.float().numpy()
+        case = self.case
+        return self.out.float().view(case.batch, case.query_length, case.query_heads, -1).swapaxes(1, 2).numpy()
 
 
 class LatentAttention:
