@@ -86,6 +86,19 @@ static struct rapt_rows in_place(struct rapt_source *source, int side, int64_t b
                               .streams = true};
 }
 
+/* Beside these rows of a key, those of an expected one are prefetched, number by number. What follows in memory is not
+ * expected. */
+static void lead_to_expected(const struct rapt_source *source, int side, int number, struct rapt_rows *rows) {
+    const struct rapt_expected *expected = &source->expected;
+    rows->streams = number < expected->count && !rapt_is_in_keys(source->task->attention, side);
+    rows->lead_bytes = 0;
+    if (!rows->streams)
+        return;
+    const int64_t position = expected->base + expected->place[number];
+    const struct rapt_rows next = rapt_source_stored(source->task, side, (struct rapt_span){position, position + 1});
+    rows->lead_bytes = (int64_t)((intptr_t)next.base - (intptr_t)rows->base);
+}
+
 /* Copies short runs, until there is a long one or no more room. */
 static struct rapt_rows gather(const struct rapt_source *source, int side, int64_t base,
                                const struct rapt_tile_mask *mask, int key, int end) {
@@ -98,8 +111,7 @@ static struct rapt_rows gather(const struct rapt_source *source, int side, int64
         while (count < after) {
             struct rapt_rows rows = rapt_source_stored(
                 source->task, side, (struct rapt_span){position + run - (after - count), position + run});
-            rows.streams = false; /* what follows in memory is not expected */
-            rows.lead_bytes = 0;
+            lead_to_expected(source, side, key, &rows);
             rapt_source_stage(source, side, &rows, gathered + count * dim);
             count += rows.count;
         }

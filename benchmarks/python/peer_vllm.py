@@ -70,8 +70,8 @@ class PagedAttention:
         self.causal = case.causal or case.query_length == 1
         self.lengths = torch.full((case.batch,), case.kv_length, dtype=torch.int32)
         self.plan = OPERATORS.get_scheduler_metadata(
-            case.batch, case.query_heads, case.kv_heads, case.head_dim, self.lengths, computes, self.starts, self.causal, -1,
-            self.isa, True, None, self.store)
+            case.batch, case.query_heads, case.kv_heads, case.head_dim, self.lengths, computes, self.starts, self.causal,
+            -1, self.isa, True, None, self.store)
         self.caches = [self.filled(problem, cache, computes) for cache in problem.caches]
 
     def filled(self, problem, cache, computes):
@@ -90,8 +90,8 @@ class PagedAttention:
     @torch.inference_mode()
     def run(self, cache):
         OPERATORS.cpu_attention_with_kv_cache(
-            self.query, *self.caches[cache], self.out, self.starts, self.lengths, self.case.head_dim**-0.5, self.causal, None,
-            -1, self.table, 0.0, self.plan, None, None, 1.0, 1.0, self.store)
+            self.query, *self.caches[cache], self.out, self.starts, self.lengths, self.case.head_dim**-0.5, self.causal,
+            None, -1, self.table, 0.0, self.plan, None, None, 1.0, 1.0, self.store)
 
     def result(self):
         self.run(0)
