@@ -70,8 +70,8 @@ class PagedAttention:
         self.causal = case.causal or case.query_length == 1
         self.lengths = torch.full((case.batch,), case.kv_length, dtype=torch.int32)
         self.plan = OPERATORS.get_scheduler_metadata(
-            case.batch, case.query_heads, case.kv_heads, case.head_dim, self.lengths, computes, self.starts, self.causal,
-            -1, self.isa, True, None, self.store)
+            case.batch, case.query_heads, case.kv_heads, case.head_dim, self.lengths, computes, self.starts,
+            self.causal, -1, self.isa, True, None, self.store)
         self.caches = [self.filled(problem, cache, computes) for cache in problem.caches]
 
     def filled(self, problem, cache, computes):
