@@ -106,7 +106,9 @@ void check_beside(const struct rapt_table *table) {
             for (int end = turn + 40; turn < end; turn++) {
                 if (!is_sampled(turn))
                     continue;
-                const int format = formats[random_below(&random, 3)], lines = format == RAPT_FORMAT_F32 ? 1 : 2;
+                const int drawn = formats[random_below(&random, 3)];
+                const int format = tile.slots->beside >> drawn & 1 ? drawn : RAPT_FORMAT_F32;
+                const int lines = format == RAPT_FORMAT_F32 ? 1 : 2;
                 const struct beside_case c = {rows[r],
                                               (int)random_below(&random, tile.most_rows - rows[r] + 1),
                                               dims[turn % 5] * lines,

@@ -7,12 +7,12 @@
 #include "generic/weigh_stored.h"
 
 enum {
-    BESIDE_FORMATS = 1 << RAPT_FORMAT_F32 | 1 << RAPT_FORMAT_F16 | 1 << RAPT_FORMAT_BF16,
-    BESIDE_KEYS = 16,      /* of a turn of float32: score some, weigh as many; of other types STORED_KEYS */
+    BESIDE_KEYS = 16,      /* of a turn of float32: score some, weigh as many */
+    BESIDE_STORED = 32,    /* of other types */
     BESIDE_BYTES = 2 << 10 /* from a line that goes into L1 to the one that goes into L2 */
 };
 
-_Static_assert(BESIDE_KEYS % VL == 0, "a turn is whole panels of keys");
+_Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % STORED_KEYS == 0, "a turn is whole panels of keys");
 
 /* From `rows` rows on, and from as many bytes on in whole rows where rows = 0. */
 RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes) {
@@ -56,7 +56,7 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     struct rapt_score_args keys = *score;
     struct rapt_weigh_args values = *weigh;
     const bool is_stored = score->key_format != RAPT_FORMAT_F32;
-    const int turn = is_stored ? STORED_KEYS : BESIDE_KEYS;
+    const int turn = is_stored ? BESIDE_STORED : BESIDE_KEYS;
     const int64_t row_bytes = rapt_format_row_bytes(score->key_format, score->head_dim);
     struct pump pump = {.in_pair = true,
                         .pair = {lane_of(score->key, score->key_stride_bytes, turn, row_bytes),
@@ -64,9 +64,9 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     struct feed feed = feed_of(score);
     values.probabilities += (int64_t)weigh->first_row * RAPT_BLOCK_KEYS;
     while (score->key_end - keys.key_begin >= turn && weigh->key_end - values.key_begin >= turn) {
-        if (is_stored)
-            score_stored_keys(&keys, &feed, &pump.pair, 0, keys.scores + keys.key_begin, turn);
-        else
+        for (int k = 0; is_stored && k < turn; k += STORED_KEYS)
+            score_stored_keys(&keys, &feed, &pump.pair, 0, keys.scores + keys.key_begin + k, STORED_KEYS);
+        if (!is_stored)
             of_rows[score->rows - 1](&keys, &pump.pair);
         keys.key_begin += turn;
         keys.key += turn * keys.key_stride_bytes;

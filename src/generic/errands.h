@@ -113,14 +113,18 @@ RAPT_INLINE struct pump idle_pump(const char *line) {
 }
 
 RAPT_INLINE void pump_line(struct pump *p) {
-    if (p->in_pair) {
-        pair_line(&p->pair);
-        return;
-    }
     __builtin_prefetch(p->line, 0, 2);
     p->line += p->step_bytes;
     if (--p->left == 0)
         p->left = p->row_lines, p->line += p->gap;
+}
+
+/* Beside the values of narrow tiles. */
+RAPT_INLINE void pump_value_line(struct pump *p) {
+    if (p->in_pair)
+        pair_line(&p->pair);
+    else
+        pump_line(p);
 }
 
 RAPT_INLINE void pump_step(struct pump *p, int cycles) {

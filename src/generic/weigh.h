@@ -48,7 +48,7 @@ RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, vf
             vf32 weight = v_splat(p[r * of.row_step]);
             RAPT_UNROLL for (int v = 0; v < of.vectors; v++) {
                 if (of.pump && (r * of.vectors + v) * lines % steps < lines)
-                    pump_line(of.pump);
+                    pump_value_line(of.pump);
                 sum[r][v] = v_fma(weight, x[v], sum[r][v]);
             }
         }

@@ -39,7 +39,7 @@ RAPT_INLINE void stored_values(int format, const struct rapt_weigh_args *a, vf32
             const vf32 weight = v_splat(p[r * RAPT_BLOCK_KEYS]);
             RAPT_UNROLL for (int v = 0; v < vectors; v++) {
                 if ((r * vectors + v) * lines % steps < lines)
-                    pump_line(pump);
+                    pump_value_line(pump);
                 sum[r][v] = v_fma(weight, x[v], sum[r][v]);
             }
         }
@@ -51,7 +51,11 @@ RAPT_INLINE void stored_values(int format, const struct rapt_weigh_args *a, vf32
  * first: of a block, where d is not its first number. */
 RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
                               struct pump *pump, int rows, int vectors, int first) {
-    struct pump own = *pump;
+    const bool pairs = BESIDE_FORMATS >> format & 1; /* known to the compiler */
+    const bool begins = !pairs || !pump->in_pair || stored_lines(format, 2 * vectors * VL) > 1 ||
+                        rapt_format_row_bytes(format, d) % 64 == 0; /* a line of the row */
+    struct pump own = begins ? *pump : idle_pump(a->value);
+    own.in_pair = pairs && pump->in_pair;
     vf32 sum[12][8];
     float *o = a->o + d;
     RAPT_UNROLL for (int r = 0; r < rows; r++)
@@ -76,7 +80,8 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             v_store(o + r * a->o_stride + v * VL, sum[r][v]);
-    *pump = own;
+    if (begins)
+        *pump = own;
 }
 
 typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, const float *scales, struct pump *pump);
