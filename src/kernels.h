@@ -221,6 +221,7 @@ enum { RAPT_FOUND_FINITE = 1, RAPT_FOUND_NORMAL = 2 };
 struct rapt_tile_kind {
     const char *name;
     int most_rows;   /* chosen where the rows of a KV head are no more; INT_MAX = for all */
+    int least_keys;  /* sequences of fewer keys get the last kind */
     int rows;        /* of a tile at most */
     int row_step;    /* rows of a tile are a multiple of it, but for the last tile of a task */
     int row_group;   /* logits and softmax begin at multiples of it */

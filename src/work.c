@@ -29,7 +29,7 @@ static int32_t kind_of(const struct rapt_table *table, int64_t rows, int64_t key
     int32_t kind = 0;
     while (kind < RAPT_KINDS - 1 && rows > table->kinds[kind].most_rows)
         kind++;
-    if (kind == RAPT_FEW && (keys < RAPT_BLOCK_KEYS || (rows <= full && 8 * rows > 7 * full)))
+    if (keys < table->kinds[kind].least_keys || (kind == RAPT_FEW && rows <= full && 8 * rows > 7 * full))
         return RAPT_WIDE;
     return kind;
 }
@@ -247,7 +247,8 @@ bool rapt_work_plan(struct rapt_plan_body *a) {
 /* Whether some sequence of a capacity may get a kind. */
 static bool may_occur(const struct rapt_plan_body *a, int32_t kind, int64_t most_rows) {
     const struct rapt_tile_kind *kinds = a->table->kinds;
-    if (kind == RAPT_FEW && (a->desc.kv_length < RAPT_BLOCK_KEYS || kinds[kind].most_rows == kinds[kind - 1].most_rows))
+    if (a->desc.kv_length < kinds[kind].least_keys ||
+        (kind == RAPT_FEW && kinds[kind].most_rows == kinds[kind - 1].most_rows))
         return false;
     return kind == RAPT_NARROW || most_rows > kinds[RAPT_NARROW].most_rows;
 }

@@ -84,8 +84,11 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
     .score = RAPT_UNIT(score##suffix),                                                                              \
     .logits = logits_narrow,                                                                                        \
     .close = RAPT_UNIT(close)
-#define RAPT_UNIT_IN_PLACE(kind, most, tile_rows)                                                                   \
-    {RAPT_UNIT_KIND(kind, most, tile_rows, ), .streams = true, .block = RAPT_UNIT(block_in_place)}
+#define RAPT_UNIT_IN_PLACE(kind, most, tile_rows, least)                                                            \
+    {RAPT_UNIT_KIND(kind, most, tile_rows, ),                                                                       \
+     .least_keys = (least),                                                                                         \
+     .streams = true,                                                                                               \
+     .block = RAPT_UNIT(block_in_place)}
 #define RAPT_UNIT_PACKED(kind, most, tile_rows, suffix)                                                             \
     {RAPT_UNIT_KIND(kind, most, tile_rows, suffix),                                                                 \
      .block = RAPT_UNIT(block),                                                                                     \
@@ -98,8 +101,8 @@ _Static_assert(UNIT_TILE_ROWS % WEIGH_ROWS == 0, "tiles are filled");
 static const struct rapt_table unit_table = {
     .name = RAPT_TEXT_OF(RAPT_TABLE),
     .isa = (rapt_isa)RAPT_NUMBER_OF(RAPT_TABLE),
-    .kinds = {[RAPT_NARROW] = RAPT_UNIT_IN_PLACE("narrow", WEIGH_ROWS, WEIGH_ROWS),
-              [RAPT_FEW] = RAPT_UNIT_IN_PLACE("few", 2 * WEIGH_ROWS, 2 * WEIGH_ROWS),
+    .kinds = {[RAPT_NARROW] = RAPT_UNIT_IN_PLACE("narrow", WEIGH_ROWS, WEIGH_ROWS, 0),
+              [RAPT_FEW] = RAPT_UNIT_IN_PLACE("few", 2 * WEIGH_ROWS, 2 * WEIGH_ROWS, RAPT_BLOCK_KEYS),
               [RAPT_WIDE] = RAPT_UNIT_PACKED("wide", INT_MAX, UNIT_TILE_ROWS, )},
     RAPT_SHARED_SLOTS,
     .merge = merge_unit,
@@ -147,6 +150,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .score_beside = VL > 1 ? score_beside : NULL},
               [RAPT_FEW] = {.name = "few",
                             .most_rows = FEW_MOST,
+                            .least_keys = RAPT_BLOCK_KEYS,
                             .rows = RAPT_MAX_TILE_ROWS,
                             .row_step = RAPT_MAX_TILE_ROWS,
                             .row_group = VL,

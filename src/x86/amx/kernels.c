@@ -10,6 +10,7 @@
 
 #include "x86/amx/answers.h"
 #include "x86/amx/block.h"
+#include "x86/amx/few.h"
 
 /* What was configured before, where alpha of rows beyond those of a tile would be. */
 static struct tile_config *configured(const struct rapt_task *task) {
@@ -42,6 +43,24 @@ static const struct rapt_tile_kind tiles_of_bf16 = {.name = "tiles",
                                                     .enter = enter_amx,
                                                     .leave = leave_amx};
 
+enum { CHAINS_ROWS = 2 }; /* of a KV head: chains of FMAs keep pace with memory */
+
+static const struct rapt_tile_kind few_of_bf16 = {.name = "few",
+                                                  .most_rows = TILE_HEIGHT,
+                                                  .rows = TILE_HEIGHT,
+                                                  .row_step = TILE_HEIGHT,
+                                                  .row_group = 1,
+                                                  .piece_keys = RAPT_BLOCK_KEYS,
+                                                  .streams = true,
+                                                  .keeps_places = true,
+                                                  .panel_bytes = panel_bytes_few,
+                                                  .scores_bytes = scores_bytes_few,
+                                                  .block = block_few_bf16,
+                                                  .pack_stored = pack_queries_few,
+                                                  .close = close_amx_bf16,
+                                                  .enter = enter_amx,
+                                                  .leave = leave_amx};
+
 const struct rapt_table *rapt_amx_table(const struct rapt_table *chains) {
     enum { UNKNOWN, IN_HAND, ABSENT, PRESENT };
     static _Atomic int state;
@@ -54,7 +73,8 @@ const struct rapt_table *rapt_amx_table(const struct rapt_table *chains) {
         with_tiles.name = "amx";
         with_tiles.isa = RAPT_ISA_AMX;
         with_tiles.kinds[RAPT_WIDE] = tiles_of_bf16;
-        with_tiles.kinds[RAPT_FEW].most_rows = chains->kinds[RAPT_NARROW].most_rows; /* tiles take more rows sooner */
+        with_tiles.kinds[RAPT_FEW] = few_of_bf16;
+        with_tiles.kinds[RAPT_NARROW].most_rows = CHAINS_ROWS;
         atomic_store_explicit(&state, known, memory_order_release);
     }
     while (known == IN_HAND) /* by another thread, for some microseconds */

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ * The rows of a block where they lie, in the order in which they are read, so that each can be prefetched into L1 some
+ * rows before its turn. Tile loads train no prefetcher of the processor, and what misses L1 waits for all lines that
+ * are under way from memory: so also the list of these rows has to be short. */
+#ifndef RAPT_X86_AMX_FEW_ROWS_H
+#define RAPT_X86_AMX_FEW_ROWS_H
+
+#include "x86/amx/pack.h"
+
+enum {
+    FEW_RUN = 16,                               /* rows */
+    FEW_KEYS_LEAD = 2,                          /* runs that are prefetched before their turn, as measured: of keys, */
+    FEW_VALUES_LEAD = 1,                        /* and of values */
+    FEW_RUNS = 2 * RAPT_BLOCK_KEYS / FEW_RUN,   /* of a block */
+    FEW_ALL = FEW_RUNS + FEW_KEYS_LEAD
+};
+
+/* 16 rows at one stride, but for those whose rows do not lie so: these are copied when their turn comes. */
+struct few_run {
+    const char *base;
+    int64_t stride;
+};
+
+/* Keys and values of one half, those of the other one, and the keys that come next. What the block does not name is
+ * zeros. */
+struct few_rows {
+    struct few_run run[FEW_ALL];
+    uint64_t scattered; /* bit run: */
+    const char *row[FEW_ALL * FEW_RUN]; /* of these */
+};
+
+RAPT_INLINE const char *few_row(const struct few_rows *rows, int number, int i) {
+    return rows->scattered >> number & 1 ? rows->row[number * FEW_RUN + i]
+                                         : rows->run[number].base + i * rows->run[number].stride;
+}
+
+/* The first run of keys or values of a half. */
+RAPT_INLINE int few_turn(int half, int side) { return (2 * half + side) * (RAPT_HALF_KEYS / FEW_RUN); }
+
+RAPT_INLINE bool few_at_stride(const char *const *rows, int64_t stride) {
+    const __m512i by = _mm512_mullo_epi64(_mm512_set1_epi64(stride), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+    const __m512i from = _mm512_add_epi64(_mm512_set1_epi64((int64_t)(intptr_t)rows[0]), by);
+    const __m512i then = _mm512_add_epi64(from, _mm512_set1_epi64(8 * stride));
+    return _mm512_cmpneq_epi64_mask(_mm512_loadu_si512(rows), from) == 0 &&
+           _mm512_cmpneq_epi64_mask(_mm512_loadu_si512(rows + 8), then) == 0;
+}
+
+static void few_clear(struct few_rows *rows) {
+    rows->scattered = 0;
+    for (int i = 0; i < FEW_ALL; i++)
+        rows->run[i] = (struct few_run){(const char *)unit_zeros, 0};
+}
+
+/* A run from its rows. */
+static void few_find_run(struct few_rows *rows, int number) {
+    const char *const *row = rows->row + number * FEW_RUN;
+    const int64_t stride = (int64_t)((intptr_t)row[1] - (intptr_t)row[0]);
+    rows->run[number] = (struct few_run){row[0], stride};
+    rows->scattered |= (uint64_t)!few_at_stride(row, stride) << number;
+}
+
+/* The runs from one on that hold some positions; what else they hold is zeros. */
+static void few_find_some(struct few_rows *rows, const struct rapt_task *task, int side, int number, int64_t base,
+                          struct rapt_span positions) {
+    const struct rapt_rows whole = rapt_source_stored(task, side, positions);
+    const bool at_once = whole.count == positions.end - positions.begin; /* at one stride */
+    for (int64_t first = base; first < positions.end; first += FEW_RUN, number++) {
+        const struct rapt_span run = rapt_intersect(positions, (struct rapt_span){first, first + FEW_RUN});
+        if (run.begin >= run.end)
+            continue;
+        if (at_once && run.end - run.begin == FEW_RUN) {
+            rows->run[number] = (struct few_run){whole.base + (first - positions.begin) * whole.stride_bytes,
+                                                 whole.stride_bytes};
+            continue;
+        }
+        for (int i = 0; i < FEW_RUN; i++)
+            rows->row[number * FEW_RUN + i] = (const char *)unit_zeros;
+        rapt_source_find(task, side, run, rows->row + number * FEW_RUN + (run.begin - first));
+        few_find_run(rows, number);
+    }
+}
+
+static void few_find(struct few_rows *rows, const struct rapt_block *b) {
+    const int64_t next = b->base + RAPT_BLOCK_KEYS, lead = FEW_KEYS_LEAD * FEW_RUN;
+    const int64_t left = b->source->visible.end - next;
+    few_clear(rows);
+    for (int half = 0; half < 2; half++) {
+        const int64_t first = b->base + half * RAPT_HALF_KEYS;
+        const struct rapt_span named = {b->base + b->key_begin, b->base + b->key_end};
+        const struct rapt_span keys = rapt_intersect(named, (struct rapt_span){first, first + RAPT_HALF_KEYS});
+        for (int side = 0; side < RAPT_SIDES && keys.begin < keys.end; side++)
+            few_find_some(rows, b->task, side, few_turn(half, side), first, keys);
+    }
+    if (left > 0)
+        few_find_some(rows, b->task, RAPT_KEYS, FEW_RUNS, next,
+                      (struct rapt_span){next, next + (left < lead ? left : lead)});
+}
+
+/* Where the dims of a run lie, 32 at a time: where it is, or copied, with zeros after the last dim. */
+RAPT_INLINE struct few_run few_whole(const struct few_rows *rows, int number, char *copy, int dim) {
+    const int64_t stride = amx_steps(dim) * TILE_ROW_BYTES;
+    if (dim % RAPT_STEP == 0 && !(rows->scattered >> number & 1))
+        return rows->run[number];
+    for (int i = 0; i < FEW_RUN; i++)
+        for (int step = 0; step < amx_steps(dim); step++)
+            _mm512_store_si512(copy + i * stride + step * TILE_ROW_BYTES,
+                               _mm512_maskz_loadu_epi16(first_halves(dim - step * RAPT_STEP),
+                                                        few_row(rows, number, i) + step * TILE_ROW_BYTES));
+    return (struct few_run){copy, stride};
+}
+
+/* Rows [first, end) of some runs, so many lines of each. */
+RAPT_INLINE void few_prefetch(const struct few_run *run, int first, int end, int lines) {
+    RAPT_UNROLL for (int i = first; i < end; i++)
+        RAPT_UNROLL for (int line = 0; line < lines; line++)
+            __builtin_prefetch(run[i / FEW_RUN].base + i % FEW_RUN * run[i / FEW_RUN].stride + line * 64, 0, 3);
+}
+
+#endif
