@@ -339,6 +339,7 @@ struct rapt_table {
 };
 
 #define RAPT_ISA_ENTRY(name, table, number, architecture, features) extern const struct rapt_table rapt_table_##table;
+#define RAPT_ISA_UNIT(name, table, number, architecture, features)
 #include "isa.def"
 #undef RAPT_ISA_ENTRY
 
