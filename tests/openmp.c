@@ -18,7 +18,7 @@
 #include "problem.h"
 
 static const struct problem_call calls[] = {
-    {2, 4, 2, 90, 600, 64, 64, USE_CAUSAL | USE_LSE, DATA_NORMAL, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0},
+    {2, 4, 2, 200, 700, 64, 64, USE_CAUSAL | USE_LSE, DATA_NORMAL, RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0},
     {1, 4, 2, 1, 12000, 64, 64, USE_LSE, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 2, 0},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
