@@ -19,7 +19,7 @@ static int table_count;
 
 /* Emulators get fewer and smaller calls, and so do other orders, whose reference takes long. */
 static bool is_emulated(void) { return scaled_work(100) < 100; }
-enum { SHARE = NUMERICS == 3 ? 12 : NUMERICS ? 4 : 1, STRIDE = NUMERICS == 3 ? 3 : 1 }; /* 3 is slow */
+enum { SHARE = NUMERICS == 3 ? 24 : NUMERICS ? 4 : 1, STRIDE = NUMERICS == 3 ? 3 : 1 }; /* 3 is slow */
 static int64_t so_many(int64_t usual) { return (scaled_work(usual) + SHARE - 1) / SHARE; }
 
 /* With a plan and a workspace for a few tasks, or in one call. */

@@ -193,6 +193,6 @@ int64_t scaled_work(int64_t usual) {
 
 /* Scattered, so that what turns with a period meets all of its phases. */
 bool is_sampled(int64_t number) {
-    const int64_t percent = work_percent(), least = 5;
+    const int64_t percent = work_percent(), least = 3;
     return ((uint32_t)number * 2654435761u >> 16) % 100 < (uint32_t)(percent > least ? percent : least);
 }

@@ -51,7 +51,7 @@ run_aarch64() {
         skip aarch64 "no libcmocka-dev:arm64"
     else
         tools/dev/build.sh build-arm --cross-file cross/aarch64-linux-gnu.ini
-        RAPT_EXPECT_ISAS=scalar,neon RAPT_TEST_SCALE=3 run aarch64 build-arm --no-suite native --timeout-multiplier 2
+        RAPT_EXPECT_ISAS=scalar,neon RAPT_TEST_SCALE=2 run aarch64 build-arm --no-suite native --timeout-multiplier 2
     fi
 }
 
