@@ -44,7 +44,7 @@ def machine(folder, bench):
     caches = [f"L{cache['level']}{'' if cache['type'] == 'Unified' else ' ' + cache['type'].lower()} "
               f"{cache['size'] // 1024} KiB" for cache in context["caches"] if cache["type"] != "Instruction"]
     rows = [row["name"] for row in bench["benchmarks"]]
-    isas = list(dict.fromkeys(re.search("isa:([a-z0-9]+)", name)[1] for name in rows if name.startswith("peak/fma")))
+    isas = list(dict.fromkeys(re.search("isa:([a-z0-9]+)", name)[1] for name in rows if name.startswith("peak/fma/f32")))
     changed = output("git", "status", "--porcelain", "--untracked-files=no", "--", "src", "include", "benchmarks")
     return {"cpu": f"{cpu_name()} ({isas[0].upper().replace('AVX', 'AVX-').replace('AVX-2', 'AVX2')})",
             "processor": context.get("processor", ""), "cores": len(os.sched_getaffinity(0)), "caches": caches,
