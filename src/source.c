@@ -160,6 +160,16 @@ enum { STRAND_ROWS = 16, AHEAD_BYTES = 64 << 10 };
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
+void rapt_source_close_strands(struct rapt_paged_block *block, int count, int64_t bytes, int pace) {
+    struct rapt_strands *ahead = &block->ahead;
+    *ahead = (struct rapt_strands){.strand = block->strand, .bytes = bytes, .beside = RAPT_STRANDS, .pace = pace};
+    while (ahead->beside > 1 && (ahead->beside * bytes > AHEAD_BYTES || ahead->beside > count))
+        ahead->beside /= 2;
+    for (; count % ahead->beside; count++)
+        block->strand[count] = block->strand[count - 1];
+    ahead->count = count;
+}
+
 /* The strands of some tokens. The last one of a page may overlap the one before it. */
 static void find_strands(const struct pages *pages, int64_t token, int64_t end, int64_t row_bytes,
                          struct rapt_paged_block *block) {
@@ -175,13 +185,7 @@ static void find_strands(const struct pages *pages, int64_t token, int64_t end, 
         for (; within < last; within += rows)
             block->strand[count++] = base + smaller(within, page_tokens - rows) * pages->token_stride_bytes;
     }
-    block->ahead = (struct rapt_strands){
-        .strand = block->strand, .bytes = rows * row_bytes, .beside = RAPT_STRANDS, .pace = 1};
-    while (block->ahead.beside > 1 && block->ahead.beside * block->ahead.bytes > AHEAD_BYTES)
-        block->ahead.beside /= 2;
-    for (const char *again = count ? block->strand[count - 1] : NULL; count % block->ahead.beside;)
-        block->strand[count++] = again;
-    block->ahead.count = count;
+    rapt_source_close_strands(block, count, rows * row_bytes, 1);
 }
 
 /* Keys that are fetched ahead. */

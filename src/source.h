@@ -95,6 +95,10 @@ void rapt_source_find(const struct rapt_task *task, int side, struct rapt_span p
  * ahead. */
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int side, int64_t base, int64_t next);
 
+/* What is to be prefetched: the first `count` of the block's strands, of so many bytes each. The last one comes again
+ * until all turns are whole. pace: as in rapt_strands. */
+void rapt_source_close_strands(struct rapt_paged_block *block, int count, int64_t bytes, int pace);
+
 /* Converts such rows. */
 void rapt_source_stage(const struct rapt_source *source, int side, const struct rapt_rows *rows, float *into);
 

@@ -42,23 +42,16 @@ static const char *find_row(const struct finder *finder, int64_t position) {
 /* The rows that are expected after these, to be prefetched; NULL where none are. */
 static const struct rapt_strands *find_expected(struct rapt_source *source, int side, int keys,
                                                 struct rapt_paged_block *block) {
-    enum { MOST_BYTES = 64 << 10 };
     const struct rapt_plan_body *a = source->task->attention;
     const struct rapt_expected *expected = &source->expected;
-    struct rapt_strands *ahead = &block->ahead;
     if (expected->count == 0 || rapt_is_in_keys(a, side))
         return NULL;
     const struct finder finder = finder_of(source->task, side, expected->base + expected->place[0]);
-    *ahead = (struct rapt_strands){.strand = block->strand, .beside = RAPT_STRANDS};
-    ahead->pace = (expected->count + keys - 1) / keys;
-    ahead->bytes = rapt_format_row_bytes(a->format[side], source->side[side].dim);
-    for (; ahead->count < expected->count; ahead->count++)
-        block->strand[ahead->count] = find_row(&finder, expected->base + expected->place[ahead->count]);
-    while (ahead->beside > 1 && (ahead->beside * ahead->bytes > MOST_BYTES || ahead->beside > expected->count))
-        ahead->beside /= 2;
-    for (const char *again = block->strand[ahead->count - 1]; ahead->count % ahead->beside; ahead->count++)
-        block->strand[ahead->count] = again;
-    return ahead;
+    for (int i = 0; i < expected->count; i++)
+        block->strand[i] = find_row(&finder, expected->base + expected->place[i]);
+    rapt_source_close_strands(block, expected->count, rapt_format_row_bytes(a->format[side], source->side[side].dim),
+                              (expected->count + keys - 1) / keys);
+    return &block->ahead;
 }
 
 /* All of the keys where they lie, run by run. */
