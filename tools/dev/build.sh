@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: build.sh FOLDER [Meson options, for the first time]
+# usage: [NINJA_ARGS='-j 1 TARGET'] build.sh FOLDER [Meson options, for the first time]
 # What Meson looked for and did not find stays away until it looks again, so it does where other packages are there
 # than at the last time.
 set -euo pipefail
@@ -18,4 +18,4 @@ elif [ "$packages" != "$(cat "$1/packages.txt" 2>/dev/null)" ]; then
     meson setup --reconfigure "$1"
 fi
 echo "$packages" >"$1/packages.txt"
-exec ninja -C "$1" --quiet
+exec ninja -C "$1" --quiet ${NINJA_ARGS-}
