@@ -23,6 +23,8 @@ static const struct problem_call calls[] = {
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
+static struct problem *expected_of[CALLS];
+
 static void check_one_call(const struct problem *expected) {
     struct problem *problem = problem_new(&expected->call);
     assert_int_equal(rapt_attention(&problem->desc, NULL, NULL), RAPT_OK);
@@ -82,7 +84,7 @@ static int safe_child(const struct problem *expected, bool alone) {
 
 static void test_fork_that_is_safe(void **state) {
     (void)state;
-    struct problem *expected = problem_expected(&calls[0]);
+    struct problem *expected = expected_of[0];
     const bool alone = count_threads() == 1;
     pid_t child = fork();
     if (child == 0)
@@ -90,14 +92,13 @@ static void test_fork_that_is_safe(void **state) {
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    problem_free(expected);
 }
 
 /* The program used OpenMP, rapt did not yet. In a process of its own, since
  * this one must not have used either before. */
 static void test_fork_after_foreign_openmp(void **state) {
     (void)state;
-    struct problem *expected = problem_expected(&calls[0]);
+    struct problem *expected = expected_of[0];
     pid_t parent = fork();
     if (parent == 0) {
         start_openmp_threads();
@@ -106,7 +107,6 @@ static void test_fork_after_foreign_openmp(void **state) {
     int status = -1;
     assert_int_equal(waitpid(parent, &status, 0), parent);
     assert_int_equal(status, 0);
-    problem_free(expected);
 }
 
 /* Before anything else here has started threads. */
@@ -134,12 +134,11 @@ static void test_max_threads(void **state) {
 static void test_more_threads_than_cores(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
-        struct problem *expected = problem_expected(&calls[c]);
+        struct problem *expected = expected_of[c];
         for (int threads = 1; threads <= 32; threads = threads * 2 + 1) {
             omp_set_num_threads(threads);
             check_one_call(expected);
         }
-        problem_free(expected);
     }
 }
 
@@ -148,7 +147,7 @@ static void test_nested_regions(void **state) {
     omp_set_num_threads(3);
     omp_set_max_active_levels(2);
     for (int c = 0; c < CALLS; c++) {
-        struct problem *expected = problem_expected(&calls[c]), *problems[4];
+        struct problem *expected = expected_of[c], *problems[4];
         int good = 0;
         for (int i = 0; i < 4; i++)
             problems[i] = problem_new(&calls[c]);
@@ -160,7 +159,6 @@ static void test_nested_regions(void **state) {
             assert_true(problem_same(problems[i], expected) && problem_is_clean(problems[i]));
             problem_free(problems[i]);
         }
-        problem_free(expected);
     }
 }
 
@@ -222,7 +220,7 @@ static void run_one(void *argument, int number) {
 /* Threads of the program that each have an OpenMP pool of their own. */
 static void test_several_pools(void **state) {
     (void)state;
-    struct problem *expected = problem_expected(&calls[0]);
+    struct problem *expected = expected_of[0];
     struct several several;
     for (int i = 0; i < 3; i++)
         several.problems[i] = problem_new(&calls[0]);
@@ -232,22 +230,22 @@ static void test_several_pools(void **state) {
         assert_true(problem_same(several.problems[i], expected));
         problem_free(several.problems[i]);
     }
-    problem_free(expected);
 }
 
 static void test_fork_after_run(void **state) {
     (void)state;
     omp_set_num_threads(4);
     for (int c = 0; c < CALLS; c++) {
-        struct problem *expected = problem_expected(&calls[c]);
+        struct problem *expected = expected_of[c];
         check_one_call(expected);
         assert_int_equal(child_status(expected), 0);
         check_one_call(expected); /* the parent goes on as before */
-        problem_free(expected);
     }
 }
 
 int main(void) {
+    for (int c = 0; c < CALLS; c++)
+        expected_of[c] = problem_expected(&calls[c]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fork_that_is_safe), /* the order of the first three matters */
         cmocka_unit_test(test_fork_after_foreign_openmp),

@@ -36,9 +36,19 @@ static struct problem_call call_of(int format, int64_t group, int64_t queries, i
                                  .value_scales = stored_may_scale(format)};
 }
 
-/* The bits of the specification in this layout, on every table. */
-static void expect_right(const struct problem_call *call, const struct problem_layout *layout) {
-    struct problem *expected = problem_expected(call), *plain = problem_new(call);
+/* Whether the specification's result is finite. */
+static bool is_finite(const struct problem *expected) {
+    const float *out = (const float *)(const void *)expected->arrays[ARRAY_OUT].memory.data;
+    bool finite = true;
+    for (size_t i = 0; i < expected->arrays[ARRAY_OUT].memory.bytes / sizeof *out; i++)
+        finite = finite && isfinite(out[i]);
+    return finite;
+}
+
+/* These bits, in this layout, on every table. */
+static void expect_result(const struct problem *expected, const struct problem_layout *layout) {
+    const struct problem_call *call = &expected->call;
+    struct problem *plain = problem_new(call);
     for (int t = 0; t < table_count; t++) {
         struct problem *problem = problem_laid_out(plain, layout);
         rapt_message message = {{0}};
@@ -48,18 +58,13 @@ static void expect_right(const struct problem_call *call, const struct problem_l
         problem_free(problem);
     }
     problem_free(plain);
-    problem_free(expected);
 }
 
-/* Whether the specification's result is finite. */
-static bool is_finite(const struct problem_call *call) {
+/* Those of the specification. */
+static void expect_right(const struct problem_call *call, const struct problem_layout *layout) {
     struct problem *expected = problem_expected(call);
-    const float *out = (const float *)(const void *)expected->arrays[ARRAY_OUT].memory.data;
-    bool finite = true;
-    for (size_t i = 0; i < expected->arrays[ARRAY_OUT].memory.bytes / sizeof *out; i++)
-        finite = finite && isfinite(out[i]);
+    expect_result(expected, layout);
     problem_free(expected);
-    return finite;
 }
 
 /* A group of 32 query heads refused; NaN for grouped heads. */
@@ -70,8 +75,10 @@ static void test_groups(void **state) {
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
         for (int f = 0; f < FORMATS; f++) {
             const struct problem_call call = call_of(formats[f], groups[g], 1 + (f + (int64_t)g) % 3, 70, 0);
-            assert_true(is_finite(&call));
-            expect_right(&call, &layouts[(f + (int)g) % 2]);
+            struct problem *expected = problem_expected(&call);
+            assert_true(is_finite(expected));
+            expect_result(expected, &layouts[(f + (int)g) % 2]);
+            problem_free(expected);
         }
 }
 
