@@ -7,13 +7,12 @@ tools/dev/setup.sh arm
 
 echo "== compiled, not run, for other systems"
 sources=$(find src -name '*.c' -not -path 'src/x86/*' -not -name 'reference*' -not -name truth.c)
-for target in arm64-apple-macos11 aarch64-pc-windows-msvc; do
-    for source in $sources; do
-        clang-19 -target $target -std=c11 -O2 -ffreestanding -nostdlibinc -fno-math-errno -ffp-contract=off -DRAPT_HAVE_neon -DRAPT_BUILD \
-            -Wall -Wextra -Werror -isystem cross/freestanding -Iinclude -Isrc -c "$source" -o /dev/null
-    done
-    echo "$target: $(wc -w <<<"$sources") objects"
-done
+for source in $sources; do # the two for one source side by side
+    printf '%s\n' "arm64-apple-macos11 $source" "aarch64-pc-windows-msvc $source"
+done | xargs -P "$(nproc)" -L 1 sh -c 'exec clang-19 -target $0 -std=c11 -O2 -ffreestanding -nostdlibinc -fno-math-errno \
+    -ffp-contract=off -DRAPT_HAVE_neon -DRAPT_BUILD -Wall -Wextra -Werror -isystem cross/freestanding -Iinclude -Isrc \
+    -c "$1" -o /dev/null'
+echo "arm64-apple-macos11, aarch64-pc-windows-msvc: $(wc -w <<<"$sources") objects each"
 
 echo
 echo "== share of the FMA peak that llvm-mca expects of the NEON inner loops"

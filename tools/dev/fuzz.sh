@@ -3,7 +3,7 @@
 # usage: fuzz.sh SECONDS [TARGET]: runs the fuzz targets of tests/fuzz side by side, with Clang's libFuzzer, AddressSanitizer and
 # UBSan (leaks are looked for at the end only, since a look takes longer than an input). They start from
 # tests/fuzz/corpus and from what earlier runs found, in build-fuzz/corpus; RAPT_FUZZ_SEED=N takes the same way again.
-# fuzz.sh available: whether it can.
+# fuzz.sh available: whether it can; fuzz.sh build: builds the targets only.
 set -euo pipefail
 seconds=${1:?usage: ./dev fuzz SECONDS [descriptor|states|bindings|append|npy|safetensors]}
 targets=(${2:-descriptor states bindings append npy safetensors})
@@ -24,6 +24,8 @@ if ! [ -f build-fuzz/build.ninja ]; then
         -Db_sanitize=address,undefined -Db_lundef=false -Disas=avx2 -Dc_args=-fsanitize=fuzzer-no-link >/dev/null
 fi
 ninja -C build-fuzz --quiet "${targets[@]/#/tests/fuzz/fuzz_}"
+
+[ "$seconds" != build ] || exit 0
 
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=32
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1

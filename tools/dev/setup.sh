@@ -96,7 +96,9 @@ esac
 # reached, those of PyPI do, at a few GB.
 case " $* " in *" python "*)
     [ -x build-python/bin/python ] || python3 -m venv build-python
-    if ! build-python/bin/python -c 'import mesonpy, ml_dtypes, numpy, onnx, pytest, torch, transformers' 2>/dev/null; then
+    # Found, not loaded: that takes seconds, and each verb asks.
+    all_found='import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))'
+    if ! build-python/bin/python -c "$all_found" mesonpy ml_dtypes numpy onnx pytest torch transformers; then
         echo "setup: installing PyTorch, Transformers, ONNX, pytest and meson-python into build-python"
         cpu_wheels=https://download.pytorch.org/whl/cpu
         curl -sfo /dev/null --max-time 10 $cpu_wheels/torch/ || cpu_wheels=

@@ -67,20 +67,36 @@ run_fuzz() {
     fi
 }
 
-# The Python package and what it connects to.
-run_python() {
-    if ! tools/dev/python.sh available; then
-        skip python "no build-python with PyTorch, Transformers and ONNX (./dev setup python)"
-    else
-        echo
-        echo "== python"
-        tools/dev/python.sh test || true
-        logs+=("python=build-python/tests.xml")
-    fi
+# Beside the build and the tests here, which do not keep all processors busy: the build of the fuzz targets, then the
+# Python package and what it connects to. Neither looks at the clock.
+begin_beside() {
+    beside=$(mktemp -d)
+    {
+        ! tools/dev/fuzz.sh available || tools/dev/fuzz.sh build || true
+        if tools/dev/python.sh available; then
+            tools/dev/python.sh test || true
+            touch "$beside/python"
+        fi
+    } >"$beside/log" 2>&1 &
+    beside_process=$!
 }
 
+end_beside() {
+    wait $beside_process
+    echo
+    echo "== python"
+    cat "$beside/log"
+    if [ -e "$beside/python" ]; then
+        logs+=("python=build-python/tests.xml")
+    else
+        skip python "no build-python with PyTorch, Transformers and ONNX (./dev setup python)"
+    fi
+    rm -r "$beside"
+}
+
+[ "${1-}" = aarch64 ] || begin_beside
 [ "${1-}" = aarch64 ] || run_here
-[ "${1-}" = aarch64 ] || run_python
+[ "${1-}" = aarch64 ] || end_beside
 run_aarch64
 [ "${1-}" = aarch64 ] || run_fuzz
 echo
