@@ -134,6 +134,12 @@ static void state_extent(struct fuzzed_call *call, rapt_tensor *tensor, const st
 
 enum { WAY_PRESENT = 1, WAY_STATED = 2, WAY_SHARED = 4, WAY_HOSTILE = 8, WAY_ABSENT_REQUIRED = 0xf0 };
 
+/* A pointer to scales or zero points that nobody can tell from one to memory. */
+static bool is_wild(const rapt_tensor *tensor, size_t offset, int64_t hostile) {
+    return (offset == offsetof(rapt_tensor, scales) && tensor->scale_dtype && hostile && hostile % 4 == 0) ||
+           (offset == offsetof(rapt_tensor, zero_points) && tensor->zero_point_dtype && hostile);
+}
+
 static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct shape *shape, bool is_required,
                           struct input *input) {
     const uint8_t way = take_byte(input);
@@ -159,6 +165,8 @@ static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct 
             return;
         if (first + 8 * word == offsetof(rapt_tensor, scale_extent_bytes) &&
             !(hostile < tensor->scale_extent_bytes && hostile))
+            return;
+        if (is_wild(tensor, first + 8 * word, hostile))
             return;
         const bool is_page_stride = first + 8 * word == offsetof(rapt_tensor, page_stride_bytes);
         if (tensor->extent_bytes > 0 || first + 8 * word < offsetof(rapt_tensor, batch_stride_bytes) ||
@@ -246,7 +254,7 @@ static void decode_numbers(rapt_attention_desc *d, struct input *input) {
     static const int64_t windows[] = {-1, 0, 1, 5, 100, 255, 256, 300};
     const uint8_t switches = take_byte(input), kinds = take_byte(input);
     d->features = switches & 31;
-    d->isa = RAPT_ISA_AUTO + kinds % (RAPT_ISA_AMX + 2);
+    d->isa = RAPT_ISA_AUTO + kinds % (RAPT_ISA_AVX512_BF16 + 2);
     d->query_origin = kinds / 8 % 5;
     d->weights_kind = kinds / 40 % 6;
     if ((d->features & RAPT_SCALE) || switches & 32)

@@ -111,7 +111,7 @@ static void decode(struct merging *m, struct input *input) {
     d->query_length = sizes / 16 % 8;
     d->value_dim = dims[dim % 8];
     d->count = 1 + dim / 8 % STATES;
-    d->isa = dim / 32 % (RAPT_ISA_AMX + 2);
+    d->isa = dim / 32 % (RAPT_ISA_AVX512_BF16 + 2);
     d->numerics = sizes & 128 ? RAPT_NUMERICS_ORDER_2 : RAPT_NUMERICS_DEFAULT;
     if (outputs & 8)
         *hostile[take_byte(input) % 5] = take_hostile(input);

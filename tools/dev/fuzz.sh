@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # usage: fuzz.sh SECONDS [TARGET]: runs the fuzz targets of tests/fuzz side by side, with Clang's libFuzzer, AddressSanitizer and
 # UBSan (leaks are looked for at the end only, since a look takes longer than an input). They start from
-# tests/fuzz/corpus and from what earlier runs found, in build-fuzz/corpus; RAPT_FUZZ_SEED=N takes the same way again.
+# tests/fuzz/corpus and from what earlier runs found, in build-fuzz/corpus; RAPT_FUZZ_SEED=N takes the same way again, at
+# most as far as a machine of two cores gets in a minute: what has passed on one does not fail on a faster one.
 # fuzz.sh available: whether it can; fuzz.sh build: builds the targets only.
 set -euo pipefail
 seconds=${1:?usage: ./dev fuzz SECONDS [descriptor|states|bindings|append|npy|safetensors]}
@@ -30,10 +31,12 @@ ninja -C build-fuzz --quiet "${targets[@]/#/tests/fuzz/fuzz_}"
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=32
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
+declare -A most=([descriptor]=20000 [states]=40000 [bindings]=30000 [append]=30000 [npy]=1000000 [safetensors]=900000)
+
 fuzz() {
     mkdir -p "build-fuzz/corpus/$1"
     build-fuzz/tests/fuzz/fuzz_"$1" -max_total_time="$seconds" -seed="${RAPT_FUZZ_SEED-0}" -max_len=4096 \
-        -detect_leaks=0 -timeout=120 -rss_limit_mb=2000 -malloc_limit_mb=400 -print_final_stats=1 \
+        -runs="$([ -z "${RAPT_FUZZ_SEED-}" ] && echo -1 || echo "${most[$1]}")" -detect_leaks=0 -timeout=120 -rss_limit_mb=2000 -malloc_limit_mb=400 -print_final_stats=1 \
         -artifact_prefix="build-fuzz/$1-" "build-fuzz/corpus/$1" "tests/fuzz/corpus/$1" >"build-fuzz/$1.log" 2>&1
 }
 
