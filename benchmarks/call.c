@@ -155,8 +155,8 @@ double call_stream(int isa, int threads, int64_t eighth, int64_t times, double *
     char text[128];
     if (!peak_known((rapt_isa)isa) || threads > peak_threads() || !arena.base)
         return 0;
-    if (!chosen) /* the matrix unit reads nothing by itself */
-        stream_choose(&arena, isa == RAPT_ISA_AMX ? RAPT_ISA_AVX512 : (rapt_isa)isa, text, sizeof text);
+    if (!chosen) /* units read nothing by themselves */
+        stream_choose(&arena, peak_is_of_unit((rapt_isa)isa) ? RAPT_ISA_AVX512 : (rapt_isa)isa, text, sizeof text);
     chosen = true;
     stream_peak_init(&peak, &arena, arena.bytes / 8, &cursor, threads);
     peak.calls = calls;

@@ -64,7 +64,7 @@ static void first_peaks(const struct arena *arena) {
     for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++) {
         if (!peak_known(isa))
             continue;
-        if (isa != RAPT_ISA_AMX)
+        if (!peak_is_of_unit(isa))
             best = isa;
         for (int threads = 1; threads; threads = peak_more_threads(threads)) {
             fma_peak_init(&fma, isa, threads);

@@ -19,6 +19,6 @@ struct peak_kernels {
     uint64_t (*read)(const char *data, size_t bytes, size_t prefetch_bytes, int runs);
 };
 
-extern const struct peak_kernels peak_avx2, peak_avx512, peak_amx, peak_neon;
+extern const struct peak_kernels peak_avx2, peak_avx512, peak_avx512_bf16, peak_amx, peak_neon;
 
 #endif

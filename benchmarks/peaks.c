@@ -14,6 +14,7 @@ static const struct peak_kernels *const kernels_of[RAPT_ISA_COUNT] = {
     [RAPT_ISA_AVX2] = &peak_avx2,
     [RAPT_ISA_AVX512] = &peak_avx512,
     [RAPT_ISA_AMX] = &peak_amx,
+    [RAPT_ISA_AVX512_BF16] = &peak_avx512_bf16,
 #elif defined(__aarch64__)
     [RAPT_ISA_NEON] = &peak_neon,
 #endif
@@ -41,6 +42,8 @@ static struct stream_way ways[STREAM_WAYS];
 bool peak_known(rapt_isa isa) {
     return kernels_of[isa] != NULL && rapt_isa_available(isa);
 }
+
+bool peak_is_of_unit(rapt_isa isa) { return kernels_of[isa] && !kernels_of[isa]->read; }
 
 int peak_threads(void) {
 #ifdef _OPENMP

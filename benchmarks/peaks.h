@@ -12,7 +12,7 @@
 
 enum { PEAK_MAX_THREADS = 256 };
 
-/* Multiply-adds on registers; of the matrix unit, RAPT_ISA_AMX, products of tiles. */
+/* Multiply-adds on registers; of the units of order 2, RAPT_ISA_AMX and RAPT_ISA_AVX512_BF16, their products. */
 struct fma_peak {
     rapt_isa isa;
     int threads;
@@ -35,6 +35,7 @@ struct stream_peak {
 };
 
 bool peak_known(rapt_isa isa); /* this file has a loop for it, and this machine the instructions */
+bool peak_is_of_unit(rapt_isa isa); /* of bfloat16; a unit reads nothing by itself */
 void fma_peak_init(struct fma_peak *peak, rapt_isa isa, int threads);
 void stream_peak_init(struct stream_peak *peak, const struct arena *arena, size_t region_bytes,
                       size_t *cursor, int threads);

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /* Rows run on the best instruction set with one thread, and where it says so, on the others and with more.
- * VERSUS: what they run in turns with, see enum row_rival. MATRIX_UNIT: first of all on that, where there is one. */
-enum { ALONE = 0, OTHER_ISAS = 1, MORE_THREADS = 2, VERSUS_FULL = 4, VERSUS_HEADS = 8, MATRIX_UNIT = 16 };
+ * VERSUS: what they run in turns with, see enum row_rival. UNITS: first of all on those of the machine. */
+enum { ALONE = 0, OTHER_ISAS = 1, MORE_THREADS = 2, VERSUS_FULL = 4, VERSUS_HEADS = 8, UNITS = 16 };
 
 static const struct entry {
     const char *name;
@@ -144,31 +144,31 @@ static const struct entry {
     {"decode/int8/d128/kv32768/g1", OTHER_ISAS | MORE_THREADS},
     {"decode/int8/d128/kv32768/g4", OTHER_ISAS},
     /* Order 2. */
-    {"prefill/bf16/order2/d128/s512/full", MATRIX_UNIT},
-    {"prefill/bf16/order2/d128/s512/causal", MATRIX_UNIT},
-    {"prefill/bf16/order2/d128/s2048/full", MATRIX_UNIT | OTHER_ISAS},
-    {"prefill/bf16/order2/d128/s2048/causal", MATRIX_UNIT | OTHER_ISAS},
-    {"prefill/bf16/order2/d128/s8192/full", MATRIX_UNIT},
-    {"prefill/bf16/order2/d128/s8192/causal", MATRIX_UNIT},
-    {"prefill/bf16/order2/d64/s512/full", MATRIX_UNIT},
-    {"prefill/bf16/order2/d64/s512/causal", MATRIX_UNIT},
-    {"prefill/bf16/order2/d64/s2048/full", MATRIX_UNIT},
-    {"prefill/bf16/order2/d64/s2048/causal", MATRIX_UNIT},
-    {"prefill/bf16/order2/d64/s8192/full", MATRIX_UNIT},
-    {"prefill/bf16/order2/d80/s2048/full", MATRIX_UNIT},
-    {"prefill/bf16/order2/d80/s2048/causal", MATRIX_UNIT},
-    {"prefill/bf16/order2/d256/s2048/full", MATRIX_UNIT},
-    {"prefill/bf16/order2/d256/s2048/causal", MATRIX_UNIT},
+    {"prefill/bf16/order2/d128/s512/full", UNITS},
+    {"prefill/bf16/order2/d128/s512/causal", UNITS},
+    {"prefill/bf16/order2/d128/s2048/full", UNITS | OTHER_ISAS},
+    {"prefill/bf16/order2/d128/s2048/causal", UNITS | OTHER_ISAS},
+    {"prefill/bf16/order2/d128/s8192/full", UNITS},
+    {"prefill/bf16/order2/d128/s8192/causal", UNITS},
+    {"prefill/bf16/order2/d64/s512/full", UNITS},
+    {"prefill/bf16/order2/d64/s512/causal", UNITS},
+    {"prefill/bf16/order2/d64/s2048/full", UNITS},
+    {"prefill/bf16/order2/d64/s2048/causal", UNITS},
+    {"prefill/bf16/order2/d64/s8192/full", UNITS},
+    {"prefill/bf16/order2/d80/s2048/full", UNITS},
+    {"prefill/bf16/order2/d80/s2048/causal", UNITS},
+    {"prefill/bf16/order2/d256/s2048/full", UNITS},
+    {"prefill/bf16/order2/d256/s2048/causal", UNITS},
     {"prefill/f16/order2/d128/s2048/full", OTHER_ISAS},
     {"prefill/f16/order2/d128/s2048/causal", ALONE},
-    {"decode/bf16/order2/d128/kv32768/g1", MATRIX_UNIT | OTHER_ISAS},
-    {"decode/bf16/order2/d128/kv32768/g4", MATRIX_UNIT | OTHER_ISAS},
-    {"decode/bf16/order2/d128/kv32768/g8", MATRIX_UNIT | OTHER_ISAS},
-    {"decode/bf16/order2/d128/kv32768/g16", MATRIX_UNIT},
+    {"decode/bf16/order2/d128/kv32768/g1", UNITS | OTHER_ISAS},
+    {"decode/bf16/order2/d128/kv32768/g4", UNITS | OTHER_ISAS},
+    {"decode/bf16/order2/d128/kv32768/g8", UNITS | OTHER_ISAS},
+    {"decode/bf16/order2/d128/kv32768/g16", UNITS},
     {"decode/f16/order2/d128/kv32768/g1", ALONE},
     {"decode/f16/order2/d128/kv32768/g4", ALONE},
-    {"extend/bf16/order2/d128/q16/kv8192/g4", MATRIX_UNIT},
-    {"paged16/bf16/order2/d128/kv32768/g4", MATRIX_UNIT},
+    {"extend/bf16/order2/d128/q16/kv8192/g4", UNITS},
+    {"paged16/bf16/order2/d128/kv32768/g4", UNITS},
     /* Order 3. */
     {"prefill/f32/order3/d128/s2048/full", OTHER_ISAS},
     {"decode/f32/order3/d128/kv32768/g1", ALONE},
@@ -299,7 +299,7 @@ static void add_peaks(struct table *table) {
                 continue;
             struct row *row = append(table, isa, threads);
             row->kind = ROW_FMA_PEAK;
-            snprintf(row->name, sizeof row->name, "peak/fma/%s/isa:%s/t%d", isa == RAPT_ISA_AMX ? "bf16" : "f32",
+            snprintf(row->name, sizeof row->name, "peak/fma/%s/isa:%s/t%d", peak_is_of_unit(isa) ? "bf16" : "f32",
                      rapt_isa_name(isa), threads);
         }
         struct row *row = append(table, RAPT_ISA_AUTO, threads);
@@ -311,11 +311,12 @@ static void add_peaks(struct table *table) {
 int row_table(struct row rows[ROW_MAX_COUNT]) {
     struct table table = {rows, 0};
     rapt_isa best = RAPT_ISA_COUNT - 1;
-    while (best > RAPT_ISA_SCALAR && (best == RAPT_ISA_AMX || !peak_known(best)))
+    while (best > RAPT_ISA_SCALAR && (peak_is_of_unit(best) || !peak_known(best)))
         best--;
     for (size_t i = 0; best > RAPT_ISA_SCALAR && i < sizeof entries / sizeof entries[0]; i++) {
-        if ((entries[i].how & MATRIX_UNIT) && peak_known(RAPT_ISA_AMX))
-            add_attention(&table, &entries[i], RAPT_ISA_AMX, 1);
+        for (int isa = RAPT_ISA_SCALAR; (entries[i].how & UNITS) && isa < RAPT_ISA_COUNT; isa++)
+            if (peak_is_of_unit(isa) && peak_known(isa))
+                add_attention(&table, &entries[i], isa, 1);
         add_attention(&table, &entries[i], best, 1);
         if (entries[i].how & MORE_THREADS)
             for (int threads = peak_more_threads(1); threads; threads = peak_more_threads(threads))

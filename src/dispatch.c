@@ -154,12 +154,22 @@ static bool is_featured(rapt_isa isa) { return isa != RAPT_ISA_AUTO && (featured
 
 bool rapt_isa_is_unit(rapt_isa isa) { return entries[isa].table && entries[isa].table->isa != isa; }
 
+/* The best unit of a table that has this isa, or of any where it is RAPT_ISA_AUTO. */
+static const struct rapt_table *unit_of(const struct rapt_table *table, rapt_isa isa) {
+    for (const struct rapt_unit *unit = table->units; unit && unit->table; unit++) {
+        const bool may_be = (isa == RAPT_ISA_AUTO || isa == unit->isa) && is_featured(unit->isa);
+        const struct rapt_table *with_unit = may_be ? unit->table(table->of_unit[RAPT_OF_BF16]) : NULL;
+        if (with_unit)
+            return with_unit;
+    }
+    return NULL;
+}
+
 /* Only calls that name a matrix unit ask for it, which acts on the process. */
 int rapt_isa_available(rapt_isa isa) {
     if ((unsigned)isa >= RAPT_ISA_COUNT || !is_featured(isa))
         return 0;
-    const struct rapt_table *table = entries[isa].table;
-    return !rapt_isa_is_unit(isa) || table->matrix_unit(table->of_unit[RAPT_OF_BF16]);
+    return !rapt_isa_is_unit(isa) || unit_of(entries[isa].table, isa);
 }
 
 static rapt_isa best_isa(void) {
@@ -217,7 +227,7 @@ static rapt_status refuse_isa(rapt_isa isa, const char *field, rapt_message *mes
                            field, entry->name, entry->architecture);
     if (is_featured(isa))
         return rapt_refuse(message, RAPT_UNSUPPORTED_ISA,
-                           "%s = %s: this process may not use the matrix unit, or it does not compute as order 2 says",
+                           "%s = %s: this process may not use the unit, or it does not compute as order 2 says",
                            field, entry->name);
     return rapt_refuse(message, RAPT_UNSUPPORTED_ISA, "%s = %s: this machine lacks some of %s", field, entry->name,
                        entry->features);
@@ -246,9 +256,14 @@ rapt_status rapt_isa_chosen(rapt_isa *isa) {
     return choose(isa, NULL);
 }
 
-bool rapt_isa_takes_unit(rapt_isa isa) {
-    const int named = isa == RAPT_ISA_AUTO ? environment_isa() : (int)isa;
-    return named == RAPT_ISA_AUTO || rapt_isa_is_unit((rapt_isa)named);
+static rapt_isa named_isa(rapt_isa isa) { return isa == RAPT_ISA_AUTO ? (rapt_isa)environment_isa() : isa; }
+
+bool rapt_isa_takes_unit(rapt_isa isa, rapt_isa unit) {
+    return named_isa(isa) == RAPT_ISA_AUTO || named_isa(isa) == unit;
+}
+
+const struct rapt_table *rapt_unit_of(const struct rapt_table *table, rapt_isa isa) {
+    return unit_of(table, named_isa(isa));
 }
 
 rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_message *message) {

@@ -8,12 +8,15 @@
 /* The table for a requested isa (RAPT_ISA_AUTO: environment, then the best), or a refusal. */
 rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_message *message);
 
-/* Whether an instruction set stands for the table of another with its matrix unit. ASSUME there is such an isa. */
+/* Whether an instruction set stands for the table of another with a unit. ASSUME there is such an isa. */
 bool rapt_isa_is_unit(rapt_isa isa);
 
-/* Whether a call with this isa uses the matrix unit that its table may have: it or the environment names it, or neither
- * names anything. ASSUME rapt_dispatch returned RAPT_OK for it. */
-bool rapt_isa_takes_unit(rapt_isa isa);
+/* Whether a call with this isa may use a unit of its table: it or the environment names the unit, or neither names
+ * anything. ASSUME rapt_dispatch returned RAPT_OK for it. */
+bool rapt_isa_takes_unit(rapt_isa isa, rapt_isa unit);
+
+/* A table with the best unit that such a call may use and this machine has; NULL = it has none. */
+const struct rapt_table *rapt_unit_of(const struct rapt_table *table, rapt_isa isa);
 
 /* The table of an instruction set (amx: that of avx512), NULL where this build lacks it. Does not ask whether the
  * machine has the instructions. */

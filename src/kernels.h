@@ -291,6 +291,16 @@ enum { RAPT_NARROW = 0, RAPT_FEW = 1, RAPT_WIDE = 2, RAPT_KINDS = 3 };
 /* Which kinds of order 2 or 3: by the type of queries, keys and values. */
 enum { RAPT_OF_BF16, RAPT_OF_F16, RAPT_OF_F32, RAPT_UNIT_TYPES };
 
+struct rapt_table;
+
+/* A unit that some processors with the instructions of a table have. table(of_unit[RAPT_OF_BF16]): the same with a kind
+ * that multiplies on the unit, and the isa of the unit; NULL where this process may not use it, or it answers otherwise
+ * than order 2 does. ASSUME this machine has its features. */
+struct rapt_unit {
+    rapt_isa isa;
+    const struct rapt_table *(*table)(const struct rapt_table *chains);
+};
+
 struct rapt_table {
     const char *name;
     rapt_isa isa;
@@ -333,9 +343,7 @@ struct rapt_table {
     /* The table for order 2 or 3 of a type: other kinds, merge, finish, load_states, and rounded; all else the same.
      * NULL = that order is not to be had for that type. */
     const struct rapt_table *of_unit[RAPT_UNIT_TYPES];
-    /* of_unit[RAPT_OF_BF16] with a kind that multiplies on a matrix unit; NULL where this machine has none, or this
-     * process may not use it. It has the isa of the unit. Slot = NULL: processors with these instructions have none. */
-    const struct rapt_table *(*matrix_unit)(const struct rapt_table *chains);
+    const struct rapt_unit *units; /* best first, the last one without a table; NULL = none */
 };
 
 #define RAPT_ISA_ENTRY(name, table, number, architecture, features) extern const struct rapt_table rapt_table_##table;

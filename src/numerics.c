@@ -57,11 +57,10 @@ static int type_of(const rapt_attention_desc *desc) {
 }
 
 static const struct rapt_table *with_unit(const rapt_attention_desc *desc, const struct rapt_table *table) {
-    const bool may_be = type_of(desc) == RAPT_OF_BF16 && table->matrix_unit && rapt_isa_takes_unit((rapt_isa)desc->isa);
-    return may_be ? table->matrix_unit(table->of_unit[RAPT_OF_BF16]) : NULL;
+    return type_of(desc) == RAPT_OF_BF16 ? rapt_unit_of(table, (rapt_isa)desc->isa) : NULL;
 }
 
-/* Without a matrix unit order 1 is the fastest. */
+/* Without a unit order 1 is the fastest. */
 static int32_t fastest(const rapt_attention_desc *desc, const struct rapt_table *table) {
     const bool fits = desc->query.dtype == RAPT_BF16 && desc->key.dtype == RAPT_BF16 && desc->value.dtype == RAPT_BF16;
     return fits && with_unit(desc, table) ? RAPT_NUMERICS_ORDER_2 : RAPT_NUMERICS_ORDER_1;

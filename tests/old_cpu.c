@@ -181,7 +181,7 @@ static void test_environment(void **state) {
         {"Haswell", "avx2", CHOSEN + RAPT_ISA_AVX2},     {"Nehalem", "avx2", RAPT_UNSUPPORTED_ISA},
         {"Haswell", "avx512", RAPT_UNSUPPORTED_ISA},     {"max,-fma", "avx2", RAPT_UNSUPPORTED_ISA},
         {"Haswell", "neon", RAPT_UNSUPPORTED_ISA},       {"Nehalem", "nonsense", RAPT_INVALID_ENVIRONMENT},
-        {"max", "amx", RAPT_UNSUPPORTED_ISA},
+        {"max", "amx", RAPT_UNSUPPORTED_ISA},            {"max", "avx512_bf16", RAPT_UNSUPPORTED_ISA},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int answer = ask(cases[i].cpu, cases[i].environment, "calls");

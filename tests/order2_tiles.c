@@ -68,6 +68,35 @@ void tile_unit_run(struct tiles *tiles, bool is_half) {
                      : "memory", "cc");
 }
 
+/* VL, F and BF16 of AVX-512, whose registers the system saves. */
+bool dot_unit_has(void) {
+    unsigned a, b, c, d, low, high;
+    if (__get_cpuid_max(0, NULL) < 7)
+        return false;
+    __cpuid(1, a, b, c, d);
+    if (!(c >> 27 & 1))
+        return false;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    __cpuid_count(7, 0, a, b, c, d);
+    const bool has_registers = (low & 0xe6) == 0xe6 && (b >> 16 & 1) && (b >> 31 & 1);
+    __cpuid_count(7, 1, a, b, c, d);
+    return has_registers && (a >> 5 & 1);
+}
+
+void dot_unit_run(struct tiles *tiles) {
+    for (int m = 0; m < tiles->rows; m++)
+        for (int k = 0; k < tiles->pairs; k++)
+            __asm__ volatile("vmovups %[c], %%zmm0\n\t"
+                             "vbroadcastss %[a], %%zmm1\n\t"
+                             "vmovups %[b], %%zmm2\n\t"
+                             "vdpbf16ps %%zmm2, %%zmm1, %%zmm0\n\t"
+                             "vmovups %%zmm0, %[c]\n\t"
+                             "vzeroupper"
+                             : [c] "+m"(tiles->c[m])
+                             : [a] "m"(tiles->a[m][2 * k]), [b] "m"(tiles->b[k])
+                             : "xmm0", "xmm1", "xmm2", "memory");
+}
+
 #else
 
 bool tile_unit_has(bool is_half) {
@@ -79,5 +108,9 @@ void tile_unit_run(struct tiles *tiles, bool is_half) {
     (void)tiles;
     (void)is_half;
 }
+
+bool dot_unit_has(void) { return false; }
+
+void dot_unit_run(struct tiles *tiles) { (void)tiles; }
 
 #endif

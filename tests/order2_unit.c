@@ -219,6 +219,33 @@ static void test_instruction(bool is_half) {
     }
 }
 
+/* A million outputs of VDPBF16PS, by the steps of which a chain consists. */
+static void test_dots(void **state) {
+    struct random random = {79};
+    const int64_t most = scaled_work(1000000);
+    if (!dot_unit_has()) {
+        print_message("# no VDPBF16PS\n");
+        skip();
+    }
+    for (int64_t outputs = 0, kind = 0; outputs < most; kind = (kind + 1) % CLASSES) {
+        struct tiles tiles, before;
+        draw(&random, (enum tile_class)kind, false, &before);
+        tiles = before;
+        dot_unit_run(&tiles);
+        for (int m = 0; m < tiles.rows; m++)
+            for (int n = 0; n < tiles.columns; n++) {
+                uint32_t sum = bits_of(before.c[m][n]);
+                for (int k = 0; k < before.pairs; k++)
+                    for (int i = 1; i >= 0; i--)
+                        sum = rapt_unit_fma(widened(before.a[m][2 * k + i], false),
+                                            widened(before.b[k][n][i], false), sum);
+                expect_number(bits_of(tiles.c[m][n]), sum, &before, "VDPBF16PS", (int)kind);
+            }
+        outputs += tiles.rows * tiles.columns;
+    }
+    (void)state;
+}
+
 static void test_bfloat16(void **state) {
     test_instruction(false);
     (void)state;
@@ -231,6 +258,7 @@ static void test_float16(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_answers), cmocka_unit_test(test_hashes),
-                                       cmocka_unit_test(test_bfloat16), cmocka_unit_test(test_float16)};
+                                       cmocka_unit_test(test_bfloat16), cmocka_unit_test(test_float16),
+                                       cmocka_unit_test(test_dots)};
     return cmocka_run_group_tests_name("order2_unit", tests, NULL, NULL);
 }

@@ -22,4 +22,8 @@ bool tile_unit_has(bool is_half);
 /* One instruction. ASSUME tile_unit_has. */
 void tile_unit_run(struct tiles *tiles, bool is_half);
 
+/* Likewise VDPBF16PS: a chain of one for each pair of terms, the second term of a pair first. */
+bool dot_unit_has(void);
+void dot_unit_run(struct tiles *tiles);
+
 #endif

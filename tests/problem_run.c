@@ -137,7 +137,7 @@ int tables_of(int32_t numerics, const struct rapt_table *tables[RAPT_ISA_COUNT])
     for (int isa = RAPT_ISA_SCALAR; numerics == RAPT_NUMERICS_ORDER_2 && isa < RAPT_ISA_COUNT; isa++) {
         const struct rapt_table *table = rapt_table_of((rapt_isa)isa);
         if (runs_here((rapt_isa)isa) && rapt_isa_is_unit((rapt_isa)isa))
-            tables[count++] = table->matrix_unit(table->of_unit[RAPT_OF_BF16]);
+            tables[count++] = rapt_unit_of(table, (rapt_isa)isa);
     }
     return count;
 }

@@ -233,6 +233,7 @@ static void test_machine(void **state) {
     assert_string_equal(rapt_isa_name(RAPT_ISA_AVX512), "avx512");
     assert_string_equal(rapt_isa_name(RAPT_ISA_NEON), "neon");
     assert_string_equal(rapt_isa_name(RAPT_ISA_AMX), "amx");
+    assert_string_equal(rapt_isa_name(RAPT_ISA_AVX512_BF16), "avx512_bf16");
     assert_true(rapt_isa_available(RAPT_ISA_SCALAR));
     assert_false(rapt_isa_available((rapt_isa)RAPT_ISA_COUNT));
     assert_null(rapt_isa_name((rapt_isa)RAPT_ISA_COUNT));
@@ -240,6 +241,7 @@ static void test_machine(void **state) {
     assert_null(rapt_isa_name((rapt_isa)-1));
     assert_non_null(strstr(rapt_isa_needs(RAPT_ISA_AVX2), "avx2 fma"));
     assert_non_null(strstr(rapt_isa_needs(RAPT_ISA_AMX), "amx_tile amx_bf16"));
+    assert_non_null(strstr(rapt_isa_needs(RAPT_ISA_AVX512_BF16), "avx512_bf16"));
     assert_string_equal(rapt_isa_needs(RAPT_ISA_SCALAR), "");
     END_OF_ROWS;
 }

@@ -91,7 +91,7 @@ static const char *name_of(const struct bench_row *row, char name[NAME_BYTES]) {
 static void start(const struct bench_options *options) {
     rapt_status status = rapt_isa_chosen(&bench.isa);
     if (status != RAPT_OK) tool_die("%s: see `rapt info`", rapt_status_text(status));
-    if (bench.isa == RAPT_ISA_AMX) bench.isa = RAPT_ISA_AVX512; /* whose kernels float32 has */
+    if (peak_is_of_unit(bench.isa)) bench.isa = RAPT_ISA_AVX512; /* whose kernels float32 has */
     if (!peak_known(bench.isa))
         tool_die("the %s kernels have no peak to be measured against", rapt_isa_name(bench.isa));
     bool chosen = options->threads.given && rapt_openmp_threads() != 0;

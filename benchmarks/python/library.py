@@ -12,6 +12,8 @@ DTYPES = {"f32": 1, "f16": 3, "bf16": 4, "q8_0": 5, "q4_0": 6, "q4_1": 7, "q5_0"
           "f8_e4m3": 11, "f8_e5m2": 12, "i8": 13}
 
 
+UNITS = ("amx", "avx512_bf16")  # of order 2
+
 class CallShape(ctypes.Structure):
     """struct call_shape of benchmarks/call.h."""
     _fields_ = [(name, ctypes.c_int32) for name in ("isa", "threads", "key_value", "causal", "numerics", "zero")] + \
@@ -77,9 +79,9 @@ class Library:
         return isa.value
 
     def isas(self):
-        """The numbers of those with a peak to hold them against, best first; the matrix unit is none for float32."""
+        """The numbers of those with a peak to hold them against, best first; units are none for float32."""
         seconds = c_double()
-        return [isa for isa in range(15, 0, -1) if self.calls.rapt_isa_available(isa) and self.isa_name(isa) != "amx"
+        return [isa for isa in range(15, 0, -1) if self.calls.rapt_isa_available(isa) and self.isa_name(isa) not in UNITS
                 and self.calls.call_fma(isa, 1, 1, ctypes.byref(seconds)) > 0]
 
 

@@ -233,9 +233,9 @@ typedef struct rapt_plan {
  * returns RAPT_INVALID_PLAN. */
 RAPT_API rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rapt_message *message);
 
-/* The instruction set that the plan runs on, which is RAPT_ISA_AMX only if the matrix unit may be used, and the order
- * of its operations, 1 ... 3: what RAPT_NUMERICS_FASTEST became. RAPT_ISA_AUTO and RAPT_NUMERICS_DEFAULT if the plan
- * is invalid. */
+/* The instruction set that the plan runs on, RAPT_ISA_AMX or RAPT_ISA_AVX512_BF16 only if it runs on that unit, and the
+ * order of its operations, 1 ... 3: what RAPT_NUMERICS_FASTEST became. RAPT_ISA_AUTO and RAPT_NUMERICS_DEFAULT if the
+ * plan is invalid. */
 RAPT_API rapt_isa rapt_plan_isa(const rapt_plan *plan);
 RAPT_API rapt_numerics rapt_plan_numerics(const rapt_plan *plan);
 

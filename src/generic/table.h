@@ -189,7 +189,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
 #ifndef RAPT_WITHOUT_UNITS
     .of_unit = {[RAPT_OF_BF16] = &unit_table, [RAPT_OF_F16] = &unit_table, [RAPT_OF_F32] = &split_table},
 #endif
-#ifdef RAPT_MATRIX_UNIT
-    .matrix_unit = RAPT_MATRIX_UNIT,
+#ifdef RAPT_UNITS
+    .units = RAPT_UNITS,
 #endif
 };

@@ -17,7 +17,7 @@ enum {
 
 /* A half block of a tile, and its scratch. */
 struct few_task {
-    struct amx_task a;  /* a.g: [tiles of dims][16 rows][16 dims], the dims of two tiles in the order of few_update */
+    struct unit16_task a;  /* a.g: [tiles of dims][16 rows][16 dims], the dims of two tiles in the order of few_update */
     char *scores;       /* two tiles: [keys][rows] */
     char *panel;        /* 32 values, interleaved: [tiles of dims][16 pairs of keys][16 dims][2] */
     char *copy;         /* of a run */
@@ -25,11 +25,11 @@ struct few_task {
     int keys, values;   /* the first runs of the half */
 };
 
-RAPT_INLINE int few_tiles(int dim) { return 2 * amx_steps(dim); }
+RAPT_INLINE int few_tiles(int dim) { return 2 * unit16_steps(dim); }
 
 static size_t panel_bytes_few(int rows, int head_dim) {
     (void)rows;
-    return TILE_HEIGHT * RAPT_SUM_LANES * sizeof(float) + (size_t)amx_steps(head_dim) * TILE_BYTES;
+    return TILE_HEIGHT * RAPT_SUM_LANES * sizeof(float) + (size_t)unit16_steps(head_dim) * TILE_BYTES;
 }
 
 RAPT_INLINE char *few_queries(float *panel) { return (char *)(panel + TILE_HEIGHT * RAPT_SUM_LANES); }
@@ -45,7 +45,7 @@ static void few_lay_out(struct few_task *f, const struct rapt_block *b) {
     const int tiles = few_tiles((int)(b->task->attention->desc.head_dim > b->task->attention->desc.value_dim
                                           ? b->task->attention->desc.head_dim
                                           : b->task->attention->desc.value_dim));
-    struct amx_half *half = &f->a.half;
+    struct unit16_half *half = &f->a.half;
     f->a.t.y = half->y = scores;
     half->largest = scores + TILE_HEIGHT * RAPT_HALF_KEYS;
     half->offset = half->largest + TILE_HEIGHT * 16;
@@ -63,14 +63,14 @@ static void few_lay_out(struct few_task *f, const struct rapt_block *b) {
 
 /* Row i of a tile: dims 2i and 2i + 1 of 16 rows. */
 static void pack_queries_few(float *panel, const char *const *query_rows, int rows, int head_dim) {
-    for (int step = 0; step < amx_steps(head_dim); step++) {
-        const __mmask32 there = first_halves(head_dim - step * RAPT_STEP);
+    for (int step = 0; step < unit16_steps(head_dim); step++) {
+        const __mmask32 there = unit16_first(head_dim - step * RAPT_STEP);
         char *into = few_queries(panel) + step * TILE_BYTES;
         __m512i r[TILE_HEIGHT];
         RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
             r[i] = _mm512_maskz_loadu_epi16(i < rows ? there : 0,
                                             query_rows[i < rows ? i : 0] + step * TILE_ROW_BYTES);
-        transpose_pairs(r);
+        unit16_transpose(r);
         RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
             _mm512_storeu_si512(into + i * TILE_ROW_BYTES, r[i]);
     }
@@ -109,7 +109,7 @@ RAPT_INLINE void few_transpose(const char *from, float *y, const struct few_run 
     __m512i r[TILE_HEIGHT];
     RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
         r[i] = _mm512_load_si512(from + i * TILE_ROW_BYTES);
-    transpose_pairs(r);
+    unit16_transpose(r);
     RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++) {
         _mm512_store_si512(y + i * RAPT_HALF_KEYS, r[i]);
         if (i % PARTS == PARTS - 1)
@@ -119,7 +119,7 @@ RAPT_INLINE void few_transpose(const char *from, float *y, const struct few_run 
 
 /* dim may be a constant. */
 RAPT_INLINE void few_score_dim(const struct few_task *f, int dim) {
-    const int steps = amx_steps(dim), first = f->a.first * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
+    const int steps = unit16_steps(dim), first = f->a.first * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
     const char *const queries = few_queries(f->a.t.b->panel);
     float *y = f->a.t.y;
     char *const scores = f->scores;
@@ -165,8 +165,8 @@ RAPT_INLINE void few_interleave(const struct few_task *f, char *panel, int numbe
     const struct few_run *ahead = f->rows->run + number + FEW_VALUES_LEAD - (beside > 0);
     const char *even = run.base, *odd = run.base + run.stride;
     for (int pair = 0; pair < FEW_RUN / 2; pair++, even += 2 * run.stride, odd += 2 * run.stride) {
-        few_prefetch(ahead, beside + pair, beside + pair + 1, amx_steps(dim));
-        for (int i = 0; i < amx_steps(dim); i++)
+        few_prefetch(ahead, beside + pair, beside + pair + 1, unit16_steps(dim));
+        for (int i = 0; i < unit16_steps(dim); i++)
             few_interleave_pair(panel + pair * TILE_ROW_BYTES + 2 * i * TILE_BYTES,
                                 _mm512_loadu_si512(even + i * TILE_ROW_BYTES),
                                 _mm512_loadu_si512(odd + i * TILE_ROW_BYTES));
@@ -284,7 +284,7 @@ static void few_weigh_row(const struct few_task *f, int row) {
 
 static void few_weigh(const struct few_task *f) {
     const struct rapt_block *b = f->a.t.b;
-    const int next = f->values + RAPT_HALF_KEYS / FEW_RUN, steps = amx_steps((int)b->task->attention->desc.head_dim);
+    const int next = f->values + RAPT_HALF_KEYS / FEW_RUN, steps = unit16_steps((int)b->task->attention->desc.head_dim);
     if (b->careful && b->seen == RAPT_SEES_SOME) {
         for (int row = 0; row < b->rows; row++)
             few_weigh_row(f, row);
@@ -299,10 +299,10 @@ static void few_weigh(const struct few_task *f) {
 
 static void few_half_block(struct few_task *f) {
     const struct rapt_block *b = f->a.t.b;
-    struct amx_half *half = &f->a.half;
+    struct unit16_half *half = &f->a.half;
     const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
     const bool unscaled = rapt_enters_unscaled(b->task->attention);
-    const int value_steps = amx_steps((int)b->task->attention->desc.value_dim);
+    const int value_steps = unit16_steps((int)b->task->attention->desc.value_dim);
     unit_spans(&f->a.t);
     half->factor = unscaled ? b->task->attention->score_factor : 1;
     half->first = f->a.first;
@@ -310,18 +310,18 @@ static void few_half_block(struct few_task *f) {
     half->fresh = f->a.t.fresh;
     few_score(f);
     run_errands(b->of_weigh, UNIT_LINES);
-    if (!unscaled || acts || !amx_sees_all(&f->a)) {
+    if (!unscaled || acts || !unit16_sees_all(&f->a)) {
         unit_logits(&f->a.t);
-        amx_exclude_outside(&f->a);
+        unit16_exclude_outside(&f->a);
     }
     for (int step = half->first; step < half->last; step++) {
-        amx_maxima(half, step, 0, b->rows);
+        unit16_maxima(half, step, 0, b->rows);
         few_prefetch(f->rows->run + f->values + 2, 4 * step, 4 * step + 4, value_steps);
     }
-    amx_new_maxima(half, 0);
-    amx_exponentials(half, 0);
+    unit16_new_maxima(half, 0);
+    unit16_exponentials(half, 0);
     if (b->mask->parts & RAPT_PART_KEEP)
-        amx_drop(&f->a);
+        unit16_drop(&f->a);
     few_weigh(f);
 }
 
@@ -335,7 +335,7 @@ static RAPT_KERNEL void block_few_bf16(const struct rapt_block *b) {
         if (!unit_turn_to(&f.a.t, half * RAPT_HALF_KEYS))
             continue;
         f.a.first = f.a.t.begin / RAPT_STEP;
-        f.a.steps = amx_steps(f.a.t.end) - f.a.first;
+        f.a.steps = unit16_steps(f.a.t.end) - f.a.first;
         f.keys = few_turn(half, RAPT_KEYS);
         f.values = few_turn(half, RAPT_VALUES);
         few_half_block(&f);

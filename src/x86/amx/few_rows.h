@@ -98,13 +98,13 @@ static void few_find(struct few_rows *rows, const struct rapt_block *b) {
 
 /* Where the dims of a run lie, 32 at a time: where it is, or copied, with zeros after the last dim. */
 RAPT_INLINE struct few_run few_whole(const struct few_rows *rows, int number, char *copy, int dim) {
-    const int64_t stride = amx_steps(dim) * TILE_ROW_BYTES;
+    const int64_t stride = unit16_steps(dim) * TILE_ROW_BYTES;
     if (dim % RAPT_STEP == 0 && !(rows->scattered >> number & 1))
         return rows->run[number];
     for (int i = 0; i < FEW_RUN; i++)
-        for (int step = 0; step < amx_steps(dim); step++)
+        for (int step = 0; step < unit16_steps(dim); step++)
             _mm512_store_si512(copy + i * stride + step * TILE_ROW_BYTES,
-                               _mm512_maskz_loadu_epi16(first_halves(dim - step * RAPT_STEP),
+                               _mm512_maskz_loadu_epi16(unit16_first(dim - step * RAPT_STEP),
                                                         few_row(rows, number, i) + step * TILE_ROW_BYTES));
     return (struct few_run){copy, stride};
 }

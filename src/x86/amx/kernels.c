@@ -6,11 +6,11 @@
 #define RAPT_TABLE amx
 
 #include <limits.h>
-#include <stdatomic.h>
 
 #include "x86/amx/answers.h"
 #include "x86/amx/block.h"
 #include "x86/amx/few.h"
+#include "x86/unit16/once.h"
 
 /* What was configured before, where alpha of rows beyond those of a tile would be. */
 static struct tile_config *configured(const struct rapt_task *task) {
@@ -39,7 +39,7 @@ static const struct rapt_tile_kind tiles_of_bf16 = {.name = "tiles",
                                                     .pack_stored = pack_queries_amx,
                                                     .packed_bytes = packed_bytes_amx,
                                                     .pack_half = {pack_keys_amx, pack_values_amx},
-                                                    .close = close_amx_bf16,
+                                                    .close = unit16_close_bf16,
                                                     .enter = enter_amx,
                                                     .leave = leave_amx};
 
@@ -57,27 +57,23 @@ static const struct rapt_tile_kind few_of_bf16 = {.name = "few",
                                                   .scores_bytes = scores_bytes_few,
                                                   .block = block_few_bf16,
                                                   .pack_stored = pack_queries_few,
-                                                  .close = close_amx_bf16,
+                                                  .close = unit16_close_bf16,
                                                   .enter = enter_amx,
                                                   .leave = leave_amx};
 
+static bool add_tiles(struct rapt_table *table) {
+    const struct rapt_cpu cpu = rapt_cpu_detect();
+    if (!cpu.amx_bf16 || !cpu.avx512_bf16 || !amx_is_usable())
+        return false;
+    table->name = "amx";
+    table->isa = RAPT_ISA_AMX;
+    table->kinds[RAPT_WIDE] = tiles_of_bf16;
+    table->kinds[RAPT_FEW] = few_of_bf16;
+    table->kinds[RAPT_NARROW].most_rows = CHAINS_ROWS;
+    return true;
+}
+
 const struct rapt_table *rapt_amx_table(const struct rapt_table *chains) {
-    enum { UNKNOWN, IN_HAND, ABSENT, PRESENT };
-    static _Atomic int state;
-    static struct rapt_table with_tiles;
-    int known = atomic_load_explicit(&state, memory_order_acquire);
-    if (known == UNKNOWN && atomic_compare_exchange_strong(&state, &known, IN_HAND)) {
-        const struct rapt_cpu cpu = rapt_cpu_detect();
-        known = cpu.amx_bf16 && cpu.avx512_bf16 && amx_is_usable() ? PRESENT : ABSENT;
-        with_tiles = *chains;
-        with_tiles.name = "amx";
-        with_tiles.isa = RAPT_ISA_AMX;
-        with_tiles.kinds[RAPT_WIDE] = tiles_of_bf16;
-        with_tiles.kinds[RAPT_FEW] = few_of_bf16;
-        with_tiles.kinds[RAPT_NARROW].most_rows = CHAINS_ROWS;
-        atomic_store_explicit(&state, known, memory_order_release);
-    }
-    while (known == IN_HAND) /* by another thread, for some microseconds */
-        known = atomic_load_explicit(&state, memory_order_acquire);
-    return known == PRESENT ? &with_tiles : NULL;
+    static struct unit16_once once;
+    return unit16_once(&once, chains, add_tiles);
 }

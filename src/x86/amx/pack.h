@@ -4,39 +4,30 @@
 #ifndef RAPT_X86_AMX_PACK_H
 #define RAPT_X86_AMX_PACK_H
 
-#include "generic/unit_block.h"
 #include "x86/amx/kind.h"
 #include "x86/amx/tiles.h"
+#include "x86/unit16/pack.h"
 
 enum {
     AMX_TILE = 32,                        /* rows of queries: two tiles, one below the other */
-    AMX_COLUMNS = 32,                     /* keys, or dims of values: two tiles side by side */
-    STEPS_OF_HALF = RAPT_HALF_KEYS / RAPT_STEP
+    AMX_COLUMNS = 32                      /* keys, or dims of values: two tiles side by side */
 };
-
-RAPT_INLINE int amx_steps(int dim) { return (dim + RAPT_STEP - 1) / RAPT_STEP; }
-
-RAPT_INLINE __mmask32 first_halves(int count) {
-    return count >= 32 ? 0xffffffffu : count <= 0 ? 0 : (1u << count) - 1;
-}
 
 /* ------------------------------------------------------------ queries */
 
 /* The panel of a tile: lanes of l [32][16], then for each 32 dims two tiles of queries. */
 static size_t panel_bytes_amx(int rows, int head_dim) {
     (void)rows;
-    return AMX_TILE * RAPT_SUM_LANES * sizeof(float) + (size_t)amx_steps(head_dim) * 2 * TILE_BYTES;
+    return AMX_TILE * RAPT_SUM_LANES * sizeof(float) + (size_t)unit16_steps(head_dim) * 2 * TILE_BYTES;
 }
 
 RAPT_INLINE char *amx_queries(float *panel) { return (char *)(panel + AMX_TILE * RAPT_SUM_LANES); }
 
-#define AMX_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-
 static void pack_queries_amx(float *panel, const char *const *query_rows, int rows, int head_dim) {
     for (int row = 0; row < AMX_TILE; row++)
-        for (int step = 0; step < amx_steps(head_dim); step++) {
+        for (int step = 0; step < unit16_steps(head_dim); step++) {
             char *into = amx_queries(panel) + (2 * step + row / 16) * TILE_BYTES + row % 16 * TILE_ROW_BYTES;
-            const __mmask32 there = row < rows ? first_halves(head_dim - step * RAPT_STEP) : 0;
+            const __mmask32 there = row < rows ? unit16_first(head_dim - step * RAPT_STEP) : 0;
             const char *from = row < rows ? query_rows[row] + step * TILE_ROW_BYTES : into;
             _mm512_store_si512(into, _mm512_maskz_loadu_epi16(there, from));
         }
@@ -44,36 +35,9 @@ static void pack_queries_amx(float *panel, const char *const *query_rows, int ro
 
 /* ------------------------------------------------------------ keys */
 
-/* 16 rows of 16 pairs become 16 rows of columns. */
-RAPT_INLINE void transpose_pairs(__m512i *r) {
-    __m512i t[16];
-    RAPT_UNROLL for (int i = 0; i < 8; i++) {
-        t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
-    }
-    RAPT_UNROLL for (int i = 0; i < 4; i++) {
-        r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
-        r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
-        r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
-        r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
-    }
-    RAPT_UNROLL for (int i = 0; i < 4; i++) {
-        t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
-        t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
-    }
-    RAPT_UNROLL for (int i = 0; i < 4; i++) {
-        r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-        r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
-        r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
-        r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
-    }
-}
-
 static size_t packed_bytes_amx(int side, int dim) {
     (void)side; /* 4 groups of 32 keys by steps of 32 dims; groups of 32 dims by 4 steps of 32 keys */
-    return (size_t)amx_steps(dim) * STEPS_OF_HALF * 2 * TILE_BYTES;
+    return (size_t)unit16_steps(dim) * STEPS_OF_HALF * 2 * TILE_BYTES;
 }
 
 /* For each 32 keys and 32 dims two tiles. */
@@ -81,15 +45,15 @@ static unsigned pack_keys_amx(void *into, const char *const *rows, int dim, int 
     char *tile = into;
     (void)format;
     for (int key = 0; key < RAPT_HALF_KEYS; key += AMX_COLUMNS)
-        for (int step = 0; step < amx_steps(dim); step++) {
-            const __mmask32 there = first_halves(dim - step * RAPT_STEP);
+        for (int step = 0; step < unit16_steps(dim); step++) {
+            const __mmask32 there = unit16_first(dim - step * RAPT_STEP);
             for (int side = 0; side < 2; side++, tile += TILE_BYTES) {
                 __m512i r[16];
                 RAPT_UNROLL for (int i = 0; i < 16; i++) {
                     const char *row = rows[key + side * 16 + i];
                     r[i] = _mm512_maskz_loadu_epi16(row ? there : 0, row + (row ? step * TILE_ROW_BYTES : 0));
                 }
-                transpose_pairs(r);
+                unit16_transpose(r);
                 RAPT_UNROLL for (int i = 0; i < 16; i++)
                     _mm512_storeu_si512(tile + i * TILE_ROW_BYTES, r[i]);
             }
@@ -99,20 +63,12 @@ static unsigned pack_keys_amx(void *into, const char *const *rows, int dim, int 
 
 /* ------------------------------------------------------------ values */
 
-/* Lanes of two rows in turns: dims 0 ... 15, and 16 ... 31. */
-RAPT_INLINE __m512i in_turns(__m512i a, __m512i b, int upper) {
-    const __m512i low = _mm512_setr_epi32(0x00200000, 0x00210001, 0x00220002, 0x00230003, 0x00240004, 0x00250005,
-                                          0x00260006, 0x00270007, 0x00280008, 0x00290009, 0x002a000a, 0x002b000b,
-                                          0x002c000c, 0x002d000d, 0x002e000e, 0x002f000f);
-    return _mm512_permutex2var_epi16(a, upper ? _mm512_add_epi16(low, _mm512_set1_epi16(16)) : low, b);
-}
-
 /* For each 32 dims and 32 keys a tile of 16 dims, and in the same order a tile of the other 16, 4 tiles later. */
 RAPT_INLINE unsigned interleave_values(char *into, const char *const *rows, int dim, int half) {
     const __m512i exponent = _mm512_set1_epi16(half ? 0x7c00 : 0x7f80);
     __mmask32 infinite = 0;
-    for (int group = 0; group < amx_steps(dim); group++, into += 2 * STEPS_OF_HALF * TILE_BYTES) {
-        const __mmask32 there = first_halves(dim - group * AMX_COLUMNS);
+    for (int group = 0; group < unit16_steps(dim); group++, into += 2 * STEPS_OF_HALF * TILE_BYTES) {
+        const __mmask32 there = unit16_first(dim - group * AMX_COLUMNS);
         const int64_t at = group * TILE_ROW_BYTES;
         for (int pair = 0; pair < RAPT_HALF_KEYS / 2; pair++) {
             const char *even = rows[2 * pair], *odd = rows[2 * pair + 1];
@@ -120,8 +76,8 @@ RAPT_INLINE unsigned interleave_values(char *into, const char *const *rows, int 
             const __m512i b = _mm512_maskz_loadu_epi16(odd ? there : 0, odd + (odd ? at : 0));
             infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, exponent), exponent) |
                         _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, exponent), exponent);
-            _mm512_storeu_si512(into + pair * TILE_ROW_BYTES, in_turns(a, b, 0));
-            _mm512_storeu_si512(into + STEPS_OF_HALF * TILE_BYTES + pair * TILE_ROW_BYTES, in_turns(a, b, 1));
+            _mm512_storeu_si512(into + pair * TILE_ROW_BYTES, unit16_in_turns(a, b, 0));
+            _mm512_storeu_si512(into + STEPS_OF_HALF * TILE_BYTES + pair * TILE_ROW_BYTES, unit16_in_turns(a, b, 1));
         }
     }
     return infinite ? 0 : RAPT_FOUND_FINITE;

@@ -28,17 +28,17 @@ typedef void amx_beside(const void *context, int group, int first_row, int end_r
 
 /* Stores the sum of the group before, and starts anew. */
 #define AMX_TURN(number, to)                                                                                      \
-    if (to) {                                                                                                      \
-        TILE_STORE(number, to, p->c_stride);                                                                       \
-        TILE_ZERO(number);                                                                                         \
+    if (to) {                                                                                                     \
+        TILE_STORE(number, to, p->c_stride);                                                                      \
+        TILE_ZERO(number);                                                                                        \
     }
 
 #define AMX_MULTIPLY(sum, a, b)                                                                                   \
-    do {                                                                                                           \
-        if (half)                                                                                                  \
-            TILE_MULTIPLY_F16(sum, a, b);                                                                          \
-        else                                                                                                       \
-            TILE_MULTIPLY_BF16(sum, a, b);                                                                         \
+    do {                                                                                                          \
+        if (half)                                                                                                 \
+            TILE_MULTIPLY_F16(sum, a, b);                                                                         \
+        else                                                                                                      \
+            TILE_MULTIPLY_BF16(sum, a, b);                                                                        \
     } while (0)
 
 /* Registers: 0 1 / 2 3 sums, 4 / 5 rows, 6 7 columns. */

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Order 2: the online softmax of half a block (numerics.md, order 2, steps 3 to 6). Scores are rows of keys, and
  * become probabilities of 16 bits in place, packed from the start of their row. */
-#ifndef RAPT_X86_AMX_SOFTMAX_H
-#define RAPT_X86_AMX_SOFTMAX_H
+#ifndef RAPT_X86_UNIT16_SOFTMAX_H
+#define RAPT_X86_UNIT16_SOFTMAX_H
 
 #include "generic/unit_softmax.h"
-#include "x86/amx/pack.h"
+#include "x86/unit16/pack.h"
+
+#define UNIT16_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 /* What there is to the rows of a half. t = y * factor. */
-struct amx_half {
-    float *y;                /* [32][RAPT_HALF_KEYS] */
-    float *lanes;            /* of l: [32][RAPT_SUM_LANES] */
-    float *largest;          /* [32][16]: the largest y of some keys, or the least where the factor is negative */
+struct unit16_half {
+    float *y;                /* [rows][RAPT_HALF_KEYS], 32 at most, as below */
+    float *lanes;            /* of l: [rows][RAPT_SUM_LANES] */
+    float *largest;          /* [rows][16]: the largest y of some keys, or the least where the factor is negative */
     float *m, *alpha;        /* [rows] */
     float *offset;           /* [32]: of exponents; */
     uint32_t far;            /* bit row: but not where maxima are so large that it cannot be rounded away */
@@ -21,25 +23,25 @@ struct amx_half {
 };
 
 /* The largest of each of 16 rows of 16 lanes; combine: max, or + (in the order of step 7). */
-#define AMX_JOIN(name, combine)                                                                                   \
-    static __m512 name(const float *lanes) {                                                                       \
-        __m512 a[8], b[4], c[2];                                                                                   \
-        RAPT_UNROLL for (int i = 0; i < 8; i++) {                                                                  \
-            const __m512 x = _mm512_load_ps(lanes + 16 * i), y = _mm512_load_ps(lanes + 16 * (i + 8));             \
-            a[i] = combine(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xee));                    \
-        }                                                                                                          \
-        RAPT_UNROLL for (int i = 0; i < 4; i++)                                                                    \
+#define UNIT16_JOIN(name, combine)                                                                                  \
+    static __m512 name(const float *lanes) {                                                                        \
+        __m512 a[8], b[4], c[2];                                                                                    \
+        RAPT_UNROLL for (int i = 0; i < 8; i++) {                                                                   \
+            const __m512 x = _mm512_load_ps(lanes + 16 * i), y = _mm512_load_ps(lanes + 16 * (i + 8));              \
+            a[i] = combine(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xee));                     \
+        }                                                                                                           \
+        RAPT_UNROLL for (int i = 0; i < 4; i++)                                                                     \
             b[i] = combine(_mm512_shuffle_f32x4(a[i], a[i + 4], 0x88), _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd)); \
-        RAPT_UNROLL for (int i = 0; i < 2; i++)                                                                    \
-            c[i] = combine(_mm512_unpacklo_ps(b[i], b[i + 2]), _mm512_unpackhi_ps(b[i], b[i + 2]));                \
-        const __m512 d = combine(_mm512_unpacklo_ps(c[0], c[1]), _mm512_unpackhi_ps(c[0], c[1]));                  \
-        return _mm512_shuffle_f32x4(d, d, 0xd8);                                                                   \
+        RAPT_UNROLL for (int i = 0; i < 2; i++)                                                                     \
+            c[i] = combine(_mm512_unpacklo_ps(b[i], b[i + 2]), _mm512_unpackhi_ps(b[i], b[i + 2]));                 \
+        const __m512 d = combine(_mm512_unpacklo_ps(c[0], c[1]), _mm512_unpackhi_ps(c[0], c[1]));                   \
+        return _mm512_shuffle_f32x4(d, d, 0xd8);                                                                    \
     }
-AMX_JOIN(amx_largest, _mm512_max_ps)
-AMX_JOIN(amx_sum, _mm512_add_ps)
+UNIT16_JOIN(unit16_largest, _mm512_max_ps)
+UNIT16_JOIN(unit16_sum, _mm512_add_ps)
 
 /* largest of rows [row, end) takes the keys of a step; NaN is left out. */
-RAPT_INLINE void amx_maxima(const struct amx_half *h, int step, int row, int end) {
+RAPT_INLINE void unit16_maxima(const struct unit16_half *h, int step, int row, int end) {
     const __m512 sign = _mm512_set1_ps(h->factor < 0 ? -0.0f : 0.0f);
     for (; row < end; row++) {
         const float *y = h->y + row * RAPT_HALF_KEYS + step * RAPT_STEP;
@@ -51,13 +53,13 @@ RAPT_INLINE void amx_maxima(const struct amx_half *h, int step, int row, int end
 }
 
 /* m, alpha and the offsets of all rows. */
-RAPT_INLINE void amx_new_maxima(struct amx_half *h, int half) {
+RAPT_INLINE void unit16_new_maxima(struct unit16_half *h, int half) {
     const __m512 none = _mm512_set1_ps(-RAPT_INFINITY), shift = _mm512_set1_ps(half ? 15 : 0);
     const __m512 factor = _mm512_set1_ps(h->factor < 0 ? -h->factor : h->factor);
     h->far = 0;
     for (int row = 0; row < h->rows; row += 16) {
-        const __mmask16 there = (__mmask16)first_halves(h->rows - row);
-        const __m512 t = _mm512_mul_ps(amx_largest(h->largest + row * 16), factor);
+        const __mmask16 there = (__mmask16)unit16_first(h->rows - row);
+        const __m512 t = _mm512_mul_ps(unit16_largest(h->largest + row * 16), factor);
         const __m512 before = _mm512_maskz_loadu_ps(there, h->m + row), m = _mm512_max_ps(t, before);
         const __m512 mu = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(m, none, _CMP_NEQ_UQ), m);
         const __mmask16 far = _mm512_cmp_ps_mask(_mm512_abs_ps(mu), _mm512_set1_ps(0x1p22f), _CMP_NLT_UQ);
@@ -70,12 +72,12 @@ RAPT_INLINE void amx_new_maxima(struct amx_half *h, int half) {
 
 /* ------------------------------------------------------------ exponentials */
 
-static const float amx_of_bf16[] = {0x1.c2a218p-5f, 0x1.f00c4cp-3f, 0x1.62f5fap-1f, 1.0f};
-static const float amx_of_half[] = {0x1.3a02ccp-7f, 0x1.c9fc46p-5f, 0x1.ec0378p-3f, 0x1.62e12cp-1f, 1.0f};
+static const float unit16_of_bf16[] = {0x1.c2a218p-5f, 0x1.f00c4cp-3f, 0x1.62f5fap-1f, 1.0f};
+static const float unit16_of_half[] = {0x1.3a02ccp-7f, 0x1.c9fc46p-5f, 0x1.ec0378p-3f, 0x1.62e12cp-1f, 1.0f};
 
 /* Q(r) * 2^n of x = n + r, +0 below -48. VREDUCEPS rounds x to nearest even, and its difference is exact then. */
-RAPT_INLINE __m512 amx_exp2(__m512 x, int half) {
-    const float *const factors = half ? amx_of_half : amx_of_bf16;
+RAPT_INLINE __m512 unit16_exp2(__m512 x, int half) {
+    const float *const factors = half ? unit16_of_half : unit16_of_bf16;
     const __m512 r = _mm512_reduce_ps(x, 0), n = _mm512_sub_ps(x, r);
     __m512 q = _mm512_set1_ps(factors[0]);
     RAPT_UNROLL for (int i = 1; i < 4; i++)
@@ -86,44 +88,44 @@ RAPT_INLINE __m512 amx_exp2(__m512 x, int half) {
 }
 
 /* Rounded to nearest even; an intrinsic would need all of this file to be compiled for AVX512_BF16. */
-RAPT_INLINE __m512i amx_bf16(__m512 low, __m512 high) {
+RAPT_INLINE __m512i unit16_rounded(__m512 low, __m512 high) {
     __m512i both;
     __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(high), "v"(low));
     return both;
 }
 
-struct amx_row {
+struct unit16_row {
     __m512 factor, offset, m, shift;
 };
 
-RAPT_INLINE __m512 amx_exponent(__m512 y, const struct amx_row *row, int far) {
+RAPT_INLINE __m512 unit16_exponent(__m512 y, const struct unit16_row *row, int far) {
     return far ? _mm512_add_ps(_mm512_sub_ps(_mm512_mul_ps(y, row->factor), row->m), row->shift)
                : _mm512_fmadd_ps(y, row->factor, row->offset);
 }
 
 /* 32 keys: probabilities, rounded, and the lanes of l. */
-RAPT_INLINE __m512 amx_step(float *y, uint16_t *p, const struct amx_row *row, __m512 l, int half, int far) {
-    const __m512 a = amx_exp2(amx_exponent(_mm512_load_ps(y), row, far), half);
-    const __m512 b = amx_exp2(amx_exponent(_mm512_load_ps(y + 16), row, far), half);
+RAPT_INLINE __m512 unit16_step(float *y, uint16_t *p, const struct unit16_row *row, __m512 l, int half, int far) {
+    const __m512 a = unit16_exp2(unit16_exponent(_mm512_load_ps(y), row, far), half);
+    const __m512 b = unit16_exp2(unit16_exponent(_mm512_load_ps(y + 16), row, far), half);
     if (half) {
-        const __m256i low = _mm512_cvtps_ph(a, AMX_NEAREST);
-        const __m256i high = _mm512_cvtps_ph(b, AMX_NEAREST);
+        const __m256i low = _mm512_cvtps_ph(a, UNIT16_NEAREST);
+        const __m256i high = _mm512_cvtps_ph(b, UNIT16_NEAREST);
         _mm256_store_si256((__m256i *)(void *)p, low);
         _mm256_store_si256((__m256i *)(void *)(p + 16), high);
         return _mm512_add_ps(_mm512_add_ps(l, _mm512_cvtph_ps(low)), _mm512_cvtph_ps(high));
     }
-    const __m512i both = amx_bf16(a, b);
+    const __m512i both = unit16_rounded(a, b);
     _mm512_store_si512(p, both);
     l = _mm512_add_ps(l, _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32((int)0xffff0000))));
     return _mm512_add_ps(l, _mm512_castsi512_ps(_mm512_slli_epi32(both, 16)));
 }
 
 /* count rows from one on, side by side. */
-RAPT_INLINE void amx_lines(const struct amx_half *h, int number, int count, int half, int far) {
-    struct amx_row row[2];
+RAPT_INLINE void unit16_lines(const struct unit16_half *h, int number, int count, int half, int far) {
+    struct unit16_row row[2];
     __m512 l[2];
     RAPT_UNROLL for (int i = 0; i < count; i++) {
-        row[i] = (struct amx_row){_mm512_set1_ps(h->factor), _mm512_set1_ps(h->offset[number + i]),
+        row[i] = (struct unit16_row){_mm512_set1_ps(h->factor), _mm512_set1_ps(h->offset[number + i]),
                                    _mm512_set1_ps(h->m[number + i]), _mm512_set1_ps(half ? 15 : 0)};
         l[i] = _mm512_load_ps(h->lanes + (number + i) * RAPT_SUM_LANES);
         l[i] = h->fresh ? _mm512_setzero_ps() : _mm512_mul_ps(l[i], _mm512_set1_ps(h->alpha[number + i]));
@@ -132,23 +134,23 @@ RAPT_INLINE void amx_lines(const struct amx_half *h, int number, int count, int 
     for (int step = h->first; step < h->last; step++)
         RAPT_UNROLL for (int i = 0; i < count; i++) {
             float *line = y + i * RAPT_HALF_KEYS;
-            l[i] = amx_step(line + step * RAPT_STEP, (uint16_t *)(void *)line + step * RAPT_STEP, &row[i], l[i], half,
+            l[i] = unit16_step(line + step * RAPT_STEP, (uint16_t *)(void *)line + step * RAPT_STEP, &row[i], l[i], half,
                              far);
         }
     RAPT_UNROLL for (int i = 0; i < count; i++)
         _mm512_store_ps(h->lanes + (number + i) * RAPT_SUM_LANES, l[i]);
 }
 
-RAPT_INLINE void amx_exponentials(const struct amx_half *h, int half) {
+RAPT_INLINE void unit16_exponentials(const struct unit16_half *h, int half) {
     int row = 0;
     if (!h->far)
         for (; row + 1 < h->rows; row += 2)
-            amx_lines(h, row, 2, half, 0);
+            unit16_lines(h, row, 2, half, 0);
     for (; row < h->rows; row++)
         if (h->far >> row & 1)
-            amx_lines(h, row, 1, half, 1);
+            unit16_lines(h, row, 1, half, 1);
         else
-            amx_lines(h, row, 1, half, 0);
+            unit16_lines(h, row, 1, half, 0);
 }
 
 #endif

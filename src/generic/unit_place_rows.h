@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * Order 2 of few rows: where the keys and values of a block lie. */
+#ifndef RAPT_GENERIC_UNIT_PLACE_ROWS_H
+#define RAPT_GENERIC_UNIT_PLACE_ROWS_H
+
+#include "generic/unit_block.h"
+
+enum {
+    PLACE_NEAR = 16,          /* rows that are prefetched into L1, and */
+    PLACE_FAR = 96,           /* into L2 */
+    PLACE_ALL = RAPT_BLOCK_KEYS + PLACE_FAR
+};
+
+/* Rows of keys or values from position 0 of a block on. */
+struct place_side {
+    const char *row[PLACE_ALL]; /* what is not there is zeros */
+    int format, dim;
+};
+
+static void place_find(struct place_side *side, const struct rapt_block *b, int i) {
+    const struct rapt_plan_body *a = b->task->attention;
+    const int64_t end = b->source->visible.end - b->base;
+    const int last = end < PLACE_ALL ? (int)end : PLACE_ALL;
+    for (int k = 0; k < b->key_begin; k++)
+        side->row[k] = (const char *)unit_zeros;
+    for (int k = last; k < PLACE_ALL; k++)
+        side->row[k] = (const char *)unit_zeros;
+    side->format = a->format[i];
+    side->dim = (int)rapt_dim_of(a, i);
+    rapt_source_find(b->task, i, (struct rapt_span){b->base + b->key_begin, b->base + last}, side->row + b->key_begin);
+}
+
+#endif

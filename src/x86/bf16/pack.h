@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * Queries, keys and values for VDPBF16PS, which adds two products to each lane: that of the upper halves of two words
+ * first, then that of the lower ones, each as an FMA that flushes as order 2 does. So the even terms of a step of 32 are
+ * eight words, 0 with 2, 4 with 6 and so on, and the odd ones eight more. */
+#ifndef RAPT_X86_BF16_PACK_H
+#define RAPT_X86_BF16_PACK_H
+
+#include "x86/unit16/pack.h"
+
+enum {
+    DOTS_TILE = 24,         /* rows of a tile: with a panel of keys their queries fit L1 */
+    DOTS_ROWS = 6,          /* of accumulators, against two vectors, each with a sum of even and one of odd terms */
+    DOTS_COLUMNS = 32,      /* keys, or dims of values, of a panel */
+    DOTS_WORDS = RAPT_STEP / 2,
+    DOTS_OF_STEP = DOTS_WORDS * DOTS_COLUMNS, /* words of a panel */
+    DOTS_NEAR = 16,         /* few rows: keys and values that are prefetched into L1, and */
+    DOTS_FAR = 48           /* into L2 */
+};
+
+_Static_assert(DOTS_TILE % DOTS_ROWS == 0, "tiles are filled");
+
+/* 32 numbers as the words of a step. */
+RAPT_INLINE __m512i dots_words(__m512i numbers) {
+    const __m512i order = _mm512_setr_epi32(0x00000002, 0x00040006, 0x0008000a, 0x000c000e, 0x00100012, 0x00140016,
+                                            0x0018001a, 0x001c001e, 0x00010003, 0x00050007, 0x0009000b, 0x000d000f,
+                                            0x00110013, 0x00150017, 0x0019001b, 0x001d001f);
+    return _mm512_permutexvar_epi16(order, numbers);
+}
+
+/* The upper one of the two terms of a word, the other is 2 later. */
+RAPT_INLINE int dots_first(int word) { return word / DOTS_WORDS * RAPT_STEP + word % DOTS_WORDS / 8 + word % 8 * 4; }
+
+/* ------------------------------------------------------------ queries */
+
+/* The panel of a tile: lanes of l, then rows of queries. */
+static size_t panel_bytes_dots(int rows, int head_dim) {
+    (void)rows;
+    return DOTS_TILE * (RAPT_SUM_LANES + (size_t)unit16_steps(head_dim) * DOTS_WORDS) * sizeof(float);
+}
+
+RAPT_INLINE uint32_t *dots_queries(float *panel) { return (uint32_t *)(void *)(panel + DOTS_TILE * RAPT_SUM_LANES); }
+
+static void pack_queries_dots(float *panel, const char *const *query_rows, int rows, int head_dim) {
+    uint32_t *into = dots_queries(panel);
+    for (int row = 0; row < DOTS_TILE; row++)
+        for (int step = 0; step < unit16_steps(head_dim); step++, into += DOTS_WORDS) {
+            const __mmask32 there = row < rows ? unit16_first(head_dim - step * RAPT_STEP) : 0;
+            const char *from = query_rows[row < rows ? row : 0] + step * RAPT_STEP * (int)sizeof(uint16_t);
+            _mm512_storeu_si512(into, dots_words(_mm512_maskz_loadu_epi16(there, from)));
+        }
+}
+
+/* ------------------------------------------------------------ keys, values */
+
+static size_t packed_bytes_dots(int side, int dim) {
+    (void)side; /* panels of 32 keys by steps of dims; panels of 32 dims by steps of keys */
+    return (size_t)unit16_steps(dim) * STEPS_OF_HALF * DOTS_OF_STEP * sizeof(uint32_t);
+}
+
+static unsigned pack_keys_dots(void *into, const char *const *rows, int dim, int format) {
+    uint32_t *words = into;
+    (void)format;
+    for (int key = 0; key < RAPT_HALF_KEYS; key += DOTS_COLUMNS)
+        for (int step = 0; step < unit16_steps(dim); step++, words += DOTS_OF_STEP) {
+            const __mmask32 there = unit16_first(dim - step * RAPT_STEP);
+            const int64_t at = step * RAPT_STEP * (int64_t)sizeof(uint16_t);
+            for (int side = 0; side < 2; side++) {
+                __m512i r[16];
+                RAPT_UNROLL for (int i = 0; i < 16; i++) {
+                    const char *row = rows[key + side * 16 + i];
+                    r[i] = dots_words(_mm512_maskz_loadu_epi16(row ? there : 0, row + (row ? at : 0)));
+                }
+                unit16_transpose(r);
+                RAPT_UNROLL for (int i = 0; i < 16; i++)
+                    _mm512_storeu_si512(words + i * DOTS_COLUMNS + side * 16, r[i]);
+            }
+        }
+    return RAPT_FOUND_NORMAL;
+}
+
+static unsigned pack_values_dots(void *into, const char *const *rows, int dim, int format) {
+    const __m512i exponent = _mm512_set1_epi16(0x7f80);
+    uint32_t *words = into;
+    __mmask32 infinite = 0;
+    (void)format;
+    for (int d = 0; d < dim; d += DOTS_COLUMNS) {
+        const __mmask32 there = unit16_first(dim - d);
+        const int64_t at = d * (int64_t)sizeof(uint16_t);
+        for (int word = 0; word < RAPT_HALF_KEYS / 2; word++, words += DOTS_COLUMNS) {
+            const char *upper = rows[dots_first(word)], *lower = rows[dots_first(word) + 2];
+            const __m512i a = _mm512_maskz_loadu_epi16(lower ? there : 0, lower + (lower ? at : 0));
+            const __m512i b = _mm512_maskz_loadu_epi16(upper ? there : 0, upper + (upper ? at : 0));
+            infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, exponent), exponent) |
+                        _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, exponent), exponent);
+            _mm512_storeu_si512(words, unit16_in_turns(a, b, 0));
+            _mm512_storeu_si512(words + 16, unit16_in_turns(a, b, 1));
+        }
+    }
+    return RAPT_FOUND_NORMAL | (infinite ? 0 : RAPT_FOUND_FINITE);
+}
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ * Order 2 on numbers of 16 bits on x86: a block of the loop for one tile, half by half, whatever multiplies. */
+#ifndef RAPT_X86_UNIT16_BLOCK_H
+#define RAPT_X86_UNIT16_BLOCK_H
+
+#include "x86/unit16/softmax.h"
+
+/* Half a block of a tile, and the scratch that lies in task->scores. */
+struct unit16_task {
+    struct unit_task t;   /* t.y: [rows][RAPT_HALF_KEYS]; t.sums is not used */
+    struct unit16_half half;
+    float *g;             /* p * v of some dims, as the kind lays it out */
+    int first, steps;     /* of 32 keys */
+    bool plain;           /* maxima come from products as they are */
+};
+
+/* Queries times the keys of a half, to t.y; where plain, to its maxima as well. Probabilities times values, to o. */
+typedef void unit16_product(const struct unit16_task *task, int half);
+
+/* ------------------------------------------------------------ what rows do not see */
+
+/* Scores outside the span of a row become what comes out as probability 0. */
+static void unit16_exclude_outside(const struct unit16_task *a) {
+    const __m512 out = _mm512_set1_ps(a->half.factor < 0 ? RAPT_INFINITY : -RAPT_INFINITY);
+    const int first = a->first * RAPT_STEP, last = first + a->steps * RAPT_STEP;
+    for (int row = 0; row < a->t.b->rows; row++) {
+        float *y = a->t.y + row * RAPT_HALF_KEYS;
+        const int begin = a->t.row_begin[row], end = a->t.row_end[row];
+        for (int key = first; key < last; key += 16)
+            if (key < begin || key + 16 > end)
+                _mm512_mask_store_ps(y + key, (__mmask16)~(unit16_first(end - key) & ~unit16_first(begin - key)), out);
+    }
+}
+
+/* Whether all rows see all keys of the steps that are worked on. */
+static bool unit16_sees_all(const struct unit16_task *a) {
+    int begin = a->t.begin, end = a->t.end;
+    for (int row = 0; row < a->t.b->rows; row++) {
+        begin = a->t.row_begin[row] > begin ? a->t.row_begin[row] : begin;
+        end = a->t.row_end[row] < end ? a->t.row_end[row] : end;
+    }
+    return begin <= a->first * RAPT_STEP && end >= (a->first + a->steps) * RAPT_STEP;
+}
+
+/* Pairs that are dropped weigh nothing; their probabilities are in l already. */
+static void unit16_drop(const struct unit16_task *a) {
+    const struct rapt_block *b = a->t.b;
+    for (int row = 0; row < b->rows; row++)
+        for (int key = a->t.begin / RAPT_STEP * RAPT_STEP; key < a->t.end; key += RAPT_STEP) {
+            const __mmask32 there = unit16_first(a->t.end - key) & ~unit16_first(a->t.begin - key);
+            uint16_t *p = (uint16_t *)(void *)(a->t.y + row * RAPT_HALF_KEYS) + key;
+            const __m256i keep = _mm256_maskz_loadu_epi8(there, b->mask->keep[row] + a->t.first + key);
+            _mm512_store_si512(p, _mm512_maskz_loadu_epi16(_mm256_test_epi8_mask(keep, keep), p));
+        }
+}
+
+/* ------------------------------------------------------------ all of it */
+
+RAPT_INLINE void unit16_half_block(struct unit16_task *a, unit16_product *score, unit16_product *weigh, int half) {
+    const struct rapt_block *b = a->t.b;
+    const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
+    const bool unscaled = rapt_enters_unscaled(b->task->attention);
+    a->first = a->t.begin / RAPT_STEP;
+    a->steps = (a->t.end + RAPT_STEP - 1) / RAPT_STEP - a->first;
+    unit_spans(&a->t);
+    a->plain = unscaled && !acts && unit16_sees_all(a);
+    a->half.factor = unscaled ? b->task->attention->score_factor : 1;
+    a->half.first = a->first;
+    a->half.last = a->first + a->steps;
+    a->half.fresh = a->t.fresh;
+    score(a, half);
+    if (!a->plain) {
+        unit_logits(&a->t);
+        unit16_exclude_outside(a);
+        for (int step = a->half.first; step < a->half.last; step++)
+            unit16_maxima(&a->half, step, 0, b->rows);
+    }
+    unit16_new_maxima(&a->half, half);
+    unit16_exponentials(&a->half, half);
+    if (b->mask->parts & RAPT_PART_KEEP)
+        unit16_drop(a);
+    weigh(a, half);
+}
+
+/* Both halves of a block. */
+RAPT_INLINE void unit16_block(struct unit16_task *a, unit16_product *score, unit16_product *weigh, int half) {
+    const struct rapt_block *b = a->t.b;
+    RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end);
+    for (a->t.first = 0; a->t.first < RAPT_BLOCK_KEYS; a->t.first += RAPT_HALF_KEYS) {
+        a->t.begin = b->key_begin > a->t.first ? b->key_begin - a->t.first : 0;
+        a->t.end = b->key_end - a->t.first < RAPT_HALF_KEYS ? b->key_end - a->t.first : RAPT_HALF_KEYS;
+        if (a->t.begin >= a->t.end)
+            continue;
+        unit16_half_block(a, score, weigh, half);
+        a->t.fresh = false;
+    }
+}
+
+/* Lanes of l fold; float16 leaves its range, and dropout scales. */
+RAPT_INLINE void unit16_close(const struct rapt_task *task, const float *lanes, struct rapt_state state, int rows,
+                           int half) {
+    const struct rapt_plan_body *a = task->attention;
+    const float unshift = half ? 0x1p-15f : 1;
+    const __m512 factor = _mm512_set1_ps((a->mask_parts & RAPT_PART_KEEP ? a->desc.keep_scale : 1) * unshift);
+    for (int row = 0; row < rows; row += 16)
+        _mm512_mask_storeu_ps(state.l + row, (__mmask16)unit16_first(rows - row),
+                              _mm512_mul_ps(unit16_sum(lanes + row * RAPT_SUM_LANES), _mm512_set1_ps(unshift)));
+    for (int row = 0; row < rows && (half || (a->mask_parts & RAPT_PART_KEEP)); row++)
+        for (int d = 0; d < a->desc.value_dim; d += 16) {
+            float *o = state.o + row * state.o_stride + d;
+            _mm512_store_ps(o, _mm512_mul_ps(_mm512_load_ps(o), factor));
+        }
+}
+
+static void unit16_close_bf16(const struct rapt_task *task, float *panel, struct rapt_state state, int rows) {
+    unit16_close(task, panel, state, rows, 0);
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * Whether instructions compute as order 2 says: questions to which wrong arithmetic has wrong answers. A unit that
+ * misses one is not used, and chains of FMAs take its place. */
+#ifndef RAPT_X86_UNIT16_QUESTIONS_H
+#define RAPT_X86_UNIT16_QUESTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* c plus the products of up to 3 terms of a step, as bits of float32 and bfloat16. */
+static const struct unit16_question {
+    uint32_t c;
+    struct {
+        uint8_t term;
+        uint16_t a, b;
+    } product[3];
+    uint32_t answer;
+} unit16_questions[] = {
+    {0x3f800000, {{0, 0x3380, 0x3f80}, {1, 0x3380, 0x3f80}}, 0x3f800001}, /* both chains meet before c */
+    {0, {{0, 0x3380, 0x3f80}, {2, 0x3380, 0x3f80}, {4, 0x3f80, 0x3f80}}, 0x3f800001}, /* terms ascend */
+    {0x3f800000, {{0, 0x3380, 0x3f80}, {2, 0x3380, 0x3f80}}, 0x3f800001}, /* a chain does not begin at c */
+    {0, {{0, 0x3380, 0x3f80}, {1, 0x3f80, 0x3f80}, {2, 0x3380, 0x3f80}}, 0x3f800001}, /* there are two chains */
+    {0, {{0, 0x3f80, 0x3f80}, {2, 0x3380, 0x3f80}}, 0x3f800000}, /* ties go to even */
+    {0, {{0, 0x3f80, 0x3f80}, {2, 0x3f81, 0x3381}}, 0x3f800001}, /* one rounding */
+    {0, {{0, 0x7f00, 0xbf80}, {2, 0x5f80, 0x5f80}}, 0x7f000000}, /* products are not rounded */
+    {0, {{0, 0x0080, 0x3f80}, {2, 0xb300, 0x0080}}, 0x00800000}, /* what is tiny shows after rounding */
+    {0, {{0, 0x0080, 0x3f80}, {2, 0xb301, 0x0080}}, 0x00000000}, /* to 24 bits; then it is flushed */
+    {0, {{0, 0x0080, 0x3f00}, {2, 0x0080, 0x3f00}}, 0x00000000}, /* at each step */
+    {0, {{0, 0x0001, 0x7f00}}, 0x00000000},                      /* denormal numbers count as zeros */
+    {0x007fffff, {{0, 0x0080, 0x3f80}}, 0x00800000},             /* as c, too */
+    {0x80c00000, {{0, 0x0080, 0x3f80}}, 0x80000000}              /* a flushed sum keeps its sign */
+};
+
+static inline bool unit16_answers(uint32_t (*answer)(const struct unit16_question *question)) {
+    bool right = true;
+    for (size_t i = 0; i < sizeof unit16_questions / sizeof *unit16_questions; i++)
+        right = right && answer(&unit16_questions[i]) == unit16_questions[i].answer;
+    return right;
+}
+
+#endif
