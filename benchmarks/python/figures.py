@@ -8,11 +8,13 @@ import argparse
 import re
 import sys
 
+import machine_tables
 import results
 import tables
 import unit_tables
 
-TABLES = {**tables.TABLES, "units": unit_tables.units, "unit_decode": unit_tables.unit_decode}
+TABLES = {**tables.TABLES, "units": unit_tables.units, "unit_decode": unit_tables.unit_decode,
+          "all_machines": machine_tables.all_machines}
 FILES = ("README.md", "docs/performance.md")
 TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.S)
 FIGURE = re.compile(r"(<!--([a-z0-9-]+)-->).*?(<!---->)", re.S)
