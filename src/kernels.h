@@ -291,16 +291,6 @@ enum { RAPT_NARROW = 0, RAPT_FEW = 1, RAPT_WIDE = 2, RAPT_KINDS = 3 };
 /* Which kinds of order 2 or 3: by the type of queries, keys and values. */
 enum { RAPT_OF_BF16, RAPT_OF_F16, RAPT_OF_F32, RAPT_UNIT_TYPES };
 
-struct rapt_table;
-
-/* A unit that some processors with the instructions of a table have. table(of_unit[RAPT_OF_BF16]): the same with a kind
- * that multiplies on the unit, and the isa of the unit; NULL where this process may not use it, or it answers otherwise
- * than order 2 does. ASSUME this machine has its features. */
-struct rapt_unit {
-    rapt_isa isa;
-    const struct rapt_table *(*table)(const struct rapt_table *chains);
-};
-
 struct rapt_table {
     const char *name;
     rapt_isa isa;
@@ -323,10 +313,9 @@ struct rapt_table {
     void (*store_states)(struct rapt_state from, char *const *rows, int count, int value_dim);
     /* p[i] = 2^(t[i] - m) as step 5 has it; m even, integer or -infinity. In place is fine. */
     void (*exponentials)(const float *t, float *p, int64_t count, float m);
-    /* Looks at what masks, biases and selections that exclude leave of the keys: sets the bit of each key that some row
-     * attends to, but of all keys where these are more than three in four. RAPT_ALIKE: not so, and every row attends to
-     * just these. RAPT_SOME_FALSE: a bool mask has a false entry. RAPT_SOME_CHANGE: a bias is not 0. ASSUME there is a
-     * key. */
+    /* What masks, biases and selections leave of the keys: sets the bit of each key that some row attends to, but of
+     * all keys where these are more than three in four. RAPT_ALIKE: not so, and every row attends to just these.
+     * RAPT_SOME_FALSE: a bool mask has a false entry. RAPT_SOME_CHANGE: a bias is not 0. ASSUME there is a key. */
     unsigned (*survey)(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask,
                        uint32_t attended[RAPT_BLOCK_KEYS / 32]);
     /* tanh_r of the softcap, for its sweep; in place is fine. */
@@ -340,10 +329,17 @@ struct rapt_table {
     /* Order 2: the probabilities of weights, p[i] = those of y[i] times factor, at m, as fractions of l. In place is
      * fine. NULL = in orders 1 and 3, which have exponentials. */
     void (*rounded)(const float *y, float *p, int64_t count, float m, float factor, int format);
-    /* The table for order 2 or 3 of a type: other kinds, merge, finish, load_states, and rounded; all else the same.
-     * NULL = that order is not to be had for that type. */
+    /* For order 2 or 3 of a type: other kinds, merge, finish, load_states, rounded; NULL = not to be had for it. */
     const struct rapt_table *of_unit[RAPT_UNIT_TYPES];
     const struct rapt_unit *units; /* best first, the last one without a table; NULL = none */
+};
+
+/* A unit that some processors with the instructions of a table have. table(of_unit[RAPT_OF_BF16]): the same with a kind
+ * that multiplies on the unit, and the isa of the unit; NULL where this process may not use it, or it answers otherwise
+ * than order 2 does. ASSUME this machine has its features. */
+struct rapt_unit {
+    rapt_isa isa;
+    const struct rapt_table *(*table)(const struct rapt_table *chains);
 };
 
 #define RAPT_ISA_ENTRY(name, table, number, architecture, features) extern const struct rapt_table rapt_table_##table;
