@@ -68,7 +68,7 @@ run_fuzz() {
 }
 
 # Beside the build and the tests here, which do not keep all processors busy: the build of the fuzz targets, then the
-# Python package and what it connects to. Neither looks at the clock.
+# Python package and what it connects to.
 begin_beside() {
     beside=$(mktemp -d)
     {
