@@ -49,7 +49,9 @@ static double ratio_in_processor_time(const struct row_run *run, bool by_memory)
 void report_remark(struct bench_state *state, const struct row *row, const struct row_run *run,
                    const char *remark) {
     const bool by_memory = row_is_from_memory(row);
-    const char *limit_name = by_memory ? "stream" : row->isa == RAPT_ISA_AMX ? "AMX" : peak_is_of_unit(row->isa) ? "AVX512_BF16" : "FMA";
+    const char *limit_name = by_memory                    ? "stream"
+                             : peak_is_of_unit(row->isa) ? rapt_isa_name(row->isa)
+                                                         : "FMA";
     struct peak_range range = peak_history(by_memory ? RAPT_ISA_AUTO : row->isa, row->threads);
     double drift = peak_drift(range, range.latest), had = processors_had(&run->subject) / row->threads;
     char text[256];

@@ -17,7 +17,7 @@ enum {
 
 /* A half block of a tile, and its scratch. */
 struct few_task {
-    struct unit16_task a;  /* a.g: [tiles of dims][16 rows][16 dims], the dims of two tiles in the order of few_update */
+    struct unit16_task a; /* a.g: [tiles of dims][16 rows][16 dims], the dims of two tiles as few_update has them */
     char *scores;       /* two tiles: [keys][rows] */
     char *panel;        /* 32 values, interleaved: [tiles of dims][16 pairs of keys][16 dims][2] */
     char *copy;         /* of a run */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows by VDPBF16PS: keys and values are read where they lie, and laid out in L1, 32 of them at a time. */
+ * Order 2 of few rows by VDPBF16PS: keys and values are read where they lie, and laid out in L1, 32 at a time. */
 #ifndef RAPT_X86_BF16_FEW_H
 #define RAPT_X86_BF16_FEW_H
 
@@ -109,6 +109,10 @@ static RAPT_KERNEL void dots_weigh_6(const struct dots_product *p, const struct 
     dots_weigh_rows(p, v, DOTS_ROWS);
 }
 
+static void dots_weigh_in_place(const struct dots_product *p, const struct dots_values *v, int rows) {
+    (rows > 4 ? dots_weigh_6 : rows > 2 ? dots_weigh_4 : rows > 1 ? dots_weigh_2 : dots_weigh_1)(p, v);
+}
+
 /* 32 dims of 32 values to a panel. */
 RAPT_INLINE void dots_lay_values(uint32_t *panel, const struct dots_values *v) {
     RAPT_UNROLL for (int word = 0; word < DOTS_WORDS / 2; word++) {
@@ -136,7 +140,7 @@ static void dots_weigh_step(const struct dots_few *f, const char *const *rows, i
                                        .steps = 1,
                                        .adds = step > f->a.first};
         if (count <= DOTS_ROWS) {
-            (count > 4 ? dots_weigh_6 : count > 2 ? dots_weigh_4 : count > 1 ? dots_weigh_2 : dots_weigh_1)(&p, &values);
+            dots_weigh_in_place(&p, &values, count);
         } else {
             dots_lay_values(f->panel, &values);
             dots_multiply(p, count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Queries, keys and values for VDPBF16PS, which adds two products to each lane: that of the upper halves of two words
- * first, then that of the lower ones, each as an FMA that flushes as order 2 does. So the even terms of a step of 32 are
- * eight words, 0 with 2, 4 with 6 and so on, and the odd ones eight more. */
+ * first, then that of the lower ones, each as an FMA that flushes as order 2 does. So the even terms of a step of 32
+ * are eight words, 0 with 2, 4 with 6 and so on, and the odd ones eight more. */
 #ifndef RAPT_X86_BF16_PACK_H
 #define RAPT_X86_BF16_PACK_H
 

@@ -134,8 +134,8 @@ RAPT_INLINE void unit16_lines(const struct unit16_half *h, int number, int count
     for (int step = h->first; step < h->last; step++)
         RAPT_UNROLL for (int i = 0; i < count; i++) {
             float *line = y + i * RAPT_HALF_KEYS;
-            l[i] = unit16_step(line + step * RAPT_STEP, (uint16_t *)(void *)line + step * RAPT_STEP, &row[i], l[i], half,
-                             far);
+            l[i] = unit16_step(line + step * RAPT_STEP, (uint16_t *)(void *)line + step * RAPT_STEP, &row[i], l[i],
+                               half, far);
         }
     RAPT_UNROLL for (int i = 0; i < count; i++)
         _mm512_store_ps(h->lanes + (number + i) * RAPT_SUM_LANES, l[i]);
