@@ -31,12 +31,19 @@ ninja -C build-fuzz --quiet "${targets[@]/#/tests/fuzz/fuzz_}"
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=32
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
-declare -A most=([descriptor]=20000 [states]=40000 [bindings]=30000 [append]=30000 [npy]=1000000 [safetensors]=900000)
+declare -A most=([descriptor]=15000 [states]=40000 [bindings]=30000 [append]=30000 [npy]=1000000 [safetensors]=900000)
+
+# libFuzzer learns from comparisons, of addresses too: the same way needs the same addresses.
+runs=-1 in_place=()
+fixed=(setarch "$(uname -m)" -R)
+[ -z "${RAPT_FUZZ_SEED-}" ] || ! "${fixed[@]}" true 2>/dev/null || in_place=("${fixed[@]}")
 
 fuzz() {
     mkdir -p "build-fuzz/corpus/$1"
-    build-fuzz/tests/fuzz/fuzz_"$1" -max_total_time="$seconds" -seed="${RAPT_FUZZ_SEED-0}" -max_len=4096 \
-        -runs="$([ -z "${RAPT_FUZZ_SEED-}" ] && echo -1 || echo "${most[$1]}")" -detect_leaks=0 -timeout=120 -rss_limit_mb=2000 -malloc_limit_mb=400 -print_final_stats=1 \
+    [ -z "${RAPT_FUZZ_SEED-}" ] || runs=${most[$1]}
+    "${in_place[@]}" build-fuzz/tests/fuzz/fuzz_"$1" -max_total_time="$seconds" -seed="${RAPT_FUZZ_SEED-0}" \
+        -max_len=4096 -runs="$runs" -detect_leaks=0 -timeout=120 -rss_limit_mb=2000 -malloc_limit_mb=400 \
+        -print_final_stats=1 \
         -artifact_prefix="build-fuzz/$1-" "build-fuzz/corpus/$1" "tests/fuzz/corpus/$1" >"build-fuzz/$1.log" 2>&1
 }
 
