@@ -67,8 +67,35 @@ static void test_types(void **state) {
     }
 }
 
+/* A list that goes on far beyond the keys of a block, where there is no room to note what it says. All keys are one. */
+static void test_far_list(void **state) {
+    enum { DIM = 64, KEYS = 1 << 24, LISTED = 64 };
+    static const int32_t offsets[] = {0, 2}, entries[] = {0, KEYS / LISTED - 1};
+    float ones[DIM], out[DIM];
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    rapt_message message;
+    (void)state;
+    for (int d = 0; d < DIM; d++)
+        ones[d] = 1;
+    desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = 1;
+    desc.kv_length = KEYS;
+    desc.head_dim = DIM;
+    desc.query = rapt_tensor_bhsd(ones, RAPT_F32, 1, 1, 1, DIM);
+    desc.key = desc.value = desc.query;
+    desc.key.token_stride_bytes = desc.value.token_stride_bytes = 0;
+    desc.out = rapt_output_bhsd(out, 1, 1, 1, DIM);
+    desc.key_blocks = (rapt_block_list){.query_tokens = 1,
+                                        .key_tokens = LISTED,
+                                        .offsets = {.data = offsets, .index_bytes = 4},
+                                        .entries = {.data = entries, .index_bytes = 4, .count = 2}};
+    if (rapt_attention(&desc, NULL, &message) != RAPT_OK)
+        fail_msg("%s", message.text);
+    for (int d = 0; d < DIM; d++)
+        assert_true(out[d] == 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_features), cmocka_unit_test(test_data),
-                                       cmocka_unit_test(test_types)};
+                                       cmocka_unit_test(test_types), cmocka_unit_test(test_far_list)};
     return cmocka_run_group_tests_name("decode", tests, NULL, NULL);
 }

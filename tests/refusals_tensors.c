@@ -133,6 +133,8 @@ static void test_scale_extents(void **state) {
     REFUSED(RAPT_INVALID_VALUE, "value.scale_extent_bytes = 81", with_int8(d), d->value.scale_extent_bytes = 81);
     REFUSED(RAPT_OUT_OF_EXTENT, "key.scales: scale_extent_bytes = 76, but the strides reach bytes 0 ... 80",
             with_int8(d), d->key.scale_extent_bytes = 76);
+    REFUSED(RAPT_OUT_OF_EXTENT, "key.scales: scale_extent_bytes = 76, but the strides reach bytes 0 ... 80",
+            with_int8(d), d->key.scale_group = 16, d->key.scale_extent_bytes = 76); /* a group that is not full */
     REFUSED(RAPT_OUT_OF_EXTENT, "key.scales: scale_extent_bytes = 80, but the strides reach bytes -16 ... 56",
             with_int8(d), d->key.scale_token_stride_bytes = -4, d->key.scale_head_stride_bytes = 12,
             d->key.scales = (void *)(uintptr_t)(zeros + 20), d->key.scale_extent_bytes = 80);
