@@ -11,8 +11,8 @@ from truth import numbers_of
 DTYPES = {"f32": 1, "f16": 3, "bf16": 4, "q8_0": 5, "q4_0": 6, "q4_1": 7, "q5_0": 8, "q5_1": 9, "iq4_nl": 10,
           "f8_e4m3": 11, "f8_e5m2": 12, "i8": 13}
 
-
 UNITS = ("amx", "avx512_bf16")  # of order 2
+
 
 class CallShape(ctypes.Structure):
     """struct call_shape of benchmarks/call.h."""

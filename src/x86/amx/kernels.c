@@ -62,8 +62,7 @@ static const struct rapt_tile_kind few_of_bf16 = {.name = "few",
                                                   .leave = leave_amx};
 
 static bool add_tiles(struct rapt_table *table) {
-    const struct rapt_cpu cpu = rapt_cpu_detect();
-    if (!cpu.amx_bf16 || !cpu.avx512_bf16 || !amx_is_usable())
+    if (!amx_is_usable())
         return false;
     table->name = "amx";
     table->isa = RAPT_ISA_AMX;

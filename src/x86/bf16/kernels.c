@@ -7,7 +7,6 @@
 
 #include <limits.h>
 
-#include "cpu.h"
 #include "x86/bf16/answers.h"
 #include "x86/bf16/few.h"
 #include "x86/bf16/kind.h"
@@ -43,8 +42,7 @@ static const struct rapt_tile_kind few_dots_of_bf16 = {.name = "few",
                                                        .close = unit16_close_bf16};
 
 static bool add_dots(struct rapt_table *table) {
-    const struct rapt_cpu cpu = rapt_cpu_detect();
-    if (!cpu.avx512_bf16 || !dots_are_usable())
+    if (!dots_are_usable())
         return false;
     table->name = "avx512_bf16";
     table->isa = RAPT_ISA_AVX512_BF16;
