@@ -36,9 +36,9 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int rows, struct pa
 
 #define RAPT_SCORE_TURN(rows)                                                                                    \
     static RAPT_KERNEL void score_turn_##rows(const struct rapt_score_args *a, struct pair *pair) {              \
-        struct pair own = *pair;                                                                                 \
+        struct pair own = take_pair(pair);                                                                       \
         score_turn(a, rows < NARROW_GROUP ? rows : NARROW_GROUP, &own);                                          \
-        *pair = own;                                                                                             \
+        put_pair(pair, &own);                                                                                    \
     }
 RAPT_HEIGHTS(RAPT_SCORE_TURN)
 #undef RAPT_SCORE_TURN

@@ -112,6 +112,54 @@ RAPT_INLINE struct pump idle_pump(const char *line) {
     return (struct pump){.line = line, .gap = -64, .row_lines = 1, .left = 1, .step_bytes = 64};
 }
 
+/* A pump of one's own for a loop, and back again what the loop changed: field by field, since compilers copy a struct
+ * as vectors, whose loads wait for stores of its single fields. */
+RAPT_INLINE struct lane take_lane(const struct lane *lane) {
+    return (struct lane){lane->line, lane->far, lane->gap, lane->row_lines, lane->left};
+}
+
+RAPT_INLINE struct pair take_pair(const struct pair *pair) {
+    return (struct pair){take_lane(&pair->turn), take_lane(&pair->other)};
+}
+
+RAPT_INLINE void put_lane(struct lane *lane, const struct lane *own) {
+    lane->line = own->line;
+    lane->left = own->left;
+}
+
+/* After an even number of lines, when it is the first one's turn again. */
+RAPT_INLINE void put_pair(struct pair *pair, const struct pair *own) {
+    put_lane(&pair->turn, &own->turn);
+    put_lane(&pair->other, &own->other);
+}
+
+/* in_pair: of pumps that the loop meets. */
+RAPT_INLINE struct pump take_pump(const struct pump *pump, bool in_pair) {
+    struct pump own = {.line = pump->line,
+                       .gap = pump->gap,
+                       .row_lines = pump->row_lines,
+                       .left = pump->left,
+                       .step_bytes = pump->step_bytes,
+                       .credit = pump->credit,
+                       .rate = pump->rate,
+                       .turns = pump->turns,
+                       .at_once = pump->at_once,
+                       .in_pair = in_pair};
+    if (in_pair)
+        own.pair = take_pair(&pump->pair);
+    return own;
+}
+
+RAPT_INLINE void put_pump(struct pump *pump, const struct pump *own) {
+    if (own->in_pair) {
+        put_pair(&pump->pair, &own->pair);
+        return;
+    }
+    pump->line = own->line;
+    pump->left = own->left;
+    pump->credit = own->credit;
+}
+
 RAPT_INLINE void pump_line(struct pump *p) {
     __builtin_prefetch(p->line, 0, 2);
     p->line += p->step_bytes;

@@ -43,7 +43,7 @@ static RAPT_KERNEL void few_part(float *panel, const float *const *keys, int64_t
 /* n keys to [head_dim][FEW_KEYS]; absent ones hold the first. */
 static RAPT_KERNEL void few_transpose(float *panel, const struct rapt_score_args *a, const char *key, int n,
                                       struct pump *pump) {
-    struct pump p = *pump;
+    struct pump p = take_pump(pump, false);
     const float *keys[FEW_KEYS];
     for (int i = 0; i < FEW_KEYS; i++)
         keys[i] = row_at(key, a->key_stride_bytes, i < n ? i : 0);
@@ -55,13 +55,13 @@ static RAPT_KERNEL void few_transpose(float *panel, const struct rapt_score_args
             else
                 few_part(panel + d * FEW_KEYS + v, keys + v, d, a->head_dim - d);
         }
-    *pump = p;
+    put_pump(pump, &p);
 }
 
 /* The scores of `rows` rows and the n keys of a panel. */
 RAPT_INLINE void few_score(const struct rapt_score_args *a, const float *panel, const float *query, float *scores,
                            int n, struct pump *pump, int rows) {
-    struct pump p = *pump;
+    struct pump p = take_pump(pump, false);
     vf32 sum[FEW_ROWS][2];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         sum[r][0] = sum[r][1] = v_splat(0);
@@ -82,7 +82,7 @@ RAPT_INLINE void few_score(const struct rapt_score_args *a, const float *panel, 
             else if (n > v * VL)
                 v_store_n(scores + r * FEW_STRIDE + v * VL, score, n - v * VL);
         }
-    *pump = p;
+    put_pump(pump, &p);
 }
 
 /* ---- values */
@@ -96,7 +96,7 @@ struct few_step {
 /* So many rows x 2 vectors of value_dim against the values of some keys. */
 RAPT_INLINE void few_weigh(const struct few_step *step, int row, int64_t d, struct pump *pump, int rows) {
     const struct rapt_weigh_args *a = step->args;
-    struct pump of = *pump;
+    struct pump of = take_pump(pump, false);
     vf32 sum[FEW_ROWS][2];
     float *o = a->o + row * a->o_stride + d;
     const float *p = a->probabilities + (int64_t)row * FEW_STRIDE + step->key;
@@ -125,7 +125,7 @@ RAPT_INLINE void few_weigh(const struct few_step *step, int row, int64_t d, stru
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < 2; v++)
             v_store(o + r * a->o_stride + v * VL, sum[r][v]);
-    *pump = of;
+    put_pump(pump, &of);
 }
 
 #define RAPT_FEW(height)                                                                                         \

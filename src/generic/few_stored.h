@@ -50,7 +50,7 @@ RAPT_INLINE void few_lines(struct pump *pump) {
 /* Adds some dims of FEW_STORED_VECTORS of keys to the chains of `rows` rows. */
 RAPT_INLINE void few_chains(const float *panel, const float *query, int64_t head_dim, float *sums, int dims,
                             struct pump *pump, int rows) {
-    struct pump own = *pump;
+    struct pump own = take_pump(pump, false);
     vf32 sum[FEW_STORED_ROWS][FEW_STORED_VECTORS];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
@@ -69,7 +69,7 @@ RAPT_INLINE void few_chains(const float *panel, const float *query, int64_t head
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
             v_store(sums + r * FEW_STORED_KEYS + v * VL, sum[r][v]);
-    *pump = own;
+    put_pump(pump, &own);
 }
 
 typedef void few_chains_of(const float *panel, const float *query, int64_t head_dim, float *sums, int dims,
@@ -146,7 +146,7 @@ static void score_few(const struct rapt_score_args *a) {
 
 /* So many rows x FEW_STORED_VECTORS of value_dim against values [key_begin, key_end), in float32. */
 RAPT_INLINE void few_outputs(const struct rapt_weigh_args *a, int row, int64_t d, struct pump *pump, int rows) {
-    struct pump own = *pump;
+    struct pump own = take_pump(pump, false);
     vf32 sum[FEW_STORED_ROWS][FEW_STORED_VECTORS];
     float *o = a->o + row * a->o_stride + d;
     RAPT_UNROLL for (int r = 0; r < rows; r++)
@@ -172,7 +172,7 @@ RAPT_INLINE void few_outputs(const struct rapt_weigh_args *a, int row, int64_t d
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
             v_store(o + r * a->o_stride + v * VL, sum[r][v]);
-    *pump = own;
+    put_pump(pump, &own);
 }
 
 typedef void few_outputs_of(const struct rapt_weigh_args *a, int row, int64_t d, struct pump *pump);

@@ -112,13 +112,13 @@ RAPT_INLINE void squares_of(int format, bool takes_turns, bool in_pair, float *p
                             int64_t d, int dims, int used, const struct row_scales *scales, struct stream *stream) {
     const bool folds = !is_scaled(format) || scales->exact;
     const float *plain = scales->plain, *folded = scales->folded;
-    struct stream own = *stream;
+    struct stream own = take_stream(stream);
     struct pair pair;
     int i = 0;
     if (takes_turns != (own.turns != NULL) || in_pair != (own.pair != NULL))
         __builtin_unreachable();
     if (in_pair) {
-        pair = *stream->pair;
+        pair = take_pair(stream->pair);
         own.pair = &pair;
     }
     if (takes_turns)
@@ -137,11 +137,9 @@ RAPT_INLINE void squares_of(int format, bool takes_turns, bool in_pair, float *p
             stored_square(format, panel + i * STORED_KEYS + v, rows + v, d + i, VL, v_load(plain + v), &own);
     for (int v = 0; i < dims && v < used; v += VL)
         stored_square(format, panel + i * STORED_KEYS + v, rows + v, d + i, dims - i, v_load(plain + v), &own);
-    if (in_pair) {
-        *stream->pair = pair;
-        own.pair = stream->pair;
-    }
-    *stream = own;
+    if (in_pair)
+        put_pair(stream->pair, &pair);
+    put_stream(stream, &own);
 }
 
 #define RAPT_SQUARES(name, NAME, suffix, takes_turns, in_pair)                                                   \

@@ -26,6 +26,26 @@ RAPT_INLINE struct stream stream_of(const struct rapt_score_args *a, int format,
                            .lead_bytes = lead_of(a->lead_bytes, step_bytes, format, a->head_dim)};
 }
 
+/* As take_pump and put_pump. */
+RAPT_INLINE struct stream take_stream(const struct stream *stream) {
+    return (struct stream){.row = stream->row,
+                           .byte = stream->byte,
+                           .row_bytes = stream->row_bytes,
+                           .step_bytes = stream->step_bytes,
+                           .lead_bytes = stream->lead_bytes,
+                           .turns = stream->turns,
+                           .soon = {stream->soon.row, stream->soon.left, stream->soon.next},
+                           .pair = stream->pair};
+}
+
+RAPT_INLINE void put_stream(struct stream *stream, const struct stream *own) {
+    stream->row = own->row;
+    stream->byte = own->byte;
+    stream->soon.row = own->soon.row;
+    stream->soon.left = own->soon.left;
+    stream->soon.next = own->soon.next;
+}
+
 RAPT_INLINE void stream_line(struct stream *stream) {
     if (stream->pair) {
         pair_line(stream->pair);

@@ -175,11 +175,11 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct p
     static RAPT_KERNEL void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width,       \
                                                     struct pump *pump) {                                         \
         const bool begins = vectors * VL >= 16 || d % 16 == 0; /* a line of the row */                           \
-        struct pump own = begins ? *pump : idle_pump(a->value);                                                  \
+        struct pump own = begins ? take_pump(pump, pairs) : idle_pump(a->value);                                 \
         own.in_pair = pairs;                                                                                     \
         RAPT_WEIGH_PANEL(narrow, most, vectors, RAPT_BLOCK_KEYS, 1, &own)                                        \
         if (begins)                                                                                              \
-            *pump = own;                                                                                         \
+            put_pump(pump, &own);                                                                                \
     }
 
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS, 1, 1, TILE_ROWS)

@@ -48,14 +48,14 @@ RAPT_INLINE void stored_values(int format, const struct rapt_weigh_args *a, vf32
 }
 
 /* rows x vectors of dims from d on, as in weigh_panel; fetches the lines of as many values.
- * first: of a block, where d is not its first number. */
-RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
-                              struct pump *pump, int rows, int vectors, int first) {
-    const bool pairs = BESIDE_FORMATS >> format & 1; /* known to the compiler */
-    const bool begins = !pairs || !pump->in_pair || stored_lines(format, 2 * vectors * VL) > 1 ||
+ * first: of a block, where d is not its first number. in_pair: of the pump, known to the compiler. */
+RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
+                                 struct pump *pump, int rows, int vectors, int first, bool in_pair) {
+    const bool begins = !in_pair || stored_lines(format, 2 * vectors * VL) > 1 ||
                         rapt_format_row_bytes(format, d) % 64 == 0; /* a line of the row */
-    struct pump own = begins ? *pump : idle_pump(a->value);
-    own.in_pair = pairs && pump->in_pair;
+    struct pump own = take_pump(pump, in_pair);
+    if (!begins)
+        own = idle_pump(a->value), own.in_pair = in_pair;
     vf32 sum[12][8];
     float *o = a->o + d;
     RAPT_UNROLL for (int r = 0; r < rows; r++)
@@ -81,7 +81,15 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             v_store(o + r * a->o_stride + v * VL, sum[r][v]);
     if (begins)
-        *pump = own;
+        put_pump(pump, &own);
+}
+
+RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
+                              struct pump *pump, int rows, int vectors, int first) {
+    if ((BESIDE_FORMATS >> format & 1) && pump->in_pair)
+        stored_panel_by(format, a, d, scales, pump, rows, vectors, first, true);
+    else
+        stored_panel_by(format, a, d, scales, pump, rows, vectors, first, false);
 }
 
 typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, const float *scales, struct pump *pump);
