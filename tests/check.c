@@ -66,12 +66,15 @@ static int random_format(struct random *random, const struct tile *tile, int dim
     return random_chance(random, 50) ? RAPT_FORMAT_F32 : formats[random_below(random, count)];
 }
 
-/* None, the same for all rows, or one of each. special: some so large or small that few products are exact. */
+/* None, the same for all rows, or one of each. special: some so large or small that few products are exact, and often
+ * one that leaves the range of floats where it takes in a type's unit. */
 static struct rapt_scales random_scales(struct random *random, int64_t rows, bool special) {
     const int64_t step = random_between(random, 0, 3), count = (rows > 0 ? rows - 1 : 0) * step + 1;
     float *scales = test_floats(count);
     for (int64_t i = 0; i < count; i++)
         scales[i] = special && random_chance(random, 3) ? random_special(random) : random_uniform(random);
+    if (special && random_chance(random, 50))
+        scales[random_below(random, count)] = 0x1p121f;
     return (struct rapt_scales){.scales = random_chance(random, 20) ? NULL : scales,
                                 .stride_bytes = step * (int64_t)sizeof(float)};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * stage: stored rows to float32, element by element, and not one byte beside them. */
+ * stage: stored rows to float32, element by element, with their scales, and not one byte beside them. */
 #include "check.h"
 #include "cmocka_all.h"
 #include "guarded.h"
@@ -30,15 +30,40 @@ static float number_of(int format, const void *row, int64_t d) {
     return rapt_reference_number(stored_dtype(format), row, d);
 }
 
-static void expect_staged(const struct rapt_table *table, const struct stage_case *c, const char *first,
-                          int64_t stride_bytes, const float *got) {
+/* Where the format has them: a scale for each group of numbers, of rows that may share theirs, and at times a zero
+ * point beside it. A group may be longer than a row. */
+static struct rapt_scales random_scales(struct random *random, const struct stage_case *c) {
+    const int64_t group = random_below(random, 6) * 16, groups = group ? (c->dim - 1) / group + 1 : 1;
+    const int64_t step = random_chance(random, 20) ? 0 : random_between(random, groups, groups + 2);
+    const int64_t count = (c->rows - 1) * step + groups;
+    if (!stored_may_scale(c->format) || random_chance(random, 20))
+        return (struct rapt_scales){0};
+    int8_t *zero_points = test_alloc((size_t)count);
+    for (int64_t i = 0; i < count; i++)
+        zero_points[i] = (int8_t)random_between(random, -128, 127);
+    const bool shifts = rapt_format_info(c->format)->uses & RAPT_MAY_SHIFT && random_chance(random, 60);
+    return (struct rapt_scales){.scales = test_drawn(random, count, random_normal),
+                                .zero_points = shifts ? zero_points : NULL,
+                                .stride_bytes = step * (int64_t)sizeof(float),
+                                .group = group};
+}
+
+static float scaled(const struct rapt_scales *scales, float number, int64_t row, int64_t d) {
+    const int64_t at = row * (scales->stride_bytes / 4) + (scales->group ? d / scales->group : 0);
+    const int zero_point = scales->zero_points ? scales->zero_points[at] : 0;
+    return scales->scales ? (number - (float)zero_point) * scales->scales[at] : number;
+}
+
+static void expect_staged(const struct rapt_table *table, const struct stage_case *c,
+                          const struct rapt_stage_args *args) {
     for (int row = 0; row < c->rows; row++)
         for (int d = 0; d < c->dim; d++) {
-            const float expected = number_of(c->format, first + row * stride_bytes, d);
-            if (!is_same(got[row * c->dim + d], expected))
-                fail_msg("%s stage %s: %d rows of %d, stride %lld: row %d, d %d: got %08x, expected %08x", table->name,
-                         stored_name(c->format), c->rows, c->dim, (long long)c->stride, row, d,
-                         bits_of(got[row * c->dim + d]), bits_of(expected));
+            const float number = number_of(c->format, args->from + row * args->from_stride_bytes, d);
+            const float expected = scaled(&args->scales, number, row, d), got = args->into[row * c->dim + d];
+            if (!is_same(got, expected))
+                fail_msg("%s stage %s: %d rows of %d, stride %lld, groups of %d: row %d, d %d: got %08x, expected %08x",
+                         table->name, stored_name(c->format), c->rows, c->dim, (long long)c->stride,
+                         (int)args->scales.group, row, d, bits_of(got), bits_of(expected));
         }
 }
 
@@ -56,12 +81,14 @@ static void check_one(const struct rapt_table *table, const struct stage_case *c
                                          .rows = c->rows,
                                          .dim = c->dim,
                                          .format = c->format,
-                                         .streams = random_chance(random, 50)};
+                                         .streams = random_chance(random, 50),
+                                         .scales = random_scales(random, c)};
     table->stage(&args);
-    expect_staged(table, c, first, stride_bytes, args.into);
+    expect_staged(table, c, &args);
     assert_true(guarded_is_clean(&into));
     guarded_free(&from);
     guarded_free(&into);
+    test_free_all();
 }
 
 /* Rows of random bytes, but for one word of each block: place 0 or 1, where scales are, or any, has the next code. */

@@ -3,6 +3,7 @@
  * is in the way: the bits of the specification with everything that may be. */
 #include "cmocka_all.h"
 #include "problem.h"
+#include "reference.h"
 
 static struct problem_call call_of(int64_t dim, int64_t queries, int64_t keys, unsigned use) {
     return (struct problem_call){.batch = 1, .query_heads = 2, .kv_heads = 1, .query_length = queries,
@@ -94,8 +95,48 @@ static void test_far_list(void **state) {
         assert_true(out[d] == 1);
 }
 
+/* Queries of one task, each of which has one block of keys anywhere: no list stands for those after it. */
+static void test_lists_apart(void **state) {
+    enum { DIM = 32, QUERIES = 40, KEYS = 2000, LISTED = 50 };
+    struct random random = {15};
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    const int count = machine_tables(tables);
+    int32_t offsets[QUERIES + 1], entries[QUERIES];
+    (void)state;
+    for (int64_t turn = 0; turn < scaled_work(25); turn++, test_free_all()) {
+        const int64_t queries = random_between(&random, 2, turn % 2 ? QUERIES : 5);
+        float *out = test_floats(queries * DIM), *expected = test_floats(queries * DIM);
+        rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+        for (int i = 0; i <= queries; i++)
+            offsets[i] = i;
+        for (int i = 0; i < queries; i++)
+            entries[i] = (int32_t)random_below(&random, KEYS / LISTED);
+        desc.batch = desc.query_heads = desc.kv_heads = 1;
+        desc.query_length = queries;
+        desc.kv_length = KEYS;
+        desc.head_dim = DIM;
+        desc.query = rapt_input_bhsd(test_drawn(&random, queries * DIM, random_normal), 1, 1, queries, DIM);
+        desc.key = rapt_input_bhsd(test_drawn(&random, KEYS * DIM, random_normal), 1, 1, KEYS, DIM);
+        desc.value = rapt_input_bhsd(test_drawn(&random, KEYS * DIM, random_normal), 1, 1, KEYS, DIM);
+        desc.key_blocks = (rapt_block_list){.query_tokens = 1,
+                                            .key_tokens = LISTED,
+                                            .offsets = rapt_int32_list(offsets, queries + 1),
+                                            .entries = rapt_int32_list(entries, queries)};
+        desc.out = rapt_output_bhsd(expected, 1, 1, queries, DIM);
+        rapt_reference_attention(&desc);
+        desc.out = rapt_output_bhsd(out, 1, 1, queries, DIM);
+        for (int table = 0; table < count; table++) {
+            desc.isa = tables[table]->isa;
+            assert_int_equal(rapt_attention(&desc, NULL, NULL), RAPT_OK);
+            expect_bits(out, expected, queries * DIM, NAN_ANY, "%s, %d queries: number", tables[table]->name,
+                        (int)queries);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_features), cmocka_unit_test(test_data),
-                                       cmocka_unit_test(test_types), cmocka_unit_test(test_far_list)};
+                                       cmocka_unit_test(test_types), cmocka_unit_test(test_far_list),
+                                       cmocka_unit_test(test_lists_apart)};
     return cmocka_run_group_tests_name("decode", tests, NULL, NULL);
 }
