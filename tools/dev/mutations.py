@@ -7,7 +7,8 @@ usage: mutations.py [--named] [--isa NAME] [TEXT | FIRST-LAST]...
     TEXT, FIRST-LAST: only edits whose line has such a text, or lines of the list
     --named: the tests that a line names, and not the whole suite
     --check: only whether each text stands once in its file, and each test exists
-    --isa: builds the kernels of this instruction set beside the scalar ones, and tests it: a third of the time
+    --isa: builds the kernels of this instruction set beside the scalar ones, and tests it: a third of the time.
+           amx and avx512_bf16, where the machine has them, are tested instead of the table that they belong to
 
 tests/mutations.txt has a line for each edit:
 
@@ -29,7 +30,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ISA = sys.argv[sys.argv.index("--isa") + 1] if "--isa" in sys.argv else None
-TREE, BUILD = (os.path.join(ROOT, "build-mutations", part) for part in ("tree", "build-" + ISA if ISA else "build"))
+TABLE = "avx512" if ISA in ("amx", "avx512_bf16") else ISA  # whose kernels a unit's are built with
+TREE, BUILD = (os.path.join(ROOT, "build-mutations", part) for part in ("tree", "build-" + TABLE if TABLE else "build"))
 LIST = os.path.join(ROOT, "tests", "mutations.txt")
 PARTS = [int(os.environ["RAPT_TEST_SCALE"])] if "RAPT_TEST_SCALE" in os.environ else [4, 25, 100]
 SECONDS = 400  # of processor time, for one test; one that hangs has noticed
@@ -211,7 +213,7 @@ def main():
     edits = read_edits(arguments or [""])
     copy_tree()
     if not os.path.exists(os.path.join(BUILD, "build.ninja")):
-        isas = [f"-Disas={ISA}"] if ISA else []
+        isas = [f"-Disas={TABLE}"] if TABLE else []
         wrong = run(["meson", "setup", BUILD, TREE, "-Dbenchmarks=disabled", *isas])
         if wrong != 0:
             sys.exit(wrong)
