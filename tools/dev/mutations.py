@@ -90,7 +90,7 @@ def copy_tree():
 
 
 def run(command, seconds=None, **environment):
-    """0, or what the command says; None where it waited for too long."""
+    """0, or what the command says; None where it waited for too long. A pattern that no test has is no success."""
     limit = (lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))) if seconds else None
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
                                preexec_fn=limit, env={**os.environ, **environment})
@@ -104,7 +104,9 @@ def run(command, seconds=None, **environment):
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
         return None
-    return 0 if process.returncode == 0 else output.decode(errors="replace") + f"status {process.returncode}"
+    if process.returncode == 0 and b"Running 0 test(s)" not in output:
+        return 0
+    return output.decode(errors="replace") + f"status {process.returncode}"
 
 
 def program(test):
