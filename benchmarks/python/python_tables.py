@@ -18,12 +18,14 @@ def milliseconds(number):
 
 
 def speed(stored):
-    decode, prefill = stored["decode"], stored["prefill"]
+    decode, bfloat16, prefill = (stored[part] for part in ("decode", "decode_bfloat16", "prefill"))
     yield "| | sdpa | rapt | times |"
     yield "| --- | --- | --- | --- |"
     for name, part, field in (
             ("generate, attention of a token, 8 layers", decode, "attention_ms_per_token"),
             ("generate, a token end to end", decode, "ms_per_token"),
+            ("generate in bfloat16, attention of a token", bfloat16, "attention_ms_per_token"),
+            ("generate in bfloat16, a token end to end", bfloat16, "ms_per_token"),
             ("prefill, attention of a layer", prefill, "attention_ms"),
             ("prefill, a layer end to end", prefill, "ms")):
         theirs, ours = part["sdpa"][field], part["rapt"][field]

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Transformers with rapt's attention beside PyTorch's ("sdpa"), and what a call from Python costs.
 
-A Llama with 8 layers, 32 query and 8 KV heads of 128 and random weights, float32: generate after 4096 tokens of context,
-and a prefill of 4096 tokens through one layer (layers are alike). Attention is timed inside the model, by its calls.
+A Llama with 8 layers, 32 query and 8 KV heads of 128 and random weights: generate after 4096 tokens of context, in
+float32 and in bfloat16, and a prefill of 4096 tokens through one layer in float32 (layers are alike). Attention is timed inside the model, by its calls.
 Turns alternate; medians of turns are stored in benchmarks/results/python.json, part by part, and docs/python.md has them
 by python_tables.py.
 """
@@ -43,14 +43,14 @@ def register():
         transformers.AttentionMaskInterface.register("timed_" + name, sdpa_mask)
 
 
-def build(layers):
+def build(layers, dtype=torch.float32):
     config = transformers.LlamaConfig(
         vocab_size=1024, hidden_size=4096, intermediate_size=2048, num_hidden_layers=layers, num_attention_heads=32,
         num_key_value_heads=8, head_dim=128, max_position_embeddings=2 * CONTEXT, eos_token_id=None, pad_token_id=0)
     with torch.device("meta"):
-        model = transformers.LlamaForCausalLM(config)
+        model = transformers.LlamaForCausalLM(config).to(dtype)
     model = model.to_empty(device="cpu").eval()
-    some = torch.randn(1 << 16) * 0.02
+    some = (torch.randn(1 << 16) * 0.02).to(dtype)
     for parameter in model.parameters():
         flat = parameter.view(-1)
         for first in range(0, len(flat), len(some)):
@@ -79,9 +79,9 @@ def alternate(model, turns, run):
 
 
 @torch.no_grad()
-def measure_decode(turns):
-    model = build(8)
-    some = torch.randn(1, 8, CONTEXT, 128)
+def measure_decode(turns, dtype=torch.float32):
+    model = build(8, dtype)
+    some = torch.randn(1, 8, CONTEXT, 128).to(dtype)
     tokens = torch.ones(1, CONTEXT + 1, dtype=torch.long)
 
     def generate():
@@ -165,8 +165,8 @@ def measure_calls():
         return {"c_us": c * 1e6, **{name: seconds_of(call) * 1e6 for name, call in calls.items()}}
 
 
-PARTS = {"decode": measure_decode, "prefill": measure_prefill, "ways": measure_ways,
-         "calls": lambda turns: measure_calls()}
+PARTS = {"decode": measure_decode, "decode_bfloat16": lambda turns: measure_decode(turns, torch.bfloat16),
+         "prefill": measure_prefill, "ways": measure_ways, "calls": lambda turns: measure_calls()}
 
 
 def cpu_name():
@@ -178,8 +178,8 @@ def cpu_name():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", default=list(PARTS), help="decode, prefill, ways, calls")
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
+    parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--out", type=pathlib.Path,
                         default=pathlib.Path(__file__).parents[1] / "results" / "python.json")
     arguments = parser.parse_args()
