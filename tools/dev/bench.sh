@@ -8,16 +8,15 @@ shift
 python=build-python/bin/python
 
 # install PACKAGE...: into build-python, those that are missing; what fails is said, and the rest goes on.
-# PyTorch's own index has wheels without CUDA; where it is not reached, those of PyPI do, at a few GB.
 install() {
-    local package cpu_wheels
+    local package installer
     [ -x $python ] || { tools/dev/setup.sh bench >&2 && python3 -m venv ${python%/bin/python}; }
     for package in "$@"; do
         ! $python -c "import sys, importlib.util; sys.exit(importlib.util.find_spec('$package') is None)" || continue
         echo "bench: installing $package into ${python%/bin/python}"
-        cpu_wheels=https://download.pytorch.org/whl/cpu
-        [ "$package" = torch ] && curl -sfo /dev/null --max-time 10 $cpu_wheels/torch/ || cpu_wheels=
-        $python -m pip install -q ${cpu_wheels:+--extra-index-url $cpu_wheels} "$package" ||
+        installer=("$python" -m pip install -q)
+        [ "$package" != torch ] || installer=(tools/dev/pip_torch.sh "$python")
+        "${installer[@]}" "$package" ||
             echo "bench: $package could not be installed" >&2
     done
 }

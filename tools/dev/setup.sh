@@ -92,17 +92,14 @@ case " $* " in *" minilm "*)
     ;;
 esac
 
-# What the tests of the Python package run beside it. PyTorch's own index has wheels without CUDA; where it is not
-# reached, those of PyPI do, at a few GB.
+# What the tests of the Python package run beside it.
 case " $* " in *" python "*)
     [ -x build-python/bin/python ] || python3 -m venv build-python
     # Found, not loaded: that takes seconds, and each verb asks.
     all_found='import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))'
     if ! build-python/bin/python -c "$all_found" mesonpy ml_dtypes numpy onnx pytest torch transformers; then
         echo "setup: installing PyTorch, Transformers, ONNX, pytest and meson-python into build-python"
-        cpu_wheels=https://download.pytorch.org/whl/cpu
-        curl -sfo /dev/null --max-time 10 $cpu_wheels/torch/ || cpu_wheels=
-        build-python/bin/pip install -q ${cpu_wheels:+--extra-index-url $cpu_wheels} \
+        tools/dev/pip_torch.sh build-python/bin/python \
             'meson>=1.3' meson-python ml_dtypes ninja numpy onnx pytest torch transformers
     fi
     ;;
