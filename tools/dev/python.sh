@@ -16,10 +16,10 @@ has_packages() {
 # the time: the tests of the library have the same kernels optimised, those of the package look at what is round them.
 build() {
     local level=()
-    [ "${CI-}" != true ] || level=(-Csetup-args=-Dc_args=-O1)
+    [ "${CI-}" != true ] || level=(--config-settings=setup-args=-Dc_args=-O1)
     tools/dev/setup.sh python
     PATH=${python%/*}:$PATH "$python" -m pip install -q --no-deps --no-build-isolation --force-reinstall \
-        -Cbuild-dir=build-python/build "${level[@]}" .
+        --config-settings=build-dir=build-python/build "${level[@]}" .
 }
 
 # The package's tests; the JUnit file is for sum_tests.py. Few threads, since many programs run at once.
