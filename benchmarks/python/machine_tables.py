@@ -31,8 +31,9 @@ def all_machines(found):
         return [title, *(percent(machine.row(name), field) for machine in every)]
 
     lines = [["measured", *(f"{machine.machine['date']}, commit {machine.machine['commit']}" for machine in every)],
-             ["FMA peak of a core, GFLOPS", *(" / ".join(f"{gflops:.0f} {isa}" for isa, gflops in machine.machine["fma_gflops"].items())
-                                              for machine in every)],
+             ["FMA peak of a core, GFLOPS", *(
+                 " / ".join(f"{gflops:.0f} {isa}" for isa, gflops in machine.machine["fma_gflops"].items())
+                 for machine in every)],
              ["stream-read peak of a core, GB/s", *(f"{machine.machine['stream_gbps']:.1f}" for machine in every)],
              ["noise: the FMA peak, the stream-read peak lost", *(
                  f"{100 * machine.noise['fma_peak_lost']:.0f} %, {100 * machine.noise['stream_peak_lost']:.0f} %"

@@ -3,9 +3,9 @@
 """Transformers with rapt's attention beside PyTorch's ("sdpa"), and what a call from Python costs.
 
 A Llama with 8 layers, 32 query and 8 KV heads of 128 and random weights: generate after 4096 tokens of context, in
-float32 and in bfloat16, and a prefill of 4096 tokens through one layer in float32 (layers are alike). Attention is timed inside the model, by its calls.
-Turns alternate; medians of turns are stored in benchmarks/results/python.json, part by part, and docs/python.md has them
-by python_tables.py.
+float32 and in bfloat16, and a prefill of 4096 tokens through one layer in float32 (layers are alike). Attention is
+timed inside the model, by its calls. Turns alternate; medians of turns are stored in benchmarks/results/python.json,
+part by part, and docs/python.md has them by python_tables.py.
 """
 import argparse
 import json
