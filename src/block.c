@@ -80,9 +80,6 @@ static void weigh(const struct rapt_block *b, int first, int rows, int begin, in
                   const struct rapt_visible_spans *spans, struct rapt_errands *errands) {
     const struct rapt_task *task = b->task;
     const struct rapt_state state = rapt_state_from(b->state, first);
-    static const float ones[RAPT_MAX_TILE_ROWS] = {
-        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-        1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     struct rapt_weigh_args args = {.probabilities = b->scores,
                                    .value = NULL,
                                    .value_stride_bytes = 0,
@@ -106,7 +103,7 @@ static void weigh(const struct rapt_block *b, int first, int rows, int begin, in
                                    .errands = errands};
     if (begin == end)
         task->kind->weigh(&args);
-    for (int key = begin; key < end; key = args.key_end, args.fresh = false, args.alpha = ones) {
+    for (int key = begin; key < end; key = args.key_end, args.fresh = false, args.alpha = NULL) {
         const struct rapt_rows values = rapt_source_numbered(b->source, RAPT_VALUES, b->base, b->mask, key, end);
         args.value = values.base;
         args.value_stride_bytes = values.stride_bytes;
@@ -131,14 +128,13 @@ static void weigh(const struct rapt_block *b, int first, int rows, int begin, in
 
 /* Each row takes its runs of attended keys only. */
 static void weigh_attended(const struct rapt_block *b) {
-    static const float one = 1.0f;
     for (int row = 0; row < b->rows; row++) {
         weigh(b, row, 1, b->key_begin, b->key_begin, b->fresh, b->task->alpha + row, NULL, NULL);
         for (int key = b->key_begin, run; key < b->key_end; key = run + 1) {
             for (run = key; run < b->key_end && rapt_is_attended(b->mask, row, run);)
                 run++;
             if (run > key)
-                weigh(b, row, 1, key, run, false, &one, NULL, NULL);
+                weigh(b, row, 1, key, run, false, NULL, NULL, NULL);
         }
     }
 }

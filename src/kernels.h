@@ -174,7 +174,7 @@ struct rapt_weigh_args {
     int64_t value_stride_bytes;
     int value_format;           /* float32, or what the kind takes as it is stored */
     struct rapt_scales scales;  /* as those of keys */
-    const float *alpha;         /* [rows], from first_row on */
+    const float *alpha;         /* [rows], from first_row on; NULL = 1 */
     const struct rapt_visible_spans *spans; /* of these rows. Outside them p is +0, and whether a value takes part with
                                                that weight is the slot's choice; NULL = every pair takes part */
     float *o;                   /* [rows][o_stride], from first_row on */

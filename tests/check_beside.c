@@ -26,13 +26,13 @@ static struct stored_rows rows_of(struct random *random, const struct tile *tile
     }
 }
 
-static void expected_scores(const struct tile *tile, const struct rapt_score_args *args, const float *keys,
-                            float *expected) {
+static void expected_scores(const struct tile *tile, const struct rapt_score_args *args, const float *const *query,
+                            const float *keys, float *expected) {
     for (int row = 0; row < args->rows; row++)
         for (int key = args->key_begin; key < args->key_end; key++)
             expected[score_at(tile, row, key)] =
-                rapt_reference_dot(args->query + (int64_t)row * args->head_dim,
-                                   keys + (int64_t)(key - args->key_begin) * args->head_dim, args->head_dim) *
+                rapt_reference_dot(query[row], keys + (int64_t)(key - args->key_begin) * args->head_dim,
+                                   args->head_dim) *
                 args->factor;
 }
 
@@ -57,7 +57,12 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
     const int64_t o_count = (int64_t)(c->rows + 1) * c->dim; /* a row after them that must stay */
     float *o = test_drawn(random, o_count, c->draw), *o_expected = test_floats(o_count);
     memcpy(o_expected, o, (size_t)o_count * sizeof(float));
-    const struct rapt_score_args score = {.query = test_drawn(random, (int64_t)c->rows * c->dim, c->draw),
+    const float *query[RAPT_MAX_TILE_ROWS];
+    for (int row = 0; row < c->rows; row++)
+        query[row] = test_drawn(random, c->dim, c->draw);
+    float *panel = test_floats((int64_t)(tile->slots->panel_bytes(c->rows, c->dim) / sizeof(float)));
+    tile->slots->pack(panel, query, c->rows, c->dim);
+    const struct rapt_score_args score = {.query = panel,
                                           .key = key.stored.first,
                                           .key_stride_bytes = key.stored.stride_bytes,
                                           .key_format = key.format,
@@ -82,7 +87,7 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
                                           .key_end = c->weighed.end,
                                           .fresh = c->fresh,
                                           .streams = true};
-    expected_scores(tile, &score, key.numbers, scores_expected);
+    expected_scores(tile, &score, query, key.numbers, scores_expected);
     expected_o(tile, &weigh, value.numbers, o_expected);
     tile->slots->score_beside(&score, &weigh);
     expect_scores(tile, scores, scores_expected, before, c->rows, c->scored, "score_beside");

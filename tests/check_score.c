@@ -16,7 +16,7 @@ static void check_panel(const struct tile *tile, const float *panel, const float
                         int dim) {
     for (int row = 0; row < (tile->is_wide ? tile->most_rows : rows); row++)
         for (int d = 0; d < dim; d++) {
-            float got = panel[tile->is_wide ? d * tile->most_rows + row : row * dim + d];
+            float got = panel[d * (tile->is_wide ? tile->most_rows : rows) + row];
             float expected = row < rows ? query[row][d] : 0.0f;
             if (bits_of(got) != bits_of(expected))
                 fail_msg("%s %s.pack: rows %d, head_dim %d: row %d, d %d: got %a, expected %a",
@@ -52,8 +52,7 @@ static void check_one(const struct tile *tile, const struct score_case *c, struc
         query[row] = test_drawn(random, c->head_dim, c->draw);
     float *panel = test_floats((int64_t)(tile->slots->panel_bytes(tile->most_rows, c->head_dim) / sizeof(float)));
     tile->slots->pack(panel, query, c->rows, c->head_dim);
-    if (tile->slots != &tile->table->kinds[RAPT_FEW]) /* whose panel only score can read */
-        check_panel(tile, panel, query, c->rows, c->head_dim);
+    check_panel(tile, panel, query, c->rows, c->head_dim);
 
     int keys = c->range.end - c->range.begin;
     const struct stored_rows key = stored_rows(random, tile, keys, c->head_dim, c->stride_kind, c->draw);

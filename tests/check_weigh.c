@@ -21,7 +21,7 @@ static float random_probability(struct random *random) {
 static void expected_row(const struct tile *tile, const struct rapt_weigh_args *args, const float *values, int row,
                          float *o) {
     for (int d = 0; d < args->value_dim; d++) {
-        float sum = args->fresh ? 0.0f : o[d] * args->alpha[row];
+        float sum = args->fresh ? 0.0f : args->alpha ? o[d] * args->alpha[row] : o[d];
         for (int key = args->key_begin; key < args->key_end; key++) {
             const float p = args->probabilities[score_at(tile, args->first_row + row, key)];
             sum = fmaf(p, values[(int64_t)(key - args->key_begin) * args->value_dim + d], sum);
@@ -52,7 +52,7 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
                                    .value_stride_bytes = value.stored.stride_bytes,
                                    .value_format = value.format,
                                    .scales = value.scales,
-                                   .alpha = alpha,
+                                   .alpha = random_chance(random, 20) ? NULL : alpha,
                                    .spans = seen,
                                    .o = got,
                                    .o_stride = o_stride,

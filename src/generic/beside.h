@@ -25,61 +25,59 @@ RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t r
                          .left = lines};
 }
 
-/* The scores of one turn. */
-RAPT_INLINE void score_turn(const struct rapt_score_args *a, int rows, struct pair *pair) {
+/* The scores of one turn, of float32 and bfloat16. */
+RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int rows, struct pair *pair) {
     const char *key = a->key;
-    for (int k = a->key_begin; k < a->key_begin + BESIDE_KEYS; k += VL, key += VL * a->key_stride_bytes) {
+    for (int k = a->key_begin; k < a->key_end; k += VL, key += VL * a->key_stride_bytes) {
         struct stream stream = {.pair = pair};
-        score_strided(a, a->query, key, stream, a->scores + k, VL, rows);
+        score_spaced(a, format, key, stream, a->scores + k, rows);
     }
 }
 
-#define RAPT_SCORE_TURN(rows)                                                                                    \
-    static RAPT_KERNEL void score_turn_##rows(const struct rapt_score_args *a, struct pair *pair) {              \
+#define RAPT_SCORE_TURN_OF(name, NAME, rows)                                                                     \
+    static RAPT_KERNEL void score_turn##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {      \
         struct pair own = take_pair(pair);                                                                       \
-        score_turn(a, rows < NARROW_GROUP ? rows : NARROW_GROUP, &own);                                          \
+        score_turn(a, RAPT_FORMAT_##NAME, rows < NARROW_ROWS ? rows : NARROW_ROWS, &own);                        \
         put_pair(pair, &own);                                                                                    \
     }
+#define RAPT_SCORE_TURN(rows) RAPT_SCORE_TURN_OF(, F32, rows) RAPT_SCORE_TURN_OF(_bf16, BF16, rows)
 RAPT_HEIGHTS(RAPT_SCORE_TURN)
 #undef RAPT_SCORE_TURN
+#undef RAPT_SCORE_TURN_OF
 
 /* Turns as long as there are enough keys on both sides, then the rest of each. */
 static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
-#define RAPT_SCORE_TURN(rows) score_turn_##rows,
-    static void (*const of_rows[])(const struct rapt_score_args *, struct pair *) = {RAPT_HEIGHTS(RAPT_SCORE_TURN)};
+#define RAPT_SCORE_TURN(rows) {score_turn_##rows, score_turn_bf16_##rows},
+    static void (*const of_rows[][2])(const struct rapt_score_args *, struct pair *) = {RAPT_HEIGHTS(RAPT_SCORE_TURN)};
 #undef RAPT_SCORE_TURN
     assume_score(score, NARROW_ROWS);
     assume_weigh(weigh, NARROW_ROWS);
-    float ones[RAPT_MAX_TILE_ROWS];
-    for (int row = 0; row < weigh->rows; row++)
-        ones[row] = 1.0f;
     struct rapt_score_args keys = *score;
     struct rapt_weigh_args values = *weigh;
-    const bool is_stored = score->key_format != RAPT_FORMAT_F32;
-    const int turn = is_stored ? BESIDE_STORED : BESIDE_KEYS;
-    const int64_t row_bytes = rapt_format_row_bytes(score->key_format, score->head_dim);
+    const int format = score->key_format, turn = format == RAPT_FORMAT_F32 ? BESIDE_KEYS : BESIDE_STORED;
+    const int64_t row_bytes = rapt_format_row_bytes(format, score->head_dim);
     struct pump pump = {.in_pair = true,
                         .pair = {lane_of(score->key, score->key_stride_bytes, turn, row_bytes),
                                  lane_of(weigh->value, weigh->value_stride_bytes, 0, row_bytes)}};
     struct feed feed = feed_of(score);
     values.probabilities += (int64_t)weigh->first_row * RAPT_BLOCK_KEYS;
     while (score->key_end - keys.key_begin >= turn && weigh->key_end - values.key_begin >= turn) {
-        for (int k = 0; is_stored && k < turn; k += STORED_KEYS)
-            score_stored_keys(&keys, &feed, &pump.pair, 0, keys.scores + keys.key_begin + k, STORED_KEYS);
-        if (!is_stored)
-            of_rows[score->rows - 1](&keys, &pump.pair);
-        keys.key_begin += turn;
+        keys.key_end = keys.key_begin + turn;
+        if (is_of_words(format))
+            of_rows[score->rows - 1][format == RAPT_FORMAT_BF16](&keys, &pump.pair);
+        else
+            for (int k = 0; k < turn; k += STORED_KEYS)
+                score_stored_keys(&keys, &feed, &pump.pair, 0, keys.scores + keys.key_begin + k, STORED_KEYS);
+        keys.key_begin = keys.key_end;
         keys.key += turn * keys.key_stride_bytes;
         values.key_end = values.key_begin + turn;
-        if (is_stored)
-            weigh_narrow_stored(&values, &pump);
-        else
-            weigh_beside(&values, &pump);
+        weigh_narrow_part(&values, &pump);
         values.key_begin = values.key_end;
         values.value += turn * values.value_stride_bytes;
         values.fresh = false;
-        values.alpha = ones;
+        values.alpha = NULL;
     }
+    keys.key_end = score->key_end;
     values.key_end = weigh->key_end;
     values.probabilities = weigh->probabilities;
     if (keys.key_begin < keys.key_end)

@@ -59,18 +59,17 @@ struct lane {
 
 /* Keys and values that take turns. */
 struct pair {
-    struct lane turn, other;
+    struct lane keys, values;
 };
 
-RAPT_INLINE void pair_line(struct pair *pair) {
-    struct lane lane = pair->turn;
-    __builtin_prefetch(lane.line, 0, 3);
-    __builtin_prefetch(lane.line + lane.far, 0, 2);
-    lane.line += 64;
-    if (--lane.left == 0)
-        lane.left = lane.row_lines, lane.line += lane.gap;
-    pair->turn = pair->other;
-    pair->other = lane;
+/* of_values: known to the compiler, at best. */
+RAPT_INLINE void pair_line(struct pair *pair, bool of_values) {
+    struct lane *lane = of_values ? &pair->values : &pair->keys;
+    __builtin_prefetch(lane->line, 0, 3);
+    __builtin_prefetch(lane->line + lane->far, 0, 2);
+    lane->line += 64;
+    if (--lane->left == 0)
+        lane->left = lane->row_lines, lane->line += lane->gap;
 }
 
 /* Lines of rows to come, each after so many cycles of work. */
@@ -119,7 +118,7 @@ RAPT_INLINE struct lane take_lane(const struct lane *lane) {
 }
 
 RAPT_INLINE struct pair take_pair(const struct pair *pair) {
-    return (struct pair){take_lane(&pair->turn), take_lane(&pair->other)};
+    return (struct pair){take_lane(&pair->keys), take_lane(&pair->values)};
 }
 
 RAPT_INLINE void put_lane(struct lane *lane, const struct lane *own) {
@@ -127,10 +126,9 @@ RAPT_INLINE void put_lane(struct lane *lane, const struct lane *own) {
     lane->left = own->left;
 }
 
-/* After an even number of lines, when it is the first one's turn again. */
 RAPT_INLINE void put_pair(struct pair *pair, const struct pair *own) {
-    put_lane(&pair->turn, &own->turn);
-    put_lane(&pair->other, &own->other);
+    put_lane(&pair->keys, &own->keys);
+    put_lane(&pair->values, &own->values);
 }
 
 /* in_pair: of pumps that the loop meets. */
@@ -167,10 +165,12 @@ RAPT_INLINE void pump_line(struct pump *p) {
         p->left = p->row_lines, p->line += p->gap;
 }
 
-/* Beside the values of narrow tiles. */
-RAPT_INLINE void pump_value_line(struct pump *p) {
+/* Beside the values of narrow tiles: step i of so many that share so many lines. */
+RAPT_INLINE void pump_value_line(struct pump *p, int i, int lines, int steps) {
+    if (i * lines % steps >= lines)
+        return;
     if (p->in_pair)
-        pair_line(&p->pair);
+        pair_line(&p->pair, i * lines / steps % 2);
     else
         pump_line(p);
 }

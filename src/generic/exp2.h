@@ -27,6 +27,8 @@
 #define RAPT_UNROLL_2
 #define RAPT_UNROLL_4
 #endif
+/* The compiler forgets where this number comes from, and keeps it in a register instead of some that it derives. */
+#define RAPT_OPAQUE(number) __asm__("" : "+r"(number))
 #define RAPT_INLINE static inline __attribute__((always_inline))
 #define RAPT_KERNEL __attribute__((noinline)) /* a symbol of its own for perf and llvm-mca */
 

@@ -6,6 +6,7 @@
 #ifndef RAPT_GENERIC_FEW_H
 #define RAPT_GENERIC_FEW_H
 
+#include "generic/score_words.h"
 #include "generic/softmax.h"
 #include "generic/weigh.h"
 
@@ -16,7 +17,6 @@ enum {
     SQUARE_CYCLES = VL * VL / 4          /* that transposing VL x VL numbers takes */
 };
 
-_Static_assert((int)NARROW_ROWS <= (int)NARROW_GROUP, "a narrow tile is one group of weigh");
 _Static_assert(FEW_ROWS <= 12 && FEW_MOST >= NARROW_ROWS && FEW_MOST <= (int)RAPT_MAX_TILE_ROWS, "rows of a few");
 
 /* ---- scores */
@@ -40,14 +40,37 @@ static RAPT_KERNEL void few_part(float *panel, const float *const *keys, int64_t
         v_store(panel + i * FEW_KEYS, lanes[i]);
 }
 
+/* FEW_KEYS keys, whole squares of them; returns how many dims. */
+static RAPT_KERNEL int few_squares(float *panel, const struct rapt_score_args *a, const char *key,
+                                   struct pump *pump) {
+    struct pump p = take_pump(pump, false);
+    int d = 0;
+    for (int v = 0; v < FEW_KEYS; v += VL) {
+        struct spaced keys = spaced_from(key + v * a->key_stride_bytes, a->key_stride_bytes);
+        for (d = 0; a->head_dim - d >= VL; d += VL) {
+            vf32 lanes[VL];
+            pump_step(&p, SQUARE_CYCLES);
+            RAPT_UNROLL for (int i = 0; i < VL; i++)
+                lanes[i] = v_load(row_at(key_row(&(struct key_rows){.spaced = &keys}, i, 0), 0, 0));
+            go_on(&keys, VL * sizeof(float));
+            v_transpose(lanes);
+            RAPT_UNROLL for (int i = 0; i < VL; i++)
+                v_store(panel + (d + i) * FEW_KEYS + v, lanes[i]);
+        }
+    }
+    put_pump(pump, &p);
+    return d;
+}
+
 /* n keys to [head_dim][FEW_KEYS]; absent ones hold the first. */
 static RAPT_KERNEL void few_transpose(float *panel, const struct rapt_score_args *a, const char *key, int n,
                                       struct pump *pump) {
+    int d = n == FEW_KEYS ? few_squares(panel, a, key, pump) : 0;
     struct pump p = take_pump(pump, false);
     const float *keys[FEW_KEYS];
     for (int i = 0; i < FEW_KEYS; i++)
         keys[i] = row_at(key, a->key_stride_bytes, i < n ? i : 0);
-    for (int d = 0; d < a->head_dim; d += VL)
+    for (; d < a->head_dim; d += VL)
         for (int v = 0; v < FEW_KEYS; v += VL) {
             pump_step(&p, SQUARE_CYCLES);
             if (a->head_dim - d >= VL)
@@ -65,11 +88,11 @@ RAPT_INLINE void few_score(const struct rapt_score_args *a, const float *panel, 
     vf32 sum[FEW_ROWS][2];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         sum[r][0] = sum[r][1] = v_splat(0);
-    RAPT_UNROLL_2 for (int d = 0; d < a->head_dim; d++, panel += FEW_KEYS, query++) {
+    RAPT_UNROLL_2 for (int d = 0; d < a->head_dim; d++, panel += FEW_KEYS, query += a->rows) {
         const vf32 x[2] = {v_load(panel), v_load(panel + VL)};
         pump_step(&p, rows);
         RAPT_UNROLL for (int r = 0; r < rows; r++) {
-            const vf32 q = v_splat(query[r * (int64_t)a->head_dim]);
+            const vf32 q = v_splat(query[r]);
             RAPT_UNROLL for (int v = 0; v < 2; v++)
                 sum[r][v] = v_fma(q, x[v], sum[r][v]);
         }
@@ -90,7 +113,7 @@ RAPT_INLINE void few_score(const struct rapt_score_args *a, const float *panel, 
 struct few_step {
     const struct rapt_weigh_args *args;
     int key, end;
-    bool first; /* alpha acts */
+    bool first; /* fresh and alpha act */
 };
 
 /* So many rows x 2 vectors of value_dim against the values of some keys. */
@@ -108,7 +131,7 @@ RAPT_INLINE void few_weigh(const struct few_step *step, int row, int64_t d, stru
             else
                 sum[r][v] = v_load(o + r * a->o_stride + v * VL);
         }
-    if (step->first && !a->fresh)
+    if (step->first && !a->fresh && a->alpha)
         RAPT_UNROLL for (int r = 0; r < rows; r++)
             RAPT_UNROLL for (int v = 0; v < 2; v++)
                 sum[r][v] = v_mul(sum[r][v], v_splat(a->alpha[row + r]));
@@ -157,13 +180,12 @@ static void score_few_floats(const struct rapt_score_args *a) {
         few_transpose(panel, a, key, n, &pump);
         for (int number = 0, row = 0, height; number < tiles; number++, row += height) {
             height = few_height(a->rows, tiles, number);
-            of_height[height - 1](a, panel, a->query + row * (int64_t)a->head_dim,
-                                  a->scores + (int64_t)row * FEW_STRIDE + k, n, &pump);
+            of_height[height - 1](a, panel, a->query + row, a->scores + (int64_t)row * FEW_STRIDE + k, n, &pump);
         }
     }
 }
 
-RAPT_WEIGH_WIDE(few, NARROW_GROUP, 1, FEW_STRIDE, 1)
+RAPT_WEIGH_WIDE(few, NARROW_ROWS, 1, FEW_STRIDE, 1)
 
 /* A few keys at a time, so that their values stay in L1 for all rows and panels. What fills no two vectors goes one by
  * one, all keys at once. */

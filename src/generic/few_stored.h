@@ -48,20 +48,20 @@ RAPT_INLINE void few_lines(struct pump *pump) {
 /* ---- scores */
 
 /* Adds some dims of FEW_STORED_VECTORS of keys to the chains of `rows` rows. */
-RAPT_INLINE void few_chains(const float *panel, const float *query, int64_t head_dim, float *sums, int dims,
+RAPT_INLINE void few_chains(const float *panel, const float *query, int64_t query_step, float *sums, int dims,
                             struct pump *pump, int rows) {
     struct pump own = take_pump(pump, false);
     vf32 sum[FEW_STORED_ROWS][FEW_STORED_VECTORS];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
             sum[r][v] = v_load(sums + r * FEW_STORED_KEYS + v * VL);
-    for (; dims > 0; dims--, panel += STORED_KEYS, query++) {
+    for (; dims > 0; dims--, panel += STORED_KEYS, query += query_step) {
         vf32 x[FEW_STORED_VECTORS];
         RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
             x[v] = v_load(panel + v * VL / STORED_KEYS * FEW_PANEL + v * VL % STORED_KEYS);
         few_lines(&own);
         RAPT_UNROLL for (int r = 0; r < rows; r++) {
-            const vf32 q = v_splat(query[r * head_dim]);
+            const vf32 q = v_splat(query[r]);
             RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
                 sum[r][v] = v_fma(q, x[v], sum[r][v]);
         }
@@ -72,14 +72,14 @@ RAPT_INLINE void few_chains(const float *panel, const float *query, int64_t head
     put_pump(pump, &own);
 }
 
-typedef void few_chains_of(const float *panel, const float *query, int64_t head_dim, float *sums, int dims,
+typedef void few_chains_of(const float *panel, const float *query, int64_t query_step, float *sums, int dims,
                            struct pump *pump);
 
 #define RAPT_FEW(height)                                                                                         \
-    static RAPT_KERNEL void few_chains_##height(const float *panel, const float *query, int64_t head_dim,        \
+    static RAPT_KERNEL void few_chains_##height(const float *panel, const float *query, int64_t query_step,      \
                                                 float *sums, int dims, struct pump *pump) {                      \
         if (height <= FEW_STORED_ROWS)                                                                           \
-            few_chains(panel, query, head_dim, sums, dims, pump, height);                                        \
+            few_chains(panel, query, query_step, sums, dims, pump, height);                                      \
     }
 RAPT_HEIGHTS(RAPT_FEW)
 #undef RAPT_FEW
@@ -95,8 +95,8 @@ static void few_dims(const struct rapt_score_args *a, const float *panels, float
         height = few_height(a->rows, tiles, number);
         for (int k = 0; k < used; k += FEW_STORED_VECTORS * VL)
             of_height[height - 1](panels + k / STORED_KEYS * FEW_PANEL + k % STORED_KEYS,
-                                  a->query + row * (int64_t)a->head_dim + d, a->head_dim,
-                                  sums + row * FEW_STORED_KEYS + k, dims, pump);
+                                  a->query + d * a->rows + row, a->rows, sums + row * FEW_STORED_KEYS + k, dims,
+                                  pump);
     }
 }
 
@@ -151,11 +151,12 @@ RAPT_INLINE void few_outputs(const struct rapt_weigh_args *a, int row, int64_t d
     float *o = a->o + row * a->o_stride + d;
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++) {
-            if (a->fresh)
-                sum[r][v] = v_splat(0);
-            else
-                sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[row + r]));
+            sum[r][v] = a->fresh ? v_splat(0) : v_load(o + r * a->o_stride + v * VL);
         }
+    if (!a->fresh && a->alpha)
+        RAPT_UNROLL for (int r = 0; r < rows; r++)
+            RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
+                sum[r][v] = v_mul(sum[r][v], v_splat(a->alpha[row + r]));
     const float *p = a->probabilities + (int64_t)row * FEW_STRIDE + a->key_begin;
     const float *value = (const float *)(const void *)a->value + d;
     for (int count = a->key_end - a->key_begin; count > 0; count--, p++, value += FEW_VALUES) {
@@ -240,9 +241,6 @@ static void weigh_few(const struct rapt_weigh_args *args) {
         weigh_few_floats(args);
         return;
     }
-    float ones[RAPT_MAX_TILE_ROWS];
-    for (int row = 0; row < args->rows; row++)
-        ones[row] = 1.0f;
     struct rapt_weigh_args a = *args;
     struct pump pump = few_pump(a.value, a.value_stride_bytes, a.lead_bytes, a.value_dim, a.value_format, a.streams,
                                 (int64_t)(a.value_dim / (FEW_STORED_VECTORS * VL)) * few_stored_tiles(a.rows), 1);
@@ -256,7 +254,7 @@ static void weigh_few(const struct rapt_weigh_args *args) {
         a.value += (a.key_end - a.key_begin) * a.value_stride_bytes;
         a.key_begin = a.key_end;
         a.fresh = false;
-        a.alpha = ones;
+        a.alpha = NULL;
     } while (a.key_begin < args->key_end);
 }
 

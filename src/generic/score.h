@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Dot products of a tile: pack and score, wide (lanes are rows) and narrow
- * (lanes are keys). Each score is one FMA chain over head_dim from +0. */
+ * Dot products of a tile: pack, and score of wide tiles, whose lanes are rows. Each score is one FMA chain over head_dim
+ * from +0. */
 #ifndef RAPT_GENERIC_SCORE_H
 #define RAPT_GENERIC_SCORE_H
 
 #include "generic/errands.h"
-#include "generic/stream.h"
 #include "generic/span.h"
 
 enum { TILE_ROWS = SCORE_VECTORS * VL };
@@ -33,11 +32,13 @@ RAPT_INLINE void pack_square(float *panel, const float *const *rows, int64_t off
         v_store(panel + i * TILE_ROWS, lanes[i]);
 }
 
-static RAPT_KERNEL void pack_part(float *panel, const float *const *rows, int row_count, int64_t offset, int n) {
+/* Of n dimensions; stores so many lanes, `step` floats apart. */
+static RAPT_KERNEL void pack_part(float *panel, int64_t step, int lanes_stored, const float *const *rows,
+                                  int row_count, int64_t offset, int n) {
     vf32 lanes[VL];
     load_transposed(lanes, rows, row_count, offset, n);
     for (int i = 0; i < n; i++)
-        v_store(panel + i * TILE_ROWS, lanes[i]);
+        v_store_n(panel + i * step, lanes[i], lanes_stored);
 }
 
 static void pack_wide(float *panel, const float *const *query_rows, int rows, int head_dim) {
@@ -49,15 +50,18 @@ static void pack_wide(float *panel, const float *const *query_rows, int rows, in
             if (n == VL && rows - row >= VL)
                 pack_square(into, query_rows + row, d);
             else
-                pack_part(into, query_rows + row, rows - row, d, n);
+                pack_part(into, TILE_ROWS, VL, query_rows + row, rows - row, d, n);
         }
 }
 
-/* Of tiles that keep their rows as they are. */
+/* [head_dim][rows], of tiles whose lanes are keys: what these multiply is found from one pointer. */
 static void pack_rows(float *panel, const float *const *query_rows, int rows, int head_dim) {
     RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && head_dim >= 1);
-    for (int row = 0; row < rows; row++)
-        memcpy(panel + (int64_t)row * head_dim, query_rows[row], (size_t)head_dim * sizeof(float));
+    for (int row = 0; row < rows; row += VL)
+        for (int d = 0; d < head_dim; d += VL) {
+            const int n = head_dim - d < VL ? head_dim - d : VL, count = rows - row < VL ? rows - row : VL;
+            pack_part(panel + (int64_t)d * rows + row, rows, count, query_rows + row, count, d, n);
+        }
 }
 
 /* Adds dimension d to keys x vectors chains. */
@@ -215,105 +219,6 @@ static void score_wide(const struct rapt_score_args *a) {
         score_spans(a, vectors);
     else
         score_vectors(a, 0, vectors);
-}
-
-/* Adds `width` dimensions from d on of n keys to the chains of `rows` rows, and prefetches as many bytes: memory feeds
- * this loop. */
-RAPT_INLINE void score_square(const struct rapt_score_args *a, const float *query, const float *const *keys, int64_t d,
-                              vf32 *sum, struct stream *stream, int n, int width, int rows) {
-    vf32 lanes[VL];
-    if (width == VL && rows > 4) /* fewer shuffles, more loads */
-        v_load_square(lanes, keys, d);
-    else
-        load_transposed(lanes, keys, n, d, width);
-    RAPT_UNROLL for (int i = 0; i < VL; i++) {
-        if (i % (16 / VL) == 0)
-            stream_line(stream);
-        if (i < width)
-            RAPT_UNROLL for (int r = 0; r < rows; r++)
-                sum[r] = v_fma(v_splat(query[r * (int64_t)a->head_dim + d + i]), lanes[i], sum[r]);
-    }
-}
-
-/* rows x n scores, by transposing VL x VL squares of the key rows. */
-RAPT_INLINE void score_transposed(const struct rapt_score_args *a, const float *query, const float *const *keys,
-                                  struct stream stream, float *scores, int n, int rows) {
-    vf32 sum[NARROW_GROUP];
-    RAPT_UNROLL for (int r = 0; r < rows; r++)
-        sum[r] = v_splat(0);
-    int64_t d = 0;
-    for (; a->head_dim - d >= VL; d += VL) {
-        if (stream.turns)
-            turns_fetch(stream.turns, VL * VL / 16);
-        score_square(a, query, keys, d, sum, &stream, n, VL, rows);
-    }
-    if (d < a->head_dim)
-        score_square(a, query, keys, d, sum, &stream, n, (int)(a->head_dim - d), rows);
-    RAPT_UNROLL for (int r = 0; r < rows; r++) {
-        vf32 score = v_mul(sum[r], v_splat(a->factor));
-        if (n == VL)
-            v_store(scores + r * RAPT_BLOCK_KEYS, score);
-        else
-            v_store_n(scores + r * RAPT_BLOCK_KEYS, score, n);
-    }
-}
-
-/* Keys at one stride. */
-RAPT_INLINE void score_strided(const struct rapt_score_args *a, const float *query, const char *key,
-                               struct stream stream, float *scores, int n, int rows) {
-    const float *keys[VL];
-    RAPT_UNROLL for (int k = 0; k < VL; k++)
-        keys[k] = row_at(key, a->key_stride_bytes, k < n ? k : 0);
-    score_transposed(a, query, keys, stream, scores, n, rows);
-}
-
-RAPT_INLINE void score_runs(const struct rapt_score_args *a, const float *query, float *scores, int rows) {
-    struct feed feed = feed_of(a);
-    for (int k = a->key_begin, n; k < a->key_end; k += n) {
-        const char *stored[VL];
-        const float *keys[VL];
-        n = a->key_end - k < VL ? a->key_end - k : VL;
-        const struct stream stream = feed_keys(&feed, a, RAPT_FORMAT_F32, stored, n, VL);
-        for (int i = 0; i < VL; i++)
-            keys[i] = row_at(stored[i], 0, 0);
-        score_transposed(a, query, keys, stream, scores + k, n, rows);
-    }
-}
-
-RAPT_INLINE void score_rows(const struct rapt_score_args *a, int first, int rows) {
-    const float *query = a->query + (int64_t)first * a->head_dim;
-    float *scores = a->scores + (int64_t)first * RAPT_BLOCK_KEYS;
-    const char *key = a->key;
-    int k = a->key_begin;
-    if (a->runs) {
-        score_runs(a, query, scores, rows);
-        return;
-    }
-    for (; a->key_end - k >= VL; k += VL, key += VL * a->key_stride_bytes)
-        score_strided(a, query, key, stream_of(a, RAPT_FORMAT_F32, key, VL), scores + k, VL, rows);
-    if (k < a->key_end)
-        score_strided(a, query, key, stream_of(a, RAPT_FORMAT_F32, key, VL), scores + k, a->key_end - k, rows);
-}
-
-/* Numbers of rows that have a function of their own. */
-#define RAPT_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-
-#define RAPT_SCORE_ROWS(rows)                                                                                    \
-    static RAPT_KERNEL void score_rows_##rows(const struct rapt_score_args *a, int first) {                      \
-        score_rows(a, first, rows < NARROW_GROUP ? rows : NARROW_GROUP);                                         \
-    }
-RAPT_HEIGHTS(RAPT_SCORE_ROWS)
-#undef RAPT_SCORE_ROWS
-
-/* As many rows at once as fit, since each pass transposes the keys again. */
-static void score_narrow_f32(const struct rapt_score_args *a) {
-#define RAPT_SCORE_ROWS(rows) score_rows_##rows,
-    static void (*const of_rows[])(const struct rapt_score_args *, int) = {RAPT_HEIGHTS(RAPT_SCORE_ROWS)};
-#undef RAPT_SCORE_ROWS
-    for (int row = 0; row < a->rows; row += NARROW_GROUP) {
-        int rows = a->rows - row < NARROW_GROUP ? a->rows - row : NARROW_GROUP;
-        of_rows[rows - 1](a, row);
-    }
 }
 
 static size_t panel_bytes_wide(int rows, int head_dim) {

@@ -5,7 +5,7 @@
 #ifndef RAPT_GENERIC_SCORE_STORED_H
 #define RAPT_GENERIC_SCORE_STORED_H
 
-#include "generic/score.h"
+#include "generic/score_words.h"
 
 enum {
     STORED_KEYS = NARROW_VECTORS * VL, /* of a panel */
@@ -24,8 +24,7 @@ RAPT_INLINE void stored_square(int format, float *panel, const char *const *rows
         lanes[i] = width == VL ? v_load_stored(format, rows[i], d) : v_load_stored_rest(format, rows[i], d, width);
     v_transpose(lanes);
     RAPT_UNROLL for (int i = 0; i < VL; i++) {
-        if (i * lines % VL < lines)
-            stream_line(stream);
+        stream_line(stream, i, lines, VL);
         if (i < width)
             v_store(panel + i * STORED_KEYS, is_scaled(format) ? v_mul(lanes[i], scale) : lanes[i]);
     }
@@ -47,8 +46,7 @@ RAPT_INLINE void stored_halves(int format, float *panel, const char *const *rows
         v_transpose_halves(halves, rows, 2 * d);
     }
     RAPT_UNROLL for (int i = 0; i < 2 * VL; i++) {
-        if (i * lines % (2 * VL) < lines)
-            stream_line(stream);
+        stream_line(stream, i, lines, 2 * VL);
         const vf32 number = v_load_half(halves + i * VL);
         v_store(panel + i * STORED_KEYS, is_scaled(format) ? v_mul(number, scale) : number);
     }
@@ -62,10 +60,7 @@ RAPT_INLINE void stored_pairs(float *panel, const char *const *rows, int64_t d, 
         lanes[i] = v_load((const float *)(const void *)(rows[i] + d * 2));
     v_transpose(lanes);
     RAPT_UNROLL for (int i = 0; i < VL; i++) {
-        RAPT_UNROLL for (int line = 0; line < lines / VL; line++)
-            stream_line(stream);
-        if (i * (lines % VL) % VL < lines % VL)
-            stream_line(stream);
+        stream_line(stream, i, lines, VL);
         v_store(panel + 2 * i * STORED_KEYS, v_even_bf16(lanes[i]));
         v_store(panel + (2 * i + 1) * STORED_KEYS, v_odd_bf16(lanes[i]));
     }
@@ -97,8 +92,7 @@ RAPT_INLINE void stored_bytes(int format, float *panel, const char *const *rows,
         const int c = i % (4 * words) / 4, k = i % 4;
         const vf32 number = is_of_bytes(format) ? v_byte_of(word[c], k)
                                                 : v_nibble_of(word[c], 8 * k + i / 16 * 4, codes);
-        if (i * lines % STORED_STEP < lines)
-            stream_line(stream);
+        stream_line(stream, i, lines, STORED_STEP);
         v_store(panel + i * STORED_KEYS, head == 4 ? v_fma(number, scale, minimum) : v_mul(number, scale));
     }
 }
@@ -153,13 +147,12 @@ RAPT_INLINE void squares_of(int format, bool takes_turns, bool in_pair, float *p
     RAPT_SQUARES(name, NAME, _in_turns, true, false)
 RAPT_STORED_FORMATS(RAPT_STORED)
 RAPT_SQUARES(f16, F16, _in_pair, false, true)
-RAPT_SQUARES(bf16, BF16, _in_pair, false, true)
 #undef RAPT_STORED
 #undef RAPT_SQUARES
 
 /* [takes turns; 2: in a pair][format] */
 static stored_squares *const squares_of_format[3][RAPT_FORMAT_COUNT] = {
-    [2] = {[RAPT_FORMAT_F16] = squares_f16_in_pair, [RAPT_FORMAT_BF16] = squares_bf16_in_pair},
+    [2] = {[RAPT_FORMAT_F16] = squares_f16_in_pair},
 #define RAPT_STORED(name, NAME)                                                                                  \
     [0][RAPT_FORMAT_##NAME] = squares_##name, [1][RAPT_FORMAT_##NAME] = squares_##name##_in_turns,
     RAPT_STORED_FORMATS(RAPT_STORED)
@@ -167,18 +160,17 @@ static stored_squares *const squares_of_format[3][RAPT_FORMAT_COUNT] = {
 };
 
 /* Adds the dims of a panel to the chains of some rows and vectors of keys. */
-RAPT_INLINE void stored_chains(const float *panel, const float *query, int64_t head_dim, float *sums, int dims,
-                               int rows, int vectors) {
+RAPT_INLINE void stored_chains(const float *panel, const float *query, float *sums, int dims, int rows, int vectors) {
     vf32 sum[FEW_ROWS][NARROW_VECTORS];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             sum[r][v] = v_load(sums + r * STORED_KEYS + v * VL);
-    for (; dims > 0; dims--, panel += STORED_KEYS, query++) {
+    for (; dims > 0; dims--, panel += STORED_KEYS, query += rows) {
         vf32 x[NARROW_VECTORS];
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             x[v] = v_load(panel + v * VL);
         RAPT_UNROLL for (int r = 0; r < rows; r++) {
-            const vf32 q = v_splat(query[r * head_dim]);
+            const vf32 q = v_splat(query[r]);
             RAPT_UNROLL for (int v = 0; v < vectors; v++)
                 sum[r][v] = v_fma(q, x[v], sum[r][v]);
         }
@@ -191,13 +183,13 @@ RAPT_INLINE void stored_chains(const float *panel, const float *query, int64_t h
 /* A chain waits for each of its sums, so few rows take all keys of a panel at once. */
 RAPT_INLINE int vectors_of_chains(int rows) { return rows * NARROW_VECTORS <= 2 * FEW_ROWS ? NARROW_VECTORS : 2; }
 
-typedef void stored_chains_of(const float *panel, const float *query, int64_t head_dim, float *sums, int dims);
+typedef void stored_chains_of(const float *panel, const float *query, float *sums, int dims);
 
 #define RAPT_CHAINS(height)                                                                                      \
-    static RAPT_KERNEL void stored_chains_##height(const float *panel, const float *query, int64_t head_dim,     \
-                                                   float *sums, int dims) {                                      \
-        const int rows = height < FEW_ROWS ? height : FEW_ROWS;                                                  \
-        stored_chains(panel, query, head_dim, sums, dims, rows, vectors_of_chains(rows));                        \
+    static RAPT_KERNEL void stored_chains_##height(const float *panel, const float *query, float *sums,          \
+                                                   int dims) {                                                   \
+        const int rows = height < NARROW_ROWS ? height : NARROW_ROWS;                                            \
+        stored_chains(panel, query, sums, dims, rows, vectors_of_chains(rows));                                  \
     }
 RAPT_HEIGHTS(RAPT_CHAINS)
 #undef RAPT_CHAINS
@@ -227,7 +219,7 @@ static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed
         const int dims = a->head_dim - d < STORED_DIMS ? (int)(a->head_dim - d) : STORED_DIMS;
         squares_of_format[way][a->key_format](panel, keys, d, dims, used, &row_scales, &stream);
         for (int k = 0; k < used; k += step)
-            of_height[a->rows - 1](panel + k, a->query + d, a->head_dim, sums + k, dims);
+            of_height[a->rows - 1](panel + k, a->query + d * a->rows, sums + k, dims);
     }
     for (int r = 0; r < a->rows; r++)
         for (int v = 0; v < n; v += VL)
@@ -237,8 +229,8 @@ static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed
 
 static void score_narrow(const struct rapt_score_args *a) {
     assume_score(a, NARROW_ROWS);
-    if (a->key_format == RAPT_FORMAT_F32) {
-        score_narrow_f32(a);
+    if (is_of_words(a->key_format)) {
+        score_narrow_words(a);
         return;
     }
     struct feed feed = feed_of(a);

@@ -46,9 +46,12 @@ RAPT_INLINE void put_stream(struct stream *stream, const struct stream *own) {
     stream->soon.next = own->soon.next;
 }
 
-RAPT_INLINE void stream_line(struct stream *stream) {
+/* Step i of so many that share so many lines. */
+RAPT_INLINE void stream_line(struct stream *stream, int i, int lines, int steps) {
+    if (i * lines % steps >= lines)
+        return;
     if (stream->pair) {
-        pair_line(stream->pair);
+        pair_line(stream->pair, i * lines / steps % 2);
         return;
     }
     if (stream->turns) {

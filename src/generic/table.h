@@ -11,6 +11,7 @@
 #include "isa.h"
 #include "generic/exp2.h"
 #include "generic/score.h"
+#include "generic/score_words.h"
 #include "generic/score_stored.h"
 #include "generic/logits.h"
 #include "generic/survey.h"
@@ -31,9 +32,8 @@ _Static_assert(SCORE_KEYS >= 2, "a panel of keys is halved");
 _Static_assert(SCORE_DIMS >= 1 && SCORE_DIMS <= 4, "SCORE_DIMS is 1 ... 4");
 _Static_assert(SCORE_VECTORS >= 2, "a wide tile has at least 2 vectors of rows");
 _Static_assert(TILE_ROWS >= 3 && TILE_ROWS <= (int)RAPT_MAX_TILE_ROWS, "a wide tile has 3 ... 64 rows");
-_Static_assert(WEIGH_ROWS >= 4 && WEIGH_ROWS >= WEIGH_ROWS_3 && WEIGH_ROWS >= NARROW_GROUP, "accumulators fit sum");
-_Static_assert(NARROW_GROUP >= 1 && NARROW_GROUP <= 12, "NARROW_GROUP is 1 ... 12");
-_Static_assert(NARROW_ROWS >= 1 && NARROW_ROWS <= (int)RAPT_MAX_TILE_ROWS, "a narrow tile has 1 ... 64 rows");
+_Static_assert(WEIGH_ROWS >= 4 && WEIGH_ROWS >= WEIGH_ROWS_3 && WEIGH_ROWS >= NARROW_ROWS, "accumulators fit sum");
+_Static_assert(NARROW_ROWS >= 1 && NARROW_ROWS <= 12, "NARROW_ROWS is 1 ... 12");
 _Static_assert((int)NARROW_ROWS <= (int)FEW_ROWS, "chains of a narrow tile fit the registers of few");
 _Static_assert(NARROW_VECTORS == 2 || NARROW_VECTORS == 4, "some rows take two vectors of keys, others all");
 _Static_assert((int)STORED_KEYS <= (int)ROW_SCALES && (int)STORED_AHEAD <= (int)ROW_SCALES, "scales of a panel fit");

@@ -47,8 +47,8 @@ RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, vf
         RAPT_UNROLL for (int r = 0; r < of.rows; r++) {
             vf32 weight = v_splat(p[r * of.row_step]);
             RAPT_UNROLL for (int v = 0; v < of.vectors; v++) {
-                if (of.pump && (r * of.vectors + v) * lines % steps < lines)
-                    pump_value_line(of.pump);
+                if (of.pump)
+                    pump_value_line(of.pump, key % 2 * steps + r * of.vectors + v, lines, steps);
                 sum[r][v] = v_fma(weight, x[v], sum[r][v]);
             }
         }
@@ -111,11 +111,12 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
     float *o = a->o + row * a->o_stride + d;
     RAPT_UNROLL for (int r = 0; r < of.rows; r++)
         RAPT_UNROLL for (int v = 0; v < of.vectors; v++) {
-            if (a->fresh)
-                sum[r][v] = v_splat(0);
-            else
-                sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[row + r]));
+            sum[r][v] = a->fresh ? v_splat(0) : v_load(o + r * a->o_stride + v * VL);
         }
+    if (!a->fresh && a->alpha)
+        RAPT_UNROLL for (int r = 0; r < of.rows; r++)
+            RAPT_UNROLL for (int v = 0; v < of.vectors; v++)
+                sum[r][v] = v_mul(sum[r][v], v_splat(a->alpha[row + r]));
     const struct span keys = span_of(a->spans, row, of.rows, a->key_begin, a->key_end);
     if (of.pump && a->runs)
         weigh_runs(a, of, sum, a->probabilities + row * of.row_step, d, keys);
@@ -185,14 +186,8 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct p
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS, 1, 1, TILE_ROWS)
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS, 2, 1, TILE_ROWS)
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS_3, 3, 1, TILE_ROWS)
-RAPT_WEIGH_NARROW(narrow, NARROW_GROUP, 1, false)
-RAPT_WEIGH_NARROW(narrow, NARROW_GROUP, 2, false)
-RAPT_WEIGH_NARROW(narrow, 4, 4, false)
-RAPT_WEIGH_NARROW(narrow, 1, 8, false)
-RAPT_WEIGH_NARROW(beside, NARROW_GROUP, 1, true)
-RAPT_WEIGH_NARROW(beside, NARROW_GROUP, 2, true)
-RAPT_WEIGH_NARROW(beside, 4, 4, true)
-RAPT_WEIGH_NARROW(beside, 1, 8, true)
+RAPT_WEIGH_NARROW(narrow, NARROW_ROWS, 1, false)
+RAPT_WEIGH_NARROW(beside, NARROW_ROWS, 1, true)
 
 static int width_of_panel(const struct rapt_weigh_args *a, int64_t d, int vectors) {
     int64_t left = a->value_dim - d - (int64_t)(vectors - 1) * VL;
@@ -219,36 +214,6 @@ static void weigh_wide(const struct rapt_weigh_args *a) {
     struct rapt_weigh_args rows = *a;
     rows.probabilities += a->first_row;
     weigh_wide_rows(&rows);
-}
-
-/* The fewer the rows, the more vectors it takes to fill the registers. */
-static int narrow_vectors(int rows, int64_t left) {
-    if (rows == 1 && left >= 8)
-        return 8;
-    return rows <= 4 && left >= 4 ? 4 : left >= 2 ? 2 : 1;
-}
-
-typedef void narrow_weigher(const struct rapt_weigh_args *a, int64_t d, int width, struct pump *pump);
-
-/* by_vectors: for 1, 2, 4, 8 of them. */
-static void weigh_panels(const struct rapt_weigh_args *a, struct pump *pump, narrow_weigher *const by_vectors[4]) {
-    int64_t left = (a->value_dim + VL - 1) / VL;
-    for (int64_t d = 0; left > 0;) {
-        const int vectors = narrow_vectors(a->rows, left);
-        by_vectors[__builtin_ctz((unsigned)vectors)](a, d, width_of_panel(a, d, vectors), pump);
-        d += vectors * VL, left -= vectors;
-    }
-}
-
-static void weigh_narrow_block(const struct rapt_weigh_args *a, struct pump *pump) {
-    static narrow_weigher *const by_vectors[] = {weigh_narrow_1, weigh_narrow_2, weigh_narrow_4, weigh_narrow_8};
-    weigh_panels(a, pump, by_vectors);
-}
-
-/* Where keys are scored beside them. */
-static void weigh_beside(const struct rapt_weigh_args *a, struct pump *pump) {
-    static narrow_weigher *const by_vectors[] = {weigh_beside_1, weigh_beside_2, weigh_beside_4, weigh_beside_8};
-    weigh_panels(a, pump, by_vectors);
 }
 
 #endif

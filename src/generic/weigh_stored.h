@@ -22,29 +22,37 @@ RAPT_INLINE void load_stored(int format, vf32 *x, const char *block, int first, 
         x[v] = is_float8(format) ? v_load_half(halves + v * VL) : v_load_stored(format, block, first + v * VL);
 }
 
-/* Adds so many values at the stride. p, scales: of the first row. */
+/* Adds the value number `key`. */
+RAPT_INLINE void stored_value(int format, vf32 sum[][8], const float *p, const float *scales, const char *value,
+                              struct pump *pump, int key, int rows, int vectors, int first) {
+    const int steps = rows * vectors;
+    vf32 x[8];
+    load_stored(format, x, value, first, vectors);
+    if (is_scaled(format)) {
+        const vf32 scale = v_splat(scales[key]);
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+            x[v] = v_mul(x[v], scale);
+    }
+    RAPT_UNROLL for (int r = 0; r < rows; r++) {
+        const vf32 weight = v_splat(p[r * RAPT_BLOCK_KEYS + key]);
+        RAPT_UNROLL for (int v = 0; v < vectors; v++) {
+            pump_value_line(pump, key * steps + r * vectors + v, stored_lines(format, vectors * VL), steps);
+            sum[r][v] = v_fma(weight, x[v], sum[r][v]);
+        }
+    }
+}
+
+/* Adds so many values at the stride, two at a time, since each may have an odd number of lines. p, scales: of the first
+ * row. */
 RAPT_INLINE void stored_values(int format, const struct rapt_weigh_args *a, vf32 sum[][8], const float *p,
                                const float *scales, const char *value, int count, struct pump *pump, int rows,
                                int vectors, int first) {
-    const int lines = stored_lines(format, vectors * VL), steps = rows * vectors;
-    RAPT_UNROLL_2 for (; count > 0; count--, p++) {
-        vf32 x[8];
-        load_stored(format, x, value, first, vectors);
-        if (is_scaled(format)) {
-            const vf32 scale = v_splat(*scales++);
-            RAPT_UNROLL for (int v = 0; v < vectors; v++)
-                x[v] = v_mul(x[v], scale);
-        }
-        RAPT_UNROLL for (int r = 0; r < rows; r++) {
-            const vf32 weight = v_splat(p[r * RAPT_BLOCK_KEYS]);
-            RAPT_UNROLL for (int v = 0; v < vectors; v++) {
-                if ((r * vectors + v) * lines % steps < lines)
-                    pump_value_line(pump);
-                sum[r][v] = v_fma(weight, x[v], sum[r][v]);
-            }
-        }
-        value += a->value_stride_bytes;
+    for (; count >= 2; count -= 2, p += 2, scales += is_scaled(format) ? 2 : 0) {
+        RAPT_UNROLL for (int key = 0; key < 2; key++, value += a->value_stride_bytes)
+            stored_value(format, sum, p, scales, value, pump, key, rows, vectors, first);
     }
+    if (count > 0)
+        stored_value(format, sum, p, scales, value, pump, 0, rows, vectors, first);
 }
 
 /* rows x vectors of dims from d on, as in weigh_panel; fetches the lines of as many values.
@@ -60,11 +68,12 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
     float *o = a->o + d;
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < vectors; v++) {
-            if (a->fresh)
-                sum[r][v] = v_splat(0);
-            else
-                sum[r][v] = v_mul(v_load(o + r * a->o_stride + v * VL), v_splat(a->alpha[r]));
+            sum[r][v] = a->fresh ? v_splat(0) : v_load(o + r * a->o_stride + v * VL);
         }
+    if (!a->fresh && a->alpha)
+        RAPT_UNROLL for (int r = 0; r < rows; r++)
+            RAPT_UNROLL for (int v = 0; v < vectors; v++)
+                sum[r][v] = v_mul(sum[r][v], v_splat(a->alpha[r]));
     if (!a->runs)
         stored_values(format, a, sum, a->probabilities + a->key_begin, scales, stored_block(format, a->value, d),
                       a->key_end - a->key_begin, &own, rows, vectors, first);
@@ -109,7 +118,7 @@ RAPT_INLINE bool fits_registers(int rows, int vectors) {
 #define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
     static RAPT_KERNEL void weigh_##name##_##height##_##vectors(const struct rapt_weigh_args *a, int64_t d,      \
                                                                 const float *scales, struct pump *pump) {        \
-        const int rows = height < NARROW_GROUP ? height : NARROW_GROUP;                                          \
+        const int rows = height < NARROW_ROWS ? height : NARROW_ROWS;                                            \
         if (!fits_registers(height, vectors))                                                                    \
             return;                                                                                              \
         if (vectors * VL != STORED_HALF || d % rapt_format_info(RAPT_FORMAT_##NAME)->elements == 0)              \
@@ -118,6 +127,7 @@ RAPT_INLINE bool fits_registers(int rows, int vectors) {
             stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, rows, vectors, STORED_HALF);                    \
     }
 #define RAPT_STORED(name, NAME) RAPT_STORED_PANELS(RAPT_PANEL, name, NAME)
+RAPT_STORED(f32, F32)
 RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
 #undef RAPT_PANEL
@@ -128,19 +138,32 @@ static stored_weigher *const weigher_of[RAPT_FORMAT_COUNT][13][PANEL_VECTORS] = 
 #define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
     [RAPT_FORMAT_##NAME][height][vectors] = weigh_##name##_##height##_##vectors,
 #define RAPT_STORED(name, NAME) RAPT_STORED_PANELS(RAPT_PANEL, name, NAME)
-    RAPT_STORED_FORMATS(RAPT_STORED)
+    RAPT_STORED(f32, F32) RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
 #undef RAPT_PANEL
 };
 
-/* Vectors of the next panel, where `left` dims remain; 0 where they do not fill one, or not halves of blocks. */
-static int vectors_of_panel(const struct rapt_weigh_args *a, int64_t left) {
+/* The function of panels of so many vectors; NULL where there is none, or they are not halves of blocks. */
+RAPT_INLINE stored_weigher *weigher_for(const struct rapt_weigh_args *a, int vectors) {
     const bool blocks = rapt_format_info(a->value_format)->elements > 1;
-    for (int vectors = 8; vectors >= 2; vectors /= 2)
-        if (left >= vectors * VL && (!blocks || vectors * VL % STORED_HALF == 0) &&
-            weigher_of[a->value_format][a->rows][vectors] && fits_registers(a->rows, vectors))
-            return vectors;
-    return 0;
+    const bool fits = fits_registers(a->rows, vectors) && (!blocks || vectors * VL % STORED_HALF == 0);
+    return fits ? weigher_of[a->value_format][a->rows][vectors] : NULL;
+}
+
+/* The dims that fill panels: returns how many. */
+static int64_t weigh_panels(const struct rapt_weigh_args *a, const float *scales, struct pump *pump) {
+    int64_t d = 0;
+    for (int vectors = 8; vectors >= 2; vectors /= 2) {
+        stored_weigher *weigh = weigher_for(a, vectors);
+        for (; weigh && a->value_dim - d >= vectors * VL; d += vectors * VL)
+            weigh(a, d, scales, pump);
+    }
+    return d;
+}
+
+static void weigh_narrow_floats(const struct rapt_weigh_args *a, struct pump *pump) {
+    for (int64_t d = weigh_panels(a, NULL, pump); d < a->value_dim; d += VL)
+        (pump->in_pair ? weigh_beside_1 : weigh_narrow_1)(a, d, width_of_panel(a, d, 1), pump);
 }
 
 /* Widened into L1, for all rows. */
@@ -149,6 +172,7 @@ static void weigh_rest(const struct rapt_weigh_args *a, int64_t d) {
     struct rapt_weigh_args part = *a;
     struct pump idle = idle_pump(a->value);
     part.value = (const char *)values;
+    part.value_format = RAPT_FORMAT_F32;
     part.runs = NULL;
     for (; d < a->value_dim; d += REST_DIMS) {
         struct walk walk = walk_of(a->value, a->value_rows, a->runs);
@@ -158,7 +182,7 @@ static void weigh_rest(const struct rapt_weigh_args *a, int64_t d) {
         for (int key = 0; key < a->key_end - a->key_begin; key++, walk_on(&walk, 1, a->value_stride_bytes))
             stage_row[a->value_format](values + key * part.value_dim, stored_block(a->value_format, walk.row, d),
                                        part.value_dim, &a->scales, key);
-        weigh_narrow_block(&part, &idle);
+        weigh_narrow_floats(&part, &idle);
     }
 }
 
@@ -168,17 +192,26 @@ static void weigh_narrow_stored(const struct rapt_weigh_args *a, struct pump *pu
     scales.exact = true;
     if (is_scaled(a->value_format))
         load_row_scales(&scales, &a->scales, 0, a->key_end - a->key_begin, unit_of_halves(a->value_format));
-    for (int vectors; scales.exact && (vectors = vectors_of_panel(a, a->value_dim - d)) > 0; d += vectors * VL)
-        weigher_of[a->value_format][a->rows][vectors](a, d, scales.folded, pump);
+    if (scales.exact)
+        d = weigh_panels(a, scales.folded, pump);
     if (d < a->value_dim)
         weigh_rest(a, d);
+}
+
+static void weigh_narrow_part(const struct rapt_weigh_args *a, struct pump *pump) {
+    if (a->value_format == RAPT_FORMAT_F32)
+        weigh_narrow_floats(a, pump);
+    else
+        weigh_narrow_stored(a, pump);
 }
 
 /* Steps that the panels of one row of values make, which fetch another row. */
 static int steps_of_row(const struct rapt_weigh_args *a) {
     int steps = 0;
-    for (int d = 0, vectors; (vectors = vectors_of_panel(a, a->value_dim - d)) > 0; d += vectors * VL)
-        steps += stored_lines(a->value_format, vectors * VL);
+    int64_t d = 0;
+    for (int vectors = 8; vectors >= 2; vectors /= 2)
+        for (; weigher_for(a, vectors) && a->value_dim - d >= vectors * VL; d += vectors * VL)
+            steps += stored_lines(a->value_format, vectors * VL);
     return steps;
 }
 
@@ -191,10 +224,7 @@ static struct pump pump_of_values(const struct rapt_weigh_args *a) {
 
 /* A few keys at a time, so that their values stay in L1 for all rows and panels. */
 static void weigh_narrow(const struct rapt_weigh_args *a) {
-    float ones[RAPT_MAX_TILE_ROWS];
     assume_weigh(a, NARROW_ROWS);
-    for (int row = 0; row < a->rows; row++)
-        ones[row] = 1.0f;
     struct rapt_weigh_args part = *a;
     struct turns turns = turns_of(a->ahead);
     struct pump pump = pump_of_values(a);
@@ -207,16 +237,13 @@ static void weigh_narrow(const struct rapt_weigh_args *a) {
         part.value = walk.row;
         part.value_rows = walk.left;
         part.runs = walk.next;
-        if (a->value_format == RAPT_FORMAT_F32)
-            weigh_narrow_block(&part, &pump);
-        else
-            weigh_narrow_stored(&part, &pump);
+        weigh_narrow_part(&part, &pump);
         if (part.scales.scales)
             part.scales.scales += (part.key_end - part.key_begin) * (a->scales.stride_bytes / (int64_t)sizeof(float));
         walk_by(&walk, part.key_end - part.key_begin, a->value_stride_bytes);
         part.key_begin = part.key_end;
         part.fresh = false;
-        part.alpha = ones;
+        part.alpha = NULL;
     } while (part.key_begin < a->key_end);
 }
 

@@ -14,8 +14,7 @@ enum {
     SCORE_VECTORS = 3,
     WEIGH_ROWS = 4,   /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
-    NARROW_GROUP = 1, /* narrow score: rows in registers beside a VL x VL transpose */
-    NARROW_ROWS = 1,
+    NARROW_ROWS = 1, /* narrow score: in registers beside a VL x VL transpose */
     NARROW_VECTORS = 4, /* of stored keys at once */
     FEW_ROWS = 3,     /* few: rows at once, against 2 vectors of keys or of value_dim */
     FEW_STORED_ROWS = 3,    /* of stored types, so many at once */

@@ -14,8 +14,7 @@ enum {
     SCORE_VECTORS = 6,
     WEIGH_ROWS = 12,  /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
-    NARROW_GROUP = 4, /* narrow score: rows in registers beside a VL x VL transpose */
-    NARROW_ROWS = 4,
+    NARROW_ROWS = 4, /* narrow score: in registers beside a VL x VL transpose */
     NARROW_VECTORS = 4, /* of stored keys at once */
     FEW_ROWS = 8,     /* few: rows at once, against 2 vectors of keys or of value_dim */
     FEW_STORED_ROWS = 8,    /* of stored types, so many at once */
