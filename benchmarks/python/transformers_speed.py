@@ -25,6 +25,7 @@ from transformers.masking_utils import sdpa_mask
 
 CONTEXT, TOKENS = 4096, 6
 KINDS = {"sdpa": sdpa_attention_forward, "rapt": rapt.transformers.attention_forward}
+CACHES = {"": transformers.DynamicCache, "_growing": rapt.transformers.GrowingCache}
 spent = {"calls": 0.0}
 
 
@@ -59,23 +60,24 @@ def build(layers, dtype=torch.float32):
     return model
 
 
-def turn(model, kind, run):
-    """Seconds of the whole and of attention within."""
+def turn(model, kind, run, prepare=tuple):
+    """Seconds of run, with what prepare gives it, and of attention within."""
     model.set_attn_implementation("timed_" + kind)
-    spent["calls"] = 0.0
-    begin = time.perf_counter()
-    run()
+    arguments = prepare()
+    spent["calls"], begin = 0.0, time.perf_counter()
+    run(*arguments)
     return time.perf_counter() - begin, spent["calls"]
 
 
-def alternate(model, turns, run):
-    times = {kind: [] for kind in KINDS}
+def alternate(turns, ways):
+    """Medians of the turns of each way: its name, and the arguments of turn."""
+    times = {name: [] for name in ways}
     for number in range(turns + 1):
-        for kind in KINDS:
-            seconds = turn(model, kind, run)
+        for name, arguments in ways.items():
+            seconds = turn(*arguments)
             if number > 0:  # the first one warms up
-                times[kind].append(seconds)
-    return {kind: [statistics.median(column) for column in zip(*rows)] for kind, rows in times.items()}
+                times[name].append(seconds)
+    return {name: [statistics.median(column) for column in zip(*rows)] for name, rows in times.items()}
 
 
 @torch.no_grad()
@@ -84,28 +86,27 @@ def measure_decode(turns, dtype=torch.float32):
     some = torch.randn(1, 8, CONTEXT, 128).to(dtype)
     tokens = torch.ones(1, CONTEXT + 1, dtype=torch.long)
 
-    def generate():
-        cache = transformers.DynamicCache()
+    def filled(cache):
         for layer in range(8):
             cache.update(some, some, layer)
-        spent["calls"], generate.begin = 0.0, time.perf_counter()
-        model.generate(tokens, past_key_values=cache, max_new_tokens=TOKENS, do_sample=False, use_cache=True)
-        generate.seconds = time.perf_counter() - generate.begin
-        generate.all.append(generate.seconds)
+        return [cache]
 
-    generate.all = []
-    medians = alternate(model, turns, generate)
-    whole = {kind: statistics.median(generate.all[i + 2::2]) for i, kind in enumerate(KINDS)}
+    def generate(cache):
+        model.generate(tokens, past_key_values=cache, max_new_tokens=TOKENS, do_sample=False, use_cache=True)
+
+    ways = {kind + suffix: (model, kind, generate, lambda new=new: filled(new()))
+            for suffix, new in CACHES.items() for kind in KINDS}
     return {"context": CONTEXT, "tokens": TOKENS, "layers": 8,
-            **{kind: {"attention_ms_per_token": attention / TOKENS * 1e3, "ms_per_token": whole[kind] / TOKENS * 1e3}
-               for kind, (_, attention) in medians.items()}}
+            **{name: {"attention_ms_per_token": attention / TOKENS * 1e3, "ms_per_token": whole / TOKENS * 1e3}
+               for name, (whole, attention) in alternate(turns, ways).items()}}
 
 
 @torch.no_grad()
 def measure_prefill(turns):
     model = build(1)
     tokens = torch.arange(CONTEXT)[None] % 1000
-    medians = alternate(model, turns, lambda: model(tokens, use_cache=False, logits_to_keep=1))
+    medians = alternate(turns, {kind: (model, kind, lambda: model(tokens, use_cache=False, logits_to_keep=1))
+                                for kind in KINDS})
     return {"tokens": CONTEXT, "layers": 1, **{kind: {"attention_ms": attention * 1e3, "ms": whole * 1e3}
                                                for kind, (whole, attention) in medians.items()}}
 

@@ -6,6 +6,10 @@
 
 Keys and values stay as the model has them: heads are not repeated, caches not copied. Masks are those of "sdpa": bool,
 or none where they would be plainly causal.
+
+GrowingCache is a cache that does not copy itself for each token:
+
+    model.generate(**inputs, past_key_values=rapt.transformers.GrowingCache(model.config))
 """
 from typing import Any, Optional
 
@@ -15,6 +19,7 @@ from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_f
 from transformers.masking_utils import sdpa_mask
 
 from ._attention import attention as call
+from ._growing import GrowingCache
 from .torch import attention as operator
 from .torch import is_traced, obstacle, warn_once
 

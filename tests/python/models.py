@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Small models with random weights, made from the configurations of Transformers."""
+"""Small models with random weights, made from the configurations of Transformers, and texts for them."""
 import torch
 import transformers as t
 
@@ -53,3 +53,13 @@ def build(maker, attention):
             elif name.endswith("sinks"):
                 parameter.normal_(0, 1)
     return model
+
+
+def texts(padded):
+    """Two texts of 24 tokens, of which the first may begin with 5 of padding."""
+    tokens = torch.randint(3, 97, (2, 24), generator=torch.Generator().manual_seed(5))
+    mask = torch.ones_like(tokens)
+    if padded:
+        mask[0, :5] = 0
+        tokens[0, :5] = 0
+    return dict(input_ids=tokens, attention_mask=mask)

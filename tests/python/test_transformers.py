@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 import rapt.transformers  # noqa: E402
-from models import DECODERS, ENCODERS, build  # noqa: E402
+from models import DECODERS, ENCODERS, build, texts  # noqa: E402
 
 TOLERANCE = 1e-4
 
@@ -26,16 +26,6 @@ def no_fallback(monkeypatch, request):
 @pytest.fixture(params=DECODERS)
 def decoders(request):
     return [build(DECODERS[request.param], attention) for attention in ("eager", "rapt")]
-
-
-def texts(padded):
-    """Two texts of 24 tokens, of which the first may begin with 5 of padding."""
-    tokens = torch.randint(3, 97, (2, 24), generator=torch.Generator().manual_seed(5))
-    mask = torch.ones_like(tokens)
-    if padded:
-        mask[0, :5] = 0
-        tokens[0, :5] = 0
-    return dict(input_ids=tokens, attention_mask=mask)
 
 
 @torch.no_grad()
