@@ -28,8 +28,10 @@ def speed(stored):
             ("generate in bfloat16, a token end to end", bfloat16, "ms_per_token"),
             ("prefill, attention of a layer", prefill, "attention_ms"),
             ("prefill, a layer end to end", prefill, "ms")):
-        theirs, ours = part["sdpa"][field], part["rapt"][field]
-        yield f"| {name} | {milliseconds(theirs)} | {milliseconds(ours)} | {ratio(theirs, ours)} |"
+        for suffix, cache in (("", ""), ("_growing", ", GrowingCache")):
+            if "rapt" + suffix in part:
+                theirs, ours = part["sdpa" + suffix][field], part["rapt" + suffix][field]
+                yield f"| {name}{cache} | {milliseconds(theirs)} | {milliseconds(ours)} | {ratio(theirs, ours)} |"
 
 
 def ways(stored):

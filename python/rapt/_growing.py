@@ -26,7 +26,6 @@ class _Room:
         """Whether tokens are the first ones of this memory, which has room for count and may be written to."""
         memory = self.memory
         return (memory is not None and tokens is not None and tokens.data_ptr() == memory.data_ptr()
-                and tokens.dtype == memory.dtype and tokens.device == memory.device
                 and tokens.stride() == memory.stride() and tokens.shape[:-2] == memory.shape[:-2]
                 and count <= memory.shape[-2] and (torch.is_inference_mode_enabled() or not memory.is_inference()))
 
@@ -78,7 +77,7 @@ class GrowingLayer(DynamicLayer):
         does: a backward pass requires the keys as they were."""
         if torch.is_grad_enabled() or is_traced():
             return super().update(key_states, value_states, *args, **kwargs)
-        if not self.is_initialized:  # by no tokens, since lazy_initialization differs between versions
+        if self.keys is None:  # initialises by no tokens, since the method for that differs between versions
             super().update(key_states[..., :0, :], value_states[..., :0, :], *args, **kwargs)
         if not (_fit(self.keys, key_states) and _fit(self.values, value_states)):
             return super().update(key_states, value_states, *args, **kwargs)  # which has errors for that
@@ -88,12 +87,10 @@ class GrowingLayer(DynamicLayer):
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
         """Beams: into memory that has room, which saves the next update a copy."""
-        if torch.is_grad_enabled() or is_traced() or self.get_seq_length() == 0:
-            super().reorder_cache(beam_idx)
-            return
-        order = beam_idx.tolist()
-        self.keys = self._rooms[0].reorder(self.keys, order)
-        self.values = self._rooms[1].reorder(self.values, order)
+        if self.get_seq_length() > 0:
+            order = beam_idx.tolist()
+            self.keys = self._rooms[0].reorder(self.keys, order)
+            self.values = self._rooms[1].reorder(self.values, order)
 
     def _release(self) -> None:
         """Memory that is no longer what keys and values are in."""

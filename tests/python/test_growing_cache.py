@@ -138,6 +138,7 @@ def test_capacity():
     lambda layer: layer.crop(-2), lambda layer: layer.crop(-5), lambda layer: layer.reset(),
     lambda layer: (layer.offload(), layer.prefetch()), lambda layer: setattr(layer, "keys", layer.keys.clone()),
     lambda layer: setattr(layer, "keys", layer.keys.transpose(0, 1).contiguous().transpose(0, 1)),
+    lambda layer: setattr(layer, "keys", layer.keys[:, :, ::2]),
     lambda layer: setattr(layer, "keys", layer.keys.half())])
 def test_changes(change):
     """What is inherited replaces keys and values, and the next tokens stand after those."""
@@ -163,6 +164,14 @@ def test_crop_keeps_the_memory_and_reset_returns_it():
     assert layer.keys.data_ptr() == address and layer.keys.shape[2] == 3
     layer.reset()
     assert layer._rooms[0].memory is layer._rooms[1].memory is None
+
+
+@torch.no_grad()
+def test_offload_returns_the_memory(monkeypatch):
+    layer = pair_of_layers()[1]
+    monkeypatch.setattr(DynamicLayer, "offload", lambda layer: setattr(layer, "keys", layer.keys.clone()))
+    layer.offload()  # as if from another device
+    assert layer._rooms[0].memory is None and layer._rooms[1].memory is not None
 
 
 @torch.no_grad()
@@ -208,15 +217,16 @@ def test_shared_tensors():
 
 
 def test_gradients():
-    """A backward pass through two calls reads the keys of the first one as they were."""
+    """A backward pass through two updates reads the keys of the first one as they were."""
     gradients = []
-    for kind in BOTH:
-        model = build(DECODERS["llama"], "eager")
-        cache, tokens = kind(config=model.config), texts(False)["input_ids"]
-        losses = [model(input_ids=part, past_key_values=cache).logits.square().sum()
-                  for part in (tokens[:, :9], tokens[:, 9:10], tokens[:, 10:])]
-        sum(losses).backward()
-        gradients.append([parameter.grad for parameter in model.parameters()])
+    for layer in (DynamicLayer(), GrowingLayer()):
+        tokens = [tensor.requires_grad_() for tensor in tokens_of(4)]
+        loss = 0
+        for new in (tokens[:2], tokens[2:]):
+            keys, values = layer.update(*new)
+            loss = loss + (keys * keys * values).sum()
+        loss.backward()
+        gradients.append([tensor.grad for tensor in tokens])
     assert equal(*gradients)
 
 
@@ -233,13 +243,12 @@ def test_modes_in_turns():
 
 @torch.no_grad()
 def test_compiled():
-    model, tokens = build(DECODERS["llama"], "rapt"), texts(False)["input_ids"]
-    results = []
-    for kind in BOTH:
-        compiled, cache = torch.compile(model, backend="eager"), kind(config=model.config)
-        results.append([compiled(input_ids=part, past_key_values=cache).logits
-                        for part in (tokens[:, :9], tokens[:, 9:10], tokens[:, 10:11])])
-    assert equal(*results)
+    """Without a break of the graph, which memory's addresses would be."""
+    layers = pair_of_layers()
+    for layer in layers:
+        torch.compile(layer.update, backend="eager", fullgraph=True)(*tokens_of(2))
+        layer.update(*tokens_of(2))
+    assert same(layers)
 
 
 @torch.no_grad()
