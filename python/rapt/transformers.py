@@ -19,7 +19,7 @@ from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_f
 from transformers.masking_utils import sdpa_mask
 
 from ._attention import attention as call
-from ._growing import GrowingCache
+from ._growing import GrowingCache  # noqa: F401, users find it here
 from .torch import attention as operator
 from .torch import is_traced, obstacle, warn_once
 
