@@ -49,28 +49,7 @@ uint64_t hash_floats(uint64_t hash, const float *values, int64_t count) {
     return hash;
 }
 
-/* ---- random data: splitmix64 */
-
-uint64_t random_bits(struct random *random) {
-    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-int64_t random_below(struct random *random, int64_t end) {
-    return (int64_t)((random_bits(random) >> 1) % (uint64_t)end);
-}
-
-int64_t random_between(struct random *random, int64_t first, int64_t last) {
-    return first + random_below(random, last - first + 1);
-}
-
-bool random_chance(struct random *random, int percent) { return random_below(random, 100) < percent; }
-
-float random_uniform(struct random *random) {
-    return (float)(int32_t)((random_bits(random) >> 40) - (1 << 23)) * 0x1p-23f;
-}
+/* ---- random data */
 
 float random_normal(struct random *random) {
     float sum = 0;

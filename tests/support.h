@@ -59,11 +59,29 @@ struct random {
     uint64_t state;
 };
 
-uint64_t random_bits(struct random *random);
-int64_t random_below(struct random *random, int64_t end);
-int64_t random_between(struct random *random, int64_t first, int64_t last);
-bool random_chance(struct random *random, int percent);
-float random_uniform(struct random *random); /* [-1, 1) */
+/* splitmix64; in line, as all below, since drawing data took more of the tests' time than what they test. */
+static inline uint64_t random_bits(struct random *random) {
+    uint64_t z = random->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static inline int64_t random_below(struct random *random, int64_t end) {
+    return (int64_t)((random_bits(random) >> 1) % (uint64_t)end);
+}
+
+static inline int64_t random_between(struct random *random, int64_t first, int64_t last) {
+    return first + random_below(random, last - first + 1);
+}
+
+static inline bool random_chance(struct random *random, int percent) { return random_below(random, 100) < percent; }
+
+/* [-1, 1) */
+static inline float random_uniform(struct random *random) {
+    return (float)(int32_t)((random_bits(random) >> 40) - (1 << 23)) * 0x1p-23f;
+}
+
 float random_normal(struct random *random);  /* nearly; variance 1, at most 6 */
 float random_heavy(struct random *random);   /* Student's t with 2 degrees of freedom */
 float random_special(struct random *random); /* zeros, denormals, infinities, NaN, huge, integers, ordinary */
