@@ -140,7 +140,7 @@ static uint32_t step(uint32_t a, uint32_t b, uint32_t c) {
             return result;
         }
     }
-    if (is_normal(c) && ((a << 1 == 0 && is_finite(b)) || (b << 1 == 0 && is_finite(a)))) {
+    if ((is_normal(c) || c == 0) && ((a << 1 == 0 && is_finite(b)) || (b << 1 == 0 && is_finite(a)))) {
         return c;
     }
     return rapt_unit_fma(a, b, c);
@@ -169,28 +169,26 @@ float rapt_reference_unit(const float *a, const float *b, int64_t count) {
     return float_of(c);
 }
 
-/* Order 3: a number in three bfloat16 parts. What is denormal counts as 0. */
+/* Order 3: a number in three bfloat16 parts. What is denormal counts as 0. Without branches, so that compilers take some
+ * numbers at once. */
 
-static float part(float x) {
-    uint32_t bits = bits_of(x);
-    if (is_nan(bits)) {
-        return x;
-    }
-    if ((bits >> 23 & 255) == 0) {
-        return 0.0f;
-    }
-    return float_of((bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u);
+static uint32_t part(uint32_t x) {
+    uint32_t nearest = (x + 0x7fffu + (x >> 16 & 1)) & 0xffff0000u;
+    uint32_t number = (x >> 23 & 255) == 0 ? 0 : nearest;
+    return is_nan(x) ? x : number;
 }
 
 enum { HIGH, MIDDLE, LOW, PARTS };
 
 static void split(uint32_t parts[PARTS][RAPT_UNIT_TERMS], const float *x, int64_t count) {
+    float rest[RAPT_UNIT_TERMS];
     for (int64_t i = 0; i < RAPT_UNIT_TERMS; i++) {
-        float rest = i < count ? x[i] : 0.0f;
-        for (int p = HIGH; p < PARTS; p++) {
-            float of_part = part(rest);
-            parts[p][i] = bits_of(of_part);
-            rest = rest - of_part;
+        rest[i] = i < count ? x[i] : 0.0f;
+    }
+    for (int p = HIGH; p < PARTS; p++) {
+        for (int64_t i = 0; i < RAPT_UNIT_TERMS; i++) {
+            parts[p][i] = part(bits_of(rest[i]));
+            rest[i] = rest[i] - float_of(parts[p][i]);
         }
     }
 }
