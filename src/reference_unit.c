@@ -169,8 +169,8 @@ float rapt_reference_unit(const float *a, const float *b, int64_t count) {
     return float_of(c);
 }
 
-/* Order 3: a number in three bfloat16 parts. What is denormal counts as 0. Without branches, so that compilers take some
- * numbers at once. */
+/* Order 3: a number in three bfloat16 parts. What is denormal counts as 0. Without branches, so that compilers take
+ * some numbers at once. */
 
 static uint32_t part(uint32_t x) {
     uint32_t nearest = (x + 0x7fffu + (x >> 16 & 1)) & 0xffff0000u;

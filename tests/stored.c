@@ -38,8 +38,8 @@ static float largest(int format, const void *block) {
 /* Whether a number of bfloat16 is not even near 0.25 ... 4. */
 static bool is_far(const unsigned char *number) { return (number[1] & 0x7f) < 0x3e || (number[1] & 0x7f) > 0x40; }
 
-/* Tries bytes until their numbers are of the kind: all types have ordinary ones among few tries, but for bfloat16, where
- * one look is enough for most. */
+/* Tries bytes until their numbers are of the kind: all types have ordinary ones among few tries, but for bfloat16,
+ * where one look is enough for most. */
 static void draw_block(struct random *random, int format, unsigned char *block, bool special) {
     const int bytes = rapt_format_info(format)->bytes;
     const bool is_any = special && random_chance(random, 2), is_finite = special && random_chance(random, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Dot products of a tile: pack, and score of wide tiles, whose lanes are rows. Each score is one FMA chain over head_dim
- * from +0. */
+ * Dot products of a tile: pack, and score of wide tiles, whose lanes are rows. Each score is one FMA chain from +0 over
+ * head_dim. */
 #ifndef RAPT_GENERIC_SCORE_H
 #define RAPT_GENERIC_SCORE_H
 
