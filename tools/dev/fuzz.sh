@@ -23,7 +23,7 @@ available || tools/dev/setup.sh fuzz
 
 if ! [ -f build-fuzz/build.ninja ]; then
     CC=clang-14 meson setup build-fuzz -Dfuzz=true -Dopenmp=disabled -Doptimization=1 -Ddebug=true -Dpictures=disabled \
-        -Db_sanitize=address,undefined -Db_lundef=false -Disas=avx2 -Dc_args=-fsanitize=fuzzer-no-link >/dev/null
+        -Db_sanitize=address,undefined -Db_lundef=false -Disas=avx2 '-Dc_args=-fsanitize=fuzzer-no-link -g1' >/dev/null
 fi
 ninja -C build-fuzz --quiet "${targets[@]/#/tests/fuzz/fuzz_}"
 

@@ -12,14 +12,15 @@ has_packages() {
     [ -x "$python" ] && "$python" -c "$all_found" numpy onnx pytest torch transformers
 }
 
-# What was compiled last time is kept, and the tools are those of the venv. In CI the build is optimised less, in half of
-# the time: the tests of the library have the same kernels optimised, those of the package look at what is round them.
+# What was compiled last time is kept, and the tools are those of the venv. In CI the build is optimised less, with two
+# tables of kernels, in a quarter of the time: the tests of the library have all of them optimised, those of the package
+# look at what is round them.
 build() {
-    local level=()
-    [ "${CI-}" != true ] || level=(--config-settings=setup-args=-Dc_args=-O1)
+    local flags=${CFLAGS-} tables=auto
+    [ "${CI-}" != true ] || flags=-O1 tables=avx2
     tools/dev/setup.sh python
-    PATH=${python%/*}:$PATH "$python" -m pip install -q --no-deps --no-build-isolation --force-reinstall \
-        --config-settings=build-dir=build-python/build "${level[@]}" .
+    CFLAGS=$flags PATH=${python%/*}:$PATH "$python" -m pip install -q --no-deps --no-build-isolation \
+        --force-reinstall --config-settings=build-dir=build-python/build --config-settings=setup-args=-Disas="$tables" .
 }
 
 # The package's tests; the JUnit file is for sum_tests.py. Few threads, since many programs run at once.
