@@ -59,7 +59,7 @@ complain "more than 350 lines:" "$(wc -l $code $scripts | awk '$1 > 350 && $2 !=
 columns=$(sed -n 's/^ColumnLimit: //p' .clang-format)
 complain "another line length than .clang-format:" "$(grep -nE 'max_line_length = [0-9]+' .editorconfig | grep -v "= $columns$" || true)"
 complain "more than $columns columns:" "$(LC_ALL=C.UTF-8 grep -nE "^.{$((columns + 1))}" $code || true)"
-prose=$(find . -name '*.md' -not -path './build*' -not -path './tests/data/*' -not -path './benchmarks/*')
+prose=$(find . -name '*.md' -not -path './.*' -not -path './build*' -not -path './tests/data/*' -not -path './benchmarks/*')
 complain "more than $columns columns, not in a table:" "$(LC_ALL=C.UTF-8 grep -nE "^[^|].{$columns}" $prose || true)"
 # What this project's pages and comments say otherwise: after, required, expected, last, cannot, per word.
 avoided='can not|set out|behind|wanted|needed|the newest'
