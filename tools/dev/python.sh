@@ -12,12 +12,13 @@ has_packages() {
     [ -x "$python" ] && "$python" -c "$all_found" numpy onnx pytest torch transformers
 }
 
-# What was compiled last time is kept, and the tools are those of the venv. In CI the build is optimised less, with two
-# tables of kernels, in a quarter of the time: the tests of the library have all of them optimised, those of the package
-# look at what is round them.
+# What was compiled last time is kept, and the tools are those of the venv. In CI the build is optimised less, and on x86
+# has two tables of kernels only, which takes half of the time: the tests of the library have all of them optimised,
+# those of the package look at what is round them.
 build() {
     local flags=${CFLAGS-} tables=auto
-    [ "${CI-}" != true ] || flags=-O1 tables=avx2
+    [ "${CI-}" != true ] || flags=-O1
+    [ "${CI-}" != true ] || [ "$(uname -m)" != x86_64 ] || tables=avx2
     tools/dev/setup.sh python
     CFLAGS=$flags PATH=${python%/*}:$PATH "$python" -m pip install -q --no-deps --no-build-isolation \
         --force-reinstall --config-settings=build-dir=build-python/build --config-settings=setup-args=-Disas="$tables" .
