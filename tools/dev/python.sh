@@ -12,8 +12,8 @@ has_packages() {
     [ -x "$python" ] && "$python" -c "$all_found" numpy onnx pytest torch transformers
 }
 
-# What was compiled last time is kept, and the tools are those of the venv. In CI the build is optimised less, and on x86
-# has two tables of kernels only, which takes half of the time: the tests of the library have all of them optimised,
+# What was compiled last time is kept, and the tools are those of the venv. In CI the build is optimised less, and has
+# two tables of kernels only on x86, which takes half of the time: the tests of the library have all of them optimised,
 # those of the package look at what is round them.
 build() {
     local flags=${CFLAGS-} tables=auto
