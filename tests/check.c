@@ -20,7 +20,7 @@ struct tile tile_of(const struct rapt_table *table, int way) {
 int edge_rows(const struct tile *tile, int rows[MAX_ROW_COUNTS]) {
     const int lanes = tile->table->kinds[RAPT_WIDE].row_group, most = tile->most_rows;
     const int candidates[] = {1,         2,        3,        5,    lanes - 1, lanes,
-                              lanes + 1, most - 5, most - 1, most, most / 2,  2 * lanes};
+                              lanes + 1, most - 5, most - 1, most, most / 2,  2 * lanes, 3 * lanes - 1};
     int count = 0;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
         bool is_listed = false;

@@ -14,9 +14,11 @@ struct score_case {
 
 static void check_panel(const struct tile *tile, const float *panel, const float *const *query, int rows,
                         int dim) {
-    for (int row = 0; row < (tile->is_wide ? tile->most_rows : rows); row++)
+    const int width = (int)(tile->slots->panel_bytes(rows, dim) / sizeof(float)) / dim; /* from d to d + 1 */
+    assert_true(width >= rows);
+    for (int row = 0; row < width; row++)
         for (int d = 0; d < dim; d++) {
-            float got = panel[d * (tile->is_wide ? tile->most_rows : rows) + row];
+            float got = panel[d * width + row];
             float expected = row < rows ? query[row][d] : 0.0f;
             if (bits_of(got) != bits_of(expected))
                 fail_msg("%s %s.pack: rows %d, head_dim %d: row %d, d %d: got %a, expected %a",

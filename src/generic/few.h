@@ -19,6 +19,11 @@ enum {
 
 _Static_assert(FEW_ROWS <= 12 && FEW_MOST >= NARROW_ROWS && FEW_MOST <= (int)RAPT_MAX_TILE_ROWS, "rows of a few");
 
+/* Twice as far ahead as for narrow tiles: they take a part of the keys at a time. */
+RAPT_INLINE int64_t few_lead(int64_t given, int64_t stride_bytes, int dim) {
+    return given ? given : 2 * lead_of(0, stride_bytes, RAPT_FORMAT_F32, dim);
+}
+
 /* ---- scores */
 
 /* Tile `number` of so many that share the rows, in heights that differ by one at most. */
@@ -171,7 +176,9 @@ static void score_few_floats(const struct rapt_score_args *a) {
     const int tiles = few_tiles(a->rows), squares = 2 * ((a->head_dim + VL - 1) / VL);
     float *panel = a->scores + (int64_t)RAPT_MAX_TILE_ROWS * FEW_STRIDE;
     const char *key = a->key;
-    struct pump pump = pump_of(a->key, a->key_stride_bytes, a->lead_bytes, a->head_dim, RAPT_FORMAT_F32,
+    struct pump pump = pump_of(a->key, a->key_stride_bytes,
+                               few_lead(a->lead_bytes, a->key_stride_bytes, a->head_dim),
+                               a->head_dim, RAPT_FORMAT_F32,
                                (a->head_dim + 15) / 16, a->streams,
                                (int64_t)FEW_KEYS * ((a->head_dim + 15) / 16),
                                squares * SQUARE_CYCLES + (int64_t)a->head_dim * a->rows);
@@ -200,7 +207,9 @@ static void weigh_few_floats(const struct rapt_weigh_args *args) {
     a.errands = NULL;
     const int tiles = few_tiles(a.rows);
     const int64_t paired = a.value_dim / (2 * VL) * (2 * VL);
-    struct pump pump = pump_of(a.value, a.value_stride_bytes, a.lead_bytes, a.value_dim, RAPT_FORMAT_F32,
+    struct pump pump = pump_of(a.value, a.value_stride_bytes,
+                               few_lead(a.lead_bytes, a.value_stride_bytes, a.value_dim),
+                               a.value_dim, RAPT_FORMAT_F32,
                                (a.value_dim + 15) / 16, a.streams,
                                (a.value_dim + 15) / 16,
                                (paired > 0 ? paired / (2 * VL) : 1) * a.rows);

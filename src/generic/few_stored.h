@@ -4,7 +4,7 @@
 #ifndef RAPT_GENERIC_FEW_STORED_H
 #define RAPT_GENERIC_FEW_STORED_H
 
-#include "generic/few.h"
+#include "generic/few_filled.h"
 #include "generic/score_stored.h"
 #include "generic/weigh_stored.h"
 
@@ -90,12 +90,12 @@ static void few_dims(const struct rapt_score_args *a, const float *panels, float
 #define RAPT_FEW(height) few_chains_##height,
     static few_chains_of *const of_height[] = {RAPT_HEIGHTS(RAPT_FEW)};
 #undef RAPT_FEW
-    const int tiles = few_stored_tiles(a->rows);
+    const int tiles = few_stored_tiles(a->rows), width = few_width(a->rows);
     for (int number = 0, row = 0, height; number < tiles; number++, row += height) {
         height = few_height(a->rows, tiles, number);
         for (int k = 0; k < used; k += FEW_STORED_VECTORS * VL)
             of_height[height - 1](panels + k / STORED_KEYS * FEW_PANEL + k % STORED_KEYS,
-                                  a->query + d * a->rows + row, a->rows, sums + row * FEW_STORED_KEYS + k, dims,
+                                  a->query + d * width + row, width, sums + row * FEW_STORED_KEYS + k, dims,
                                   pump);
     }
 }
@@ -131,7 +131,7 @@ static void few_stored_keys(const struct rapt_score_args *a, const char *key, fl
 static void score_few(const struct rapt_score_args *a) {
     assume_score(a, RAPT_MAX_TILE_ROWS);
     if (a->key_format == RAPT_FORMAT_F32) {
-        score_few_floats(a);
+        (rows_fill(a->rows) ? score_filled : score_few_floats)(a);
         return;
     }
     const char *key = a->key;

@@ -54,14 +54,19 @@ static void pack_wide(float *panel, const float *const *query_rows, int rows, in
         }
 }
 
+/* [head_dim][width], width >= rows. */
+static void pack_lanes(float *panel, const float *const *query_rows, int rows, int width, int head_dim) {
+    for (int row = 0; row < rows; row += VL)
+        for (int d = 0; d < head_dim; d += VL) {
+            const int n = head_dim - d < VL ? head_dim - d : VL, lanes = width - row < VL ? width - row : VL;
+            pack_part(panel + (int64_t)d * width + row, width, lanes, query_rows + row, rows - row, d, n);
+        }
+}
+
 /* [head_dim][rows], of tiles whose lanes are keys: what these multiply is found from one pointer. */
 static void pack_rows(float *panel, const float *const *query_rows, int rows, int head_dim) {
     RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && head_dim >= 1);
-    for (int row = 0; row < rows; row += VL)
-        for (int d = 0; d < head_dim; d += VL) {
-            const int n = head_dim - d < VL ? head_dim - d : VL, count = rows - row < VL ? rows - row : VL;
-            pack_part(panel + (int64_t)d * rows + row, rows, count, query_rows + row, count, d, n);
-        }
+    pack_lanes(panel, query_rows, rows, rows, head_dim);
 }
 
 /* Adds dimension d to keys x vectors chains. */

@@ -20,6 +20,7 @@
 #include "generic/weigh_stored.h"
 #include "generic/beside.h"
 #include "generic/few.h"
+#include "generic/few_filled.h"
 #include "generic/few_stored.h"
 #include "generic/finish.h"
 #include "generic/matmul.h"
@@ -157,10 +158,10 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                             .piece_keys = NARROW_PIECE,
                             .streams = true,
                             .formats = FEW_FORMATS,
-                            .panel_bytes = panel_bytes_rows,
+                            .panel_bytes = panel_bytes_few,
                             .scores_bytes = scores_bytes_few,
                             .block = rapt_block_by_steps,
-                            .pack = pack_rows,
+                            .pack = pack_few,
                             .score = score_few,
                             .logits = logits_few,
                             .softmax = softmax_few,

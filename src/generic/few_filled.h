@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * Scores of few rows that fill vectors, or nearly: lanes are rows, each number of a key is broadcast. No key is
+ * transposed, only their scores are. */
+#ifndef RAPT_GENERIC_FEW_FILLED_H
+#define RAPT_GENERIC_FEW_FILLED_H
+
+#include "generic/few.h"
+
+enum {
+    FILLED_VECTORS = SCORE_VECTORS < 3 ? SCORE_VECTORS : 3, /* of rows at most */
+    FILLED_PADS = VL / 5 /* lanes without a row, which cost less than transposing keys */
+};
+
+_Static_assert(FILLED_VECTORS * VL <= (int)RAPT_MAX_TILE_ROWS, "as many lines of scores");
+
+RAPT_INLINE int filled_rows(int rows) { return (rows + VL - 1) / VL * VL; }
+
+RAPT_INLINE bool rows_fill(int rows) {
+    return filled_rows(rows) - rows <= FILLED_PADS && filled_rows(rows) <= FILLED_VECTORS * VL;
+}
+
+/* From one dimension of packed queries to the next; lanes without a row hold +0. */
+RAPT_INLINE int few_width(int rows) { return rows_fill(rows) ? filled_rows(rows) : rows; }
+
+static void pack_few(float *panel, const float *const *query_rows, int rows, int head_dim) {
+    RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && head_dim >= 1);
+    pack_lanes(panel, query_rows, rows, few_width(rows), head_dim);
+}
+
+static size_t panel_bytes_few(int rows, int head_dim) { return panel_bytes_rows(few_width(rows), head_dim); }
+
+/* Adds one number of each key to the chains, and goes on to the next. */
+RAPT_INLINE void filled_dimension(struct spaced *from, const float *query, vf32 sum[][FILLED_VECTORS], int keys,
+                                  int vectors) {
+    vf32 q[FILLED_VECTORS];
+    RAPT_UNROLL for (int v = 0; v < vectors; v++)
+        q[v] = v_load(query + v * VL);
+    RAPT_UNROLL for (int k = 0; k < keys; k++) {
+        const vf32 x = v_splat(*row_at(key_row(&(struct key_rows){.spaced = from}, k, 0), 0, 0));
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+            sum[k][v] = v_fma(x, q[v], sum[k][v]);
+    }
+    go_on(from, sizeof(float));
+}
+
+/* The scores [keys][TILE_ROWS] of keys x vectors of rows; prefetches once for NUMBERS numbers of the keys. */
+RAPT_INLINE void filled_chains(const struct rapt_score_args *a, const char *key, int64_t stride_bytes, float *sums,
+                               struct pump *pump, int keys, int vectors) {
+    struct pump own = take_pump(pump, false);
+    struct spaced from = spaced_from(key, stride_bytes);
+    vf32 sum[VL][FILLED_VECTORS];
+    RAPT_UNROLL for (int k = 0; k < keys; k++)
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+            sum[k][v] = v_splat(0);
+    enum { NUMBERS = 16 }; /* to a prefetch: a line of float32 */
+    const int dims = keys < NUMBERS ? NUMBERS / keys : 1;
+    const float *query = a->query;
+    int left = a->head_dim;
+    for (; left >= dims; left -= dims) {
+        pump_line(&own);
+        RAPT_UNROLL for (int d = 0; d < dims; d++, query += vectors * VL)
+            filled_dimension(&from, query, sum, keys, vectors);
+    }
+    for (; left > 0; left--, query += vectors * VL)
+        filled_dimension(&from, query, sum, keys, vectors);
+    RAPT_UNROLL for (int k = 0; k < keys; k++)
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+            v_store(sums + k * TILE_ROWS + v * VL, v_mul(sum[k][v], v_splat(a->factor)));
+    put_pump(pump, &own);
+}
+
+typedef void filled_scorer(const struct rapt_score_args *a, const char *key, int64_t stride_bytes, float *sums,
+                           struct pump *pump);
+
+/* The VL keys from one on. */
+#define RAPT_FILLED(vectors, keys)                                                                               \
+    static RAPT_KERNEL void filled_score_##vectors(const struct rapt_score_args *a, const char *key,             \
+                                                   int64_t stride_bytes, float *sums, struct pump *pump) {       \
+        for (int k = 0; k < VL; k += (keys), key += (keys) * stride_bytes)                                       \
+            filled_chains(a, key, stride_bytes, sums + k * TILE_ROWS, pump, keys, vectors);                      \
+    }
+RAPT_FILLED(1, VL)
+RAPT_FILLED(2, VL / 2 + VL % 2)
+RAPT_FILLED(3, VL / 2 + VL % 2)
+#undef RAPT_FILLED
+
+/* To lines of scores, as the other slots expect them; lanes without a row go to lines without one. */
+static RAPT_KERNEL void store_filled(float *scores, const float *sums, int rows, int n) {
+    for (int row = 0; row < rows; row += VL) {
+        vf32 square[VL];
+        RAPT_UNROLL for (int k = 0; k < VL; k++)
+            square[k] = v_load(sums + k * TILE_ROWS + row);
+        v_transpose(square);
+        RAPT_UNROLL for (int r = 0; r < VL; r++)
+            v_store_n(scores + (int64_t)(row + r) * FEW_STRIDE, square[r], n);
+    }
+}
+
+/* VL keys at a time. */
+static void score_filled(const struct rapt_score_args *a) {
+    static filled_scorer *const of_vectors[] = {filled_score_1, filled_score_2, filled_score_3};
+    _Alignas(64) float sums[VL * TILE_ROWS];
+    float *rest = a->scores + (int64_t)RAPT_MAX_TILE_ROWS * FEW_STRIDE;
+    const int64_t row_bytes = a->head_dim * (int64_t)sizeof(float), stride_bytes = a->key_stride_bytes;
+    filled_scorer *const score = of_vectors[filled_rows(a->rows) / VL - 1];
+    struct pump pump = idle_pump(a->key);
+    if (a->streams)
+        pump = pump_of(a->key, stride_bytes, few_lead(a->lead_bytes, stride_bytes, a->head_dim), a->head_dim,
+                       RAPT_FORMAT_F32, (a->head_dim + 15) / 16, false, 0, 1);
+    const char *key = a->key;
+    int k = a->key_begin;
+    for (; a->key_end - k >= VL; k += VL, key += VL * stride_bytes) {
+        score(a, key, stride_bytes, sums, &pump);
+        store_filled(a->scores + k, sums, a->rows, VL);
+    }
+    if (k < a->key_end) {
+        for (int i = 0; i < VL; i++) /* absent ones hold the last */
+            memcpy(rest + i * a->head_dim, key + (k + i < a->key_end ? i : a->key_end - k - 1) * stride_bytes,
+                   (size_t)row_bytes);
+        score(a, (const char *)rest, row_bytes, sums, &pump);
+        store_filled(a->scores + k, sums, a->rows, a->key_end - k);
+    }
+}
+
+#endif
