@@ -8,11 +8,11 @@
 
 enum {
     BESIDE_KEYS = 16,      /* of a turn of float32: score some, weigh as many */
-    BESIDE_STORED = 32,    /* of other types */
+    BESIDE_STORED = 32,    /* of types of 16 bits */
     BESIDE_BYTES = 2 << 10 /* from a line that goes into L1 to the one that goes into L2 */
 };
 
-_Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % STORED_KEYS == 0, "a turn is whole panels of keys");
+_Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % VL == 0, "a turn is whole vectors of keys");
 
 /* From `rows` rows on, and from as many bytes on in whole rows where rows = 0. */
 RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes) {
@@ -25,7 +25,7 @@ RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t r
                          .left = lines};
 }
 
-/* The scores of one turn, of float32 and bfloat16. */
+/* The scores of one turn. */
 RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int rows, struct pair *pair) {
     const char *key = a->key;
     for (int k = a->key_begin; k < a->key_end; k += VL, key += VL * a->key_stride_bytes) {
@@ -37,18 +37,24 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int row
 #define RAPT_SCORE_TURN_OF(name, NAME, rows)                                                                     \
     static RAPT_KERNEL void score_turn##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {      \
         struct pair own = take_pair(pair);                                                                       \
-        score_turn(a, RAPT_FORMAT_##NAME, rows < NARROW_ROWS ? rows : NARROW_ROWS, &own);                        \
+        if (BESIDE_FORMATS >> RAPT_FORMAT_##NAME & 1)                                                            \
+            score_turn(a, RAPT_FORMAT_##NAME, rows < NARROW_ROWS ? rows : NARROW_ROWS, &own);                    \
         put_pair(pair, &own);                                                                                    \
     }
-#define RAPT_SCORE_TURN(rows) RAPT_SCORE_TURN_OF(, F32, rows) RAPT_SCORE_TURN_OF(_bf16, BF16, rows)
+#define RAPT_SCORE_TURN(rows)                                                                                    \
+    RAPT_SCORE_TURN_OF(, F32, rows) RAPT_SCORE_TURN_OF(_bf16, BF16, rows) RAPT_SCORE_TURN_OF(_f16, F16, rows)
 RAPT_HEIGHTS(RAPT_SCORE_TURN)
 #undef RAPT_SCORE_TURN
 #undef RAPT_SCORE_TURN_OF
 
 /* Turns as long as there are enough keys on both sides, then the rest of each. */
 static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
-#define RAPT_SCORE_TURN(rows) {score_turn_##rows, score_turn_bf16_##rows},
-    static void (*const of_rows[][2])(const struct rapt_score_args *, struct pair *) = {RAPT_HEIGHTS(RAPT_SCORE_TURN)};
+    typedef void scorer(const struct rapt_score_args *, struct pair *);
+#define RAPT_SCORE_TURN(rows)                                                                                    \
+    {[RAPT_FORMAT_F32] = score_turn_##rows,                                                                      \
+     [RAPT_FORMAT_BF16] = score_turn_bf16_##rows,                                                                \
+     [RAPT_FORMAT_F16] = score_turn_f16_##rows},
+    static scorer *const of_rows[][RAPT_FORMAT_COUNT] = {RAPT_HEIGHTS(RAPT_SCORE_TURN)};
 #undef RAPT_SCORE_TURN
     assume_score(score, NARROW_ROWS);
     assume_weigh(weigh, NARROW_ROWS);
@@ -59,15 +65,10 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     struct pump pump = {.in_pair = true,
                         .pair = {lane_of(score->key, score->key_stride_bytes, turn, row_bytes),
                                  lane_of(weigh->value, weigh->value_stride_bytes, 0, row_bytes)}};
-    struct feed feed = feed_of(score);
     values.probabilities += (int64_t)weigh->first_row * RAPT_BLOCK_KEYS;
     while (score->key_end - keys.key_begin >= turn && weigh->key_end - values.key_begin >= turn) {
         keys.key_end = keys.key_begin + turn;
-        if (is_of_words(format))
-            of_rows[score->rows - 1][format == RAPT_FORMAT_BF16](&keys, &pump.pair);
-        else
-            for (int k = 0; k < turn; k += STORED_KEYS)
-                score_stored_keys(&keys, &feed, &pump.pair, 0, keys.scores + keys.key_begin + k, STORED_KEYS);
+        of_rows[score->rows - 1][format](&keys, &pump.pair);
         keys.key_begin = keys.key_end;
         keys.key += turn * keys.key_stride_bytes;
         values.key_end = values.key_begin + turn;

@@ -12,9 +12,6 @@ enum {
     STORED_DIMS = 32                   /* of a panel, at most */
 };
 
-/* What v_byte_of makes of a byte, over the byte, is 1 over this. */
-static const float unit_of_bytes = 0x1p-24f;
-
 /* [width][STORED_KEYS] of VL rows from d on; prefetches as many bytes as it reads, or a few more. */
 RAPT_INLINE void stored_square(int format, float *panel, const char *const *rows, int64_t d, int width,
                                vf32 scale, struct stream *stream) {
@@ -66,34 +63,14 @@ RAPT_INLINE void stored_pairs(float *panel, const char *const *rows, int64_t d, 
     }
 }
 
-RAPT_INLINE bool is_of_bytes(int format) { return format == RAPT_FORMAT_Q8_0 || format == RAPT_FORMAT_I8; }
-RAPT_INLINE bool is_of_nibbles(int format) {
-    return format == RAPT_FORMAT_Q4_0 || format == RAPT_FORMAT_Q4_1 || format == RAPT_FORMAT_IQ4_NL;
-}
-
-/* 32 int8 or nibbles of VL rows, mostly a block with a scale of its own: their bytes are transposed as words. */
-RAPT_INLINE void stored_bytes(int format, float *panel, const char *const *rows, int64_t d, vf32 scale,
-                              struct stream *stream) {
-    const int lines = stored_lines(format, STORED_STEP * VL), words = is_of_bytes(format) ? 8 : 4;
-    const int head = format == RAPT_FORMAT_I8 ? 0 : format == RAPT_FORMAT_Q4_1 ? 4 : 2;
-    const int8_t *codes = format == RAPT_FORMAT_Q4_0   ? codes_of_q4_0
-                          : format == RAPT_FORMAT_Q4_1 ? codes_of_q4_1
-                                                       : codes_of_iq4_nl;
-    const int64_t block = rapt_format_row_bytes(format, d);
-    vbits word[8];
-    if (head)
-        scale = v_load_halves(rows, block);
-    if (format == RAPT_FORMAT_Q8_0)
-        scale = v_mul(scale, v_splat(unit_of_bytes));
-    const vf32 minimum = head == 4 ? v_load_halves(rows, block + 2) : v_splat(0);
-    for (int c = 0; c < words; c += 4)
-        v_load_words(word + c, rows, block + head + 4 * c);
+/* Blocks of VL rows, which have scales of their own, or numbers of int8. */
+RAPT_INLINE void stored_blocks(int format, float *panel, const char *const *rows, int64_t d, vf32 scale,
+                               struct stream *stream) {
+    const int lines = stored_lines(format, STORED_STEP * VL);
+    const struct blocks blocks = load_blocks(format, rows, rapt_format_row_bytes(format, d), scale);
     RAPT_UNROLL for (int i = 0; i < STORED_STEP; i++) {
-        const int c = i % (4 * words) / 4, k = i % 4;
-        const vf32 number = is_of_bytes(format) ? v_byte_of(word[c], k)
-                                                : v_nibble_of(word[c], 8 * k + i / 16 * 4, codes);
         stream_line(stream, i, lines, STORED_STEP);
-        v_store(panel + i * STORED_KEYS, head == 4 ? v_fma(number, scale, minimum) : v_mul(number, scale));
+        v_store(panel + i * STORED_KEYS, number_of_blocks(format, &blocks, i));
     }
 }
 
@@ -101,25 +78,20 @@ RAPT_INLINE void stored_bytes(int format, float *panel, const char *const *rows,
 typedef void stored_squares(float *panel, const char *const *rows, int64_t d, int dims, int used,
                             const struct row_scales *scales, struct stream *stream);
 
-/* takes_turns, in_pair: known to the compiler, which then prefetches in one way without asking. */
-RAPT_INLINE void squares_of(int format, bool takes_turns, bool in_pair, float *panel, const char *const *rows,
-                            int64_t d, int dims, int used, const struct row_scales *scales, struct stream *stream) {
+/* takes_turns: known to the compiler, which then prefetches in one way without asking. */
+RAPT_INLINE void squares_of(int format, bool takes_turns, float *panel, const char *const *rows, int64_t d, int dims,
+                            int used, const struct row_scales *scales, struct stream *stream) {
     const bool folds = !is_scaled(format) || scales->exact;
     const float *plain = scales->plain, *folded = scales->folded;
     struct stream own = take_stream(stream);
-    struct pair pair;
     int i = 0;
-    if (takes_turns != (own.turns != NULL) || in_pair != (own.pair != NULL))
+    if (takes_turns != (own.turns != NULL) || own.pair)
         __builtin_unreachable();
-    if (in_pair) {
-        pair = take_pair(stream->pair);
-        own.pair = &pair;
-    }
     if (takes_turns)
         turns_fetch(own.turns, used / VL * stored_lines(format, VL * STORED_DIMS));
     for (; (is_of_bytes(format) || is_of_nibbles(format)) && folds && dims - i >= STORED_STEP; i += STORED_STEP)
         for (int v = 0; v < used; v += VL)
-            stored_bytes(format, panel + i * STORED_KEYS + v, rows + v, d + i, v_load(folded + v), &own);
+            stored_blocks(format, panel + i * STORED_KEYS + v, rows + v, d + i, v_load(folded + v), &own);
     for (; (format == RAPT_FORMAT_F16 || is_float8(format)) && folds && dims - i >= 2 * VL; i += 2 * VL)
         for (int v = 0; v < used; v += VL)
             stored_halves(format, panel + i * STORED_KEYS + v, rows + v, d + i, v_load(folded + v), &own);
@@ -131,28 +103,22 @@ RAPT_INLINE void squares_of(int format, bool takes_turns, bool in_pair, float *p
             stored_square(format, panel + i * STORED_KEYS + v, rows + v, d + i, VL, v_load(plain + v), &own);
     for (int v = 0; i < dims && v < used; v += VL)
         stored_square(format, panel + i * STORED_KEYS + v, rows + v, d + i, dims - i, v_load(plain + v), &own);
-    if (in_pair)
-        put_pair(stream->pair, &pair);
     put_stream(stream, &own);
 }
 
-#define RAPT_SQUARES(name, NAME, suffix, takes_turns, in_pair)                                                   \
+#define RAPT_SQUARES(name, NAME, suffix, takes_turns)                                                            \
     static RAPT_KERNEL void squares_##name##suffix(float *panel, const char *const *rows, int64_t d, int dims,   \
                                                    int used, const struct row_scales *scales,                    \
                                                    struct stream *stream) {                                      \
-        squares_of(RAPT_FORMAT_##NAME, takes_turns, in_pair, panel, rows, d, dims, used, scales, stream);        \
+        squares_of(RAPT_FORMAT_##NAME, takes_turns, panel, rows, d, dims, used, scales, stream);                 \
     }
-#define RAPT_STORED(name, NAME)                                                                                  \
-    RAPT_SQUARES(name, NAME, , false, false)                                                                     \
-    RAPT_SQUARES(name, NAME, _in_turns, true, false)
+#define RAPT_STORED(name, NAME) RAPT_SQUARES(name, NAME, , false) RAPT_SQUARES(name, NAME, _in_turns, true)
 RAPT_STORED_FORMATS(RAPT_STORED)
-RAPT_SQUARES(f16, F16, _in_pair, false, true)
 #undef RAPT_STORED
 #undef RAPT_SQUARES
 
-/* [takes turns; 2: in a pair][format] */
-static stored_squares *const squares_of_format[3][RAPT_FORMAT_COUNT] = {
-    [2] = {[RAPT_FORMAT_F16] = squares_f16_in_pair},
+/* [takes turns][format] */
+static stored_squares *const squares_of_format[2][RAPT_FORMAT_COUNT] = {
 #define RAPT_STORED(name, NAME)                                                                                  \
     [0][RAPT_FORMAT_##NAME] = squares_##name, [1][RAPT_FORMAT_##NAME] = squares_##name##_in_turns,
     RAPT_STORED_FORMATS(RAPT_STORED)
@@ -195,8 +161,7 @@ RAPT_HEIGHTS(RAPT_CHAINS)
 #undef RAPT_CHAINS
 
 /* The scores of n <= STORED_KEYS keys, from row `first` of those of the call on. */
-static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed, struct pair *pair, int first,
-                              float *scores, int n) {
+static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed, int first, float *scores, int n) {
 #define RAPT_CHAINS(height) stored_chains_##height,
     static stored_chains_of *const of_height[] = {RAPT_HEIGHTS(RAPT_CHAINS)};
 #undef RAPT_CHAINS
@@ -213,11 +178,9 @@ static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed
         load_row_scales(&row_scales, &a->scales, first, n,
                         a->key_format == RAPT_FORMAT_I8 ? unit_of_bytes : unit_of_halves(a->key_format));
     struct stream stream = feed_keys(feed, a, a->key_format, keys, n, STORED_KEYS);
-    const int way = pair ? 2 : stream.turns != NULL;
-    stream.pair = pair;
     for (int64_t d = 0; d < a->head_dim; d += STORED_DIMS) {
         const int dims = a->head_dim - d < STORED_DIMS ? (int)(a->head_dim - d) : STORED_DIMS;
-        squares_of_format[way][a->key_format](panel, keys, d, dims, used, &row_scales, &stream);
+        squares_of_format[stream.turns != NULL][a->key_format](panel, keys, d, dims, used, &row_scales, &stream);
         for (int k = 0; k < used; k += step)
             of_height[a->rows - 1](panel + k, a->query + d * a->rows, sums + k, dims);
     }
@@ -236,7 +199,7 @@ static void score_narrow(const struct rapt_score_args *a) {
     struct feed feed = feed_of(a);
     for (int k = a->key_begin; k < a->key_end; k += STORED_KEYS) {
         const int left = a->key_end - k;
-        score_stored_keys(a, &feed, NULL, k - a->key_begin, a->scores + k, left < STORED_KEYS ? left : STORED_KEYS);
+        score_stored_keys(a, &feed, k - a->key_begin, a->scores + k, left < STORED_KEYS ? left : STORED_KEYS);
     }
 }
 
