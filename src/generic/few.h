@@ -14,7 +14,7 @@ enum {
     FEW_KEYS = 2 * VL,                   /* of a panel */
     FEW_STRIDE = RAPT_BLOCK_KEYS + 16,   /* of rows of scores, which would otherwise fall into few sets of L1 */
     VALUES_PART = 32,                    /* values at a time that stay in L1; twice as many for more tiles */
-    SQUARE_CYCLES = VL * VL / 32         /* of prefetches beside a square: few, since its loads miss L1 already */
+    SQUARE_CYCLES = VL * VL / 32 /* what a square counts for prefetching: little, since its loads miss L1 already */
 };
 
 _Static_assert(FEW_ROWS <= 12 && FEW_MOST >= NARROW_ROWS && FEW_MOST <= (int)RAPT_MAX_TILE_ROWS, "rows of a few");
