@@ -30,15 +30,15 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int row
     const char *key = a->key;
     for (int k = a->key_begin; k < a->key_end; k += VL, key += VL * a->key_stride_bytes) {
         struct stream stream = {.pair = pair};
-        score_spaced(a, format, key, stream, a->scores + k, rows);
+        score_transposed(a, format, key, NULL, true, &stream, a->scores + k, VL, rows);
     }
 }
 
 #define RAPT_SCORE_TURN_OF(name, NAME, rows)                                                                     \
     static RAPT_KERNEL void score_turn##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {      \
         struct pair own = take_pair(pair);                                                                       \
-        if (BESIDE_FORMATS >> RAPT_FORMAT_##NAME & 1)                                                            \
-            score_turn(a, RAPT_FORMAT_##NAME, rows < NARROW_ROWS ? rows : NARROW_ROWS, &own);                    \
+        if (rows <= NARROW_ROWS && (BESIDE_FORMATS >> RAPT_FORMAT_##NAME & 1))                                   \
+            score_turn(a, RAPT_FORMAT_##NAME, rows, &own);                                                       \
         put_pair(pair, &own);                                                                                    \
     }
 #define RAPT_SCORE_TURN(rows)                                                                                    \

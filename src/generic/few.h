@@ -56,7 +56,7 @@ static RAPT_KERNEL int few_squares(float *panel, const struct rapt_score_args *a
             vf32 lanes[VL];
             pump_step(&p, SQUARE_CYCLES);
             RAPT_UNROLL for (int i = 0; i < VL; i++)
-                lanes[i] = v_load(row_at(key_row(&(struct key_rows){.spaced = &keys}, i, 0), 0, 0));
+                lanes[i] = v_load(row_at(spaced_row(&keys, i), 0, 0));
             go_on(&keys, VL * sizeof(float));
             v_transpose(lanes);
             RAPT_UNROLL for (int i = 0; i < VL; i++)
@@ -159,11 +159,13 @@ RAPT_INLINE void few_weigh(const struct few_step *step, int row, int64_t d, stru
 #define RAPT_FEW(height)                                                                                         \
     static RAPT_KERNEL void few_score_##height(const struct rapt_score_args *a, const float *panel,              \
                                                const float *query, float *scores, int n, struct pump *pump) {    \
-        few_score(a, panel, query, scores, n, pump, height < FEW_ROWS ? height : FEW_ROWS);                      \
+        if (height <= FEW_ROWS)                                                                                  \
+            few_score(a, panel, query, scores, n, pump, height);                                                 \
     }                                                                                                            \
     static RAPT_KERNEL void few_weigh_##height(const struct few_step *step, int row, int64_t d,                  \
                                                struct pump *pump) {                                              \
-        few_weigh(step, row, d, pump, height < FEW_ROWS ? height : FEW_ROWS);                                    \
+        if (height <= FEW_ROWS)                                                                                  \
+            few_weigh(step, row, d, pump, height);                                                               \
     }
 RAPT_HEIGHTS(RAPT_FEW)
 #undef RAPT_FEW

@@ -27,7 +27,9 @@ static void pack_few(float *panel, const float *const *query_rows, int rows, int
     pack_lanes(panel, query_rows, rows, few_width(rows), head_dim);
 }
 
-static size_t panel_bytes_few(int rows, int head_dim) { return panel_bytes_rows(few_width(rows), head_dim); }
+static size_t panel_bytes_few(int rows, int head_dim) {
+    return (size_t)few_width(rows) * (size_t)head_dim * sizeof(float);
+}
 
 /* Adds one number of each key to the chains, and goes on to the next. */
 RAPT_INLINE void filled_dimension(struct spaced *from, const float *query, vf32 sum[][FILLED_VECTORS], int keys,
@@ -36,7 +38,7 @@ RAPT_INLINE void filled_dimension(struct spaced *from, const float *query, vf32 
     RAPT_UNROLL for (int v = 0; v < vectors; v++)
         q[v] = v_load(query + v * VL);
     RAPT_UNROLL for (int k = 0; k < keys; k++) {
-        const vf32 x = v_splat(*row_at(key_row(&(struct key_rows){.spaced = from}, k, 0), 0, 0));
+        const vf32 x = v_splat(*row_at(spaced_row(from, k), 0, 0));
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             sum[k][v] = v_fma(x, q[v], sum[k][v]);
     }

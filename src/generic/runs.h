@@ -36,7 +36,7 @@ RAPT_INLINE void walk_by(struct walk *walk, int64_t n, int64_t stride_bytes) {
 }
 
 /* The next n rows, at most `width` many; the others are the first of them. */
-RAPT_INLINE void walk_rows(struct walk *walk, int64_t stride_bytes, const char **rows, int n, int width) {
+static RAPT_KERNEL void walk_rows(struct walk *walk, int64_t stride_bytes, const char **rows, int n, int width) {
     int at = 0;
     if (n == width && walk->left >= width) {
         RAPT_UNROLL for (int i = 0; i < width; i++)

@@ -63,10 +63,18 @@ static void pack_lanes(float *panel, const float *const *query_rows, int rows, i
         }
 }
 
-/* [head_dim][rows], of tiles whose lanes are keys: what these multiply is found from one pointer. */
-static void pack_rows(float *panel, const float *const *query_rows, int rows, int head_dim) {
+static size_t panel_bytes_narrow(int rows, int head_dim) {
+    return (size_t)rows * (size_t)((head_dim + 2 * VL - 1) / (2 * VL) * (2 * VL)) * sizeof(float);
+}
+
+/* [head_dim][rows], of tiles whose lanes are keys: what these multiply is found from one pointer; then -0 up to whole
+ * squares of keys, of two numbers a word. */
+static void pack_narrow(float *panel, const float *const *query_rows, int rows, int head_dim) {
     RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && head_dim >= 1);
     pack_lanes(panel, query_rows, rows, rows, head_dim);
+    const int64_t end = (int64_t)(panel_bytes_narrow(rows, head_dim) / sizeof(float));
+    for (int64_t i = (int64_t)rows * head_dim; i < end; i++)
+        panel[i] = -0.0f;
 }
 
 /* Adds dimension d to keys x vectors chains. */
@@ -230,8 +238,6 @@ static size_t panel_bytes_wide(int rows, int head_dim) {
     (void)rows;
     return (size_t)head_dim * TILE_ROWS * sizeof(float);
 }
-
-static size_t panel_bytes_rows(int rows, int head_dim) { return (size_t)rows * (size_t)head_dim * sizeof(float); }
 
 static size_t scores_bytes_wide(int rows, int head_dim) {
     (void)rows, (void)head_dim;

@@ -8,8 +8,8 @@
 #include "generic/score_words.h"
 
 enum {
-    STORED_KEYS = NARROW_VECTORS * VL, /* of a panel */
-    STORED_DIMS = 32                   /* of a panel, at most */
+    STORED_KEYS = FEED_KEYS, /* of a panel */
+    STORED_DIMS = 32         /* of a panel, at most */
 };
 
 /* [width][STORED_KEYS] of VL rows from d on; prefetches as many bytes as it reads, or a few more. */
@@ -154,8 +154,8 @@ typedef void stored_chains_of(const float *panel, const float *query, float *sum
 #define RAPT_CHAINS(height)                                                                                      \
     static RAPT_KERNEL void stored_chains_##height(const float *panel, const float *query, float *sums,          \
                                                    int dims) {                                                   \
-        const int rows = height < NARROW_ROWS ? height : NARROW_ROWS;                                            \
-        stored_chains(panel, query, sums, dims, rows, vectors_of_chains(rows));                                  \
+        if (height <= NARROW_ROWS)                                                                               \
+            stored_chains(panel, query, sums, dims, height, vectors_of_chains(height));                          \
     }
 RAPT_HEIGHTS(RAPT_CHAINS)
 #undef RAPT_CHAINS
@@ -196,7 +196,8 @@ static void score_narrow(const struct rapt_score_args *a) {
         score_narrow_words(a);
         return;
     }
-    struct feed feed = feed_of(a);
+    struct feed feed;
+    open_feed(&feed, a);
     for (int k = a->key_begin; k < a->key_end; k += STORED_KEYS) {
         const int left = a->key_end - k;
         score_stored_keys(a, &feed, k - a->key_begin, a->scores + k, left < STORED_KEYS ? left : STORED_KEYS);

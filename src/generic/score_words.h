@@ -25,23 +25,15 @@ RAPT_INLINE struct spaced spaced_from(const char *key, int64_t stride_bytes) {
     return keys;
 }
 
+RAPT_INLINE const char *spaced_row(const struct spaced *keys, int i) {
+    return keys->fourth[i / 4] + (i % 4 == 3 ? keys->three : i % 4 * keys->stride_bytes);
+}
+
 RAPT_INLINE void go_on(struct spaced *keys, int64_t bytes) {
     RAPT_UNROLL for (int i = 0; i < VL; i += 4) {
         keys->fourth[i / 4] += bytes;
         RAPT_OPAQUE(keys->fourth[i / 4]);
     }
-}
-
-/* VL keys: at one stride, or anywhere. */
-struct key_rows {
-    struct spaced *spaced; /* NULL = at `at`; known to the compiler */
-    const char *const *at;
-};
-
-RAPT_INLINE const char *key_row(const struct key_rows *keys, int i, int64_t byte) {
-    const struct spaced *spaced = keys->spaced;
-    return spaced ? spaced->fourth[i / 4] + (i % 4 == 3 ? spaced->three : i % 4 * spaced->stride_bytes)
-                  : keys->at[i] + byte;
 }
 
 /* What v_byte_of makes of a byte, over the byte, is 1 over this. */
@@ -101,10 +93,7 @@ struct words {
     struct blocks blocks;
 };
 
-RAPT_INLINE void load_words_of(int format, struct words *words, const struct key_rows *keys, int64_t byte) {
-    const char *rows[VL];
-    RAPT_UNROLL for (int i = 0; i < VL; i++)
-        rows[i] = key_row(keys, i, byte);
+RAPT_INLINE void load_words_of(int format, struct words *words, const char *const *rows) {
     if (format == RAPT_FORMAT_F16) {
         v_transpose_halves(words->halves, rows, 0);
         return;
@@ -118,6 +107,14 @@ RAPT_INLINE void load_words_of(int format, struct words *words, const struct key
     v_transpose(words->lanes);
 }
 
+RAPT_INLINE void load_spaced(int format, struct words *words, struct spaced *keys, int64_t square_bytes) {
+    const char *rows[VL];
+    RAPT_UNROLL for (int i = 0; i < VL; i++)
+        rows[i] = spaced_row(keys, i);
+    load_words_of(format, words, rows);
+    go_on(keys, square_bytes);
+}
+
 /* Number n of each row. */
 RAPT_INLINE vf32 number_of_words(int format, const struct words *words, int n) {
     if (format == RAPT_FORMAT_F16)
@@ -129,87 +126,130 @@ RAPT_INLINE vf32 number_of_words(int format, const struct words *words, int n) {
     return words->lanes[n];
 }
 
-/* Adds `width` words of VL keys to the chains of `rows` rows, and prefetches as many bytes: memory feeds this.
- * square: its number. */
-RAPT_INLINE void score_words(int format, const float *query, const struct words *words, vf32 *sum,
-                             struct stream *stream, int square, int lines, int width, int rows) {
-    const int numbers = numbers_of_word(format);
-    RAPT_UNROLL for (int i = 0; i < VL; i++) {
-        stream_line(stream, lines % 2 == 0 ? i : square * VL + i, lines, VL);
-        if (i < width)
-            RAPT_UNROLL for (int n = i * numbers; n < (i + 1) * numbers; n++) {
-                const vf32 x = number_of_words(format, words, n);
-                RAPT_UNROLL for (int r = 0; r < rows; r++)
-                    sum[r] = v_fma(v_splat(query[n * rows + r]), x, sum[r]);
-            }
-    }
+enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
+
+/* A chain waits for each of its sums. Few rows take more keys at once, where keys are less to read than that takes and
+ * registers suffice. */
+RAPT_INLINE int vectors_of_words(int format, int rows) {
+    const int most = is_of_blocks(format) ? is_of_bytes(format) ? 4 : 6 : format == RAPT_FORMAT_BF16 && VL < 16 ? 2 : 0;
+    return rows <= most ? WORD_VECTORS : 1;
 }
 
-/* n numbers of a row, at most VL. */
-RAPT_INLINE vf32 load_numbers(int format, const char *row, int n) {
-    if (n == VL)
-        return v_load_stored(format, row, 0);
-    return format == RAPT_FORMAT_F32 ? v_load_n(row_at(row, 0, 0), n) : v_load_stored_rest(format, row, 0, n);
-}
-
-/* rows x n scores, by transposing VL x VL words of the key rows, and in the end single numbers. */
-RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, struct key_rows keys,
-                                  struct stream stream, float *scores, int n, int rows) {
-    const int numbers = numbers_of_word(format);
-    const int64_t square_bytes = rapt_format_row_bytes(format, VL * numbers);
-    const int64_t number_bytes = is_of_blocks(format) ? 0 : rapt_format_row_bytes(format, 1);
-    const float *query = a->query;
-    vf32 sum[NARROW_ROWS];
+/* What is known of VL keys. */
+struct key_words {
+    struct spaced spaced;
     struct words words;
+    vf32 sum[NARROW_ROWS];
+};
+
+/* Adds words of VL keys, and of VL more unless NULL, to the chains of `rows` rows, and prefetches as many lines: memory
+ * feeds this. square: its number. width: what there is of it. */
+RAPT_INLINE void score_words(int format, const float *query, struct key_words *keys, struct key_words *more,
+                             struct stream *stream, int square, int lines, int width, int rows) {
+    const int numbers = numbers_of_word(format), steps = VL * vectors_of_words(format, rows);
+    RAPT_UNROLL for (int step = 0; step < steps; step++) {
+        if (step > 0 && step * 4 % steps == 0 && width <= step * VL * numbers / steps)
+            return;
+        stream_line(stream, lines % 2 == 0 ? step : square * steps + step, lines, steps);
+        RAPT_UNROLL for (int n = step * VL * numbers / steps; n < (step + 1) * VL * numbers / steps; n++) {
+            const vf32 x = number_of_words(format, &keys->words, n);
+            RAPT_UNROLL for (int r = 0; r < rows; r++)
+                keys->sum[r] = v_fma(v_splat(query[n * rows + r]), x, keys->sum[r]);
+            if (!more)
+                continue;
+            const vf32 y = number_of_words(format, &more->words, n);
+            RAPT_UNROLL for (int r = 0; r < rows; r++)
+                more->sum[r] = v_fma(v_splat(query[n * rows + r]), y, more->sum[r]);
+        }
+    }
+}
+
+/* Some bytes of each of VL rows, and zeros after them; rows: then those of the copy. */
+static RAPT_KERNEL void copy_rests(char (*copy)[4 * VL], const char **rows, size_t bytes) {
+    for (int i = 0; i < VL; i++) {
+        v_store((float *)(void *)copy[i], v_load_n(row_at(rows[i], 0, 0), (int)(bytes / 4)));
+        if (bytes % 4 != 0)
+            memcpy(copy[i] + bytes / 4 * 4, rows[i] + bytes / 4 * 4, 2);
+        rows[i] = copy[i];
+    }
+}
+
+RAPT_INLINE void open_keys(struct key_words *keys, const char *key, int64_t stride_bytes, int rows) {
+    keys->spaced = spaced_from(key, stride_bytes);
     RAPT_UNROLL for (int r = 0; r < rows; r++)
-        sum[r] = v_splat(0);
-    int64_t byte = 0;
-    int left = a->head_dim, square = 0;
-    for (; left >= VL * numbers; left -= VL * numbers, query += VL * numbers * rows) {
-        if (stream.turns)
-            turns_fetch(stream.turns, stored_lines(format, VL * VL * numbers));
-        load_words_of(format, &words, &keys, byte);
-        byte += square_bytes;
-        if (keys.spaced)
-            go_on(keys.spaced, square_bytes);
-        score_words(format, query, &words, sum, &stream, square++, stored_lines(format, VL * VL * numbers), VL, rows);
+        keys->sum[r] = v_splat(0);
+}
+
+/* The next words, of keys at the stride or of those `at`; byte: where they begin. width: the numbers that are left, if
+ * fewer than a square has. */
+RAPT_INLINE void load_keys(int format, struct key_words *keys, const char *const *at, int64_t byte, int width) {
+    const int whole = VL * numbers_of_word(format);
+    if (!at && width == whole) {
+        load_spaced(format, &keys->words, &keys->spaced, rapt_format_row_bytes(format, whole));
+        return;
     }
-    for (int width; number_bytes && left > 0; left -= width, query += width * rows) {
-        width = left < VL ? left : VL;
-        RAPT_UNROLL for (int i = 0; i < VL; i++)
-            words.lanes[i] = load_numbers(format, key_row(&keys, i, byte), width);
-        byte += width * number_bytes;
-        if (keys.spaced)
-            go_on(keys.spaced, width * number_bytes);
-        v_transpose(words.lanes);
-        score_words(RAPT_FORMAT_F32, query, &words, sum, &stream, square++, stored_lines(format, VL * VL), width, rows);
-    }
+    _Alignas(64) char copy[VL][4 * VL];
+    const char *from[VL];
+    RAPT_UNROLL for (int i = 0; i < VL; i++)
+        from[i] = at ? at[i] + byte : spaced_row(&keys->spaced, i);
+    if (width < whole)
+        copy_rests(copy, from, (size_t)rapt_format_row_bytes(format, width));
+    load_words_of(format, &keys->words, from);
+}
+
+RAPT_INLINE void store_scores(const struct rapt_score_args *a, const struct key_words *keys, float *scores, int n,
+                              int rows) {
     RAPT_UNROLL for (int r = 0; r < rows; r++) {
-        vf32 score = v_mul(sum[r], v_splat(a->factor));
-        if (n == VL)
+        const vf32 score = v_mul(keys->sum[r], v_splat(a->factor));
+        if (n >= VL)
             v_store(scores + r * RAPT_BLOCK_KEYS, score);
         else
             v_store_n(scores + r * RAPT_BLOCK_KEYS, score, n);
     }
 }
 
-/* VL keys at one stride. */
-RAPT_INLINE void score_spaced(const struct rapt_score_args *a, int format, const char *key, struct stream stream,
-                              float *scores, int rows) {
-    struct spaced spaced = spaced_from(key, a->key_stride_bytes);
-    score_transposed(a, format, (struct key_rows){.spaced = &spaced}, stream, scores, VL, rows);
+/* rows x n scores of the keys from `key` on, or of those `at` unless NULL, by transposing VL x VL words of the rows of
+ * keys. What is left then has zeros after it, and -0 the query: a sum plus -0 is this sum. whole: nothing is left. */
+RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, const char *key, const char *const *at,
+                                  bool whole, struct stream *stream, float *scores, int n, int rows) {
+    const int width = VL * numbers_of_word(format);
+    const bool two = vectors_of_words(format, rows) == 2;
+    const int lines = stored_lines(format, VL * width * (two ? 2 : 1));
+    const float *query = a->query;
+    struct key_words keys, more;
+    open_keys(&keys, key, a->key_stride_bytes, rows);
+    if (two)
+        open_keys(&more, key + VL * a->key_stride_bytes, a->key_stride_bytes, rows);
+    int64_t byte = 0;
+    for (int left = a->head_dim, square = 0; left > 0; left -= width, square++) {
+        if (stream->turns)
+            turns_fetch(stream->turns, lines);
+        int here = whole ? width : left;
+        if (!whole)
+            RAPT_OPAQUE(here); /* else compilers make a loop of its own of the last turn */
+        here = here < width ? here : width;
+        load_keys(format, &keys, at, byte, here);
+        if (two)
+            load_keys(format, &more, at ? at + VL : NULL, byte, here);
+        score_words(format, query, &keys, two ? &more : NULL, stream, square, lines, here, rows);
+        query += width * rows;
+        byte += rapt_format_row_bytes(format, width);
+    }
+    store_scores(a, &keys, scores, n, rows);
+    if (two && n > VL)
+        store_scores(a, &more, scores + VL, n - VL, rows);
 }
 
 RAPT_INLINE void score_rows(const struct rapt_score_args *a, int format, int rows) {
-    struct feed feed = feed_of(a);
-    int k = a->key_begin;
-    for (; !a->runs && a->key_end - k >= VL; k += VL, feed.walk.row += VL * a->key_stride_bytes)
-        score_spaced(a, format, feed.walk.row, stream_of(a, format, feed.walk.row, VL), a->scores + k, rows);
-    for (int n; k < a->key_end; k += n) {
-        const char *keys[VL];
-        n = a->key_end - k < VL ? a->key_end - k : VL;
-        const struct stream stream = feed_keys(&feed, a, format, keys, n, VL);
-        score_transposed(a, format, (struct key_rows){.at = keys}, stream, a->scores + k, n, rows);
+    const int most = vectors_of_words(format, rows) * VL;
+    struct feed feed;
+    open_feed(&feed, a);
+    for (int k = a->key_begin, n; k < a->key_end; k += n) {
+        const char *key = feed.walk.row, *at[WORD_VECTORS * VL];
+        n = a->key_end - k < most ? a->key_end - k : most;
+        const bool spaced = n == most && feed.walk.left >= most;
+        struct stream stream = spaced ? feed_spaced(&feed, a, format, n) : feed_keys(&feed, a, format, at, n, most);
+        score_transposed(a, format, key, spaced ? NULL : at, is_of_blocks(format), &stream, a->scores + k, n, rows);
     }
 }
 
@@ -223,8 +263,8 @@ RAPT_INLINE void score_rows(const struct rapt_score_args *a, int format, int row
 
 #define RAPT_SCORE(name, NAME, rows)                                                                             \
     static RAPT_KERNEL void score_##name##_rows_##rows(const struct rapt_score_args *a) {                        \
-        if (is_of_words(RAPT_FORMAT_##NAME))                                                                     \
-            score_rows(a, RAPT_FORMAT_##NAME, rows < NARROW_ROWS ? rows : NARROW_ROWS);                          \
+        if (rows <= NARROW_ROWS && is_of_words(RAPT_FORMAT_##NAME))                                              \
+            score_rows(a, RAPT_FORMAT_##NAME, rows);                                                             \
     }
 #define RAPT_SCORE_ROWS(rows) RAPT_WORD_FORMATS(RAPT_SCORE, rows)
 RAPT_HEIGHTS(RAPT_SCORE_ROWS)

@@ -77,7 +77,11 @@ enum { STORED_FORMATS = 1 << RAPT_FORMAT_F32 RAPT_STORED_FORMATS(RAPT_STORED) };
 #undef RAPT_STORED
 
 /* Types whose keys and values score_beside takes: those that memory limits, where the registers suffice. */
-enum { BESIDE_FORMATS = 1 << RAPT_FORMAT_F32 | (VL < 16 ? 0 : 1 << RAPT_FORMAT_F16 | 1 << RAPT_FORMAT_BF16) };
+enum {
+    BESIDE_FORMATS = VL == 1   ? 0
+                     : VL < 16 ? 1 << RAPT_FORMAT_F32
+                               : 1 << RAPT_FORMAT_F32 | 1 << RAPT_FORMAT_F16 | 1 << RAPT_FORMAT_BF16
+};
 
 /* Lines that so many numbers take. */
 RAPT_INLINE int stored_lines(int format, int numbers) {

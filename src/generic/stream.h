@@ -10,20 +10,30 @@
 struct stream {
     const char *row;
     int64_t byte, row_bytes;
-    int64_t step_bytes; /* to the next row; 0 where rows do not come from memory */
-    int64_t lead_bytes; /* to the one that is fetched far ahead */
-    struct turns *turns; /* what is fetched into L2 instead; NULL = rows at the step. */
-    struct walk soon;    /* Then these rows are fetched into L1, if there is a step. */
+    int64_t step_bytes;                   /* to the next row; 0 where rows do not come from memory */
+    const char *const *next, *const *end; /* the rows after this one, as long as there are some here */
+    int64_t lead_bytes;  /* to what is fetched far ahead */
+    struct turns *turns; /* what is fetched into L2 instead; NULL = nothing else */
     struct pair *pair;   /* fetched instead of all that; NULL = none */
 };
 
+/* `rows` rows at a stride; those that lie without a gap are like one. */
+RAPT_INLINE struct stream stream_at(const struct rapt_score_args *a, int format, const char *row, int rows) {
+    const int64_t row_bytes = rapt_format_row_bytes(format, a->head_dim);
+    const bool dense = a->key_stride_bytes == row_bytes;
+    return (struct stream){.row = row,
+                           .row_bytes = dense ? rows * row_bytes : row_bytes,
+                           .step_bytes = dense ? rows * row_bytes : a->key_stride_bytes};
+}
+
 /* Rows that come `keys` after the one at key; where lead_bytes says that rows to come are elsewhere, those at key. */
 RAPT_INLINE struct stream stream_of(const struct rapt_score_args *a, int format, const char *key, int keys) {
-    const int64_t step_bytes = a->streams ? a->key_stride_bytes : 0;
-    return (struct stream){.row = a->lead_bytes ? key : key + keys * step_bytes,
-                           .row_bytes = rapt_format_row_bytes(format, a->head_dim),
-                           .step_bytes = step_bytes,
-                           .lead_bytes = lead_of(a->lead_bytes, step_bytes, format, a->head_dim)};
+    const int64_t stride_bytes = a->streams ? a->key_stride_bytes : 0;
+    struct stream stream = stream_at(a, format, a->lead_bytes ? key : key + keys * stride_bytes, keys);
+    stream.lead_bytes = lead_of(a->lead_bytes, stride_bytes, format, a->head_dim);
+    if (!a->streams)
+        stream.step_bytes = 0;
+    return stream;
 }
 
 /* As take_pump and put_pump. */
@@ -32,18 +42,17 @@ RAPT_INLINE struct stream take_stream(const struct stream *stream) {
                            .byte = stream->byte,
                            .row_bytes = stream->row_bytes,
                            .step_bytes = stream->step_bytes,
+                           .next = stream->next,
+                           .end = stream->end,
                            .lead_bytes = stream->lead_bytes,
                            .turns = stream->turns,
-                           .soon = {stream->soon.row, stream->soon.left, stream->soon.next},
                            .pair = stream->pair};
 }
 
 RAPT_INLINE void put_stream(struct stream *stream, const struct stream *own) {
     stream->row = own->row;
     stream->byte = own->byte;
-    stream->soon.row = own->soon.row;
-    stream->soon.left = own->soon.left;
-    stream->soon.next = own->soon.next;
+    stream->next = own->next;
 }
 
 /* Step i of so many that share so many lines. */
@@ -54,31 +63,62 @@ RAPT_INLINE void stream_line(struct stream *stream, int i, int lines, int steps)
         pair_line(stream->pair, i * lines / steps % 2);
         return;
     }
-    if (stream->turns) {
-        if (!stream->step_bytes)
-            return;
-        __builtin_prefetch(stream->soon.row + stream->byte, 0, 3);
-        stream->byte += 64;
-        if (stream->byte >= stream->row_bytes)
-            stream->byte = 0, walk_on(&stream->soon, 1, stream->step_bytes);
-        return;
-    }
     __builtin_prefetch(stream->row + stream->byte, 0, 3);
     __builtin_prefetch(stream->row + stream->byte + stream->lead_bytes, 0, 2);
     stream->byte += 64;
-    if (stream->byte >= stream->row_bytes)
+    if (__builtin_expect(stream->byte >= stream->row_bytes, 0)) {
         stream->byte = 0, stream->row += stream->step_bytes;
+        if (stream->next < stream->end)
+            stream->row = *stream->next++;
+    }
+    RAPT_OPAQUE(stream->byte); /* else compilers make a copy of what follows for rows that end here */
 }
+
+enum { FEED_KEYS = NARROW_VECTORS * VL }; /* at once, at most */
 
 /* The keys of a call, panel by panel, and what is fetched beside them. */
 struct feed {
     struct walk walk;
     struct turns turns;
+    const char *soon[FEED_KEYS];
     int left; /* keys */
 };
 
-RAPT_INLINE struct feed feed_of(const struct rapt_score_args *a) {
-    return (struct feed){walk_of(a->key, a->key_rows, a->runs), turns_of(a->ahead), a->key_end - a->key_begin};
+RAPT_INLINE void open_feed(struct feed *feed, const struct rapt_score_args *a) {
+    feed->walk = walk_of(a->key, a->key_rows, a->runs);
+    feed->turns = turns_of(a->ahead);
+    feed->left = a->key_end - a->key_begin;
+}
+
+/* The next n rows, which lie in several runs. */
+static RAPT_KERNEL struct stream look_ahead(struct feed *feed, const struct rapt_score_args *a, int format, int n) {
+    struct walk walk = feed->walk;
+    walk_rows(&walk, a->key_stride_bytes, feed->soon, n, n);
+    struct stream stream = {.row = feed->soon[0], .row_bytes = rapt_format_row_bytes(format, a->head_dim)};
+    stream.next = feed->soon + 1, stream.end = feed->soon + n;
+    return stream;
+}
+
+/* What is fetched beside `width` keys from `key` on; feed: after them. */
+RAPT_INLINE struct stream feed_stream(struct feed *feed, const struct rapt_score_args *a, int format, const char *key,
+                                      int width) {
+    if (!a->runs)
+        return stream_of(a, format, key, width);
+    const int n = feed->left < width ? feed->left : width;
+    struct stream stream = n == 0                  ? (struct stream){.row = key, .row_bytes = 64}
+                           : feed->walk.left >= n ? stream_at(a, format, feed->walk.row, n)
+                                                  : look_ahead(feed, a, format, n);
+    stream.turns = &feed->turns;
+    stream.pair = NULL;
+    return stream;
+}
+
+/* The next n keys, which lie in one run. */
+RAPT_INLINE struct stream feed_spaced(struct feed *feed, const struct rapt_score_args *a, int format, int n) {
+    const char *key = feed->walk.row;
+    feed->left -= n;
+    walk_on(&feed->walk, n, a->key_stride_bytes);
+    return feed_stream(feed, a, format, key, n);
 }
 
 /* The next n <= width keys. */
@@ -86,17 +126,8 @@ RAPT_INLINE struct stream feed_keys(struct feed *feed, const struct rapt_score_a
                                     int n, int width) {
     const char *key = feed->walk.row;
     feed->left -= n;
-    if (a->runs) {
-        walk_rows(&feed->walk, a->key_stride_bytes, keys, n, width);
-        return (struct stream){.row_bytes = rapt_format_row_bytes(format, a->head_dim),
-                               .step_bytes = feed->left > 0 ? a->key_stride_bytes : 0,
-                               .turns = &feed->turns,
-                               .soon = feed->walk};
-    }
-    feed->walk.row += width * a->key_stride_bytes;
-    for (int k = 0; k < width; k++)
-        keys[k] = key + (k < n ? k : 0) * a->key_stride_bytes;
-    return stream_of(a, format, key, width);
+    walk_rows(&feed->walk, a->key_stride_bytes, keys, n, width);
+    return feed_stream(feed, a, format, key, width);
 }
 
 #endif

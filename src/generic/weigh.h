@@ -17,13 +17,11 @@ enum {
 struct panel {
     int rows, vectors, width;
     int64_t row_step, key_step;
-    struct pump *pump; /* of narrow tiles, whose values come from memory */
 };
 
 /* Keys [key, end). */
 RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, vf32 sum[][8], const float *p,
                             const char *value, int key, int end) {
-    const int lines = (of.vectors * VL + 15) / 16, steps = of.rows * of.vectors;
     RAPT_UNROLL_4 for (; key < end; key++, p += of.key_step, value += a->value_stride_bytes) {
         vf32 x[8];
         const float *value_row = (const float *)(const void *)value;
@@ -46,11 +44,8 @@ RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, vf
         }
         RAPT_UNROLL for (int r = 0; r < of.rows; r++) {
             vf32 weight = v_splat(p[r * of.row_step]);
-            RAPT_UNROLL for (int v = 0; v < of.vectors; v++) {
-                if (of.pump)
-                    pump_value_line(of.pump, key % 2 * steps + r * of.vectors + v, lines, steps);
+            RAPT_UNROLL for (int v = 0; v < of.vectors; v++)
                 sum[r][v] = v_fma(weight, x[v], sum[r][v]);
-            }
         }
     }
 }
@@ -79,33 +74,6 @@ RAPT_INLINE void weigh_run(const struct rapt_weigh_args *a, struct panel of, vf3
     weigh_keys(a, of, sum, p, value, key, keys.end);
 }
 
-/* Keys from one on, at most so many, that lie in one run; few where lines are fetched between them. */
-RAPT_INLINE int run_of(const struct walk *walk, int keys, const struct pump *pump) {
-    enum { BETWEEN = 4 };
-    const int most = pump->turns && keys > BETWEEN ? BETWEEN : keys;
-    return most < walk->left ? most : (int)walk->left;
-}
-
-/* The same of keys that lie in several runs. */
-RAPT_INLINE void weigh_runs(const struct rapt_weigh_args *a, struct panel of, vf32 sum[][8], const float *p, int64_t d,
-                            struct span keys) {
-    const int64_t lines = a->errands ? lines_of_part(a, of) : 0;
-    struct walk walk = walk_of(a->value, a->value_rows, a->runs);
-    int key = a->key_begin; /* keys before the span have weight 0 */
-    p += key * of.key_step;
-    for (int run; key < keys.end; key += run, p += run * of.key_step) {
-        run = run_of(&walk, keys.end - key, of.pump);
-        if (of.pump->turns)
-            turns_fetch(of.pump->turns, run * ((of.vectors * VL + 15) / 16));
-        if (lines && run >= FETCH_KEYS) {
-            run_errands(a->errands, lines);
-            run = FETCH_KEYS;
-        }
-        weigh_keys(a, of, sum, p, walk.row + d * (int64_t)sizeof(float), key, key + run);
-        walk_on(&walk, run, a->value_stride_bytes);
-    }
-}
-
 RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d, struct panel of) {
     vf32 sum[WEIGH_ROWS][8];
     float *o = a->o + row * a->o_stride + d;
@@ -118,10 +86,7 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
             RAPT_UNROLL for (int v = 0; v < of.vectors; v++)
                 sum[r][v] = v_mul(sum[r][v], v_splat(a->alpha[row + r]));
     const struct span keys = span_of(a->spans, row, of.rows, a->key_begin, a->key_end);
-    if (of.pump && a->runs)
-        weigh_runs(a, of, sum, a->probabilities + row * of.row_step, d, keys);
-    else
-        weigh_run(a, of, sum, a->probabilities + row * of.row_step, d, keys);
+    weigh_run(a, of, sum, a->probabilities + row * of.row_step, d, keys);
     RAPT_UNROLL for (int r = 0; r < of.rows; r++)
         RAPT_UNROLL for (int v = 0; v < of.vectors; v++)
             v_store(o + r * a->o_stride + v * VL, sum[r][v]);
@@ -143,13 +108,6 @@ RAPT_INLINE bool suffices(int rows, int of_group, int most) {
 /* All rows of one panel of value_dim, in groups of at most of.rows; 16 are 8 and 8 rather than 12 and 4. */
 RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct panel of) {
     int row = 0;
-    if (of.pump) { /* narrow tiles are one group */
-        const int most = of.rows < NARROW_ROWS ? of.rows : NARROW_ROWS;
-        RAPT_UNROLL for (int rows = 1; rows <= most; rows++)
-            if (a->rows == rows)
-                weigh_groups(a, 0, d, of, rows);
-        return;
-    }
     if (!suffices(a->rows, 8, of.rows) && !suffices(a->rows, 4, of.rows))
         row = weigh_groups(a, row, d, of, of.rows);
     if (of.rows > 8 && !suffices(a->rows, 4, of.rows))
@@ -162,32 +120,16 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct p
         weigh_groups(a, row, d, of, 1);
 }
 
-/* pump: NULL, or the one of narrow tiles, so that the compiler knows which. */
-#define RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step, pump)                                           \
-    if (VL == 1 || width == VL)                                                                                  \
-        weigh_rows(a, d, (struct panel){most, vectors, VL, row_step, key_step, pump});                           \
-    else                                                                                                         \
-        weigh_rows(a, d, (struct panel){most, vectors, width & (VL - 1), row_step, key_step, pump});
 #define RAPT_WEIGH_WIDE(way, most, vectors, row_step, key_step)                                                  \
     static RAPT_KERNEL void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width) {     \
-        RAPT_WEIGH_PANEL(way, most, vectors, row_step, key_step, NULL)                                           \
+        if (VL == 1 || width == VL)                                                                              \
+            weigh_rows(a, d, (struct panel){most, vectors, VL, row_step, key_step});                             \
+        else                                                                                                     \
+            weigh_rows(a, d, (struct panel){most, vectors, width & (VL - 1), row_step, key_step});               \
     }
-#define RAPT_WEIGH_NARROW(way, most, vectors, pairs)                                                             \
-    static RAPT_KERNEL void weigh_##way##_##vectors(const struct rapt_weigh_args *a, int64_t d, int width,       \
-                                                    struct pump *pump) {                                         \
-        const bool begins = vectors * VL >= 16 || d % 16 == 0; /* a line of the row */                           \
-        struct pump own = begins ? take_pump(pump, pairs) : idle_pump(a->value);                                 \
-        own.in_pair = pairs;                                                                                     \
-        RAPT_WEIGH_PANEL(narrow, most, vectors, RAPT_BLOCK_KEYS, 1, &own)                                        \
-        if (begins)                                                                                              \
-            put_pump(pump, &own);                                                                                \
-    }
-
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS, 1, 1, TILE_ROWS)
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS, 2, 1, TILE_ROWS)
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS_3, 3, 1, TILE_ROWS)
-RAPT_WEIGH_NARROW(narrow, NARROW_ROWS, 1, false)
-RAPT_WEIGH_NARROW(beside, NARROW_ROWS, 1, true)
 
 static int width_of_panel(const struct rapt_weigh_args *a, int64_t d, int vectors) {
     int64_t left = a->value_dim - d - (int64_t)(vectors - 1) * VL;

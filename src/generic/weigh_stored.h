@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Values of narrow tiles: float32 as they are, other types widened in registers, once for all rows. */
+ * Values of narrow tiles, types other than float32 widened in registers, once for all rows. */
 #ifndef RAPT_GENERIC_WEIGH_STORED_H
 #define RAPT_GENERIC_WEIGH_STORED_H
 
@@ -11,9 +11,13 @@ enum {
     STORED_HALF = STORED_STEP / 2          /* of a block */
 };
 
-/* Some vectors of a row from number `first` of a block on, before scales act. */
-RAPT_INLINE void load_stored(int format, vf32 *x, const char *block, int first, int vectors) {
+/* Some vectors of a row from number `first` of a block on, before scales act. width: of a single one, of float32. */
+RAPT_INLINE void load_stored(int format, vf32 *x, const char *block, int first, int vectors, int width) {
     _Alignas(64) uint16_t halves[8 * VL];
+    if (vectors == 1) {
+        x[0] = width == VL ? v_load(row_at(block, 0, 0)) : v_load_n(row_at(block, 0, 0), width);
+        return;
+    }
     RAPT_UNROLL for (int v = 0; v < vectors; v += 2) {
         if (is_float8(format))
             v_halves_of_float8(format, halves + v * VL, block + first + v * VL);
@@ -24,10 +28,10 @@ RAPT_INLINE void load_stored(int format, vf32 *x, const char *block, int first, 
 
 /* Adds the value number `key`. */
 RAPT_INLINE void stored_value(int format, vf32 sum[][8], const float *p, const float *scales, const char *value,
-                              struct pump *pump, int key, int rows, int vectors, int first) {
+                              struct pump *pump, int key, int rows, int vectors, int first, int width) {
     const int steps = rows * vectors;
     vf32 x[8];
-    load_stored(format, x, value, first, vectors);
+    load_stored(format, x, value, first, vectors, width);
     if (is_scaled(format)) {
         const vf32 scale = v_splat(scales[key]);
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
@@ -46,13 +50,20 @@ RAPT_INLINE void stored_value(int format, vf32 sum[][8], const float *p, const f
  * row. */
 RAPT_INLINE void stored_values(int format, const struct rapt_weigh_args *a, vf32 sum[][8], const float *p,
                                const float *scales, const char *value, int count, struct pump *pump, int rows,
-                               int vectors, int first) {
+                               int vectors, int first, int width) {
     for (; count >= 2; count -= 2, p += 2, scales += is_scaled(format) ? 2 : 0) {
         RAPT_UNROLL for (int key = 0; key < 2; key++, value += a->value_stride_bytes)
-            stored_value(format, sum, p, scales, value, pump, key, rows, vectors, first);
+            stored_value(format, sum, p, scales, value, pump, key, rows, vectors, first, width);
     }
     if (count > 0)
-        stored_value(format, sum, p, scales, value, pump, 0, rows, vectors, first);
+        stored_value(format, sum, p, scales, value, pump, 0, rows, vectors, first, width);
+}
+
+/* Keys from one on, at most so many, that lie in one run; few where lines are fetched between them. */
+RAPT_INLINE int run_of(const struct walk *walk, int keys, const struct pump *pump) {
+    enum { BETWEEN = 4 };
+    const int most = pump->turns && keys > BETWEEN ? BETWEEN : keys;
+    return most < walk->left ? most : (int)walk->left;
 }
 
 /* rows x vectors of dims from d on, as in weigh_panel; fetches the lines of as many values.
@@ -66,6 +77,7 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
         own = idle_pump(a->value), own.in_pair = in_pair;
     vf32 sum[12][8];
     float *o = a->o + d;
+    const int width = a->value_dim - d < VL ? (int)(a->value_dim - d) : VL;
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < vectors; v++) {
             sum[r][v] = a->fresh ? v_splat(0) : v_load(o + r * a->o_stride + v * VL);
@@ -76,14 +88,14 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
                 sum[r][v] = v_mul(sum[r][v], v_splat(a->alpha[r]));
     if (!a->runs)
         stored_values(format, a, sum, a->probabilities + a->key_begin, scales, stored_block(format, a->value, d),
-                      a->key_end - a->key_begin, &own, rows, vectors, first);
+                      a->key_end - a->key_begin, &own, rows, vectors, first, width);
     struct walk walk = walk_of(a->value, a->value_rows, a->runs);
     for (int key = a->key_begin, run; a->runs && key < a->key_end; key += run) {
         run = run_of(&walk, a->key_end - key, pump);
         if (pump->turns)
             turns_fetch(pump->turns, run * stored_lines(format, vectors * VL));
         stored_values(format, a, sum, a->probabilities + key, is_scaled(format) ? scales + (key - a->key_begin) : NULL,
-                      stored_block(format, walk.row, d), run, &own, rows, vectors, first);
+                      stored_block(format, walk.row, d), run, &own, rows, vectors, first, width);
         walk_on(&walk, run, a->value_stride_bytes);
     }
     RAPT_UNROLL for (int r = 0; r < rows; r++)
@@ -110,24 +122,30 @@ typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, const fl
     X(name, NAME, 4, 2) X(name, NAME, 5, 2) X(name, NAME, 6, 2) X(name, NAME, 7, 2) X(name, NAME, 8, 2)          \
     X(name, NAME, 9, 2) X(name, NAME, 10, 2) X(name, NAME, 11, 2) X(name, NAME, 12, 2)
 
+/* Of float32, what fills no panel of 2 is not widened but read where it lies, and less than a vector, too. */
+#define RAPT_SINGLES(X)                                                                                          \
+    X(f32, F32, 1, 1) X(f32, F32, 2, 1) X(f32, F32, 3, 1) X(f32, F32, 4, 1) X(f32, F32, 5, 1) X(f32, F32, 6, 1)  \
+    X(f32, F32, 7, 1) X(f32, F32, 8, 1) X(f32, F32, 9, 1) X(f32, F32, 10, 1) X(f32, F32, 11, 1)                  \
+    X(f32, F32, 12, 1)
+
 /* 4 vectors of up to 3 rows on all instruction sets. */
 RAPT_INLINE bool fits_registers(int rows, int vectors) {
-    return rows <= 3 || vectors == 2 || (FEW_STORED_VECTORS >= vectors && rows <= FEW_STORED_ROWS);
+    return rows <= 3 || vectors <= 2 || (FEW_STORED_VECTORS >= vectors && rows <= FEW_STORED_ROWS);
 }
 
 #define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
     static RAPT_KERNEL void weigh_##name##_##height##_##vectors(const struct rapt_weigh_args *a, int64_t d,      \
                                                                 const float *scales, struct pump *pump) {        \
-        const int rows = height < NARROW_ROWS ? height : NARROW_ROWS;                                            \
-        if (!fits_registers(height, vectors))                                                                    \
+        if (height > NARROW_ROWS || !fits_registers(height, vectors))                                            \
             return;                                                                                              \
         if (vectors * VL != STORED_HALF || d % rapt_format_info(RAPT_FORMAT_##NAME)->elements == 0)              \
-            stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, rows, vectors, 0);                              \
+            stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, height, vectors, 0);                            \
         else                                                                                                     \
-            stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, rows, vectors, STORED_HALF);                    \
+            stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, height, vectors, STORED_HALF);                  \
     }
 #define RAPT_STORED(name, NAME) RAPT_STORED_PANELS(RAPT_PANEL, name, NAME)
 RAPT_STORED(f32, F32)
+RAPT_SINGLES(RAPT_PANEL)
 RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
 #undef RAPT_PANEL
@@ -138,7 +156,7 @@ static stored_weigher *const weigher_of[RAPT_FORMAT_COUNT][13][PANEL_VECTORS] = 
 #define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
     [RAPT_FORMAT_##NAME][height][vectors] = weigh_##name##_##height##_##vectors,
 #define RAPT_STORED(name, NAME) RAPT_STORED_PANELS(RAPT_PANEL, name, NAME)
-    RAPT_STORED(f32, F32) RAPT_STORED_FORMATS(RAPT_STORED)
+    RAPT_STORED(f32, F32) RAPT_SINGLES(RAPT_PANEL) RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
 #undef RAPT_PANEL
 };
@@ -150,43 +168,58 @@ RAPT_INLINE stored_weigher *weigher_for(const struct rapt_weigh_args *a, int vec
     return fits ? weigher_of[a->value_format][a->rows][vectors] : NULL;
 }
 
-/* The dims that fill panels: returns how many. */
+/* That a panel takes. */
+RAPT_INLINE int least_dims(int vectors) { return vectors == 1 ? 1 : vectors * VL; }
+
+/* The dims of panels: returns where they end. */
 static int64_t weigh_panels(const struct rapt_weigh_args *a, const float *scales, struct pump *pump) {
     int64_t d = 0;
-    for (int vectors = 8; vectors >= 2; vectors /= 2) {
+    for (int vectors = 8; vectors >= 1; vectors /= 2) {
         stored_weigher *weigh = weigher_for(a, vectors);
-        for (; weigh && a->value_dim - d >= vectors * VL; d += vectors * VL)
+        for (; weigh && a->value_dim - d >= least_dims(vectors); d += vectors * VL)
             weigh(a, d, scales, pump);
     }
     return d;
 }
 
-static void weigh_narrow_floats(const struct rapt_weigh_args *a, struct pump *pump) {
-    for (int64_t d = weigh_panels(a, NULL, pump); d < a->value_dim; d += VL)
-        (pump->in_pair ? weigh_beside_1 : weigh_narrow_1)(a, d, width_of_panel(a, d, 1), pump);
+/* Of a row from d on; what comes before d fetched a line that it shares. */
+RAPT_INLINE int lines_of_rest(int format, int64_t d, int dims) {
+    return rapt_format_row_bytes(format, d) % 64 == 0 ? stored_lines(format, dims) : 0;
 }
 
-/* Widened into L1, for all rows. */
-static void weigh_rest(const struct rapt_weigh_args *a, int64_t d) {
+RAPT_INLINE void fetch_beside_rest(struct pump *pump, int lines) {
+    if (pump->turns)
+        turns_fetch(pump->turns, lines);
+    else
+        for (; lines > 0; lines--)
+            pump_line(pump);
+}
+
+/* What fills no panel: widened into L1, for all rows. */
+static void weigh_rest(const struct rapt_weigh_args *a, int64_t d, struct pump *pump) {
     _Alignas(64) float values[STORED_AHEAD * REST_DIMS];
     struct rapt_weigh_args part = *a;
     struct pump idle = idle_pump(a->value);
     part.value = (const char *)values;
     part.value_format = RAPT_FORMAT_F32;
     part.runs = NULL;
-    for (; d < a->value_dim; d += REST_DIMS) {
+    for (int dims; d < a->value_dim; d += dims) {
         struct walk walk = walk_of(a->value, a->value_rows, a->runs);
-        part.value_dim = a->value_dim - d < REST_DIMS ? (int)(a->value_dim - d) : REST_DIMS;
+        dims = a->value_dim - d < REST_DIMS ? (int)(a->value_dim - d) : REST_DIMS;
+        part.value_dim = dims;
         part.value_stride_bytes = part.value_dim * (int64_t)sizeof(float);
         part.o = a->o + d;
-        for (int key = 0; key < a->key_end - a->key_begin; key++, walk_on(&walk, 1, a->value_stride_bytes))
-            stage_row[a->value_format](values + key * part.value_dim, stored_block(a->value_format, walk.row, d),
-                                       part.value_dim, &a->scales, key);
-        weigh_narrow_floats(&part, &idle);
+        for (int key = 0; key < a->key_end - a->key_begin; key++) {
+            stage_row[a->value_format](values + key * dims, stored_block(a->value_format, walk.row, d), dims,
+                                       &a->scales, key);
+            walk_on(&walk, 1, a->value_stride_bytes);
+            fetch_beside_rest(pump, lines_of_rest(a->value_format, d, dims));
+        }
+        weigh_panels(&part, NULL, &idle);
     }
 }
 
-static void weigh_narrow_stored(const struct rapt_weigh_args *a, struct pump *pump) {
+static void weigh_narrow_part(const struct rapt_weigh_args *a, struct pump *pump) {
     struct row_scales scales;
     int64_t d = 0;
     scales.exact = true;
@@ -195,24 +228,17 @@ static void weigh_narrow_stored(const struct rapt_weigh_args *a, struct pump *pu
     if (scales.exact)
         d = weigh_panels(a, scales.folded, pump);
     if (d < a->value_dim)
-        weigh_rest(a, d);
+        weigh_rest(a, d, pump);
 }
 
-static void weigh_narrow_part(const struct rapt_weigh_args *a, struct pump *pump) {
-    if (a->value_format == RAPT_FORMAT_F32)
-        weigh_narrow_floats(a, pump);
-    else
-        weigh_narrow_stored(a, pump);
-}
-
-/* Steps that the panels of one row of values make, which fetch another row. */
+/* Steps that one row of values makes, which fetch another row. */
 static int steps_of_row(const struct rapt_weigh_args *a) {
     int steps = 0;
     int64_t d = 0;
-    for (int vectors = 8; vectors >= 2; vectors /= 2)
-        for (; weigher_for(a, vectors) && a->value_dim - d >= vectors * VL; d += vectors * VL)
+    for (int vectors = 8; vectors >= 1; vectors /= 2)
+        for (; weigher_for(a, vectors) && a->value_dim - d >= least_dims(vectors); d += vectors * VL)
             steps += stored_lines(a->value_format, vectors * VL);
-    return steps;
+    return d < a->value_dim ? steps + lines_of_rest(a->value_format, d, a->value_dim - (int)d) : steps;
 }
 
 static struct pump pump_of_values(const struct rapt_weigh_args *a) {
