@@ -68,7 +68,7 @@ static size_t panel_bytes_narrow(int rows, int head_dim) {
 }
 
 /* [head_dim][rows], of tiles whose lanes are keys: what these multiply is found from one pointer; then -0 up to whole
- * squares of keys, of two numbers a word. */
+ * squares of 16-bit keys, the widest. */
 static void pack_narrow(float *panel, const float *const *query_rows, int rows, int head_dim) {
     RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && head_dim >= 1);
     pack_lanes(panel, query_rows, rows, rows, head_dim);
