@@ -30,7 +30,7 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int row
     const char *key = a->key;
     for (int k = a->key_begin; k < a->key_end; k += VL, key += VL * a->key_stride_bytes) {
         struct stream stream = {.pair = pair};
-        score_transposed(a, format, key, NULL, true, &stream, a->scores + k, VL, rows);
+        score_transposed(a, format, &(struct key_place){.key = key}, true, &stream, a->scores + k, VL, rows);
     }
 }
 

@@ -131,13 +131,19 @@ enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
 /* A chain waits for each of its sums. Few rows take more keys at once, where keys are less to read than that takes and
  * registers suffice. */
 RAPT_INLINE int vectors_of_words(int format, int rows) {
-    const int most = is_of_blocks(format) ? is_of_bytes(format) ? 4 : 6 : format == RAPT_FORMAT_BF16 && VL < 16 ? 2 : 0;
-    return rows <= most ? WORD_VECTORS : 1;
+    const int of_pairs = format == RAPT_FORMAT_BF16 && VL < 16 ? 2 : 0;
+    return rows <= (is_of_nibbles(format) ? 6 : is_of_blocks(format) ? 4 : of_pairs) ? WORD_VECTORS : 1;
 }
+
+/* VL keys: at one stride from `key` on, or, unless NULL, where `at` says. */
+struct key_place {
+    const char *key, *const *at;
+};
 
 /* What is known of VL keys. */
 struct key_words {
     struct spaced spaced;
+    const char *const *at; /* NULL = spaced */
     struct words words;
     vf32 sum[NARROW_ROWS];
 };
@@ -174,24 +180,24 @@ static RAPT_KERNEL void copy_rests(char (*copy)[4 * VL], const char **rows, size
     }
 }
 
-RAPT_INLINE void open_keys(struct key_words *keys, const char *key, int64_t stride_bytes, int rows) {
-    keys->spaced = spaced_from(key, stride_bytes);
+RAPT_INLINE void open_keys(struct key_words *keys, struct key_place place, int64_t stride_bytes, int rows) {
+    keys->spaced = spaced_from(place.key, stride_bytes);
+    keys->at = place.at;
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         keys->sum[r] = v_splat(0);
 }
 
-/* The next words, of keys at the stride or of those `at`; byte: where they begin. width: the numbers that are left, if
- * fewer than a square has. */
-RAPT_INLINE void load_keys(int format, struct key_words *keys, const char *const *at, int64_t byte, int width) {
+/* The next words; byte: where they begin. width: the numbers that are left, if fewer than a square has. */
+RAPT_INLINE void load_keys(int format, struct key_words *keys, int64_t byte, int width) {
     const int whole = VL * numbers_of_word(format);
-    if (!at && width == whole) {
+    if (!keys->at && width == whole) {
         load_spaced(format, &keys->words, &keys->spaced, rapt_format_row_bytes(format, whole));
         return;
     }
     _Alignas(64) char copy[VL][4 * VL];
     const char *from[VL];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
-        from[i] = at ? at[i] + byte : spaced_row(&keys->spaced, i);
+        from[i] = keys->at ? keys->at[i] + byte : spaced_row(&keys->spaced, i);
     if (width < whole)
         copy_rests(copy, from, (size_t)rapt_format_row_bytes(format, width));
     load_words_of(format, &keys->words, from);
@@ -208,18 +214,18 @@ RAPT_INLINE void store_scores(const struct rapt_score_args *a, const struct key_
     }
 }
 
-/* rows x n scores of the keys from `key` on, or of those `at` unless NULL, by transposing VL x VL words of the rows of
- * keys. What is left then has zeros after it, and -0 the query: a sum plus -0 is this sum. whole: nothing is left. */
-RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, const char *key, const char *const *at,
+/* rows x n scores of one vector of keys or two, by transposing VL x VL words of their rows. What is left then has zeros
+ * after it, and -0 the query: a sum plus -0 is this sum. whole: nothing is left. */
+RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, const struct key_place *places,
                                   bool whole, struct stream *stream, float *scores, int n, int rows) {
     const int width = VL * numbers_of_word(format);
     const bool two = vectors_of_words(format, rows) == 2;
     const int lines = stored_lines(format, VL * width * (two ? 2 : 1));
     const float *query = a->query;
     struct key_words keys, more;
-    open_keys(&keys, key, a->key_stride_bytes, rows);
+    open_keys(&keys, places[0], a->key_stride_bytes, rows);
     if (two)
-        open_keys(&more, key + VL * a->key_stride_bytes, a->key_stride_bytes, rows);
+        open_keys(&more, places[1], a->key_stride_bytes, rows);
     int64_t byte = 0;
     for (int left = a->head_dim, square = 0; left > 0; left -= width, square++) {
         if (stream->turns)
@@ -228,9 +234,9 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, c
         if (!whole)
             RAPT_OPAQUE(here); /* else compilers make a loop of its own of the last turn */
         here = here < width ? here : width;
-        load_keys(format, &keys, at, byte, here);
+        load_keys(format, &keys, byte, here);
         if (two)
-            load_keys(format, &more, at ? at + VL : NULL, byte, here);
+            load_keys(format, &more, byte, here);
         score_words(format, query, &keys, two ? &more : NULL, stream, square, lines, here, rows);
         query += width * rows;
         byte += rapt_format_row_bytes(format, width);
@@ -240,16 +246,29 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, c
         store_scores(a, &more, scores + VL, n - VL, rows);
 }
 
+/* Where the next n keys are, as far as they fill vectors that lie in one run; others are `at`. */
+RAPT_INLINE void find_keys(struct key_place *places, struct walk walk, int64_t stride_bytes, const char *const *at,
+                           int n, int vectors) {
+    RAPT_UNROLL for (int v = 0; v < vectors; v++) {
+        const bool spaced = n - v * VL >= VL && walk.left >= VL;
+        places[v] = (struct key_place){walk.row, spaced ? NULL : at + v * VL};
+        if (v + 1 < vectors && n > VL)
+            walk_by(&walk, VL, stride_bytes);
+    }
+}
+
 RAPT_INLINE void score_rows(const struct rapt_score_args *a, int format, int rows) {
-    const int most = vectors_of_words(format, rows) * VL;
+    const int vectors = vectors_of_words(format, rows), most = vectors * VL;
     struct feed feed;
     open_feed(&feed, a);
     for (int k = a->key_begin, n; k < a->key_end; k += n) {
-        const char *key = feed.walk.row, *at[WORD_VECTORS * VL];
+        const char *at[WORD_VECTORS * VL];
+        struct key_place places[WORD_VECTORS];
         n = a->key_end - k < most ? a->key_end - k : most;
         const bool spaced = n == most && feed.walk.left >= most;
+        find_keys(places, feed.walk, a->key_stride_bytes, at, n, vectors);
         struct stream stream = spaced ? feed_spaced(&feed, a, format, n) : feed_keys(&feed, a, format, at, n, most);
-        score_transposed(a, format, key, spaced ? NULL : at, is_of_blocks(format), &stream, a->scores + k, n, rows);
+        score_transposed(a, format, places, is_of_blocks(format), &stream, a->scores + k, n, rows);
     }
 }
 

@@ -127,6 +127,7 @@ RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct p
         else                                                                                                     \
             weigh_rows(a, d, (struct panel){most, vectors, width & (VL - 1), row_step, key_step});               \
     }
+
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS, 1, 1, TILE_ROWS)
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS, 2, 1, TILE_ROWS)
 RAPT_WEIGH_WIDE(wide, WEIGH_ROWS_3, 3, 1, TILE_ROWS)

@@ -209,11 +209,12 @@ static void weigh_rest(const struct rapt_weigh_args *a, int64_t d, struct pump *
         part.value_dim = dims;
         part.value_stride_bytes = part.value_dim * (int64_t)sizeof(float);
         part.o = a->o + d;
+        const int lines = lines_of_rest(a->value_format, d, dims);
         for (int key = 0; key < a->key_end - a->key_begin; key++) {
             stage_row[a->value_format](values + key * dims, stored_block(a->value_format, walk.row, d), dims,
                                        &a->scales, key);
             walk_on(&walk, 1, a->value_stride_bytes);
-            fetch_beside_rest(pump, lines_of_rest(a->value_format, d, dims));
+            fetch_beside_rest(pump, lines);
         }
         weigh_panels(&part, NULL, &idle);
     }
