@@ -12,7 +12,7 @@ enum {
     BESIDE_BYTES = 2 << 10 /* from a line that goes into L1 to the one that goes into L2 */
 };
 
-_Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % VL == 0, "a turn is whole vectors of keys");
+_Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0, "a turn is whole vectors of keys");
 
 /* From `rows` rows on, and from as many bytes on in whole rows where rows = 0. */
 RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes) {
@@ -27,35 +27,38 @@ RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t r
 
 /* The scores of one turn. */
 RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int rows, struct pair *pair) {
+    const int n = VL * vectors_of_words(format, rows);
     const char *key = a->key;
-    for (int k = a->key_begin; k < a->key_end; k += VL, key += VL * a->key_stride_bytes) {
+    for (int k = a->key_begin; k < a->key_end; k += n, key += n * a->key_stride_bytes) {
+        const struct key_place places[WORD_VECTORS] = {{.key = key}, {.key = key + VL * a->key_stride_bytes}};
         struct stream stream = {.pair = pair};
-        score_transposed(a, format, &(struct key_place){.key = key}, true, &stream, a->scores + k, VL, rows);
+        score_transposed(a, format, places, true, &stream, a->scores + k, n, rows);
     }
 }
 
-#define RAPT_SCORE_TURN_OF(name, NAME, rows)                                                                     \
-    static RAPT_KERNEL void score_turn##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {      \
+/* Types of BESIDE_FORMATS, on one instruction set or another. */
+#define RAPT_TURN_FORMATS(X, rows) X(f32, F32, rows) X(bf16, BF16, rows) X(f16, F16, rows)
+
+#define RAPT_TURN(name, NAME, rows)                                                                              \
+    static RAPT_KERNEL void score_turn_##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {     \
         struct pair own = take_pair(pair);                                                                       \
         if (rows <= NARROW_ROWS && (BESIDE_FORMATS >> RAPT_FORMAT_##NAME & 1))                                   \
             score_turn(a, RAPT_FORMAT_##NAME, rows, &own);                                                       \
         put_pair(pair, &own);                                                                                    \
     }
-#define RAPT_SCORE_TURN(rows)                                                                                    \
-    RAPT_SCORE_TURN_OF(, F32, rows) RAPT_SCORE_TURN_OF(_bf16, BF16, rows) RAPT_SCORE_TURN_OF(_f16, F16, rows)
-RAPT_HEIGHTS(RAPT_SCORE_TURN)
-#undef RAPT_SCORE_TURN
-#undef RAPT_SCORE_TURN_OF
+#define RAPT_TURN_ROWS(rows) RAPT_TURN_FORMATS(RAPT_TURN, rows)
+RAPT_HEIGHTS(RAPT_TURN_ROWS)
+#undef RAPT_TURN_ROWS
+#undef RAPT_TURN
 
 /* Turns as long as there are enough keys on both sides, then the rest of each. */
 static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
     typedef void scorer(const struct rapt_score_args *, struct pair *);
-#define RAPT_SCORE_TURN(rows)                                                                                    \
-    {[RAPT_FORMAT_F32] = score_turn_##rows,                                                                      \
-     [RAPT_FORMAT_BF16] = score_turn_bf16_##rows,                                                                \
-     [RAPT_FORMAT_F16] = score_turn_f16_##rows},
-    static scorer *const of_rows[][RAPT_FORMAT_COUNT] = {RAPT_HEIGHTS(RAPT_SCORE_TURN)};
-#undef RAPT_SCORE_TURN
+#define RAPT_TURN(name, NAME, rows) [RAPT_FORMAT_##NAME] = score_turn_##name##_##rows,
+#define RAPT_TURN_ROWS(rows) {RAPT_TURN_FORMATS(RAPT_TURN, rows)},
+    static scorer *const of_rows[][RAPT_FORMAT_COUNT] = {RAPT_HEIGHTS(RAPT_TURN_ROWS)};
+#undef RAPT_TURN_ROWS
+#undef RAPT_TURN
     assume_score(score, NARROW_ROWS);
     assume_weigh(weigh, NARROW_ROWS);
     struct rapt_score_args keys = *score;

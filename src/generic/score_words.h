@@ -131,8 +131,12 @@ enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
 /* A chain waits for each of its sums. Few rows take more keys at once, where keys are less to read than that takes and
  * registers suffice. */
 RAPT_INLINE int vectors_of_words(int format, int rows) {
-    const int of_pairs = format == RAPT_FORMAT_BF16 && VL < 16 ? 2 : 0;
-    return rows <= (is_of_nibbles(format) ? 6 : is_of_blocks(format) ? 4 : of_pairs) ? WORD_VECTORS : 1;
+    const int of_halves = VL < 16 ? 2 : 5;
+    const int most_rows = is_of_nibbles(format)           ? 6
+                          : is_of_blocks(format)          ? 4
+                          : numbers_of_word(format) == 2 ? of_halves
+                                                          : 0;
+    return rows <= most_rows ? WORD_VECTORS : 1;
 }
 
 /* VL keys: at one stride from `key` on, or, unless NULL, where `at` says. */
