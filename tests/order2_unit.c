@@ -198,6 +198,36 @@ static void test_hashes(void **state) {
     (void)state;
 }
 
+/* Numbers round the edges of what the specification leaves to the machine, with chains that cancel. */
+static void test_shorter_way(void **state) {
+    static const int exponents[] = {-64, -53, 59, 63};
+    struct random random = {78};
+    for (int is_half = 0; is_half < 2; is_half++)
+        for (int64_t n = 0; n < scaled_work(40000); n++) {
+            uint32_t a[TILE_TERMS], b[TILE_TERMS], sums[2] = {0, 0};
+            const int low = exponents[n % 4], of_b = random_chance(&random, 50) ? low : -8;
+            const uint32_t sizes = is_half ? 0x807fe000u : 0x807f0000u;
+            const uint32_t c = bits_of(ldexpf(random_normal(&random), low + of_b < 100 ? low + of_b : 100));
+            for (int k = 0; k < TILE_TERMS; k++) {
+                const bool is_opposite = k % 4 >= 2 && random_chance(&random, 90);
+                const int exponent_a = 127 + low + (int)random_below(&random, 3);
+                const int exponent_b = 127 + of_b + (int)random_below(&random, 3);
+                a[k] = ((uint32_t)random_bits(&random) & sizes) | (uint32_t)exponent_a << 23;
+                b[k] = ((uint32_t)random_bits(&random) & sizes) | (uint32_t)exponent_b << 23;
+                if (is_opposite) {
+                    a[k] = a[k - 2] ^ 0x80000000u;
+                    b[k] = b[k - 2];
+                }
+                sums[k % 2] = rapt_unit_fma(a[k], b[k], sums[k % 2]);
+            }
+            const uint32_t expected = rapt_unit_add(c, rapt_unit_add(sums[0], sums[1]));
+            const uint32_t got = rapt_unit_dot(c, a, b, TILE_TERMS / 2);
+            if (got != expected)
+                fail_msg("tile %lld, exponents from %d: got %08x, expected %08x", (long long)n, low, got, expected);
+        }
+    (void)state;
+}
+
 /* A million outputs. */
 static void test_instruction(bool is_half) {
     struct random random = {77 + (uint64_t)is_half};
@@ -258,6 +288,7 @@ static void test_float16(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_answers), cmocka_unit_test(test_hashes),
+                                       cmocka_unit_test(test_shorter_way),
                                        cmocka_unit_test(test_bfloat16), cmocka_unit_test(test_float16),
                                        cmocka_unit_test(test_dots)};
     return cmocka_run_group_tests_name("order2_unit", tests, NULL, NULL);
