@@ -72,7 +72,7 @@ static struct rapt_scales random_scales(struct random *random, int64_t rows, boo
     const int64_t step = random_between(random, 0, 3), count = (rows > 0 ? rows - 1 : 0) * step + 1;
     float *scales = test_floats(count);
     for (int64_t i = 0; i < count; i++)
-        scales[i] = special && random_chance(random, 3) ? random_special(random) : random_uniform(random);
+        scales[i] = special && random_chance(random, 3) ? quick_special(random) : random_uniform(random);
     if (special && random_chance(random, 50))
         scales[random_below(random, count)] = 0x1p121f;
     return (struct rapt_scales){.scales = random_chance(random, 20) ? NULL : scales,
@@ -91,11 +91,11 @@ struct stored_rows stored_rows(struct random *random, const struct tile *tile, i
         result.stored = strided_rows(random, rows, dim, kind, draw);
     } else {
         char *memory = test_alloc((size_t)(span * bytes));
-        stored_draw(random, format, memory, span, draw == random_special);
+        stored_draw(random, format, memory, span, draw == quick_special);
         result.stored = (struct strided){step < 0 ? memory - (rows - 1) * step * bytes : memory, step * bytes};
     }
     if (rapt_format_info(format)->uses & RAPT_MAY_SCALE)
-        result.scales = random_scales(random, rows, draw == random_special);
+        result.scales = random_scales(random, rows, draw == quick_special);
     for (int64_t row = 0; row < rows; row++)
         for (int d = 0; d < dim; d++) {
             const int64_t at = row * (result.scales.stride_bytes / (int64_t)sizeof(float));

@@ -73,11 +73,11 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
                                           .key_end = c->scored.end,
                                           .factor = 0.125f,
                                           .streams = true};
-    const struct rapt_weigh_args weigh = {.probabilities = test_drawn(random, score_count(tile), random_normal),
+    const struct rapt_weigh_args weigh = {.probabilities = test_drawn(random, score_count(tile), quick_normal),
                                           .value = value.stored.first,
                                           .value_stride_bytes = value.stored.stride_bytes,
                                           .value_format = value.format,
-                                          .alpha = test_drawn(random, c->rows, random_normal),
+                                          .alpha = test_drawn(random, c->rows, quick_normal),
                                           .o = o,
                                           .o_stride = c->dim,
                                           .first_row = c->first_row,
@@ -100,7 +100,7 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
 
 void check_beside(const struct rapt_table *table) {
     static const int dims[] = {16, 48, 64, 128, 144}, formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16};
-    static float (*const draws[])(struct random *) = {random_normal, random_special, random_finite};
+    static float (*const draws[])(struct random *) = {quick_normal, quick_special, quick_finite};
     struct random random = {12};
     for (int way = 0; way < TILE_WAYS; way++) {
         struct tile tile = tile_of(table, way);

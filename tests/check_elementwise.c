@@ -47,8 +47,8 @@ void check_exponentials(const struct rapt_table *table) {
             struct exponentials_context context = {table, maxima[m]};
             float *t = test_floats(counts[c]), *expected = test_floats(counts[c]);
             for (int64_t i = 0; i < counts[c]; i++) {
-                t[i] = random_chance(&random, 20) ? random_special(&random)
-                                                  : context.m - fabsf(random_normal(&random) * 40);
+                t[i] = random_chance(&random, 20) ? quick_special(&random)
+                                                  : context.m - fabsf(quick_normal(&random) * 40);
                 t[i] = t[i] > context.m ? context.m : t[i];
                 expected[i] = rapt_reference_exp2(t[i], context.m);
             }
@@ -71,7 +71,7 @@ void check_elementary(const struct rapt_table *table) {
     struct random random = {9};
     for (int turn = 0; turn < 4 * COUNTS; turn++) {
         int64_t count = counts[turn % COUNTS];
-        float *x = test_drawn(&random, count, random_special), *expected = test_floats(count);
+        float *x = test_drawn(&random, count, quick_special), *expected = test_floats(count);
         for (int64_t i = 0; i < count; i++)
             expected[i] = rapt_reference_tanh(x[i]);
         expect_elementwise(table->name, "tanhs", x, expected, count, NAN_ANY, call_tanhs, table);
@@ -102,7 +102,7 @@ void check_export_row(const struct rapt_table *table) {
     for (int f = 0; f < 7; f++)
         for (int c = 0; c < COUNTS; c++) {
             struct export_context context = {table, factors[f]};
-            float *x = test_drawn(&random, counts[c], random_special), *expected = test_floats(counts[c]);
+            float *x = test_drawn(&random, counts[c], quick_special), *expected = test_floats(counts[c]);
             for (int64_t i = 0; i < counts[c]; i++)
                 expected[i] = rapt_reference_export(x[i] * context.factor);
             expect_elementwise(table->name, "export_row", x, expected, counts[c], NAN_CANONICAL,
@@ -130,7 +130,7 @@ void check_all_finite(const struct rapt_table *table) {
     for (int d = 0; d < edge_dim_count; d++)
         for (int r = 0; r < 5; r++)
             for (int kind = 0; kind < STRIDE_KINDS; kind++) {
-                struct strided rows = strided_rows(&random, row_counts[r], edge_dims[d], kind, random_finite);
+                struct strided rows = strided_rows(&random, row_counts[r], edge_dims[d], kind, quick_finite);
                 assert_true(table->all_finite(rows.first, rows.stride_bytes, row_counts[r], edge_dims[d]));
                 for (int n = 0; n < 5; n++)
                     check_one_bad(table, &rows, row_counts[r], edge_dims[d], &random);

@@ -7,20 +7,22 @@
 #include "reference.h"
 
 static const uint8_t *random_flags(struct random *random, int percent_false) {
-    static const uint8_t trues[] = {1, 1, 2, 128, 255};
+    static const uint8_t trues[] = {1, 1, 2, 128, 255, 64, 1, 254};
     uint8_t *flags = test_alloc(RAPT_BLOCK_KEYS);
-    for (int key = 0; key < RAPT_BLOCK_KEYS; key++)
-        flags[key] = random_chance(random, percent_false) ? 0 : trues[random_below(random, 5)];
+    for (int key = 0; key < RAPT_BLOCK_KEYS; key++) {
+        const uint64_t bits = random_bits(random);
+        flags[key] = (bits >> 8) % 100 < (uint64_t)percent_false ? 0 : trues[bits % 8];
+    }
     return flags;
 }
 
 static float random_bias(struct random *random) {
-    return random_chance(random, 20) ? -INFINITY : random_special(random);
+    return random_chance(random, 20) ? -INFINITY : quick_special(random);
 }
 
 /* Ordinary ones but for a few, so that the others do not hide what becomes of a large finite one. */
 static float ordinary_bias(struct random *random) {
-    return random_chance(random, 1) ? random_bias(random) : random_normal(random);
+    return random_chance(random, 1) ? random_bias(random) : quick_normal(random);
 }
 
 /* Query position - position of the block's key 0: near, and too far for float32. */
@@ -57,9 +59,9 @@ static struct rapt_tile_mask *random_mask(struct random *random, int rows, unsig
         mask->mask[row] = random_flags(random, (int)random_below(random, 3) * 50);
         mask->keep[row] = random_flags(random, 40);
         mask->select[row] = random_flags(random, 40);
-        mask->bias_factor[row] = random_chance(random, 50) ? 0x1.715476p+0f : random_normal(random);
+        mask->bias_factor[row] = random_chance(random, 50) ? 0x1.715476p+0f : quick_normal(random);
         /* At times so steep that the term overflows, also upwards, which must not bring back what a bias excludes. */
-        mask->alibi_factor[row] = random_chance(random, 90)   ? random_normal(random) * 0.25f
+        mask->alibi_factor[row] = random_chance(random, 90)   ? quick_normal(random) * 0.25f
                                   : random_chance(random, 50) ? 3e38f
                                                               : -3e38f;
         mask->distance[row] = random_distance(random);
@@ -94,7 +96,7 @@ static float expected_logit(const struct rapt_tile_mask *mask, float score, int 
 static void check_one(const struct tile *tile, int rows, struct key_range range, unsigned features,
                       struct random *random) {
     struct rapt_tile_mask *mask = random_mask(random, rows, features);
-    float *before = test_drawn(random, score_count(tile), random_special);
+    float *before = test_drawn(random, score_count(tile), quick_special);
     float *got = test_floats(score_count(tile)), *expected = test_floats(score_count(tile));
     memcpy(got, before, (size_t)score_count(tile) * sizeof(float));
     for (int row = 0; row < rows; row++)
@@ -169,12 +171,12 @@ static void draw_surveyed(struct rapt_tile_mask *mask, int rows, struct random *
         memset(bytes, value, RAPT_BLOCK_KEYS);
         memset(select, value, RAPT_BLOCK_KEYS);
         for (int i = 0; i < RAPT_BLOCK_KEYS; i++)
-            bias[i] = !value ? -INFINITY : zeros ? other : random_special(random);
+            bias[i] = !value ? -INFINITY : zeros ? other : quick_special(random);
         for (int i = 0; i < holes; i++) {
             places[i] = row == 0 || !shared ? (int)random_below(random, RAPT_BLOCK_KEYS) : places[i];
             bytes[places[i]] = value ? 0 : (uint8_t)random_between(random, 1, 255);
             select[places[i]] = !value || random_chance(random, 20);
-            bias[places[i]] = value ? -INFINITY : random_special(random);
+            bias[places[i]] = value ? -INFINITY : quick_special(random);
         }
         mask->mask[row] = same && row ? mask->mask[0] : bytes;
         mask->select[row] = same && row ? mask->select[0] : select;
@@ -214,7 +216,7 @@ void check_drop(const struct rapt_table *table) {
             int row_count = rows[turn % row_counts];
             struct key_range range = ranges[turn / row_counts];
             struct rapt_tile_mask *mask = random_mask(&random, row_count, 0);
-            float *before = test_drawn(&random, score_count(&tile), random_special);
+            float *before = test_drawn(&random, score_count(&tile), quick_special);
             float *got = test_floats(score_count(&tile)), *expected = test_floats(score_count(&tile));
             memcpy(got, before, (size_t)score_count(&tile) * sizeof(float));
             for (int row = 0; row < row_count; row++)

@@ -22,21 +22,21 @@ enum logit_kind {
 static float random_logit(struct random *random, enum logit_kind kind) {
     switch (kind) {
     case WITH_HOLES:
-        return random_chance(random, 70) ? -INFINITY : random_normal(random) * 5;
+        return random_chance(random, 70) ? -INFINITY : quick_normal(random) * 5;
     case NOTHING:
         return -INFINITY;
     case ONLY_NAN:
         return random_chance(random, 50) ? NAN : -INFINITY;
     case SPECIAL:
-        return random_special(random);
+        return quick_special(random);
     case HUGE:
-        return random_normal(random) * 1e8f;
+        return quick_normal(random) * 1e8f;
     case WIDE_SPREAD:
-        return random_normal(random) * 100;
+        return quick_normal(random) * 100;
     case DENORMAL:
-        return random_normal(random) * 0x1p-140f;
+        return quick_normal(random) * 0x1p-140f;
     default:
-        return random_normal(random) * 5;
+        return quick_normal(random) * 5;
     }
 }
 
@@ -50,7 +50,7 @@ static void set_state(struct row_state *state, struct random *random) {
     for (int row = 0; row < RAPT_MAX_TILE_ROWS; row++) {
         bool is_empty = random_chance(random, 40);
         state->m[row] = is_empty ? -INFINITY : maxima[random_below(random, 12)];
-        state->l[row] = is_empty ? 0.0f : 1.0f + fabsf(random_normal(random)) * 100;
+        state->l[row] = is_empty ? 0.0f : 1.0f + fabsf(quick_normal(random)) * 100;
         state->alpha[row] = NAN;
     }
 }

@@ -42,7 +42,7 @@ static struct rapt_scales random_scales(struct random *random, const struct stag
     for (int64_t i = 0; i < count; i++)
         zero_points[i] = (int8_t)random_between(random, -128, 127);
     const bool shifts = rapt_format_info(c->format)->uses & RAPT_MAY_SHIFT && random_chance(random, 60);
-    return (struct rapt_scales){.scales = test_drawn(random, count, random_normal),
+    return (struct rapt_scales){.scales = test_drawn(random, count, quick_normal),
                                 .zero_points = shifts ? zero_points : NULL,
                                 .stride_bytes = step * (int64_t)sizeof(float),
                                 .group = group};

@@ -16,7 +16,7 @@ static struct rapt_state random_state(struct random *random, int rows, int64_t o
     for (int row = 0; row < rows; row++) {
         bool is_empty = random_chance(random, 20), is_special = random_chance(random, 20);
         state.m[row] = is_empty ? -INFINITY : maxima[random_below(random, 13)];
-        state.l[row] = is_empty ? 0.0f : 0.3f + fabsf(random_normal(random)) * 50;
+        state.l[row] = is_empty ? 0.0f : 0.3f + fabsf(quick_normal(random)) * 50;
         if (!is_empty && (state.m[row] == INFINITY || random_chance(random, 8)))
             state.l[row] = NAN; /* +infinity gives NaN probabilities */
         else if (!is_empty && random_chance(random, 4))
@@ -24,7 +24,7 @@ static struct rapt_state random_state(struct random *random, int rows, int64_t o
         if (!is_empty && random_chance(random, 4))
             state.m[row] = -INFINITY, state.l[row] = NAN; /* only NaN was attended */
         for (int64_t d = 0; d < o_stride && !is_empty; d++)
-            state.o[row * o_stride + d] = is_special ? random_special(random) : random_normal(random);
+            state.o[row * o_stride + d] = is_special ? quick_special(random) : quick_normal(random);
     }
     return state;
 }
@@ -179,7 +179,7 @@ void check_states(const struct rapt_table *table) {
                 from[row] = (char *)in[row];
                 into[row] = (char *)out[row];
                 for (int i = 0; i < value_dim + 3; i++)
-                    in[row][i] = random_chance(&random, 5) ? random_special(&random) : random_normal(&random);
+                    in[row][i] = random_chance(&random, 5) ? quick_special(&random) : quick_normal(&random);
                 in[row][0] = random_chance(&random, 60) ? maxima[random_below(&random, 13)]
                                                         : maxima_too[random_below(&random, 8)];
                 in[row][1] = sums[random_below(&random, 12)];

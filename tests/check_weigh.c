@@ -15,7 +15,7 @@ struct weigh_case {
 };
 
 static float random_probability(struct random *random) {
-    return random_chance(random, 20) ? 0.0f : fabsf(random_normal(random));
+    return random_chance(random, 20) ? 0.0f : fabsf(quick_normal(random));
 }
 
 static void expected_row(const struct tile *tile, const struct rapt_weigh_args *args, const float *values, int row,
@@ -38,7 +38,7 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
     const struct stored_rows value =
         stored_rows(random, tile, c->range.end - c->range.begin, c->value_dim, c->stride_kind, c->draw);
     float *probabilities = test_floats(score_count(tile));
-    const struct rapt_visible_spans *seen = c->draw == random_special ? NULL : random_ranges(random, c->rows);
+    const struct rapt_visible_spans *seen = c->draw == quick_special ? NULL : random_ranges(random, c->rows);
     for (int row = 0; row < c->rows; row++)
         for (int key = c->range.begin; key < c->range.end; key++)
             probabilities[score_at(tile, c->first_row + row, key)] =
@@ -88,8 +88,8 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
 }
 
 void check_weigh(const struct rapt_table *table) {
-    static float (*const draws[])(struct random *) = {random_normal, random_special, random_normal,
-                                                      random_finite, random_normal};
+    static float (*const draws[])(struct random *) = {quick_normal, quick_special, quick_normal,
+                                                      quick_finite, quick_normal};
     struct random random = {5};
     for (int way = 0; way < TILE_WAYS; way++) {
         struct tile tile = tile_of(table, way);
