@@ -45,14 +45,16 @@ static int format_of(int number) {
     return order_of(number) != RAPT_NUMERICS_ORDER_2 ? RAPT_FORMAT_F32 : halves;
 }
 
+/* The data of each problem are drawn once. */
 static struct problem *make_problem(int number, uint64_t layout_seed, rapt_isa isa) {
+    static struct problem *plain[PROBLEMS];
     static const int64_t position_230[] = {230};
     const struct problem_layout layout = {.seed = layout_seed};
     struct problem_call call = calls[kind_of(number)];
     call.numerics = order_of(number);
     call.key_format = format_of(number);
-    struct problem *plain = problem_new(&call), *problem = problem_laid_out(plain, &layout);
-    problem_free(plain);
+    plain[number] = plain[number] ? plain[number] : problem_new(&call);
+    struct problem *problem = problem_laid_out(plain[number], &layout);
     problem->desc.isa = isa;
     if (kind_of(number) == DROPPED_KEYS) {
         problem->desc.window_left = 100;
