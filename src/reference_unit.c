@@ -148,8 +148,9 @@ static uint32_t step(uint32_t a, uint32_t b, uint32_t c) {
 
 static uint32_t add(uint32_t x, uint32_t y) { return step(x, 0x3f800000u, y); }
 
-/* Whether each number is 0 or in [2^-52, 2^60]. With 11 bits or fewer, those are multiples of 2^-62, so all products and
- * sums of a chain are 0 or in [2^-124, 2^125): nothing is denormal or infinite, and the machine does what the unit does. */
+/* Whether each number is 0 or in [2^-52, 2^60]. With 11 bits or fewer, those are multiples of 2^-62, so all products
+ * and sums of a chain are 0 or in [2^-124, 2^125): nothing is denormal or infinite, and the machine does what the unit
+ * does. */
 static bool is_ordinary(const uint32_t *x, int64_t count) {
     const uint32_t least = (127u - 52) << 23, most = (127u + 60) << 23;
     uint32_t others = 0;
@@ -160,8 +161,19 @@ static bool is_ordinary(const uint32_t *x, int64_t count) {
     return others == 0;
 }
 
+static bool is_all_zeros(const uint32_t *x, int64_t count) {
+    uint32_t sizes = 0;
+    for (int64_t i = 0; i < count; i++) {
+        sizes |= x[i] << 1;
+    }
+    return sizes == 0;
+}
+
 static uint32_t ordinary_dot(uint32_t c, const uint32_t *a, const uint32_t *b, int64_t pairs) {
     float even = 0.0f, odd = 0.0f;
+    if (is_all_zeros(a, 2 * pairs) || is_all_zeros(b, 2 * pairs)) { /* such as what fills up a block */
+        return add(c, 0);
+    }
     for (int64_t k = 0; k < pairs; k++) {
         even = even + float_of(a[2 * k]) * float_of(b[2 * k]);
         odd = odd + float_of(a[2 * k + 1]) * float_of(b[2 * k + 1]);
