@@ -75,6 +75,15 @@ static void check_lanes(const struct vector_table *table, const float *a, const 
     }
 }
 
+/* A denormal plus half of the smallest one, but for 2^-36 of that half or less: a sum in double is half way between two
+ * floats, and only what it lost says which is nearest. */
+static void draw_near_tie(struct random *random, float *a, float *b, float *c) {
+    const float part = (float)random_between(random, 1, 31) * 0x1p-23f;
+    *a = 0x1p-75f * (1 + part);
+    *b = 0x1p-75f * (1 - part);
+    *c = float_of((uint32_t)random_bits(random) & 0x807fffffu);
+}
+
 /* All pairs of special values with a third, then random ones; lanes hold different ones. */
 static void test_lanes(const struct vector_table *table) {
     float a[MOST_LANES], b[MOST_LANES], c[MOST_LANES];
@@ -93,6 +102,8 @@ static void test_lanes(const struct vector_table *table) {
             b[lane] = drawn(&random);
             /* half of the time near -a * b, where an unfused product loses everything */
             c[lane] = number % 2 ? drawn(&random) : -(a[lane] * b[lane]);
+            if (number % 8 == 1)
+                draw_near_tie(&random, &a[lane], &b[lane], &c[lane]);
         }
         check_lanes(table, a, b, c);
     }

@@ -40,10 +40,10 @@ static inline float s_from_bits(uint32_t bits) {
     return a;
 }
 
-/* a * b + c with one rounding. The product of two floats is exact in double;
- * the sum is rounded to odd there, which makes the rounding to float the only
- * one that counts (Boldo and Melquiond, "Emulation of FMA and correctly
- * rounded sums: proved algorithms using rounding to odd", 2008). */
+/* a * b + c with one rounding. The product of two floats is exact in double. Where a second rounding could differ, half
+ * way between two floats and below their normal range, the sum is rounded to odd there, which makes the rounding to
+ * float the only one that counts (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms
+ * using rounding to odd", 2008). */
 static inline float s_fma(float a, float b, float c) {
 #if defined(__FMA__) || defined(__aarch64__)
     return __builtin_fmaf(a, b, c);
@@ -54,8 +54,8 @@ static inline float s_fma(float a, float b, float c) {
     double error = (product - (sum - addend_part)) + (addend - addend_part);
     uint64_t bits;
     memcpy(&bits, &sum, sizeof bits);
-    int finite = (bits >> 52 & 0x7ff) != 0x7ff;
-    if (finite && error != 0 && !(bits & 1)) {
+    const int is_tie = (bits & 0x1fffffff) == 0x10000000, is_tiny = bits << 1 < (uint64_t)(1023 - 126) << 53;
+    if ((is_tie || is_tiny) && error != 0 && !(bits & 1)) {
         bits += ((error > 0) == (sum > 0)) ? 1u : UINT64_MAX;
         memcpy(&sum, &bits, sizeof sum);
     }
