@@ -12,6 +12,7 @@ import re
 import subprocess
 import time
 
+import record
 import report
 import results
 from caches import Memories
@@ -182,9 +183,9 @@ def parse():
     return arguments
 
 
-def store(rows, about):
+def store(rows, about, isa):
     """Beside the recording of this machine; rows that were not measured stay as they are."""
-    path = results.types_path(results.only_results().path)
+    path = results.types_path(record.path_here(isa))
     kept = json.loads(path.read_text(encoding="utf-8"))["peers"] if path.exists() else []
     found = {row["name"]: row for row in kept}
     about["date"] = datetime.date.today().isoformat()
@@ -216,7 +217,7 @@ def main():
         rows += measured
     print("\nG/s: GFLOPS, and of the FMA peak; decode: GB/s, and of the stream-read peak. rapt is: times as fast.")
     if arguments.store:
-        store(rows, {"rapt": library.version, "peers": versions})
+        store(rows, {"rapt": library.version, "peers": versions}, library.isa_name(library.isas()[0]))
     if arguments.json:
         report.write(arguments.json, rows, {"rapt": library.version, "peers": versions})
 

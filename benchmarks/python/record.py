@@ -32,6 +32,17 @@ def cpu_name():
     return " ".join(name.replace("(R)", "").replace("(TM)", "").replace("Processor", "").split())
 
 
+def processor(isa):
+    """With its best instruction set, as pictures and tables name it."""
+    return f"{cpu_name()} ({isa.upper().replace('AVX', 'AVX-').replace('AVX-2', 'AVX2')})"
+
+
+def path_here(isa):
+    """Where the recording of this machine goes."""
+    name = re.sub("[^a-z0-9]+", "-", processor(isa).lower()).strip("-")
+    return results.FOLDER / f"{name}-{len(os.sched_getaffinity(0))}-cores.json"
+
+
 def compiler(folder):
     """That of the build, as Meson noted it."""
     log = (folder / "meson-logs/meson-log.txt").read_text(encoding="utf-8", errors="replace")
@@ -46,10 +57,10 @@ def machine(folder, bench):
     rows = [row["name"] for row in bench["benchmarks"]]
     isas = list(dict.fromkeys(re.search("isa:([a-z0-9]+)", name)[1] for name in rows if name.startswith("peak/fma/f32")))
     changed = output("git", "status", "--porcelain", "--untracked-files=no", "--", "src", "include", "benchmarks")
-    return {"cpu": f"{cpu_name()} ({isas[0].upper().replace('AVX', 'AVX-').replace('AVX-2', 'AVX2')})",
-            "processor": context.get("processor", ""), "cores": len(os.sched_getaffinity(0)), "caches": caches,
-            "isas": isas, "memory": context.get("data", ""), "system": platform.platform(terse=True),
-            "compiler": compiler(folder), "date": datetime.date.today().isoformat(),
+    return {"cpu": processor(isas[0]), "processor": context.get("processor", ""),
+            "cores": len(os.sched_getaffinity(0)), "caches": caches, "isas": isas, "memory": context.get("data", ""),
+            "system": platform.platform(terse=True), "compiler": compiler(folder),
+            "date": datetime.date.today().isoformat(),
             "commit": output("git", "describe", "--always", "--exclude=*") + ("+" if changed else ""),
             "rapt": context.get("rapt", ""), "openblas": context.get("peer", "")}
 
@@ -102,8 +113,7 @@ def main():
         about[name] = taken["sweep"]["context"][name]
     rows = {name: [row for row in map(results.compact, taken[name]["benchmarks"]) if row]
             for name in ("bench", "peers", "sweep")}
-    name = re.sub("[^a-z0-9]+", "-", about["cpu"].lower()).strip("-")
-    path = arguments.into or results.FOLDER / f"{name}-{about['cores']}-cores.json"
+    path = arguments.into or path_here(about["isas"][0])
     path.parent.mkdir(parents=True, exist_ok=True)
     results.save(path, {"machine": about, "noise": noise(rows["bench"]), "bits": taken["bits"], **rows})
     print(path)
