@@ -162,7 +162,7 @@ float rapt_reference_softmax(struct rapt_reference_state *state, const float *t,
 }
 
 WITH_FMA void rapt_reference_weigh(float *o, float alpha, const float *p, const bool *attended, const char *value,
-                          int64_t value_stride_bytes, int64_t keys, int64_t value_dim) {
+                                   int64_t value_stride_bytes, int64_t keys, int64_t value_dim) {
     for (int64_t d = 0; d < value_dim; d++) {
         o[d] = o[d] * alpha;
     }

@@ -87,7 +87,7 @@ float random_heavy(struct random *random);   /* Student's t with 2 degrees of fr
 float random_special(struct random *random); /* zeros, denormals, infinities, NaN, huge, integers, ordinary */
 float random_finite(struct random *random);  /* the same without infinities and NaN */
 
-/* The same in a fraction of the time, for tests that draw much and have no stored hash: numbers of at most 3. */
+/* The same in a fraction of the time, for tests that draw much and have no stored hash; normal ones are at most 3. */
 float quick_normal(struct random *random);
 float quick_special(struct random *random);
 float quick_finite(struct random *random);
