@@ -29,6 +29,7 @@ struct rapt_cpu {
     RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)
 #undef RAPT_CPU_FEATURE
     bool detected;
+    bool streams_into_l1; /* see kernels.h */
 };
 
 /* x86/cpu.c, arm/cpu.c: asks the machine, slowly. Executes baseline instructions only. */

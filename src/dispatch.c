@@ -40,11 +40,15 @@ static uint32_t features_of(struct rapt_cpu cpu) {
     return features;
 }
 
+atomic_bool rapt_streams_into_l1;
+
 static uint32_t machine_features(void) {
     static _Atomic uint32_t known;
     uint32_t features = atomic_load_explicit(&known, memory_order_relaxed);
     if (!features) {
-        features = features_of(rapt_cpu_detect());
+        const struct rapt_cpu cpu = rapt_cpu_detect();
+        atomic_store_explicit(&rapt_streams_into_l1, cpu.streams_into_l1, memory_order_relaxed);
+        features = features_of(cpu);
         atomic_store_explicit(&known, features, memory_order_relaxed);
     }
     return features;

@@ -66,6 +66,8 @@ static int sides_in_score(const struct rapt_loop *loop) { return loop->tile_coun
 void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
     struct rapt_errands *ahead = &loop->ahead.errands;
     const int own = loop->ahead.of_next_task;
+    if (loop->task->kind->streams)
+        return; /* its slots do */
     if (own >= 0) { /* under way already */
         for (int i = 0; i < own; i++)
             ahead->piece[i].staging = NULL; /* it is this task's own now */

@@ -155,15 +155,27 @@ static void find_runs(const struct pages *pages, int64_t token, int64_t count, s
     last[1] = (struct rapt_stored_run){last->row, INT64_MAX};
 }
 
-/* Rows that lie one after the other in a page make a strand, if they are no more than this. */
-enum { STRAND_ROWS = 16, AHEAD_BYTES = 64 << 10 };
+/* How pages are prefetched: rows that lie one after the other in a page make a strand, if they are no more than so
+ * many; so many strands take turns at most, and so many bytes are under way. */
+struct habit {
+    int64_t rows, bytes;
+    int beside;
+};
+
+/* Into L2, the more strands the better. Requests into L1 teach the processor to go on by itself, and it follows a few
+ * strands only. */
+static struct habit habit_here(void) {
+    static const struct habit into_l2 = {16, 64 << 10, RAPT_STRANDS}, into_l1 = {64, 32 << 10, 2};
+    return atomic_load_explicit(&rapt_streams_into_l1, memory_order_relaxed) ? into_l1 : into_l2;
+}
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 void rapt_source_close_strands(struct rapt_paged_block *block, int count, int64_t bytes, int pace) {
+    const struct habit habit = habit_here();
     struct rapt_strands *ahead = &block->ahead;
-    *ahead = (struct rapt_strands){.strand = block->strand, .bytes = bytes, .beside = RAPT_STRANDS, .pace = pace};
-    while (ahead->beside > 1 && (ahead->beside * bytes > AHEAD_BYTES || ahead->beside > count))
+    *ahead = (struct rapt_strands){.strand = block->strand, .bytes = bytes, .beside = habit.beside, .pace = pace};
+    while (ahead->beside > 1 && (ahead->beside * bytes > habit.bytes || ahead->beside > count))
         ahead->beside /= 2;
     for (; count % ahead->beside; count++)
         block->strand[count] = block->strand[count - 1];
@@ -175,7 +187,7 @@ static void find_strands(const struct pages *pages, int64_t token, int64_t end, 
                          struct rapt_paged_block *block) {
     const int64_t page_tokens = pages->table->page_tokens;
     const bool is_dense = pages->token_stride_bytes == row_bytes;
-    const int64_t rows = !is_dense ? 1 : smaller(page_tokens, STRAND_ROWS);
+    const int64_t rows = !is_dense ? 1 : smaller(page_tokens, habit_here().rows);
     int64_t page = token / page_tokens, within = token % page_tokens;
     int count = 0;
     for (; token < end; within = 0, page++) {
@@ -190,8 +202,10 @@ static void find_strands(const struct pages *pages, int64_t token, int64_t end, 
 
 /* Keys that are fetched ahead. */
 static int64_t lead_of(int64_t row_bytes) {
+    enum { LEAST = 16 };
+    const int64_t bytes = habit_here().bytes;
     int64_t keys = RAPT_BLOCK_KEYS;
-    while (keys > STRAND_ROWS && keys * row_bytes > AHEAD_BYTES)
+    while (keys > LEAST && keys * row_bytes > bytes)
         keys /= 2;
     return keys;
 }

@@ -17,9 +17,10 @@ _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0
 /* From `rows` rows on, and from as many bytes on in whole rows where rows = 0. */
 RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes) {
     const int64_t far = (BESIDE_BYTES + row_bytes - 1) / row_bytes * stride_bytes;
+    const struct reach reach = reach_of(rows ? rows * stride_bytes : far, far);
     const int lines = (int)(row_bytes / 64);
-    return (struct lane){.line = row + (rows ? rows * stride_bytes : far),
-                         .far = far,
+    return (struct lane){.line = row + reach.l1,
+                         .l2 = reach.l2,
                          .gap = stride_bytes - row_bytes,
                          .row_lines = lines,
                          .left = lines};

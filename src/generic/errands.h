@@ -50,10 +50,10 @@ enum {
     ONE_LINE = 1 << 16
 };
 
-/* The next lines of rows to come: each goes into L1, and the one `far` after it into L2. */
+/* The next lines of rows to come, as fetch_both has it. */
 struct lane {
     const char *line;
-    int64_t far, gap; /* from the end of a row to the next */
+    int64_t l2, gap; /* from the end of a row to the next */
     int row_lines, left;
 };
 
@@ -65,8 +65,7 @@ struct pair {
 /* of_values: known to the compiler, at best. */
 RAPT_INLINE void pair_line(struct pair *pair, bool of_values) {
     struct lane *lane = of_values ? &pair->values : &pair->keys;
-    __builtin_prefetch(lane->line, 0, 3);
-    __builtin_prefetch(lane->line + lane->far, 0, 2);
+    fetch_both(lane->line, lane->l2);
     lane->line += 64;
     if (--lane->left == 0)
         lane->left = lane->row_lines, lane->line += lane->gap;
@@ -114,7 +113,7 @@ RAPT_INLINE struct pump idle_pump(const char *line) {
 /* A pump of one's own for a loop, and back again what the loop changed: field by field, since compilers copy a struct
  * as vectors, whose loads wait for stores of its single fields. */
 RAPT_INLINE struct lane take_lane(const struct lane *lane) {
-    return (struct lane){lane->line, lane->far, lane->gap, lane->row_lines, lane->left};
+    return (struct lane){lane->line, lane->l2, lane->gap, lane->row_lines, lane->left};
 }
 
 RAPT_INLINE struct pair take_pair(const struct pair *pair) {
@@ -159,7 +158,7 @@ RAPT_INLINE void put_pump(struct pump *pump, const struct pump *own) {
 }
 
 RAPT_INLINE void pump_line(struct pump *p) {
-    __builtin_prefetch(p->line, 0, 2);
+    fetch_later(p->line);
     p->line += p->step_bytes;
     if (--p->left == 0)
         p->left = p->row_lines, p->line += p->gap;

@@ -70,12 +70,12 @@ RAPT_INLINE void product_part(const struct rapt_product_args *a, const float *co
                               const char *line, int64_t k, int64_t end, int rows, int vectors) {
     const float *panel = (const float *)(const void *)a->weight + k * TILE_ROWS;
     for (; SCORE_BY_LANE && end - k >= 4; k += 4, panel += 4 * TILE_ROWS, line += 16 * rows) {
-        __builtin_prefetch(line, 0, 3);
+        fetch_soon(line);
         score_four(sum, x, panel, k, rows, vectors);
     }
     for (; !SCORE_BY_LANE && end - k >= SCORE_DIMS; k += SCORE_DIMS, panel += SCORE_DIMS * TILE_ROWS) {
         RAPT_UNROLL for (int byte = 0; byte < 4 * SCORE_DIMS * rows; byte += 64)
-            __builtin_prefetch(line + byte, 0, 3);
+            fetch_soon(line + byte);
         line += 4 * SCORE_DIMS * rows;
         RAPT_UNROLL for (int i = 0; i < SCORE_DIMS; i++)
             score_dimension(sum, x, a->x_stride_bytes, panel + i * TILE_ROWS, k + i, rows, vectors);
@@ -160,7 +160,7 @@ RAPT_INLINE void fetch_square(const struct rapt_product_args *a, const char *wei
     if (k >= a->inner)
         at += VL * a->weight_stride_bytes - a->inner * (int64_t)sizeof(float);
     RAPT_UNROLL for (int i = 0; i < VL; i++)
-        __builtin_prefetch(at + i * a->weight_stride_bytes, 0, 3);
+        fetch_soon(at + i * a->weight_stride_bytes);
 }
 
 /* Adds `width` terms from k on, of VL columns, to the chains of rows. */
@@ -261,7 +261,7 @@ RAPT_INLINE void few_steps(struct strip *s, int64_t k, int64_t column, int steps
     vf32 weight[FEW_STEPS];
     RAPT_UNROLL for (int i = 0; i < steps; i++) {
         const float *from = row_at(a->weight, a->weight_stride_bytes, k + i) + column;
-        __builtin_prefetch((const char *)from + ahead, 0, 3);
+        fetch_soon((const char *)from + ahead);
         weight[i] = n == VL ? v_load(from) : v_load_n(from, n);
     }
     const char *x = a->x + k * (int64_t)sizeof(float);

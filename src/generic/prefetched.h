@@ -4,7 +4,7 @@
 #define RAPT_GENERIC_PREFETCHED_H
 
 #include "generic/exp2.h"
-#include "kernels.h"
+#include "generic/fetch.h"
 
 RAPT_INLINE const char *errand_at(const struct rapt_errands *e) {
     const struct rapt_errand *piece = &e->piece[e->at];
@@ -30,7 +30,7 @@ RAPT_INLINE void run_errands(struct rapt_errands *e, int64_t lines) {
         const char *at = errand_at(e);
         const int64_t of_row = (e->piece[e->at].row_bytes - e->byte + 63) / 64, now = of_row < lines ? of_row : lines;
         for (const char *end = at + 64 * now; at < end; at += 64)
-            __builtin_prefetch(at, 0, 2);
+            fetch_later(at);
         lines -= now;
         e->byte += 64 * (int)now;
         if (now == of_row)

@@ -3,7 +3,7 @@
 #ifndef RAPT_GENERIC_RUNS_H
 #define RAPT_GENERIC_RUNS_H
 
-#include "kernels.h"
+#include "generic/fetch.h"
 
 /* The next row, and how many follow it at the stride. */
 struct walk {
@@ -65,12 +65,14 @@ struct turns {
     const char *const *next, *const *after, *const *end; /* whose turn it is; after those beside it; after all */
     int64_t at, bytes;
     int beside, pace, lines;
+    bool into_l1;
 };
 
 static RAPT_KERNEL struct turns turns_of(const struct rapt_strands *ahead) {
     if (!ahead)
         return (struct turns){0};
     return (struct turns){.next = ahead->strand,
+                          .into_l1 = streams_into_l1(),
                           .after = ahead->strand + ahead->beside,
                           .end = ahead->strand + ahead->count,
                           .bytes = ahead->bytes,
@@ -81,11 +83,12 @@ static RAPT_KERNEL struct turns turns_of(const struct rapt_strands *ahead) {
 /* Fetches some more lines, all in all as many as slots read, or that times their pace. */
 RAPT_INLINE void turns_fetch(struct turns *turns, int lines) {
     const char *const *next = turns->next, *const *const end = turns->end;
+    const bool into_l1 = turns->into_l1;
     int64_t at = turns->at;
     for (lines = lines * turns->pace + turns->lines; next < end && lines > 0; lines -= TURN_LINES) {
         const char *line = *next++ + at;
         RAPT_UNROLL for (int i = 0; i < TURN_LINES; i++)
-            __builtin_prefetch(line + 64 * i, 0, 2);
+            fetch_into(into_l1, line + 64 * i);
         if (next < turns->after)
             continue;
         next -= turns->beside;

@@ -134,12 +134,12 @@ RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, f
         errand.row += --errand.rows > 0 ? errand.stride_bytes : 0;
         for (; SCORE_BY_LANE && end - d >= 4; d += 4, query += 4 * TILE_ROWS) {
             RAPT_UNROLL for (int i = 0; i < lines; i++)
-                __builtin_prefetch(line + d * 16 * lines + 64 * i, 0, 2);
+                fetch_later(line + d * 16 * lines + 64 * i);
             score_four(sum, row, query, d, keys, vectors);
         }
         for (; !SCORE_BY_LANE && end - d >= SCORE_DIMS; d += SCORE_DIMS, query += SCORE_DIMS * TILE_ROWS) {
             RAPT_UNROLL for (int i = 0; i < lines; i++)
-                __builtin_prefetch(line + d * 16 * lines + 64 * i, 0, 2);
+                fetch_later(line + d * 16 * lines + 64 * i);
             RAPT_UNROLL for (int i = 0; i < SCORE_DIMS; i++)
                 score_dimension(sum, row, stride, query + i * TILE_ROWS, d + i, keys, vectors);
         }

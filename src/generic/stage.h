@@ -4,6 +4,7 @@
 #define RAPT_GENERIC_STAGE_H
 
 #include "assume.h"
+#include "generic/fetch.h"
 #include "generic/stored.h"
 
 enum {
@@ -14,11 +15,13 @@ enum {
 RAPT_INLINE void fetch_stored(const struct rapt_stage_args *a, const char *from, int64_t row, int64_t row_bytes) {
     const bool near = (a->streams && !a->lead_bytes) || row + STAGE_NEAR < a->rows;
     const int64_t lead_bytes = a->lead_bytes ? a->lead_bytes : STAGE_FAR * a->from_stride_bytes;
+    const int64_t near_bytes = near ? STAGE_NEAR * a->from_stride_bytes : 0;
+    const struct reach reach = reach_of(near_bytes, lead_bytes - near_bytes);
     for (int64_t byte = 0; byte < row_bytes; byte += 64) {
-        if (near)
-            __builtin_prefetch(from + STAGE_NEAR * a->from_stride_bytes + byte, 0, 3);
         if (a->streams)
-            __builtin_prefetch(from + lead_bytes + byte, 0, 2);
+            fetch_both(from + reach.l1 + byte, reach.l2);
+        else if (near)
+            fetch_soon(from + STAGE_NEAR * a->from_stride_bytes + byte);
     }
 }
 

@@ -12,7 +12,7 @@ struct stream {
     int64_t byte, row_bytes;
     int64_t step_bytes;                   /* to the next row; 0 where rows do not come from memory */
     const char *const *next, *const *end; /* the rows after this one, as long as there are some here */
-    int64_t lead_bytes;  /* to what is fetched far ahead */
+    int64_t l2;          /* as fetch_both has it */
     struct turns *turns; /* what is fetched into L2 instead; NULL = nothing else */
     struct pair *pair;   /* fetched instead of all that; NULL = none */
 };
@@ -30,7 +30,9 @@ RAPT_INLINE struct stream stream_at(const struct rapt_score_args *a, int format,
 RAPT_INLINE struct stream stream_of(const struct rapt_score_args *a, int format, const char *key, int keys) {
     const int64_t stride_bytes = a->streams ? a->key_stride_bytes : 0;
     struct stream stream = stream_at(a, format, a->lead_bytes ? key : key + keys * stride_bytes, keys);
-    stream.lead_bytes = lead_of(a->lead_bytes, stride_bytes, format, a->head_dim);
+    const struct reach reach = reach_of(0, lead_of(a->lead_bytes, stride_bytes, format, a->head_dim));
+    stream.row += reach.l1;
+    stream.l2 = reach.l2;
     if (!a->streams)
         stream.step_bytes = 0;
     return stream;
@@ -44,7 +46,7 @@ RAPT_INLINE struct stream take_stream(const struct stream *stream) {
                            .step_bytes = stream->step_bytes,
                            .next = stream->next,
                            .end = stream->end,
-                           .lead_bytes = stream->lead_bytes,
+                           .l2 = stream->l2,
                            .turns = stream->turns,
                            .pair = stream->pair};
 }
@@ -63,8 +65,7 @@ RAPT_INLINE void stream_line(struct stream *stream, int i, int lines, int steps)
         pair_line(stream->pair, i * lines / steps % 2);
         return;
     }
-    __builtin_prefetch(stream->row + stream->byte, 0, 3);
-    __builtin_prefetch(stream->row + stream->byte + stream->lead_bytes, 0, 2);
+    fetch_both(stream->row + stream->byte, stream->l2);
     stream->byte += 64;
     if (__builtin_expect(stream->byte >= stream->row_bytes, 0)) {
         stream->byte = 0, stream->row += stream->step_bytes;

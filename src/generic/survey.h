@@ -4,6 +4,7 @@
 #define RAPT_GENERIC_SURVEY_H
 
 #include "generic/assumed.h"
+#include "generic/fetch.h"
 
 enum { SURVEY_AHEAD = 8 }; /* rows */
 
@@ -94,10 +95,10 @@ static unsigned survey_parts(int rows, int key_begin, int key_end, const struct 
 RAPT_INLINE void prefetch_masks(const struct rapt_tile_mask *mask, int row, int key_begin, int key_end) {
     if (mask->parts & RAPT_PART_MASK)
         for (int key = key_begin; key < key_end + 63; key += 64)
-            __builtin_prefetch(mask->mask[row] + key, 0, 3);
+            fetch_soon(mask->mask[row] + key);
     if (mask->parts & RAPT_PART_BIAS)
         for (int key = key_begin; key < key_end + 15; key += 16)
-            __builtin_prefetch(mask->bias[row] + key, 0, 3);
+            fetch_soon(mask->bias[row] + key);
 }
 
 static int end_of_word(int key, int key_end) {

@@ -5,6 +5,7 @@
 #define RAPT_GENERIC_UNIT_PACK_H
 
 #include "generic/exp2.h"
+#include "generic/fetch.h"
 #include "generic/unit_table.h"
 #include "internal.h"
 
@@ -133,15 +134,17 @@ size_t RAPT_UNIT(packed_bytes_split)(int side, int dim) { return UNIT_PARTS * RA
 
 static const float unit_zeros[RAPT_MAX_HEAD_DIM + RAPT_STEP];
 
-/* Rows that come, line by line: some way off into L2, and just before their use into L1. */
+/* Rows that come, line by line; reach: in rows. */
 struct unit_ahead {
     const char *const *row; /* and those after it */
-    int byte, row_bytes, far;
+    int byte, row_bytes;
+    struct reach reach;
 };
 
 RAPT_INLINE void unit_fetch(struct unit_ahead *ahead) {
-    __builtin_prefetch(ahead->row[ahead->far] + ahead->byte, 0, 2);
-    __builtin_prefetch(ahead->row[0] + ahead->byte, 0, 3);
+    const char *const *row = ahead->row + ahead->reach.l1;
+    fetch_soon(row[0] + ahead->byte);
+    fetch_later(row[ahead->reach.l2] + ahead->byte);
     ahead->byte += 64;
     if (ahead->byte >= ahead->row_bytes)
         ahead->byte = 0, ahead->row++;
@@ -206,7 +209,7 @@ RAPT_INLINE void unit_transpose_split(float *into, int64_t part, int columns, co
 RAPT_INLINE void unit_prefetch(const char *const *rows, int count, int d, int format) {
     for (int i = 0; d % (64 / unit_bytes(format)) == 0 && i < count; i++)
         if (rows[i])
-            __builtin_prefetch(rows[i] + (size_t)d * (size_t)unit_bytes(format), 0, 3);
+            fetch_soon(rows[i] + (size_t)d * (size_t)unit_bytes(format));
 }
 
 /* Panels of keys, [dim][UNIT_COLUMNS] each. */

@@ -109,7 +109,7 @@ static void place_score_panel(const struct unit_task *t, const struct place_side
     _Alignas(64) float panel[RAPT_STEP * PLACE_COLUMNS];
     const struct rapt_block *b = t->b;
     const char *const *rows = keys->row + t->first + key;
-    struct unit_ahead ahead = {rows + PLACE_COLUMNS, 0, keys->dim * 2, PLACE_FAR - PLACE_COLUMNS};
+    struct unit_ahead ahead = {rows + PLACE_COLUMNS, 0, keys->dim * 2, reach_of(0, PLACE_FAR - PLACE_COLUMNS)};
     const int all_rows = unit_up(b->rows, UNIT_ROWS);
     for (int d = 0; d < keys->dim; d += RAPT_STEP) {
         const float *query = unit_queries(b->panel, b->rows) + d % RAPT_HALF_KEYS +
@@ -143,7 +143,7 @@ static void place_score_half(const struct unit_task *t, const struct place_side 
 /* Where there is nothing to prefetch. */
 static struct unit_ahead place_idle(void) {
     static const char *const at_hand[] = {(const char *)unit_zeros};
-    return (struct unit_ahead){at_hand, 0, 1 << 30, 0};
+    return (struct unit_ahead){at_hand, 0, 1 << 30, {0, 0}};
 }
 
 /* Some dims of 32 values for all rows. */
@@ -187,7 +187,8 @@ static const char *const *place_named(const struct unit_task *t, const struct pl
 }
 
 static void place_weigh_step(const struct unit_task *t, const struct place_side *values, int key, bool adds) {
-    struct unit_ahead ahead = {values->row + t->first + key + PLACE_NEAR, 0, values->dim * 2, PLACE_FAR - PLACE_NEAR};
+    struct unit_ahead ahead = {values->row + t->first + key + PLACE_NEAR, 0, values->dim * 2,
+                               reach_of(0, PLACE_FAR - PLACE_NEAR)};
     const int wide = place_wide(t->b->rows < PLACE_ROWS ? t->b->rows : PLACE_ROWS);
     const char *named[RAPT_STEP];
     struct place_values w = {.row = place_named(t, values, key, named),

@@ -113,7 +113,7 @@ RAPT_INLINE struct few_run few_whole(const struct few_rows *rows, int number, ch
 RAPT_INLINE void few_prefetch(const struct few_run *run, int first, int end, int lines) {
     RAPT_UNROLL for (int i = first; i < end; i++)
         RAPT_UNROLL for (int line = 0; line < lines; line++)
-            __builtin_prefetch(run[i / FEW_RUN].base + i % FEW_RUN * run[i / FEW_RUN].stride + line * 64, 0, 3);
+            fetch_soon(run[i / FEW_RUN].base + i % FEW_RUN * run[i / FEW_RUN].stride + line * 64);
 }
 
 #endif

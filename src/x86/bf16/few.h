@@ -42,7 +42,7 @@ static void dots_score_few(const struct unit16_task *a, int half) {
     unit_flush(true);
     for (int group = a->first; group < a->first + a->steps; group++) {
         const char *const *rows = f->keys.row + a->t.first + group * DOTS_COLUMNS;
-        struct unit_ahead ahead = {rows + DOTS_NEAR, 0, f->keys.dim * 2, DOTS_FAR - DOTS_NEAR};
+        struct unit_ahead ahead = {rows + DOTS_NEAR, 0, f->keys.dim * 2, reach_of(0, DOTS_FAR - DOTS_NEAR)};
         const struct dots_product p = {.a = dots_queries(b->panel),
                                        .a_stride = steps * DOTS_WORDS,
                                        .b = f->panel,
@@ -175,7 +175,8 @@ static void dots_weigh_few(const struct unit16_task *a, int half) {
         for (int row = 0; row < (careful ? b->rows : 1); row++) {
             const char *named[RAPT_STEP];
             const int key = a->t.first + step * RAPT_STEP;
-            struct unit_ahead ahead = {f->values.row + key + DOTS_NEAR, 0, f->values.dim * 2, DOTS_FAR - DOTS_NEAR};
+            struct unit_ahead ahead = {f->values.row + key + DOTS_NEAR, 0, f->values.dim * 2,
+                                       reach_of(0, DOTS_FAR - DOTS_NEAR)};
             dots_weigh_step(f, dots_named(f, step, row, careful, named), step, row, careful ? 1 : b->rows, &ahead);
         }
     unit_flush(false);

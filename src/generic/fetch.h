@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * Requests for lines of memory. */
+#ifndef RAPT_GENERIC_FETCH_H
+#define RAPT_GENERIC_FETCH_H
+
+#include "kernels.h"
+
+/* Read within a few hundred cycles. */
+RAPT_INLINE void fetch_soon(const void *line) { __builtin_prefetch(line, 0, 3); }
+
+/* Read later, beside a loop whose own data fill L1. */
+RAPT_INLINE void fetch_later(const void *line) { __builtin_prefetch(line, 0, 2); }
+
+RAPT_INLINE bool streams_into_l1(void) {
+    return atomic_load_explicit(&rapt_streams_into_l1, memory_order_relaxed);
+}
+
+/* Where memory feeds a loop, it requests two lines at each: one `near` after the line at hand, and one `far` after
+ * that. The first goes into L1 and the second into L2, or the other way round, since L2 has then what is near. Chosen
+ * before the loop: a branch at each line would keep compilers from mixing the steps around it. */
+struct reach {
+    int64_t l1; /* from the line at hand to the one for L1 */
+    int64_t l2; /* from there to the one for L2 */
+};
+
+RAPT_INLINE struct reach reach_of(int64_t near, int64_t far) {
+    return streams_into_l1() ? (struct reach){near + far, -far} : (struct reach){near, far};
+}
+
+/* line: the one for L1. */
+RAPT_INLINE void fetch_both(const char *line, int64_t l2) {
+    fetch_soon(line);
+    fetch_later(line + l2);
+}
+
+/* In loops that do nothing else. */
+RAPT_INLINE void fetch_into(bool l1, const void *line) {
+    if (l1)
+        fetch_soon(line);
+    else
+        fetch_later(line);
+}
+
+#endif
