@@ -4,6 +4,7 @@
 #ifndef RAPT_CPU_H
 #define RAPT_CPU_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,11 +30,15 @@ struct rapt_cpu {
     RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)
 #undef RAPT_CPU_FEATURE
     bool detected;
-    bool streams_into_l1; /* see kernels.h */
+    bool streams_into_l1; /* see rapt_streams_into_l1 */
 };
 
 /* x86/cpu.c, arm/cpu.c: asks the machine, slowly. Executes baseline instructions only. */
 struct rapt_cpu rapt_cpu_detect(void);
+
+/* Whether loops that memory feeds had better request lines into L1 than into L2. Known from the first call of dispatch
+ * on; only the speed depends on it. */
+extern atomic_bool rapt_streams_into_l1;
 
 #ifdef RAPT_CPU_X86
 /* Whether the operating system lets this process use the tiles of the matrix unit, for which it has to be asked.

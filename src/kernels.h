@@ -12,7 +12,6 @@
 #ifndef RAPT_KERNELS_H
 #define RAPT_KERNELS_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -334,10 +333,6 @@ struct rapt_table {
     const struct rapt_table *of_unit[RAPT_UNIT_TYPES];
     const struct rapt_unit *units; /* best first, the last one without a table; NULL = none */
 };
-
-/* Whether loops that memory feeds had better request lines into L1 than into L2. Known from the first call of dispatch
- * on; only the speed depends on it. */
-extern atomic_bool rapt_streams_into_l1;
 
 /* A unit that some processors with the instructions of a table have. table(of_unit[RAPT_OF_BF16]): the same with a kind
  * that multiplies on the unit, and the isa of the unit; NULL where this process may not use it, or it answers otherwise

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "source.h"
 
+#include "cpu.h"
 #include "pages.h"
 
 /* Blocks take longer to widen than to read, so pages that fill two panels of keys are taken one by one. */

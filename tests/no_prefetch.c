@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The library without prefetch.c: all errands are NULL, all rows are staged when they are asked for, and the bits are
- * the same, whichever cache the machine wants lines in. The functions below stand in the place of those of the library, so the linker leaves its object out. */
+ * the same, whichever cache the machine wants lines in. The functions below stand in the place of those of the library,
+ * so the linker leaves its object out. */
+#include "cpu.h"
 #include "prefetch.h"
 
 #include "cmocka_all.h"

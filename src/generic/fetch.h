@@ -3,6 +3,7 @@
 #ifndef RAPT_GENERIC_FETCH_H
 #define RAPT_GENERIC_FETCH_H
 
+#include "cpu.h"
 #include "kernels.h"
 
 /* Read within a few hundred cycles. */
