@@ -67,7 +67,7 @@ void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
     struct rapt_errands *ahead = &loop->ahead.errands;
     const int own = loop->ahead.of_next_task;
     if (loop->task->kind->streams)
-        return; /* its slots do */
+        return;
     if (own >= 0) { /* under way already */
         for (int i = 0; i < own; i++)
             ahead->piece[i].staging = NULL; /* it is this task's own now */

@@ -7,7 +7,7 @@
 #include "attend.h"
 
 /* Begins the block at base: its tiles prefetch and stage the keys and values of the block after it, and at the end of
- * the task those of the next task's first block. */
+ * the task those of the next task's first block. Slots of kinds that stream prefetch their own rows instead. */
 void rapt_prefetch_block(struct rapt_loop *loop, int64_t base);
 
 /* What one tile prefetches while it works on the block at base: those keys and values; the masks of the next tile;

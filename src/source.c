@@ -163,8 +163,8 @@ struct habit {
     int beside;
 };
 
-/* Into L2, the more strands the better. Requests into L1 teach the processor to go on by itself, and it follows a few
- * strands only. */
+/* Into L2, many strands keep more requests under way. Requests into L1 teach the processor to go on by itself, and it
+ * follows a few strands only. */
 static struct habit habit_here(void) {
     static const struct habit into_l2 = {16, 64 << 10, RAPT_STRANDS}, into_l1 = {64, 32 << 10, 2};
     return atomic_load_explicit(&rapt_streams_into_l1, memory_order_relaxed) ? into_l1 : into_l2;
