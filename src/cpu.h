@@ -14,7 +14,7 @@
 #define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)                                                        \
     RAPT_CPU_FEATURE(avx) RAPT_CPU_FEATURE(f16c) RAPT_CPU_FEATURE(fma) RAPT_CPU_FEATURE(avx2)      \
     RAPT_CPU_FEATURE(avx512f) RAPT_CPU_FEATURE(avx512dq) RAPT_CPU_FEATURE(avx512bw)                \
-    RAPT_CPU_FEATURE(avx512vl) RAPT_CPU_FEATURE(avx512_bf16)                                       \
+    RAPT_CPU_FEATURE(avx512vl) RAPT_CPU_FEATURE(avx512_vbmi) RAPT_CPU_FEATURE(avx512_bf16)         \
     RAPT_CPU_FEATURE(amx_tile) RAPT_CPU_FEATURE(amx_bf16) RAPT_CPU_FEATURE(amx_fp16)
 #elif defined(__aarch64__)
 #define RAPT_CPU_ARM 1
@@ -39,6 +39,11 @@ struct rapt_cpu rapt_cpu_detect(void);
 /* Whether loops that memory feeds had better request lines into L1 than into L2. Known from the first call of dispatch
  * on; only the speed depends on it. */
 extern atomic_bool rapt_streams_into_l1;
+
+/* Whether kernels of AVX-512 may use VBMI: known likewise, and only the speed depends on it. */
+extern atomic_bool rapt_has_vbmi;
+
+static inline bool rapt_cpu_looks_up_bytes(void) { return atomic_load_explicit(&rapt_has_vbmi, memory_order_relaxed); }
 
 #ifdef RAPT_CPU_X86
 /* Whether the operating system lets this process use the tiles of the matrix unit, for which it has to be asked.

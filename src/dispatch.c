@@ -40,7 +40,7 @@ static uint32_t features_of(struct rapt_cpu cpu) {
     return features;
 }
 
-atomic_bool rapt_streams_into_l1;
+atomic_bool rapt_streams_into_l1, rapt_has_vbmi;
 
 static uint32_t machine_features(void) {
     static _Atomic uint32_t known;
@@ -48,6 +48,9 @@ static uint32_t machine_features(void) {
     if (!features) {
         const struct rapt_cpu cpu = rapt_cpu_detect();
         atomic_store_explicit(&rapt_streams_into_l1, cpu.streams_into_l1, memory_order_relaxed);
+#ifdef RAPT_CPU_X86
+        atomic_store_explicit(&rapt_has_vbmi, cpu.avx512_vbmi, memory_order_relaxed);
+#endif
         features = features_of(cpu);
         atomic_store_explicit(&known, features, memory_order_relaxed);
     }

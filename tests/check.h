@@ -87,6 +87,8 @@ void check_survey(const struct rapt_table *table);
 void check_drop(const struct rapt_table *table);
 void check_softmax(const struct rapt_table *table);
 void check_weigh(const struct rapt_table *table);
+/* Part of check_weigh. */
+void check_float8(const struct rapt_table *table);
 void check_beside(const struct rapt_table *table);
 void check_merge(const struct rapt_table *table);
 void check_finish(const struct rapt_table *table);

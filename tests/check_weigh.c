@@ -91,6 +91,7 @@ void check_weigh(const struct rapt_table *table) {
     static float (*const draws[])(struct random *) = {quick_normal, quick_special, quick_normal,
                                                       quick_finite, quick_normal};
     struct random random = {5};
+    check_float8(table);
     for (int way = 0; way < TILE_WAYS; way++) {
         struct tile tile = tile_of(table, way);
         int rows[MAX_ROW_COUNTS], row_counts = edge_rows(&tile, rows), turn = 0;

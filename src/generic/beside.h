@@ -33,7 +33,7 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int row
     for (int k = a->key_begin; k < a->key_end; k += n, key += n * a->key_stride_bytes) {
         const struct key_place places[WORD_VECTORS] = {{.key = key}, {.key = key + VL * a->key_stride_bytes}};
         struct stream stream = {.pair = pair};
-        score_transposed(a, format, places, true, &stream, a->scores + k, n, rows);
+        score_transposed(a, format, places, true, &stream, a->scores + k, k - a->key_begin, n, rows);
     }
 }
 

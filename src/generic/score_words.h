@@ -4,6 +4,7 @@
 #ifndef RAPT_GENERIC_SCORE_WORDS_H
 #define RAPT_GENERIC_SCORE_WORDS_H
 
+#include "generic/float8.h"
 #include "generic/score.h"
 #include "generic/stored.h"
 #include "generic/stream.h"
@@ -79,7 +80,7 @@ RAPT_INLINE bool is_of_blocks(int format) { return format == RAPT_FORMAT_Q8_0 ||
  * are short and few chains at once wait for their sums. */
 RAPT_INLINE bool is_of_words(int format) {
     return format == RAPT_FORMAT_F32 || (format == RAPT_FORMAT_BF16 && VL > 1) ||
-           ((format == RAPT_FORMAT_F16 || is_of_blocks(format)) && VL >= 16);
+           ((format == RAPT_FORMAT_F16 || is_of_blocks(format)) && VL >= 16) || is_looked_up(format);
 }
 
 /* Of blocks: of 32 numbers, a VLth. */
@@ -91,6 +92,7 @@ struct words {
     vf32 lanes[VL];
     uint16_t halves[2 * VL * VL];
     struct blocks blocks;
+    vbits codes[8]; /* of float8 */
 };
 
 RAPT_INLINE void load_words_of(int format, struct words *words, const char *const *rows) {
@@ -100,6 +102,11 @@ RAPT_INLINE void load_words_of(int format, struct words *words, const char *cons
     }
     if (is_of_blocks(format)) {
         words->blocks = load_blocks(format, rows, 0, v_splat(1));
+        return;
+    }
+    if (is_float8(format)) {
+        for (int c = 0; c < 8; c += 4)
+            v_load_words(words->codes + c, rows, 4 * c);
         return;
     }
     RAPT_UNROLL for (int i = 0; i < VL; i++)
@@ -121,6 +128,11 @@ RAPT_INLINE vf32 number_of_words(int format, const struct words *words, int n) {
         return v_load_half(words->halves + n * VL);
     if (is_of_blocks(format))
         return number_of_blocks(format, &words->blocks, n);
+    if (is_float8(format))
+        {
+        const struct float8_parts parts = float8_parts_of(format, words->codes[n / 4]);
+        return v_join_words(parts.high, parts.low, n % 4);
+    }
     if (format == RAPT_FORMAT_BF16)
         return n % 2 == 0 ? v_even_bf16(words->lanes[n / 2]) : v_odd_bf16(words->lanes[n / 2]);
     return words->lanes[n];
@@ -133,7 +145,7 @@ enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
 RAPT_INLINE int vectors_of_words(int format, int rows) {
     const int of_halves = VL < 16 ? 2 : 5;
     const int most_rows = is_of_nibbles(format)           ? 6
-                          : is_of_blocks(format)          ? 4
+                          : is_of_blocks(format) || is_looked_up(format) ? 4
                           : numbers_of_word(format) == 2 ? of_halves
                                                           : 0;
     return rows <= most_rows ? WORD_VECTORS : 1;
@@ -149,8 +161,14 @@ struct key_words {
     struct spaced spaced;
     const char *const *at; /* NULL = spaced */
     struct words words;
+    vf32 scale; /* of types that have one each */
     vf32 sum[NARROW_ROWS];
 };
+
+RAPT_INLINE vf32 number_of_keys(int format, const struct key_words *keys, int n) {
+    const vf32 number = number_of_words(format, &keys->words, n);
+    return is_scaled(format) ? v_mul(number, keys->scale) : number;
+}
 
 /* Adds words of VL keys, and of VL more unless NULL, to the chains of `rows` rows, and prefetches as many lines: memory
  * feeds this. square: its number. width: what there is of it. */
@@ -162,12 +180,12 @@ RAPT_INLINE void score_words(int format, const float *query, struct key_words *k
             return;
         stream_line(stream, lines % 2 == 0 ? step : square * steps + step, lines, steps);
         RAPT_UNROLL for (int n = step * VL * numbers / steps; n < (step + 1) * VL * numbers / steps; n++) {
-            const vf32 x = number_of_words(format, &keys->words, n);
+            const vf32 x = number_of_keys(format, keys, n);
             RAPT_UNROLL for (int r = 0; r < rows; r++)
                 keys->sum[r] = v_fma(v_splat(query[n * rows + r]), x, keys->sum[r]);
             if (!more)
                 continue;
-            const vf32 y = number_of_words(format, &more->words, n);
+            const vf32 y = number_of_keys(format, more, n);
             RAPT_UNROLL for (int r = 0; r < rows; r++)
                 more->sum[r] = v_fma(v_splat(query[n * rows + r]), y, more->sum[r]);
         }
@@ -179,13 +197,27 @@ static RAPT_KERNEL void copy_rests(char (*copy)[4 * VL], const char **rows, size
     for (int i = 0; i < VL; i++) {
         v_store((float *)(void *)copy[i], v_load_n(row_at(rows[i], 0, 0), (int)(bytes / 4)));
         if (bytes % 4 != 0)
-            memcpy(copy[i] + bytes / 4 * 4, rows[i] + bytes / 4 * 4, 2);
+            memcpy(copy[i] + bytes / 4 * 4, rows[i] + bytes / 4 * 4, bytes % 4);
         rows[i] = copy[i];
     }
 }
 
-RAPT_INLINE void open_keys(struct key_words *keys, struct key_place place, int64_t stride_bytes, int rows) {
-    keys->spaced = spaced_from(place.key, stride_bytes);
+/* key: the first of the VL, of which there are n. */
+RAPT_INLINE vf32 scales_of_keys(const struct rapt_score_args *a, int key, int n) {
+    const int64_t step = a->scales.stride_bytes / (int64_t)sizeof(float);
+    const float *first = a->scales.scales + key * step;
+    if (!a->scales.scales || step == 0)
+        return v_splat(a->scales.scales ? *first : 1);
+    float scales[VL];
+    for (int i = 0; i < VL; i++)
+        scales[i] = first[(i < n ? i : 0) * step];
+    return v_load(scales);
+}
+
+RAPT_INLINE void open_keys(const struct rapt_score_args *a, int format, struct key_words *keys, struct key_place place,
+                           int key, int n, int rows) {
+    keys->spaced = spaced_from(place.key, a->key_stride_bytes);
+    keys->scale = is_scaled(format) ? scales_of_keys(a, key, n) : v_splat(1);
     keys->at = place.at;
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         keys->sum[r] = v_splat(0);
@@ -218,18 +250,18 @@ RAPT_INLINE void store_scores(const struct rapt_score_args *a, const struct key_
     }
 }
 
-/* rows x n scores of one vector of keys or two, by transposing VL x VL words of their rows. What is left then has zeros
- * after it, and -0 the query: a sum plus -0 is this sum. whole: nothing is left. */
+/* rows x n scores of one vector of keys or two, from key_begin + first on, by transposing VL x VL words of their rows.
+ * What is left then has zeros after it, and -0 the query: a sum plus -0 is this sum. whole: nothing is left. */
 RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, const struct key_place *places,
-                                  bool whole, struct stream *stream, float *scores, int n, int rows) {
+                                  bool whole, struct stream *stream, float *scores, int first, int n, int rows) {
     const int width = VL * numbers_of_word(format);
     const bool two = vectors_of_words(format, rows) == 2;
     const int lines = stored_lines(format, VL * width * (two ? 2 : 1));
     const float *query = a->query;
     struct key_words keys, more;
-    open_keys(&keys, places[0], a->key_stride_bytes, rows);
+    open_keys(a, format, &keys, places[0], first, n, rows);
     if (two)
-        open_keys(&more, places[1], a->key_stride_bytes, rows);
+        open_keys(a, format, &more, places[1], n > VL ? first + VL : first, n - VL, rows);
     int64_t byte = 0;
     for (int left = a->head_dim, square = 0; left > 0; left -= width, square++) {
         if (stream->turns)
@@ -272,7 +304,7 @@ RAPT_INLINE void score_rows(const struct rapt_score_args *a, int format, int row
         const bool spaced = n == most && feed.walk.left >= most;
         find_keys(places, feed.walk, a->key_stride_bytes, at, n, vectors);
         struct stream stream = spaced ? feed_spaced(&feed, a, format, n) : feed_keys(&feed, a, format, at, n, most);
-        score_transposed(a, format, places, is_of_blocks(format), &stream, a->scores + k, n, rows);
+        score_transposed(a, format, places, is_of_blocks(format), &stream, a->scores + k, k - a->key_begin, n, rows);
     }
 }
 
@@ -280,9 +312,11 @@ RAPT_INLINE void score_rows(const struct rapt_score_args *a, int format, int row
 #define RAPT_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 
 /* Types that may be of words. */
+#ifndef RAPT_WORD_FORMATS
 #define RAPT_WORD_FORMATS(X, rows)                                                                               \
     X(f32, F32, rows) X(bf16, BF16, rows) X(f16, F16, rows) X(q8_0, Q8_0, rows) X(q4_0, Q4_0, rows)              \
     X(q4_1, Q4_1, rows) X(iq4_nl, IQ4_NL, rows)
+#endif
 
 #define RAPT_SCORE(name, NAME, rows)                                                                             \
     static RAPT_KERNEL void score_##name##_rows_##rows(const struct rapt_score_args *a) {                        \

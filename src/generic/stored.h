@@ -68,9 +68,11 @@ RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int 
 }
 
 /* Types that tiles of few rows take as they are stored. */
+#ifndef RAPT_STORED_FORMATS
 #define RAPT_STORED_FORMATS(X)                                                                                   \
     X(f16, F16) X(bf16, BF16) X(q8_0, Q8_0) X(q4_0, Q4_0) X(q4_1, Q4_1) X(iq4_nl, IQ4_NL)                        \
     X(f8_e4m3, F8_E4M3) X(f8_e5m2, F8_E5M2) X(i8, I8)
+#endif
 
 #define RAPT_STORED(name, NAME) | 1 << RAPT_FORMAT_##NAME
 enum { STORED_FORMATS = 1 << RAPT_FORMAT_F32 RAPT_STORED_FORMATS(RAPT_STORED) };

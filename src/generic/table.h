@@ -126,6 +126,12 @@ static const struct rapt_table split_table = {
 };
 #endif
 
+/* Unless kernels.c has some that hand types on to others. */
+#ifndef RAPT_SCORE_NARROW
+#define RAPT_SCORE_NARROW score_narrow
+#define RAPT_WEIGH_NARROW weigh_narrow
+#endif
+
 const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
     .name = RAPT_TEXT_OF(RAPT_TABLE),
     .isa = (rapt_isa)RAPT_NUMBER_OF(RAPT_TABLE),
@@ -143,11 +149,11 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .scores_bytes = scores_bytes_narrow,
                                .block = rapt_block_by_steps,
                                .pack = pack_narrow,
-                               .score = score_narrow,
+                               .score = RAPT_SCORE_NARROW,
                                .logits = logits_narrow,
                                .softmax = softmax_narrow,
                                .drop = drop_narrow,
-                               .weigh = weigh_narrow,
+                               .weigh = RAPT_WEIGH_NARROW,
                                .score_beside = VL > 1 ? score_beside : NULL},
               [RAPT_FEW] = {.name = "few",
                             .most_rows = FEW_MOST,

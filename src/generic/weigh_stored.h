@@ -3,6 +3,7 @@
 #ifndef RAPT_GENERIC_WEIGH_STORED_H
 #define RAPT_GENERIC_WEIGH_STORED_H
 
+#include "generic/float8.h"
 #include "generic/weigh.h"
 
 enum {
@@ -16,6 +17,16 @@ RAPT_INLINE void load_stored(int format, vf32 *x, const char *block, int first, 
     _Alignas(64) uint16_t halves[8 * VL];
     if (vectors == 1) {
         x[0] = width == VL ? v_load(row_at(block, 0, 0)) : v_load_n(row_at(block, 0, 0), width);
+        return;
+    }
+    if (is_looked_up(format)) {
+        RAPT_UNROLL for (int v = 0; v < vectors; v += 4) {
+            const int here = vectors - v < 4 ? vectors - v : 4;
+            const uint8_t *codes = (const uint8_t *)block + first + v * VL;
+            const struct float8_parts parts = float8_parts_of(format, v_load_codes(codes, here * VL));
+            RAPT_UNROLL for (int i = 0; i < here; i++)
+                x[v + i] = v_join_quarter(parts.high, parts.low, i);
+        }
         return;
     }
     RAPT_UNROLL for (int v = 0; v < vectors; v += 2) {
@@ -225,7 +236,8 @@ static void weigh_narrow_part(const struct rapt_weigh_args *a, struct pump *pump
     int64_t d = 0;
     scales.exact = true;
     if (is_scaled(a->value_format))
-        load_row_scales(&scales, &a->scales, 0, a->key_end - a->key_begin, unit_of_halves(a->value_format));
+        load_row_scales(&scales, &a->scales, 0, a->key_end - a->key_begin,
+                        is_looked_up(a->value_format) ? 1 : unit_of_halves(a->value_format));
     if (scales.exact)
         d = weigh_panels(a, scales.folded, pump);
     if (d < a->value_dim)

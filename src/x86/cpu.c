@@ -28,6 +28,7 @@ enum {
     CPUID7_EBX_AVX512F = 1u << 16,
     CPUID7_EBX_AVX512DQ = 1u << 17,
     CPUID7_EBX_AVX512BW = 1u << 30,
+    CPUID7_ECX_AVX512_VBMI = 1u << 1,
     CPUID7_EDX_AMX_BF16 = 1u << 22,
     CPUID7_EDX_AMX_TILE = 1u << 24,
     CPUID7_1_EAX_AVX512_BF16 = 1u << 5,
@@ -99,6 +100,7 @@ struct rapt_cpu rapt_cpu_detect(void) {
     cpu.avx512dq = cpu.avx512f && (ebx & CPUID7_EBX_AVX512DQ);
     cpu.avx512bw = cpu.avx512f && (ebx & CPUID7_EBX_AVX512BW);
     cpu.avx512vl = cpu.avx512f && (ebx & CPUID7_EBX_AVX512VL);
+    cpu.avx512_vbmi = cpu.avx512f && (ecx & CPUID7_ECX_AVX512_VBMI);
     detect_tiles(&cpu, saved, edx);
     return cpu;
 }

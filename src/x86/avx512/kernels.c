@@ -2,10 +2,31 @@
 #include "x86/amx/kind.h"
 #include "x86/avx512/simd.h"
 #include "x86/bf16/kind.h"
+#include "x86/vbmi/kind.h"
 
 static const struct rapt_unit units[] = {
     {RAPT_ISA_AMX, rapt_amx_table}, {RAPT_ISA_AVX512_BF16, rapt_bf16_table}, {RAPT_ISA_AUTO, NULL}};
 
+/* Processors that look bytes up in registers take float8 otherwise. */
+static void score_narrow_or_float8(const struct rapt_score_args *args);
+static void weigh_narrow_or_float8(const struct rapt_weigh_args *args);
+
+#define RAPT_SCORE_NARROW score_narrow_or_float8
+#define RAPT_WEIGH_NARROW weigh_narrow_or_float8
 #define RAPT_TABLE avx512
 #define RAPT_UNITS units
 #include "generic/table.h"
+
+static void score_narrow_or_float8(const struct rapt_score_args *args) {
+    if (is_float8(args->key_format) && rapt_cpu_looks_up_bytes())
+        rapt_score_float8(args);
+    else
+        score_narrow(args);
+}
+
+static void weigh_narrow_or_float8(const struct rapt_weigh_args *args) {
+    if (is_float8(args->value_format) && rapt_cpu_looks_up_bytes())
+        rapt_weigh_float8(args);
+    else
+        weigh_narrow(args);
+}
