@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Which instructions may be executed here: what the CPU has and the operating
- * system lets programs use. */
+ * system lets programs use; and what kernels ask of it that no table stands for. */
 #ifndef RAPT_CPU_H
 #define RAPT_CPU_H
 

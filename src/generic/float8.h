@@ -34,6 +34,7 @@
     RAPT_CODES_16(X, n), RAPT_CODES_16(X, (n) + 16), RAPT_CODES_16(X, (n) + 32), RAPT_CODES_16(X, (n) + 48)
 #define RAPT_TABLE_OF_CODES(X) {RAPT_CODES_64(X, 0), RAPT_CODES_64(X, 64)}
 
+/* Never called: loops name these for all instruction sets. */
 #ifndef RAPT_LOOKS_UP_BYTES
 #define RAPT_LOOKS_UP_BYTES 0
 RAPT_INLINE vbits v_look_up(vbits codes, const uint8_t table[128]) { return (void)table, codes; }

@@ -34,8 +34,10 @@ static inline __attribute__((always_inline)) vf32 v_join(vbits high, vbits low, 
     return _mm512_castsi512_ps(_mm512_maskz_permutex2var_epi8(upper_halves, low, bytes, high));
 }
 
+/* Byte k of each word. */
 static inline vf32 v_join_words(vbits high, vbits low, int k) { return v_join(high, low, k, 4); }
 
+/* Bytes k * VL and on. */
 static inline vf32 v_join_quarter(vbits high, vbits low, int k) { return v_join(high, low, 16 * k, 1); }
 
 #endif
