@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "calls_check.h"
 #include "cmocka_all.h"
 #include "problem.h"
 #include "reference.h"
@@ -14,61 +15,10 @@
 #define NUMERICS 0
 #endif
 
-static const struct rapt_table *tables[RAPT_ISA_COUNT];
-static int table_count;
-
 /* Emulators get fewer and smaller calls, and so do other orders, whose reference takes long. */
 static bool is_emulated(void) { return scaled_work(100) < 100; }
 enum { SHARE = NUMERICS == 3 ? 24 : NUMERICS ? 4 : 1, STRIDE = NUMERICS == 3 ? 3 : 1 }; /* 3 is slow */
 static int64_t so_many(int64_t usual) { return (scaled_work(usual) + SHARE - 1) / SHARE; }
-
-/* With a plan and a workspace for a few tasks, or in one call. */
-static rapt_status answer(const rapt_attention_desc *desc, bool with_plan, rapt_message *message) {
-    if (!with_plan)
-        return rapt_attention(desc, NULL, message);
-    rapt_plan plan;
-    size_t bytes = 0;
-    rapt_status status = rapt_plan_init(&plan, desc, message);
-    if (status == RAPT_OK)
-        status = rapt_plan_workspace_bytes(&plan, 2, &bytes);
-    return status == RAPT_OK ? rapt_run(&plan, test_alloc(bytes), bytes, NULL) : status;
-}
-
-/* Half of the calls have one batch per sequence; the others pack sequences, keep keys in pages, or both. */
-static struct problem_layout layout_of(const struct problem_call *call) {
-    struct problem_layout layout = {.seed = call->seed};
-    struct random random = {call->seed * 31 + 7};
-    static const int64_t page_tokens[] = {1, 2, 7, 16, 16, 32, 64, 100, 128, 256, 257, 600};
-    if (call->seed % 2)
-        return layout;
-    if (random_chance(&random, 50))
-        layout.packed = (int)random_below(&random, 4);
-    if (random_chance(&random, 50)) {
-        layout.page_kind = (int32_t)random_between(&random, RAPT_PAGES_DENSE, RAPT_PAGES_ROW);
-        layout.page_tokens = page_tokens[random_below(&random, 12)];
-    }
-    return layout;
-}
-
-static void check_call(const struct problem_call *call) {
-    const struct problem_layout layout = layout_of(call);
-    struct problem *expected = problem_expected(call), *problem = problem_laid_out(expected, &layout);
-    for (int t = 0; t < table_count; t++) {
-        rapt_message message = {""};
-        const char *name = tables[t]->name;
-        problem->desc.isa = tables[t]->isa;
-        problem_reset(problem);
-        rapt_status status = answer(&problem->desc, (call->seed + (uint64_t)t) % 2, &message);
-        if (status != RAPT_OK)
-            fail_msg("%s: %s: %s; %s", name, rapt_status_text(status), message.text, problem_text(call));
-        if (!problem_same(problem, expected) || !problem_is_clean(problem))
-            fail_msg("%s: packed %d, page kind %d of %lld tokens: %s", name, layout.packed, layout.page_kind,
-                     (long long)layout.page_tokens, problem_text(call));
-    }
-    problem_free(problem);
-    problem_free(expected);
-    test_free_all();
-}
 
 /* Sizes that take a wide and a narrow tile, one and several chunks. */
 static const struct problem_call shapes[] = {
@@ -155,6 +105,30 @@ static void test_colliding_strides(void **state) {
         colliding += problem->desc.key.token_stride_bytes == far || problem->desc.value.token_stride_bytes == far;
         problem_free(plain);
         problem_free(problem);
+        check_call(&call);
+    }
+    (void)state;
+}
+
+/* A tile of 32 rows and whole blocks, whose halves the matrix unit takes as one, of the sizes that it has code for. */
+static void test_whole_tiles(void **state) {
+    static const int64_t dims[][2] = {{128, 128}, {64, 64}, {96, 80}, {72, 33}, {192, 128}, {256, 256}};
+    static const unsigned uses[] = {0,         USE_CAUSAL,  USE_KEEP,       USE_MASK | USE_LSE,
+                                    USE_SCALE, USE_SOFTCAP, USE_FINAL_STATE};
+    enum { DIMS = sizeof dims / sizeof *dims, USES = sizeof uses / sizeof *uses };
+    for (int64_t n = 0; n < so_many(NUMERICS == 2 ? 12 * DIMS * USES : 16); n++) {
+        struct problem_call call = {.batch = 1,
+                                    .query_heads = 1,
+                                    .kv_heads = 1,
+                                    .query_length = n % 9 ? 32 : 40,
+                                    .kv_length = n % 4 ? 512 : 600,
+                                    .head_dim = dims[n % DIMS][0],
+                                    .value_dim = dims[n % DIMS][1],
+                                    .use = uses[n % USES],
+                                    .seed = (uint64_t)n,
+                                    .numerics = NUMERICS,
+                                    .origin = RAPT_ORIGIN_BOTTOM_RIGHT,
+                                    .data = (enum data_kind)(n / 3 % (NUMERICS ? DATA_KINDS_OF_UNITS : DATA_KINDS))};
         check_call(&call);
     }
     (void)state;
@@ -335,9 +309,10 @@ int main(int count, char **arguments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_single_features), cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_colliding_strides), cmocka_unit_test(test_data_kinds),
-        cmocka_unit_test(test_lengths),         cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_group_ratios),    cmocka_unit_test(test_tasks_within_groups),
-        cmocka_unit_test(test_random),          cmocka_unit_test(test_truth),
+        cmocka_unit_test(test_whole_tiles),     cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_ends),            cmocka_unit_test(test_group_ratios),
+        cmocka_unit_test(test_tasks_within_groups), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_truth),
     };
     if (table_count == 0)
         return cmocka_run_group_tests_name("calls", none, NULL, NULL);

@@ -6,60 +6,91 @@
 #include "x86/amx/product.h"
 #include "x86/unit16/block.h"
 
-/* Scores, sums, maxima, offsets; and room for the careful path. */
+enum { AMX_SCORES = AMX_TILE * RAPT_HALF_KEYS };
+
+/* What lies in task->scores; y and alpha of the halves of a block. */
+struct amx_scratch {
+    float y[2][AMX_SCORES];
+    float g[AMX_TILE * AMX_COLUMNS];       /* probabilities times values, of some dims */
+    float largest[AMX_TILE * 16], offset[AMX_TILE], alpha[2][AMX_TILE];
+    char copy[TILE_BYTES];                 /* of values, for rows that do not see all */
+};
+
 static size_t scores_bytes_amx(int rows, int dim) {
     (void)rows, (void)dim;
-    return AMX_TILE * (RAPT_HALF_KEYS + AMX_COLUMNS + 16 + 1) * sizeof(float) + TILE_BYTES;
+    return sizeof(struct amx_scratch);
 }
 
-static void lay_out(struct unit16_task *a) {
+RAPT_INLINE struct amx_scratch *amx_scratch_of(const struct rapt_task *task) {
+    return (struct amx_scratch *)(void *)task->scores;
+}
+
+static void lay_out(struct unit16_task *a, int number) {
     const struct rapt_block *b = a->t.b;
-    a->t.y = b->task->scores;
-    a->g = a->t.y + AMX_TILE * RAPT_HALF_KEYS;
-    a->half.y = a->t.y;
+    struct amx_scratch *s = amx_scratch_of(b->task);
+    a->t.y = a->half.y = s->y[number];
+    a->g = s->g;
+    a->half.largest = s->largest;
+    a->half.offset = s->offset;
+    a->half.alpha = s->alpha[number];
     a->half.lanes = b->panel;
-    a->half.largest = a->g + AMX_TILE * AMX_COLUMNS;
-    a->half.offset = a->half.largest + AMX_TILE * 16;
     a->half.m = b->state.m;
-    a->half.alpha = b->task->alpha;
     a->half.rows = b->rows;
+}
+
+/* What runs beside products: the rows of a group in equal shares, one a step. */
+struct amx_shares {
+    const struct unit16_task *a;
+    int steps, row;
+};
+
+RAPT_INLINE int amx_share(const struct amx_shares *s, int group, int groups, int step) {
+    const int rows = s->a->half.rows;
+    return group == groups || step == s->steps - 1 ? rows : rows * step / s->steps;
 }
 
 /* ------------------------------------------------------------ queries times keys */
 
-static inline __attribute__((always_inline)) void beside_scores(const void *context, int group, int row, int end) {
-    const struct unit16_task *a = context;
-    if (a->plain)
-        unit16_maxima(&a->half, a->first + group, row, end);
+static inline __attribute__((always_inline)) void beside_scores(void *context, int group, int step, int turn) {
+    struct amx_shares *s = context;
+    if (group == 0 || !s->a->plain || (turn < AMX_TURNS - 1 && group < s->a->steps))
+        return;
+    const int end = amx_share(s, group, s->a->steps, step);
+    unit16_maxima(&s->a->half, s->a->first + group - 1, group < s->a->steps && step > 0 ? s->row : 0, end);
+    s->row = end;
+}
+
+RAPT_INLINE struct amx_product amx_scoring(const struct unit16_task *a, const char *keys, int steps) {
+    const int64_t group_bytes = (int64_t)steps * 2 * TILE_BYTES;
+    return (struct amx_product){.a = amx_queries(a->t.b->panel),
+                                .a_stride = TILE_ROW_BYTES,
+                                .a_step = 2 * TILE_BYTES,
+                                .a_below = TILE_BYTES,
+                                .b = keys + a->first * group_bytes,
+                                .b_step = 2 * TILE_BYTES,
+                                .b_beside = TILE_BYTES,
+                                .b_group = group_bytes,
+                                .c = (char *)(a->t.y + a->first * RAPT_STEP),
+                                .c_stride = RAPT_HALF_KEYS * sizeof(float),
+                                .c_group = RAPT_STEP * sizeof(float),
+                                .groups = a->steps,
+                                .has_below = a->half.rows > TILE_HEIGHT,
+                                .is_odd = false};
 }
 
 RAPT_INLINE void amx_score(const struct unit16_task *a, int half) {
     const struct rapt_block *b = a->t.b;
     const int steps = unit16_steps((int)b->task->attention->desc.head_dim);
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
-    const int64_t group_bytes = (int64_t)steps * 2 * TILE_BYTES;
-    const struct amx_product p = {.a = amx_queries(b->panel),
-                                  .a_stride = TILE_ROW_BYTES,
-                                  .a_step = 2 * TILE_BYTES,
-                                  .a_below = TILE_BYTES,
-                                  .b = (const char *)keys.base + a->first * group_bytes,
-                                  .b_step = 2 * TILE_BYTES,
-                                  .b_beside = TILE_BYTES,
-                                  .b_group = group_bytes,
-                                  .c = (char *)(a->t.y + a->first * RAPT_STEP),
-                                  .c_stride = RAPT_HALF_KEYS * sizeof(float),
-                                  .c_group = RAPT_STEP * sizeof(float),
-                                  .groups = a->steps,
-                                  .steps = steps,
-                                  .has_below = b->rows > TILE_HEIGHT,
-                                  .is_odd = false};
-    amx_multiply(&p, beside_scores, a, b->rows, half);
+    const struct amx_product p = amx_scoring(a, keys.base, steps);
+    struct amx_shares shares = {.a = a, .steps = steps};
+    amx_multiply(&p, steps, beside_scores, &shares, half);
 }
 
 /* ------------------------------------------------------------ probabilities times values */
 
-static inline __attribute__((always_inline)) void beside_sums(const void *context, int group, int row, int end) {
-    const struct unit16_task *a = context;
+/* Rows [row, end) of a group of dims. */
+RAPT_INLINE void amx_add_sums(const struct unit16_task *a, int group, int row, int end) {
     const struct rapt_state state = a->t.b->state;
     const int left = (int)a->t.b->task->attention->desc.value_dim - group * AMX_COLUMNS;
     for (; row < end; row++) {
@@ -72,6 +103,16 @@ static inline __attribute__((always_inline)) void beside_sums(const void *contex
             _mm512_store_ps(o + d, sum);
         }
     }
+}
+
+static inline __attribute__((always_inline)) void beside_sums(void *context, int group, int step, int turn) {
+    struct amx_shares *s = context;
+    const int groups = unit16_steps((int)s->a->t.b->task->attention->desc.value_dim);
+    if (group == 0 || (turn < AMX_TURNS - 1 && group < groups))
+        return;
+    const int end = amx_share(s, group, groups, step);
+    amx_add_sums(s->a, group - 1, group < groups && step > 0 ? s->row : 0, end);
+    s->row = end;
 }
 
 /* Values of the steps that are worked on. */
@@ -89,7 +130,6 @@ RAPT_INLINE struct amx_product amx_weighing(const struct unit16_task *a, const c
                                 .c_stride = AMX_COLUMNS * sizeof(float),
                                 .c_group = 0,
                                 .groups = unit16_steps(dim),
-                                .steps = a->steps,
                                 .has_below = a->t.b->rows > TILE_HEIGHT,
                                 .is_odd = (dim + 15) / 16 % 2 != 0};
 }
@@ -97,7 +137,7 @@ RAPT_INLINE struct amx_product amx_weighing(const struct unit16_task *a, const c
 /* One row, whose values of pairs that are not attended count as +0, whatever they hold: copies of their tiles have
  * zeros there. */
 RAPT_INLINE void amx_weigh_row(const struct unit16_task *a, const char *values, int row, int half) {
-    char *copy = (char *)(a->half.offset + AMX_TILE);
+    char *copy = amx_scratch_of(a->t.b->task)->copy;
     const struct amx_product p = amx_weighing(a, values);
     uint64_t attended[2] = {0, 0};
     for (int key = a->t.begin; key < a->t.end; key++)
@@ -120,7 +160,7 @@ RAPT_INLINE void amx_weigh_row(const struct unit16_task *a, const char *values, 
         TILE_STORE(0, (char *)a->g + tile % 2 * TILE_ROW_BYTES + row / TILE_HEIGHT * TILE_HEIGHT * p.c_stride,
                    p.c_stride);
         if (tile % 2)
-            beside_sums(a, tile / 2, row, row + 1);
+            amx_add_sums(a, tile / 2, row, row + 1);
     }
 }
 
@@ -133,16 +173,15 @@ RAPT_INLINE void amx_weigh(const struct unit16_task *a, int half) {
         return;
     }
     const struct amx_product p = amx_weighing(a, values.base);
-    amx_multiply(&p, beside_sums, a, b->rows, half);
+    struct amx_shares shares = {.a = a, .steps = a->steps};
+    amx_multiply(&p, a->steps, beside_sums, &shares, half);
 }
 
-/* ------------------------------------------------------------ all of it */
+/* ------------------------------------------------------------ a half by itself */
 
-static RAPT_KERNEL void block_amx_bf16(const struct rapt_block *b) {
-    struct unit16_task a = {.t = {.b = b, .fresh = b->fresh}};
-    RAPT_ASSUME(b->rows <= AMX_TILE);
-    lay_out(&a);
-    unit16_block(&a, amx_score, amx_weigh, 0);
-}
+static RAPT_KERNEL void amx_alone(struct unit16_task *a) { unit16_half_block(a, amx_score, amx_weigh, 0); }
+
+/* From maxima on. */
+static RAPT_KERNEL void amx_rest(struct unit16_task *a) { unit16_rest(a, amx_weigh, 0); }
 
 #endif

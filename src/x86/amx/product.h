@@ -18,18 +18,20 @@ struct amx_product {
     int64_t b_step, b_beside, b_group;         /* to the next 32 terms, columns from 16 on, next group */
     char *c;
     int64_t c_stride, c_group;
-    int groups, steps;                         /* of 32 columns, of 32 terms */
+    int groups;                                /* of 32 columns */
     bool has_below;                            /* more than 16 rows */
     bool is_odd;                               /* the last group has 16 columns */
 };
 
-/* What happens beside the products of a group: a share of the rows of the group before it. */
-typedef void amx_beside(const void *context, int group, int first_row, int end_row);
+/* What happens beside the products of a group, in AMX_TURNS turns to a step, and once more after the last group, whose
+ * number is that of the groups then. The sums of the group before have been stored. */
+enum { AMX_TURNS = 4 };
+typedef void amx_beside(void *context, int group, int step, int turn);
 
 /* Stores the sum of the group before, and starts anew. */
-#define AMX_TURN(number, to)                                                                                      \
-    if (to) {                                                                                                     \
-        TILE_STORE(number, to, p->c_stride);                                                                      \
+#define AMX_NEXT(number, at)                                                                                       \
+    if (step == 0 && to) {                                                                                        \
+        TILE_STORE(number, to + (at), p->c_stride);                                                               \
         TILE_ZERO(number);                                                                                        \
     }
 
@@ -41,60 +43,82 @@ typedef void amx_beside(const void *context, int group, int first_row, int end_r
             TILE_MULTIPLY_BF16(sum, a, b);                                                                        \
     } while (0)
 
-/* Registers: 0 1 / 2 3 sums, 4 / 5 rows, 6 7 columns. */
-RAPT_INLINE void amx_multiply(const struct amx_product *p, amx_beside *beside, const void *context, int rows,
-                               int half) {
-    const char *a = p->a, *b = p->b;
+/* Where the tiles lie that are loaded next, and where the sums of the group before go; NULL = there was none. */
+struct amx_cursor {
+    const char *a, *b;
+    int64_t b_beside;
+    char *to;
+};
+
+/* A step of a group: four products, each register loaded again after its last use. Registers: 0 1 / 2 3 sums, 4 / 5
+ * rows, 6 7 columns. */
+RAPT_INLINE void amx_multiply_step(const struct amx_product *p, struct amx_cursor *at, int group, int step, int steps,
+                                   amx_beside *beside, void *context, int half) {
     const int64_t c_below = TILE_HEIGHT * p->c_stride;
-    int64_t b_beside = p->is_odd && p->groups == 1 ? 0 : p->b_beside;
-    char *to = NULL;
-    TILE_LOAD(4, a, p->a_stride);
-    TILE_LOAD_STREAMED(6, b, TILE_ROW_BYTES);
-    TILE_LOAD_STREAMED(7, b + b_beside, TILE_ROW_BYTES);
-    TILE_LOAD(5, a + p->a_below, p->a_stride);
+    const bool last = step == steps - 1;
+    char *const to = at->to;
+    at->a = last ? p->a : at->a + p->a_step;
+    at->b = !last ? at->b + p->b_step : group + 1 < p->groups ? p->b + (group + 1) * p->b_group : p->b;
+    if (last && p->is_odd && group + 2 == p->groups)
+        at->b_beside = 0;
+    AMX_NEXT(0, 0)
+    AMX_MULTIPLY(0, 4, 6);
+    AMX_NEXT(1, TILE_ROW_BYTES)
+    AMX_MULTIPLY(1, 4, 7);
+    beside(context, group, step, 0);
+    TILE_LOAD(4, at->a, p->a_stride);
+    if (p->has_below) {
+        AMX_NEXT(2, c_below)
+        AMX_MULTIPLY(2, 5, 6);
+    }
+    beside(context, group, step, 1);
+    TILE_LOAD_STREAMED(6, at->b, TILE_ROW_BYTES);
+    if (p->has_below) {
+        AMX_NEXT(3, c_below + TILE_ROW_BYTES)
+        AMX_MULTIPLY(3, 5, 7);
+    }
+    beside(context, group, step, 2);
+    TILE_LOAD_STREAMED(7, at->b + at->b_beside, TILE_ROW_BYTES);
+    TILE_LOAD(5, at->a + p->a_below, p->a_stride);
+    beside(context, group, step, 3);
+}
+
+RAPT_INLINE struct amx_cursor amx_open(const struct amx_product *p) {
+    const struct amx_cursor at = {p->a, p->b, p->is_odd && p->groups == 1 ? 0 : p->b_beside, NULL};
+    TILE_LOAD(4, at.a, p->a_stride);
+    TILE_LOAD_STREAMED(6, at.b, TILE_ROW_BYTES);
+    TILE_LOAD_STREAMED(7, at.b + at.b_beside, TILE_ROW_BYTES);
+    TILE_LOAD(5, at.a + p->a_below, p->a_stride);
     TILE_ZERO(0);
     TILE_ZERO(1);
     TILE_ZERO(2);
     TILE_ZERO(3);
-    for (int group = 0; group < p->groups; group++) {
-        int row = 0;
-        for (int step = 0; step < p->steps; step++) {
-            const bool last = step == p->steps - 1;
-            a = last ? p->a : a + p->a_step;
-            b = !last ? b + p->b_step : group + 1 < p->groups ? p->b + (group + 1) * p->b_group : p->b;
-            if (last && p->is_odd && group + 2 == p->groups)
-                b_beside = 0;
-            AMX_TURN(0, to)
-            AMX_MULTIPLY(0, 4, 6);
-            AMX_TURN(1, to ? to + TILE_ROW_BYTES : NULL)
-            AMX_MULTIPLY(1, 4, 7);
-            TILE_LOAD(4, a, p->a_stride);
-            if (p->has_below) {
-                AMX_TURN(2, to ? to + c_below : NULL)
-                AMX_MULTIPLY(2, 5, 6);
-            }
-            TILE_LOAD_STREAMED(6, b, TILE_ROW_BYTES);
-            if (p->has_below) {
-                AMX_TURN(3, to ? to + c_below + TILE_ROW_BYTES : NULL)
-                AMX_MULTIPLY(3, 5, 7);
-            }
-            TILE_LOAD_STREAMED(7, b + b_beside, TILE_ROW_BYTES);
-            TILE_LOAD(5, a + p->a_below, p->a_stride);
-            to = NULL;
-            const int end = last ? rows : rows * step / p->steps;
-            if (group > 0)
-                beside(context, group - 1, row, end);
-            row = end;
-        }
-        to = p->c + group * p->c_group;
-    }
-    AMX_TURN(0, to)
-    AMX_TURN(1, to + TILE_ROW_BYTES)
-    if (p->has_below) {
-        AMX_TURN(2, to + c_below)
-        AMX_TURN(3, to + c_below + TILE_ROW_BYTES)
-    }
-    beside(context, p->groups - 1, 0, rows);
+    return at;
 }
+
+RAPT_INLINE void amx_close(const struct amx_product *p, char *to) {
+    const int64_t c_below = TILE_HEIGHT * p->c_stride;
+    TILE_STORE(0, to, p->c_stride);
+    TILE_STORE(1, to + TILE_ROW_BYTES, p->c_stride);
+    if (p->has_below) {
+        TILE_STORE(2, to + c_below, p->c_stride);
+        TILE_STORE(3, to + c_below + TILE_ROW_BYTES, p->c_stride);
+    }
+}
+
+/* steps: of 32 terms. */
+#define AMX_MULTIPLY_BY(name, how)                                                                                \
+    RAPT_INLINE void name(const struct amx_product *p, int steps, amx_beside *beside, void *context, int half) {  \
+        struct amx_cursor at = amx_open(p);                                                                       \
+        for (int group = 0; group < p->groups; group++) {                                                         \
+            how for (int step = 0; step < steps; step++)                                                          \
+                amx_multiply_step(p, &at, group, step, steps, beside, context, half);                             \
+            at.to = p->c + group * p->c_group;                                                                    \
+        }                                                                                                         \
+        amx_close(p, at.to);                                                                                      \
+        beside(context, p->groups, 0, 0);                                                                         \
+    }
+AMX_MULTIPLY_BY(amx_multiply, )
+AMX_MULTIPLY_BY(amx_multiply_unrolled, RAPT_UNROLL) /* ASSUME steps is a constant */
 
 #endif

@@ -56,10 +56,16 @@ static void unit16_drop(const struct unit16_task *a) {
 
 /* ------------------------------------------------------------ all of it */
 
-RAPT_INLINE void unit16_half_block(struct unit16_task *a, unit16_product *score, unit16_product *weigh, int half) {
+/* Whether there are keys of the half whose key 0 is `first` in the numbers of the mask; if so, turns to it. */
+static bool unit16_turn_to(struct unit16_task *a, int first) {
     const struct rapt_block *b = a->t.b;
     const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
     const bool unscaled = rapt_enters_unscaled(b->task->attention);
+    a->t.first = first;
+    a->t.begin = b->key_begin > first ? b->key_begin - first : 0;
+    a->t.end = b->key_end - first < RAPT_HALF_KEYS ? b->key_end - first : RAPT_HALF_KEYS;
+    if (a->t.begin >= a->t.end)
+        return false;
     a->first = a->t.begin / RAPT_STEP;
     a->steps = (a->t.end + RAPT_STEP - 1) / RAPT_STEP - a->first;
     unit_spans(&a->t);
@@ -68,32 +74,41 @@ RAPT_INLINE void unit16_half_block(struct unit16_task *a, unit16_product *score,
     a->half.first = a->first;
     a->half.last = a->first + a->steps;
     a->half.fresh = a->t.fresh;
-    score(a, half);
+    return true;
+}
+
+/* From products to what exponentials take. */
+RAPT_INLINE void unit16_to_maxima(struct unit16_task *a, int half) {
     if (!a->plain) {
         unit_logits(&a->t);
         unit16_exclude_outside(a);
         for (int step = a->half.first; step < a->half.last; step++)
-            unit16_maxima(&a->half, step, 0, b->rows);
+            unit16_maxima(&a->half, step, 0, a->half.rows);
     }
     unit16_new_maxima(&a->half, half);
+}
+
+RAPT_INLINE void unit16_rest(struct unit16_task *a, unit16_product *weigh, int half) {
     unit16_exponentials(&a->half, half);
-    if (b->mask->parts & RAPT_PART_KEEP)
+    if (a->t.b->mask->parts & RAPT_PART_KEEP)
         unit16_drop(a);
     weigh(a, half);
 }
 
+RAPT_INLINE void unit16_half_block(struct unit16_task *a, unit16_product *score, unit16_product *weigh, int half) {
+    score(a, half);
+    unit16_to_maxima(a, half);
+    unit16_rest(a, weigh, half);
+}
+
 /* Both halves of a block. */
 RAPT_INLINE void unit16_block(struct unit16_task *a, unit16_product *score, unit16_product *weigh, int half) {
-    const struct rapt_block *b = a->t.b;
-    RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end);
-    for (a->t.first = 0; a->t.first < RAPT_BLOCK_KEYS; a->t.first += RAPT_HALF_KEYS) {
-        a->t.begin = b->key_begin > a->t.first ? b->key_begin - a->t.first : 0;
-        a->t.end = b->key_end - a->t.first < RAPT_HALF_KEYS ? b->key_end - a->t.first : RAPT_HALF_KEYS;
-        if (a->t.begin >= a->t.end)
-            continue;
-        unit16_half_block(a, score, weigh, half);
-        a->t.fresh = false;
-    }
+    RAPT_ASSUME(!a->t.b->mask->selected && a->t.b->key_begin < a->t.b->key_end);
+    for (int first = 0; first < RAPT_BLOCK_KEYS; first += RAPT_HALF_KEYS)
+        if (unit16_turn_to(a, first)) {
+            unit16_half_block(a, score, weigh, half);
+            a->t.fresh = false;
+        }
 }
 
 /* Lanes of l fold; float16 leaves its range, and dropout scales. */

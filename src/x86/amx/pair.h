@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ * Order 2 on the matrix unit: both halves of a block as one. The exponentials of the first run beside the products of
+ * queries and keys of the second, and those of the second beside the values of the first. Code beside products comes in
+ * straight lines, so sizes are constants: branches and addresses in between cost as much as what was gained. */
+#ifndef RAPT_X86_AMX_PAIR_H
+#define RAPT_X86_AMX_PAIR_H
+
+#include "x86/amx/block.h"
+
+/* ------------------------------------------------------------ exponentials */
+
+/* A half whose scores become probabilities, which are packed from the start of the scores on. */
+struct amx_rows {
+    float *y, *lanes;
+    const float *offset, *alpha;
+    uint16_t *p;
+    __m512 l, factor;
+    __mmask16 keeps; /* lanes that hold something */
+    int left;
+};
+
+RAPT_INLINE struct amx_rows amx_rows_of(const struct unit16_half *h) {
+    return (struct amx_rows){.y = h->y,
+                             .lanes = h->lanes,
+                             .offset = h->offset,
+                             .alpha = h->alpha,
+                             .p = (uint16_t *)(void *)h->y,
+                             .factor = _mm512_set1_ps(h->factor),
+                             .keeps = h->fresh ? 0 : 0xffff,
+                             .left = AMX_TILE};
+}
+
+/* Steps [first, end) of a row: the next ones. */
+RAPT_INLINE void amx_some_of_row(struct amx_rows *r, int first, int end, int half) {
+    const struct unit16_row row = {r->factor, _mm512_set1_ps(*r->offset), _mm512_setzero_ps(), _mm512_setzero_ps()};
+    if (first == 0)
+        r->l = _mm512_maskz_mul_ps(r->keeps, _mm512_load_ps(r->lanes), _mm512_set1_ps(*r->alpha));
+    RAPT_UNROLL for (int step = first; step < end; step++)
+        r->l = unit16_step(r->y + step * RAPT_STEP, r->p + step * RAPT_STEP, &row, r->l, half, 0);
+    if (end < STEPS_OF_HALF)
+        return;
+    _mm512_store_ps(r->lanes, r->l);
+    r->y += RAPT_HALF_KEYS;
+    r->p += RAPT_HALF_KEYS;
+    r->lanes += RAPT_SUM_LANES;
+    r->offset++;
+    r->alpha++;
+    r->left--;
+}
+
+/* Rows in a step of products: 4 groups of `size` steps, or as many groups of 4, have all 32, or time to spare. */
+RAPT_INLINE int amx_rate(int size) { return size >= 8 ? 1 : size >= 4 ? 2 : 4; }
+
+/* What is due in a turn. */
+RAPT_INLINE void amx_turn_of_rows(struct amx_rows *r, int turn, int size, int half) {
+    const int rate = amx_rate(size), first = turn * rate % STEPS_OF_HALF;
+    const bool spares = rate * size * STEPS_OF_HALF > AMX_TILE;
+    if (!spares || r->left > 0)
+        amx_some_of_row(r, first, first + rate, half);
+}
+
+/* ------------------------------------------------------------ queries times keys */
+
+struct amx_scoring_beside {
+    struct amx_rows *rows;
+    const float *y;
+    float *largest;
+    __m512 sign;
+    int size, share, half; /* of exponentials, or 0; rows of maxima in a turn */
+};
+
+static inline __attribute__((always_inline)) void beside_scoring(void *context, int group, int step, int turn) {
+    struct amx_scoring_beside *c = context;
+    if (c->size && group < STEPS_OF_HALF)
+        amx_turn_of_rows(c->rows, turn, c->size, c->half);
+    if (group == 0)
+        return;
+    const int first = group < STEPS_OF_HALF ? (AMX_TURNS * step + turn) * c->share : 0;
+    const int end = group < STEPS_OF_HALF && first + c->share < AMX_TILE ? first + c->share : AMX_TILE;
+    RAPT_UNROLL for (int row = first; row < end; row++) {
+        const float *y = c->y + row * RAPT_HALF_KEYS + (group - 1) * RAPT_STEP;
+        float *largest = c->largest + row * 16;
+        const __m512 most = _mm512_max_ps(_mm512_xor_ps(_mm512_load_ps(y), c->sign), _mm512_load_ps(largest));
+        _mm512_store_ps(largest, _mm512_max_ps(_mm512_xor_ps(_mm512_load_ps(y + 16), c->sign), most));
+    }
+}
+
+/* size: head_dim / 32, rounded up. both: the exponentials of `before` run beside. */
+RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16_task *before, int size, bool both,
+                                int half) {
+    const struct rapt_block *b = a->t.b;
+    const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
+    struct amx_product p = amx_scoring(a, keys.base, size);
+    struct amx_rows rows = amx_rows_of(&before->half);
+    struct amx_scoring_beside c = {.rows = &rows,
+                                   .y = a->half.y,
+                                   .largest = a->half.largest,
+                                   .sign = _mm512_set1_ps(a->half.factor < 0 ? -0.0f : 0.0f),
+                                   .size = both ? size : 0,
+                                   .share = (AMX_TILE / AMX_TURNS + size - 1) / size,
+                                   .half = half};
+    for (int row = 0; row < AMX_TILE; row++)
+        _mm512_store_ps(c.largest + row * 16, _mm512_set1_ps(-RAPT_INFINITY));
+    p.groups = STEPS_OF_HALF;
+    p.has_below = true;
+    amx_multiply_unrolled(&p, size, beside_scoring, &c, half);
+}
+
+/* ------------------------------------------------------------ probabilities times values */
+
+struct amx_weighing_beside {
+    struct amx_rows *rows;
+    const float *g, *alpha;
+    float *o;
+    int64_t o_stride;
+    __mmask16 keeps; /* o holds something */
+    bool is_odd;     /* the last group has 16 dims */
+    int groups, size, half;
+};
+
+static inline __attribute__((always_inline)) void beside_weighing(void *context, int group, int step, int turn) {
+    enum { SHARE = AMX_TILE / (AMX_TURNS * STEPS_OF_HALF) };
+    struct amx_weighing_beside *c = context;
+    if (c->size && group < c->groups)
+        amx_turn_of_rows(c->rows, turn, c->size, c->half);
+    if (group == 0)
+        return;
+    const int first = group < c->groups ? (AMX_TURNS * step + turn) * SHARE : 0;
+    const int end = group < c->groups ? first + SHARE : AMX_TILE;
+    float *o = c->o + (group - 1) * AMX_COLUMNS + first * c->o_stride;
+    RAPT_UNROLL for (int row = first; row < end; row++, o += c->o_stride)
+        for (int d = 0; d < (group == c->groups && c->is_odd ? 16 : AMX_COLUMNS); d += 16) {
+            const __m512 alpha = _mm512_set1_ps(c->alpha[row]), g = _mm512_load_ps(c->g + row * AMX_COLUMNS + d);
+            _mm512_store_ps(o + d, _mm512_mask3_fmadd_ps(_mm512_load_ps(o + d), alpha, g, c->keeps));
+        }
+}
+
+/* size: value_dim / 32, rounded up. Likewise those of `after`. ASSUME probabilities are packed. */
+RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16_task *after, int size, bool both,
+                                int half) {
+    const struct rapt_block *b = a->t.b;
+    const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
+    struct amx_product p = amx_weighing(a, values.base);
+    struct amx_rows rows = amx_rows_of(&after->half);
+    struct amx_weighing_beside c = {.rows = &rows,
+                                    .g = a->g,
+                                    .alpha = a->half.alpha,
+                                    .o = b->state.o,
+                                    .o_stride = b->state.o_stride,
+                                    .is_odd = p.is_odd,
+                                    .keeps = a->half.fresh ? 0 : 0xffff,
+                                    .groups = size,
+                                    .size = both ? size : 0,
+                                    .half = half};
+    p.a = (const char *)a->half.y;
+    p.a_stride = RAPT_HALF_KEYS * sizeof(uint16_t);
+    p.a_below = TILE_HEIGHT * p.a_stride;
+    p.groups = size;
+    p.has_below = true;
+    amx_multiply_unrolled(&p, STEPS_OF_HALF, beside_weighing, &c, half);
+}
+
+/* ------------------------------------------------------------ for each size of heads */
+
+typedef void amx_of_size(const struct unit16_task *a, const struct unit16_task *other);
+
+struct amx_size {
+    amx_of_size *score, *score_beside, *weigh, *weigh_beside;
+};
+
+#define AMX_OF_SIZE(size)                                                                                          \
+    static RAPT_KERNEL void amx_score_##size(const struct unit16_task *a, const struct unit16_task *other) {       \
+        amx_score_pair(a, other, size, false, 0);                                                                      \
+    }                                                                                                              \
+    static RAPT_KERNEL void amx_score_beside_##size(const struct unit16_task *a, const struct unit16_task *other) {\
+        amx_score_pair(a, other, size, true, 0);                                                         \
+    }                                                                                                              \
+    static RAPT_KERNEL void amx_weigh_##size(const struct unit16_task *a, const struct unit16_task *other) {       \
+        amx_weigh_pair(a, other, size, false, 0);                                                                      \
+    }                                                                                                              \
+    static RAPT_KERNEL void amx_weigh_beside_##size(const struct unit16_task *a, const struct unit16_task *other) {\
+        amx_weigh_pair(a, other, size, true, 0);                                                         \
+    }                                                                                                              \
+    static const struct amx_size amx_size_##size = {amx_score_##size, amx_score_beside_##size, amx_weigh_##size,   \
+                                                    amx_weigh_beside_##size};
+AMX_OF_SIZE(2)
+AMX_OF_SIZE(3)
+AMX_OF_SIZE(4)
+AMX_OF_SIZE(6)
+AMX_OF_SIZE(8)
+
+/* NULL = a size that goes the general way. */
+static const struct amx_size *amx_size_of(int64_t dim) {
+    switch (unit16_steps((int)dim)) {
+    case 2: return &amx_size_2;
+    case 3: return &amx_size_3;
+    case 4: return &amx_size_4;
+    case 6: return &amx_size_6;
+    case 8: return &amx_size_8;
+    default: return NULL;
+    }
+}
+
+/* ------------------------------------------------------------ the pair */
+
+static bool amx_is_finite(const struct unit16_task *a) {
+    const struct rapt_block *b = a->t.b;
+    return rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first).found & RAPT_FOUND_FINITE;
+}
+
+/* Whether both halves have all steps, and all rows what they need. */
+static bool amx_is_pair(const struct unit16_task a[2]) {
+    const struct rapt_block *b = a->t.b;
+    const struct rapt_attention_desc *desc = &b->task->attention->desc;
+    return a[0].steps == STEPS_OF_HALF && a[1].steps == STEPS_OF_HALF && b->rows == AMX_TILE &&
+           !(b->mask->parts & RAPT_PART_KEEP) && amx_size_of(desc->head_dim) &&
+           amx_size_of(desc->value_dim) && amx_is_finite(&a[0]) && amx_is_finite(&a[1]);
+}
+
+/* Rows whose exponents are far go alone. */
+static void amx_pair(struct unit16_task a[2]) {
+    const struct rapt_attention_desc *desc = &a->t.b->task->attention->desc;
+    const struct amx_size *keys = amx_size_of(desc->head_dim), *values = amx_size_of(desc->value_dim);
+    keys->score(&a[0], &a[1]);
+    unit16_to_maxima(&a[0], 0);
+    if (a[0].half.far) {
+        amx_rest(&a[0]);
+        amx_alone(&a[1]);
+        return;
+    }
+    keys->score_beside(&a[1], &a[0]);
+    unit16_to_maxima(&a[1], 0);
+    if (a[1].half.far) {
+        values->weigh(&a[0], &a[1]);
+        amx_rest(&a[1]);
+        return;
+    }
+    values->weigh_beside(&a[0], &a[1]);
+    values->weigh(&a[1], &a[0]);
+}
+
+/* ------------------------------------------------------------ all of it */
+
+static RAPT_KERNEL void block_amx_bf16(const struct rapt_block *b) {
+    struct unit16_task a[2];
+    int count = 0;
+    RAPT_ASSUME(b->rows <= AMX_TILE && !b->mask->selected && b->key_begin < b->key_end);
+    for (int first = 0; first < RAPT_BLOCK_KEYS; first += RAPT_HALF_KEYS) {
+        a[count] = (struct unit16_task){.t = {.b = b, .fresh = b->fresh && count == 0}};
+        count += unit16_turn_to(&a[count], first);
+    }
+    if (count == 2 && amx_is_pair(a)) {
+        lay_out(&a[0], 0);
+        lay_out(&a[1], 1);
+        amx_pair(a);
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        lay_out(&a[i], 0);
+        amx_alone(&a[i]);
+    }
+}
+
+#endif
