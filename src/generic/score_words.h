@@ -128,8 +128,7 @@ RAPT_INLINE vf32 number_of_words(int format, const struct words *words, int n) {
         return v_load_half(words->halves + n * VL);
     if (is_of_blocks(format))
         return number_of_blocks(format, &words->blocks, n);
-    if (is_float8(format))
-        {
+    if (is_float8(format)) {
         const struct float8_parts parts = float8_parts_of(format, words->codes[n / 4]);
         return v_join_words(parts.high, parts.low, n % 4);
     }

@@ -16,7 +16,7 @@ struct amx_rows {
     uint16_t *p;
     __m512 l, factor;
     __mmask16 keeps; /* lanes that hold something */
-    int left;
+    int left;        /* rows */
 };
 
 RAPT_INLINE struct amx_rows amx_rows_of(const struct unit16_half *h) {
@@ -168,20 +168,20 @@ struct amx_size {
     amx_of_size *score, *score_beside, *weigh, *weigh_beside;
 };
 
-#define AMX_OF_SIZE(size)                                                                                          \
-    static RAPT_KERNEL void amx_score_##size(const struct unit16_task *a, const struct unit16_task *other) {       \
-        amx_score_pair(a, other, size, false, 0);                                                                      \
-    }                                                                                                              \
+#define AMX_OF_SIZE(size)                                                                                      \
+    static RAPT_KERNEL void amx_score_##size(const struct unit16_task *a, const struct unit16_task *other) {   \
+        amx_score_pair(a, other, size, false, 0);                                                              \
+    }                                                                                                          \
     static RAPT_KERNEL void amx_score_beside_##size(const struct unit16_task *a, const struct unit16_task *other) {\
-        amx_score_pair(a, other, size, true, 0);                                                         \
-    }                                                                                                              \
-    static RAPT_KERNEL void amx_weigh_##size(const struct unit16_task *a, const struct unit16_task *other) {       \
-        amx_weigh_pair(a, other, size, false, 0);                                                                      \
-    }                                                                                                              \
+        amx_score_pair(a, other, size, true, 0);                                                               \
+    }                                                                                                          \
+    static RAPT_KERNEL void amx_weigh_##size(const struct unit16_task *a, const struct unit16_task *other) {   \
+        amx_weigh_pair(a, other, size, false, 0);                                                              \
+    }                                                                                                          \
     static RAPT_KERNEL void amx_weigh_beside_##size(const struct unit16_task *a, const struct unit16_task *other) {\
-        amx_weigh_pair(a, other, size, true, 0);                                                         \
-    }                                                                                                              \
-    static const struct amx_size amx_size_##size = {amx_score_##size, amx_score_beside_##size, amx_weigh_##size,   \
+        amx_weigh_pair(a, other, size, true, 0);                                                               \
+    }                                                                                                          \
+    static const struct amx_size amx_size_##size = {amx_score_##size, amx_score_beside_##size, amx_weigh_##size,\
                                                     amx_weigh_beside_##size};
 AMX_OF_SIZE(2)
 AMX_OF_SIZE(3)

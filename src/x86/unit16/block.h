@@ -88,6 +88,7 @@ RAPT_INLINE void unit16_to_maxima(struct unit16_task *a, int half) {
     unit16_new_maxima(&a->half, half);
 }
 
+/* From maxima on. */
 RAPT_INLINE void unit16_rest(struct unit16_task *a, unit16_product *weigh, int half) {
     unit16_exponentials(&a->half, half);
     if (a->t.b->mask->parts & RAPT_PART_KEEP)
