@@ -9,7 +9,8 @@
 #include "reference.h"
 #include "support.h"
 
-enum { PLAUSIBLE = 216, CACHE_BYTES = 1 << 15, ENTRIES = 64, TABLE_FLOATS = 1 << 12, MOST_REGIONS = 24 };
+enum { PLAUSIBLE = 216, CACHE_BYTES = 1 << 15, TABLE_FLOATS = 1 << 12, MOST_REGIONS = 24 };
+enum { ENTRIES = 64, MOST_PAGES = 13 }; /* of a list; of a sequence */
 
 struct fuzzed {
     rapt_append_desc desc;
@@ -108,10 +109,11 @@ static rapt_index_list take_list(struct fuzzed *f, struct input *input, int64_t 
 static void take_entries(struct fuzzed *f, struct input *input, int64_t each) {
     rapt_append_desc *d = &f->desc;
     rapt_page_table *table = &d->pages;
-    int64_t numbers[ENTRIES], offsets[ENTRIES], count = 0;
+    int64_t numbers[(ENTRIES + 1) * MOST_PAGES], offsets[ENTRIES + 1], count = 0;
     const uint8_t way = take_byte(input);
     const bool dense = table->kind == RAPT_PAGES_DENSE;
-    const int64_t batch = d->batch < 0 || d->batch > 3 ? 3 : d->batch, row = dense ? each - (way & 2 ? 1 : 0) : each;
+    const int64_t batch = d->batch < 0 || d->batch > ENTRIES ? 3 : d->batch; /* more than lists have are refused */
+    const int64_t row = dense ? each - (way & 2 ? 1 : 0) : each;
     for (int64_t b = 0; b <= batch; b++) {
         offsets[b] = way & 16 && take_byte(input) > 128 ? TAKE(input, 0, b * each - 1) : b * each;
         count = dense && b == batch ? count : b * row + (dense ? each : 0);
@@ -141,7 +143,7 @@ static void take_table(struct fuzzed *f, struct input *input) {
     table->pages = TAKE(input, 2, 1, 3);
     if (table->kind != RAPT_PAGES_ROW)
         f->desc.cache_length = TAKE(input, 0);
-    take_entries(f, input, table->kind == RAPT_PAGES_ROW ? 1 : 2 + take_byte(input) % 12);
+    take_entries(f, input, table->kind == RAPT_PAGES_ROW ? 1 : 2 + take_byte(input) % (MOST_PAGES - 1));
     switch (wrong < 200 ? 0 : wrong % 8) {
     case 1: table->entries.data = NULL; break;
     case 2: table->offsets.data = NULL; break;
