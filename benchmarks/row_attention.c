@@ -42,7 +42,7 @@ static void measure_all(const struct row *row, const struct row_settings *settin
     const bool is_long = run->workload.flops / row->threads > long_run_flops;
     run->subject = (struct contender){.run = work, .context = &run->workload, .calls_per_round = 1};
     run->rival = (struct contender){.run = work, .context = &run->rival_workload, .calls_per_round = 1};
-    fma_peak_init(&run->fma_peak, row->isa, row->threads);
+    fma_peak_init(&run->fma_peak, row_peak_isa(row), row->threads);
     if (is_long)
         run->fma_peak.contender.calls_per_round *= 16;
     struct contender *contenders[4] = {&run->subject, &run->fma_peak.contender};

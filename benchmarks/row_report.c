@@ -50,9 +50,9 @@ void report_remark(struct bench_state *state, const struct row *row, const struc
                    const char *remark) {
     const bool by_memory = row_is_from_memory(row);
     const char *limit_name = by_memory                    ? "stream"
-                             : peak_is_of_unit(row->isa) ? rapt_isa_name(row->isa)
+                             : peak_is_of_unit(row_peak_isa(row)) ? rapt_isa_name(row->isa)
                                                          : "FMA";
-    struct peak_range range = peak_history(by_memory ? RAPT_ISA_AUTO : row->isa, row->threads);
+    struct peak_range range = peak_history(by_memory ? RAPT_ISA_AUTO : row_peak_isa(row), row->threads);
     double drift = peak_drift(range, range.latest), had = processors_had(&run->subject) / row->threads;
     char text[256];
     size_t used = (size_t)snprintf(text, sizeof text, "%s", remark);

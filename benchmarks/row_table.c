@@ -7,8 +7,9 @@
 #include <stdio.h>
 
 /* Rows run on the best instruction set with one thread, and where it says so, on the others and with more.
- * VERSUS: what they run in turns with, see enum row_rival. UNITS: first of all on those of the machine. */
-enum { ALONE = 0, OTHER_ISAS = 1, MORE_THREADS = 2, VERSUS_FULL = 4, VERSUS_HEADS = 8, UNITS = 16 };
+ * VERSUS: what they run in turns with, see enum row_rival. UNITS: first of all on those of the machine;
+ * MATRIX: on matrix units. */
+enum { ALONE = 0, OTHER_ISAS = 1, MORE_THREADS = 2, VERSUS_FULL = 4, VERSUS_HEADS = 8, UNITS = 16, MATRIX = 32 };
 
 static const struct entry {
     const char *name;
@@ -170,8 +171,14 @@ static const struct entry {
     {"extend/bf16/order2/d128/q16/kv8192/g4", UNITS},
     {"paged16/bf16/order2/d128/kv32768/g4", UNITS},
     /* Order 3. */
-    {"prefill/f32/order3/d128/s2048/full", OTHER_ISAS},
-    {"decode/f32/order3/d128/kv32768/g1", ALONE},
+    {"prefill/f32/order3/d128/s512/causal", MATRIX},
+    {"prefill/f32/order3/d128/s2048/full", MATRIX | OTHER_ISAS},
+    {"prefill/f32/order3/d128/s2048/causal", MATRIX},
+    {"prefill/f32/order3/d128/s8192/full", MATRIX},
+    {"prefill/f32/order3/d64/s2048/full", MATRIX},
+    {"prefill/f32/order3/d64/s2048/causal", MATRIX},
+    {"decode/f32/order3/d128/kv32768/g1", MATRIX},
+    {"decode/f32/order3/d128/kv32768/g8", MATRIX},
     /* Pages in no order. */
     {"paged16/f32/d128/kv32768/g1", MORE_THREADS},
     {"paged16/f32/d128/kv32768/g4", MORE_THREADS},
@@ -292,6 +299,10 @@ static void add_attention(struct table *table, const struct entry *entry, rapt_i
         table->count--;
 }
 
+rapt_isa row_peak_isa(const struct row *row) {
+    return row->isa == RAPT_ISA_AMX && row->shape.numerics == RAPT_NUMERICS_ORDER_3 ? RAPT_ISA_AVX512 : row->isa;
+}
+
 static void add_peaks(struct table *table) {
     for (int threads = 1; threads; threads = peak_more_threads(threads)) {
         for (int isa = RAPT_ISA_COUNT - 1; isa > RAPT_ISA_SCALAR; isa--) {
@@ -314,8 +325,8 @@ int row_table(struct row rows[ROW_MAX_COUNT]) {
     while (best > RAPT_ISA_SCALAR && (peak_is_of_unit(best) || !peak_known(best)))
         best--;
     for (size_t i = 0; best > RAPT_ISA_SCALAR && i < sizeof entries / sizeof entries[0]; i++) {
-        for (int isa = RAPT_ISA_SCALAR; (entries[i].how & UNITS) && isa < RAPT_ISA_COUNT; isa++)
-            if (peak_is_of_unit(isa) && peak_known(isa))
+        for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
+            if (peak_is_of_unit(isa) && peak_known(isa) && (entries[i].how & (isa == RAPT_ISA_AMX ? UNITS | MATRIX : UNITS)))
                 add_attention(&table, &entries[i], isa, 1);
         add_attention(&table, &entries[i], best, 1);
         if (entries[i].how & MORE_THREADS)

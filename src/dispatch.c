@@ -161,11 +161,11 @@ static bool is_featured(rapt_isa isa) { return isa != RAPT_ISA_AUTO && (featured
 
 bool rapt_isa_is_unit(rapt_isa isa) { return entries[isa].table && entries[isa].table->isa != isa; }
 
-/* The best unit of a table that has this isa, or of any where it is RAPT_ISA_AUTO. */
-static const struct rapt_table *unit_of(const struct rapt_table *table, rapt_isa isa) {
+/* The best unit for a type that a table has of this isa, or of any where it is RAPT_ISA_AUTO. */
+static const struct rapt_table *unit_of(const struct rapt_table *table, rapt_isa isa, int type) {
     for (const struct rapt_unit *unit = table->units; unit && unit->table; unit++) {
         const bool may_be = (isa == RAPT_ISA_AUTO || isa == unit->isa) && is_featured(unit->isa);
-        const struct rapt_table *with_unit = may_be ? unit->table(table->of_unit[RAPT_OF_BF16]) : NULL;
+        const struct rapt_table *with_unit = may_be ? unit->table(table->of_unit[type], type) : NULL;
         if (with_unit)
             return with_unit;
     }
@@ -176,7 +176,7 @@ static const struct rapt_table *unit_of(const struct rapt_table *table, rapt_isa
 int rapt_isa_available(rapt_isa isa) {
     if ((unsigned)isa >= RAPT_ISA_COUNT || !is_featured(isa))
         return 0;
-    return !rapt_isa_is_unit(isa) || unit_of(entries[isa].table, isa);
+    return !rapt_isa_is_unit(isa) || unit_of(entries[isa].table, isa, RAPT_OF_BF16);
 }
 
 static rapt_isa best_isa(void) {
@@ -269,8 +269,8 @@ bool rapt_isa_takes_unit(rapt_isa isa, rapt_isa unit) {
     return named_isa(isa) == RAPT_ISA_AUTO || named_isa(isa) == unit;
 }
 
-const struct rapt_table *rapt_unit_of(const struct rapt_table *table, rapt_isa isa) {
-    return unit_of(table, named_isa(isa));
+const struct rapt_table *rapt_unit_of(const struct rapt_table *table, rapt_isa isa, int type) {
+    return unit_of(table, named_isa(isa), type);
 }
 
 rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_message *message) {

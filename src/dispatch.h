@@ -15,8 +15,8 @@ bool rapt_isa_is_unit(rapt_isa isa);
  * anything. ASSUME rapt_dispatch returned RAPT_OK for it. */
 bool rapt_isa_takes_unit(rapt_isa isa, rapt_isa unit);
 
-/* A table with the best unit that such a call may use and this machine has; NULL = it has none. */
-const struct rapt_table *rapt_unit_of(const struct rapt_table *table, rapt_isa isa);
+/* A table with the best unit for a type (RAPT_OF_...) that such a call may use and this machine has; NULL = none. */
+const struct rapt_table *rapt_unit_of(const struct rapt_table *table, rapt_isa isa, int type);
 
 /* The table of an instruction set (amx: that of avx512), NULL where this build lacks it. Does not ask whether the
  * machine has the instructions. */

@@ -334,12 +334,12 @@ struct rapt_table {
     const struct rapt_unit *units; /* best first, the last one without a table; NULL = none */
 };
 
-/* A unit that some processors with the instructions of a table have. table(of_unit[RAPT_OF_BF16]): the same with a kind
- * that multiplies on the unit, and the isa of the unit; NULL where this process may not use it, or it answers otherwise
- * than order 2 does. ASSUME this machine has its features. */
+/* A unit that some processors with the instructions of a table have. table(of_unit[type], type): the same with a kind
+ * that multiplies on the unit, and the isa of the unit; NULL where this process may not use it, it answers otherwise
+ * than order 2 does, or has no kind for the type; each has one for RAPT_OF_BF16. ASSUME this machine has its features. */
 struct rapt_unit {
     rapt_isa isa;
-    const struct rapt_table *(*table)(const struct rapt_table *chains);
+    const struct rapt_table *(*table)(const struct rapt_table *chains, int type);
 };
 
 #define RAPT_ISA_ENTRY(name, table, number, architecture, features) extern const struct rapt_table rapt_table_##table;

@@ -57,7 +57,7 @@ static int type_of(const rapt_attention_desc *desc) {
 }
 
 static const struct rapt_table *with_unit(const rapt_attention_desc *desc, const struct rapt_table *table) {
-    return type_of(desc) == RAPT_OF_BF16 ? rapt_unit_of(table, (rapt_isa)desc->isa) : NULL;
+    return rapt_unit_of(table, (rapt_isa)desc->isa, type_of(desc));
 }
 
 /* Without a unit order 1 is the fastest. */

@@ -130,14 +130,17 @@ struct problem_call random_call_of_any(uint64_t seed, int64_t work) {
 }
 
 int tables_of(int32_t numerics, const struct rapt_table *tables[RAPT_ISA_COUNT]) {
+    const int type = numerics == RAPT_NUMERICS_ORDER_2 ? RAPT_OF_BF16 : RAPT_OF_F32;
     int all = machine_tables(tables), count = 0;
     for (int t = 0; t < all; t++)
         if (has_numerics(numerics, tables[t]->isa) && (numerics != RAPT_NUMERICS_ORDER_2 || runs_here(tables[t]->isa)))
             tables[count++] = tables[t];
-    for (int isa = RAPT_ISA_SCALAR; numerics == RAPT_NUMERICS_ORDER_2 && isa < RAPT_ISA_COUNT; isa++) {
+    for (int isa = RAPT_ISA_SCALAR; numerics > RAPT_NUMERICS_ORDER_1 && isa < RAPT_ISA_COUNT; isa++) {
         const struct rapt_table *table = rapt_table_of((rapt_isa)isa);
-        if (runs_here((rapt_isa)isa) && rapt_isa_is_unit((rapt_isa)isa))
-            tables[count++] = rapt_unit_of(table, (rapt_isa)isa);
+        if (!runs_here((rapt_isa)isa) || !rapt_isa_is_unit((rapt_isa)isa))
+            continue;
+        tables[count] = rapt_unit_of(table, (rapt_isa)isa, type);
+        count += tables[count] != NULL;
     }
     return count;
 }

@@ -134,25 +134,39 @@ RAPT_INLINE struct amx_product amx_weighing(const struct unit16_task *a, const c
                                 .is_odd = (dim + 15) / 16 % 2 != 0};
 }
 
+/* Bit key: a row attends to it. */
+struct amx_attended {
+    uint64_t keys[RAPT_HALF_KEYS / 64];
+};
+
+static struct amx_attended amx_attended_of(const struct unit16_task *a, int row) {
+    struct amx_attended attended = {{0}};
+    for (int key = a->t.begin; key < a->t.end; key++)
+        attended.keys[key / 64] |= (uint64_t)rapt_is_attended(a->t.b->mask, row, a->t.first + key) << key % 64;
+    return attended;
+}
+
+/* A tile of values of a step, with zeros for keys that are not attended. */
+RAPT_INLINE void amx_copy_attended(char *copy, const char *tile, int step, struct amx_attended attended) {
+    for (int pair = 0; pair < TILE_HEIGHT; pair++) {
+        const int key = step * RAPT_STEP + 2 * pair;
+        const uint64_t two = attended.keys[key / 64] >> key % 64;
+        const __mmask32 there = (two & 1 ? 0x55555555u : 0) | (two & 2 ? 0xaaaaaaaau : 0);
+        _mm512_store_si512(copy + pair * TILE_ROW_BYTES, _mm512_maskz_loadu_epi16(there, tile + pair * TILE_ROW_BYTES));
+    }
+}
+
 /* One row, whose values of pairs that are not attended count as +0, whatever they hold: copies of their tiles have
  * zeros there. */
 RAPT_INLINE void amx_weigh_row(const struct unit16_task *a, const char *values, int row, int half) {
     char *copy = amx_scratch_of(a->t.b->task)->copy;
     const struct amx_product p = amx_weighing(a, values);
-    uint64_t attended[2] = {0, 0};
-    for (int key = a->t.begin; key < a->t.end; key++)
-        attended[key / 64] |= (uint64_t)rapt_is_attended(a->t.b->mask, row, a->t.first + key) << key % 64;
+    const struct amx_attended attended = amx_attended_of(a, row);
     for (int tile = 0; tile < 2 * p.groups; tile++) {
         TILE_ZERO(0);
         for (int step = 0; step < a->steps; step++) {
             const char *from = p.b + (tile / 2) * p.b_group + tile % 2 * p.b_beside + step * p.b_step;
-            for (int pair = 0; pair < TILE_HEIGHT; pair++) {
-                const int key = (a->first + step) * RAPT_STEP + 2 * pair;
-                const uint64_t two = attended[key / 64] >> key % 64;
-                const __mmask32 there = (two & 1 ? 0x55555555u : 0) | (two & 2 ? 0xaaaaaaaau : 0);
-                _mm512_store_si512(copy + pair * TILE_ROW_BYTES,
-                                   _mm512_maskz_loadu_epi16(there, from + pair * TILE_ROW_BYTES));
-            }
+            amx_copy_attended(copy, from, a->first + step, attended);
             TILE_LOAD(4, p.a + row / TILE_HEIGHT * p.a_below + step * p.a_step, p.a_stride);
             TILE_LOAD(6, copy, TILE_ROW_BYTES);
             AMX_MULTIPLY(0, 4, 6);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 on the matrix unit of x86. What logits, spans and exclusion do to scores is that of the chains of FMAs; the
+ * Orders 2 and 3 on the matrix unit of x86. What logits, spans and exclusion do to scores is that of the chains of FMAs; the
  * rest of their functions is of no use here. */
 #include "x86/avx512/simd.h"
 
@@ -10,6 +10,7 @@
 #include "x86/amx/answers.h"
 #include "x86/amx/few.h"
 #include "x86/amx/pair.h"
+#include "x86/amx/split.h"
 #include "x86/unit16/once.h"
 
 /* What was configured before, where alpha of rows beyond those of a tile would be. */
@@ -61,18 +62,46 @@ static const struct rapt_tile_kind few_of_bf16 = {.name = "few",
                                                   .enter = enter_amx,
                                                   .leave = leave_amx};
 
-static bool add_tiles(struct rapt_table *table) {
-    if (!amx_is_usable())
-        return false;
+static const struct rapt_tile_kind tiles_of_parts = {.name = "tiles",
+                                                     .most_rows = INT_MAX,
+                                                     .rows = AMX_TILE,
+                                                     .row_step = AMX_TILE,
+                                                     .row_group = 1,
+                                                     .piece_keys = RAPT_BLOCK_KEYS,
+                                                     .keeps_places = true,
+                                                     .panel_bytes = panel_bytes_split,
+                                                     .scores_bytes = scores_bytes_split,
+                                                     .block = block_amx_split,
+                                                     .pack = pack_queries_split,
+                                                     .packed_bytes = packed_bytes_split,
+                                                     .pack_half = {pack_keys_split, pack_values_split},
+                                                     .close = RAPT_UNIT(close),
+                                                     .enter = enter_amx,
+                                                     .leave = leave_amx};
+
+static bool take_name(struct rapt_table *table) {
     table->name = "amx";
     table->isa = RAPT_ISA_AMX;
+    return amx_is_usable();
+}
+
+static bool add_tiles(struct rapt_table *table) {
     table->kinds[RAPT_WIDE] = tiles_of_bf16;
     table->kinds[RAPT_FEW] = few_of_bf16;
     table->kinds[RAPT_NARROW].most_rows = CHAINS_ROWS;
-    return true;
+    return take_name(table);
 }
 
-const struct rapt_table *rapt_amx_table(const struct rapt_table *chains) {
-    static struct unit16_once once;
-    return unit16_once(&once, chains, add_tiles);
+static bool add_tiles_of_parts(struct rapt_table *table) {
+    table->kinds[RAPT_WIDE] = tiles_of_parts;
+    table->kinds[RAPT_FEW].most_rows = 0;
+    table->kinds[RAPT_NARROW].most_rows = 0; /* but weights take its scores */
+    return take_name(table);
+}
+
+const struct rapt_table *rapt_amx_table(const struct rapt_table *chains, int type) {
+    static struct unit16_once of_bf16, of_f32;
+    return type == RAPT_OF_BF16  ? unit16_once(&of_bf16, chains, add_tiles)
+           : type == RAPT_OF_F32 ? unit16_once(&of_f32, chains, add_tiles_of_parts)
+                                 : NULL;
 }

@@ -52,7 +52,7 @@ static bool add_dots(struct rapt_table *table) {
     return true;
 }
 
-const struct rapt_table *rapt_bf16_table(const struct rapt_table *chains) {
+const struct rapt_table *rapt_bf16_table(const struct rapt_table *chains, int type) {
     static struct unit16_once once;
-    return unit16_once(&once, chains, add_dots);
+    return type == RAPT_OF_BF16 ? unit16_once(&once, chains, add_dots) : NULL;
 }

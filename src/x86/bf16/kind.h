@@ -7,6 +7,6 @@
 
 /* struct rapt_unit: tiles of many rows are multiplied by VDPBF16PS, which takes twice as many terms as an FMA. ASSUME
  * chains is always the same. */
-const struct rapt_table *rapt_bf16_table(const struct rapt_table *chains);
+const struct rapt_table *rapt_bf16_table(const struct rapt_table *chains, int type);
 
 #endif

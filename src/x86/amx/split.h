@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ * Order 3 on the matrix unit: a block of the loop for one tile of 32 rows, half by half. Six products of tiles take the
+ * time, so nothing needs to run beside them. */
+#ifndef RAPT_X86_AMX_SPLIT_H
+#define RAPT_X86_AMX_SPLIT_H
+
+#include "x86/amx/block.h"
+#include "x86/amx/split_pack.h"
+
+/* What lies in task->scores. */
+struct split_scratch {
+    float y[AMX_SCORES];                                            /* scores, then probabilities */
+    char p[STEPS_OF_HALF][UNIT_PARTS][SPLIT_PAIR];                  /* these in parts, as rows of tiles */
+    float g[AMX_TILE * AMX_COLUMNS];                                /* probabilities times values, of some dims */
+    char copy[TILE_BYTES];                                          /* of values, for rows that do not see all */
+};
+
+static size_t scores_bytes_split(int rows, int dim) {
+    (void)rows, (void)dim;
+    return sizeof(struct split_scratch);
+}
+
+RAPT_INLINE struct split_scratch *split_scratch_of(const struct rapt_task *task) {
+    return (struct split_scratch *)(void *)task->scores;
+}
+
+/* ------------------------------------------------------------ products */
+
+/* 32 rows by 32 columns: for each 32 terms the parts of both, as two tiles each. */
+struct split_product {
+    const char *a, *b;
+    int steps;
+    char *c;
+    int64_t c_stride;
+    bool has_below; /* more than 16 rows */
+};
+
+/* The six products of 32 terms. Registers as in product.h, each loaded again right after its last use: ASSUME those of
+ * the first product are loaded; those of the step at next_a, next_b will be. */
+RAPT_INLINE void split_step(const char *a, const char *b, const char *next_a, const char *next_b, bool has_below) {
+    RAPT_UNROLL for (int i = 0; i < UNIT_SPLIT_SUMS; i++) {
+        const bool last = i == UNIT_SPLIT_SUMS - 1;
+        const uint8_t *parts = unit_split_sums[i], *after = unit_split_sums[last ? 0 : i + 1];
+        const bool turns = last || after[1] != parts[1];
+        const char *after_a = (last ? next_a : a) + after[0] * SPLIT_PAIR;
+        const char *after_b = (last ? next_b : b) + after[1] * SPLIT_PAIR;
+        TILE_MULTIPLY_BF16(0, 4, 6);
+        TILE_MULTIPLY_BF16(1, 4, 7);
+        TILE_LOAD(4, after_a, TILE_ROW_BYTES);
+        if (has_below)
+            TILE_MULTIPLY_BF16(2, 5, 6);
+        if (turns)
+            TILE_LOAD_STREAMED(6, after_b, TILE_ROW_BYTES);
+        if (has_below)
+            TILE_MULTIPLY_BF16(3, 5, 7);
+        if (turns)
+            TILE_LOAD_STREAMED(7, after_b + TILE_BYTES, TILE_ROW_BYTES);
+        if (has_below)
+            TILE_LOAD(5, after_a + TILE_BYTES, TILE_ROW_BYTES);
+    }
+}
+
+RAPT_INLINE void split_multiply(const struct split_product *p) {
+    enum { STEP_BYTES = UNIT_PARTS * SPLIT_PAIR };
+    const char *a = p->a, *b = p->b;
+    TILE_LOAD(4, a + unit_split_sums[0][0] * SPLIT_PAIR, TILE_ROW_BYTES);
+    TILE_LOAD(5, a + unit_split_sums[0][0] * SPLIT_PAIR + TILE_BYTES, TILE_ROW_BYTES);
+    TILE_LOAD_STREAMED(6, b + unit_split_sums[0][1] * SPLIT_PAIR, TILE_ROW_BYTES);
+    TILE_LOAD_STREAMED(7, b + unit_split_sums[0][1] * SPLIT_PAIR + TILE_BYTES, TILE_ROW_BYTES);
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    TILE_ZERO(2);
+    TILE_ZERO(3);
+    for (int step = 0; step < p->steps; step++, a += STEP_BYTES, b += STEP_BYTES) {
+        const int64_t on = step + 1 < p->steps ? STEP_BYTES : 0;
+        if (p->has_below)
+            split_step(a, b, a + on, b + on, true);
+        else
+            split_step(a, b, a + on, b + on, false);
+    }
+    TILE_STORE(0, p->c, p->c_stride);
+    TILE_STORE(1, p->c + TILE_ROW_BYTES, p->c_stride);
+    if (p->has_below) {
+        TILE_STORE(2, p->c + TILE_HEIGHT * p->c_stride, p->c_stride);
+        TILE_STORE(3, p->c + TILE_HEIGHT * p->c_stride + TILE_ROW_BYTES, p->c_stride);
+    }
+}
+
+/* ------------------------------------------------------------ queries times keys */
+
+static RAPT_KERNEL void split_score(const struct unit16_task *a) {
+    const struct rapt_block *b = a->t.b;
+    const int steps = unit16_steps((int)b->task->attention->desc.head_dim);
+    const char *keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first).base;
+    for (int step = a->first; step < a->first + a->steps; step++) {
+        const struct split_product p = {.a = split_queries(b->panel),
+                                        .b = keys + (int64_t)step * steps * UNIT_PARTS * SPLIT_PAIR,
+                                        .steps = steps,
+                                        .c = (char *)(a->t.y + step * RAPT_STEP),
+                                        .c_stride = RAPT_HALF_KEYS * sizeof(float),
+                                        .has_below = b->rows > TILE_HEIGHT};
+        split_multiply(&p);
+    }
+}
+
+/* ------------------------------------------------------------ probabilities times values */
+
+static RAPT_KERNEL void split_probabilities(const struct unit16_task *a) {
+    struct split_scratch *s = split_scratch_of(a->t.b->task);
+    for (int row = 0; row < a->t.b->rows; row++)
+        for (int step = a->first; step < a->first + a->steps; step++) {
+            const float *p = s->y + row * RAPT_HALF_KEYS + step * RAPT_STEP;
+            __m512i parts[UNIT_PARTS];
+            split_parts(_mm512_load_ps(p), _mm512_load_ps(p + 16), parts);
+            RAPT_UNROLL for (int i = 0; i < UNIT_PARTS; i++)
+                _mm512_store_si512(s->p[step][i] + row * TILE_ROW_BYTES, parts[i]);
+        }
+}
+
+/* One row, as amx_weigh_row. */
+static void split_weigh_row(const struct unit16_task *a, const char *values, int row) {
+    struct split_scratch *s = split_scratch_of(a->t.b->task);
+    const int groups = unit16_steps((int)a->t.b->task->attention->desc.value_dim);
+    const struct amx_attended attended = amx_attended_of(a, row);
+    for (int tile = 0; tile < 2 * groups; tile++) {
+        TILE_ZERO(0);
+        for (int step = a->first; step < a->first + a->steps; step++) {
+            const char *from = values + (int64_t)(tile / 2 * STEPS_OF_HALF + step) * UNIT_PARTS * SPLIT_PAIR +
+                               tile % 2 * TILE_BYTES;
+            for (int i = 0; i < UNIT_SPLIT_SUMS; i++) {
+                amx_copy_attended(s->copy, from + unit_split_sums[i][1] * SPLIT_PAIR, step, attended);
+                TILE_LOAD(4, s->p[step][unit_split_sums[i][0]] + row / TILE_HEIGHT * TILE_BYTES, TILE_ROW_BYTES);
+                TILE_LOAD(6, s->copy, TILE_ROW_BYTES);
+                TILE_MULTIPLY_BF16(0, 4, 6);
+            }
+        }
+        TILE_STORE(0, (char *)(s->g + tile % 2 * TILE_FLOATS + row / TILE_HEIGHT * TILE_HEIGHT * AMX_COLUMNS),
+                   AMX_COLUMNS * sizeof(float));
+        if (tile % 2)
+            amx_add_sums(a, tile / 2, row, row + 1);
+    }
+}
+
+static RAPT_KERNEL void split_weigh(const struct unit16_task *a) {
+    const struct rapt_block *b = a->t.b;
+    struct split_scratch *s = split_scratch_of(b->task);
+    const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
+    if (!(values.found & RAPT_FOUND_FINITE)) {
+        for (int row = 0; row < b->rows; row++)
+            split_weigh_row(a, values.base, row);
+        return;
+    }
+    for (int group = 0; group < unit16_steps((int)b->task->attention->desc.value_dim); group++) {
+        const struct split_product p = {.a = s->p[a->first][0],
+                                        .b = (const char *)values.base + (int64_t)(group * STEPS_OF_HALF + a->first) *
+                                                                             UNIT_PARTS * SPLIT_PAIR,
+                                        .steps = a->steps,
+                                        .c = (char *)s->g,
+                                        .c_stride = AMX_COLUMNS * sizeof(float),
+                                        .has_below = b->rows > TILE_HEIGHT};
+        split_multiply(&p);
+        amx_add_sums(a, group, 0, b->rows);
+    }
+}
+
+/* ------------------------------------------------------------ all of it */
+
+static RAPT_KERNEL void block_amx_split(const struct rapt_block *b) {
+    struct split_scratch *s = split_scratch_of(b->task);
+    struct unit16_task a = {.t = {.b = b, .fresh = b->fresh, .y = s->y}, .g = s->g, .half = {.alpha = b->task->alpha}};
+    RAPT_ASSUME(b->rows <= AMX_TILE && !b->mask->selected && b->key_begin < b->key_end);
+    for (int first = 0; first < RAPT_BLOCK_KEYS; first += RAPT_HALF_KEYS) {
+        if (!unit_turn_to(&a.t, first))
+            continue;
+        a.first = a.t.begin / RAPT_STEP;
+        a.steps = unit_up(a.t.end, RAPT_STEP) / RAPT_STEP - a.first;
+        split_score(&a);
+        unit_probabilities(&a.t);
+        split_probabilities(&a);
+        split_weigh(&a);
+        a.t.fresh = false;
+    }
+}
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ * Queries, keys and values of order 3 in the layout that tiles take (pack.h): of each tile three, one for each part
+ * that bfloat16 holds of float32 numbers. */
+#ifndef RAPT_X86_AMX_SPLIT_PACK_H
+#define RAPT_X86_AMX_SPLIT_PACK_H
+
+#include "x86/amx/pack.h"
+#include "x86/unit16/softmax.h"
+
+enum { SPLIT_PAIR = 2 * TILE_BYTES }; /* rows or columns 0 to 15, and 16 to 31 */
+
+/* ------------------------------------------------------------ parts */
+
+/* Parts of 32 numbers, as unit_split has them: conversions take denormal numbers for zeros. */
+RAPT_INLINE void split_parts(__m512 low, __m512 high, __m512i parts[UNIT_PARTS]) {
+    RAPT_UNROLL for (int i = 0; i < UNIT_PARTS; i++) {
+        parts[i] = unit16_rounded(low, high);
+        if (i == UNIT_PARTS - 1)
+            break;
+        const __m256i first = _mm512_castsi512_si256(parts[i]), second = _mm512_extracti64x4_epi64(parts[i], 1);
+        low = _mm512_sub_ps(low, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(first), 16)));
+        high = _mm512_sub_ps(high, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(second), 16)));
+    }
+}
+
+/* Of numbers [d, d + 32) of a row, those that there are; NULL = zeros. */
+RAPT_INLINE void split_row(const float *row, int d, int dim, __m512i parts[UNIT_PARTS]) {
+    const __mmask32 there = row ? unit16_first(dim - d) : 0;
+    const float *from = row ? row + d : NULL;
+    split_parts(_mm512_maskz_loadu_ps((__mmask16)there, from), _mm512_maskz_loadu_ps((__mmask16)(there >> 16), from + 16),
+                parts);
+}
+
+/* ------------------------------------------------------------ queries */
+
+/* The panel of a tile: lanes of l where unit_lanes has them, then for each 32 dims and part two tiles of queries. */
+RAPT_INLINE char *split_queries(float *panel) { return (char *)unit_lanes(panel, AMX_TILE); }
+
+static size_t panel_bytes_split(int rows, int head_dim) {
+    (void)rows;
+    return (UNIT_HEAD + AMX_TILE * RAPT_SUM_LANES) * sizeof(float) +
+           (size_t)unit16_steps(head_dim) * UNIT_PARTS * SPLIT_PAIR;
+}
+
+static void pack_queries_split(float *panel, const float *const *query_rows, int rows, int head_dim) {
+    for (int row = 0; row < AMX_TILE; row++)
+        for (int step = 0; step < unit16_steps(head_dim); step++) {
+            char *into = split_queries(panel) + step * UNIT_PARTS * SPLIT_PAIR + row * TILE_ROW_BYTES;
+            __m512i parts[UNIT_PARTS];
+            split_row(row < rows ? query_rows[row] : NULL, step * RAPT_STEP, head_dim, parts);
+            RAPT_UNROLL for (int i = 0; i < UNIT_PARTS; i++)
+                _mm512_store_si512(into + i * SPLIT_PAIR, parts[i]);
+        }
+}
+
+/* ------------------------------------------------------------ keys */
+
+static size_t packed_bytes_split(int side, int dim) { return UNIT_PARTS * packed_bytes_amx(side, dim); }
+
+RAPT_INLINE void split_prefetch(const char *row, int d) {
+    if (row)
+        fetch_soon(row + (size_t)d * sizeof(float)), fetch_soon(row + (size_t)d * sizeof(float) + 64);
+}
+
+/* For each 32 keys, 32 dims and part two tiles. */
+static unsigned pack_keys_split(void *into, const char *const *rows, int dim, int format) {
+    char *tile = into;
+    (void)format;
+    for (int key = 0; key < RAPT_HALF_KEYS; key += AMX_COLUMNS)
+        for (int step = 0; step < unit16_steps(dim); step++, tile += UNIT_PARTS * SPLIT_PAIR)
+            for (int side = 0; side < 2; side++) {
+                __m512i parts[UNIT_PARTS][16];
+                for (int i = 0; i < 16; i++) {
+                    const int at = key + side * 16 + i;
+                    __m512i of_row[UNIT_PARTS];
+                    if (at + AMX_COLUMNS < RAPT_HALF_KEYS)
+                        split_prefetch(rows[at + AMX_COLUMNS], step * RAPT_STEP);
+                    split_row((const float *)(const void *)rows[at], step * RAPT_STEP, dim, of_row);
+                    RAPT_UNROLL for (int part = 0; part < UNIT_PARTS; part++)
+                        parts[part][i] = of_row[part];
+                }
+                for (int part = 0; part < UNIT_PARTS; part++) {
+                    __m512i r[16];
+                    RAPT_UNROLL for (int i = 0; i < 16; i++)
+                        r[i] = parts[part][i];
+                    unit16_transpose(r);
+                    RAPT_UNROLL for (int i = 0; i < 16; i++)
+                        _mm512_storeu_si512(tile + part * SPLIT_PAIR + side * TILE_BYTES + i * TILE_ROW_BYTES, r[i]);
+                }
+            }
+    return 0; /* nobody asks */
+}
+
+/* ------------------------------------------------------------ values */
+
+/* For each 32 dims, 32 keys and part two tiles. */
+static unsigned pack_values_split(void *into, const char *const *rows, int dim, int format) {
+    const __m512i exponent = _mm512_set1_epi16(0x7f80);
+    __mmask32 infinite = 0;
+    (void)format;
+    for (int group = 0; group < unit16_steps(dim); group++)
+        for (int pair = 0; pair < RAPT_HALF_KEYS / 2; pair++) {
+            char *to = (char *)into + (group * STEPS_OF_HALF + pair / TILE_HEIGHT) * UNIT_PARTS * SPLIT_PAIR +
+                       pair % TILE_HEIGHT * TILE_ROW_BYTES;
+            __m512i even[UNIT_PARTS], odd[UNIT_PARTS];
+            if (pair + UNIT_AHEAD < RAPT_HALF_KEYS / 2) {
+                split_prefetch(rows[2 * (pair + UNIT_AHEAD)], group * AMX_COLUMNS);
+                split_prefetch(rows[2 * (pair + UNIT_AHEAD) + 1], group * AMX_COLUMNS);
+            }
+            split_row((const float *)(const void *)rows[2 * pair], group * AMX_COLUMNS, dim, even);
+            split_row((const float *)(const void *)rows[2 * pair + 1], group * AMX_COLUMNS, dim, odd);
+            infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(even[0], exponent), exponent) |
+                        _mm512_cmpeq_epi16_mask(_mm512_and_si512(odd[0], exponent), exponent);
+            RAPT_UNROLL for (int part = 0; part < UNIT_PARTS; part++) {
+                _mm512_storeu_si512(to + part * SPLIT_PAIR, unit16_in_turns(even[part], odd[part], 0));
+                _mm512_storeu_si512(to + part * SPLIT_PAIR + TILE_BYTES, unit16_in_turns(even[part], odd[part], 1));
+            }
+        }
+    return infinite ? 0 : RAPT_FOUND_FINITE;
+}
+
+#endif
