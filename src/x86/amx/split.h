@@ -12,6 +12,7 @@ struct split_scratch {
     float y[AMX_SCORES];                                            /* scores, then probabilities */
     char p[STEPS_OF_HALF][UNIT_PARTS][SPLIT_PAIR];                  /* these in parts, as rows of tiles */
     float g[AMX_TILE * AMX_COLUMNS];                                /* probabilities times values, of some dims */
+    float largest[AMX_TILE * 16];
     char copy[TILE_BYTES];                                          /* of values, for rows that do not see all */
 };
 
@@ -103,19 +104,70 @@ static RAPT_KERNEL void split_score(const struct unit16_task *a) {
     }
 }
 
-/* ------------------------------------------------------------ probabilities times values */
+/* ------------------------------------------------------------ softmax */
 
-static RAPT_KERNEL void split_probabilities(const struct unit16_task *a) {
-    struct split_scratch *s = split_scratch_of(a->t.b->task);
+/* Probabilities of 32 keys of a row to parts. */
+RAPT_INLINE void split_store(struct split_scratch *s, int row, int step, __m512 low, __m512 high) {
+    __m512i parts[UNIT_PARTS];
+    split_parts(low, high, parts);
+    RAPT_UNROLL for (int i = 0; i < UNIT_PARTS; i++)
+        _mm512_store_si512(s->p[step][i] + row * TILE_ROW_BYTES, parts[i]);
+}
+
+/* m and alpha of all rows. */
+static void split_new_maxima(const struct unit16_half *h) {
+    const __m512 factor = _mm512_set1_ps(h->factor < 0 ? -h->factor : h->factor);
+    for (int row = 0; row < h->rows; row += 16) {
+        const int n = h->rows - row < 16 ? h->rows - row : 16;
+        const __m512 most = v_add(v_mul(unit16_largest(h->largest + row * 16), factor), v_splat(0));
+        const __m512 before = v_load_n(h->m + row, n), after = v_even_maximum(most, before);
+        v_store_n(h->alpha + row, v_pow2(v_sub(before, after)), n);
+        v_store_n(h->m + row, after, n);
+    }
+}
+
+RAPT_INLINE void split_line(const struct unit16_half *h, struct split_scratch *s, int number,
+                            const struct exp2_row *row, int shifted) {
+    const float *y = h->y + number * RAPT_HALF_KEYS;
+    float *lanes = h->lanes + number * RAPT_SUM_LANES;
+    const __m512 factor = _mm512_set1_ps(h->factor);
+    __m512 l = h->fresh ? v_splat(0) : v_mul(v_load(lanes), v_splat(h->alpha[number]));
+    for (int step = h->first; step < h->last; step++) {
+        vf32 p[2] = {v_mul(v_load(y + step * RAPT_STEP), factor), v_mul(v_load(y + step * RAPT_STEP + 16), factor)};
+        exp2_ways(p, row, 2, shifted);
+        l = v_add(v_add(l, p[0]), p[1]);
+        split_store(s, number, step, p[0], p[1]);
+    }
+    v_store(lanes, l);
+}
+
+/* From products as they are to probabilities in parts, in one pass after that of maxima. */
+static RAPT_KERNEL void split_softmax(const struct unit16_task *a) {
+    const struct unit16_half *h = &a->half;
+    for (int step = h->first; step < h->last; step++)
+        unit16_maxima(h, step, 0, h->rows);
+    split_new_maxima(h);
+    for (int row = 0; row < h->rows; row++) {
+        const vf32 m = v_splat(h->m[row]);
+        const struct exp2_row exponents = exp2_row(m);
+        if (v_any(is_shifted(m)))
+            split_line(h, split_scratch_of(a->t.b->task), row, &exponents, 1);
+        else
+            split_line(h, split_scratch_of(a->t.b->task), row, &exponents, 0);
+    }
+}
+
+/* The same where scores are changed first, or rows do not see all. */
+static RAPT_KERNEL void split_general_softmax(struct unit16_task *a) {
+    unit_probabilities(&a->t);
     for (int row = 0; row < a->t.b->rows; row++)
         for (int step = a->first; step < a->first + a->steps; step++) {
-            const float *p = s->y + row * RAPT_HALF_KEYS + step * RAPT_STEP;
-            __m512i parts[UNIT_PARTS];
-            split_parts(_mm512_load_ps(p), _mm512_load_ps(p + 16), parts);
-            RAPT_UNROLL for (int i = 0; i < UNIT_PARTS; i++)
-                _mm512_store_si512(s->p[step][i] + row * TILE_ROW_BYTES, parts[i]);
+            const float *p = a->t.y + row * RAPT_HALF_KEYS + step * RAPT_STEP;
+            split_store(split_scratch_of(a->t.b->task), row, step, _mm512_load_ps(p), _mm512_load_ps(p + 16));
         }
 }
+
+/* ------------------------------------------------------------ probabilities times values */
 
 /* One row, as amx_weigh_row. */
 static void split_weigh_row(const struct unit16_task *a, const char *values, int row) {
@@ -165,18 +217,36 @@ static RAPT_KERNEL void split_weigh(const struct unit16_task *a) {
 
 /* ------------------------------------------------------------ all of it */
 
+/* Whether scores are products times a factor, and nothing else. */
+static bool split_is_plain(const struct rapt_block *b) {
+    const struct rapt_plan_body *a = b->task->attention;
+    return !(b->mask->parts & ~(unsigned)RAPT_PART_SPANS) && a->score_factor != 0 &&
+           a->score_factor - a->score_factor == 0;
+}
+
 static RAPT_KERNEL void block_amx_split(const struct rapt_block *b) {
     struct split_scratch *s = split_scratch_of(b->task);
-    struct unit16_task a = {.t = {.b = b, .fresh = b->fresh, .y = s->y}, .g = s->g, .half = {.alpha = b->task->alpha}};
+    const bool plain = split_is_plain(b);
+    struct unit16_task a = {.t = {.b = b, .fresh = b->fresh, .y = s->y},
+                            .g = s->g,
+                            .half = {.y = s->y,
+                                     .lanes = unit_lanes(b->panel, 0),
+                                     .largest = s->largest,
+                                     .m = b->state.m,
+                                     .alpha = b->task->alpha,
+                                     .rows = b->rows,
+                                     .factor = b->task->attention->score_factor}};
     RAPT_ASSUME(b->rows <= AMX_TILE && !b->mask->selected && b->key_begin < b->key_end);
     for (int first = 0; first < RAPT_BLOCK_KEYS; first += RAPT_HALF_KEYS) {
-        if (!unit_turn_to(&a.t, first))
+        if (!unit16_turn_to(&a, first))
             continue;
-        a.first = a.t.begin / RAPT_STEP;
-        a.steps = unit_up(a.t.end, RAPT_STEP) / RAPT_STEP - a.first;
         split_score(&a);
-        unit_probabilities(&a.t);
-        split_probabilities(&a);
+        if (plain && unit16_sees_all(&a)) {
+            a.half.factor = b->task->attention->score_factor;
+            split_softmax(&a);
+        } else {
+            split_general_softmax(&a);
+        }
         split_weigh(&a);
         a.t.fresh = false;
     }
