@@ -169,7 +169,7 @@ RAPT_INLINE void amx_weigh_row(const struct unit16_task *a, const char *values, 
             amx_copy_attended(copy, from, a->first + step, attended);
             TILE_LOAD(4, p.a + row / TILE_HEIGHT * p.a_below + step * p.a_step, p.a_stride);
             TILE_LOAD(6, copy, TILE_ROW_BYTES);
-            AMX_MULTIPLY(0, 4, 6);
+            AMX_MULTIPLY(half, 0, 4, 6);
         }
         TILE_STORE(0, (char *)a->g + tile % 2 * TILE_ROW_BYTES + row / TILE_HEIGHT * TILE_HEIGHT * p.c_stride,
                    p.c_stride);

@@ -23,21 +23,33 @@ struct amx_product {
     bool is_odd;                               /* the last group has 16 columns */
 };
 
-/* What happens beside the products of a group, in AMX_TURNS turns to a step, and once more after the last group, whose
- * number is that of the groups then. The sums of the group before have been stored. */
+/* What happens beside the products of a group, in AMX_TURNS turns to four products of tiles, and once more after the
+ * last group, whose number is that of the groups then. The sums of the group before have been stored. */
 enum { AMX_TURNS = 4 };
 typedef void amx_beside(void *context, int group, int step, int turn);
 
+/* What is multiplied: bfloat16, float16, or the parts of order 3, whose tiles lie AMX_PART bytes apart, in the order of
+ * unit_split_sums. */
+enum amx_numbers { AMX_BF16, AMX_F16, AMX_PARTS };
+enum { AMX_PART = 2 * TILE_BYTES };
+
+RAPT_INLINE int amx_sums(int numbers) { return numbers == AMX_PARTS ? UNIT_SPLIT_SUMS : 1; }
+
+/* Where the tile of one of these sums is. side: 0 = a, 1 = b. */
+RAPT_INLINE const char *amx_part(const char *at, int numbers, int sum, int side) {
+    return numbers == AMX_PARTS ? at + unit_split_sums[sum][side] * AMX_PART : at;
+}
+
 /* Stores the sum of the group before, and starts anew. */
 #define AMX_NEXT(number, at)                                                                                       \
-    if (step == 0 && to) {                                                                                        \
+    if (step == 0 && i == 0 && to) {                                                                              \
         TILE_STORE(number, to + (at), p->c_stride);                                                               \
         TILE_ZERO(number);                                                                                        \
     }
 
-#define AMX_MULTIPLY(sum, a, b)                                                                                   \
+#define AMX_MULTIPLY(numbers, sum, a, b)                                                                          \
     do {                                                                                                          \
-        if (half)                                                                                                 \
+        if (numbers == AMX_F16)                                                                                   \
             TILE_MULTIPLY_F16(sum, a, b);                                                                         \
         else                                                                                                      \
             TILE_MULTIPLY_BF16(sum, a, b);                                                                        \
@@ -50,45 +62,59 @@ struct amx_cursor {
     char *to;
 };
 
-/* A step of a group: four products, each register loaded again after its last use. Registers: 0 1 / 2 3 sums, 4 / 5
- * rows, 6 7 columns. */
-RAPT_INLINE void amx_multiply_step(const struct amx_product *p, struct amx_cursor *at, int group, int step, int steps,
-                                   amx_beside *beside, void *context, int half) {
-    const int64_t c_below = TILE_HEIGHT * p->c_stride;
-    const bool last = step == steps - 1;
-    char *const to = at->to;
+/* To the next step, or the next group's first. */
+RAPT_INLINE void amx_advance(const struct amx_product *p, struct amx_cursor *at, int group, bool last) {
     at->a = last ? p->a : at->a + p->a_step;
     at->b = !last ? at->b + p->b_step : group + 1 < p->groups ? p->b + (group + 1) * p->b_group : p->b;
     if (last && p->is_odd && group + 2 == p->groups)
         at->b_beside = 0;
-    AMX_NEXT(0, 0)
-    AMX_MULTIPLY(0, 4, 6);
-    AMX_NEXT(1, TILE_ROW_BYTES)
-    AMX_MULTIPLY(1, 4, 7);
-    beside(context, group, step, 0);
-    TILE_LOAD(4, at->a, p->a_stride);
-    if (p->has_below) {
-        AMX_NEXT(2, c_below)
-        AMX_MULTIPLY(2, 5, 6);
-    }
-    beside(context, group, step, 1);
-    TILE_LOAD_STREAMED(6, at->b, TILE_ROW_BYTES);
-    if (p->has_below) {
-        AMX_NEXT(3, c_below + TILE_ROW_BYTES)
-        AMX_MULTIPLY(3, 5, 7);
-    }
-    beside(context, group, step, 2);
-    TILE_LOAD_STREAMED(7, at->b + at->b_beside, TILE_ROW_BYTES);
-    TILE_LOAD(5, at->a + p->a_below, p->a_stride);
-    beside(context, group, step, 3);
 }
 
-RAPT_INLINE struct amx_cursor amx_open(const struct amx_product *p) {
+/* A step of a group: four products for each sum, each register loaded again after its last use. Registers: 0 1 / 2 3
+ * sums, 4 / 5 rows, 6 7 columns. */
+RAPT_INLINE void amx_multiply_step(const struct amx_product *p, struct amx_cursor *at, int group, int step, int steps,
+                                   amx_beside *beside, void *context, int numbers) {
+    const int64_t c_below = TILE_HEIGHT * p->c_stride;
+    const int sums = amx_sums(numbers);
+    char *const to = at->to;
+    RAPT_UNROLL for (int i = 0; i < sums; i++) {
+        const int next = i + 1 < sums ? i + 1 : 0;
+        if (next == 0)
+            amx_advance(p, at, group, step == steps - 1);
+        const char *a = amx_part(at->a, numbers, next, 0), *b = amx_part(at->b, numbers, next, 1);
+        const bool turns = next == 0 || unit_split_sums[next][1] != unit_split_sums[i][1];
+        AMX_NEXT(0, 0)
+        AMX_MULTIPLY(numbers, 0, 4, 6);
+        AMX_NEXT(1, TILE_ROW_BYTES)
+        AMX_MULTIPLY(numbers, 1, 4, 7);
+        beside(context, group, step, AMX_TURNS * i);
+        TILE_LOAD(4, a, p->a_stride);
+        if (p->has_below) {
+            AMX_NEXT(2, c_below)
+            AMX_MULTIPLY(numbers, 2, 5, 6);
+        }
+        beside(context, group, step, AMX_TURNS * i + 1);
+        if (turns)
+            TILE_LOAD_STREAMED(6, b, TILE_ROW_BYTES);
+        if (p->has_below) {
+            AMX_NEXT(3, c_below + TILE_ROW_BYTES)
+            AMX_MULTIPLY(numbers, 3, 5, 7);
+        }
+        beside(context, group, step, AMX_TURNS * i + 2);
+        if (turns)
+            TILE_LOAD_STREAMED(7, b + at->b_beside, TILE_ROW_BYTES);
+        TILE_LOAD(5, a + p->a_below, p->a_stride);
+        beside(context, group, step, AMX_TURNS * i + 3);
+    }
+}
+
+RAPT_INLINE struct amx_cursor amx_open(const struct amx_product *p, int numbers) {
     const struct amx_cursor at = {p->a, p->b, p->is_odd && p->groups == 1 ? 0 : p->b_beside, NULL};
-    TILE_LOAD(4, at.a, p->a_stride);
-    TILE_LOAD_STREAMED(6, at.b, TILE_ROW_BYTES);
-    TILE_LOAD_STREAMED(7, at.b + at.b_beside, TILE_ROW_BYTES);
-    TILE_LOAD(5, at.a + p->a_below, p->a_stride);
+    const char *a = amx_part(at.a, numbers, 0, 0), *b = amx_part(at.b, numbers, 0, 1);
+    TILE_LOAD(4, a, p->a_stride);
+    TILE_LOAD_STREAMED(6, b, TILE_ROW_BYTES);
+    TILE_LOAD_STREAMED(7, b + at.b_beside, TILE_ROW_BYTES);
+    TILE_LOAD(5, a + p->a_below, p->a_stride);
     TILE_ZERO(0);
     TILE_ZERO(1);
     TILE_ZERO(2);
@@ -108,11 +134,11 @@ RAPT_INLINE void amx_close(const struct amx_product *p, char *to) {
 
 /* steps: of 32 terms. */
 #define AMX_MULTIPLY_BY(name, how)                                                                                \
-    RAPT_INLINE void name(const struct amx_product *p, int steps, amx_beside *beside, void *context, int half) {  \
-        struct amx_cursor at = amx_open(p);                                                                       \
+    RAPT_INLINE void name(const struct amx_product *p, int steps, amx_beside *beside, void *context, int numbers) {\
+        struct amx_cursor at = amx_open(p, numbers);                                                                   \
         for (int group = 0; group < p->groups; group++) {                                                         \
             how for (int step = 0; step < steps; step++)                                                          \
-                amx_multiply_step(p, &at, group, step, steps, beside, context, half);                             \
+                amx_multiply_step(p, &at, group, step, steps, beside, context, numbers);                          \
             at.to = p->c + group * p->c_group;                                                                    \
         }                                                                                                         \
         amx_close(p, at.to);                                                                                      \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Order 3 on the matrix unit: a block of the loop for one tile of 32 rows, half by half. Six products of tiles take the
- * time, so nothing needs to run beside them. */
+ * time, so little needs to run beside them. */
 #ifndef RAPT_X86_AMX_SPLIT_H
 #define RAPT_X86_AMX_SPLIT_H
 
@@ -10,7 +10,7 @@
 /* What lies in task->scores. */
 struct split_scratch {
     float y[AMX_SCORES];                                            /* scores, then probabilities */
-    char p[STEPS_OF_HALF][UNIT_PARTS][SPLIT_PAIR];                  /* these in parts, as rows of tiles */
+    char p[STEPS_OF_HALF][UNIT_PARTS][AMX_PART];                  /* these in parts, as rows of tiles */
     float g[AMX_TILE * AMX_COLUMNS];                                /* probabilities times values, of some dims */
     float largest[AMX_TILE * 16];
     char copy[TILE_BYTES];                                          /* of values, for rows that do not see all */
@@ -25,83 +25,53 @@ RAPT_INLINE struct split_scratch *split_scratch_of(const struct rapt_task *task)
     return (struct split_scratch *)(void *)task->scores;
 }
 
-/* ------------------------------------------------------------ products */
+/* ------------------------------------------------------------ queries times keys */
 
-/* 32 rows by 32 columns: for each 32 terms the parts of both, as two tiles each. */
-struct split_product {
-    const char *a, *b;
-    int steps;
-    char *c;
-    int64_t c_stride;
-    bool has_below; /* more than 16 rows */
+/* Rows that have their turn beside products. */
+struct split_turn {
+    int begin, end;
 };
 
-/* The six products of 32 terms. Registers as in product.h, each loaded again right after its last use: ASSUME those of
- * the first product are loaded; those of the step at next_a, next_b will be. */
-RAPT_INLINE void split_step(const char *a, const char *b, const char *next_a, const char *next_b, bool has_below) {
-    RAPT_UNROLL for (int i = 0; i < UNIT_SPLIT_SUMS; i++) {
-        const bool last = i == UNIT_SPLIT_SUMS - 1;
-        const uint8_t *parts = unit_split_sums[i], *after = unit_split_sums[last ? 0 : i + 1];
-        const bool turns = last || after[1] != parts[1];
-        const char *after_a = (last ? next_a : a) + after[0] * SPLIT_PAIR;
-        const char *after_b = (last ? next_b : b) + after[1] * SPLIT_PAIR;
-        TILE_MULTIPLY_BF16(0, 4, 6);
-        TILE_MULTIPLY_BF16(1, 4, 7);
-        TILE_LOAD(4, after_a, TILE_ROW_BYTES);
-        if (has_below)
-            TILE_MULTIPLY_BF16(2, 5, 6);
-        if (turns)
-            TILE_LOAD_STREAMED(6, after_b, TILE_ROW_BYTES);
-        if (has_below)
-            TILE_MULTIPLY_BF16(3, 5, 7);
-        if (turns)
-            TILE_LOAD_STREAMED(7, after_b + TILE_BYTES, TILE_ROW_BYTES);
-        if (has_below)
-            TILE_LOAD(5, after_a + TILE_BYTES, TILE_ROW_BYTES);
-    }
+/* Of all rows, one at a time, or two where there is a single step. */
+RAPT_INLINE struct split_turn split_turn_of(int rows, int steps, int step, int turn) {
+    const int share = steps == 1 ? 2 : 1, first = share * (AMX_TURNS * UNIT_SPLIT_SUMS * step + turn);
+    const int begin = first < rows ? first : rows;
+    return (struct split_turn){begin, begin + share < rows ? begin + share : rows};
 }
 
-RAPT_INLINE void split_multiply(const struct split_product *p) {
-    enum { STEP_BYTES = UNIT_PARTS * SPLIT_PAIR };
-    const char *a = p->a, *b = p->b;
-    TILE_LOAD(4, a + unit_split_sums[0][0] * SPLIT_PAIR, TILE_ROW_BYTES);
-    TILE_LOAD(5, a + unit_split_sums[0][0] * SPLIT_PAIR + TILE_BYTES, TILE_ROW_BYTES);
-    TILE_LOAD_STREAMED(6, b + unit_split_sums[0][1] * SPLIT_PAIR, TILE_ROW_BYTES);
-    TILE_LOAD_STREAMED(7, b + unit_split_sums[0][1] * SPLIT_PAIR + TILE_BYTES, TILE_ROW_BYTES);
-    TILE_ZERO(0);
-    TILE_ZERO(1);
-    TILE_ZERO(2);
-    TILE_ZERO(3);
-    for (int step = 0; step < p->steps; step++, a += STEP_BYTES, b += STEP_BYTES) {
-        const int64_t on = step + 1 < p->steps ? STEP_BYTES : 0;
-        if (p->has_below)
-            split_step(a, b, a + on, b + on, true);
-        else
-            split_step(a, b, a + on, b + on, false);
-    }
-    TILE_STORE(0, p->c, p->c_stride);
-    TILE_STORE(1, p->c + TILE_ROW_BYTES, p->c_stride);
-    if (p->has_below) {
-        TILE_STORE(2, p->c + TILE_HEIGHT * p->c_stride, p->c_stride);
-        TILE_STORE(3, p->c + TILE_HEIGHT * p->c_stride + TILE_ROW_BYTES, p->c_stride);
-    }
-}
+struct split_scoring_beside {
+    const struct unit16_half *half;
+    int groups, steps;
+};
 
-/* ------------------------------------------------------------ queries times keys */
+static inline __attribute__((always_inline)) void beside_split_scores(void *context, int group, int step, int turn) {
+    const struct split_scoring_beside *c = context;
+    if (group == 0)
+        return;
+    const struct split_turn all = {0, c->half->rows};
+    const struct split_turn rows = group < c->groups ? split_turn_of(c->half->rows, c->steps, step, turn) : all;
+    unit16_maxima(c->half, c->half->first + group - 1, rows.begin, rows.end);
+}
 
 static RAPT_KERNEL void split_score(const struct unit16_task *a) {
     const struct rapt_block *b = a->t.b;
     const int steps = unit16_steps((int)b->task->attention->desc.head_dim);
     const char *keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first).base;
-    for (int step = a->first; step < a->first + a->steps; step++) {
-        const struct split_product p = {.a = split_queries(b->panel),
-                                        .b = keys + (int64_t)step * steps * UNIT_PARTS * SPLIT_PAIR,
-                                        .steps = steps,
-                                        .c = (char *)(a->t.y + step * RAPT_STEP),
-                                        .c_stride = RAPT_HALF_KEYS * sizeof(float),
-                                        .has_below = b->rows > TILE_HEIGHT};
-        split_multiply(&p);
-    }
+    const struct amx_product p = {.a = split_queries(b->panel),
+                                  .a_stride = TILE_ROW_BYTES,
+                                  .a_step = SPLIT_STEP,
+                                  .a_below = TILE_BYTES,
+                                  .b = keys + (int64_t)a->first * steps * SPLIT_STEP,
+                                  .b_step = SPLIT_STEP,
+                                  .b_beside = TILE_BYTES,
+                                  .b_group = (int64_t)steps * SPLIT_STEP,
+                                  .c = (char *)(a->t.y + a->first * RAPT_STEP),
+                                  .c_stride = RAPT_HALF_KEYS * sizeof(float),
+                                  .c_group = RAPT_STEP * sizeof(float),
+                                  .groups = a->steps,
+                                  .has_below = b->rows > TILE_HEIGHT};
+    struct split_scoring_beside beside = {&a->half, a->steps, steps};
+    amx_multiply(&p, steps, beside_split_scores, &beside, AMX_PARTS);
 }
 
 /* ------------------------------------------------------------ softmax */
@@ -141,11 +111,9 @@ RAPT_INLINE void split_line(const struct unit16_half *h, struct split_scratch *s
     v_store(lanes, l);
 }
 
-/* From products as they are to probabilities in parts, in one pass after that of maxima. */
+/* From products as they are, whose maxima are there, to probabilities in parts. */
 static RAPT_KERNEL void split_softmax(const struct unit16_task *a) {
     const struct unit16_half *h = &a->half;
-    for (int step = h->first; step < h->last; step++)
-        unit16_maxima(h, step, 0, h->rows);
     split_new_maxima(h);
     for (int row = 0; row < h->rows; row++) {
         const vf32 m = v_splat(h->m[row]);
@@ -177,10 +145,10 @@ static void split_weigh_row(const struct unit16_task *a, const char *values, int
     for (int tile = 0; tile < 2 * groups; tile++) {
         TILE_ZERO(0);
         for (int step = a->first; step < a->first + a->steps; step++) {
-            const char *from = values + (int64_t)(tile / 2 * STEPS_OF_HALF + step) * UNIT_PARTS * SPLIT_PAIR +
+            const char *from = values + (int64_t)(tile / 2 * STEPS_OF_HALF + step) * SPLIT_STEP +
                                tile % 2 * TILE_BYTES;
             for (int i = 0; i < UNIT_SPLIT_SUMS; i++) {
-                amx_copy_attended(s->copy, from + unit_split_sums[i][1] * SPLIT_PAIR, step, attended);
+                amx_copy_attended(s->copy, from + unit_split_sums[i][1] * AMX_PART, step, attended);
                 TILE_LOAD(4, s->p[step][unit_split_sums[i][0]] + row / TILE_HEIGHT * TILE_BYTES, TILE_ROW_BYTES);
                 TILE_LOAD(6, s->copy, TILE_ROW_BYTES);
                 TILE_MULTIPLY_BF16(0, 4, 6);
@@ -193,26 +161,43 @@ static void split_weigh_row(const struct unit16_task *a, const char *values, int
     }
 }
 
+struct split_weighing_beside {
+    const struct unit16_task *a;
+    int groups;
+};
+
+static inline __attribute__((always_inline)) void beside_split_sums(void *context, int group, int step, int turn) {
+    const struct split_weighing_beside *c = context;
+    const int all = c->a->half.rows;
+    if (group == 0)
+        return;
+    const struct split_turn rows = group < c->groups ? split_turn_of(all, c->a->steps, step, turn)
+                                                     : (struct split_turn){0, all};
+    amx_add_sums(c->a, group - 1, rows.begin, rows.end);
+}
+
 static RAPT_KERNEL void split_weigh(const struct unit16_task *a) {
     const struct rapt_block *b = a->t.b;
-    struct split_scratch *s = split_scratch_of(b->task);
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
     if (!(values.found & RAPT_FOUND_FINITE)) {
         for (int row = 0; row < b->rows; row++)
             split_weigh_row(a, values.base, row);
         return;
     }
-    for (int group = 0; group < unit16_steps((int)b->task->attention->desc.value_dim); group++) {
-        const struct split_product p = {.a = s->p[a->first][0],
-                                        .b = (const char *)values.base + (int64_t)(group * STEPS_OF_HALF + a->first) *
-                                                                             UNIT_PARTS * SPLIT_PAIR,
-                                        .steps = a->steps,
-                                        .c = (char *)s->g,
-                                        .c_stride = AMX_COLUMNS * sizeof(float),
-                                        .has_below = b->rows > TILE_HEIGHT};
-        split_multiply(&p);
-        amx_add_sums(a, group, 0, b->rows);
-    }
+    const struct amx_product p = {.a = split_scratch_of(b->task)->p[a->first][0],
+                                  .a_stride = TILE_ROW_BYTES,
+                                  .a_step = SPLIT_STEP,
+                                  .a_below = TILE_BYTES,
+                                  .b = (const char *)values.base + (int64_t)a->first * SPLIT_STEP,
+                                  .b_step = SPLIT_STEP,
+                                  .b_beside = TILE_BYTES,
+                                  .b_group = STEPS_OF_HALF * SPLIT_STEP,
+                                  .c = (char *)a->g,
+                                  .c_stride = AMX_COLUMNS * sizeof(float),
+                                  .groups = unit16_steps((int)b->task->attention->desc.value_dim),
+                                  .has_below = b->rows > TILE_HEIGHT};
+    struct split_weighing_beside beside = {a, p.groups};
+    amx_multiply(&p, a->steps, beside_split_sums, &beside, AMX_PARTS);
 }
 
 /* ------------------------------------------------------------ all of it */

@@ -4,10 +4,10 @@
 #ifndef RAPT_X86_AMX_SPLIT_PACK_H
 #define RAPT_X86_AMX_SPLIT_PACK_H
 
-#include "x86/amx/pack.h"
+#include "x86/amx/product.h"
 #include "x86/unit16/softmax.h"
 
-enum { SPLIT_PAIR = 2 * TILE_BYTES }; /* rows or columns 0 to 15, and 16 to 31 */
+enum { SPLIT_STEP = UNIT_PARTS * AMX_PART }; /* of 32 rows or columns and 32 terms */
 
 /* ------------------------------------------------------------ parts */
 
@@ -39,17 +39,17 @@ RAPT_INLINE char *split_queries(float *panel) { return (char *)unit_lanes(panel,
 static size_t panel_bytes_split(int rows, int head_dim) {
     (void)rows;
     return (UNIT_HEAD + AMX_TILE * RAPT_SUM_LANES) * sizeof(float) +
-           (size_t)unit16_steps(head_dim) * UNIT_PARTS * SPLIT_PAIR;
+           (size_t)unit16_steps(head_dim) * SPLIT_STEP;
 }
 
 static void pack_queries_split(float *panel, const float *const *query_rows, int rows, int head_dim) {
     for (int row = 0; row < AMX_TILE; row++)
         for (int step = 0; step < unit16_steps(head_dim); step++) {
-            char *into = split_queries(panel) + step * UNIT_PARTS * SPLIT_PAIR + row * TILE_ROW_BYTES;
+            char *into = split_queries(panel) + step * SPLIT_STEP + row * TILE_ROW_BYTES;
             __m512i parts[UNIT_PARTS];
             split_row(row < rows ? query_rows[row] : NULL, step * RAPT_STEP, head_dim, parts);
             RAPT_UNROLL for (int i = 0; i < UNIT_PARTS; i++)
-                _mm512_store_si512(into + i * SPLIT_PAIR, parts[i]);
+                _mm512_store_si512(into + i * AMX_PART, parts[i]);
         }
 }
 
@@ -67,7 +67,7 @@ static unsigned pack_keys_split(void *into, const char *const *rows, int dim, in
     char *tile = into;
     (void)format;
     for (int key = 0; key < RAPT_HALF_KEYS; key += AMX_COLUMNS)
-        for (int step = 0; step < unit16_steps(dim); step++, tile += UNIT_PARTS * SPLIT_PAIR)
+        for (int step = 0; step < unit16_steps(dim); step++, tile += SPLIT_STEP)
             for (int side = 0; side < 2; side++) {
                 __m512i parts[UNIT_PARTS][16];
                 for (int i = 0; i < 16; i++) {
@@ -85,7 +85,7 @@ static unsigned pack_keys_split(void *into, const char *const *rows, int dim, in
                         r[i] = parts[part][i];
                     unit16_transpose(r);
                     RAPT_UNROLL for (int i = 0; i < 16; i++)
-                        _mm512_storeu_si512(tile + part * SPLIT_PAIR + side * TILE_BYTES + i * TILE_ROW_BYTES, r[i]);
+                        _mm512_storeu_si512(tile + part * AMX_PART + side * TILE_BYTES + i * TILE_ROW_BYTES, r[i]);
                 }
             }
     return 0; /* nobody asks */
@@ -100,7 +100,7 @@ static unsigned pack_values_split(void *into, const char *const *rows, int dim, 
     (void)format;
     for (int group = 0; group < unit16_steps(dim); group++)
         for (int pair = 0; pair < RAPT_HALF_KEYS / 2; pair++) {
-            char *to = (char *)into + (group * STEPS_OF_HALF + pair / TILE_HEIGHT) * UNIT_PARTS * SPLIT_PAIR +
+            char *to = (char *)into + (group * STEPS_OF_HALF + pair / TILE_HEIGHT) * SPLIT_STEP +
                        pair % TILE_HEIGHT * TILE_ROW_BYTES;
             __m512i even[UNIT_PARTS], odd[UNIT_PARTS];
             if (pair + UNIT_AHEAD < RAPT_HALF_KEYS / 2) {
@@ -112,8 +112,8 @@ static unsigned pack_values_split(void *into, const char *const *rows, int dim, 
             infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(even[0], exponent), exponent) |
                         _mm512_cmpeq_epi16_mask(_mm512_and_si512(odd[0], exponent), exponent);
             RAPT_UNROLL for (int part = 0; part < UNIT_PARTS; part++) {
-                _mm512_storeu_si512(to + part * SPLIT_PAIR, unit16_in_turns(even[part], odd[part], 0));
-                _mm512_storeu_si512(to + part * SPLIT_PAIR + TILE_BYTES, unit16_in_turns(even[part], odd[part], 1));
+                _mm512_storeu_si512(to + part * AMX_PART, unit16_in_turns(even[part], odd[part], 0));
+                _mm512_storeu_si512(to + part * AMX_PART + TILE_BYTES, unit16_in_turns(even[part], odd[part], 1));
             }
         }
     return infinite ? 0 : RAPT_FOUND_FINITE;
