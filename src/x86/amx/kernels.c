@@ -10,7 +10,7 @@
 #include "x86/amx/answers.h"
 #include "x86/amx/few.h"
 #include "x86/amx/pair.h"
-#include "x86/amx/split.h"
+#include "x86/amx/split_pair.h"
 #include "x86/unit16/once.h"
 
 /* What was configured before, where alpha of rows beyond those of a tile would be. */

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ * Order 3 on the matrix unit: both halves of a block as one, as in pair.h. A step has six times as many products as
+ * there, so the rows that have their turn in one are few, and are counted at run time. */
+#ifndef RAPT_X86_AMX_SPLIT_PAIR_H
+#define RAPT_X86_AMX_SPLIT_PAIR_H
+
+#include "x86/amx/split.h"
+
+/* ------------------------------------------------------------ exponentials */
+
+/* Rows of a half whose scores become probabilities. */
+struct split_lines {
+    const float *y, *low, *magic, *alpha;
+    float *lanes;
+    char *p;
+    __m512 l, factor;
+    __mmask16 keeps; /* lanes that hold something */
+    int left;        /* rows */
+};
+
+RAPT_INLINE struct split_lines split_lines_of(const struct split_task *t) {
+    return (struct split_lines){.y = t->a.half.y,
+                                .low = t->low,
+                                .magic = t->magic,
+                                .alpha = t->a.half.alpha,
+                                .lanes = t->a.half.lanes,
+                                .p = t->p->of[0][0],
+                                .factor = _mm512_set1_ps(t->a.half.factor),
+                                .keeps = t->a.half.fresh ? 0 : 0xffff,
+                                .left = AMX_TILE};
+}
+
+/* A step of the next row. */
+RAPT_INLINE void split_some_of_line(struct split_lines *r, int step) {
+    const struct exp2_row row = {v_splat(0), v_splat(*r->low), v_splat(*r->magic)};
+    const float *y = r->y + step * RAPT_STEP;
+    vf32 p[2] = {v_mul(v_load(y), r->factor), v_mul(v_load(y + 16), r->factor)};
+    if (step == 0)
+        r->l = _mm512_maskz_mul_ps(r->keeps, v_load(r->lanes), v_splat(*r->alpha));
+    exp2_ways(p, &row, 2, 0);
+    r->l = v_add(v_add(r->l, p[0]), p[1]);
+    split_store(r->p + step * SPLIT_STEP, p[0], p[1]);
+    if (step + 1 < STEPS_OF_HALF)
+        return;
+    v_store(r->lanes, r->l);
+    r->y += RAPT_HALF_KEYS;
+    r->lanes += RAPT_SUM_LANES;
+    r->p += TILE_ROW_BYTES;
+    r->low++;
+    r->magic++;
+    r->alpha++;
+    r->left--;
+}
+
+/* The first of `count` things in a step that come in a turn or after it. */
+RAPT_INLINE int split_due(int turn, int count) { return turn * count / SPLIT_TURNS; }
+
+RAPT_INLINE void split_turn_of_lines(struct split_lines *r, int turn, int rate, bool spares) {
+    const int count = rate * STEPS_OF_HALF;
+    if (!spares || r->left > 0)
+        RAPT_UNROLL for (int at = split_due(turn, count); at < split_due(turn + 1, count); at++)
+            split_some_of_line(r, at % STEPS_OF_HALF);
+}
+
+/* What runs beside products: exponentials of rate rows in a step, none if it is 0; time is to spare or not. */
+struct split_beside {
+    struct split_lines *lines;
+    int rate;
+    bool spares;
+};
+
+/* ------------------------------------------------------------ queries times keys */
+
+enum { SPLIT_MAXIMA = 16 }; /* rows in a step: all in two */
+
+struct split_scoring_beside {
+    struct split_beside exponentials;
+    const float *y;
+    float *largest;
+    __m512 sign;
+};
+
+static inline __attribute__((always_inline)) void beside_split_scores(void *context, int group, int step, int turn) {
+    struct split_scoring_beside *c = context;
+    if (c->exponentials.rate && group < STEPS_OF_HALF)
+        split_turn_of_lines(c->exponentials.lines, turn, c->exponentials.rate, c->exponentials.spares);
+    if (group == 0 || (group < STEPS_OF_HALF && step > 1))
+        return;
+    const int first = group < STEPS_OF_HALF ? split_due(turn, SPLIT_MAXIMA) : 0;
+    const int end = group < STEPS_OF_HALF ? split_due(turn + 1, SPLIT_MAXIMA) : AMX_TILE;
+    RAPT_UNROLL for (int at = first; at < end; at++) {
+        const int row = step * SPLIT_MAXIMA + at;
+        const float *y = c->y + row * RAPT_HALF_KEYS + (group - 1) * RAPT_STEP;
+        float *largest = c->largest + row * 16;
+        const __m512 most = _mm512_max_ps(_mm512_xor_ps(_mm512_load_ps(y), c->sign), _mm512_load_ps(largest));
+        _mm512_store_ps(largest, _mm512_max_ps(_mm512_xor_ps(_mm512_load_ps(y + 16), c->sign), most));
+    }
+}
+
+RAPT_INLINE void split_score_pair(const struct split_task *t, const struct split_task *before, int rate, bool spares) {
+    struct amx_product p = split_scoring(&t->a);
+    struct split_lines lines = split_lines_of(before);
+    struct split_scoring_beside c = {.exponentials = {&lines, rate, spares},
+                                     .y = t->a.half.y,
+                                     .largest = t->a.half.largest,
+                                     .sign = _mm512_set1_ps(t->a.half.factor < 0 ? -0.0f : 0.0f)};
+    for (int row = 0; row < AMX_TILE; row++)
+        _mm512_store_ps(c.largest + row * 16, _mm512_set1_ps(-RAPT_INFINITY));
+    p.groups = STEPS_OF_HALF;
+    p.has_below = true;
+    amx_multiply(&p, unit16_steps((int)t->a.t.b->task->attention->desc.head_dim), beside_split_scores, &c, AMX_PARTS);
+}
+
+/* ------------------------------------------------------------ probabilities times values */
+
+struct split_pair_weighing {
+    struct split_beside exponentials;
+    const float *g, *alpha;
+    float *o;
+    int64_t o_stride;
+    __mmask16 keeps; /* o holds something */
+    bool is_odd;     /* the last group has 16 dims */
+    int groups;
+};
+
+static inline __attribute__((always_inline)) void beside_split_values(void *context, int group, int step, int turn) {
+    enum { SHARE = AMX_TILE / STEPS_OF_HALF };
+    struct split_pair_weighing *c = context;
+    if (c->exponentials.rate && group < c->groups)
+        split_turn_of_lines(c->exponentials.lines, turn, c->exponentials.rate, c->exponentials.spares);
+    if (group == 0)
+        return;
+    const int first = group < c->groups ? split_due(turn, SHARE) : 0;
+    const int end = group < c->groups ? split_due(turn + 1, SHARE) : AMX_TILE;
+    RAPT_UNROLL for (int at = first; at < end; at++) {
+        const int row = step * SHARE + at;
+        float *o = c->o + (group - 1) * AMX_COLUMNS + row * c->o_stride;
+        for (int d = 0; d < (group == c->groups && c->is_odd ? 16 : AMX_COLUMNS); d += 16) {
+            const __m512 alpha = _mm512_set1_ps(c->alpha[row]), g = _mm512_load_ps(c->g + row * AMX_COLUMNS + d);
+            _mm512_store_ps(o + d, _mm512_mask3_fmadd_ps(_mm512_load_ps(o + d), alpha, g, c->keeps));
+        }
+    }
+}
+
+RAPT_INLINE void split_weigh_pair(const struct split_task *t, const struct split_task *after, int rate, bool spares) {
+    const struct rapt_block *b = t->a.t.b;
+    struct amx_product p = split_weighing(t, split_values(t).base);
+    struct split_lines lines = split_lines_of(after);
+    struct split_pair_weighing c = {.exponentials = {&lines, rate, spares},
+                                    .g = t->a.g,
+                                    .alpha = t->a.half.alpha,
+                                    .o = b->state.o,
+                                    .o_stride = b->state.o_stride,
+                                    .keeps = t->a.half.fresh ? 0 : 0xffff,
+                                    .is_odd = (b->task->attention->desc.value_dim + 15) / 16 % 2 != 0,
+                                    .groups = p.groups};
+    p.has_below = true;
+    amx_multiply(&p, STEPS_OF_HALF, beside_split_values, &c, AMX_PARTS);
+}
+
+/* ------------------------------------------------------------ for each rate */
+
+typedef void split_of_rate(const struct split_task *t, const struct split_task *other);
+
+static RAPT_KERNEL void split_score_first(const struct split_task *t, const struct split_task *other) {
+    split_score_pair(t, other, 0, false);
+}
+
+static RAPT_KERNEL void split_weigh_last(const struct split_task *t, const struct split_task *other) {
+    split_weigh_pair(t, other, 0, false);
+}
+
+#define SPLIT_OF_RATE(name, rate, spares)                                                                          \
+    static RAPT_KERNEL void split_score_##name(const struct split_task *t, const struct split_task *other) {       \
+        split_score_pair(t, other, rate, spares);                                                                  \
+    }                                                                                                              \
+    static RAPT_KERNEL void split_weigh_##name(const struct split_task *t, const struct split_task *other) {       \
+        split_weigh_pair(t, other, rate, spares);                                                                  \
+    }
+SPLIT_OF_RATE(4, 4, false) /* size 2 */
+SPLIT_OF_RATE(3, 3, true)  /* 3 */
+SPLIT_OF_RATE(2, 2, false) /* 4 */
+SPLIT_OF_RATE(2s, 2, true) /* 5 to 7 */
+SPLIT_OF_RATE(1, 1, true)  /* 8 and more */
+
+static const struct split_rate_kernels {
+    split_of_rate *score, *weigh;
+} split_by_size[] = {[2] = {split_score_4, split_weigh_4},   [3] = {split_score_3, split_weigh_3},
+                     [4] = {split_score_2, split_weigh_2},   [5] = {split_score_2s, split_weigh_2s},
+                     [6] = {split_score_2s, split_weigh_2s}, [7] = {split_score_2s, split_weigh_2s},
+                     [8] = {split_score_1, split_weigh_1}};
+
+/* dim: of 2 steps or more. */
+static struct split_rate_kernels split_kernels_of(int64_t dim) {
+    const int size = unit16_steps((int)dim);
+    return split_by_size[size < 8 ? size : 8];
+}
+
+/* ------------------------------------------------------------ the pair */
+
+/* Whether both halves have all steps, and all rows what they need. */
+static bool split_is_pair(const struct split_task t[2]) {
+    const struct rapt_attention_desc *desc = &t->a.t.b->task->attention->desc;
+    return t[0].a.steps == STEPS_OF_HALF && t[1].a.steps == STEPS_OF_HALF && t[0].a.plain && t[1].a.plain &&
+           t->a.half.rows == AMX_TILE && unit16_steps((int)desc->head_dim) > 1 &&
+           unit16_steps((int)desc->value_dim) > 1 && split_values(&t[0]).found & split_values(&t[1]).found &
+           RAPT_FOUND_FINITE;
+}
+
+/* Rows whose exponents are far go alone. */
+static void split_pair(struct split_task t[2]) {
+    const struct rapt_attention_desc *desc = &t->a.t.b->task->attention->desc;
+    split_score_first(&t[0], &t[1]);
+    split_new_maxima(&t[0]);
+    if (t[0].a.half.far) {
+        split_rest(&t[0]);
+        split_alone(&t[1]);
+        return;
+    }
+    split_kernels_of(desc->head_dim).score(&t[1], &t[0]);
+    split_new_maxima(&t[1]);
+    if (t[1].a.half.far) {
+        split_weigh_last(&t[0], &t[1]);
+        split_rest(&t[1]);
+        return;
+    }
+    split_kernels_of(desc->value_dim).weigh(&t[0], &t[1]);
+    split_weigh_last(&t[1], &t[0]);
+}
+
+/* ------------------------------------------------------------ all of it */
+
+/* Whether scores are products times a factor, and nothing else. */
+static bool split_only_scales(const struct rapt_block *b) {
+    const float factor = b->task->attention->score_factor;
+    return !(b->mask->parts & ~(unsigned)RAPT_PART_SPANS) && factor != 0 && factor - factor == 0;
+}
+
+static void split_lay_out(struct split_task *t, int number) {
+    const struct rapt_block *b = t->a.t.b;
+    struct split_scratch *s = split_scratch_of(b->task);
+    t->a.plain = split_only_scales(b) && unit16_sees_all(&t->a);
+    t->a.t.y = t->a.half.y = s->y[number];
+    t->a.g = s->g;
+    t->a.half.largest = s->largest;
+    t->a.half.lanes = unit_lanes(b->panel, 0);
+    t->a.half.m = b->state.m;
+    t->a.half.rows = b->rows;
+    t->a.half.factor = b->task->attention->score_factor;
+    t->a.half.alpha = t->a.plain ? s->alpha[number] : b->task->alpha;
+    t->p = &s->p[number];
+    t->low = s->low[number];
+    t->magic = s->magic[number];
+}
+
+static RAPT_KERNEL void block_amx_split(const struct rapt_block *b) {
+    struct split_task t[2];
+    int count = 0;
+    RAPT_ASSUME(b->rows <= AMX_TILE && !b->mask->selected && b->key_begin < b->key_end);
+    for (int first = 0; first < RAPT_BLOCK_KEYS; first += RAPT_HALF_KEYS) {
+        t[count] = (struct split_task){.a = {.t = {.b = b, .fresh = b->fresh && count == 0}}};
+        if (unit16_turn_to(&t[count].a, first))
+            split_lay_out(&t[count], count), count++;
+    }
+    if (count == 2 && split_is_pair(t)) {
+        split_pair(t);
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        split_alone(&t[i]);
+}
+
+#endif
