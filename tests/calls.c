@@ -110,13 +110,14 @@ static void test_colliding_strides(void **state) {
     (void)state;
 }
 
-/* A tile of 32 rows and whole blocks, whose halves the matrix unit takes as one, of the sizes that it has code for. */
+/* A tile of 32 rows and whole blocks, whose halves the matrix unit takes as one, of sizes that it has code for. */
 static void test_whole_tiles(void **state) {
-    static const int64_t dims[][2] = {{128, 128}, {64, 64}, {96, 80}, {72, 33}, {192, 128}, {256, 256}};
+    static const int64_t dims[][2] = {{128, 128}, {64, 64}, {96, 80}, {72, 33}, {192, 128}, {256, 256},
+                                      {160, 160}};
     static const unsigned uses[] = {0,         USE_CAUSAL,  USE_KEEP,       USE_MASK | USE_LSE,
                                     USE_SCALE, USE_SOFTCAP, USE_FINAL_STATE};
     enum { DIMS = sizeof dims / sizeof *dims, USES = sizeof uses / sizeof *uses };
-    for (int64_t n = 0; n < so_many(NUMERICS == 2 ? 12 * DIMS * USES : 16); n++) {
+    for (int64_t n = 0; n < so_many(NUMERICS == 2 ? 12 * DIMS * USES : NUMERICS == 3 ? 6 * DIMS * USES : 16); n++) {
         struct problem_call call = {.batch = 1,
                                     .query_heads = 1,
                                     .kv_heads = 1,

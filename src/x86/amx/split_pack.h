@@ -26,9 +26,9 @@ RAPT_INLINE void split_parts(__m512 low, __m512 high, __m512i parts[UNIT_PARTS])
 /* Of numbers [d, d + 32) of a row, those that there are; NULL = zeros. */
 RAPT_INLINE void split_row(const float *row, int d, int dim, __m512i parts[UNIT_PARTS]) {
     const __mmask32 there = row ? unit16_first(dim - d) : 0;
-    const float *from = row ? row + d : NULL;
-    split_parts(_mm512_maskz_loadu_ps((__mmask16)there, from), _mm512_maskz_loadu_ps((__mmask16)(there >> 16), from + 16),
-                parts);
+    const float *from = row ? row + d : unit_zeros;
+    split_parts(_mm512_maskz_loadu_ps((__mmask16)there, from),
+                _mm512_maskz_loadu_ps((__mmask16)(there >> 16), from + 16), parts);
 }
 
 /* ------------------------------------------------------------ queries */
