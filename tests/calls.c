@@ -115,9 +115,9 @@ static void test_whole_tiles(void **state) {
     static const int64_t dims[][2] = {{128, 128}, {64, 64}, {96, 80}, {72, 33}, {192, 128}, {256, 256},
                                       {160, 160}};
     static const unsigned uses[] = {0,         USE_CAUSAL,  USE_KEEP,       USE_MASK | USE_LSE,
-                                    USE_SCALE, USE_SOFTCAP, USE_FINAL_STATE};
+                                    USE_SCALE | USE_FINAL_STATE, USE_SOFTCAP, USE_SCALE};
     enum { DIMS = sizeof dims / sizeof *dims, USES = sizeof uses / sizeof *uses };
-    for (int64_t n = 0; n < so_many(NUMERICS == 2 ? 12 * DIMS * USES : NUMERICS == 3 ? 6 * DIMS * USES : 16); n++) {
+    for (int64_t n = 0; n < so_many(NUMERICS ? 3 * SHARE * DIMS * USES : 16); n++) {
         struct problem_call call = {.batch = 1,
                                     .query_heads = 1,
                                     .kv_heads = 1,
