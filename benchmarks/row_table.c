@@ -325,9 +325,11 @@ int row_table(struct row rows[ROW_MAX_COUNT]) {
     while (best > RAPT_ISA_SCALAR && (peak_is_of_unit(best) || !peak_known(best)))
         best--;
     for (size_t i = 0; best > RAPT_ISA_SCALAR && i < sizeof entries / sizeof entries[0]; i++) {
-        for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
-            if (peak_is_of_unit(isa) && peak_known(isa) && (entries[i].how & (isa == RAPT_ISA_AMX ? UNITS | MATRIX : UNITS)))
+        for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++) {
+            const int how = isa == RAPT_ISA_AMX ? UNITS | MATRIX : UNITS;
+            if ((entries[i].how & how) && peak_is_of_unit(isa) && peak_known(isa))
                 add_attention(&table, &entries[i], isa, 1);
+        }
         add_attention(&table, &entries[i], best, 1);
         if (entries[i].how & MORE_THREADS)
             for (int threads = peak_more_threads(1); threads; threads = peak_more_threads(threads))

@@ -334,9 +334,9 @@ struct rapt_table {
     const struct rapt_unit *units; /* best first, the last one without a table; NULL = none */
 };
 
-/* A unit that some processors with the instructions of a table have. table(of_unit[type], type): the same with a kind
- * that multiplies on the unit, and the isa of the unit; NULL where this process may not use it, it answers otherwise
- * than order 2 does, or has no kind for the type; each has one for RAPT_OF_BF16. ASSUME this machine has its features. */
+/* A unit that some processors with a table's instructions have. table(of_unit[type], type): the same with a kind that
+ * multiplies on the unit, and the isa of the unit; NULL where the process may not use it, it answers otherwise than
+ * order 2 does, or has no kind for the type: all have one for bfloat16. ASSUME this machine has its features. */
 struct rapt_unit {
     rapt_isa isa;
     const struct rapt_table *(*table)(const struct rapt_table *chains, int type);

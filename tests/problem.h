@@ -52,7 +52,8 @@ enum data_kind {
     DATA_KINDS,
     DATA_TINY = DATA_KINDS, /* of orders 2 and 3, whose random calls have it: products round about 2^-126 */
     DATA_SMALL, /* likewise: products that are denormal, sums that are not */
-    DATA_KINDS_OF_UNITS
+    DATA_KINDS_OF_UNITS,
+    DATA_LATE_BIG = DATA_KINDS_OF_UNITS /* maxima beyond 2^22 from key 128 on; only by name */
 };
 
 struct problem_call {

@@ -40,6 +40,8 @@ static float row_factor(enum data_kind kind, enum array_name name, struct random
         return name == ARRAY_QUERY ? 12.0f : 1.0f;
     case DATA_BIG:
         return name == ARRAY_VALUE ? 1.0f : 5e3f;
+    case DATA_LATE_BIG:
+        return name == ARRAY_KEY ? 1e8f : 1.0f;
     case DATA_TINY:
         return name == ARRAY_VALUE ? is_chosen ? 0x1p-118f : 0x1p-124f : name == ARRAY_KEY ? 0x1p-62f : 0x1p-63f;
     case DATA_SMALL:
@@ -280,7 +282,7 @@ static bool is_narrow(const struct problem_call *call, enum array_name name, int
 
 /* A row of a 16-bit type; what is finite stays it. */
 static void draw_narrow(void *row, const struct problem_array *array, const struct problem_call *call,
-                        enum array_name name, struct random *random) {
+                        enum data_kind kind, enum array_name name, struct random *random) {
     const float most = array->dtype == RAPT_F16 ? 65504.0f : 0x1.fep+127f;
     const int64_t count = array->count[3];
     float *wide = calloc((size_t)count + 1, sizeof *wide);
@@ -289,7 +291,7 @@ static void draw_narrow(void *row, const struct problem_array *array, const stru
     if (name == ARRAY_BIAS)
         draw_bias(wide, count, look_of(call, name), call->data == DATA_NORMAL, random);
     else
-        draw_row(wide, count, call->data, name, random);
+        draw_row(wide, count, kind, name, random);
     for (int64_t j = 0; j < count; j++)
         if (isfinite(wide[j]) && fabsf(wide[j]) > most)
             wide[j] = copysignf(most, wide[j]);
@@ -312,8 +314,10 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
     random->state += call->variant * 0x9e3779b97f4a7c15u;
     for (int64_t i = 0; i < rows; i++) {
         void *row = array->memory.data + i * count * array->element_bytes;
+        const bool early = call->data == DATA_LATE_BIG && i % array->count[2] < 128;
+        const enum data_kind kind = early ? DATA_NORMAL : call->data;
         if (is_narrow(call, name, array->dtype))
-            draw_narrow(row, array, call, name, random);
+            draw_narrow(row, array, call, kind, name, random);
         else if (is_bool(name))
             draw_flags(row, count, look, random);
         else if (name == ARRAY_BIAS)
@@ -331,7 +335,7 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
         else if (format_of(call, name) != RAPT_FORMAT_F32)
             stored_draw(random, format_of(call, name), row, count, has_special(call->data));
         else
-            draw_row(row, count, call->data, name, random);
+            draw_row(row, count, kind, name, random);
         if ((call->use & USE_SPARSE) && (name == ARRAY_MASK || name == ARRAY_BIAS))
             make_sparse(row, count, array->dtype, look, random);
     }

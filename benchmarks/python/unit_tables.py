@@ -20,6 +20,21 @@ def units(results):
                  [line(*shape, kind) for shape in SHAPES for kind in ("full", "causal")])
 
 
+PARTS = ("d128/s512/causal", "d128/s2048/full", "d128/s2048/causal", "d128/s8192/full", "d64/s2048/full",
+         "d64/s2048/causal")
+
+
+def unit_parts(results):
+    def line(shape):
+        head_dim, tokens, kind = shape.split("/")
+        amx, avx512 = (results.units.get(f"prefill/f32/order3/{shape}/isa:{isa}/t1") for isa in ("amx", "avx512"))
+        return [f"{head_dim[1:]}, {tokens[1:]}, {kind}", number(amx, "gflops"), percent(amx, "of_peak_median"),
+                percent(avx512, "of_peak_median")]
+
+    return table(["head_dim, tokens", "matrix unit, GFLOPS", "of the FMA peak", "AVX-512, of the FMA peak"],
+                 [line(shape) for shape in PARTS])
+
+
 def unit_decode(results):
     def line(group):
         rows = [results.units.get(f"decode/bf16/order2/d128/kv32768/g{group}/isa:{isa}/t1")

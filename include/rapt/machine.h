@@ -16,9 +16,9 @@ typedef enum rapt_isa {
     RAPT_ISA_AVX2 = 2,   /* AVX2 and FMA */
     RAPT_ISA_AVX512 = 3, /* AVX-512 F, BW, DQ, VL */
     RAPT_ISA_NEON = 4,
-    RAPT_ISA_AMX = 5,    /* AVX-512 with AMX-BF16, the matrix unit of x86: order 2 of bfloat16 runs on it, everything
-                            else as with RAPT_ISA_AVX512. Order 2 uses it with RAPT_ISA_AUTO, too, where it is
-                            available; with RAPT_ISA_AVX512 it does not. The bits are the same */
+    RAPT_ISA_AMX = 5,    /* AVX-512 with AMX-BF16, the matrix unit of x86: order 2 of bfloat16 and order 3 run on it,
+                            everything else as with RAPT_ISA_AVX512. These orders use it with RAPT_ISA_AUTO, too,
+                            where it is available; with RAPT_ISA_AVX512 they do not. The bits are the same */
     RAPT_ISA_AVX512_BF16 = 6 /* likewise AVX-512 with the dot products of AVX512_BF16, which RAPT_ISA_AUTO uses where
                                 there is no matrix unit */
 } rapt_isa;
@@ -28,7 +28,7 @@ RAPT_API const char *rapt_isa_name(rapt_isa isa);
 /* The CPU features that it requires, such as "avx avx2 fma", with the names of rapt_cpu_features; NULL likewise. */
 RAPT_API const char *rapt_isa_needs(rapt_isa isa);
 /* Non-zero if this build has the kernels and this machine the instructions. Of RAPT_ISA_AMX, asks the system for the
- * unit, once, as the first call of order 2 does: on Linux that acts on the whole process (ARCH_REQ_XCOMP_PERM). */
+ * unit, once, as the first call of order 2 or 3 does: on Linux that acts on the whole process (ARCH_REQ_XCOMP_PERM). */
 RAPT_API int rapt_isa_available(rapt_isa isa);
 /* The instruction set that RAPT_ISA_AUTO stands for: a unit's only where the environment's RAPT_ISA says so. Fails
  * as a plan would where that is unusable. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Orders 2 and 3 on the matrix unit of x86. What logits, spans and exclusion do to scores is that of the chains of FMAs; the
- * rest of their functions is of no use here. */
+ * Orders 2 and 3 on the matrix unit of x86. What logits, spans and exclusion do to scores is that of the chains of
+ * FMAs; the rest of their functions is of no use here. */
 #include "x86/avx512/simd.h"
 
 #define RAPT_TABLE amx
