@@ -30,9 +30,10 @@ RAPT_INLINE struct split_scratch *split_scratch_of(const struct rapt_task *task)
     return (struct split_scratch *)(void *)task->scores;
 }
 
-/* Half a block; of `a`, half.offset is not used. */
+/* Half a block. Of `a`: plain = scores are products times a factor, and nothing else; half.offset is not used. */
 struct split_task {
     struct unit16_task a;
+    bool sees_all; /* all rows see all keys */
     struct split_rows_of_tiles *p;
     float *low, *magic;
 };
@@ -122,7 +123,7 @@ static RAPT_KERNEL void split_exponentials(const struct split_task *t) {
             split_line(t, row, 0);
 }
 
-/* Where scores are changed first, or rows do not see all. */
+/* Where scores are changed first. */
 static RAPT_KERNEL void split_general_softmax(struct split_task *t) {
     unit_probabilities(&t->a.t);
     for (int row = 0; row < t->a.t.b->rows; row++)
@@ -220,6 +221,8 @@ static void split_alone(struct split_task *t) {
         split_weigh(t);
         return;
     }
+    if (!t->sees_all)
+        unit16_exclude_outside(&t->a);
     for (int step = t->a.first; step < t->a.first + t->a.steps; step++)
         unit16_maxima(&t->a.half, step, 0, t->a.half.rows);
     split_new_maxima(t);

@@ -201,8 +201,8 @@ static struct split_rate_kernels split_kernels_of(int64_t dim) {
 /* Whether both halves have all steps, and rows see all. So no value is there that may not act. */
 static bool split_is_pair(const struct split_task t[2]) {
     const struct rapt_attention_desc *desc = &t->a.t.b->task->attention->desc;
-    return t[0].a.steps == STEPS_OF_HALF && t[1].a.steps == STEPS_OF_HALF && t[0].a.plain && t[1].a.plain &&
-           t->a.half.rows == AMX_TILE && unit16_steps((int)desc->head_dim) > 1 &&
+    return t[0].a.steps == STEPS_OF_HALF && t[1].a.steps == STEPS_OF_HALF && t->a.plain && t[0].sees_all &&
+           t[1].sees_all && t->a.half.rows == AMX_TILE && unit16_steps((int)desc->head_dim) > 1 &&
            unit16_steps((int)desc->value_dim) > 1;
 }
 
@@ -238,7 +238,8 @@ static bool split_only_scales(const struct rapt_block *b) {
 static void split_lay_out(struct split_task *t, int number) {
     const struct rapt_block *b = t->a.t.b;
     struct split_scratch *s = split_scratch_of(b->task);
-    t->a.plain = split_only_scales(b) && unit16_sees_all(&t->a);
+    t->a.plain = split_only_scales(b);
+    t->sees_all = unit16_sees_all(&t->a);
     t->a.t.y = t->a.half.y = s->y[number];
     t->a.g = s->g;
     t->a.half.largest = s->largest;
