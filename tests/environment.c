@@ -166,7 +166,7 @@ static void test_takes_unit(void **state) {
 }
 
 /* What is automatic never chooses a unit by its name, but uses the best one, as who names it does, for bfloat16 in
- * order 2 alone; and whoever names its instruction set does not. */
+ * order 2, and a matrix unit for order 3; and whoever names its instruction set does not. */
 static void test_unit(void **state) {
     (void)state;
     static const rapt_isa units[] = {RAPT_ISA_AMX, RAPT_ISA_AVX512_BF16};
@@ -181,11 +181,13 @@ static void test_unit(void **state) {
         best = best == RAPT_ISA_AUTO ? units[i] : best;
         assert_int_equal(ask(name, isa_of_bfloat16), units[i]);
         assert_int_equal(ask(name, isa_of_float16), RAPT_ISA_AVX512);
-        assert_int_equal(ask(name, isa_of_order_3), RAPT_ISA_AVX512);
+        assert_int_equal(ask(name, isa_of_order_3), units[i] == RAPT_ISA_AMX ? RAPT_ISA_AMX : RAPT_ISA_AVX512);
+        assert_int_equal(ask("avx512", isa_of_order_3), RAPT_ISA_AVX512);
         assert_int_equal(ask(name, isa_of_order_1), RAPT_ISA_AVX512);
         assert_int_equal(ask("avx512", isa_of_bfloat16), RAPT_ISA_AVX512);
     }
     assert_int_equal(ask(NULL, isa_of_bfloat16), best == RAPT_ISA_AUTO ? ask(NULL, chosen_isa) : (int)best);
+    assert_int_equal(ask(NULL, isa_of_order_3), best == RAPT_ISA_AMX ? RAPT_ISA_AMX : ask(NULL, chosen_isa));
 }
 
 static void test_read_once(void **state) {

@@ -62,32 +62,36 @@ RAPT_INLINE void split_prefetch(const char *row, int d) {
         fetch_soon(row + (size_t)d * sizeof(float)), fetch_soon(row + (size_t)d * sizeof(float) + 64);
 }
 
+/* 16 keys and 32 dims: a tile of each part. */
+RAPT_INLINE void split_transpose(char *tile, const char *const *rows, int d, int dim) {
+    __m512i parts[UNIT_PARTS][16];
+    for (int i = 0; i < 16; i++) {
+        __m512i of_row[UNIT_PARTS];
+        split_row((const float *)(const void *)rows[i], d, dim, of_row);
+        RAPT_UNROLL for (int part = 0; part < UNIT_PARTS; part++)
+            parts[part][i] = of_row[part];
+    }
+    for (int part = 0; part < UNIT_PARTS; part++) {
+        __m512i r[16];
+        RAPT_UNROLL for (int i = 0; i < 16; i++)
+            r[i] = parts[part][i];
+        unit16_transpose(r);
+        RAPT_UNROLL for (int i = 0; i < 16; i++)
+            _mm512_storeu_si512(tile + part * AMX_PART + i * TILE_ROW_BYTES, r[i]);
+    }
+}
+
 /* For each 32 keys, 32 dims and part two tiles. */
 static unsigned pack_keys_split(void *into, const char *const *rows, int dim, int format) {
-    char *tile = into;
+    const int steps = unit16_steps(dim);
     (void)format;
-    for (int key = 0; key < RAPT_HALF_KEYS; key += AMX_COLUMNS)
-        for (int step = 0; step < unit16_steps(dim); step++, tile += SPLIT_STEP)
-            for (int side = 0; side < 2; side++) {
-                __m512i parts[UNIT_PARTS][16];
-                for (int i = 0; i < 16; i++) {
-                    const int at = key + side * 16 + i;
-                    __m512i of_row[UNIT_PARTS];
-                    if (at + AMX_COLUMNS < RAPT_HALF_KEYS)
-                        split_prefetch(rows[at + AMX_COLUMNS], step * RAPT_STEP);
-                    split_row((const float *)(const void *)rows[at], step * RAPT_STEP, dim, of_row);
-                    RAPT_UNROLL for (int part = 0; part < UNIT_PARTS; part++)
-                        parts[part][i] = of_row[part];
-                }
-                for (int part = 0; part < UNIT_PARTS; part++) {
-                    __m512i r[16];
-                    RAPT_UNROLL for (int i = 0; i < 16; i++)
-                        r[i] = parts[part][i];
-                    unit16_transpose(r);
-                    RAPT_UNROLL for (int i = 0; i < 16; i++)
-                        _mm512_storeu_si512(tile + part * AMX_PART + side * TILE_BYTES + i * TILE_ROW_BYTES, r[i]);
-                }
-            }
+    for (int key = 0; key < RAPT_HALF_KEYS; key += 16)
+        for (int step = 0; step < steps; step++) {
+            char *tile = (char *)into + (int64_t)(key / AMX_COLUMNS * steps + step) * SPLIT_STEP;
+            for (int i = key + 16; i < key + 32 && i < RAPT_HALF_KEYS; i++)
+                split_prefetch(rows[i], step * RAPT_STEP);
+            split_transpose(tile + key % AMX_COLUMNS / 16 * TILE_BYTES, rows + key, step * RAPT_STEP, dim);
+        }
     return 0; /* nobody asks */
 }
 
@@ -95,17 +99,18 @@ static unsigned pack_keys_split(void *into, const char *const *rows, int dim, in
 
 /* For each 32 dims, 32 keys and part two tiles. */
 static unsigned pack_values_split(void *into, const char *const *rows, int dim, int format) {
+    enum { AHEAD = UNIT_AHEAD / 2 }; /* pairs */
     const __m512i exponent = _mm512_set1_epi16(0x7f80);
     __mmask32 infinite = 0;
     (void)format;
-    for (int group = 0; group < unit16_steps(dim); group++)
-        for (int pair = 0; pair < RAPT_HALF_KEYS / 2; pair++) {
+    for (int pair = 0; pair < RAPT_HALF_KEYS / 2; pair++)
+        for (int group = 0; group < unit16_steps(dim); group++) {
             char *to = (char *)into + (group * STEPS_OF_HALF + pair / TILE_HEIGHT) * SPLIT_STEP +
                        pair % TILE_HEIGHT * TILE_ROW_BYTES;
             __m512i even[UNIT_PARTS], odd[UNIT_PARTS];
-            if (pair + UNIT_AHEAD < RAPT_HALF_KEYS / 2) {
-                split_prefetch(rows[2 * (pair + UNIT_AHEAD)], group * AMX_COLUMNS);
-                split_prefetch(rows[2 * (pair + UNIT_AHEAD) + 1], group * AMX_COLUMNS);
+            if (pair + AHEAD < RAPT_HALF_KEYS / 2) {
+                split_prefetch(rows[2 * (pair + AHEAD)], group * AMX_COLUMNS);
+                split_prefetch(rows[2 * (pair + AHEAD) + 1], group * AMX_COLUMNS);
             }
             split_row((const float *)(const void *)rows[2 * pair], group * AMX_COLUMNS, dim, even);
             split_row((const float *)(const void *)rows[2 * pair + 1], group * AMX_COLUMNS, dim, odd);
