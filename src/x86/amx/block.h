@@ -87,7 +87,20 @@ RAPT_INLINE void amx_score(const struct unit16_task *a, int half) {
     amx_multiply(&p, steps, beside_scores, &shares, half);
 }
 
+/* The largest scores of a row take 32 more, whose signs `sign` may turn. */
+RAPT_INLINE void amx_raise(float *largest, const float *y, __m512 sign) {
+    const __m512 most = _mm512_max_ps(_mm512_xor_ps(_mm512_load_ps(y), sign), _mm512_load_ps(largest));
+    _mm512_store_ps(largest, _mm512_max_ps(_mm512_xor_ps(_mm512_load_ps(y + 16), sign), most));
+}
+
 /* ------------------------------------------------------------ probabilities times values */
+
+/* 16 or 32 sums of a row; keeps: o holds something. */
+RAPT_INLINE void amx_add_row(float *o, const float *g, float alpha, __mmask16 keeps, int count) {
+    for (int d = 0; d < count; d += 16)
+        _mm512_store_ps(o + d, _mm512_mask3_fmadd_ps(_mm512_load_ps(o + d), _mm512_set1_ps(alpha),
+                                                     _mm512_load_ps(g + d), keeps));
+}
 
 /* Rows [row, end) of a group of dims. */
 RAPT_INLINE void amx_add_sums(const struct unit16_task *a, int group, int row, int end) {

@@ -27,76 +27,68 @@ static void enter_amx(const struct rapt_task *task) {
 
 static void leave_amx(const struct rapt_task *task) { tiles_restore(configured(task)); }
 
-static const struct rapt_tile_kind tiles_of_bf16 = {.name = "tiles",
-                                                    .most_rows = INT_MAX,
-                                                    .rows = AMX_TILE,
-                                                    .row_step = AMX_TILE,
-                                                    .row_group = 1,
-                                                    .piece_keys = RAPT_BLOCK_KEYS,
-                                                    .keeps_places = true,
+#define AMX_KIND(kind, most, height)   \
+    .name = (kind),                    \
+    .most_rows = (most),               \
+    .rows = (height),                  \
+    .row_step = (height),              \
+    .row_group = 1,                    \
+    .piece_keys = RAPT_BLOCK_KEYS,     \
+    .keeps_places = true,              \
+    .enter = enter_amx,                \
+    .leave = leave_amx
+
+static const struct rapt_tile_kind tiles_of_bf16 = {AMX_KIND("tiles", INT_MAX, AMX_TILE),
                                                     .panel_bytes = panel_bytes_amx,
                                                     .scores_bytes = scores_bytes_amx,
                                                     .block = block_amx_bf16,
                                                     .pack_stored = pack_queries_amx,
                                                     .packed_bytes = packed_bytes_amx,
                                                     .pack_half = {pack_keys_amx, pack_values_amx},
-                                                    .close = unit16_close_bf16,
-                                                    .enter = enter_amx,
-                                                    .leave = leave_amx};
+                                                    .close = unit16_close_bf16};
 
 enum { CHAINS_ROWS = 2 }; /* of a KV head: chains of FMAs keep pace with memory */
 
-static const struct rapt_tile_kind few_of_bf16 = {.name = "few",
-                                                  .most_rows = TILE_HEIGHT,
-                                                  .rows = TILE_HEIGHT,
-                                                  .row_step = TILE_HEIGHT,
-                                                  .row_group = 1,
-                                                  .piece_keys = RAPT_BLOCK_KEYS,
+static const struct rapt_tile_kind few_of_bf16 = {AMX_KIND("few", TILE_HEIGHT, TILE_HEIGHT),
                                                   .streams = true,
-                                                  .keeps_places = true,
                                                   .panel_bytes = panel_bytes_few,
                                                   .scores_bytes = scores_bytes_few,
                                                   .block = block_few_bf16,
                                                   .pack_stored = pack_queries_few,
-                                                  .close = unit16_close_bf16,
-                                                  .enter = enter_amx,
-                                                  .leave = leave_amx};
+                                                  .close = unit16_close_bf16};
 
-static const struct rapt_tile_kind tiles_of_parts = {.name = "tiles",
-                                                     .most_rows = INT_MAX,
-                                                     .rows = AMX_TILE,
-                                                     .row_step = AMX_TILE,
-                                                     .row_group = 1,
-                                                     .piece_keys = RAPT_BLOCK_KEYS,
-                                                     .keeps_places = true,
+static const struct rapt_tile_kind tiles_of_parts = {AMX_KIND("tiles", INT_MAX, AMX_TILE),
                                                      .panel_bytes = panel_bytes_split,
                                                      .scores_bytes = scores_bytes_split,
                                                      .block = block_amx_split,
                                                      .pack = pack_queries_split,
                                                      .packed_bytes = packed_bytes_split,
                                                      .pack_half = {pack_keys_split, pack_values_split},
-                                                     .close = RAPT_UNIT(close),
-                                                     .enter = enter_amx,
-                                                     .leave = leave_amx};
+                                                     .close = RAPT_UNIT(close)};
 
-static bool take_name(struct rapt_table *table) {
+static void name_after_unit(struct rapt_table *table) {
     table->name = "amx";
     table->isa = RAPT_ISA_AMX;
-    return amx_is_usable();
 }
 
 static bool add_tiles(struct rapt_table *table) {
+    if (!amx_is_usable())
+        return false;
+    name_after_unit(table);
     table->kinds[RAPT_WIDE] = tiles_of_bf16;
     table->kinds[RAPT_FEW] = few_of_bf16;
     table->kinds[RAPT_NARROW].most_rows = CHAINS_ROWS;
-    return take_name(table);
+    return true;
 }
 
 static bool add_tiles_of_parts(struct rapt_table *table) {
+    if (!amx_is_usable())
+        return false;
+    name_after_unit(table);
     table->kinds[RAPT_WIDE] = tiles_of_parts;
     table->kinds[RAPT_FEW].most_rows = 0;
     table->kinds[RAPT_NARROW].most_rows = 0; /* but weights take its scores */
-    return take_name(table);
+    return true;
 }
 
 const struct rapt_table *rapt_amx_table(const struct rapt_table *chains, int type) {

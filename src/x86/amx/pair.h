@@ -79,9 +79,7 @@ static inline __attribute__((always_inline)) void beside_scoring(void *context, 
     const int end = group < STEPS_OF_HALF && first + c->share < AMX_TILE ? first + c->share : AMX_TILE;
     RAPT_UNROLL for (int row = first; row < end; row++) {
         const float *y = c->y + row * RAPT_HALF_KEYS + (group - 1) * RAPT_STEP;
-        float *largest = c->largest + row * 16;
-        const __m512 most = _mm512_max_ps(_mm512_xor_ps(_mm512_load_ps(y), c->sign), _mm512_load_ps(largest));
-        _mm512_store_ps(largest, _mm512_max_ps(_mm512_xor_ps(_mm512_load_ps(y + 16), c->sign), most));
+        amx_raise(c->largest + row * 16, y, c->sign);
     }
 }
 
@@ -129,10 +127,8 @@ static inline __attribute__((always_inline)) void beside_weighing(void *context,
     const int end = group < c->groups ? first + SHARE : AMX_TILE;
     float *o = c->o + (group - 1) * AMX_COLUMNS + first * c->o_stride;
     RAPT_UNROLL for (int row = first; row < end; row++, o += c->o_stride)
-        for (int d = 0; d < (group == c->groups && c->is_odd ? 16 : AMX_COLUMNS); d += 16) {
-            const __m512 alpha = _mm512_set1_ps(c->alpha[row]), g = _mm512_load_ps(c->g + row * AMX_COLUMNS + d);
-            _mm512_store_ps(o + d, _mm512_mask3_fmadd_ps(_mm512_load_ps(o + d), alpha, g, c->keeps));
-        }
+        amx_add_row(o, c->g + row * AMX_COLUMNS, c->alpha[row], c->keeps,
+                    group == c->groups && c->is_odd ? 16 : AMX_COLUMNS);
 }
 
 /* size: value_dim / 32, rounded up. Likewise those of `after`. ASSUME probabilities are packed. */

@@ -42,17 +42,17 @@ RAPT_INLINE const char *amx_part(const char *at, int numbers, int sum, int side)
 
 /* Stores the sum of the group before, and starts anew. */
 #define AMX_NEXT(number, at)                                                                                       \
-    if (step == 0 && i == 0 && to) {                                                                              \
-        TILE_STORE(number, to + (at), p->c_stride);                                                               \
-        TILE_ZERO(number);                                                                                        \
+    if (step == 0 && i == 0 && to) {                                                                               \
+        TILE_STORE(number, to + (at), p->c_stride);                                                                \
+        TILE_ZERO(number);                                                                                         \
     }
 
-#define AMX_MULTIPLY(numbers, sum, a, b)                                                                          \
-    do {                                                                                                          \
-        if (numbers == AMX_F16)                                                                                   \
-            TILE_MULTIPLY_F16(sum, a, b);                                                                         \
-        else                                                                                                      \
-            TILE_MULTIPLY_BF16(sum, a, b);                                                                        \
+#define AMX_MULTIPLY(numbers, sum, a, b)                                                                           \
+    do {                                                                                                           \
+        if (numbers == AMX_F16)                                                                                    \
+            TILE_MULTIPLY_F16(sum, a, b);                                                                          \
+        else                                                                                                       \
+            TILE_MULTIPLY_BF16(sum, a, b);                                                                         \
     } while (0)
 
 /* Where the tiles lie that are loaded next, and where the sums of the group before go; NULL = there was none. */
@@ -133,16 +133,16 @@ RAPT_INLINE void amx_close(const struct amx_product *p, char *to) {
 }
 
 /* steps: of 32 terms. */
-#define AMX_MULTIPLY_BY(name, how)                                                                                \
-    RAPT_INLINE void name(const struct amx_product *p, int steps, amx_beside *beside, void *context, int numbers) {\
-        struct amx_cursor at = amx_open(p, numbers);                                                                   \
-        for (int group = 0; group < p->groups; group++) {                                                         \
-            how for (int step = 0; step < steps; step++)                                                          \
-                amx_multiply_step(p, &at, group, step, steps, beside, context, numbers);                          \
-            at.to = p->c + group * p->c_group;                                                                    \
-        }                                                                                                         \
-        amx_close(p, at.to);                                                                                      \
-        beside(context, p->groups, 0, 0);                                                                         \
+#define AMX_MULTIPLY_BY(name, how)                                                                                 \
+    RAPT_INLINE void name(const struct amx_product *p, int steps, amx_beside *beside, void *context, int numbers) { \
+        struct amx_cursor at = amx_open(p, numbers);                                                               \
+        for (int group = 0; group < p->groups; group++) {                                                          \
+            how for (int step = 0; step < steps; step++)                                                           \
+                amx_multiply_step(p, &at, group, step, steps, beside, context, numbers);                           \
+            at.to = p->c + group * p->c_group;                                                                     \
+        }                                                                                                          \
+        amx_close(p, at.to);                                                                                       \
+        beside(context, p->groups, 0, 0);                                                                          \
     }
 AMX_MULTIPLY_BY(amx_multiply, )
 AMX_MULTIPLY_BY(amx_multiply_unrolled, RAPT_UNROLL) /* ASSUME steps is a constant */

@@ -80,6 +80,15 @@ RAPT_INLINE void split_store(char *to, __m512 low, __m512 high) {
         _mm512_store_si512(to + i * AMX_PART, parts[i]);
 }
 
+/* 32 keys: probabilities, in parts, and the lanes of l. */
+RAPT_INLINE __m512 split_step(const float *y, char *to, __m512 factor, const struct exp2_row *row, __m512 l,
+                              int shifted) {
+    vf32 p[2] = {v_mul(v_load(y), factor), v_mul(v_load(y + 16), factor)};
+    exp2_ways(p, row, 2, shifted);
+    split_store(to, p[0], p[1]);
+    return v_add(v_add(l, p[0]), p[1]);
+}
+
 /* m, alpha and what exponentials take, of all rows. */
 static void split_new_maxima(struct split_task *t) {
     struct unit16_half *h = &t->a.half;
@@ -105,12 +114,8 @@ RAPT_INLINE void split_line(const struct split_task *t, int number, int shifted)
     const __m512 factor = _mm512_set1_ps(h->factor);
     const struct exp2_row row = {v_splat(h->m[number]), v_splat(t->low[number]), v_splat(t->magic[number])};
     __m512 l = h->fresh ? v_splat(0) : v_mul(v_load(lanes), v_splat(h->alpha[number]));
-    for (int step = h->first; step < h->last; step++) {
-        vf32 p[2] = {v_mul(v_load(y + step * RAPT_STEP), factor), v_mul(v_load(y + step * RAPT_STEP + 16), factor)};
-        exp2_ways(p, &row, 2, shifted);
-        l = v_add(v_add(l, p[0]), p[1]);
-        split_store(t->p->of[step][0] + number * TILE_ROW_BYTES, p[0], p[1]);
-    }
+    for (int step = h->first; step < h->last; step++)
+        l = split_step(y + step * RAPT_STEP, t->p->of[step][0] + number * TILE_ROW_BYTES, factor, &row, l, shifted);
     v_store(lanes, l);
 }
 

@@ -33,13 +33,9 @@ RAPT_INLINE struct split_lines split_lines_of(const struct split_task *t) {
 /* A step of the next row. */
 RAPT_INLINE void split_some_of_line(struct split_lines *r, int step) {
     const struct exp2_row row = {v_splat(0), v_splat(*r->low), v_splat(*r->magic)};
-    const float *y = r->y + step * RAPT_STEP;
-    vf32 p[2] = {v_mul(v_load(y), r->factor), v_mul(v_load(y + 16), r->factor)};
     if (step == 0)
         r->l = _mm512_maskz_mul_ps(r->keeps, v_load(r->lanes), v_splat(*r->alpha));
-    exp2_ways(p, &row, 2, 0);
-    r->l = v_add(v_add(r->l, p[0]), p[1]);
-    split_store(r->p + step * SPLIT_STEP, p[0], p[1]);
+    r->l = split_step(r->y + step * RAPT_STEP, r->p + step * SPLIT_STEP, r->factor, &row, r->l, 0);
     if (step + 1 < STEPS_OF_HALF)
         return;
     v_store(r->lanes, r->l);
@@ -91,9 +87,7 @@ static inline __attribute__((always_inline)) void beside_split_scores(void *cont
     RAPT_UNROLL for (int at = first; at < end; at++) {
         const int row = step * SPLIT_MAXIMA + at;
         const float *y = c->y + row * RAPT_HALF_KEYS + (group - 1) * RAPT_STEP;
-        float *largest = c->largest + row * 16;
-        const __m512 most = _mm512_max_ps(_mm512_xor_ps(_mm512_load_ps(y), c->sign), _mm512_load_ps(largest));
-        _mm512_store_ps(largest, _mm512_max_ps(_mm512_xor_ps(_mm512_load_ps(y + 16), c->sign), most));
+        amx_raise(c->largest + row * 16, y, c->sign);
     }
 }
 
@@ -134,11 +128,8 @@ static inline __attribute__((always_inline)) void beside_split_values(void *cont
     const int end = group < c->groups ? split_due(turn + 1, SHARE) : AMX_TILE;
     RAPT_UNROLL for (int at = first; at < end; at++) {
         const int row = step * SHARE + at;
-        float *o = c->o + (group - 1) * AMX_COLUMNS + row * c->o_stride;
-        for (int d = 0; d < (group == c->groups && c->is_odd ? 16 : AMX_COLUMNS); d += 16) {
-            const __m512 alpha = _mm512_set1_ps(c->alpha[row]), g = _mm512_load_ps(c->g + row * AMX_COLUMNS + d);
-            _mm512_store_ps(o + d, _mm512_mask3_fmadd_ps(_mm512_load_ps(o + d), alpha, g, c->keeps));
-        }
+        amx_add_row(c->o + (group - 1) * AMX_COLUMNS + row * c->o_stride, c->g + row * AMX_COLUMNS, c->alpha[row],
+                    c->keeps, group == c->groups && c->is_odd ? 16 : AMX_COLUMNS);
     }
 }
 
