@@ -135,23 +135,24 @@ static void test_whole_tiles(void **state) {
     (void)state;
 }
 
+static void check_one_tile(int64_t seed, int64_t kv_length, unsigned use, enum data_kind data) {
+    struct problem_call call = {1, 1, 1, 32, kv_length, 64, 64, use, data, RAPT_ORIGIN_BOTTOM_RIGHT};
+    call.seed = (uint64_t)seed;
+    call.numerics = NUMERICS;
+    check_call(&call);
+}
+
 /* Exponents that are far in the second half of a block only. */
 static void test_late_maxima(void **state) {
-    for (int64_t n = 0; n < 4; n++) {
-        struct problem_call call = {.batch = 1,
-                                    .query_heads = 1,
-                                    .kv_heads = 1,
-                                    .query_length = 32,
-                                    .kv_length = 512,
-                                    .head_dim = n % 2 ? 64 : 128,
-                                    .value_dim = 64,
-                                    .use = USE_FINAL_STATE,
-                                    .seed = (uint64_t)n,
-                                    .numerics = NUMERICS,
-                                    .origin = RAPT_ORIGIN_BOTTOM_RIGHT,
-                                    .data = DATA_LATE_BIG};
-        check_call(&call);
-    }
+    for (int64_t n = 0; n < 4; n++)
+        check_one_tile(n, 512, USE_FINAL_STATE, DATA_LATE_BIG);
+    (void)state;
+}
+
+/* Windows that begin in the first step of a block, and so leave its second half to all rows, are some of these. */
+static void test_first_halves(void **state) {
+    for (int64_t n = 0; n < (is_emulated() ? 4 : 40); n++)
+        check_one_tile(n, 600, USE_WINDOW, DATA_NORMAL);
     (void)state;
 }
 
@@ -331,7 +332,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(test_single_features), cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_colliding_strides), cmocka_unit_test(test_data_kinds),
         cmocka_unit_test(test_whole_tiles),     cmocka_unit_test(test_late_maxima),
-        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_first_halves),    cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_ends),            cmocka_unit_test(test_group_ratios),
         cmocka_unit_test(test_tasks_within_groups), cmocka_unit_test(test_random),
         cmocka_unit_test(test_truth),
