@@ -30,7 +30,7 @@ struct rapt_cpu {
     RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)
 #undef RAPT_CPU_FEATURE
     bool detected;
-    bool streams_into_l1; /* see rapt_streams_into_l1 */
+    bool streams_into_l1, multiplies_pairs; /* see rapt_streams_into_l1 and rapt_multiplies_pairs */
 };
 
 /* x86/cpu.c, arm/cpu.c: asks the machine, slowly. Executes baseline instructions only. */
@@ -39,6 +39,9 @@ struct rapt_cpu rapt_cpu_detect(void);
 /* Whether loops that memory feeds had better request lines into L1 than into L2. Known from the first call of dispatch
  * on; only the speed depends on it. */
 extern atomic_bool rapt_streams_into_l1;
+
+/* Whether dot products of AVX512_BF16 start as often as FMAs, without which chains of these are faster: likewise. */
+extern atomic_bool rapt_multiplies_pairs;
 
 /* Whether kernels of AVX-512 may use VBMI: known likewise, and only the speed depends on it. */
 extern atomic_bool rapt_has_vbmi;

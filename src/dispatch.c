@@ -40,7 +40,7 @@ static uint32_t features_of(struct rapt_cpu cpu) {
     return features;
 }
 
-atomic_bool rapt_streams_into_l1, rapt_has_vbmi;
+atomic_bool rapt_streams_into_l1, rapt_multiplies_pairs, rapt_has_vbmi;
 
 static uint32_t machine_features(void) {
     static _Atomic uint32_t known;
@@ -48,6 +48,7 @@ static uint32_t machine_features(void) {
     if (!features) {
         const struct rapt_cpu cpu = rapt_cpu_detect();
         atomic_store_explicit(&rapt_streams_into_l1, cpu.streams_into_l1, memory_order_relaxed);
+        atomic_store_explicit(&rapt_multiplies_pairs, cpu.multiplies_pairs, memory_order_relaxed);
 #ifdef RAPT_CPU_X86
         atomic_store_explicit(&rapt_has_vbmi, cpu.avx512_vbmi, memory_order_relaxed);
 #endif
@@ -161,10 +162,15 @@ static bool is_featured(rapt_isa isa) { return isa != RAPT_ISA_AUTO && (featured
 
 bool rapt_isa_is_unit(rapt_isa isa) { return entries[isa].table && entries[isa].table->isa != isa; }
 
-/* The best unit for a type that a table has of this isa, or of any where it is RAPT_ISA_AUTO. */
+static bool takes(rapt_isa isa, const struct rapt_unit *unit) {
+    const bool pays = !unit->pays || atomic_load_explicit(unit->pays, memory_order_relaxed);
+    return isa == RAPT_ISA_AUTO ? pays : isa == unit->isa;
+}
+
+/* The best unit for a type that a table has of this isa, or of any that pays where it is RAPT_ISA_AUTO. */
 static const struct rapt_table *unit_of(const struct rapt_table *table, rapt_isa isa, int type) {
     for (const struct rapt_unit *unit = table->units; unit && unit->table; unit++) {
-        const bool may_be = (isa == RAPT_ISA_AUTO || isa == unit->isa) && is_featured(unit->isa);
+        const bool may_be = is_featured(unit->isa) && takes(isa, unit);
         const struct rapt_table *with_unit = may_be ? unit->table(table->of_unit[type], type) : NULL;
         if (with_unit)
             return with_unit;
@@ -266,7 +272,10 @@ rapt_status rapt_isa_chosen(rapt_isa *isa) {
 static rapt_isa named_isa(rapt_isa isa) { return isa == RAPT_ISA_AUTO ? (rapt_isa)environment_isa() : isa; }
 
 bool rapt_isa_takes_unit(rapt_isa isa, rapt_isa unit) {
-    return named_isa(isa) == RAPT_ISA_AUTO || named_isa(isa) == unit;
+    const struct rapt_unit *one = entries[unit].table ? entries[unit].table->units : NULL;
+    while (one && one->table && one->isa != unit)
+        one++;
+    return one && one->table && takes(named_isa(isa), one);
 }
 
 const struct rapt_table *rapt_unit_of(const struct rapt_table *table, rapt_isa isa, int type) {

@@ -12,7 +12,7 @@ rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_me
 bool rapt_isa_is_unit(rapt_isa isa);
 
 /* Whether a call with this isa may use a unit of its table: it or the environment names the unit, or neither names
- * anything. ASSUME rapt_dispatch returned RAPT_OK for it. */
+ * anything and the unit pays here. ASSUME rapt_dispatch returned RAPT_OK for it. */
 bool rapt_isa_takes_unit(rapt_isa isa, rapt_isa unit);
 
 /* A table with the best unit for a type (RAPT_OF_...) that such a call may use and this machine has; NULL = none. */

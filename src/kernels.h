@@ -12,6 +12,7 @@
 #ifndef RAPT_KERNELS_H
 #define RAPT_KERNELS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -339,6 +340,7 @@ struct rapt_table {
  * order 2 does, or has no kind for the type: all have one for bfloat16. ASSUME this machine has its features. */
 struct rapt_unit {
     rapt_isa isa;
+    const atomic_bool *pays; /* whether automatic choices take it; NULL = always */
     const struct rapt_table *(*table)(const struct rapt_table *chains, int type);
 };
 

@@ -20,7 +20,7 @@ typedef enum rapt_isa {
                             everything else as with RAPT_ISA_AVX512. These orders use it with RAPT_ISA_AUTO, too,
                             where it is available; with RAPT_ISA_AVX512 they do not. The bits are the same */
     RAPT_ISA_AVX512_BF16 = 6 /* likewise AVX-512 with the dot products of AVX512_BF16, which RAPT_ISA_AUTO uses where
-                                there is no matrix unit */
+                                there is no matrix unit and they are as fast as FMAs (AMD) */
 } rapt_isa;
 
 /* "avx512" and so on; NULL for a number that is not an instruction set. */

@@ -69,21 +69,24 @@ static void detect_tiles(struct rapt_cpu *cpu, uint32_t saved, unsigned edx7) {
     cpu->amx_fp16 = cpu->amx_tile && (eax & CPUID7_1_EAX_AMX_FP16);
 }
 
-/* AMD's Zen 5 and later; docs/performance.md tells what it brings. */
+/* What is measured rather than told by CPUID; docs/performance.md has the figures. */
+static bool is_amd(void) {
+    unsigned eax, vendor[3];
+    return __get_cpuid(0, &eax, &vendor[0], &vendor[2], &vendor[1]) && memcmp(vendor, "AuthenticAMD", 12) == 0;
+}
+
+/* AMD's Zen 5 and later. */
 static bool streams_into_l1(void) {
     enum { ZEN_5 = 0x1a, BASE_FAMILY_FULL = 0xf };
-    unsigned eax, vendor[3];
-    if (!__get_cpuid(0, &eax, &vendor[0], &vendor[2], &vendor[1]) || memcmp(vendor, "AuthenticAMD", 12) != 0)
-        return false;
-    unsigned ebx, ecx, edx;
-    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx))
+    unsigned eax, ebx, ecx, edx;
+    if (!is_amd() || !__get_cpuid(1, &eax, &ebx, &ecx, &edx))
         return false;
     const unsigned family = eax >> 8 & 15;
     return family == BASE_FAMILY_FULL && family + (eax >> 20 & 255) >= ZEN_5;
 }
 
 struct rapt_cpu rapt_cpu_detect(void) {
-    struct rapt_cpu cpu = {.detected = true, .streams_into_l1 = streams_into_l1()};
+    struct rapt_cpu cpu = {.detected = true, .streams_into_l1 = streams_into_l1(), .multiplies_pairs = is_amd()};
     unsigned eax, ebx, ecx, edx;
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & CPUID1_ECX_OSXSAVE))
         return cpu;

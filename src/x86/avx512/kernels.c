@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+#include "cpu.h"
 #include "x86/amx/kind.h"
 #include "x86/avx512/simd.h"
 #include "x86/bf16/kind.h"
 #include "x86/vbmi/kind.h"
 
-static const struct rapt_unit units[] = {
-    {RAPT_ISA_AMX, rapt_amx_table}, {RAPT_ISA_AVX512_BF16, rapt_bf16_table}, {RAPT_ISA_AUTO, NULL}};
+static const struct rapt_unit units[] = {{.isa = RAPT_ISA_AMX, .table = rapt_amx_table},
+                                         {RAPT_ISA_AVX512_BF16, &rapt_multiplies_pairs, rapt_bf16_table},
+                                         {.table = NULL}};
 
 /* Processors that look bytes up in registers take float8 otherwise. */
 static void score_narrow_or_float8(const struct rapt_score_args *args);
