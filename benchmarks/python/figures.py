@@ -14,7 +14,7 @@ import tables
 import unit_tables
 
 TABLES = {**tables.TABLES, "units": unit_tables.units, "unit_decode": unit_tables.unit_decode,
-          "unit_parts": unit_tables.unit_parts, "all_machines": machine_tables.all_machines}
+          "unit_parts": unit_tables.unit_parts, "unit_peers": unit_tables.unit_peers, "all_machines": machine_tables.all_machines}
 FILES = ("README.md", "docs/performance.md")
 TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.S)
 FIGURE = re.compile(r"(<!--([a-z0-9-]+)-->).*?(<!---->)", re.S)

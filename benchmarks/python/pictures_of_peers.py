@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""rapt beside the peers of a recording: one picture of six bars, one of all cases."""
+"""rapt beside the peers of a recording: one picture of six bars, one of all cases, one of bfloat16 on matrix units."""
 import matplotlib.pyplot as plt
 from matplotlib.ticker import PercentFormatter
 
 NAMES = {"rapt": "rapt", "pytorch": "PyTorch", "pytorch-folded": "PyTorch, heads folded by hand",
          "onnxruntime": "ONNX Runtime", "onnxruntime-folded": "ONNX Runtime, heads folded by hand",
-         "openvino": "OpenVINO"}
-COLORS = {"rapt": "C0", "pytorch": "C1", "onnxruntime": "C2", "openvino": "C3"}
+         "openvino": "OpenVINO", "vllm": "vLLM", "sglang": "SGLang", "ggml": "ggml",
+         "ggml-folded": "ggml, heads folded by hand"}
+COLORS = {"rapt": "C0", "pytorch": "C1", "onnxruntime": "C2", "openvino": "C3", "vllm": "C4", "sglang": "C5",
+          "ggml": "C6"}
 SIX = [("prefill/f32/d128/s2048/full", "prefill of 2048 tokens", "of_peak"),
        ("prefill/f32/d128/s2048/causal", "the same, causal", "of_peak"),
        ("decode/f32/d128/kv32768/g4", "decode, 32k keys,\n4 query heads per KV head", "of_stream")]
@@ -75,8 +77,8 @@ def draw_bars(axes, rows, value, limit):
     axes.set_ylim(0, 1.12 * max((row[limit] for row in rows), default=1))
 
 
-def all_cases(results):
-    rows = results.peers
+def draw_cases(rows, title):
+    """A line for the prefills of each head dim, and one for what else there is."""
     head_dims = sorted({row["head_dim"] for row in rows if kind_of(row) == "prefill"})
     figure = plt.figure(figsize=(10, 3 * (len(head_dims) + 1)), layout="constrained")
     grid = figure.add_gridspec(len(head_dims) + 1, 3)
@@ -85,18 +87,30 @@ def all_cases(results):
         draw_bars(axes, [row for row in rows if kind_of(row) == "prefill" and row["head_dim"] == head_dim], "gflops",
                   "peak_gflops")
         axes.set(title=f"prefill, D = {head_dim}", ylabel="GFLOPS")
-    axes = figure.add_subplot(grid[-1, :2])
+    few = [row for row in rows if kind_of(row) == "extend"]
+    axes = figure.add_subplot(grid[-1, :2 if few else 3])
     draw_bars(axes, [row for row in rows if kind_of(row) == "decode"], "gbps", "stream_gbps")
     axes.set(title="decode, 32k keys from memory, D = 128", ylabel="GB/s")
     labels = {label: handle for handle, label in zip(*axes.get_legend_handles_labels())}
-    axes = figure.add_subplot(grid[-1, 2])
-    draw_bars(axes, [row for row in rows if kind_of(row) == "extend"], "gflops", "peak_gflops")
-    axes.set(title="a few queries, D = 128", ylabel="GFLOPS")
+    if few:
+        axes = figure.add_subplot(grid[-1, 2])
+        draw_bars(axes, few, "gflops", "peak_gflops")
+        axes.set(title="a few queries, D = 128", ylabel="GFLOPS")
     figure.legend([labels[name] for name in NAMES.values() if name in labels],
                   [name for name in NAMES.values() if name in labels], loc="outside lower center", ncols=3)
-    figure.suptitle("float32, one thread: taller is faster. Number: rapt ÷ the fastest other; dashed: FMA peak, for decode "
-                    f"stream-read peak\n{results.title}; medians")
+    figure.suptitle(title)
     return figure
 
 
-PICTURES = {"peers": six_bars, "peers-all": all_cases}
+def all_cases(results):
+    return draw_cases(results.peers, "float32, one thread: taller is faster. Number: rapt ÷ the fastest other; dashed: FMA "
+                                     f"peak, for decode stream-read peak\n{results.title}; medians")
+
+
+def on_units(results):
+    rows = [row for row in results.types.values() if "/bf16/order2/" in row["name"] and row["name"].endswith("/t1")]
+    return draw_cases(rows, "bfloat16 on the matrix unit (rapt: order 2), one thread. Number: rapt ÷ the fastest other; dashed: "
+                            f"peak of the unit, for decode stream-read peak\n{results.title}; medians")
+
+
+PICTURES = {"peers": six_bars, "peers-all": all_cases, "peers-units": on_units}

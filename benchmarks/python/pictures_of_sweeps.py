@@ -122,14 +122,25 @@ def few_rows(results):
     return figure
 
 
+def units_of(results, kind):
+    """Rows of order 2 on the matrix unit, as medians: operations per byte, GFLOPS."""
+    shares = ((row, row["real_time"] / row["median_ms"]) for name, row in results.units.items()
+              if name.startswith("prefill/bf16/order2/d128/") and name.endswith(f"/{kind}/isa:amx/t1"))
+    return [(row["gflops"] / row["gbps"], row["gflops"] * share, row["peak_gflops"]) for row, share in shares]
+
+
 def roofline(results):
     """Operations per byte against operations per second."""
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
     stream, isa, reach = results.machine["stream_gbps"], results.names[0], (0.25, 20000)
-    for name, peak in results.machine["fma_gflops"].items():
+    units = {kind: units_of(results, kind) for kind in ("full", "causal")}
+    peaks = {f"FMA peak, {name}": peak for name, peak in results.machine["fma_gflops"].items()}
+    if units["full"]:
+        peaks["matrix unit, bfloat16"] = max(peak for _, _, peak in units["full"])
+    for name, peak in peaks.items():
         axes.plot([reach[0], peak / stream, reach[1]], [reach[0] * stream, peak, peak], color="black",
-                  linewidth=1.5 if name == isa else 0.8)
-        axes.annotate(f"FMA peak, {name}: {peak:.0f} GFLOPS", (reach[1], peak), xytext=(-2, 4),
+                  linewidth=1.5 if name == f"FMA peak, {isa}" else 0.8)
+        axes.annotate(f"{name}: {peak:.0f} GFLOPS", (reach[1], peak), xytext=(-2, 4),
                       textcoords="offset points", ha="right", fontsize=10)
     axes.annotate(f"memory: {stream:.1f} GB/s", (3, 3 * stream), xytext=(-8, 0), textcoords="offset points",
                   ha="right", fontsize=10)
@@ -140,13 +151,17 @@ def roofline(results):
             "prefill, causal, D = 128": rows_of(results, "lengths", isa=isa, head_dim=128, causal=1)}.items()):
         axes.plot([row["gflops"] / row["gbps"] for row in rows], [row["gflops"] for row in rows], linestyle="",
                   marker=MARKERS[i], markersize=6, color=f"C{i}", label=label, alpha=0.85)
+    for i, (kind, points) in enumerate(units.items()):
+        axes.plot([point[0] for point in points], [point[1] for point in points], linestyle="", marker=MARKERS[i + 4],
+                  markersize=6, color=f"C{i + 4}", alpha=0.85,
+                  label=f"prefill, {kind}, D = 128, bfloat16 in order 2" if points else None)
     axes.set(xscale="log", yscale="log", xlim=reach, ylabel="GFLOPS",
              xlabel="operations per byte of query, key, value and output")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.legend(loc="lower right")
-    title(figure, f"Roofline, float32, {isa}, one thread; the lines are what the machine allows", results)
+    title(figure, f"Roofline, float32 with {isa} unless said, one thread; the lines are what the machine allows", results)
     return figure
 
 

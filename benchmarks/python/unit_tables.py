@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Tables of orders 2 and 3 in docs/performance.md, from what `./dev bench --json` stored of their rows."""
-from tables import MISSING, percent, table
+from tables import MISSING, percent, table, times
 
 SHAPES = ((128, 512), (128, 2048), (128, 8192), (64, 512), (64, 2048), (64, 8192), (80, 2048), (256, 2048))
 
@@ -33,6 +33,29 @@ def unit_parts(results):
 
     return table(["head_dim, tokens", "matrix unit, GFLOPS", "of the FMA peak", "AVX-512, of the FMA peak"],
                  [line(shape) for shape in PARTS])
+
+
+PEERS = {"vllm": "vLLM", "pytorch": "PyTorch", "openvino": "OpenVINO", "ggml": "ggml", "sglang": "SGLang"}
+
+
+def unit_peers(results):
+    """rapt in order 2 beside peers on the same bfloat16 tensors, from ./dev bench peers --units --store."""
+    lines, isa = [], "/isa:amx"
+    for name, mine in results.types.items():
+        if name.startswith("peer:") or "/bf16/order2/" not in name or not name.endswith(isa + "/t1"):
+            continue
+        shape, prefill = name.replace(isa, ""), name.startswith("prefill")
+        case = (f"D = {mine['head_dim']}, S = {mine['query_length']}, {'causal' if mine['causal'] else 'full'}" if prefill
+                else f"decode, {mine['kv_length']} keys, group {mine['group']}")
+        line = [case, f"{mine['gflops']:.0f} GFLOPS" if prefill else f"{mine['gbps']:.1f} GB/s",
+                percent(mine, "of_peak" if prefill else "of_stream")]
+        for peer in PEERS:
+            found = [results.types[full] for full in (f"peer:{peer}/{shape}", f"peer:{peer}-folded/{shape}")
+                     if full in results.types]
+            line.append(times(min(found, key=lambda row: row["ms"]), "rapt_speedup") if found else MISSING)
+        lines.append(line)
+    return table(["bfloat16, one thread", "rapt, order 2", "of the limit"]
+                 + [f"times as fast as {name}" for name in PEERS.values()], lines)
 
 
 def unit_decode(results):
