@@ -43,6 +43,10 @@ extern atomic_bool rapt_streams_into_l1;
 /* Whether dot products of AVX512_BF16 start as often as FMAs, without which chains of these are faster: likewise. */
 extern atomic_bool rapt_multiplies_pairs;
 
+static inline bool rapt_cpu_multiplies_pairs(void) {
+    return atomic_load_explicit(&rapt_multiplies_pairs, memory_order_relaxed);
+}
+
 /* Whether kernels of AVX-512 may use VBMI: known likewise, and only the speed depends on it. */
 extern atomic_bool rapt_has_vbmi;
 

@@ -163,8 +163,7 @@ static bool is_featured(rapt_isa isa) { return isa != RAPT_ISA_AUTO && (featured
 bool rapt_isa_is_unit(rapt_isa isa) { return entries[isa].table && entries[isa].table->isa != isa; }
 
 static bool takes(rapt_isa isa, const struct rapt_unit *unit) {
-    const bool pays = !unit->pays || atomic_load_explicit(unit->pays, memory_order_relaxed);
-    return isa == RAPT_ISA_AUTO ? pays : isa == unit->isa;
+    return isa == RAPT_ISA_AUTO ? !unit->pays || unit->pays() : isa == unit->isa;
 }
 
 /* The best unit for a type that a table has of this isa, or of any that pays where it is RAPT_ISA_AUTO. */

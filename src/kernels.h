@@ -12,7 +12,6 @@
 #ifndef RAPT_KERNELS_H
 #define RAPT_KERNELS_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,8 +43,7 @@ enum { RAPT_SOME_FALSE = 1, RAPT_SOME_CHANGE = 2, RAPT_ALIKE = 4 }; /* what surv
 
 /* ------------------------------------------------------------ what slots take */
 
-/* By its position, a row sees at most the keys [first_key, end_key) of the block. ASSUME neither falls from one row to
- * the next. */
+/* By its position, a row sees at most keys [first_key, end_key) of the block. ASSUME neither falls from row to row. */
 struct rapt_visible_spans {
     int32_t first_key[RAPT_MAX_TILE_ROWS];
     int32_t end_key[RAPT_MAX_TILE_ROWS];
@@ -335,12 +333,12 @@ struct rapt_table {
     const struct rapt_unit *units; /* best first, the last one without a table; NULL = none */
 };
 
-/* A unit that some processors with a table's instructions have. table(of_unit[type], type): the same with a kind that
- * multiplies on the unit, and the isa of the unit; NULL where the process may not use it, it answers otherwise than
- * order 2 does, or has no kind for the type: all have one for bfloat16. ASSUME this machine has its features. */
+/* A unit that some processors with a table's instructions have, and whether automatic choices take it; NULL = always.
+ * table(of_unit[type], type): the same with a kind that multiplies on it, and its isa; NULL where the process may not
+ * use it, it answers otherwise, or has no kind for the type: all have one for bfloat16. ASSUME its features are here */
 struct rapt_unit {
     rapt_isa isa;
-    const atomic_bool *pays; /* whether automatic choices take it; NULL = always */
+    bool (*pays)(void);
     const struct rapt_table *(*table)(const struct rapt_table *chains, int type);
 };
 

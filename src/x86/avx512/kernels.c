@@ -6,7 +6,7 @@
 #include "x86/vbmi/kind.h"
 
 static const struct rapt_unit units[] = {{.isa = RAPT_ISA_AMX, .table = rapt_amx_table},
-                                         {RAPT_ISA_AVX512_BF16, &rapt_multiplies_pairs, rapt_bf16_table},
+                                         {RAPT_ISA_AVX512_BF16, rapt_cpu_multiplies_pairs, rapt_bf16_table},
                                          {.table = NULL}};
 
 /* Processors that look bytes up in registers take float8 otherwise. */
