@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The rows of a block where they lie, in the order in which they are read, so that each can be prefetched into L1 some
- * rows before its turn. Tile loads train no prefetcher of the processor, and what misses L1 waits for all lines that
- * are under way from memory: so also the list of these rows has to be short. */
+ * The rows of a block where they lie, in the order in which they are read, so that each can be prefetched before its
+ * turn, since tile loads train no prefetcher of the processor: near ones into L1 some rows before, and far ones, which
+ * are too long for that, into L2 half a block before. What misses L1 waits for all lines that are under way from
+ * memory: so also the list of these rows has to be short. */
 #ifndef RAPT_X86_AMX_FEW_ROWS_H
 #define RAPT_X86_AMX_FEW_ROWS_H
 
@@ -10,9 +11,12 @@
 enum {
     FEW_RUN = 16,                               /* rows */
     FEW_KEYS_LEAD = 2,                          /* runs that are prefetched before their turn, as measured: of keys, */
-    FEW_VALUES_LEAD = 1,                        /* and of values */
+    FEW_VALUES_LEAD = 1,                        /* and of values; */
+    FEW_NEAR_DIMS = 128,                        /* where rows have no more dims */
+    FEW_BESIDE_KEYS = 5,                        /* rows of 16 prefetched beside scores, where values are of keys */
     FEW_RUNS = 2 * RAPT_BLOCK_KEYS / FEW_RUN,   /* of a block */
-    FEW_ALL = FEW_RUNS + FEW_KEYS_LEAD
+    FEW_HALF = FEW_RUNS / 2,                    /* of a half */
+    FEW_ALL = FEW_RUNS + FEW_HALF
 };
 
 /* 16 rows at one stride, but for those whose rows do not lie so: these are copied when their turn comes. */
@@ -21,13 +25,23 @@ struct few_run {
     int64_t stride;
 };
 
-/* Keys and values of one half, those of the other one, and the keys that come next. What the block does not name is
- * zeros. */
+/* Keys and values of one half, those of the other one, and what comes next: near ones, some keys; far ones, a half.
+ * What the block does not name is zeros. */
 struct few_rows {
     struct few_run run[FEW_ALL];
     uint64_t scattered; /* bit run: */
     const char *row[FEW_ALL * FEW_RUN]; /* of these */
 };
+
+RAPT_INLINE bool few_is_far(const struct rapt_task *task) {
+    const rapt_attention_desc *desc = &task->attention->desc;
+    return desc->head_dim > FEW_NEAR_DIMS || desc->value_dim > FEW_NEAR_DIMS;
+}
+
+/* Rows of each far run that are prefetched beside the scores of another one; where values are not of keys, all. */
+RAPT_INLINE int few_beside_keys(const struct rapt_task *task) {
+    return task->attention->values_in_keys >= 0 ? FEW_BESIDE_KEYS : FEW_RUN;
+}
 
 RAPT_INLINE const char *few_row(const struct few_rows *rows, int number, int i) {
     return rows->scattered >> number & 1 ? rows->row[number * FEW_RUN + i]
@@ -81,7 +95,8 @@ static void few_find_some(struct few_rows *rows, const struct rapt_task *task, i
 }
 
 static void few_find(struct few_rows *rows, const struct rapt_block *b) {
-    const int64_t next = b->base + RAPT_BLOCK_KEYS, lead = FEW_KEYS_LEAD * FEW_RUN;
+    const bool far = few_is_far(b->task);
+    const int64_t next = b->base + RAPT_BLOCK_KEYS, lead = far ? RAPT_HALF_KEYS : FEW_KEYS_LEAD * FEW_RUN;
     const int64_t left = b->source->visible.end - next;
     few_clear(rows);
     for (int half = 0; half < 2; half++) {
@@ -91,29 +106,44 @@ static void few_find(struct few_rows *rows, const struct rapt_block *b) {
         for (int side = 0; side < RAPT_SIDES && keys.begin < keys.end; side++)
             few_find_some(rows, b->task, side, few_turn(half, side), first, keys);
     }
-    if (left > 0)
-        few_find_some(rows, b->task, RAPT_KEYS, FEW_RUNS, next,
+    for (int side = 0; side < 1 + far && left > 0; side++)
+        few_find_some(rows, b->task, side, FEW_RUNS + few_turn(0, side), next,
                       (struct rapt_span){next, next + (left < lead ? left : lead)});
 }
 
-/* Where the dims of a run lie, 32 at a time: where it is, or copied, with zeros after the last dim. */
-RAPT_INLINE struct few_run few_whole(const struct few_rows *rows, int number, char *copy, int dim) {
-    const int64_t stride = unit16_steps(dim) * TILE_ROW_BYTES;
+/* Where some steps of 32 dims of a run lie: where it is, or copied, with zeros after the last dim. */
+RAPT_INLINE struct few_run few_part(const struct few_rows *rows, int number, char *copy, int dim, int first,
+                                    int steps) {
+    const int64_t stride = steps * TILE_ROW_BYTES;
     if (dim % RAPT_STEP == 0 && !(rows->scattered >> number & 1))
-        return rows->run[number];
+        return (struct few_run){rows->run[number].base + first * TILE_ROW_BYTES, rows->run[number].stride};
     for (int i = 0; i < FEW_RUN; i++)
-        for (int step = 0; step < unit16_steps(dim); step++)
+        for (int step = 0; step < steps; step++)
             _mm512_store_si512(copy + i * stride + step * TILE_ROW_BYTES,
-                               _mm512_maskz_loadu_epi16(unit16_first(dim - step * RAPT_STEP),
-                                                        few_row(rows, number, i) + step * TILE_ROW_BYTES));
+                               _mm512_maskz_loadu_epi16(unit16_first(dim - (first + step) * RAPT_STEP),
+                                                        few_row(rows, number, i) + (first + step) * TILE_ROW_BYTES));
     return (struct few_run){copy, stride};
 }
 
-/* Rows [first, end) of some runs, so many lines of each. */
+/* Turns [first, end) of some runs, a row each, so many lines of it. Of rows of four lines, a turn has one line of every
+ * fourth row instead: lines side by side, requested at once, keep memory waiting. */
 RAPT_INLINE void few_prefetch(const struct few_run *run, int first, int end, int lines) {
     RAPT_UNROLL for (int i = first; i < end; i++)
-        RAPT_UNROLL for (int line = 0; line < lines; line++)
-            fetch_soon(run[i / FEW_RUN].base + i % FEW_RUN * run[i / FEW_RUN].stride + line * 64);
+        RAPT_UNROLL for (int line = 0; line < lines; line++) {
+            const struct few_run *of = run + i / FEW_RUN;
+            const int turn = i % FEW_RUN;
+            if (lines == 4)
+                fetch_soon(of->base + (turn / 4 + 4 * line) * of->stride + turn % 4 * 64);
+            else
+                fetch_soon(of->base + turn * of->stride + line * 64);
+        }
+}
+
+/* Lines [line, end_line) of rows [row, end) of a run. */
+RAPT_INLINE void few_prefetch_later(const struct few_run *run, int row, int end, int line, int end_line) {
+    for (int i = row; i < end; i++)
+        for (int l = line; l < end_line; l++)
+            fetch_later(run->base + i * run->stride + l * 64);
 }
 
 #endif

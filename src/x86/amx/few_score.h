@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * Order 2 of few rows on the matrix unit: products with keys, which are their left side, rows of stored keys as they
+ * are. So scores come out with keys as rows and are transposed. */
+#ifndef RAPT_X86_AMX_FEW_SCORE_H
+#define RAPT_X86_AMX_FEW_SCORE_H
+
+#include "x86/amx/block.h"
+#include "x86/amx/few_rows.h"
+
+enum {
+    FEW_AT_ONCE = 4,  /* rows that are prefetched beside the products of 16 keys, and */
+    FEW_PART = 3,     /* beside each quarter of their way to rows of keys */
+    FEW_FAR_RUNS = 4  /* of far rows at once */
+};
+
+/* A half block of a tile, and its scratch. */
+struct few_task {
+    struct unit16_task a; /* a.g: [tiles of dims][16 rows][16 dims], the dims of two tiles as few_update has them */
+    char *scores;         /* two tiles: [keys][rows] */
+    char *panel;          /* 32 values, interleaved: [tiles of dims][16 pairs of keys][16 dims][2]; or far scores */
+    char *copy;           /* of as many runs */
+    const struct few_rows *rows;
+    int keys, values;     /* the first runs of the half */
+};
+
+RAPT_INLINE char *few_queries(float *panel) { return (char *)(panel + TILE_HEIGHT * RAPT_SUM_LANES); }
+
+/* 32 dims of 16 keys times queries, which stay in registers. */
+#define FEW_SCORE(sum, keys, query)                                                                     \
+    if (step < steps) {                                                                                 \
+        TILE_LOAD(keys, run.base + step * TILE_ROW_BYTES, run.stride);                                  \
+        TILE_MULTIPLY_BF16(sum, keys, query);                                                           \
+        few_prefetch(ahead, (sum) * FEW_AT_ONCE + step, (sum) * FEW_AT_ONCE + step + 1, steps);         \
+        step++;                                                                                         \
+    }
+
+/* Scores of 16 keys to a tile of [keys][rows]. */
+#define FEW_SCORE_RUN(sum)                                                                              \
+    do {                                                                                                \
+        const struct few_run run = few_part(f->rows, number + (sum), f->copy, dim, 0, steps);           \
+        TILE_ZERO(sum);                                                                                 \
+        for (int step = 0; step < steps;) {                                                             \
+            FEW_SCORE(sum, 2, 4)                                                                        \
+            FEW_SCORE(sum, 3, 5)                                                                        \
+            FEW_SCORE(sum, 2, 6)                                                                        \
+            FEW_SCORE(sum, 3, 7)                                                                        \
+        }                                                                                               \
+    } while (0)
+
+/* A tile of scores to rows of keys. ahead: rows from `turn` on. */
+RAPT_INLINE void few_transpose(const char *from, float *y, const struct few_run *ahead, int turn, int steps) {
+    enum { PARTS = 4 };
+    __m512i r[TILE_HEIGHT];
+    RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
+        r[i] = _mm512_load_si512(from + i * TILE_ROW_BYTES);
+    unit16_transpose(r);
+    RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++) {
+        _mm512_store_si512(y + i * RAPT_HALF_KEYS, r[i]);
+        if (i % PARTS == PARTS - 1)
+            few_prefetch(ahead, turn + i / PARTS * FEW_PART, turn + (i / PARTS + 1) * FEW_PART, steps);
+    }
+}
+
+/* dim may be a constant. */
+RAPT_INLINE void few_score_near(const struct few_task *f, int dim) {
+    const int steps = unit16_steps(dim), first = f->a.first * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
+    const char *const queries = few_queries(f->a.t.b->panel);
+    float *y = f->a.t.y;
+    char *const scores = f->scores;
+    TILE_LOAD(4, queries, TILE_ROW_BYTES);
+    TILE_LOAD(5, queries + (steps > 1 ? 1 : 0) * TILE_BYTES, TILE_ROW_BYTES);
+    TILE_LOAD(6, queries + (steps > 2 ? 2 : 0) * TILE_BYTES, TILE_ROW_BYTES);
+    TILE_LOAD(7, queries + (steps > 3 ? 3 : 0) * TILE_BYTES, TILE_ROW_BYTES);
+    for (int key = first; key < last; key += 2 * TILE_HEIGHT) {
+        const int number = f->keys + key / FEW_RUN;
+        const struct few_run *ahead = f->rows->run + number + FEW_KEYS_LEAD;
+        FEW_SCORE_RUN(0);
+        FEW_SCORE_RUN(1);
+        TILE_STORE(0, scores, TILE_ROW_BYTES);
+        few_transpose(scores, y + key, ahead, 2 * FEW_AT_ONCE, steps);
+        TILE_STORE(1, scores + TILE_BYTES, TILE_ROW_BYTES);
+        few_transpose(scores + TILE_BYTES, y + key + TILE_HEIGHT, ahead, 2 * FEW_AT_ONCE + 4 * FEW_PART, steps);
+    }
+}
+
+#define FEW_SCORE_FAR(sum, keys)                                                             \
+    do {                                                                                     \
+        TILE_LOAD_STREAMED(keys, run[sum].base + step * TILE_ROW_BYTES, run[sum].stride);    \
+        TILE_MULTIPLY_BF16(sum, keys, 6);                                                    \
+        few_prefetch_later(ahead + (sum), 0, beside, step, step + 1);                        \
+    } while (0)
+
+/* Four chains of products share the loads of queries, and none waits for its own sums. Keys that come before the first
+ * step have scores, too, where nobody looks. */
+static RAPT_KERNEL void few_score_far(const struct few_task *f, int dim) {
+    const int steps = unit16_steps(dim), first = f->a.first * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
+    const int beside = few_beside_keys(f->a.t.b->task);
+    const char *const queries = few_queries(f->a.t.b->panel);
+    char *const scores = f->panel;
+    for (int key = first / (FEW_FAR_RUNS * FEW_RUN) * FEW_FAR_RUNS * FEW_RUN; key < last;
+         key += FEW_FAR_RUNS * FEW_RUN) {
+        const int number = f->keys + key / FEW_RUN;
+        const struct few_run *ahead = f->rows->run + number + FEW_HALF;
+        struct few_run run[FEW_FAR_RUNS];
+        for (int i = 0; i < FEW_FAR_RUNS; i++)
+            run[i] = few_part(f->rows, number + i, f->copy + i * steps * TILE_BYTES, dim, 0, steps);
+        TILE_ZERO(0);
+        TILE_ZERO(1);
+        TILE_ZERO(2);
+        TILE_ZERO(3);
+        for (int step = 0; step < steps; step++) {
+            TILE_LOAD(6, queries + step * TILE_BYTES, TILE_ROW_BYTES);
+            FEW_SCORE_FAR(0, 4);
+            FEW_SCORE_FAR(1, 5);
+            FEW_SCORE_FAR(2, 4);
+            FEW_SCORE_FAR(3, 5);
+        }
+        TILE_STORE(0, scores, TILE_ROW_BYTES);
+        TILE_STORE(1, scores + TILE_BYTES, TILE_ROW_BYTES);
+        TILE_STORE(2, scores + 2 * TILE_BYTES, TILE_ROW_BYTES);
+        TILE_STORE(3, scores + 3 * TILE_BYTES, TILE_ROW_BYTES);
+        for (int i = 0; i < FEW_FAR_RUNS; i++)
+            few_transpose(scores + i * TILE_BYTES, f->a.t.y + key + i * TILE_HEIGHT, ahead, 0, 0);
+    }
+}
+
+static void few_score(const struct few_task *f) {
+    const struct rapt_task *task = f->a.t.b->task;
+    const int dim = (int)task->attention->desc.head_dim;
+    if (few_is_far(task))
+        few_score_far(f, dim);
+    else if (dim == 128)
+        few_score_near(f, 128);
+    else if (dim == 64)
+        few_score_near(f, 64);
+    else
+        few_score_near(f, dim);
+}
+
+#endif
