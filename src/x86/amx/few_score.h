@@ -8,9 +8,9 @@
 #include "x86/amx/few_rows.h"
 
 enum {
-    FEW_AT_ONCE = 4,  /* rows that are prefetched beside the products of 16 keys, and */
-    FEW_PART = 3,     /* beside each quarter of their way to rows of keys */
-    FEW_FAR_RUNS = 4  /* of far rows at once */
+    FEW_AT_ONCE = 4, /* rows that are prefetched beside the products of 16 keys, and */
+    FEW_PART = 3,    /* beside each quarter of their way to rows of keys */
+    FEW_FAR_RUNS = 4 /* of far rows at once */
 };
 
 /* A half block of a tile, and its scratch. */
@@ -18,7 +18,7 @@ struct few_task {
     struct unit16_task a; /* a.g: [tiles of dims][16 rows][16 dims], the dims of two tiles as few_update has them */
     char *scores;         /* two tiles: [keys][rows] */
     char *panel;          /* 32 values, interleaved: [tiles of dims][16 pairs of keys][16 dims][2]; or far scores */
-    char *copy;           /* of as many runs */
+    char *copy;           /* of FEW_FAR_RUNS runs */
     const struct few_rows *rows;
     int keys, values;     /* the first runs of the half */
 };
@@ -90,8 +90,8 @@ RAPT_INLINE void few_score_near(const struct few_task *f, int dim) {
         few_prefetch_later(ahead + (sum), 0, beside, step, step + 1);                        \
     } while (0)
 
-/* Four chains of products share the loads of queries, and none waits for its own sums. Keys that come before the first
- * step have scores, too, where nobody looks. */
+/* Four chains of products share the loads of queries, and none waits for its own sums. Keys before the
+ * first step and after the last one have scores, too, where nobody looks. */
 static RAPT_KERNEL void few_score_far(const struct few_task *f, int dim) {
     const int steps = unit16_steps(dim), first = f->a.first * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
     const int beside = few_beside_keys(f->a.t.b->task);

@@ -7,9 +7,8 @@
 #include "x86/amx/few_score.h"
 
 enum {
-    FEW_DIMS = 4,  /* steps of 32 dims at once, at most; */
-    FEW_KEPT = 5,  /* of their sums stay in registers, or */
-    FEW_WHOLE = 3  /* those of so many steps, which longer rows take at once */
+    FEW_DIMS = FEW_NEAR_DIMS / RAPT_STEP, /* steps of 32 dims at once, at most */
+    FEW_WHOLE = 3                         /* those whose sums all stay in registers */
 };
 
 /* 32 dims of two values in turns, four at a time: dims 0 ... 3, 8 ... 11 and so on, then those between. */
@@ -166,8 +165,8 @@ static RAPT_KERNEL void few_weigh_far(const struct few_task *f, int row, int end
     const int dim = (int)a->desc.value_dim, steps = unit16_steps(dim);
     const bool views = a->values_in_keys >= 0;
     const int lines = views ? unit16_steps((int)a->desc.head_dim) : steps;
-    struct few_dims d = {.ahead = f->rows->run + (views ? few_turn(1, RAPT_KEYS) - few_turn(0, RAPT_VALUES) : FEW_HALF),
-                         .row = views ? FEW_BESIDE_KEYS : 0};
+    const int to_keys = few_turn(1, RAPT_KEYS) - few_turn(0, RAPT_VALUES); /* that come half a block later */
+    struct few_dims d = {.ahead = f->rows->run + (views ? to_keys : FEW_HALF), .row = views ? FEW_BESIDE_KEYS : 0};
     for (int left = steps <= FEW_DIMS ? 1 : (steps + FEW_WHOLE - 1) / FEW_WHOLE; left > 0; left--) {
         d.steps = (steps - d.first + left - 1) / left;
         d.end_line = (d.first + d.steps) * lines / steps;
