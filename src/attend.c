@@ -178,16 +178,18 @@ static void attend_chunk(struct rapt_loop *loop, int64_t chunk) {
 }
 
 /* Where the running state lies, and what it begins with. Only a fold from the first chunk on may be shared
- * (numerics.md, step 7): tasks of later splits keep the state of each chunk for the merge phase. */
+ * (numerics.md, step 7): later splits keep the state of each chunk for the merge phase. */
 static void open_running(struct rapt_loop *loop, int64_t chunk, bool first) {
     struct rapt_task *task = loop->task;
-    if (task->work.splits > 1 && (first || task->split > 0))
+    const struct rapt_plan_body *a = task->attention;
+    const bool is_later = task->work.splits > 1 && chunk - task->work.first_chunk >= a->split_chunks;
+    if (task->work.splits > 1 && (first || is_later))
         task->running = rapt_state_of_chunk(task, chunk - task->work.first_chunk);
     else if (!first)
         return;
     for (int number = 0; number < loop->tile_count; number++)
         loop->tiles[number].flags &= ~(unsigned)RAPT_TILE_STARTED;
-    if (!task->attention->desc.initial_state.data || task->split > 0)
+    if (!a->desc.initial_state.data || is_later)
         return;
     rapt_task_begin(task);
     for (int number = 0; number < loop->tile_count; number++)
@@ -206,16 +208,16 @@ static void attend_chunks(struct rapt_loop *loop) {
     }
 }
 
-void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t next_index) {
+void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t count, int64_t next_index) {
     struct rapt_task task, next_task;
     struct rapt_loop loop;
-    rapt_task_find(&task, run, index);
+    rapt_task_find(&task, run, index, count);
     rapt_task_open(&task, slot);
     loop.task = &task;
     loop.next_task = NULL;
     loop.ahead.of_next_task = -1;
     if (!task.kind->streams && next_index >= 0 && next_index < run->attention->totals.all_tasks) {
-        rapt_task_find(&next_task, run, next_index);
+        rapt_task_find(&next_task, run, next_index, 1);
         loop.next_task = &next_task;
     }
     rapt_source_open(&loop.source, &task, task.visible);

@@ -39,8 +39,8 @@ struct rapt_loop {
     } ahead;
 };
 
-/* The attend phase. next_index: the number of the task that this thread is likely to get next, or any number that is
- * not a task's. */
-void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t next_index);
+/* The attend phase: a task, or `count` that are splits of the same keys. next_index: the number of the task that this
+ * thread is likely to get next, or any number that is not a task's. */
+void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t count, int64_t next_index);
 
 #endif

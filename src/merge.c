@@ -7,7 +7,7 @@ void rapt_merge(const struct rapt_run *run, char *slot, int64_t index) {
     const struct rapt_plan_body *a = run->attention;
     const struct rapt_work work = rapt_work_of_task(a, run->works, 1, index);
     struct rapt_task task;
-    rapt_task_find(&task, run, work.first_task + (index - work.first_merge) * work.splits);
+    rapt_task_find(&task, run, work.first_task + (index - work.first_merge) * work.splits, 1);
     rapt_task_open(&task, slot);
     const struct rapt_state into = rapt_state_of_chunk(&task, 0);
     for (int64_t chunk = a->split_chunks; chunk < work.chunks; chunk++)

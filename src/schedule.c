@@ -22,12 +22,17 @@ int64_t rapt_tasks(const struct rapt_plan_body *a, int32_t phase) {
     return phase == 0 ? a->totals.all_tasks : a->totals.all_merges;
 }
 
-static void run_task(const struct rapt_run *run, char *slot, int32_t phase, int64_t task, int64_t next_task) {
+/* A task, or several that go on with the same keys. */
+struct tasks {
+    int64_t first, count;
+};
+
+static void run_tasks(const struct rapt_run *run, char *slot, int32_t phase, struct tasks tasks, int64_t next_task) {
     rapt_fpenv environment = rapt_fpenv_enter();
     if (phase == 0)
-        rapt_attend(run, slot, task, next_task);
+        rapt_attend(run, slot, tasks.first, tasks.count, next_task);
     else
-        rapt_merge(run, slot, task);
+        rapt_merge(run, slot, tasks.first);
     rapt_fpenv_leave(environment);
 }
 
@@ -39,7 +44,7 @@ rapt_status rapt_schedule_task(const struct rapt_plan_body *a, void *memory, int
     if (slot < 0)
         return RAPT_BUSY;
     const struct rapt_run run = rapt_run_of(a, w);
-    run_task(&run, rapt_workspace_slot(w, slot), phase, task, -1);
+    run_tasks(&run, rapt_workspace_slot(w, slot), phase, (struct tasks){task, 1}, -1);
     rapt_workspace_give(w, slot);
     return RAPT_OK;
 }
@@ -59,8 +64,29 @@ struct worker {
     const rapt_run_options *options;
 };
 
-static int64_t take_task(const struct worker *worker) {
-    return atomic_fetch_add_explicit(&worker->workspace->next[worker->phase], 1, memory_order_relaxed);
+/* How many tasks from one on a worker takes at once: splits of the same keys, since the first and the last keys of a run
+ * are slower than those between them. A share of what is left, so that the last ones go to whoever is free; one where
+ * the caller wants to be asked before each. */
+static int64_t tasks_from(const struct worker *worker, const struct rapt_run *run, int64_t first, int64_t count) {
+    enum { SHARES = 4 }; /* for each worker */
+    const struct rapt_plan_body *a = worker->attention;
+    if (worker->phase != 0 || worker->options->should_stop || first >= count)
+        return 1;
+    const struct rapt_work work = rapt_work_of_task(a, run->works, 0, first);
+    const int64_t slots = worker->workspace->slots, left = count - first;
+    const int64_t of_keys = work.splits - (first - work.first_task) % work.splits;
+    const int64_t share = slots == 1 ? left : left / (SHARES * slots) + 1;
+    return share < of_keys ? share : of_keys;
+}
+
+static struct tasks take_tasks(const struct worker *worker, const struct rapt_run *run, int64_t count) {
+    _Atomic int64_t *next = &worker->workspace->next[worker->phase];
+    struct tasks tasks = {atomic_load_explicit(next, memory_order_relaxed), 1};
+    do
+        tasks.count = tasks_from(worker, run, tasks.first, count);
+    while (!atomic_compare_exchange_weak_explicit(next, &tasks.first, tasks.first + tasks.count, memory_order_relaxed,
+                                                  memory_order_relaxed));
+    return tasks;
 }
 
 /* One worker's answer stops all of them. */
@@ -82,12 +108,13 @@ static void work(void *argument, int64_t number) {
     const struct rapt_run run = rapt_run_of(worker->attention, w);
     if (slot < 0)
         return;
-    for (int64_t task = take_task(worker); task < count && !stops(worker);) {
-        const bool many = count - task > MANY * w->slots;
-        const int64_t next =
-            many ? take_task(worker) : atomic_load_explicit(&w->next[worker->phase], memory_order_relaxed);
-        run_task(&run, rapt_workspace_slot(w, slot), worker->phase, task, next);
-        task = many ? next : take_task(worker);
+    for (struct tasks tasks = take_tasks(worker, &run, count); tasks.first < count && !stops(worker);) {
+        const bool many = count - tasks.first > MANY * w->slots;
+        struct tasks next = {atomic_load_explicit(&w->next[worker->phase], memory_order_relaxed), 1};
+        if (many)
+            next = take_tasks(worker, &run, count);
+        run_tasks(&run, rapt_workspace_slot(w, slot), worker->phase, tasks, next.first);
+        tasks = many ? next : take_tasks(worker, &run, count);
     }
     rapt_workspace_give(w, slot);
 }

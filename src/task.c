@@ -3,13 +3,14 @@
 
 #include "widen.h"
 
-static struct rapt_span chunks_of_split(const struct rapt_task *task) {
-    const int64_t share = task->attention->split_chunks, first = task->work.first_chunk + task->split * share;
-    return (struct rapt_span){first * RAPT_CHUNK_KEYS, (first + share) * RAPT_CHUNK_KEYS};
+/* The keys of some splits. */
+static struct rapt_span keys_of_splits(const struct rapt_task *task, int64_t split, int64_t count) {
+    const int64_t share = task->attention->split_chunks, first = task->work.first_chunk + split * share;
+    return (struct rapt_span){first * RAPT_CHUNK_KEYS, (first + count * share) * RAPT_CHUNK_KEYS};
 }
 
 /* Heaviest first: with causal attention the last queries see the most keys. */
-void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t index) {
+void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t index, int64_t count) {
     const struct rapt_plan_body *a = run->attention;
     task->run = run;
     task->attention = a;
@@ -24,11 +25,12 @@ void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t 
     task->kv_head = index / work->row_blocks;
     const int64_t left = work->sequence.query_length * a->group - task->first_row;
     task->rows = (int)(left < work->task_rows ? left : work->task_rows);
-    RAPT_ASSUME(task->rows > 0 && task->kv_head < a->desc.kv_heads);
+    RAPT_ASSUME(task->rows > 0 && task->kv_head < a->desc.kv_heads && count >= 1 &&
+                task->split + count <= work->splits);
     task->visible =
         rapt_visible_to(&a->desc, &work->sequence, rapt_position(task, 0), rapt_position(task, task->rows - 1));
     if (work->splits > 1)
-        task->visible = rapt_intersect(task->visible, chunks_of_split(task));
+        task->visible = rapt_intersect(task->visible, keys_of_splits(task, task->split, count));
 }
 
 static float slope_of(const struct rapt_task *task, int64_t head) {

@@ -22,7 +22,7 @@ struct rapt_task {
     struct rapt_work work;
     int64_t kv_head, first_row;
     int rows;                 /* at least 1 */
-    int64_t split;
+    int64_t split;            /* the first one, where keys are split */
     struct rapt_span visible; /* positions that any row sees */
 
     float *panel, *scores, *alpha, *slopes, *final_m, *inverse;
@@ -33,8 +33,9 @@ struct rapt_task {
     float *gathered;                   /* likewise, [RAPT_GATHERED_KEYS][dim] */
 };
 
-/* Resolves a task of the attend phase, except for its scratch. */
-void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t index);
+/* Resolves a task of the attend phase, except for its scratch; or `count` of them, which are splits of the same keys, as
+ * a single one. */
+void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t index, int64_t count);
 
 /* Gives a task its scratch. */
 void rapt_task_open(struct rapt_task *task, char *slot);

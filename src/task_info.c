@@ -5,7 +5,7 @@
 /* A task of the merge phase folds the states that the tasks of its KV head left. */
 static int64_t find_merge(struct rapt_task *task, const struct rapt_run *run, int64_t index) {
     const struct rapt_work work = rapt_work_of_task(run->attention, run->works, 1, index);
-    rapt_task_find(task, run, work.first_task + (index - work.first_merge) * work.splits);
+    rapt_task_find(task, run, work.first_task + (index - work.first_merge) * work.splits, 1);
     task->visible = rapt_visible_to(&run->attention->desc, &work.sequence, rapt_position(task, 0),
                                     rapt_position(task, task->rows - 1));
     return task->rows * work.chunks * run->attention->desc.value_dim;
@@ -16,7 +16,7 @@ void rapt_task_describe(const struct rapt_run *run, int32_t phase, int64_t index
     struct rapt_task task;
     int64_t cost = 0;
     if (phase == 0)
-        rapt_task_find(&task, run, index);
+        rapt_task_find(&task, run, index, 1);
     else
         cost = find_merge(&task, run, index);
     *info = (rapt_task_info){.sequence = task.work.batch,

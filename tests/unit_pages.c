@@ -133,7 +133,7 @@ static void test_paged_source(void **state) {
         struct rapt_work *table = test_alloc(rapt_work_table_bytes(a) + 1);
         assert_true(rapt_work_write(a, table));
         bench.run = (struct rapt_run){.attention = a, .works = table};
-        rapt_task_find(&bench.task, &bench.run, random_below(&random, a->totals.all_tasks));
+        rapt_task_find(&bench.task, &bench.run, random_below(&random, a->totals.all_tasks), 1);
         for (int side = 0; side < RAPT_SIDES; side++) {
             assert_false(bench.task.work.stages[side]);
             check(&bench, side, &random);

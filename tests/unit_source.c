@@ -169,7 +169,7 @@ static bool open_task(struct bench *bench, struct random *random) {
     bench->run = (struct rapt_run){.attention = a, .works = table};
     if (a->totals.all_tasks == 0)
         return false;
-    rapt_task_find(&bench->task, &bench->run, random_below(random, a->totals.all_tasks));
+    rapt_task_find(&bench->task, &bench->run, random_below(random, a->totals.all_tasks), 1);
     for (int side = 0; side < RAPT_SIDES; side++) {
         bench->staged_bytes[side] =
             RAPT_WINDOWS * bench->task.kind->piece_keys * rapt_dim_of(a, side) * (int64_t)sizeof(float);

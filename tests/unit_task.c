@@ -172,7 +172,7 @@ static void test_tasks(void **state) {
         char *slot = test_alloc(a->slot.slot_bytes);
         for (int i = 0; i < 5 && a->totals.all_tasks > 0; i++) {
             struct rapt_task task;
-            rapt_task_find(&task, &run, random_below(&random, a->totals.all_tasks));
+            rapt_task_find(&task, &run, random_below(&random, a->totals.all_tasks), 1);
             rapt_task_open(&task, slot);
             if (a->mask_parts & RAPT_PART_ALIBI)
                 expect_slopes(&unit, &task);

@@ -242,7 +242,7 @@ static void check_next_selected(const struct unit *unit, const struct rapt_task 
 static void check_task(const struct unit *unit, const struct rapt_run *run, int64_t index, struct random *random,
                        int64_t *verdicts) {
     struct rapt_task task;
-    rapt_task_find(&task, run, index);
+    rapt_task_find(&task, run, index, 1);
     task.slopes = test_floats(task.rows);
     task.bias = test_floats(RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS);
     for (int row = 0; unit->desc.alibi_slopes && row < task.rows; row++)

@@ -85,14 +85,14 @@ static struct cover *new_covers(const struct unit *unit) {
     return covers;
 }
 
-static void count_task(const struct rapt_task *task, struct cover *covers) {
+static void count_task(const struct rapt_task *task, int64_t splits, struct cover *covers) {
     const struct rapt_work *work = &task->work;
     struct cover *cover = &covers[work->batch];
     const int64_t share = task->attention->split_chunks;
     int64_t begin = 0, end = cover->chunks;
     if (is_splitting(work)) {
         begin = task->split * share;
-        end = end - begin < share ? end : begin + share;
+        end = end - begin < splits * share ? end : begin + splits * share;
         assert_true(rapt_span_count(task->visible) == 0 ||
                     (task->visible.begin >= (work->first_chunk + begin) * RAPT_CHUNK_KEYS &&
                      task->visible.end <= (work->first_chunk + end) * RAPT_CHUNK_KEYS));
@@ -126,22 +126,26 @@ static void expect_scratch(const struct rapt_task *task) {
         assert_true(!task->work.stages[side] || kind->piece_keys <= totals->staged_keys[side]);
 }
 
-/* Tasks are numbered kind by kind, the kind with the most rows first, and sequence by sequence within. */
-static void expect_tasks(const struct unit *unit, const struct rapt_work *table) {
+/* Tasks are numbered kind by kind, the kind with the most rows first, and sequence by sequence within. Up to most_splits
+ * of the same keys are taken as one. */
+static void expect_tasks(const struct unit *unit, const struct rapt_work *table, int64_t most_splits) {
     const struct rapt_plan_body *a = unit->attention;
     struct rapt_run run = {.attention = a, .works = table};
     struct cover *covers = new_covers(unit);
     int64_t tasks[RAPT_KINDS] = {0};
     struct rapt_task task, before = {0};
-    for (int64_t index = 0; index < a->totals.all_tasks; index++, before = task) {
-        rapt_task_find(&task, &run, index);
+    for (int64_t index = 0, count; index < a->totals.all_tasks; index += count, before = task) {
+        const struct rapt_work work = rapt_work_of_task(a, table, 0, index);
+        const int64_t left = work.splits - (index - work.first_task) % work.splits;
+        count = left < most_splits ? left : most_splits;
+        rapt_task_find(&task, &run, index, count);
         if (index == 0 || task.work.batch != before.work.batch)
             expect_work(unit, &task.work);
         if (index > 0)
             assert_true(task.work.kind < before.work.kind ||
                         (task.work.kind == before.work.kind && task.work.batch >= before.work.batch));
-        tasks[task.work.kind]++;
-        count_task(&task, covers);
+        tasks[task.work.kind] += count;
+        count_task(&task, count, covers);
         expect_scratch(&task);
     }
     assert_memory_equal(tasks, a->totals.tasks, sizeof tasks);
@@ -204,7 +208,8 @@ static void test_tasks(void **state) {
         const struct rapt_work *table = written_table(&unit);
         assert_non_null(table);
         expect_untouched(table + (unit.attention->has_lists ? unit.desc.batch : 0));
-        expect_tasks(&unit, table);
+        expect_tasks(&unit, table, 1);
+        expect_tasks(&unit, table, 3);
         expect_merges(&unit, table);
         splits += unit.attention->totals.all_merges > 0;
         mixed += unit.attention->totals.tasks[0] > 0 && unit.attention->totals.tasks[RAPT_KINDS - 1] > 0;
@@ -261,7 +266,8 @@ static void test_changed_lists(void **state) {
             refused += table == NULL && is_legal(&unit);
             if (table) { /* then the plan fits it as well as one made for it */
                 expect_untouched(table + unit.desc.batch);
-                expect_tasks(&unit, table);
+                expect_tasks(&unit, table, 1);
+                expect_tasks(&unit, table, 5);
             }
         }
         test_free_all();
