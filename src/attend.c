@@ -44,7 +44,7 @@ static void open_scores(struct rapt_loop *loop) {
     const struct rapt_plan_body *a = task->attention;
     const unsigned excludes = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT;
     loop->scored = (struct rapt_scored){
-        .usable = task->kind->score_beside && loop->tile_count == 1 && !(a->mask_parts & excludes) &&
+        .usable = loop->tile_count == 1 && !(a->mask_parts & excludes) &&
                   (task->kind->beside >> a->format[RAPT_KEYS] & 1) && a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
                   a->desc.head_dim == a->desc.value_dim &&
                   rapt_format_row_bytes(a->format[RAPT_KEYS], a->desc.head_dim) % 64 == 0 &&

@@ -27,7 +27,7 @@ struct rapt_loop {
     struct rapt_source source;
     struct rapt_tile tiles[RAPT_MAX_TILES];
     int tile_count;
-    struct rapt_scored { /* where kinds have score_beside */
+    struct rapt_scored { /* where kinds score keys beside values */
         bool usable;     /* for this task */
         int here;        /* the scores of the current block are the first or the second ones */
         int64_t base;    /* of the block whose scores are in the others; -1 = none */

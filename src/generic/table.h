@@ -80,7 +80,6 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
     .piece_keys = RAPT_BLOCK_KEYS,                                                                                  \
     .keeps_places = true,                                                                                           \
     .panel_bytes = RAPT_UNIT(panel_bytes##suffix),                                                                  \
-    .scores_bytes = RAPT_UNIT(scores_bytes##suffix),                                                                \
     .pack = RAPT_UNIT(pack##suffix),                                                                                \
     .score = RAPT_UNIT(score##suffix),                                                                              \
     .logits = logits_narrow,                                                                                        \
@@ -89,14 +88,21 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
     {RAPT_UNIT_KIND(kind, most, tile_rows, ),                                                                       \
      .least_keys = (least),                                                                                         \
      .streams = true,                                                                                               \
+     .beside = (most) == WEIGH_ROWS ? UNIT_BESIDE : 0,                                                              \
+     .scores_bytes = RAPT_UNIT(scores_bytes_in_place),                                                              \
      .block = RAPT_UNIT(block_in_place)}
 #define RAPT_UNIT_PACKED(kind, most, tile_rows, suffix)                                                             \
     {RAPT_UNIT_KIND(kind, most, tile_rows, suffix),                                                                 \
+     .scores_bytes = RAPT_UNIT(scores_bytes##suffix),                                                               \
      .block = RAPT_UNIT(block),                                                                                     \
      .packed_bytes = RAPT_UNIT(packed_bytes##suffix),                                                               \
      .pack_half = {RAPT_UNIT(pack_keys), RAPT_UNIT(pack_values)}}
 
-enum { UNIT_TILE_ROWS = 24 }; /* queries and a panel of keys fit L1 */
+enum {
+    UNIT_TILE_ROWS = 24, /* queries and a panel of keys fit L1 */
+    /* Where memory limits few rows; shorter vectors are slower in turns. */
+    UNIT_BESIDE = FLUSHES && VL >= 16 ? 1 << RAPT_FORMAT_BF16 | 1 << RAPT_FORMAT_F16 : 0
+};
 _Static_assert(UNIT_TILE_ROWS % WEIGH_ROWS == 0, "tiles are filled");
 
 static const struct rapt_table unit_table = {

@@ -8,7 +8,10 @@
 #include "generic/unit_product.h"
 #include "generic/unit_softmax.h"
 
-enum { UNIT_LINES = 24 }; /* lines that are prefetched beside a panel of keys or values */
+enum {
+    UNIT_LINES = 24, /* lines that are prefetched beside a panel of keys or values */
+    PLACE_SCORES = 4 /* of few rows: halves of this block and of the next one */
+};
 
 /* Half a block: keys [begin, end) of it, all of which are at base + first or after. */
 struct unit_task {
@@ -23,13 +26,14 @@ struct unit_task {
     uint8_t row_begin[RAPT_MAX_TILE_ROWS], row_end[RAPT_MAX_TILE_ROWS];
 };
 
-/* Scores, then room for as much again, or for all parts of order 3, then the sums of a half. */
+/* Scores of so many halves, or of all parts of order 3, then the sums of a half. */
 RAPT_INLINE size_t unit_scores_bytes(int rows, int dim, int scores) {
     return (size_t)unit_up(rows, UNIT_ROWS) *
            ((size_t)scores * RAPT_HALF_KEYS + (size_t)unit_up(dim, UNIT_COLUMNS)) * sizeof(float);
 }
 
 size_t RAPT_UNIT(scores_bytes)(int rows, int dim) { return unit_scores_bytes(rows, dim, 2); }
+size_t RAPT_UNIT(scores_bytes_in_place)(int rows, int dim) { return unit_scores_bytes(rows, dim, PLACE_SCORES); }
 size_t RAPT_UNIT(scores_bytes_split)(int rows, int dim) { return unit_scores_bytes(rows, dim, UNIT_PARTS); }
 
 static int unit_format(const struct rapt_task *task) { return task->attention->format[RAPT_KEYS]; }
@@ -231,7 +235,7 @@ static struct unit_task unit_task_of(const struct rapt_block *b) {
     RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end);
     return (struct unit_task){.b = b,
                               .fresh = b->fresh,
-                              .y = b->task->scores,
+                              .y = b->scores,
                               .y_part = split ? RAPT_HALF_KEYS * rows : 0,
                               .is_normal = true,
                               .sums = b->task->scores + (split ? UNIT_PARTS : 2) * RAPT_HALF_KEYS * rows,

@@ -150,6 +150,11 @@ RAPT_INLINE void unit_fetch(struct unit_ahead *ahead) {
         ahead->byte = 0, ahead->row++;
 }
 
+/* Keys and values that take turns. */
+struct unit_pair {
+    struct unit_ahead keys, values;
+};
+
 /* Numbers [d, d + UNIT_COLUMNS) of VL keys, as rows of a panel with so many columns; of them n exist. As many bytes are
  * prefetched; ahead may be NULL. */
 RAPT_INLINE void unit_transpose(float *into, int columns, const char *const *rows, int d, int n, int format,

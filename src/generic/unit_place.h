@@ -3,8 +3,8 @@
 #ifndef RAPT_GENERIC_UNIT_PLACE_H
 #define RAPT_GENERIC_UNIT_PLACE_H
 
+#include "generic/unit_beside.h"
 #include "generic/unit_place_rows.h"
-#include "generic/unit_place_sums.h"
 
 /* ------------------------------------------------------------ numbers that the processor does not flush */
 
@@ -155,7 +155,7 @@ static void place_weigh_panel(const struct unit_task *t, const struct place_valu
         part.p += row * RAPT_HALF_KEYS;
         part.g += (int64_t)row * t->sum_stride;
         part.ahead = row == 0 ? w->ahead : &idle;
-        (format == RAPT_FORMAT_F16 ? place_weighers_half : place_weighers_bf16)[height - 1][vectors > 2](&part);
+        place_weighers[w->keys != NULL][format == RAPT_FORMAT_F16][height - 1][vectors > 2](&part);
     }
 }
 
@@ -186,9 +186,15 @@ static const char *const *place_named(const struct unit_task *t, const struct pl
     return named;
 }
 
-static void place_weigh_step(const struct unit_task *t, const struct place_side *values, int key, bool adds) {
-    struct unit_ahead ahead = {values->row + t->first + key + PLACE_NEAR, 0, values->dim * 2,
+/* What is prefetched beside it. */
+static struct unit_ahead place_ahead(const struct unit_task *t, const struct place_side *values, int key) {
+    return (struct unit_ahead){values->row + t->first + key + PLACE_NEAR, 0, values->dim * 2,
                                reach_of(0, PLACE_FAR - PLACE_NEAR)};
+}
+
+/* keys: as place_values has it. */
+static void place_weigh_step(const struct unit_task *t, const struct place_side *values, int key, bool adds,
+                             struct unit_ahead *ahead, struct unit_ahead *keys) {
     const int wide = place_wide(t->b->rows < PLACE_ROWS ? t->b->rows : PLACE_ROWS);
     const char *named[RAPT_STEP];
     struct place_values w = {.row = place_named(t, values, key, named),
@@ -196,7 +202,8 @@ static void place_weigh_step(const struct unit_task *t, const struct place_side 
                              .g = t->sums,
                              .g_stride = t->sum_stride,
                              .adds = adds,
-                             .ahead = &ahead};
+                             .ahead = ahead,
+                             .keys = keys};
     int d = 0;
     for (int vectors; (vectors = wide && values->dim - d >= wide * VL ? wide : 2) * VL <= values->dim - d;
          d += vectors * VL) {
@@ -222,34 +229,100 @@ static void place_weigh_half(const struct unit_task *t, const struct place_side 
     else if (!place_is_normal(values, t->first + t->begin, t->first + t->end, 0x1p-64f))
         place_weigh_packed(t, values, 0, t->b->rows, NULL);
     else
-        for (int key = first; key < last; key += RAPT_STEP)
-            place_weigh_step(t, values, key, key > first);
+        for (int key = first; key < last; key += RAPT_STEP) {
+            struct unit_ahead ahead = place_ahead(t, values, key);
+            place_weigh_step(t, values, key, key > first, &ahead, NULL);
+        }
     unit_flush(false);
 }
 
 /* ------------------------------------------------------------ the block */
 
-void RAPT_UNIT(block_in_place)(const struct rapt_block *b) {
+/* Scores of a half begin here. Products of packed keys write whole groups of rows. */
+static float *place_scores(const struct rapt_block *b, int half) {
+    return b->scores + half * RAPT_HALF_KEYS * (FLUSHES ? b->rows : unit_up(b->rows, UNIT_ROWS));
+}
+
+/* The block after this one, as far as its scores go. */
+static struct rapt_block place_next(const struct rapt_block *b) {
+    struct rapt_block next = *b;
+    next.base = b->next.base;
+    next.key_begin = b->next.key_begin;
+    next.key_end = b->next.key_end;
+    next.scores = b->next.scores;
+    return next;
+}
+
+static void place_score_block(const struct rapt_block *b, const struct place_side *keys) {
     struct unit_task t = unit_task_of(b);
-    struct place_side keys, values;
-    float *const y = t.y;
-    place_find(&keys, b, RAPT_KEYS);
-    place_find(&values, b, RAPT_VALUES);
     for (int half = 0; half < 2; half++) {
-        t.y = y + half * unit_up(b->rows, UNIT_ROWS) * RAPT_HALF_KEYS;
+        t.y = place_scores(b, half);
         if (unit_turn_to(&t, half * RAPT_HALF_KEYS))
-            place_score_half(&t, &keys);
+            place_score_half(&t, keys);
     }
+}
+
+/* This half's values and the keys of the next block's half. */
+static void place_in_turns(const struct unit_task *t, const struct place_side *values, const struct place_side *keys) {
+    const struct rapt_block *b = t->b;
+    float *const scores = b->next.scores + t->first * b->rows;
+    unit_flush(true);
+    for (int key = 0; key < RAPT_HALF_KEYS; key += RAPT_STEP) {
+        const char *const *row = keys->row + t->first + key;
+        struct unit_pair ahead = turn_ahead(row, values->row + t->first + key, values->dim * 2);
+        const struct turn_keys turn = {.row = row,
+                                       .query = unit_queries(b->panel, b->rows),
+                                       .c = scores + key,
+                                       .dim = keys->dim,
+                                       .all_rows = unit_up(b->rows, UNIT_ROWS),
+                                       .ahead = &ahead};
+        turn_scorers[keys->format == RAPT_FORMAT_F16][b->rows - 1](&turn);
+        place_weigh_step(t, values, key, key > 0, &ahead.values, &ahead.keys);
+    }
+    unit_flush(false);
+}
+
+static bool place_is_whole(const struct rapt_block *b) { return b->key_begin == 0 && b->key_end == RAPT_BLOCK_KEYS; }
+
+/* keys: of the next block, which are scored in turns; NULL = none. */
+static void place_weigh_block(const struct rapt_block *b, const struct place_side *keys) {
+    struct unit_task t = unit_task_of(b);
+    struct place_side values;
+    place_find(&values, b, RAPT_VALUES);
+    t.sums = b->task->scores + PLACE_SCORES * RAPT_HALF_KEYS * unit_up(b->rows, UNIT_ROWS);
     for (int half = 0; half < 2; half++) {
-        t.y = y + half * unit_up(b->rows, UNIT_ROWS) * RAPT_HALF_KEYS;
+        t.y = place_scores(b, half);
         if (!unit_turn_to(&t, half * RAPT_HALF_KEYS))
             continue;
         run_errands(b->of_weigh, UNIT_LINES);
         unit_probabilities(&t);
-        place_weigh_half(&t, &values);
+        if (FLUSHES && keys)
+            place_in_turns(&t, &values, keys);
+        else
+            place_weigh_half(&t, &values);
         unit_update(&t);
         t.fresh = false;
     }
+}
+
+void RAPT_UNIT(block_in_place)(const struct rapt_block *b) {
+    struct place_side keys;
+    if (!b->is_scored) {
+        place_find(&keys, b, RAPT_KEYS);
+        place_score_block(b, &keys);
+    }
+    if (!b->next.scores) {
+        place_weigh_block(b, NULL);
+        return;
+    }
+    const struct rapt_block next = place_next(b);
+    place_find(&keys, &next, RAPT_KEYS);
+    if (place_is_whole(b) && place_is_whole(&next)) {
+        place_weigh_block(b, &keys);
+        return;
+    }
+    place_weigh_block(b, NULL);
+    place_score_block(&next, &keys);
 }
 
 #endif

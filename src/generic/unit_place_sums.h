@@ -81,63 +81,71 @@ struct place_values {
     float *g;
     int64_t g_stride;
     bool adds;
-    struct unit_ahead *ahead; /* as many lines are prefetched */
+    struct unit_ahead *ahead; /* as many lines are prefetched: all of these, or */
+    struct unit_ahead *keys;  /* half of them in_pair with these */
 };
 
-RAPT_INLINE void place_load_values(vf32 *x, const struct place_values *w, int k, int vectors, int format,
-                                   struct unit_ahead *ahead) {
+/* odd: known to the compiler, as well as in_pair. */
+RAPT_INLINE void place_load_values(vf32 *x, const struct place_values *w, int k, int odd, int vectors, int format,
+                                   struct unit_pair *ahead, bool in_pair) {
     enum { LINE = 64 };
-    const char *row = w->row[k] + w->byte;
+    const char *row = w->row[k + odd] + w->byte;
     RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 2; byte += LINE)
         if ((w->byte + byte) % LINE == 0) /* once for each line */
-            unit_fetch(ahead);
+            unit_fetch(in_pair && (byte / LINE + odd) % 2 == 0 ? &ahead->keys : &ahead->values);
     RAPT_UNROLL for (int v = 0; v < vectors; v++)
         x[v] = unit_load((const uint16_t *)(const void *)row + v * VL, format);
 }
 
-RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors, int format) {
+RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors, int format, bool in_pair) {
     vf32 even[4 * PLACE_ROWS], odd[4 * PLACE_ROWS], x[8];
-    struct unit_ahead ahead = *w->ahead;
+    struct unit_pair ahead = {.values = *w->ahead};
+    if (in_pair)
+        ahead.keys = *w->keys;
     PLACE_CLEAR(even);
     PLACE_CLEAR(odd);
     if (place_together(rows, vectors)) {
         for (int k = 0; k < RAPT_STEP; k += 2) {
-            place_load_values(x, w, k, vectors, format, &ahead);
+            place_load_values(x, w, k, 0, vectors, format, &ahead, in_pair);
             PLACE_TERM(even, w->p + k, RAPT_HALF_KEYS, x);
-            place_load_values(x, w, k + 1, vectors, format, &ahead);
+            place_load_values(x, w, k, 1, vectors, format, &ahead, in_pair);
             PLACE_TERM(odd, w->p + k + 1, RAPT_HALF_KEYS, x);
         }
     } else {
         for (int k = 0; k < RAPT_STEP; k += 2) {
-            place_load_values(x, w, k, vectors, format, &ahead);
+            place_load_values(x, w, k, 0, vectors, format, &ahead, in_pair);
             PLACE_TERM(even, w->p + k, RAPT_HALF_KEYS, x);
         }
-        for (int k = 1; k < RAPT_STEP; k += 2) {
-            place_load_values(x, w, k, vectors, format, &ahead);
-            PLACE_TERM(odd, w->p + k, RAPT_HALF_KEYS, x);
+        for (int k = 0; k < RAPT_STEP; k += 2) {
+            place_load_values(x, w, k, 1, vectors, format, &ahead, in_pair);
+            PLACE_TERM(odd, w->p + k + 1, RAPT_HALF_KEYS, x);
         }
     }
-    *w->ahead = ahead;
+    *w->ahead = ahead.values;
+    if (in_pair)
+        *w->keys = ahead.keys;
     place_add(even, odd, w->g, w->g_stride, w->adds, rows, vectors);
 }
 
-/* By the number of rows; values also by vectors: 2, or 4, or 8 of one row. */
+/* By the number of rows; values also by vectors: 2, or 4, or 8 of one row; and alone or in a pair. */
 #define PLACE_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-#define PLACE_WEIGHERS(height, name, format)                                                             \
+#define PLACE_WEIGHERS(height, name, format, in_pair)                                                    \
     static RAPT_KERNEL void place_weigh_##name##_##height##_2(const struct place_values *w) {            \
-        place_weigh(w, height < PLACE_ROWS ? height : PLACE_ROWS, 2, format);                            \
+        place_weigh(w, height < PLACE_ROWS ? height : PLACE_ROWS, 2, format, in_pair);                   \
     }                                                                                                    \
     static RAPT_KERNEL void place_weigh_##name##_##height##_4(const struct place_values *w) {            \
         const int rows = 4 * height < PLACE_ROWS ? height : (PLACE_ROWS + 3) / 4;                        \
-        place_weigh(w, rows, height == 1 && PLACE_ROWS >= 8 ? 8 : 4, format);                            \
+        place_weigh(w, rows, height == 1 && PLACE_ROWS >= 8 ? 8 : 4, format, in_pair);                   \
     }
 #define PLACE_KERNELS(height)                                                                            \
     static RAPT_KERNEL void place_score_##height(const struct place_keys *k) {                           \
         const int rows = height < PLACE_ROWS ? height : PLACE_ROWS;                                      \
         place_score(k, rows);                                                                            \
     }                                                                                                    \
-    PLACE_WEIGHERS(height, bf16, RAPT_FORMAT_BF16)                                                       \
-    PLACE_WEIGHERS(height, half, RAPT_FORMAT_F16)
+    PLACE_WEIGHERS(height, bf16, RAPT_FORMAT_BF16, false)                                                \
+    PLACE_WEIGHERS(height, half, RAPT_FORMAT_F16, false)                                                 \
+    PLACE_WEIGHERS(height, bf16_pair, RAPT_FORMAT_BF16, true)                                            \
+    PLACE_WEIGHERS(height, half_pair, RAPT_FORMAT_F16, true)
 PLACE_HEIGHTS(PLACE_KERNELS)
 #undef PLACE_KERNELS
 #undef PLACE_WEIGHERS
@@ -148,13 +156,18 @@ typedef void place_weigher(const struct place_values *w);
 #define PLACE_KERNELS(height) place_score_##height,
 static place_scorer *const place_scorers[] = {PLACE_HEIGHTS(PLACE_KERNELS)};
 #undef PLACE_KERNELS
-/* [half][height - 1][wide] */
-#define PLACE_KERNELS(height) {place_weigh_bf16_##height##_2, place_weigh_bf16_##height##_4},
-static place_weigher *const place_weighers_bf16[][2] = {PLACE_HEIGHTS(PLACE_KERNELS)};
-#undef PLACE_KERNELS
-#define PLACE_KERNELS(height) {place_weigh_half_##height##_2, place_weigh_half_##height##_4},
-static place_weigher *const place_weighers_half[][2] = {PLACE_HEIGHTS(PLACE_KERNELS)};
-#undef PLACE_KERNELS
+/* [in a pair][half][height - 1][wide] */
+#define PLACE_BF16(height) {place_weigh_bf16_##height##_2, place_weigh_bf16_##height##_4},
+#define PLACE_HALF(height) {place_weigh_half_##height##_2, place_weigh_half_##height##_4},
+#define PLACE_BF16_PAIR(height) {place_weigh_bf16_pair_##height##_2, place_weigh_bf16_pair_##height##_4},
+#define PLACE_HALF_PAIR(height) {place_weigh_half_pair_##height##_2, place_weigh_half_pair_##height##_4},
+static place_weigher *const place_weighers[2][2][12][2] = {
+    {{PLACE_HEIGHTS(PLACE_BF16)}, {PLACE_HEIGHTS(PLACE_HALF)}},
+    {{PLACE_HEIGHTS(PLACE_BF16_PAIR)}, {PLACE_HEIGHTS(PLACE_HALF_PAIR)}}};
+#undef PLACE_BF16
+#undef PLACE_HALF
+#undef PLACE_BF16_PAIR
+#undef PLACE_HALF_PAIR
 
 /* Vectors of a panel of values: 8, 4 or 2. */
 static int place_wide(int rows) { return rows == 1 && PLACE_ROWS >= 8 ? 8 : 4 * rows <= PLACE_ROWS ? 4 : 0; }

@@ -11,6 +11,7 @@
 
 size_t RAPT_UNIT(panel_bytes)(int rows, int head_dim);
 size_t RAPT_UNIT(scores_bytes)(int rows, int dim);
+size_t RAPT_UNIT(scores_bytes_in_place)(int rows, int dim);
 size_t RAPT_UNIT(packed_bytes)(int side, int dim);
 void RAPT_UNIT(pack)(float *panel, const float *const *query_rows, int rows, int head_dim);
 unsigned RAPT_UNIT(pack_keys)(void *into, const char *const *rows, int dim, int format);

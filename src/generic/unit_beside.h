@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ * Order 2 of few rows: scores of the next block's keys in turns with the products with this one's values, a step of
+ * each at a time, where memory feeds both. */
+#ifndef RAPT_GENERIC_UNIT_BESIDE_H
+#define RAPT_GENERIC_UNIT_BESIDE_H
+
+#include "generic/unit_place_sums.h"
+
+enum {
+    TURN_BYTES = 2 << 10, /* from a line that goes into L1 to the one that goes into L2 */
+    TURN_SQUARES = RAPT_STEP / (2 * VL) /* of VL x VL pairs of numbers in a step */
+};
+
+/* The scores of one turn. */
+struct turn_keys {
+    const char *const *row; /* [RAPT_STEP], and those after them */
+    const float *query;     /* [dim / 128][all_rows][128] */
+    float *c;               /* [rows][RAPT_HALF_KEYS] */
+    int dim, all_rows;
+    struct unit_pair *ahead;
+};
+
+/* 2 * VL numbers of VL keys, transposed: pairs in registers, or halves, which conversions read from memory as fast. */
+struct turn_words {
+    vf32 pairs[VL];
+    uint16_t halves[2 * VL * VL];
+};
+
+RAPT_INLINE void turn_load(struct turn_words *words, const char *const *row, int64_t byte, int format) {
+    if (format == RAPT_FORMAT_F16) {
+        v_transpose_halves(words->halves, row, byte);
+        return;
+    }
+    RAPT_UNROLL for (int i = 0; i < VL; i++)
+        words->pairs[i] = v_load((const float *)(const void *)(row[i] + byte));
+    v_transpose(words->pairs);
+}
+
+RAPT_INLINE vf32 turn_number(const struct turn_words *words, int n, int format) {
+    if (format == RAPT_FORMAT_F16)
+        return v_load_half(words->halves + n * VL);
+    return n % 2 == 0 ? v_even_bf16(words->pairs[n / 2]) : v_odd_bf16(words->pairs[n / 2]);
+}
+
+/* Few rows take two vectors of keys at once: a chain waits for each of its sums. */
+RAPT_INLINE int turn_vectors(int rows) { return VL == 16 && rows <= 2 ? 2 : 1; }
+
+/* A step of VL or 2 * VL keys: sum += even + odd. */
+RAPT_INLINE void turn_step(const char *const *row, const float *query, int64_t byte,
+                           vf32 *sum, struct unit_pair *ahead, int rows, int format) {
+    const int vectors = turn_vectors(rows);
+    enum { LINES = VL * RAPT_STEP * 2 / 64 };
+    vf32 even[2 * PLACE_ROWS], odd[2 * PLACE_ROWS];
+    struct turn_words words[2];
+    PLACE_CLEAR(even);
+    PLACE_CLEAR(odd);
+    for (int square = 0; square < TURN_SQUARES; square++) {
+        RAPT_UNROLL for (int v = 0; v < vectors; v++)
+            turn_load(&words[v], row + v * VL, byte + square * VL * 4, format);
+        RAPT_UNROLL for (int i = 0; i < VL; i++) {
+            const float *at = query + square * 2 * VL + 2 * i;
+            if (i * LINES / TURN_SQUARES % VL < LINES / TURN_SQUARES)
+                RAPT_UNROLL for (int v = 0; v < vectors; v++)
+                    unit_fetch((i + v) % 2 ? &ahead->values : &ahead->keys);
+            RAPT_UNROLL for (int v = 0; v < vectors; v++) {
+                const vf32 x = turn_number(&words[v], 2 * i, format), y = turn_number(&words[v], 2 * i + 1, format);
+                RAPT_UNROLL for (int r = 0; r < rows; r++) {
+                    even[r * vectors + v] = v_fma(v_splat(at[r * RAPT_HALF_KEYS]), x, even[r * vectors + v]);
+                    odd[r * vectors + v] = v_fma(v_splat(at[r * RAPT_HALF_KEYS + 1]), y, odd[r * vectors + v]);
+                }
+            }
+        }
+    }
+    RAPT_UNROLL for (int i = 0; i < rows * vectors; i++)
+        sum[i] = v_add(sum[i], v_add(even[i], odd[i]));
+}
+
+RAPT_INLINE void turn_score(const struct turn_keys *k, int rows, int format) {
+    const int vectors = turn_vectors(rows);
+    struct unit_pair ahead = *k->ahead;
+    for (int key = 0; key < RAPT_STEP; key += vectors * VL) {
+        vf32 sum[2 * PLACE_ROWS];
+        RAPT_UNROLL for (int i = 0; i < rows * vectors; i++)
+            sum[i] = v_splat(-0.0f); /* a sum with it is the other term, even where that is -0 */
+        for (int d = 0; d < k->dim; d += RAPT_STEP) {
+            const float *query = k->query + (int64_t)(d / RAPT_HALF_KEYS) * k->all_rows * RAPT_HALF_KEYS;
+            turn_step(k->row + key, query + d % RAPT_HALF_KEYS, 2 * d, sum, &ahead, rows, format);
+        }
+        RAPT_UNROLL for (int i = 0; i < rows * vectors; i++)
+            v_store(k->c + i / vectors * RAPT_HALF_KEYS + key + i % vectors * VL, sum[i]);
+    }
+    *k->ahead = ahead;
+}
+
+typedef void turn_scorer(const struct turn_keys *k);
+
+#define TURN_KERNELS(height)                                                                             \
+    static RAPT_KERNEL void turn_score_bf16_##height(const struct turn_keys *k) {                        \
+        turn_score(k, height < PLACE_ROWS ? height : PLACE_ROWS, RAPT_FORMAT_BF16);                      \
+    }                                                                                                    \
+    static RAPT_KERNEL void turn_score_half_##height(const struct turn_keys *k) {                        \
+        turn_score(k, height < PLACE_ROWS ? height : PLACE_ROWS, RAPT_FORMAT_F16);                       \
+    }
+PLACE_HEIGHTS(TURN_KERNELS)
+#undef TURN_KERNELS
+
+#define TURN_BF16(height) turn_score_bf16_##height,
+#define TURN_HALF(height) turn_score_half_##height,
+/* [half][height - 1] */
+static turn_scorer *const turn_scorers[2][12] = {{PLACE_HEIGHTS(TURN_BF16)}, {PLACE_HEIGHTS(TURN_HALF)}};
+#undef TURN_BF16
+#undef TURN_HALF
+
+/* What is prefetched in a turn: keys of the one after it, and values that come before that. */
+RAPT_INLINE struct unit_pair turn_ahead(const char *const *keys, const char *const *values, int row_bytes) {
+    const int far = (TURN_BYTES + row_bytes - 1) / row_bytes;
+    return (struct unit_pair){{keys + RAPT_STEP, 0, row_bytes, reach_of(0, far)},
+                              {values + far, 0, row_bytes, reach_of(0, far)}};
+}
+
+#endif
