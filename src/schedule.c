@@ -64,9 +64,9 @@ struct worker {
     const rapt_run_options *options;
 };
 
-/* How many tasks from one on a worker takes at once: splits of the same keys, since the first and the last keys of a run
- * are slower than those between them. A share of what is left, so that the last ones go to whoever is free; one where
- * the caller wants to be asked before each. */
+/* How many tasks from one on a worker takes at once: splits of the same keys, since the first and the last keys of a
+ * run are slower than those between them. A share of what is left, so that the last ones go to whoever is free; one
+ * where the caller wants to be asked before each. */
 static int64_t tasks_from(const struct worker *worker, const struct rapt_run *run, int64_t first, int64_t count) {
     enum { SHARES = 4 }; /* for each worker */
     const struct rapt_plan_body *a = worker->attention;

@@ -33,8 +33,8 @@ struct rapt_task {
     float *gathered;                   /* likewise, [RAPT_GATHERED_KEYS][dim] */
 };
 
-/* Resolves a task of the attend phase, except for its scratch; or `count` of them, which are splits of the same keys, as
- * a single one. */
+/* Resolves a task of the attend phase, except for its scratch; or `count` of them, splits of the same keys, as a single
+ * one. */
 void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t index, int64_t count);
 
 /* Gives a task its scratch. */

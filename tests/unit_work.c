@@ -126,8 +126,8 @@ static void expect_scratch(const struct rapt_task *task) {
         assert_true(!task->work.stages[side] || kind->piece_keys <= totals->staged_keys[side]);
 }
 
-/* Tasks are numbered kind by kind, the kind with the most rows first, and sequence by sequence within. Up to most_splits
- * of the same keys are taken as one. */
+/* Tasks are numbered kind by kind, the kind with the most rows first, and sequence by sequence within. Up to
+ * most_splits of the same keys are taken as one. */
 static void expect_tasks(const struct unit *unit, const struct rapt_work *table, int64_t most_splits) {
     const struct rapt_plan_body *a = unit->attention;
     struct rapt_run run = {.attention = a, .works = table};
