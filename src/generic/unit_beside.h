@@ -46,8 +46,8 @@ RAPT_INLINE vf32 turn_number(const struct turn_words *words, int n, int format) 
 RAPT_INLINE int turn_vectors(int rows) { return VL == 16 && rows <= 2 ? 2 : 1; }
 
 /* A step of VL or 2 * VL keys: sum += even + odd. */
-RAPT_INLINE void turn_step(const char *const *row, const float *query, int64_t byte,
-                           vf32 *sum, struct unit_pair *ahead, int rows, int format) {
+RAPT_INLINE void turn_step(const char *const *row, const float *query, int64_t byte, vf32 *sum,
+                           struct unit_pair *ahead, int rows, int format) {
     const int vectors = turn_vectors(rows);
     enum { LINES = VL * RAPT_STEP * 2 / 64 };
     vf32 even[2 * PLACE_ROWS], odd[2 * PLACE_ROWS];
@@ -111,7 +111,7 @@ static turn_scorer *const turn_scorers[2][12] = {{PLACE_HEIGHTS(TURN_BF16)}, {PL
 #undef TURN_BF16
 #undef TURN_HALF
 
-/* What is prefetched in a turn: keys of the one after it, and values that come before that. */
+/* What is prefetched in a turn: keys of the one after it, and values so many bytes on. */
 RAPT_INLINE struct unit_pair turn_ahead(const char *const *keys, const char *const *values, int row_bytes) {
     const int far = (TURN_BYTES + row_bytes - 1) / row_bytes;
     return (struct unit_pair){{keys + RAPT_STEP, 0, row_bytes, reach_of(0, far)},
