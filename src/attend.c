@@ -43,10 +43,11 @@ static void open_scores(struct rapt_loop *loop) {
     const struct rapt_task *task = loop->task;
     const struct rapt_plan_body *a = task->attention;
     const unsigned excludes = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT;
+    const int most = task->kind->beside_dim;
     loop->scored = (struct rapt_scored){
         .usable = loop->tile_count == 1 && !(a->mask_parts & excludes) &&
                   (task->kind->beside >> a->format[RAPT_KEYS] & 1) && a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
-                  a->desc.head_dim == a->desc.value_dim &&
+                  a->desc.head_dim == a->desc.value_dim && (most == 0 || a->desc.head_dim <= most) &&
                   rapt_format_row_bytes(a->format[RAPT_KEYS], a->desc.head_dim) % 64 == 0 &&
                   rapt_source_reads_on(&loop->source, RAPT_KEYS) && rapt_source_reads_on(&loop->source, RAPT_VALUES),
         .base = -1};
@@ -59,6 +60,8 @@ static void set_scores(struct rapt_loop *loop, const struct rapt_tile *tile, str
     block->is_scored = !block->careful && scored->base == block->base;
     scored->here ^= block->is_scored;
     block->scores = loop->task->scores + scored->here * second;
+    if (block->careful)
+        scored->base = -1; /* its scores may lie where those of the next block were */
     if (block->careful || !scored->usable)
         return;
     scored->base = rapt_next_block(tile->visible, block->base + RAPT_BLOCK_KEYS);

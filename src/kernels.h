@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT
- *
  * The dispatch table: what an instruction set has to provide.
  *
  * A tile is some query rows of a task. A tile kind is one way to lay such rows and their scores out, with the slots
@@ -228,7 +227,8 @@ struct rapt_tile_kind {
     bool streams;    /* few rows: memory feeds the slots, so they fetch their own rows */
     bool takes_runs; /* score and weigh take rows in several runs at once */
     bool keeps_places; /* keys keep their places in a block, however few matter, since order 2 counts from there */
-    unsigned beside;  /* bit f: score_beside, or a block of its own, scores keys of format f beside values */
+    unsigned beside;  /* bit f: score_beside, or a block of its own, scores keys of format f beside values, */
+    int beside_dim;   /* of up to so many dims; 0 = of any */
     unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int dim); /* the larger one of keys and values */

@@ -242,6 +242,16 @@ static struct unit_task unit_task_of(const struct rapt_block *b) {
                               .sum_stride = unit_up(value_dim, UNIT_COLUMNS)};
 }
 
+/* The block after this one, as far as its scores go. */
+RAPT_INLINE struct rapt_block unit_next_block(const struct rapt_block *b) {
+    struct rapt_block next = *b;
+    next.base = b->next.base;
+    next.key_begin = b->next.key_begin;
+    next.key_end = b->next.key_end;
+    next.scores = b->next.scores;
+    return next;
+}
+
 /* Whether there are keys of the half whose key 0 is `first`. */
 static bool unit_turn_to(struct unit_task *t, int first) {
     const struct rapt_block *b = t->b;

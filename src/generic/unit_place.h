@@ -243,16 +243,6 @@ static float *place_scores(const struct rapt_block *b, int half) {
     return b->scores + half * RAPT_HALF_KEYS * (FLUSHES ? b->rows : unit_up(b->rows, UNIT_ROWS));
 }
 
-/* The block after this one, as far as its scores go. */
-static struct rapt_block place_next(const struct rapt_block *b) {
-    struct rapt_block next = *b;
-    next.base = b->next.base;
-    next.key_begin = b->next.key_begin;
-    next.key_end = b->next.key_end;
-    next.scores = b->next.scores;
-    return next;
-}
-
 static void place_score_block(const struct rapt_block *b, const struct place_side *keys) {
     struct unit_task t = unit_task_of(b);
     for (int half = 0; half < 2; half++) {
@@ -315,7 +305,7 @@ void RAPT_UNIT(block_in_place)(const struct rapt_block *b) {
         place_weigh_block(b, NULL);
         return;
     }
-    const struct rapt_block next = place_next(b);
+    const struct rapt_block next = unit_next_block(b);
     place_find(&keys, &next, RAPT_KEYS);
     if (place_is_whole(b) && place_is_whole(&next)) {
         place_weigh_block(b, &keys);

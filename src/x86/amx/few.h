@@ -3,25 +3,24 @@
 #ifndef RAPT_X86_AMX_FEW_H
 #define RAPT_X86_AMX_FEW_H
 
-#include "x86/amx/few_weigh.h"
+#include "x86/amx/few_turns.h"
 
 static size_t panel_bytes_few(int rows, int head_dim) {
     (void)rows;
     return TILE_HEIGHT * RAPT_SUM_LANES * sizeof(float) + (size_t)unit16_steps(head_dim) * TILE_BYTES;
 }
 
-/* Scores, maxima, offsets; two tiles of scores; a panel, sums, and room for copies. */
+/* Scores of two halves, maxima, offsets; two tiles of scores; a panel, sums, and room for copies. */
 static size_t scores_bytes_few(int rows, int dim) {
     const int tiles = 2 + 4 * FEW_DIMS + FEW_FAR_RUNS * unit16_steps(dim);
     (void)rows;
-    return TILE_HEIGHT * (RAPT_HALF_KEYS + 16 + 16) * sizeof(float) + (size_t)tiles * TILE_BYTES;
+    return TILE_HEIGHT * (2 * RAPT_HALF_KEYS + 16 + 16) * sizeof(float) + (size_t)tiles * TILE_BYTES;
 }
 
 static void few_lay_out(struct few_task *f, const struct rapt_block *b) {
     float *scores = b->task->scores;
     struct unit16_half *half = &f->a.half;
-    f->a.t.y = half->y = scores;
-    half->largest = scores + TILE_HEIGHT * RAPT_HALF_KEYS;
+    half->largest = scores + 2 * TILE_HEIGHT * RAPT_HALF_KEYS;
     half->offset = half->largest + TILE_HEIGHT * 16;
     f->scores = (char *)(half->offset + TILE_HEIGHT * 16);
     f->panel = f->scores + 2 * TILE_BYTES;
@@ -52,18 +51,46 @@ static void pack_queries_few(float *panel, const char *const *query_rows, int ro
 
 /* ------------------------------------------------------------ all of it */
 
-static void few_half_block(struct few_task *f) {
+/* Turns to a half of the block, if some of its keys are named. */
+static bool few_turn_to(struct few_task *f, int half) {
+    if (!unit_turn_to(&f->a.t, half * RAPT_HALF_KEYS))
+        return false;
+    f->a.first = f->a.t.begin / RAPT_STEP;
+    f->a.steps = unit16_steps(f->a.t.end) - f->a.first;
+    f->a.t.y = f->a.half.y = f->a.t.b->task->scores + half * TILE_HEIGHT * RAPT_HALF_KEYS;
+    f->keys = few_turn(half, RAPT_KEYS);
+    f->values = few_turn(half, RAPT_VALUES);
+    return true;
+}
+
+static bool few_is_whole(const struct few_task *f) {
+    return f->a.t.begin == 0 && f->a.t.end == RAPT_HALF_KEYS;
+}
+
+/* The half whose keys are scored beside the values of this one: the other one of the block, or the first one of the
+ * block `after`. */
+static bool few_next_half(struct few_task *next, const struct few_task *f, const struct rapt_block *after) {
+    if (f->a.t.first == 0)
+        return few_turn_to(next, 1);
+    next->a.t.b = after;
+    if (!f->a.t.b->next.scores || !few_turn_to(next, 0))
+        return false;
+    next->keys += FEW_RUNS;
+    return true;
+}
+
+/* Scores to probabilities. */
+static void few_probabilities(struct few_task *f) {
     const struct rapt_block *b = f->a.t.b;
     struct unit16_half *half = &f->a.half;
     const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
-    const bool unscaled = rapt_enters_unscaled(b->task->attention);
-    const int near_lines = few_is_far(b->task) ? 0 : unit16_steps((int)b->task->attention->desc.value_dim);
+    const bool unscaled = rapt_enters_unscaled(b->task->attention), own = !few_is_far(b->task) && !f->in_turns;
+    const int near_lines = own ? unit16_steps((int)b->task->attention->desc.value_dim) : 0;
     unit_spans(&f->a.t);
     half->factor = unscaled ? b->task->attention->score_factor : 1;
     half->first = f->a.first;
     half->last = f->a.first + f->a.steps;
     half->fresh = f->a.t.fresh;
-    few_score(f);
     run_errands(b->of_weigh, UNIT_LINES);
     if (!unscaled || acts || !unit16_sees_all(&f->a)) {
         unit_logits(&f->a.t);
@@ -77,23 +104,32 @@ static void few_half_block(struct few_task *f) {
     unit16_exponentials(half, 0);
     if (b->mask->parts & RAPT_PART_KEEP)
         unit16_drop(&f->a);
-    few_weigh(f);
 }
 
 static RAPT_KERNEL void block_few_bf16(const struct rapt_block *b) {
+    const struct rapt_block after = unit_next_block(b);
     struct few_rows rows;
-    struct few_task f = {.a.t = {.b = b, .fresh = b->fresh}, .rows = &rows};
+    struct few_task f = {.a.t = {.b = b, .fresh = b->fresh}, .rows = &rows}, next;
+    bool is_scored = b->is_scored;
     RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end && b->rows <= TILE_HEIGHT);
     few_lay_out(&f, b);
     few_find(&rows, b);
+    f.in_turns = is_scored || b->next.scores;
+    next = f;
     for (int half = 0; half < 2; half++) {
-        if (!unit_turn_to(&f.a.t, half * RAPT_HALF_KEYS))
+        if (!few_turn_to(&f, half))
             continue;
-        f.a.first = f.a.t.begin / RAPT_STEP;
-        f.a.steps = unit16_steps(f.a.t.end) - f.a.first;
-        f.keys = few_turn(half, RAPT_KEYS);
-        f.values = few_turn(half, RAPT_VALUES);
-        few_half_block(&f);
+        if (!is_scored)
+            few_score(&f);
+        few_probabilities(&f);
+        is_scored = f.in_turns && few_next_half(&next, &f, &after);
+        if (is_scored && few_is_whole(&f) && few_is_whole(&next)) {
+            few_weigh_in_turns(&f, &next);
+        } else {
+            few_weigh(&f);
+            if (is_scored)
+                few_score(&next);
+        }
         f.a.t.fresh = false;
     }
 }

@@ -96,7 +96,7 @@ static void few_find_some(struct few_rows *rows, const struct rapt_task *task, i
 
 static void few_find(struct few_rows *rows, const struct rapt_block *b) {
     const bool far = few_is_far(b->task);
-    const int64_t next = b->base + RAPT_BLOCK_KEYS, lead = far ? RAPT_HALF_KEYS : FEW_KEYS_LEAD * FEW_RUN;
+    const int64_t next = b->base + RAPT_BLOCK_KEYS, lead = far || b->next.scores ? RAPT_HALF_KEYS : FEW_KEYS_LEAD * FEW_RUN;
     const int64_t left = b->source->visible.end - next;
     few_clear(rows);
     for (int half = 0; half < 2; half++) {

@@ -21,6 +21,7 @@ struct few_task {
     char *copy;           /* of FEW_FAR_RUNS runs */
     const struct few_rows *rows;
     int keys, values;     /* the first runs of the half */
+    bool in_turns;        /* keys of the next half are scored beside its values */
 };
 
 RAPT_INLINE char *few_queries(float *panel) { return (char *)(panel + TILE_HEIGHT * RAPT_SUM_LANES); }
