@@ -38,6 +38,14 @@ static void pack(const struct rapt_task *task, struct rapt_tile *tile) {
     tile->flags |= RAPT_TILE_PACKED;
 }
 
+/* Whether the rows of a side can be read in turns with those of the other one: at one stride, or, by kinds with a block
+ * of their own, in runs. */
+static bool reads_in_turns(const struct rapt_loop *loop, int side) {
+    const struct rapt_tile_kind *kind = loop->task->kind;
+    const bool by_runs = kind->takes_runs && !kind->score_beside && !rapt_is_in_keys(loop->task->attention, side);
+    return by_runs || rapt_source_reads_on(&loop->source, side);
+}
+
 /* Whether keys of a block can be scored beside the values of the one before it. */
 static void open_scores(struct rapt_loop *loop) {
     const struct rapt_task *task = loop->task;
@@ -49,7 +57,7 @@ static void open_scores(struct rapt_loop *loop) {
                   (task->kind->beside >> a->format[RAPT_KEYS] & 1) && a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
                   a->desc.head_dim == a->desc.value_dim && (most == 0 || a->desc.head_dim <= most) &&
                   rapt_format_row_bytes(a->format[RAPT_KEYS], a->desc.head_dim) % 64 == 0 &&
-                  rapt_source_reads_on(&loop->source, RAPT_KEYS) && rapt_source_reads_on(&loop->source, RAPT_VALUES),
+                  reads_in_turns(loop, RAPT_KEYS) && reads_in_turns(loop, RAPT_VALUES),
         .base = -1};
 }
 

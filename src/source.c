@@ -156,6 +156,17 @@ static void find_runs(const struct pages *pages, int64_t token, int64_t count, s
     last[1] = (struct rapt_stored_run){last->row, INT64_MAX};
 }
 
+void rapt_source_runs(const struct rapt_task *task, int side, struct rapt_span positions, struct rapt_stored_run *run) {
+    if (rapt_is_paged(rapt_pages_of(&task->attention->desc, side))) {
+        const struct pages pages = pages_of(task, side);
+        find_runs(&pages, positions.begin - task->work.sequence.key_position, positions.end - positions.begin, run);
+        return;
+    }
+    const struct rapt_rows rows = rapt_source_stored(task, side, positions);
+    run[0] = (struct rapt_stored_run){rows.base, rows.count};
+    run[1] = (struct rapt_stored_run){rows.base, INT64_MAX};
+}
+
 /* How pages are prefetched: rows that lie one after the other in a page make a strand, if they are no more than so
  * many; so many strands take turns at most, and so many bytes are under way. */
 struct habit {

@@ -88,6 +88,10 @@ struct rapt_packed rapt_source_packed(struct rapt_source *source, int side, int6
 /* Whether all keys or values of a block lie at one stride, and those of the next block come after them. */
 bool rapt_source_reads_on(const struct rapt_source *source, int side);
 
+/* The runs that some stored rows lie in, at the stride of the tensor, and one more that is never read: so many
+ * positions and one more are enough. */
+void rapt_source_runs(const struct rapt_task *task, int side, struct rapt_span positions, struct rapt_stored_run *run);
+
 /* Where each of some stored rows lies. */
 void rapt_source_find(const struct rapt_task *task, int side, struct rapt_span positions, const char **rows);
 

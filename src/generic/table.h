@@ -88,6 +88,7 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
     {RAPT_UNIT_KIND(kind, most, tile_rows, ),                                                                       \
      .least_keys = (least),                                                                                         \
      .streams = true,                                                                                               \
+     .takes_runs = true,                                                                                            \
      .beside = (most) == WEIGH_ROWS ? UNIT_BESIDE : 0,                                                              \
      .scores_bytes = RAPT_UNIT(scores_bytes_in_place),                                                              \
      .block = RAPT_UNIT(block_in_place)}

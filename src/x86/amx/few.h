@@ -58,13 +58,16 @@ static bool few_turn_to(struct few_task *f, int half) {
     f->a.first = f->a.t.begin / RAPT_STEP;
     f->a.steps = unit16_steps(f->a.t.end) - f->a.first;
     f->a.t.y = f->a.half.y = f->a.t.b->task->scores + half * TILE_HEIGHT * RAPT_HALF_KEYS;
-    f->keys = few_turn(half, RAPT_KEYS);
-    f->values = few_turn(half, RAPT_VALUES);
+    f->keys = few_number(half, RAPT_KEYS, 0);
+    f->values = few_number(half, RAPT_VALUES, 0);
     return true;
 }
 
-static bool few_is_whole(const struct few_task *f) {
-    return f->a.t.begin == 0 && f->a.t.end == RAPT_HALF_KEYS;
+/* Whether values of one half and keys of the other one are whole runs at one stride. */
+static bool few_are_regular(const struct few_task *f, const struct few_task *next) {
+    const uint64_t half = (1u << FEW_HALF / 2) - 1, runs = half << f->values | half << next->keys;
+    return f->a.t.begin == 0 && f->a.t.end == RAPT_HALF_KEYS && next->a.t.begin == 0 &&
+           next->a.t.end == RAPT_HALF_KEYS && !(f->rows->scattered & runs);
 }
 
 /* The half whose keys are scored beside the values of this one: the other one of the block, or the first one of the
@@ -113,8 +116,8 @@ static RAPT_KERNEL void block_few_bf16(const struct rapt_block *b) {
     bool is_scored = b->is_scored;
     RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end && b->rows <= TILE_HEIGHT);
     few_lay_out(&f, b);
-    few_find(&rows, b);
     f.in_turns = is_scored || b->next.scores;
+    few_find(&rows, b, f.in_turns);
     next = f;
     for (int half = 0; half < 2; half++) {
         if (!few_turn_to(&f, half))
@@ -123,7 +126,7 @@ static RAPT_KERNEL void block_few_bf16(const struct rapt_block *b) {
             few_score(&f);
         few_probabilities(&f);
         is_scored = f.in_turns && few_next_half(&next, &f, &after);
-        if (is_scored && few_is_whole(&f) && few_is_whole(&next)) {
+        if (is_scored && few_are_regular(&f, &next)) {
             few_weigh_in_turns(&f, &next);
         } else {
             few_weigh(&f);

@@ -16,7 +16,8 @@ enum {
     FEW_BESIDE_KEYS = 5,                        /* rows of 16 prefetched beside scores, where values are of keys */
     FEW_RUNS = 2 * RAPT_BLOCK_KEYS / FEW_RUN,   /* of a block */
     FEW_HALF = FEW_RUNS / 2,                    /* of a half */
-    FEW_ALL = FEW_RUNS + FEW_HALF
+    FEW_TURN = 2 * FEW_RUN,                     /* keys of a turn, and as many values */
+    FEW_ALL = 2 * FEW_RUNS
 };
 
 /* 16 rows at one stride, but for those whose rows do not lie so: these are copied when their turn comes. */
@@ -25,8 +26,8 @@ struct few_run {
     int64_t stride;
 };
 
-/* Keys and values of one half, those of the other one, and what comes next: near ones, some keys; far ones, a half.
- * What the block does not name is zeros. */
+/* Keys and values of one half, those of the other one, and of the next block what is prefetched or scored beside. What
+ * is not there is zeros. */
 struct few_rows {
     struct few_run run[FEW_ALL];
     uint64_t scattered; /* bit run: */
@@ -48,8 +49,11 @@ RAPT_INLINE const char *few_row(const struct few_rows *rows, int number, int i) 
                                          : rows->run[number].base + i * rows->run[number].stride;
 }
 
-/* The first run of keys or values of a half. */
-RAPT_INLINE int few_turn(int half, int side) { return (2 * half + side) * (RAPT_HALF_KEYS / FEW_RUN); }
+/* Run number i of keys or values from a half on; halves 2 and 3 are those of the next block. */
+RAPT_INLINE int few_number(int half, int side, int i) {
+    enum { EACH = RAPT_HALF_KEYS / FEW_RUN };
+    return (2 * (half + i / EACH) + side) * EACH + i % EACH;
+}
 
 RAPT_INLINE bool few_at_stride(const char *const *rows, int64_t stride) {
     const __m512i by = _mm512_mullo_epi64(_mm512_set1_epi64(stride), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
@@ -73,42 +77,56 @@ static void few_find_run(struct few_rows *rows, int number) {
     rows->scattered |= (uint64_t)!few_at_stride(row, stride) << number;
 }
 
-/* The runs from one on that hold some positions; what else they hold is zeros. */
-static void few_find_some(struct few_rows *rows, const struct rapt_task *task, int side, int number, int64_t base,
+/* A run some of whose rows have these positions, or that does not lie at one stride. */
+static void few_find_rows(struct few_rows *rows, const struct rapt_task *task, int side, int number, int64_t first,
                           struct rapt_span positions) {
-    const struct rapt_rows whole = rapt_source_stored(task, side, positions);
-    const bool at_once = whole.count == positions.end - positions.begin; /* at one stride */
-    for (int64_t first = base; first < positions.end; first += FEW_RUN, number++) {
+    const char **row = rows->row + number * FEW_RUN;
+    for (int i = 0; i < FEW_RUN; i++)
+        row[i] = (const char *)unit_zeros;
+    rapt_source_find(task, side, positions, row + (positions.begin - first));
+    few_find_run(rows, number);
+}
+
+/* Keys or values of some positions, counted from a block on. */
+static void few_find_side(struct few_rows *rows, const struct rapt_task *task, int side, int64_t base,
+                          struct rapt_span positions) {
+    struct rapt_stored_run list[FEW_ALL / 2 * FEW_RUN + 1];
+    const struct rapt_stored_run *at = list;
+    const int64_t stride = rapt_tensor_of(task->attention, side)->token_stride_bytes;
+    int64_t from = positions.begin; /* the position of the first row at `at` */
+    rapt_source_runs(task, side, positions, list);
+    for (int i = 0; base + i * FEW_RUN < positions.end; i++) {
+        const int64_t first = base + i * FEW_RUN;
+        const int number = few_number(0, side, i);
         const struct rapt_span run = rapt_intersect(positions, (struct rapt_span){first, first + FEW_RUN});
         if (run.begin >= run.end)
             continue;
-        if (at_once && run.end - run.begin == FEW_RUN) {
-            rows->run[number] = (struct few_run){whole.base + (first - positions.begin) * whole.stride_bytes,
-                                                 whole.stride_bytes};
-            continue;
-        }
-        for (int i = 0; i < FEW_RUN; i++)
-            rows->row[number * FEW_RUN + i] = (const char *)unit_zeros;
-        rapt_source_find(task, side, run, rows->row + number * FEW_RUN + (run.begin - first));
-        few_find_run(rows, number);
+        for (; run.begin >= from + at->rows; at++)
+            from += at->rows;
+        if (run.end - run.begin == FEW_RUN && run.end <= from + at->rows)
+            rows->run[number] = (struct few_run){at->row + (first - from) * stride, stride};
+        else
+            few_find_rows(rows, task, side, number, first, run);
     }
 }
 
-static void few_find(struct few_rows *rows, const struct rapt_block *b) {
+/* in_turns: the first half of the next block is scored beside the second one of this, which prefetches rows after it. */
+static void few_find(struct few_rows *rows, const struct rapt_block *b, bool in_turns) {
     const bool far = few_is_far(b->task);
-    const int64_t next = b->base + RAPT_BLOCK_KEYS, lead = far || b->next.scores ? RAPT_HALF_KEYS : FEW_KEYS_LEAD * FEW_RUN;
-    const int64_t left = b->source->visible.end - next;
+    const int64_t half = RAPT_HALF_KEYS, turns = 2 * FEW_TURN;
+    const int64_t lead[RAPT_SIDES] = {far        ? half
+                                      : in_turns ? half + turns
+                                                 : FEW_KEYS_LEAD * FEW_RUN,
+                                      far        ? half
+                                      : in_turns ? turns
+                                                 : 0};
     few_clear(rows);
-    for (int half = 0; half < 2; half++) {
-        const int64_t first = b->base + half * RAPT_HALF_KEYS;
-        const struct rapt_span named = {b->base + b->key_begin, b->base + b->key_end};
-        const struct rapt_span keys = rapt_intersect(named, (struct rapt_span){first, first + RAPT_HALF_KEYS});
-        for (int side = 0; side < RAPT_SIDES && keys.begin < keys.end; side++)
-            few_find_some(rows, b->task, side, few_turn(half, side), first, keys);
+    for (int side = 0; side < RAPT_SIDES; side++) {
+        const int64_t next = b->base + RAPT_BLOCK_KEYS, end = next + lead[side], last = b->source->visible.end;
+        const int64_t named = b->base + b->key_end;
+        few_find_side(rows, b->task, side, b->base,
+                      (struct rapt_span){b->base + b->key_begin, named < next ? named : end < last ? end : last});
     }
-    for (int side = 0; side < 1 + far && left > 0; side++)
-        few_find_some(rows, b->task, side, FEW_RUNS + few_turn(0, side), next,
-                      (struct rapt_span){next, next + (left < lead ? left : lead)});
 }
 
 /* Where some steps of 32 dims of a run lie: where it is, or copied, with zeros after the last dim. */

@@ -7,9 +7,9 @@
 #include "x86/amx/few_weigh.h"
 
 enum {
-    FEW_TURN = 2 * FEW_RUN, /* keys, and as many values */
     FEW_TURNS = RAPT_HALF_KEYS / FEW_TURN,
     FEW_TURN_BYTES = 2 << 10, /* from a line that goes into L1 to the one that goes into L2 */
+    FEW_TURN_RUNS = 4,        /* that these are in */
     /* Memory is busy all the time only where requests come evenly. Rows of the next turn that are prefetched beside
      * each part of this one: */
     BESIDE_SCORING = 8,
@@ -22,26 +22,24 @@ _Static_assert(BESIDE_SCORING + BESIDE_INTERLEAVING + BESIDE_TRANSPOSING + BESID
 
 /* ------------------------------------------------------------ what comes next */
 
-/* Rows of the next turn's keys and values. */
+/* Runs of keys and values from the next turn on. */
 struct few_ahead {
-    const char *row[RAPT_SIDES];
-    int64_t stride[RAPT_SIDES], l2[RAPT_SIDES];
+    const char *base[RAPT_SIDES][FEW_TURN_RUNS];
+    int64_t stride[RAPT_SIDES];
 };
 
-RAPT_INLINE struct few_ahead few_ahead_of(const struct few_run *keys, const struct few_run *values, int steps) {
-    const int far = FEW_TURN_BYTES / (steps * TILE_ROW_BYTES);
-    const struct reach of_keys = reach_of(FEW_TURN * keys->stride, far * keys->stride);
-    const struct reach of_values = reach_of(FEW_TURN * values->stride, far * values->stride);
-    return (struct few_ahead){{keys->base + of_keys.l1, values->base + of_values.l1},
-                              {keys->stride, values->stride},
-                              {of_keys.l2, of_values.l2}};
+RAPT_INLINE const char *few_row_ahead(const struct few_ahead *ahead, int side, int row) {
+    return ahead->base[side][row / FEW_RUN] + row % FEW_RUN * ahead->stride[side];
 }
 
 /* Lines [line, end) of both, counted from a row on. */
 RAPT_INLINE void few_fetch(const struct few_ahead *ahead, int row, int line, int end, int steps) {
+    const int far = FEW_TURN_BYTES / (steps * TILE_ROW_BYTES);
     RAPT_UNROLL for (int i = line; i < end; i++)
-        RAPT_UNROLL for (int side = 0; side < RAPT_SIDES; side++)
-            fetch_both(ahead->row[side] + (row + i / steps) * ahead->stride[side] + i % steps * 64, ahead->l2[side]);
+        RAPT_UNROLL for (int side = 0; side < RAPT_SIDES; side++) {
+            fetch_soon(few_row_ahead(ahead, side, row + i / steps) + i % steps * 64);
+            fetch_later(few_row_ahead(ahead, side, row + far + i / steps) + i % steps * 64);
+        }
 }
 
 /* Part i of so many, of `rows` rows from one on. */
@@ -52,19 +50,30 @@ RAPT_INLINE void few_fetch_part(const struct few_ahead *ahead, int row, int rows
 /* ------------------------------------------------------------ one turn */
 
 struct few_turn {
-    struct few_run keys[2], values;
+    struct few_run keys[2], values[2];
     float *y; /* scores of the keys */
     struct few_ahead ahead;
 };
 
-/* dense: rows of this and of the next half follow one another without a gap, which saves reckoning. */
-RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, const struct few_task *next, int steps,
-                                        bool dense) {
-    const struct few_run *keys = f->rows->run + next->keys + 2 * turn, *values = f->rows->run + f->values + 2 * turn;
-    struct few_turn t = {.keys = {keys[0], keys[1]}, .values = values[0], .y = next->a.t.y + turn * FEW_TURN};
-    if (dense)
-        t.keys[0].stride = t.keys[1].stride = t.values.stride = steps * TILE_ROW_BYTES;
-    t.ahead = few_ahead_of(&t.keys[0], &t.values, steps);
+/* dense: all rows of a side follow one another without a gap, which saves reckoning. half: of the values. */
+RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, const struct few_task *next, int half,
+                                        int steps, bool dense) {
+    enum { BOTH = FEW_TURN / FEW_RUN };
+    const struct few_run *run = f->rows->run;
+    struct few_turn t = {.y = next->a.t.y + turn * FEW_TURN};
+    RAPT_UNROLL for (int side = 0; side < RAPT_SIDES; side++) {
+        const int from = half + (side == RAPT_KEYS), at = turn * BOTH;
+        struct few_run *of = side == RAPT_KEYS ? t.keys : t.values;
+        const char *first = run[few_number(from, side, at)].base;
+        const int64_t stride = dense ? steps * TILE_ROW_BYTES : run[few_number(from, side, at)].stride;
+        t.ahead.stride[side] = stride;
+        RAPT_UNROLL for (int i = 0; i < BOTH; i++)
+            of[i] = (struct few_run){dense ? first + i * FEW_RUN * stride : run[few_number(from, side, at + i)].base,
+                                     stride};
+        RAPT_UNROLL for (int i = 0; i < FEW_TURN_RUNS; i++)
+            t.ahead.base[side][i] = dense ? first + (BOTH + i) * FEW_RUN * stride
+                                          : run[few_number(from, side, at + BOTH + i)].base;
+    }
     return t;
 }
 
@@ -94,15 +103,17 @@ RAPT_INLINE void few_turn_score(const struct few_task *f, const struct few_turn 
 
 /* Values to the panel. */
 RAPT_INLINE void few_turn_interleave(const struct few_task *f, const struct few_turn *t, int steps) {
-    enum { PARTS = 4, PAIRS = FEW_RUN / PARTS, ROWS = BESIDE_INTERLEAVING / PARTS };
-    for (int part = 0; part < PARTS; part++)
-        RAPT_UNROLL for (int i = 0; i < PAIRS * steps; i++) {
-            const int pair = part * PAIRS + i / steps, step = i % steps;
-            const char *even = t->values.base + 2 * pair * t->values.stride + step * TILE_ROW_BYTES;
-            few_interleave_pair(f->panel + pair * TILE_ROW_BYTES + 2 * step * TILE_BYTES, _mm512_loadu_si512(even),
-                                _mm512_loadu_si512(even + t->values.stride));
-            few_fetch_part(&t->ahead, BESIDE_SCORING + part * ROWS, ROWS, i, PAIRS * steps, steps);
+    enum { PAIRS = FEW_RUN / 2 };
+    RAPT_UNROLL for (int i = 0; i < FEW_RUN; i++) {
+        const struct few_run *run = &t->values[i / PAIRS];
+        const char *even = run->base + i % PAIRS * 2 * run->stride;
+        RAPT_UNROLL for (int step = 0; step < steps; step++) {
+            few_interleave_pair(f->panel + i * TILE_ROW_BYTES + 2 * step * TILE_BYTES,
+                                _mm512_loadu_si512(even + step * TILE_ROW_BYTES),
+                                _mm512_loadu_si512(even + run->stride + step * TILE_ROW_BYTES));
+            few_fetch_part(&t->ahead, BESIDE_SCORING, BESIDE_INTERLEAVING, i * steps + step, FEW_RUN * steps, steps);
         }
+    }
 }
 
 /* Tile `number` of scores to rows of keys. */
@@ -164,14 +175,14 @@ RAPT_INLINE void few_turn_weigh(const struct few_task *f, const struct few_turn 
 /* Vector work lies between stores of tiles, or to the panel, and what loads the same: that would wait for the end of
  * all requests before them. */
 RAPT_INLINE void few_all_turns(const struct few_task *f, const struct few_task *next, int dim, bool dense) {
-    const int steps = unit16_steps(dim);
+    const int steps = unit16_steps(dim), half = f->a.t.first / RAPT_HALF_KEYS;
     char *const g = (char *)f->a.g;
     TILE_ZERO(0);
     TILE_ZERO(1);
     TILE_ZERO(2);
     TILE_ZERO(3);
     for (int turn = 0; turn < FEW_TURNS; turn++) {
-        const struct few_turn t = few_turn_of(f, turn, next, steps, dense);
+        const struct few_turn t = few_turn_of(f, turn, next, half, steps, dense);
         few_turn_score(f, &t, steps);
         few_turn_interleave(f, &t, steps);
         few_turn_transpose(f, &t, 0, steps);
@@ -185,12 +196,24 @@ RAPT_INLINE void few_all_turns(const struct few_task *f, const struct few_task *
     few_update(f, 0, dim, 0, f->a.t.b->rows);
 }
 
-/* p times values of a whole half, to o, and the scores of the next one, whole as well. ASSUME both have rows of whole
- * lines, as many dims, each at one stride. */
+/* Whether all rows are as few_turn_of has it. */
+static bool few_are_dense(const struct few_rows *rows, int half, int64_t row_bytes) {
+    for (int side = 0; side < RAPT_SIDES; side++) {
+        const int from = half + (side == RAPT_KEYS);
+        const struct few_run *first = &rows->run[few_number(from, side, 0)];
+        const char *base = first->base;
+        for (int i = 0; i < RAPT_HALF_KEYS / FEW_RUN; i++, base += FEW_RUN * row_bytes)
+            if (rows->run[few_number(from, side, i)].base != base || first->stride != row_bytes)
+                return false;
+    }
+    return true;
+}
+
+/* p times values of a whole half, to o, and the scores of the next one, whole as well. ASSUME that few_are_regular, and
+ * both have rows of whole lines, as many dims. */
 static RAPT_KERNEL void few_weigh_in_turns(const struct few_task *f, const struct few_task *next) {
     const int dim = (int)f->a.t.b->task->attention->desc.value_dim;
-    const int64_t row_bytes = dim * (int64_t)sizeof(uint16_t);
-    const bool dense = f->rows->run[next->keys].stride == row_bytes && f->rows->run[f->values].stride == row_bytes;
+    const bool dense = few_are_dense(f->rows, f->a.t.first / RAPT_HALF_KEYS, dim * (int64_t)sizeof(uint16_t));
     if (dim == 128 && dense)
         few_all_turns(f, next, 128, true);
     else if (dim == 128)

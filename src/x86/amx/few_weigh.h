@@ -165,7 +165,7 @@ static RAPT_KERNEL void few_weigh_far(const struct few_task *f, int row, int end
     const int dim = (int)a->desc.value_dim, steps = unit16_steps(dim);
     const bool views = a->values_in_keys >= 0;
     const int lines = views ? unit16_steps((int)a->desc.head_dim) : steps;
-    const int to_keys = few_turn(1, RAPT_KEYS) - few_turn(0, RAPT_VALUES); /* that come half a block later */
+    const int to_keys = few_number(1, RAPT_KEYS, 0) - few_number(0, RAPT_VALUES, 0); /* that come half a block later */
     struct few_dims d = {.ahead = f->rows->run + (views ? to_keys : FEW_HALF), .row = views ? FEW_BESIDE_KEYS : 0};
     for (int left = steps <= FEW_DIMS ? 1 : (steps + FEW_WHOLE - 1) / FEW_WHOLE; left > 0; left--) {
         d.steps = (steps - d.first + left - 1) / left;
@@ -203,7 +203,7 @@ static void few_weigh_row(const struct few_task *f, int row) {
 
 static void few_weigh(const struct few_task *f) {
     const struct rapt_block *b = f->a.t.b;
-    const int next = f->values + few_turn(0, RAPT_VALUES);
+    const int next = f->values + few_number(0, RAPT_VALUES, 0);
     if (b->careful && b->seen == RAPT_SEES_SOME) {
         for (int row = 0; row < b->rows; row++)
             few_weigh_row(f, row);

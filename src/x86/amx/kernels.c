@@ -47,10 +47,11 @@ static const struct rapt_tile_kind tiles_of_bf16 = {AMX_KIND("tiles", INT_MAX, A
                                                     .pack_half = {pack_keys_amx, pack_values_amx},
                                                     .close = unit16_close_bf16};
 
-enum { CHAINS_ROWS = 0 }; /* of a KV head: chains of FMAs keep pace with memory */
+enum { CHAINS_ROWS = 2 }; /* of a KV head: chains of FMAs keep pace with memory */
 
 static const struct rapt_tile_kind few_of_bf16 = {AMX_KIND("few", TILE_HEIGHT, TILE_HEIGHT),
                                                   .streams = true,
+                                                  .takes_runs = true,
                                                   .beside = 1 << RAPT_FORMAT_BF16,
                                                   .beside_dim = FEW_NEAR_DIMS,
                                                   .panel_bytes = panel_bytes_few,
