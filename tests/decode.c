@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Few rows on several blocks of whole lines, where scores of a block run beside the values of the one before if nothing
- * is in the way: the bits of the specification with everything that may be. */
+ * is in the way: the bits of the specification with everything that may be, in orders 1 and 2. */
 #include "cmocka_all.h"
 #include "problem.h"
 #include "reference.h"
@@ -13,12 +13,12 @@ static struct problem_call call_of(int64_t dim, int64_t queries, int64_t keys, u
 
 /* On every table, plainly and in pages. */
 static void check(struct problem_call call) {
-    static const int64_t pages[] = {0, 16, 100};
+    static const int64_t pages[] = {0, 16, 100, 24};
     const struct rapt_table *tables[RAPT_ISA_COUNT];
-    const int count = machine_tables(tables);
+    const int count = tables_of(call.numerics, tables);
     struct problem *expected = problem_expected(&call);
     for (int table = 0; table < count; table++)
-        for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
+        for (size_t i = 0; i < (call.numerics == 2 ? 4 : 3); i++) {
             const struct problem_way way = {.isa = tables[table]->isa, .threads = 1};
             const struct problem_layout layout = {.page_kind = pages[i] ? RAPT_PAGES_DENSE : 0,
                                                   .page_tokens = pages[i], .poison = true};
@@ -65,6 +65,59 @@ static void test_types(void **state) {
         call.value_format = formats[i / 3 == 2 ? (i + 1) % 3 : i % 3];
         if (is_sampled(i))
             check(call);
+    }
+}
+
+static struct problem_call order2_of(int64_t dim, int64_t queries, int64_t keys, unsigned use, int format) {
+    struct problem_call call = call_of(dim, queries, keys, use);
+    call.numerics = 2;
+    call.key_format = call.value_format = format;
+    return call;
+}
+
+/* Halves that end within the keys, or in the middle of a block, and blocks of which only one half is there. */
+static void test_order2(void **state) {
+    static const unsigned uses[] = {0, USE_CAUSAL, USE_CAUSAL | USE_WINDOW, USE_KEEP, USE_SOFTCAP, USE_KV_LENGTHS,
+                                    USE_INITIAL_STATE | USE_FINAL_STATE, USE_SCALE};
+    static const int64_t queries[] = {1, 2, 4, 8}, dims[] = {128, 64, 96, 32};
+    static const enum data_kind kinds[] = {DATA_NORMAL, DATA_NAN_ROWS, DATA_SPECIAL};
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        struct problem_call call = order2_of(dims[i / 4 % 4], queries[i % 4], 700 + 131 * (i % 7), uses[i % 8],
+                                             i % 6 == 5 ? RAPT_FORMAT_F16 : RAPT_FORMAT_BF16);
+        call.data = kinds[i % 3];
+        if (is_sampled(i))
+            check(call);
+    }
+}
+
+/* A value that all but the first query exclude is NaN, so that a chunk runs once more, after which other chunks come. */
+static void test_order2_again(void **state) {
+    enum { DIM = 128, KEYS = 1700, QUERIES = 5, WINDOW = 900, NOT_A_NUMBER = 0x7fc0 };
+    const unsigned use = USE_CAUSAL | USE_WINDOW;
+    const struct problem_call call = order2_of(DIM, QUERIES, KEYS, use, RAPT_FORMAT_BF16);
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    const int count = tables_of(2, tables);
+    (void)state;
+    for (int table = -1; table < count; table++) {
+        struct problem *problem = problem_new(&call), *expected = problem_new(&call);
+        struct problem *const both[] = {problem, expected};
+        const struct problem_way way = {.isa = table < 0 ? RAPT_ISA_AUTO : tables[table]->isa};
+        for (int i = 0; i < 2; i++) {
+            uint16_t *values = (uint16_t *)(void *)test_floats(KEYS * DIM / 2);
+            rapt_attention_desc *desc = &both[i]->desc;
+            memcpy(values, desc->value.data, KEYS * DIM * sizeof *values);
+            values[(KEYS - QUERIES - WINDOW) * DIM] = NOT_A_NUMBER;
+            desc->value = rapt_tensor_bhsd(values, RAPT_BF16, 1, 1, KEYS, DIM);
+            desc->window_left = WINDOW;
+            desc->window_right = -1;
+        }
+        rapt_reference_attention(&expected->desc);
+        problem_run(problem, &way);
+        assert_true(problem_same(problem, expected));
+        problem_free(problem);
+        problem_free(expected);
+        test_free_all();
     }
 }
 
@@ -136,7 +189,8 @@ static void test_lists_apart(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_features), cmocka_unit_test(test_data),
-                                       cmocka_unit_test(test_types), cmocka_unit_test(test_far_list),
+                                       cmocka_unit_test(test_types), cmocka_unit_test(test_order2),
+                                       cmocka_unit_test(test_order2_again), cmocka_unit_test(test_far_list),
                                        cmocka_unit_test(test_lists_apart)};
     return cmocka_run_group_tests_name("decode", tests, NULL, NULL);
 }

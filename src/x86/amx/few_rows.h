@@ -110,7 +110,8 @@ static void few_find_side(struct few_rows *rows, const struct rapt_task *task, i
     }
 }
 
-/* in_turns: the first half of the next block is scored beside the second one of this, which prefetches rows after it. */
+/* in_turns: the first half of the next block is scored beside the second one of this, and rows after it are
+ * prefetched. */
 static void few_find(struct few_rows *rows, const struct rapt_block *b, bool in_turns) {
     const bool far = few_is_far(b->task);
     const int64_t half = RAPT_HALF_KEYS, turns = 2 * FEW_TURN;
