@@ -169,7 +169,12 @@ static const struct entry {
     {"decode/f16/order2/d128/kv32768/g1", ALONE},
     {"decode/f16/order2/d128/kv32768/g4", ALONE},
     {"extend/bf16/order2/d128/q16/kv8192/g4", UNITS},
+    {"decode/bf16/order2/mla576/kv65536/h1/g8", UNITS},
+    {"decode/bf16/order2/mla576/kv65536/h1/g16", UNITS},
+    {"paged16/bf16/order2/d128/kv32768/g1", UNITS},
     {"paged16/bf16/order2/d128/kv32768/g4", UNITS},
+    {"paged16/bf16/order2/d128/kv32768/g8", UNITS},
+    {"paged128/bf16/order2/d128/kv32768/g4", UNITS},
     /* Order 3. */
     {"prefill/f32/order3/d128/s512/causal", MATRIX},
     {"prefill/f32/order3/d128/s2048/full", MATRIX | OTHER_ISAS},

@@ -91,7 +91,7 @@ static void test_order2(void **state) {
     }
 }
 
-/* A value that all but the first query exclude is NaN, so that a chunk runs once more, after which other chunks come. */
+/* A value that all but the first query exclude is NaN: a chunk runs once more, and other chunks come after it. */
 static void test_order2_again(void **state) {
     enum { DIM = 128, KEYS = 1700, QUERIES = 5, WINDOW = 900, NOT_A_NUMBER = 0x7fc0 };
     const unsigned use = USE_CAUSAL | USE_WINDOW;

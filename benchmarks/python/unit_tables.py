@@ -59,9 +59,14 @@ def unit_peers(results):
 
 
 def unit_decode(results):
-    def line(group):
-        rows = [results.units.get(f"decode/bf16/order2/d128/kv32768/g{group}/isa:{isa}/t1")
-                for isa in ("amx", "avx512", "avx2")]
-        return [f"{group}", *(percent(row, "of_stream_median") for row in rows)]
+    def line(label, shape):
+        rows = [results.units.get(f"{shape}/isa:{isa}/t1") for isa in ("amx", "avx512", "avx2")]
+        return [label, *(percent(row, "of_stream_median") for row in rows)]
 
-    return table(["group", "with a matrix unit", "AVX-512", "AVX2"], [line(group) for group in (1, 4, 8, 16)])
+    usual = "bf16/order2/d128/kv32768"
+    return table(["group", "with a matrix unit", "AVX-512", "AVX2"],
+                 [line(f"{group}", f"decode/{usual}/g{group}") for group in (1, 4, 8, 16)]
+                 + [line(f"{group}, pages of 16 tokens", f"paged16/{usual}/g{group}") for group in (1, 4, 8)]
+                 + [line("4, pages of 128 tokens", f"paged128/{usual}/g4")]
+                 + [line(f"latent attention, {heads} heads", f"decode/bf16/order2/mla576/kv65536/h1/g{heads}")
+                    for heads in (8, 16)])
