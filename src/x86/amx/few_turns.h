@@ -196,13 +196,13 @@ RAPT_INLINE void few_all_turns(const struct few_task *f, const struct few_task *
     few_update(f, 0, dim, 0, f->a.t.b->rows);
 }
 
-/* Whether all rows are as few_turn_of has it. */
+/* Whether all rows are as few_turn_of has it, those that are prefetched, too. */
 static bool few_are_dense(const struct few_rows *rows, int half, int64_t row_bytes) {
     for (int side = 0; side < RAPT_SIDES; side++) {
         const int from = half + (side == RAPT_KEYS);
         const struct few_run *first = &rows->run[few_number(from, side, 0)];
         const char *base = first->base;
-        for (int i = 0; i < RAPT_HALF_KEYS / FEW_RUN; i++, base += FEW_RUN * row_bytes)
+        for (int i = 0; i < RAPT_HALF_KEYS / FEW_RUN + FEW_TURN_RUNS; i++, base += FEW_RUN * row_bytes)
             if (rows->run[few_number(from, side, i)].base != base || first->stride != row_bytes)
                 return false;
     }
