@@ -115,6 +115,7 @@ static RAPT_KERNEL void block_few_bf16(const struct rapt_block *b) {
     struct few_task f = {.a.t = {.b = b, .fresh = b->fresh}, .rows = &rows}, next;
     bool is_scored = b->is_scored;
     RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end && b->rows <= TILE_HEIGHT);
+    RAPT_ASSUME(!is_scored || b->key_begin < RAPT_HALF_KEYS); /* scores are those of the first half */
     few_lay_out(&f, b);
     f.in_turns = is_scored || b->next.scores;
     few_find(&rows, b, f.in_turns);
