@@ -225,7 +225,7 @@ struct rapt_tile_kind {
     int row_group;   /* logits and softmax begin at multiples of it */
     int piece_keys;  /* keys that are staged at once: all of a block where several tiles share them */
     bool streams;    /* few rows: memory feeds the slots, so they fetch their own rows */
-    bool takes_runs; /* score and weigh take rows in several runs at once */
+    bool takes_runs; /* score and weigh, or a block of its own, take rows in several runs at once */
     bool keeps_places; /* keys keep their places in a block, however few matter, since order 2 counts from there */
     unsigned beside;  /* bit f: score_beside, or a block of its own, scores keys of format f beside values, */
     int beside_dim;   /* of up to so many dims; 0 = of any */

@@ -55,7 +55,7 @@ struct few_turn {
     struct few_ahead ahead;
 };
 
-/* dense: all rows of a side follow one another without a gap, which saves reckoning. half: of the values. */
+/* dense: all rows of a side follow one another without a gap, which saves arithmetic. half: of the values. */
 RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, const struct few_task *next, int half,
                                         int steps, bool dense) {
     enum { BOTH = FEW_TURN / FEW_RUN };
