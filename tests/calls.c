@@ -142,10 +142,10 @@ static void check_one_tile(int64_t seed, int64_t kv_length, unsigned use, enum d
     check_call(&call);
 }
 
-/* Exponents that are far in the second half of a block only. */
+/* Exponents that are far in the second half of a block only; factors below 0, whose largest score is the least. */
 static void test_late_maxima(void **state) {
-    for (int64_t n = 0; n < 4; n++)
-        check_one_tile(n, 512, USE_FINAL_STATE, DATA_LATE_BIG);
+    for (int64_t n = 0; n < 12; n++)
+        check_one_tile(n, 512, n < 4 ? USE_FINAL_STATE : USE_SCALE, n < 4 ? DATA_LATE_BIG : DATA_NORMAL);
     (void)state;
 }
 

@@ -87,10 +87,10 @@ RAPT_INLINE void amx_score(const struct unit16_task *a, int half) {
     amx_multiply(&p, steps, beside_scores, &shares, half);
 }
 
-/* The largest scores of a row take 32 more, whose signs `sign` may turn. */
-RAPT_INLINE void amx_raise(float *largest, const float *y, __m512 sign) {
-    const __m512 most = _mm512_max_ps(_mm512_xor_ps(_mm512_load_ps(y), sign), _mm512_load_ps(largest));
-    _mm512_store_ps(largest, _mm512_max_ps(_mm512_xor_ps(_mm512_load_ps(y + 16), sign), most));
+/* The largest scores of a row take 32 more. */
+RAPT_INLINE void amx_raise(float *largest, const float *y) {
+    const __m512 most = _mm512_max_ps(_mm512_load_ps(y), _mm512_load_ps(largest));
+    _mm512_store_ps(largest, _mm512_max_ps(_mm512_load_ps(y + 16), most));
 }
 
 /* ------------------------------------------------------------ probabilities times values */

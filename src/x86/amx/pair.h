@@ -65,7 +65,6 @@ struct amx_scoring_beside {
     struct amx_rows *rows;
     const float *y;
     float *largest;
-    __m512 sign;
     int size, share, half; /* of exponentials, or 0; rows of maxima in a turn */
 };
 
@@ -79,7 +78,7 @@ static inline __attribute__((always_inline)) void beside_scoring(void *context, 
     const int end = group < STEPS_OF_HALF && first + c->share < AMX_TILE ? first + c->share : AMX_TILE;
     RAPT_UNROLL for (int row = first; row < end; row++) {
         const float *y = c->y + row * RAPT_HALF_KEYS + (group - 1) * RAPT_STEP;
-        amx_raise(c->largest + row * 16, y, c->sign);
+        amx_raise(c->largest + row * 16, y);
     }
 }
 
@@ -93,7 +92,6 @@ RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16
     struct amx_scoring_beside c = {.rows = &rows,
                                    .y = a->half.y,
                                    .largest = a->half.largest,
-                                   .sign = _mm512_set1_ps(a->half.factor < 0 ? -0.0f : 0.0f),
                                    .size = both ? size : 0,
                                    .share = (AMX_TILE / AMX_TURNS + size - 1) / size,
                                    .half = half};

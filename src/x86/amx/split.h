@@ -30,7 +30,7 @@ RAPT_INLINE struct split_scratch *split_scratch_of(const struct rapt_task *task)
     return (struct split_scratch *)(void *)task->scores;
 }
 
-/* Half a block. Of `a`: plain = scores are products times a factor, and nothing else; half.offset is not used. */
+/* Half a block. Of `a`: plain = scores are products times a factor above 0, no more; half.offset is not used. */
 struct split_task {
     struct unit16_task a;
     bool sees_all; /* all rows see all keys */
@@ -92,7 +92,7 @@ RAPT_INLINE __m512 split_step(const float *y, char *to, __m512 factor, const str
 /* m, alpha and what exponentials take, of all rows. */
 static void split_new_maxima(struct split_task *t) {
     struct unit16_half *h = &t->a.half;
-    const __m512 factor = _mm512_set1_ps(h->factor < 0 ? -h->factor : h->factor);
+    const __m512 factor = _mm512_set1_ps(h->factor);
     h->far = 0;
     for (int row = 0; row < h->rows; row += 16) {
         const int n = h->rows - row < 16 ? h->rows - row : 16;

@@ -73,7 +73,6 @@ struct split_scoring_beside {
     struct split_beside exponentials;
     const float *y;
     float *largest;
-    __m512 sign;
 };
 
 static inline __attribute__((always_inline)) void beside_split_scores(void *context, int group, int step, int turn) {
@@ -87,7 +86,7 @@ static inline __attribute__((always_inline)) void beside_split_scores(void *cont
     RAPT_UNROLL for (int at = first; at < end; at++) {
         const int row = step * SPLIT_MAXIMA + at;
         const float *y = c->y + row * RAPT_HALF_KEYS + (group - 1) * RAPT_STEP;
-        amx_raise(c->largest + row * 16, y, c->sign);
+        amx_raise(c->largest + row * 16, y);
     }
 }
 
@@ -96,8 +95,7 @@ RAPT_INLINE void split_score_pair(const struct split_task *t, const struct split
     struct split_lines lines = split_lines_of(before);
     struct split_scoring_beside c = {.exponentials = {&lines, rate, spares},
                                      .y = t->a.half.y,
-                                     .largest = t->a.half.largest,
-                                     .sign = _mm512_set1_ps(t->a.half.factor < 0 ? -0.0f : 0.0f)};
+                                     .largest = t->a.half.largest};
     for (int row = 0; row < AMX_TILE; row++)
         _mm512_store_ps(c.largest + row * 16, _mm512_set1_ps(-RAPT_INFINITY));
     p.groups = STEPS_OF_HALF;
@@ -220,10 +218,10 @@ static void split_pair(struct split_task t[2]) {
 
 /* ------------------------------------------------------------ all of it */
 
-/* Whether scores are products times a factor, and nothing else. */
+/* Whether scores are products times a factor above 0, and nothing else. */
 static bool split_only_scales(const struct rapt_block *b) {
     const float factor = b->task->attention->score_factor;
-    return !(b->mask->parts & ~(unsigned)RAPT_PART_SPANS) && factor != 0 && factor - factor == 0;
+    return !(b->mask->parts & ~(unsigned)RAPT_PART_SPANS) && factor > 0 && factor - factor == 0;
 }
 
 static void split_lay_out(struct split_task *t, int number) {

@@ -11,7 +11,7 @@ struct unit16_task {
     struct unit16_half half;
     float *g;             /* p * v of some dims, as the kind lays it out */
     int first, steps;     /* of 32 keys */
-    bool plain;           /* maxima come from products as they are */
+    bool plain;           /* maxima come from products as they are: their factor is above 0 */
 };
 
 /* Queries times the keys of a half, to t.y; where plain, to its maxima as well. Probabilities times values, to o. */
@@ -69,7 +69,7 @@ static bool unit16_turn_to(struct unit16_task *a, int first) {
     a->first = a->t.begin / RAPT_STEP;
     a->steps = (a->t.end + RAPT_STEP - 1) / RAPT_STEP - a->first;
     unit_spans(&a->t);
-    a->plain = unscaled && !acts && unit16_sees_all(a);
+    a->plain = unscaled && !acts && b->task->attention->score_factor > 0 && unit16_sees_all(a);
     a->half.factor = unscaled ? b->task->attention->score_factor : 1;
     a->half.first = a->first;
     a->half.last = a->first + a->steps;

@@ -103,7 +103,7 @@ RAPT_INLINE __m512 unit16_exponent(__m512 y, const struct unit16_row *row, int f
                : _mm512_fmadd_ps(y, row->factor, row->offset);
 }
 
-/* 32 keys: probabilities, rounded, and the lanes of l. */
+/* 32 keys: probabilities, rounded, and the lanes of l. VPSHUFB leaves the port of VPSLLD to FMAs. */
 RAPT_INLINE __m512 unit16_step(float *y, uint16_t *p, const struct unit16_row *row, __m512 l, int half, int far) {
     const __m512 a = unit16_exp2(unit16_exponent(_mm512_load_ps(y), row, far), half);
     const __m512 b = unit16_exp2(unit16_exponent(_mm512_load_ps(y + 16), row, far), half);
@@ -114,10 +114,11 @@ RAPT_INLINE __m512 unit16_step(float *y, uint16_t *p, const struct unit16_row *r
         _mm256_store_si256((__m256i *)(void *)(p + 16), high);
         return _mm512_add_ps(_mm512_add_ps(l, _mm512_cvtph_ps(low)), _mm512_cvtph_ps(high));
     }
+    const __m512i even = _mm512_set4_epi32(0x0d0c8080, 0x09088080, 0x05048080, 0x01008080);
     const __m512i both = unit16_rounded(a, b);
     _mm512_store_si512(p, both);
     l = _mm512_add_ps(l, _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32((int)0xffff0000))));
-    return _mm512_add_ps(l, _mm512_castsi512_ps(_mm512_slli_epi32(both, 16)));
+    return _mm512_add_ps(l, _mm512_castsi512_ps(_mm512_shuffle_epi8(both, even)));
 }
 
 /* count rows from one on, side by side. */
