@@ -3,8 +3,6 @@
 #ifndef RAPT_GENERIC_BESIDE_H
 #define RAPT_GENERIC_BESIDE_H
 
-#include <limits.h>
-
 #include "generic/score_stored.h"
 #include "generic/weigh_stored.h"
 
@@ -46,11 +44,9 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int row
     }
 }
 
-/* Those of RAPT_BESIDE_FORMATS that are of words here. */
-#ifndef RAPT_TURN_FORMATS
+/* Those of RAPT_BESIDE_FORMATS. */
 #define RAPT_TURN_FORMATS(X, rows)                                                                               \
     X(f32, F32, rows) X(bf16, BF16, rows) X(f16, F16, rows) X(q8_0, Q8_0, rows) X(q4_0, Q4_0, rows)
-#endif
 
 #define RAPT_TURN(name, NAME, rows)                                                                              \
     static RAPT_KERNEL void score_turn_##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {     \
@@ -94,8 +90,8 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
         values.value += turn * values.value_stride_bytes;
         values.fresh = false;
         values.alpha = NULL;
-        scales_on(&keys.scales, turn);
-        scales_on(&values.scales, turn);
+        if (row_bytes % 64 == 0)
+            continue;
         catch_up(&pump.pair.keys, key_due += turn * keys.key_stride_bytes);
         catch_up(&pump.pair.values, value_due += turn * values.value_stride_bytes);
     }

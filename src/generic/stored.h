@@ -84,11 +84,9 @@ enum {
     BESIDE_F16 = VL < 16 ? 0 : NARROW_ROWS,
     BESIDE_BF16 = BESIDE_F16,
     BESIDE_Q8_0 = VL < 16 ? 0 : 4,
-    BESIDE_Q4_0 = BESIDE_Q8_0,
-    BESIDE_F8_E4M3 = BESIDE_Q8_0,
-    BESIDE_F8_E5M2 = BESIDE_Q8_0
+    BESIDE_Q4_0 = BESIDE_Q8_0
 };
-#define RAPT_BESIDE_FORMATS(X) X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0) X(F8_E4M3) X(F8_E5M2)
+#define RAPT_BESIDE_FORMATS(X) X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0)
 #define RAPT_BESIDE_ROWS(NAME) [RAPT_FORMAT_##NAME] = BESIDE_##NAME,
 
 RAPT_INLINE bool takes_turns(int format) {
@@ -121,12 +119,6 @@ RAPT_INLINE struct stored_scale stored_scale_of(const struct rapt_scales *scales
     const int64_t at = row * (scales->stride_bytes / (int64_t)sizeof(float)) + group;
     return (struct stored_scale){v_splat(scales->scales ? scales->scales[at] : 1),
                                  v_splat(scales->zero_points ? scales->zero_points[at] : 0)};
-}
-
-/* Those of so many rows further on. */
-RAPT_INLINE void scales_on(struct rapt_scales *scales, int rows) {
-    if (scales->scales)
-        scales->scales += rows * (scales->stride_bytes / (int64_t)sizeof(float));
 }
 
 enum { ROW_SCALES = 64 };

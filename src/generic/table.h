@@ -137,7 +137,6 @@ static const struct rapt_table split_table = {
 #ifndef RAPT_SCORE_NARROW
 #define RAPT_SCORE_NARROW score_narrow
 #define RAPT_WEIGH_NARROW weigh_narrow
-#define RAPT_SCORE_BESIDE score_beside
 #endif
 
 const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
@@ -162,7 +161,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .softmax = softmax_narrow,
                                .drop = drop_narrow,
                                .weigh = RAPT_WEIGH_NARROW,
-                               .score_beside = VL > 1 ? RAPT_SCORE_BESIDE : NULL},
+                               .score_beside = VL > 1 ? score_beside : NULL},
               [RAPT_FEW] = {.name = "few",
                             .most_rows = FEW_MOST,
                             .least_keys = RAPT_BLOCK_KEYS,

@@ -280,7 +280,8 @@ static void weigh_narrow(const struct rapt_weigh_args *a) {
         part.value_rows = walk.left;
         part.runs = walk.next;
         weigh_narrow_part(&part, &pump);
-        scales_on(&part.scales, part.key_end - part.key_begin);
+        if (part.scales.scales)
+            part.scales.scales += (part.key_end - part.key_begin) * (a->scales.stride_bytes / (int64_t)sizeof(float));
         walk_by(&walk, part.key_end - part.key_begin, a->value_stride_bytes);
         part.key_begin = part.key_end;
         part.fresh = false;
