@@ -99,9 +99,7 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
 }
 
 void check_beside(const struct rapt_table *table) {
-    static const int dims[] = {16, 48, 64, 128, 144};
-    static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0,
-                                  RAPT_FORMAT_Q4_0};
+    static const int dims[] = {16, 48, 64, 128, 144}, formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16};
     static float (*const draws[])(struct random *) = {quick_normal, quick_special, quick_finite};
     struct random random = {12};
     for (int way = 0; way < TILE_WAYS; way++) {
@@ -113,8 +111,8 @@ void check_beside(const struct rapt_table *table) {
             for (int end = turn + 40; turn < end; turn++) {
                 if (!is_sampled(turn))
                     continue;
-                const int drawn = formats[random_below(&random, 5)];
-                const int format = rows[r] <= tile.slots->beside_rows[drawn] ? drawn : RAPT_FORMAT_F32;
+                const int drawn = formats[random_below(&random, 3)];
+                const int format = tile.slots->beside >> drawn & 1 ? drawn : RAPT_FORMAT_F32;
                 const int lines = format == RAPT_FORMAT_F32 ? 1 : 2;
                 const struct beside_case c = {rows[r],
                                               (int)random_below(&random, tile.most_rows - rows[r] + 1),

@@ -78,33 +78,17 @@ RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int 
 enum { STORED_FORMATS = 1 << RAPT_FORMAT_F32 RAPT_STORED_FORMATS(RAPT_STORED) };
 #undef RAPT_STORED
 
-/* Up to how many rows score_beside takes keys and values of a type: where memory limits, and the registers suffice. */
+/* Types whose keys and values score_beside takes: those that memory limits, where the registers suffice. */
 enum {
-    BESIDE_F32 = VL > 1 ? NARROW_ROWS : 0,
-    BESIDE_F16 = VL < 16 ? 0 : NARROW_ROWS,
-    BESIDE_BF16 = BESIDE_F16,
-    BESIDE_Q8_0 = VL < 16 ? 0 : 4,
-    BESIDE_Q4_0 = BESIDE_Q8_0
+    BESIDE_FORMATS = VL == 1   ? 0
+                     : VL < 16 ? 1 << RAPT_FORMAT_F32
+                               : 1 << RAPT_FORMAT_F32 | 1 << RAPT_FORMAT_F16 | 1 << RAPT_FORMAT_BF16
 };
-#define RAPT_BESIDE_FORMATS(X) X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0)
-#define RAPT_BESIDE_ROWS(NAME) [RAPT_FORMAT_##NAME] = BESIDE_##NAME,
-
-RAPT_INLINE bool takes_turns(int format) {
-#define RAPT_BESIDE(NAME) (format == RAPT_FORMAT_##NAME && BESIDE_##NAME > 0) ||
-    return RAPT_BESIDE_FORMATS(RAPT_BESIDE) false;
-#undef RAPT_BESIDE
-}
 
 /* Lines that so many numbers take. */
 RAPT_INLINE int stored_lines(int format, int numbers) {
     const struct rapt_format_info *info = rapt_format_info(format);
     return (numbers * info->bytes + 64 * info->elements - 1) / (64 * info->elements);
-}
-
-/* Those that they fill. */
-RAPT_INLINE int whole_lines(int format, int numbers) {
-    const struct rapt_format_info *info = rapt_format_info(format);
-    return numbers * info->bytes / (64 * info->elements);
 }
 
 /* Whether scales may act on the numbers of a format. */

@@ -89,7 +89,7 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
      .least_keys = (least),                                                                                         \
      .streams = true,                                                                                               \
      .takes_runs = true,                                                                                            \
-     .beside_rows = {[RAPT_FORMAT_BF16] = UNIT_BESIDE(most), [RAPT_FORMAT_F16] = UNIT_BESIDE(most)},                \
+     .beside = (most) == WEIGH_ROWS ? UNIT_BESIDE : 0,                                                              \
      .scores_bytes = RAPT_UNIT(scores_bytes_in_place),                                                              \
      .block = RAPT_UNIT(block_in_place)}
 #define RAPT_UNIT_PACKED(kind, most, tile_rows, suffix)                                                             \
@@ -100,10 +100,10 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
      .pack_half = {RAPT_UNIT(pack_keys), RAPT_UNIT(pack_values)}}
 
 enum {
-    UNIT_TILE_ROWS = 24 /* queries and a panel of keys fit L1 */
+    UNIT_TILE_ROWS = 24, /* queries and a panel of keys fit L1 */
+    /* Where memory limits few rows; shorter vectors are slower in turns. */
+    UNIT_BESIDE = FLUSHES && VL >= 16 ? 1 << RAPT_FORMAT_BF16 | 1 << RAPT_FORMAT_F16 : 0
 };
-/* Where memory limits few rows; shorter vectors are slower in turns. */
-#define UNIT_BESIDE(most) (FLUSHES && VL >= 16 && (most) == WEIGH_ROWS ? WEIGH_ROWS : 0)
 _Static_assert(UNIT_TILE_ROWS % WEIGH_ROWS == 0, "tiles are filled");
 
 static const struct rapt_table unit_table = {
@@ -151,7 +151,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .streams = true,
                                .takes_runs = true,
                                .formats = STORED_FORMATS,
-                               .beside_rows = {RAPT_BESIDE_FORMATS(RAPT_BESIDE_ROWS)},
+                               .beside = BESIDE_FORMATS,
                                .panel_bytes = panel_bytes_narrow,
                                .scores_bytes = scores_bytes_narrow,
                                .block = rapt_block_by_steps,

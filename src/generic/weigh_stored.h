@@ -51,10 +51,7 @@ RAPT_INLINE void stored_value(int format, vf32 sum[][8], const float *p, const f
     RAPT_UNROLL for (int r = 0; r < rows; r++) {
         const vf32 weight = v_splat(p[r * RAPT_BLOCK_KEYS + key]);
         RAPT_UNROLL for (int v = 0; v < vectors; v++) {
-            if (pump->in_pair)
-                pump_value_line(pump, key * steps + r * vectors + v, whole_lines(format, 2 * vectors * VL), 2 * steps);
-            else
-                pump_value_line(pump, key * steps + r * vectors + v, stored_lines(format, vectors * VL), steps);
+            pump_value_line(pump, key * steps + r * vectors + v, stored_lines(format, vectors * VL), steps);
             sum[r][v] = v_fma(weight, x[v], sum[r][v]);
         }
     }
@@ -121,7 +118,7 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
 
 RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
                               struct pump *pump, int rows, int vectors, int first) {
-    if (takes_turns(format) && pump->in_pair)
+    if ((BESIDE_FORMATS >> format & 1) && pump->in_pair)
         stored_panel_by(format, a, d, scales, pump, rows, vectors, first, true);
     else
         stored_panel_by(format, a, d, scales, pump, rows, vectors, first, false);
