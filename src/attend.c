@@ -46,6 +46,14 @@ static bool reads_in_turns(const struct rapt_loop *loop, int side) {
     return by_runs || rapt_source_reads_on(&loop->source, side);
 }
 
+/* Whether rows are whole lines, or of whole blocks that follow each other without gaps: turns read whole vectors. */
+static bool lies_in_lines(const struct rapt_loop *loop, int side) {
+    const struct rapt_plan_body *a = loop->task->attention;
+    const int64_t row_bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
+    const bool is_dense = rapt_tensor_of(a, side)->token_stride_bytes == row_bytes;
+    return row_bytes % 64 == 0 || (rapt_format_info(a->format[side])->elements > 1 && is_dense);
+}
+
 /* Whether keys of a block can be scored beside the values of the one before it. */
 static void open_scores(struct rapt_loop *loop) {
     const struct rapt_task *task = loop->task;
@@ -54,9 +62,10 @@ static void open_scores(struct rapt_loop *loop) {
     const int most = task->kind->beside_dim;
     loop->scored = (struct rapt_scored){
         .usable = loop->tile_count == 1 && !(a->mask_parts & excludes) &&
-                  (task->kind->beside >> a->format[RAPT_KEYS] & 1) && a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
+                  loop->tiles[0].rows <= task->kind->beside_rows[a->format[RAPT_KEYS]] &&
+                  a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
                   a->desc.head_dim == a->desc.value_dim && (most == 0 || a->desc.head_dim <= most) &&
-                  rapt_format_row_bytes(a->format[RAPT_KEYS], a->desc.head_dim) % 64 == 0 &&
+                  lies_in_lines(loop, RAPT_KEYS) && lies_in_lines(loop, RAPT_VALUES) &&
                   reads_in_turns(loop, RAPT_KEYS) && reads_in_turns(loop, RAPT_VALUES),
         .base = -1};
 }

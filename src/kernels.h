@@ -227,8 +227,8 @@ struct rapt_tile_kind {
     bool streams;    /* few rows: memory feeds the slots, so they fetch their own rows */
     bool takes_runs; /* score and weigh, or a block of its own, take rows in several runs at once */
     bool keeps_places; /* keys keep their places in a block, however few matter, since order 2 counts from there */
-    unsigned beside;  /* bit f: score_beside, or a block of its own, scores keys of format f beside values, */
-    int beside_dim;   /* of up to so many dims; 0 = of any */
+    uint8_t beside_rows[RAPT_FORMAT_COUNT]; /* up to so many rows of a format: score_beside, or a block of its own, */
+    int beside_dim;   /* scores keys beside values, of up to so many dims; 0 = of any */
     unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int dim); /* the larger one of keys and values */
@@ -256,9 +256,9 @@ struct rapt_tile_kind {
     void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     void (*weigh)(const struct rapt_weigh_args *args);
     /* score for keys of the next block and weigh for this one, some keys of each in turns: memory serves two streams
-     * faster than one after the other. NULL = a kind without it. ASSUME that both have keys, of one of the formats in
-     * beside, without runs; head_dim = value_dim, rows of whole lines; no spans of score. scores_bytes has room for two
-     * blocks then. */
+     * faster than one after the other. NULL = a kind without it. ASSUME that both have keys, of one of the formats of
+     * beside_rows, without runs; head_dim = value_dim, rows of whole lines or without gaps; no spans of score.
+     * scores_bytes has room for two blocks then. */
     void (*score_beside)(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh);
 
     /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; score, logits, softmax, drop and weigh are NULL,

@@ -66,6 +66,7 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
                                           .key = key.stored.first,
                                           .key_stride_bytes = key.stored.stride_bytes,
                                           .key_format = key.format,
+                                          .scales = key.scales,
                                           .scores = scores,
                                           .rows = c->rows,
                                           .head_dim = c->dim,
@@ -77,6 +78,7 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
                                           .value = value.stored.first,
                                           .value_stride_bytes = value.stored.stride_bytes,
                                           .value_format = value.format,
+                                          .scales = value.scales,
                                           .alpha = test_drawn(random, c->rows, quick_normal),
                                           .o = o,
                                           .o_stride = c->dim,
@@ -99,7 +101,10 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
 }
 
 void check_beside(const struct rapt_table *table) {
-    static const int dims[] = {16, 48, 64, 128, 144}, formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16};
+    static const int dims[] = {16, 48, 64, 128, 144};
+    static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0,
+                                  RAPT_FORMAT_Q4_0, RAPT_FORMAT_F8_E4M3, RAPT_FORMAT_F8_E5M2};
+    enum { FORMATS = sizeof formats / sizeof *formats };
     static float (*const draws[])(struct random *) = {quick_normal, quick_special, quick_finite};
     struct random random = {12};
     for (int way = 0; way < TILE_WAYS; way++) {
@@ -108,11 +113,11 @@ void check_beside(const struct rapt_table *table) {
         struct key_range ranges[MAX_KEY_RANGES];
         const int range_count = edge_key_ranges(&tile, ranges);
         for (int r = 0; tile.slots->score_beside && r < row_counts; r++)
-            for (int end = turn + 40; turn < end; turn++) {
+            for (int end = turn + 160; turn < end; turn++) {
                 if (!is_sampled(turn))
                     continue;
-                const int drawn = formats[random_below(&random, 3)];
-                const int format = tile.slots->beside >> drawn & 1 ? drawn : RAPT_FORMAT_F32;
+                const int drawn = formats[random_below(&random, FORMATS)];
+                const int format = rows[r] <= tile.slots->beside_rows[drawn] ? drawn : RAPT_FORMAT_F32;
                 const int lines = format == RAPT_FORMAT_F32 ? 1 : 2;
                 const struct beside_case c = {rows[r],
                                               (int)random_below(&random, tile.most_rows - rows[r] + 1),

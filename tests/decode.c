@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Few rows on several blocks of whole lines, where scores of a block run beside the values of the one before if nothing
- * is in the way: the bits of the specification with everything that may be, in orders 1 and 2. */
+ * Few rows on several blocks, where scores of a block run beside the values of the one before if nothing is in the way:
+ * the bits of the specification with everything that may be, in orders 1 and 2. */
 #include "cmocka_all.h"
 #include "problem.h"
 #include "reference.h"
@@ -63,6 +63,21 @@ static void test_types(void **state) {
         struct problem_call call = call_of(128, 1 + i % 4, 700 + 300 * (i / 3), i % 2 ? USE_CAUSAL : 0);
         call.key_format = formats[i % 3];
         call.value_format = formats[i / 3 == 2 ? (i + 1) % 3 : i % 3];
+        if (is_sampled(i))
+            check(call);
+    }
+}
+
+/* Rows without gaps that end within a vector: after the last of them there is nothing to read. */
+static void test_rows_of_no_whole_vectors(void **state) {
+    static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_F8_E4M3,
+                                  RAPT_FORMAT_Q8_0};
+    static const int64_t dims[] = {20, 40, 72, 36};
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        const bool blocks = formats[i % 5] == RAPT_FORMAT_Q8_0;
+        struct problem_call call = call_of(blocks ? 96 : dims[i / 5], 1 + i % 4, 640 + 128 * (i / 5), 0);
+        call.key_format = call.value_format = formats[i % 5];
         if (is_sampled(i))
             check(call);
     }
@@ -189,7 +204,8 @@ static void test_lists_apart(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_features), cmocka_unit_test(test_data),
-                                       cmocka_unit_test(test_types), cmocka_unit_test(test_order2),
+                                       cmocka_unit_test(test_types),
+                                       cmocka_unit_test(test_rows_of_no_whole_vectors), cmocka_unit_test(test_order2),
                                        cmocka_unit_test(test_order2_again), cmocka_unit_test(test_far_list),
                                        cmocka_unit_test(test_lists_apart)};
     return cmocka_run_group_tests_name("decode", tests, NULL, NULL);

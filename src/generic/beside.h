@@ -3,12 +3,14 @@
 #ifndef RAPT_GENERIC_BESIDE_H
 #define RAPT_GENERIC_BESIDE_H
 
+#include <limits.h>
+
 #include "generic/score_stored.h"
 #include "generic/weigh_stored.h"
 
 enum {
     BESIDE_KEYS = 16,      /* of a turn of float32: score some, weigh as many */
-    BESIDE_STORED = 32,    /* of types of 16 bits */
+    BESIDE_STORED = 32,    /* of types of 16 bits and blocks */
     BESIDE_BYTES = 2 << 10 /* from a line that goes into L1 to the one that goes into L2 */
 };
 
@@ -18,12 +20,19 @@ _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0
 RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes) {
     const int64_t far = (BESIDE_BYTES + row_bytes - 1) / row_bytes * stride_bytes;
     const struct reach reach = reach_of(rows ? rows * stride_bytes : far, far);
-    const int lines = (int)(row_bytes / 64);
+    const int lines = row_bytes % 64 ? INT_MAX : (int)(row_bytes / 64); /* the former lie without gaps */
     return (struct lane){.line = row + reach.l1,
                          .l2 = reach.l2,
                          .gap = stride_bytes - row_bytes,
                          .row_lines = lines,
                          .left = lines};
+}
+
+/* Fetches what a turn left out, up to the line at `due`, from which the next turn goes on. */
+RAPT_INLINE void catch_up(struct lane *lane, const char *due) {
+    for (; lane->line < due; lane->line += 64)
+        fetch_both(lane->line, lane->l2);
+    lane->line = due;
 }
 
 /* The scores of one turn. */
@@ -37,13 +46,16 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int row
     }
 }
 
-/* Types of BESIDE_FORMATS, on one instruction set or another. */
-#define RAPT_TURN_FORMATS(X, rows) X(f32, F32, rows) X(bf16, BF16, rows) X(f16, F16, rows)
+/* Those of RAPT_BESIDE_FORMATS that are of words here. */
+#ifndef RAPT_TURN_FORMATS
+#define RAPT_TURN_FORMATS(X, rows)                                                                               \
+    X(f32, F32, rows) X(bf16, BF16, rows) X(f16, F16, rows) X(q8_0, Q8_0, rows) X(q4_0, Q4_0, rows)
+#endif
 
 #define RAPT_TURN(name, NAME, rows)                                                                              \
     static RAPT_KERNEL void score_turn_##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {     \
         struct pair own = take_pair(pair);                                                                       \
-        if (rows <= NARROW_ROWS && (BESIDE_FORMATS >> RAPT_FORMAT_##NAME & 1))                                   \
+        if (rows <= BESIDE_##NAME)                                                                               \
             score_turn(a, RAPT_FORMAT_##NAME, rows, &own);                                                       \
         put_pair(pair, &own);                                                                                    \
     }
@@ -69,6 +81,7 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     struct pump pump = {.in_pair = true,
                         .pair = {lane_of(score->key, score->key_stride_bytes, turn, row_bytes),
                                  lane_of(weigh->value, weigh->value_stride_bytes, 0, row_bytes)}};
+    const char *key_due = pump.pair.keys.line, *value_due = pump.pair.values.line;
     values.probabilities += (int64_t)weigh->first_row * RAPT_BLOCK_KEYS;
     while (score->key_end - keys.key_begin >= turn && weigh->key_end - values.key_begin >= turn) {
         keys.key_end = keys.key_begin + turn;
@@ -81,6 +94,10 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
         values.value += turn * values.value_stride_bytes;
         values.fresh = false;
         values.alpha = NULL;
+        scales_on(&keys.scales, turn);
+        scales_on(&values.scales, turn);
+        catch_up(&pump.pair.keys, key_due += turn * keys.key_stride_bytes);
+        catch_up(&pump.pair.values, value_due += turn * values.value_stride_bytes);
     }
     keys.key_end = score->key_end;
     values.key_end = weigh->key_end;

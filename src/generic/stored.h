@@ -78,17 +78,35 @@ RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int 
 enum { STORED_FORMATS = 1 << RAPT_FORMAT_F32 RAPT_STORED_FORMATS(RAPT_STORED) };
 #undef RAPT_STORED
 
-/* Types whose keys and values score_beside takes: those that memory limits, where the registers suffice. */
+/* Up to how many rows score_beside takes keys and values of a type: where memory limits, and the registers suffice. */
 enum {
-    BESIDE_FORMATS = VL == 1   ? 0
-                     : VL < 16 ? 1 << RAPT_FORMAT_F32
-                               : 1 << RAPT_FORMAT_F32 | 1 << RAPT_FORMAT_F16 | 1 << RAPT_FORMAT_BF16
+    BESIDE_F32 = VL > 1 ? NARROW_ROWS : 0,
+    BESIDE_F16 = VL < 16 ? 0 : NARROW_ROWS,
+    BESIDE_BF16 = BESIDE_F16,
+    BESIDE_Q8_0 = VL < 16 ? 0 : 4,
+    BESIDE_Q4_0 = BESIDE_Q8_0,
+    BESIDE_F8_E4M3 = BESIDE_Q8_0,
+    BESIDE_F8_E5M2 = BESIDE_Q8_0
 };
+#define RAPT_BESIDE_FORMATS(X) X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0) X(F8_E4M3) X(F8_E5M2)
+#define RAPT_BESIDE_ROWS(NAME) [RAPT_FORMAT_##NAME] = BESIDE_##NAME,
+
+RAPT_INLINE bool takes_turns(int format) {
+#define RAPT_BESIDE(NAME) (format == RAPT_FORMAT_##NAME && BESIDE_##NAME > 0) ||
+    return RAPT_BESIDE_FORMATS(RAPT_BESIDE) false;
+#undef RAPT_BESIDE
+}
 
 /* Lines that so many numbers take. */
 RAPT_INLINE int stored_lines(int format, int numbers) {
     const struct rapt_format_info *info = rapt_format_info(format);
     return (numbers * info->bytes + 64 * info->elements - 1) / (64 * info->elements);
+}
+
+/* Those that they fill. */
+RAPT_INLINE int whole_lines(int format, int numbers) {
+    const struct rapt_format_info *info = rapt_format_info(format);
+    return numbers * info->bytes / (64 * info->elements);
 }
 
 /* Whether scales may act on the numbers of a format. */
@@ -103,6 +121,12 @@ RAPT_INLINE struct stored_scale stored_scale_of(const struct rapt_scales *scales
     const int64_t at = row * (scales->stride_bytes / (int64_t)sizeof(float)) + group;
     return (struct stored_scale){v_splat(scales->scales ? scales->scales[at] : 1),
                                  v_splat(scales->zero_points ? scales->zero_points[at] : 0)};
+}
+
+/* Those of so many rows further on. */
+RAPT_INLINE void scales_on(struct rapt_scales *scales, int rows) {
+    if (scales->scales)
+        scales->scales += rows * (scales->stride_bytes / (int64_t)sizeof(float));
 }
 
 enum { ROW_SCALES = 64 };

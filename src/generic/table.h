@@ -89,7 +89,7 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
      .least_keys = (least),                                                                                         \
      .streams = true,                                                                                               \
      .takes_runs = true,                                                                                            \
-     .beside = (most) == WEIGH_ROWS ? UNIT_BESIDE : 0,                                                              \
+     .beside_rows = {[RAPT_FORMAT_BF16] = UNIT_BESIDE(most), [RAPT_FORMAT_F16] = UNIT_BESIDE(most)},                \
      .scores_bytes = RAPT_UNIT(scores_bytes_in_place),                                                              \
      .block = RAPT_UNIT(block_in_place)}
 #define RAPT_UNIT_PACKED(kind, most, tile_rows, suffix)                                                             \
@@ -100,10 +100,10 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
      .pack_half = {RAPT_UNIT(pack_keys), RAPT_UNIT(pack_values)}}
 
 enum {
-    UNIT_TILE_ROWS = 24, /* queries and a panel of keys fit L1 */
-    /* Where memory limits few rows; shorter vectors are slower in turns. */
-    UNIT_BESIDE = FLUSHES && VL >= 16 ? 1 << RAPT_FORMAT_BF16 | 1 << RAPT_FORMAT_F16 : 0
+    UNIT_TILE_ROWS = 24 /* queries and a panel of keys fit L1 */
 };
+/* Where memory limits few rows; shorter vectors are slower in turns. */
+#define UNIT_BESIDE(most) (FLUSHES && VL >= 16 && (most) == WEIGH_ROWS ? WEIGH_ROWS : 0)
 _Static_assert(UNIT_TILE_ROWS % WEIGH_ROWS == 0, "tiles are filled");
 
 static const struct rapt_table unit_table = {
@@ -137,6 +137,7 @@ static const struct rapt_table split_table = {
 #ifndef RAPT_SCORE_NARROW
 #define RAPT_SCORE_NARROW score_narrow
 #define RAPT_WEIGH_NARROW weigh_narrow
+#define RAPT_SCORE_BESIDE score_beside
 #endif
 
 const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
@@ -151,7 +152,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .streams = true,
                                .takes_runs = true,
                                .formats = STORED_FORMATS,
-                               .beside = BESIDE_FORMATS,
+                               .beside_rows = {RAPT_BESIDE_FORMATS(RAPT_BESIDE_ROWS)},
                                .panel_bytes = panel_bytes_narrow,
                                .scores_bytes = scores_bytes_narrow,
                                .block = rapt_block_by_steps,
@@ -161,7 +162,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .softmax = softmax_narrow,
                                .drop = drop_narrow,
                                .weigh = RAPT_WEIGH_NARROW,
-                               .score_beside = VL > 1 ? score_beside : NULL},
+                               .score_beside = VL > 1 ? RAPT_SCORE_BESIDE : NULL},
               [RAPT_FEW] = {.name = "few",
                             .most_rows = FEW_MOST,
                             .least_keys = RAPT_BLOCK_KEYS,

@@ -51,7 +51,10 @@ RAPT_INLINE void stored_value(int format, vf32 sum[][8], const float *p, const f
     RAPT_UNROLL for (int r = 0; r < rows; r++) {
         const vf32 weight = v_splat(p[r * RAPT_BLOCK_KEYS + key]);
         RAPT_UNROLL for (int v = 0; v < vectors; v++) {
-            pump_value_line(pump, key * steps + r * vectors + v, stored_lines(format, vectors * VL), steps);
+            if (pump->in_pair)
+                pump_value_line(pump, key * steps + r * vectors + v, whole_lines(format, 2 * vectors * VL), 2 * steps);
+            else
+                pump_value_line(pump, key * steps + r * vectors + v, stored_lines(format, vectors * VL), steps);
             sum[r][v] = v_fma(weight, x[v], sum[r][v]);
         }
     }
@@ -118,7 +121,7 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
 
 RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
                               struct pump *pump, int rows, int vectors, int first) {
-    if ((BESIDE_FORMATS >> format & 1) && pump->in_pair)
+    if (takes_turns(format) && pump->in_pair)
         stored_panel_by(format, a, d, scales, pump, rows, vectors, first, true);
     else
         stored_panel_by(format, a, d, scales, pump, rows, vectors, first, false);
@@ -277,8 +280,7 @@ static void weigh_narrow(const struct rapt_weigh_args *a) {
         part.value_rows = walk.left;
         part.runs = walk.next;
         weigh_narrow_part(&part, &pump);
-        if (part.scales.scales)
-            part.scales.scales += (part.key_end - part.key_begin) * (a->scales.stride_bytes / (int64_t)sizeof(float));
+        scales_on(&part.scales, part.key_end - part.key_begin);
         walk_by(&walk, part.key_end - part.key_begin, a->value_stride_bytes);
         part.key_begin = part.key_end;
         part.fresh = false;

@@ -52,7 +52,7 @@ enum { CHAINS_ROWS = 2 }; /* of a KV head: chains of FMAs keep pace with memory 
 static const struct rapt_tile_kind few_of_bf16 = {AMX_KIND("few", TILE_HEIGHT, TILE_HEIGHT),
                                                   .streams = true,
                                                   .takes_runs = true,
-                                                  .beside = 1 << RAPT_FORMAT_BF16,
+                                                  .beside_rows = {[RAPT_FORMAT_BF16] = TILE_HEIGHT},
                                                   .beside_dim = FEW_NEAR_DIMS,
                                                   .panel_bytes = panel_bytes_few,
                                                   .scores_bytes = scores_bytes_few,

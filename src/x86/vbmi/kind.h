@@ -5,8 +5,9 @@
 
 #include "kernels.h"
 
-/* As the slots score and weigh of narrow tiles, for float8 only. ASSUME VBMI. */
+/* As the slots score, weigh and score_beside of narrow tiles, for float8 only. ASSUME VBMI. */
 void rapt_score_float8(const struct rapt_score_args *args);
 void rapt_weigh_float8(const struct rapt_weigh_args *args);
+void rapt_score_beside_float8(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh);
 
 #endif
