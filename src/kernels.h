@@ -257,8 +257,8 @@ struct rapt_tile_kind {
     void (*weigh)(const struct rapt_weigh_args *args);
     /* score for keys of the next block and weigh for this one, some keys of each in turns: memory serves two streams
      * faster than one after the other. NULL = a kind without it. ASSUME that both have keys, of one of the formats of
-     * beside_rows, without runs; head_dim = value_dim, rows of whole lines or without gaps; no spans of score.
-     * scores_bytes has room for two blocks then. */
+     * beside_rows, without runs; head_dim = value_dim, rows of whole lines, or of blocks and without gaps; no spans of
+     * score. scores_bytes has room for two blocks then. */
     void (*score_beside)(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh);
 
     /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; score, logits, softmax, drop and weigh are NULL,

@@ -10,7 +10,7 @@
 
 enum {
     BESIDE_KEYS = 16,      /* of a turn of float32: score some, weigh as many */
-    BESIDE_STORED = 32,    /* of types of 16 bits and blocks */
+    BESIDE_STORED = 32,    /* of types of fewer bits */
     BESIDE_BYTES = 2 << 10 /* from a line that goes into L1 to the one that goes into L2 */
 };
 
