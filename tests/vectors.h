@@ -75,6 +75,7 @@ struct vector_table {
     void (*odd_bf16)(const float *a, float *result);
     void (*evens)(const float *a, float *result); /* a [2][lanes] */
     void (*odds)(const float *a, float *result);  /* likewise */
+    void (*zipped)(const float *a, float *result); /* a, result [2][lanes] */
     void (*round_half)(const float *a, float *result);
     void (*round_bf16)(const float *a, float *result);
 };

@@ -254,15 +254,18 @@ static void check_pairs(const struct vector_table *table) {
 }
 
 static void check_alternate_lanes(const struct vector_table *table) {
-    float a[2 * MOST_LANES], got[MOST_LANES], even[MOST_LANES], odd[MOST_LANES];
+    float a[2 * MOST_LANES], got[2 * MOST_LANES], even[MOST_LANES], odd[MOST_LANES], turns[2 * MOST_LANES];
     for (int lane = 0; lane < 2 * table->lanes; lane++) {
         a[lane] = (float)(100 + lane);
         (lane % 2 ? odd : even)[lane / 2] = a[lane];
+        turns[lane % table->lanes * 2 + lane / table->lanes] = a[lane];
     }
     table->evens(a, got);
     expect_moved(table, got, even, table->lanes, "v_evens");
     table->odds(a, got);
     expect_moved(table, got, odd, table->lanes, "v_odds");
+    table->zipped(a, got);
+    expect_moved(table, got, turns, 2 * table->lanes, "v_zip_low, v_zip_high");
 }
 
 /* Every element another one, NaN among them; the last row ends at a guard page. */

@@ -157,6 +157,10 @@ static void even_bf16(const float *a, float *result) { v_store(result, v_even_bf
 static void odd_bf16(const float *a, float *result) { v_store(result, v_odd_bf16(v_load(a))); }
 static void evens(const float *a, float *result) { v_store(result, v_evens(v_load(a), v_load(a + VL))); }
 static void odds(const float *a, float *result) { v_store(result, v_odds(v_load(a), v_load(a + VL))); }
+static void zipped(const float *a, float *result) {
+    v_store(result, v_zip_low(v_load(a), v_load(a + VL)));
+    v_store(result + VL, v_zip_high(v_load(a), v_load(a + VL)));
+}
 static void round_half(const float *a, float *result) { v_store(result, v_round_half(v_load(a))); }
 static void round_bf16(const float *a, float *result) { v_store(result, v_round_bf16(v_load(a))); }
 
@@ -225,6 +229,7 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .odd_bf16 = odd_bf16,
     .evens = evens,
     .odds = odds,
+    .zipped = zipped,
     .round_half = round_half,
     .round_bf16 = round_bf16,
 };

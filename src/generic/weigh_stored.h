@@ -12,11 +12,42 @@ enum {
     STORED_HALF = STORED_STEP / 2          /* of a block */
 };
 
+/* Read as words of two numbers: of each two vectors the first has the even dims and the second the odd ones. */
+RAPT_INLINE bool is_in_pairs(int format) { return format == RAPT_FORMAT_BF16; }
+
+RAPT_INLINE void load_dims(int format, vf32 *x, const float *from, int vectors) {
+    RAPT_UNROLL for (int v = 0; v < vectors; v++)
+        x[v] = v_load(from + v * VL);
+    if (!is_in_pairs(format))
+        return;
+    RAPT_UNROLL for (int v = 0; v < vectors; v += 2) {
+        const vf32 low = x[v], high = x[v + 1];
+        x[v] = v_evens(low, high);
+        x[v + 1] = v_odds(low, high);
+    }
+}
+
+RAPT_INLINE void store_dims(int format, float *into, const vf32 *x, int vectors) {
+    RAPT_UNROLL for (int v = 0; v < vectors; v += is_in_pairs(format) ? 2 : 1) {
+        v_store(into + v * VL, is_in_pairs(format) ? v_zip_low(x[v], x[v + 1]) : x[v]);
+        if (is_in_pairs(format))
+            v_store(into + (v + 1) * VL, v_zip_high(x[v], x[v + 1]));
+    }
+}
+
 /* Some vectors of a row from number `first` of a block on, before scales act. width: of a single one, of float32. */
 RAPT_INLINE void load_stored(int format, vf32 *x, const char *block, int first, int vectors, int width) {
     _Alignas(64) uint16_t halves[8 * VL];
     if (vectors == 1) {
         x[0] = width == VL ? v_load(row_at(block, 0, 0)) : v_load_n(row_at(block, 0, 0), width);
+        return;
+    }
+    if (is_in_pairs(format)) {
+        RAPT_UNROLL for (int v = 0; v < vectors; v += 2) {
+            const vf32 words = v_load(row_at(block, 0, 0) + v * VL / 2);
+            x[v] = v_even_bf16(words);
+            x[v + 1] = v_odd_bf16(words);
+        }
         return;
     }
     if (is_looked_up(format)) {
@@ -92,10 +123,13 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
     vf32 sum[12][8];
     float *o = a->o + d;
     const int width = a->value_dim - d < VL ? (int)(a->value_dim - d) : VL;
-    RAPT_UNROLL for (int r = 0; r < rows; r++)
-        RAPT_UNROLL for (int v = 0; v < vectors; v++) {
-            sum[r][v] = a->fresh ? v_splat(0) : v_load(o + r * a->o_stride + v * VL);
-        }
+    RAPT_UNROLL for (int r = 0; r < rows; r++) {
+        if (!a->fresh)
+            load_dims(format, sum[r], o + r * a->o_stride, vectors);
+        else
+            RAPT_UNROLL for (int v = 0; v < vectors; v++)
+                sum[r][v] = v_splat(0);
+    }
     if (!a->fresh && a->alpha)
         RAPT_UNROLL for (int r = 0; r < rows; r++)
             RAPT_UNROLL for (int v = 0; v < vectors; v++)
@@ -113,8 +147,7 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
         walk_on(&walk, run, a->value_stride_bytes);
     }
     RAPT_UNROLL for (int r = 0; r < rows; r++)
-        RAPT_UNROLL for (int v = 0; v < vectors; v++)
-            v_store(o + r * a->o_stride + v * VL, sum[r][v]);
+        store_dims(format, o + r * a->o_stride, sum[r], vectors);
     if (begins)
         put_pump(pump, &own);
 }

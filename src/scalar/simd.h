@@ -231,5 +231,8 @@ static inline vf32 v_round_half(vf32 a) {
 /* Of the lanes of a and then b, those with even and odd numbers. */
 static inline vf32 v_evens(vf32 a, vf32 b) { return (void)b, a; }
 static inline vf32 v_odds(vf32 a, vf32 b) { return (void)a, b; }
+/* The lanes of both in turns: the first VL of them, and the others. */
+static inline vf32 v_zip_low(vf32 a, vf32 b) { return (void)b, a; }
+static inline vf32 v_zip_high(vf32 a, vf32 b) { return (void)a, b; }
 
 #endif

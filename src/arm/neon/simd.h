@@ -256,5 +256,8 @@ static inline vf32 v_round_half(vf32 a) { return vcvt_f32_f16(vcvt_f16_f32(a)); 
 /* Of the lanes of a and then b, those with even and odd numbers. */
 static inline vf32 v_evens(vf32 a, vf32 b) { return vuzp1q_f32(a, b); }
 static inline vf32 v_odds(vf32 a, vf32 b) { return vuzp2q_f32(a, b); }
+/* The lanes of both in turns: the first VL of them, and the others. */
+static inline vf32 v_zip_low(vf32 a, vf32 b) { return vzip1q_f32(a, b); }
+static inline vf32 v_zip_high(vf32 a, vf32 b) { return vzip2q_f32(a, b); }
 
 #endif

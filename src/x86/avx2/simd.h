@@ -306,5 +306,8 @@ static inline vf32 v_in_order(__m256 quarters) {
 }
 static inline vf32 v_evens(vf32 a, vf32 b) { return v_in_order(_mm256_shuffle_ps(a, b, 0x88)); }
 static inline vf32 v_odds(vf32 a, vf32 b) { return v_in_order(_mm256_shuffle_ps(a, b, 0xdd)); }
+/* The lanes of both in turns: the first VL of them, and the others. */
+static inline vf32 v_zip_low(vf32 a, vf32 b) { return _mm256_unpacklo_ps(v_in_order(a), v_in_order(b)); }
+static inline vf32 v_zip_high(vf32 a, vf32 b) { return _mm256_unpackhi_ps(v_in_order(a), v_in_order(b)); }
 
 #endif

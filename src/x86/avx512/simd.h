@@ -326,5 +326,14 @@ static inline vf32 v_odds(vf32 a, vf32 b) {
     const __m512i lanes = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
     return _mm512_permutex2var_ps(a, lanes, b);
 }
+/* The lanes of both in turns: the first VL of them, and the others. */
+static inline vf32 v_zip_low(vf32 a, vf32 b) {
+    const __m512i lanes = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return _mm512_permutex2var_ps(a, lanes, b);
+}
+static inline vf32 v_zip_high(vf32 a, vf32 b) {
+    const __m512i lanes = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return _mm512_permutex2var_ps(a, lanes, b);
+}
 
 #endif
