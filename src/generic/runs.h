@@ -3,6 +3,7 @@
 #ifndef RAPT_GENERIC_RUNS_H
 #define RAPT_GENERIC_RUNS_H
 
+#include "assume.h"
 #include "generic/fetch.h"
 
 /* The next row, and how many follow it at the stride. */
@@ -21,6 +22,7 @@ RAPT_INLINE void walk_on(struct walk *walk, int64_t n, int64_t stride_bytes) {
     walk->row += n * stride_bytes;
     walk->left -= n;
     if (walk->left == 0) {
+        RAPT_ASSUME(walk->next);
         walk->row = walk->next->row;
         walk->left = walk->next->rows;
         walk->next++;
@@ -37,6 +39,7 @@ RAPT_INLINE void walk_by(struct walk *walk, int64_t n, int64_t stride_bytes) {
 
 /* The next n rows, at most `width` many; the others are the first of them. */
 static RAPT_KERNEL void walk_rows(struct walk *walk, int64_t stride_bytes, const char **rows, int n, int width) {
+    RAPT_ASSUME(n >= 1);
     int at = 0;
     if (n == width && walk->left >= width) {
         RAPT_UNROLL for (int i = 0; i < width; i++)
