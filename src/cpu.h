@@ -25,20 +25,32 @@
 #define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)
 #endif
 
+/* How a processor wants memory requested by loops that read keys and values in turns: two lines at each, a near and a
+ * far one. Only the speed depends on it. */
+enum rapt_requests {
+    RAPT_REQUESTS_FAR_INTO_L2,
+    RAPT_REQUESTS_NEXT_PAGE, /* the same, and the far one is a page after the near one */
+    RAPT_REQUESTS_FAR_INTO_L1
+};
+
 struct rapt_cpu {
 #define RAPT_CPU_FEATURE(name) bool name;
     RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)
 #undef RAPT_CPU_FEATURE
     bool detected;
-    bool streams_into_l1, multiplies_pairs; /* see rapt_streams_into_l1 and rapt_multiplies_pairs */
+    enum rapt_requests requests;
+    bool multiplies_pairs; /* see rapt_multiplies_pairs */
 };
 
 /* x86/cpu.c, arm/cpu.c: asks the machine, slowly. Executes baseline instructions only. */
 struct rapt_cpu rapt_cpu_detect(void);
 
-/* Whether loops that memory feeds had better request lines into L1 than into L2. Known from the first call of dispatch
- * on; only the speed depends on it. */
-extern atomic_bool rapt_streams_into_l1;
+/* enum rapt_requests. Known from the first call of dispatch on. */
+extern atomic_int rapt_requests_here;
+
+static inline enum rapt_requests rapt_cpu_requests(void) {
+    return (enum rapt_requests)atomic_load_explicit(&rapt_requests_here, memory_order_relaxed);
+}
 
 /* Whether dot products of AVX512_BF16 start as often as FMAs, without which chains of these are faster: likewise. */
 extern atomic_bool rapt_multiplies_pairs;

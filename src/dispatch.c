@@ -40,14 +40,15 @@ static uint32_t features_of(struct rapt_cpu cpu) {
     return features;
 }
 
-atomic_bool rapt_streams_into_l1, rapt_multiplies_pairs, rapt_has_vbmi;
+atomic_int rapt_requests_here;
+atomic_bool rapt_multiplies_pairs, rapt_has_vbmi;
 
 static uint32_t machine_features(void) {
     static _Atomic uint32_t known;
     uint32_t features = atomic_load_explicit(&known, memory_order_relaxed);
     if (!features) {
         const struct rapt_cpu cpu = rapt_cpu_detect();
-        atomic_store_explicit(&rapt_streams_into_l1, cpu.streams_into_l1, memory_order_relaxed);
+        atomic_store_explicit(&rapt_requests_here, cpu.requests, memory_order_relaxed);
         atomic_store_explicit(&rapt_multiplies_pairs, cpu.multiplies_pairs, memory_order_relaxed);
 #ifdef RAPT_CPU_X86
         atomic_store_explicit(&rapt_has_vbmi, cpu.avx512_vbmi, memory_order_relaxed);

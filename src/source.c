@@ -178,7 +178,7 @@ struct habit {
  * follows a few strands only. */
 static struct habit habit_here(void) {
     static const struct habit into_l2 = {16, 64 << 10, RAPT_STRANDS}, into_l1 = {64, 32 << 10, 2};
-    return atomic_load_explicit(&rapt_streams_into_l1, memory_order_relaxed) ? into_l1 : into_l2;
+    return rapt_cpu_requests() == RAPT_REQUESTS_FAR_INTO_L1 ? into_l1 : into_l2;
 }
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -31,16 +31,18 @@ static void run(const rapt_attention_desc *desc) {
     assert_int_equal(rapt_run(&plan, test_alloc(bytes), bytes, NULL), RAPT_OK);
 }
 
+enum { REQUESTS = RAPT_REQUESTS_FAR_INTO_L1 + 1 };
+
 static void expect_same(struct problem *problem, const struct problem *expected) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     const int table_count = machine_tables(tables);
-    for (int t = 0; t < 2 * table_count; t++) {
-        atomic_store(&rapt_streams_into_l1, t % 2 == 1);
-        problem->desc.isa = tables[t / 2]->isa;
+    for (int t = 0; t < REQUESTS * table_count; t++) {
+        atomic_store(&rapt_requests_here, t % REQUESTS);
+        problem->desc.isa = tables[t / REQUESTS]->isa;
         problem_reset(problem);
         run(&problem->desc);
         if (!problem_same(problem, expected) || !problem_is_clean(problem))
-            fail_msg("%s: %s", tables[t / 2]->name, problem_text(&problem->call));
+            fail_msg("%s: %s", tables[t / REQUESTS]->name, problem_text(&problem->call));
     }
 }
 

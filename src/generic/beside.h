@@ -9,16 +9,15 @@
 #include "generic/weigh_stored.h"
 
 enum {
-    BESIDE_KEYS = 16,      /* of a turn of float32: score some, weigh as many */
-    BESIDE_STORED = 32,    /* of types of fewer bits */
-    BESIDE_BYTES = 2 << 10 /* from a line that goes into L1 to the one that goes into L2 */
+    BESIDE_KEYS = 16,  /* of a turn of float32: score some, weigh as many */
+    BESIDE_STORED = 32 /* of types of fewer bits */
 };
 
 _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0, "a turn is whole vectors of keys");
 
 /* From `rows` rows on, and from as many bytes on in whole rows where rows = 0. */
 RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes) {
-    const int64_t far = (BESIDE_BYTES + row_bytes - 1) / row_bytes * stride_bytes;
+    const int64_t far = (far_bytes() + row_bytes - 1) / row_bytes * stride_bytes;
     const struct reach reach = reach_of(rows ? rows * stride_bytes : far, far);
     const int lines = row_bytes % 64 ? INT_MAX : (int)(row_bytes / 64); /* the former lie without gaps */
     return (struct lane){.line = row + reach.l1,

@@ -6,10 +6,7 @@
 
 #include "generic/unit_place_sums.h"
 
-enum {
-    TURN_BYTES = 2 << 10, /* from a line that goes into L1 to the one that goes into L2 */
-    TURN_SQUARES = RAPT_STEP / (2 * VL) /* of VL x VL pairs of numbers in a step */
-};
+enum { TURN_SQUARES = RAPT_STEP / (2 * VL) }; /* of VL x VL pairs of numbers in a step */
 
 /* The scores of one turn. */
 struct turn_keys {
@@ -111,9 +108,9 @@ static turn_scorer *const turn_scorers[2][12] = {{PLACE_HEIGHTS(TURN_BF16)}, {PL
 #undef TURN_BF16
 #undef TURN_HALF
 
-/* What is prefetched in a turn: keys of the one after it, and values so many bytes on. */
+/* What is prefetched in a turn: keys of the one after it, and values as far as requests reach. */
 RAPT_INLINE struct unit_pair turn_ahead(const char *const *keys, const char *const *values, int row_bytes) {
-    const int far = (TURN_BYTES + row_bytes - 1) / row_bytes;
+    const int far = (int)((far_bytes() + row_bytes - 1) / row_bytes);
     return (struct unit_pair){{keys + RAPT_STEP, 0, row_bytes, reach_of(0, far)},
                               {values + far, 0, row_bytes, reach_of(0, far)}};
 }

@@ -75,18 +75,19 @@ static bool is_amd(void) {
     return __get_cpuid(0, &eax, &vendor[0], &vendor[2], &vendor[1]) && memcmp(vendor, "AuthenticAMD", 12) == 0;
 }
 
-/* AMD's Zen 5 and later. */
-static bool streams_into_l1(void) {
-    enum { ZEN_5 = 0x1a, BASE_FAMILY_FULL = 0xf };
+static enum rapt_requests requests_of(void) {
+    enum { ZEN_4 = 0x19, BASE_FAMILY_FULL = 0xf };
     unsigned eax, ebx, ecx, edx;
-    if (!is_amd() || !__get_cpuid(1, &eax, &ebx, &ecx, &edx))
-        return false;
-    const unsigned family = eax >> 8 & 15;
-    return family == BASE_FAMILY_FULL && family + (eax >> 20 & 255) >= ZEN_5;
+    if (!is_amd() || !__get_cpuid(1, &eax, &ebx, &ecx, &edx) || (eax >> 8 & 15) != BASE_FAMILY_FULL)
+        return RAPT_REQUESTS_FAR_INTO_L2;
+    const unsigned family = BASE_FAMILY_FULL + (eax >> 20 & 255);
+    return family > ZEN_4    ? RAPT_REQUESTS_FAR_INTO_L1
+           : family == ZEN_4 ? RAPT_REQUESTS_NEXT_PAGE
+                             : RAPT_REQUESTS_FAR_INTO_L2;
 }
 
 struct rapt_cpu rapt_cpu_detect(void) {
-    struct rapt_cpu cpu = {.detected = true, .streams_into_l1 = streams_into_l1(), .multiplies_pairs = is_amd()};
+    struct rapt_cpu cpu = {.detected = true, .requests = requests_of(), .multiplies_pairs = is_amd()};
     unsigned eax, ebx, ecx, edx;
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & CPUID1_ECX_OSXSAVE))
         return cpu;
