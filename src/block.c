@@ -60,6 +60,9 @@ static struct rapt_score_args next_args(const struct rapt_block *b) {
     return args;
 }
 
+/* Whether l is left to score_beside: it is the sum of what dropout has not touched. */
+static bool sums_beside(const struct rapt_block *b) { return b->next.scores && !(b->mask->parts & RAPT_PART_KEEP); }
+
 /* Group by group of rows where logits come first, so that the softmax finds them in L1. */
 static void softmax(const struct rapt_block *b) {
     const struct rapt_task *task = b->task;
@@ -70,8 +73,8 @@ static void softmax(const struct rapt_block *b) {
         const int end_row = b->rows - row < step ? b->rows : row + step;
         if (acts)
             kind->logits(b->scores, row, end_row, begin, end, b->mask);
-        kind->softmax(b->scores, row, end_row, begin, end, rapt_spans_of(b->mask), b->state.m, b->state.l,
-                      task->alpha, b->of_weigh);
+        kind->softmax(b->scores, row, end_row, begin, end, rapt_spans_of(b->mask), b->state.m,
+                      sums_beside(b) ? NULL : b->state.l, task->alpha, b->of_weigh);
     }
 }
 
@@ -86,6 +89,7 @@ static void weigh(const struct rapt_block *b, int first, int rows, int begin, in
                                    .value_format = RAPT_FORMAT_F32,
                                    .scales = {NULL, NULL, 0, 0},
                                    .alpha = alpha,
+                                   .l = sums_beside(b) ? state.l : NULL,
                                    .spans = spans,
                                    .o = state.o,
                                    .o_stride = state.o_stride,

@@ -173,6 +173,7 @@ struct rapt_weigh_args {
     int value_format;           /* float32, or what the kind takes as it is stored */
     struct rapt_scales scales;  /* as those of keys */
     const float *alpha;         /* [rows], from first_row on; NULL = 1 */
+    float *l;                   /* likewise, score_beside only: l = l * alpha, then += p. NULL = softmax did */
     const struct rapt_visible_spans *spans; /* of these rows. Outside them p is +0, and whether a value takes part with
                                                that weight is the slot's choice; NULL = every pair takes part */
     float *o;                   /* [rows][o_stride], from first_row on */
@@ -187,8 +188,7 @@ struct rapt_weigh_args {
     struct rapt_errands *errands;
 };
 
-/* The running state of rows: maximum m, sum l, unnormalised output o. l = 0
- * means empty: m is -infinity then and o holds anything. */
+/* The running state of rows: maximum m, sum l, unnormalised output o. l = 0: m is -infinity, and o holds anything. */
 struct rapt_state {
     float *m, *l;     /* [rows] */
     float *o;         /* [rows][o_stride] */
@@ -247,7 +247,7 @@ struct rapt_tile_kind {
      * excluded = -infinity. ASSUME first_row is a multiple of row_group, as for softmax. */
     void (*logits)(float *scores, int first_row, int end_row, int key_begin, int key_end,
                    const struct rapt_tile_mask *mask);
-    /* Base-2 logits to probabilities in place; updates m and l, sets alpha.
+    /* Base-2 logits to probabilities in place; updates m and l (NULL = left to score_beside), sets alpha.
      * ASSUME m = -infinity and l = 0 where a chunk begins; that scores outside spans (NULL: none) are -infinity. */
     void (*softmax)(float *scores, int first_row, int end_row, int key_begin, int key_end,
                     const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,

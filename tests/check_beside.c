@@ -11,7 +11,7 @@ struct beside_case {
     int rows, first_row, dim, format;
     struct key_range scored, weighed;
     int stride_kind;
-    bool fresh;
+    bool fresh, sums;
     float (*draw)(struct random *);
 };
 
@@ -48,6 +48,14 @@ static void expected_o(const struct tile *tile, const struct rapt_weigh_args *ar
         }
 }
 
+static void expected_l(const struct tile *tile, const struct rapt_weigh_args *args, float *l) {
+    for (int row = 0; row < args->rows; row++) {
+        l[row] *= args->alpha[row];
+        for (int key = args->key_begin; key < args->key_end; key++)
+            l[row] += args->probabilities[score_at(tile, args->first_row + row, key)];
+    }
+}
+
 static void check_one(const struct tile *tile, const struct beside_case *c, struct random *random) {
     const struct stored_rows key = rows_of(random, tile, c, c->scored, c->stride_kind);
     const struct stored_rows value =
@@ -56,7 +64,9 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
     float *scores_expected = test_floats(score_count(tile));
     const int64_t o_count = (int64_t)(c->rows + 1) * c->dim; /* a row after them that must stay */
     float *o = test_drawn(random, o_count, c->draw), *o_expected = test_floats(o_count);
+    float *l = test_drawn(random, c->rows + 1, quick_normal), *l_expected = test_floats(c->rows + 1);
     memcpy(o_expected, o, (size_t)o_count * sizeof(float));
+    memcpy(l_expected, l, ((size_t)c->rows + 1) * sizeof(float));
     const float *query[RAPT_MAX_TILE_ROWS];
     for (int row = 0; row < c->rows; row++)
         query[row] = test_drawn(random, c->dim, c->draw);
@@ -80,6 +90,7 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
                                           .value_format = value.format,
                                           .scales = value.scales,
                                           .alpha = test_drawn(random, c->rows, quick_normal),
+                                          .l = c->sums ? l : NULL,
                                           .o = o,
                                           .o_stride = c->dim,
                                           .first_row = c->first_row,
@@ -91,12 +102,16 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
                                           .streams = true};
     expected_scores(tile, &score, query, key.numbers, scores_expected);
     expected_o(tile, &weigh, value.numbers, o_expected);
+    if (c->sums)
+        expected_l(tile, &weigh, l_expected);
     tile->slots->score_beside(&score, &weigh);
     expect_scores(tile, scores, scores_expected, before, c->rows, c->scored, "score_beside");
     expect_bits(o, o_expected, o_count, NAN_ANY,
                 "%s %s.score_beside %s: rows %d, dim %d, keys [%d, %d), values of [%d, %d), fresh %d: element",
                 tile->table->name, tile->way, stored_name(c->format), c->rows, c->dim, c->scored.begin,
                 c->scored.end, c->weighed.begin, c->weighed.end, c->fresh);
+    expect_bits(l, l_expected, c->rows + 1, NAN_ANY, "%s %s.score_beside l: rows %d, values of [%d, %d), sums %d",
+                tile->table->name, tile->way, c->rows, c->weighed.begin, c->weighed.end, c->sums);
     test_free_all();
 }
 
@@ -127,6 +142,7 @@ void check_beside(const struct rapt_table *table) {
                                               ranges[random_below(&random, range_count)],
                                               turn / 3 % STRIDE_KINDS,
                                               turn / 2 % 2,
+                                              turn / 4 % 2,
                                               draws[turn % 3]};
                 check_one(&tile, &c, &random);
             }

@@ -6,6 +6,7 @@
 #include <limits.h>
 
 #include "generic/score_stored.h"
+#include "generic/softmax.h"
 #include "generic/weigh_stored.h"
 
 enum {
@@ -63,6 +64,26 @@ RAPT_HEIGHTS(RAPT_TURN_ROWS)
 #undef RAPT_TURN_ROWS
 #undef RAPT_TURN
 
+/* What softmax left to do, before scores, which hide that each addition waits for the one before. p: of the first row
+ * and key. */
+RAPT_INLINE void add_turn(const struct rapt_weigh_args *values, const float *p, int keys) {
+    if (!values->l)
+        return;
+    for (int r = 0; values->alpha && r < values->rows; r++)
+        values->l[r] *= values->alpha[r];
+    add_all_rows(p, values->rows, keys, values->l, NULL);
+}
+
+/* Without turns. Either may have no keys. */
+static void score_then_weigh(const struct rapt_score_args *keys, const struct rapt_weigh_args *values) {
+    const float *p = values->probabilities + (int64_t)values->first_row * RAPT_BLOCK_KEYS + values->key_begin;
+    add_turn(values, p, values->key_end - values->key_begin);
+    if (keys->key_begin < keys->key_end)
+        score_narrow(keys);
+    if (values->key_begin < values->key_end)
+        weigh_narrow(values);
+}
+
 /* Turns as long as there are enough keys on both sides, then the rest of each. */
 static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
     typedef void scorer(const struct rapt_score_args *, struct pair *);
@@ -84,6 +105,7 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     values.probabilities += (int64_t)weigh->first_row * RAPT_BLOCK_KEYS;
     while (score->key_end - keys.key_begin >= turn && weigh->key_end - values.key_begin >= turn) {
         keys.key_end = keys.key_begin + turn;
+        add_turn(&values, values.probabilities + values.key_begin, turn);
         of_rows[score->rows - 1][format](&keys, &pump.pair);
         keys.key_begin = keys.key_end;
         keys.key += turn * keys.key_stride_bytes;
@@ -101,10 +123,7 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     keys.key_end = score->key_end;
     values.key_end = weigh->key_end;
     values.probabilities = weigh->probabilities;
-    if (keys.key_begin < keys.key_end)
-        score_narrow(&keys);
-    if (values.key_begin < values.key_end)
-        weigh_narrow(&values);
+    score_then_weigh(&keys, &values);
 }
 
 #endif

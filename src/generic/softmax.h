@@ -160,7 +160,7 @@ static void maximum_lines(const float *scores, int stride, int rows, int count, 
     v_store_n(l, v_load(sums), rows);
 }
 
-/* Each row is one chain of additions, so several rows go at once. */
+/* l += p: each row is one chain of additions, so several rows go at once. */
 RAPT_INLINE void add_rows(const float *p, int rows, int count, float *l, struct rapt_errands *errands) {
     float sum[8];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
@@ -194,16 +194,18 @@ static void softmax_narrow(float *scores, int first_row, int end_row, int key_be
     assume_rows(first_row, end_row, 1, NARROW_ROWS);
     assume_keys(key_begin, key_end);
     int count = key_end - key_begin;
+    float no_sums[RAPT_MAX_TILE_ROWS] = {0}, *sums = l ? l : no_sums;
     scores += key_begin;
     for (int row = first_row; row < end_row; row += VL)
         maximum_lines(scores + (int64_t)row * RAPT_BLOCK_KEYS, RAPT_BLOCK_KEYS, end_row - row < VL ? end_row - row : VL,
-                      count, m + row, l + row, alpha + row);
+                      count, m + row, sums + row, alpha + row);
     for (int row = first_row; row < end_row; row++) {
         float *line = scores + (int64_t)row * RAPT_BLOCK_KEYS;
         run_errands(errands, 2 * SOFTMAX_LINES);
         exponentials(line, line, count, m[row]);
     }
-    add_all_rows(scores + first_row * RAPT_BLOCK_KEYS, end_row - first_row, count, l + first_row, errands);
+    if (l)
+        add_all_rows(scores + first_row * RAPT_BLOCK_KEYS, end_row - first_row, count, l + first_row, errands);
 }
 
 #endif

@@ -41,7 +41,6 @@ static void score_beside_or_float8(const struct rapt_score_args *score, const st
     } else if (rapt_cpu_looks_up_bytes()) {
         rapt_score_beside_float8(score, weigh);
     } else {
-        score_narrow(score);
-        weigh_narrow(weigh);
+        score_then_weigh(score, weigh);
     }
 }
