@@ -57,4 +57,7 @@ def all_machines(found):
         rows = [unit_row(machine, f"decode/bf16/order2/d128/kv32768/g{group}") for machine in every]
         lines.append([f"bfloat16, order 2, decode, 32768 keys, group {group}, of stream",
                       *(percent(row, "of_stream_median") for row in rows)])
-    return table(["", *(machine.machine["cpu"] for machine in every)], lines)
+    names = [machine.machine["cpu"] for machine in every]
+    heads = [f"{name}, {recordings.family(machine.machine)}" if names.count(name) > 1 else name
+             for name, machine in zip(names, every)]
+    return table(["", *heads], lines)

@@ -32,15 +32,26 @@ def cpu_name():
     return " ".join(name.replace("(R)", "").replace("(TM)", "").replace("Processor", "").split())
 
 
+def cpu_family():
+    """As rapt_bench tells it; empty where there is none."""
+    text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8") if os.path.exists("/proc/cpuinfo") else ""
+    found = re.search(r"^cpu family\s*: (\d+)", text, re.M)
+    return f"cpu family {found[1]}" if found else ""
+
+
 def processor(isa):
     """With its best instruction set, as pictures and tables name it."""
     return f"{cpu_name()} ({isa.upper().replace('AVX', 'AVX-').replace('AVX-2', 'AVX2')})"
 
 
 def path_here(isa):
-    """Where the recording of this machine goes."""
+    """Where the recording of this machine goes: beside that of another family, if its processor has the same name."""
     name = re.sub("[^a-z0-9]+", "-", processor(isa).lower()).strip("-")
-    return results.FOLDER / f"{name}-{len(os.sched_getaffinity(0))}-cores.json"
+    path = results.FOLDER / f"{name}-{len(os.sched_getaffinity(0))}-cores.json"
+    here = results.family({"processor": cpu_family()})
+    if not here or not path.exists() or results.family(json.loads(path.read_text(encoding="utf-8"))["machine"]) == here:
+        return path
+    return path.with_stem(f"{path.stem}-{here.replace(' ', '-')}")
 
 
 def compiler(folder):

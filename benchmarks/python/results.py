@@ -4,6 +4,7 @@ the distance between the quartiles as a share of the median. Needs nothing but P
 import hashlib
 import json
 import pathlib
+import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "benchmarks/results"
@@ -43,6 +44,12 @@ def save(path, parts):
             else:
                 file.write(f' "{name}": {json.dumps(value, indent=2, ensure_ascii=False)}{end}')
         file.write("}\n")
+
+
+def family(machine):
+    """What tells processors of one name apart, as virtual machines state it."""
+    found = re.search(r"cpu family (\d+)", machine.get("processor", ""))
+    return f"family {found[1]}" if found else ""
 
 
 class Results:
