@@ -4,6 +4,7 @@
 #ifndef RAPT_GENERIC_UNIT_BESIDE_H
 #define RAPT_GENERIC_UNIT_BESIDE_H
 
+#include "generic/unit_place_rows.h"
 #include "generic/unit_place_sums.h"
 
 enum { TURN_SQUARES = RAPT_STEP / (2 * VL) }; /* of VL x VL pairs of numbers in a step */
@@ -108,9 +109,11 @@ static turn_scorer *const turn_scorers[2][12] = {{PLACE_HEIGHTS(TURN_BF16)}, {PL
 #undef TURN_BF16
 #undef TURN_HALF
 
-/* What is prefetched in a turn: keys of the one after it, and values as far as requests reach. */
+/* What is prefetched in a turn: keys of the one after it, and values as far as requests reach, twice within those rows
+ * that have a place (PLACE_ALL). */
 RAPT_INLINE struct unit_pair turn_ahead(const char *const *keys, const char *const *values, int row_bytes) {
-    const int far = (int)((far_bytes() + row_bytes - 1) / row_bytes);
+    const int64_t rows = (far_bytes() + row_bytes - 1) / row_bytes;
+    const int far = rows < PLACE_FAR / 2 ? (int)rows : PLACE_FAR / 2;
     return (struct unit_pair){{keys + RAPT_STEP, 0, row_bytes, reach_of(0, far)},
                               {values + far, 0, row_bytes, reach_of(0, far)}};
 }
