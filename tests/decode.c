@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Few rows on several blocks, where scores of a block run beside the values of the one before if nothing is in the way:
  * the bits of the specification with everything that may be, in orders 1 and 2. */
+#include <stdatomic.h>
+
 #include "cmocka_all.h"
+#include "cpu.h"
 #include "problem.h"
 #include "reference.h"
 
@@ -11,17 +14,19 @@ static struct problem_call call_of(int64_t dim, int64_t queries, int64_t keys, u
                                  .origin = RAPT_ORIGIN_BOTTOM_RIGHT, .seed = (uint64_t)(keys + queries) + use};
 }
 
-/* On every table, plainly and in pages. */
+/* On every table, plainly and in pages, with the requests of each processor in turns. */
 static void check(struct problem_call call) {
     static const int64_t pages[] = {0, 16, 100, 24};
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     const int count = tables_of(call.numerics, tables);
+    static int requests;
     struct problem *expected = problem_expected(&call);
     for (int table = 0; table < count; table++)
         for (size_t i = 0; i < (call.numerics == 2 ? 4 : 3); i++) {
             const struct problem_way way = {.isa = tables[table]->isa, .threads = 1};
             const struct problem_layout layout = {.page_kind = pages[i] ? RAPT_PAGES_DENSE : 0,
                                                   .page_tokens = pages[i], .poison = true};
+            atomic_store(&rapt_requests_here, requests++ % (RAPT_REQUESTS_FAR_INTO_L1 + 1));
             problem_check(expected, &layout, &way);
         }
     problem_free(expected);
