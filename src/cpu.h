@@ -25,11 +25,11 @@
 #define RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)
 #endif
 
-/* How a processor wants memory requested by loops that read keys and values in turns: two lines at each, a near and a
- * far one. Only the speed depends on it. */
+/* How a processor wants memory requested by loops that it feeds: two lines at each, a near and a far one. Only the
+ * speed depends on it. */
 enum rapt_requests {
     RAPT_REQUESTS_FAR_INTO_L2,
-    RAPT_REQUESTS_NEXT_PAGE, /* the same, and the far one is a page after the near one */
+    RAPT_REQUESTS_NEXT_PAGE, /* the same, but in turns of keys and values the far one is a page after the near one */
     RAPT_REQUESTS_FAR_INTO_L1
 };
 
