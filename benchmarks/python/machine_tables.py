@@ -16,8 +16,11 @@ def machines(found):
 
 
 def unit_row(machine, case):
-    rows = (machine.units.get(f"{case}/isa:{isa}/t1") for isa in UNITS)
-    return next((row for row in rows if row), None)
+    """As its recording of units names the fields; that of all rows has them, too, where there is none of units."""
+    names = [f"{case}/isa:{isa}/t1" for isa in UNITS]
+    rows = [machine.units.get(name) or machine.row(name) for name in names]
+    row = next((row for row in rows if row), None)
+    return row and {f"{name}_median": row[name] for name in ("of_peak", "of_stream") if name in row} | row
 
 
 def rate(row):
