@@ -18,7 +18,7 @@ _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0
 
 /* From `rows` rows on, and from as many bytes on in whole rows where rows = 0. */
 RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes) {
-    const int64_t far = (far_bytes() + row_bytes - 1) / row_bytes * stride_bytes;
+    const int64_t far = far_rows(row_bytes) * stride_bytes;
     const struct reach reach = reach_of(rows ? rows * stride_bytes : far, far);
     const int lines = row_bytes % 64 ? INT_MAX : (int)(row_bytes / 64); /* the former lie without gaps */
     return (struct lane){.line = row + reach.l1,

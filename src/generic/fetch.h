@@ -16,8 +16,11 @@ RAPT_INLINE bool streams_into_l1(void) {
     return rapt_cpu_requests() == RAPT_REQUESTS_FAR_INTO_L1;
 }
 
-/* From the near line to the far one where keys and values are read in turns. */
-RAPT_INLINE int64_t far_bytes(void) { return rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE ? 4 << 10 : 2 << 10; }
+/* From the near line to the far one where keys and values are read in turns, in whole rows. */
+RAPT_INLINE int64_t far_rows(int64_t row_bytes) {
+    const int64_t bytes = rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE ? 4 << 10 : 2 << 10;
+    return (bytes + row_bytes - 1) / row_bytes;
+}
 
 /* Where memory feeds a loop, it requests two lines at each: one `near` after the line at hand, and one `far` after
  * that. The first goes into L1 and the second into L2, or the other way round, since L2 has then what is near. Chosen
