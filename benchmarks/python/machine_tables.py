@@ -16,15 +16,14 @@ def machines(found):
 
 
 def unit_row(machine, case):
-    """As its recording of units names the fields; that of all rows has them, too, where there is none of units."""
+    """From its recording of units, or from that of all rows where there is none of units."""
     names = [f"{case}/isa:{isa}/t1" for isa in UNITS]
     rows = [machine.units.get(name) or machine.row(name) for name in names]
-    row = next((row for row in rows if row), None)
-    return row and {f"{name}_median": row[name] for name in ("of_peak", "of_stream") if name in row} | row
+    return next((row for row in rows if row), None)
 
 
 def rate(row):
-    return f"{row['gflops']:.0f} GFLOPS, {100 * row['of_peak_median']:.0f} %" if row else MISSING
+    return f"{row['gflops']:.0f} GFLOPS, {100 * row['of_peak']:.0f} %" if row else MISSING
 
 
 def all_machines(found):
@@ -59,7 +58,7 @@ def all_machines(found):
     for group in (1, 4, 8, 16):
         rows = [unit_row(machine, f"decode/bf16/order2/d128/kv32768/g{group}") for machine in every]
         lines.append([f"bfloat16, order 2, decode, 32768 keys, group {group}, of stream",
-                      *(percent(row, "of_stream_median") for row in rows)])
+                      *(percent(row, "of_stream") for row in rows)])
     names = [machine.machine["cpu"] for machine in every]
     heads = [f"{name}, {recordings.family(machine.machine)}" if names.count(name) > 1 else name
              for name, machine in zip(names, every)]

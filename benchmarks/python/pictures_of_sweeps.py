@@ -124,9 +124,9 @@ def few_rows(results):
 
 def units_of(results, kind):
     """Rows of order 2 on the matrix unit, as medians: operations per byte, GFLOPS."""
-    shares = ((row, row["real_time"] / row["median_ms"]) for name, row in results.units.items()
-              if name.startswith("prefill/bf16/order2/d128/") and name.endswith(f"/{kind}/isa:amx/t1"))
-    return [(row["gflops"] / row["gbps"], row["gflops"] * share, row["peak_gflops"]) for row, share in shares]
+    rows = (row for name, row in results.units.items()
+            if name.startswith("prefill/bf16/order2/d128/") and name.endswith(f"/{kind}/isa:amx/t1"))
+    return [(row["gflops"] / row["gbps"], row["gflops"], row["peak_gflops"]) for row in rows]
 
 
 def roofline(results):

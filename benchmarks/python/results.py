@@ -66,8 +66,8 @@ class Results:
         types = json.loads(other.read_text(encoding="utf-8")) if other.exists() else {"machine": {}, "peers": []}
         self.types_machine, self.types = types["machine"], {row["name"]: row for row in types["peers"]}
         other = units_path(self.path)
-        units = json.loads(other.read_text(encoding="utf-8")) if other.exists() else {"context": {}, "benchmarks": []}
-        self.units_machine, self.units = units["context"], {row["name"]: row for row in units["benchmarks"]}
+        units = json.loads(other.read_text(encoding="utf-8"))["benchmarks"] if other.exists() else []
+        self.units = {row["name"]: row for row in map(compact, units) if row}
 
     def type_row(self, name):
         """Of ./dev bench peers --types; of rapt where no peer is named."""

@@ -13,8 +13,8 @@ def units(results):
     def line(head_dim, tokens, kind):
         name = f"prefill/bf16/order2/d{head_dim}/s{tokens}/{kind}/isa:"
         amx, avx512, avx2 = (results.units.get(f"{name}{isa}/t1") for isa in ("amx", "avx512", "avx2"))
-        return [f"{head_dim}, {tokens}, {kind}", number(amx, "gflops"), percent(amx, "of_peak_median"),
-                percent(avx512, "of_peak_median"), percent(avx2, "of_peak_median")]
+        return [f"{head_dim}, {tokens}, {kind}", number(amx, "gflops"), percent(amx, "of_peak"),
+                percent(avx512, "of_peak"), percent(avx2, "of_peak")]
 
     return table(["head_dim, tokens", "matrix unit, GFLOPS", "of its peak", "AVX-512, of the FMA peak", "AVX2"],
                  [line(*shape, kind) for shape in SHAPES for kind in ("full", "causal")])
@@ -28,8 +28,8 @@ def unit_parts(results):
     def line(shape):
         head_dim, tokens, kind = shape.split("/")
         amx, avx512 = (results.units.get(f"prefill/f32/order3/{shape}/isa:{isa}/t1") for isa in ("amx", "avx512"))
-        return [f"{head_dim[1:]}, {tokens[1:]}, {kind}", number(amx, "gflops"), percent(amx, "of_peak_median"),
-                percent(avx512, "of_peak_median")]
+        return [f"{head_dim[1:]}, {tokens[1:]}, {kind}", number(amx, "gflops"), percent(amx, "of_peak"),
+                percent(avx512, "of_peak")]
 
     return table(["head_dim, tokens", "matrix unit, GFLOPS", "of the FMA peak", "AVX-512, of the FMA peak"],
                  [line(shape) for shape in PARTS])
@@ -61,7 +61,7 @@ def unit_peers(results):
 def unit_decode(results):
     def line(label, shape):
         rows = [results.units.get(f"{shape}/isa:{isa}/t1") for isa in ("amx", "avx512", "avx2")]
-        return [label, *(percent(row, "of_stream_median") for row in rows)]
+        return [label, *(percent(row, "of_stream") for row in rows)]
 
     usual = "bf16/order2/d128/kv32768"
     return table(["group", "with a matrix unit", "AVX-512", "AVX2"],
