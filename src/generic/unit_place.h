@@ -161,11 +161,11 @@ static void place_weigh_panel(const struct unit_task *t, const struct place_valu
 
 /* The last dims, where they fill no panel. */
 static void place_weigh_rest(const struct unit_task *t, const struct place_side *values, struct place_values w, int d) {
-    uint16_t copy[RAPT_STEP][UNIT_COLUMNS] = {{0}};
+    uint16_t copy[RAPT_STEP][UNIT_COLUMNS];
     const char *rows[RAPT_STEP];
     struct unit_ahead idle = place_idle();
     for (int k = 0; k < RAPT_STEP; k++) {
-        memcpy(copy[k], w.row[k] + (size_t)d * sizeof(uint16_t), (size_t)(values->dim - d) * sizeof(uint16_t));
+        unit_copy_rest(copy[k], w.row[k] + (size_t)d * sizeof(uint16_t), values->dim - d);
         rows[k] = (const char *)copy[k];
     }
     w.row = rows;
