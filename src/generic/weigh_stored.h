@@ -13,12 +13,12 @@ enum {
 };
 
 /* Read as words of two numbers: of each two vectors the first has the even dims and the second the odd ones. */
-RAPT_INLINE bool is_in_pairs(int format) { return format == RAPT_FORMAT_BF16; }
+RAPT_INLINE bool is_in_pairs(int format, int vectors) { return format == RAPT_FORMAT_BF16 && vectors > 1; }
 
 RAPT_INLINE void load_dims(int format, vf32 *x, const float *from, int vectors) {
     RAPT_UNROLL for (int v = 0; v < vectors; v++)
         x[v] = v_load(from + v * VL);
-    if (!is_in_pairs(format))
+    if (!is_in_pairs(format, vectors))
         return;
     RAPT_UNROLL for (int v = 0; v < vectors; v += 2) {
         const vf32 low = x[v], high = x[v + 1];
@@ -28,21 +28,22 @@ RAPT_INLINE void load_dims(int format, vf32 *x, const float *from, int vectors) 
 }
 
 RAPT_INLINE void store_dims(int format, float *into, const vf32 *x, int vectors) {
-    RAPT_UNROLL for (int v = 0; v < vectors; v += is_in_pairs(format) ? 2 : 1) {
-        v_store(into + v * VL, is_in_pairs(format) ? v_zip_low(x[v], x[v + 1]) : x[v]);
-        if (is_in_pairs(format))
+    RAPT_UNROLL for (int v = 0; v < vectors; v += is_in_pairs(format, vectors) ? 2 : 1) {
+        v_store(into + v * VL, is_in_pairs(format, vectors) ? v_zip_low(x[v], x[v + 1]) : x[v]);
+        if (is_in_pairs(format, vectors))
             v_store(into + (v + 1) * VL, v_zip_high(x[v], x[v + 1]));
     }
 }
 
-/* Some vectors of a row from number `first` of a block on, before scales act. width: of a single one, of float32. */
+/* Some vectors of a row from number `first` of a block on, before scales act. width: of a single one, less than VL in
+ * float32 only. */
 RAPT_INLINE void load_stored(int format, vf32 *x, const char *block, int first, int vectors, int width) {
     _Alignas(64) uint16_t halves[8 * VL];
     if (vectors == 1) {
-        x[0] = width == VL ? v_load(row_at(block, 0, 0)) : v_load_n(row_at(block, 0, 0), width);
+        x[0] = width == VL ? v_load_stored(format, block, first) : v_load_n(row_at(block, 0, 0), width);
         return;
     }
-    if (is_in_pairs(format)) {
+    if (is_in_pairs(format, vectors)) {
         RAPT_UNROLL for (int v = 0; v < vectors; v += 2) {
             const vf32 words = v_load(row_at(block, 0, 0) + v * VL / 2);
             x[v] = v_even_bf16(words);
@@ -167,13 +168,10 @@ typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, const fl
     X(name, NAME, 1, 8) X(name, NAME, 1, 4) X(name, NAME, 2, 4) X(name, NAME, 3, 4) X(name, NAME, 4, 4)          \
     X(name, NAME, 5, 4) X(name, NAME, 6, 4) X(name, NAME, 1, 2) X(name, NAME, 2, 2) X(name, NAME, 3, 2)          \
     X(name, NAME, 4, 2) X(name, NAME, 5, 2) X(name, NAME, 6, 2) X(name, NAME, 7, 2) X(name, NAME, 8, 2)          \
-    X(name, NAME, 9, 2) X(name, NAME, 10, 2) X(name, NAME, 11, 2) X(name, NAME, 12, 2)
-
-/* Of float32, what fills no panel of 2 is not widened but read where it lies, and less than a vector, too. */
-#define RAPT_SINGLES(X)                                                                                          \
-    X(f32, F32, 1, 1) X(f32, F32, 2, 1) X(f32, F32, 3, 1) X(f32, F32, 4, 1) X(f32, F32, 5, 1) X(f32, F32, 6, 1)  \
-    X(f32, F32, 7, 1) X(f32, F32, 8, 1) X(f32, F32, 9, 1) X(f32, F32, 10, 1) X(f32, F32, 11, 1)                  \
-    X(f32, F32, 12, 1)
+    X(name, NAME, 9, 2) X(name, NAME, 10, 2) X(name, NAME, 11, 2) X(name, NAME, 12, 2)                           \
+    X(name, NAME, 1, 1) X(name, NAME, 2, 1) X(name, NAME, 3, 1) X(name, NAME, 4, 1) X(name, NAME, 5, 1)          \
+    X(name, NAME, 6, 1) X(name, NAME, 7, 1) X(name, NAME, 8, 1) X(name, NAME, 9, 1) X(name, NAME, 10, 1)         \
+    X(name, NAME, 11, 1) X(name, NAME, 12, 1)
 
 /* 4 vectors of up to 3 rows on all instruction sets. */
 RAPT_INLINE bool fits_registers(int rows, int vectors) {
@@ -192,7 +190,6 @@ RAPT_INLINE bool fits_registers(int rows, int vectors) {
     }
 #define RAPT_STORED(name, NAME) RAPT_STORED_PANELS(RAPT_PANEL, name, NAME)
 RAPT_STORED(f32, F32)
-RAPT_SINGLES(RAPT_PANEL)
 RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
 #undef RAPT_PANEL
@@ -203,27 +200,32 @@ static stored_weigher *const weigher_of[RAPT_FORMAT_COUNT][13][PANEL_VECTORS] = 
 #define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
     [RAPT_FORMAT_##NAME][height][vectors] = weigh_##name##_##height##_##vectors,
 #define RAPT_STORED(name, NAME) RAPT_STORED_PANELS(RAPT_PANEL, name, NAME)
-    RAPT_STORED(f32, F32) RAPT_SINGLES(RAPT_PANEL) RAPT_STORED_FORMATS(RAPT_STORED)
+    RAPT_STORED(f32, F32) RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
 #undef RAPT_PANEL
 };
 
-/* The function of panels of so many vectors; NULL where there is none, or they are not halves of blocks. */
+/* The function of panels of so many vectors; NULL where there is none, or they are not halves of blocks, or one vector
+ * of float8, which is converted to halves by two, whose unit its scales have. */
 RAPT_INLINE stored_weigher *weigher_for(const struct rapt_weigh_args *a, int vectors) {
     const bool blocks = rapt_format_info(a->value_format)->elements > 1;
-    const bool fits = fits_registers(a->rows, vectors) && (!blocks || vectors * VL % STORED_HALF == 0);
+    const bool by_halves = is_float8(a->value_format) && !is_looked_up(a->value_format);
+    const bool fits = fits_registers(a->rows, vectors) && (!blocks || vectors * VL % STORED_HALF == 0) &&
+                      (vectors > 1 || !by_halves);
     return fits ? weigher_of[a->value_format][a->rows][vectors] : NULL;
 }
 
-/* That a panel takes. */
-RAPT_INLINE int least_dims(int vectors) { return vectors == 1 ? 1 : vectors * VL; }
+/* That a panel takes: less than a vector is read where it lies in float32 only. */
+RAPT_INLINE int least_dims(const struct rapt_weigh_args *a, int vectors) {
+    return vectors == 1 && a->value_format == RAPT_FORMAT_F32 ? 1 : vectors * VL;
+}
 
 /* The dims of panels: returns where they end. */
 static int64_t weigh_panels(const struct rapt_weigh_args *a, const float *scales, struct pump *pump) {
     int64_t d = 0;
     for (int vectors = 8; vectors >= 1; vectors /= 2) {
         stored_weigher *weigh = weigher_for(a, vectors);
-        for (; weigh && a->value_dim - d >= least_dims(vectors); d += vectors * VL)
+        for (; weigh && a->value_dim - d >= least_dims(a, vectors); d += vectors * VL)
             weigh(a, d, scales, pump);
     }
     return d;
@@ -285,7 +287,7 @@ static int steps_of_row(const struct rapt_weigh_args *a) {
     int steps = 0;
     int64_t d = 0;
     for (int vectors = 8; vectors >= 1; vectors /= 2)
-        for (; weigher_for(a, vectors) && a->value_dim - d >= least_dims(vectors); d += vectors * VL)
+        for (; weigher_for(a, vectors) && a->value_dim - d >= least_dims(a, vectors); d += vectors * VL)
             steps += stored_lines(a->value_format, vectors * VL);
     return d < a->value_dim ? steps + lines_of_rest(a->value_format, d, a->value_dim - (int)d) : steps;
 }
