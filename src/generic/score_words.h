@@ -194,9 +194,7 @@ RAPT_INLINE void score_words(int format, const float *query, struct key_words *k
 /* Some bytes of each of VL rows, and zeros after them; rows: then those of the copy. */
 static RAPT_KERNEL void copy_rests(char (*copy)[4 * VL], const char **rows, size_t bytes) {
     for (int i = 0; i < VL; i++) {
-        v_store((float *)(void *)copy[i], v_load_n(row_at(rows[i], 0, 0), (int)(bytes / 4)));
-        if (bytes % 4 != 0)
-            memcpy(copy[i] + bytes / 4 * 4, rows[i] + bytes / 4 * 4, bytes % 4);
+        copy_rest(copy[i], rows[i], bytes);
         rows[i] = copy[i];
     }
 }

@@ -10,6 +10,16 @@ enum { STORED_STEP = 32 };
 
 _Static_assert(STORED_STEP % VL == 0, "a step is whole vectors");
 
+/* bytes < 4 * VL of them, and zeros up to there: as one vector, since a load of what several stores wrote waits for all
+ * of them. */
+RAPT_INLINE void copy_rest(void *into, const char *from, size_t bytes) {
+    const size_t whole = bytes / 4 * 4;
+    const vf32 words = v_load_n((const float *)(const void *)from, (int)(whole / 4));
+    memcpy(into, &words, sizeof words);
+    if (bytes > whole)
+        memcpy((char *)into + whole, from + whole, bytes - whole);
+}
+
 /* The bytes of the block that number d lies in. ASSUME d is a multiple of VL. */
 RAPT_INLINE const char *stored_block(int format, const char *row, int64_t d) {
     const struct rapt_format_info *info = rapt_format_info(format);
@@ -62,8 +72,7 @@ RAPT_INLINE vf32 v_load_stored(int format, const char *row, int64_t d) {
  * after them. Only types without blocks have such a rest. */
 RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int count) {
     char rest[64] = {0}; /* VL floats, or a block: compilers see reads of blocks, which never come here */
-    const size_t bytes = (size_t)rapt_format_info(format)->bytes;
-    memcpy(rest, stored_block(format, row, d), (size_t)count * bytes);
+    copy_rest(rest, stored_block(format, row, d), (size_t)count * (size_t)rapt_format_info(format)->bytes);
     return v_load_stored(format, rest, 0);
 }
 

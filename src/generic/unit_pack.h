@@ -6,6 +6,7 @@
 
 #include "generic/exp2.h"
 #include "generic/fetch.h"
+#include "generic/stored.h"
 #include "generic/unit_table.h"
 #include "internal.h"
 
@@ -155,14 +156,6 @@ struct unit_pair {
     struct unit_ahead keys, values;
 };
 
-/* n < UNIT_COLUMNS numbers of 16 bits, and zeros after them: as one vector, since a load of what several stores wrote
- * waits for all of them. */
-RAPT_INLINE void unit_copy_rest(uint16_t *into, const char *from, int n) {
-    v_store((float *)(void *)into, v_load_n((const float *)(const void *)from, n / 2));
-    if (n % 2)
-        memcpy(into + n - 1, from + (n - 1) * sizeof *into, sizeof *into);
-}
-
 /* Numbers [d, d + UNIT_COLUMNS) of VL keys, as rows of a panel with so many columns; of them n exist. As many bytes are
  * prefetched; ahead may be NULL. */
 RAPT_INLINE void unit_transpose(float *into, int columns, const char *const *rows, int d, int n, int format,
@@ -172,7 +165,7 @@ RAPT_INLINE void unit_transpose(float *into, int columns, const char *const *row
     const char *rests[VL];
     if (n < UNIT_COLUMNS)
         for (int i = 0; i < VL; i++) {
-            unit_copy_rest(rest[i], rows[i] + (size_t)d * sizeof(uint16_t), n);
+            copy_rest(rest[i], rows[i] + (size_t)d * sizeof(uint16_t), (size_t)n * sizeof(uint16_t));
             rests[i] = (const char *)rest[i];
         }
     const char *const *from = n < UNIT_COLUMNS ? rests : rows;

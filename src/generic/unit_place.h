@@ -165,7 +165,7 @@ static void place_weigh_rest(const struct unit_task *t, const struct place_side 
     const char *rows[RAPT_STEP];
     struct unit_ahead idle = place_idle();
     for (int k = 0; k < RAPT_STEP; k++) {
-        unit_copy_rest(copy[k], w.row[k] + (size_t)d * sizeof(uint16_t), values->dim - d);
+        copy_rest(copy[k], w.row[k] + (size_t)d * sizeof(uint16_t), (size_t)(values->dim - d) * sizeof(uint16_t));
         rows[k] = (const char *)copy[k];
     }
     w.row = rows;
