@@ -10,8 +10,8 @@ enum { STORED_STEP = 32 };
 
 _Static_assert(STORED_STEP % VL == 0, "a step is whole vectors");
 
-/* bytes < 4 * VL of them, and zeros up to there: as one vector, since a load of what several stores wrote waits for all
- * of them. */
+/* Copies fewer than 4 * VL bytes, and zeros after them; into: has 4 * VL. As one vector, since a load of what several
+ * stores wrote waits for all of them. */
 RAPT_INLINE void copy_rest(void *into, const char *from, size_t bytes) {
     const size_t whole = bytes / 4 * 4;
     const vf32 words = v_load_n((const float *)(const void *)from, (int)(whole / 4));

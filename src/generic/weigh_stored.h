@@ -178,10 +178,18 @@ RAPT_INLINE bool fits_registers(int rows, int vectors) {
     return rows <= 3 || vectors <= 2 || (FEW_STORED_VECTORS >= vectors && rows <= FEW_STORED_ROWS);
 }
 
+/* Whether there are panels of so many vectors. Blocks come by halves, and no single vector of them is ever left; float8
+ * that no table widens is converted to halves by two vectors, whose unit its scales have. */
+RAPT_INLINE bool has_panel(int format, int rows, int vectors) {
+    const bool blocks = rapt_format_info(format)->elements > 1;
+    const bool by_two = blocks || (is_float8(format) && !is_looked_up(format));
+    return fits_registers(rows, vectors) && (!blocks || vectors * VL % STORED_HALF == 0) && (vectors > 1 || !by_two);
+}
+
 #define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
     static RAPT_KERNEL void weigh_##name##_##height##_##vectors(const struct rapt_weigh_args *a, int64_t d,      \
                                                                 const float *scales, struct pump *pump) {        \
-        if (height > NARROW_ROWS || !fits_registers(height, vectors))                                            \
+        if (height > NARROW_ROWS || !has_panel(RAPT_FORMAT_##NAME, height, vectors))                             \
             return;                                                                                              \
         if (vectors * VL != STORED_HALF || d % rapt_format_info(RAPT_FORMAT_##NAME)->elements == 0)              \
             stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, height, vectors, 0);                            \
@@ -205,14 +213,9 @@ static stored_weigher *const weigher_of[RAPT_FORMAT_COUNT][13][PANEL_VECTORS] = 
 #undef RAPT_PANEL
 };
 
-/* The function of panels of so many vectors; NULL where there is none, or they are not halves of blocks, or one vector
- * of float8, which is converted to halves by two, whose unit its scales have. */
+/* The function of panels of so many vectors; NULL where there is none. */
 RAPT_INLINE stored_weigher *weigher_for(const struct rapt_weigh_args *a, int vectors) {
-    const bool blocks = rapt_format_info(a->value_format)->elements > 1;
-    const bool by_halves = is_float8(a->value_format) && !is_looked_up(a->value_format);
-    const bool fits = fits_registers(a->rows, vectors) && (!blocks || vectors * VL % STORED_HALF == 0) &&
-                      (vectors > 1 || !by_halves);
-    return fits ? weigher_of[a->value_format][a->rows][vectors] : NULL;
+    return has_panel(a->value_format, a->rows, vectors) ? weigher_of[a->value_format][a->rows][vectors] : NULL;
 }
 
 /* That a panel takes: less than a vector is read where it lies in float32 only. */
