@@ -46,12 +46,14 @@ static bool reads_in_turns(const struct rapt_loop *loop, int side) {
     return by_runs || rapt_source_reads_on(&loop->source, side);
 }
 
-/* Whether rows are whole lines, or of whole blocks that follow each other without gaps: turns read whole vectors. */
+/* Whether rows are whole lines, or of whole blocks that follow each other without gaps, for turns that read whole
+ * vectors. */
 static bool lies_in_lines(const struct rapt_loop *loop, int side) {
     const struct rapt_plan_body *a = loop->task->attention;
     const int64_t row_bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
     const bool is_dense = rapt_tensor_of(a, side)->token_stride_bytes == row_bytes;
-    return row_bytes % 64 == 0 || (rapt_format_info(a->format[side])->elements > 1 && is_dense);
+    return loop->task->kind->beside_rests || row_bytes % 64 == 0 ||
+           (rapt_format_info(a->format[side])->elements > 1 && is_dense);
 }
 
 /* Whether keys of a block can be scored beside the values of the one before it. */

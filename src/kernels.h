@@ -218,7 +218,8 @@ enum { RAPT_FOUND_FINITE = 1, RAPT_FOUND_NORMAL = 2 };
 
 struct rapt_tile_kind {
     const char *name;
-    int most_rows;   /* chosen where the rows of a KV head are no more; INT_MAX = for all */
+    int most_rows;   /* chosen where the rows of a KV head are no more; INT_MAX = for all; */
+    int least_dim;   /* and head_dim is no less */
     int least_keys;  /* sequences of fewer keys get the last kind */
     int rows;        /* of a tile at most */
     int row_step;    /* rows of a tile are a multiple of it, but for the last tile of a task */
@@ -228,7 +229,8 @@ struct rapt_tile_kind {
     bool takes_runs; /* score and weigh, or a block of its own, take rows in several runs at once */
     bool keeps_places; /* keys keep their places in a block, however few matter, since order 2 counts from there */
     uint8_t beside_rows[RAPT_FORMAT_COUNT]; /* up to so many rows of a format: score_beside, or a block of its own, */
-    int beside_dim;   /* scores keys beside values, of up to so many dims; 0 = of any */
+    int beside_dim;   /* scores keys beside values, of up to so many dims; 0 = of any; */
+    bool beside_rests; /* and of rows that end within a line */
     unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int dim); /* the larger one of keys and values */
@@ -255,10 +257,9 @@ struct rapt_tile_kind {
     /* Dropout: p = keep ? p * keep_scale : +0. */
     void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     void (*weigh)(const struct rapt_weigh_args *args);
-    /* score for keys of the next block and weigh for this one, some keys of each in turns: memory serves two streams
-     * faster than one after the other. NULL = a kind without it. ASSUME that both have keys, of one of the formats of
-     * beside_rows, without runs; head_dim = value_dim, rows of whole lines, or of blocks and without gaps; no spans of
-     * score. scores_bytes has room for two blocks then. */
+    /* score of the next block's keys in turns with weigh of this one: memory serves two streams faster than one after
+     * the other; or NULL. ASSUME both have keys, in a format of beside_rows, without runs; head_dim = value_dim; rows
+     * of whole lines, or of blocks without gaps; no spans of score. scores_bytes has room for two blocks then. */
     void (*score_beside)(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh);
 
     /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; score, logits, softmax, drop and weigh are NULL,
@@ -270,9 +271,8 @@ struct rapt_tile_kind {
      * a multiple of that position on, once for all tiles of a task. packed_bytes: of so many, a multiple of
      * RAPT_VECTOR_BYTES; NULL where the kind reads rows where they lie. pack_half lays rows of a format out, and says
      * what it found (RAPT_FOUND_...). rows[i]: of position i of the half; NULL = there is none, and it counts as +0.
-     * Others' rows may be there beyond the keys that the block names: block lets none of them act, not even where they
-     * are NaN. So kinds with packed_bytes look at FOUND_FINITE themselves; the loop comes back to the others with
-     * `careful` set. */
+     * Others' rows may lie beyond the keys that the block names, and none of them acts, not even as NaN: kinds with
+     * packed_bytes look at FOUND_FINITE themselves; the loop comes back to the others with `careful` set. */
     size_t (*packed_bytes)(int side, int dim);
     unsigned (*pack_half[RAPT_SIDES])(void *into, const char *const *rows, int dim, int format);
     /* Where a chunk ends: state.l of a tile's rows, from what its blocks left, and o in its final unit. Only called

@@ -24,12 +24,13 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* A tile of few rows transposes keys and packs queries for them: where one wide tile is nearly full, or less than a
  * block of keys is read, a wide one is faster. */
-static int32_t kind_of(const struct rapt_table *table, int64_t rows, int64_t keys) {
-    const int64_t full = table->kinds[RAPT_WIDE].rows;
+static int32_t kind_of(const struct rapt_plan_body *a, int64_t rows, int64_t keys) {
+    const struct rapt_tile_kind *kinds = a->table->kinds;
+    const int64_t full = kinds[RAPT_WIDE].rows;
     int32_t kind = 0;
-    while (kind < RAPT_KINDS - 1 && rows > table->kinds[kind].most_rows)
+    while (kind < RAPT_KINDS - 1 && (rows > kinds[kind].most_rows || a->desc.head_dim < kinds[kind].least_dim))
         kind++;
-    if (keys < table->kinds[kind].least_keys || (kind == RAPT_FEW && rows <= full && 8 * rows > 7 * full))
+    if (keys < kinds[kind].least_keys || (kind == RAPT_FEW && rows <= full && 8 * rows > 7 * full))
         return RAPT_WIDE;
     return kind;
 }
@@ -73,7 +74,7 @@ static void cut_for_kind(const struct rapt_plan_body *a, struct rapt_work *work)
 }
 
 static void cut_rows(const struct rapt_plan_body *a, struct rapt_work *work) {
-    work->kind = kind_of(a->table, a->group * work->sequence.query_length, work->sequence.kv_length);
+    work->kind = kind_of(a, a->group * work->sequence.query_length, work->sequence.kv_length);
     cut_for_kind(a, work);
 }
 
@@ -246,11 +247,11 @@ bool rapt_work_plan(struct rapt_plan_body *a) {
 
 /* Whether some sequence of a capacity may get a kind. */
 static bool may_occur(const struct rapt_plan_body *a, int32_t kind, int64_t most_rows) {
-    const struct rapt_tile_kind *kinds = a->table->kinds;
-    if (a->desc.kv_length < kinds[kind].least_keys ||
-        (kind == RAPT_FEW && kinds[kind].most_rows == kinds[kind - 1].most_rows))
+    const struct rapt_tile_kind *kinds = a->table->kinds, *narrow = &kinds[RAPT_NARROW];
+    if (a->desc.kv_length < kinds[kind].least_keys || a->desc.head_dim < kinds[kind].least_dim ||
+        (kind == RAPT_FEW && kinds[kind].most_rows == narrow->most_rows))
         return false;
-    return kind == RAPT_NARROW || most_rows > kinds[RAPT_NARROW].most_rows;
+    return kind == RAPT_NARROW || most_rows > narrow->most_rows || a->desc.head_dim < narrow->least_dim;
 }
 
 /* The most keys that the queries of a work that may be split see. */

@@ -62,7 +62,7 @@ static rapt_attention_desc random_capacity(struct random *random, const struct r
     rapt_attention_desc desc =
         shape(one_of(random, batches, 5), heads * one_of(random, groups, 7), heads, one_of(random, queries, 7),
               one_of(random, keys, 5), dim, random_chance(random, 70) ? dim : one_of(random, dims, 10));
-    desc.isa = table->isa;
+    desc.isa = random_chance(random, 40) ? RAPT_ISA_AUTO : table->isa; /* AUTO has the matrix unit, too */
     if (random_chance(random, 20)) {
         desc.weights_kind = RAPT_WEIGHTS_RAW;
         desc.weights = rapt_output_bhsd(NULL, desc.batch, desc.query_heads, desc.query_length, desc.kv_length);
@@ -75,7 +75,7 @@ static rapt_attention_desc random_capacity(struct random *random, const struct r
     if (random_chance(random, 30))
         desc.key = rapt_tensor_bhsd(NULL, RAPT_F16, desc.batch, heads, desc.kv_length, dim);
     desc.numerics = random_chance(random, 30) ? (int32_t)random_between(random, 2, 3) : RAPT_NUMERICS_DEFAULT;
-    if (!has_numerics(desc.numerics, table->isa))
+    if (!has_numerics(desc.numerics, desc.isa))
         desc.numerics = RAPT_NUMERICS_DEFAULT;
     if (desc.numerics)
         set_types(&desc, desc.numerics == RAPT_NUMERICS_ORDER_3 ? RAPT_F32

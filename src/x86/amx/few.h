@@ -12,7 +12,7 @@ static size_t panel_bytes_few(int rows, int head_dim) {
 
 /* Scores of two halves, maxima, offsets; two tiles of scores; a panel, sums, and room for copies. */
 static size_t scores_bytes_few(int rows, int dim) {
-    const int tiles = 2 + 4 * FEW_DIMS + FEW_FAR_RUNS * unit16_steps(dim);
+    const int tiles = 2 + 4 * FEW_DIMS + FEW_FAR_RUNS * (unit16_steps(dim) + 1);
     (void)rows;
     return TILE_HEIGHT * (2 * RAPT_HALF_KEYS + 16 + 16) * sizeof(float) + (size_t)tiles * TILE_BYTES;
 }

@@ -8,6 +8,8 @@
 
 #include "x86/amx/pack.h"
 
+#define FEW_ALL_DIMS 0xffffffffu /* of a step */
+
 enum {
     FEW_RUN = 16,                               /* rows */
     FEW_KEYS_LEAD = 2,                          /* runs that are prefetched before their turn, as measured: of keys, */
@@ -134,7 +136,7 @@ static void few_find(struct few_rows *rows, const struct rapt_block *b, bool in_
 RAPT_INLINE struct few_run few_part(const struct few_rows *rows, int number, char *copy, int dim, int first,
                                     int steps) {
     const int64_t stride = steps * TILE_ROW_BYTES;
-    if (dim % RAPT_STEP == 0 && !(rows->scattered >> number & 1))
+    if (!(rows->scattered >> number & 1))
         return (struct few_run){rows->run[number].base + first * TILE_ROW_BYTES, rows->run[number].stride};
     for (int i = 0; i < FEW_RUN; i++)
         for (int step = 0; step < steps; step++)
@@ -142,6 +144,25 @@ RAPT_INLINE struct few_run few_part(const struct few_rows *rows, int number, cha
                                _mm512_maskz_loadu_epi16(unit16_first(dim - (first + step) * RAPT_STEP),
                                                         few_row(rows, number, i) + (first + step) * TILE_ROW_BYTES));
     return (struct few_run){copy, stride};
+}
+
+/* Which dims of the last step of a row there are. */
+RAPT_INLINE __mmask32 few_last_dims(int dim, int steps) { return unit16_first(dim - (steps - 1) * RAPT_STEP); }
+
+/* The last step of a run as a tile: where it is, or copied, if some of its dims are not there. */
+RAPT_INLINE struct few_run few_last(const struct few_run *run, char *copy, int dim, int steps) {
+    const __mmask32 there = few_last_dims(dim, steps);
+    const char *const from = run->base + (steps - 1) * TILE_ROW_BYTES;
+    if (there == FEW_ALL_DIMS)
+        return (struct few_run){from, run->stride};
+    RAPT_UNROLL for (int i = 0; i < FEW_RUN; i++)
+        _mm512_store_si512(copy + i * TILE_ROW_BYTES, _mm512_maskz_loadu_epi16(there, from + i * run->stride));
+    return (struct few_run){copy, TILE_ROW_BYTES};
+}
+
+/* Where a step of a run lies whose last one is `last`. */
+RAPT_INLINE struct few_run few_step(const struct few_run *run, const struct few_run *last, int step, int steps) {
+    return step < steps - 1 ? (struct few_run){run->base + step * TILE_ROW_BYTES, run->stride} : *last;
 }
 
 /* Turns [first, end) of some runs, a row each, so many lines of it. Of rows of four lines, a turn has one line of every

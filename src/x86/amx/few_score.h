@@ -29,7 +29,8 @@ RAPT_INLINE char *few_queries(float *panel) { return (char *)(panel + TILE_HEIGH
 /* 32 dims of 16 keys times queries, which stay in registers. */
 #define FEW_SCORE(sum, keys, query)                                                                     \
     if (step < steps) {                                                                                 \
-        TILE_LOAD(keys, run.base + step * TILE_ROW_BYTES, run.stride);                                  \
+        const struct few_run at = few_step(&run, &end, step, steps);                                    \
+        TILE_LOAD(keys, at.base, at.stride);                                                            \
         TILE_MULTIPLY_BF16(sum, keys, query);                                                           \
         few_prefetch(ahead, (sum) * FEW_AT_ONCE + step, (sum) * FEW_AT_ONCE + step + 1, steps);         \
         step++;                                                                                         \
@@ -39,6 +40,7 @@ RAPT_INLINE char *few_queries(float *panel) { return (char *)(panel + TILE_HEIGH
 #define FEW_SCORE_RUN(sum)                                                                              \
     do {                                                                                                \
         const struct few_run run = few_part(f->rows, number + (sum), f->copy, dim, 0, steps);           \
+        const struct few_run end = few_last(&run, f->copy + steps * TILE_BYTES, dim, steps);            \
         TILE_ZERO(sum);                                                                                 \
         for (int step = 0; step < steps;) {                                                             \
             FEW_SCORE(sum, 2, 4)                                                                        \
@@ -62,9 +64,9 @@ RAPT_INLINE void few_transpose(const char *from, float *y, const struct few_run 
     }
 }
 
-/* dim may be a constant. */
-RAPT_INLINE void few_score_near(const struct few_task *f, int dim) {
-    const int steps = unit16_steps(dim), first = f->a.first * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
+/* steps of 32 dims: a constant. */
+RAPT_INLINE void few_score_near(const struct few_task *f, int dim, int steps) {
+    const int first = f->a.first * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
     const char *const queries = few_queries(f->a.t.b->panel);
     float *y = f->a.t.y;
     char *const scores = f->scores;
@@ -86,7 +88,8 @@ RAPT_INLINE void few_score_near(const struct few_task *f, int dim) {
 
 #define FEW_SCORE_FAR(sum, keys)                                                             \
     do {                                                                                     \
-        TILE_LOAD_STREAMED(keys, run[sum].base + step * TILE_ROW_BYTES, run[sum].stride);    \
+        const struct few_run at = few_step(&run[sum], &end[sum], step, steps);               \
+        TILE_LOAD_STREAMED(keys, at.base, at.stride);                                        \
         TILE_MULTIPLY_BF16(sum, keys, 6);                                                    \
         few_prefetch_later(ahead + (sum), 0, beside, step, step + 1);                        \
     } while (0)
@@ -102,9 +105,12 @@ static RAPT_KERNEL void few_score_far(const struct few_task *f, int dim) {
          key += FEW_FAR_RUNS * FEW_RUN) {
         const int number = f->keys + key / FEW_RUN;
         const struct few_run *ahead = f->rows->run + number + FEW_HALF;
-        struct few_run run[FEW_FAR_RUNS];
-        for (int i = 0; i < FEW_FAR_RUNS; i++)
-            run[i] = few_part(f->rows, number + i, f->copy + i * steps * TILE_BYTES, dim, 0, steps);
+        struct few_run run[FEW_FAR_RUNS], end[FEW_FAR_RUNS];
+        for (int i = 0; i < FEW_FAR_RUNS; i++) {
+            char *const copy = f->copy + i * (steps + 1) * TILE_BYTES;
+            run[i] = few_part(f->rows, number + i, copy, dim, 0, steps);
+            end[i] = few_last(&run[i], copy + steps * TILE_BYTES, dim, steps);
+        }
         TILE_ZERO(0);
         TILE_ZERO(1);
         TILE_ZERO(2);
@@ -125,17 +131,23 @@ static RAPT_KERNEL void few_score_far(const struct few_task *f, int dim) {
     }
 }
 
+/* One function for each size of near rows. */
+#define FEW_STEPS(X) X(1) X(2) X(3) X(4)
+typedef void few_scorer(const struct few_task *f, int dim);
+#define FEW_SCORER(steps)                                                            \
+    static RAPT_KERNEL void few_score_##steps(const struct few_task *f, int dim) {   \
+        few_score_near(f, dim, steps);                                               \
+    }
+FEW_STEPS(FEW_SCORER)
+#undef FEW_SCORER
+
 static void few_score(const struct few_task *f) {
-    const struct rapt_task *task = f->a.t.b->task;
-    const int dim = (int)task->attention->desc.head_dim;
-    if (few_is_far(task))
-        few_score_far(f, dim);
-    else if (dim == 128)
-        few_score_near(f, 128);
-    else if (dim == 64)
-        few_score_near(f, 64);
-    else
-        few_score_near(f, dim);
+#define FEW_SCORER(steps) few_score_##steps,
+    static few_scorer *const of_steps[] = {FEW_STEPS(FEW_SCORER)};
+#undef FEW_SCORER
+    const int dim = (int)f->a.t.b->task->attention->desc.head_dim;
+    few_scorer *const score = few_is_far(f->a.t.b->task) ? few_score_far : of_steps[unit16_steps(dim) - 1];
+    score(f, dim);
 }
 
 #endif

@@ -50,14 +50,14 @@ RAPT_INLINE void few_fetch_part(const struct few_ahead *ahead, int row, int rows
 /* ------------------------------------------------------------ one turn */
 
 struct few_turn {
-    struct few_run keys[2], values[2];
+    struct few_run keys[2], end[2], values[2]; /* end: the last step of these keys */
     float *y; /* scores of the keys */
     struct few_ahead ahead;
 };
 
 /* dense: all rows of a side follow one another without a gap, which saves arithmetic. half: of the values. */
 RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, const struct few_task *next, int half,
-                                        int steps, bool dense) {
+                                        int dim, int steps, bool dense) {
     enum { BOTH = FEW_TURN / FEW_RUN };
     const struct few_run *run = f->rows->run;
     struct few_turn t = {.y = next->a.t.y + turn * FEW_TURN};
@@ -74,17 +74,21 @@ RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, cons
             t.ahead.base[side][i] = dense ? first + (BOTH + i) * FEW_RUN * stride
                                           : run[few_number(from, side, at + BOTH + i)].base;
     }
+    RAPT_UNROLL for (int i = 0; i < BOTH; i++)
+        t.end[i] = few_last(&t.keys[i], f->copy + i * TILE_BYTES, dim, steps);
     return t;
 }
 
 /* Two chains of products, to tiles 4 and 5. */
 #define FEW_TURN_SCORE(step)                                                                        \
     if (steps > (step)) {                                                                           \
+        const struct few_run low = few_step(&t->keys[0], &t->end[0], step, steps);                  \
+        const struct few_run high = few_step(&t->keys[1], &t->end[1], step, steps);                 \
         TILE_LOAD(7, queries + (step) * TILE_BYTES, TILE_ROW_BYTES);                                \
-        TILE_LOAD(6, t->keys[0].base + (step) * TILE_ROW_BYTES, t->keys[0].stride);                 \
+        TILE_LOAD(6, low.base, low.stride);                                                         \
         TILE_MULTIPLY_BF16(4, 6, 7);                                                                \
         few_fetch_part(&t->ahead, 0, BESIDE_SCORING, 2 * (step), 2 * steps, steps);                 \
-        TILE_LOAD(6, t->keys[1].base + (step) * TILE_ROW_BYTES, t->keys[1].stride);                 \
+        TILE_LOAD(6, high.base, high.stride);                                                       \
         TILE_MULTIPLY_BF16(5, 6, 7);                                                                \
         few_fetch_part(&t->ahead, 0, BESIDE_SCORING, 2 * (step) + 1, 2 * steps, steps);             \
     }
@@ -102,15 +106,15 @@ RAPT_INLINE void few_turn_score(const struct few_task *f, const struct few_turn 
 }
 
 /* Values to the panel. */
-RAPT_INLINE void few_turn_interleave(const struct few_task *f, const struct few_turn *t, int steps) {
+RAPT_INLINE void few_turn_interleave(const struct few_task *f, const struct few_turn *t, int dim, int steps) {
     enum { PAIRS = FEW_RUN / 2 };
+    const __mmask32 last = few_last_dims(dim, steps);
     RAPT_UNROLL for (int i = 0; i < FEW_RUN; i++) {
         const struct few_run *run = &t->values[i / PAIRS];
         const char *even = run->base + i % PAIRS * 2 * run->stride;
         RAPT_UNROLL for (int step = 0; step < steps; step++) {
-            few_interleave_pair(f->panel + i * TILE_ROW_BYTES + 2 * step * TILE_BYTES,
-                                _mm512_loadu_si512(even + step * TILE_ROW_BYTES),
-                                _mm512_loadu_si512(even + run->stride + step * TILE_ROW_BYTES));
+            few_interleave_pair(f->panel + i * TILE_ROW_BYTES + 2 * step * TILE_BYTES, even + step * TILE_ROW_BYTES,
+                                even + run->stride + step * TILE_ROW_BYTES, step < steps - 1 ? FEW_ALL_DIMS : last);
             few_fetch_part(&t->ahead, BESIDE_SCORING, BESIDE_INTERLEAVING, i * steps + step, FEW_RUN * steps, steps);
         }
     }
@@ -174,17 +178,17 @@ RAPT_INLINE void few_turn_weigh(const struct few_task *f, const struct few_turn 
 
 /* Vector work lies between stores of tiles, or to the panel, and what loads the same: that would wait for the end of
  * all requests before them. */
-RAPT_INLINE void few_all_turns(const struct few_task *f, const struct few_task *next, int dim, bool dense) {
-    const int steps = unit16_steps(dim), half = f->a.t.first / RAPT_HALF_KEYS;
+RAPT_INLINE void few_all_turns(const struct few_task *f, const struct few_task *next, int dim, int steps, bool dense) {
+    const int half = f->a.t.first / RAPT_HALF_KEYS;
     char *const g = (char *)f->a.g;
     TILE_ZERO(0);
     TILE_ZERO(1);
     TILE_ZERO(2);
     TILE_ZERO(3);
     for (int turn = 0; turn < FEW_TURNS; turn++) {
-        const struct few_turn t = few_turn_of(f, turn, next, half, steps, dense);
+        const struct few_turn t = few_turn_of(f, turn, next, half, dim, steps, dense);
         few_turn_score(f, &t, steps);
-        few_turn_interleave(f, &t, steps);
+        few_turn_interleave(f, &t, dim, steps);
         few_turn_transpose(f, &t, 0, steps);
         few_turn_transpose(f, &t, 1, steps);
         few_turn_weigh(f, &t, turn, steps);
@@ -209,19 +213,29 @@ static bool few_are_dense(const struct few_rows *rows, int half, int64_t row_byt
     return true;
 }
 
+typedef void few_turner(const struct few_task *f, const struct few_task *next, int dim);
+#define FEW_TURNER(steps)                                                                                    \
+    static RAPT_KERNEL void few_turns_##steps(const struct few_task *f, const struct few_task *next, int dim) { \
+        few_all_turns(f, next, dim, steps, false);                                                           \
+    }
+FEW_STEPS(FEW_TURNER)
+#undef FEW_TURNER
+
+static RAPT_KERNEL void few_dense_turns(const struct few_task *f, const struct few_task *next, int dim) {
+    (void)dim;
+    few_all_turns(f, next, FEW_NEAR_DIMS, FEW_DIMS, true);
+}
+
 /* p times values of a whole half, to o, and the scores of the next one, whole as well. ASSUME that few_are_regular, and
- * both have rows of whole lines, as many dims. */
-static RAPT_KERNEL void few_weigh_in_turns(const struct few_task *f, const struct few_task *next) {
-    const int dim = (int)f->a.t.b->task->attention->desc.value_dim;
-    const bool dense = few_are_dense(f->rows, f->a.t.first / RAPT_HALF_KEYS, dim * (int64_t)sizeof(uint16_t));
-    if (dim == 128 && dense)
-        few_all_turns(f, next, 128, true);
-    else if (dim == 128)
-        few_all_turns(f, next, 128, false);
-    else if (dim == 64)
-        few_all_turns(f, next, 64, false);
-    else
-        few_all_turns(f, next, dim, false);
+ * both have as many dims. */
+static void few_weigh_in_turns(const struct few_task *f, const struct few_task *next) {
+#define FEW_TURNER(steps) few_turns_##steps,
+    static few_turner *const of_steps[] = {FEW_STEPS(FEW_TURNER)};
+#undef FEW_TURNER
+    const int dim = (int)f->a.t.b->task->attention->desc.value_dim, half = f->a.t.first / RAPT_HALF_KEYS;
+    const bool dense = dim == FEW_NEAR_DIMS && few_are_dense(f->rows, half, FEW_NEAR_DIMS * (int64_t)sizeof(uint16_t));
+    few_turner *const turns = dense ? few_dense_turns : of_steps[unit16_steps(dim) - 1];
+    turns(f, next, dim);
 }
 
 #endif

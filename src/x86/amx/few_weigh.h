@@ -11,8 +11,9 @@ enum {
     FEW_WHOLE = 3                         /* those whose sums all stay in registers */
 };
 
-/* 32 dims of two values in turns, four at a time: dims 0 ... 3, 8 ... 11 and so on, then those between. */
-RAPT_INLINE void few_interleave_pair(char *into, __m512i even, __m512i odd) {
+/* 32 dims, or those that are there, of two values in turns, four at a time: dims 0 ... 3, 8 ... 11 and so on, then those between. */
+RAPT_INLINE void few_interleave_pair(char *into, const char *even_row, const char *odd_row, __mmask32 there) {
+    const __m512i even = _mm512_maskz_loadu_epi16(there, even_row), odd = _mm512_maskz_loadu_epi16(there, odd_row);
     _mm512_store_si512(into, _mm512_unpacklo_epi16(even, odd));
     _mm512_store_si512(into + TILE_BYTES, _mm512_unpackhi_epi16(even, odd));
 }
@@ -28,7 +29,9 @@ struct few_dims {
 RAPT_INLINE void few_interleave(const struct few_task *f, const struct few_dims *d, char *panel, int number, int dim,
                                 int steps, int beside, bool far) {
     enum { PAIRS = FEW_RUN / 2 };
-    const struct few_run run = few_part(f->rows, number, f->copy, dim, far ? d->first : 0, steps);
+    const int first = far ? d->first : 0;
+    const struct few_run run = few_part(f->rows, number, f->copy, dim, first, steps);
+    const __mmask32 last = few_last_dims(dim, first + steps);
     const struct few_run *near = f->rows->run + number + FEW_VALUES_LEAD - (beside > 0);
     const char *even = run.base, *odd = run.base + run.stride;
     for (int pair = 0; pair < PAIRS; pair++, even += 2 * run.stride, odd += 2 * run.stride) {
@@ -38,9 +41,8 @@ RAPT_INLINE void few_interleave(const struct few_task *f, const struct few_dims 
         else
             few_prefetch(near, beside + pair, beside + pair + 1, steps);
         RAPT_UNROLL for (int i = 0; i < steps; i++)
-            few_interleave_pair(panel + pair * TILE_ROW_BYTES + 2 * i * TILE_BYTES,
-                                _mm512_loadu_si512(even + i * TILE_ROW_BYTES),
-                                _mm512_loadu_si512(odd + i * TILE_ROW_BYTES));
+            few_interleave_pair(panel + pair * TILE_ROW_BYTES + 2 * i * TILE_BYTES, even + i * TILE_ROW_BYTES,
+                                odd + i * TILE_ROW_BYTES, i < steps - 1 ? FEW_ALL_DIMS : last);
     }
 }
 
@@ -134,20 +136,18 @@ RAPT_INLINE void few_multiply(const struct few_task *f, const struct few_dims *d
 }
 
 /* Of near rows all dims at once. */
-static void few_weigh_near(const struct few_task *f, int row, int end) {
-    static const struct few_dims all = {.first = 0};
-    const int dim = (int)f->a.t.b->task->attention->desc.value_dim;
-    if (dim == 128)
-        few_multiply(f, &all, row, end, 128, 4, false);
-    else if (dim == 64)
-        few_multiply(f, &all, row, end, 64, 2, false);
-    else
-        few_multiply(f, &all, row, end, dim, unit16_steps(dim), false);
-}
+typedef void few_weigher(const struct few_task *f, int row, int end);
+#define FEW_WEIGHER(steps)                                                                      \
+    static RAPT_KERNEL void few_weigh_##steps(const struct few_task *f, int row, int end) {     \
+        static const struct few_dims all = {.first = 0};                                        \
+        const int dim = (int)f->a.t.b->task->attention->desc.value_dim;                         \
+        few_multiply(f, &all, row, end, dim, steps, false);                                     \
+    }
+FEW_STEPS(FEW_WEIGHER)
+#undef FEW_WEIGHER
 
 typedef void few_multiplier(const struct few_task *f, const struct few_dims *d, int row, int end, int dim);
 
-#define FEW_STEPS(X) X(1) X(2) X(3) X(4)
 #define FEW_MULTIPLIER(steps)                                                                                       \
     static RAPT_KERNEL void few_multiply_##steps(const struct few_task *f, const struct few_dims *d, int row,       \
                                                  int end, int dim) {                                                \
@@ -178,10 +178,13 @@ static RAPT_KERNEL void few_weigh_far(const struct few_task *f, int row, int end
 
 /* p times values, to o of rows [row, end). */
 static void few_weigh_rows(const struct few_task *f, int row, int end) {
-    if (few_is_far(f->a.t.b->task))
-        few_weigh_far(f, row, end);
-    else
-        few_weigh_near(f, row, end);
+#define FEW_WEIGHER(steps) few_weigh_##steps,
+    static few_weigher *const of_steps[] = {FEW_STEPS(FEW_WEIGHER)};
+#undef FEW_WEIGHER
+    const struct rapt_task *task = f->a.t.b->task;
+    const int steps = unit16_steps((int)task->attention->desc.value_dim);
+    few_weigher *const weigh = few_is_far(task) ? few_weigh_far : of_steps[steps - 1];
+    weigh(f, row, end);
 }
 
 /* Values that a row does not attend to count as +0, whatever they hold. */
