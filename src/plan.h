@@ -91,10 +91,10 @@ static inline int64_t rapt_dim_of(const struct rapt_plan_body *a, int side) {
 }
 
 /* Keys or values that there is room for in a window of staged rows of so many numbers; of packed ones as many as take
- * the same memory as half a block. */
+ * the memory of half a block, such that the next window begins with a line. */
 static inline int64_t rapt_staged_keys(const struct rapt_tile_kind *kind, int side, int64_t dim) {
-    const int64_t row_bytes = dim * (int64_t)sizeof(float);
-    return kind->packed_bytes ? ((int64_t)kind->packed_bytes(side, (int)dim) + row_bytes - 1) / row_bytes
+    const int64_t row_bytes = dim * (int64_t)sizeof(float), line = RAPT_VECTOR_BYTES / (int64_t)sizeof(float);
+    return kind->packed_bytes ? rapt_round_up(kind->packed_bytes(side, (int)dim), line * row_bytes) / row_bytes
                               : kind->piece_keys;
 }
 

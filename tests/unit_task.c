@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "cmocka_all.h"
+#include "problem.h"
 #include "reference.h"
 #include "unit.h"
 #include "workspace.h"
@@ -249,8 +250,31 @@ static void test_workspaces(void **state) {
     (void)state;
 }
 
+/* ---- packed keys and values */
+
+/* Each window has room and begins with a line: loads of rows that cross lines take twice as long. */
+static void expect_windows(const struct rapt_tile_kind *kind) {
+    for (int side = 0; side < RAPT_SIDES; side++)
+        for (int dim = 1; dim <= 1024; dim++) {
+            const int64_t bytes = rapt_staged_keys(kind, side, dim) * dim * (int64_t)sizeof(float);
+            assert_true(bytes >= (int64_t)kind->packed_bytes(side, dim));
+            assert_int_equal(bytes % RAPT_VECTOR_BYTES, 0);
+        }
+}
+
+static void test_packed_windows(void **state) {
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    (void)state;
+    for (int32_t order = RAPT_NUMERICS_ORDER_2; order <= RAPT_NUMERICS_ORDER_3; order++)
+        for (int table = tables_of(order, tables) - 1; table >= 0; table--)
+            for (int kind = 0; kind < RAPT_KINDS; kind++)
+                if (tables[table]->kinds[kind].packed_bytes)
+                    expect_windows(&tables[table]->kinds[kind]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_states), cmocka_unit_test(test_clear_some),
-                                       cmocka_unit_test(test_tasks), cmocka_unit_test(test_workspaces)};
+                                       cmocka_unit_test(test_tasks), cmocka_unit_test(test_workspaces),
+                                       cmocka_unit_test(test_packed_windows)};
     return cmocka_run_group_tests_name("unit_task", tests, NULL, NULL);
 }
