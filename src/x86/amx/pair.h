@@ -49,14 +49,15 @@ RAPT_INLINE void amx_some_of_row(struct amx_rows *r, int first, int end, int hal
 }
 
 /* Rows in a step of products: 4 groups of `size` steps, or as many groups of 4, have all 32, or time to spare. */
-RAPT_INLINE int amx_rate(int size) { return size >= 8 ? 1 : size >= 4 ? 2 : 4; }
+RAPT_INLINE int amx_rate(int size) { return size >= 8 ? 1 : size >= 4 ? 2 : size >= 2 ? 4 : 8; }
 
 /* What is due in a turn. */
 RAPT_INLINE void amx_turn_of_rows(struct amx_rows *r, int turn, int size, int half) {
     const int rate = amx_rate(size), first = turn * rate % STEPS_OF_HALF;
     const bool spares = rate * size * STEPS_OF_HALF > AMX_TILE;
-    if (!spares || r->left > 0)
-        amx_some_of_row(r, first, first + rate, half);
+    RAPT_UNROLL for (int done = 0; done < rate; done += STEPS_OF_HALF)
+        if (!spares || r->left > 0)
+            amx_some_of_row(r, first, first + (rate < STEPS_OF_HALF ? rate : STEPS_OF_HALF), half);
 }
 
 /* ------------------------------------------------------------ queries times keys */
@@ -177,19 +178,25 @@ struct amx_size {
     }                                                                                                          \
     static const struct amx_size amx_size_##size = {amx_score_##size, amx_score_beside_##size, amx_weigh_##size,\
                                                     amx_weigh_beside_##size};
+AMX_OF_SIZE(1)
 AMX_OF_SIZE(2)
 AMX_OF_SIZE(3)
 AMX_OF_SIZE(4)
+AMX_OF_SIZE(5)
 AMX_OF_SIZE(6)
+AMX_OF_SIZE(7)
 AMX_OF_SIZE(8)
 
 /* NULL = a size that goes the general way. */
 static const struct amx_size *amx_size_of(int64_t dim) {
     switch (unit16_steps((int)dim)) {
+    case 1: return &amx_size_1;
     case 2: return &amx_size_2;
     case 3: return &amx_size_3;
     case 4: return &amx_size_4;
+    case 5: return &amx_size_5;
     case 6: return &amx_size_6;
+    case 7: return &amx_size_7;
     case 8: return &amx_size_8;
     default: return NULL;
     }
