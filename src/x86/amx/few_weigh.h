@@ -11,7 +11,8 @@ enum {
     FEW_WHOLE = 3                         /* those whose sums all stay in registers */
 };
 
-/* 32 dims, or those that are there, of two values in turns, four at a time: dims 0 ... 3, 8 ... 11 and so on, then those between. */
+/* 32 dims of two values, zeros where one is not there, in turns, four at a time: dims 0 ... 3, 8 ... 11 and so on, then
+ * those between. */
 RAPT_INLINE void few_interleave_pair(char *into, const char *even_row, const char *odd_row, __mmask32 there) {
     const __m512i even = _mm512_maskz_loadu_epi16(there, even_row), odd = _mm512_maskz_loadu_epi16(there, odd_row);
     _mm512_store_si512(into, _mm512_unpacklo_epi16(even, odd));
