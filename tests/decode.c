@@ -100,10 +100,12 @@ static struct problem_call order2_of(int64_t dim, int64_t queries, int64_t keys,
 static void test_order2(void **state) {
     static const unsigned uses[] = {0, USE_CAUSAL, USE_CAUSAL | USE_WINDOW, USE_KEEP, USE_SOFTCAP, USE_KV_LENGTHS,
                                     USE_INITIAL_STATE | USE_FINAL_STATE, USE_SCALE};
-    static const int64_t queries[] = {1, 2, 4, 8}, dims[] = {128, 64, 96, 32, 128, 64, 80, 40, 112, 21};
+    static const int64_t queries[] = {1, 2, 4, 8};
+    static const int64_t dims[] = {128, 64, 96,  32,  128, 64, 80,
+                                   40,   112, 21, 256, 160, 200, 136};
     static const enum data_kind kinds[] = {DATA_NORMAL, DATA_NAN_ROWS, DATA_SPECIAL};
     (void)state;
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 56; i++) {
         struct problem_call call = order2_of(dims[i / 4], queries[i % 4], 700 + 131 * (i % 7), uses[i % 8],
                                              i % 6 == 5 ? RAPT_FORMAT_F16 : RAPT_FORMAT_BF16);
         call.data = kinds[i % 3];

@@ -15,6 +15,7 @@ enum {
     FEW_KEYS_LEAD = 2,                          /* runs that are prefetched before their turn, as measured: of keys, */
     FEW_VALUES_LEAD = 1,                        /* and of values; */
     FEW_NEAR_DIMS = 4 * RAPT_STEP,              /* of near rows at most: registers hold queries of as many */
+    FEW_WIDE_DIMS = 8 * RAPT_STEP,              /* of rows in turns at most */
     FEW_BESIDE_KEYS = 5,                        /* rows of 16 prefetched beside scores, where values are of keys */
     FEW_RUNS = 2 * RAPT_BLOCK_KEYS / FEW_RUN,   /* of a block */
     FEW_HALF = FEW_RUNS / 2,                    /* of a half */
@@ -117,12 +118,12 @@ static void few_find_side(struct few_rows *rows, const struct rapt_task *task, i
 static void few_find(struct few_rows *rows, const struct rapt_block *b, bool in_turns) {
     const bool far = few_is_far(b->task);
     const int64_t half = RAPT_HALF_KEYS, turns = 2 * FEW_TURN;
-    const int64_t lead[RAPT_SIDES] = {far        ? half
-                                      : in_turns ? half + turns
-                                                 : FEW_KEYS_LEAD * FEW_RUN,
-                                      far        ? half
-                                      : in_turns ? turns
-                                                 : 0};
+    const int64_t lead[RAPT_SIDES] = {in_turns ? half + turns
+                                      : far    ? half
+                                               : FEW_KEYS_LEAD * FEW_RUN,
+                                      in_turns ? turns
+                                      : far    ? half
+                                               : 0};
     few_clear(rows);
     for (int side = 0; side < RAPT_SIDES; side++) {
         const int64_t next = b->base + RAPT_BLOCK_KEYS, end = next + lead[side], last = b->source->visible.end;

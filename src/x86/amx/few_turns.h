@@ -4,48 +4,7 @@
 #ifndef RAPT_X86_AMX_FEW_TURNS_H
 #define RAPT_X86_AMX_FEW_TURNS_H
 
-#include "x86/amx/few_weigh.h"
-
-enum {
-    FEW_TURNS = RAPT_HALF_KEYS / FEW_TURN,
-    FEW_TURN_BYTES = 2 << 10, /* from a line that goes into L1 to the one that goes into L2 */
-    FEW_TURN_RUNS = 4,        /* that these are in */
-    /* Memory is busy all the time only where requests come evenly. Rows of the next turn that are prefetched beside
-     * each part of this one: */
-    BESIDE_SCORING = 8,
-    BESIDE_INTERLEAVING = 12,
-    BESIDE_TRANSPOSING = 4,
-    BESIDE_WEIGHING = 8
-};
-
-_Static_assert(BESIDE_SCORING + BESIDE_INTERLEAVING + BESIDE_TRANSPOSING + BESIDE_WEIGHING == FEW_TURN, "all rows");
-
-/* ------------------------------------------------------------ what comes next */
-
-/* Runs of keys and values from the next turn on. */
-struct few_ahead {
-    const char *base[RAPT_SIDES][FEW_TURN_RUNS];
-    int64_t stride[RAPT_SIDES];
-};
-
-RAPT_INLINE const char *few_row_ahead(const struct few_ahead *ahead, int side, int row) {
-    return ahead->base[side][row / FEW_RUN] + row % FEW_RUN * ahead->stride[side];
-}
-
-/* Lines [line, end) of both, counted from a row on. */
-RAPT_INLINE void few_fetch(const struct few_ahead *ahead, int row, int line, int end, int steps) {
-    const int far = FEW_TURN_BYTES / (steps * TILE_ROW_BYTES);
-    RAPT_UNROLL for (int i = line; i < end; i++)
-        RAPT_UNROLL for (int side = 0; side < RAPT_SIDES; side++) {
-            fetch_soon(few_row_ahead(ahead, side, row + i / steps) + i % steps * 64);
-            fetch_later(few_row_ahead(ahead, side, row + far + i / steps) + i % steps * 64);
-        }
-}
-
-/* Part i of so many, of `rows` rows from one on. */
-RAPT_INLINE void few_fetch_part(const struct few_ahead *ahead, int row, int rows, int i, int parts, int steps) {
-    few_fetch(ahead, row, rows * steps * i / parts, rows * steps * (i + 1) / parts, steps);
-}
+#include "x86/amx/few_ahead.h"
 
 /* ------------------------------------------------------------ one turn */
 
@@ -55,17 +14,18 @@ struct few_turn {
     struct few_ahead ahead;
 };
 
-/* dense: all rows of a side follow one another without a gap, which saves arithmetic. half: of the values. */
+/* half: of the values. */
 RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, const struct few_task *next, int half,
-                                        int dim, int steps, bool dense) {
+                                        int dim, struct few_shape shape) {
     enum { BOTH = FEW_TURN / FEW_RUN };
     const struct few_run *run = f->rows->run;
+    const bool dense = shape.dense;
     struct few_turn t = {.y = next->a.t.y + turn * FEW_TURN};
     RAPT_UNROLL for (int side = 0; side < RAPT_SIDES; side++) {
         const int from = half + (side == RAPT_KEYS), at = turn * BOTH;
         struct few_run *of = side == RAPT_KEYS ? t.keys : t.values;
         const char *first = run[few_number(from, side, at)].base;
-        const int64_t stride = dense ? steps * TILE_ROW_BYTES : run[few_number(from, side, at)].stride;
+        const int64_t stride = dense ? shape.steps * TILE_ROW_BYTES : run[few_number(from, side, at)].stride;
         t.ahead.stride[side] = stride;
         RAPT_UNROLL for (int i = 0; i < BOTH; i++)
             of[i] = (struct few_run){dense ? first + i * FEW_RUN * stride : run[few_number(from, side, at + i)].base,
@@ -75,11 +35,11 @@ RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, cons
                                           : run[few_number(from, side, at + BOTH + i)].base;
     }
     RAPT_UNROLL for (int i = 0; i < BOTH; i++)
-        t.end[i] = few_last(&t.keys[i], f->copy + i * TILE_BYTES, dim, steps);
+        t.end[i] = few_last(&t.keys[i], f->copy + i * TILE_BYTES, dim, shape.steps);
     return t;
 }
 
-/* Two chains of products, to tiles 4 and 5. */
+/* Two chains of products, to tiles 4 and 5; of wide rows one. */
 #define FEW_TURN_SCORE(step)                                                                        \
     if (steps > (step)) {                                                                           \
         const struct few_run low = few_step(&t->keys[0], &t->end[0], step, steps);                  \
@@ -87,27 +47,37 @@ RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, cons
         TILE_LOAD(7, queries + (step) * TILE_BYTES, TILE_ROW_BYTES);                                \
         TILE_LOAD(6, low.base, low.stride);                                                         \
         TILE_MULTIPLY_BF16(4, 6, 7);                                                                \
-        few_fetch_part(&t->ahead, 0, BESIDE_SCORING, 2 * (step), 2 * steps, steps);                 \
-        TILE_LOAD(6, high.base, high.stride);                                                       \
-        TILE_MULTIPLY_BF16(5, 6, 7);                                                                \
-        few_fetch_part(&t->ahead, 0, BESIDE_SCORING, 2 * (step) + 1, 2 * steps, steps);             \
+        few_fetch_part(&t->ahead, 0, BESIDE_SCORING, 2 * (step), 2 * steps, shape);                 \
+        if (!few_is_wide(shape)) {                                                                  \
+            TILE_LOAD(6, high.base, high.stride);                                                   \
+            TILE_MULTIPLY_BF16(5, 6, 7);                                                            \
+        }                                                                                           \
+        few_fetch_part(&t->ahead, 0, BESIDE_SCORING, 2 * (step) + 1, 2 * steps, shape);             \
     }
 
-RAPT_INLINE void few_turn_score(const struct few_task *f, const struct few_turn *t, int steps) {
+RAPT_INLINE void few_turn_score(const struct few_task *f, const struct few_turn *t, struct few_shape shape) {
     const char *const queries = few_queries(f->a.t.b->panel);
+    const int steps = shape.key_steps;
     TILE_ZERO(4);
     TILE_ZERO(5);
     FEW_TURN_SCORE(0)
     FEW_TURN_SCORE(1)
     FEW_TURN_SCORE(2)
     FEW_TURN_SCORE(3)
+    FEW_TURN_SCORE(4)
+    FEW_TURN_SCORE(5)
+    FEW_TURN_SCORE(6)
+    FEW_TURN_SCORE(7)
     TILE_STORE(4, f->scores, TILE_ROW_BYTES);
-    TILE_STORE(5, f->scores + TILE_BYTES, TILE_ROW_BYTES);
+    if (!few_is_wide(shape))
+        TILE_STORE(5, f->scores + TILE_BYTES, TILE_ROW_BYTES);
 }
 
 /* Values to the panel. */
-RAPT_INLINE void few_turn_interleave(const struct few_task *f, const struct few_turn *t, int dim, int steps) {
+RAPT_INLINE void few_turn_interleave(const struct few_task *f, const struct few_turn *t, int dim,
+                                     struct few_shape shape) {
     enum { PAIRS = FEW_RUN / 2 };
+    const int steps = shape.steps;
     const __mmask32 last = few_last_dims(dim, steps);
     RAPT_UNROLL for (int i = 0; i < FEW_RUN; i++) {
         const struct few_run *run = &t->values[i / PAIRS];
@@ -115,14 +85,15 @@ RAPT_INLINE void few_turn_interleave(const struct few_task *f, const struct few_
         RAPT_UNROLL for (int step = 0; step < steps; step++) {
             few_interleave_pair(f->panel + i * TILE_ROW_BYTES + 2 * step * TILE_BYTES, even + step * TILE_ROW_BYTES,
                                 even + run->stride + step * TILE_ROW_BYTES, step < steps - 1 ? FEW_ALL_DIMS : last);
-            few_fetch_part(&t->ahead, BESIDE_SCORING, BESIDE_INTERLEAVING, i * steps + step, FEW_RUN * steps, steps);
+            few_fetch_part(&t->ahead, BESIDE_SCORING, BESIDE_INTERLEAVING, i * steps + step, FEW_RUN * steps, shape);
         }
     }
 }
 
 /* Tile `number` of scores to rows of keys. */
-RAPT_INLINE void few_turn_transpose(const struct few_task *f, const struct few_turn *t, int number, int steps) {
-    const int rows = f->a.t.b->rows;
+RAPT_INLINE void few_turn_transpose(const struct few_task *f, const struct few_turn *t, int number,
+                                    struct few_shape shape) {
+    const int rows = f->a.t.b->rows, parts = few_is_wide(shape) ? TILE_HEIGHT : 2 * TILE_HEIGHT;
     __m512i r[TILE_HEIGHT];
     RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
         r[i] = _mm512_load_si512(f->scores + number * TILE_BYTES + i * TILE_ROW_BYTES);
@@ -131,13 +102,13 @@ RAPT_INLINE void few_turn_transpose(const struct few_task *f, const struct few_t
         if (i < rows)
             _mm512_store_si512(t->y + number * TILE_HEIGHT + i * RAPT_HALF_KEYS, r[i]);
         few_fetch_part(&t->ahead, BESIDE_SCORING + BESIDE_INTERLEAVING, BESIDE_TRANSPOSING, number * TILE_HEIGHT + i,
-                       2 * TILE_HEIGHT, steps);
+                       parts, shape);
     }
 }
 
 /* Products that take turns: those whose sums stay in tiles 0 ... 3, and others, whose sums are loaded and stored. */
 #define FEW_TURN_FETCH(i)                                                                           \
-    few_fetch_part(&t->ahead, FEW_TURN - BESIDE_WEIGHING, BESIDE_WEIGHING, i, 2 * steps, steps)
+    few_fetch_part(&t->ahead, FEW_TURN - BESIDE_WEIGHING, BESIDE_WEIGHING, i, 2 * steps, shape)
 #define FEW_TURN_KEPT(sum)                                                                          \
     if (2 * steps > (sum)) {                                                                        \
         TILE_LOAD(5, panel + (sum) * TILE_BYTES, TILE_ROW_BYTES);                                   \
@@ -156,7 +127,8 @@ RAPT_INLINE void few_turn_transpose(const struct few_task *f, const struct few_t
         FEW_TURN_FETCH(2 * (sum) - 7);                                                              \
     }
 
-RAPT_INLINE void few_turn_weigh(const struct few_task *f, const struct few_turn *t, int turn, int steps) {
+RAPT_INLINE void few_turn_weigh(const struct few_task *f, const struct few_turn *t, int turn, struct few_shape shape) {
+    const int steps = shape.steps;
     char *const panel = f->panel, *const g = (char *)f->a.g;
     TILE_LOAD(4, (const char *)f->a.t.y + turn * TILE_ROW_BYTES, RAPT_HALF_KEYS * sizeof(float));
     FEW_TURN_KEPT(0)
@@ -178,26 +150,42 @@ RAPT_INLINE void few_turn_weigh(const struct few_task *f, const struct few_turn 
 
 /* Vector work lies between stores of tiles, or to the panel, and what loads the same: that would wait for the end of
  * all requests before them. */
-RAPT_INLINE void few_all_turns(const struct few_task *f, const struct few_task *next, int dim, int steps, bool dense) {
-    const int half = f->a.t.first / RAPT_HALF_KEYS;
-    char *const g = (char *)f->a.g;
+RAPT_INLINE void few_one_turn(const struct few_task *f, const struct few_turn *t, int turn, int dim,
+                              struct few_shape shape) {
+    few_turn_score(f, t, shape);
+    few_turn_interleave(f, t, dim, shape);
+    few_turn_transpose(f, t, 0, shape);
+    if (!few_is_wide(shape))
+        few_turn_transpose(f, t, 1, shape);
+    few_turn_weigh(f, t, turn, shape);
+}
+
+RAPT_INLINE void few_zero_kept(void) {
     TILE_ZERO(0);
     TILE_ZERO(1);
     TILE_ZERO(2);
     TILE_ZERO(3);
-    for (int turn = 0; turn < FEW_TURNS; turn++) {
-        const struct few_turn t = few_turn_of(f, turn, next, half, dim, steps, dense);
-        few_turn_score(f, &t, steps);
-        few_turn_interleave(f, &t, dim, steps);
-        few_turn_transpose(f, &t, 0, steps);
-        few_turn_transpose(f, &t, 1, steps);
-        few_turn_weigh(f, &t, turn, steps);
-    }
+}
+
+/* Sums of dims from `at` on, to o. */
+RAPT_INLINE void few_take_sums(const struct few_task *f, int at, int dim, int steps) {
+    char *const g = (char *)f->a.g;
     FEW_STORE(0);
     FEW_STORE(1);
     FEW_STORE(2);
     FEW_STORE(3);
-    few_update(f, 0, dim, 0, f->a.t.b->rows);
+    few_update(f, at, dim - at < steps * RAPT_STEP ? dim - at : steps * RAPT_STEP, 0, f->a.t.b->rows);
+}
+
+RAPT_INLINE void few_all_turns(const struct few_task *f, const struct few_task *next, int dim, int steps, bool dense) {
+    const struct few_shape shape = {steps, steps, dense};
+    const int half = f->a.t.first / RAPT_HALF_KEYS;
+    few_zero_kept();
+    for (int turn = 0; turn < FEW_TURNS; turn++) {
+        const struct few_turn t = few_turn_of(f, turn, next, half, dim, shape);
+        few_one_turn(f, &t, turn, dim, shape);
+    }
+    few_take_sums(f, 0, dim, steps);
 }
 
 /* Whether all rows are as few_turn_of has it, those that are prefetched, too. */
@@ -211,31 +199,6 @@ static bool few_are_dense(const struct few_rows *rows, int half, int64_t row_byt
                 return false;
     }
     return true;
-}
-
-typedef void few_turner(const struct few_task *f, const struct few_task *next, int dim);
-#define FEW_TURNER(steps)                                                                                    \
-    static RAPT_KERNEL void few_turns_##steps(const struct few_task *f, const struct few_task *next, int dim) { \
-        few_all_turns(f, next, dim, steps, false);                                                           \
-    }
-FEW_STEPS(FEW_TURNER)
-#undef FEW_TURNER
-
-static RAPT_KERNEL void few_dense_turns(const struct few_task *f, const struct few_task *next, int dim) {
-    (void)dim;
-    few_all_turns(f, next, FEW_NEAR_DIMS, FEW_DIMS, true);
-}
-
-/* p times values of a whole half, to o, and the scores of the next one, whole as well. ASSUME that few_are_regular, and
- * both have as many dims. */
-static void few_weigh_in_turns(const struct few_task *f, const struct few_task *next) {
-#define FEW_TURNER(steps) few_turns_##steps,
-    static few_turner *const of_steps[] = {FEW_STEPS(FEW_TURNER)};
-#undef FEW_TURNER
-    const int dim = (int)f->a.t.b->task->attention->desc.value_dim, half = f->a.t.first / RAPT_HALF_KEYS;
-    const bool dense = dim == FEW_NEAR_DIMS && few_are_dense(f->rows, half, FEW_NEAR_DIMS * (int64_t)sizeof(uint16_t));
-    few_turner *const turns = dense ? few_dense_turns : of_steps[unit16_steps(dim) - 1];
-    turns(f, next, dim);
 }
 
 #endif
