@@ -46,8 +46,8 @@ static bool reads_in_turns(const struct rapt_loop *loop, int side) {
     return by_runs || rapt_source_reads_on(&loop->source, side);
 }
 
-/* Whether rows are whole lines, or of whole blocks that follow each other without gaps, for turns that read whole
- * vectors. */
+/* Whether turns can read the rows: whole lines, or whole blocks that follow each other without gaps, since most kinds
+ * read whole vectors. */
 static bool lies_in_lines(const struct rapt_loop *loop, int side) {
     const struct rapt_plan_body *a = loop->task->attention;
     const int64_t row_bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));

@@ -20,14 +20,14 @@ enum {
 
 _Static_assert(BESIDE_SCORING + BESIDE_INTERLEAVING + BESIDE_TRANSPOSING + BESIDE_WEIGHING == FEW_TURN, "all rows");
 
-/* Steps of 32 dims of keys, and of the values that are worked on: all of near rows; of wide ones some, one part after
+/* Steps of 32 dims of keys, and of the values that are worked on: all of near rows; of far ones some, one part after
  * the other, so that their sums stay in L1. */
 struct few_shape {
     int key_steps, steps;
     bool dense; /* all rows of a side follow one another without a gap, which saves arithmetic */
 };
 
-RAPT_INLINE bool few_is_wide(struct few_shape shape) { return shape.key_steps > FEW_DIMS; }
+RAPT_INLINE bool few_is_far_shape(struct few_shape shape) { return shape.key_steps > FEW_DIMS; }
 
 /* Runs of keys and values from the next turn on. */
 struct few_ahead {
@@ -49,8 +49,8 @@ RAPT_INLINE void few_fetch(const struct few_ahead *ahead, int line, int end, int
         }
 }
 
-/* Of wide rows, which are too many for L1, lines of values to L2, and as large a share of half as many keys. */
-RAPT_INLINE void few_fetch_wide(const struct few_ahead *ahead, int line, int end, struct few_shape shape) {
+/* Of far rows, which are too many for L1, lines of values to L2, and as large a share of half as many keys. */
+RAPT_INLINE void few_fetch_far(const struct few_ahead *ahead, int line, int end, struct few_shape shape) {
     const int keys = shape.key_steps, steps = shape.steps;
     RAPT_UNROLL for (int i = line; i < end; i++)
         fetch_later(few_row_ahead(ahead, RAPT_VALUES, i / steps) + i % steps * 64);
@@ -63,8 +63,8 @@ RAPT_INLINE void few_fetch_part(const struct few_ahead *ahead, int row, int rows
                                 struct few_shape shape) {
     const int line = row * shape.steps + rows * shape.steps * i / parts;
     const int end = row * shape.steps + rows * shape.steps * (i + 1) / parts;
-    if (few_is_wide(shape))
-        few_fetch_wide(ahead, line, end, shape);
+    if (few_is_far_shape(shape))
+        few_fetch_far(ahead, line, end, shape);
     else
         few_fetch(ahead, line, end, shape.steps);
 }

@@ -39,16 +39,16 @@ RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, cons
     return t;
 }
 
-/* Two chains of products, to tiles 4 and 5; of wide rows one. */
+/* Two chains of products, to tiles 4 and 5; of far rows one. */
 #define FEW_TURN_SCORE(step)                                                                        \
     if (steps > (step)) {                                                                           \
         const struct few_run low = few_step(&t->keys[0], &t->end[0], step, steps);                  \
-        const struct few_run high = few_step(&t->keys[1], &t->end[1], step, steps);                 \
         TILE_LOAD(7, queries + (step) * TILE_BYTES, TILE_ROW_BYTES);                                \
         TILE_LOAD(6, low.base, low.stride);                                                         \
         TILE_MULTIPLY_BF16(4, 6, 7);                                                                \
         few_fetch_part(&t->ahead, 0, BESIDE_SCORING, 2 * (step), 2 * steps, shape);                 \
-        if (!few_is_wide(shape)) {                                                                  \
+        if (!few_is_far_shape(shape)) {                                                             \
+            const struct few_run high = few_step(&t->keys[1], &t->end[1], step, steps);             \
             TILE_LOAD(6, high.base, high.stride);                                                   \
             TILE_MULTIPLY_BF16(5, 6, 7);                                                            \
         }                                                                                           \
@@ -69,7 +69,7 @@ RAPT_INLINE void few_turn_score(const struct few_task *f, const struct few_turn 
     FEW_TURN_SCORE(6)
     FEW_TURN_SCORE(7)
     TILE_STORE(4, f->scores, TILE_ROW_BYTES);
-    if (!few_is_wide(shape))
+    if (!few_is_far_shape(shape))
         TILE_STORE(5, f->scores + TILE_BYTES, TILE_ROW_BYTES);
 }
 
@@ -93,7 +93,7 @@ RAPT_INLINE void few_turn_interleave(const struct few_task *f, const struct few_
 /* Tile `number` of scores to rows of keys. */
 RAPT_INLINE void few_turn_transpose(const struct few_task *f, const struct few_turn *t, int number,
                                     struct few_shape shape) {
-    const int rows = f->a.t.b->rows, parts = few_is_wide(shape) ? TILE_HEIGHT : 2 * TILE_HEIGHT;
+    const int rows = f->a.t.b->rows, parts = few_is_far_shape(shape) ? TILE_HEIGHT : 2 * TILE_HEIGHT;
     __m512i r[TILE_HEIGHT];
     RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
         r[i] = _mm512_load_si512(f->scores + number * TILE_BYTES + i * TILE_ROW_BYTES);
@@ -155,7 +155,7 @@ RAPT_INLINE void few_one_turn(const struct few_task *f, const struct few_turn *t
     few_turn_score(f, t, shape);
     few_turn_interleave(f, t, dim, shape);
     few_turn_transpose(f, t, 0, shape);
-    if (!few_is_wide(shape))
+    if (!few_is_far_shape(shape))
         few_turn_transpose(f, t, 1, shape);
     few_turn_weigh(f, t, turn, shape);
 }

@@ -189,17 +189,10 @@ AMX_OF_SIZE(8)
 
 /* NULL = a size that goes the general way. */
 static const struct amx_size *amx_size_of(int64_t dim) {
-    switch (unit16_steps((int)dim)) {
-    case 1: return &amx_size_1;
-    case 2: return &amx_size_2;
-    case 3: return &amx_size_3;
-    case 4: return &amx_size_4;
-    case 5: return &amx_size_5;
-    case 6: return &amx_size_6;
-    case 7: return &amx_size_7;
-    case 8: return &amx_size_8;
-    default: return NULL;
-    }
+    static const struct amx_size *const sizes[] = {NULL,        &amx_size_1, &amx_size_2, &amx_size_3, &amx_size_4,
+                                                   &amx_size_5, &amx_size_6, &amx_size_7, &amx_size_8};
+    const int size = unit16_steps((int)dim);
+    return size <= 8 ? sizes[size] : NULL;
 }
 
 /* ------------------------------------------------------------ the pair */
