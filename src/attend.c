@@ -39,11 +39,18 @@ static void pack(const struct rapt_task *task, struct rapt_tile *tile) {
 }
 
 /* Whether the rows of a side can be read in turns with those of the other one: at one stride, or, by kinds with a block
- * of their own, in runs. */
+ * of their own, in runs. Values that are all of the keys are read faster after them, as measured. */
 static bool reads_in_turns(const struct rapt_loop *loop, int side) {
     const struct rapt_tile_kind *kind = loop->task->kind;
-    const bool by_runs = kind->takes_runs && !kind->score_beside && !rapt_is_in_keys(loop->task->attention, side);
-    return by_runs || rapt_source_reads_on(&loop->source, side);
+    const struct rapt_plan_body *a = loop->task->attention;
+    const bool is_all = rapt_is_in_keys(a, side) && a->desc.value_dim == a->desc.head_dim;
+    return (kind->takes_runs && !kind->score_beside && !is_all) || rapt_source_reads_on(&loop->source, side);
+}
+
+/* Whether turns take keys and values of so many dims. */
+static bool has_turns_for(const struct rapt_tile_kind *kind, int64_t key_dim, int64_t value_dim) {
+    const int64_t most = key_dim > value_dim ? key_dim : value_dim;
+    return key_dim == value_dim || (kind->beside_unlike > 0 && most > kind->beside_unlike);
 }
 
 /* Whether turns can read the rows: whole lines, or whole blocks that follow each other without gaps, since most kinds
@@ -61,12 +68,11 @@ static void open_scores(struct rapt_loop *loop) {
     const struct rapt_task *task = loop->task;
     const struct rapt_plan_body *a = task->attention;
     const unsigned excludes = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT;
-    const int most = task->kind->beside_dim;
     loop->scored = (struct rapt_scored){
         .usable = loop->tile_count == 1 && !(a->mask_parts & excludes) &&
                   loop->tiles[0].rows <= task->kind->beside_rows[a->format[RAPT_KEYS]] &&
                   a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
-                  a->desc.head_dim == a->desc.value_dim && (most == 0 || a->desc.head_dim <= most) &&
+                  has_turns_for(task->kind, a->desc.head_dim, a->desc.value_dim) &&
                   lies_in_lines(loop, RAPT_KEYS) && lies_in_lines(loop, RAPT_VALUES) &&
                   reads_in_turns(loop, RAPT_KEYS) && reads_in_turns(loop, RAPT_VALUES),
         .base = -1};

@@ -114,6 +114,21 @@ static void test_order2(void **state) {
     }
 }
 
+/* Of keys and values of unlike dims, and of rows of many. */
+static void test_order2_long(void **state) {
+    static const int64_t dims[][2] = {{192, 128}, {64, 512}, {512, 64}, {288, 288}, {300, 200}, {40, 150}};
+    static const unsigned uses[] = {0, USE_CAUSAL, USE_CAUSAL | USE_WINDOW, USE_KV_LENGTHS};
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        struct problem_call call = order2_of(dims[i / 4][0], 1 + i % 4 * 2, 700 + 131 * (i % 5), uses[i % 4],
+                                             i % 6 == 5 ? RAPT_FORMAT_F16 : RAPT_FORMAT_BF16);
+        call.value_dim = dims[i / 4][1];
+        call.data = i % 3 == 2 ? DATA_NAN_ROWS : DATA_NORMAL;
+        if (is_sampled(i))
+            check(call);
+    }
+}
+
 /* A value that all but the first query exclude is NaN: a chunk runs once more, and other chunks come after it. */
 static void test_order2_again(void **state) {
     enum { DIM = 128, KEYS = 1700, QUERIES = 5, WINDOW = 900, NOT_A_NUMBER = 0x7fc0 };
@@ -214,7 +229,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_features), cmocka_unit_test(test_data),
                                        cmocka_unit_test(test_types),
                                        cmocka_unit_test(test_rows_of_no_whole_vectors), cmocka_unit_test(test_order2),
-                                       cmocka_unit_test(test_order2_again), cmocka_unit_test(test_far_list),
-                                       cmocka_unit_test(test_lists_apart)};
+                                       cmocka_unit_test(test_order2_long), cmocka_unit_test(test_order2_again),
+                                       cmocka_unit_test(test_far_list), cmocka_unit_test(test_lists_apart)};
     return cmocka_run_group_tests_name("decode", tests, NULL, NULL);
 }

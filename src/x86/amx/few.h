@@ -3,7 +3,7 @@
 #ifndef RAPT_X86_AMX_FEW_H
 #define RAPT_X86_AMX_FEW_H
 
-#include "x86/amx/few_far_turns.h"
+#include "x86/amx/few_turns_by_dims.h"
 
 static size_t panel_bytes_few(int rows, int head_dim) {
     (void)rows;

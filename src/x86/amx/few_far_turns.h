@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows on the matrix unit, in turns: far rows, and the choice among all sizes. The sums of all dims of
- * far rows, and a panel of 32 values, are more than L1 has room for. So the values of a half are gone over twice, half
- * of the dims each time, and a turn has 16 keys, whose lines are as many as those of 32 values. */
+ * Order 2 of few rows on the matrix unit, in turns: far rows. The sums of all dims of these, and a panel of 32 values,
+ * are more than L1 has room for. So the values of a half are gone over twice, half of the dims each time, and a turn has
+ * 16 keys, whose lines are as many as those of 32 values. */
 #ifndef RAPT_X86_AMX_FEW_FAR_TURNS_H
 #define RAPT_X86_AMX_FEW_FAR_TURNS_H
 
@@ -46,41 +46,6 @@ RAPT_INLINE void few_far_turns(const struct few_task *f, const struct few_task *
     const int first = (steps + 1) / 2;
     few_far_part(f, next, dim, 0, first, (struct few_shape){.key_steps = steps, .steps = first});
     few_far_part(f, next, dim, 1, first, (struct few_shape){.key_steps = steps, .steps = steps - first});
-}
-
-/* ------------------------------------------------------------ for each size of rows */
-
-typedef void few_turner(const struct few_task *f, const struct few_task *next, int dim);
-#define FEW_TURNER(steps)                                                                                    \
-    static RAPT_KERNEL void few_turns_##steps(const struct few_task *f, const struct few_task *next, int dim) { \
-        few_all_turns(f, next, dim, steps, false);                                                           \
-    }
-FEW_STEPS(FEW_TURNER)
-#undef FEW_TURNER
-
-#define FEW_FAR_STEPS(X) X(5) X(6) X(7) X(8)
-#define FEW_TURNER(steps)                                                                                    \
-    static RAPT_KERNEL void few_turns_##steps(const struct few_task *f, const struct few_task *next, int dim) { \
-        few_far_turns(f, next, dim, steps);                                                                 \
-    }
-FEW_FAR_STEPS(FEW_TURNER)
-#undef FEW_TURNER
-
-static RAPT_KERNEL void few_dense_turns(const struct few_task *f, const struct few_task *next, int dim) {
-    (void)dim;
-    few_all_turns(f, next, FEW_NEAR_DIMS, FEW_DIMS, true);
-}
-
-/* p times values of a whole half, to o, and the scores of the next one, whole as well. ASSUME that few_are_regular, and
- * both have as many dims. */
-static void few_weigh_in_turns(const struct few_task *f, const struct few_task *next) {
-#define FEW_TURNER(steps) few_turns_##steps,
-    static few_turner *const of_steps[] = {FEW_STEPS(FEW_TURNER) FEW_FAR_STEPS(FEW_TURNER)};
-#undef FEW_TURNER
-    const int dim = (int)f->a.t.b->task->attention->desc.value_dim, half = f->a.t.first / RAPT_HALF_KEYS;
-    const bool dense = dim == FEW_NEAR_DIMS && few_are_dense(f->rows, half, FEW_NEAR_DIMS * (int64_t)sizeof(uint16_t));
-    few_turner *const turns = dense ? few_dense_turns : of_steps[unit16_steps(dim) - 1];
-    turns(f, next, dim);
 }
 
 #endif

@@ -54,7 +54,7 @@ static const struct rapt_tile_kind few_of_bf16 = {AMX_KIND("few", TILE_HEIGHT, T
                                                   .streams = true,
                                                   .takes_runs = true,
                                                   .beside_rows = {[RAPT_FORMAT_BF16] = TILE_HEIGHT},
-                                                  .beside_dim = FEW_TURN_DIMS,
+                                                  .beside_unlike = FEW_NEAR_DIMS,
                                                   .beside_rests = true,
                                                   .panel_bytes = panel_bytes_few,
                                                   .scores_bytes = scores_bytes_few,
