@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Order 2 on the matrix unit: both halves of a block as one. The exponentials of the first run beside the products of
  * queries and keys of the second, and those of the second beside the values of the first. Code beside products comes in
- * straight lines, so sizes are constants: branches and addresses in between cost as much as what was gained. */
+ * straight lines, so sizes are constants: branches and addresses in between cost as much as what was gained. From
+ * AMX_LONG on, a half has so many products that their loop needs no straight line. */
 #ifndef RAPT_X86_AMX_PAIR_H
 #define RAPT_X86_AMX_PAIR_H
 
 #include "x86/amx/block.h"
+
+enum { AMX_LONG = 9 }; /* so many steps of dims, or more */
 
 /* ------------------------------------------------------------ exponentials */
 
@@ -83,12 +86,13 @@ static inline __attribute__((always_inline)) void beside_scoring(void *context, 
     }
 }
 
-/* size: head_dim / 32, rounded up. both: the exponentials of `before` run beside. */
+/* size: head_dim / 32, rounded up, at most AMX_LONG. both: the exponentials of `before` run beside. */
 RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16_task *before, int size, bool both,
                                 int half) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
-    struct amx_product p = amx_scoring(a, keys.base, size);
+    const int steps = size < AMX_LONG ? size : unit16_steps((int)b->task->attention->desc.head_dim);
+    struct amx_product p = amx_scoring(a, keys.base, steps);
     struct amx_rows rows = amx_rows_of(&before->half);
     struct amx_scoring_beside c = {.rows = &rows,
                                    .y = a->half.y,
@@ -100,7 +104,10 @@ RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16
         _mm512_store_ps(c.largest + row * 16, _mm512_set1_ps(-RAPT_INFINITY));
     p.groups = STEPS_OF_HALF;
     p.has_below = true;
-    amx_multiply_unrolled(&p, size, beside_scoring, &c, half);
+    if (size < AMX_LONG)
+        amx_multiply_unrolled(&p, size, beside_scoring, &c, half);
+    else
+        amx_multiply(&p, steps, beside_scoring, &c, half);
 }
 
 /* ------------------------------------------------------------ probabilities times values */
@@ -130,12 +137,13 @@ static inline __attribute__((always_inline)) void beside_weighing(void *context,
                     group == c->groups && c->is_odd ? 16 : AMX_COLUMNS);
 }
 
-/* size: value_dim / 32, rounded up. Likewise those of `after`. ASSUME probabilities are packed. */
+/* size: value_dim / 32, rounded up, at most AMX_LONG. Likewise those of `after`. ASSUME probabilities are packed. */
 RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16_task *after, int size, bool both,
                                 int half) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
     struct amx_product p = amx_weighing(a, values.base);
+    const int groups = size < AMX_LONG ? size : p.groups;
     struct amx_rows rows = amx_rows_of(&after->half);
     struct amx_weighing_beside c = {.rows = &rows,
                                     .g = a->g,
@@ -144,13 +152,13 @@ RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16
                                     .o_stride = b->state.o_stride,
                                     .is_odd = p.is_odd,
                                     .keeps = a->half.fresh ? 0 : 0xffff,
-                                    .groups = size,
+                                    .groups = groups,
                                     .size = both ? size : 0,
                                     .half = half};
     p.a = (const char *)a->half.y;
     p.a_stride = RAPT_HALF_KEYS * sizeof(uint16_t);
     p.a_below = TILE_HEIGHT * p.a_stride;
-    p.groups = size;
+    p.groups = groups;
     p.has_below = true;
     amx_multiply_unrolled(&p, STEPS_OF_HALF, beside_weighing, &c, half);
 }
@@ -186,13 +194,14 @@ AMX_OF_SIZE(5)
 AMX_OF_SIZE(6)
 AMX_OF_SIZE(7)
 AMX_OF_SIZE(8)
+AMX_OF_SIZE(9)
 
-/* NULL = a size that goes the general way. */
 static const struct amx_size *amx_size_of(int64_t dim) {
-    static const struct amx_size *const sizes[] = {NULL,        &amx_size_1, &amx_size_2, &amx_size_3, &amx_size_4,
-                                                   &amx_size_5, &amx_size_6, &amx_size_7, &amx_size_8};
+    static const struct amx_size *const sizes[AMX_LONG] = {&amx_size_1, &amx_size_2, &amx_size_3,
+                                                           &amx_size_4, &amx_size_5, &amx_size_6,
+                                                           &amx_size_7, &amx_size_8, &amx_size_9};
     const int size = unit16_steps((int)dim);
-    return size <= 8 ? sizes[size] : NULL;
+    return sizes[(size < AMX_LONG ? size : AMX_LONG) - 1];
 }
 
 /* ------------------------------------------------------------ the pair */
@@ -205,10 +214,8 @@ static bool amx_is_finite(const struct unit16_task *a) {
 /* Whether both halves have all steps, and all rows what they need. */
 static bool amx_is_pair(const struct unit16_task a[2]) {
     const struct rapt_block *b = a->t.b;
-    const struct rapt_attention_desc *desc = &b->task->attention->desc;
     return a[0].steps == STEPS_OF_HALF && a[1].steps == STEPS_OF_HALF && b->rows == AMX_TILE &&
-           !(b->mask->parts & RAPT_PART_KEEP) && amx_size_of(desc->head_dim) &&
-           amx_size_of(desc->value_dim) && amx_is_finite(&a[0]) && amx_is_finite(&a[1]);
+           !(b->mask->parts & RAPT_PART_KEEP) && amx_is_finite(&a[0]) && amx_is_finite(&a[1]);
 }
 
 /* Rows whose exponents are far go alone. */
