@@ -19,16 +19,24 @@ typedef void unit16_product(const struct unit16_task *task, int half);
 
 /* ------------------------------------------------------------ what rows do not see */
 
+/* 16 scores, of keys from `key` on. A masked store would keep the maxima waiting: what loads it cannot take it over. */
+RAPT_INLINE void unit16_exclude(float *y, int key, int begin, int end, __m512 out) {
+    const __mmask16 inside = (__mmask16)(unit16_first(end - key) & ~unit16_first(begin - key));
+    _mm512_store_ps(y + key, _mm512_mask_mov_ps(out, inside, _mm512_load_ps(y + key)));
+}
+
 /* Scores outside the span of a row become what comes out as probability 0. */
 static void unit16_exclude_outside(const struct unit16_task *a) {
     const __m512 out = _mm512_set1_ps(a->half.factor < 0 ? RAPT_INFINITY : -RAPT_INFINITY);
     const int first = a->first * RAPT_STEP, last = first + a->steps * RAPT_STEP;
     for (int row = 0; row < a->t.b->rows; row++) {
         float *y = a->t.y + row * RAPT_HALF_KEYS;
-        const int begin = a->t.row_begin[row], end = a->t.row_end[row];
-        for (int key = first; key < last; key += 16)
-            if (key < begin || key + 16 > end)
-                _mm512_mask_store_ps(y + key, (__mmask16)~(unit16_first(end - key) & ~unit16_first(begin - key)), out);
+        const int begin = a->t.row_begin[row], end = a->t.row_end[row], whole = end / 16 * 16;
+        int key = first;
+        for (; key < last && key < begin; key += 16)
+            unit16_exclude(y, key, begin, end, out);
+        for (key = key < whole ? whole : key; key < last; key += 16)
+            unit16_exclude(y, key, begin, end, out);
     }
 }
 
