@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Order 2 of few rows on the matrix unit, in turns: far rows. The sums of all dims of these, and a panel of 32 values,
  * are more than L1 has room for. So the values of a half are gone over twice, half of the dims each time, and a turn
- * has 16 keys, whose lines are as many as those of 32 values.
- */
+ * has 16 keys, whose lines are as many as those of 32 values. */
 #ifndef RAPT_X86_AMX_FEW_FAR_TURNS_H
 #define RAPT_X86_AMX_FEW_FAR_TURNS_H
 
@@ -11,23 +10,18 @@
 /* `turn` counts through both parts of the values, the first of which has `first` steps. */
 RAPT_INLINE struct few_turn few_far_turn_of(const struct few_task *f, int turn, const struct few_task *next, int half,
                                              int dim, int first, struct few_shape shape) {
-    enum { BOTH = FEW_TURN / FEW_RUN };
-    const struct few_run *run = f->rows->run;
-    const int after = turn + 1, over = after == 2 * FEW_TURNS; /* the first turn of the next half comes after it */
-    const int part = turn / FEW_TURNS, next_part = over ? 0 : after / FEW_TURNS;
-    const int at = turn % FEW_TURNS * BOTH, next_at = over ? BOTH * FEW_TURNS : after % FEW_TURNS * BOTH;
-    const struct few_run *keys = &run[few_number(half + 1, RAPT_KEYS, turn)];
+    enum { BOTH = FEW_TURN / FEW_RUN, PARTS = 2 };
+    const struct few_run *run = f->rows->run, *keys = &run[few_number(half + 1, RAPT_KEYS, turn)];
+    struct few_run after[BOTH];
     struct few_turn t = {.y = next->a.t.y + turn * FEW_RUN, .keys = {*keys}};
     t.end[0] = few_last(keys, f->copy, dim, shape.key_steps);
     t.ahead.stride[RAPT_KEYS] = keys->stride;
-    t.ahead.stride[RAPT_VALUES] = run[few_number(half, RAPT_VALUES, at)].stride;
-    t.ahead.base[RAPT_KEYS][0] = run[few_number(half + 1, RAPT_KEYS, after)].base;
-    RAPT_UNROLL for (int i = 0; i < BOTH; i++) {
-        t.values[i] = run[few_number(half, RAPT_VALUES, at + i)];
-        t.values[i].base += part * first * TILE_ROW_BYTES;
-        t.ahead.base[RAPT_VALUES][i] =
-            run[few_number(half, RAPT_VALUES, next_at + i)].base + next_part * first * TILE_ROW_BYTES;
-    }
+    t.ahead.base[RAPT_KEYS][0] = run[few_number(half + 1, RAPT_KEYS, turn + 1)].base;
+    few_find_values(f, t.values, turn, PARTS, first);
+    few_find_values(f, after, turn + 1, PARTS, first);
+    t.ahead.stride[RAPT_VALUES] = t.values[0].stride;
+    RAPT_UNROLL for (int i = 0; i < BOTH; i++)
+        t.ahead.base[RAPT_VALUES][i] = after[i].base;
     return t;
 }
 

@@ -26,11 +26,11 @@ _Static_assert(LONG_WEIGHING + LONG_PRODUCTS * BESIDE_PRODUCT == FEW_TURN, "all 
 struct few_long {
     const struct few_task *f, *next;
     int half, parts, key_steps;
-    bool views;                                     /* values are of keys: these are prefetched for both */
-    struct few_run keys[2], end[2];                 /* 32 keys, and their last step; */
-    int step, steps;                                /* those of this turn, */
-    struct few_run keys_ahead[2];                   /* and where they lie in the next 32 */
-    struct few_run values[2], values_ahead[2];      /* of this turn, and of the next one */
+    bool views;                                /* values are of keys: these are prefetched for both */
+    struct few_run keys[2], end[2];            /* 32 keys, and their last step; */
+    int step, steps;                           /* those of this turn, */
+    struct few_run keys_ahead[2];              /* and where they lie in the next 32 */
+    struct few_run values[2], values_ahead[2]; /* of this turn, and of the next one */
 };
 
 /* Keys [row, end) of the next 32. */
@@ -75,16 +75,6 @@ RAPT_INLINE void long_turn_to_keys(struct few_long *l, int turn) {
     }
     TILE_ZERO(4);
     TILE_ZERO(5);
-}
-
-/* Values of a turn: those of the next half's first one come after all of this. */
-RAPT_INLINE void long_find_values(const struct few_long *l, struct few_run *values, int turn) {
-    const bool over = turn == l->parts * FEW_TURNS;
-    const int part = over ? 0 : turn / FEW_TURNS, at = over ? FEW_TURNS : turn % FEW_TURNS;
-    RAPT_UNROLL for (int i = 0; i < 2; i++) {
-        values[i] = l->f->rows->run[few_number(l->half, RAPT_VALUES, 2 * at + i)];
-        values[i].base += part * LONG_STEPS * TILE_ROW_BYTES;
-    }
 }
 
 /* One step of 32 keys. Beside each product, so many keys from `row` on. */
@@ -180,8 +170,8 @@ RAPT_INLINE void few_long_turns(const struct few_task *f, const struct few_task 
         few_zero_kept();
         for (int turn = part * FEW_TURNS; turn < (part + 1) * FEW_TURNS; turn++) {
             long_turn_to_keys(&l, turn);
-            long_find_values(&l, l.values, turn);
-            long_find_values(&l, l.values_ahead, turn + 1);
+            few_find_values(f, l.values, turn, l.parts, LONG_STEPS);
+            few_find_values(f, l.values_ahead, turn + 1, l.parts, LONG_STEPS);
             long_turn(&l, turn, dim - part * part_dims, whole);
         }
         few_take_sums(f, part * part_dims, dim, LONG_STEPS);

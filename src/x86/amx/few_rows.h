@@ -15,7 +15,7 @@ enum {
     FEW_KEYS_LEAD = 2,                          /* runs that are prefetched before their turn, as measured: of keys, */
     FEW_VALUES_LEAD = 1,                        /* and of values; */
     FEW_NEAR_DIMS = 4 * RAPT_STEP,              /* of near rows at most: registers hold queries of as many */
-    FEW_FAR_DIMS = 8 * RAPT_STEP,               /* of far rows; those of long ones have functions of their own */
+    FEW_FAR_DIMS = 8 * RAPT_STEP,               /* of far rows in turns of two parts; of more: few_long_turns.h */
     FEW_BESIDE_KEYS = 5,                        /* rows of 16 prefetched beside scores, where values are of keys */
     FEW_RUNS = 2 * RAPT_BLOCK_KEYS / FEW_RUN,   /* of a block */
     FEW_HALF = FEW_RUNS / 2,                    /* of a half */

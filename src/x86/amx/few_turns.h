@@ -148,6 +148,18 @@ RAPT_INLINE void few_turn_weigh(const struct few_task *f, const struct few_turn 
 
 /* ------------------------------------------------------------ a half */
 
+/* Where the values of a turn lie, which counts through all `parts` of so many steps of dims. After the last turn come
+ * the values of the next half's first one. */
+RAPT_INLINE void few_find_values(const struct few_task *f, struct few_run *values, int turn, int parts, int steps) {
+    enum { BOTH = FEW_TURN / FEW_RUN };
+    const int half = f->a.t.first / RAPT_HALF_KEYS, over = turn == parts * FEW_TURNS;
+    const int part = over ? 0 : turn / FEW_TURNS, at = over ? FEW_TURNS : turn % FEW_TURNS;
+    RAPT_UNROLL for (int i = 0; i < BOTH; i++) {
+        values[i] = f->rows->run[few_number(half, RAPT_VALUES, BOTH * at + i)];
+        values[i].base += part * steps * TILE_ROW_BYTES;
+    }
+}
+
 /* Vector work lies between stores of tiles, or to the panel, and what loads the same: that would wait for the end of
  * all requests before them. */
 RAPT_INLINE void few_one_turn(const struct few_task *f, const struct few_turn *t, int turn, int dim,
