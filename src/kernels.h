@@ -229,8 +229,8 @@ struct rapt_tile_kind {
     bool takes_runs; /* score and weigh, or a block of its own, take rows in several runs at once */
     bool keeps_places; /* keys keep their places in a block, however few matter, since order 2 counts from there */
     uint8_t beside_rows[RAPT_FORMAT_COUNT]; /* up to so many rows of a format: score_beside, or a block of its own, */
-    int beside_unlike;                      /* scores keys beside values; of unlike dims, if one side has more than */
-    bool beside_rests;                      /* this, 0 = of like dims only; and whether of rows that end within a line */
+    int beside_unlike; /* scores keys beside values; of unlike dims where one side has more than this (0: never), */
+    bool beside_rests; /* and rows that end within a line only where this is set */
     unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int dim); /* the larger one of keys and values */
