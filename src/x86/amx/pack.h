@@ -40,46 +40,59 @@ static size_t packed_bytes_amx(int side, int dim) {
     return (size_t)unit16_steps(dim) * STEPS_OF_HALF * 2 * TILE_BYTES;
 }
 
-/* For each 32 keys and 32 dims two tiles. */
-static unsigned pack_keys_amx(void *into, const char *const *rows, int dim, int format) {
-    char *tile = into;
-    (void)format;
-    for (int key = 0; key < RAPT_HALF_KEYS; key += AMX_COLUMNS)
-        for (int step = 0; step < unit16_steps(dim); step++) {
-            const __mmask32 there = unit16_first(dim - step * RAPT_STEP);
-            for (int side = 0; side < 2; side++, tile += TILE_BYTES) {
-                __m512i r[16];
-                RAPT_UNROLL for (int i = 0; i < 16; i++) {
-                    const char *row = rows[key + side * 16 + i];
-                    r[i] = _mm512_maskz_loadu_epi16(row ? there : 0, row + (row ? step * TILE_ROW_BYTES : 0));
-                }
-                unit16_transpose(r);
-                RAPT_UNROLL for (int i = 0; i < 16; i++)
-                    _mm512_storeu_si512(tile + i * TILE_ROW_BYTES, r[i]);
-            }
+/* 32 keys: for each 32 dims two tiles. */
+RAPT_INLINE void pack_keys_of_step(char *tile, const char *const *rows, int dim) {
+    for (int step = 0; step < unit16_steps(dim); step++) {
+        const __mmask32 there = unit16_first(dim - step * RAPT_STEP);
+        for (int side = 0; side < 2; side++, tile += TILE_BYTES) {
+            __m512i r[16];
+            RAPT_UNROLL for (int i = 0; i < 16; i++)
+                r[i] = _mm512_maskz_loadu_epi16(there, rows[side * 16 + i] + step * TILE_ROW_BYTES);
+            unit16_transpose(r);
+            RAPT_UNROLL for (int i = 0; i < 16; i++)
+                _mm512_storeu_si512(tile + i * TILE_ROW_BYTES, r[i]);
         }
+    }
+}
+
+static unsigned pack_keys_amx(void *into, const char *const *rows, int dim, int format) {
+    const int64_t step_bytes = (int64_t)unit16_steps(dim) * 2 * TILE_BYTES;
+    (void)format;
+    const char *from[RAPT_STEP];
+    for (int step = 0; step < STEPS_OF_HALF; step++)
+        if (unit16_rows_of_step(from, rows, step))
+            pack_keys_of_step((char *)into + step * step_bytes, from, dim);
     return 0; /* nobody asks */
 }
 
 /* ------------------------------------------------------------ values */
 
-/* For each 32 dims and 32 keys a tile of 16 dims, and in the same order a tile of the other 16, 4 tiles later. */
-RAPT_INLINE unsigned interleave_values(char *into, const char *const *rows, int dim, int half) {
+/* 32 values: for each 32 dims a tile of 16 of them, and 4 tiles later one of the others. Returns which numbers are not
+ * finite. */
+RAPT_INLINE __mmask32 interleave_step(char *tile, const char *const *rows, int dim, int half) {
     const __m512i exponent = _mm512_set1_epi16(half ? 0x7c00 : 0x7f80);
     __mmask32 infinite = 0;
-    for (int group = 0; group < unit16_steps(dim); group++, into += 2 * STEPS_OF_HALF * TILE_BYTES) {
+    for (int group = 0; group < unit16_steps(dim); group++, tile += 2 * STEPS_OF_HALF * TILE_BYTES) {
         const __mmask32 there = unit16_first(dim - group * AMX_COLUMNS);
-        const int64_t at = group * TILE_ROW_BYTES;
-        for (int pair = 0; pair < RAPT_HALF_KEYS / 2; pair++) {
-            const char *even = rows[2 * pair], *odd = rows[2 * pair + 1];
-            const __m512i a = _mm512_maskz_loadu_epi16(even ? there : 0, even + (even ? at : 0));
-            const __m512i b = _mm512_maskz_loadu_epi16(odd ? there : 0, odd + (odd ? at : 0));
+        for (int pair = 0; pair < TILE_HEIGHT; pair++) {
+            char *into = tile + pair * TILE_ROW_BYTES;
+            const __m512i a = _mm512_maskz_loadu_epi16(there, rows[2 * pair] + group * TILE_ROW_BYTES);
+            const __m512i b = _mm512_maskz_loadu_epi16(there, rows[2 * pair + 1] + group * TILE_ROW_BYTES);
             infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, exponent), exponent) |
                         _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, exponent), exponent);
-            _mm512_storeu_si512(into + pair * TILE_ROW_BYTES, unit16_in_turns(a, b, 0));
-            _mm512_storeu_si512(into + STEPS_OF_HALF * TILE_BYTES + pair * TILE_ROW_BYTES, unit16_in_turns(a, b, 1));
+            _mm512_storeu_si512(into, unit16_in_turns(a, b, 0));
+            _mm512_storeu_si512(into + STEPS_OF_HALF * TILE_BYTES, unit16_in_turns(a, b, 1));
         }
     }
+    return infinite;
+}
+
+RAPT_INLINE unsigned interleave_values(char *into, const char *const *rows, int dim, int half) {
+    const char *from[RAPT_STEP];
+    __mmask32 infinite = 0;
+    for (int step = 0; step < STEPS_OF_HALF; step++)
+        if (unit16_rows_of_step(from, rows, step))
+            infinite |= interleave_step(into + step * TILE_BYTES, from, dim, half);
     return infinite ? 0 : RAPT_FOUND_FINITE;
 }
 

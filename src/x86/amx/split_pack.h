@@ -81,46 +81,69 @@ RAPT_INLINE void split_transpose(char *tile, const char *const *rows, int d, int
     }
 }
 
+/* 16 keys: for each 32 dims and part a tile, beside which that of 16 others lies. ahead: later keys, or NULL. */
+RAPT_INLINE void split_pack_keys(char *tile, const char *const *rows, const char *const *ahead, int dim) {
+    for (int step = 0; step < unit16_steps(dim); step++, tile += SPLIT_STEP) {
+        for (int i = 0; ahead && i < 16; i++)
+            split_prefetch(ahead[i], step * RAPT_STEP);
+        split_transpose(tile, rows, step * RAPT_STEP, dim);
+    }
+}
+
 /* For each 32 keys, 32 dims and part two tiles. */
 static unsigned pack_keys_split(void *into, const char *const *rows, int dim, int format) {
-    const int steps = unit16_steps(dim);
+    const int64_t step_bytes = (int64_t)unit16_steps(dim) * SPLIT_STEP;
+    const char *from[RAPT_STEP];
     (void)format;
-    for (int key = 0; key < RAPT_HALF_KEYS; key += 16)
-        for (int step = 0; step < steps; step++) {
-            char *tile = (char *)into + (int64_t)(key / AMX_COLUMNS * steps + step) * SPLIT_STEP;
-            for (int i = key + 16; i < key + 32 && i < RAPT_HALF_KEYS; i++)
-                split_prefetch(rows[i], step * RAPT_STEP);
-            split_transpose(tile + key % AMX_COLUMNS / 16 * TILE_BYTES, rows + key, step * RAPT_STEP, dim);
+    for (int step = 0; step < STEPS_OF_HALF; step++) {
+        if (!unit16_rows_of_step(from, rows, step))
+            continue;
+        for (int i = 0; i < 2; i++) {
+            const int next = step * RAPT_STEP + (i + 1) * 16;
+            split_pack_keys((char *)into + step * step_bytes + i * TILE_BYTES, from + i * 16,
+                            next < RAPT_HALF_KEYS ? rows + next : NULL, dim);
         }
+    }
     return 0; /* nobody asks */
 }
 
 /* ------------------------------------------------------------ values */
 
-/* For each 32 dims, 32 keys and part two tiles. */
-static unsigned pack_values_split(void *into, const char *const *rows, int dim, int format) {
-    enum { AHEAD = UNIT_AHEAD / 2 }; /* pairs */
+/* A pair of values: for each 32 dims and part a row of two tiles. ahead: a later pair, or NULL. Returns which numbers are
+ * not finite. */
+RAPT_INLINE __mmask32 split_interleave(char *to, const char *const *rows, const char *const *ahead, int dim) {
     const __m512i exponent = _mm512_set1_epi16(0x7f80);
     __mmask32 infinite = 0;
-    (void)format;
-    for (int pair = 0; pair < RAPT_HALF_KEYS / 2; pair++)
-        for (int group = 0; group < unit16_steps(dim); group++) {
-            char *to = (char *)into + (group * STEPS_OF_HALF + pair / TILE_HEIGHT) * SPLIT_STEP +
-                       pair % TILE_HEIGHT * TILE_ROW_BYTES;
-            __m512i even[UNIT_PARTS], odd[UNIT_PARTS];
-            if (pair + AHEAD < RAPT_HALF_KEYS / 2) {
-                split_prefetch(rows[2 * (pair + AHEAD)], group * AMX_COLUMNS);
-                split_prefetch(rows[2 * (pair + AHEAD) + 1], group * AMX_COLUMNS);
-            }
-            split_row((const float *)(const void *)rows[2 * pair], group * AMX_COLUMNS, dim, even);
-            split_row((const float *)(const void *)rows[2 * pair + 1], group * AMX_COLUMNS, dim, odd);
-            infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(even[0], exponent), exponent) |
-                        _mm512_cmpeq_epi16_mask(_mm512_and_si512(odd[0], exponent), exponent);
-            RAPT_UNROLL for (int part = 0; part < UNIT_PARTS; part++) {
-                _mm512_storeu_si512(to + part * AMX_PART, unit16_in_turns(even[part], odd[part], 0));
-                _mm512_storeu_si512(to + part * AMX_PART + TILE_BYTES, unit16_in_turns(even[part], odd[part], 1));
-            }
+    for (int group = 0; group < unit16_steps(dim); group++, to += STEPS_OF_HALF * SPLIT_STEP) {
+        __m512i even[UNIT_PARTS], odd[UNIT_PARTS];
+        for (int i = 0; ahead && i < 2; i++)
+            split_prefetch(ahead[i], group * AMX_COLUMNS);
+        split_row((const float *)(const void *)rows[0], group * AMX_COLUMNS, dim, even);
+        split_row((const float *)(const void *)rows[1], group * AMX_COLUMNS, dim, odd);
+        infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(even[0], exponent), exponent) |
+                    _mm512_cmpeq_epi16_mask(_mm512_and_si512(odd[0], exponent), exponent);
+        RAPT_UNROLL for (int part = 0; part < UNIT_PARTS; part++) {
+            _mm512_storeu_si512(to + part * AMX_PART, unit16_in_turns(even[part], odd[part], 0));
+            _mm512_storeu_si512(to + part * AMX_PART + TILE_BYTES, unit16_in_turns(even[part], odd[part], 1));
         }
+    }
+    return infinite;
+}
+
+/* For each 32 dims, 32 keys and part two tiles. */
+static unsigned pack_values_split(void *into, const char *const *rows, int dim, int format) {
+    const char *from[RAPT_STEP];
+    __mmask32 infinite = 0;
+    (void)format;
+    for (int step = 0; step < STEPS_OF_HALF; step++) {
+        if (!unit16_rows_of_step(from, rows, step))
+            continue;
+        for (int i = 0; i < RAPT_STEP; i += 2) {
+            const int ahead = step * RAPT_STEP + i + UNIT_AHEAD;
+            infinite |= split_interleave((char *)into + step * SPLIT_STEP + i / 2 * TILE_ROW_BYTES, from + i,
+                                         ahead < RAPT_HALF_KEYS ? rows + ahead : NULL, dim);
+        }
+    }
     return infinite ? 0 : RAPT_FOUND_FINITE;
 }
 

@@ -57,45 +57,58 @@ static size_t packed_bytes_dots(int side, int dim) {
     return (size_t)unit16_steps(dim) * STEPS_OF_HALF * DOTS_OF_STEP * sizeof(uint32_t);
 }
 
-static unsigned pack_keys_dots(void *into, const char *const *rows, int dim, int format) {
-    uint32_t *words = into;
-    (void)format;
-    for (int key = 0; key < RAPT_HALF_KEYS; key += DOTS_COLUMNS)
-        for (int step = 0; step < unit16_steps(dim); step++, words += DOTS_OF_STEP) {
-            const __mmask32 there = unit16_first(dim - step * RAPT_STEP);
-            const int64_t at = step * RAPT_STEP * (int64_t)sizeof(uint16_t);
-            for (int side = 0; side < 2; side++) {
-                __m512i r[16];
-                RAPT_UNROLL for (int i = 0; i < 16; i++) {
-                    const char *row = rows[key + side * 16 + i];
-                    r[i] = dots_words(_mm512_maskz_loadu_epi16(row ? there : 0, row + (row ? at : 0)));
-                }
-                unit16_transpose(r);
-                RAPT_UNROLL for (int i = 0; i < 16; i++)
-                    _mm512_storeu_si512(words + i * DOTS_COLUMNS + side * 16, r[i]);
-            }
+/* 32 keys: for each 32 dims a panel. */
+RAPT_INLINE void dots_pack_keys(uint32_t *words, const char *const *rows, int dim) {
+    for (int step = 0; step < unit16_steps(dim); step++, words += DOTS_OF_STEP) {
+        const __mmask32 there = unit16_first(dim - step * RAPT_STEP);
+        const int64_t at = step * RAPT_STEP * (int64_t)sizeof(uint16_t);
+        for (int side = 0; side < 2; side++) {
+            __m512i r[16];
+            RAPT_UNROLL for (int i = 0; i < 16; i++)
+                r[i] = dots_words(_mm512_maskz_loadu_epi16(there, rows[side * 16 + i] + at));
+            unit16_transpose(r);
+            RAPT_UNROLL for (int i = 0; i < 16; i++)
+                _mm512_storeu_si512(words + i * DOTS_COLUMNS + side * 16, r[i]);
         }
+    }
+}
+
+static unsigned pack_keys_dots(void *into, const char *const *rows, int dim, int format) {
+    const char *from[RAPT_STEP];
+    (void)format;
+    for (int step = 0; step < STEPS_OF_HALF; step++)
+        if (unit16_rows_of_step(from, rows, step))
+            dots_pack_keys((uint32_t *)into + step * unit16_steps(dim) * DOTS_OF_STEP, from, dim);
     return RAPT_FOUND_NORMAL;
 }
 
-static unsigned pack_values_dots(void *into, const char *const *rows, int dim, int format) {
+/* 32 values: for each 32 dims a part of a panel. Returns which numbers are not finite. */
+RAPT_INLINE __mmask32 dots_pack_values(uint32_t *words, const char *const *rows, int dim) {
     const __m512i exponent = _mm512_set1_epi16(0x7f80);
-    uint32_t *words = into;
     __mmask32 infinite = 0;
-    (void)format;
-    for (int d = 0; d < dim; d += DOTS_COLUMNS) {
+    for (int d = 0; d < dim; d += DOTS_COLUMNS, words += STEPS_OF_HALF * DOTS_OF_STEP) {
         const __mmask32 there = unit16_first(dim - d);
         const int64_t at = d * (int64_t)sizeof(uint16_t);
-        for (int word = 0; word < RAPT_HALF_KEYS / 2; word++, words += DOTS_COLUMNS) {
-            const char *upper = rows[dots_first(word)], *lower = rows[dots_first(word) + 2];
-            const __m512i a = _mm512_maskz_loadu_epi16(lower ? there : 0, lower + (lower ? at : 0));
-            const __m512i b = _mm512_maskz_loadu_epi16(upper ? there : 0, upper + (upper ? at : 0));
+        for (int word = 0; word < DOTS_WORDS; word++) {
+            const int upper = dots_first(word);
+            const __m512i a = _mm512_maskz_loadu_epi16(there, rows[upper + 2] + at);
+            const __m512i b = _mm512_maskz_loadu_epi16(there, rows[upper] + at);
             infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, exponent), exponent) |
                         _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, exponent), exponent);
-            _mm512_storeu_si512(words, unit16_in_turns(a, b, 0));
-            _mm512_storeu_si512(words + 16, unit16_in_turns(a, b, 1));
+            _mm512_storeu_si512(words + word * DOTS_COLUMNS, unit16_in_turns(a, b, 0));
+            _mm512_storeu_si512(words + word * DOTS_COLUMNS + 16, unit16_in_turns(a, b, 1));
         }
     }
+    return infinite;
+}
+
+static unsigned pack_values_dots(void *into, const char *const *rows, int dim, int format) {
+    const char *from[RAPT_STEP];
+    __mmask32 infinite = 0;
+    (void)format;
+    for (int step = 0; step < STEPS_OF_HALF; step++)
+        if (unit16_rows_of_step(from, rows, step))
+            infinite |= dots_pack_values((uint32_t *)into + step * DOTS_OF_STEP, from, dim);
     return RAPT_FOUND_NORMAL | (infinite ? 0 : RAPT_FOUND_FINITE);
 }
 

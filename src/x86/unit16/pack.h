@@ -13,6 +13,18 @@ RAPT_INLINE __mmask32 unit16_first(int count) {
     return count >= 32 ? 0xffffffffu : count <= 0 ? 0 : (1u << count) - 1;
 }
 
+/* The rows of a step, zeros for those that are not there: a load that is masked out whole, of no address, takes hundreds
+ * of cycles. False if none is there, since steps that nobody looks at are not packed. */
+RAPT_INLINE bool unit16_rows_of_step(const char *from[RAPT_STEP], const char *const *rows, int step) {
+    bool some = false;
+    for (int i = 0; i < RAPT_STEP; i++) {
+        const char *row = rows[step * RAPT_STEP + i];
+        some |= row != NULL;
+        from[i] = row ? row : (const char *)unit_zeros;
+    }
+    return some;
+}
+
 /* 16 rows of 16 pairs become 16 rows of columns. */
 RAPT_INLINE void unit16_transpose(__m512i *r) {
     __m512i t[16];
