@@ -22,15 +22,15 @@ enum {
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* A tile of few rows transposes keys and packs queries for them: where one wide tile is nearly full, or less than a
- * block of keys is read, a wide one is faster. */
+/* A tile of few rows transposes keys and packs queries for them, unless it reads keys where they lie: where one wide
+ * tile is nearly full, or less than a block of keys is read, a wide one is faster. */
 static int32_t kind_of(const struct rapt_plan_body *a, int64_t rows, int64_t keys) {
     const struct rapt_tile_kind *kinds = a->table->kinds;
     const int64_t full = kinds[RAPT_WIDE].rows;
     int32_t kind = 0;
     while (kind < RAPT_KINDS - 1 && (rows > kinds[kind].most_rows || a->desc.head_dim < kinds[kind].least_dim))
         kind++;
-    if (keys < kinds[kind].least_keys || (kind == RAPT_FEW && rows <= full && 8 * rows > 7 * full))
+    if (keys < kinds[kind].least_keys || (kind == RAPT_FEW && !kinds[kind].takes_runs && rows <= full && 8 * rows > 7 * full))
         return RAPT_WIDE;
     return kind;
 }

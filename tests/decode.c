@@ -129,6 +129,25 @@ static void test_order2_long(void **state) {
     }
 }
 
+/* More than 16 rows of a KV head. */
+static void test_order2_more_rows(void **state) {
+    static const int64_t dims[][2] = {{128, 128}, {64, 64},   {96, 96},   {32, 32},  {256, 256}, {80, 80},  {40, 40},
+                                      {21, 21},   {136, 136}, {192, 128}, {64, 512}, {512, 64},  {300, 200}};
+    static const int64_t queries[] = {16, 9, 11};
+    static const unsigned uses[] = {0, USE_CAUSAL | USE_WINDOW, USE_CAUSAL, USE_KEEP, USE_KV_LENGTHS, USE_MASK,
+                                    USE_INITIAL_STATE | USE_FINAL_STATE};
+    enum { DIMS = sizeof dims / sizeof dims[0] };
+    (void)state;
+    for (int i = 0; i < 3 * DIMS; i++) {
+        struct problem_call call = order2_of(dims[i % DIMS][0], queries[i % 3], 700 + 131 * (i % 5), uses[i % 7],
+                                             i % 11 == 10 ? RAPT_FORMAT_F16 : RAPT_FORMAT_BF16);
+        call.value_dim = dims[i % DIMS][1];
+        call.data = i % 4 == 3 ? DATA_NAN_ROWS : DATA_NORMAL;
+        if (is_sampled(i))
+            check(call);
+    }
+}
+
 /* A value that all but the first query exclude is NaN: a chunk runs once more, and other chunks come after it. */
 static void test_order2_again(void **state) {
     enum { DIM = 128, KEYS = 1700, QUERIES = 5, WINDOW = 900, NOT_A_NUMBER = 0x7fc0 };
@@ -229,7 +248,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_features), cmocka_unit_test(test_data),
                                        cmocka_unit_test(test_types),
                                        cmocka_unit_test(test_rows_of_no_whole_vectors), cmocka_unit_test(test_order2),
-                                       cmocka_unit_test(test_order2_long), cmocka_unit_test(test_order2_again),
+                                       cmocka_unit_test(test_order2_long), cmocka_unit_test(test_order2_more_rows),
+                                       cmocka_unit_test(test_order2_again),
                                        cmocka_unit_test(test_far_list), cmocka_unit_test(test_lists_apart)};
     return cmocka_run_group_tests_name("decode", tests, NULL, NULL);
 }

@@ -56,10 +56,11 @@ static void test_decode(void **state) {
 
 /* Order 2; with several queries, values of pairs that are excluded may be NaN. */
 static void test_order2(void **state) {
-    static const int64_t rows[][2] = {{16, 1}, {5, 3}, {8, 2}, {3, 1}};
+    static const int64_t rows[][2] = {{16, 1}, {5, 3}, {8, 2}, {3, 1}, {32, 1}, {7, 3}, {10, 2}};
+    enum { SHAPES = sizeof rows / sizeof rows[0] };
     (void)state;
-    for (size_t i = 0; i < 12; i += scaled_work(100) < 100 ? 5 : 1) {
-        const int64_t *shape = rows[i % 4], keys = i % 2 ? 330 + (int64_t)i : 700;
+    for (size_t i = 0; i < 3 * SHAPES; i += scaled_work(100) < 100 ? 5 : 1) {
+        const int64_t *shape = rows[i % SHAPES], keys = i % 2 ? 330 + (int64_t)i : 700;
         struct problem_call call = call_of((int)i % 3, RAPT_FORMAT_BF16, shape[0], shape[1], keys);
         call.numerics = 2;
         call.data = i % 4 == 2 ? DATA_NAN_ROWS : DATA_NORMAL;

@@ -7,23 +7,25 @@
 
 static size_t panel_bytes_few(int rows, int head_dim) {
     (void)rows;
-    return TILE_HEIGHT * RAPT_SUM_LANES * sizeof(float) + (size_t)unit16_steps(head_dim) * TILE_BYTES;
+    return AMX_TILE * RAPT_SUM_LANES * sizeof(float) + (size_t)unit16_steps(head_dim) * 2 * TILE_BYTES;
 }
 
-/* Scores of two halves, maxima, offsets; two tiles of scores; a panel, sums, and room for copies. */
+/* Scores of two halves, maxima, offsets; four tiles of scores; a panel, sums, and room for copies. */
 static size_t scores_bytes_few(int rows, int dim) {
-    const int tiles = 2 + 4 * FEW_DIMS + FEW_FAR_RUNS * (unit16_steps(dim) + 1);
+    const int tiles = 4 + 4 * FEW_DIMS + FEW_FAR_RUNS * (unit16_steps(dim) + 1);
     (void)rows;
-    return TILE_HEIGHT * (2 * RAPT_HALF_KEYS + 16 + 16) * sizeof(float) + (size_t)tiles * TILE_BYTES;
+    return AMX_TILE * (2 * RAPT_HALF_KEYS + 16 + 1) * sizeof(float) + (size_t)tiles * TILE_BYTES;
 }
 
 static void few_lay_out(struct few_task *f, const struct rapt_block *b) {
     float *scores = b->task->scores;
     struct unit16_half *half = &f->a.half;
-    half->largest = scores + 2 * TILE_HEIGHT * RAPT_HALF_KEYS;
-    half->offset = half->largest + TILE_HEIGHT * 16;
-    f->scores = (char *)(half->offset + TILE_HEIGHT * 16);
-    f->panel = f->scores + 2 * TILE_BYTES;
+    f->tiles = (b->rows + TILE_HEIGHT - 1) / TILE_HEIGHT;
+    f->queries = few_queries(b->panel);
+    half->largest = scores + 2 * f->tiles * TILE_HEIGHT * RAPT_HALF_KEYS;
+    half->offset = half->largest + f->tiles * TILE_HEIGHT * 16;
+    f->scores = (char *)(half->offset + AMX_TILE);
+    f->panel = f->scores + 2 * f->tiles * TILE_BYTES;
     f->a.g = (float *)(void *)(f->panel + 2 * FEW_DIMS * TILE_BYTES);
     f->copy = f->panel + 4 * FEW_DIMS * TILE_BYTES;
     half->lanes = b->panel;
@@ -34,19 +36,20 @@ static void few_lay_out(struct few_task *f, const struct rapt_block *b) {
 
 /* ------------------------------------------------------------ queries */
 
-/* Row i of a tile: dims 2i and 2i + 1 of 16 rows. */
+/* For each 16 rows and 32 dims a tile, whose row i has dims 2i and 2i + 1. */
 static void pack_queries_few(float *panel, const char *const *query_rows, int rows, int head_dim) {
-    for (int step = 0; step < unit16_steps(head_dim); step++) {
-        const __mmask32 there = unit16_first(head_dim - step * RAPT_STEP);
-        char *into = few_queries(panel) + step * TILE_BYTES;
-        __m512i r[TILE_HEIGHT];
-        RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
-            r[i] = _mm512_maskz_loadu_epi16(i < rows ? there : 0,
-                                            query_rows[i < rows ? i : 0] + step * TILE_ROW_BYTES);
-        unit16_transpose(r);
-        RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
-            _mm512_storeu_si512(into + i * TILE_ROW_BYTES, r[i]);
-    }
+    char *into = few_queries(panel);
+    for (int first = 0; first < rows; first += TILE_HEIGHT)
+        for (int step = 0; step < unit16_steps(head_dim); step++, into += TILE_BYTES) {
+            const __mmask32 there = unit16_first(head_dim - step * RAPT_STEP);
+            __m512i r[TILE_HEIGHT];
+            RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
+                r[i] = _mm512_maskz_loadu_epi16(first + i < rows ? there : 0,
+                                                query_rows[first + i < rows ? first + i : 0] + step * TILE_ROW_BYTES);
+            unit16_transpose(r);
+            RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
+                _mm512_storeu_si512(into + i * TILE_ROW_BYTES, r[i]);
+        }
 }
 
 /* ------------------------------------------------------------ all of it */
@@ -57,7 +60,7 @@ static bool few_turn_to(struct few_task *f, int half) {
         return false;
     f->a.first = f->a.t.begin / RAPT_STEP;
     f->a.steps = unit16_steps(f->a.t.end) - f->a.first;
-    f->a.t.y = f->a.half.y = f->a.t.b->task->scores + half * TILE_HEIGHT * RAPT_HALF_KEYS;
+    f->a.t.y = f->a.half.y = f->a.t.b->task->scores + half * f->tiles * TILE_HEIGHT * RAPT_HALF_KEYS;
     f->keys = few_number(half, RAPT_KEYS, 0);
     f->values = few_number(half, RAPT_VALUES, 0);
     return true;
@@ -114,7 +117,7 @@ static RAPT_KERNEL void block_few_bf16(const struct rapt_block *b) {
     struct few_rows rows;
     struct few_task f = {.a.t = {.b = b, .fresh = b->fresh}, .rows = &rows}, next;
     bool is_scored = b->is_scored;
-    RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end && b->rows <= TILE_HEIGHT);
+    RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end && b->rows <= AMX_TILE);
     RAPT_ASSUME(!is_scored || b->key_begin < RAPT_HALF_KEYS); /* scores are those of the first half */
     few_lay_out(&f, b);
     f.in_turns = is_scored || b->next.scores;

@@ -34,7 +34,7 @@ RAPT_INLINE void few_far_part(const struct few_task *f, const struct few_task *n
         const struct few_turn t = few_far_turn_of(f, part * FEW_TURNS + turn, next, half, dim, first, shape);
         few_one_turn(f, &t, turn, dim - at, shape);
     }
-    few_take_sums(f, at, dim, shape.steps);
+    few_take_sums(f, at, dim, shape.steps, 1);
 }
 
 RAPT_INLINE void few_far_turns(const struct few_task *f, const struct few_task *next, int dim, int steps) {

@@ -13,10 +13,12 @@ enum {
     FEW_FAR_RUNS = 4 /* of far rows at once */
 };
 
-/* A half block of a tile, and its scratch. */
+/* A half block of a tile of one or two times 16 rows, and its scratch. */
 struct few_task {
     struct unit16_task a; /* a.g: [tiles of dims][16 rows][16 dims], the dims of two tiles as few_update has them */
-    char *scores;         /* two tiles: [keys][rows] */
+    int tiles, first_row; /* of 16 rows; and where the one begins that is worked on alone */
+    const char *queries;  /* [tiles of rows][steps of dims] */
+    char *scores;         /* for each tile of rows two: [keys][rows] */
     char *panel;          /* 32 values, interleaved: [tiles of dims][16 pairs of keys][16 dims][2]; or far scores */
     char *copy;           /* of FEW_FAR_RUNS runs */
     const struct few_rows *rows;
@@ -24,7 +26,16 @@ struct few_task {
     bool in_turns;        /* keys of the next half are scored beside its values */
 };
 
-RAPT_INLINE char *few_queries(float *panel) { return (char *)(panel + TILE_HEIGHT * RAPT_SUM_LANES); }
+RAPT_INLINE char *few_queries(float *panel) { return (char *)(panel + AMX_TILE * RAPT_SUM_LANES); }
+
+/* Tile `number` of the rows alone. */
+static struct few_task few_tile(const struct few_task *f, int number) {
+    struct few_task tile = *f;
+    tile.first_row = number * TILE_HEIGHT;
+    tile.queries += number * unit16_steps((int)f->a.t.b->task->attention->desc.head_dim) * TILE_BYTES;
+    tile.a.t.y += tile.first_row * RAPT_HALF_KEYS;
+    return tile;
+}
 
 /* 32 dims of 16 keys times queries, which stay in registers. */
 #define FEW_SCORE(sum, keys, query)                                                                     \
@@ -67,7 +78,7 @@ RAPT_INLINE void few_transpose(const char *from, float *y, const struct few_run 
 /* steps of 32 dims: a constant. */
 RAPT_INLINE void few_score_near(const struct few_task *f, int dim, int steps) {
     const int first = f->a.first * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
-    const char *const queries = few_queries(f->a.t.b->panel);
+    const char *const queries = f->queries;
     float *y = f->a.t.y;
     char *const scores = f->scores;
     TILE_LOAD(4, queries, TILE_ROW_BYTES);
@@ -99,7 +110,7 @@ RAPT_INLINE void few_score_near(const struct few_task *f, int dim, int steps) {
 static RAPT_KERNEL void few_score_far(const struct few_task *f, int dim) {
     const int steps = unit16_steps(dim), first = f->a.first * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
     const int beside = few_beside_keys(f->a.t.b->task);
-    const char *const queries = few_queries(f->a.t.b->panel);
+    const char *const queries = f->queries;
     char *const scores = f->panel;
     for (int key = first / (FEW_FAR_RUNS * FEW_RUN) * FEW_FAR_RUNS * FEW_RUN; key < last;
          key += FEW_FAR_RUNS * FEW_RUN) {
@@ -147,7 +158,10 @@ static void few_score(const struct few_task *f) {
 #undef FEW_SCORER
     const int dim = (int)f->a.t.b->task->attention->desc.head_dim;
     few_scorer *const score = few_is_far(f->a.t.b->task) ? few_score_far : of_steps[unit16_steps(dim) - 1];
-    score(f, dim);
+    for (int number = 0; number < f->tiles; number++) {
+        const struct few_task tile = few_tile(f, number);
+        score(&tile, dim);
+    }
 }
 
 #endif

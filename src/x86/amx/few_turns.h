@@ -56,7 +56,7 @@ RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, cons
     }
 
 RAPT_INLINE void few_turn_score(const struct few_task *f, const struct few_turn *t, struct few_shape shape) {
-    const char *const queries = few_queries(f->a.t.b->panel);
+    const char *const queries = f->queries;
     const int steps = shape.key_steps;
     TILE_ZERO(4);
     TILE_ZERO(5);
@@ -179,14 +179,20 @@ RAPT_INLINE void few_zero_kept(void) {
     TILE_ZERO(3);
 }
 
-/* Sums of dims from `at` on, to o. */
-RAPT_INLINE void few_take_sums(const struct few_task *f, int at, int dim, int steps) {
+/* Sums of dims from `at` on, to o; those of a second tile of rows lie after those of the first. */
+RAPT_INLINE void few_take_sums(const struct few_task *f, int at, int dim, int part_steps, int tiles) {
+    const int part = part_steps * RAPT_STEP, count = dim - at < part ? dim - at : part, steps = part_steps * tiles;
     char *const g = (char *)f->a.g;
+    struct few_task tile = *f;
     FEW_STORE(0);
     FEW_STORE(1);
     FEW_STORE(2);
     FEW_STORE(3);
-    few_update(f, at, dim - at < steps * RAPT_STEP ? dim - at : steps * RAPT_STEP, 0, f->a.t.b->rows);
+    RAPT_UNROLL for (int number = 0; number < tiles; number++) {
+        few_update(&tile, at, count, 0, few_rows_of_tile(&tile));
+        tile.first_row += TILE_HEIGHT;
+        tile.a.g += 2 * part_steps * TILE_HEIGHT * TILE_FLOATS;
+    }
 }
 
 RAPT_INLINE void few_all_turns(const struct few_task *f, const struct few_task *next, int dim, int steps, bool dense) {
@@ -197,7 +203,7 @@ RAPT_INLINE void few_all_turns(const struct few_task *f, const struct few_task *
         const struct few_turn t = few_turn_of(f, turn, next, half, dim, shape);
         few_one_turn(f, &t, turn, dim, shape);
     }
-    few_take_sums(f, 0, dim, steps);
+    few_take_sums(f, 0, dim, steps, 1);
 }
 
 /* Whether all rows are as few_turn_of has it, those that are prefetched, too. */

@@ -40,13 +40,14 @@ static void few_weigh_like(const struct few_task *f, const struct few_task *next
 
 /* p times values of a whole half, to o, and the scores of the next one, whole as well. ASSUME few_are_regular. */
 static void few_weigh_in_turns(const struct few_task *f, const struct few_task *next) {
+    static few_long_turner *const of_tiles[][2] = {{few_long_turns_1_rest, few_long_turns_1_whole},
+                                                   {few_long_turns_2_rest, few_long_turns_2_whole}};
     const rapt_attention_desc *desc = &f->a.t.b->task->attention->desc;
-    if (desc->head_dim == desc->value_dim && desc->value_dim <= FEW_FAR_DIMS)
+    const bool whole = desc->value_dim % (long_part_steps(f->tiles) * RAPT_STEP) == 0;
+    if (f->tiles == 1 && desc->head_dim == desc->value_dim && desc->value_dim <= FEW_FAR_DIMS)
         few_weigh_like(f, next, (int)desc->value_dim);
-    else if (desc->value_dim % (LONG_STEPS * RAPT_STEP) == 0)
-        few_long_turns_whole(f, next);
     else
-        few_long_turns_rest(f, next);
+        of_tiles[f->tiles - 1][whole](f, next);
 }
 
 #endif

@@ -76,16 +76,22 @@ RAPT_INLINE void few_interleave(const struct few_task *f, const struct few_dims 
     if (2 * steps > (sum))                                           \
     TILE_STORE(sum, g + (sum) * TILE_BYTES, TILE_ROW_BYTES)
 
-/* o of rows [row, end), so many dims from `at` on. */
+/* Rows of a tile. */
+RAPT_INLINE int few_rows_of_tile(const struct few_task *f) {
+    const int left = f->a.t.b->rows - f->first_row;
+    return left < TILE_HEIGHT ? left : TILE_HEIGHT;
+}
+
+/* o of rows [row, end) of a tile, so many dims from `at` on. */
 RAPT_INLINE void few_update(const struct few_task *f, int at, int count, int row, int end) {
     const struct rapt_state state = f->a.t.b->state;
     const bool fresh = f->a.t.fresh;
     const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
     const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
     for (; row < end; row++) {
-        const __m512 alpha = _mm512_set1_ps(f->a.half.alpha[row]);
+        const __m512 alpha = _mm512_set1_ps(f->a.half.alpha[f->first_row + row]);
         const float *g = f->a.g + row * TILE_FLOATS;
-        float *o = state.o + row * state.o_stride + at;
+        float *o = state.o + (f->first_row + row) * state.o_stride + at;
         for (int d = 0; d < count; d += 16) {
             const float *two = g + d / AMX_COLUMNS * (2 * TILE_BYTES / 4);
             __m512 sum = _mm512_permutex2var_ps(_mm512_load_ps(two), d % AMX_COLUMNS ? high : low,
@@ -177,7 +183,7 @@ static RAPT_KERNEL void few_weigh_far(const struct few_task *f, int row, int end
     }
 }
 
-/* p times values, to o of rows [row, end). */
+/* p times values, to o of rows [row, end) of a tile. */
 static void few_weigh_rows(const struct few_task *f, int row, int end) {
 #define FEW_WEIGHER(steps) few_weigh_##steps,
     static few_weigher *const of_steps[] = {FEW_STEPS(FEW_WEIGHER)};
@@ -191,7 +197,7 @@ static void few_weigh_rows(const struct few_task *f, int row, int end) {
 /* Values that a row does not attend to count as +0, whatever they hold. */
 static void few_weigh_row(const struct few_task *f, int row) {
     struct few_rows attended;
-    struct few_task of_row = *f;
+    struct few_task of_row = few_tile(f, row / TILE_HEIGHT);
     few_clear(&attended);
     for (int key = 0; key < RAPT_HALF_KEYS; key++) {
         const int number = f->values + key / FEW_RUN, i = key % FEW_RUN;
@@ -202,7 +208,7 @@ static void few_weigh_row(const struct few_task *f, int row) {
             few_find_run(&attended, number);
     }
     of_row.rows = &attended;
-    few_weigh_rows(&of_row, row, row + 1);
+    few_weigh_rows(&of_row, row % TILE_HEIGHT, row % TILE_HEIGHT + 1);
 }
 
 static void few_weigh(const struct few_task *f) {
@@ -213,7 +219,10 @@ static void few_weigh(const struct few_task *f) {
             few_weigh_row(f, row);
         return;
     }
-    few_weigh_rows(f, 0, b->rows);
+    for (int number = 0; number < f->tiles; number++) {
+        const struct few_task tile = few_tile(f, number);
+        few_weigh_rows(&tile, 0, few_rows_of_tile(&tile));
+    }
     if (!few_is_far(b->task))
         few_prefetch(f->rows->run + next + FEW_VALUES_LEAD, 0, (FEW_KEYS_LEAD - FEW_VALUES_LEAD) * FEW_RUN,
                      unit16_steps((int)b->task->attention->desc.head_dim));

@@ -50,10 +50,10 @@ static const struct rapt_tile_kind tiles_of_bf16 = {AMX_KIND("tiles", INT_MAX, A
 /* Of a KV head: chains of FMAs keep pace with memory; of shorter keys the unit is faster, as measured. */
 enum { CHAINS_ROWS = 2, CHAINS_LEAST_DIM = 3 * RAPT_STEP + 1 };
 
-static const struct rapt_tile_kind few_of_bf16 = {AMX_KIND("few", TILE_HEIGHT, TILE_HEIGHT),
+static const struct rapt_tile_kind few_of_bf16 = {AMX_KIND("few", AMX_TILE, AMX_TILE),
                                                   .streams = true,
                                                   .takes_runs = true,
-                                                  .beside_rows = {[RAPT_FORMAT_BF16] = TILE_HEIGHT},
+                                                  .beside_rows = {[RAPT_FORMAT_BF16] = AMX_TILE},
                                                   .beside_unlike = FEW_NEAR_DIMS,
                                                   .beside_rests = true,
                                                   .panel_bytes = panel_bytes_few,

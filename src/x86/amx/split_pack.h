@@ -109,8 +109,8 @@ static unsigned pack_keys_split(void *into, const char *const *rows, int dim, in
 
 /* ------------------------------------------------------------ values */
 
-/* A pair of values: for each 32 dims and part a row of two tiles. ahead: a later pair, or NULL. Returns which numbers are
- * not finite. */
+/* A pair of values: for each 32 dims and part a row of two tiles. ahead: a later pair, or NULL. Returns which numbers
+ * are not finite. */
 RAPT_INLINE __mmask32 split_interleave(char *to, const char *const *rows, const char *const *ahead, int dim) {
     const __m512i exponent = _mm512_set1_epi16(0x7f80);
     __mmask32 infinite = 0;

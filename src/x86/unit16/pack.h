@@ -13,8 +13,8 @@ RAPT_INLINE __mmask32 unit16_first(int count) {
     return count >= 32 ? 0xffffffffu : count <= 0 ? 0 : (1u << count) - 1;
 }
 
-/* The rows of a step, zeros for those that are not there: a load that is masked out whole, of no address, takes hundreds
- * of cycles. False if none is there, since steps that nobody looks at are not packed. */
+/* The rows of a step, zeros for those that are not there: a load that is masked out whole, of no address, takes
+ * hundreds of cycles. False if none is there, since steps that nobody looks at are not packed. */
 RAPT_INLINE bool unit16_rows_of_step(const char *from[RAPT_STEP], const char *const *rows, int step) {
     bool some = false;
     for (int i = 0; i < RAPT_STEP; i++) {
