@@ -227,29 +227,60 @@ static vf32 alibi_line(vf32 t, const struct rapt_tile_mask *mask, int row, int k
     return v_fma(v_splat(mask->alibi_factor[row]), at, t);
 }
 
-static void logits_line(float *scores, int row, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
-    for (int key = key_begin; key < key_end; key += VL) {
-        int n = key_end - key < VL ? key_end - key : VL;
-        vf32 t = v_load_n(scores + key, n), at = v_add(v_splat((float)key), v_iota());
-        vf32 bias = (mask->parts & RAPT_PART_BIAS) ? v_load_n(mask->bias[row] + key, n) : v_splat(0);
-        if (mask->parts & RAPT_PART_SOFTCAP)
-            t = with_softcap(t, v_splat(mask->softcap_log2e));
-        if (mask->parts & RAPT_PART_BIAS)
-            t = with_bias(t, bias, v_splat(mask->bias_factor[row]));
-        if (mask->parts & RAPT_PART_ALIBI)
-            t = alibi_line(t, mask, row, key, n);
-        if (mask->parts & RAPT_PART_MASK)
-            t = v_select(v_load_bool(mask->mask[row] + key, n), t, v_splat(of_false(mask)));
-        if (mask->parts & RAPT_PART_BIAS)
-            t = without_biased(t, bias);
-        if (mask->parts & RAPT_PART_SELECT)
-            t = v_select(v_load_bool(mask->select[row] + key, n), t, v_splat(-RAPT_INFINITY));
-        if (mask->parts & RAPT_PART_SPANS)
-            t = v_select(v_and(v_not(v_less(at, v_splat((float)mask->spans.first_key[row]))),
-                               v_less(at, v_splat((float)mask->spans.end_key[row]))),
-                         t, v_splat(-RAPT_INFINITY));
-        v_store_n(scores + key, t, n);
+/* n keys of a row. parts: a constant where one acts alone, since choices for each vector cost as much as most parts. */
+RAPT_INLINE vf32 logits_of(vf32 t, unsigned parts, const struct rapt_tile_mask *mask, int row, int key, int n) {
+    vf32 bias = (parts & RAPT_PART_BIAS) ? v_load_n(mask->bias[row] + key, n) : v_splat(0);
+    if (parts & RAPT_PART_SOFTCAP)
+        t = with_softcap(t, v_splat(mask->softcap_log2e));
+    if (parts & RAPT_PART_BIAS)
+        t = with_bias(t, bias, v_splat(mask->bias_factor[row]));
+    if (parts & RAPT_PART_ALIBI)
+        t = alibi_line(t, mask, row, key, n);
+    if (parts & RAPT_PART_MASK)
+        t = v_select(v_load_bool(mask->mask[row] + key, n), t, v_splat(of_false(mask)));
+    if (parts & RAPT_PART_BIAS)
+        t = without_biased(t, bias);
+    if (parts & RAPT_PART_SELECT)
+        t = v_select(v_load_bool(mask->select[row] + key, n), t, v_splat(-RAPT_INFINITY));
+    return t;
+}
+
+RAPT_INLINE void logits_by_parts(float *scores, int row, int key_begin, int key_end, const struct rapt_tile_mask *mask,
+                                 unsigned parts) {
+    int key = key_begin;
+    for (; key_end - key >= VL; key += VL)
+        v_store(scores + key, logits_of(v_load(scores + key), parts, mask, row, key, VL));
+    if (key < key_end) {
+        const int n = key_end - key;
+        v_store_n(scores + key, logits_of(v_load_n(scores + key, n), parts, mask, row, key, n), n);
     }
+}
+
+/* What the spans exclude: all before the first key, and from the end on. */
+static void exclude_line(float *scores, int first, int end, int key_begin, int key_end) {
+    for (int key = key_begin; key < key_end; key += VL) {
+        const int n = key_end - key < VL ? key_end - key : VL;
+        const vf32 at = v_add(v_splat((float)key), v_iota());
+        const vmask seen = v_and(v_not(v_less(at, v_splat((float)first))), v_less(at, v_splat((float)end)));
+        if (key < first || key + n > end)
+            v_store_n(scores + key, v_select(seen, v_load_n(scores + key, n), v_splat(-RAPT_INFINITY)), n);
+    }
+}
+
+static void logits_line(float *scores, int row, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
+    const unsigned parts = mask->parts & ~(unsigned)(RAPT_PART_SPANS | RAPT_PART_KEEP);
+    if (parts == RAPT_PART_SOFTCAP)
+        logits_by_parts(scores, row, key_begin, key_end, mask, RAPT_PART_SOFTCAP);
+    else if (parts == RAPT_PART_BIAS)
+        logits_by_parts(scores, row, key_begin, key_end, mask, RAPT_PART_BIAS);
+    else if (parts == RAPT_PART_ALIBI)
+        logits_by_parts(scores, row, key_begin, key_end, mask, RAPT_PART_ALIBI);
+    else if (parts == RAPT_PART_MASK)
+        logits_by_parts(scores, row, key_begin, key_end, mask, RAPT_PART_MASK);
+    else if (parts)
+        logits_by_parts(scores, row, key_begin, key_end, mask, parts);
+    if (mask->parts & RAPT_PART_SPANS)
+        exclude_line(scores, mask->spans.first_key[row], mask->spans.end_key[row], key_begin, key_end);
 }
 
 static void logits_narrow(float *scores, int first_row, int end_row, int key_begin, int key_end,
