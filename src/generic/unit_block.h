@@ -66,18 +66,15 @@ static void unit_score(const struct unit_task *t) {
     unit_flush(false);
 }
 
-/* y of keys that a row does not attend to: their t is -infinity. */
-static void unit_exclude(const struct unit_task *t, int row, float *y, float factor) {
-    const struct rapt_tile_mask *mask = t->b->mask;
+/* Where a byte is false, t is -infinity: y of keys that a row does not attend to. */
+static void unit_exclude(float *y, const uint8_t *attends, int begin, int end, float factor) {
     const vf32 out = v_splat(factor < 0 ? RAPT_INFINITY : -RAPT_INFINITY);
-    for (int key = t->begin; key < t->end; key += VL) {
-        const int n = t->end - key < VL ? t->end - key : VL, at = t->first + key;
-        vf32 x = v_load_n(y + key, n);
-        if ((mask->parts & (RAPT_PART_MASK | RAPT_PART_FILL)) == RAPT_PART_MASK)
-            x = v_select(v_load_bool(mask->mask[row] + at, n), x, out);
-        if (mask->parts & RAPT_PART_SELECT)
-            x = v_select(v_load_bool(mask->select[row] + at, n), x, out);
-        v_store_n(y + key, x, n);
+    int key = begin;
+    for (; end - key >= VL; key += VL)
+        v_store(y + key, v_select(v_load_bool(attends + key, VL), v_load(y + key), out));
+    if (key < end) {
+        const int n = end - key;
+        v_store_n(y + key, v_select(v_load_bool(attends + key, n), v_load_n(y + key, n), out), n);
     }
 }
 
@@ -100,13 +97,16 @@ static float unit_logits(const struct unit_task *t) {
     const bool plain = rapt_enters_unscaled(a);
     for (int row = 0; row < b->rows && (acts || !plain); row++) {
         float *y = t->y + row * RAPT_HALF_KEYS;
-        if (!plain)
+        if (!plain) {
             unit_scale(y, t->begin, t->end, a->score_factor);
-        if (plain)
-            unit_exclude(t, row, y, a->score_factor);
-        else
             b->task->table->kinds[RAPT_NARROW].logits(unit_as_narrow(t, row), row, row + 1, t->first + t->begin,
                                                       t->first + t->end, b->mask);
+            continue;
+        }
+        if (acts & RAPT_PART_MASK)
+            unit_exclude(y, b->mask->mask[row] + t->first, t->begin, t->end, a->score_factor);
+        if (acts & RAPT_PART_SELECT)
+            unit_exclude(y, b->mask->select[row] + t->first, t->begin, t->end, a->score_factor);
     }
     return plain ? a->score_factor : 1;
 }
