@@ -30,9 +30,8 @@ static int32_t kind_of(const struct rapt_plan_body *a, int64_t rows, int64_t key
     int32_t kind = 0;
     while (kind < RAPT_KINDS - 1 && (rows > kinds[kind].most_rows || a->desc.head_dim < kinds[kind].least_dim))
         kind++;
-    if (keys < kinds[kind].least_keys || (kind == RAPT_FEW && !kinds[kind].takes_runs && rows <= full && 8 * rows > 7 * full))
-        return RAPT_WIDE;
-    return kind;
+    const bool fills_one = kind == RAPT_FEW && !kinds[kind].takes_runs && rows <= full && 8 * rows > 7 * full;
+    return keys < kinds[kind].least_keys || fills_one ? RAPT_WIDE : kind;
 }
 
 /* Slots that take rows as they are stored take one scale of each, no zero points. */
