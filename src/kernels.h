@@ -18,6 +18,7 @@
 #include "format.h"
 #include "kernels_append.h"
 #include "kernels_product.h"
+#include "kernels_rows.h"
 #include "rapt/rapt.h"
 
 enum {
@@ -29,7 +30,6 @@ enum {
     RAPT_INNER_BLOCK = 256,    /* terms of a matrix product that are added up by themselves, and */
     RAPT_INNER_CHAIN = 64,     /* those of one chain; both are part of the numeric order */
     RAPT_MAX_TILE_ROWS = 64,   /* upper bound of every kind's rows */
-    RAPT_MAX_ERRANDS = 40,     /* all pages of 16 tokens of a block on both sides, and some */
     RAPT_VECTOR_BYTES = 64     /* alignment of scratch; rows of o are padded to it */
 };
 
@@ -85,53 +85,6 @@ struct rapt_tile_mask {
 static inline const struct rapt_visible_spans *rapt_spans_of(const struct rapt_tile_mask *mask) {
     return mask->parts & RAPT_PART_SPANS ? &mask->spans : NULL;
 }
-
-/* The scales of some stored rows. */
-struct rapt_scales {
-    const float *scales;       /* of the first row; NULL = there are none */
-    const int8_t *zero_points; /* likewise */
-    int64_t stride_bytes;      /* of scales, from row to row; zero points lie a fourth of it apart */
-    int64_t group;             /* numbers to a scale, a multiple of 16; 0 = all of a row */
-};
-
-/* Room for stored rows in float32, dim floats apart: rows [0, ready) are there. */
-struct rapt_staging {
-    float *rows;
-    int64_t ready;
-    int dim, format;
-};
-
-/* Rows of memory that a slot fetches while it computes, a few lines at a time; score also stages those that have a
- * place. Slots advance the cursor, or leave it where they have no time. NULL is legal everywhere and changes no
- * result. */
-struct rapt_errands {
-    int count, at, row, head, byte; /* pieces; the cursor: piece, and row, head and byte in it */
-    int64_t lines;                  /* of 64 bytes, in all pieces */
-    struct rapt_errand {            /* rows x heads short rows */
-        const char *base;
-        int64_t row_stride_bytes, head_stride_bytes;
-        int rows, heads, row_bytes;
-        struct rapt_staging *staging; /* NULL = none; ASSUME heads = 1 */
-        struct rapt_scales scales;    /* of these rows, for staging */
-        int64_t first;                /* row 0 is this one of staging */
-    } piece[RAPT_MAX_ERRANDS];
-};
-
-/* Some of the stored rows that a slot works on, which lie at its stride. */
-struct rapt_stored_run {
-    const char *row;
-    int64_t rows;
-};
-
-/* Rows that come later, to be prefetched at the pace at which a slot reads. Memory serves several pages at once faster
- * than one after the other, so their strands take turns, a few lines each. */
-struct rapt_strands {
-    const char *const *strand; /* [count], each of so many bytes */
-    int count;                 /* a multiple of */
-    int beside;                /* those that take turns, a power of 2 */
-    int pace;                  /* so many lines for each that slots read */
-    int64_t bytes;
-};
 
 /* Stored rows to float32 rows, which lie dim floats apart. */
 struct rapt_stage_args {
