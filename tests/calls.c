@@ -110,7 +110,7 @@ static void test_colliding_strides(void **state) {
     (void)state;
 }
 
-/* A tile of 32 rows and whole blocks, whose halves the matrix unit takes as one. */
+/* Tiles of 32 rows and whole blocks, whose halves the matrix unit takes as one; in order 2, of more than one tile. */
 static void test_whole_tiles(void **state) {
     static const int64_t dims[][2] = {{128, 128}, {64, 64}, {96, 80}, {72, 33}, {192, 128}, {256, 256},
                                       {160, 160}, {32, 24}, {224, 40}, {300, 104}, {64, 520}};
