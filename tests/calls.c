@@ -121,7 +121,7 @@ static void test_whole_tiles(void **state) {
         struct problem_call call = {.batch = 1,
                                     .query_heads = 1,
                                     .kv_heads = 1,
-                                    .query_length = n % 9 == 0 ? 40 : NUMERICS == 2 ? 64 : 32, /* 32 are few in order 2 */
+                                    .query_length = n % 9 == 0 ? 40 : NUMERICS == 2 ? 64 : 32, /* 32 are few there */
                                     .kv_length = n % 4 ? 512 : 600,
                                     .head_dim = dims[n / USES % DIMS][0],
                                     .value_dim = dims[n / USES % DIMS][1],
