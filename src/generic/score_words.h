@@ -4,9 +4,9 @@
 #ifndef RAPT_GENERIC_SCORE_WORDS_H
 #define RAPT_GENERIC_SCORE_WORDS_H
 
+#include "generic/blocks.h"
 #include "generic/float8.h"
 #include "generic/score.h"
-#include "generic/stored.h"
 #include "generic/stream.h"
 
 /* Where VL keys lie at one stride: every fourth, since processors add a register, or two or four times it, to an
@@ -36,45 +36,6 @@ RAPT_INLINE void go_on(struct spaced *keys, int64_t bytes) {
         RAPT_OPAQUE(keys->fourth[i / 4]);
     }
 }
-
-/* What v_byte_of makes of a byte, over the byte, is 1 over this. */
-static const float unit_of_bytes = 0x1p-24f;
-
-RAPT_INLINE bool is_of_bytes(int format) { return format == RAPT_FORMAT_Q8_0 || format == RAPT_FORMAT_I8; }
-RAPT_INLINE bool is_of_nibbles(int format) {
-    return format == RAPT_FORMAT_Q4_0 || format == RAPT_FORMAT_Q4_1 || format == RAPT_FORMAT_IQ4_NL;
-}
-
-/* 32 int8 or nibbles of VL rows, mostly a block with a scale of its own: their bytes are transposed as words. */
-struct blocks {
-    vbits word[8];
-    vf32 scale, minimum;
-};
-
-/* From that byte on. scale: of int8. */
-RAPT_INLINE struct blocks load_blocks(int format, const char *const *rows, int64_t byte, vf32 scale) {
-    const int head = format == RAPT_FORMAT_I8 ? 0 : format == RAPT_FORMAT_Q4_1 ? 4 : 2;
-    struct blocks blocks = {.scale = head ? v_load_halves(rows, byte) : scale,
-                            .minimum = head == 4 ? v_load_halves(rows, byte + 2) : v_splat(0)};
-    if (format == RAPT_FORMAT_Q8_0)
-        blocks.scale = v_mul(blocks.scale, v_splat(unit_of_bytes));
-    for (int c = 0; c < (is_of_bytes(format) ? 8 : 4); c += 4)
-        v_load_words(blocks.word + c, rows, byte + head + 4 * c);
-    return blocks;
-}
-
-/* Number n of each row. */
-RAPT_INLINE vf32 number_of_blocks(int format, const struct blocks *blocks, int n) {
-    const int8_t *codes = format == RAPT_FORMAT_Q4_0   ? codes_of_q4_0
-                          : format == RAPT_FORMAT_Q4_1 ? codes_of_q4_1
-                                                       : codes_of_iq4_nl;
-    if (is_of_bytes(format))
-        return v_mul(v_byte_of(blocks->word[n / 4], n % 4), blocks->scale);
-    const vf32 number = v_nibble_of(blocks->word[n % 16 / 4], n % 4 * 8 + n / 16 * 4, codes);
-    return format == RAPT_FORMAT_Q4_1 ? v_fma(number, blocks->scale, blocks->minimum) : v_mul(number, blocks->scale);
-}
-
-RAPT_INLINE bool is_of_blocks(int format) { return format == RAPT_FORMAT_Q8_0 || is_of_nibbles(format); }
 
 /* Rows of these are transposed by words, of one number or two; others by way of a panel, which is faster where vectors
  * are short and few chains at once wait for their sums. */
@@ -312,7 +273,7 @@ RAPT_INLINE void score_rows(const struct rapt_score_args *a, int format, int row
 #ifndef RAPT_WORD_FORMATS
 #define RAPT_WORD_FORMATS(X, rows)                                                                               \
     X(f32, F32, rows) X(bf16, BF16, rows) X(f16, F16, rows) X(q8_0, Q8_0, rows) X(q4_0, Q4_0, rows)              \
-    X(q4_1, Q4_1, rows) X(iq4_nl, IQ4_NL, rows)
+    X(q4_1, Q4_1, rows) X(q5_0, Q5_0, rows) X(q5_1, Q5_1, rows) X(iq4_nl, IQ4_NL, rows)
 #endif
 
 #define RAPT_SCORE(name, NAME, rows)                                                                             \

@@ -27,6 +27,7 @@ RAPT_INLINE const char *stored_block(int format, const char *row, int64_t d) {
 }
 
 static const int8_t codes_of_q4_0[16] = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+static const int8_t codes_of_q5_0[16] = {-16, -15, -14, -13, -12, -11, -10, -9, -8, -7, -6, -5, -4, -3, -2, -1};
 static const int8_t codes_of_q4_1[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 static const int8_t codes_of_iq4_nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
@@ -79,8 +80,8 @@ RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int 
 /* Types that tiles of few rows take as they are stored. */
 #ifndef RAPT_STORED_FORMATS
 #define RAPT_STORED_FORMATS(X)                                                                                   \
-    X(f16, F16) X(bf16, BF16) X(q8_0, Q8_0) X(q4_0, Q4_0) X(q4_1, Q4_1) X(iq4_nl, IQ4_NL)                        \
-    X(f8_e4m3, F8_E4M3) X(f8_e5m2, F8_E5M2) X(i8, I8)
+    X(f16, F16) X(bf16, BF16) X(q8_0, Q8_0) X(q4_0, Q4_0) X(q4_1, Q4_1) X(q5_0, Q5_0) X(q5_1, Q5_1)              \
+    X(iq4_nl, IQ4_NL) X(f8_e4m3, F8_E4M3) X(f8_e5m2, F8_E5M2) X(i8, I8)
 #endif
 
 #define RAPT_STORED(name, NAME) | 1 << RAPT_FORMAT_##NAME

@@ -163,7 +163,7 @@ static inline uint32_t s_load_bools(const uint8_t *p, int n) {
 }
 static inline vbits v_load_bits(const uint32_t *p) { return _mm512_loadu_si512(p); }
 static inline vmask v_test_bit(vbits a, int i) {
-    return _mm512_movepi32_mask(_mm512_slli_epi32(a, (unsigned)(31 - i)));
+    return _mm512_test_epi32_mask(a, _mm512_set1_epi32((int)(1u << i)));
 }
 
 /* Four floats to multiply with one by one. */

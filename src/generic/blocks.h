@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * Blocks of VL rows, where lanes are rows: their bytes are transposed as words, and numbers made of them one at a
+ * time. */
+#ifndef RAPT_GENERIC_BLOCKS_H
+#define RAPT_GENERIC_BLOCKS_H
+
+#include "generic/stored.h"
+
+/* What v_byte_of makes of a byte, over the byte, is 1 over this. */
+static const float unit_of_bytes = 0x1p-24f;
+
+RAPT_INLINE bool is_of_bytes(int format) { return format == RAPT_FORMAT_Q8_0 || format == RAPT_FORMAT_I8; }
+RAPT_INLINE bool has_fifth_bits(int format) { return format == RAPT_FORMAT_Q5_0 || format == RAPT_FORMAT_Q5_1; }
+RAPT_INLINE bool is_of_nibbles(int format) {
+    return format == RAPT_FORMAT_Q4_0 || format == RAPT_FORMAT_Q4_1 || format == RAPT_FORMAT_IQ4_NL ||
+           has_fifth_bits(format);
+}
+RAPT_INLINE bool has_minimum(int format) { return format == RAPT_FORMAT_Q4_1 || format == RAPT_FORMAT_Q5_1; }
+
+/* 32 int8 or nibbles of VL rows, mostly a block with a scale of its own: their bytes are transposed as words. fifth:
+ * bit n is that of number n. */
+struct blocks {
+    vbits word[8], fifth;
+    vf32 scale, minimum;
+};
+
+/* From that byte on. scale: of int8. */
+RAPT_INLINE struct blocks load_blocks(int format, const char *const *rows, int64_t byte, vf32 scale) {
+    const int scales = format == RAPT_FORMAT_I8 ? 0 : has_minimum(format) ? 4 : 2; /* bytes */
+    const int head = scales + (has_fifth_bits(format) ? 4 : 0);
+    struct blocks blocks = {.scale = scales ? v_load_halves(rows, byte) : scale,
+                            .minimum = has_minimum(format) ? v_load_halves(rows, byte + 2) : v_splat(0)};
+    if (has_fifth_bits(format)) {
+        vbits words[4];
+        v_load_words(words, rows, byte + scales);
+        blocks.fifth = words[0];
+    }
+    if (format == RAPT_FORMAT_Q8_0)
+        blocks.scale = v_mul(blocks.scale, v_splat(unit_of_bytes));
+    for (int c = 0; c < (is_of_bytes(format) ? 8 : 4); c += 4)
+        v_load_words(blocks.word + c, rows, byte + head + 4 * c);
+    return blocks;
+}
+
+/* Number n of each row. */
+RAPT_INLINE vf32 number_of_blocks(int format, const struct blocks *blocks, int n) {
+    const int8_t *codes = has_minimum(format)          ? codes_of_q4_1
+                          : format == RAPT_FORMAT_Q4_0 ? codes_of_q4_0
+                          : format == RAPT_FORMAT_Q5_0 ? codes_of_q5_0
+                                                       : codes_of_iq4_nl;
+    if (is_of_bytes(format))
+        return v_mul(v_byte_of(blocks->word[n / 4], n % 4), blocks->scale);
+    vf32 number = v_nibble_of(blocks->word[n % 16 / 4], n % 4 * 8 + n / 16 * 4, codes);
+    if (has_fifth_bits(format))
+        number = v_select(v_test_bit(blocks->fifth, n), v_add(number, v_splat(16)), number);
+    return has_minimum(format) ? v_fma(number, blocks->scale, blocks->minimum) : v_mul(number, blocks->scale);
+}
+
+RAPT_INLINE bool is_of_blocks(int format) { return format == RAPT_FORMAT_Q8_0 || is_of_nibbles(format); }
+
+#endif
