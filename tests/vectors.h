@@ -62,6 +62,8 @@ struct vector_table {
     void (*load_halves)(const char *const *rows, int64_t offset, float *result);
     void (*byte_of)(const uint32_t *words, int k, float *result);
     void (*nibble_of)(const uint32_t *words, int i, const int8_t *codes, float *result);
+    void (*codes_of)(const uint32_t *words, int i, const int8_t *codes, float *result);
+    void (*raise_bytes)(const uint32_t *words, const uint32_t *bits, int i, float *result);
     void (*store_half)(uint16_t *p, const float *a);
     void (*store_bf16)(uint16_t *p, const float *a);
     void (*store_e4m3)(uint8_t *p, const float *a);

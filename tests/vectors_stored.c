@@ -150,11 +150,36 @@ static void check_parts_of_words(const struct vector_table *table, const uint32_
     }
 }
 
+static uint8_t byte_of(const float *lanes, int lane, int k) {
+    uint8_t bytes[4];
+    memcpy(bytes, lanes + lane, sizeof bytes);
+    return bytes[k];
+}
+
+static void check_bytes_of_words(const struct vector_table *table, const uint32_t *words, const uint32_t *bits,
+                                 const int8_t *codes) {
+    float got[MOST_LANES];
+    for (int i = 0; i < 8; i += 4) {
+        table->codes_of(words, i, codes, got);
+        for (int at = 0; at < 4 * table->lanes; at++)
+            expect_number(table, "v_codes_of", at, (int8_t)byte_of(got, at / 4, at % 4),
+                          codes[words[at / 4] >> at % 4 * 8 >> i & 15]);
+    }
+    for (int i = 0; i < 32; i += 4) {
+        table->raise_bytes(words, bits, i, got);
+        for (int at = 0; at < 4 * table->lanes; at++) {
+            const uint32_t more = (bits[at / 4] >> (i + at % 4) & 1) * 16;
+            expect_number(table, "v_raise_bytes", at, byte_of(got, at / 4, at % 4),
+                          (float)((words[at / 4] >> at % 4 * 8) + more & 255));
+        }
+    }
+}
+
 void test_words(const struct vector_table *table) {
     static const int64_t offsets[] = {0, 2, 18, 7};
     struct random random = {12};
     struct guarded codes = guarded_new(16, GUARD_END, 0, 0);
-    uint32_t words[MOST_LANES];
+    uint32_t words[MOST_LANES], bits[MOST_LANES];
     for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
         for (int side = GUARD_END; side <= GUARD_BEGIN; side++) {
             check_words(table, &random, (enum guard_side)side, offsets[i]);
@@ -162,10 +187,13 @@ void test_words(const struct vector_table *table) {
         }
     for (int number = 0; number < 600; number++) {
         memcpy(codes.data, table_of_codes[number % 2], 16);
-        for (int lane = 0; lane < table->lanes; lane++)
+        for (int lane = 0; lane < table->lanes; lane++) {
             words[lane] = number < 256 ? 0x01010101u * (uint32_t)((number + 37 * lane) % 256)
                                        : (uint32_t)random_bits(&random);
+            bits[lane] = (uint32_t)random_bits(&random);
+        }
         check_parts_of_words(table, words, (const int8_t *)codes.data);
+        check_bytes_of_words(table, words, bits, (const int8_t *)codes.data);
     }
     guarded_free(&codes);
 }

@@ -119,6 +119,17 @@ static void nibble_of(const uint32_t *p, int i, const int8_t *codes, float *resu
                              v_nibble_of(words, 24, codes), v_nibble_of(words, 28, codes)};
     v_store(result, nibbles[i / 4]);
 }
+static void codes_of(const uint32_t *p, int i, const int8_t *codes, float *result) {
+    const vbits words = v_load_bits(p), bytes = i ? v_codes_of(words, 4, codes) : v_codes_of(words, 0, codes);
+    memcpy(result, &bytes, sizeof bytes);
+}
+static void raise_bytes(const uint32_t *p, const uint32_t *bits, int i, float *result) {
+    const vbits a = v_load_bits(p), b = v_load_bits(bits);
+    const vbits raised[8] = {v_raise_bytes(a, b, 0),  v_raise_bytes(a, b, 4),  v_raise_bytes(a, b, 8),
+                             v_raise_bytes(a, b, 12), v_raise_bytes(a, b, 16), v_raise_bytes(a, b, 20),
+                             v_raise_bytes(a, b, 24), v_raise_bytes(a, b, 28)};
+    memcpy(result, &raised[i / 4], sizeof *raised);
+}
 static void store_half(uint16_t *p, const float *a) { v_store_half(p, v_load(a)); }
 static void store_bf16(uint16_t *p, const float *a) { v_store_bf16(p, v_load(a)); }
 
@@ -216,6 +227,8 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .load_halves = load_halves,
     .byte_of = byte_of,
     .nibble_of = nibble_of,
+    .codes_of = codes_of,
+    .raise_bytes = raise_bytes,
     .store_half = store_half,
     .store_bf16 = store_bf16,
     .store_e4m3 = store_e4m3,

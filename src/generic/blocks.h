@@ -17,6 +17,9 @@ RAPT_INLINE bool is_of_nibbles(int format) {
 }
 RAPT_INLINE bool has_minimum(int format) { return format == RAPT_FORMAT_Q4_1 || format == RAPT_FORMAT_Q5_1; }
 
+/* Where vectors are long, looking a number up by itself takes less than four bytes at once, and then one of them. */
+RAPT_INLINE bool is_by_nibbles(int format) { return is_of_nibbles(format) && !has_fifth_bits(format) && VL >= 16; }
+
 /* 32 int8 or nibbles of VL rows, mostly a block with a scale of its own: their bytes are transposed as words. fifth:
  * bit n is that of number n. */
 struct blocks {
@@ -35,24 +38,33 @@ RAPT_INLINE struct blocks load_blocks(int format, const char *const *rows, int64
         v_load_words(words, rows, byte + scales);
         blocks.fifth = words[0];
     }
-    if (format == RAPT_FORMAT_Q8_0)
+    if (scales && !is_by_nibbles(format))
         blocks.scale = v_mul(blocks.scale, v_splat(unit_of_bytes));
     for (int c = 0; c < (is_of_bytes(format) ? 8 : 4); c += 4)
         v_load_words(blocks.word + c, rows, byte + head + 4 * c);
     return blocks;
 }
 
+RAPT_INLINE const int8_t *codes_of_nibbles(int format) {
+    return has_minimum(format)          ? codes_of_q4_1
+           : format == RAPT_FORMAT_Q4_0 ? codes_of_q4_0
+           : format == RAPT_FORMAT_Q5_0 ? codes_of_q5_0
+                                        : codes_of_iq4_nl;
+}
+
+/* Numbers 4 * c ... 4 * c + 3 of each row, bytes of int8. */
+RAPT_INLINE vbits bytes_of_blocks(int format, const struct blocks *blocks, int c) {
+    if (is_of_bytes(format))
+        return blocks->word[c];
+    const vbits bytes = v_codes_of(blocks->word[c % 4], c / 4 * 4, codes_of_nibbles(format));
+    return has_fifth_bits(format) ? v_raise_bytes(bytes, blocks->fifth, 4 * c) : bytes;
+}
+
 /* Number n of each row. */
 RAPT_INLINE vf32 number_of_blocks(int format, const struct blocks *blocks, int n) {
-    const int8_t *codes = has_minimum(format)          ? codes_of_q4_1
-                          : format == RAPT_FORMAT_Q4_0 ? codes_of_q4_0
-                          : format == RAPT_FORMAT_Q5_0 ? codes_of_q5_0
-                                                       : codes_of_iq4_nl;
-    if (is_of_bytes(format))
-        return v_mul(v_byte_of(blocks->word[n / 4], n % 4), blocks->scale);
-    vf32 number = v_nibble_of(blocks->word[n % 16 / 4], n % 4 * 8 + n / 16 * 4, codes);
-    if (has_fifth_bits(format))
-        number = v_select(v_test_bit(blocks->fifth, n), v_add(number, v_splat(16)), number);
+    const vf32 number = is_by_nibbles(format) ? v_nibble_of(blocks->word[n % 16 / 4], n % 4 * 8 + n / 16 * 4,
+                                                            codes_of_nibbles(format))
+                                              : v_byte_of(bytes_of_blocks(format, blocks, n / 4), n % 4);
     return has_minimum(format) ? v_fma(number, blocks->scale, blocks->minimum) : v_mul(number, blocks->scale);
 }
 

@@ -211,6 +211,21 @@ static inline void v_load_words(vbits a[4], const char *const *rows, int64_t off
 static inline vf32 v_byte_of(vbits a, int k) { return (float)(int8_t)(uint8_t)(a >> 8 * k) * 0x1p24f; }
 static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) { return table[a >> i & 15]; }
 
+/* The four bits of each byte from bit i on as codes of a table: bytes. */
+static inline vbits v_codes_of(vbits a, int i, const int8_t *table) {
+    vbits codes = 0;
+    for (int at = 0; at < 32; at += 8)
+        codes |= (vbits)(uint8_t)table[a >> at >> i & 15] << at;
+    return codes;
+}
+/* 16 more in byte k of each lane where bit i + k of `bits` is set. */
+static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
+    vbits raised = 0;
+    for (int k = 0; k < 4; k++)
+        raised |= ((a >> 8 * k) + (bits >> (i + k) & 1) * 16 & 255) << 8 * k;
+    return raised;
+}
+
 /* A half of each row. */
 static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
     return v_load_half((const uint16_t *)(const void *)(rows[0] + offset));

@@ -236,6 +236,20 @@ static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) {
     return vcvtq_f32_s32(vshrq_n_s32(vshlq_n_s32(vreinterpretq_s32_s8(codes), 24), 24));
 }
 
+/* The four bits of each byte from bit i on as codes of a table: bytes. */
+static inline vbits v_codes_of(vbits a, int i, const int8_t *table) {
+    const uint32x4_t nibbles = vandq_u32(vshlq_u32(a, vdupq_n_s32(-i)), vdupq_n_u32(0x0f0f0f0f));
+    return vreinterpretq_u32_s8(vqtbl1q_s8(vld1q_s8(table), vreinterpretq_u8_u32(nibbles)));
+}
+/* 16 more in byte k of each lane where bit i + k of `bits` is set. */
+static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
+    const uint64_t byte = (uint64_t)(i / 8) * 0x0101010101010101;
+    const uint8x16_t at = vcombine_u8(vcreate_u8(byte + 0x0404040400000000), vcreate_u8(byte + 0x0c0c0c0c08080808));
+    const uint8x16_t bit = vreinterpretq_u8_u32(vdupq_n_u32(0x08040201u << i % 8));
+    const uint8x16_t set = vtstq_u8(vqtbl1q_u8(vreinterpretq_u8_u32(bits), at), bit);
+    return vreinterpretq_u32_u8(vaddq_u8(vreinterpretq_u8_u32(a), vandq_u8(set, vdupq_n_u8(16))));
+}
+
 /* A half of each row. */
 static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
     uint16_t halves[4];

@@ -274,6 +274,21 @@ static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) {
     return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi8(codes, index), 24), 24));
 }
 
+/* The four bits of each byte from bit i on as codes of a table: bytes. */
+static inline vbits v_codes_of(vbits a, int i, const int8_t *table) {
+    const __m256i codes = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));
+    return _mm256_shuffle_epi8(codes, _mm256_and_si256(_mm256_srli_epi32(a, i), _mm256_set1_epi8(15)));
+}
+/* 16 more in byte k of each lane where bit i + k of `bits` is set. */
+static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
+    const int byte = i / 8 * 0x01010101;
+    const __m256i at = _mm256_setr_epi32(byte, byte + 0x04040404, byte + 0x08080808, byte + 0x0c0c0c0c, byte,
+                                         byte + 0x04040404, byte + 0x08080808, byte + 0x0c0c0c0c);
+    const __m256i bit = _mm256_set1_epi32((int)(0x08040201u << i % 8));
+    const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(bits, at), bit), bit);
+    return _mm256_add_epi8(a, _mm256_and_si256(set, _mm256_set1_epi8(16)));
+}
+
 /* A half of each row. */
 static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
     __m128i halves = _mm_setzero_si128();

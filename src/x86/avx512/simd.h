@@ -162,9 +162,7 @@ static inline uint32_t s_load_bools(const uint8_t *p, int n) {
     return _mm256_test_epi8_mask(bytes, bytes);
 }
 static inline vbits v_load_bits(const uint32_t *p) { return _mm512_loadu_si512(p); }
-static inline vmask v_test_bit(vbits a, int i) {
-    return _mm512_test_epi32_mask(a, _mm512_set1_epi32((int)(1u << i)));
-}
+static inline vmask v_test_bit(vbits a, int i) { return _mm512_test_epi32_mask(a, _mm512_set1_epi32((int)(1u << i))); }
 
 /* Four floats to multiply with one by one. */
 typedef const float *vfour;
@@ -289,6 +287,19 @@ static inline vf32 v_byte_of(vbits a, int k) {
 }
 static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) {
     return _mm512_permutexvar_ps(_mm512_srli_epi32(a, (unsigned)i), v_load_int8(table));
+}
+
+/* The four bits of each byte from bit i on as codes of a table: bytes. */
+static inline vbits v_codes_of(vbits a, int i, const int8_t *table) {
+    const __m512i codes = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)table));
+    return _mm512_shuffle_epi8(codes, _mm512_and_si512(_mm512_srli_epi32(a, (unsigned)i), _mm512_set1_epi8(15)));
+}
+/* 16 more in byte k of each lane where bit i + k of `bits` is set. */
+static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
+    const int byte = i / 8 * 0x01010101;
+    const __m512i at = _mm512_set4_epi32(byte + 0x0c0c0c0c, byte + 0x08080808, byte + 0x04040404, byte);
+    const __m512i bit = _mm512_set1_epi32((int)(0x08040201u << i % 8));
+    return _mm512_mask_add_epi8(a, _mm512_test_epi8_mask(_mm512_shuffle_epi8(bits, at), bit), a, _mm512_set1_epi8(16));
 }
 
 /* A half of each row. */
