@@ -170,7 +170,7 @@ static void check_bytes_of_words(const struct vector_table *table, const uint32_
         for (int at = 0; at < 4 * table->lanes; at++) {
             const uint32_t more = (bits[at / 4] >> (i + at % 4) & 1) * 16;
             expect_number(table, "v_raise_bytes", at, byte_of(got, at / 4, at % 4),
-                          (float)((words[at / 4] >> at % 4 * 8) + more & 255));
+                          (float)(((words[at / 4] >> at % 4 * 8) + more) & 255));
         }
     }
 }

@@ -222,7 +222,7 @@ static inline vbits v_codes_of(vbits a, int i, const int8_t *table) {
 static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
     vbits raised = 0;
     for (int k = 0; k < 4; k++)
-        raised |= ((a >> 8 * k) + (bits >> (i + k) & 1) * 16 & 255) << 8 * k;
+        raised |= (((a >> 8 * k) + (bits >> (i + k) & 1) * 16) & 255) << 8 * k;
     return raised;
 }
 
