@@ -19,7 +19,7 @@ NINJA_ARGS='-j 1 programs_with_threads' tools/dev/build.sh build-tsan -Doptimiza
     -Db_sanitize=thread -Db_lundef=false -Dassertions=true -Dopenmp=disabled -Disas=scalar >build-tsan/build.log 2>&1 &
 tsan=$!
 
-# Each program has all kernels, whose checks have a table of 20 MB with as many bytes of relocations: packed ones.
+# Each program has all kernels. The table of their checks, 20 MB, has as many bytes of relocations unless packed.
 tools/dev/build.sh build-asan -Doptimization=1 -Ddebug=true -Dc_args=-g1 -Db_sanitize=address,undefined \
     -Db_lundef=false -Dassertions=true '-Dc_link_args=-Wl,-z,pack-relative-relocs -Wl,--compress-debug-sections=zlib'
 meson test -C build-asan --no-rebuild --print-errorlogs --timeout-multiplier 3 || failed=1
