@@ -47,6 +47,13 @@ static void test_sonames(void **state) {
           "test -e $lib/librapt_layers.so.0.1; test ! -e $lib/librapt.so.0");
 }
 
+/* What a program's own names may meet, in all members of the archive. */
+static void test_names(void **state) {
+    (void)state;
+    shell("nm --defined-only -g $(find $PWD -name librapt.a) >names; grep -q ' T rapt_' names;"
+          "! grep -E ' [A-Z] ' names | grep -v ' rapt_'");
+}
+
 /* With the archive: nothing of rapt is exported, and RAPT_STATIC is no condition. */
 static void test_archive(void **state) {
     (void)state;
@@ -79,8 +86,8 @@ static void test_home_page(void **state) {
 
 int main(int count, char **given) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_program), cmocka_unit_test(test_sonames),
-                                       cmocka_unit_test(test_archive), cmocka_unit_test(test_url),
-                                       cmocka_unit_test(test_home_page)};
+                                       cmocka_unit_test(test_names), cmocka_unit_test(test_archive),
+                                       cmocka_unit_test(test_url), cmocka_unit_test(test_home_page)};
     if (count != 5) {
         fputs("usage: test_installed MESON BUILD_ROOT SOURCE_ROOT COMPILER\n", stderr);
         return 2;
