@@ -30,6 +30,9 @@ static void note(const void *address, int write, int level) {
 extern const struct rapt_table rapt_table_probe;
 enum { RAPT_ISA_NUMBER_probe = RAPT_ISA_SCALAR };
 #define RAPT_WITHOUT_UNITS
+#define RAPT_WORD_FORMATS(X, rows) X(f32, F32, rows) /* the rest compiles for half a minute */
+#define RAPT_STORED_FORMATS(X) X(f16, F16)
+#define RAPT_FEW_FORMATS RAPT_STORED_FORMATS
 #include "generic/table.h"
 
 /* ---- the order in which lines are fetched */

@@ -17,8 +17,10 @@ enum {
 };
 
 /* Types with scales are staged. */
+#ifndef RAPT_FEW_FORMATS
 #define RAPT_FEW_FORMATS(X)                                                                                      \
     X(f16, F16) X(bf16, BF16) X(q8_0, Q8_0) X(q4_0, Q4_0) X(q4_1, Q4_1) X(q5_0, Q5_0) X(q5_1, Q5_1) X(iq4_nl, IQ4_NL)
+#endif
 
 #define RAPT_STORED(name, NAME) | 1 << RAPT_FORMAT_##NAME
 enum { FEW_FORMATS = 1 << RAPT_FORMAT_F32 RAPT_FEW_FORMATS(RAPT_STORED) };
