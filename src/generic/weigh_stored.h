@@ -135,15 +135,17 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
         RAPT_UNROLL for (int r = 0; r < rows; r++)
             RAPT_UNROLL for (int v = 0; v < vectors; v++)
                 sum[r][v] = v_mul(sum[r][v], v_splat(a->alpha[r]));
-    if (!a->runs)
-        stored_values(format, a, sum, a->probabilities + a->key_begin, scales, stored_block(format, a->value, d),
-                      a->key_end - a->key_begin, &own, rows, vectors, first, width);
+    const int keys = a->key_end - a->key_begin;
+    const float *p = a->probabilities + a->key_begin;
     struct walk walk = walk_of(a->value, a->value_rows, a->runs);
-    for (int key = a->key_begin, run; a->runs && key < a->key_end; key += run) {
-        run = run_of(&walk, a->key_end - key, pump);
+    if (in_pair) /* one run */
+        stored_values(format, a, sum, p, scales, stored_block(format, a->value, d), keys, &own, rows, vectors, first,
+                      width);
+    for (int key = 0, run; !in_pair && key < keys; key += run) {
+        run = run_of(&walk, keys - key, pump);
         if (pump->turns)
             turns_fetch(pump->turns, run * stored_lines(format, vectors * VL));
-        stored_values(format, a, sum, a->probabilities + key, is_scaled(format) ? scales + (key - a->key_begin) : NULL,
+        stored_values(format, a, sum, p + key, is_scaled(format) ? scales + key : NULL,
                       stored_block(format, walk.row, d), run, &own, rows, vectors, first, width);
         walk_on(&walk, run, a->value_stride_bytes);
     }
