@@ -6,12 +6,15 @@ set -euo pipefail
 tools/dev/setup.sh arm
 
 echo "== compiled, not run, for other systems"
+# In CI, whose time is short, Clang reads the sources and generates no code.
+code=-c
+[ "${CI-}" != true ] || code=-fsyntax-only
 sources=$(find src -name '*.c' -not -path 'src/x86/*' -not -name 'reference*' -not -name truth.c)
 for source in $sources; do # the two for one source side by side
     printf '%s\n' "arm64-apple-macos11 $source" "aarch64-pc-windows-msvc $source"
 done | xargs -P "$(nproc)" -L 1 sh -c 'exec clang-19 -target $0 -std=c11 -O2 -ffreestanding -nostdlibinc -fno-math-errno \
     -ffp-contract=off -DRAPT_HAVE_neon -DRAPT_BUILD -Wall -Wextra -Werror -isystem cross/freestanding -Iinclude -Isrc \
-    -c "$1" -o /dev/null'
+    '$code' "$1" -o /dev/null'
 echo "arm64-apple-macos11, aarch64-pc-windows-msvc: $(wc -w <<<"$sources") objects each"
 
 echo
