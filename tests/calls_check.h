@@ -38,12 +38,20 @@ static struct problem_layout layout_of(const struct problem_call *call) {
     return layout;
 }
 
+/* Of orders 2 and 3 the scalar table takes as long as all others together: every third call. */
+static bool is_left_out(const struct rapt_table *table, const struct problem_call *call) {
+    struct random random = {call->seed};
+    return table->isa == RAPT_ISA_SCALAR && call->numerics >= RAPT_NUMERICS_ORDER_2 && random_below(&random, 3) > 0;
+}
+
 static void check_call(const struct problem_call *call) {
     const struct problem_layout layout = layout_of(call);
     struct problem *expected = problem_expected(call), *problem = problem_laid_out(expected, &layout);
     for (int t = 0; t < table_count; t++) {
         rapt_message message = {""};
         const char *name = tables[t]->name;
+        if (is_left_out(tables[t], call))
+            continue;
         problem->desc.isa = tables[t]->isa;
         problem_reset(problem);
         rapt_status status = answer(&problem->desc, (call->seed + (uint64_t)t) % 2, &message);
