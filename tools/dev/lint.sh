@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Warnings of GCC and Clang as errors, clang-tidy, exported symbols, compiler flags, the style that a script can see, the
+# Warnings of GCC and Clang as errors, clang-tidy, compiler flags, the style that a script can see, the
 # analysis of the NEON loops.
 set -euo pipefail
 tools/dev/setup.sh lint
@@ -39,7 +39,7 @@ if [ -e "$python_headers/Python.h" ]; then
             -DRAPT_STATIC -Iinclude -isystem "$python_headers" -fsyntax-only python/src/*.c || failed=1
     done
 else
-    echo "== left out: the Python module, no Python.h (./dev setup python)"
+    echo "== left out: the Python module, no Python.h"
 fi
 
 echo "== flags of the library"

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 # Installs what is missing for building and testing, and for the groups that the arguments name.
 set -euo pipefail
-[ "${CI-}" != true ] || set -- all
 [ "${1-}" != all ] || set -- abi arm bench fuzz lint minilm pictures python
 
 has() { command -v "$1" >/dev/null; }
@@ -31,7 +30,7 @@ debian_packages() {
     fuzz) echo clang-14 libclang-rt-14-dev valgrind ;;
     ggml) echo cmake g++ python3-venv ;;
     minilm) echo python3-venv ;;
-    lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev libpango1.0-dev ;;
+    lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev libpango1.0-dev python3-dev ;;
     pictures) echo libpango1.0-dev ;;
     python) echo g++ python3-dev python3-venv ;;
     *) echo "setup: there is no group '$1'; groups are abi, arm, bench, fuzz, ggml, lint, minilm, pictures, python, all" >&2 && return 2 ;;
