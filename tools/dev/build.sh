@@ -18,4 +18,5 @@ elif [ "$packages" != "$(cat "$1/packages.txt" 2>/dev/null)" ]; then
     meson setup --reconfigure "$1"
 fi
 echo "$packages" >"$1/packages.txt"
-exec ninja -C "$1" --quiet ${NINJA_ARGS-}
+# No more at once than there are processors: what takes longest begins first, and shall have one of its own.
+exec ninja -C "$1" --quiet -j "$(getconf _NPROCESSORS_ONLN)" ${NINJA_ARGS-}

@@ -67,11 +67,12 @@ run_fuzz() {
     fi
 }
 
-# Beside the build and the tests here, which do not keep all processors busy: the build of the fuzz targets, then the
-# Python package and what it connects to.
+# Beside the build and the tests here, which do not keep all processors busy and go first: the build of the fuzz targets,
+# then the Python package and what it connects to.
 begin_beside() {
     beside=$(mktemp -d)
     {
+        renice -n 5 -p "$BASHPID" >/dev/null || true
         ! tools/dev/fuzz.sh available || tools/dev/fuzz.sh build || true
         if tools/dev/python.sh available; then
             tools/dev/python.sh test || true
