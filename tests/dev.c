@@ -45,7 +45,7 @@ static void packages_that_come(void **state) {
           "touch has-pangocairo; \"$build\" folder; \"$build\" folder;"
           "printf 'meson setup folder -Dtests=disabled\\nninja -C folder --quiet\\nninja -C folder --quiet\\n"
           "meson setup --reconfigure folder\\nninja -C folder --quiet\\nninja -C folder --quiet\\n' >expected.txt;"
-          "diff expected.txt calls.txt");
+          "sed 's/ -j [1-9][0-9]*$//' calls.txt | diff expected.txt -; grep -q 'quiet -j' calls.txt");
 }
 
 static void bench_installs_what_it_needs(void **state) {
