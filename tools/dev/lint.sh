@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Warnings of GCC and Clang as errors, clang-tidy, compiler flags, the style that a script can see, the
-# analysis of the NEON loops.
+# Warnings of GCC and Clang as errors, clang-tidy, compiler flags, the style that a script can see, the analysis of the
+# NEON loops.
 set -euo pipefail
 tools/dev/setup.sh lint
 failed=0
