@@ -9,7 +9,13 @@
 
 #include "kernels.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* whose compilation would take minutes */
+/* Loops whose turns the compiler knows: what they hold stays in registers, as far as there are so many. */
+#ifndef RAPT_UNROLLED
+#define RAPT_UNROLLED 32
+#endif
+#define RAPT_PRAGMA(words) _Pragma(#words)
+#define RAPT_UNROLL_BY(turns) RAPT_PRAGMA(GCC unroll turns)
+#if defined(RAPT_PLAIN_LOOPS) || !defined(__GNUC__) /* for sanitizers, whose compilation would take minutes */
 #define RAPT_UNROLL
 #define RAPT_UNROLL_2
 #define RAPT_UNROLL_4
@@ -18,14 +24,10 @@
 #define RAPT_UNROLL _Pragma("clang loop unroll(full)")
 #define RAPT_UNROLL_2 _Pragma("clang loop unroll_count(2)")
 #define RAPT_UNROLL_4 _Pragma("clang loop unroll_count(4)")
-#elif defined(__GNUC__)
-#define RAPT_UNROLL _Pragma("GCC unroll 32")
-#define RAPT_UNROLL_2 _Pragma("GCC unroll 2")
-#define RAPT_UNROLL_4 _Pragma("GCC unroll 4")
 #else
-#define RAPT_UNROLL
-#define RAPT_UNROLL_2
-#define RAPT_UNROLL_4
+#define RAPT_UNROLL RAPT_UNROLL_BY(RAPT_UNROLLED)
+#define RAPT_UNROLL_2 RAPT_UNROLL_BY(2)
+#define RAPT_UNROLL_4 RAPT_UNROLL_BY(4)
 #endif
 /* The compiler forgets where this number comes from, and keeps it in a register instead of some that it derives. */
 #define RAPT_OPAQUE(number) __asm__("" : "+r"(number))

@@ -94,10 +94,12 @@ typedef void turn_scorer(const struct turn_keys *k);
 
 #define TURN_KERNELS(height)                                                                             \
     static RAPT_KERNEL void turn_score_bf16_##height(const struct turn_keys *k) {                        \
-        turn_score(k, height < PLACE_ROWS ? height : PLACE_ROWS, RAPT_FORMAT_BF16);                      \
+        if (FLUSHES && height <= PLACE_ROWS)                                                             \
+            turn_score(k, height, RAPT_FORMAT_BF16);                                                     \
     }                                                                                                    \
     static RAPT_KERNEL void turn_score_half_##height(const struct turn_keys *k) {                        \
-        turn_score(k, height < PLACE_ROWS ? height : PLACE_ROWS, RAPT_FORMAT_F16);                       \
+        if (FLUSHES && height <= PLACE_ROWS)                                                             \
+            turn_score(k, height, RAPT_FORMAT_F16);                                                      \
     }
 PLACE_HEIGHTS(TURN_KERNELS)
 #undef TURN_KERNELS

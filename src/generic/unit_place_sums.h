@@ -12,6 +12,9 @@ enum {
 
 _Static_assert(RAPT_HALF_KEYS % PLACE_COLUMNS == 0, "panels divide the keys of a half");
 
+/* Vectors of a wide panel of values; 0: they take panels of 2. */
+RAPT_INLINE int place_wide(int rows) { return rows == 1 && PLACE_ROWS >= 8 ? 8 : 4 * rows <= PLACE_ROWS ? 4 : 0; }
+
 /* Whether registers hold the sums of even and of odd terms side by side. */
 RAPT_INLINE int place_together(int rows, int vectors) { return rows * vectors <= PLACE_ROWS; }
 
@@ -127,20 +130,22 @@ RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors
     place_add(even, odd, w->g, w->g_stride, w->adds, rows, vectors);
 }
 
-/* By the number of rows; values also by vectors: 2, or 4, or 8 of one row; and alone or in a pair. */
+/* By the number of rows; values also by vectors: 2, or 4, or 8 of one row; and alone or in a pair, which takes turns
+ * (place_weigh_block). What the table does not call is empty. */
 #define PLACE_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #define PLACE_WEIGHERS(height, name, format, in_pair)                                                    \
     static RAPT_KERNEL void place_weigh_##name##_##height##_2(const struct place_values *w) {            \
-        place_weigh(w, height < PLACE_ROWS ? height : PLACE_ROWS, 2, format, in_pair);                   \
+        if (height <= PLACE_ROWS && (FLUSHES || !in_pair))                                               \
+            place_weigh(w, height, 2, format, in_pair);                                                  \
     }                                                                                                    \
-    static RAPT_KERNEL void place_weigh_##name##_##height##_4(const struct place_values *w) {            \
-        const int rows = 4 * height < PLACE_ROWS ? height : (PLACE_ROWS + 3) / 4;                        \
-        place_weigh(w, rows, height == 1 && PLACE_ROWS >= 8 ? 8 : 4, format, in_pair);                   \
+    static RAPT_KERNEL void place_weigh_##name##_##height##_wide(const struct place_values *w) {         \
+        if (place_wide(height) && (FLUSHES || !in_pair))                                                 \
+            place_weigh(w, height, place_wide(height), format, in_pair);                                 \
     }
 #define PLACE_KERNELS(height)                                                                            \
     static RAPT_KERNEL void place_score_##height(const struct place_keys *k) {                           \
-        const int rows = height < PLACE_ROWS ? height : PLACE_ROWS;                                      \
-        place_score(k, rows);                                                                            \
+        if (height <= PLACE_ROWS)                                                                        \
+            place_score(k, height);                                                                      \
     }                                                                                                    \
     PLACE_WEIGHERS(height, bf16, RAPT_FORMAT_BF16, false)                                                \
     PLACE_WEIGHERS(height, half, RAPT_FORMAT_F16, false)                                                 \
@@ -157,10 +162,10 @@ typedef void place_weigher(const struct place_values *w);
 static place_scorer *const place_scorers[] = {PLACE_HEIGHTS(PLACE_KERNELS)};
 #undef PLACE_KERNELS
 /* [in a pair][half][height - 1][wide] */
-#define PLACE_BF16(height) {place_weigh_bf16_##height##_2, place_weigh_bf16_##height##_4},
-#define PLACE_HALF(height) {place_weigh_half_##height##_2, place_weigh_half_##height##_4},
-#define PLACE_BF16_PAIR(height) {place_weigh_bf16_pair_##height##_2, place_weigh_bf16_pair_##height##_4},
-#define PLACE_HALF_PAIR(height) {place_weigh_half_pair_##height##_2, place_weigh_half_pair_##height##_4},
+#define PLACE_BF16(height) {place_weigh_bf16_##height##_2, place_weigh_bf16_##height##_wide},
+#define PLACE_HALF(height) {place_weigh_half_##height##_2, place_weigh_half_##height##_wide},
+#define PLACE_BF16_PAIR(height) {place_weigh_bf16_pair_##height##_2, place_weigh_bf16_pair_##height##_wide},
+#define PLACE_HALF_PAIR(height) {place_weigh_half_pair_##height##_2, place_weigh_half_pair_##height##_wide},
 static place_weigher *const place_weighers[2][2][12][2] = {
     {{PLACE_HEIGHTS(PLACE_BF16)}, {PLACE_HEIGHTS(PLACE_HALF)}},
     {{PLACE_HEIGHTS(PLACE_BF16_PAIR)}, {PLACE_HEIGHTS(PLACE_HALF_PAIR)}}};
@@ -168,8 +173,5 @@ static place_weigher *const place_weighers[2][2][12][2] = {
 #undef PLACE_HALF
 #undef PLACE_BF16_PAIR
 #undef PLACE_HALF_PAIR
-
-/* Vectors of a panel of values: 8, 4 or 2. */
-static int place_wide(int rows) { return rows == 1 && PLACE_ROWS >= 8 ? 8 : 4 * rows <= PLACE_ROWS ? 4 : 0; }
 
 #endif
