@@ -5,8 +5,8 @@
 # cannot be made is a failure.
 set -euo pipefail
 export OMP_WAIT_POLICY=passive # many programs at once: threads that spin while they wait take the cores from others
-logs=()
-skipped=()
+records=$(mktemp -d) # what ran and what did not, a line each, also of what runs in the background
+touch "$records/logs" "$records/skipped"
 
 has() { command -v "$1" >/dev/null; }
 
@@ -15,10 +15,10 @@ run() {
     echo
     echo "== tests on $1"
     meson test -C "$2" --no-rebuild --print-errorlogs --logbase "log-$1" "${@:3}" || true
-    logs+=("$1=$(ls -t "$2"/meson-logs/log-"$1"*.json | head -n 1)")
+    echo "$1=$(ls -t "$2"/meson-logs/log-"$1"*.json | head -n 1)" >>"$records/logs"
 }
 
-skip() { skipped+=("$1: $2"); }
+skip() { echo "$1: $2" >>"$records/skipped"; }
 
 # run_emulated NAME QEMU_CPU ISAS: enough to reach every kernel of the tables and the command; the same code has run
 # in full natively, and test_old_cpu asks ten models which table they choose.
@@ -34,6 +34,9 @@ run_emulated() {
 run_here() {
     tools/dev/build.sh build -Dwerror="$([ "${CI-}" = true ] && echo true || echo false)"
     run native build
+}
+
+run_older() {
     if [ "$(uname -m)" = x86_64 ]; then
         run_emulated haswell Haswell scalar,avx2
         run_emulated nehalem Nehalem scalar
@@ -63,22 +66,23 @@ run_fuzz() {
         echo
         echo "== fuzz"
         RAPT_FUZZ_SEED=1 tools/dev/fuzz.sh 60 || true
-        logs+=("fuzz=build-fuzz/log.json")
+        echo "fuzz=build-fuzz/log.json" >>"$records/logs"
     fi
 }
 
 # Beside the build and the tests here, which do not keep all processors busy and go first: the build of the fuzz targets,
 # then the Python package and what it connects to.
 begin_beside() {
-    beside=$(mktemp -d)
     {
         renice -n 5 -p "$BASHPID" >/dev/null || true
         ! tools/dev/fuzz.sh available || tools/dev/fuzz.sh build || true
         if tools/dev/python.sh available; then
             tools/dev/python.sh test || true
-            touch "$beside/python"
+            echo "python=build-python/tests.xml" >>"$records/logs"
+        else
+            skip python "no build-python with PyTorch, Transformers and ONNX (./dev setup python)"
         fi
-    } >"$beside/log" 2>&1 &
+    } >"$records/beside" 2>&1 &
     beside_process=$!
 }
 
@@ -86,19 +90,23 @@ end_beside() {
     wait $beside_process
     echo
     echo "== python"
-    cat "$beside/log"
-    if [ -e "$beside/python" ]; then
-        logs+=("python=build-python/tests.xml")
-    else
-        skip python "no build-python with PyTorch, Transformers and ONNX (./dev setup python)"
-    fi
-    rm -r "$beside"
+    cat "$records/beside"
 }
 
-[ "${1-}" = aarch64 ] || begin_beside
-[ "${1-}" = aarch64 ] || run_here
-[ "${1-}" = aarch64 ] || end_beside
-run_aarch64
-[ "${1-}" = aarch64 ] || run_fuzz
+if [ "${1-}" = aarch64 ]; then
+    run_aarch64
+else
+    begin_beside
+    run_here
+    end_beside
+    run_older >"$records/older" 2>&1 & # one of its programs is most of it, and has one thread
+    run_aarch64
+    wait $!
+    cat "$records/older"
+    run_fuzz
+fi
 echo
-exec python3 tools/dev/sum_tests.py "${logs[@]}" "${skipped[@]/#/--skipped=}"
+arguments=()
+while read -r line; do arguments+=("$line"); done < <(cat "$records/logs" && sed 's/^/--skipped=/' "$records/skipped")
+rm -r "$records"
+exec python3 tools/dev/sum_tests.py "${arguments[@]}"
