@@ -213,11 +213,10 @@ RAPT_INLINE void few_columns(const struct rapt_product_args *a, int64_t first_ro
 
 #define RAPT_FEW_ROWS(rows)                                                                                      \
     static RAPT_KERNEL void few_rows_##rows(const struct rapt_product_args *a, int64_t row, int64_t column, int n) { \
-        const int group = rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS;                                             \
-        if (n == VL)                                                                                             \
-            few_columns(a, row, column, VL, group);                                                              \
-        else                                                                                                     \
-            few_columns(a, row, column, n, group);                                                               \
+        if (rows <= PRODUCT_ROWS && n == VL)                                                                     \
+            few_columns(a, row, column, VL, rows);                                                               \
+        else if (rows <= PRODUCT_ROWS)                                                                           \
+            few_columns(a, row, column, n, rows);                                                                \
     }
 RAPT_FEW_ROWS(1)
 RAPT_FEW_ROWS(2)
