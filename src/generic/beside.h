@@ -106,7 +106,7 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     while (score->key_end - keys.key_begin >= turn && weigh->key_end - values.key_begin >= turn) {
         keys.key_end = keys.key_begin + turn;
         add_turn(&values, values.probabilities + values.key_begin, turn);
-        of_rows[score->rows - 1][format](&keys, &pump.pair);
+        of_rows[score->rows - 1][kernel_format(format)](&keys, &pump.pair);
         keys.key_begin = keys.key_end;
         keys.key += turn * keys.key_stride_bytes;
         values.key_end = values.key_begin + turn;

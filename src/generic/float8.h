@@ -42,26 +42,61 @@ RAPT_INLINE vbits v_with_top_bits(vbits bytes, vbits codes) { return (void)codes
 RAPT_INLINE vbits v_load_codes(const uint8_t *p, int count) {
     return (void)count, v_load_bits((const uint32_t *)(const void *)p);
 }
-RAPT_INLINE vf32 v_join_words(vbits high, vbits low, int k) { return (void)high, (void)low, v_splat((float)k); }
-RAPT_INLINE vf32 v_join_quarter(vbits high, vbits low, int k) { return (void)high, (void)low, v_splat((float)k); }
+RAPT_INLINE void v_load_code_pairs(vbits a[4], const char *const *rows, int64_t offset) {
+    v_load_words(a, rows, offset);
+}
+RAPT_INLINE vf32 v_join_low(vbits high, vbits low) { return (void)high, (void)low, v_splat(0); }
+RAPT_INLINE vf32 v_join_high(vbits high, vbits low) { return (void)high, (void)low, v_splat(0); }
 #endif
 
 /* Types that are looked up. */
 RAPT_INLINE bool is_looked_up(int format) { return RAPT_LOOKS_UP_BYTES && is_float8(format); }
+
+/* The type whose kernels take one: of those that are looked up both kinds, with a table each. */
+RAPT_INLINE int kernel_format(int format) { return is_looked_up(format) ? RAPT_FORMAT_F8_E4M3 : format; }
+
+/* Of each code without its sign. */
+struct float8_table {
+    uint8_t high[128], low[128];
+    bool is_e4m3;
+};
+
+RAPT_INLINE const struct float8_table *float8_table_of(int format) {
+    static const struct float8_table of_e4m3 = {RAPT_TABLE_OF_CODES(RAPT_HIGH_OF_E4M3),
+                                                RAPT_TABLE_OF_CODES(RAPT_LOW_OF_E4M3), true};
+    static const struct float8_table of_e5m2 = {RAPT_TABLE_OF_CODES(RAPT_HIGH_OF_E5M2),
+                                                RAPT_TABLE_OF_CODES(RAPT_LOW_OF_E5M2), false};
+    return format == RAPT_FORMAT_F8_E4M3 ? &of_e4m3 : &of_e5m2;
+}
 
 /* Of 4 * VL codes, one to a byte: the upper and the lower byte of their bfloat16. */
 struct float8_parts {
     vbits high, low;
 };
 
-RAPT_INLINE struct float8_parts float8_parts_of(int format, vbits codes) {
-    static const uint8_t high_of_e4m3[128] = RAPT_TABLE_OF_CODES(RAPT_HIGH_OF_E4M3);
-    static const uint8_t low_of_e4m3[128] = RAPT_TABLE_OF_CODES(RAPT_LOW_OF_E4M3);
-    static const uint8_t high_of_e5m2[128] = RAPT_TABLE_OF_CODES(RAPT_HIGH_OF_E5M2);
-    static const uint8_t low_of_e5m2[128] = RAPT_TABLE_OF_CODES(RAPT_LOW_OF_E5M2);
-    const bool is_e4m3 = format == RAPT_FORMAT_F8_E4M3;
-    return (struct float8_parts){v_with_top_bits(v_look_up(codes, is_e4m3 ? high_of_e4m3 : high_of_e5m2), codes),
-                                 v_look_up(codes, is_e4m3 ? low_of_e4m3 : low_of_e5m2)};
+RAPT_INLINE struct float8_parts float8_parts_of(const struct float8_table *table, vbits codes) {
+    return (struct float8_parts){v_with_top_bits(v_look_up(codes, table->high), codes), v_look_up(codes, table->low)};
+}
+
+/* Of each four numbers number n. */
+RAPT_INLINE vf32 float8_number(struct float8_parts parts, int n) {
+    const vf32 two = n < 2 ? v_join_low(parts.high, parts.low) : v_join_high(parts.high, parts.low);
+    return n % 2 == 0 ? v_even_bf16(two) : v_odd_bf16(two);
+}
+
+/* So many vectors of numbers, of each two the even ones and the odd ones. Widening a single vector takes less than
+ * looking it up. */
+RAPT_INLINE void load_float8(const struct float8_table *table, vf32 *x, const uint8_t *codes, int vectors) {
+    if (vectors == 1) {
+        x[0] = table->is_e4m3 ? v_load_e4m3(codes) : v_load_e5m2(codes);
+        return;
+    }
+    RAPT_UNROLL for (int v = 0; v < vectors; v += 4) {
+        const int here = vectors - v < 4 ? vectors - v : 4;
+        const struct float8_parts parts = float8_parts_of(table, v_load_codes(codes + v * VL, here * VL));
+        RAPT_UNROLL for (int i = 0; i < here; i++)
+            x[v + i] = float8_number(parts, i);
+    }
 }
 
 #endif

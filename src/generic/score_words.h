@@ -54,6 +54,7 @@ struct words {
     uint16_t halves[2 * VL * VL];
     struct blocks blocks;
     vbits codes[8]; /* of float8 */
+    const struct float8_table *table;
 };
 
 RAPT_INLINE void load_words_of(int format, struct words *words, const char *const *rows) {
@@ -67,7 +68,7 @@ RAPT_INLINE void load_words_of(int format, struct words *words, const char *cons
     }
     if (is_float8(format)) {
         for (int c = 0; c < 8; c += 4)
-            v_load_words(words->codes + c, rows, 4 * c);
+            v_load_code_pairs(words->codes + c, rows, 4 * c);
         return;
     }
     RAPT_UNROLL for (int i = 0; i < VL; i++)
@@ -90,8 +91,8 @@ RAPT_INLINE vf32 number_of_words(int format, const struct words *words, int n) {
     if (is_of_blocks(format))
         return number_of_blocks(format, &words->blocks, n);
     if (is_float8(format)) {
-        const struct float8_parts parts = float8_parts_of(format, words->codes[n / 4]);
-        return v_join_words(parts.high, parts.low, n % 4);
+        const struct float8_parts parts = float8_parts_of(words->table, words->codes[n / 4]);
+        return float8_number(parts, n % 4);
     }
     if (format == RAPT_FORMAT_BF16)
         return n % 2 == 0 ? v_even_bf16(words->lanes[n / 2]) : v_odd_bf16(words->lanes[n / 2]);
@@ -177,6 +178,7 @@ RAPT_INLINE void open_keys(const struct rapt_score_args *a, int format, struct k
     keys->spaced = spaced_from(place.key, a->key_stride_bytes);
     keys->scale = is_scaled(format) ? scales_of_keys(a, key, n) : v_splat(1);
     keys->at = place.at;
+    keys->words.table = float8_table_of(a->key_format);
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         keys->sum[r] = v_splat(0);
 }
@@ -294,7 +296,7 @@ static void score_narrow_words(const struct rapt_score_args *a) {
     static scorer *const of_rows[][RAPT_FORMAT_COUNT] = {RAPT_HEIGHTS(RAPT_SCORE_ROWS)};
 #undef RAPT_SCORE_ROWS
 #undef RAPT_SCORE
-    of_rows[a->rows - 1][a->key_format](a);
+    of_rows[a->rows - 1][kernel_format(a->key_format)](a);
 }
 
 #endif

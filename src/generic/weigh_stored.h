@@ -13,7 +13,9 @@ enum {
 };
 
 /* Read as words of two numbers: of each two vectors the first has the even dims and the second the odd ones. */
-RAPT_INLINE bool is_in_pairs(int format, int vectors) { return format == RAPT_FORMAT_BF16 && vectors > 1; }
+RAPT_INLINE bool is_in_pairs(int format, int vectors) {
+    return (format == RAPT_FORMAT_BF16 || is_looked_up(format)) && vectors > 1;
+}
 
 RAPT_INLINE void load_dims(int format, vf32 *x, const float *from, int vectors) {
     RAPT_UNROLL for (int v = 0; v < vectors; v++)
@@ -37,8 +39,13 @@ RAPT_INLINE void store_dims(int format, float *into, const vf32 *x, int vectors)
 
 /* Some vectors of a row from number `first` of a block on, before scales act. width: of a single one, less than VL in
  * float32 only. */
-RAPT_INLINE void load_stored(int format, vf32 *x, const char *block, int first, int vectors, int width) {
+RAPT_INLINE void load_stored(int format, const struct float8_table *table, vf32 *x, const char *block, int first,
+                             int vectors, int width) {
     _Alignas(64) uint16_t halves[8 * VL];
+    if (is_looked_up(format)) {
+        load_float8(table, x, (const uint8_t *)block + first, vectors);
+        return;
+    }
     if (vectors == 1) {
         x[0] = width == VL ? v_load_stored(format, block, first) : v_load_n(row_at(block, 0, 0), width);
         return;
@@ -51,16 +58,6 @@ RAPT_INLINE void load_stored(int format, vf32 *x, const char *block, int first, 
         }
         return;
     }
-    if (is_looked_up(format)) {
-        RAPT_UNROLL for (int v = 0; v < vectors; v += 4) {
-            const int here = vectors - v < 4 ? vectors - v : 4;
-            const uint8_t *codes = (const uint8_t *)block + first + v * VL;
-            const struct float8_parts parts = float8_parts_of(format, v_load_codes(codes, here * VL));
-            RAPT_UNROLL for (int i = 0; i < here; i++)
-                x[v + i] = v_join_quarter(parts.high, parts.low, i);
-        }
-        return;
-    }
     RAPT_UNROLL for (int v = 0; v < vectors; v += 2) {
         if (is_float8(format))
             v_halves_of_float8(format, halves + v * VL, block + first + v * VL);
@@ -70,11 +67,12 @@ RAPT_INLINE void load_stored(int format, vf32 *x, const char *block, int first, 
 }
 
 /* Adds the value number `key`. */
-RAPT_INLINE void stored_value(int format, vf32 sum[][8], const float *p, const float *scales, const char *value,
-                              struct pump *pump, int key, int rows, int vectors, int first, int width) {
+RAPT_INLINE void stored_value(int format, const struct float8_table *table, vf32 sum[][8], const float *p,
+                              const float *scales, const char *value, struct pump *pump, int key, int rows,
+                              int vectors, int first, int width) {
     const int steps = rows * vectors;
     vf32 x[8];
-    load_stored(format, x, value, first, vectors, width);
+    load_stored(format, table, x, value, first, vectors, width);
     if (is_scaled(format)) {
         const vf32 scale = v_splat(scales[key]);
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
@@ -97,12 +95,13 @@ RAPT_INLINE void stored_value(int format, vf32 sum[][8], const float *p, const f
 RAPT_INLINE void stored_values(int format, const struct rapt_weigh_args *a, vf32 sum[][8], const float *p,
                                const float *scales, const char *value, int count, struct pump *pump, int rows,
                                int vectors, int first, int width) {
+    const struct float8_table *table = float8_table_of(a->value_format);
     for (; count >= 2; count -= 2, p += 2, scales += is_scaled(format) ? 2 : 0) {
         RAPT_UNROLL for (int key = 0; key < 2; key++, value += a->value_stride_bytes)
-            stored_value(format, sum, p, scales, value, pump, key, rows, vectors, first, width);
+            stored_value(format, table, sum, p, scales, value, pump, key, rows, vectors, first, width);
     }
     if (count > 0)
-        stored_value(format, sum, p, scales, value, pump, 0, rows, vectors, first, width);
+        stored_value(format, table, sum, p, scales, value, pump, 0, rows, vectors, first, width);
 }
 
 /* Keys from one on, at most so many, that lie in one run; few where lines are fetched between them. */
@@ -217,7 +216,8 @@ static stored_weigher *const weigher_of[RAPT_FORMAT_COUNT][13][PANEL_VECTORS] = 
 
 /* The function of panels of so many vectors; NULL where there is none. */
 RAPT_INLINE stored_weigher *weigher_for(const struct rapt_weigh_args *a, int vectors) {
-    return has_panel(a->value_format, a->rows, vectors) ? weigher_of[a->value_format][a->rows][vectors] : NULL;
+    const int format = kernel_format(a->value_format);
+    return has_panel(format, a->rows, vectors) ? weigher_of[format][a->rows][vectors] : NULL;
 }
 
 /* That a panel takes: less than a vector is read where it lies in float32 only. */

@@ -97,9 +97,7 @@ static inline void v_store_bf16(uint16_t *p, vf32 a) {
     __m512i high = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(high, 16)));
 }
-static inline void v_store_low(uint8_t *p, __m512i words) {
-    _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(words));
-}
+static inline void v_store_low(uint8_t *p, __m512i words) { _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(words)); }
 /* The bits of a fraction that are lost, the exponents below those of the format, and the number that has the unit of
  * its denormals, so that adding it rounds to them. */
 static inline void v_store_float8(uint8_t *p, vf32 a, int lost, int exponents, float denormal) {
@@ -263,16 +261,18 @@ static inline vf32 v_odd_bf16(vf32 a) {
     return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32((int)0xffff0000)));
 }
 
+/* Sixteen bytes of rows 0, 4, 8 and 12. */
+static inline __attribute__((always_inline)) __m512i v_four_rows(const char *const *rows, int64_t offset) {
+    __m512i bytes = _mm512_castsi128_si512(_mm_loadu_si128((const void *)(rows[0] + offset)));
+    bytes = _mm512_inserti32x4(bytes, _mm_loadu_si128((const void *)(rows[4] + offset)), 1);
+    bytes = _mm512_inserti32x4(bytes, _mm_loadu_si128((const void *)(rows[8] + offset)), 2);
+    return _mm512_inserti32x4(bytes, _mm_loadu_si128((const void *)(rows[12] + offset)), 3);
+}
+
 /* Sixteen bytes of each row in words of four: lane j of a[c] is word c of row j. */
 static inline __attribute__((always_inline)) void v_load_words(vbits a[4], const char *const *rows, int64_t offset) {
-    __m512i b[4];
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) {
-        b[j] = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)(rows[j] + offset)));
-        b[j] = _mm512_inserti32x4(b[j], _mm_loadu_si128((const __m128i *)(const void *)(rows[j + 4] + offset)), 1);
-        b[j] = _mm512_inserti32x4(b[j], _mm_loadu_si128((const __m128i *)(const void *)(rows[j + 8] + offset)), 2);
-        b[j] = _mm512_inserti32x4(b[j], _mm_loadu_si128((const __m128i *)(const void *)(rows[j + 12] + offset)), 3);
-    }
+    const __m512i b[4] = {v_four_rows(rows, offset), v_four_rows(rows + 1, offset), v_four_rows(rows + 2, offset),
+                          v_four_rows(rows + 3, offset)};
     const __m512i low = _mm512_unpacklo_epi32(b[0], b[1]), high = _mm512_unpackhi_epi32(b[0], b[1]);
     const __m512i low2 = _mm512_unpacklo_epi32(b[2], b[3]), high2 = _mm512_unpackhi_epi32(b[2], b[3]);
     a[0] = _mm512_unpacklo_epi64(low, low2), a[1] = _mm512_unpackhi_epi64(low, low2);

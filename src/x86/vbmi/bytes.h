@@ -18,26 +18,30 @@ static inline vbits v_with_top_bits(vbits bytes, vbits codes) {
     return _mm512_ternarylogic_epi32(bytes, codes, _mm512_set1_epi8(-128), OR_AND);
 }
 
-/* So many bytes, and zeros after them. */
+/* Codes of 2 or 4 vectors, in the order that joins to the first two vectors and to the last. */
 static inline vbits v_load_codes(const uint8_t *p, int count) {
-    return count == 64 ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi8((UINT64_C(1) << count) - 1, p);
+    const __m512i halves_in_turns = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m512i codes = count == 64 ? _mm512_loadu_si512(p)
+                                      : _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)p));
+    return _mm512_permutexvar_epi64(halves_in_turns, codes);
 }
 
-/* Byte first + step * lane of both, as the upper half of each lane. */
-static inline __attribute__((always_inline)) vf32 v_join(vbits high, vbits low, int first, int step) {
-    const __mmask64 upper_halves = UINT64_C(0xcccccccccccccccc);
-    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i at =
-        _mm512_add_epi32(_mm512_mullo_epi32(lanes, _mm512_set1_epi32(step)), _mm512_set1_epi32(first));
-    const __m512i of_high = _mm512_add_epi32(at, _mm512_set1_epi32(64));
-    const __m512i bytes = _mm512_or_si512(_mm512_slli_epi32(at, 16), _mm512_slli_epi32(of_high, 24));
-    return _mm512_castsi512_ps(_mm512_maskz_permutex2var_epi8(upper_halves, low, bytes, high));
+/* Sixteen codes of each row: those of a[c], joined, are numbers 4 * c and 4 * c + 1 of row j in lane j, and the next
+ * two. */
+static inline __attribute__((always_inline)) void v_load_code_pairs(vbits a[4], const char *const *rows,
+                                                                    int64_t offset) {
+    const __m512i b[4] = {v_four_rows(rows, offset), v_four_rows(rows + 1, offset), v_four_rows(rows + 2, offset),
+                          v_four_rows(rows + 3, offset)};
+    const __m512i low = _mm512_unpacklo_epi16(b[0], b[1]), low2 = _mm512_unpacklo_epi16(b[2], b[3]);
+    const __m512i high = _mm512_unpackhi_epi16(b[0], b[1]), high2 = _mm512_unpackhi_epi16(b[2], b[3]);
+    a[0] = _mm512_unpacklo_epi32(low, low2);
+    a[1] = _mm512_unpackhi_epi32(low, low2);
+    a[2] = _mm512_unpacklo_epi32(high, high2);
+    a[3] = _mm512_unpackhi_epi32(high, high2);
 }
 
-/* Byte k of each word. */
-static inline vf32 v_join_words(vbits high, vbits low, int k) { return v_join(high, low, k, 4); }
-
-/* Bytes k * VL and on. */
-static inline vf32 v_join_quarter(vbits high, vbits low, int k) { return v_join(high, low, 16 * k, 1); }
+/* The bytes of both side by side, as pairs of bfloat16: of the lower half of each 16 bytes, and of the upper one. */
+static inline vf32 v_join_low(vbits high, vbits low) { return _mm512_castsi512_ps(_mm512_unpacklo_epi8(low, high)); }
+static inline vf32 v_join_high(vbits high, vbits low) { return _mm512_castsi512_ps(_mm512_unpackhi_epi8(low, high)); }
 
 #endif

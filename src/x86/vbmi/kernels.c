@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * Float8 keys and values of narrow tiles, for which the kernels of AVX-512 call these where the processor has VBMI. */
-#include "x86/vbmi/bytes.h"
+#include "x86/vbmi/narrow.h"
 
-#define RAPT_WORD_FORMATS(X, rows) X(f8_e4m3, F8_E4M3, rows) X(f8_e5m2, F8_E5M2, rows)
-#define RAPT_TURN_FORMATS RAPT_WORD_FORMATS
-#define RAPT_STORED_FORMATS(X) X(f8_e4m3, F8_E4M3) X(f8_e5m2, F8_E5M2)
+/* As caches have them that are written without scales; a product with 1 changes nothing. */
+static bool are_ones(const struct rapt_scales *scales) {
+    return !scales->scales || (scales->stride_bytes == 0 && scales->scales[0] == 1);
+}
 
-#include "generic/exp2.h"
-#include "generic/beside.h"
-#include "x86/vbmi/kind.h"
+void rapt_score_float8(const struct rapt_score_args *args) {
+    (are_ones(&args->scales) ? rapt_score_float8_unscaled : score_narrow_words)(args);
+}
 
-void rapt_score_float8(const struct rapt_score_args *args) { score_narrow_words(args); }
-void rapt_weigh_float8(const struct rapt_weigh_args *args) { weigh_narrow(args); }
+void rapt_weigh_float8(const struct rapt_weigh_args *args) {
+    (are_ones(&args->scales) ? rapt_weigh_float8_unscaled : weigh_narrow)(args);
+}
+
 void rapt_score_beside_float8(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
-    score_beside(score, weigh);
+    const bool unscaled = are_ones(&score->scales) && are_ones(&weigh->scales);
+    (unscaled ? rapt_score_beside_float8_unscaled : score_beside)(score, weigh);
 }
