@@ -230,9 +230,11 @@ static void check_halves(const struct vector_table *table, int64_t offset, enum 
         rows[row] = memory[row].data - offset * 2;
     }
     table->transpose_halves(rows, offset * 2, got);
+    expect_moved(table, got, expected, 2 * lanes * lanes, "v_transpose_halves");
+    table->load_square_halves(rows, offset * 2, got);
+    expect_moved(table, got, expected, 2 * lanes * lanes, "v_load_square_halves");
     for (int row = 0; row < lanes; row++)
         guarded_free(&memory[row]);
-    expect_moved(table, got, expected, 2 * lanes * lanes, "v_transpose_halves");
 }
 
 /* Pairs of bfloat16: any bits. */

@@ -6,6 +6,8 @@
 
 #include RAPT_VECTORS_SIMD
 
+#include "generic/squares.h"
+
 #define LANE_FUNCTION(name, ...)                                                                     \
     static void name(const float *p, const float *q, const float *r, float *result) {               \
         const vf32 a = v_load(p), b = v_load(q), c = v_load(r);                                      \
@@ -157,11 +159,21 @@ static void load_square(const float *const *rows, int64_t offset, float *result)
     store_square(square, result);
 }
 
+static void widen_square(const uint16_t *halves, float *result) {
+    for (int i = 0; i < 2 * VL; i++)
+        v_store(result + i * VL, v_load_half(halves + i * VL));
+}
+
 static void transpose_halves(const char *const *rows, int64_t offset, float *result) {
     uint16_t halves[2 * VL * VL];
     v_transpose_halves(halves, rows, offset);
-    for (int i = 0; i < 2 * VL; i++)
-        v_store(result + i * VL, v_load_half(halves + i * VL));
+    widen_square(halves, result);
+}
+
+static void load_square_halves(const char *const *rows, int64_t offset, float *result) {
+    uint16_t halves[2 * VL * VL];
+    v_load_square_halves(halves, rows, offset);
+    widen_square(halves, result);
 }
 
 static void even_bf16(const float *a, float *result) { v_store(result, v_even_bf16(v_load(a))); }
@@ -238,6 +250,7 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .transpose = transpose,
     .load_square = load_square,
     .transpose_halves = transpose_halves,
+    .load_square_halves = load_square_halves,
     .even_bf16 = even_bf16,
     .odd_bf16 = odd_bf16,
     .evens = evens,

@@ -55,10 +55,11 @@ static RAPT_KERNEL int few_squares(float *panel, const struct rapt_score_args *a
         for (d = 0; a->head_dim - d >= VL; d += VL) {
             vf32 lanes[VL];
             pump_step(&p, SQUARE_CYCLES);
+            const char *rows[VL];
             RAPT_UNROLL for (int i = 0; i < VL; i++)
-                lanes[i] = v_load(row_at(spaced_row(&keys, i), 0, 0));
+                rows[i] = spaced_row(&keys, i);
+            load_words_square(lanes, rows, 0, suits_quarters(FEW_ROWS, 1));
             go_on(&keys, VL * sizeof(float));
-            v_transpose(lanes);
             RAPT_UNROLL for (int i = 0; i < VL; i++)
                 v_store(panel + (d + i) * FEW_KEYS + v, lanes[i]);
         }

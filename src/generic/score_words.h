@@ -7,6 +7,7 @@
 #include "generic/blocks.h"
 #include "generic/float8.h"
 #include "generic/score.h"
+#include "generic/squares.h"
 #include "generic/stream.h"
 
 /* Where VL keys lie at one stride: every fourth, since processors add a register, or two or four times it, to an
@@ -47,6 +48,19 @@ RAPT_INLINE bool is_of_words(int format) {
 /* Of blocks: of 32 numbers, a VLth. */
 RAPT_INLINE int numbers_of_word(int format) { return format == RAPT_FORMAT_F32 ? 1 : 2; }
 
+enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
+
+/* A chain waits for each of its sums. Few rows take more keys at once, where keys are less to read than that takes and
+ * registers suffice. */
+RAPT_INLINE int vectors_of_words(int format, int rows) {
+    const int of_halves = VL < 16 ? 2 : 5;
+    const int most_rows = is_of_nibbles(format)           ? 6
+                          : is_of_blocks(format) || is_looked_up(format) ? 4
+                          : numbers_of_word(format) == 2 ? of_halves
+                                                          : 0;
+    return rows <= most_rows ? WORD_VECTORS : 1;
+}
+
 /* VL x VL words of the rows of some keys, transposed: in registers, but for float16, which conversions read from memory
  * as fast. */
 struct words {
@@ -57,30 +71,30 @@ struct words {
     const struct float8_table *table;
 };
 
-RAPT_INLINE void load_words_of(int format, struct words *words, const char *const *rows) {
+/* rows: of queries. */
+RAPT_INLINE void load_words_of(int format, struct words *words, const char *const *keys, int rows) {
+    const bool quarters = suits_quarters(rows, vectors_of_words(format, rows));
     if (format == RAPT_FORMAT_F16) {
-        v_transpose_halves(words->halves, rows, 0);
+        load_halves_square(words->halves, keys, 0, quarters);
         return;
     }
     if (is_of_blocks(format)) {
-        words->blocks = load_blocks(format, rows, 0, v_splat(1));
+        words->blocks = load_blocks(format, keys, 0, v_splat(1));
         return;
     }
     if (is_float8(format)) {
         for (int c = 0; c < 8; c += 4)
-            v_load_code_pairs(words->codes + c, rows, 4 * c);
+            v_load_code_pairs(words->codes + c, keys, 4 * c);
         return;
     }
-    RAPT_UNROLL for (int i = 0; i < VL; i++)
-        words->lanes[i] = v_load(row_at(rows[i], 0, 0));
-    v_transpose(words->lanes);
+    load_words_square(words->lanes, keys, 0, quarters);
 }
 
-RAPT_INLINE void load_spaced(int format, struct words *words, struct spaced *keys, int64_t square_bytes) {
-    const char *rows[VL];
+RAPT_INLINE void load_spaced(int format, struct words *words, struct spaced *keys, int64_t square_bytes, int rows) {
+    const char *at[VL];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
-        rows[i] = spaced_row(keys, i);
-    load_words_of(format, words, rows);
+        at[i] = spaced_row(keys, i);
+    load_words_of(format, words, at, rows);
     go_on(keys, square_bytes);
 }
 
@@ -97,19 +111,6 @@ RAPT_INLINE vf32 number_of_words(int format, const struct words *words, int n) {
     if (format == RAPT_FORMAT_BF16)
         return n % 2 == 0 ? v_even_bf16(words->lanes[n / 2]) : v_odd_bf16(words->lanes[n / 2]);
     return words->lanes[n];
-}
-
-enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
-
-/* A chain waits for each of its sums. Few rows take more keys at once, where keys are less to read than that takes and
- * registers suffice. */
-RAPT_INLINE int vectors_of_words(int format, int rows) {
-    const int of_halves = VL < 16 ? 2 : 5;
-    const int most_rows = is_of_nibbles(format)           ? 6
-                          : is_of_blocks(format) || is_looked_up(format) ? 4
-                          : numbers_of_word(format) == 2 ? of_halves
-                                                          : 0;
-    return rows <= most_rows ? WORD_VECTORS : 1;
 }
 
 /* VL keys: at one stride from `key` on, or, unless NULL, where `at` says. */
@@ -184,10 +185,10 @@ RAPT_INLINE void open_keys(const struct rapt_score_args *a, int format, struct k
 }
 
 /* The next words; byte: where they begin. width: the numbers that are left, if fewer than a square has. */
-RAPT_INLINE void load_keys(int format, struct key_words *keys, int64_t byte, int width) {
+RAPT_INLINE void load_keys(int format, struct key_words *keys, int64_t byte, int width, int rows) {
     const int whole = VL * numbers_of_word(format);
     if (!keys->at && width == whole) {
-        load_spaced(format, &keys->words, &keys->spaced, rapt_format_row_bytes(format, whole));
+        load_spaced(format, &keys->words, &keys->spaced, rapt_format_row_bytes(format, whole), rows);
         return;
     }
     _Alignas(64) char copy[VL][4 * VL];
@@ -196,7 +197,7 @@ RAPT_INLINE void load_keys(int format, struct key_words *keys, int64_t byte, int
         from[i] = keys->at ? keys->at[i] + byte : spaced_row(&keys->spaced, i);
     if (width < whole)
         copy_rests(copy, from, (size_t)rapt_format_row_bytes(format, width));
-    load_words_of(format, &keys->words, from);
+    load_words_of(format, &keys->words, from, rows);
 }
 
 RAPT_INLINE void store_scores(const struct rapt_score_args *a, const struct key_words *keys, float *scores, int n,
@@ -230,9 +231,9 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, c
         if (!whole)
             RAPT_OPAQUE(here); /* else compilers make a loop of its own of the last turn */
         here = here < width ? here : width;
-        load_keys(format, &keys, byte, here);
+        load_keys(format, &keys, byte, here, rows);
         if (two)
-            load_keys(format, &more, byte, here);
+            load_keys(format, &more, byte, here, rows);
         score_words(format, query, &keys, two ? &more : NULL, stream, square, lines, here, rows);
         query += width * rows;
         byte += rapt_format_row_bytes(format, width);

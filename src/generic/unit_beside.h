@@ -4,6 +4,7 @@
 #ifndef RAPT_GENERIC_UNIT_BESIDE_H
 #define RAPT_GENERIC_UNIT_BESIDE_H
 
+#include "generic/squares.h"
 #include "generic/unit_place_rows.h"
 #include "generic/unit_place_sums.h"
 
@@ -24,14 +25,11 @@ struct turn_words {
     uint16_t halves[2 * VL * VL];
 };
 
-RAPT_INLINE void turn_load(struct turn_words *words, const char *const *row, int64_t byte, int format) {
-    if (format == RAPT_FORMAT_F16) {
-        v_transpose_halves(words->halves, row, byte);
-        return;
-    }
-    RAPT_UNROLL for (int i = 0; i < VL; i++)
-        words->pairs[i] = v_load((const float *)(const void *)(row[i] + byte));
-    v_transpose(words->pairs);
+RAPT_INLINE void turn_load(struct turn_words *words, const char *const *row, int64_t byte, bool quarters, int format) {
+    if (format == RAPT_FORMAT_F16)
+        load_halves_square(words->halves, row, byte, quarters);
+    else
+        load_words_square(words->pairs, row, byte, quarters);
 }
 
 RAPT_INLINE vf32 turn_number(const struct turn_words *words, int n, int format) {
@@ -47,6 +45,7 @@ RAPT_INLINE int turn_vectors(int rows) { return VL == 16 && rows <= 2 ? 2 : 1; }
 RAPT_INLINE void turn_step(const char *const *row, const float *query, int64_t byte, vf32 *sum,
                            struct unit_pair *ahead, int rows, int format) {
     const int vectors = turn_vectors(rows);
+    const bool quarters = suits_quarters(rows, vectors);
     enum { LINES = VL * RAPT_STEP * 2 / 64 };
     vf32 even[2 * PLACE_ROWS], odd[2 * PLACE_ROWS];
     struct turn_words words[2];
@@ -54,7 +53,7 @@ RAPT_INLINE void turn_step(const char *const *row, const float *query, int64_t b
     PLACE_CLEAR(odd);
     for (int square = 0; square < TURN_SQUARES; square++) {
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
-            turn_load(&words[v], row + v * VL, byte + square * VL * 4, format);
+            turn_load(&words[v], row + v * VL, byte + square * VL * 4, quarters, format);
         RAPT_UNROLL for (int i = 0; i < VL; i++) {
             const float *at = query + square * 2 * VL + 2 * i;
             if (i * LINES / TURN_SQUARES % VL < LINES / TURN_SQUARES)

@@ -169,114 +169,12 @@ static inline vfour v_four(const float *p) { return p; }
 
 static inline float s_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
-static inline __attribute__((always_inline)) void v_transpose(vf32 a[16]) {
-    __m512 t[16];
-#define RAPT_UNPACK(i)                                                                                           \
-    t[i] = _mm512_unpacklo_ps(a[i], a[i + 1]), t[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1])
-    RAPT_UNPACK(0), RAPT_UNPACK(2), RAPT_UNPACK(4), RAPT_UNPACK(6);
-    RAPT_UNPACK(8), RAPT_UNPACK(10), RAPT_UNPACK(12), RAPT_UNPACK(14);
-#undef RAPT_UNPACK
-#define RAPT_QUAD(i)                                                                                             \
-    a[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44), a[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee),          \
-    a[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44), a[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee)
-    RAPT_QUAD(0), RAPT_QUAD(4), RAPT_QUAD(8), RAPT_QUAD(12);
-#undef RAPT_QUAD
-#define RAPT_HALVES(i)                                                                                           \
-    t[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88), t[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd),    \
-    t[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88),                                                  \
-    t[i + 12] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xdd)
-    RAPT_HALVES(0), RAPT_HALVES(1), RAPT_HALVES(2), RAPT_HALVES(3);
-#undef RAPT_HALVES
-#define RAPT_WHOLE(i)                                                                                            \
-    a[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88), a[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd),    \
-    a[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88),                                                  \
-    a[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd)
-    RAPT_WHOLE(0), RAPT_WHOLE(1), RAPT_WHOLE(2), RAPT_WHOLE(3);
-#undef RAPT_WHOLE
-}
-
-/* 16 rows of 16 floats from offset on, transposed: lane L of square[4 * c + j] begins as
- * columns 4c ... 4c+3 of row 4L + j, so that loads do half of the shuffling. A row is read to its
- * end at once: rows a power of two apart share a set of L1 that has fewer than 16 ways. */
-static inline __attribute__((always_inline)) void v_load_square(vf32 square[16], const float *const *rows,
-                                                                int64_t offset) {
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) {
-        const float *from[4] = {rows[j] + offset, rows[j + 4] + offset, rows[j + 8] + offset, rows[j + 12] + offset};
-#pragma GCC unroll 4
-        for (int c = 0; c < 4; c++) {
-            vf32 quarters = _mm512_castps128_ps512(_mm_loadu_ps(from[0] + 4 * c));
-            quarters = _mm512_insertf32x4(quarters, _mm_loadu_ps(from[1] + 4 * c), 1);
-            quarters = _mm512_insertf32x4(quarters, _mm_loadu_ps(from[2] + 4 * c), 2);
-            square[4 * c + j] = _mm512_insertf32x4(quarters, _mm_loadu_ps(from[3] + 4 * c), 3);
-        }
-    }
-#pragma GCC unroll 4
-    for (int c = 0; c < 16; c += 4) {
-        __m512 low = _mm512_unpacklo_ps(square[c], square[c + 1]), high = _mm512_unpackhi_ps(square[c], square[c + 1]);
-        __m512 low2 = _mm512_unpacklo_ps(square[c + 2], square[c + 3]);
-        __m512 high2 = _mm512_unpackhi_ps(square[c + 2], square[c + 3]);
-        square[c + 0] = _mm512_shuffle_ps(low, low2, 0x44);
-        square[c + 1] = _mm512_shuffle_ps(low, low2, 0xee);
-        square[c + 2] = _mm512_shuffle_ps(high, high2, 0x44);
-        square[c + 3] = _mm512_shuffle_ps(high, high2, 0xee);
-    }
-}
-
-/* 32 halves of each of 16 rows, to rows of 16: 8 rows of 8 are transposed in each quarter. */
-static inline __attribute__((always_inline)) void v_transpose_halves(uint16_t *into, const char *const *rows,
-                                                                     int64_t offset) {
-    const __m512i quarters = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
-    __m512i a[16], b[16];
-#pragma GCC unroll 16
-    for (int j = 0; j < 16; j++)
-        a[j] = _mm512_loadu_si512(rows[j] + offset);
-#pragma GCC unroll 8
-    for (int j = 0; j < 16; j += 2)
-        b[j] = _mm512_unpacklo_epi16(a[j], a[j + 1]), b[j + 1] = _mm512_unpackhi_epi16(a[j], a[j + 1]);
-#pragma GCC unroll 8
-    for (int j = 0; j < 16; j += 2) { /* the two lower, the two upper words of a row's quarter pair up */
-        const int from = j / 4 * 4 + j % 4 / 2;
-        a[j] = _mm512_unpacklo_epi32(b[from], b[from + 2]), a[j + 1] = _mm512_unpackhi_epi32(b[from], b[from + 2]);
-    }
-#pragma GCC unroll 8
-    for (int j = 0; j < 16; j += 2) {
-        const int from = j / 8 * 8 + j % 8 / 2;
-        b[j] = _mm512_unpacklo_epi64(a[from], a[from + 4]), b[j + 1] = _mm512_unpackhi_epi64(a[from], a[from + 4]);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) { /* a quarter of b[i] is number i, 8 + i, 16 + i or 24 + i of 8 rows */
-        const __m512i low = _mm512_permutex2var_epi64(b[i], quarters, b[i + 8]);
-        const __m512i high = _mm512_permutex2var_epi64(b[i], _mm512_or_si512(quarters, _mm512_set1_epi64(4)), b[i + 8]);
-        _mm256_storeu_si256((__m256i *)(void *)(into + 16 * i), _mm512_castsi512_si256(low));
-        _mm256_storeu_si256((__m256i *)(void *)(into + 16 * (i + 8)), _mm512_extracti64x4_epi64(low, 1));
-        _mm256_storeu_si256((__m256i *)(void *)(into + 16 * (i + 16)), _mm512_castsi512_si256(high));
-        _mm256_storeu_si256((__m256i *)(void *)(into + 16 * (i + 24)), _mm512_extracti64x4_epi64(high, 1));
-    }
-}
+#include "x86/avx512/transpose.h"
 
 /* Pairs of bfloat16: the first and the second of each lane. */
 static inline vf32 v_even_bf16(vf32 a) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a), 16)); }
 static inline vf32 v_odd_bf16(vf32 a) {
     return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32((int)0xffff0000)));
-}
-
-/* Sixteen bytes of rows 0, 4, 8 and 12. */
-static inline __attribute__((always_inline)) __m512i v_four_rows(const char *const *rows, int64_t offset) {
-    __m512i bytes = _mm512_castsi128_si512(_mm_loadu_si128((const void *)(rows[0] + offset)));
-    bytes = _mm512_inserti32x4(bytes, _mm_loadu_si128((const void *)(rows[4] + offset)), 1);
-    bytes = _mm512_inserti32x4(bytes, _mm_loadu_si128((const void *)(rows[8] + offset)), 2);
-    return _mm512_inserti32x4(bytes, _mm_loadu_si128((const void *)(rows[12] + offset)), 3);
-}
-
-/* Sixteen bytes of each row in words of four: lane j of a[c] is word c of row j. */
-static inline __attribute__((always_inline)) void v_load_words(vbits a[4], const char *const *rows, int64_t offset) {
-    const __m512i b[4] = {v_four_rows(rows, offset), v_four_rows(rows + 1, offset), v_four_rows(rows + 2, offset),
-                          v_four_rows(rows + 3, offset)};
-    const __m512i low = _mm512_unpacklo_epi32(b[0], b[1]), high = _mm512_unpackhi_epi32(b[0], b[1]);
-    const __m512i low2 = _mm512_unpacklo_epi32(b[2], b[3]), high2 = _mm512_unpackhi_epi32(b[2], b[3]);
-    a[0] = _mm512_unpacklo_epi64(low, low2), a[1] = _mm512_unpackhi_epi64(low, low2);
-    a[2] = _mm512_unpacklo_epi64(high, high2), a[3] = _mm512_unpackhi_epi64(high, high2);
 }
 
 /* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */

@@ -32,12 +32,7 @@ static inline __attribute__((always_inline)) void v_load_code_pairs(vbits a[4], 
                                                                     int64_t offset) {
     const __m512i b[4] = {v_four_rows(rows, offset), v_four_rows(rows + 1, offset), v_four_rows(rows + 2, offset),
                           v_four_rows(rows + 3, offset)};
-    const __m512i low = _mm512_unpacklo_epi16(b[0], b[1]), low2 = _mm512_unpacklo_epi16(b[2], b[3]);
-    const __m512i high = _mm512_unpackhi_epi16(b[0], b[1]), high2 = _mm512_unpackhi_epi16(b[2], b[3]);
-    a[0] = _mm512_unpacklo_epi32(low, low2);
-    a[1] = _mm512_unpackhi_epi32(low, low2);
-    a[2] = _mm512_unpacklo_epi32(high, high2);
-    a[3] = _mm512_unpackhi_epi32(high, high2);
+    v_transpose_quarters(a, b);
 }
 
 /* The bytes of both side by side, as pairs of bfloat16: of the lower half of each 16 bytes, and of the upper one. */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * Keys transposed, a square of VL words of VL keys at a time. */
+#ifndef RAPT_GENERIC_SQUARES_H
+#define RAPT_GENERIC_SQUARES_H
+
+#include "generic/exp2.h"
+
+/* Never called: loops name it for all instruction sets. */
+#ifndef RAPT_LOADS_QUARTERS
+#define RAPT_LOADS_QUARTERS 0
+RAPT_INLINE void v_load_square_halves(uint16_t *into, const char *const *rows, int64_t offset) {
+    v_transpose_halves(into, rows, offset);
+}
+#endif
+
+/* Whether to load quarters of vectors: that takes more instructions, of which fewer wait for the one port of shuffles.
+ * Beside the multiply-adds of some rows it is faster, for few rows, and where these take several vectors of keys at
+ * once, it is not. */
+RAPT_INLINE bool suits_quarters(int rows, int vectors) { return RAPT_LOADS_QUARTERS && rows >= 4 && vectors == 1; }
+
+/* Words, from that byte of each key on: number i of all keys is lanes[i]. */
+RAPT_INLINE void load_words_square(vf32 *lanes, const char *const *keys, int64_t byte, bool quarters) {
+    if (quarters) {
+        v_load_square(lanes, (const float *const *)(const void *)keys, byte / (int64_t)sizeof(float));
+        return;
+    }
+    RAPT_UNROLL for (int i = 0; i < VL; i++)
+        lanes[i] = v_load((const float *)(const void *)(keys[i] + byte));
+    v_transpose(lanes);
+}
+
+/* Halves, twice as many of each key: number i of all keys begins at into[i * VL]. */
+RAPT_INLINE void load_halves_square(uint16_t *into, const char *const *keys, int64_t byte, bool quarters) {
+    (quarters ? v_load_square_halves : v_transpose_halves)(into, keys, byte);
+}
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * Squares of rows, transposed by AVX-512. */
+#ifndef RAPT_X86_AVX512_TRANSPOSE_H
+#define RAPT_X86_AVX512_TRANSPOSE_H
+
+#define RAPT_LOADS_QUARTERS 1
+
+static inline __attribute__((always_inline)) void v_transpose(vf32 a[16]) {
+    __m512 t[16];
+#define RAPT_UNPACK(i)                                                                                           \
+    t[i] = _mm512_unpacklo_ps(a[i], a[i + 1]), t[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1])
+    RAPT_UNPACK(0), RAPT_UNPACK(2), RAPT_UNPACK(4), RAPT_UNPACK(6);
+    RAPT_UNPACK(8), RAPT_UNPACK(10), RAPT_UNPACK(12), RAPT_UNPACK(14);
+#undef RAPT_UNPACK
+#define RAPT_QUAD(i)                                                                                             \
+    a[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44), a[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee),          \
+    a[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44), a[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee)
+    RAPT_QUAD(0), RAPT_QUAD(4), RAPT_QUAD(8), RAPT_QUAD(12);
+#undef RAPT_QUAD
+#define RAPT_HALVES(i)                                                                                           \
+    t[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88), t[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd),    \
+    t[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88),                                                  \
+    t[i + 12] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xdd)
+    RAPT_HALVES(0), RAPT_HALVES(1), RAPT_HALVES(2), RAPT_HALVES(3);
+#undef RAPT_HALVES
+#define RAPT_WHOLE(i)                                                                                            \
+    a[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88), a[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd),    \
+    a[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88),                                                  \
+    a[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd)
+    RAPT_WHOLE(0), RAPT_WHOLE(1), RAPT_WHOLE(2), RAPT_WHOLE(3);
+#undef RAPT_WHOLE
+}
+
+/* Sixteen bytes of rows 0, 4, 8 and 12. */
+static inline __attribute__((always_inline)) __m512i v_four_rows(const char *const *rows, int64_t offset) {
+    __m512i bytes = _mm512_castsi128_si512(_mm_loadu_si128((const void *)(rows[0] + offset)));
+    bytes = _mm512_inserti32x4(bytes, _mm_loadu_si128((const void *)(rows[4] + offset)), 1);
+    bytes = _mm512_inserti32x4(bytes, _mm_loadu_si128((const void *)(rows[8] + offset)), 2);
+    return _mm512_inserti32x4(bytes, _mm_loadu_si128((const void *)(rows[12] + offset)), 3);
+}
+
+/* 64 bytes of each row: b[4 * c + j] has bytes 16 * c and on of rows j, j + 4, j + 8 and j + 12. Loads that insert do
+ * half of the shuffling, and on two ports. A row is read to its end at once: rows a power of two apart share a set of
+ * L1 that has fewer than 16 ways. */
+static inline __attribute__((always_inline)) void v_load_quarters(vbits b[16], const char *const *rows,
+                                                                  int64_t offset) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++)
+#pragma GCC unroll 4
+        for (int c = 0; c < 4; c++)
+            b[4 * c + j] = v_four_rows(rows + j, offset + 16 * c);
+}
+
+/* Of words: word i of rows 4L ... 4L + 3 is quarter L of a[i]. */
+static inline __attribute__((always_inline)) void v_transpose_words(vbits a[4], const vbits b[4]) {
+    const __m512i low = _mm512_unpacklo_epi32(b[0], b[1]), high = _mm512_unpackhi_epi32(b[0], b[1]);
+    const __m512i low2 = _mm512_unpacklo_epi32(b[2], b[3]), high2 = _mm512_unpackhi_epi32(b[2], b[3]);
+    a[0] = _mm512_unpacklo_epi64(low, low2), a[1] = _mm512_unpackhi_epi64(low, low2);
+    a[2] = _mm512_unpacklo_epi64(high, high2), a[3] = _mm512_unpackhi_epi64(high, high2);
+}
+
+/* 16 rows of 16 floats from offset on, transposed. */
+static inline __attribute__((always_inline)) void v_load_square(vf32 square[16], const float *const *rows,
+                                                                int64_t offset) {
+    vbits b[16], a[4];
+    v_load_quarters(b, (const void *)rows, 4 * offset);
+#pragma GCC unroll 4
+    for (int c = 0; c < 16; c += 4) {
+        v_transpose_words(a, b + c);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++)
+            square[c + i] = _mm512_castsi512_ps(a[i]);
+    }
+}
+
+/* Of halves: number 2 * i of rows 4L ... 4L + 3 and then 2 * i + 1 are quarter L of a[i]. */
+static inline __attribute__((always_inline)) void v_transpose_quarters(vbits a[4], const vbits b[4]) {
+    const __m512i low = _mm512_unpacklo_epi16(b[0], b[1]), low2 = _mm512_unpacklo_epi16(b[2], b[3]);
+    const __m512i high = _mm512_unpackhi_epi16(b[0], b[1]), high2 = _mm512_unpackhi_epi16(b[2], b[3]);
+    a[0] = _mm512_unpacklo_epi32(low, low2), a[1] = _mm512_unpackhi_epi32(low, low2);
+    a[2] = _mm512_unpacklo_epi32(high, high2), a[3] = _mm512_unpackhi_epi32(high, high2);
+}
+
+/* 32 halves of each of 16 rows, to rows of 16: 8 rows of 8 are transposed in each quarter. */
+static inline __attribute__((always_inline)) void v_transpose_halves(uint16_t *into, const char *const *rows,
+                                                                     int64_t offset) {
+    const __m512i quarters = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+    __m512i a[16], b[16];
+#pragma GCC unroll 16
+    for (int j = 0; j < 16; j++)
+        a[j] = _mm512_loadu_si512(rows[j] + offset);
+#pragma GCC unroll 8
+    for (int j = 0; j < 16; j += 2)
+        b[j] = _mm512_unpacklo_epi16(a[j], a[j + 1]), b[j + 1] = _mm512_unpackhi_epi16(a[j], a[j + 1]);
+#pragma GCC unroll 8
+    for (int j = 0; j < 16; j += 2) { /* the two lower, the two upper words of a row's quarter pair up */
+        const int from = j / 4 * 4 + j % 4 / 2;
+        a[j] = _mm512_unpacklo_epi32(b[from], b[from + 2]), a[j + 1] = _mm512_unpackhi_epi32(b[from], b[from + 2]);
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < 16; j += 2) {
+        const int from = j / 8 * 8 + j % 8 / 2;
+        b[j] = _mm512_unpacklo_epi64(a[from], a[from + 4]), b[j + 1] = _mm512_unpackhi_epi64(a[from], a[from + 4]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) { /* a quarter of b[i] is number i, 8 + i, 16 + i or 24 + i of 8 rows */
+        const __m512i low = _mm512_permutex2var_epi64(b[i], quarters, b[i + 8]);
+        const __m512i high = _mm512_permutex2var_epi64(b[i], _mm512_or_si512(quarters, _mm512_set1_epi64(4)), b[i + 8]);
+        _mm256_storeu_si256((__m256i *)(void *)(into + 16 * i), _mm512_castsi512_si256(low));
+        _mm256_storeu_si256((__m256i *)(void *)(into + 16 * (i + 8)), _mm512_extracti64x4_epi64(low, 1));
+        _mm256_storeu_si256((__m256i *)(void *)(into + 16 * (i + 16)), _mm512_castsi512_si256(high));
+        _mm256_storeu_si256((__m256i *)(void *)(into + 16 * (i + 24)), _mm512_extracti64x4_epi64(high, 1));
+    }
+}
+
+/* The same by quarters. */
+static inline __attribute__((always_inline)) void v_load_square_halves(uint16_t *into, const char *const *rows,
+                                                                       int64_t offset) {
+    const __m512i in_order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    vbits b[16], a[4];
+    v_load_quarters(b, rows, offset);
+#pragma GCC unroll 4
+    for (int c = 0; c < 16; c += 4) {
+        v_transpose_quarters(a, b + c);
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++)
+            _mm512_storeu_si512(into + 16 * (2 * c + 2 * i), _mm512_permutexvar_epi64(in_order, a[i]));
+    }
+}
+
+/* Sixteen bytes of each row in words of four: lane j of a[c] is word c of row j. */
+static inline __attribute__((always_inline)) void v_load_words(vbits a[4], const char *const *rows, int64_t offset) {
+    const __m512i b[4] = {v_four_rows(rows, offset), v_four_rows(rows + 1, offset), v_four_rows(rows + 2, offset),
+                          v_four_rows(rows + 3, offset)};
+    v_transpose_words(a, b);
+}
+
+#endif
