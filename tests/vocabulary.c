@@ -103,6 +103,22 @@ static void expect_all(const struct names *expected, const struct names *names, 
             fail_msg("%s has no %s", where, expected->name[i]);
 }
 
+/* simd.h and what stands beside it. */
+static struct names defined_beside(const char *simd) {
+    struct names names = {.count = 0};
+    char pattern[1024];
+    glob_t headers;
+    snprintf(pattern, sizeof pattern, "%.*s/*.h", (int)(strrchr(simd, '/') - simd), simd);
+    assert_int_equal(glob(pattern, 0, NULL, &headers), 0);
+    for (size_t i = 0; i < headers.gl_pathc; i++) {
+        char *text = read_text(headers.gl_pathv[i]);
+        add_definitions(&names, text);
+        free(text);
+    }
+    globfree(&headers);
+    return names;
+}
+
 static void test_every_simd_has_it(void **state) {
     static const char *const patterns[] = {"src/scalar/simd.h", "src/*/*/simd.h"};
     const struct names expected = operations();
@@ -110,11 +126,8 @@ static void test_every_simd_has_it(void **state) {
     for (int i = 0; i < 2; i++) {
         glob_t files = files_of(patterns[i]);
         for (size_t f = 0; f < files.gl_pathc; f++, count++) {
-            struct names names = {.count = 0};
-            char *text = read_text(files.gl_pathv[f]);
-            add_definitions(&names, text);
+            const struct names names = defined_beside(files.gl_pathv[f]);
             expect_all(&expected, &names, files.gl_pathv[f]);
-            free(text);
         }
         globfree(&files);
     }

@@ -5,9 +5,12 @@
 
 #include "generic/exp2.h"
 
-/* Never called: loops name it for all instruction sets. */
-#ifndef RAPT_LOADS_QUARTERS
-#define RAPT_LOADS_QUARTERS 0
+/* Whether loads insert parts of rows into vectors, which does some of the shuffling. */
+#ifndef RAPT_LOADS_PARTS
+#define RAPT_LOADS_PARTS 0
+RAPT_INLINE void v_load_square_by_halves(vf32 *square, const float *const *rows, int64_t offset) {
+    v_load_square(square, rows, offset);
+}
 RAPT_INLINE void v_load_square_halves(uint16_t *into, const char *const *rows, int64_t offset) {
     v_transpose_halves(into, rows, offset);
 }
@@ -16,17 +19,14 @@ RAPT_INLINE void v_load_square_halves(uint16_t *into, const char *const *rows, i
 /* Whether to load quarters of vectors: that takes more instructions, of which fewer wait for the one port of shuffles.
  * Beside the multiply-adds of some rows it is faster, for few rows, and where these take several vectors of keys at
  * once, it is not. */
-RAPT_INLINE bool suits_quarters(int rows, int vectors) { return RAPT_LOADS_QUARTERS && rows >= 4 && vectors == 1; }
+RAPT_INLINE bool suits_quarters(int rows, int vectors) { return RAPT_LOADS_PARTS && rows >= 4 && vectors == 1; }
 
 /* Words, from that byte of each key on: number i of all keys is lanes[i]. */
 RAPT_INLINE void load_words_square(vf32 *lanes, const char *const *keys, int64_t byte, bool quarters) {
-    if (quarters) {
-        v_load_square(lanes, (const float *const *)(const void *)keys, byte / (int64_t)sizeof(float));
-        return;
-    }
+    const float *rows[VL];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
-        lanes[i] = v_load((const float *)(const void *)(keys[i] + byte));
-    v_transpose(lanes);
+        rows[i] = (const float *)(const void *)(keys[i] + byte);
+    (quarters ? v_load_square : v_load_square_by_halves)(lanes, rows, 0);
 }
 
 /* Halves, twice as many of each key: number i of all keys begins at into[i * VL]. */

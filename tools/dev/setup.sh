@@ -23,7 +23,7 @@ missing_base() {
 
 debian_packages() {
     case $1 in
-    abi) echo abigail-tools ;;
+    abi) echo abigail-tools git ;;
     arm) echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user clang-19 llvm-19 \
         libc6:arm64 libgomp1:arm64 libcmocka-dev:arm64 libjansson-dev:arm64 libzip-dev:arm64 ;;
     bench) echo g++ libbenchmark-dev libopenblas-dev python3-venv ;;

@@ -3,9 +3,10 @@
 #ifndef RAPT_X86_AVX512_TRANSPOSE_H
 #define RAPT_X86_AVX512_TRANSPOSE_H
 
-#define RAPT_LOADS_QUARTERS 1
+#define RAPT_LOADS_PARTS 1
 
-static inline __attribute__((always_inline)) void v_transpose(vf32 a[16]) {
+/* Of each four vectors: column c of each quarter of them becomes that quarter of vector c. */
+static inline __attribute__((always_inline)) void v_transpose_fours(vf32 a[16]) {
     __m512 t[16];
 #define RAPT_UNPACK(i)                                                                                           \
     t[i] = _mm512_unpacklo_ps(a[i], a[i + 1]), t[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1])
@@ -17,6 +18,11 @@ static inline __attribute__((always_inline)) void v_transpose(vf32 a[16]) {
     a[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44), a[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee)
     RAPT_QUAD(0), RAPT_QUAD(4), RAPT_QUAD(8), RAPT_QUAD(12);
 #undef RAPT_QUAD
+}
+
+static inline __attribute__((always_inline)) void v_transpose(vf32 a[16]) {
+    __m512 t[16];
+    v_transpose_fours(a);
 #define RAPT_HALVES(i)                                                                                           \
     t[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88), t[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd),    \
     t[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88),                                                  \
@@ -31,6 +37,30 @@ static inline __attribute__((always_inline)) void v_transpose(vf32 a[16]) {
 #undef RAPT_WHOLE
 }
 
+/* Eight floats of rows 0 and 4. */
+static inline vf32 v_two_rows(const float *const *rows, int64_t offset) {
+    const vf32 first = _mm512_castps256_ps512(_mm256_loadu_ps(rows[0] + offset));
+    return _mm512_insertf32x8(first, _mm256_loadu_ps(rows[4] + offset), 1);
+}
+
+/* 16 rows of 16 floats from offset on, transposed. Loads that insert do a quarter of the shuffling, on two ports. */
+static inline __attribute__((always_inline)) void v_load_square_by_halves(vf32 square[16], const float *const *rows,
+                                                                          int64_t offset) {
+    vf32 a[16]; /* the lower halves of rows 0 ... 7 and 8 ... 15, then the upper ones */
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++) {
+        const float *const *two = rows + j / 4 * 8 + j % 4;
+        a[j] = v_two_rows(two, offset), a[j + 8] = v_two_rows(two, offset + 8);
+    }
+    v_transpose_fours(a);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++) {
+        const int i = j / 4 * 8 + j % 4;
+        square[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88);
+        square[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd);
+    }
+}
+
 /* Sixteen bytes of rows 0, 4, 8 and 12. */
 static inline __attribute__((always_inline)) __m512i v_four_rows(const char *const *rows, int64_t offset) {
     __m512i bytes = _mm512_castsi128_si512(_mm_loadu_si128((const void *)(rows[0] + offset)));
@@ -39,9 +69,8 @@ static inline __attribute__((always_inline)) __m512i v_four_rows(const char *con
     return _mm512_inserti32x4(bytes, _mm_loadu_si128((const void *)(rows[12] + offset)), 3);
 }
 
-/* 64 bytes of each row: b[4 * c + j] has bytes 16 * c and on of rows j, j + 4, j + 8 and j + 12. Loads that insert do
- * half of the shuffling, and on two ports. A row is read to its end at once: rows a power of two apart share a set of
- * L1 that has fewer than 16 ways. */
+/* 64 bytes of each row: b[4 * c + j] has bytes 16 * c and on of rows j, j + 4, j + 8 and j + 12. A row
+ * is read to its end at once: rows a power of two apart share a set of L1 that has fewer than 16 ways. */
 static inline __attribute__((always_inline)) void v_load_quarters(vbits b[16], const char *const *rows,
                                                                   int64_t offset) {
 #pragma GCC unroll 4
@@ -59,11 +88,15 @@ static inline __attribute__((always_inline)) void v_transpose_words(vbits a[4], 
     a[2] = _mm512_unpacklo_epi64(high, high2), a[3] = _mm512_unpackhi_epi64(high, high2);
 }
 
-/* 16 rows of 16 floats from offset on, transposed. */
+/* The same, half of the shuffling. */
 static inline __attribute__((always_inline)) void v_load_square(vf32 square[16], const float *const *rows,
                                                                 int64_t offset) {
+    const char *bytes[16];
     vbits b[16], a[4];
-    v_load_quarters(b, (const void *)rows, 4 * offset);
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        bytes[i] = (const char *)(rows[i] + offset);
+    v_load_quarters(b, bytes, 0);
 #pragma GCC unroll 4
     for (int c = 0; c < 16; c += 4) {
         v_transpose_words(a, b + c);
