@@ -26,12 +26,18 @@ RAPT_INLINE void load_words_square(vf32 *lanes, const char *const *keys, int64_t
     const float *rows[VL];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
         rows[i] = (const float *)(const void *)(keys[i] + byte);
-    (quarters ? v_load_square : v_load_square_by_halves)(lanes, rows, 0);
+    if (quarters)
+        v_load_square(lanes, rows, 0);
+    else
+        v_load_square_by_halves(lanes, rows, 0);
 }
 
 /* Halves, twice as many of each key: number i of all keys begins at into[i * VL]. */
 RAPT_INLINE void load_halves_square(uint16_t *into, const char *const *keys, int64_t byte, bool quarters) {
-    (quarters ? v_load_square_halves : v_transpose_halves)(into, keys, byte);
+    if (quarters)
+        v_load_square_halves(into, keys, byte);
+    else
+        v_transpose_halves(into, keys, byte);
 }
 
 #endif
