@@ -72,8 +72,9 @@ struct vector_table {
     float (*largest)(const float *a);
     void (*transpose)(const float *a, float *result);               /* both [lanes][lanes] */
     void (*load_square)(const float *const *rows, int64_t offset, float *result); /* result [lanes][lanes] */
+    void (*load_square_by_halves)(const float *const *rows, int64_t offset, float *result); /* likewise */
     void (*transpose_halves)(const char *const *rows, int64_t offset, float *result); /* likewise */
-    void (*load_square_halves)(const char *const *rows, int64_t offset, float *result);
+    void (*transpose_halves_by_quarters)(const char *const *rows, int64_t offset, float *result);
     void (*even_bf16)(const float *a, float *result);
     void (*odd_bf16)(const float *a, float *result);
     void (*evens)(const float *a, float *result); /* a [2][lanes] */

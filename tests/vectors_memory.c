@@ -231,8 +231,8 @@ static void check_halves(const struct vector_table *table, int64_t offset, enum 
     }
     table->transpose_halves(rows, offset * 2, got);
     expect_moved(table, got, expected, 2 * lanes * lanes, "v_transpose_halves");
-    table->load_square_halves(rows, offset * 2, got);
-    expect_moved(table, got, expected, 2 * lanes * lanes, "v_load_square_halves");
+    table->transpose_halves_by_quarters(rows, offset * 2, got);
+    expect_moved(table, got, expected, 2 * lanes * lanes, "v_transpose_halves_by_quarters");
     for (int row = 0; row < lanes; row++)
         guarded_free(&memory[row]);
 }
@@ -293,9 +293,11 @@ void test_squares(const struct vector_table *table) {
                 rows[row] = (const float *)(const void *)memory[row].data - offsets[i];
             }
             table->load_square(rows, offsets[i], got);
+            expect_moved(table, got, expected, lanes * lanes, "v_load_square");
+            table->load_square_by_halves(rows, offsets[i], got);
+            expect_moved(table, got, expected, lanes * lanes, "v_load_square_by_halves");
             for (int row = 0; row < lanes; row++)
                 guarded_free(&memory[row]);
-            expect_moved(table, got, expected, lanes * lanes, "v_load_square");
             check_halves(table, offsets[i], (enum guard_side)side);
         }
     check_alternate_lanes(table);

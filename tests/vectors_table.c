@@ -159,6 +159,12 @@ static void load_square(const float *const *rows, int64_t offset, float *result)
     store_square(square, result);
 }
 
+static void load_square_by_halves(const float *const *rows, int64_t offset, float *result) {
+    vf32 square[VL];
+    v_load_square_by_halves(square, rows, offset);
+    store_square(square, result);
+}
+
 static void widen_square(const uint16_t *halves, float *result) {
     for (int i = 0; i < 2 * VL; i++)
         v_store(result + i * VL, v_load_half(halves + i * VL));
@@ -170,9 +176,9 @@ static void transpose_halves(const char *const *rows, int64_t offset, float *res
     widen_square(halves, result);
 }
 
-static void load_square_halves(const char *const *rows, int64_t offset, float *result) {
+static void transpose_halves_by_quarters(const char *const *rows, int64_t offset, float *result) {
     uint16_t halves[2 * VL * VL];
-    v_load_square_halves(halves, rows, offset);
+    v_transpose_halves_by_quarters(halves, rows, offset);
     widen_square(halves, result);
 }
 
@@ -249,8 +255,9 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .largest = largest,
     .transpose = transpose,
     .load_square = load_square,
+    .load_square_by_halves = load_square_by_halves,
     .transpose_halves = transpose_halves,
-    .load_square_halves = load_square_halves,
+    .transpose_halves_by_quarters = transpose_halves_by_quarters,
     .even_bf16 = even_bf16,
     .odd_bf16 = odd_bf16,
     .evens = evens,

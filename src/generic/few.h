@@ -58,7 +58,7 @@ static RAPT_KERNEL int few_squares(float *panel, const struct rapt_score_args *a
             const char *rows[VL];
             RAPT_UNROLL for (int i = 0; i < VL; i++)
                 rows[i] = spaced_row(&keys, i);
-            load_words_square(lanes, rows, 0, suits_quarters(FEW_ROWS, 1));
+            load_square_of_words(lanes, rows, 0, suits_quarters(FEW_ROWS, 1));
             go_on(&keys, VL * sizeof(float));
             RAPT_UNROLL for (int i = 0; i < VL; i++)
                 v_store(panel + (d + i) * FEW_KEYS + v, lanes[i]);

@@ -75,7 +75,7 @@ struct words {
 RAPT_INLINE void load_words_of(int format, struct words *words, const char *const *keys, int rows) {
     const bool quarters = suits_quarters(rows, vectors_of_words(format, rows));
     if (format == RAPT_FORMAT_F16) {
-        load_halves_square(words->halves, keys, 0, quarters);
+        load_square_of_halves(words->halves, keys, 0, quarters);
         return;
     }
     if (is_of_blocks(format)) {
@@ -87,7 +87,7 @@ RAPT_INLINE void load_words_of(int format, struct words *words, const char *cons
             v_load_code_pairs(words->codes + c, keys, 4 * c);
         return;
     }
-    load_words_square(words->lanes, keys, 0, quarters);
+    load_square_of_words(words->lanes, keys, 0, quarters);
 }
 
 RAPT_INLINE void load_spaced(int format, struct words *words, struct spaced *keys, int64_t square_bytes, int rows) {

@@ -11,7 +11,7 @@
 RAPT_INLINE void v_load_square_by_halves(vf32 *square, const float *const *rows, int64_t offset) {
     v_load_square(square, rows, offset);
 }
-RAPT_INLINE void v_load_square_halves(uint16_t *into, const char *const *rows, int64_t offset) {
+RAPT_INLINE void v_transpose_halves_by_quarters(uint16_t *into, const char *const *rows, int64_t offset) {
     v_transpose_halves(into, rows, offset);
 }
 #endif
@@ -22,7 +22,7 @@ RAPT_INLINE void v_load_square_halves(uint16_t *into, const char *const *rows, i
 RAPT_INLINE bool suits_quarters(int rows, int vectors) { return RAPT_LOADS_PARTS && rows >= 4 && vectors == 1; }
 
 /* Words, from that byte of each key on: number i of all keys is lanes[i]. */
-RAPT_INLINE void load_words_square(vf32 *lanes, const char *const *keys, int64_t byte, bool quarters) {
+RAPT_INLINE void load_square_of_words(vf32 *lanes, const char *const *keys, int64_t byte, bool quarters) {
     const float *rows[VL];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
         rows[i] = (const float *)(const void *)(keys[i] + byte);
@@ -33,9 +33,9 @@ RAPT_INLINE void load_words_square(vf32 *lanes, const char *const *keys, int64_t
 }
 
 /* Halves, twice as many of each key: number i of all keys begins at into[i * VL]. */
-RAPT_INLINE void load_halves_square(uint16_t *into, const char *const *keys, int64_t byte, bool quarters) {
+RAPT_INLINE void load_square_of_halves(uint16_t *into, const char *const *keys, int64_t byte, bool quarters) {
     if (quarters)
-        v_load_square_halves(into, keys, byte);
+        v_transpose_halves_by_quarters(into, keys, byte);
     else
         v_transpose_halves(into, keys, byte);
 }

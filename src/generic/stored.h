@@ -119,10 +119,12 @@ RAPT_INLINE int whole_lines(int format, int numbers) {
     return numbers * info->bytes / (64 * info->elements);
 }
 
-/* Whether scales may act on the numbers of a format, other than by a factor of 1 in files that leave that out. */
+/* false in a file whose kernels are called with scales of 1 only, and multiply by none. */
 #ifndef RAPT_SCALES_ACT
 #define RAPT_SCALES_ACT true
 #endif
+
+/* Whether scales may act on the numbers of a format. */
 RAPT_INLINE bool is_scaled(int format) {
     return RAPT_SCALES_ACT && rapt_format_info(format)->uses & RAPT_MAY_SCALE;
 }

@@ -27,9 +27,9 @@ struct turn_words {
 
 RAPT_INLINE void turn_load(struct turn_words *words, const char *const *row, int64_t byte, bool quarters, int format) {
     if (format == RAPT_FORMAT_F16)
-        load_halves_square(words->halves, row, byte, quarters);
+        load_square_of_halves(words->halves, row, byte, quarters);
     else
-        load_words_square(words->pairs, row, byte, quarters);
+        load_square_of_words(words->pairs, row, byte, quarters);
 }
 
 RAPT_INLINE vf32 turn_number(const struct turn_words *words, int n, int format) {

@@ -147,8 +147,9 @@ static inline __attribute__((always_inline)) void v_transpose_halves(uint16_t *i
 }
 
 /* The same by quarters. */
-static inline __attribute__((always_inline)) void v_load_square_halves(uint16_t *into, const char *const *rows,
-                                                                       int64_t offset) {
+static inline __attribute__((always_inline)) void v_transpose_halves_by_quarters(uint16_t *into,
+                                                                                 const char *const *rows,
+                                                                                 int64_t offset) {
     const __m512i in_order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
     vbits b[16], a[4];
     v_load_quarters(b, rows, offset);
