@@ -137,8 +137,30 @@ static void test_imports(void **state) {
     each_symbol(check_import);
 }
 
+/* A process may hold two copies, one of which the dynamic linker finds first: each has to call itself. */
+static void test_calls_stay_inside(void **state) {
+    const Elf64_Ehdr *elf = (const void *)library;
+    const Elf64_Shdr *sections = (const void *)(library + elf->e_shoff);
+    int relocations = 0;
+    (void)state;
+    for (int s = 0; s < elf->e_shnum; s++) {
+        const Elf64_Rela *entries = (const void *)(library + sections[s].sh_offset);
+        const Elf64_Shdr *names = &sections[sections[s].sh_link];
+        for (size_t i = 0; sections[s].sh_type == SHT_RELA && i < sections[s].sh_size / sizeof *entries; i++) {
+            const Elf64_Sym *symbol = (const Elf64_Sym *)(const void *)(library + names->sh_offset) +
+                                      ELF64_R_SYM(entries[i].r_info);
+            const char *name = library + sections[names->sh_link].sh_offset + symbol->st_name;
+            relocations++;
+            if (symbol->st_shndx != SHN_UNDEF && strncmp(name, "rapt_", 5) == 0)
+                fail_msg("%s is looked up outside of the library", name);
+        }
+    }
+    assert_true(relocations > 0);
+}
+
 int main(int count, char **arguments) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exports), cmocka_unit_test(test_imports)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_exports), cmocka_unit_test(test_imports),
+                                       cmocka_unit_test(test_calls_stay_inside)};
     if (count < 3) {
         fputs("usage: test_symbols LIBRARY HEADER ...\n", stderr);
         return 2;
