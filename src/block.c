@@ -16,6 +16,7 @@ static struct rapt_score_args score_args(const struct rapt_block *b, float *scor
                                     .key_end = 0,
                                     .factor = task->attention->score_factor,
                                     .streams = false,
+                                    .exceeds_caches = task->attention->exceeds_caches,
                                     .lead_bytes = 0,
                                     .key_rows = 0,
                                     .runs = NULL,

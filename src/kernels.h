@@ -109,6 +109,7 @@ struct rapt_score_args {
     int rows, head_dim, key_begin, key_end;
     float factor;
     bool streams;              /* as those of rapt_stage_args */
+    bool exceeds_caches;       /* all keys and values of the call */
     int64_t lead_bytes;
     int64_t key_rows;             /* with runs: rows that lie at key */
     const struct rapt_stored_run *runs;  /* and those after them, with one more at the end; NULL = all lie at key */

@@ -10,7 +10,8 @@
 
 enum {
     COLLIDING_MULTIPLE = 1024, /* bytes between tokens */
-    SMALL_WORK = 1 << 20       /* multiply-adds below which waking a thread costs more */
+    SMALL_WORK = 1 << 20,      /* multiply-adds below which waking a thread costs more */
+    CACHED_BYTES = 16 << 20    /* of keys and values, that a cache may still have from the call before */
 };
 
 static void set_constants(struct rapt_plan_body *a) {
@@ -121,5 +122,6 @@ bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
     const bool fits = rapt_work_plan(a);
     rapt_lay_out_slot(a, &a->totals, &a->slot);
     a->is_small = a->totals.multiplications < SMALL_WORK;
+    a->exceeds_caches = a->totals.stored_bytes > CACHED_BYTES;
     return fits;
 }

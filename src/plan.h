@@ -46,7 +46,7 @@ struct rapt_totals {
     int64_t sequences[RAPT_KINDS], tasks[RAPT_KINDS], merges[RAPT_KINDS];
     int64_t all_tasks, all_merges, state_bytes;
     int64_t panel_bytes, scores_bytes, bias_rows, rows, staged_keys[RAPT_SIDES]; /* largest of any work */
-    double multiplications;
+    double multiplications, stored_bytes; /* the latter of keys and values */
 };
 
 struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
@@ -72,6 +72,7 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     int64_t values_in_keys;    /* which number of a key its value begins with; -1 = values are elsewhere: view.h */
     bool has_lists;       /* sequences differ: their works are a table in the workspace */
     bool is_small;        /* not worth waking threads */
+    bool exceeds_caches;  /* keys and values, which memory itself brings then */
     struct rapt_work each; /* without lists: the work of sequence 0, which all others repeat */
     struct rapt_totals totals;
     struct rapt_slot_layout slot;

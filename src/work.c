@@ -204,6 +204,9 @@ static bool add(const struct rapt_plan_body *a, const struct rapt_work *work, in
     totals->multiplications += (double)heads * (double)a->group * (double)work->sequence.query_length *
                                (double)work->sequence.kv_length * (double)(a->desc.head_dim + a->desc.value_dim) *
                                a->listed_share;
+    for (int side = 0; side < RAPT_SIDES; side++)
+        totals->stored_bytes += (double)heads * (double)work->sequence.kv_length *
+                                (double)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
     add_scratch(a, work, totals);
     return rapt_add_fits(totals->all_tasks, tasks, &totals->all_tasks) &&
            rapt_add_fits(totals->state_bytes, bytes, &totals->state_bytes);

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "cmocka_all.h"
+#include "cpu.h"
 #include "reference.h"
 #include "stored.h"
 
@@ -83,7 +84,8 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
                                           .key_begin = c->scored.begin,
                                           .key_end = c->scored.end,
                                           .factor = 0.125f,
-                                          .streams = true};
+                                          .streams = true,
+                                          .exceeds_caches = c->sums};
     const struct rapt_weigh_args weigh = {.probabilities = test_drawn(random, score_count(tile), quick_normal),
                                           .value = value.stored.first,
                                           .value_stride_bytes = value.stored.stride_bytes,
@@ -122,6 +124,7 @@ void check_beside(const struct rapt_table *table) {
     enum { FORMATS = sizeof formats / sizeof *formats };
     static float (*const draws[])(struct random *) = {quick_normal, quick_special, quick_finite};
     struct random random = {12};
+    const int requests = atomic_load(&rapt_requests_here);
     for (int way = 0; way < TILE_WAYS; way++) {
         struct tile tile = tile_of(table, way);
         int rows[MAX_ROW_COUNTS], row_counts = edge_rows(&tile, rows), turn = 0;
@@ -144,7 +147,9 @@ void check_beside(const struct rapt_table *table) {
                                               turn / 2 % 2,
                                               turn / 4 % 2,
                                               draws[turn % 3]};
+                atomic_store(&rapt_requests_here, turn / 8 % (RAPT_REQUESTS_FAR_INTO_L1 + 1));
                 check_one(&tile, &c, &random);
             }
     }
+    atomic_store(&rapt_requests_here, requests);
 }

@@ -5,6 +5,7 @@
 
 #include "cmocka_all.h"
 #include "dispatch.h"
+#include "plan.h"
 #include "support.h"
 
 enum { MOST_NOTES = 1 << 16 };
@@ -287,6 +288,47 @@ static void check_staging(const struct rapt_table *table, struct random *random)
     test_free_all();
 }
 
+/* Lanes of dense rows fetch line after line, whether each line is a row of its own, as paced requests have it, or not;
+ * others leave the gaps between rows out. */
+static void test_lanes(void **state) {
+    enum { ROW_LINES = 3, ROWS = 5, LINES = ROWS * ROW_LINES, FAR = 1 << 12 };
+    static char memory[1 << 14];
+    (void)state;
+    for (int way = 0; way < 6; way++) {
+        const int gap = way % 3 == 2 ? 128 : 0, row_lines = way % 3 == 1 ? 1 : ROW_LINES;
+        const struct lane lane = {memory, FAR, gap, row_lines, row_lines};
+        struct pair pair = {lane, lane, way >= 3};
+        notes.begin = memory, notes.end = memory + sizeof memory, notes.count = 0;
+        for (int i = 0; i < LINES; i++)
+            pair_line(&pair, true);
+        assert_int_equal(notes.count, 2 * LINES);
+        for (int i = 0; i < LINES; i++) {
+            const char *line = memory + 64 * i + i / ROW_LINES * gap;
+            assert_ptr_equal(notes.address[2 * i], line);
+            assert_ptr_equal(notes.address[2 * i + 1], line + FAR);
+        }
+        assert_ptr_equal(pair.keys.line, memory);
+    }
+}
+
+/* Calls whose keys and values are more than 16 MiB are those that memory itself serves. */
+static void test_caches(void **state) {
+    enum { ROW_BYTES = 2 * (64 + 32), HEADS = 8, BATCH = 2, MOST = (16 << 20) / (ROW_BYTES * HEADS * BATCH) };
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    rapt_plan plan;
+    (void)state;
+    desc.batch = BATCH, desc.query_heads = desc.kv_heads = HEADS, desc.query_length = 1;
+    desc.head_dim = 64, desc.value_dim = 32;
+    for (desc.kv_length = MOST; desc.kv_length <= MOST + 1; desc.kv_length++) {
+        desc.query = rapt_input_bhsd(NULL, BATCH, HEADS, 1, desc.head_dim);
+        desc.key = rapt_tensor_bhsd(NULL, RAPT_F16, BATCH, HEADS, desc.kv_length, desc.head_dim);
+        desc.value = rapt_tensor_bhsd(NULL, RAPT_BF16, BATCH, HEADS, desc.kv_length, desc.value_dim);
+        desc.out = rapt_output_bhsd(NULL, BATCH, HEADS, 1, desc.value_dim);
+        assert_int_equal(rapt_plan_init(&plan, &desc, NULL), RAPT_OK);
+        assert_int_equal(rapt_body_of(&plan)->exceeds_caches, desc.kv_length > MOST);
+    }
+}
+
 static void test_staging(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     const int table_count = machine_tables(tables);
@@ -299,6 +341,7 @@ static void test_staging(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_lines), cmocka_unit_test(test_rows),
-                                       cmocka_unit_test(test_slots), cmocka_unit_test(test_staging)};
+                                       cmocka_unit_test(test_slots), cmocka_unit_test(test_lanes),
+                                       cmocka_unit_test(test_caches), cmocka_unit_test(test_staging)};
     return cmocka_run_group_tests_name("unit_errands", tests, NULL, NULL);
 }

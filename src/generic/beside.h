@@ -17,10 +17,11 @@ enum {
 _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0, "a turn is whole vectors of keys");
 
 /* From `rows` rows on, and from as many bytes on in whole rows where rows = 0. */
-RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes) {
+RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes, bool paces) {
     const int64_t far = far_rows(row_bytes) * stride_bytes;
     const struct reach reach = reach_of(rows ? rows * stride_bytes : far, far);
-    const int lines = row_bytes % 64 ? INT_MAX : (int)(row_bytes / 64); /* the former lie without gaps */
+    const bool is_dense = stride_bytes == row_bytes;
+    const int lines = paces && is_dense ? 1 : row_bytes % 64 ? INT_MAX : (int)(row_bytes / 64);
     return (struct lane){.line = row + reach.l1,
                          .l2 = reach.l2,
                          .gap = stride_bytes - row_bytes,
@@ -55,6 +56,7 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int row
 #define RAPT_TURN(name, NAME, rows)                                                                              \
     static RAPT_KERNEL void score_turn_##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {     \
         struct pair own = take_pair(pair);                                                                       \
+        own.paces = is_paced(RAPT_FORMAT_##NAME, rows);                                                          \
         if (rows <= BESIDE_##NAME)                                                                               \
             score_turn(a, RAPT_FORMAT_##NAME, rows, &own);                                                       \
         put_pair(pair, &own);                                                                                    \
@@ -98,9 +100,10 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     struct rapt_weigh_args values = *weigh;
     const int format = score->key_format, turn = format == RAPT_FORMAT_F32 ? BESIDE_KEYS : BESIDE_STORED;
     const int64_t row_bytes = rapt_format_row_bytes(format, score->head_dim);
+    const bool paces = score->exceeds_caches && is_paced(format, score->rows) && paces_requests();
     struct pump pump = {.in_pair = true,
-                        .pair = {lane_of(score->key, score->key_stride_bytes, turn, row_bytes),
-                                 lane_of(weigh->value, weigh->value_stride_bytes, 0, row_bytes)}};
+                        .pair = {lane_of(score->key, score->key_stride_bytes, turn, row_bytes, paces),
+                                 lane_of(weigh->value, weigh->value_stride_bytes, 0, row_bytes, paces)}};
     const char *key_due = pump.pair.keys.line, *value_due = pump.pair.values.line;
     values.probabilities += (int64_t)weigh->first_row * RAPT_BLOCK_KEYS;
     while (score->key_end - keys.key_begin >= turn && weigh->key_end - values.key_begin >= turn) {

@@ -54,21 +54,31 @@ enum {
 struct lane {
     const char *line;
     int64_t l2, gap; /* from the end of a row to the next */
-    int row_lines, left;
+    int row_lines, left; /* lines that follow each other without a pause */
 };
 
 /* Keys and values that take turns. */
 struct pair {
     struct lane keys, values;
+    bool paces; /* known to the compiler. Then requests for lanes of single lines come one by one */
 };
+
+/* Whether rows of a type are few enough to run ahead of memory. */
+RAPT_INLINE bool is_paced(int format, int rows) {
+    const int of_f32 = VL < 16 ? 2 : 4, of_16_bits = format == RAPT_FORMAT_F16 || format == RAPT_FORMAT_BF16;
+    return rows <= (format == RAPT_FORMAT_F32 ? of_f32 : of_16_bits);
+}
 
 /* of_values: known to the compiler, at best. */
 RAPT_INLINE void pair_line(struct pair *pair, bool of_values) {
     struct lane *lane = of_values ? &pair->values : &pair->keys;
     fetch_both(lane->line, lane->l2);
     lane->line += 64;
-    if (--lane->left == 0)
+    if (--lane->left == 0) {
         lane->left = lane->row_lines, lane->line += lane->gap;
+        if (pair->paces)
+            lane->line = paced(lane->line);
+    }
 }
 
 /* Lines of rows to come, each after so many cycles of work. */
@@ -117,7 +127,7 @@ RAPT_INLINE struct lane take_lane(const struct lane *lane) {
 }
 
 RAPT_INLINE struct pair take_pair(const struct pair *pair) {
-    return (struct pair){take_lane(&pair->keys), take_lane(&pair->values)};
+    return (struct pair){take_lane(&pair->keys), take_lane(&pair->values), false};
 }
 
 RAPT_INLINE void put_lane(struct lane *lane, const struct lane *own) {

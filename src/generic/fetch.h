@@ -3,7 +3,10 @@
 #ifndef RAPT_GENERIC_FETCH_H
 #define RAPT_GENERIC_FETCH_H
 
+#include <stdint.h>
+
 #include "cpu.h"
+#include "generic/exp2.h"
 #include "kernels.h"
 
 /* Read within a few hundred cycles. */
@@ -38,6 +41,23 @@ RAPT_INLINE struct reach reach_of(int64_t near, int64_t far) {
 RAPT_INLINE void fetch_both(const char *line, int64_t l2) {
     fetch_soon(line);
     fetch_later(line + l2);
+}
+
+/* Where a processor reads ahead of what it computes, requests come in bursts, more than its caches can have under way,
+ * and loads wait until there is room again. Few rows compute too little to space them out. */
+RAPT_INLINE bool paces_requests(void) { return rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE; }
+
+/* The same line, known PACE_PRODUCTS multiplications later: the request for it comes that long after the one before,
+ * while instructions that do not ask for it go on. */
+RAPT_INLINE const char *paced(const char *line) {
+    enum { PACE_PRODUCTS = 3 };
+    uintptr_t at = (uintptr_t)line, one = 1;
+    RAPT_OPAQUE(one);
+    RAPT_UNROLL for (int i = 0; i < PACE_PRODUCTS; i++) {
+        at *= one;
+        RAPT_OPAQUE(at);
+    }
+    return (const char *)at;
 }
 
 /* In loops that do nothing else. */

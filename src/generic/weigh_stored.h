@@ -120,6 +120,7 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
     struct pump own = take_pump(pump, in_pair);
     if (!begins)
         own = idle_pump(a->value), own.in_pair = in_pair;
+    own.pair.paces = in_pair && is_paced(format, rows);
     vf32 sum[12][8];
     float *o = a->o + d;
     const int width = a->value_dim - d < VL ? (int)(a->value_dim - d) : VL;
