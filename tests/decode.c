@@ -244,12 +244,59 @@ static void test_lists_apart(void **state) {
     }
 }
 
+/* Normal numbers as float32, or their upper halves, which are bfloat16, and finite as float16. */
+static char *drawn_of(struct random *random, int dtype, int64_t count) {
+    const size_t bytes = (size_t)rapt_row_bytes(dtype, 1);
+    char *numbers = test_alloc((size_t)count * bytes);
+    for (int64_t i = 0; i < count; i++) {
+        const float x = quick_normal(random);
+        memcpy(numbers + (size_t)i * bytes, (const char *)&x + sizeof x - bytes, bytes);
+    }
+    return numbers;
+}
+
+/* More keys and values than caches hold, for processors that pace requests then. All heads read the same ones. */
+static void test_more_than_caches_hold(void **state) {
+    enum { DIM = 64, KEYS = 1100, HEADS = 64 };
+    static const int kinds[][3] = {{RAPT_F32, 1, 1},  {RAPT_F32, 1, 3},  {RAPT_F16, 1, 1},  {RAPT_BF16, 1, 1},
+                                   {RAPT_BF16, 1, 2}, {RAPT_BF16, 2, 1}, {RAPT_BF16, 2, 2}, {RAPT_F16, 2, 1}};
+    const int requests = atomic_exchange(&rapt_requests_here, RAPT_REQUESTS_NEXT_PAGE);
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const int dtype = kinds[i][0], numerics = kinds[i][1], query_dtype = numerics == 2 ? dtype : RAPT_F32;
+        const int64_t rows = (int64_t)HEADS * kinds[i][2];
+        struct random random = {i};
+        const struct rapt_table *tables[RAPT_ISA_COUNT];
+        const int count = tables_of(numerics, tables);
+        float *expected = test_floats(rows * DIM), *out = test_floats(rows * DIM);
+        rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+        desc.batch = desc.query_length = 1, desc.kv_length = KEYS, desc.numerics = numerics;
+        desc.query_heads = rows, desc.kv_heads = HEADS, desc.head_dim = DIM;
+        desc.query = rapt_tensor_bhsd(drawn_of(&random, query_dtype, rows * DIM), query_dtype, 1, rows, 1, DIM);
+        desc.key = rapt_tensor_bhsd(drawn_of(&random, dtype, KEYS * DIM), dtype, 1, 1, KEYS, DIM);
+        desc.value = rapt_tensor_bhsd(drawn_of(&random, dtype, KEYS * DIM), dtype, 1, 1, KEYS, DIM);
+        desc.key.head_stride_bytes = desc.value.head_stride_bytes = 0;
+        desc.out = rapt_output_bhsd(expected, 1, rows, 1, DIM);
+        rapt_reference_attention(&desc);
+        desc.out = rapt_output_bhsd(out, 1, rows, 1, DIM);
+        for (int table = 0; table < count; table++) {
+            desc.isa = tables[table]->isa;
+            assert_int_equal(rapt_attention(&desc, NULL, NULL), RAPT_OK);
+            expect_bits(out, expected, rows * DIM, NAN_ANY, "%s, order %d, type %d, %d rows: number",
+                        tables[table]->name, numerics, dtype, kinds[i][2]);
+        }
+        test_free_all();
+    }
+    atomic_store(&rapt_requests_here, requests);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_features), cmocka_unit_test(test_data),
                                        cmocka_unit_test(test_types),
                                        cmocka_unit_test(test_rows_of_no_whole_vectors), cmocka_unit_test(test_order2),
                                        cmocka_unit_test(test_order2_long), cmocka_unit_test(test_order2_more_rows),
                                        cmocka_unit_test(test_order2_again),
-                                       cmocka_unit_test(test_far_list), cmocka_unit_test(test_lists_apart)};
+                                       cmocka_unit_test(test_far_list), cmocka_unit_test(test_lists_apart),
+                                       cmocka_unit_test(test_more_than_caches_hold)};
     return cmocka_run_group_tests_name("decode", tests, NULL, NULL);
 }

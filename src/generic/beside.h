@@ -103,7 +103,8 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     const bool paces = score->exceeds_caches && is_paced(format, score->rows) && paces_requests();
     struct pump pump = {.in_pair = true,
                         .pair = {lane_of(score->key, score->key_stride_bytes, turn, row_bytes, paces),
-                                 lane_of(weigh->value, weigh->value_stride_bytes, 0, row_bytes, paces)}};
+                                 lane_of(weigh->value, weigh->value_stride_bytes, 0, row_bytes, paces),
+                                 false}};
     const char *key_due = pump.pair.keys.line, *value_due = pump.pair.values.line;
     values.probabilities += (int64_t)weigh->first_row * RAPT_BLOCK_KEYS;
     while (score->key_end - keys.key_begin >= turn && weigh->key_end - values.key_begin >= turn) {

@@ -47,6 +47,7 @@ static RAPT_KERNEL struct errand_rows take_errand_rows(struct rapt_errands *e, c
 
 enum {
     PUMP_LEAD = 48, /* rows that are fetched ahead */
+    LANE_PRODUCTS = 3, /* from a request for a lane to the next, where they are paced, as measured */
     ONE_LINE = 1 << 16
 };
 
@@ -77,7 +78,7 @@ RAPT_INLINE void pair_line(struct pair *pair, bool of_values) {
     if (--lane->left == 0) {
         lane->left = lane->row_lines, lane->line += lane->gap;
         if (pair->paces)
-            lane->line = paced(lane->line);
+            lane->line = (const char *)paced((uintptr_t)lane->line, LANE_PRODUCTS);
     }
 }
 

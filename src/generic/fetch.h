@@ -47,17 +47,16 @@ RAPT_INLINE void fetch_both(const char *line, int64_t l2) {
  * and loads wait until there is room again. Few rows compute too little to space them out. */
 RAPT_INLINE bool paces_requests(void) { return rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE; }
 
-/* The same line, known PACE_PRODUCTS multiplications later: the request for it comes that long after the one before,
- * while instructions that do not ask for it go on. */
-RAPT_INLINE const char *paced(const char *line) {
-    enum { PACE_PRODUCTS = 3 };
-    uintptr_t at = (uintptr_t)line, one = 1;
+/* The same number, known so many multiplications later: a request that depends on it comes that long after the one
+ * before, while instructions that do not ask for it go on. */
+RAPT_INLINE uintptr_t paced(uintptr_t at, int products) {
+    uintptr_t one = 1;
     RAPT_OPAQUE(one);
-    RAPT_UNROLL for (int i = 0; i < PACE_PRODUCTS; i++) {
+    RAPT_UNROLL for (int i = 0; i < products; i++) {
         at *= one;
         RAPT_OPAQUE(at);
     }
-    return (const char *)at;
+    return at;
 }
 
 /* In loops that do nothing else. */

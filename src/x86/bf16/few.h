@@ -10,7 +10,22 @@ struct dots_few {
     struct unit16_task a;
     struct place_side keys, values;
     uint32_t *panel; /* of 32 keys, or of 32 values */
+    bool paces;      /* requests */
 };
+
+/* Up to so many rows run ahead of memory; multiplications from a request to the next then. As measured. */
+enum { DOTS_PACED_ROWS = 2, DOTS_PRODUCTS = 4 };
+
+struct dots_ahead {
+    struct unit_ahead lines;
+    bool paces; /* known to the compiler */
+};
+
+RAPT_INLINE void dots_fetch(struct dots_ahead *ahead) {
+    unit_fetch(&ahead->lines);
+    if (ahead->paces)
+        ahead->lines.byte = (int)paced((uint32_t)ahead->lines.byte, DOTS_PRODUCTS);
+}
 
 /* As dots_lay_out has it; then the panel. */
 static size_t scores_bytes_dots_few(int rows, int dim) {
@@ -21,12 +36,12 @@ static size_t scores_bytes_dots_few(int rows, int dim) {
 
 /* 32 dims of 32 keys. */
 RAPT_INLINE void dots_lay_keys(uint32_t *panel, const char *const *rows, int d, __mmask32 there,
-                               struct unit_ahead *ahead) {
+                               struct dots_ahead *ahead) {
     RAPT_UNROLL for (int side = 0; side < 2; side++) {
         __m512i r[16];
         RAPT_UNROLL for (int i = 0; i < 16; i++) {
             r[i] = dots_words(_mm512_maskz_loadu_epi16(there, rows[side * 16 + i] + (int64_t)d * 2));
-            unit_fetch(ahead);
+            dots_fetch(ahead);
         }
         unit16_transpose(r);
         RAPT_UNROLL for (int i = 0; i < 16; i++)
@@ -34,15 +49,14 @@ RAPT_INLINE void dots_lay_keys(uint32_t *panel, const char *const *rows, int d, 
     }
 }
 
-static void dots_score_few(const struct unit16_task *a, int half) {
-    const struct dots_few *f = (const struct dots_few *)a;
+RAPT_INLINE void dots_score_keys(const struct dots_few *f, bool paces) {
+    const struct unit16_task *a = &f->a;
     const struct rapt_block *b = a->t.b;
     const int steps = unit16_steps(f->keys.dim);
-    (void)half;
     unit_flush(true);
     for (int group = a->first; group < a->first + a->steps; group++) {
         const char *const *rows = f->keys.row + a->t.first + group * DOTS_COLUMNS;
-        struct unit_ahead ahead = {rows + DOTS_NEAR, 0, f->keys.dim * 2, reach_of(0, DOTS_FAR - DOTS_NEAR)};
+        struct dots_ahead ahead = {{rows + DOTS_NEAR, 0, f->keys.dim * 2, reach_of(0, DOTS_FAR - DOTS_NEAR)}, paces};
         const struct dots_product p = {.a = dots_queries(b->panel),
                                        .a_stride = steps * DOTS_WORDS,
                                        .b = f->panel,
@@ -58,17 +72,26 @@ static void dots_score_few(const struct unit16_task *a, int half) {
     dots_maxima(a);
 }
 
+static RAPT_KERNEL void dots_score_paced(const struct dots_few *f) { dots_score_keys(f, true); }
+static RAPT_KERNEL void dots_score_unpaced(const struct dots_few *f) { dots_score_keys(f, false); }
+
+static void dots_score_few(const struct unit16_task *a, int half) {
+    const struct dots_few *f = (const struct dots_few *)a;
+    (void)half;
+    (f->paces ? dots_score_paced : dots_score_unpaced)(f);
+}
+
 /* ------------------------------------------------------------ values */
 
 /* Words of 32 values from dim d on: of one even and one odd pair of keys, 32 dims each. */
 RAPT_INLINE void dots_pairs(__m512i words[4], const char *const *rows, int word, int d, __mmask32 there,
-                            struct unit_ahead *ahead) {
+                            struct dots_ahead *ahead) {
     RAPT_UNROLL for (int odd = 0; odd < 2; odd++) {
         const int first = dots_first(word) + odd;
         const __m512i a = _mm512_maskz_loadu_epi16(there, rows[first + 2] + (int64_t)d * 2);
         const __m512i b = _mm512_maskz_loadu_epi16(there, rows[first] + (int64_t)d * 2);
-        unit_fetch(ahead);
-        unit_fetch(ahead);
+        dots_fetch(ahead);
+        dots_fetch(ahead);
         words[2 * odd] = unit16_in_turns(a, b, 0);
         words[2 * odd + 1] = unit16_in_turns(a, b, 1);
     }
@@ -78,14 +101,15 @@ struct dots_values {
     const char *const *rows;
     int d;
     __mmask32 there;
-    struct unit_ahead *ahead;
+    struct dots_ahead *ahead;
 };
 
 /* Rows of p, a step of them, times 32 dims of values where they lie. */
-RAPT_INLINE void dots_weigh_rows(const struct dots_product *p, const struct dots_values *values, int rows) {
+RAPT_INLINE void dots_weigh_rows(const struct dots_product *p, const struct dots_values *values, int rows, bool paces) {
     __m512 even[2 * DOTS_ROWS], odd[2 * DOTS_ROWS];
     const struct dots_values v = *values;
-    struct unit_ahead ahead = *v.ahead;
+    struct dots_ahead ahead = *v.ahead;
+    ahead.paces = paces;
     dots_clear(even, odd, rows);
     for (int word = 0; word < DOTS_WORDS / 2; word++) {
         __m512i b[4];
@@ -96,21 +120,23 @@ RAPT_INLINE void dots_weigh_rows(const struct dots_product *p, const struct dots
     *v.ahead = ahead;
 }
 
-static RAPT_KERNEL void dots_weigh_1(const struct dots_product *p, const struct dots_values *v) {
-    dots_weigh_rows(p, v, 1);
-}
-static RAPT_KERNEL void dots_weigh_2(const struct dots_product *p, const struct dots_values *v) {
-    dots_weigh_rows(p, v, 2);
-}
-static RAPT_KERNEL void dots_weigh_4(const struct dots_product *p, const struct dots_values *v) {
-    dots_weigh_rows(p, v, 4);
-}
-static RAPT_KERNEL void dots_weigh_6(const struct dots_product *p, const struct dots_values *v) {
-    dots_weigh_rows(p, v, DOTS_ROWS);
-}
+#define DOTS_WEIGH(name, rows, paces)                                                                            \
+    static RAPT_KERNEL void dots_weigh_##name(const struct dots_product *p, const struct dots_values *v) {       \
+        dots_weigh_rows(p, v, rows, paces);                                                                      \
+    }
+DOTS_WEIGH(1, 1, false)
+DOTS_WEIGH(2, 2, false)
+DOTS_WEIGH(4, 4, false)
+DOTS_WEIGH(6, DOTS_ROWS, false)
+DOTS_WEIGH(1_paced, 1, true)
+DOTS_WEIGH(2_paced, DOTS_PACED_ROWS, true)
+#undef DOTS_WEIGH
 
 static void dots_weigh_in_place(const struct dots_product *p, const struct dots_values *v, int rows) {
-    (rows > 4 ? dots_weigh_6 : rows > 2 ? dots_weigh_4 : rows > 1 ? dots_weigh_2 : dots_weigh_1)(p, v);
+    if (v->ahead->paces)
+        (rows > 1 ? dots_weigh_2_paced : dots_weigh_1_paced)(p, v);
+    else
+        (rows > 4 ? dots_weigh_6 : rows > 2 ? dots_weigh_4 : rows > 1 ? dots_weigh_2 : dots_weigh_1)(p, v);
 }
 
 /* 32 dims of 32 values to a panel. */
@@ -125,7 +151,7 @@ RAPT_INLINE void dots_lay_values(uint32_t *panel, const struct dots_values *v) {
 
 /* p of a row and those after it times 32 values, to sums or onto them. */
 static void dots_weigh_step(const struct dots_few *f, const char *const *rows, int step, int row, int count,
-                            struct unit_ahead *ahead) {
+                            struct dots_ahead *ahead) {
     const int groups = unit16_steps(f->values.dim);
     const int64_t stride = (int64_t)groups * DOTS_COLUMNS;
     const float *words = f->a.t.y + row * RAPT_HALF_KEYS + step * DOTS_WORDS;
@@ -175,8 +201,8 @@ static void dots_weigh_few(const struct unit16_task *a, int half) {
         for (int row = 0; row < (careful ? b->rows : 1); row++) {
             const char *named[RAPT_STEP];
             const int key = a->t.first + step * RAPT_STEP;
-            struct unit_ahead ahead = {f->values.row + key + DOTS_NEAR, 0, f->values.dim * 2,
-                                       reach_of(0, DOTS_FAR - DOTS_NEAR)};
+            const struct reach reach = reach_of(0, DOTS_FAR - DOTS_NEAR);
+            struct dots_ahead ahead = {{f->values.row + key + DOTS_NEAR, 0, f->values.dim * 2, reach}, f->paces};
             dots_weigh_step(f, dots_named(f, step, row, careful, named), step, row, careful ? 1 : b->rows, &ahead);
         }
     unit_flush(false);
@@ -190,6 +216,7 @@ static RAPT_KERNEL void block_dots_few(const struct rapt_block *b) {
     dots_lay_out(&f.a);
     f.panel = dots_copy(&f.a, (int)(desc->head_dim > desc->value_dim ? desc->head_dim : desc->value_dim)) +
               STEPS_OF_HALF * DOTS_OF_STEP;
+    f.paces = b->task->attention->exceeds_caches && b->rows <= DOTS_PACED_ROWS && paces_requests();
     place_find(&f.keys, b, RAPT_KEYS);
     place_find(&f.values, b, RAPT_VALUES);
     unit16_block(&f.a, dots_score_few, dots_weigh_few, 0);
