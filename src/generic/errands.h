@@ -66,8 +66,8 @@ struct pair {
 
 /* Whether rows of a type are few enough to run ahead of memory. */
 RAPT_INLINE bool is_paced(int format, int rows) {
-    const int of_f32 = VL < 16 ? 2 : 4, of_16_bits = format == RAPT_FORMAT_F16 || format == RAPT_FORMAT_BF16;
-    return rows <= (format == RAPT_FORMAT_F32 ? of_f32 : of_16_bits);
+    const int of_f32 = VL < 16 ? 2 : 4;
+    return rows <= (format == RAPT_FORMAT_F32 ? of_f32 : format == RAPT_FORMAT_BF16);
 }
 
 /* of_values: known to the compiler, at best. */
