@@ -20,7 +20,7 @@ _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0
 RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes, bool paces) {
     const int64_t far = far_rows(row_bytes) * stride_bytes;
     const struct reach reach = reach_of(rows ? rows * stride_bytes : far, far);
-    const bool is_dense = stride_bytes == row_bytes;
+    const bool is_dense = stride_bytes == row_bytes; /* as rows are that are no whole lines */
     const int lines = paces && is_dense ? 1 : row_bytes % 64 ? INT_MAX : (int)(row_bytes / 64);
     return (struct lane){.line = row + reach.l1,
                          .l2 = reach.l2,
