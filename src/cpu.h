@@ -30,7 +30,7 @@
 enum rapt_requests {
     RAPT_REQUESTS_FAR_INTO_L2,
     RAPT_REQUESTS_NEXT_PAGE, /* the same, but in turns of keys and values the far one is a page after the near one, and
-                                where memory cannot keep up requests come one by one (generic/fetch.h) */
+                                where memory cannot keep up, requests come one by one (generic/fetch.h) */
     RAPT_REQUESTS_FAR_INTO_L1
 };
 

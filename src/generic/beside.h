@@ -100,7 +100,7 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     struct rapt_weigh_args values = *weigh;
     const int format = score->key_format, turn = format == RAPT_FORMAT_F32 ? BESIDE_KEYS : BESIDE_STORED;
     const int64_t row_bytes = rapt_format_row_bytes(format, score->head_dim);
-    const bool paces = score->exceeds_caches && is_paced(format, score->rows) && paces_requests();
+    const bool paces = is_paced(format, score->rows) && paces_requests(score->exceeds_caches);
     struct pump pump = {.in_pair = true,
                         .pair = {lane_of(score->key, score->key_stride_bytes, turn, row_bytes, paces),
                                  lane_of(weigh->value, weigh->value_stride_bytes, 0, row_bytes, paces),

@@ -47,7 +47,7 @@ static RAPT_KERNEL struct errand_rows take_errand_rows(struct rapt_errands *e, c
 
 enum {
     PUMP_LEAD = 48, /* rows that are fetched ahead */
-    LANE_PRODUCTS = 3, /* from a request for a lane to the next, where they are paced, as measured */
+    LANE_PRODUCTS = 3, /* multiplications between requests of a lane that are paced, as measured */
     ONE_LINE = 1 << 16
 };
 
@@ -55,19 +55,19 @@ enum {
 struct lane {
     const char *line;
     int64_t l2, gap; /* from the end of a row to the next */
-    int row_lines, left; /* lines that follow each other without a pause */
+    int row_lines, left; /* of a row, to its end; 1 where requests for rows without gaps are paced */
 };
 
 /* Keys and values that take turns. */
 struct pair {
     struct lane keys, values;
-    bool paces; /* known to the compiler. Then requests for lanes of single lines come one by one */
+    bool paces; /* known to the compiler: requests at what counts as the end of a row wait for the one before */
 };
 
 /* Whether rows of a type are few enough to run ahead of memory. */
 RAPT_INLINE bool is_paced(int format, int rows) {
-    const int of_f32 = VL < 16 ? 2 : 4;
-    return rows <= (format == RAPT_FORMAT_F32 ? of_f32 : format == RAPT_FORMAT_BF16);
+    const int of_f32 = VL < 16 ? 2 : 4, of_others = format == RAPT_FORMAT_BF16 ? 1 : 0;
+    return rows <= (format == RAPT_FORMAT_F32 ? of_f32 : of_others);
 }
 
 /* of_values: known to the compiler, at best. */

@@ -45,7 +45,9 @@ RAPT_INLINE void fetch_both(const char *line, int64_t l2) {
 
 /* Where a processor reads ahead of what it computes, requests come in bursts, more than its caches can have under way,
  * and loads wait until there is room again. Few rows compute too little to space them out. */
-RAPT_INLINE bool paces_requests(void) { return rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE; }
+RAPT_INLINE bool paces_requests(bool exceeds_caches) {
+    return exceeds_caches && rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE;
+}
 
 /* The same number, known so many multiplications later: a request that depends on it comes that long after the one
  * before, while instructions that do not ask for it go on. */

@@ -216,7 +216,7 @@ static RAPT_KERNEL void block_dots_few(const struct rapt_block *b) {
     dots_lay_out(&f.a);
     f.panel = dots_copy(&f.a, (int)(desc->head_dim > desc->value_dim ? desc->head_dim : desc->value_dim)) +
               STEPS_OF_HALF * DOTS_OF_STEP;
-    f.paces = b->task->attention->exceeds_caches && b->rows <= DOTS_PACED_ROWS && paces_requests();
+    f.paces = b->rows <= DOTS_PACED_ROWS && paces_requests(b->task->attention->exceeds_caches);
     place_find(&f.keys, b, RAPT_KEYS);
     place_find(&f.values, b, RAPT_VALUES);
     unit16_block(&f.a, dots_score_few, dots_weigh_few, 0);
