@@ -41,6 +41,7 @@ struct rapt_cpu {
     bool detected;
     enum rapt_requests requests;
     bool multiplies_pairs; /* see rapt_multiplies_pairs */
+    bool splits_vectors;   /* see rapt_splits_vectors */
 };
 
 /* x86/cpu.c, arm/cpu.c: asks the machine, slowly. Executes baseline instructions only. */
@@ -58,6 +59,14 @@ extern atomic_bool rapt_multiplies_pairs;
 
 static inline bool rapt_cpu_multiplies_pairs(void) {
     return atomic_load_explicit(&rapt_multiplies_pairs, memory_order_relaxed);
+}
+
+/* Whether 512 bits are two times 256, of which a multiply-add, a load and even an insert of 128 bits take as long as
+ * they do, and a store three times as long: likewise. */
+extern atomic_bool rapt_splits_vectors;
+
+static inline bool rapt_cpu_splits_vectors(void) {
+    return atomic_load_explicit(&rapt_splits_vectors, memory_order_relaxed);
 }
 
 /* Whether kernels of AVX-512 may use VBMI: known likewise, and only the speed depends on it. */

@@ -80,17 +80,18 @@ static struct rapt_scales random_scales(struct random *random, int64_t rows, boo
                                 .stride_bytes = step * (int64_t)sizeof(float)};
 }
 
-static bool machine_has_it;
+static bool machine_has_vbmi, machine_splits_vectors;
 
-/* Where the machine has VBMI, kernels use it in every other case. */
-static void draw_vbmi(struct random *random) {
-    atomic_store(&rapt_has_vbmi, machine_has_it && random_chance(random, 50));
+/* Where the machine has VBMI, kernels use it in every other case, and any machine may split vectors. */
+static void draw_processor(struct random *random) {
+    atomic_store(&rapt_has_vbmi, machine_has_vbmi && random_chance(random, 50));
+    atomic_store(&rapt_splits_vectors, random_chance(random, 50));
 }
 
 struct stored_rows stored_rows(struct random *random, const struct tile *tile, int64_t rows, int dim, int kind,
                                float (*draw)(struct random *)) {
     const int format = random_format(random, tile, dim);
-    draw_vbmi(random);
+    draw_processor(random);
     const int64_t blocks = dim / rapt_format_info(format)->elements, bytes = rapt_format_info(format)->bytes;
     const int64_t steps[STRIDE_KINDS] = {blocks, blocks + 3, -(blocks + 1), 0};
     const int64_t step = steps[kind], span = (rows > 0 ? rows - 1 : 0) * (step < 0 ? -step : step) + blocks;
@@ -181,7 +182,8 @@ struct check_case {
 static void run_case(void **state) {
     const struct check_case *check_case = *state;
     check_case->check(check_case->table);
-    atomic_store(&rapt_has_vbmi, machine_has_it);
+    atomic_store(&rapt_has_vbmi, machine_has_vbmi);
+    atomic_store(&rapt_splits_vectors, machine_splits_vectors);
     test_free_all();
 }
 
@@ -201,7 +203,8 @@ int main(int argument_count, char **arguments) {
     struct CMUnitTest tests[CASES];
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     int count = 0, table_count = machine_tables(tables);
-    machine_has_it = atomic_load(&rapt_has_vbmi);
+    machine_has_vbmi = atomic_load(&rapt_has_vbmi);
+    machine_splits_vectors = atomic_load(&rapt_splits_vectors);
     for (int t = 0; t < table_count; t++)
         for (int f = 0; f < FAMILIES; f++, count++) {
             cases[count] = (struct check_case){families[f].check, tables[t]};

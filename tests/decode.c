@@ -14,7 +14,7 @@ static struct problem_call call_of(int64_t dim, int64_t queries, int64_t keys, u
                                  .origin = RAPT_ORIGIN_BOTTOM_RIGHT, .seed = (uint64_t)(keys + queries) + use};
 }
 
-/* On every table, plainly and in pages, with the requests of each processor in turns. */
+/* On every table, plainly and in pages, with what kernels ask of each processor in turns. */
 static void check(struct problem_call call) {
     static const int64_t pages[] = {0, 16, 100, 24};
     const struct rapt_table *tables[RAPT_ISA_COUNT];
@@ -26,7 +26,8 @@ static void check(struct problem_call call) {
             const struct problem_way way = {.isa = tables[table]->isa, .threads = 1};
             const struct problem_layout layout = {.page_kind = pages[i] ? RAPT_PAGES_DENSE : 0,
                                                   .page_tokens = pages[i], .poison = true};
-            atomic_store(&rapt_requests_here, requests++ % (RAPT_REQUESTS_FAR_INTO_L1 + 1));
+            atomic_store(&rapt_requests_here, requests % (RAPT_REQUESTS_FAR_INTO_L1 + 1));
+            atomic_store(&rapt_splits_vectors, requests++ % 2);
             problem_check(expected, &layout, &way);
         }
     problem_free(expected);

@@ -75,6 +75,7 @@ struct vector_table {
     void (*load_square_by_halves)(const float *const *rows, int64_t offset, float *result); /* likewise */
     void (*transpose_halves)(const char *const *rows, int64_t offset, float *result); /* likewise */
     void (*transpose_halves_by_quarters)(const char *const *rows, int64_t offset, float *result);
+    void (*columns)(const char *const *rows, int64_t offset, float *result);
     void (*even_bf16)(const float *a, float *result);
     void (*odd_bf16)(const float *a, float *result);
     void (*evens)(const float *a, float *result); /* a [2][lanes] */

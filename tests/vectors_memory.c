@@ -233,6 +233,8 @@ static void check_halves(const struct vector_table *table, int64_t offset, enum 
     expect_moved(table, got, expected, 2 * lanes * lanes, "v_transpose_halves");
     table->transpose_halves_by_quarters(rows, offset * 2, got);
     expect_moved(table, got, expected, 2 * lanes * lanes, "v_transpose_halves_by_quarters");
+    table->columns(rows, offset * 2, got);
+    expect_moved(table, got, expected, 2 * lanes * lanes, "v_load_columns, v_widen_column");
     for (int row = 0; row < lanes; row++)
         guarded_free(&memory[row]);
 }

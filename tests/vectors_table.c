@@ -182,6 +182,17 @@ static void transpose_halves_by_quarters(const char *const *rows, int64_t offset
     widen_square(halves, result);
 }
 
+static void columns(const char *const *rows, int64_t offset, float *result) {
+    vf32 a[VL];
+    for (int first = 0; RAPT_LOADS_PARTS && first < 2 * VL; first += VL) {
+        v_load_columns(a, rows, offset + 2 * first);
+        for (int i = 0; i < VL; i++)
+            v_store(result + (first + i) * VL, v_widen_column(a, i));
+    }
+    if (!RAPT_LOADS_PARTS)
+        transpose_halves(rows, offset, result);
+}
+
 static void even_bf16(const float *a, float *result) { v_store(result, v_even_bf16(v_load(a))); }
 static void odd_bf16(const float *a, float *result) { v_store(result, v_odd_bf16(v_load(a))); }
 static void evens(const float *a, float *result) { v_store(result, v_evens(v_load(a), v_load(a + VL))); }
@@ -258,6 +269,7 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .load_square_by_halves = load_square_by_halves,
     .transpose_halves = transpose_halves,
     .transpose_halves_by_quarters = transpose_halves_by_quarters,
+    .columns = columns,
     .even_bf16 = even_bf16,
     .odd_bf16 = odd_bf16,
     .evens = evens,

@@ -16,6 +16,16 @@ enum {
 
 _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0, "a turn is whole vectors of keys");
 
+/* Keys of a turn. Each turn loads and stores the sums of all rows: where vectors are split, that takes longer than to
+ * read more keys in bursts, as long as L1 has room. */
+RAPT_INLINE int turn_of(int format, int rows, int64_t row_bytes) {
+    const bool words = format == RAPT_FORMAT_F32;
+    const int keys = words ? BESIDE_KEYS : BESIDE_STORED;
+    if (!RAPT_HALF_SQUARES || (words && rows == 6) || 2 * keys * row_bytes > (words ? 16 << 10 : 32 << 10))
+        return keys;
+    return 2 * keys;
+}
+
 /* From `rows` rows on, and from as many bytes on in whole rows where rows = 0. */
 RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes, bool paces) {
     const int64_t far = far_rows(row_bytes) * stride_bytes;
@@ -57,7 +67,7 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int row
     static RAPT_KERNEL void score_turn_##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {     \
         struct pair own = take_pair(pair);                                                                       \
         own.paces = is_paced(RAPT_FORMAT_##NAME, rows);                                                          \
-        if (rows <= BESIDE_##NAME)                                                                               \
+        if (is_narrow(RAPT_FORMAT_##NAME, rows) && rows <= BESIDE_##NAME)                                        \
             score_turn(a, RAPT_FORMAT_##NAME, rows, &own);                                                       \
         put_pair(pair, &own);                                                                                    \
     }
@@ -98,8 +108,9 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     assume_weigh(weigh, NARROW_ROWS);
     struct rapt_score_args keys = *score;
     struct rapt_weigh_args values = *weigh;
-    const int format = score->key_format, turn = format == RAPT_FORMAT_F32 ? BESIDE_KEYS : BESIDE_STORED;
+    const int format = score->key_format;
     const int64_t row_bytes = rapt_format_row_bytes(format, score->head_dim);
+    const int turn = turn_of(format, score->rows, row_bytes);
     const bool paces = is_paced(format, score->rows) && paces_requests(score->exceeds_caches);
     struct pump pump = {.in_pair = true,
                         .pair = {lane_of(score->key, score->key_stride_bytes, turn, row_bytes, paces),

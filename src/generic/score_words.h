@@ -48,11 +48,16 @@ RAPT_INLINE bool is_of_words(int format) {
 /* Of blocks: of 32 numbers, a VLth. */
 RAPT_INLINE int numbers_of_word(int format) { return format == RAPT_FORMAT_F32 ? 1 : 2; }
 
+/* Words of each key in a square. Blocks are whole ones. */
+RAPT_INLINE int square_words(int format) { return RAPT_HALF_SQUARES && !is_of_blocks(format) ? VL / 2 : VL; }
+
 enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
 
 /* A chain waits for each of its sums. Few rows take more keys at once, where keys are less to read than that takes and
- * registers suffice. */
+ * registers suffice. Where vectors are split, sums of 3 rows are enough. */
 RAPT_INLINE int vectors_of_words(int format, int rows) {
+    if (RAPT_HALF_SQUARES)
+        return 1;
     const int of_halves = VL < 16 ? 2 : 5;
     const int most_rows = is_of_nibbles(format)           ? 6
                           : is_of_blocks(format) || is_looked_up(format) ? 4
@@ -61,8 +66,8 @@ RAPT_INLINE int vectors_of_words(int format, int rows) {
     return rows <= most_rows ? WORD_VECTORS : 1;
 }
 
-/* VL x VL words of the rows of some keys, transposed: in registers, but for float16, which conversions read from memory
- * as fast. */
+/* A square of words of the rows of some keys, transposed: in registers, but for whole squares of float16, which
+ * conversions read from memory as fast. */
 struct words {
     vf32 lanes[VL];
     uint16_t halves[2 * VL * VL];
@@ -74,6 +79,10 @@ struct words {
 /* rows: of queries. */
 RAPT_INLINE void load_words_of(int format, struct words *words, const char *const *keys, int rows) {
     const bool quarters = suits_quarters(rows, vectors_of_words(format, rows));
+    if (RAPT_HALF_SQUARES && format == RAPT_FORMAT_F16) {
+        v_load_columns(words->lanes, keys, 0);
+        return;
+    }
     if (format == RAPT_FORMAT_F16) {
         load_square_of_halves(words->halves, keys, 0, quarters);
         return;
@@ -100,6 +109,8 @@ RAPT_INLINE void load_spaced(int format, struct words *words, struct spaced *key
 
 /* Number n of each row. */
 RAPT_INLINE vf32 number_of_words(int format, const struct words *words, int n) {
+    if (RAPT_HALF_SQUARES && format == RAPT_FORMAT_F16)
+        return v_widen_column(words->lanes, n);
     if (format == RAPT_FORMAT_F16)
         return v_load_half(words->halves + n * VL);
     if (is_of_blocks(format))
@@ -136,12 +147,13 @@ RAPT_INLINE vf32 number_of_keys(int format, const struct key_words *keys, int n)
  * feeds this. square: its number. width: what there is of it. */
 RAPT_INLINE void score_words(int format, const float *query, struct key_words *keys, struct key_words *more,
                              struct stream *stream, int square, int lines, int width, int rows) {
-    const int numbers = numbers_of_word(format), steps = VL * vectors_of_words(format, rows);
+    const int words = square_words(format), numbers = words * numbers_of_word(format);
+    const int steps = words * vectors_of_words(format, rows);
     RAPT_UNROLL for (int step = 0; step < steps; step++) {
-        if (step > 0 && step * 4 % steps == 0 && width <= step * VL * numbers / steps)
+        if (step > 0 && step * 4 % steps == 0 && width <= step * numbers / steps)
             return;
         stream_line(stream, lines % 2 == 0 ? step : square * steps + step, lines, steps);
-        RAPT_UNROLL for (int n = step * VL * numbers / steps; n < (step + 1) * VL * numbers / steps; n++) {
+        RAPT_UNROLL for (int n = step * numbers / steps; n < (step + 1) * numbers / steps; n++) {
             const vf32 x = number_of_keys(format, keys, n);
             RAPT_UNROLL for (int r = 0; r < rows; r++)
                 keys->sum[r] = v_fma(v_splat(query[n * rows + r]), x, keys->sum[r]);
@@ -186,7 +198,7 @@ RAPT_INLINE void open_keys(const struct rapt_score_args *a, int format, struct k
 
 /* The next words; byte: where they begin. width: the numbers that are left, if fewer than a square has. */
 RAPT_INLINE void load_keys(int format, struct key_words *keys, int64_t byte, int width, int rows) {
-    const int whole = VL * numbers_of_word(format);
+    const int whole = square_words(format) * numbers_of_word(format);
     if (!keys->at && width == whole) {
         load_spaced(format, &keys->words, &keys->spaced, rapt_format_row_bytes(format, whole), rows);
         return;
@@ -215,7 +227,7 @@ RAPT_INLINE void store_scores(const struct rapt_score_args *a, const struct key_
  * What is left then has zeros after it, and -0 the query: a sum plus -0 is this sum. whole: nothing is left. */
 RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, const struct key_place *places,
                                   bool whole, struct stream *stream, float *scores, int first, int n, int rows) {
-    const int width = VL * numbers_of_word(format);
+    const int width = square_words(format) * numbers_of_word(format);
     const bool two = vectors_of_words(format, rows) == 2;
     const int lines = stored_lines(format, VL * width * (two ? 2 : 1));
     const float *query = a->query;
@@ -281,7 +293,7 @@ RAPT_INLINE void score_rows(const struct rapt_score_args *a, int format, int row
 
 #define RAPT_SCORE(name, NAME, rows)                                                                             \
     static RAPT_KERNEL void score_##name##_rows_##rows(const struct rapt_score_args *a) {                        \
-        if (rows <= NARROW_ROWS && is_of_words(RAPT_FORMAT_##NAME))                                              \
+        if (is_narrow(RAPT_FORMAT_##NAME, rows) && is_of_words(RAPT_FORMAT_##NAME))                              \
             score_rows(a, RAPT_FORMAT_##NAME, rows);                                                             \
     }
 #define RAPT_SCORE_ROWS(rows) RAPT_WORD_FORMATS(RAPT_SCORE, rows)

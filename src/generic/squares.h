@@ -11,6 +11,13 @@
 RAPT_INLINE void v_load_square_by_halves(vf32 *square, const float *const *rows, int64_t offset) {
     v_load_square(square, rows, offset);
 }
+RAPT_INLINE void v_load_half_square(vf32 *square, const float *const *rows, int64_t offset) {
+    v_load_square(square, rows, offset);
+}
+RAPT_INLINE void v_load_columns(vf32 *columns, const char *const *rows, int64_t offset) {
+    columns[0] = v_load((const float *)(const void *)(rows[0] + offset)); /* never called */
+}
+RAPT_INLINE vf32 v_widen_column(const vf32 *columns, int n) { return columns[n]; }
 RAPT_INLINE void v_transpose_halves_by_quarters(uint16_t *into, const char *const *rows, int64_t offset) {
     v_transpose_halves(into, rows, offset);
 }
@@ -21,12 +28,19 @@ RAPT_INLINE void v_transpose_halves_by_quarters(uint16_t *into, const char *cons
  * once, it is not. */
 RAPT_INLINE bool suits_quarters(int rows, int vectors) { return RAPT_LOADS_PARTS && rows >= 4 && vectors == 1; }
 
+/* 1 in a file whose kernels take half a square at a time, all of it in registers. */
+#ifndef RAPT_HALF_SQUARES
+#define RAPT_HALF_SQUARES 0
+#endif
+
 /* Words, from that byte of each key on: number i of all keys is lanes[i]. */
 RAPT_INLINE void load_square_of_words(vf32 *lanes, const char *const *keys, int64_t byte, bool quarters) {
     const float *rows[VL];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
         rows[i] = (const float *)(const void *)(keys[i] + byte);
-    if (quarters)
+    if (RAPT_HALF_SQUARES)
+        v_load_half_square(lanes, rows, 0);
+    else if (quarters)
         v_load_square(lanes, rows, 0);
     else
         v_load_square_by_halves(lanes, rows, 0);

@@ -101,11 +101,19 @@ enum {
 #define RAPT_BESIDE_FORMATS(X) X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0) X(F8_E4M3) X(F8_E5M2)
 #define RAPT_BESIDE_ROWS(NAME) [RAPT_FORMAT_##NAME] = BESIDE_##NAME,
 
-RAPT_INLINE bool takes_turns(int format) {
-#define RAPT_BESIDE(NAME) (format == RAPT_FORMAT_##NAME && BESIDE_##NAME > 0) ||
+RAPT_INLINE bool takes_turns(int format, int rows) {
+#define RAPT_BESIDE(NAME) (format == RAPT_FORMAT_##NAME && rows <= BESIDE_##NAME) ||
     return RAPT_BESIDE_FORMATS(RAPT_BESIDE) false;
 #undef RAPT_BESIDE
 }
+
+/* false for some in a file whose kernels take others. */
+#ifndef RAPT_TAKES_ROWS
+#define RAPT_TAKES_ROWS(format, rows) ((void)(format), (rows) >= 1)
+#endif
+
+/* Whether narrow tiles of so many rows have kernels here. */
+RAPT_INLINE bool is_narrow(int format, int rows) { return rows <= NARROW_ROWS && RAPT_TAKES_ROWS(format, rows); }
 
 /* Lines that so many numbers take. */
 RAPT_INLINE int stored_lines(int format, int numbers) {

@@ -157,7 +157,7 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
 
 RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
                               struct pump *pump, int rows, int vectors, int first) {
-    if (takes_turns(format) && pump->in_pair)
+    if (takes_turns(format, rows) && pump->in_pair)
         stored_panel_by(format, a, d, scales, pump, rows, vectors, first, true);
     else
         stored_panel_by(format, a, d, scales, pump, rows, vectors, first, false);
@@ -191,7 +191,7 @@ RAPT_INLINE bool has_panel(int format, int rows, int vectors) {
 #define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
     static RAPT_KERNEL void weigh_##name##_##height##_##vectors(const struct rapt_weigh_args *a, int64_t d,      \
                                                                 const float *scales, struct pump *pump) {        \
-        if (height > NARROW_ROWS || !has_panel(RAPT_FORMAT_##NAME, height, vectors))                             \
+        if (!is_narrow(RAPT_FORMAT_##NAME, height) || !has_panel(RAPT_FORMAT_##NAME, height, vectors))           \
             return;                                                                                              \
         if (vectors * VL != STORED_HALF || d % rapt_format_info(RAPT_FORMAT_##NAME)->elements == 0)              \
             stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, height, vectors, 0);                            \

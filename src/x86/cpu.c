@@ -75,20 +75,29 @@ static bool is_amd(void) {
     return __get_cpuid(0, &eax, &vendor[0], &vendor[2], &vendor[1]) && memcmp(vendor, "AuthenticAMD", 12) == 0;
 }
 
-/* Family 25 has Zen 3 as well, of which nothing was measured. */
-static enum rapt_requests requests_of(void) {
-    enum { ZEN_4 = 0x19, BASE_FAMILY_FULL = 0xf };
+/* Of a processor of AMD; 0 of others. */
+static unsigned amd_family(void) {
+    enum { BASE_FAMILY_FULL = 0xf };
     unsigned eax, ebx, ecx, edx;
     if (!is_amd() || !__get_cpuid(1, &eax, &ebx, &ecx, &edx) || (eax >> 8 & 15) != BASE_FAMILY_FULL)
-        return RAPT_REQUESTS_FAR_INTO_L2;
-    const unsigned family = BASE_FAMILY_FULL + (eax >> 20 & 255);
+        return 0;
+    return BASE_FAMILY_FULL + (eax >> 20 & 255);
+}
+
+enum { ZEN_4 = 0x19 }; /* the family; it has Zen 3 as well, of which nothing was measured */
+
+static enum rapt_requests requests_of(unsigned family) {
     return family > ZEN_4    ? RAPT_REQUESTS_FAR_INTO_L1
            : family == ZEN_4 ? RAPT_REQUESTS_NEXT_PAGE
                              : RAPT_REQUESTS_FAR_INTO_L2;
 }
 
 struct rapt_cpu rapt_cpu_detect(void) {
-    struct rapt_cpu cpu = {.detected = true, .requests = requests_of(), .multiplies_pairs = is_amd()};
+    const unsigned family = amd_family();
+    struct rapt_cpu cpu = {.detected = true,
+                           .requests = requests_of(family),
+                           .multiplies_pairs = is_amd(),
+                           .splits_vectors = family == ZEN_4};
     unsigned eax, ebx, ecx, edx;
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & CPUID1_ECX_OSXSAVE))
         return cpu;

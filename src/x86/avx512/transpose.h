@@ -6,23 +6,19 @@
 #define RAPT_LOADS_PARTS 1
 
 /* Of each four vectors: column c of each quarter of them becomes that quarter of vector c. */
-static inline __attribute__((always_inline)) void v_transpose_fours(vf32 a[16]) {
-    __m512 t[16];
-#define RAPT_UNPACK(i)                                                                                           \
-    t[i] = _mm512_unpacklo_ps(a[i], a[i + 1]), t[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1])
-    RAPT_UNPACK(0), RAPT_UNPACK(2), RAPT_UNPACK(4), RAPT_UNPACK(6);
-    RAPT_UNPACK(8), RAPT_UNPACK(10), RAPT_UNPACK(12), RAPT_UNPACK(14);
-#undef RAPT_UNPACK
-#define RAPT_QUAD(i)                                                                                             \
-    a[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44), a[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee),          \
-    a[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44), a[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee)
-    RAPT_QUAD(0), RAPT_QUAD(4), RAPT_QUAD(8), RAPT_QUAD(12);
-#undef RAPT_QUAD
+static inline __attribute__((always_inline)) void v_transpose_fours(vf32 *a, int count) {
+#pragma GCC unroll 4
+    for (int i = 0; i < count; i += 4) {
+        const __m512 low = _mm512_unpacklo_ps(a[i], a[i + 1]), high = _mm512_unpackhi_ps(a[i], a[i + 1]);
+        const __m512 low2 = _mm512_unpacklo_ps(a[i + 2], a[i + 3]), high2 = _mm512_unpackhi_ps(a[i + 2], a[i + 3]);
+        a[i] = _mm512_shuffle_ps(low, low2, 0x44), a[i + 1] = _mm512_shuffle_ps(low, low2, 0xee);
+        a[i + 2] = _mm512_shuffle_ps(high, high2, 0x44), a[i + 3] = _mm512_shuffle_ps(high, high2, 0xee);
+    }
 }
 
 static inline __attribute__((always_inline)) void v_transpose(vf32 a[16]) {
     __m512 t[16];
-    v_transpose_fours(a);
+    v_transpose_fours(a, 16);
 #define RAPT_HALVES(i)                                                                                           \
     t[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88), t[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd),    \
     t[i + 8] = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88),                                                  \
@@ -43,22 +39,25 @@ static inline vf32 v_two_rows(const float *const *rows, int64_t offset) {
     return _mm512_insertf32x8(first, _mm256_loadu_ps(rows[4] + offset), 1);
 }
 
-/* 16 rows of 16 floats from offset on, transposed. Loads that insert do a quarter of the shuffling, on two ports. */
-static inline __attribute__((always_inline)) void v_load_square_by_halves(vf32 square[16], const float *const *rows,
-                                                                          int64_t offset) {
-    vf32 a[16]; /* the lower halves of rows 0 ... 7 and 8 ... 15, then the upper ones */
+/* 16 rows of 8 floats from offset on, transposed. Loads that insert do a quarter of the shuffling, on two ports. */
+static inline __attribute__((always_inline)) void v_load_half_square(vf32 square[8], const float *const *rows,
+                                                                     int64_t offset) {
+    vf32 a[8]; /* of rows 0 ... 7 and 8 ... 15 */
 #pragma GCC unroll 8
-    for (int j = 0; j < 8; j++) {
-        const float *const *two = rows + j / 4 * 8 + j % 4;
-        a[j] = v_two_rows(two, offset), a[j + 8] = v_two_rows(two, offset + 8);
-    }
-    v_transpose_fours(a);
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; j++) {
-        const int i = j / 4 * 8 + j % 4;
+    for (int j = 0; j < 8; j++)
+        a[j] = v_two_rows(rows + j / 4 * 8 + j % 4, offset);
+    v_transpose_fours(a, 8);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
         square[i] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88);
         square[i + 4] = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd);
     }
+}
+
+static inline __attribute__((always_inline)) void v_load_square_by_halves(vf32 square[16], const float *const *rows,
+                                                                          int64_t offset) {
+    v_load_half_square(square, rows, offset);
+    v_load_half_square(square + 8, rows, offset + 8);
 }
 
 /* Sixteen bytes of rows 0, 4, 8 and 12. */
@@ -160,6 +159,38 @@ static inline __attribute__((always_inline)) void v_transpose_halves_by_quarters
         for (int i = 0; i < 4; i++)
             _mm512_storeu_si512(into + 16 * (2 * c + 2 * i), _mm512_permutexvar_epi64(in_order, a[i]));
     }
+}
+
+/* 16 halves of each of 16 rows, from that byte on: a[i] has number i of all rows, and then number 8 + i. */
+static inline __attribute__((always_inline)) void v_load_columns(vf32 a[8], const char *const *rows, int64_t offset) {
+    __m512i b[8], c[8];
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; j++) {
+        const __m512i first = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)(rows[j] + offset)));
+        b[j] = _mm512_inserti64x4(first, _mm256_loadu_si256((const void *)(rows[8 + j] + offset)), 1);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < 8; j += 2)
+        c[j] = _mm512_unpacklo_epi16(b[j], b[j + 1]), c[j + 1] = _mm512_unpackhi_epi16(b[j], b[j + 1]);
+#pragma GCC unroll 4
+    for (int j = 0; j < 8; j += 2) {
+        const int from = j / 4 * 4 + j % 4 / 2;
+        b[j] = _mm512_unpacklo_epi32(c[from], c[from + 2]), b[j + 1] = _mm512_unpackhi_epi32(c[from], c[from + 2]);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < 8; j += 2) {
+        const int from = j / 2;
+        c[j] = _mm512_unpacklo_epi64(b[from], b[from + 4]), c[j + 1] = _mm512_unpackhi_epi64(b[from], b[from + 4]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+        a[i] = _mm512_castsi512_ps(_mm512_shuffle_i64x2(c[i], c[i], 0xd8));
+}
+
+/* Number n of all rows. */
+static inline vf32 v_widen_column(const vf32 a[8], int n) {
+    const __m512i columns = _mm512_castps_si512(a[n % 8]);
+    return _mm512_cvtph_ps(n < 8 ? _mm512_castsi512_si256(columns) : _mm512_extracti64x4_epi64(columns, 1));
 }
 
 /* Sixteen bytes of each row in words of four: lane j of a[c] is word c of row j. */

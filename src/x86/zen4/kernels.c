@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * Narrow tiles of some rows on processors that split vectors, of which the kernels of AVX-512 call these. Loads and
+ * stores are what limits there: each multiply-add loads a number of a query, so keys are transposed with few loads, and
+ * none goes by way of memory. */
+#include "x86/zen4/kind.h"
+
+#define RAPT_TAKES_ROWS RAPT_IS_SPLIT
+#define RAPT_HALF_SQUARES 1
+#define RAPT_WORD_FORMATS(X, rows) \
+    X(f32, F32, rows) X(bf16, BF16, rows) X(f16, F16, rows) X(q8_0, Q8_0, rows) X(q4_0, Q4_0, rows)
+#define RAPT_TURN_FORMATS RAPT_WORD_FORMATS
+#define RAPT_STORED_FORMATS(X) X(f16, F16) X(bf16, BF16) X(q8_0, Q8_0) X(q4_0, Q4_0)
+
+#include "x86/avx512/simd.h"
+#include "generic/exp2.h"
+#include "generic/beside.h"
+
+void rapt_score_split(const struct rapt_score_args *args) { score_narrow_words(args); }
+
+void rapt_score_beside_split(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
+    score_beside(score, weigh);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * Narrow tiles of some rows where vectors are split. */
+#ifndef RAPT_X86_ZEN4_KIND_H
+#define RAPT_X86_ZEN4_KIND_H
+
+#include "kernels.h"
+
+/* Numbers of rows of a format for which these are faster. */
+#define RAPT_IS_SPLIT(format, rows)                                                                              \
+    ((rows) >= ((format) == RAPT_FORMAT_F32 ? 6 : 3) &&                                                          \
+     ((format) == RAPT_FORMAT_F32 || (format) == RAPT_FORMAT_F16 || (format) == RAPT_FORMAT_BF16 ||              \
+      ((format) == RAPT_FORMAT_Q8_0 && (rows) <= 4) || ((format) == RAPT_FORMAT_Q4_0 && (rows) <= 6)))
+
+/* As the slots score and score_beside of narrow tiles, with the same bits. ASSUME RAPT_IS_SPLIT. */
+void rapt_score_split(const struct rapt_score_args *args);
+void rapt_score_beside_split(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh);
+
+#endif
