@@ -4,6 +4,16 @@
 #include "pages.h"
 #include "source.h"
 
+/* Four at a time, since each sum waits for the one before. */
+static void find_at_stride(const char **rows, const char *row, int64_t stride_bytes, int64_t count) {
+    for (; count >= 4; count -= 4, rows += 4, row += 4 * stride_bytes) {
+        rows[0] = row, rows[1] = row + stride_bytes;
+        rows[2] = row + 2 * stride_bytes, rows[3] = row + 3 * stride_bytes;
+    }
+    for (int64_t i = 0; i < count; i++)
+        rows[i] = row + i * stride_bytes;
+}
+
 static void find_in_pages(const struct rapt_task *task, int side, int64_t token, int64_t count, const char **rows) {
     const rapt_page_table *table = rapt_pages_of(&task->attention->desc, side);
     const rapt_tensor *tensor = rapt_tensor_of(task->attention, side);
@@ -14,8 +24,7 @@ static void find_in_pages(const struct rapt_task *task, int side, int64_t token,
         const char *row = rapt_row(tensor, 0, task->kv_head, within) +
                           rapt_page_at(table, batch, first, page) * tensor->page_stride_bytes;
         const int64_t left = table->page_tokens - within, n = left < count ? left : count;
-        for (int64_t i = 0; i < n; i++)
-            rows[i] = row + i * stride;
+        find_at_stride(rows, row, stride, n);
         rows += n;
         count -= n;
     }
@@ -28,8 +37,7 @@ void rapt_source_find(const struct rapt_task *task, int side, struct rapt_span p
         return;
     }
     const struct rapt_rows run = rapt_source_stored(task, side, positions);
-    for (int64_t i = 0; i < run.count; i++)
-        rows[i] = run.base + i * run.stride_bytes;
+    find_at_stride(rows, run.base, run.stride_bytes, run.count);
 }
 
 struct rapt_packed rapt_source_packed(struct rapt_source *source, int i, int64_t base) {

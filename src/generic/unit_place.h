@@ -140,12 +140,6 @@ static void place_score_half(const struct unit_task *t, const struct place_side 
 
 /* ------------------------------------------------------------ values */
 
-/* Where there is nothing to prefetch. */
-static struct unit_ahead place_idle(void) {
-    static const char *const at_hand[] = {(const char *)unit_zeros};
-    return (struct unit_ahead){at_hand, 0, 1 << 30, {0, 0}};
-}
-
 /* Some dims of 32 values for all rows. */
 static void place_weigh_panel(const struct unit_task *t, const struct place_values *w, int vectors, int format) {
     struct unit_ahead idle = place_idle();

@@ -30,4 +30,10 @@ static void place_find(struct place_side *side, const struct rapt_block *b, int 
     rapt_source_find(b->task, i, (struct rapt_span){b->base + b->key_begin, b->base + last}, side->row + b->key_begin);
 }
 
+/* Where there is nothing to prefetch. */
+static struct unit_ahead place_idle(void) {
+    static const char *const at_hand[] = {(const char *)unit_zeros};
+    return (struct unit_ahead){at_hand, 0, 1 << 30, {0, 0}};
+}
+
 #endif

@@ -32,64 +32,76 @@ static size_t scores_bytes_dots_few(int rows, int dim) {
     return scores_bytes_dots(rows, dim) + (size_t)unit16_steps(dim) * DOTS_OF_STEP * sizeof(uint32_t);
 }
 
+/* Keys, some times 32, or the values of a step from dim d on. */
+struct dots_place {
+    const char *const *row; /* [count] */
+    int count, dim, d;
+    struct dots_ahead *ahead;
+};
+
 /* ------------------------------------------------------------ keys */
 
-/* 32 dims of 32 keys. */
-RAPT_INLINE void dots_lay_keys(uint32_t *panel, const char *const *rows, int d, __mmask32 there,
-                               struct dots_ahead *ahead) {
-    RAPT_UNROLL for (int side = 0; side < 2; side++) {
-        __m512i r[16];
-        RAPT_UNROLL for (int i = 0; i < 16; i++) {
-            r[i] = dots_words(_mm512_maskz_loadu_epi16(there, rows[side * 16 + i] + (int64_t)d * 2));
-            dots_fetch(ahead);
+/* Words of 32 dims of 16 keys, transposed. */
+RAPT_INLINE void dots_load_keys(__m512i words[DOTS_WORDS], const char *const *rows, int dim, int step,
+                                struct dots_ahead *ahead) {
+    const __mmask32 there = unit16_first(dim - step * RAPT_STEP);
+    RAPT_UNROLL for (int i = 0; i < 16; i++) {
+        words[i] = dots_words(_mm512_maskz_loadu_epi16(there, rows[i] + (int64_t)step * RAPT_STEP * 2));
+        dots_fetch(ahead);
+    }
+    unit16_transpose(words);
+}
+
+/* Rows of queries times keys where they lie, a vector of them at a time. */
+RAPT_INLINE void dots_score_rows(const struct dots_product *p, const struct dots_place *keys, struct dots_ahead *ahead,
+                                 int rows) {
+    for (int key = 0; key < keys->count; key += 16) {
+        __m512 sum[DOTS_ROWS];
+        RAPT_UNROLL for (int r = 0; r < rows; r++)
+            sum[r] = _mm512_set1_ps(-0.0f); /* a sum with it is the other term, even where that is -0 */
+        for (int step = 0; step < p->steps; step++) {
+            const uint32_t *a = p->a + step * DOTS_WORDS;
+            __m512i words[DOTS_WORDS];
+            __m512 even[DOTS_ROWS], odd[DOTS_ROWS];
+            dots_load_keys(words, keys->row + key, keys->dim, step, ahead);
+            dots_clear(even, odd, rows);
+            RAPT_UNROLL for (int word = 0; word < DOTS_WORDS / 2; word++)
+                RAPT_UNROLL for (int r = 0; r < rows; r++) {
+                    const uint32_t *pairs = a + r * p->a_stride + word;
+                    even[r] = dots_add(even[r], pairs[0], words[word]);
+                    odd[r] = dots_add(odd[r], pairs[DOTS_WORDS / 2], words[word + DOTS_WORDS / 2]);
+                }
+            RAPT_UNROLL for (int r = 0; r < rows; r++)
+                sum[r] = _mm512_add_ps(sum[r], _mm512_add_ps(even[r], odd[r]));
         }
-        unit16_transpose(r);
-        RAPT_UNROLL for (int i = 0; i < 16; i++)
-            _mm512_store_si512(panel + i * DOTS_COLUMNS + side * 16, r[i]);
+        RAPT_UNROLL for (int r = 0; r < rows; r++)
+            _mm512_store_ps(p->c + r * p->c_stride + key, sum[r]);
     }
 }
 
-RAPT_INLINE void dots_score_keys(const struct dots_few *f, bool paces) {
-    const struct unit16_task *a = &f->a;
-    const struct rapt_block *b = a->t.b;
-    const int steps = unit16_steps(f->keys.dim);
-    unit_flush(true);
-    for (int group = a->first; group < a->first + a->steps; group++) {
-        const char *const *rows = f->keys.row + a->t.first + group * DOTS_COLUMNS;
-        struct dots_ahead ahead = {{rows + DOTS_NEAR, 0, f->keys.dim * 2, reach_of(0, DOTS_FAR - DOTS_NEAR)}, paces};
-        const struct dots_product p = {.a = dots_queries(b->panel),
-                                       .a_stride = steps * DOTS_WORDS,
-                                       .b = f->panel,
-                                       .c = a->t.y + group * DOTS_COLUMNS,
-                                       .c_stride = RAPT_HALF_KEYS,
-                                       .steps = steps};
-        for (int step = 0; step < steps; step++)
-            dots_lay_keys(f->panel + step * DOTS_OF_STEP, rows, step * RAPT_STEP,
-                          unit16_first(f->keys.dim - step * RAPT_STEP), &ahead);
-        dots_multiply(p, b->rows);
-    }
-    unit_flush(false);
-    dots_maxima(a);
-}
-
-static RAPT_KERNEL void dots_score_paced(const struct dots_few *f) { dots_score_keys(f, true); }
-static RAPT_KERNEL void dots_score_unpaced(const struct dots_few *f) { dots_score_keys(f, false); }
-
-static void dots_score_few(const struct unit16_task *a, int half) {
-    const struct dots_few *f = (const struct dots_few *)a;
-    (void)half;
-    (f->paces ? dots_score_paced : dots_score_unpaced)(f);
+/* 32 keys from one on to a panel. */
+static RAPT_KERNEL void dots_lay_keys(uint32_t *panel, const struct dots_place *keys, int key) {
+    struct dots_ahead ahead = *keys->ahead;
+    ahead.paces = false;
+    for (int step = 0; step < unit16_steps(keys->dim); step++, panel += DOTS_OF_STEP)
+        RAPT_UNROLL for (int side = 0; side < DOTS_COLUMNS; side += 16) {
+            __m512i words[DOTS_WORDS];
+            dots_load_keys(words, keys->row + key + side, keys->dim, step, &ahead);
+            RAPT_UNROLL for (int i = 0; i < DOTS_WORDS; i++)
+                _mm512_store_si512(panel + i * DOTS_COLUMNS + side, words[i]);
+        }
+    *keys->ahead = ahead;
 }
 
 /* ------------------------------------------------------------ values */
 
 /* Words of 32 values from dim d on: of one even and one odd pair of keys, 32 dims each. */
-RAPT_INLINE void dots_pairs(__m512i words[4], const char *const *rows, int word, int d, __mmask32 there,
+RAPT_INLINE void dots_pairs(__m512i words[4], const struct dots_place *values, int word, __mmask32 there,
                             struct dots_ahead *ahead) {
     RAPT_UNROLL for (int odd = 0; odd < 2; odd++) {
-        const int first = dots_first(word) + odd;
-        const __m512i a = _mm512_maskz_loadu_epi16(there, rows[first + 2] + (int64_t)d * 2);
-        const __m512i b = _mm512_maskz_loadu_epi16(there, rows[first] + (int64_t)d * 2);
+        const char *const *row = values->row + dots_first(word) + odd;
+        const __m512i a = _mm512_maskz_loadu_epi16(there, row[2] + (int64_t)values->d * 2);
+        const __m512i b = _mm512_maskz_loadu_epi16(there, row[0] + (int64_t)values->d * 2);
         dots_fetch(ahead);
         dots_fetch(ahead);
         words[2 * odd] = unit16_in_turns(a, b, 0);
@@ -97,55 +109,103 @@ RAPT_INLINE void dots_pairs(__m512i words[4], const char *const *rows, int word,
     }
 }
 
-struct dots_values {
-    const char *const *rows;
-    int d;
-    __mmask32 there;
-    struct dots_ahead *ahead;
-};
-
 /* Rows of p, a step of them, times 32 dims of values where they lie. */
-RAPT_INLINE void dots_weigh_rows(const struct dots_product *p, const struct dots_values *values, int rows, bool paces) {
+RAPT_INLINE void dots_weigh_rows(const struct dots_product *p, const struct dots_place *values,
+                                 struct dots_ahead *ahead, int rows) {
     __m512 even[2 * DOTS_ROWS], odd[2 * DOTS_ROWS];
-    const struct dots_values v = *values;
-    struct dots_ahead ahead = *v.ahead;
-    ahead.paces = paces;
-    dots_clear(even, odd, rows);
+    const __mmask32 there = unit16_first(values->dim - values->d);
+    dots_clear(even, odd, 2 * rows);
     for (int word = 0; word < DOTS_WORDS / 2; word++) {
         __m512i b[4];
-        dots_pairs(b, v.rows, word, v.d, v.there, &ahead);
+        dots_pairs(b, values, word, there, ahead);
         dots_word(even, odd, p->a + word, p->a_stride, b, rows);
     }
     dots_store(even, odd, p->c, p->c_stride, p->adds, rows);
-    *v.ahead = ahead;
-}
-
-#define DOTS_WEIGH(name, rows, paces)                                                                            \
-    static RAPT_KERNEL void dots_weigh_##name(const struct dots_product *p, const struct dots_values *v) {       \
-        dots_weigh_rows(p, v, rows, paces);                                                                      \
-    }
-DOTS_WEIGH(1, 1, false)
-DOTS_WEIGH(2, 2, false)
-DOTS_WEIGH(4, 4, false)
-DOTS_WEIGH(6, DOTS_ROWS, false)
-DOTS_WEIGH(1_paced, 1, true)
-DOTS_WEIGH(2_paced, DOTS_PACED_ROWS, true)
-#undef DOTS_WEIGH
-
-static void dots_weigh_in_place(const struct dots_product *p, const struct dots_values *v, int rows) {
-    if (v->ahead->paces)
-        (rows > 1 ? dots_weigh_2_paced : dots_weigh_1_paced)(p, v);
-    else
-        (rows > 4 ? dots_weigh_6 : rows > 2 ? dots_weigh_4 : rows > 1 ? dots_weigh_2 : dots_weigh_1)(p, v);
 }
 
 /* 32 dims of 32 values to a panel. */
-RAPT_INLINE void dots_lay_values(uint32_t *panel, const struct dots_values *v) {
+static void dots_lay_values(uint32_t *panel, const struct dots_place *values) {
+    const __mmask32 there = unit16_first(values->dim - values->d);
     RAPT_UNROLL for (int word = 0; word < DOTS_WORDS / 2; word++) {
         __m512i b[4];
-        dots_pairs(b, v->rows, word, v->d, v->there, v->ahead);
+        dots_pairs(b, values, word, there, values->ahead);
         RAPT_UNROLL for (int i = 0; i < 4; i++)
             _mm512_store_si512(panel + (word + i / 2 * (DOTS_WORDS / 2)) * DOTS_COLUMNS + i % 2 * 16, b[i]);
+    }
+}
+
+/* ------------------------------------------------------------ rows of a tile */
+
+typedef void dots_kernel(const struct dots_product *p, const struct dots_place *place);
+
+#define DOTS_KERNEL(slot, name, rows, known)                                                                     \
+    static RAPT_KERNEL void dots_##slot##_##name(const struct dots_product *p, const struct dots_place *place) { \
+        const struct dots_place own = *place;                                                                    \
+        struct dots_ahead ahead = *own.ahead;                                                                    \
+        ahead.paces = known;                                                                                     \
+        dots_##slot##_rows(p, &own, &ahead, rows);                                                               \
+        *own.ahead = ahead;                                                                                      \
+    }
+#define DOTS_KERNELS(slot)                                                                                       \
+    DOTS_KERNEL(slot, 1, 1, false)                                                                               \
+    DOTS_KERNEL(slot, 2, 2, false)                                                                               \
+    DOTS_KERNEL(slot, 4, 4, false)                                                                               \
+    DOTS_KERNEL(slot, 6, DOTS_ROWS, false)                                                                       \
+    DOTS_KERNEL(slot, 1_paced, 1, true)                                                                          \
+    DOTS_KERNEL(slot, 2_paced, DOTS_PACED_ROWS, true)
+DOTS_KERNELS(score)
+DOTS_KERNELS(weigh)
+#undef DOTS_KERNELS
+#undef DOTS_KERNEL
+
+enum dots_slot { DOTS_SCORE, DOTS_WEIGH };
+
+/* Up to DOTS_ROWS, and perhaps some after them up to it. */
+static void dots_some_rows(enum dots_slot slot, const struct dots_product *p, const struct dots_place *place, int rows) {
+    static dots_kernel *const of_height[2][4] = {{dots_score_1, dots_score_2, dots_score_4, dots_score_6},
+                                                 {dots_weigh_1, dots_weigh_2, dots_weigh_4, dots_weigh_6}};
+    static dots_kernel *const paced[2][DOTS_PACED_ROWS] = {{dots_score_1_paced, dots_score_2_paced},
+                                                           {dots_weigh_1_paced, dots_weigh_2_paced}};
+    if (place->ahead->paces)
+        paced[slot][rows - 1](p, place);
+    else
+        of_height[slot][rows > 4 ? 3 : rows > 2 ? 2 : rows - 1](p, place);
+}
+
+static void dots_score_few(const struct unit16_task *a, int half) {
+    const struct dots_few *f = (const struct dots_few *)a;
+    const int steps = unit16_steps(f->keys.dim), first = a->first * DOTS_COLUMNS, rows = a->t.b->rows;
+    const char *const *row = f->keys.row + a->t.first + first;
+    struct dots_ahead ahead = {{row + DOTS_NEAR, 0, f->keys.dim * 2, reach_of(0, DOTS_FAR - DOTS_NEAR)}, f->paces};
+    const struct dots_place keys = {row, a->steps * DOTS_COLUMNS, f->keys.dim, 0, &ahead};
+    struct dots_product p = {.a = dots_queries(a->t.b->panel),
+                             .a_stride = steps * DOTS_WORDS,
+                             .b = f->panel,
+                             .c = a->t.y + first,
+                             .c_stride = RAPT_HALF_KEYS,
+                             .steps = steps};
+    (void)half;
+    unit_flush(true);
+    if (rows <= DOTS_ROWS)
+        dots_some_rows(DOTS_SCORE, &p, &keys, rows);
+    for (int key = 0; rows > DOTS_ROWS && key < keys.count; key += DOTS_COLUMNS, p.c += DOTS_COLUMNS) {
+        dots_lay_keys(f->panel, &keys, key);
+        dots_multiply(p, rows);
+    }
+    unit_flush(false);
+    dots_maxima(a);
+}
+
+/* All rows, some at a time, of which the first ones prefetch. */
+static void dots_weigh_in_place(struct dots_product p, struct dots_place values, int rows) {
+    struct dots_ahead idle = {place_idle(), false};
+    while (rows > 0) {
+        const int height = rows == 7 || rows == 8 ? 4 : DOTS_ROWS;
+        dots_some_rows(DOTS_WEIGH, &p, &values, rows < height ? rows : height);
+        p.a += height * p.a_stride;
+        p.c += height * p.c_stride;
+        rows -= height;
+        values.ahead = &idle;
     }
 }
 
@@ -156,8 +216,7 @@ static void dots_weigh_step(const struct dots_few *f, const char *const *rows, i
     const int64_t stride = (int64_t)groups * DOTS_COLUMNS;
     const float *words = f->a.t.y + row * RAPT_HALF_KEYS + step * DOTS_WORDS;
     for (int group = 0; group < groups; group++) {
-        const struct dots_values values = {rows, group * DOTS_COLUMNS,
-                                           unit16_first(f->values.dim - group * DOTS_COLUMNS), ahead};
+        const struct dots_place values = {rows, RAPT_STEP, f->values.dim, group * DOTS_COLUMNS, ahead};
         const struct dots_product p = {.a = (const uint32_t *)(const void *)words,
                                        .a_stride = RAPT_HALF_KEYS,
                                        .b = f->panel,
@@ -165,8 +224,8 @@ static void dots_weigh_step(const struct dots_few *f, const char *const *rows, i
                                        .c_stride = stride,
                                        .steps = 1,
                                        .adds = step > f->a.first};
-        if (count <= DOTS_ROWS) {
-            dots_weigh_in_place(&p, &values, count);
+        if (count <= DOTS_ROWS || rapt_cpu_splits_vectors()) { /* where a panel takes longer to store than to make */
+            dots_weigh_in_place(p, values, count);
         } else {
             dots_lay_values(f->panel, &values);
             dots_multiply(p, count);

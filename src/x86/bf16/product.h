@@ -20,8 +20,8 @@ RAPT_INLINE __m512 dots_add(__m512 sum, uint32_t pair, __m512i pairs) {
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_set1_epi32((int)pair), (__m512bh)pairs);
 }
 
-RAPT_INLINE void dots_clear(__m512 *even, __m512 *odd, int rows) {
-    RAPT_UNROLL for (int i = 0; i < 2 * rows; i++) {
+RAPT_INLINE void dots_clear(__m512 *even, __m512 *odd, int count) {
+    RAPT_UNROLL for (int i = 0; i < count; i++) {
         even[i] = odd[i] = _mm512_setzero_ps();
         __asm__("" : "+v"(even[i]), "+v"(odd[i])); /* each by itself: copies of one zero wait for each other */
     }
@@ -55,7 +55,7 @@ RAPT_INLINE void dots_multiply_rows(const struct dots_product *p, int rows) {
     bool adds = p->adds;
     for (int steps = p->steps; steps > 0; steps--, a += DOTS_WORDS, b += DOTS_OF_STEP) {
         __m512 even[2 * DOTS_ROWS], odd[2 * DOTS_ROWS];
-        dots_clear(even, odd, rows);
+        dots_clear(even, odd, 2 * rows);
         for (int word = 0; word < DOTS_WORDS / 2; word++) {
             const uint32_t *columns = b + word * DOTS_COLUMNS, *beside = columns + DOTS_OF_STEP / 2;
             const __m512i four[] = {_mm512_loadu_si512(columns), _mm512_loadu_si512(columns + 16),
