@@ -54,10 +54,10 @@ RAPT_INLINE int square_words(int format) { return RAPT_HALF_SQUARES && !is_of_bl
 enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
 
 /* A chain waits for each of its sums. Few rows take more keys at once, where keys are less to read than that takes and
- * registers suffice. Where vectors are split, sums of 3 rows are enough. */
+ * registers suffice. Where vectors are split, two sums are enough. */
 RAPT_INLINE int vectors_of_words(int format, int rows) {
     if (RAPT_HALF_SQUARES)
-        return 1;
+        return rows == 1 ? WORD_VECTORS : 1;
     const int of_halves = VL < 16 ? 2 : 5;
     const int most_rows = is_of_nibbles(format)           ? 6
                           : is_of_blocks(format) || is_looked_up(format) ? 4

@@ -7,9 +7,11 @@
 
 /* Numbers of rows of a format for which these are faster. */
 #define RAPT_IS_SPLIT(format, rows)                                                                              \
-    ((rows) >= ((format) == RAPT_FORMAT_F32 ? 6 : 3) &&                                                          \
-     ((format) == RAPT_FORMAT_F32 || (format) == RAPT_FORMAT_F16 || (format) == RAPT_FORMAT_BF16 ||              \
-      ((format) == RAPT_FORMAT_Q8_0 && (rows) <= 4) || ((format) == RAPT_FORMAT_Q4_0 && (rows) <= 6)))
+    ((format) == RAPT_FORMAT_F32    ? (rows) >= 6                                                                \
+     : (format) == RAPT_FORMAT_BF16 ? (rows) >= 3                                                                \
+     : (format) == RAPT_FORMAT_Q8_0 ? (rows) >= 3 && (rows) <= 4                                                 \
+     : (format) == RAPT_FORMAT_Q4_0 ? (rows) >= 3 && (rows) <= 6                                                 \
+                                    : (format) == RAPT_FORMAT_F16 && (rows) >= 1)
 
 /* As the slots score and score_beside of narrow tiles, with the same bits. ASSUME RAPT_IS_SPLIT. */
 void rapt_score_split(const struct rapt_score_args *args);
