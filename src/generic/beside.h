@@ -20,8 +20,10 @@ _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0
  * read more keys in bursts, as long as L1 has room and there are rows enough. */
 RAPT_INLINE int turn_of(int format, int rows, int64_t row_bytes) {
     const bool words = format == RAPT_FORMAT_F32;
-    const int keys = words ? BESIDE_KEYS : BESIDE_STORED, room = words ? 16 << 10 : 32 << 10;
-    return RAPT_HALF_SQUARES && rows >= (words ? 7 : 3) && 2 * keys * row_bytes <= room ? 2 * keys : keys;
+    const int keys = words ? BESIDE_KEYS : BESIDE_STORED;
+    if (!RAPT_HALF_SQUARES || rows < (words ? 7 : 3))
+        return keys;
+    return 2 * keys * row_bytes <= (words ? 16 << 10 : 32 << 10) ? 2 * keys : keys;
 }
 
 /* From `rows` rows on, and from as many bytes on in whole rows where rows = 0. */

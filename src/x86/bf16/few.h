@@ -161,7 +161,8 @@ DOTS_KERNELS(weigh)
 enum dots_slot { DOTS_SCORE, DOTS_WEIGH };
 
 /* Up to DOTS_ROWS, and perhaps some after them up to it. */
-static void dots_some_rows(enum dots_slot slot, const struct dots_product *p, const struct dots_place *place, int rows) {
+static void dots_some_rows(enum dots_slot slot, const struct dots_product *p, const struct dots_place *place,
+                           int rows) {
     static dots_kernel *const of_height[2][4] = {{dots_score_1, dots_score_2, dots_score_4, dots_score_6},
                                                  {dots_weigh_1, dots_weigh_2, dots_weigh_4, dots_weigh_6}};
     static dots_kernel *const paced[2][DOTS_PACED_ROWS] = {{dots_score_1_paced, dots_score_2_paced},
