@@ -61,8 +61,7 @@ static inline bool rapt_cpu_multiplies_pairs(void) {
     return atomic_load_explicit(&rapt_multiplies_pairs, memory_order_relaxed);
 }
 
-/* Whether 512 bits are two times 256, of which a multiply-add, a load and even an insert of 128 bits take as long as
- * they do, and a store three times as long: likewise. */
+/* Whether vectors of 512 bits are worked on by halves, so that loads and stores are what limits kernels: likewise. */
 extern atomic_bool rapt_splits_vectors;
 
 static inline bool rapt_cpu_splits_vectors(void) {
