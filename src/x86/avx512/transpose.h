@@ -113,9 +113,9 @@ static inline __attribute__((always_inline)) void v_transpose_quarters(vbits a[4
     a[2] = _mm512_unpacklo_epi32(high, high2), a[3] = _mm512_unpackhi_epi32(high, high2);
 }
 
-/* Of each eight vectors: column c of halves of each quarter of them becomes that quarter of vector c. */
-static inline __attribute__((always_inline)) void v_transpose_eights(__m512i *a, int count) {
-    __m512i b[16];
+/* Of each eight vectors of a, which it writes over: column c of halves of each quarter of them becomes that quarter of
+ * vector c of b. */
+static inline __attribute__((always_inline)) void v_transpose_eights(__m512i *b, __m512i *a, int count) {
 #pragma GCC unroll 8
     for (int j = 0; j < count; j += 2)
         b[j] = _mm512_unpacklo_epi16(a[j], a[j + 1]), b[j + 1] = _mm512_unpackhi_epi16(a[j], a[j + 1]);
@@ -125,12 +125,9 @@ static inline __attribute__((always_inline)) void v_transpose_eights(__m512i *a,
         a[j] = _mm512_unpacklo_epi32(b[from], b[from + 2]), a[j + 1] = _mm512_unpackhi_epi32(b[from], b[from + 2]);
     }
 #pragma GCC unroll 8
-    for (int j = 0; j < count; j++)
-        b[j] = a[j];
-#pragma GCC unroll 8
     for (int j = 0; j < count; j += 2) {
         const int from = j / 8 * 8 + j % 8 / 2;
-        a[j] = _mm512_unpacklo_epi64(b[from], b[from + 4]), a[j + 1] = _mm512_unpackhi_epi64(b[from], b[from + 4]);
+        b[j] = _mm512_unpacklo_epi64(a[from], a[from + 4]), b[j + 1] = _mm512_unpackhi_epi64(a[from], a[from + 4]);
     }
 }
 
@@ -138,15 +135,15 @@ static inline __attribute__((always_inline)) void v_transpose_eights(__m512i *a,
 static inline __attribute__((always_inline)) void v_transpose_halves(uint16_t *into, const char *const *rows,
                                                                      int64_t offset) {
     const __m512i quarters = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
-    __m512i a[16];
+    __m512i a[16], b[16];
 #pragma GCC unroll 16
     for (int j = 0; j < 16; j++)
         a[j] = _mm512_loadu_si512(rows[j] + offset);
-    v_transpose_eights(a, 16);
+    v_transpose_eights(b, a, 16);
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) { /* a quarter of a[i] is number i, 8 + i, 16 + i or 24 + i of 8 rows */
-        const __m512i low = _mm512_permutex2var_epi64(a[i], quarters, a[i + 8]);
-        const __m512i high = _mm512_permutex2var_epi64(a[i], _mm512_or_si512(quarters, _mm512_set1_epi64(4)), a[i + 8]);
+    for (int i = 0; i < 8; i++) { /* a quarter of b[i] is number i, 8 + i, 16 + i or 24 + i of 8 rows */
+        const __m512i low = _mm512_permutex2var_epi64(b[i], quarters, b[i + 8]);
+        const __m512i high = _mm512_permutex2var_epi64(b[i], _mm512_or_si512(quarters, _mm512_set1_epi64(4)), b[i + 8]);
         _mm256_storeu_si256((__m256i *)(void *)(into + 16 * i), _mm512_castsi512_si256(low));
         _mm256_storeu_si256((__m256i *)(void *)(into + 16 * (i + 8)), _mm512_extracti64x4_epi64(low, 1));
         _mm256_storeu_si256((__m256i *)(void *)(into + 16 * (i + 16)), _mm512_castsi512_si256(high));
@@ -172,13 +169,13 @@ static inline __attribute__((always_inline)) void v_transpose_halves_by_quarters
 
 /* 16 halves of each of 16 rows, from that byte on: a[i] has number i of all rows, and then number 8 + i. */
 static inline __attribute__((always_inline)) void v_load_columns(vf32 a[8], const char *const *rows, int64_t offset) {
-    __m512i b[8];
+    __m512i b[8], c[8];
 #pragma GCC unroll 8
     for (int j = 0; j < 8; j++) {
         const __m512i first = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)(rows[j] + offset)));
-        b[j] = _mm512_inserti64x4(first, _mm256_loadu_si256((const void *)(rows[8 + j] + offset)), 1);
+        c[j] = _mm512_inserti64x4(first, _mm256_loadu_si256((const void *)(rows[8 + j] + offset)), 1);
     }
-    v_transpose_eights(b, 8);
+    v_transpose_eights(b, c, 8);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
         a[i] = _mm512_castsi512_ps(_mm512_shuffle_i64x2(b[i], b[i], 0xd8));
