@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Narrow tiles of some rows on processors that split vectors, of which the kernels of AVX-512 call these. Loads and
- * stores are what limits there (docs/performance.md has what they take): each multiply-add loads a number of a query, so
- * keys are transposed with few loads, and none goes by way of memory. */
+ * stores are what limits there, as docs/performance.md says: each multiply-add loads a number of a query, so keys are
+ * transposed with few loads, and none goes by way of memory. */
 #include "x86/zen4/kind.h"
 
 #define RAPT_TAKES_ROWS RAPT_IS_SPLIT
