@@ -15,7 +15,10 @@
 #include "generic/exp2.h"
 #include "generic/beside.h"
 
-void rapt_score_split(const struct rapt_score_args *args) { score_narrow_words(args); }
+void rapt_score_split(const struct rapt_score_args *args) {
+    assume_score(args, NARROW_ROWS);
+    score_narrow_words(args);
+}
 
 void rapt_score_beside_split(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
     score_beside(score, weigh);
