@@ -16,14 +16,16 @@ enum {
 
 _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0, "a turn is whole vectors of keys");
 
-/* Keys of a turn. Each turn loads and stores the sums of all rows: where vectors are split, that takes longer than to
- * read more keys in bursts, as long as L1 has room and there are rows enough. */
+/* Whether turns of so many bytes of keys are better than of half as many, in a file where some are: each turn loads and
+ * stores the sums of all rows. */
+#ifndef RAPT_LONG_TURNS
+#define RAPT_LONG_TURNS(format, rows, bytes) ((void)(rows), (void)(bytes), false)
+#endif
+
+/* Keys of a turn. */
 RAPT_INLINE int turn_of(int format, int rows, int64_t row_bytes) {
-    const bool words = format == RAPT_FORMAT_F32;
-    const int keys = words ? BESIDE_KEYS : BESIDE_STORED;
-    if (!RAPT_HALF_SQUARES || rows < (words ? 7 : 3))
-        return keys;
-    return 2 * keys * row_bytes <= (words ? 16 << 10 : 32 << 10) ? 2 * keys : keys;
+    const int keys = format == RAPT_FORMAT_F32 ? BESIDE_KEYS : BESIDE_STORED;
+    return RAPT_LONG_TURNS(format, rows, 2 * keys * row_bytes) ? 2 * keys : keys;
 }
 
 /* From `rows` rows on, and from as many bytes on in whole rows where rows = 0. */

@@ -6,6 +6,9 @@
 
 #define RAPT_TAKES_ROWS RAPT_IS_SPLIT
 #define RAPT_HALF_SQUARES 1
+/* As long as L1 has room; float32 of few rows waits for memory instead. */
+#define RAPT_LONG_TURNS(format, rows, bytes)                                                                     \
+    ((format) == RAPT_FORMAT_F32 ? (rows) >= 7 && (bytes) <= 16 << 10 : (rows) >= 3 && (bytes) <= 32 << 10)
 #define RAPT_WORD_FORMATS(X, rows) \
     X(f32, F32, rows) X(bf16, BF16, rows) X(f16, F16, rows) X(q8_0, Q8_0, rows) X(q4_0, Q4_0, rows)
 #define RAPT_TURN_FORMATS RAPT_WORD_FORMATS
