@@ -110,7 +110,8 @@ RAPT_INLINE void squares_of(int format, bool takes_turns, float *panel, const ch
     static RAPT_KERNEL void squares_##name##suffix(float *panel, const char *const *rows, int64_t d, int dims,   \
                                                    int used, const struct row_scales *scales,                    \
                                                    struct stream *stream) {                                      \
-        squares_of(RAPT_FORMAT_##NAME, takes_turns, panel, rows, d, dims, used, scales, stream);                 \
+        if (takes_turns || !is_of_words(RAPT_FORMAT_##NAME)) /* few take turns only */                           \
+            squares_of(RAPT_FORMAT_##NAME, takes_turns, panel, rows, d, dims, used, scales, stream);             \
     }
 #define RAPT_STORED(name, NAME) RAPT_SQUARES(name, NAME, , false) RAPT_SQUARES(name, NAME, _in_turns, true)
 RAPT_STORED_FORMATS(RAPT_STORED)

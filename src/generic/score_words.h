@@ -38,15 +38,17 @@ RAPT_INLINE void go_on(struct spaced *keys, int64_t bytes) {
     }
 }
 
-/* Rows of these are transposed by words, of one number or two; others by way of a panel, which is faster where vectors
- * are short and few chains at once wait for their sums. */
+/* Rows of these are transposed by words, of one number or two; others by way of a panel, which is faster where a square
+ * has few words and few chains at once wait for their sums. */
 RAPT_INLINE bool is_of_words(int format) {
     return format == RAPT_FORMAT_F32 || (format == RAPT_FORMAT_BF16 && VL > 1) ||
-           ((format == RAPT_FORMAT_F16 || is_of_blocks(format)) && VL >= 16) || is_looked_up(format);
+           ((format == RAPT_FORMAT_F16 || is_of_blocks(format)) && VL >= 8) || is_looked_up(format);
 }
 
 /* Of blocks: of 32 numbers, a VLth. */
-RAPT_INLINE int numbers_of_word(int format) { return format == RAPT_FORMAT_F32 ? 1 : 2; }
+RAPT_INLINE int numbers_of_word(int format) {
+    return format == RAPT_FORMAT_F32 ? 1 : is_of_blocks(format) ? STORED_STEP / VL : 2;
+}
 
 /* Words of each key in a square. Blocks are whole ones. */
 RAPT_INLINE int square_words(int format) { return RAPT_HALF_SQUARES && !is_of_blocks(format) ? VL / 2 : VL; }
@@ -58,11 +60,11 @@ enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
 RAPT_INLINE int vectors_of_words(int format, int rows) {
     if (RAPT_HALF_SQUARES)
         return rows == 1 ? WORD_VECTORS : 1;
-    const int of_halves = VL < 16 ? 2 : 5;
-    const int most_rows = is_of_nibbles(format)           ? 6
+    const int most_rows = format == RAPT_FORMAT_F32                        ? 0
+                          : VL < 16                                        ? 2
+                          : is_of_nibbles(format)                          ? 6
                           : is_of_blocks(format) || is_looked_up(format) ? 4
-                          : numbers_of_word(format) == 2 ? of_halves
-                                                          : 0;
+                                                                           : 5;
     return rows <= most_rows ? WORD_VECTORS : 1;
 }
 

@@ -77,7 +77,7 @@ RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int 
     return v_load_stored(format, rest, 0);
 }
 
-/* Types that tiles of few rows take as they are stored. */
+/* Types that narrow tiles take as they are stored. */
 #ifndef RAPT_STORED_FORMATS
 #define RAPT_STORED_FORMATS(X)                                                                                   \
     X(f16, F16) X(bf16, BF16) X(q8_0, Q8_0) X(q4_0, Q4_0) X(q4_1, Q4_1) X(q5_0, Q5_0) X(q5_1, Q5_1)              \
@@ -91,12 +91,12 @@ enum { STORED_FORMATS = 1 << RAPT_FORMAT_F32 RAPT_STORED_FORMATS(RAPT_STORED) };
 /* Up to how many rows score_beside takes keys and values of a type: where memory limits, and the registers suffice. */
 enum {
     BESIDE_F32 = VL > 1 ? NARROW_ROWS : 0,
-    BESIDE_F16 = VL < 16 ? 0 : NARROW_ROWS,
+    BESIDE_F16 = VL < 8 ? 0 : NARROW_ROWS,
     BESIDE_BF16 = BESIDE_F16,
-    BESIDE_Q8_0 = VL < 16 ? 0 : 4,
+    BESIDE_Q8_0 = VL < 16 ? BESIDE_F16 : 4,
     BESIDE_Q4_0 = BESIDE_Q8_0,
-    BESIDE_F8_E4M3 = BESIDE_Q8_0,
-    BESIDE_F8_E5M2 = BESIDE_Q8_0
+    BESIDE_F8_E4M3 = VL < 16 ? 0 : 4,
+    BESIDE_F8_E5M2 = BESIDE_F8_E4M3
 };
 #define RAPT_BESIDE_FORMATS(X) X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0) X(F8_E4M3) X(F8_E5M2)
 #define RAPT_BESIDE_ROWS(NAME) [RAPT_FORMAT_##NAME] = BESIDE_##NAME,
