@@ -29,8 +29,13 @@ static bool is_split(const struct rapt_score_args *a) {
            (a->key_format != RAPT_FORMAT_F32 || a->key_stride_bytes == row_bytes);
 }
 
+/* Words have zeros after a row that ends within some of them, and a zero times an infinite scale would be NaN. */
+static bool is_looked_up_here(const struct rapt_score_args *a) {
+    return is_float8(a->key_format) && rapt_cpu_looks_up_bytes() && (a->head_dim % 8 == 0 || !a->scales.scales);
+}
+
 static void score_narrow_here(const struct rapt_score_args *args) {
-    if (is_float8(args->key_format) && rapt_cpu_looks_up_bytes())
+    if (is_looked_up_here(args))
         rapt_score_float8(args);
     else if (is_split(args))
         rapt_score_split(args);
