@@ -221,6 +221,7 @@ static bool add_up(const struct rapt_plan_body *a, struct rapt_totals *totals) {
         if (fits) {
             const struct rapt_work work = rapt_work_cut(a, &sequence);
             fits = add(a, &work, 1, totals);
+            rapt_work_digest(a, &work, &totals->digest);
         }
     }
     return fits;

@@ -20,6 +20,10 @@ size_t rapt_work_table_bytes(const struct rapt_plan_body *attention);
 /* Writes the table. False where a list has changed since the plan was made, so that the plan no longer fits. */
 bool rapt_work_write(const struct rapt_plan_body *attention, struct rapt_work *table);
 
+/* Adds a work, and the tokens that it lies among, to a digest of such works; 0 = of none. ASSUME its place among the
+ * others is not set yet. */
+void rapt_work_digest(const struct rapt_plan_body *attention, const struct rapt_work *work, uint64_t *digest);
+
 /* The work that a task of a phase belongs to; table is used with lists. */
 struct rapt_work rapt_work_of_task(const struct rapt_plan_body *attention, const struct rapt_work *table, int32_t phase,
                                    int64_t task);

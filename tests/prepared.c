@@ -75,8 +75,121 @@ static void test_failed_preparation(void **state) {
     (void)state;
 }
 
+/* As many tasks, but with more rows or more chunks of keys than the workspace has room for. */
+static void test_longer_sequences(void **state) {
+    static float numbers[1 << 20];
+    (void)state;
+    for (int side = 0; side < 2; side++) {
+        rapt_attention_desc d = RAPT_ATTENTION_DESC_INIT;
+        int32_t length = side ? 4500 : 1;
+        rapt_plan plan;
+        size_t bytes;
+        d.batch = d.query_heads = d.kv_heads = 1, d.query_length = 3, d.kv_length = 8192, d.head_dim = 8;
+        d.query = rapt_input_bhsd(numbers, 1, 1, 3, 8);
+        d.key = d.value = rapt_input_bhsd(numbers, 1, 1, 8192, 8);
+        d.out = rapt_output_bhsd(numbers + 100000, 1, 1, 3, 8);
+        *(side ? &d.kv_lengths : &d.query_lengths) = rapt_int32_list(&length, 1);
+        assert_int_equal(rapt_plan_init(&plan, &d, NULL), RAPT_OK);
+        assert_int_equal(rapt_plan_workspace_bytes(&plan, 1, &bytes), RAPT_OK);
+        char *workspace = test_alloc(bytes);
+        assert_int_equal(rapt_prepare(&plan, workspace, bytes), RAPT_OK);
+        length += side ? 256 : 1;
+        assert_int_equal(rapt_prepare(&plan, workspace, bytes), RAPT_INVALID_VALUE);
+    }
+    test_free_all();
+}
+
+static void test_more_queries(void **state) {
+    enum { MOST = 40 };
+    static float numbers[1 << 16];
+    (void)state;
+    for (int64_t before = 1; before < MOST; before++)
+        for (int64_t after = before + 1; after <= MOST; after++) {
+            rapt_attention_desc d = RAPT_ATTENTION_DESC_INIT;
+            int64_t length = before;
+            rapt_plan plan;
+            size_t bytes;
+            d.batch = d.query_heads = d.kv_heads = 1, d.query_length = MOST, d.kv_length = 64, d.head_dim = 8;
+            d.query = rapt_input_bhsd(numbers, 1, 1, MOST, 8);
+            d.key = d.value = rapt_input_bhsd(numbers, 1, 1, 64, 8);
+            d.out = rapt_output_bhsd(numbers + 10000, 1, 1, MOST, 8);
+            d.query_lengths = rapt_int64_list(&length, 1);
+            assert_int_equal(rapt_plan_init(&plan, &d, NULL), RAPT_OK);
+            assert_int_equal(rapt_plan_workspace_bytes(&plan, 1, &bytes), RAPT_OK);
+            char *workspace = test_alloc(bytes);
+            assert_int_equal(rapt_prepare(&plan, workspace, bytes), RAPT_OK);
+            length = after;
+            if (rapt_prepare(&plan, workspace, bytes) != RAPT_INVALID_VALUE)
+                fail_msg("from %lld to %lld queries", (long long)before, (long long)after);
+            test_free_all();
+        }
+}
+
+/* Packed sequences that are moved before the first token, with lengths that are right. */
+static void test_moved_offsets(void **state) {
+    static float numbers[4096];
+    (void)state;
+    for (int side = 0; side < 2; side++) {
+        rapt_attention_desc d = RAPT_ATTENTION_DESC_INIT;
+        int64_t offsets[2] = {0, 3};
+        rapt_plan plan;
+        static char workspace[1 << 20];
+        d.batch = d.query_heads = d.kv_heads = 1, d.query_length = d.kv_length = 3, d.head_dim = 8;
+        d.query = d.key = d.value = rapt_input_bshd(numbers, 1, 6, 1, 8);
+        d.query.extent_bytes = d.key.extent_bytes = d.value.extent_bytes = 0;
+        d.out = rapt_output_bshd(numbers + 1000, 1, 6, 1, 8);
+        if (side)
+            d.kv_offsets = rapt_int64_list(offsets, 2), d.kv_tokens = 6;
+        else
+            d.query_offsets = rapt_int64_list(offsets, 2), d.query_tokens = 6;
+        assert_int_equal(rapt_plan_init(&plan, &d, NULL), RAPT_OK);
+        for (int64_t first = -1; first <= 4; first++) {
+            offsets[0] = first, offsets[1] = first + 3;
+            assert_int_equal(rapt_prepare(&plan, workspace, sizeof workspace),
+                             first >= 0 && first <= 3 ? RAPT_OK : RAPT_INVALID_VALUE);
+        }
+    }
+}
+
+/* Workspaces of plans that look alike but for their lists: a table where the other has none, and other tokens. */
+static void test_other_lists(void **state) {
+    static const int32_t lengths[2] = {64, 64}, shorter[2] = {64, 63}, late[2] = {64, 65}, early[2] = {0, 1};
+    static float query[65 * 16], keys[2 * 64 * 16], out[65 * 16];
+    rapt_attention_desc descs[4] = {RAPT_ATTENTION_DESC_INIT};
+    rapt_plan plans[4];
+    char *memory = test_alloc(1 << 20);
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const int64_t batch = i < 2 ? 2 : 1, tokens = i < 2 ? 1 : i == 2 ? 65 : 1;
+        descs[i] = (rapt_attention_desc)RAPT_ATTENTION_DESC_INIT;
+        descs[i].batch = batch, descs[i].query_heads = descs[i].kv_heads = descs[i].query_length = 1;
+        descs[i].kv_length = 64, descs[i].head_dim = 16;
+        descs[i].query = rapt_input_bhsd(query, batch, 1, tokens, 16);
+        descs[i].key = descs[i].value = rapt_input_bhsd(keys, batch, 1, 64, 16);
+        descs[i].out = rapt_output_bhsd(out, batch, 1, tokens, 16);
+        descs[i].query_tokens = i < 2 ? 0 : tokens;
+    }
+    descs[1].kv_lengths = rapt_int32_list(lengths, 2);
+    descs[2].query_offsets = rapt_int32_list(late, 2);
+    descs[3].query_offsets = rapt_int32_list(early, 2);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(rapt_plan_init(&plans[i], &descs[i], NULL), RAPT_OK);
+    for (int i = 0; i < 16; i++) {
+        assert_int_equal(rapt_prepare(&plans[i / 4], memory, 1 << 20), RAPT_OK);
+        assert_int_equal(rapt_join(&plans[i % 4], memory, 0), i / 4 == i % 4 ? RAPT_OK : RAPT_NOT_PREPARED);
+    }
+    descs[1].kv_lengths = rapt_int32_list(shorter, 2);
+    assert_int_equal(rapt_plan_init(&plans[0], &descs[1], NULL), RAPT_OK);
+    assert_int_equal(rapt_prepare(&plans[1], memory, 1 << 20), RAPT_OK);
+    assert_int_equal(rapt_join(&plans[0], memory, 0), RAPT_NOT_PREPARED);
+    test_free_all();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_bytes), cmocka_unit_test(test_other_plan),
-                                       cmocka_unit_test(test_failed_preparation)};
+                                       cmocka_unit_test(test_failed_preparation),
+                                       cmocka_unit_test(test_longer_sequences), cmocka_unit_test(test_more_queries),
+                                       cmocka_unit_test(test_moved_offsets),
+                                       cmocka_unit_test(test_other_lists)};
     return cmocka_run_group_tests_name("prepared", tests, NULL, NULL);
 }
