@@ -5,7 +5,8 @@
 #include "cmocka_all.h"
 #include "problem.h"
 
-enum { CAPACITIES = 2000, CALLS = 60, MOST_BATCH = 300, MOST_PAGES = 1 << 14, BLOCK_KEYS = 256, STATES = 1 << 28 };
+enum { CAPACITIES = 2000, CALLS = 60, MOST_BATCH = 300, MOST_PAGES = 1 << 14, BLOCK_KEYS = 256,
+       MOST_MASKS = 1 << 12, STATES = 1 << 28 };
 
 static int64_t one_of(struct random *random, const int64_t *values, int64_t count) {
     return values[random_below(random, count)];
@@ -105,6 +106,19 @@ static rapt_index_list random_lengths(struct random *random, int64_t *entries, i
     return rapt_int64_list(entries, batch);
 }
 
+/* One key block for all queries, or a tree of queries where a few masks are enough. */
+static void give_selection(struct random *random, rapt_attention_desc *desc) {
+    static const int64_t offsets[2] = {0, 1}, entries[1], masks[MOST_MASKS];
+    if (desc->batch * desc->query_length <= MOST_MASKS && random_chance(random, 50)) {
+        desc->tree_tokens = 1;
+        desc->tree_masks = rapt_int64_list(masks, desc->batch * desc->query_length);
+        return;
+    }
+    desc->key_blocks = (rapt_block_list){.query_tokens = desc->query_length, .key_tokens = 64};
+    desc->key_blocks.offsets = rapt_int64_list(offsets, 2);
+    desc->key_blocks.entries = rapt_int64_list(entries, 1);
+}
+
 static rapt_attention_desc random_smaller(struct random *random, const rapt_attention_desc *largest) {
     rapt_attention_desc desc =
         shape(no_more_than(random, largest->batch), largest->query_heads, largest->kv_heads,
@@ -133,6 +147,8 @@ static rapt_attention_desc random_smaller(struct random *random, const rapt_atte
         desc.kv_lengths = random_lengths(random, keys, desc.batch, desc.kv_length);
     if (random_chance(random, 40))
         desc.query_lengths = random_lengths(random, queries, desc.batch, desc.query_length);
+    if (random_chance(random, 10))
+        give_selection(random, &desc);
     if (largest->key_pages.kind && random_chance(random, 80))
         give_pages(random, &desc, 0);
     if (largest->value_pages.kind && random_chance(random, 80))
