@@ -36,6 +36,9 @@ static rapt_status check_memory(struct rapt_validation *v, const rapt_append_des
         if (status != RAPT_OK)
             return status;
     }
+    if (d->pages.kind == RAPT_PAGES_DENSE && d->pages.entries.count == 0 && tokens)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "pages.entries.count = 0, but %lld tokens are appended",
+                           (long long)tokens);
     if (d->pages.kind != RAPT_PAGES_NONE) {
         const rapt_status status = rapt_check_page_memory(v, &of_pages, &d->pages, tokens ? d->batch : 0);
         if (status != RAPT_OK)

@@ -65,6 +65,9 @@ static rapt_status check_table(const rapt_rotary *rotary, const struct range *nu
 static rapt_status check_frequencies(const rapt_rotary *rotary, const struct range *numbers, rapt_message *message) {
     if (rotary->scaling)
         return refuse_unused(message, "scaling", "rotary.frequencies are given");
+    if ((uintptr_t)rotary->frequencies % _Alignof(float))
+        return rapt_refuse(message, RAPT_MISALIGNED_POINTER, "rotary.frequencies = %p is not aligned to 4 bytes",
+                           (const void *)rotary->frequencies);
     for (int64_t i = 0; i < rotary->dim / 2; i++)
         if (!(rotary->frequencies[i] >= 0 && rotary->frequencies[i] <= 1))
             return rapt_refuse(message, RAPT_INVALID_VALUE, "rotary.frequencies[%lld] = %g is outside 0 ... 1",

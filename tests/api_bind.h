@@ -4,9 +4,9 @@
 #define RAPT_TESTS_API_BIND_H
 
 #include "cmocka_all.h"
-#include "rapt/rapt.h"
+#include "problem.h"
 
-static rapt_tensor without_data(rapt_tensor tensor) {
+static inline rapt_tensor without_data(rapt_tensor tensor) {
     tensor.data = NULL;
     tensor.extent_bytes = 0;
     tensor.scales = tensor.zero_points = NULL;
@@ -14,7 +14,7 @@ static rapt_tensor without_data(rapt_tensor tensor) {
     return tensor;
 }
 
-static rapt_attention_desc question(const rapt_attention_desc *desc) {
+static inline rapt_attention_desc question(const rapt_attention_desc *desc) {
     rapt_attention_desc bare = *desc;
     rapt_tensor *const tensors[] = {&bare.query, &bare.key,       &bare.value, &bare.out, &bare.mask,
                                     &bare.bias,  &bare.keep_mask, &bare.lse,   &bare.weights,
@@ -24,7 +24,7 @@ static rapt_attention_desc question(const rapt_attention_desc *desc) {
     return bare;
 }
 
-static rapt_buffer buffer(const rapt_tensor *tensor) {
+static inline rapt_buffer buffer(const rapt_tensor *tensor) {
     rapt_buffer buffer = rapt_output_buffer(tensor->data, tensor->extent_bytes);
     buffer.scales = tensor->scales;
     buffer.zero_points = tensor->zero_points;
@@ -32,7 +32,7 @@ static rapt_buffer buffer(const rapt_tensor *tensor) {
     return buffer;
 }
 
-static rapt_bindings bindings_of(const rapt_attention_desc *desc) {
+static inline rapt_bindings bindings_of(const rapt_attention_desc *desc) {
     rapt_bindings bindings = RAPT_BINDINGS_INIT;
     bindings.query = buffer(&desc->query);
     bindings.key = buffer(&desc->key);
@@ -51,7 +51,7 @@ static rapt_bindings bindings_of(const rapt_attention_desc *desc) {
     return bindings;
 }
 
-static rapt_plan plan_of(const rapt_attention_desc *desc) {
+static inline rapt_plan plan_of(const rapt_attention_desc *desc) {
     rapt_plan plan;
     rapt_message message;
     if (rapt_plan_init(&plan, desc, &message) != RAPT_OK)
@@ -59,11 +59,31 @@ static rapt_plan plan_of(const rapt_attention_desc *desc) {
     return plan;
 }
 
-static void bind(rapt_plan *plan, const rapt_attention_desc *desc) {
+static inline void bind(rapt_plan *plan, const rapt_attention_desc *desc) {
     const rapt_bindings bindings = bindings_of(desc);
     rapt_message message = {"stale"};
     if (rapt_plan_bind(plan, &bindings, &message) != RAPT_OK || message.text[0])
         fail_msg("%s", message.text);
+}
+
+/* With everything; split keys; many rows; scales; a state instead of an output. */
+static const struct problem_call calls[] = {
+    {2, 4, 2, 5, 60, 20, 12,
+     USE_MASK | USE_BIAS | USE_KEEP | USE_LSE | USE_WEIGHTS | USE_HEAD_FACTOR | USE_ALIBI | USE_SINKS |
+         USE_INITIAL_STATE | USE_FINAL_STATE,
+     DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, 0, 0},
+    {1, 2, 1, 1, 6000, 16, 16, USE_CAUSAL, DATA_NORMAL, RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_NONE, 0, 0},
+    {3, 2, 2, 40, 40, 8, 8, USE_LSE, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 0, 0},
+    {1, 2, 1, 4, 70, 48, 32, USE_LSE, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 1, 0, RAPT_FORMAT_I8,
+     RAPT_FORMAT_F8_E4M3, 32, 1},
+    {1, 2, 2, 5, 40, 8, 8, USE_FINAL_STATE | USE_NO_OUT, DATA_NORMAL, RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 0, 0},
+};
+enum { CALLS = sizeof calls / sizeof *calls };
+
+static inline struct problem_call varied(const struct problem_call *call, uint64_t variant) {
+    struct problem_call other = *call;
+    other.variant = variant;
+    return other;
 }
 
 #endif

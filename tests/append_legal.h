@@ -15,7 +15,7 @@ static int64_t pages[8], page_offsets[8];
 static int64_t positions[8], slots[8], lengths[8], offsets[8], rotary_positions[8];
 
 /* 2 sequences, 2 heads, 3 tokens of 8; caches of 10. */
-static rapt_append_desc fresh(void) {
+static inline rapt_append_desc fresh(void) {
     rapt_append_desc d = RAPT_APPEND_DESC_INIT;
     d.batch = 2, d.kv_heads = 2, d.length = 3, d.cache_length = 10, d.head_dim = 8;
     d.key = rapt_input_bshd(key, 2, 3, 2, 8);
@@ -38,7 +38,7 @@ static rapt_append_desc fresh(void) {
     return d;
 }
 
-static void with_slots(rapt_append_desc *d) {
+static inline void with_slots(rapt_append_desc *d) {
     d->positions = (rapt_index_list){0};
     d->slots = rapt_int64_list(slots, 6);
     d->cache_length = 0;
@@ -51,7 +51,7 @@ static void with_slots(rapt_append_desc *d) {
     }
 }
 
-static void with_table(rapt_append_desc *d, rapt_page_kind kind) {
+static inline void with_table(rapt_append_desc *d, rapt_page_kind kind) {
     with_slots(d);
     d->slots = (rapt_index_list){0};
     d->positions = rapt_int64_list(positions, 2);
@@ -70,7 +70,7 @@ static void with_table(rapt_append_desc *d, rapt_page_kind kind) {
 }
 
 /* int8 caches, each with 40 scales and zero points that are computed. */
-static void with_scales(rapt_append_desc *d) {
+static inline void with_scales(rapt_append_desc *d) {
     d->features = RAPT_COMPUTE_KEY_SCALES | RAPT_COMPUTE_VALUE_SCALES;
     for (int i = 0; i < 2; i++) {
         rapt_tensor *cache = i ? &d->value_cache : &d->key_cache;
@@ -81,19 +81,19 @@ static void with_scales(rapt_append_desc *d) {
     }
 }
 
-static void with_offsets(rapt_append_desc *d) {
+static inline void with_offsets(rapt_append_desc *d) {
     d->offsets = rapt_int64_list(offsets, 3);
     d->tokens = 4;
     d->key = rapt_input_bshd(key, 1, 4, 2, 8);
     d->value = rapt_input_bshd(value, 1, 4, 2, 8);
 }
 
-static void with_rotary(rapt_append_desc *d) {
+static inline void with_rotary(rapt_append_desc *d) {
     d->rotary.pairing = RAPT_ROTARY_HALVES;
     d->rotary.base = 10000;
 }
 
-static void with_scaling(rapt_append_desc *d, rapt_rotary_scaling scaling) {
+static inline void with_scaling(rapt_append_desc *d, rapt_rotary_scaling scaling) {
     with_rotary(d);
     d->rotary.scaling = (int32_t)scaling;
     d->rotary.factor = 2;
@@ -101,14 +101,14 @@ static void with_scaling(rapt_append_desc *d, rapt_rotary_scaling scaling) {
         d->rotary.original_length = 1024;
 }
 
-static void with_cosines(rapt_append_desc *d) {
+static inline void with_cosines(rapt_append_desc *d) {
     d->rotary.pairing = RAPT_ROTARY_INTERLEAVED;
     d->rotary.cosines = table;
     d->rotary.sines = table + 100;
     d->rotary.table_positions = 20;
 }
 
-static rapt_rotate_desc fresh_rotate(void) {
+static inline rapt_rotate_desc fresh_rotate(void) {
     fresh();
     rapt_rotate_desc d = RAPT_ROTATE_DESC_INIT;
     d.batch = 2, d.heads = 2, d.length = 2, d.head_dim = 8;
@@ -121,13 +121,13 @@ static rapt_rotate_desc fresh_rotate(void) {
 }
 
 /* The first positions of sequences. */
-static void with_first(rapt_rotate_desc *d) {
+static inline void with_first(rapt_rotate_desc *d) {
     d->positions = (rapt_index_list){0};
     d->first_positions = rapt_int64_list(positions, 2);
 }
 
 /* Sequences of 1 and 1 of 4 tokens. */
-static void with_packed(rapt_rotate_desc *d) {
+static inline void with_packed(rapt_rotate_desc *d) {
     d->offsets = rapt_int64_list(offsets, 3);
     d->tokens = 4;
     d->in = rapt_input_bshd(key, 1, 4, 2, 8);

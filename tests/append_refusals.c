@@ -1,40 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Every refusal of rapt_append and rapt_rotate: status, the field in the message, nothing written; and legal oddities.
  */
-#include "append_legal.h"
+#include "append_refused.h"
 #include "cmocka_all.h"
 #include "support.h"
-
-static bool is_untouched(void) {
-    for (int i = 0; i < ROOM; i++)
-        if (bits_of(key_cache[i]) != UINT32_MAX || bits_of(value_cache[i]) != UINT32_MAX ||
-            bits_of(out[i]) != UINT32_MAX || bits_of(scales[i]) != UINT32_MAX || zero_points[i] != -1)
-            return false;
-    return true;
-}
-
-static int wrong_rows;
-
-static void expect(rapt_status status, rapt_status expected, const rapt_message *message, const char *text, int line) {
-    const bool refused = expected != RAPT_OK;
-    if (status == expected && (!refused || (strstr(message->text, text) && is_untouched())))
-        return;
-    print_error("line %d: status %d, message \"%s\", %s\n", line, (int)status, message->text,
-                is_untouched() ? "nothing written" : "something written");
-    wrong_rows++;
-}
-
-#define CALLED(function, kind, make, status, text, ...)                                                                \
-    do {                                                                                                               \
-        rapt_##kind##_desc changed = make(), *d = &changed;                                                            \
-        rapt_message message = {"?"};                                                                                  \
-        __VA_ARGS__;                                                                                                   \
-        expect(function(d, NULL, &message), status, &message, text, __LINE__);                                         \
-    } while (0)
-#define REFUSED(status, text, ...) CALLED(rapt_append, append, fresh, status, text, __VA_ARGS__)
-#define LEGAL(...) CALLED(rapt_append, append, fresh, RAPT_OK, "", __VA_ARGS__)
-#define ROTATE_REFUSED(status, text, ...) CALLED(rapt_rotate, rotate, fresh_rotate, status, text, __VA_ARGS__)
-#define ROTATE_LEGAL(...) CALLED(rapt_rotate, rotate, fresh_rotate, RAPT_OK, "", __VA_ARGS__)
 
 static void refuse_fields(void) {
     REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size = 0", d->struct_size = 0);
@@ -72,6 +41,8 @@ static void refuse_addressing(void) {
     REFUSED(RAPT_UNUSED_FIELD, "pages is set, but its kind is 0", d->pages.page_tokens = 4);
     REFUSED(RAPT_UNUSED_FIELD, "pages is set, but its kind is 0", d->pages.pages = 4);
     REFUSED(RAPT_INVALID_SHAPE, "pages.page_tokens = 0", with_slots(d), d->pages.page_tokens = 0);
+    REFUSED(RAPT_INVALID_VALUE, "pages.entries.count = 0, but 6 tokens", with_table(d, RAPT_PAGES_DENSE),
+            d->pages.entries.count = 0);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "pages.kind = 9", d->pages.kind = 9);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "pages.kind = -1", d->pages.kind = -1);
     REFUSED(RAPT_UNUSED_FIELD, "pages: a reserved word is not 0", with_table(d, RAPT_PAGES_LISTED),
@@ -199,85 +170,6 @@ static void refuse_lists(void) {
     REFUSED(RAPT_UNUSED_FIELD, "rotary_positions is set", d->rotary_positions = rapt_int64_list(rotary_positions, 6));
 }
 
-static void refuse_rotary(void) {
-    REFUSED(RAPT_UNSUPPORTED_FLAG, "rotary.pairing = 3", d->rotary.pairing = 3);
-    REFUSED(RAPT_UNSUPPORTED_FLAG, "rotary.scaling = 5", d->rotary.scaling = 5);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.reserved[3] = 1", d->rotary.reserved[3] = 1);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.base is set", d->rotary.base = 10000);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.dim is set", d->rotary.dim = 8);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.frequencies is set", d->rotary.frequencies = table);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.attention_factor is set", d->rotary.attention_factor = 1);
-    REFUSED(RAPT_INVALID_SHAPE, "rotary.dim = 3", with_rotary(d), d->rotary.dim = 3);
-    REFUSED(RAPT_INVALID_SHAPE, "rotary.dim = 10", with_rotary(d), d->rotary.dim = 10);
-    REFUSED(RAPT_INVALID_SHAPE, "rotary.dim = -2", with_rotary(d), d->rotary.dim = -2);
-    REFUSED(RAPT_INVALID_VALUE, "rotary.base = 1 is", with_rotary(d), d->rotary.base = 1);
-    REFUSED(RAPT_INVALID_VALUE, "rotary.base = 0", with_rotary(d), d->rotary.base = 0);
-    REFUSED(RAPT_INVALID_VALUE, "rotary.base = nan", with_rotary(d), d->rotary.base = (double)float_of(0x7fc00000));
-    REFUSED(RAPT_INVALID_VALUE, "rotary.base = inf", with_rotary(d), d->rotary.base = (double)float_of(0x7f800000));
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.factor is set", with_rotary(d), d->rotary.factor = 2);
-    REFUSED(RAPT_INVALID_VALUE, "rotary.factor = 0.5", with_scaling(d, RAPT_ROTARY_LINEAR), d->rotary.factor = 0.5);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.original_length", with_scaling(d, RAPT_ROTARY_NTK),
-            d->rotary.original_length = 9);
-    REFUSED(RAPT_INVALID_VALUE, "rotary.original_length = 0", with_scaling(d, RAPT_ROTARY_YARN),
-            d->rotary.original_length = 0);
-    REFUSED(RAPT_INVALID_VALUE, "rotary.low_factor = -1", with_scaling(d, RAPT_ROTARY_YARN), d->rotary.low_factor = -1);
-    REFUSED(RAPT_INVALID_VALUE, "rotary.low_factor = 4", with_scaling(d, RAPT_ROTARY_LLAMA3), d->rotary.low_factor = 4);
-    REFUSED(RAPT_INVALID_VALUE, "rotary.attention_factor = inf", with_rotary(d),
-            d->rotary.attention_factor = (double)float_of(0x7f800000));
-    REFUSED(RAPT_NULL_POINTER, "rotary.sines is NULL", with_cosines(d), d->rotary.sines = NULL);
-    REFUSED(RAPT_NULL_POINTER, "rotary.cosines is NULL", with_cosines(d), d->rotary.cosines = NULL);
-    REFUSED(RAPT_INVALID_SHAPE, "rotary.table_positions = -1", with_cosines(d), d->rotary.table_positions = -1);
-    REFUSED(RAPT_INVALID_STRIDE, "rotary.table_stride_bytes = 12", with_cosines(d), d->rotary.table_stride_bytes = 12);
-    REFUSED(RAPT_INVALID_STRIDE, "rotary.table_stride_bytes = 18", with_cosines(d), d->rotary.table_stride_bytes = 18);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.base is set", with_cosines(d), d->rotary.base = 10000);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.scaling is set", with_cosines(d), d->rotary.scaling = 1);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.attention_factor", with_cosines(d), d->rotary.attention_factor = 1);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.frequencies is set", with_cosines(d), d->rotary.frequencies = table);
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.table_positions is set", with_rotary(d), d->rotary.table_positions = 1);
-    REFUSED(RAPT_MISALIGNED_POINTER, "rotary.cosines", with_cosines(d),
-            d->rotary.cosines = (const float *)(const void *)((const char *)table + 1));
-    REFUSED(RAPT_INVALID_VALUE, "positions[0] = 2: the last of its 3 tokens is outside 0 ... 3", with_cosines(d),
-            d->rotary.table_positions = 4);
-    REFUSED(RAPT_INVALID_VALUE, "rotary.frequencies[3] = 2", with_rotary(d), d->rotary.base = 0, table[3] = 2,
-            d->rotary.frequencies = table);
-    table[3] = 0;
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.base is set", with_rotary(d), d->rotary.frequencies = table);
-    REFUSED(RAPT_NULL_POINTER, "rotary_positions.data is NULL", with_slots(d), with_rotary(d));
-    REFUSED(RAPT_INVALID_VALUE, "rotary_positions[4] = 536870913", with_rotary(d), rotary_positions[4] = (1 << 29) + 1,
-            d->rotary_positions = rapt_int64_list(rotary_positions, 6));
-    REFUSED(RAPT_INVALID_VALUE, "rotary_positions[4] = -1", with_cosines(d), rotary_positions[4] = -1,
-            d->rotary_positions = rapt_int64_list(rotary_positions, 6));
-    REFUSED(RAPT_UNUSED_FIELD, "rotary.pairing is set, but key is absent", with_rotary(d),
-            d->key = d->key_cache = (rapt_tensor){0});
-}
-
-static void refuse_rotate(void) {
-    ROTATE_REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size = 4", d->struct_size = 4);
-    ROTATE_REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = 1", d->numerics = 1);
-    ROTATE_REFUSED(RAPT_UNUSED_FIELD, "reserved[0] = 1", d->reserved[0] = 1);
-    ROTATE_REFUSED(RAPT_UNSUPPORTED_FLAG, "rotary.pairing = 0", d->rotary.pairing = 0);
-    ROTATE_REFUSED(RAPT_INVALID_SHAPE, "heads = 0", d->heads = 0);
-    ROTATE_REFUSED(RAPT_NULL_POINTER, "in.data is NULL", d->in = (rapt_tensor){0});
-    ROTATE_REFUSED(RAPT_NULL_POINTER, "out is absent", d->out = (rapt_tensor){0});
-    ROTATE_REFUSED(RAPT_UNUSED_FIELD, "reserved_zero = 1", d->reserved_zero = 1);
-    ROTATE_REFUSED(RAPT_NULL_POINTER, "first_positions.data is NULL, and so is positions.data",
-                   d->positions = (rapt_index_list){0});
-    ROTATE_REFUSED(RAPT_UNUSED_FIELD, "first_positions is set", d->first_positions = rapt_int64_list(positions, 2));
-    ROTATE_REFUSED(RAPT_INVALID_VALUE, "first_positions[1] = 536870912: the last of its 2 tokens", with_first(d),
-                   positions[1] = 1 << 29);
-    ROTATE_REFUSED(RAPT_INVALID_VALUE, "first_positions[1] = -536870913", with_first(d),
-                   positions[1] = -(1 << 29) - 1);
-    ROTATE_REFUSED(RAPT_OUT_OF_EXTENT, "first_positions.count = 1", with_first(d), d->first_positions.count = 1);
-    ROTATE_REFUSED(RAPT_INVALID_VALUE, "lengths[1] = 3", d->lengths = rapt_int64_list(lengths, 2), lengths[1] = 3);
-    ROTATE_REFUSED(RAPT_INVALID_VALUE, "offsets[2] = 5", with_packed(d), offsets[2] = 5);
-    ROTATE_REFUSED(RAPT_UNUSED_FIELD, "tokens is set", d->tokens = 4);
-    ROTATE_REFUSED(RAPT_OUT_OF_EXTENT, "out.extent_bytes", with_packed(d), d->tokens = 5, d->in.extent_bytes = 0);
-    ROTATE_REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = 5", d->out.dtype = RAPT_Q8_0);
-    ROTATE_REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps in", d->in.data = out);
-    ROTATE_REFUSED(RAPT_INVALID_VALUE, "positions[3] = -536870913", rotary_positions[3] = -(1 << 29) - 1);
-    ROTATE_REFUSED(RAPT_OUT_OF_EXTENT, "positions.count = 3", d->positions.count = 3);
-}
-
 static void test_refusals(void **state) {
     rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
     rapt_append_desc d = fresh();
@@ -287,12 +179,9 @@ static void test_refusals(void **state) {
     refuse_tensors();
     refuse_scales();
     refuse_lists();
-    refuse_rotary();
-    refuse_rotate();
     options.max_threads = -1;
     assert_int_equal(rapt_append(&d, &options, NULL), RAPT_INVALID_VALUE);
     assert_int_equal(rapt_append(NULL, NULL, NULL), RAPT_NULL_POINTER);
-    assert_int_equal(rapt_rotate(NULL, NULL, NULL), RAPT_NULL_POINTER);
     assert_int_equal(wrong_rows, 0);
 }
 

@@ -64,7 +64,7 @@ typedef struct rapt_rotary {
 
     double base;             /* > 1: often 10000, 500000 or 1000000 */
     double factor;           /* with scaling, >= 1 */
-    double original_length;  /* YaRN, Llama 3: positions that the model was trained on; > 0 */
+    double original_length;  /* YaRN, Llama 3: positions that the model was trained on; >= 1 */
     double low_factor;       /* YaRN: beta_slow, 0 = 1. Llama 3: low_freq_factor, 0 = 1 */
     double high_factor;      /* YaRN: beta_fast, 0 = 32. Llama 3: high_freq_factor, 0 = 4. More than low_factor */
     double attention_factor; /* cosines and sines are multiplied by it, unless given; 0 = with YaRN

@@ -209,7 +209,7 @@ static inline rapt_index_list rapt_int64_list(const int64_t *data, int64_t count
 typedef enum rapt_page_kind {
     RAPT_PAGES_NONE = 0,   /* no table: sequence b is batch b of the tensor */
     RAPT_PAGES_DENSE = 1,  /* entries [batch][entries.count], rows at batch_stride_bytes (vLLM's block table);
-                              count 0 = as many as kv_length takes */
+                              count 0 = as many as kv_length takes; rapt_append requires it */
     RAPT_PAGES_LISTED = 2, /* entries offsets[b] ... offsets[b + 1] - 1 (FlashInfer's and SGLang's indptr, indices);
                               entries.count says how many there are in all */
     RAPT_PAGES_ROW = 3     /* entries [batch]: sequence b is batch entries[b] of the tensor (cache_batch_idx) */
