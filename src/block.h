@@ -11,7 +11,7 @@ struct rapt_block {
     const struct rapt_tile_mask *mask;
     struct rapt_errands *of_score, *of_weigh; /* errands that slots run; NULL = none. softmax shares those of weigh */
     float *panel;            /* the queries, as pack left them, and what else the kind keeps */
-    float *scores;           /* of kinds whose steps are slots, or that have `beside` */
+    float *scores;           /* of kinds whose steps are slots, or that score the next block's keys beside values */
     bool is_scored;          /* they are there already */
     struct rapt_state state; /* of the tile's rows in this chunk */
     int rows;

@@ -167,7 +167,7 @@ struct rapt_task;
 
 /* What packing finds among stored rows. FINITE: no NaN and no infinity. NORMAL: chains of these numbers with others
  * that have it never meet a denormal number, so that it does not matter what becomes of those (numerics.md, order 2);
- * where the kind flushes as order 2 does, nobody looks and it is set. */
+ * only kinds that flush otherwise than order 2 does ask for it. */
 enum { RAPT_FOUND_FINITE = 1, RAPT_FOUND_NORMAL = 2 };
 
 struct rapt_tile_kind {
@@ -216,8 +216,8 @@ struct rapt_tile_kind {
      * of whole lines, or of blocks without gaps; no spans of score. scores_bytes has room for two blocks then. */
     void (*score_beside)(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh);
 
-    /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; score, logits, softmax, drop and weigh are NULL,
-     * but for score and logits of kinds[RAPT_NARROW], which weights.c calls. A panel holds whatever the kind keeps for
+    /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; softmax, drop and weigh are NULL.
+     * weights.c calls score and logits of kinds[RAPT_NARROW]. A panel holds whatever the kind keeps for
      * a tile: its queries, the lanes of l in a chunk. pack gets widened rows; the stored ones come back exactly.
      *
      * Keys and values that many rows share come packed, from rapt_source_packed: RAPT_HALF_KEYS of them at a time, from
