@@ -262,6 +262,13 @@ static void test_task_info(void **state) {
         const int64_t all = shape->batch * shape->kv_heads * rows * shape->kv_length;
         assert_true(c == 0 ? pairs <= all && pairs > all / 2 : pairs == all);
         assert_true(cost >= pairs);
+        assert_int_equal(cost, pairs * (shape->head_dim + shape->value_dim));
+        for (int64_t task = 0; task < rapt_task_count(&job.plan, 1); task++) {
+            assert_int_equal(rapt_task_info_of(&job.plan, job.workspace, 1, task, &info), RAPT_OK);
+            assert_true(info.first_row == 0 && info.rows == rows);
+            assert_true(info.first_key == 0 && info.keys == shape->kv_length);
+            assert_true(info.cost >= 2 * rows * shape->value_dim && info.cost % (rows * shape->value_dim) == 0);
+        }
         assert_int_equal(rapt_task_info_of(&job.plan, job.workspace, 0, -1, &info), RAPT_INVALID_VALUE);
         assert_int_equal(rapt_task_info_of(&job.plan, job.workspace, 2, 0, &info), RAPT_INVALID_VALUE);
         assert_int_equal(rapt_task_info_of(&job.plan, job.workspace, 0, 0, NULL), RAPT_NULL_POINTER);
@@ -271,12 +278,40 @@ static void test_task_info(void **state) {
     test_free_all();
 }
 
+/* Keys count from the first that is stored, wherever it stands; lists of blocks that name half of the keys halve a
+ * cost. */
+static void test_task_info_of_lists(void **state) {
+    static float numbers[1 << 16];
+    static const int64_t position[1] = {700}, offsets[2] = {0, 1}, entries[1] = {1};
+    static char workspace[1 << 20];
+    (void)state;
+    for (int listed = 0; listed < 2; listed++) {
+        rapt_attention_desc d = RAPT_ATTENTION_DESC_INIT;
+        rapt_plan plan;
+        rapt_task_info info;
+        d.batch = d.query_heads = d.kv_heads = 1, d.query_length = 2, d.kv_length = 128, d.head_dim = 8;
+        d.query = rapt_input_bhsd(numbers, 1, 1, 2, 8);
+        d.key = d.value = rapt_input_bhsd(numbers, 1, 1, 128, 8);
+        d.out = rapt_output_bhsd(numbers + 10000, 1, 1, 2, 8);
+        d.key_position = rapt_int64_list(position, 1);
+        if (listed)
+            d.key_blocks = (rapt_block_list){.query_tokens = 2, .key_tokens = 64,
+                                             .offsets = rapt_int64_list(offsets, 2),
+                                             .entries = rapt_int64_list(entries, 1)};
+        assert_int_equal(rapt_plan_init(&plan, &d, NULL), RAPT_OK);
+        assert_int_equal(rapt_prepare(&plan, workspace, sizeof workspace), RAPT_OK);
+        assert_int_equal(rapt_task_info_of(&plan, workspace, 0, 0, &info), RAPT_OK);
+        assert_true(info.first_key == 0 && info.keys == 128 && info.rows == 2);
+        assert_int_equal(info.cost, 2 * 128 * 16 / (listed ? 2 : 1));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_join),        cmocka_unit_test(test_join_with_few_slots),
         cmocka_unit_test(test_join_is_refused), cmocka_unit_test(test_stop),
         cmocka_unit_test(test_stop_one_call),   cmocka_unit_test(test_stop_matmul),
-        cmocka_unit_test(test_concurrency), cmocka_unit_test(test_task_info),
+        cmocka_unit_test(test_concurrency), cmocka_unit_test(test_task_info), cmocka_unit_test(test_task_info_of_lists),
     };
     return cmocka_run_group_tests_name("api_threads", tests, NULL, NULL);
 }

@@ -131,6 +131,24 @@ static rapt_plan plan_of_fastest(int32_t dtype, rapt_isa isa) {
     return plan;
 }
 
+/* Order 2 takes one type, whatever query says. */
+static void test_fastest_of_two_types(void **state) {
+    (void)state;
+    for (int other = 0; other < 3; other++) {
+        rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+        rapt_plan plan;
+        desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = desc.kv_length = 1;
+        desc.head_dim = 2;
+        desc.numerics = RAPT_NUMERICS_FASTEST;
+        desc.query = rapt_tensor_bhsd(NULL, other == 0 ? RAPT_F32 : RAPT_BF16, 1, 1, 1, 2);
+        desc.key = rapt_tensor_bhsd(NULL, other == 1 ? RAPT_F32 : RAPT_BF16, 1, 1, 1, 2);
+        desc.value = rapt_tensor_bhsd(NULL, other == 2 ? RAPT_F32 : RAPT_BF16, 1, 1, 1, 2);
+        desc.out = rapt_output_bhsd(NULL, 1, 1, 1, 2);
+        assert_int_equal(rapt_plan_init(&plan, &desc, NULL), RAPT_OK);
+        assert_int_equal(rapt_plan_numerics(&plan), RAPT_NUMERICS_ORDER_1);
+    }
+}
+
 static bool has_unit_of_its_own(void) {
     for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
         if (rapt_isa_is_unit((rapt_isa)isa) && rapt_isa_takes_unit(RAPT_ISA_AUTO, (rapt_isa)isa) &&
@@ -256,7 +274,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_of_a_descriptor), cmocka_unit_test(test_sizes_that_are_none),
         cmocka_unit_test(test_tail_that_is_not_zero), cmocka_unit_test(test_sizes_of_options),
-        cmocka_unit_test(test_orders), cmocka_unit_test(test_fastest),
+        cmocka_unit_test(test_orders), cmocka_unit_test(test_fastest), cmocka_unit_test(test_fastest_of_two_types),
         cmocka_unit_test(test_plans_of_others),       cmocka_unit_test(test_tensor_helpers),
     };
     return cmocka_run_group_tests_name("api_versions", tests, NULL, NULL);

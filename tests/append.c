@@ -123,11 +123,14 @@ static void test_interrupted(void **state) {
     (void)state;
     drawn_append(&drawn, &random, true);
     options.should_stop = stop_at_once;
-    assert_int_equal(rapt_append(&drawn.desc, &options, NULL), RAPT_STOPPED);
+    rapt_message message = {"?"};
+    assert_int_equal(rapt_append(&drawn.desc, &options, &message), RAPT_STOPPED);
+    assert_string_equal(message.text, rapt_status_text(RAPT_STOPPED));
     options = (rapt_run_options)RAPT_RUN_OPTIONS_INIT;
     options.parallel_for = pool_parallel_for;
     options.parallel_for_context = &pool;
-    assert_int_equal(rapt_append(&drawn.desc, &options, NULL), RAPT_PARALLEL_FOR_FAILED);
+    assert_int_equal(rapt_append(&drawn.desc, &options, &message), RAPT_PARALLEL_FOR_FAILED);
+    assert_string_equal(message.text, rapt_status_text(RAPT_PARALLEL_FOR_FAILED));
     drawn_free(&drawn);
 }
 

@@ -253,7 +253,8 @@ static void negative_offsets_are_warned_of(void **state) {
     struct command_result result =
         command_shell("$rapt attend --query k.npy --key q.npy --value q.npy --out p.npy --causal");
     assert_int_equal(result.status, 0);
-    assert_non_null(strstr(result.err, "rapt: warning: sequence 0 has 5 keys for 9 queries"));
+    assert_non_null(
+        strstr(result.err, "rapt: warning: sequence 0 has 5 keys for 9 queries, so its first query stands at -4, "));
     expect_success(
         "$rapt attend --query k.npy --key q.npy --value q.npy --out p.npy --causal --query-offset 0");
 }

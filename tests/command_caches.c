@@ -128,6 +128,13 @@ static void blocks_are_masks(void **state) {
     expect_success(ATTEND "--mask mask.npy --out o.npy");
     expect_success(ATTEND "--key-blocks lists.npy --block-size 4,5" SAME);
     expect_success(ATTEND "--key-blocks lists.npy --block-size 4,5" CHECK);
+    /* One list for all heads of a sequence: the first of each is heads 0 and 1 of sequence 0 here. */
+    bool each[B][1][SQ][SK];
+    for (int b = 0; b < B; b++) memcpy(each[b][0], mask[0][b * (H / KV)], sizeof each[b][0]);
+    write_npy("lists.npy", NPY_INT64, lists, 4, (const int64_t[]){B, 1, QUERY_BLOCKS, LISTED});
+    write_npy("mask.npy", NPY_BOOL, each, 4, (const int64_t[]){B, 1, SQ, SK});
+    expect_success(ATTEND "--mask mask.npy --out o.npy");
+    expect_success(ATTEND "--key-blocks lists.npy --block-size 4,5" SAME);
     write_npy("lists.npy", NPY_INT64, lists, 3, (const int64_t[]){KV, QUERY_BLOCKS, LISTED});
     write_npy("mask.npy", NPY_BOOL, mask, 3, (const int64_t[]){H, SQ, SK});
     expect_success(ATTEND "--causal --mask mask.npy --out o.npy");
@@ -150,6 +157,20 @@ static void bad_blocks(void **state) {
     expect_error("--block-size changes nothing without --key-blocks", ATTEND "--block-size 4,5 --out new.npy");
     expect_error("--block-size: 0,5: a block has 1 token or more",
                  ATTEND "--key-blocks lists.npy --block-size 0,5 --out new.npy");
+    expect_error("--block-size: 4,0: a block has 1 token or more",
+                 ATTEND "--key-blocks lists.npy --block-size 4,0 --out new.npy");
+    write_npy("low.npy", NPY_INT32, (const int32_t[]){0, -2}, 2, (const int64_t[]){QUERY_BLOCKS, 1});
+    expect_error("low.npy: number 1, -2, is outside -1 ... 2",
+                 ATTEND "--key-blocks low.npy --block-size 4,5 --out new.npy");
+    write_npy("heads.npy", NPY_INT32, (const int32_t[6]){0}, 3, (const int64_t[]){3, QUERY_BLOCKS, 1});
+    expect_error("heads.npy [3, 2, 1]: expected [batch, key heads",
+                 ATTEND "--key-blocks heads.npy --block-size 4,5 --out new.npy");
+    write_npy("many.npy", NPY_INT32, (const int32_t[6]){0}, 4, (const int64_t[]){3, 1, QUERY_BLOCKS, 1});
+    expect_error("many.npy [3, 1, 2, 1]: expected [batch, key heads",
+                 ATTEND "--key-blocks many.npy --block-size 4,5 --out new.npy");
+    static const bool trees[3][SQ][1];
+    write_npy("trees.npy", NPY_BOOL, trees, 3, (const int64_t[]){3, SQ, 1});
+    expect_error("trees.npy [3, 6, 1]: expected [batch, queries", ATTEND "--tree trees.npy --out new.npy");
     expect_error("--block-size: '4' is not two integers", ATTEND "--key-blocks lists.npy --block-size 4 --out new.npy");
 }
 

@@ -116,6 +116,54 @@ static void layers_align_as_attend(void **state) {
                  "$rapt layer dot --query q.npy --key kk.npy --value vv.npy --query-offset 1 --out new.npy");
 }
 
+/* Against other options or plain C: --check takes numbers from where the call does. */
+static void numbers_mean_what_they_say(void **state) {
+    static float zeros[B * H * SQ * D], fill[SQ][SK];
+    unsigned char mask[SQ][SK], all[SQ][SK];
+    (void)state;
+    for (int i = 0; i < SQ * SK; i++) {
+        mask[i / SK][i % SK] = i % 3 != 0;
+        all[i / SK][i % SK] = 1;
+        fill[i / SK][i % SK] = i % 3 != 0 ? 0 : -1.5f;
+    }
+    write_npy("zeros.npy", NPY_FLOAT32, zeros, 4, (const int64_t[]){B, H, SQ, D});
+    write_npy("mask.npy", NPY_BOOL, mask, 2, (const int64_t[]){SQ, SK});
+    write_npy("all.npy", NPY_BOOL, all, 2, (const int64_t[]){SQ, SK});
+    write_npy("fill.npy", NPY_FLOAT32, fill, 2, (const int64_t[]){SQ, SK});
+    expect_success(ATTEND "--query zeros.npy --bias fill.npy");
+    expect_success(ATTEND "--query zeros.npy --mask mask.npy --mask-fill=-1.5 "
+                   "--expect o.npy --tolerance 1e-6 --out p.npy");
+    expect_success(ATTEND "--softcap 1.5 --attention-out raw.npy --attention-kind raw");
+    expect_success(ATTEND "--softcap 1.5 --attention-out cap.npy --attention-kind softcap");
+    const struct npy_array raw = npy_read("raw.npy", NPY_FLOAT32), cap = npy_read("cap.npy", NPY_FLOAT32);
+    for (int64_t i = 0; i < raw.count; i++) {
+        const double s = (double)((const float *)raw.data)[i], c = (double)((const float *)cap.data)[i];
+        assert_true(fabs(c - 1.5 * tanh(s / 1.5)) < 1e-6);
+    }
+    expect_success(ATTEND);
+    const struct npy_array plain = npy_read("o.npy", NPY_FLOAT32);
+    expect_success(ATTEND "--drop 0.75 --keep all.npy");
+    const struct npy_array kept = npy_read("o.npy", NPY_FLOAT32);
+    for (int64_t i = 0; i < plain.count; i++)
+        assert_true(fabs((double)((const float *)kept.data)[i] - 4 * (double)((const float *)plain.data)[i]) < 1e-5);
+}
+
+/* The sequence that is asked for, and its words where padding shortens it. */
+static void shown_sequences(void **state) {
+    struct command_result result;
+    static const float query[2][3] = {{9, 0, 0}, {0, 9, 0}};
+    static const float key[2][3][3] = {{{1, 0, 0}, {0, 0, 0}, {0, 0, 0}}, {{0, 0, 0}, {0, 1, 0}, {0, 0, 0}}};
+    (void)state;
+    write_npy("sq.npy", NPY_FLOAT32, query, 4, (const int64_t[]){2, 1, 1, 3});
+    write_npy("sk.npy", NPY_FLOAT32, key, 4, (const int64_t[]){2, 1, 3, 3});
+    write_bytes("words.txt", "one\ntwo\nthree\n", 14);
+    result = expect_success("$rapt attend --query sq.npy --key sk.npy --value sk.npy --out p.npy --tokens words.txt");
+    assert_non_null(strstr(result.out, "three  one "));
+    result = expect_success("$rapt attend --query sq.npy --key sk.npy --value sk.npy --out p.npy --tokens words.txt "
+                            "--show-batch 1");
+    assert_non_null(strstr(result.out, "three  two "));
+}
+
 static void isa_auto(void **state) {
     (void)state;
     expect_success(ATTEND);
@@ -166,6 +214,13 @@ static void comparing(void **state) {
     assert_non_null(strstr(result.out, "largest error 0.5"));
     assert_non_null(strstr(result.out, "\nat       [1, 1]\n"));
     expect_success("$rapt compare a.npy b.npy --tolerance 0.5");
+    /* A number where NaN is expected, and the other way round. */
+    static const float c[] = {1, NAN, NAN, 4, 5, INFINITY};
+    write_npy("c.npy", NPY_FLOAT32, c, 2, shape);
+    result = command_shell("$rapt compare a.npy c.npy");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.out, "largest error inf"));
+    assert_int_equal(command_shell("$rapt compare c.npy a.npy --tolerance 1e30").status, 1);
     result = command_shell("$rapt compare --json a.npy b.npy");
     assert_int_equal(result.status, 1);
     assert_non_null(strstr(result.out, "\"at\": [1, 1]"));
@@ -205,7 +260,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(query_lengths),          cmocka_unit_test(positions), cmocka_unit_test(masks_and_factors),
         cmocka_unit_test(dropout),                cmocka_unit_test(layers_align_as_attend),
-        cmocka_unit_test(isa_auto),               cmocka_unit_test(forms_of_reports),
+        cmocka_unit_test(isa_auto), cmocka_unit_test(numbers_mean_what_they_say), cmocka_unit_test(shown_sequences),
+        cmocka_unit_test(forms_of_reports),
         cmocka_unit_test(comparing),              cmocka_unit_test(archives),
     };
     if (argc < 4) return 2;

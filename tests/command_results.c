@@ -35,6 +35,7 @@ static void one_file_by_two_names(void **state) {
 static void bad_results_are_found_first(void **state) {
     (void)state;
     expect_error("none/lse.npy: cannot be written: No such file", ATTEND "--query none.npy --lse none/lse.npy");
+    expect_error("none/a.npy: cannot be written: No such file", ATTEND "--query none.npy --attention-out none/a.npy");
     expect_error(".: cannot be written: Is a directory", ATTEND "--query none.npy --out .");
     expect_error("read.npy: cannot be written: it is read-only",
                  "echo before > read.npy; chmod 444 read.npy; " ATTEND "--query none.npy --lse read.npy");

@@ -106,16 +106,18 @@ static void dropout(void **state) {
 
 /* A word is kept from the threshold on: word / 2^32 is exact in double. */
 static void dropout_at_the_threshold(void **state) {
-    const uint32_t key[2] = {7, 0};
+    const uint32_t key[2] = {7, 5};
+    const uint64_t seed = 7 | UINT64_C(5) << 32, stream = 3 | UINT64_C(9) << 32, far = UINT64_C(1) << 36;
     (void)state;
     for (uint32_t n = 0; n < 64; n++) {
-        const uint32_t counter[4] = {n / 4, 0, 3, 0};
+        const uint32_t counter[4] = {n / 4, 4, 3, 9};
         uint32_t words[4];
         unsigned char keep[3];
         rapt_philox(counter, key, words);
         const double word = words[n % 4], drops[] = {word, word + 0.5, word + 1};
         for (int i = 0; i < 3; i++)
-            assert_int_equal(rapt_dropout_keep(keep + i, 1, drops[i] / 4294967296.0, 7, 3, n), RAPT_OK);
+            assert_int_equal(rapt_dropout_keep(keep + i, 1, drops[i] / 4294967296.0, seed, stream, far + n),
+                             RAPT_OK);
         assert_true(keep[0] && keep[1] && !keep[2]);
     }
 }

@@ -108,6 +108,54 @@ static void test_offset(void **state) {
     }
 }
 
+/* Values are a view only where every number of theirs is one of the key beside it. */
+static void test_no_view(void **state) {
+    static const int32_t entries[2][1] = {{0}, {0}};
+    static float memory[4096], scales[2][64];
+    (void)state;
+    for (int change = -1; change < 10; change++) {
+        rapt_attention_desc d = RAPT_ATTENTION_DESC_INIT;
+        const bool scaled = change >= 6, paged = !scaled;
+        d.batch = d.query_heads = d.kv_heads = 1;
+        d.query_length = 1, d.kv_length = 8, d.head_dim = 64, d.value_dim = 32;
+        d.query = rapt_input_bhsd(memory, 1, 1, 1, 64);
+        d.out = rapt_output_bhsd(scales[0] + 32, 1, 1, 1, 32);
+        d.key = rapt_tensor_bhsd(memory + 64, scaled ? RAPT_I8 : RAPT_F32, 1, 1, 8, 64);
+        d.key.extent_bytes = 0;
+        if (paged) {
+            d.key_pages = (rapt_page_table){.kind = RAPT_PAGES_DENSE, .page_tokens = 8, .pages = 2};
+            d.key_pages.entries = rapt_int32_list(entries[0], 1);
+            d.key.page_stride_bytes = 8 * 64 * 4, d.key.batch_stride_bytes = 0;
+        } else {
+            d.key.scale_dtype = RAPT_F32, d.key.scales = scales[1], d.key.scale_token_stride_bytes = 16;
+        }
+        d.value = d.key, d.value_pages = d.key_pages;
+        if (change == 0)
+            d.value_pages.entries.data = entries[1];
+        else if (change == 1)
+            d.value.page_stride_bytes += 64;
+        else if (change == 2)
+            d.value_pages.pages = 1;
+        else if (change == 3)
+            d.value.token_stride_bytes += 4;
+        else if (change == 4)
+            d.value.data = (char *)d.value.data + 33 * 4; /* beyond the end of the key */
+        else if (change == 5)
+            d.key.dtype = d.value.dtype = RAPT_Q8_0, d.key.page_stride_bytes = d.value.page_stride_bytes = 1088,
+            d.key.token_stride_bytes = d.value.token_stride_bytes = 136,
+            d.value.data = (char *)d.value.data + 2; /* within a block */
+        else if (change == 6)
+            d.value.scale_group = 16;
+        else if (change == 7)
+            d.value.scales = scales[1] + 1;
+        else if (change == 8)
+            d.value.scale_token_stride_bytes = 20;
+        else if (change == 9)
+            d.value.data = (char *)d.value.data + 16;
+        assert_int_equal(view_of(&d), change < 0 ? 0 : -1);
+    }
+}
+
 /* Other memory for a plan: values that are apart from the keys, and a view again. */
 static void test_bind(void **state) {
     const struct problem_call call = call_of(2, RAPT_FORMAT_F32, 4, 1, 40);
@@ -163,6 +211,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_decode), cmocka_unit_test(test_order2),
                                        cmocka_unit_test(test_split),  cmocka_unit_test(test_prefill),
                                        cmocka_unit_test(test_offset), cmocka_unit_test(test_bind),
+                                       cmocka_unit_test(test_no_view),
                                        cmocka_unit_test(test_error)};
     return cmocka_run_group_tests_name("latent", tests, NULL, NULL);
 }

@@ -135,6 +135,13 @@ static void test_sharing(void **state) {
     LEGAL(d->query.data = d->out.data, d->out.data = (float *)d->out.data + 192);
     LEGAL(with_mask(d), d->mask.data = (char *)d->out.data + 768);
     LEGAL(with_mask(d), d->mask.data = d->out.data, d->out.data = (char *)d->out.data + 120);
+    LEGAL(d->key = rapt_tensor_bhsd(d->key.data, RAPT_I8, 2, 2, 5, 8), d->key.scale_dtype = RAPT_F32,
+          d->key.scales = (void *)(uintptr_t)zeros, d->key.scale_token_stride_bytes = 4,
+          d->key.scale_head_stride_bytes = 20, d->key.scale_batch_stride_bytes = 40, d->key.zero_point_dtype = RAPT_I8,
+          d->key.zero_points = d->out.data, d->out.data = (char *)d->out.data + 20); /* out follows 20 zero points */
+    /* Records of a sequence's length and its 96 results. */
+    LEGAL(((int32_t *)d->out.data)[0] = 2, ((int32_t *)d->out.data)[97] = 4, d->kv_lengths = list32(d->out.data),
+          d->kv_lengths.stride_bytes = d->out.batch_stride_bytes = 97 * 4, d->out.data = (float *)d->out.data + 1);
     LEGAL(with_mask(d), d->mask.data = (char *)d->out.data + 384,
           d->out = rapt_tensor_bhsd(d->out.data, RAPT_F16, 2, 4, 3, 8));
     END_OF_ROWS;

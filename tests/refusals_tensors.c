@@ -57,6 +57,8 @@ static void test_tensors(void **state) {
     REFUSED(RAPT_UNUSED_FIELD, "mask.reserved", d->mask.reserved[0] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "mask.data is NULL, but", with_mask(d), d->mask.data = NULL);
     REFUSED(RAPT_UNUSED_FIELD, "bias.data is NULL, but", d->bias.token_stride_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "bias.data is NULL, but", d->bias.head_stride_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "bias.data is NULL, but", d->bias.batch_stride_bytes = 4);
     REFUSED(RAPT_UNUSED_FIELD, "lse.data is NULL, but", d->lse.extent_bytes = 4);
     END_OF_ROWS;
 }
