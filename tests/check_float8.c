@@ -2,12 +2,14 @@
  * Every code of float8 as a key and as a value of narrow tiles, with VBMI and without it. */
 #include "check.h"
 
+#include <math.h>
+
 #include "cmocka_all.h"
 #include "cpu.h"
 #include "reference.h"
 #include "stored.h"
 
-enum { CODES = 256, DIM = 32 };
+enum { CODES = 256, DIM = 32, KEYS = 20 };
 
 static const int formats[] = {RAPT_FORMAT_F8_E4M3, RAPT_FORMAT_F8_E5M2};
 static const int row_counts[] = {1, 2, 4, 5, 8, 12};
@@ -46,6 +48,34 @@ static void check_keys(const struct tile *tile, int format, int rows, const floa
     test_free_all();
 }
 
+/* Keys of few numbers, none of them 0, whose scale is infinite: so are their scores, whatever rows are filled up with. */
+static void check_rests(const struct tile *tile, int format, int rows) {
+    static const int dims[] = {1, 3, 8, 9, 31, 33};
+    static const float infinite = INFINITY;
+    static float ones[DIM + 1];
+    static uint8_t keys[KEYS * (DIM + 1)];
+    const float *query[RAPT_MAX_TILE_ROWS] = {0};
+    for (int d = 0; d <= DIM; d++)
+        ones[d] = 1;
+    for (int row = 0; row < rows; row++)
+        query[row] = ones;
+    memset(keys, 0x38, sizeof keys);
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+        float *panel = test_floats((int64_t)(tile->slots->panel_bytes(tile->most_rows, dims[i]) / sizeof(float)));
+        float *scores = test_floats(score_count(tile));
+        tile->slots->pack(panel, query, rows, dims[i]);
+        const struct rapt_score_args args = {.query = panel, .key = (const char *)keys, .key_stride_bytes = dims[i],
+                                             .key_format = format, .scales = {.scales = &infinite}, .scores = scores,
+                                             .rows = rows, .head_dim = dims[i], .key_end = KEYS, .factor = 1};
+        tile->slots->score(&args);
+        for (int key = 0; key < KEYS; key++)
+            if (!same_bits(scores[score_at(tile, rows - 1, key)], INFINITY, NAN_ANY))
+                fail_msg("%s: %d rows, %d dims: got %a", tile->table->name, rows, dims[i],
+                         (double)scores[score_at(tile, rows - 1, key)]);
+    }
+    test_free_all();
+}
+
 /* One value that has them all, with weight 1. */
 static void check_value(const struct tile *tile, int format, int rows, const float *scale, int dims) {
     uint8_t *value = test_alloc((size_t)dims);
@@ -78,6 +108,7 @@ void check_float8(const struct rapt_table *table) {
             continue;
         atomic_store(&rapt_has_vbmi, machine_has_it && (turn >> 2 & 1));
         check_keys(&tile, format, rows, scale);
+        check_rests(&tile, format, rows);
         for (int dims = CODES; dims >= 16; dims /= 2)
             check_value(&tile, format, rows, scale, dims);
     }

@@ -94,6 +94,8 @@ static void check_rest(const struct vector_table *table, int n) {
 
 void test_parts(const struct vector_table *table) {
     static const size_t distances[] = {0, 4, 20, 60};
+    for (size_t i = 0; i < sizeof distances / sizeof *distances; i++)
+        check_loads(table, 0, GUARD_END, distances[i]);
     for (int n = 1; n <= table->lanes; n++) {
         check_rest(table, n);
         for (int side = GUARD_END; side <= GUARD_BEGIN; side++)
