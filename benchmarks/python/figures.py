@@ -21,7 +21,18 @@ FIGURE = re.compile(r"(<!--([a-z0-9-]+)-->).*?(<!---->)", re.S)
 # What states a speed: 88 %, 1.4 ×, 1.4x, 20 GFLOPS, 3 GB/s, 1.2 ms
 SPEED = re.compile(r"\d\s*(?:%|×|x as|GFLOPS?\b|GFLOP/s|GB/s|[mµ]s\b|times\b)")
 # Lines of README that state another kind of figure.
-NOT_MEASURED = re.compile(r"llvm-mca|static analysis|inner loops|NEON")
+NOT_MEASURED = re.compile(r"llvm-mca|static analysis|inner loops|NEON|\berrors?\b")
+
+
+def repeated_labels(table):
+    """Rows that one cannot tell apart; "the same, ..." goes on from the row above it."""
+    seen, named = set(), ""
+    for line in table.splitlines()[2:]:
+        label = line.split("|")[1].strip()
+        named = named if label.startswith("the same") else label
+        if (named, label) in seen:
+            yield label
+        seen.add((named, label))
 
 
 def filled(text, found, complaints):
@@ -31,7 +42,9 @@ def filled(text, found, complaints):
         if match[2] not in TABLES:
             complaints.append(f"there is no table '{match[2]}'")
             return match[0]
-        return f"{match[1]}{TABLES[match[2]](found)}\n{match[3]}"
+        table = TABLES[match[2]](found)
+        complaints.extend(f"table '{match[2]}': two rows are named '{label}'" for label in repeated_labels(table))
+        return f"{match[1]}{table}\n{match[3]}"
 
     def fill_figure(match):
         if match[2] not in values:

@@ -216,10 +216,16 @@ PEERS_OF_TYPES = {"ggml": "ggml", "vllm": "vLLM", **PEERS, "sglang": "SGLang"}
 
 
 def type_case(row, name):
-    kind, dtype = name.split("/")[:2]
-    pages = f", pages of {kind[5:]}" if kind.startswith("paged") else ""
-    shape = f"group {row['group']}" if kind != "mla" else f"latent attention, {row['heads']} heads"
-    return f"{TYPES[dtype]}, prefill" if kind == "prefill" else f"{TYPES[dtype]}{pages}, {shape}"
+    kind, dtype, order = name.split("/")[:3]
+    parts = [TYPES[dtype]]
+    if order.startswith("order"):
+        parts.append(f"order {order[5:]}")
+    if kind == "prefill":
+        return ", ".join(parts + ["prefill", case_title(row, name)])
+    if kind.startswith("paged"):
+        parts.append(f"pages of {kind[5:]}")
+    parts.append(f"group {row['group']}" if kind != "mla" else f"latent attention, {row['heads']} heads")
+    return ", ".join(parts)
 
 
 def type_peers_of(results, threads):
@@ -299,9 +305,27 @@ def six_bars(results):
     return sorted(text.split()[0] for text in found) if MISSING not in found else [MISSING]
 
 
+def own_row(results, case):
+    """rapt's, in the run with the peers."""
+    return next((row for row in results.peers if row["name"] == f"{case}/isa:{results.names[0]}/t1"), None)
+
+
 def fastest_peer(results, case):
     found = [peer_speedup(results, case, name) for name in PEERS]
     return min((text for text in found if text != MISSING), key=lambda text: float(text.split()[0]), default=MISSING)
+
+
+def runs_apart(results):
+    """How many points of a hundred a row differs between the runs of a recording: D = 128, prefill of 2048 tokens and
+    decode on 32768 keys."""
+    isa, apart = results.names[0], []
+    cases = [f"prefill/f32/d128/s2048/{kind}" for kind in ("full", "causal")]
+    for case in cases + [f"decode/f32/d128/kv32768/g{group}" for group in GROUPS]:
+        field = "of_stream" if case.startswith("decode") else "of_peak"
+        shares = [row[field] for row in (*results.bench.values(), *results.peers, *results.sweep)
+                  if row["name"] == f"{case}/isa:{isa}/t1" and field in row]
+        apart.append(max(shares, default=0) - min(shares, default=0))
+    return f"{100 * max(apart):.0f}"
 
 
 def figures(results):
@@ -323,6 +347,9 @@ def figures(results):
         "peers-full": fastest_peer(results, "prefill/f32/d128/s2048/full"),
         "peers-causal": fastest_peer(results, "prefill/f32/d128/s2048/causal"),
         "peers-decode": fastest_peer(results, "decode/f32/d128/kv32768/g4"),
+        **{f"picture-{kind}": plain_percent(own_row(results, case), field) for kind, case, field in (
+            ("prefill", "prefill/f32/d128/s2048/full", "of_peak"), ("decode", "decode/f32/d128/kv32768/g4", "of_stream"))},
+        "runs-apart": runs_apart(results),
         "peers-low": six_bars(results)[0], "peers-high": six_bars(results)[-1],
         "machine": f"{results.machine['cpu']}, {results.machine['cores']} cores",
         "types-peers": re.sub(r"\+(cu\w+|cpu)", "", results.types_machine.get("peers", MISSING)),
