@@ -34,6 +34,7 @@ SWITCHES = {
                            "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}},
 }
 ARM_COMMAND = pathlib.Path("build-arm/tools/rapt")
+NOT_RUN = "not run"  # in place of a hash
 
 
 def arrays(batch):
@@ -96,10 +97,11 @@ def ask(name, library, threads, ways, switches=None):
 
 
 def on_arm():
-    """By the command, cross-built, under qemu-aarch64; "" where it is not there."""
+    """By the command, cross-built (./dev arm), under qemu-aarch64; NOT_RUN where either is missing."""
     emulator = shutil.which("qemu-aarch64")
     if not emulator or not ARM_COMMAND.exists():
-        return ""
+        print(f"rapt on ARM: not run, without {ARM_COMMAND if emulator else 'qemu-aarch64'}")
+        return NOT_RUN
     with tempfile.TemporaryDirectory() as folder:
         for name, array in zip(("query", "key", "value"), arrays(1)):
             numpy.save(f"{folder}/{name}.npy", array[0])
@@ -108,7 +110,7 @@ def on_arm():
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             print("rapt on ARM:", done.stderr.strip())
-            return ""
+            return NOT_RUN
         return digest(numpy.load(f"{folder}/out.npy"))
 
 
@@ -117,10 +119,10 @@ def ways_of(name, library, cores):
     if not found:
         return {}
     if cores > 1:
-        found["threads"] = ask(name, library, cores, ["prefill"]).get("prefill", "")
+        found["threads"] = ask(name, library, cores, ["prefill"]).get("prefill", NOT_RUN)
     for way, switches in SWITCHES.items():
         if name in switches:
-            found[way] = ask(name, library, 1, ["prefill"], switches[name]).get("prefill", "")
+            found[way] = ask(name, library, 1, ["prefill"], switches[name]).get("prefill", NOT_RUN)
     if name == "rapt":
         found["arm"] = on_arm()
     return found
@@ -139,7 +141,7 @@ def main():
         return
     found = {name: ways_of(name, arguments.library, len(os.sched_getaffinity(0))) for name in NAMES}
     for name, hashes in found.items():
-        print(f"{name:12}", "  ".join(f"{way} {value[:8] or '-'}" for way, value in hashes.items()))
+        print(f"{name:12}", "  ".join(f"{way} {value[:8]}" for way, value in hashes.items()))
     with open(arguments.json, "w", encoding="utf-8") as file:
         json.dump(found, file)
 

@@ -4,19 +4,21 @@ import matplotlib.pyplot as plt
 
 WAYS = {"prefill": "prefill, one thread", "threads": "prefill, all cores", "batch": "beside two other sequences",
         "decode": "decode, token by token", "older": "AVX2 only", "oldest": "no AVX", "arm": "ARM (NEON, emulated)"}
+NOT_RUN = "not run"  # as bits.py says; "" means it, too
 NAMES = {"rapt": "rapt", "pytorch": "PyTorch", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 
 
 def promise(results):
     """A colour for each hash of a column: the first is that of the first row."""
-    bits = {name: results.bits[name] for name in NAMES if results.bits.get(name)}
+    bits = {name: {way: value or NOT_RUN for way, value in results.bits[name].items()}
+            for name in NAMES if results.bits.get(name)}
     figure, axes = plt.subplots(figsize=(9, 3.9), layout="constrained")
     for x, (name, hashes) in enumerate(bits.items()):
-        seen = list(dict.fromkeys(value for value in (hashes.get(way) for way in WAYS) if value))
+        seen = list(dict.fromkeys(value for value in (hashes.get(way) for way in WAYS) if value not in (None, NOT_RUN)))
         for y, way in enumerate(WAYS):
             value = hashes.get(way)
-            first = value and seen.index(value) == 0
-            if value:
+            first = value in seen[:1]
+            if value in seen:
                 axes.add_patch(plt.Rectangle((x - 0.46, y - 0.42), 0.92, 0.84, linewidth=0,
                                              facecolor="C0" if first else "C1"))
             axes.text(x, y, value[:8] if value else "–", ha="center", va="center", family="monospace",
@@ -32,7 +34,8 @@ def promise(results):
     for spine in axes.spines.values():
         spine.set_visible(False)
     figure.suptitle("One sequence, computed in several ways: the hash of its last 64 tokens\n"
-                    "blue: the bits of the first row; yellow: others; –: there is no way to ask for it")
+                    "blue: the bits of the first row; yellow: others; –: the library cannot be asked for it"
+                    + ("\nnot run: the build for ARM or its emulator was missing" if bits.get("rapt", {}).get("arm") == NOT_RUN else ""))
     return figure
 
 

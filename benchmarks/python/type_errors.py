@@ -95,8 +95,10 @@ def draw(rows, path, digest):
         for y, row in enumerate(rows):
             rms, largest, place = row[f"{layer}_kv_rms"], row[f"{layer}_kv_max"], y + (number - 0.5) * 0.3
             axes.plot([rms, largest], [place, place], color=f"C{number}", linewidth=1.5,
-                      label=None if y else f"{title}: from root of the mean square to largest")
+                      label=None if y else title)
             axes.plot([rms], [place], "o", [largest], [place], "^", color=f"C{number}", markersize=7)
+    axes.plot([], [], "o", color="black", markersize=7, label="root of the mean square")
+    axes.plot([], [], "^", color="black", markersize=7, label="largest error")
     axes.set_yticks(range(len(rows)), [f"{row['type']}, {row['bits']:g} bits" for row in rows])
     axes.set(xscale="log", ylim=(len(rows) - 0.5, -0.5), xlabel="error of out, relative to the largest |out| of the row")
     axes.grid(visible=False, axis="y")
