@@ -9,6 +9,7 @@ import re
 import sys
 
 import machine_tables
+import prose
 import results
 import tables
 import unit_tables
@@ -36,7 +37,7 @@ def repeated_labels(table):
 
 
 def filled(text, found, complaints):
-    values = tables.figures(found)
+    values = prose.figures(found)
 
     def fill_table(match):
         if match[2] not in TABLES:

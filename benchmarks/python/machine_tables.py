@@ -3,7 +3,8 @@
 import json
 
 import results as recordings
-from tables import MISSING, fastest_peer, percent, table
+from prose import fastest_peer
+from tables import MISSING, percent, table
 
 UNITS = ("amx", "avx512_bf16")  # which order 2 runs on, best first
 
