@@ -181,10 +181,17 @@ static bool read_pages(struct call *call) {
         return true;
     if (!list_of(&d->key_pages.entries, table, "pages"))
         return false;
+    if (table->ndim != 2 || table->shape[0] != d->batch || table->shape[1] < 1) {
+        PyErr_Format(PyExc_ValueError,
+                     "pages: its shape is %s; a row of page numbers for each of %lld sequences is required",
+                     shape_of(table->ndim, table->shape).text, (long long)d->batch);
+        return false;
+    }
     d->key_pages.kind = RAPT_PAGES_DENSE;
+    d->key_pages.entries.count = table->shape[1]; /* of each row */
     d->key_pages.page_tokens = a[KEY].shape[2];
     d->key_pages.pages = a[KEY].shape[0];
-    d->key_pages.batch_stride_bytes = table->ndim == 2 ? table->stride[0] : 0;
+    d->key_pages.batch_stride_bytes = table->stride[0];
     d->value_pages = d->key_pages;
     d->key.page_stride_bytes = a[KEY].stride[0];
     d->value.page_stride_bytes = a[VALUE].stride[0];

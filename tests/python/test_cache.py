@@ -118,6 +118,24 @@ def test_a_refused_append_leaves_the_cache_as_it_was(sequences):
     assert (cache.attend(query) == rapt.attention(query, key, value, causal=True)).all()
 
 
+@pytest.mark.parametrize("batch, columns", [(1, 5), (8, 16)])
+def test_results_may_stand_beside_the_table(random, monkeypatch, batch, columns):
+    """What attention reads of a table is a row for each sequence, and not a byte behind them."""
+    cache = rapt.Cache(batch, 1, 8, page_tokens=1)
+    rows = random(batch, 1, columns, 8)
+    cache.append(rows, rows)
+    memory = numpy.zeros(batch * (columns + 8), numpy.int32)
+    table = memory[:batch * columns].reshape(batch, columns)
+    table[:] = cache._pages.dense()
+    monkeypatch.setattr(cache._pages, "dense", lambda: table)
+    query, out = random(batch, 1, 1, 8), memory[batch * columns:].view(numpy.float32).reshape(batch, 1, 1, 8)
+    assert (cache.attend(query, out=out) == rapt.attention(query, rows, rows)).all()
+    for wrong in (table[1:], table[:, :0], table.reshape(-1)):
+        monkeypatch.setattr(cache._pages, "dense", lambda: wrong)
+        with pytest.raises(ValueError, match="pages: its shape is .* each of %d sequences" % batch):
+            cache.attend(query)
+
+
 def test_refusals(sequences):
     query, key, value = sequences
     cache = rapt.Cache(3, 2, 32, value_dim=64)
