@@ -50,10 +50,13 @@ class _Pool:
     def arrays(self) -> list:
         return [array for array in (self.rows, self.scales) if array is not None]
 
-    def grow(self, pages: int) -> None:
-        self.rows = numpy.concatenate([self.rows, numpy.empty((pages, *self.rows.shape[1:]), numpy.uint8)])
-        if self.scales is not None:
-            self.scales = numpy.concatenate([self.scales, numpy.empty((pages, *self.scales.shape[1:]), numpy.float32)])
+    def grown(self, used: int, pages: int) -> "tuple[numpy.ndarray, numpy.ndarray | None]":
+        """rows and scales with room for so many pages, of which the first are copies of those in use."""
+        def copy(array: numpy.ndarray) -> numpy.ndarray:
+            larger = numpy.empty((pages, *array.shape[1:]), array.dtype)
+            larger[:used] = array[:used]
+            return larger
+        return copy(self.rows), None if self.scales is None else copy(self.scales)
 
 
 class Cache:
@@ -171,6 +174,9 @@ class Cache:
             raise ValueError(f"{name}: its shape is {shape}; [{batch}, {sizes[0]}, {sizes[1]}, {dim}] is required")
 
     def _grow(self, pages: int) -> None:
+        """Takes all memory before anything changes. No page has a number before both pools have room for it."""
+        used = len(self._pages.users)
+        key, value = self._key.grown(used, used + pages), self._value.grown(used, used + pages)
+        self._key.rows, self._key.scales = key
+        self._value.rows, self._value.scales = value
         self._pages.add_pages(pages)
-        self._key.grow(pages)
-        self._value.grow(pages)

@@ -15,8 +15,9 @@ class PageTables:
 
     def add_pages(self, pages: int) -> None:
         before = len(self.users)
-        self.users = numpy.concatenate([self.users, numpy.zeros(pages, numpy.int64)])
-        self.free[:0] = range(before + pages - 1, before - 1, -1)
+        users = numpy.concatenate([self.users, numpy.zeros(pages, numpy.int64)])
+        free = [*range(before + pages - 1, before - 1, -1), *self.free]
+        self.users, self.free = users, free
 
     def missing(self, counts: numpy.ndarray) -> int:
         """How many pages more are required for so many new tokens of each sequence."""

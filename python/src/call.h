@@ -56,6 +56,12 @@ void call_release(struct call *call);
 rapt_tensor tensor_of(const struct array *array, int layout);
 bool list_of(rapt_index_list *list, const struct array *array, const char *name);
 
+/* The tensor of pages [pages, kv_heads, page_tokens, row] and of the scales of their rows, which may be absent. A table
+ * counts the pages of keys, so those of values and all scales must have as many, of the same size. side: "key",
+ * "value". */
+bool pages_of(rapt_tensor *tensor, int dtype, const struct array *pages, const struct array *scales,
+              const struct array *key_pages, const char *side);
+
 /* Raises what a status stands for, and returns NULL. shapes: text that says what was passed, or "". */
 PyObject *raise_status(rapt_status status, const rapt_message *message, const char *shapes);
 PyObject *raise_of_call(rapt_status status, const rapt_message *message, const struct call *call);

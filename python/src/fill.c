@@ -63,6 +63,25 @@ static void dims_of(const struct array *array, int layout, int64_t *dims) {
     dims[3] = a.shape[3];
 }
 
+/* Of pages, whose shapes say neither the batch nor dims. */
+static bool read_stored(struct call *call, PyObject *stored, int64_t *key) {
+    int key_dtype, value_dtype;
+    long long head_dim, value_dim, kv_length;
+    if (!PyArg_ParseTuple(stored, "iiLLL", &key_dtype, &value_dtype, &head_dim, &value_dim, &kv_length))
+        return false;
+    if (!call->arrays[PAGES].dtype) {
+        PyErr_SetString(PyExc_TypeError, "pages: a table is required where key and value are pages");
+        return false;
+    }
+    call->arrays[KEY].dtype = key_dtype;
+    call->arrays[VALUE].dtype = value_dtype;
+    call->desc.value_dim = value_dim;
+    call->desc.kv_length = kv_length;
+    key[3] = head_dim;
+    key[0] = call->desc.batch;
+    return true;
+}
+
 static bool read_sizes(struct call *call, int layout, PyObject *stored) {
     rapt_attention_desc *d = &call->desc;
     const struct array *a = call->arrays;
@@ -82,18 +101,8 @@ static bool read_sizes(struct call *call, int layout, PyObject *stored) {
     dims_of(&a[VALUE], stored == Py_None ? layout : 0, value);
     d->batch = query[0], d->query_heads = query[1], d->query_length = query[2], d->head_dim = query[3];
     d->kv_heads = key[1], d->kv_length = key[2], d->value_dim = value[3];
-    if (stored != Py_None) {
-        int key_dtype, value_dtype;
-        long long head_dim, value_dim, kv_length;
-        if (!PyArg_ParseTuple(stored, "iiLLL", &key_dtype, &value_dtype, &head_dim, &value_dim, &kv_length))
-            return false;
-        call->arrays[KEY].dtype = key_dtype;
-        call->arrays[VALUE].dtype = value_dtype;
-        d->value_dim = value_dim;
-        d->kv_length = kv_length;
-        key[3] = head_dim;
-        key[0] = query[0];
-    }
+    if (stored != Py_None && !read_stored(call, stored, key))
+        return false;
     /* What key must be, in the caller's order of dimensions. */
     int64_t required[4] = {query[0], layout ? key[2] : key[1], layout ? key[1] : key[2], query[3]};
     const int skip = 4 - a[QUERY].ndim;
@@ -163,17 +172,7 @@ static bool read_floats(struct call *call, int which, const float **floats) {
     return true;
 }
 
-static void set_scales(rapt_tensor *tensor, const struct array *scales) {
-    if (!scales->dtype)
-        return;
-    tensor->scale_dtype = scales->dtype;
-    tensor->scales = scales->data;
-    tensor->scale_batch_stride_bytes = scales->stride[0];
-    tensor->scale_head_stride_bytes = scales->stride[1];
-    tensor->scale_token_stride_bytes = scales->stride[2];
-}
-
-/* Pages [pages, kv_heads, page_tokens, bytes], and a table [batch, pages of a sequence]. */
+/* Pages of key and value, and a table [batch, pages of a sequence]. */
 static bool read_pages(struct call *call) {
     rapt_attention_desc *d = &call->desc;
     const struct array *a = call->arrays, *table = &a[PAGES];
@@ -189,15 +188,12 @@ static bool read_pages(struct call *call) {
     }
     d->key_pages.kind = RAPT_PAGES_DENSE;
     d->key_pages.entries.count = table->shape[1]; /* of each row */
+    d->key_pages.batch_stride_bytes = table->stride[0];
     d->key_pages.page_tokens = a[KEY].shape[2];
     d->key_pages.pages = a[KEY].shape[0];
-    d->key_pages.batch_stride_bytes = table->stride[0];
     d->value_pages = d->key_pages;
-    d->key.page_stride_bytes = a[KEY].stride[0];
-    d->value.page_stride_bytes = a[VALUE].stride[0];
-    set_scales(&d->key, &a[KEY_SCALES]);
-    set_scales(&d->value, &a[VALUE_SCALES]);
-    return true;
+    return pages_of(&d->key, a[KEY].dtype, &a[KEY], &a[KEY_SCALES], &a[KEY], "key") &&
+           pages_of(&d->value, a[VALUE].dtype, &a[VALUE], &a[VALUE_SCALES], &a[KEY], "value");
 }
 
 static bool read_number(PyObject *object, float *number, const char *name) {

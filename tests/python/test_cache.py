@@ -3,6 +3,7 @@
 import numpy
 import pytest
 import rapt
+from rapt import _core
 
 
 @pytest.fixture
@@ -116,6 +117,75 @@ def test_a_refused_append_leaves_the_cache_as_it_was(sequences):
     assert cache.lengths.tolist() == [9, 9, 9] and len(cache._pages.free) == len(cache._pages.users) - 9
     cache.append(key[:, :, 9:], value[:, :, 9:])
     assert (cache.attend(query) == rapt.attention(query, key, value, causal=True)).all()
+
+
+@pytest.mark.parametrize("function", ["empty", "zeros"])
+@pytest.mark.parametrize("call", [1, 2, 3, 4])
+def test_memory_that_is_missing_leaves_the_cache_as_it_was(sequences, monkeypatch, function, call):
+    """Rows and scales of keys and of values, then the table: wherever memory ends, all of them keep their sizes."""
+    query, key, value = sequences
+    expected, cache = (rapt.Cache(3, 2, 32, value_dim=64, dtype="i8", page_tokens=4) for _ in range(2))
+    expected.append(key, value)
+    cache.append(key[:, :, :4], value[:, :, :4])
+    allocate, calls = getattr(numpy, function), []
+
+    def fail(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == call:
+            raise MemoryError
+        return allocate(*arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(numpy, function, fail)
+        try:
+            cache.append(key[:, :, 4:], value[:, :, 4:])
+        except MemoryError:
+            assert cache.lengths.tolist() == [4, 4, 4]
+    pages = {array.shape[0] for array in cache._key.arrays() + cache._value.arrays()}
+    assert len(pages) == 1 and pages.pop() >= len(cache._pages.users)
+    cache.append(key[:, :, int(cache.lengths[0]):], value[:, :, int(cache.lengths[0]):])
+    assert (cache.attend(query) == expected.attend(query)).all()
+
+
+@pytest.mark.parametrize("change, text", [
+    (dict(values=1), r"value pages: its shape is \[1, 2, 4, 32\]; beside key pages of \[3, 2, 4, 32\]"),
+    (dict(scales=1), r"value scales: its shape is \[1, 2, 4\]"),
+    (dict(row=16), "extent_bytes = 752")])
+def test_pages_of_other_sizes_are_refused(random, change, text):
+    """Pages of keys and values have the same numbers; what a view lacks must not be touched, where memory has it."""
+    key = random(1, 2, 4, 32)
+    keys, values = numpy.zeros((3, 2, 4, 32), numpy.uint8), numpy.zeros((3, 2, 4, 32), numpy.uint8)
+    scales = numpy.ones((3, 2, 4), numpy.float32), numpy.ones((3, 2, 4), numpy.float32)
+    few = values[:change.get("values"), ..., :change.get("row")]
+    pages = few, scales[0], scales[1][:change.get("scales")]
+    stored = 13, 13, 32, 32
+    with pytest.raises(ValueError, match=text):
+        _core.append(key, key, numpy.arange(8, 12), keys, *pages, None, 0, stored, None, 0, 1)
+    assert not values.any() and (scales[1] == 1).all()
+    table = numpy.array([[2]], numpy.int32)
+    arguments = [key, keys, few, numpy.empty_like(key), None, None, None, None, *pages[1:], None, None, None, None,
+                 None, None, table, 0, (*stored, 4), False, None, None, None, None, 4, None, 0, None, 1]
+    with pytest.raises(ValueError, match=text):
+        _core.attention(*arguments)
+    arguments[16] = None
+    with pytest.raises(TypeError, match="pages: a table is required"):
+        _core.attention(*arguments)
+
+
+@pytest.mark.parametrize("change, text", [
+    (dict(slots=numpy.arange(3)), r"slots: its shape is \[3\]; a number for each of 4 new tokens of 1 sequences"),
+    (dict(slots=numpy.zeros(0, int)), r"slots: its shape is \[0\]"),
+    (dict(positions=numpy.arange(5)), r"rotary_positions: its shape is \[5\]"),
+    (dict(value=(1, 2, 3, 32)), r"value: its shape is \[1, 2, 3, 32\]; \[1, 2, 4, 32\] is required"),
+    (dict(key=(1, 3, 4, 32)), r"key: its shape is \[1, 3, 4, 32\]; \[1, 2, 4, 32\] is required")])
+def test_new_rows_of_other_sizes_are_refused(change, text):
+    key, value = (numpy.zeros(change.get(name, (1, 2, 4, 32)), numpy.float32) for name in ("key", "value"))
+    pages = numpy.ones((1, 2, 4, 128), numpy.uint8)
+    rotary = rapt.Rotary(10000.0)._core() if "positions" in change else None
+    with pytest.raises(ValueError, match=text):
+        _core.append(key, value, change.get("slots", numpy.arange(4)), pages, pages.copy(), None, None,
+                     change.get("positions"), 0, (1, 1, 32, 32), rotary, 0, 1)
+    assert (pages == 1).all()
 
 
 @pytest.mark.parametrize("batch, columns", [(1, 5), (8, 16)])
