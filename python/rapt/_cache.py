@@ -112,22 +112,24 @@ class Cache:
         missing = self._pages.missing(counts)
         if missing > 0:
             self._grow(max(missing, len(self._pages.users)))
-        before = self._pages.lengths.copy()
+        before = self._pages.state()
+        try:
+            self._write(key, value, counts, length, threads)
+        except BaseException:  # what was refused is not part of the cache
+            self._pages.restore(before)
+            raise
+
+    def _write(self, key: Array, value: Array, counts: numpy.ndarray, length: int, threads: int) -> None:
+        positions = None
+        if self.rotary is not None:
+            positions = (self._pages.lengths[:, None] + numpy.arange(length)).reshape(-1)
         for source, target in self._pages.grow(counts):
             for array in self._key.arrays() + self._value.arrays():
                 array[target] = array[source]
-        positions = None
-        if self.rotary is not None:
-            positions = (before[:, None] + numpy.arange(length)).reshape(-1)
         stored = (self._key.dtype, self._value.dtype, self.head_dim, self.value_dim)
-        try:
-            _core.append(key, value, self._pages.slots(counts, length).reshape(-1), self._key.rows, self._value.rows,
-                         self._key.scales, self._value.scales, positions, self._order, stored,
-                         None if self.rotary is None else self.rotary._core(), 0, threads)
-        except BaseException:  # what was refused is not part of the cache
-            for b, tokens in enumerate(before):
-                self._pages.truncate(b, int(tokens))
-            raise
+        _core.append(key, value, self._pages.slots(counts, length).reshape(-1), self._key.rows, self._value.rows,
+                     self._key.scales, self._value.scales, positions, self._order, stored,
+                     None if self.rotary is None else self.rotary._core(), 0, threads)
 
     def attend(self, query: Array, *, causal: bool = True, scale: Optional[float] = None,
                softcap: Optional[float] = None, window: Any = None, mask: Optional[Array] = None,

@@ -40,6 +40,13 @@ class PageTables:
         self.lengths += counts
         return copies
 
+    def state(self) -> tuple:
+        """What restore takes back to."""
+        return [list(table) for table in self.tables], self.lengths.copy(), self.users.copy(), list(self.free)
+
+    def restore(self, state: tuple) -> None:
+        self.tables, self.lengths, self.users, self.free = state
+
     def truncate(self, b: int, length: int) -> None:
         keep = -(-length // self.page_tokens)
         for page in self.tables[b][keep:]:

@@ -119,6 +119,35 @@ def test_a_refused_append_leaves_the_cache_as_it_was(sequences):
     assert (cache.attend(query) == rapt.attention(query, key, value, causal=True)).all()
 
 
+@pytest.mark.parametrize("method", ["arrays", "grow", "slots"])
+def test_an_interrupted_append_leaves_the_cache_as_it_was(sequences, monkeypatch, method):
+    """Also where pages that beams share are copied, and the copies are in the table already."""
+    query, key, value = sequences
+    expected, cache = (rapt.Cache(3, 2, 32, value_dim=64, page_tokens=4, pages=40) for _ in range(2))
+    for one in (expected, cache):
+        one.append(key[:, :, :10], value[:, :, :10])
+        one.reorder([0, 0, 1])
+    for pool in (cache._key, cache._value):
+        pool.rows[cache._pages.free] = 255  # what a copy that was not made reads
+    of = cache._value if method == "arrays" else cache._pages
+    work = getattr(of, method)
+
+    def fail(*arguments):
+        if method == "grow":
+            work(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(of, method, fail)
+        with pytest.raises(KeyboardInterrupt):
+            cache.append(key[:, :, 10:12], value[:, :, 10:12])
+    assert cache.lengths.tolist() == [10, 10, 10] and len(cache._pages.free) == 40 - 6
+    assert (cache.attend(query) == expected.attend(query)).all()
+    for one in (expected, cache):
+        one.append(key[:, :, 10:], value[:, :, 10:])
+    assert (cache.attend(query) == expected.attend(query)).all()
+
+
 @pytest.mark.parametrize("function", ["empty", "zeros"])
 @pytest.mark.parametrize("call", [1, 2, 3, 4])
 def test_memory_that_is_missing_leaves_the_cache_as_it_was(sequences, monkeypatch, function, call):
