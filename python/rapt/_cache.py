@@ -97,9 +97,10 @@ class Cache:
         """Bytes of all pages, free ones too."""
         return sum(array.nbytes for pool in (self._key, self._value) for array in pool.arrays())
 
-    def append(self, key: Array, value: Array, *, lengths: Optional[Integers] = None, threads: int = 0) -> None:
+    def append(self, key: Array, value: Array, *, lengths: Optional[Integers] = None,
+               threads: Optional[int] = None) -> None:
         """New tokens at the end of every sequence, key [batch, kv_heads, tokens, head_dim] or as layout says; of
-        sequence b the first lengths[b]."""
+        sequence b the first lengths[b]. threads as in rapt.attention."""
         batch = len(self._pages.tables)
         self._check("key", key, self.head_dim)
         self._check("value", value, self.value_dim)
@@ -119,7 +120,7 @@ class Cache:
             self._pages.restore(before)
             raise
 
-    def _write(self, key: Array, value: Array, counts: numpy.ndarray, length: int, threads: int) -> None:
+    def _write(self, key: Array, value: Array, counts: numpy.ndarray, length: int, threads: Optional[int]) -> None:
         positions = None
         if self.rotary is not None:
             positions = (self._pages.lengths[:, None] + numpy.arange(length)).reshape(-1)

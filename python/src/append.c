@@ -133,15 +133,15 @@ static bool read_arrays(rapt_append_desc *d, struct array *a, int layout, int ke
 static bool fill(rapt_append_desc *d, struct array *a, PyObject *const *arguments) {
     int key_dtype, value_dtype;
     long long head_dim, value_dim;
-    const int layout = (int)PyLong_AsLong(arguments[APPEND_LAYOUT]);
-    if (PyErr_Occurred() ||
+    int32_t layout;
+    if (!read_int(arguments[APPEND_LAYOUT], &layout, "layout") ||
+        !read_int(arguments[APPEND_NUMERICS], &d->numerics, "numerics") ||
         !PyArg_ParseTuple(arguments[APPEND_STORED], "iiLL", &key_dtype, &value_dtype, &head_dim, &value_dim) ||
         !read_rotary(&d->rotary, arguments[ROTARY]))
         return false;
     d->head_dim = head_dim;
     d->value_dim = value_dim;
-    d->numerics = (int32_t)PyLong_AsLong(arguments[APPEND_NUMERICS]);
-    return !PyErr_Occurred() && read_arrays(d, a, layout, key_dtype, value_dtype);
+    return read_arrays(d, a, layout, key_dtype, value_dtype);
 }
 
 PyObject *core_append(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
@@ -149,6 +149,7 @@ PyObject *core_append(PyObject *module, PyObject *const *arguments, Py_ssize_t c
     rapt_append_desc desc = RAPT_APPEND_DESC_INIT;
     rapt_message message;
     PyObject *result = NULL;
+    int threads;
     bool read = count == APPEND_ARGUMENTS;
     (void)module;
     memset(arrays, 0, sizeof arrays);
@@ -156,9 +157,9 @@ PyObject *core_append(PyObject *module, PyObject *const *arguments, Py_ssize_t c
         PyErr_Format(PyExc_TypeError, "%d arguments are required, not %zd", APPEND_ARGUMENTS, count);
     for (int i = 0; read && i < APPEND_ARRAYS; i++)
         read = array_read(&arrays[i], arguments[i], names[i], i >= KEY_PAGES && i < ROTARY_POSITIONS);
-    if (read && fill(&desc, arrays, arguments)) {
+    if (read && read_threads(arguments[APPEND_THREADS], &threads) && fill(&desc, arrays, arguments)) {
         const double numbers = (double)desc.batch * (double)desc.kv_heads * (double)desc.length * (double)desc.head_dim;
-        const rapt_run_options options = threads_options((int)PyLong_AsLong(arguments[APPEND_THREADS]), numbers * 8);
+        const rapt_run_options options = threads_options(threads, numbers * 8);
         rapt_status status;
         Py_BEGIN_ALLOW_THREADS status = rapt_append(&desc, &options, &message);
         Py_END_ALLOW_THREADS result = status == RAPT_OK ? Py_NewRef(Py_None) : raise_status(status, &message, "");

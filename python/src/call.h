@@ -56,6 +56,10 @@ void call_release(struct call *call);
 rapt_tensor tensor_of(const struct array *array, int layout);
 bool list_of(rapt_index_list *list, const struct array *array, const char *name);
 
+/* False with an exception that names the argument: no integer, one of more than 32 bits, threads below 1. None is 0. */
+bool read_int(PyObject *object, int32_t *number, const char *name);
+bool read_threads(PyObject *object, int *threads);
+
 /* The tensor of pages [pages, kv_heads, page_tokens, row] and of the scales of their rows, which may be absent. A table
  * counts the pages of keys, so those of values and all scales must have as many, of the same size. side: "key",
  * "value". */

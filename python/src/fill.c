@@ -196,41 +196,84 @@ static bool read_pages(struct call *call) {
            pages_of(&d->value, a[VALUE].dtype, &a[VALUE], &a[VALUE_SCALES], &a[KEY], "value");
 }
 
-static bool read_number(PyObject *object, float *number, const char *name) {
+/* Sets the bit of features where there is a number. */
+static bool read_number(PyObject *object, float *number, uint64_t *features, uint64_t bit, const char *name) {
     if (object == Py_None)
-        return false;
+        return true;
     const double value = PyFloat_AsDouble(object);
-    if (value == -1 && PyErr_Occurred())
+    if (value == -1 && PyErr_Occurred()) {
         PyErr_Format(PyExc_TypeError, "%s: a number is required, not %R", name, object);
+        return false;
+    }
     *number = (float)value;
+    *features |= bit;
     return true;
 }
 
-static int32_t read_int(PyObject *object) { return object == Py_None ? 0 : (int32_t)PyLong_AsLong(object); }
+bool read_int(PyObject *object, int32_t *number, const char *name) {
+    int beyond = 0;
+    const long value = object == Py_None ? 0 : PyLong_AsLongAndOverflow(object, &beyond);
+    if (value == -1 && PyErr_Occurred()) {
+        PyErr_Format(PyExc_TypeError, "%s: an integer is required, not %R", name, object);
+        return false;
+    }
+    if (beyond || value < INT32_MIN || value > INT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "%s: %R does not fit in 32 bits", name, object);
+        return false;
+    }
+    *number = (int32_t)value;
+    return true;
+}
+
+bool read_threads(PyObject *object, int *threads) {
+    int32_t number = 0;
+    if (!read_int(object, &number, "threads"))
+        return false;
+    if (object != Py_None && number < 1) {
+        PyErr_Format(PyExc_ValueError, "threads: %R is below 1", object);
+        return false;
+    }
+    *threads = number;
+    return true;
+}
+
+static bool read_window(PyObject *pair, rapt_attention_desc *d) {
+    long long left, right;
+    if (pair == Py_None)
+        return true;
+    if (!PyArg_ParseTuple(pair, "LL", &left, &right)) {
+        PyErr_Format(PyErr_ExceptionMatches(PyExc_OverflowError) ? PyExc_ValueError : PyExc_TypeError,
+                     "window: %R are not two integers of 64 bits", pair);
+        return false;
+    }
+    d->features |= RAPT_WINDOW;
+    d->window_left = left;
+    d->window_right = right;
+    return true;
+}
+
+static bool read_causal(PyObject *object, rapt_attention_desc *d) {
+    const int is_causal = PyObject_IsTrue(object);
+    d->features |= is_causal > 0 ? RAPT_CAUSAL : 0;
+    return is_causal >= 0;
+}
 
 static bool read_scalars(struct call *call, PyObject *const *arguments) {
     rapt_attention_desc *d = &call->desc;
-    long long left, right;
-    if (PyObject_IsTrue(arguments[CAUSAL]) > 0)
-        d->features |= RAPT_CAUSAL;
-    if (read_number(arguments[SCALE], &d->scale, "scale"))
-        d->features |= RAPT_SCALE;
-    read_number(arguments[SOFTCAP], &d->softcap, "softcap");
-    if (read_number(arguments[MASK_FILL], &d->mask_fill, "mask_fill"))
-        d->features |= RAPT_MASK_FILL;
-    if (arguments[WINDOW] != Py_None && PyArg_ParseTuple(arguments[WINDOW], "LL", &left, &right)) {
-        d->features |= RAPT_WINDOW;
-        d->window_left = left;
-        d->window_right = right;
-    }
+    int32_t weights_kind = 0;
+    if (!read_causal(arguments[CAUSAL], d) || !read_window(arguments[WINDOW], d) ||
+        !read_number(arguments[SCALE], &d->scale, &d->features, RAPT_SCALE, "scale") ||
+        !read_number(arguments[SOFTCAP], &d->softcap, &d->features, 0, "softcap") ||
+        !read_number(arguments[MASK_FILL], &d->mask_fill, &d->features, RAPT_MASK_FILL, "mask_fill") ||
+        !read_int(arguments[ORIGIN], &d->query_origin, "query_position") ||
+        !read_int(arguments[WEIGHTS_KIND], &weights_kind, "weights_kind") ||
+        !read_int(arguments[NUMERICS], &d->numerics, "numerics") || !read_int(arguments[ISA], &d->isa, "isa") ||
+        !read_threads(arguments[THREADS], &call->threads))
+        return false;
+    d->weights_kind = call->arrays[WEIGHTS].dtype ? weights_kind : 0;
     if (arguments[ALIBI] == Py_True)
         d->features |= RAPT_ALIBI_STANDARD;
-    d->query_origin = read_int(arguments[ORIGIN]);
-    d->weights_kind = call->arrays[WEIGHTS].dtype ? read_int(arguments[WEIGHTS_KIND]) : 0;
-    d->numerics = read_int(arguments[NUMERICS]);
-    d->isa = read_int(arguments[ISA]);
-    call->threads = read_int(arguments[THREADS]);
-    return !PyErr_Occurred();
+    return true;
 }
 
 static bool read_lists(struct call *call) {
@@ -261,9 +304,10 @@ bool call_fill(struct call *call, PyObject *const *arguments, Py_ssize_t count) 
             !array_read(&call->arrays[i], arguments[i], names[i], i == OUT || i == LSE || i == WEIGHTS))
             return false;
     rapt_attention_desc *d = &call->desc;
-    const int layout = read_int(arguments[LAYOUT]);
+    int32_t layout;
     d->struct_size = sizeof *d;
-    if (!read_sizes(call, layout, arguments[STORED]) || !check_out(call, layout))
+    if (!read_int(arguments[LAYOUT], &layout, "layout") || !read_sizes(call, layout, arguments[STORED]) ||
+        !check_out(call, layout))
         return false;
     const int kv_layout = arguments[STORED] == Py_None ? layout : 0;
     d->query = tensor_of(&call->arrays[QUERY], layout);

@@ -119,6 +119,19 @@ def test_a_refused_append_leaves_the_cache_as_it_was(sequences):
     assert (cache.attend(query) == rapt.attention(query, key, value, causal=True)).all()
 
 
+def test_threads_are_those_of_attention(sequences):
+    query, key, value = sequences
+    one, other = (rapt.Cache(3, 2, 32, value_dim=64) for _ in range(2))
+    one.append(key, value, threads=None)
+    for threads, error, text in ((0, ValueError, "0 is below 1"), (2**32 + 1, ValueError, "4294967297 does not fit"),
+                                 ("2", TypeError, "an integer is required, not '2'")):
+        with pytest.raises(error, match="threads: " + text):
+            other.append(key, value, threads=threads)
+    assert other.lengths.tolist() == [0, 0, 0] and other.nbytes == one.nbytes
+    other.append(key, value, threads=2)
+    assert (one.attend(query) == other.attend(query)).all()
+
+
 @pytest.mark.parametrize("method", ["arrays", "grow", "slots"])
 def test_an_interrupted_append_leaves_the_cache_as_it_was(sequences, monkeypatch, method):
     """Also where pages that beams share are copied, and the copies are in the table already."""
