@@ -95,33 +95,50 @@ PyObject *core_attention(PyObject *module, PyObject *const *arguments, Py_ssize_
     return result;
 }
 
+static double seconds_between(const struct timespec *begin, const struct timespec *end) {
+    return (double)(end->tv_sec - begin->tv_sec) + 1e-9 * (double)(end->tv_nsec - begin->tv_nsec);
+}
+
+/* Into memory of its own, which is contiguous whatever the strides of query are. Sizes are compared as doubles: views
+ * can be larger than memory. */
+static rapt_status measure(struct array *query, int count, double *seconds, rapt_message *message) {
+    rapt_attention_desc d = RAPT_ATTENTION_DESC_INIT;
+    struct timespec begin, end;
+    array_pad(query);
+    d.batch = query->shape[0], d.query_heads = d.kv_heads = query->shape[1];
+    d.query_length = d.kv_length = query->shape[2], d.head_dim = query->shape[3];
+    d.query = d.key = d.value = tensor_of(query, 0);
+    const double bytes = (double)d.batch * (double)d.query_heads * (double)d.query_length * (double)d.head_dim *
+                         (double)query->item_bytes;
+    void *out = bytes < (double)PY_SSIZE_T_MAX / 2 ? malloc((size_t)bytes + 1) : NULL;
+    if (!out)
+        return RAPT_OUT_OF_MEMORY;
+    d.out = rapt_tensor_bhsd(out, d.query.dtype, d.batch, d.query_heads, d.query_length, d.head_dim);
+    rapt_status status = RAPT_OK;
+    timespec_get(&begin, TIME_UTC);
+    for (int i = 0; i < count && status == RAPT_OK; i++)
+        status = rapt_attention(&d, NULL, message);
+    timespec_get(&end, TIME_UTC);
+    free(out);
+    *seconds = seconds_between(&begin, &end) / (count > 0 ? count : 1);
+    return status;
+}
+
 /* seconds_of_call(query, count): what the library itself takes for attention of query, as keys and values too, on the
  * calling thread, with checks and all: benchmarks subtract it. */
 PyObject *core_seconds_of_call(PyObject *module, PyObject *arguments) {
     struct array query;
-    rapt_attention_desc d = RAPT_ATTENTION_DESC_INIT;
-    rapt_message message;
-    PyObject *object;
+    rapt_message message = {0};
+    PyObject *object, *result = NULL;
+    double seconds;
     int count;
     (void)module;
-    memset(&query, 0, sizeof query);
-    if (!PyArg_ParseTuple(arguments, "Oi", &object, &count) || !array_read(&query, object, "query", false))
+    if (!PyArg_ParseTuple(arguments, "Oi", &object, &count))
         return NULL;
-    array_pad(&query);
-    d.batch = query.shape[0], d.query_heads = d.kv_heads = query.shape[1];
-    d.query_length = d.kv_length = query.shape[2], d.head_dim = query.shape[3];
-    d.query = d.key = d.value = d.out = tensor_of(&query, 0);
-    d.out.data = malloc((size_t)(d.batch * d.query_heads * d.query_length * d.head_dim * query.item_bytes));
-    struct timespec begin, end;
-    timespec_get(&begin, TIME_UTC);
-    rapt_status status = d.out.data ? RAPT_OK : RAPT_OUT_OF_MEMORY;
-    for (int i = 0; i < count && status == RAPT_OK; i++)
-        status = rapt_attention(&d, NULL, &message);
-    timespec_get(&end, TIME_UTC);
-    free(d.out.data);
+    if (array_read(&query, object, "query", false)) {
+        const rapt_status status = measure(&query, count, &seconds, &message);
+        result = status == RAPT_OK ? PyFloat_FromDouble(seconds) : raise_status(status, &message, "");
+    }
     array_release(&query);
-    if (status != RAPT_OK)
-        return raise_status(status, NULL, "");
-    const double seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
-    return PyFloat_FromDouble(seconds / (count > 0 ? count : 1));
+    return result;
 }

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy
+import pytest
 import rapt
 
 
@@ -101,6 +102,25 @@ def test_no_memory_is_lost(random):
             pass
     assert (sys.getrefcount(query), sys.getrefcount(key)) == before
     query.resize((2, 2, 8, 16), refcheck=False)  # fails while a buffer of it is held
+
+
+def test_seconds_of_call_has_room_for_its_result():
+    """In a process of its own: where the result is written with the strides of a view, it leaves the heap."""
+    views = """
+import numpy, rapt
+query = numpy.zeros((1, 1, 4000, 64), numpy.float32)
+print(min(rapt._core.seconds_of_call(view, 1) for view in (query[..., :1], query[..., :64], query[:, :, ::-1])) > 0)
+"""
+    assert run(views) == "True"
+
+
+def test_seconds_of_call_gives_back_what_it_refuses(random):
+    wrong = random(1, 2, 8, 16).astype(numpy.float64)
+    before = sys.getrefcount(wrong)
+    for query, error in ((wrong, TypeError), (None, ValueError), (random(1, 1, 2, 2000), ValueError)):
+        with pytest.raises(error, match="query|head_dim"):
+            rapt._core.seconds_of_call(query, 1)
+    assert sys.getrefcount(wrong) == before
 
 
 def test_results_are_new_arrays(random):
