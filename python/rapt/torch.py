@@ -74,7 +74,8 @@ def _broadcast(mask: Optional[torch.Tensor], keys: int) -> Optional[torch.Tensor
 
 class sdpa(TorchFunctionMode):
     """While it is active, in this thread, rapt computes torch.nn.functional.scaled_dot_product_attention on CPUs. What
-    rapt does not do (gradients, dropout, other devices) PyTorch does, with one warning."""
+    rapt does not do (gradients, dropout, other devices, values of other heads than keys) PyTorch does, with one
+    warning."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function is not SDPA:
@@ -89,7 +90,9 @@ class sdpa(TorchFunctionMode):
         reason = obstacle(query, key, value, attn_mask, dropout_p)
         if not 2 <= query.dim() <= 4 or key.shape[:-3] != query.shape[:-3] or value.shape[:-3] != query.shape[:-3]:
             reason = f"the query's shape is {list(query.shape)} and the key's {list(key.shape)}"
-        elif not enable_gqa and query.shape[-3:-2] != key.shape[-3:-2]:
+        elif enable_gqa and key.shape[-3:-2] != value.shape[-3:-2]:
+            reason = f"the key's shape is {list(key.shape)} and the value's {list(value.shape)}"
+        elif not enable_gqa and not query.shape[-3:-2] == key.shape[-3:-2] == value.shape[-3:-2]:
             return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)  # which refuses, or broadcasts
         if reason:
             warn_once(reason)

@@ -98,6 +98,21 @@ def test_sdpa(tensors, random):
             SDPA(query, key, value)
 
 
+def test_sdpa_with_other_heads_of_values(tensors):
+    """PyTorch repeats keys and values for themselves; rapt has one number of heads for both."""
+    query, key, value = tensors
+    expected = SDPA(query, key, value[:, :1], enable_gqa=True)
+    with rapt.torch.sdpa(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rapt.torch._said.clear()
+        for _ in range(2):
+            result = SDPA(query, key, value[:, :1], enable_gqa=True)
+        assert (result == expected).all()
+        assert len(caught) == 1 and "the value's [2, 1, 13, 16]" in str(caught[0].message)
+        with pytest.raises(RuntimeError):  # PyTorch's own
+            SDPA(query[:, :4], key.repeat(1, 2, 1, 1), value)
+
+
 def test_multi_head_attention(random):
     layer = torch.nn.MultiheadAttention(64, 4, batch_first=True).eval()
     x = torch.from_numpy(random(2, 9, 64))
