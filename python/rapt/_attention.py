@@ -119,7 +119,8 @@ def attention(query: Array, key: Array, value: Array, *, causal: bool = False, s
     lse, weights    True, or a float32 array to fill: log-sum-exp [batch, heads, queries] and the weights
                     [batch, heads, queries, keys]; weights_kind: "softmax", "raw", "softcap" or "masked"
     out             where the result goes; None: a new array of the query's kind and type
-    threads         at most so many; None: as many as PyTorch's OpenMP, or as the machine has
+    threads         at most so many, and no more than there are processors, or than PyTorch's OpenMP has; None: as
+                    many as PyTorch's OpenMP, or as the machine has
     numerics        number of the order of operations; 0: the library's default, -1: the fastest one here, whose bits
                     depend on the machine
     isa             "avx512" and so on; None: the best here

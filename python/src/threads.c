@@ -71,6 +71,18 @@ int threads_usual(void) {
     return pool_threads();
 }
 
+/* More than there are processors would only wait for each other, and libgomp ends the process where one does not start.
+ * Who has set OpenMP to more than that has them in any case. */
+static int threads_of(int asked) {
+    if (asked <= 1)
+        return asked;
+    const int usual = threads_usual();
+    if (asked <= usual)
+        return asked;
+    const int there = processors(), most = there > usual ? there : usual;
+    return asked < most ? asked : most;
+}
+
 const char *threads_kind(void) { return atomic_load(&is_child) ? "fork" : has_openmp() ? "openmp" : "pool"; }
 
 struct job {
@@ -106,6 +118,6 @@ static int parallel_for(void *context, int64_t count, void (*task)(void *argumen
 rapt_run_options threads_options(int threads, double multiplications) {
     rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
     options.parallel_for = parallel_for;
-    options.max_threads = threads > 0 ? threads : multiplications < SMALL_WORK ? 1 : threads_usual();
+    options.max_threads = threads > 0 ? threads_of(threads) : multiplications < SMALL_WORK ? 1 : threads_usual();
     return options;
 }

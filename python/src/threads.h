@@ -6,8 +6,9 @@
 
 #include "rapt/rapt.h"
 
-/* Options of a run on up to threads threads, 0 = as many as the process computes with. multiplications: how much there
- * is to do; little is done on the calling thread. */
+/* Options of a run on up to threads threads, of which there are no more than processors, or than the process computes
+ * with; 0 = as many as it computes with. multiplications: how much there is to do; little is done on the calling
+ * thread. */
 rapt_run_options threads_options(int threads, double multiplications);
 
 /* How many threads computes with, and by what: "openmp", "pool" or "fork" (a forked child, where it is 1). */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The package itself: its command, its types, threads, forks."""
 import concurrent.futures
+import ctypes
 import inspect
 import os
 import subprocess
@@ -58,6 +59,36 @@ print("ok")
 def test_pool_is_limited_by_the_environment():
     code = "import rapt; print(rapt.info()['threads_kind'], rapt.info()['threads'])"
     assert run(code, OMP_NUM_THREADS="3") == "pool 3"
+
+
+THREADS = """
+import ctypes, numpy, os, rapt
+if os.environ["LOADED"]:
+    ctypes.CDLL(os.environ["LOADED"], mode=ctypes.RTLD_GLOBAL)
+query = numpy.ones((64, 64, 1, 8), numpy.float32)
+with open("/proc/self/status", encoding="utf-8") as status:
+    before = status.read().split("Threads:")[1].split()[0]
+expected = rapt.attention(query, query, query, threads=1)
+assert (rapt.attention(query, query, query, threads=1000) == expected).all()
+cache = rapt.Cache(64, 64, 8)
+cache.append(query, query, threads=1000)
+with open("/proc/self/status", encoding="utf-8") as status:
+    after = status.read().split("Threads:")[1].split()[0]
+print(rapt.info()["threads_kind"], int(after) - int(before) < max(3, len(os.sched_getaffinity(0))))
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="threads are counted by Linux")
+@pytest.mark.parametrize("library", ["", "libgomp.so.1"])
+def test_there_are_no_more_threads_than_processors(library):
+    """Or than OpenMP is set to. libgomp ends the process where it cannot start one."""
+    if library:
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            pytest.skip(library + " is not there")
+    text = run(THREADS, LOADED=library, OMP_NUM_THREADS="3", OPENBLAS_NUM_THREADS="1")
+    assert text == ("openmp" if library else "pool") + " True"
 
 
 def test_threads(random):
