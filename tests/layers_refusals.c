@@ -56,6 +56,55 @@ static void bad_heads_are_refused(void **state) {
     test_free_all();
 }
 
+enum { ROOM = 4 * COUNT };
+
+static void block_refused(const rapt_encoder_desc *block, const char *said) {
+    float *before = test_floats(ROOM);
+    const rapt_status got = rapt_encoder_block(block, NULL, &message);
+    if (got != RAPT_INVALID_SHAPE || !strstr(message.text, said))
+        fail_msg("%s: '%s', expected '%s'", rapt_status_text(got), message.text, said);
+    assert_memory_equal(block->attention->out, before, ROOM * sizeof(float));
+    assert_memory_equal(block->norm1_out, before, COUNT * sizeof(float));
+    assert_memory_equal(block->out, before, COUNT * sizeof(float));
+}
+
+/* Four query heads share those of keys and values: together they are wider than value or a third of fused. */
+static void blocks_of_wide_heads_are_refused(void **state) {
+    rapt_attention_desc how = sizes(4);
+    rapt_multi_head_desc inner = make(&how);
+    rapt_encoder_desc block = RAPT_ENCODER_DESC_INIT;
+    (void)state;
+    how.kv_heads = 2;
+    block.x = inner.x;
+    inner.x = NULL;
+    inner.out = test_floats(ROOM);
+    block.attention = &inner;
+    block.norm1.epsilon = block.norm2.epsilon = 1e-5f;
+    block.ff1 = drawn_linear(WIDTH, HIDDEN);
+    block.ff2 = drawn_linear(HIDDEN, WIDTH);
+    block.norm1_out = test_floats(COUNT);
+    block.out = test_floats(COUNT);
+    inner.key = drawn_linear(WIDTH, WIDTH / 2);
+    for (block.pre_norm = 0; block.pre_norm <= 1; block.pre_norm++) {
+        rapt_multi_head_desc whole = inner;
+        block.attention = &whole;
+        whole.output.out = 11;
+        block_refused(&block, "attention->output.out = 11, but x has 12 numbers");
+        whole.output = (rapt_linear){0};
+        block_refused(&block, "query_heads * value_dim = 4 * 6 numbers per token, but x has 12");
+        whole.value.out = 7;
+        block_refused(&block, "value.out = 7 does not divide into 2 heads");
+        whole.query = whole.key = whole.value = (rapt_linear){0};
+        whole.fused = drawn_linear(WIDTH, 3 * WIDTH);
+        whole.fused_order = RAPT_FUSED_BLOCKS;
+        block_refused(&block, "fused.out = 36 does not divide into 8 heads");
+        how.kv_heads = 1;
+        block_refused(&block, "query_heads * value_dim = 4 * 6 numbers per token, but x has 12");
+        how.kv_heads = 2;
+    }
+    test_free_all();
+}
+
 static void bad_ids_are_refused(void **state) {
     const int32_t ids[3] = {0, 4, 5};
     const int64_t negative[1] = {-1};
@@ -290,6 +339,7 @@ static void no_mode_decides_a_refusal(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_heads_are_refused),
+        cmocka_unit_test(blocks_of_wide_heads_are_refused),
         cmocka_unit_test(bad_ids_are_refused),
         cmocka_unit_test(others_are_refused),
         cmocka_unit_test(the_causal_corner_is_asked_for),

@@ -70,8 +70,50 @@ static void scores_of_other_value_dims(void **state) {
     }
 }
 
+/* Four query heads of WIDTH / 4 values, side by side as wide as x. */
+static rapt_multi_head_desc grouped(const rapt_attention_desc *how, bool fused) {
+    const int64_t value_dim = WIDTH / 4, head_dim = value_dim + 2, kv_heads = how->kv_heads;
+    rapt_multi_head_desc layer = RAPT_MULTI_HEAD_DESC_INIT;
+    layer.attention = how;
+    layer.fused_order = RAPT_FUSED_BLOCKS;
+    if (fused) {
+        layer.fused = drawn_linear(WIDTH, (4 + 2 * kv_heads) * value_dim);
+    } else {
+        layer.query = drawn_linear(WIDTH, 4 * head_dim);
+        layer.key = drawn_linear(WIDTH, kv_heads * head_dim);
+        layer.value = drawn_linear(WIDTH, kv_heads * value_dim);
+    }
+    return layer;
+}
+
+/* Without an output projection, the heads themselves are added: as with one that changes nothing. */
+static void blocks_take_grouped_heads(void **state) {
+    (void)state;
+    for (int way = 0; way < 8; way++) {
+        rapt_attention_desc how = sizes(4);
+        how.kv_heads = way & 1 ? 1 : 2;
+        rapt_multi_head_desc inner = grouped(&how, way & 2);
+        rapt_encoder_desc block = RAPT_ENCODER_DESC_INIT;
+        float *identity = test_floats(WIDTH * WIDTH), *bare = block.out = test_floats(COUNT);
+        for (int i = 0; i < WIDTH * WIDTH; i++) identity[i] = i % (WIDTH + 1) == 0;
+        block.attention = &inner;
+        block.norm1.epsilon = block.norm2.epsilon = 1e-5f;
+        block.ff1 = drawn_linear(WIDTH, HIDDEN);
+        block.ff2 = drawn_linear(HIDDEN, WIDTH);
+        block.pre_norm = way / 4;
+        block.x = drawn(COUNT);
+        expect_ok(rapt_encoder_block(&block, NULL, &message));
+        inner.output = rapt_linear_of(identity, NULL, WIDTH, WIDTH);
+        block.out = test_floats(COUNT);
+        expect_ok(rapt_encoder_block(&block, NULL, &message));
+        expect_bits(bare, block.out, COUNT, NAN_CANONICAL, "way %d", way);
+        test_free_all();
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(fused_blocks_share_key_heads),
-                                       cmocka_unit_test(scores_of_other_value_dims)};
+                                       cmocka_unit_test(scores_of_other_value_dims),
+                                       cmocka_unit_test(blocks_take_grouped_heads)};
     return cmocka_run_group_tests_name("layers_shapes", tests, NULL, NULL);
 }

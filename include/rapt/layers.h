@@ -213,7 +213,8 @@ typedef enum rapt_activation {
  * ff2(activation(ff1(y)))). Pre-norm: x + attention(norm1(x)), then y + ff2(activation(ff1(norm2(y)))). */
 typedef struct rapt_encoder_desc {
     uint32_t struct_size;                  /* sizeof(rapt_encoder_desc) */
-    const rapt_multi_head_desc *attention; /* x and memory NULL; out as below; output.out = query.in */
+    const rapt_multi_head_desc *attention; /* x and memory NULL; out as below. output.out, or query_heads * value_dim
+                                              without output, is query.in or fused.in */
     rapt_norm norm1, norm2;
     rapt_linear ff1, ff2;                  /* width -> hidden -> width */
     int32_t activation;                    /* rapt_activation */

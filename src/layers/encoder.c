@@ -28,8 +28,23 @@ rapt_status rapt_layer_norm(const rapt_norm *norm, const float *x, int64_t token
     return rapt_call_end(&call);
 }
 
+/* The attention's result is added to x: that of the output projection, or the heads side by side. */
+static void check_attended(struct rapt_call *call, const rapt_multi_head_desc *inner, rapt_attention_desc all,
+                           int64_t width) {
+    rapt_shape_heads(call, inner, &all);
+    if (inner->output.weight && inner->output.out != width)
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->output.out = %lld, but x has %lld numbers per token",
+                         (long long)inner->output.out, (long long)width);
+    if (call->status == RAPT_OK && !inner->output.weight && all.query_heads * all.value_dim != width)
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE,
+                         "attention without output gives query_heads * value_dim = %lld * %lld numbers per token, "
+                         "but x has %lld",
+                         (long long)all.query_heads, (long long)all.value_dim, (long long)width);
+}
+
 /* Everything of the block that the attention does not check itself. */
-static void check(struct rapt_call *call, const rapt_encoder_desc *desc, int64_t width) {
+static void check(struct rapt_call *call, const rapt_encoder_desc *desc, const rapt_attention_desc *all,
+                  int64_t width) {
     const rapt_multi_head_desc *inner = desc->attention;
     rapt_call_needs(call, desc->x, "x");
     rapt_call_needs(call, desc->out, "out");
@@ -43,15 +58,7 @@ static void check(struct rapt_call *call, const rapt_encoder_desc *desc, int64_t
         rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "pre_norm = %ld is neither 0 nor 1", (long)desc->pre_norm);
     rapt_call_linear(call, "ff1", &desc->ff1, width, "x has");
     rapt_call_linear(call, "ff2", &desc->ff2, desc->ff1.out, "ff1 gives");
-    if (inner->output.weight && inner->output.out != width)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->output.out = %lld, but x has %lld numbers per token",
-                         (long long)inner->output.out, (long long)width);
-    if (!inner->output.weight && !inner->fused.weight && inner->value.out != width)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->value.out = %lld, but x has %lld numbers per token",
-                         (long long)inner->value.out, (long long)width);
-    if (!inner->output.weight && inner->fused.weight && inner->fused.out != 3 * width)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "attention->fused.out = %lld, but x has %lld numbers per token",
-                         (long long)inner->fused.out, (long long)width);
+    check_attended(call, inner, *all, width);
     if (desc->ff2.out != width)
         rapt_call_refuse(call, RAPT_INVALID_SHAPE, "ff2.out = %lld, but x has %lld numbers per token",
                          (long long)desc->ff2.out, (long long)width);
@@ -125,7 +132,7 @@ rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, const rapt_run_opt
     rapt_attention_desc all = rapt_call_attention(&call, inner->attention);
     const int64_t width = inner->fused.weight ? inner->fused.in : inner->query.in;
     if (call.status == RAPT_OK)
-        check(&call, desc, width);
+        check(&call, desc, &all, width);
     if (call.status == RAPT_OK)
         run(&call, desc, &all, width);
     return rapt_call_end(&call);

@@ -59,14 +59,18 @@ static void shape_fused(struct rapt_call *call, const rapt_multi_head_desc *desc
             divided(call, "fused.out", desc->fused.out, all->query_heads + 2 * all->kv_heads);
 }
 
-/* Refuses what does not fit and fills in the dimensions. */
-static void shape(struct rapt_call *call, const rapt_multi_head_desc *desc, rapt_attention_desc *all) {
+void rapt_shape_heads(struct rapt_call *call, const rapt_multi_head_desc *desc, rapt_attention_desc *all) {
     if (call->status != RAPT_OK)
         return;
     if (desc->fused.weight)
         shape_fused(call, desc, all);
     else
         shape_split(call, desc, all);
+}
+
+/* Refuses what does not fit and fills in the dimensions. */
+static void shape(struct rapt_call *call, const rapt_multi_head_desc *desc, rapt_attention_desc *all) {
+    rapt_shape_heads(call, desc, all);
     rapt_call_needs(call, desc->x, "x");
     rapt_call_needs(call, desc->out, "out");
     if (desc->memory_value && !desc->memory)
