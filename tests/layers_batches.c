@@ -185,10 +185,33 @@ static void concat_scores_are_exact(void **state) {
     test_free_all();
 }
 
+/* It attends twice, and the second time would go on from what the first has left. */
+static void local_p_has_no_states(void **state) {
+    static float memory[MANY * QUERIES * (2 + WIDTH)]; /* empty states */
+    const rapt_tensor states = rapt_output_bhsd(memory, MANY, 1, QUERIES, 2 + WIDTH);
+    struct local local = make_local(RAPT_LUONG_DOT, (rapt_index_list){0});
+    float *before = test_floats(MANY * QUERIES * WIDTH);
+    (void)state;
+    local.layer.attention = &local.how;
+    for (int which = 1; which <= 3; which++) {
+        local.how.initial_state = which & 1 ? states : (rapt_tensor){0};
+        local.how.final_state = which & 2 ? states : (rapt_tensor){0};
+        assert_int_equal(rapt_luong_attention(&local.layer, NULL, &message), RAPT_UNUSED_FIELD);
+        assert_string_equal(message.text, which & 1 ? "attention has initial_state: not with local-p"
+                                                    : "attention has final_state: not with local-p");
+        assert_memory_equal(local.layer.out, before, MANY * QUERIES * WIDTH * sizeof(float));
+    }
+    local.layer.window = RAPT_LUONG_LOCAL_M; /* attends once */
+    local.layer.align = local.layer.position = NULL;
+    run_local(&local);
+    test_free_all();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(additive_sequences_are_separate), cmocka_unit_test(local_p_around_the_middle),
         cmocka_unit_test(local_p_sequences_are_exact),     cmocka_unit_test(concat_scores_are_exact),
+        cmocka_unit_test(local_p_has_no_states),
     };
     return cmocka_run_group_tests_name("layers_batches", tests, NULL, NULL);
 }

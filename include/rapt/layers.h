@@ -272,7 +272,8 @@ typedef enum rapt_luong_window {
  * window; heads are 1. */
 typedef struct rapt_luong_desc {
     uint32_t struct_size;                 /* sizeof(rapt_luong_desc) */
-    const rapt_attention_desc *attention; /* weights: with local-p they include the Gaussian and sum to less than 1 */
+    const rapt_attention_desc *attention; /* weights: with local-p they include the Gaussian and sum to less than 1;
+                                             lse and states: not with local-p */
     int32_t score;                        /* rapt_luong_score */
     int32_t window;                       /* rapt_luong_window */
     int64_t reach;                        /* D, >= 1; local only */

@@ -6,11 +6,16 @@
 #include "layers/elementwise.h"
 #include "layers/luong.h"
 
+/* It attends twice, so nothing that one pass of the engine leaves is a result. */
 static void check_local_p(struct rapt_call *call, const rapt_luong_desc *desc, const rapt_attention_desc *all) {
     if (rapt_call_needs(call, desc->v_p, "v_p"))
         rapt_call_linear(call, "w_p", &desc->w_p, desc->state_width, "state has");
-    if (all->lse.data)
-        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has lse: not with local-p");
+    const char *name = all->lse.data             ? "lse"
+                       : all->initial_state.data ? "initial_state"
+                       : all->final_state.data   ? "final_state"
+                                                 : NULL;
+    if (name)
+        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has %s: not with local-p", name);
     if (all->weights.data && all->weights_kind != RAPT_WEIGHTS_SOFTMAX)
         rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "attention->weights_kind = %ld: local-p supports SOFTMAX only",
                          (long)all->weights_kind);
