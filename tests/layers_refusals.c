@@ -58,10 +58,10 @@ static void bad_heads_are_refused(void **state) {
 
 enum { ROOM = 4 * COUNT };
 
-static void block_refused(const rapt_encoder_desc *block, const char *said) {
+static void block_refused(const rapt_encoder_desc *block, rapt_status status, const char *said) {
     float *before = test_floats(ROOM);
     const rapt_status got = rapt_encoder_block(block, NULL, &message);
-    if (got != RAPT_INVALID_SHAPE || !strstr(message.text, said))
+    if (got != status || !strstr(message.text, said))
         fail_msg("%s: '%s', expected '%s'", rapt_status_text(got), message.text, said);
     assert_memory_equal(block->attention->out, before, ROOM * sizeof(float));
     assert_memory_equal(block->norm1_out, before, COUNT * sizeof(float));
@@ -89,17 +89,17 @@ static void blocks_of_wide_heads_are_refused(void **state) {
         rapt_multi_head_desc whole = inner;
         block.attention = &whole;
         whole.output.out = 11;
-        block_refused(&block, "attention->output.out = 11, but x has 12 numbers");
+        block_refused(&block, RAPT_INVALID_SHAPE, "attention->output.out = 11, but x has 12 numbers");
         whole.output = (rapt_linear){0};
-        block_refused(&block, "query_heads * value_dim = 4 * 6 numbers per token, but x has 12");
+        block_refused(&block, RAPT_INVALID_SHAPE, "query_heads * value_dim = 4 * 6 numbers per token, but x has 12");
         whole.value.out = 7;
-        block_refused(&block, "value.out = 7 does not divide into 2 heads");
+        block_refused(&block, RAPT_INVALID_SHAPE, "value.out = 7 does not divide into 2 heads");
         whole.query = whole.key = whole.value = (rapt_linear){0};
         whole.fused = drawn_linear(WIDTH, 3 * WIDTH);
         whole.fused_order = RAPT_FUSED_BLOCKS;
-        block_refused(&block, "fused.out = 36 does not divide into 8 heads");
+        block_refused(&block, RAPT_INVALID_SHAPE, "fused.out = 36 does not divide into 8 heads");
         how.kv_heads = 1;
-        block_refused(&block, "query_heads * value_dim = 4 * 6 numbers per token, but x has 12");
+        block_refused(&block, RAPT_INVALID_SHAPE, "query_heads * value_dim = 4 * 6 numbers per token, but x has 12");
         how.kv_heads = 2;
     }
     test_free_all();
@@ -144,6 +144,10 @@ static void others_are_refused(void **state) {
     dot.mask_shape = mask_shape;
     assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_INVALID_SHAPE);
     assert_string_equal(message.text, "mask_shape[2] = 1, expected 4");
+    dot.mask = NULL;
+    assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_UNUSED_FIELD);
+    assert_string_equal(message.text, "mask_shape is set, but mask is absent");
+    dot.mask_shape = NULL;
     dot.features = RAPT_WINDOW;
     assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_UNSUPPORTED_FLAG);
 }

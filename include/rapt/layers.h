@@ -111,7 +111,8 @@ typedef struct rapt_dot_product_desc {
     const float *key;          /* [shape ...][kv_length][head_dim] */
     const float *value;        /* [shape ...][kv_length][value_dim] */
     const unsigned char *mask; /* [mask_shape ...], 0 = masked; NULL = none */
-    const int64_t *mask_shape; /* [leading + 2]: as shape, query_length, kv_length; all but the last may be 1 */
+    const int64_t *mask_shape; /* [leading + 2]: as shape, query_length, kv_length; all but the last may be 1. NULL
+                                  without mask */
     float scale;               /* with RAPT_SCALE; without: 1/sqrt(head_dim) */
     float mask_fill;           /* with RAPT_MASK_FILL */
     float *out;                /* [shape ...][query_length][value_dim] */

@@ -12,6 +12,8 @@ struct block {
 
 /* Computes the strides of the mask; refuses one that does not fit. */
 static void lay_mask(struct rapt_call *call, const rapt_dot_product_desc *desc, struct block *block) {
+    if (!desc->mask && desc->mask_shape)
+        rapt_call_refuse(call, RAPT_UNUSED_FIELD, "mask_shape is set, but mask is absent");
     if (!desc->mask || !rapt_call_needs(call, desc->mask_shape, "mask_shape"))
         return;
     int64_t stride = 1;
