@@ -97,7 +97,8 @@ static inline rapt_tensor rapt_bool_mask(const unsigned char *data, int64_t batc
 enum { RAPT_MAX_LEADING = 16 };
 
 /* softmax(mask(query * key^T * scale)) * value over any leading dimensions. Where the mask is false, a key is excluded;
- * with RAPT_MASK_FILL mask_fill replaces the score instead, so a row without any true is uniform. */
+ * with RAPT_MASK_FILL mask_fill replaces the score instead, so a row without any true is uniform. out, weights and
+ * scores overlap no other array. */
 typedef struct rapt_dot_product_desc {
     uint32_t struct_size;      /* sizeof(rapt_dot_product_desc) */
     uint64_t features;         /* RAPT_SCALE, RAPT_CAUSAL, RAPT_MASK_FILL */

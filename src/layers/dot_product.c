@@ -8,6 +8,7 @@
 struct block {
     int64_t runs, batch, heads;
     int64_t mask_stride[RAPT_MAX_LEADING + 1]; /* bytes; of the leading dimensions and of the queries */
+    int64_t mask_bytes;
 };
 
 /* Computes the strides of the mask; refuses one that does not fit. */
@@ -34,6 +35,7 @@ static void lay_mask(struct rapt_call *call, const rapt_dot_product_desc *desc, 
             return;
         }
     }
+    block->mask_bytes = stride;
 }
 
 static struct block block_of(struct rapt_call *call, const rapt_dot_product_desc *desc) {
@@ -133,6 +135,37 @@ static void check(struct rapt_call *call, const rapt_dot_product_desc *desc, con
     rapt_call_product(call, rows, desc->kv_length, 1);
 }
 
+struct array {
+    const char *name;
+    const void *data;
+    int64_t bytes;
+};
+
+static bool overlap(const struct array *a, const struct array *b) {
+    const uintptr_t at = (uintptr_t)a->data, other = (uintptr_t)b->data;
+    return a->data && b->data && a->bytes && b->bytes &&
+           (other - at < (uintptr_t)a->bytes || at - other < (uintptr_t)b->bytes);
+}
+
+/* The engine sees one run at a time, and scores apart from weights. */
+static void check_overlaps(struct rapt_call *call, const rapt_dot_product_desc *desc, const struct block *block) {
+    enum { OUTPUTS = 3, ARRAYS = 7 };
+    const int64_t each = block->runs * block->batch * block->heads * (int64_t)sizeof(float);
+    const int64_t tq = desc->query_length, tk = desc->kv_length, d = desc->head_dim;
+    const int64_t e = desc->value_dim ? desc->value_dim : d;
+    const struct array arrays[ARRAYS] = {
+        {"out", desc->out, each * tq * e},         {"weights", desc->weights, each * tq * tk},
+        {"scores", desc->scores, each * tq * tk},  {"query", desc->query, each * tq * d},
+        {"key", desc->key, each * tk * d},         {"value", desc->value, each * tk * e},
+        {"mask", desc->mask, block->mask_bytes},
+    };
+    for (int i = 0; i < OUTPUTS; i++)
+        for (int j = i + 1; j < ARRAYS; j++)
+            if (overlap(&arrays[i], &arrays[j]))
+                rapt_call_refuse(call, RAPT_OVERLAPPING_OUTPUT, "%s overlaps %s at %p", arrays[i].name, arrays[j].name,
+                                 arrays[j].data);
+}
+
 rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc, const rapt_run_options *options,
                                        rapt_message *message) {
     struct rapt_call call = rapt_call_begin(message, options, desc, sizeof *desc);
@@ -146,8 +179,10 @@ rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc, const 
     for (int64_t run = 0; run < block.runs && call.status == RAPT_OK; run++) {
         float *scores;
         point(&all, desc, &block, run, &scores);
-        if (run == 0)
+        if (run == 0) {
             rapt_call_check(&call, &all);
+            check_overlaps(&call, desc, &block);
+        }
         rapt_call_scores(&call, &all, scores);
         rapt_call_attend(&call, &all);
     }

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * What layers other than multi-head attention refuse. */
+#include "layers_drawn.h"
+
+static void said(rapt_status got, rapt_status expected, const char *text, int line) {
+    if (got != expected || !strstr(message.text, text))
+        fail_msg("line %d: %s: '%s'", line, rapt_status_text(got), message.text);
+}
+
+#define OTHER(function, good, status, text, ...)                                                                    \
+    do {                                                                                                            \
+        rapt_attention_desc how = good_how;                                                                         \
+        __typeof__(good) layer = good, *d = &layer;                                                                 \
+        layer.attention = &how;                                                                                     \
+        __VA_ARGS__;                                                                                                \
+        (void)d;                                                                                                    \
+        said(function(&layer, NULL, &message), status, text, __LINE__);                                             \
+    } while (0)
+
+static void bad_older_layers_are_refused(void **state) {
+    const rapt_attention_desc good_how = sizes(1);
+    static float floats[4 * COUNT];
+    static const int32_t offsets[BATCH + 1] = {0, TOKENS, 2 * TOKENS};
+    rapt_additive_desc additive = RAPT_ADDITIVE_DESC_INIT;
+    rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
+    (void)state;
+    additive.state = additive.memory = additive.v = drawn(COUNT);
+    additive.w = additive.u = drawn_linear(WIDTH, DIM);
+    additive.out = floats;
+#define ADDITIVE(...) OTHER(rapt_additive_attention, additive, __VA_ARGS__)
+    ADDITIVE(RAPT_OK, "", (void)0);
+    ADDITIVE(RAPT_INVALID_SHAPE, "query_heads = 2, kv_heads = 1: this layer has one head", how.query_heads = 2);
+    ADDITIVE(RAPT_INVALID_SHAPE, "w.out = 4, u.out = 5", d->u = drawn_linear(WIDTH, DIM + 1));
+    ADDITIVE(RAPT_NULL_POINTER, "state = NULL", d->state = NULL);
+    ADDITIVE(RAPT_NULL_POINTER, "v = NULL", d->v = NULL);
+    ADDITIVE(RAPT_UNUSED_FIELD, "attention has a bias", how.features = RAPT_SCALE);
+    ADDITIVE(RAPT_UNUSED_FIELD, "offsets or page tables", how.kv_offsets = rapt_int32_list(offsets, BATCH + 1));
+    ADDITIVE(RAPT_UNUSED_FIELD, "offsets or page tables", how.value_pages.kind = RAPT_PAGES_DENSE);
+    luong.state = luong.memory = luong.w_a = luong.v_a = drawn(COUNT);
+    luong.state_width = luong.memory_width = WIDTH;
+    luong.out = floats;
+#define LUONG(...) OTHER(rapt_luong_attention, luong, __VA_ARGS__)
+    LUONG(RAPT_OK, "", (void)0);
+    LUONG(RAPT_INVALID_SHAPE, "dot requires equal ones", d->memory_width = WIDTH - 1);
+    LUONG(RAPT_UNUSED_FIELD, "align and position are results of local-p", d->align = floats);
+    LUONG(RAPT_UNUSED_FIELD, "align and position are results of local-p", d->position = floats);
+    LUONG(RAPT_UNUSED_FIELD, "attentional without w_c", d->attentional = floats);
+    LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.sinks = floats);
+    LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.alibi_slopes = floats);
+    LUONG(RAPT_UNUSED_FIELD, "features, a mask or positions", how.features = RAPT_CAUSAL);
+    LUONG(RAPT_UNSUPPORTED_FLAG, "score = 3 is unknown", d->score = 3);
+    LUONG(RAPT_UNSUPPORTED_FLAG, "window = -1 is unknown", d->window = -1);
+    LUONG(RAPT_INVALID_SHAPE, "reach = 0", d->window = RAPT_LUONG_LOCAL_M);
+    test_free_all();
+}
+
+static void bad_stacked_heads_are_refused(void **state) {
+    const rapt_attention_desc good_how = sizes(2);
+    const rapt_linear heads[2] = {drawn_linear(WIDTH, DIM), drawn_linear(WIDTH, DIM)};
+    const rapt_linear uneven[2] = {drawn_linear(WIDTH, DIM), drawn_linear(WIDTH, DIM + 1)};
+    rapt_stacked_desc stacked = RAPT_STACKED_DESC_INIT;
+    (void)state;
+    stacked.x = drawn(COUNT), stacked.out = test_floats(COUNT);
+    stacked.query = stacked.key = stacked.value = heads;
+#define STACKED(...) OTHER(rapt_stacked_attention, stacked, __VA_ARGS__)
+    STACKED(RAPT_OK, "", (void)0);
+    STACKED(RAPT_INVALID_SHAPE, "each pair is equal here", how.kv_heads = 1);
+    STACKED(RAPT_INVALID_SHAPE, "each pair is equal here", how.kv_length = TOKENS - 1);
+    STACKED(RAPT_INVALID_SHAPE, "head 1: query.out = 5", d->query = uneven);
+    STACKED(RAPT_NULL_POINTER, "value = NULL", d->value = NULL);
+    test_free_all();
+}
+
+static void bad_blocks_are_refused(void **state) {
+    const rapt_attention_desc good_how = sizes(HEADS);
+    rapt_multi_head_desc inner = make(&good_how);
+    rapt_encoder_desc block = RAPT_ENCODER_DESC_INIT;
+    (void)state;
+    block.x = inner.x, block.out = inner.out, inner.x = NULL, inner.out = NULL;
+    block.attention = &inner;
+    block.norm1.epsilon = block.norm2.epsilon = 1e-5f;
+    block.ff1 = drawn_linear(WIDTH, HIDDEN), block.ff2 = drawn_linear(HIDDEN, WIDTH);
+#define BLOCK(status, text, ...)                                                                                    \
+    do {                                                                                                            \
+        rapt_attention_desc how = good_how;                                                                         \
+        rapt_multi_head_desc layer = inner;                                                                         \
+        rapt_encoder_desc d = block;                                                                                \
+        layer.attention = &how, d.attention = &layer;                                                               \
+        __VA_ARGS__;                                                                                                \
+        said(rapt_encoder_block(&d, NULL, &message), status, text, __LINE__);                                       \
+    } while (0)
+    BLOCK(RAPT_OK, "", (void)0);
+    BLOCK(RAPT_INVALID_SHAPE, "ff2.out = 13", d.ff2 = drawn_linear(HIDDEN, WIDTH + 1));
+    BLOCK(RAPT_INVALID_SHAPE, "ff2.in = 19", d.ff2 = drawn_linear(HIDDEN - 1, WIDTH));
+    BLOCK(RAPT_INVALID_SHAPE, "attention->output.out = 8", layer.output = drawn_linear(WIDTH, 8));
+    BLOCK(RAPT_INVALID_SHAPE, "attention->value.out = 12", layer.output.weight = NULL, how.kv_heads = 1,
+          layer.key = drawn_linear(WIDTH, DIM), layer.value = drawn_linear(WIDTH, WIDTH));
+    BLOCK(RAPT_OK, "", layer.output.weight = NULL, how.kv_heads = 1, layer.key = drawn_linear(WIDTH, DIM),
+          layer.value = drawn_linear(WIDTH, DIM));
+    BLOCK(RAPT_UNSUPPORTED_FLAG, "activation = 3", d.activation = 3);
+    BLOCK(RAPT_UNSUPPORTED_FLAG, "activation = -1", d.activation = -1);
+    BLOCK(RAPT_UNSUPPORTED_FLAG, "pre_norm = 2", d.pre_norm = 2);
+    BLOCK(RAPT_INVALID_VALUE, "norm2.epsilon", d.norm2.epsilon = 0);
+    BLOCK(RAPT_UNUSED_FIELD, "attention has x or memory", layer.memory = block.x);
+    test_free_all();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_older_layers_are_refused),
+        cmocka_unit_test(bad_stacked_heads_are_refused),
+        cmocka_unit_test(bad_blocks_are_refused),
+    };
+    return cmocka_run_group_tests_name("layers_refusals_others", tests, NULL, NULL);
+}
