@@ -126,6 +126,25 @@ static void bad_ids_are_refused(void **state) {
     assert_int_equal(rapt_embedding(rapt_int32_list(ids, 3), 2, table, 5, 2, out, &message), RAPT_OK);
 }
 
+/* out lies over the second id, so that the first row changes it after it was checked, as another thread might. */
+static void ids_that_change_stay_in_the_table(void **state) {
+    enum { ROWS = 5, ID = ROWS };
+    struct {
+        int64_t ids[2];
+        float rest[2];
+    } both = {{0, 1}, {7, 7}};
+    float table[(ROWS + 1) * 2] = {0};
+    const int64_t beyond = ID;
+    (void)state;
+    memcpy(table, &beyond, sizeof beyond);
+    table[2 * ID] = table[2 * ID + 1] = 99;
+    assert_int_equal(rapt_embedding(rapt_int64_list(both.ids, 2), 2, table, ROWS, 2, (float *)(void *)&both.ids[1],
+                                    &message),
+                     RAPT_INVALID_VALUE);
+    assert_string_equal(message.text, "ids[1] = 5 is outside the table's 0 ... 4");
+    assert_true(both.rest[0] == 7 && both.rest[1] == 7);
+}
+
 static void others_are_refused(void **state) {
     const rapt_norm no_epsilon = {NULL, NULL, 0};
     float x[6] = {0};
@@ -302,6 +321,7 @@ int main(void) {
         cmocka_unit_test(bad_heads_are_refused),
         cmocka_unit_test(blocks_of_wide_heads_are_refused),
         cmocka_unit_test(bad_ids_are_refused),
+        cmocka_unit_test(ids_that_change_stay_in_the_table),
         cmocka_unit_test(others_are_refused),
         cmocka_unit_test(runs_do_not_overlap),
         cmocka_unit_test(the_causal_corner_is_asked_for),

@@ -233,7 +233,7 @@ RAPT_LAYERS_API rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, co
                                                rapt_message *message);
 
 /* out[i] = table[ids[i]]. ids: [count]; table: [rows][width]; out: [count][width]. RAPT_INVALID_VALUE names an id
- * outside 0 ... rows - 1. */
+ * outside 0 ... rows - 1. Ids that change during the call lead to no row outside the table. */
 RAPT_LAYERS_API rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *table, int64_t rows,
                                            int64_t width, float *out, rapt_message *message);
 

@@ -71,11 +71,13 @@ void rapt_call_project(struct rapt_call *call, const rapt_linear *linear, const 
 void rapt_call_project_part(struct rapt_call *call, const rapt_linear *linear, int64_t first, int64_t width,
                             const float *x, int64_t rows, float *out);
 
-/* Entry i of a list that has data. */
+/* Entry i of a list that has data. Atomic, so that what was checked is what is
+ * used: no compiler reads it a second time. */
 static inline int64_t rapt_call_index(rapt_index_list list, int64_t i) {
     const int64_t stride = list.stride_bytes ? list.stride_bytes : list.index_bytes;
     const char *entry = (const char *)list.data + i * stride;
-    return list.index_bytes == 4 ? *(const int32_t *)(const void *)entry : *(const int64_t *)(const void *)entry;
+    return list.index_bytes == 4 ? __atomic_load_n((const int32_t *)(const void *)entry, __ATOMIC_RELAXED)
+                                 : __atomic_load_n((const int64_t *)(const void *)entry, __ATOMIC_RELAXED);
 }
 
 /* The plan's refusals, before anything is written. */

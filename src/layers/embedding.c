@@ -4,6 +4,16 @@
 
 #include "layers/call.h"
 
+/* Reads ids[i], once; 0 where it is refused. */
+static int64_t id_at(struct rapt_call *call, rapt_index_list ids, int64_t i, int64_t rows) {
+    const int64_t id = rapt_call_index(ids, i);
+    if (id >= 0 && id < rows)
+        return id;
+    rapt_call_refuse(call, RAPT_INVALID_VALUE, "ids[%lld] = %lld is outside the table's 0 ... %lld", (long long)i,
+                     (long long)id, (long long)rows - 1);
+    return 0;
+}
+
 rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *table, int64_t rows, int64_t width,
                            float *out, rapt_message *message) {
     struct rapt_call call = rapt_call_begin(message, NULL, NULL, 0);
@@ -26,13 +36,13 @@ rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *tabl
                          (long long)ids.stride_bytes, (long)ids.index_bytes);
     else if ((uintptr_t)ids.data % (uintptr_t)ids.index_bytes)
         rapt_call_refuse(&call, RAPT_MISALIGNED_POINTER, "ids.data is not aligned to %ld bytes", (long)ids.index_bytes);
-    for (int64_t i = 0; i < count && call.status == RAPT_OK; i++) {
-        const int64_t id = rapt_call_index(ids, i);
-        if (id < 0 || id >= rows)
-            rapt_call_refuse(&call, RAPT_INVALID_VALUE, "ids[%lld] = %lld is outside the table's 0 ... %lld",
-                             (long long)i, (long long)id, (long long)rows - 1);
-    }
     for (int64_t i = 0; i < count && call.status == RAPT_OK; i++)
-        memcpy(out + i * width, table + rapt_call_index(ids, i) * width, (size_t)width * sizeof(float));
+        id_at(&call, ids, i, rows);
+    /* Ids may have changed since: each is checked again as it is used. */
+    for (int64_t i = 0; i < count && call.status == RAPT_OK; i++) {
+        const int64_t id = id_at(&call, ids, i, rows);
+        if (call.status == RAPT_OK)
+            memcpy(out + i * width, table + id * width, (size_t)width * sizeof(float));
+    }
     return rapt_call_end(&call);
 }
