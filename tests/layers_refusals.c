@@ -68,7 +68,8 @@ static void block_refused(const rapt_encoder_desc *block, rapt_status status, co
     assert_memory_equal(block->out, before, COUNT * sizeof(float));
 }
 
-/* Four query heads share those of keys and values: together they are wider than value or a third of fused. */
+/* Four query heads share those of keys and values: together they are wider than value or a third of fused. Pre-norm
+ * writes nothing before such a refusal either. */
 static void blocks_of_wide_heads_are_refused(void **state) {
     rapt_attention_desc how = sizes(4);
     rapt_multi_head_desc inner = make(&how);
@@ -88,6 +89,10 @@ static void blocks_of_wide_heads_are_refused(void **state) {
     for (block.pre_norm = 0; block.pre_norm <= 1; block.pre_norm++) {
         rapt_multi_head_desc whole = inner;
         block.attention = &whole;
+        whole.output = drawn_linear(2 * WIDTH, WIDTH);
+        how.softcap = -1; /* the engine refuses it */
+        block_refused(&block, RAPT_INVALID_VALUE, "softcap");
+        how.softcap = 0;
         whole.output.out = 11;
         block_refused(&block, RAPT_INVALID_SHAPE, "attention->output.out = 11, but x has 12 numbers");
         whole.output = (rapt_linear){0};

@@ -106,16 +106,18 @@ static void feed_forward(struct rapt_call *call, const rapt_encoder_desc *desc, 
 static void run(struct rapt_call *call, const rapt_encoder_desc *desc, const rapt_attention_desc *all, int64_t width) {
     rapt_multi_head_desc inner = *desc->attention;
     struct rapt_rows_of_queries rows = {0};
+    struct rapt_heads heads;
     const struct arrays to = place(call, desc, all, width);
     if (call->status != RAPT_OK)
         return;
     inner.x = desc->x;
     inner.out = to.attention;
-    if (desc->pre_norm) { /* every row is a key too */
-        rapt_normalise(&desc->norm1, desc->x, all->batch * all->query_length, width, to.norm1);
+    if (desc->pre_norm)
         inner.x = to.norm1;
-    }
-    rapt_multi_head(call, &inner);
+    rapt_heads_begin(call, &inner, &heads);
+    if (call->status == RAPT_OK && desc->pre_norm) /* every row is a key too */
+        rapt_normalise(&desc->norm1, desc->x, all->batch * all->query_length, width, to.norm1);
+    rapt_heads_run(call, &inner, &heads);
     while (call->status == RAPT_OK && rapt_next_rows(all, &rows))
         feed_forward(call, desc, &to, width, rows.first, rows.count);
 }

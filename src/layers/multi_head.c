@@ -86,13 +86,9 @@ static void shape(struct rapt_call *call, const rapt_multi_head_desc *desc, rapt
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "context without output: it would be the same as out");
 }
 
-struct projected {
-    float *query, *key, *value, *fused;
-};
-
 /* Gives the results of the projections their places. */
-static struct projected place(struct rapt_call *call, const rapt_multi_head_desc *desc, rapt_attention_desc *all) {
-    struct projected to = {0};
+static struct rapt_projected place(struct rapt_call *call, const rapt_multi_head_desc *desc, rapt_attention_desc *all) {
+    struct rapt_projected to = {0};
     const int64_t b = all->batch, tq = all->query_length, tk = all->kv_length, d = all->head_dim;
     if (desc->fused.weight) {
         const int64_t row = desc->fused.out, hq = all->query_heads, hk = all->kv_heads;
@@ -117,7 +113,7 @@ static struct projected place(struct rapt_call *call, const rapt_multi_head_desc
 }
 
 static void project(struct rapt_call *call, const rapt_multi_head_desc *desc, const rapt_attention_desc *all,
-                    const struct projected *to) {
+                    const struct rapt_projected *to) {
     const float *memory = desc->memory ? desc->memory : desc->x;
     const float *memory_value = desc->memory_value ? desc->memory_value : memory;
     const int64_t memory_rows = all->batch * all->kv_length;
@@ -130,32 +126,41 @@ static void project(struct rapt_call *call, const rapt_multi_head_desc *desc, co
     rapt_call_project(call, &desc->value, memory_value, memory_rows, to->value, 0);
 }
 
-void rapt_multi_head(struct rapt_call *call, const rapt_multi_head_desc *desc) {
-    rapt_attention_desc all = rapt_call_attention(call, desc->attention);
-    shape(call, desc, &all);
+void rapt_heads_begin(struct rapt_call *call, const rapt_multi_head_desc *desc, struct rapt_heads *heads) {
+    rapt_attention_desc *all = &heads->all;
+    *all = rapt_call_attention(call, desc->attention);
+    shape(call, desc, all);
     if (call->status != RAPT_OK)
         return;
     const bool output = desc->output.weight != NULL;
-    const int64_t rows = all.batch * all.query_length, width = all.query_heads * all.value_dim;
-    struct projected to = place(call, desc, &all);
-    float *context = rapt_call_floats(call, output ? desc->context : desc->out, rows, width, 1);
+    const int64_t rows = all->batch * all->query_length, width = all->query_heads * all->value_dim;
+    heads->to = place(call, desc, all);
+    heads->context = rapt_call_floats(call, output ? desc->context : desc->out, rows, width, 1);
     if (output)
         rapt_call_product(call, rows, desc->output.out, 1);
     if (call->status != RAPT_OK)
         return;
-    all.out = heads_of(context, all.query_length, width, 0, all.value_dim);
-    rapt_call_check(call, &all);
-    project(call, desc, &all, &to);
-    rapt_call_scores(call, &all, desc->scores);
-    rapt_call_attend(call, &all);
-    if (output)
-        rapt_project_queries(call, &all, &desc->output, context, desc->out);
+    all->out = heads_of(heads->context, all->query_length, width, 0, all->value_dim);
+    rapt_call_check(call, all);
+}
+
+void rapt_heads_run(struct rapt_call *call, const rapt_multi_head_desc *desc, const struct rapt_heads *heads) {
+    if (call->status != RAPT_OK)
+        return;
+    project(call, desc, &heads->all, &heads->to);
+    rapt_call_scores(call, &heads->all, desc->scores);
+    rapt_call_attend(call, &heads->all);
+    if (desc->output.weight)
+        rapt_project_queries(call, &heads->all, &desc->output, heads->context, desc->out);
 }
 
 rapt_status rapt_multi_head_attention(const rapt_multi_head_desc *desc, const rapt_run_options *options,
                                       rapt_message *message) {
     struct rapt_call call = rapt_call_begin(message, options, desc, sizeof *desc);
-    if (call.status == RAPT_OK)
-        rapt_multi_head(&call, desc);
+    struct rapt_heads heads;
+    if (call.status == RAPT_OK) {
+        rapt_heads_begin(&call, desc, &heads);
+        rapt_heads_run(&call, desc, &heads);
+    }
     return rapt_call_end(&call);
 }
