@@ -101,6 +101,11 @@ static void what_is_computed_on_the_way(void **state) {
     extras("luong", "12e_luong_local_p", "--weights $c --input $c/h_t.npy --memory $c/h_s.npy --score general "
            "--locality local-p --reach 2",
            EXTRAS{{"scores", "scores"}, {"alignment", "align"}, {"position", "p_t"}, {NULL, NULL}});
+    extras("luong", "12b_luong_dot", "--input $c/h_t.npy --memory $c/h_s.npy",
+           EXTRAS{{"scores", "scores"}, {NULL, NULL}});
+    extras("luong", "12f_luong_local_m", "--weights $c --input $c/h_t.npy --memory $c/h_s.npy --score general "
+           "--locality local-m --reach 2", EXTRAS{{"scores", "scores"}, {NULL, NULL}});
+    expect_success("test ! -e all/alignment.npy && test ! -e all/position.npy");
     setenv("case", "07a_fused_qkv", 1);
     expect_success("c=$data/$case; $rapt layer fused --heads 3 " X
                    "--out o.npy --all-outputs all --attention-out a.npy");

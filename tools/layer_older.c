@@ -62,6 +62,13 @@ static void read_weights(struct layer_job *job, rapt_luong_desc *layer, const st
     }
 }
 
+/* What only local-p computes: the softmax before its Gaussian, and where that stands. */
+static void add_local_results(struct layer_job *job, rapt_luong_desc *layer, const struct tokens *state) {
+    const int64_t shape[2] = {state->batch, state->tokens};
+    layer->align = job_extra_scores(job, "alignment", state, true);
+    layer->position = job_extra_shaped(job, "position", 1 + state->has_batch, shape + !state->has_batch);
+}
+
 void layer_luong(const struct layer_options *options) {
     struct layer_job job = job_begin(options);
     struct tokens state = job_tokens(options->input), memory = job_tokens(options->memory);
@@ -83,11 +90,7 @@ void layer_luong(const struct layer_options *options) {
     layer.state = state.data;
     layer.memory = memory.data;
     layer.scores = job_extra_scores(&job, "scores", &state, true);
-    layer.align = job_extra_scores(&job, "alignment", &state, true);
-    if (layer.window == RAPT_LUONG_LOCAL_P)
-        layer.position = job_extra_shaped(&job, "position", 1 + state.has_batch,
-                                          (const int64_t[]){state.has_batch ? state.batch : state.tokens,
-                                                            state.tokens});
+    if (layer.window == RAPT_LUONG_LOCAL_P) add_local_results(&job, &layer, &state);
     layer.state_width = state.width;
     layer.memory_width = memory.width;
     layer.out = job_result(&job, options->out, &state, memory.width);
