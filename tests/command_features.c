@@ -232,6 +232,52 @@ static void comparing(void **state) {
     expect_error("--tolerance: nan is not 0 or more", "$rapt compare a.npy b.npy --tolerance nan");
 }
 
+/* As double they would be the same. */
+static void comparing_integers(void **state) {
+    static const int64_t a[] = {INT64_C(1) << 53, 5}, b[] = {(INT64_C(1) << 53) + 1, 5};
+    static const int64_t least[] = {INT64_MIN, 5}, most[] = {INT64_MAX, 5};
+    const int64_t shape[] = {2};
+    (void)state;
+    write_npy("a.npy", NPY_INT64, a, 1, shape);
+    write_npy("b.npy", NPY_INT64, b, 1, shape);
+    write_npy("least.npy", NPY_INT64, least, 1, shape);
+    write_npy("most.npy", NPY_INT64, most, 1, shape);
+    struct command_result result = command_shell("$rapt compare a.npy b.npy");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.out, "largest error 1, "));
+    assert_non_null(strstr(result.out, "\nat       [0]\n"));
+    assert_int_equal(command_shell("$rapt compare b.npy a.npy").status, 1);
+    expect_success("$rapt compare a.npy b.npy --tolerance 1");
+    expect_success("$rapt compare b.npy b.npy");
+    result = command_shell("$rapt compare least.npy most.npy");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.out, "largest error 1.8e+19, "));
+}
+
+/* No tolerance accepts it, and neither an infinity before it nor one after it hides where it is. */
+static void comparing_nan(void **state) {
+    static const float a[] = {1, NAN, INFINITY, NAN, 5, 6}, b[] = {1, NAN, 3, 4, NAN, 6};
+    const int64_t shape[] = {2, 3};
+    (void)state;
+    write_npy("a.npy", NPY_FLOAT32, a, 2, shape);
+    write_npy("b.npy", NPY_FLOAT32, b, 2, shape);
+    static const char *const lines[] = {"$rapt compare a.npy b.npy", "$rapt compare b.npy a.npy --tolerance inf"};
+    for (int i = 0; i < 2; i++) {
+        struct command_result result = command_shell(lines[i]);
+        assert_int_equal(result.status, 1);
+        assert_string_equal(result.out, "differ   NaN in one file only, at [1, 0]\n");
+    }
+    struct command_result result = command_shell("$rapt compare --json --tolerance inf a.npy b.npy");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.out, "\"nan_on_one_side\": true"));
+    assert_non_null(strstr(result.out, "\"at\": [1, 0]"));
+    assert_int_equal(command_shell("$rapt compare --quiet --tolerance inf a.npy b.npy").status, 1);
+    write_npy("n.npy", NPY_FLOAT32, (const float[B * H * SQ * D]){NAN}, 4, (const int64_t[]){B, H, SQ, D});
+    result = command_shell(ATTEND "--expect n.npy --tolerance inf");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.out, "expect   NaN on one side only; EXCEEDS inf\n"));
+}
+
 /* Python's own module writes what NumPy's savez and savez_compressed do. */
 static void archives(void **state) {
     (void)state;
@@ -260,9 +306,10 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(query_lengths),          cmocka_unit_test(positions), cmocka_unit_test(masks_and_factors),
         cmocka_unit_test(dropout),                cmocka_unit_test(layers_align_as_attend),
-        cmocka_unit_test(isa_auto), cmocka_unit_test(numbers_mean_what_they_say), cmocka_unit_test(shown_sequences),
-        cmocka_unit_test(forms_of_reports),
-        cmocka_unit_test(comparing),              cmocka_unit_test(archives),
+        cmocka_unit_test(isa_auto),               cmocka_unit_test(numbers_mean_what_they_say),
+        cmocka_unit_test(shown_sequences),        cmocka_unit_test(forms_of_reports),
+        cmocka_unit_test(comparing),              cmocka_unit_test(comparing_integers),
+        cmocka_unit_test(comparing_nan),          cmocka_unit_test(archives),
     };
     if (argc < 4) return 2;
     setenv("LC_ALL", "C.UTF-8", 1);

@@ -14,7 +14,8 @@
 struct difference {
     double absolute;
     double relative; /* to the largest expected number of the row */
-    int64_t place;   /* of the largest absolute one */
+    int64_t place;   /* of the largest absolute one, or of the first NaN that only one side has */
+    bool one_nan;
 };
 
 /* 0 for equal infinities and for NaN where NaN is expected. */
@@ -24,12 +25,16 @@ static double distance(double got, double expected) {
     return isnan(difference) ? INFINITY : difference;
 }
 
-static void add(struct difference *largest, double got, double expected, int64_t place, double *row) {
-    const double difference = distance(got, expected);
+static void add_distance(struct difference *largest, double difference, bool one_nan, int64_t place, double *row) {
     *row = fmax(*row, difference);
-    if (difference <= largest->absolute) return;
+    if (largest->one_nan || (difference <= largest->absolute && !one_nan)) return;
     largest->absolute = difference;
     largest->place = place;
+    largest->one_nan = one_nan;
+}
+
+static void add(struct difference *largest, double got, double expected, int64_t place, double *row) {
+    add_distance(largest, distance(got, expected), !isnan(got) != !isnan(expected), place, row);
 }
 
 static void add_row(struct difference *largest, const double *got, const double *expected, int64_t count) {
@@ -43,16 +48,20 @@ static void add_row(struct difference *largest, const double *got, const double 
 
 static bool print(const char *name, struct difference largest, struct option_number tolerance,
                   enum compare_form form) {
-    const bool fine = !tolerance.given || largest.absolute <= (double)tolerance.value;
+    const bool fine = !tolerance.given || (largest.absolute <= (double)tolerance.value && !largest.one_nan);
     if (form == COMPARE_JSON) {
         json_open(name, '{');
         json_number("largest_error", largest.absolute);
         json_number("of_row_maximum", largest.relative);
+        if (largest.one_nan) json_bool("nan_on_one_side", true);
         if (tolerance.given) json_number("tolerance", (double)tolerance.value);
         json_bool("within", fine);
         json_close();
     } else if (form == COMPARE_TEXT) {
-        printf("%-8s largest error %.2g, %.2g of its row's maximum", name, largest.absolute, largest.relative);
+        if (largest.one_nan)
+            printf("%-8s NaN on one side only", name);
+        else
+            printf("%-8s largest error %.2g, %.2g of its row's maximum", name, largest.absolute, largest.relative);
         if (tolerance.given) printf("; %s %.2g", fine ? "within" : "EXCEEDS", (double)tolerance.value);
         putchar('\n');
     }
@@ -144,14 +153,24 @@ const struct option_row compare_option_rows[] = {
     {OPTION_HEADING, NULL, NULL, NULL, 0},
 };
 
+/* As double, different integers may be the same. */
+static double integer_distance(int64_t a, int64_t b) {
+    return (double)(a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a);
+}
+
 static struct difference difference_of(const struct npy_array *a, const struct npy_array *b) {
     const double *of_a = npy_doubles(a), *of_b = npy_doubles(b);
+    const int64_t *exact_a = a->data, *exact_b = b->data;
+    const bool exact = a->type == NPY_INT64 && b->type == NPY_INT64;
     const int64_t row_length = a->dims ? a->shape[a->dims - 1] : 1;
     struct difference largest = {0};
     for (int64_t first = 0; first < a->count; first += row_length) {
         double absolute = 0, magnitude = 0;
         for (int64_t i = first; i < first + row_length; i++) {
-            add(&largest, of_a[i], of_b[i], i, &absolute);
+            if (exact)
+                add_distance(&largest, integer_distance(exact_a[i], exact_b[i]), false, i, &absolute);
+            else
+                add(&largest, of_a[i], of_b[i], i, &absolute);
             magnitude = fmax(magnitude, fabs(of_b[i]));
         }
         if (absolute > 0) largest.relative = fmax(largest.relative, absolute / magnitude);
@@ -159,17 +178,30 @@ static struct difference difference_of(const struct npy_array *a, const struct n
     return largest;
 }
 
-static void print_place(const struct npy_array *array, const struct difference *largest, bool json) {
-    int64_t place[NPY_MAX_DIMS], rest = largest->place;
-    char text[NPY_SHAPE_TEXT];
+static void place_of(const struct npy_array *array, const struct difference *largest, int64_t place[NPY_MAX_DIMS]) {
+    int64_t rest = largest->place;
     for (int i = array->dims - 1; i >= 0; i--) {
         place[i] = rest % array->shape[i];
         rest /= array->shape[i];
     }
-    if (json)
-        json_shape("at", array->dims, place);
-    else
-        printf("at       %s\n", npy_shape_text(array->dims, place, text));
+}
+
+/* Whether they are as close as the tolerance wants. */
+static bool print_difference(const struct npy_array *array, struct difference largest,
+                             const struct compare_options *options) {
+    const enum compare_form form = options->json ? COMPARE_JSON : options->quiet ? COMPARE_QUIET : COMPARE_TEXT;
+    int64_t place[NPY_MAX_DIMS] = {0};
+    char text[NPY_SHAPE_TEXT];
+    if (largest.absolute > 0) place_of(array, &largest, place);
+    npy_shape_text(array->dims, place, text);
+    if (form == COMPARE_TEXT && largest.one_nan) {
+        printf("differ   NaN in one file only, at %s\n", text);
+        return false;
+    }
+    const bool fine = print(form == COMPARE_JSON ? "difference" : "differ", largest, options->tolerance, form);
+    if (form == COMPARE_JSON && largest.absolute > 0) json_shape("at", array->dims, place);
+    if (form == COMPARE_TEXT && largest.absolute > 0) printf("at       %s\n", text);
+    return fine;
 }
 
 int verb_compare(int argc, char **argv) {
@@ -182,9 +214,7 @@ int verb_compare(int argc, char **argv) {
     same_shape(&b, &a, a.path);
     const struct difference largest = difference_of(&a, &b);
     if (options.json) json_open(NULL, '{');
-    const bool fine = print(options.json ? "difference" : "differ", largest, options.tolerance,
-                            options.json ? COMPARE_JSON : options.quiet ? COMPARE_QUIET : COMPARE_TEXT);
-    if (largest.absolute > 0 && !options.quiet) print_place(&a, &largest, options.json);
+    const bool fine = print_difference(&a, largest, &options);
     if (options.json) json_close();
     return fine ? EXIT_SUCCESS : TOOL_EXIT_DIFFERENT;
 }
