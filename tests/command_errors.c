@@ -175,8 +175,10 @@ static void bad_tokens(void **state) {
     expect_error("five.txt: 5 lines for 6 keys", ATTEND "--tokens five.txt");
     expect_error("seven.txt: more lines than the 6 keys", ATTEND "--tokens seven.txt");
     expect_error("none.txt: No such file", ATTEND "--tokens none.txt");
-    expect_error("there are 4 heads", ATTEND "--tokens six.txt --show-head 4");
-    expect_error("there are 1 sequences", ATTEND "--tokens six.txt --show-batch=-1");
+    expect_error("--show-head: 4: q.npy [1, 4, 3, 8] has 4 heads, from 0", ATTEND "--tokens six.txt --show-head 4");
+    expect_error("--show-batch: -1: q.npy [1, 4, 3, 8] has 1 sequence, from 0",
+                 ATTEND "--tokens six.txt --show-batch=-1");
+    expect_error("--show-batch: 1: q.npy", ATTEND "--tokens six.txt --show-batch 1");
     expect_error("--show-head changes nothing", ATTEND "--show-head 1");
     expect_error("--tokens shows softmax", ATTEND "--tokens six.txt --weights w.npy --weights-kind raw");
 }

@@ -97,7 +97,11 @@ static void dropout(void **state) {
     expect_error("--keep changes nothing without --drop", ATTEND "--keep keep.npy --out new.npy");
     expect_error("--seed changes nothing without --drop", ATTEND "--seed 1 --out new.npy");
     expect_error("--seed changes nothing with --keep", ATTEND "--drop 0.5 --keep keep.npy --seed 1 --out new.npy");
-    expect_error("--drop: 1 is outside 0 ... 1", ATTEND "--drop 1 --out new.npy");
+    expect_error("--drop: 1 must be at least 0 and below 1", ATTEND "--drop 1 --out new.npy");
+    expect_error("--drop: 0.99999999999 must be at least 0 and below 1, also when rounded to float32",
+                 ATTEND "--drop 0.99999999999 --out new.npy");
+    expect_error("--drop: -1e-3 must be at least 0", ATTEND "--drop=-1e-3 --out new.npy");
+    expect_error("--drop: nan must be at least 0", ATTEND "--drop nan --out new.npy");
 }
 
 /* Both align the last query with the last key, and both can be asked for the first with the first. */

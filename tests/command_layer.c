@@ -239,7 +239,7 @@ static void bad_options(void **state) {
     expect_error("unknown option --haeds; did you mean --heads? (see `rapt help layer self`)",
                  "$rapt layer self --haeds 2");
     expect_error("--heads: 0 is outside 1", "c=$data/$case; $rapt layer multi-head --heads 0 " X OUT);
-    expect_error("--drop: 1 is outside 0 ... 1", "c=$data/$case; $rapt layer self --drop 1 " X OUT);
+    expect_error("--drop: 1.0 must be at least 0 and below 1", "c=$data/$case; $rapt layer self --drop 1.0 " X OUT);
     expect_error("--seed changes nothing without --drop", "c=$data/$case; $rapt layer self --seed 1 " X OUT);
     expect_error("--mask-fill changes nothing without --mask", "c=$data/$case; $rapt layer self --mask-fill 1 " X OUT);
     expect_error("--weights-layout: 'x' is none of out-in in-out", "c=$data/$case; $rapt layer self --layout x " X OUT);

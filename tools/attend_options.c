@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "dropout.h"
 #include "kv_type.h"
 #include "tool.h"
 
@@ -140,8 +141,7 @@ static void check_scores(const struct attend_options *o) {
     option_needs("keep", o->keep, o->drop.given, "--drop");
     option_needs("seed", o->seed.given, o->drop.given, "--drop");
     if (o->keep && o->seed.given) tool_die("--seed changes nothing with --keep");
-    if (o->drop.given && !(o->drop.value >= 0 && o->drop.value < 1))
-        tool_die("--drop: %g is outside 0 ... 1", (double)o->drop.value);
+    dropout_check(o->drop);
     if (o->query_offset.given && o->query_positions)
         tool_die("--query-offset and --query-positions: give one of them");
 }

@@ -18,14 +18,6 @@ static struct npy_array read_weights(const char *path, int64_t full[4]) {
     return array;
 }
 
-static int64_t check_index(const char *name, int64_t index, const struct npy_array *array, int64_t count,
-                           const char *what) {
-    char shape[NPY_SHAPE_TEXT];
-    if (index >= 0 && index < count) return index;
-    tool_die("--%s: %lld: %s %s has %lld %s%s, from 0", name, (long long)index, array->path,
-             npy_shape_text(array->dims, array->shape, shape), (long long)count, what, count == 1 ? "" : "s");
-}
-
 static const float *as_float32(const struct npy_array *array, int64_t first, int64_t count) {
     if (array->type == NPY_FLOAT32) return (const float *)array->data + first;
     float *weights = tool_allocate(count, sizeof *weights, array->path);
@@ -104,8 +96,8 @@ struct heatmap heatmap_load(const struct heatmap_options *options) {
     struct npy_array array = read_weights(options->attention, full);
     bool all = options->head && strcmp(options->head, "all") == 0;
     int64_t head = options->head && !all ? option_to_integer("head", options->head) : 0;
-    check_index("head", head, &array, full[1], "head");
-    int64_t batch = check_index("batch", options->batch.value, &array, full[0], "sequence");
+    option_index("head", head, &array, full[1], "head");
+    int64_t batch = option_index("batch", options->batch.value, &array, full[0], "sequence");
     struct heatmap map = {.path = options->attention, .first_head = head, .heads = all ? full[1] : 1,
                           .queries = full[2], .keys = full[3]};
     int64_t first = (batch * full[1] + head) * map.queries * map.keys;

@@ -111,7 +111,7 @@ static void drop(struct layer_job *job) {
         return;
     }
     const double p = (double)options->drop.value;
-    if (!(p >= 0 && p < 1)) tool_die("--drop: %g is outside 0 ... 1", p);
+    dropout_check(options->drop);
     if (options->keep && options->seed.given) tool_die("--seed changes nothing with --keep");
     how->keep_scale = (float)(1 / (1 - p));
     if (options->keep) {

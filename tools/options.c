@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "npy.h"
 #include "rapt/rapt.h"
 #include "suggest.h"
 #include "tool.h"
@@ -54,7 +55,7 @@ static void store(void *options, const struct option_row *row, const char *text)
             (struct option_integer){true, parse_integer(row->name, text, '\0', &end)};
         break;
     case OPTION_NUMBER:
-        *(struct option_number *)field = (struct option_number){true, parse_number(row->name, text)};
+        *(struct option_number *)field = (struct option_number){true, parse_number(row->name, text), text};
         break;
     case OPTION_PAIR: *(struct option_pair *)field = parse_pair(row->name, text); break;
     }
@@ -144,6 +145,13 @@ int option_one_of(const char *name, const char *given, const char *choices) {
 
 void option_needs(const char *name, bool given, bool useful, const char *needed) {
     if (given && !useful) tool_die("--%s changes nothing without %s", name, needed);
+}
+
+int64_t option_index(const char *name, int64_t index, const struct npy_array *array, int64_t count, const char *what) {
+    char shape[NPY_SHAPE_TEXT];
+    if (index >= 0 && index < count) return index;
+    tool_die("--%s: %lld: %s %s has %lld %s%s, from 0", name, (long long)index, array->path,
+             npy_shape_text(array->dims, array->shape, shape), (long long)count, what, count == 1 ? "" : "s");
 }
 
 void option_at_least_one(const char *name, struct option_integer option, int64_t most) {

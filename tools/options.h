@@ -15,6 +15,7 @@ struct option_integer {
 struct option_number {
     bool given;
     float value;
+    const char *text; /* as it was given, which may be closer to a limit than float can tell */
 };
 
 struct option_pair {
@@ -53,6 +54,11 @@ int option_isa(const char *name);
 
 /* Dies where given is none of choices, words with one space between; the number of the word, -1 for NULL. */
 int option_one_of(const char *name, const char *given, const char *choices);
+
+struct npy_array;
+
+/* index; dies where it is outside 0 ... count - 1. what: of which array has so many, "head". */
+int64_t option_index(const char *name, int64_t index, const struct npy_array *array, int64_t count, const char *what);
 
 /* Dies where the option is given and outside 1 ... most. */
 void option_at_least_one(const char *name, struct option_integer option, int64_t most);

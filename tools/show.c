@@ -23,12 +23,9 @@ static void print_bar(double weight, bool last) {
 
 struct token_list show_load(const struct problem *problem, const struct attend_options *options) {
     const rapt_attention_desc *desc = &problem->desc;
-    int64_t b = options->show_batch.value, head = options->show_head.value;
-    if (b < 0 || b >= desc->batch)
-        tool_die("--show-batch: there are %lld sequences, from 0", (long long)desc->batch);
-    if (head < 0 || head >= desc->query_heads) {
-        tool_die("--show-head: there are %lld heads, from 0", (long long)desc->query_heads);
-    }
+    const int64_t b = options->show_batch.value;
+    option_index("show-batch", b, &problem->query, desc->batch, "sequence");
+    option_index("show-head", options->show_head.value, &problem->query, desc->query_heads, "head");
     struct token_list tokens = tokens_read(options->tokens, desc->kv_length);
     if (tokens.count > desc->kv_length) {
         tool_die("%s: more lines than the %lld keys", options->tokens, (long long)desc->kv_length);
