@@ -183,6 +183,30 @@ static void bad_tokens(void **state) {
     expect_error("--tokens shows softmax", ATTEND "--tokens six.txt --weights w.npy --weights-kind raw");
 }
 
+/* A missing file is named with the option that wants it, and so is a result that cannot be written. */
+static void files_have_options(void **state) {
+    static const char *const options[] = {"key", "value", "mask", "bias", "kv-lengths", "query-lengths", "sinks",
+                                          "alibi", "tree", "pages", "expect", "tokens"};
+    (void)state;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        char said[64];
+        snprintf(said, sizeof said, "rapt: --%s: none.npy: No such file", options[i]);
+        expect_error(said, ATTEND "--%s none.npy", options[i]);
+        expect_error(said, ATTEND "--%s=none.npy", options[i]);
+        snprintf(said, sizeof said, "rapt: --%s: the name is empty\n", options[i]);
+        expect_error(said, ATTEND "--%s ''", options[i]);
+    }
+    expect_error("rapt: --attention-out: none/w.npy: cannot be written: No", ATTEND "--attention-out none/w.npy");
+    expect_error("rapt: --lse: new.npy: two results cannot", ATTEND "--lse new.npy");
+    expect_error("rapt: --out: the name is empty\n", ATTEND "--out ''");
+    expect_error("rapt: --lse: the name is empty\n", ATTEND "--lse=");
+    expect_error("rapt: --attention: none.npy: No such file", "$rapt heatmap --attention none.npy");
+    expect_error("rapt: --weights: none.npy: No such file", "$rapt heatmap --weights=none.npy");
+    expect_error("rapt: --input: none.npy: No such file", "$rapt layer simplified --input none.npy --out new.npy");
+    expect_error("rapt: none.npy: No such file", "$rapt compare --quiet none.npy q.npy");
+    expect_error("rapt: a file has an empty name\n", "$rapt compare --quiet '' q.npy");
+}
+
 static void failed_writes(void **state) {
     (void)state;
     write_random("big.npy", 4, 1, 4, 100, 8);
@@ -251,6 +275,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(wrong_types),        cmocka_unit_test(shapes_that_do_not_fit),
         cmocka_unit_test(bad_lengths),        cmocka_unit_test(bad_options),
         cmocka_unit_test(bad_bench_options),  cmocka_unit_test(bad_tokens),
+        cmocka_unit_test(files_have_options),
         cmocka_unit_test(failed_writes),      cmocka_unit_test(hostile_bytes),
         cmocka_unit_test(more_than_is_free),  cmocka_unit_test(failed_allocations),
     };

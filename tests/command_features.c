@@ -297,7 +297,7 @@ static void archives(void **state) {
     expect_success(ATTEND);
     expect_success(ATTEND SAME " --query all.npz:q --key all.npz:k.npy --value packed.npz:v");
     expect_error("all.npz: there is no array 'x': it has q, k, v", ATTEND "--query all.npz:x --out new.npy");
-    expect_error("none.npz: No such file", ATTEND "--query none.npz:q --out new.npy");
+    expect_error("rapt: --query: none.npz: No such file", ATTEND "--query none.npz:q --out new.npy");
     expect_error("q.npz: Not a zip archive", "cp q.npy q.npz; " ATTEND "--query q.npz:q --out new.npy");
     expect_error("cut.npz: ", "head -c 900 all.npz > cut.npz; " ATTEND "--query cut.npz:q --out new.npy");
     expect_error("bad.npz:q: ", "python3 -c 'import sys\nb = bytearray(open(\"packed.npz\", \"rb\").read())\n"

@@ -110,7 +110,7 @@ static void what_is_computed_on_the_way(void **state) {
     expect_success("c=$data/$case; $rapt layer fused --heads 3 " X
                    "--out o.npy --all-outputs all --attention-out a.npy");
     expect_success("test -e all/qkv.npy && test -e all/context.npy");
-    expect_error("o.npy/all: cannot be made: Not a directory",
+    expect_error("rapt: --all-outputs: o.npy/all: cannot be made: Not a directory",
                  "c=$data/$case; $rapt layer fused --heads 3 " X "--out new.npy --all-outputs o.npy/all");
     expect_error("layer minilm has no --all-outputs",
                  "$rapt layer minilm --weights w --ids i --out new.npy --all-outputs all");
@@ -177,7 +177,11 @@ static void safetensors_are_folders(void **state) {
                  "sed 's/F32/F33/; s/layer.w_qkv/\\\\u001b[31mw/' w.safetensors > hostile.safetensors; " PACKED
                  "--weights hostile.safetensors --out new.npy");
     expect_error("is neither a folder nor a file", PACKED "--weights /dev/null --out new.npy");
-    expect_error("none: No such file", PACKED "--weights none --out new.npy");
+    expect_error("rapt: --weights: none: No such file", PACKED "--weights none --out new.npy");
+    expect_error("rapt: --weights: the name is empty", PACKED "--weights '' --out new.npy");
+    expect_error("rapt: --weights: loop/w_qkv.npy: Is a directory",
+                 "mkdir -p loop/w_qkv.npy; " PACKED "--weights loop --out new.npy");
+    expect_error("rapt: --all-outputs: the name is empty", PACKED "--weights $c --out new.npy --all-outputs ''");
 }
 
 static void bad_shapes(void **state) {

@@ -63,7 +63,7 @@ int npy_header(char header[256], enum npy_type type, int dims, const int64_t *sh
 
 static void read_exactly(FILE *file, void *into, size_t bytes, const char *path, const char *what) {
     if (fread(into, 1, bytes, file) == bytes) return;
-    if (ferror(file)) tool_die("%s: %s", path, strerror(errno));
+    if (ferror(file)) tool_die_of_file(path, errno);
     tool_die("%s: not a whole .npy file: it ends within its %s", path, what);
 }
 
@@ -132,8 +132,7 @@ static void check_file_size(FILE *file, const char *path, int64_t data_bytes) {
 
 struct npy_array npy_read(const char *path, unsigned accepted) {
     FILE *file = npz_open(path);
-    if (file == NULL) file = fopen(path, "rb");
-    if (file == NULL) tool_die("%s: %s", path, strerror(errno));
+    if (file == NULL) file = tool_open(path);
     struct npy_array array = read_header(file, path, accepted);
     int64_t bytes = tool_product(array.count, npy_item_bytes(array.type), path);
     check_file_size(file, path, bytes);

@@ -19,7 +19,7 @@ static zip_t *open_archive(const char *path) {
     zip_t *archive = zip_open(path, ZIP_RDONLY, &reason);
     if (archive) return archive;
     zip_error_init_with_code(&error, reason);
-    tool_die("%s: %s", path, zip_error_strerror(&error));
+    tool_die("%s: %s", tool_file(path), zip_error_strerror(&error));
 }
 
 static _Noreturn void no_member(zip_t *archive, const char *path, const char *name) {
@@ -57,6 +57,7 @@ FILE *npz_open(const char *path) {
     const char *split = strstr(path, ".npz:");
     if (!split || access(path, F_OK) == 0) return NULL;
     char *archive_path = copy(path, (size_t)(split - path) + 4), *name = copy(split + 5, strlen(split + 5));
+    tool_name_file(archive_path, tool_option_of(path));
     zip_t *archive = open_archive(archive_path);
     strcat(name, ".npy");
     zip_int64_t index = zip_name_locate(archive, name, 0);

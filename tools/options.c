@@ -108,6 +108,7 @@ int options_parse_words(const char *verb, const struct option_row *rows, void *o
         if (strncmp(word, name, strlen(name)) != 0) unknown(verb, word - 2, rows);
         store(options, &rows[code - FIRST_VALUE], optarg);
     }
+    tool_set_options(optind, argv);
     return optind;
 }
 

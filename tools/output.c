@@ -70,7 +70,7 @@ static void catch_signals(void) {
 }
 
 static _Noreturn void cannot_write(const char *path, int reason) {
-    tool_die("%s: cannot be written: %s", path, strerror(reason));
+    tool_die("%s: cannot be written: %s", tool_file(path), strerror(reason));
 }
 
 static char *joined(const char *a, const char *b, const char *c) {
@@ -123,13 +123,14 @@ static void check_other_claims(const struct claim *claim) {
     for (int i = 0; i < claim_count; i++) {
         if (strcmp(claims[i].target, claim->target) != 0) continue;
         if (strcmp(claims[i].path, claim->path) == 0)
-            tool_die("%s: two results cannot have the same name", claim->path);
-        tool_die("%s and %s: two results cannot be the same file", claims[i].path, claim->path);
+            tool_die("%s: two results cannot have the same name", tool_file(claim->path));
+        tool_die("%s and %s: two results cannot be the same file", tool_file(claims[i].path), tool_file(claim->path));
     }
 }
 
 void output_claim(const char *path) {
     struct stat status;
+    tool_check_name(path);
     if (claim_count == MAX_CLAIMS) tool_die("%s: more than %d results", path, MAX_CLAIMS);
     if (claim_count == 0) {
         if (atexit(remove_temporaries) != 0) tool_die("%s: no exit handler is available", path);
@@ -143,7 +144,7 @@ void output_claim(const char *path) {
     check_other_claims(claim);
     if (claim->existed && access(claim->target, W_OK) != 0) cannot_write(path, errno);
     if (claim->existed && !claim->special && !(status.st_mode & 0222))
-        tool_die("%s: cannot be written: it is read-only", path);
+        tool_die("%s: cannot be written: it is read-only", tool_file(path));
     if (claim->special)
         claim_count++;
     else

@@ -10,8 +10,7 @@
 #include "tool.h"
 
 struct token_list tokens_read(const char *path, int64_t most) {
-    FILE *file = fopen(path, "r");
-    if (file == NULL) tool_die("%s: %s", path, strerror(errno));
+    FILE *file = tool_open(path);
     struct token_list tokens = {tool_allocate(most, sizeof(char *), path), 0};
     char *line = NULL;
     size_t bytes = 0;
@@ -20,7 +19,7 @@ struct token_list tokens_read(const char *path, int64_t most) {
         line[strcspn(line, "\r\n")] = '\0';
         tokens.texts[tokens.count] = strcpy(tool_allocate((int64_t)length, 1, path), line);
     }
-    if (!feof(file)) tool_die("%s: %s", path, strerror(errno));
+    if (!feof(file)) tool_die_of_file(path, errno);
     free(line);
     fclose(file);
     return tokens;

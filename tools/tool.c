@@ -38,6 +38,65 @@ void tool_warn(const char *format, ...) {
     va_end(arguments);
 }
 
+static char **option_words;
+static int option_word_count;
+
+static struct named_file {
+    const char *path, *option;
+    struct named_file *next;
+} *named_files;
+
+void tool_set_options(int count, char **words) {
+    option_word_count = count;
+    option_words = words;
+}
+
+void tool_name_file(const char *path, const char *option) {
+    struct named_file *file = tool_allocate(1, sizeof *file, "a name");
+    *file = (struct named_file){path, option, named_files};
+    named_files = file;
+}
+
+/* A value is a word of its own, or follows the option's name and '=' in the same word. */
+const char *tool_option_of(const char *path) {
+    for (const struct named_file *file = named_files; file; file = file->next) {
+        if (file->path == path) return file->option;
+    }
+    for (int i = 1; i < option_word_count; i++) {
+        const char *word = option_words[i];
+        if (word == path) return option_words[i - 1];
+        if (path < word || path > word + strlen(word)) continue;
+        char *option = tool_allocate(path - word, 1, "a name");
+        return memcpy(option, word, (size_t)(path - word) - 1);
+    }
+    return NULL;
+}
+
+const char *tool_file(const char *path) {
+    const char *option = tool_option_of(path);
+    if (!option) return path;
+    const size_t bytes = strlen(option) + strlen(path) + sizeof ": ";
+    char *text = tool_allocate((int64_t)bytes, 1, "a name");
+    snprintf(text, bytes, "%s: %s", option, path);
+    return text;
+}
+
+void tool_check_name(const char *path) {
+    const char *option = tool_option_of(path);
+    if (!path[0]) tool_die("%s%s", option ? option : "a file", option ? ": the name is empty" : " has an empty name");
+}
+
+void tool_die_of_file(const char *path, int reason) {
+    tool_die("%s: %s", tool_file(path), strerror(reason));
+}
+
+FILE *tool_open(const char *path) {
+    tool_check_name(path);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) tool_die_of_file(path, errno);
+    return file;
+}
+
 /* Whoever read standard output has seen enough. */
 static bool reader_left(void) {
     struct pollfd output = {.fd = STDOUT_FILENO};

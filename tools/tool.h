@@ -5,12 +5,34 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Exit statuses: 0 done, 1 a comparison exceeded its tolerance, 2 an error. */
 enum { TOOL_EXIT_DIFFERENT = 1, TOOL_EXIT_ERROR = 2 };
 
 /* Prints one line to standard error, discards unfinished output files, exits with TOOL_EXIT_ERROR. */
 _Noreturn void tool_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The words of the command line that are options and their values, after which messages name files. */
+void tool_set_options(int count, char **words);
+
+/* Messages call this file, by its address, one of option's: the value of none names it. */
+void tool_name_file(const char *path, const char *option);
+
+/* "--query" where path is, by its address, that option's value; NULL where it is none's. */
+const char *tool_option_of(const char *path);
+
+/* What messages call a file: "--query: q.npy", or its path alone where no option names it. */
+const char *tool_file(const char *path);
+
+/* Dies where the path is empty. */
+void tool_check_name(const char *path);
+
+/* Dies with what errno says of the file. */
+_Noreturn void tool_die_of_file(const char *path, int reason);
+
+/* Opens a file to read it; dies where that fails. */
+FILE *tool_open(const char *path);
 
 /* Prints one line to standard error. */
 void tool_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));

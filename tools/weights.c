@@ -21,12 +21,13 @@ static char *joined(const char *a, const char *b, const char *c, const char *d) 
 
 static unsigned char *read_file(const char *path, size_t *bytes) {
     struct stat status;
-    FILE *file = fopen(path, "rb");
-    if (file == NULL || fstat(fileno(file), &status) != 0) tool_die("%s: %s", path, strerror(errno));
+    FILE *file = tool_open(path);
+    if (fstat(fileno(file), &status) != 0) tool_die_of_file(path, errno);
     *bytes = (size_t)status.st_size;
     unsigned char *content = tool_allocate((int64_t)status.st_size, 1, path);
-    if (fread(content, 1, *bytes, file) != *bytes)
-        tool_die("%s: %s", path, ferror(file) ? strerror(errno) : "it got shorter while it was read");
+    const bool whole = fread(content, 1, *bytes, file) == *bytes;
+    if (ferror(file)) tool_die_of_file(path, errno);
+    if (!whole) tool_die("%s: it got shorter while it was read", tool_file(path));
     fclose(file);
     return content;
 }
@@ -36,7 +37,8 @@ struct weights weights_open(const char *path, const char *prefix) {
     struct stat status;
     char wrong[256];
     size_t bytes;
-    if (stat(path, &status) != 0) tool_die("%s: %s", path, strerror(errno));
+    tool_check_name(path);
+    if (stat(path, &status) != 0) tool_die_of_file(path, errno);
     if (S_ISDIR(status.st_mode)) return weights;
     if (!S_ISREG(status.st_mode)) tool_die("%s: is neither a folder nor a file", path);
     weights.file = read_file(path, &bytes);
@@ -67,7 +69,9 @@ struct npy_array weights_read(const struct weights *weights, const char *name) {
     if (!weights->file) {
         if (!weights_has(weights, name))
             tool_die("%s: the weights lack %s%s.npy", weights->path, weights->prefix, name);
-        return npy_read_floats(path_of(weights, name));
+        const char *path = path_of(weights, name);
+        tool_name_file(path, tool_option_of(weights->path));
+        return npy_read_floats(path);
     }
     const struct safetensor *tensor = find(weights, name);
     if (!tensor) tool_die("%s: the weights lack the tensor '%s%s'", weights->path, weights->prefix, name);

@@ -34,6 +34,17 @@ void tool_die(const char *format, ...) {
     longjmp(death, 1);
 }
 
+void tool_die_of_file(const char *path, int reason) {
+    tool_die("%s: %s", path, strerror(reason));
+}
+
+FILE *tool_open(const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        fuzz_fail("%s cannot be opened", path);
+    return file;
+}
+
 void *tool_allocate(int64_t count, size_t size, const char *what) {
     if (count < 0 || (uint64_t)count > (input_bytes + MOST_HEADER) / size)
         fuzz_fail("a file of %zu bytes asks for %lld of %zu (%s)", input_bytes, (long long)count, size, what);
