@@ -222,6 +222,21 @@ static void missing_weights(void **state) {
                  "self --weights double --input $data/$case/x.npy " OUT);
 }
 
+static void weights_are_not_replaced(void **state) {
+    (void)state;
+    setenv("case", "06a_mha_split", 1);
+    expect_success("mkdir learned; cp $data/$case/[wb]_*.npy learned");
+#define LEARNED "c=$data/$case; $rapt layer multi-head --heads 2 --input $c/x.npy --weights learned "
+    expect_error("rapt: --out: learned/w_q.npy is also --weights\n", LEARNED "--out learned/w_q.npy");
+    expect_error("rapt: --out: learned/../learned/w_k.npy is also --weights learned/w_k.npy\n",
+                 LEARNED "--out learned/../learned/w_k.npy");
+    expect_success("cmp learned/w_q.npy $data/$case/w_q.npy && cmp learned/w_k.npy $data/$case/w_k.npy");
+    expect_success(LEARNED "--out learned/out.npy");
+#ifdef RAPT_HAVE_SAFETENSORS
+    expect_error("rapt: --out: w.safetensors is also --weights\n", PACKED "--weights w.safetensors --out w.safetensors");
+#endif
+}
+
 static void bad_ids(void **state) {
     const int64_t ids[2] = {22, 23};
     (void)state;
@@ -283,7 +298,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds),        cmocka_unit_test(what_is_computed_on_the_way),
         cmocka_unit_test(dropout_by_seed), cmocka_unit_test(safetensors_are_folders),
-        cmocka_unit_test(bad_shapes),   cmocka_unit_test(missing_weights), cmocka_unit_test(bad_ids),
+        cmocka_unit_test(bad_shapes),   cmocka_unit_test(missing_weights), cmocka_unit_test(weights_are_not_replaced),
+        cmocka_unit_test(bad_ids),
         cmocka_unit_test(bad_options),  cmocka_unit_test(sentences),
     };
     if (argc < 6) return 2;

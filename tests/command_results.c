@@ -31,6 +31,30 @@ static void one_file_by_two_names(void **state) {
     expect_success(ATTEND "--out link.npy && test -L link.npy && cmp old.npy e.npy");
 }
 
+/* Whichever is looked at first, and by whatever name. */
+static void inputs_are_not_replaced(void **state) {
+    (void)state;
+    write_random("in.npy", 4, 1, 4, 3, 8);
+    expect_success("cp in.npy before.npy; ln -s in.npy in_link.npy; ln in.npy in_hard.npy; mkdir in");
+#define IN "$rapt attend --query in.npy --key k.npy --value v.npy "
+    expect_error("rapt: --out: in.npy is also --query\n", IN "--out in.npy");
+    expect_error("rapt: --out: ./in.npy is also --query in.npy\n", IN "--out ./in.npy");
+    expect_error("rapt: --out: in_link.npy is also --query in.npy\n", IN "--out=in_link.npy");
+    expect_error("rapt: --out: in_hard.npy is also --query in.npy\n", IN "--out in_hard.npy");
+    expect_error("rapt: --out: in.npy is also --query in_link.npy\n", IN "--out in.npy --query in_link.npy");
+    expect_error("rapt: --lse: in.npy is also --expect\n", ATTEND "--lse in.npy --expect in.npy");
+    expect_error("rapt: --out: in.npy is also --query /dev/stdin\n", IN "--out in.npy --query /dev/stdin <in.npy");
+    expect_error("rapt: --out: words.txt is also --tokens\n", "seq 6 > words.txt; " ATTEND
+                 "--out words.txt --tokens words.txt");
+    expect_error("two results cannot be the same file", ATTEND "--out in.npy --lse in_hard.npy");
+    expect_error("rapt: --out: in.npy is also --input\n", "$rapt layer simplified --input in.npy --out in.npy");
+    expect_error("rapt: --all-outputs: in/scores.npy is also --value in.npy\n",
+                 "ln in.npy in/scores.npy; $rapt layer dot --query in.npy --key in.npy --value in.npy --out new.npy "
+                 "--all-outputs in");
+    expect_error("is also --", "ln -s in.npy in.svg; $rapt heatmap --attention in.npy --out in.svg");
+    expect_success("cmp in.npy before.npy && test $(ls | grep -c '^in') = 5 && test $(ls in | wc -l) = 1");
+}
+
 /* Inputs would have to be read first: here they are not even there. */
 static void bad_results_are_found_first(void **state) {
     (void)state;
@@ -144,7 +168,8 @@ static void readers_that_leave(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_file_by_two_names), cmocka_unit_test(bad_results_are_found_first),
+        cmocka_unit_test(one_file_by_two_names), cmocka_unit_test(inputs_are_not_replaced),
+        cmocka_unit_test(bad_results_are_found_first),
         cmocka_unit_test(modes_are_kept),        cmocka_unit_test(names_for_all_or_none),
         cmocka_unit_test(signals_leave_nothing), cmocka_unit_test(ignored_signals_stay_ignored),
         cmocka_unit_test(readers_that_leave),

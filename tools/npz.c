@@ -16,6 +16,8 @@ static char *copy(const char *text, size_t length) {
 static zip_t *open_archive(const char *path) {
     int reason = 0;
     zip_error_t error;
+    struct stat status;
+    if (stat(path, &status) == 0) tool_note_file(path, &status, false);
     zip_t *archive = zip_open(path, ZIP_RDONLY, &reason);
     if (archive) return archive;
     zip_error_init_with_code(&error, reason);

@@ -25,6 +25,8 @@ static struct claim {
     char *target, *temporary, *saved; /* saved: another name of what the target was before output_commit */
     FILE *file;
     bool special, existed;            /* special: a device or a pipe, which is written in place */
+    dev_t device;                     /* of a target that existed */
+    ino_t inode;
     volatile sig_atomic_t has_temporary;
     struct part parts[2];
     char header[256];
@@ -119,9 +121,15 @@ static void open_temporary(struct claim *claim, const struct stat *status) {
     if (!claim->file) cannot_write(claim->path, errno);
 }
 
+/* Also where they are two hard links. */
+static bool same_file(const struct claim *a, const struct claim *b) {
+    if (a->existed && b->existed && a->device == b->device && a->inode == b->inode) return true;
+    return strcmp(a->target, b->target) == 0;
+}
+
 static void check_other_claims(const struct claim *claim) {
     for (int i = 0; i < claim_count; i++) {
-        if (strcmp(claims[i].target, claim->target) != 0) continue;
+        if (!same_file(&claims[i], claim)) continue;
         if (strcmp(claims[i].path, claim->path) == 0)
             tool_die("%s: two results cannot have the same name", tool_file(claim->path));
         tool_die("%s and %s: two results cannot be the same file", tool_file(claims[i].path), tool_file(claim->path));
@@ -139,6 +147,11 @@ void output_claim(const char *path) {
     struct claim *claim = &claims[claim_count];
     *claim = (struct claim){.path = path, .target = resolve(path)};
     claim->existed = stat(claim->target, &status) == 0;
+    if (claim->existed) {
+        claim->device = status.st_dev;
+        claim->inode = status.st_ino;
+        tool_note_file(path, &status, true);
+    }
     claim->special = claim->existed && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
     if (claim->existed && S_ISDIR(status.st_mode)) cannot_write(path, EISDIR);
     check_other_claims(claim);

@@ -90,10 +90,39 @@ void tool_die_of_file(const char *path, int reason) {
     tool_die("%s: %s", tool_file(path), strerror(reason));
 }
 
+static struct noted_file {
+    const char *path;
+    dev_t device;
+    ino_t inode;
+    bool is_result;
+    struct noted_file *next;
+} *noted_files;
+
+static _Noreturn void refuse_both(const char *result, const char *input) {
+    const char *option = tool_option_of(input);
+    const bool same_name = option && strcmp(result, input) == 0;
+    tool_die("%s is also %s%s%s", tool_file(result), option ? option : "", same_name || !option ? "" : " ",
+             same_name ? "" : input);
+}
+
+/* Devices and pipes are not replaced. */
+void tool_note_file(const char *path, const struct stat *status, bool is_result) {
+    if (!S_ISREG(status->st_mode)) return;
+    for (const struct noted_file *file = noted_files; file; file = file->next) {
+        if (file->is_result != is_result && file->device == status->st_dev && file->inode == status->st_ino)
+            refuse_both(is_result ? path : file->path, is_result ? file->path : path);
+    }
+    struct noted_file *file = tool_allocate(1, sizeof *file, "a name");
+    *file = (struct noted_file){path, status->st_dev, status->st_ino, is_result, noted_files};
+    noted_files = file;
+}
+
 FILE *tool_open(const char *path) {
+    struct stat status;
     tool_check_name(path);
     FILE *file = fopen(path, "rb");
-    if (file == NULL) tool_die_of_file(path, errno);
+    if (file == NULL || fstat(fileno(file), &status) != 0) tool_die_of_file(path, errno);
+    tool_note_file(path, &status, false);
     return file;
 }
 

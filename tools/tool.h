@@ -3,9 +3,11 @@
 #ifndef RAPT_TOOL_H
 #define RAPT_TOOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 /* Exit statuses: 0 done, 1 a comparison exceeded its tolerance, 2 an error. */
 enum { TOOL_EXIT_DIFFERENT = 1, TOOL_EXIT_ERROR = 2 };
@@ -31,7 +33,11 @@ void tool_check_name(const char *path);
 /* Dies with what errno says of the file. */
 _Noreturn void tool_die_of_file(const char *path, int reason);
 
-/* Opens a file to read it; dies where that fails. */
+/* Notes a file, which status is of, as an input or as a result, which replaces what is there: dies where it is both, by
+ * whatever names. */
+void tool_note_file(const char *path, const struct stat *status, bool is_result);
+
+/* Opens an input and notes it; dies where that fails. */
 FILE *tool_open(const char *path);
 
 /* Prints one line to standard error. */
