@@ -55,6 +55,18 @@ static void inputs_are_not_replaced(void **state) {
     expect_success("cmp in.npy before.npy && test $(ls | grep -c '^in') = 5 && test $(ls in | wc -l) = 1");
 }
 
+/* .npy bytes under such a name would be read by nobody. */
+static void archives_are_no_results(void **state) {
+    (void)state;
+    expect_error("rapt: --out: new.npz: results are .npy files", ATTEND "--out new.npz");
+    expect_error("rapt: --out: new.npz:q: results are .npy files", ATTEND "--out new.npz:q");
+    expect_error("rapt: --lse: new.npz: results are .npy files", ATTEND "--lse new.npz");
+    expect_error("rapt: --attention-out: new.npz:a: results are .npy files", ATTEND "--attention-out new.npz:a");
+    expect_error("rapt: --out: .npz: results are .npy files", ATTEND "--out .npz");
+    expect_error("rapt: --weights-out: new.npz: results are .npy files",
+                 "$rapt layer simplified --input q.npy --out new.npy --weights-out new.npz");
+}
+
 /* Inputs would have to be read first: here they are not even there. */
 static void bad_results_are_found_first(void **state) {
     (void)state;
@@ -169,6 +181,7 @@ static void readers_that_leave(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_file_by_two_names), cmocka_unit_test(inputs_are_not_replaced),
+        cmocka_unit_test(archives_are_no_results),
         cmocka_unit_test(bad_results_are_found_first),
         cmocka_unit_test(modes_are_kept),        cmocka_unit_test(names_for_all_or_none),
         cmocka_unit_test(signals_leave_nothing), cmocka_unit_test(ignored_signals_stay_ignored),

@@ -30,7 +30,7 @@ static void check_status(rapt_status status, const char *detail) {
 static void claim_results(const struct attend_options *o) {
     const char *results[] = {o->out, o->lse, o->attention_out};
     for (int i = 0; i < 3; i++) {
-        if (results[i]) output_claim(results[i]);
+        if (results[i]) output_claim_array(results[i]);
     }
 }
 

@@ -16,7 +16,7 @@ struct layer_job job_begin(const struct layer_options *options) {
     struct layer_job job = {.options = options, .how = RAPT_ATTENTION_DESC_INIT, .run = RAPT_RUN_OPTIONS_INIT};
     const char *paths[] = {options->out, options->attention_out, options->attentional_out};
     for (int i = 0; i < 3; i++) {
-        if (paths[i]) output_claim(paths[i]);
+        if (paths[i]) output_claim_array(paths[i]);
     }
     job.how.isa = option_isa(options->isa);
     job.run.max_threads = (int32_t)options->threads.value;
@@ -188,7 +188,7 @@ float *job_extra_shaped(struct layer_job *job, const char *name, int dims, const
     char *path = tool_allocate((int64_t)bytes, 1, "a name");
     snprintf(path, bytes, "%s/%s.npy", folder, name);
     tool_name_file(path, tool_option_of(folder));
-    output_claim(path);
+    output_claim_array(path);
     return add_result(job, path, dims, shape);
 }
 

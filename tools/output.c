@@ -164,6 +164,13 @@ void output_claim(const char *path) {
         open_temporary(claim, claim->existed ? &status : NULL);
 }
 
+void output_claim_array(const char *path) {
+    const size_t length = strlen(path);
+    if (strstr(path, ".npz:") || (length >= 4 && strcmp(path + length - 4, ".npz") == 0))
+        tool_die("%s: results are .npy files, not archives or members of one", tool_file(path));
+    output_claim(path);
+}
+
 static struct claim *claim_of(const char *path) {
     for (int i = 0; i < claim_count; i++) {
         if (claims[i].path == path || strcmp(claims[i].path, path) == 0) return &claims[i];
