@@ -296,6 +296,12 @@ static void archives(void **state) {
                    "    for a in \"qkv\": z.write(a + \".npy\")\n'");
     expect_success(ATTEND);
     expect_success(ATTEND SAME " --query all.npz:q --key all.npz:k.npy --value packed.npz:v");
+    expect_error("rapt: --query: all.npz: is an archive: name one of its arrays, all.npz:NAME; it has q, k, v\n",
+                 ATTEND "--query all.npz --out new.npy");
+    expect_error("rapt: --mask: all.zip: is an archive: name one of its arrays, FILE.npz:NAME; it has q, k, v\n",
+                 "cp all.npz all.zip; " ATTEND "--mask all.zip --out new.npy");
+    expect_error("pipe.npz: not a .npy file: the magic string is missing",
+                 "mkfifo pipe.npz; cat all.npz > pipe.npz & " ATTEND "--query pipe.npz --out new.npy");
     expect_error("all.npz: there is no array 'x': it has q, k, v", ATTEND "--query all.npz:x --out new.npy");
     expect_error("rapt: --query: none.npz: No such file", ATTEND "--query none.npz:q --out new.npy");
     expect_error("rapt: --out: all.npy is also --query all.npz\n",

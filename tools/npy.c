@@ -72,6 +72,7 @@ static size_t read_preamble(FILE *file, const char *path) {
     enum { MAX_HEADER_BYTES = 65535 };
     unsigned char start[8], size[4] = {0};
     read_exactly(file, start, sizeof start, path, "magic string");
+    if (memcmp(start, "PK", 2) == 0) npz_refuse_archive(path);
     if (memcmp(start, "\x93NUMPY", 6) != 0)
         tool_die("%s: not a .npy file: the magic string is missing", path);
     if (start[6] < 1 || start[6] > 3) tool_die("%s: .npy version %d.%d is unknown", path, start[6], start[7]);

@@ -2,6 +2,7 @@
  * libzip reads the archive and checks sizes and sums. */
 #include "npz.h"
 
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 #include <zip.h>
@@ -24,16 +25,36 @@ static zip_t *open_archive(const char *path) {
     tool_die("%s: %s", tool_file(path), zip_error_strerror(&error));
 }
 
-static _Noreturn void no_member(zip_t *archive, const char *path, const char *name) {
-    char names[160] = "";
+enum { NAMES_TEXT = 160 };
+
+/* As many names of arrays as there is room for into names; returns them. */
+static const char *names_in(zip_t *archive, char names[NAMES_TEXT]) {
+    names[0] = '\0';
     for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); i++) {
         const char *has = zip_get_name(archive, (zip_uint64_t)i, 0);
         const size_t length = has ? strlen(has) : 0, used = strlen(names);
-        if (!has || used + length + 3 > sizeof names) continue;
+        if (!has || used + length + 3 > NAMES_TEXT) continue;
         const size_t shown = length > 4 && strcmp(has + length - 4, ".npy") == 0 ? length - 4 : length;
-        snprintf(names + used, sizeof names - used, "%s%.*s", used ? ", " : "", (int)shown, has);
+        snprintf(names + used, NAMES_TEXT - used, "%s%.*s", used ? ", " : "", (int)shown, has);
     }
-    tool_die("%s: there is no array '%s': it has %s", path, name, names[0] ? names : "none");
+    return names[0] ? names : "none";
+}
+
+static _Noreturn void no_member(zip_t *archive, const char *path, const char *name) {
+    char names[NAMES_TEXT];
+    tool_die("%s: there is no array '%s': it has %s", path, name, names_in(archive, names));
+}
+
+void npz_refuse_archive(const char *path) {
+    const size_t length = strlen(path);
+    const bool named_so = length > 4 && strcmp(path + length - 4, ".npz") == 0;
+    char names[NAMES_TEXT];
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return; /* a pipe would give no more */
+    zip_t *archive = zip_open(path, ZIP_RDONLY, NULL);
+    if (archive)
+        tool_die("%s: is an archive: name one of its arrays, %s:NAME; it has %s", tool_file(path),
+                 named_so ? path : "FILE.npz", names_in(archive, names));
 }
 
 static void *read_member(zip_t *archive, const char *path, zip_int64_t index, size_t *bytes) {

@@ -8,4 +8,7 @@
 /* NULL where path is not FILE.npz:NAME, or is a file of its own. Dies where there is no such member. */
 FILE *npz_open(const char *path);
 
+/* Where path, which is no .npy file, is an archive: dies and tells how to name one of its arrays. */
+void npz_refuse_archive(const char *path);
+
 #endif
