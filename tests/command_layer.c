@@ -222,6 +222,13 @@ static void missing_weights(void **state) {
                  "self --weights double --input $data/$case/x.npy " OUT);
 }
 
+static void one_array_is_no_weights(void **state) {
+    (void)state;
+    setenv("case", "06a_mha_split", 1);
+    expect_error("w_q.npy: is a .npy file: expected the folder that holds it, or a safetensors file\n",
+                 "c=$data/$case; $rapt layer self --input $c/x.npy --weights $c/w_q.npy --out new.npy");
+}
+
 static void weights_are_not_replaced(void **state) {
     (void)state;
     setenv("case", "06a_mha_split", 1);
@@ -299,6 +306,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(kinds),        cmocka_unit_test(what_is_computed_on_the_way),
         cmocka_unit_test(dropout_by_seed), cmocka_unit_test(safetensors_are_folders),
         cmocka_unit_test(bad_shapes),   cmocka_unit_test(missing_weights), cmocka_unit_test(weights_are_not_replaced),
+        cmocka_unit_test(one_array_is_no_weights),
         cmocka_unit_test(bad_ids),
         cmocka_unit_test(bad_options),  cmocka_unit_test(sentences),
     };

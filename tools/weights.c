@@ -42,6 +42,8 @@ struct weights weights_open(const char *path, const char *prefix) {
     if (S_ISDIR(status.st_mode)) return weights;
     if (!S_ISREG(status.st_mode)) tool_die("%s: is neither a folder nor a file", path);
     weights.file = read_file(path, &bytes);
+    if (bytes >= 6 && memcmp(weights.file, "\x93NUMPY", 6) == 0)
+        tool_die("%s: is a .npy file: expected the folder that holds it, or a safetensors file", tool_file(path));
     if (!safetensors_parse(weights.file, bytes, &tensors_of_file, wrong)) tool_die("%s: %s", path, wrong);
     weights.tensors = &tensors_of_file;
     return weights;
