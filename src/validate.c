@@ -185,14 +185,16 @@ static rapt_status refuse_number(struct rapt_validation *v, const char *name, fl
 static rapt_status check_numbers(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
     const float scale = desc->scale, cap = desc->softcap;
+    const char *must_be_finite = "must be finite, and also after multiplication by log2(e)";
     if (!rapt_finite_log2e(scale))
-        return refuse_number(v, "scale", scale, "is not finite, or not after * log2(e)");
+        return refuse_number(v, "scale", scale, must_be_finite);
     if (!rapt_finite_log2e(cap) || cap < 0)
-        return refuse_number(v, "softcap", cap, "is negative or not finite, or not after * log2(e)");
+        return refuse_number(v, "softcap", cap,
+                             "must be 0 or more and finite, and also after multiplication by log2(e)");
     if (cap > 0 && !__builtin_isfinite(scale / cap))
         return refuse_number(v, "softcap", cap, "is so small that scale / softcap is not finite");
     if (!rapt_finite_log2e(desc->mask_fill))
-        return refuse_number(v, "mask_fill", desc->mask_fill, "is not finite, or not after * log2(e)");
+        return refuse_number(v, "mask_fill", desc->mask_fill, must_be_finite);
     if (!__builtin_isfinite(desc->keep_scale))
         return refuse_number(v, "keep_scale", desc->keep_scale, "is not finite");
     return RAPT_OK;

@@ -163,14 +163,14 @@ static rapt_status check_head_list(struct rapt_validation *v, const char *name, 
 
 rapt_status rapt_check_head_lists(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
-    const char *not_finite = "is not finite, or not after * log2(e)";
+    const char *must_be_finite = "must be finite, and also after multiplication by log2(e)";
     rapt_status status =
-        check_head_list(v, "bias_head_factor", desc->bias_head_factor, rapt_finite_log2e, not_finite);
+        check_head_list(v, "bias_head_factor", desc->bias_head_factor, rapt_finite_log2e, must_be_finite);
     if (status == RAPT_OK)
-        status = check_head_list(v, "alibi_slopes", desc->alibi_slopes, rapt_finite_log2e, not_finite);
+        status = check_head_list(v, "alibi_slopes", desc->alibi_slopes, rapt_finite_log2e, must_be_finite);
     if (status == RAPT_OK)
         status = check_head_list(v, "sinks", desc->sinks, is_sink,
-                                 "is NaN, +infinity, or not finite after * log2(e)");
+                                 "must be -infinity or finite, and also after multiplication by log2(e)");
     return status;
 }
 

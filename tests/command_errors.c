@@ -139,8 +139,9 @@ static void bad_options(void **state) {
     expect_error("--repeat: '99999999999999999999' overflows", ATTEND "--repeat 99999999999999999999");
     expect_error("--scale: '1,5' is not a number", ATTEND "--scale 1,5");
     expect_error("--scale: '1e99' overflows float32", ATTEND "--scale 1e99");
-    expect_error("scale", ATTEND "--scale nan");
-    expect_error("softcap", ATTEND "--softcap=-1");
+    expect_error("scale = nan must be finite, and also after multiplication by log2(e)", ATTEND "--scale nan");
+    expect_error("softcap = -1 must be 0 or more", ATTEND "--softcap=-1");
+    expect_error("softcap = inf must be 0 or more and finite", ATTEND "--softcap inf");
     expect_error("--window: '3' is not two integers", ATTEND "--window 3");
     expect_error("--window: '' is not an integer", ATTEND "--window 3,");
     expect_error("window_left", ATTEND "--window=-2,0");

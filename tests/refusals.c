@@ -143,18 +143,19 @@ static void test_lists(void **state) {
 
 static void test_numbers(void **state) {
     (void)state;
-    const float wide = 3e38f; /* finite, but not after * log2(e) */
-    REFUSED(RAPT_INVALID_VALUE, "scale = nan", d->features = RAPT_SCALE, d->scale = NAN);
+    const float wide = 3e38f; /* finite, but not after multiplication by log2(e) */
+    REFUSED(RAPT_INVALID_VALUE, "scale = nan must be finite, and also after multiplication by log2(e)",
+            d->features = RAPT_SCALE, d->scale = NAN);
     REFUSED(RAPT_INVALID_VALUE, "scale = inf", d->features = RAPT_SCALE, d->scale = INFINITY);
     REFUSED(RAPT_INVALID_VALUE, "scale = -3e+38", d->features = RAPT_SCALE, d->scale = -wide);
     REFUSED(RAPT_INVALID_VALUE, "softcap = nan", d->softcap = NAN);
-    REFUSED(RAPT_INVALID_VALUE, "softcap = inf", d->softcap = INFINITY);
+    REFUSED(RAPT_INVALID_VALUE, "softcap = inf must be 0 or more and finite", d->softcap = INFINITY);
     REFUSED(RAPT_INVALID_VALUE, "softcap = -1", d->softcap = -1);
     REFUSED(RAPT_INVALID_VALUE, "softcap = 3e+38", d->softcap = wide);
     REFUSED(RAPT_INVALID_VALUE, "softcap = 1e-39", d->softcap = 1e-39f);
     REFUSED(RAPT_INVALID_VALUE, "softcap = 0.5", d->softcap = 0.5f, d->features = RAPT_SCALE,
             d->scale = 2e38f);
-    REFUSED(RAPT_INVALID_VALUE, "mask_fill = nan", with_mask(d), d->features = RAPT_MASK_FILL,
+    REFUSED(RAPT_INVALID_VALUE, "mask_fill = nan must be finite", with_mask(d), d->features = RAPT_MASK_FILL,
             d->mask_fill = NAN);
     REFUSED(RAPT_INVALID_VALUE, "mask_fill = -inf", with_mask(d), d->features = RAPT_MASK_FILL,
             d->mask_fill = -INFINITY);
@@ -171,10 +172,10 @@ static void test_numbers(void **state) {
             d->bias_head_factor = last_is(INFINITY));
     REFUSED(RAPT_INVALID_VALUE, "bias_head_factor[3] = 3e+38", with_bias(d),
             d->bias_head_factor = last_is(wide));
-    REFUSED(RAPT_INVALID_VALUE, "alibi_slopes[3] = nan", d->alibi_slopes = last_is(NAN));
+    REFUSED(RAPT_INVALID_VALUE, "alibi_slopes[3] = nan must be finite", d->alibi_slopes = last_is(NAN));
     REFUSED(RAPT_INVALID_VALUE, "alibi_slopes[3] = -inf", d->alibi_slopes = last_is(-INFINITY));
     REFUSED(RAPT_INVALID_VALUE, "alibi_slopes[3] = 3e+38", d->alibi_slopes = last_is(wide));
-    REFUSED(RAPT_INVALID_VALUE, "sinks[3] = nan", d->sinks = last_is(NAN));
+    REFUSED(RAPT_INVALID_VALUE, "sinks[3] = nan must be -infinity or finite", d->sinks = last_is(NAN));
     REFUSED(RAPT_INVALID_VALUE, "sinks[3] = inf", d->sinks = last_is(INFINITY));
     REFUSED(RAPT_INVALID_VALUE, "sinks[3] = -3e+38", d->sinks = last_is(-wide));
     END_OF_ROWS;
