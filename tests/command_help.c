@@ -28,10 +28,13 @@ static void help_everywhere(void **state) {
     static const char *const verbs[] = {"attend", "layer", "compare",    "bench",     "heatmap",
                                         "info",   "help",  "completion", "version", "layer self"};
     (void)state;
-    expect_said("\n  rapt attend --query FILE", "$rapt");
-    expect_same("$rapt", "$rapt --help");
-    expect_same("$rapt", "$rapt -h");
-    expect_same("$rapt", "$rapt help");
+    expect_said("\n  rapt attend --query FILE", "$rapt help");
+    expect_same("$rapt help", "$rapt --help");
+    expect_same("$rapt help", "$rapt -h");
+    expect_same("$rapt help", "! $rapt 2>&1");
+    const struct command_result result = command_shell("$rapt");
+    assert_int_equal(result.status, 2);
+    assert_string_equal(result.out, "");
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         char help[64], line[64];
         snprintf(help, sizeof help, "$rapt help %s", verbs[i]);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "attend_options.h"
 #include "heatmap.h"
@@ -164,6 +165,13 @@ int verb_help(int argc, char **argv) {
     else
         help_on_all();
     return EXIT_SUCCESS;
+}
+
+void help_verb_missing(void) {
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    help_on_all();
+    fflush(stdout);
+    exit(TOOL_EXIT_ERROR);
 }
 
 void help_exit(const char *topic) {

@@ -54,7 +54,8 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     choose_characters();
-    if (argc < 2 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) help_exit("rapt");
+    if (argc < 2) help_verb_missing();
+    if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) help_exit("rapt");
     for (int i = 0; i < VERBS; i++) {
         if (strcmp(argv[1], verbs[i].name) != 0) continue;
         int status = verbs[i].run(argc - 1, argv + 1);

@@ -16,4 +16,7 @@ int verb_man(int argc, char **argv); /* the man page, for the build */
 /* Prints help on "attend", "layer", "layer self" ..., or, on "rapt", on all, and exits. */
 _Noreturn void help_exit(const char *topic);
 
+/* Prints help on all to standard error, as an error. */
+_Noreturn void help_verb_missing(void);
+
 #endif
