@@ -240,7 +240,8 @@ static void weights_are_not_replaced(void **state) {
     expect_success("cmp learned/w_q.npy $data/$case/w_q.npy && cmp learned/w_k.npy $data/$case/w_k.npy");
     expect_success(LEARNED "--out learned/out.npy");
 #ifdef RAPT_HAVE_SAFETENSORS
-    expect_error("rapt: --out: w.safetensors is also --weights\n", PACKED "--weights w.safetensors --out w.safetensors");
+    expect_error("rapt: --out: w.safetensors is also --weights\n",
+                 PACKED "--weights w.safetensors --out w.safetensors");
 #endif
 }
 
