@@ -93,7 +93,7 @@ static void bad_blocks_are_refused(void **state) {
     BLOCK(RAPT_INVALID_SHAPE, "ff2.out = 13", d.ff2 = drawn_linear(HIDDEN, WIDTH + 1));
     BLOCK(RAPT_INVALID_SHAPE, "ff2.in = 19", d.ff2 = drawn_linear(HIDDEN - 1, WIDTH));
     BLOCK(RAPT_INVALID_SHAPE, "attention->output.out = 8", layer.output = drawn_linear(WIDTH, 8));
-    BLOCK(RAPT_INVALID_SHAPE, "attention->value.out = 12", layer.output.weight = NULL, how.kv_heads = 1,
+    BLOCK(RAPT_INVALID_SHAPE, "query_heads * value_dim = 3 * 12", layer.output.weight = NULL, how.kv_heads = 1,
           layer.key = drawn_linear(WIDTH, DIM), layer.value = drawn_linear(WIDTH, WIDTH));
     BLOCK(RAPT_OK, "", layer.output.weight = NULL, how.kv_heads = 1, layer.key = drawn_linear(WIDTH, DIM),
           layer.value = drawn_linear(WIDTH, DIM));

@@ -13,7 +13,7 @@ const struct option_row attend_option_rows[] = {
     {OPTION_HEADING, "Arrays", NULL,
      "Files are .npy in C order, or members of .npz archives as FILE.npz:NAME; float32, float16 or bfloat16 (as "
      "ml_dtypes saves it, items '<V2'), of 2, 3 or 4 dimensions: [tokens, dim], [heads, tokens, dim] or [batch, heads, "
-     "tokens, dim]. Results are .npy files with as many dimensions as the query.",
+     "tokens, dim]. Results are .npy files with as many dimensions as the query, and never replace an input.",
      0},
     {OPTION_TEXT, "query", "FILE", "The queries (required).", AT(query)},
     {OPTION_TEXT, "key", "FILE", "The keys (required). Query heads are a multiple of key heads.", AT(key)},

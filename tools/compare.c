@@ -143,7 +143,7 @@ struct compare_options {
 const struct option_row compare_option_rows[] = {
     {OPTION_HEADING, "Arrays", NULL,
      "Two .npy files, or members of .npz archives as FILE.npz:NAME, of the same shape and of any types. NaN "
-     "equals NaN.",
+     "equals NaN, and no tolerance accepts it in one file only.",
      0},
     {OPTION_NUMBER, "tolerance", "X", "Largest difference that is accepted; default 0.",
      offsetof(struct compare_options, tolerance)},

@@ -10,7 +10,8 @@
 
 const struct option_row layer_option_rows[] = {
     {OPTION_HEADING, "Arrays", NULL,
-     "Files are .npy in C order or FILE.npz:NAME, float32 or float16 unless said otherwise. Results are float32.", 0},
+     "Files are .npy in C order or FILE.npz:NAME, float32 or float16 unless said otherwise. Results are "
+     "float32 .npy files, and never replace an input.", 0},
     {OPTION_TEXT, "out", "FILE", "Where the result goes (required).", AT(out)},
     {OPTION_TEXT, "weights", "DIR|FILE",
      "The learned weights: a folder with NAME.npy, or a safetensors file with tensors NAME.", AT(weights)},
