@@ -52,9 +52,11 @@ void npz_refuse_archive(const char *path) {
     struct stat status;
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return; /* a pipe would give no more */
     zip_t *archive = zip_open(path, ZIP_RDONLY, NULL);
-    if (archive)
-        tool_die("%s: is an archive: name one of its arrays, %s:NAME; it has %s", tool_file(path),
-                 named_so ? path : "FILE.npz", names_in(archive, names));
+    if (!archive) return;
+    const char *has = names_in(archive, names);
+    zip_discard(archive);
+    tool_die("%s: is an archive: name one of its arrays, %s:NAME; it has %s", tool_file(path),
+             named_so ? path : "FILE.npz", has);
 }
 
 static void *read_member(zip_t *archive, const char *path, zip_int64_t index, size_t *bytes) {
