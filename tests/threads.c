@@ -293,7 +293,9 @@ static void test_plans_that_are_none(void **state) {
     job.problem->desc.kv_heads = -1;
     assert_int_not_equal(rapt_plan_init(&failed, &job.problem->desc, NULL), RAPT_OK);
     expect_refused(&failed, &job);
-    assert_int_equal(rapt_plan_init(NULL, &job.problem->desc, NULL), RAPT_NULL_POINTER);
+    rapt_message message = {""};
+    assert_int_equal(rapt_plan_init(NULL, &job.problem->desc, &message), RAPT_NULL_POINTER);
+    assert_string_equal(message.text, "plan = NULL");
     problem_free(job.problem);
     test_free_all();
 }

@@ -4,6 +4,7 @@
 #define RAPT_GENERIC_UNIT_PLACE_H
 
 #include "generic/unit_beside.h"
+#include "generic/unit_block.h"
 #include "generic/unit_place_rows.h"
 
 /* ------------------------------------------------------------ numbers that the processor does not flush */

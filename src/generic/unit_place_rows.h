@@ -3,7 +3,7 @@
 #ifndef RAPT_GENERIC_UNIT_PLACE_ROWS_H
 #define RAPT_GENERIC_UNIT_PLACE_ROWS_H
 
-#include "generic/unit_block.h"
+#include "generic/unit_half.h"
 
 enum {
     PLACE_NEAR = 16,          /* rows that are prefetched into L1, and */

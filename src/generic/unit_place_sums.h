@@ -3,7 +3,7 @@
 #ifndef RAPT_GENERIC_UNIT_PLACE_SUMS_H
 #define RAPT_GENERIC_UNIT_PLACE_SUMS_H
 
-#include "generic/unit_pack.h"
+#include "generic/unit_numbers.h"
 
 enum {
     PLACE_ROWS = WEIGH_ROWS, /* of accumulators, against 2 vectors */

@@ -4,12 +4,7 @@
 #ifndef RAPT_GENERIC_UNIT_PRODUCT_H
 #define RAPT_GENERIC_UNIT_PRODUCT_H
 
-#include "fpenv.h"
 #include "generic/unit_pack.h"
-
-/* Order 3: which parts of a and b are multiplied, one after the other. */
-enum { UNIT_SPLIT_SUMS = 6 };
-static const uint8_t unit_split_sums[UNIT_SPLIT_SUMS][2] = {{0, 2}, {1, 1}, {0, 1}, {2, 0}, {1, 0}, {0, 0}};
 
 /* Rows times a panel. ASSUME the processor flushes as order 2 does, where it can (unit_flush). */
 struct unit_product {
@@ -21,12 +16,6 @@ struct unit_product {
     int rows, terms;     /* terms: a multiple of 4 */
     bool adds;           /* c holds a sum already */
 };
-
-/* All products between two of these are functions of their own. */
-RAPT_INLINE void unit_flush(bool on) {
-    if (FLUSHES)
-        rapt_fpenv_flush(on);
-}
 
 /* Where the processor does not flush as order 2 does. Tiny results are found by the same operation on numbers that are
  * 2^64 times as large: only a result of exactly 2^-126 may have been rounded up to it from one that is flushed. No

@@ -3,8 +3,7 @@
 #ifndef RAPT_GENERIC_UNIT_SOFTMAX_H
 #define RAPT_GENERIC_UNIT_SOFTMAX_H
 
-#include "generic/exp2.h"
-#include "generic/unit_pack.h"
+#include "generic/unit_numbers.h"
 
 /* What is common to the rows of a half. t = y * factor. */
 struct unit_half {
@@ -174,17 +173,6 @@ static void unit_softmax(const struct unit_half *h, int format) {
         v_store_n(h->m + row, after, n);
     }
     (is_split ? unit_lines_exact : format == RAPT_FORMAT_F16 ? unit_lines_half : unit_lines_bf16)(h);
-}
-
-/* Probabilities of weights: at the final maximum, as fractions of l. */
-void RAPT_UNIT(rounded)(const float *y, float *p, int64_t count, float m, float factor, int format) {
-    for (int64_t i = 0; i < count; i += VL) {
-        const int n = count - i < VL ? (int)(count - i) : VL, half = format == RAPT_FORMAT_F16;
-        const struct unit_row row = unit_row_of(factor, m, half);
-        const vf32 at = v_load_n(y + i, n);
-        vf32 of_half = unit_probability(at, &row, 1, row.far), of_bf16 = unit_probability(at, &row, 0, row.far);
-        v_store_n(p + i, half ? v_mul(of_half, v_splat(0x1p-15f)) : of_bf16, n);
-    }
 }
 
 #endif

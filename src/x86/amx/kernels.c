@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Orders 2 and 3 on the matrix unit of x86. What logits, spans and exclusion do to scores is that of the chains of
- * FMAs; the rest of their functions is of no use here. */
+ * Orders 2 and 3 on the matrix unit of x86. */
 #include "x86/avx512/simd.h"
-
-#define RAPT_TABLE amx
 
 #include <limits.h>
 
@@ -68,8 +65,7 @@ static const struct rapt_tile_kind tiles_of_parts = {AMX_KIND("tiles", INT_MAX, 
                                                      .block = block_amx_split,
                                                      .pack = pack_queries_split,
                                                      .packed_bytes = packed_bytes_split,
-                                                     .pack_half = {pack_keys_split, pack_values_split},
-                                                     .close = RAPT_UNIT(close)};
+                                                     .pack_half = {pack_keys_split, pack_values_split}};
 
 static void name_after_unit(struct rapt_table *table) {
     table->name = "amx";
@@ -91,7 +87,9 @@ static bool add_tiles_of_parts(struct rapt_table *table) {
     if (!amx_is_usable())
         return false;
     name_after_unit(table);
-    table->kinds[RAPT_WIDE] = tiles_of_parts;
+    struct rapt_tile_kind tiles = tiles_of_parts;
+    tiles.close = table->kinds[RAPT_WIDE].close; /* the lanes of l lie as those of chains */
+    table->kinds[RAPT_WIDE] = tiles;
     table->kinds[RAPT_FEW].most_rows = 0;
     table->kinds[RAPT_NARROW].most_rows = 0; /* but weights take its scores */
     return true;

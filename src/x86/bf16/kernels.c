@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of bfloat16 by the dot products of AVX512_BF16. What logits, spans and exclusion do to scores is that of the
- * chains of FMAs; the rest of their functions is of no use here. */
+ * Order 2 of bfloat16 by the dot products of AVX512_BF16. */
 #include "x86/avx512/simd.h"
-
-#define RAPT_TABLE avx512_bf16
 
 #include <limits.h>
 

@@ -3,7 +3,7 @@
 #ifndef RAPT_X86_UNIT16_PACK_H
 #define RAPT_X86_UNIT16_PACK_H
 
-#include "generic/unit_block.h"
+#include "generic/unit_half.h"
 
 enum { STEPS_OF_HALF = RAPT_HALF_KEYS / RAPT_STEP };
 

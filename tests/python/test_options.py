@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""What options of attention, plans and caches mean, each against another way to say the same."""
+import numpy
+import pytest
+import rapt
+
+
+def draw(*shape):
+    return numpy.random.default_rng(sum(shape)).standard_normal(shape).astype(numpy.float32)
+
+
+SEQUENCES = draw(3, 8, 30, 32), draw(3, 2, 30, 32), draw(3, 2, 30, 64)
+
+
+def test_open_right():
+    q, k, v = draw(1, 2, 6, 8), draw(1, 2, 6, 8), draw(1, 2, 6, 8)
+    back = numpy.arange(6)[:, None] - numpy.arange(6)[None]
+    assert (rapt.attention(q, k, v, window=(2, None)) == rapt.attention(q, k, v, mask=back <= 2)).all()
+
+
+def test_key_position():
+    q, k, v = draw(1, 2, 3, 8), draw(1, 2, 6, 8), draw(1, 2, 6, 8)
+    expected = rapt.attention(q, k, v, causal=True, query_position=3)
+    for first in (100, [100]):
+        assert (rapt.attention(q, k, v, causal=True, query_position=103, key_position=first) == expected).all()
+
+
+def test_plan_keeps_its_lists():
+    q, k, v = SEQUENCES
+    lengths, position = numpy.array([30, 4, 7]), numpy.array([0, 1, 2])
+    options = dict(kv_lengths=lengths, causal=True, query_position=position)
+    plan, expected = rapt.Plan(q, k, v, **options), rapt.attention(q, k, v, **options)
+    lengths[:], position[:] = 1, 0
+    assert (plan(q, k, v) == expected).all()
+
+
+def results(returned):
+    return returned if isinstance(returned, tuple) else (returned,)
+
+
+def test_attend_has_the_options_of_attention():
+    q, k, v = SEQUENCES
+    cache = rapt.Cache(3, 2, 32, value_dim=64, page_tokens=7)
+    cache.append(k, v)
+    n = numpy.ones(8, numpy.float32)
+    for options in (dict(softcap=1.5), dict(scale=0.3), dict(window=4), dict(alibi=True), dict(sinks=n),
+                    dict(causal=False), dict(mask=draw(30, 30) > -1), dict(bias=draw(8, 30, 30)),
+                    dict(query_lengths=[3, 30, 0]),
+                    dict(query_position="top-left"), dict(query_position=[1, 2, 3]), dict(lse=True),
+                    dict(weights=True, weights_kind="raw")):
+        got = cache.attend(q, **options)
+        expected = rapt.attention(q, k, v, **{"causal": True, "query_position": "bottom-right", **options})
+        rows = [3, 30, 0] if "query_lengths" in options else [30] * 3
+        for a, b in zip(results(got), results(expected)):
+            for i, r in enumerate(rows):
+                assert (a[i, :, :r] == b[i, :, :r]).all(), options
+
+
+def test_refusals_of_negative_numbers():
+    _, k, v = SEQUENCES
+    cache = rapt.Cache(3, 2, 32, value_dim=64)
+    cache.append(k, v)
+    for call in (lambda: cache.truncate([-1, 3, 0]), lambda: cache.reorder([0, -1]), lambda: cache.reorder([]),
+                 lambda: cache.append(k, v, lengths=[-1, 0, 0])):
+        with pytest.raises(ValueError, match="lengths: |sources: "):
+            call()
+    assert cache.lengths.tolist() == [30, 30, 30]
+
+
+def test_rotary_of_a_part_and_interleaved():
+    q, k, v = SEQUENCES
+    a = 10000.0 ** (-numpy.arange(0, 16, 2) / 16) * numpy.arange(30)[:, None]
+    c, s = numpy.cos(a), numpy.sin(a)
+    for pairing in ("halves", "interleaved"):
+        turned = k.astype(float).copy()
+        x, y = (slice(0, 8), slice(8, 16)) if pairing == "halves" else (slice(0, 16, 2), slice(1, 16, 2))
+        turned[..., x], turned[..., y] = k[..., x] * c - k[..., y] * s, k[..., y] * c + k[..., x] * s
+        cache = rapt.Cache(3, 2, 32, value_dim=64, rotary=rapt.Rotary(10000.0, pairing=pairing, dim=16))
+        cache.append(k, v)
+        expected = rapt.attention(q, turned.astype(numpy.float32), v, causal=True)
+        assert numpy.abs(cache.attend(q) - expected).max() < 1e-5
+
+
+def test_shared_pages_take_new_ones():
+    _, k, v = SEQUENCES
+    cache = rapt.Cache(3, 2, 32, value_dim=64, page_tokens=4, pages=9)
+    cache.append(k[:, :, :10], v[:, :, :10])
+    cache.reorder([0, 0, 0])
+    cache.append(k[:, :, 10:12], v[:, :, 10:12])
+    cache.reorder([0, 0, 1, 1, 2, 2])  # full pools, with ends that are shared or not
+    cache.append(*(numpy.concatenate([x[:, :, 12:13]] * 2) for x in (k, v)))
+    assert cache.lengths.tolist() == [13] * 6
+
+
+def test_no_page_is_free_for_a_shared_end():
+    _, k, v = SEQUENCES
+    cache = rapt.Cache(2, 2, 32, value_dim=64, page_tokens=4, pages=2)
+    cache.append(k[:2, :, :3], v[:2, :, :3])
+    cache.reorder([0, 0, 1])
+    cache.append(k[:, :, 3:4], v[:, :, 3:4])
+    assert cache.lengths.tolist() == [4, 4, 4]
