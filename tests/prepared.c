@@ -151,37 +151,53 @@ static void test_moved_offsets(void **state) {
     }
 }
 
-/* Workspaces of plans that look alike but for their lists: a table where the other has none, and other tokens. */
+/* One token of each sequence; kv_lengths, or query_offsets of so many tokens. */
+static rapt_plan plan_of_lists(int64_t batch, const int32_t *lengths, const int32_t *offsets, int64_t tokens) {
+    static float query[65 * 16], keys[3 * 64 * 16], out[65 * 16];
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    rapt_plan plan;
+    desc.batch = batch, desc.query_heads = desc.kv_heads = desc.query_length = 1;
+    desc.kv_length = 64, desc.head_dim = 16;
+    desc.query = rapt_input_bhsd(query, offsets ? 1 : batch, 1, tokens, 16);
+    desc.key = desc.value = rapt_input_bhsd(keys, batch, 1, 64, 16);
+    desc.out = rapt_output_bhsd(out, offsets ? 1 : batch, 1, tokens, 16);
+    if (lengths)
+        desc.kv_lengths = rapt_int32_list(lengths, batch);
+    if (offsets)
+        desc.query_offsets = rapt_int32_list(offsets, batch + 1), desc.query_tokens = tokens;
+    assert_int_equal(rapt_plan_init(&plan, &desc, NULL), RAPT_OK);
+    return plan;
+}
+
+/* Plans with as many tasks of the same sizes, but other lists: a table where another has none, lengths in another
+ * order, other tokens. */
 static void test_other_lists(void **state) {
-    static const int32_t lengths[2] = {64, 64}, shorter[2] = {64, 63}, late[2] = {64, 65}, early[2] = {0, 1};
-    static float query[65 * 16], keys[2 * 64 * 16], out[65 * 16];
-    rapt_attention_desc descs[4] = {RAPT_ATTENTION_DESC_INIT};
-    rapt_plan plans[4];
+    static const int32_t equal[] = {64, 64, 64}, second[] = {64, 63, 64}, first[] = {63, 64, 64}, late[] = {64, 65},
+                         early[] = {0, 1};
+    const rapt_plan plans[] = {plan_of_lists(3, NULL, NULL, 1), plan_of_lists(3, equal, NULL, 1),
+                               plan_of_lists(3, second, NULL, 1), plan_of_lists(3, first, NULL, 1),
+                               plan_of_lists(1, NULL, late, 65), plan_of_lists(1, NULL, early, 1)};
+    enum { PLANS = sizeof plans / sizeof *plans, BYTES = 1 << 20 };
+    char *memory = test_alloc(BYTES);
+    (void)state;
+    for (int i = 0; i < PLANS * PLANS; i++) {
+        assert_int_equal(rapt_prepare(&plans[i / PLANS], memory, BYTES), RAPT_OK);
+        assert_int_equal(rapt_join(&plans[i % PLANS], memory, 0),
+                         i / PLANS == i % PLANS ? RAPT_OK : RAPT_NOT_PREPARED);
+    }
+    test_free_all();
+}
+
+/* A list that moved on since planning leads no other plan outside of fewer tokens. */
+static void test_moved_lists(void **state) {
+    int32_t offsets[] = {0, 1};
+    const rapt_plan few = plan_of_lists(1, NULL, offsets, 1), many = plan_of_lists(1, NULL, offsets, 65);
     char *memory = test_alloc(1 << 20);
     (void)state;
-    for (int i = 0; i < 4; i++) {
-        const int64_t batch = i < 2 ? 2 : 1, tokens = i < 2 ? 1 : i == 2 ? 65 : 1;
-        descs[i] = (rapt_attention_desc)RAPT_ATTENTION_DESC_INIT;
-        descs[i].batch = batch, descs[i].query_heads = descs[i].kv_heads = descs[i].query_length = 1;
-        descs[i].kv_length = 64, descs[i].head_dim = 16;
-        descs[i].query = rapt_input_bhsd(query, batch, 1, tokens, 16);
-        descs[i].key = descs[i].value = rapt_input_bhsd(keys, batch, 1, 64, 16);
-        descs[i].out = rapt_output_bhsd(out, batch, 1, tokens, 16);
-        descs[i].query_tokens = i < 2 ? 0 : tokens;
-    }
-    descs[1].kv_lengths = rapt_int32_list(lengths, 2);
-    descs[2].query_offsets = rapt_int32_list(late, 2);
-    descs[3].query_offsets = rapt_int32_list(early, 2);
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(rapt_plan_init(&plans[i], &descs[i], NULL), RAPT_OK);
-    for (int i = 0; i < 16; i++) {
-        assert_int_equal(rapt_prepare(&plans[i / 4], memory, 1 << 20), RAPT_OK);
-        assert_int_equal(rapt_join(&plans[i % 4], memory, 0), i / 4 == i % 4 ? RAPT_OK : RAPT_NOT_PREPARED);
-    }
-    descs[1].kv_lengths = rapt_int32_list(shorter, 2);
-    assert_int_equal(rapt_plan_init(&plans[0], &descs[1], NULL), RAPT_OK);
-    assert_int_equal(rapt_prepare(&plans[1], memory, 1 << 20), RAPT_OK);
-    assert_int_equal(rapt_join(&plans[0], memory, 0), RAPT_NOT_PREPARED);
+    offsets[0] = 64, offsets[1] = 65;
+    assert_int_equal(rapt_prepare(&many, memory, 1 << 20), RAPT_OK);
+    assert_int_equal(rapt_join(&few, memory, 0), RAPT_NOT_PREPARED);
+    assert_int_equal(rapt_join(&many, memory, 0), RAPT_OK);
     test_free_all();
 }
 
@@ -190,6 +206,6 @@ int main(void) {
                                        cmocka_unit_test(test_failed_preparation),
                                        cmocka_unit_test(test_longer_sequences), cmocka_unit_test(test_more_queries),
                                        cmocka_unit_test(test_moved_offsets),
-                                       cmocka_unit_test(test_other_lists)};
+                                       cmocka_unit_test(test_other_lists), cmocka_unit_test(test_moved_lists)};
     return cmocka_run_group_tests_name("prepared", tests, NULL, NULL);
 }

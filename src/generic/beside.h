@@ -59,21 +59,16 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int row
     }
 }
 
-/* Those of RAPT_BESIDE_FORMATS that are of words here. */
-#ifndef RAPT_TURN_FORMATS
-#define RAPT_TURN_FORMATS(X, rows)                                                                               \
-    X(f32, F32, rows) X(bf16, BF16, rows) X(f16, F16, rows) X(q8_0, Q8_0, rows) X(q4_0, Q4_0, rows)
-#endif
-
 #define RAPT_TURN(name, NAME, rows)                                                                              \
     static RAPT_KERNEL void score_turn_##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {     \
+        if (!is_narrow(RAPT_FORMAT_##NAME, rows) || !is_beside(RAPT_FORMAT_##NAME, rows))                        \
+            return;                                                                                              \
         struct pair own = take_pair(pair);                                                                       \
         own.paces = is_paced(RAPT_FORMAT_##NAME, rows);                                                          \
-        if (is_narrow(RAPT_FORMAT_##NAME, rows) && rows <= BESIDE_##NAME)                                        \
-            score_turn(a, RAPT_FORMAT_##NAME, rows, &own);                                                       \
+        score_turn(a, RAPT_FORMAT_##NAME, rows, &own);                                                           \
         put_pair(pair, &own);                                                                                    \
     }
-#define RAPT_TURN_ROWS(rows) RAPT_TURN_FORMATS(RAPT_TURN, rows)
+#define RAPT_TURN_ROWS(rows) RAPT_WORD_FORMATS(RAPT_TURN, rows)
 RAPT_HEIGHTS(RAPT_TURN_ROWS)
 #undef RAPT_TURN_ROWS
 #undef RAPT_TURN
@@ -102,7 +97,7 @@ static void score_then_weigh(const struct rapt_score_args *keys, const struct ra
 static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
     typedef void scorer(const struct rapt_score_args *, struct pair *);
 #define RAPT_TURN(name, NAME, rows) [RAPT_FORMAT_##NAME] = score_turn_##name##_##rows,
-#define RAPT_TURN_ROWS(rows) {RAPT_TURN_FORMATS(RAPT_TURN, rows)},
+#define RAPT_TURN_ROWS(rows) {RAPT_WORD_FORMATS(RAPT_TURN, rows)},
     static scorer *const of_rows[][RAPT_FORMAT_COUNT] = {RAPT_HEIGHTS(RAPT_TURN_ROWS)};
 #undef RAPT_TURN_ROWS
 #undef RAPT_TURN

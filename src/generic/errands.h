@@ -87,7 +87,7 @@ struct pump {
     const char *line;
     int64_t gap;    /* from the end of a row to the next */
     int row_lines, left, step_bytes, credit, rate;
-    struct turns *turns; /* what is fetched instead, between keys; NULL = nothing else */
+    struct strand_cursor *strands; /* what is fetched instead, between keys; NULL = nothing else */
     int at_once; /* lines of a step of few_stored.h */
     bool in_pair; /* known to the compiler. Then these are fetched: */
     struct pair pair;
@@ -150,7 +150,7 @@ RAPT_INLINE struct pump take_pump(const struct pump *pump, bool in_pair) {
                        .step_bytes = pump->step_bytes,
                        .credit = pump->credit,
                        .rate = pump->rate,
-                       .turns = pump->turns,
+                       .strands = pump->strands,
                        .at_once = pump->at_once,
                        .in_pair = in_pair};
     if (in_pair)

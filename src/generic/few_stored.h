@@ -109,8 +109,8 @@ static void few_stored_keys(const struct rapt_score_args *a, const char *key, fl
     _Alignas(64) float panels[FEW_PANELS * FEW_PANEL], sums[RAPT_MAX_TILE_ROWS * FEW_STORED_KEYS];
     const char *keys[FEW_STORED_KEYS];
     static const struct row_scales none = {0}; /* types with scales are staged */
-    struct turns no_turns = {0};
-    struct stream no_stream = {.turns = &no_turns}; /* lines are fetched between multiply-adds */
+    struct strand_cursor no_strands = {0};
+    struct stream no_stream = {.strands = &no_strands}; /* lines are fetched between multiply-adds */
     const int used = (n + VL - 1) / VL * VL;
     for (int k = 0; k < FEW_STORED_KEYS; k++)
         keys[k] = key + (k < n ? k : 0) * a->key_stride_bytes;

@@ -64,47 +64,47 @@ static RAPT_KERNEL void walk_rows(struct walk *walk, int64_t stride_bytes, const
 enum { TURN_LINES = 2 }; /* of a strand, before it is the turn of the next one */
 
 /* Strands, and where they stand. */
-struct turns {
+struct strand_cursor {
     const char *const *next, *const *after, *const *end; /* whose turn it is; after those beside it; after all */
     int64_t at, bytes;
     int beside, pace, lines;
     bool into_l1;
 };
 
-static RAPT_KERNEL struct turns turns_of(const struct rapt_strands *ahead) {
+static RAPT_KERNEL struct strand_cursor open_strands(const struct rapt_strands *ahead) {
     if (!ahead)
-        return (struct turns){0};
-    return (struct turns){.next = ahead->strand,
-                          .into_l1 = streams_into_l1(),
-                          .after = ahead->strand + ahead->beside,
-                          .end = ahead->strand + ahead->count,
-                          .bytes = ahead->bytes,
-                          .beside = ahead->beside,
-                          .pace = ahead->pace};
+        return (struct strand_cursor){0};
+    return (struct strand_cursor){.next = ahead->strand,
+                                  .into_l1 = streams_into_l1(),
+                                  .after = ahead->strand + ahead->beside,
+                                  .end = ahead->strand + ahead->count,
+                                  .bytes = ahead->bytes,
+                                  .beside = ahead->beside,
+                                  .pace = ahead->pace};
 }
 
 /* Fetches some more lines, all in all as many as slots read, or that times their pace. */
-RAPT_INLINE void turns_fetch(struct turns *turns, int lines) {
-    const char *const *next = turns->next, *const *const end = turns->end;
-    const bool into_l1 = turns->into_l1;
-    int64_t at = turns->at;
-    for (lines = lines * turns->pace + turns->lines; next < end && lines > 0; lines -= TURN_LINES) {
+RAPT_INLINE void fetch_strands(struct strand_cursor *strands, int lines) {
+    const char *const *next = strands->next, *const *const end = strands->end;
+    const bool into_l1 = strands->into_l1;
+    int64_t at = strands->at;
+    for (lines = lines * strands->pace + strands->lines; next < end && lines > 0; lines -= TURN_LINES) {
         const char *line = *next++ + at;
         RAPT_UNROLL for (int i = 0; i < TURN_LINES; i++)
             fetch_into(into_l1, line + 64 * i);
-        if (next < turns->after)
+        if (next < strands->after)
             continue;
-        next -= turns->beside;
+        next -= strands->beside;
         at += 64 * TURN_LINES;
-        if (at < turns->bytes)
+        if (at < strands->bytes)
             continue;
         at = 0;
-        next = turns->after;
-        turns->after += turns->beside;
+        next = strands->after;
+        strands->after += strands->beside;
     }
-    turns->next = next;
-    turns->at = at;
-    turns->lines = lines;
+    strands->next = next;
+    strands->at = at;
+    strands->lines = lines;
 }
 
 #endif

@@ -78,17 +78,17 @@ RAPT_INLINE void stored_blocks(int format, float *panel, const char *const *rows
 typedef void stored_squares(float *panel, const char *const *rows, int64_t d, int dims, int used,
                             const struct row_scales *scales, struct stream *stream);
 
-/* takes_turns: known to the compiler, which then prefetches in one way without asking. */
-RAPT_INLINE void squares_of(int format, bool takes_turns, float *panel, const char *const *rows, int64_t d, int dims,
+/* has_strands: known to the compiler, which then prefetches in one way without asking. */
+RAPT_INLINE void squares_of(int format, bool has_strands, float *panel, const char *const *rows, int64_t d, int dims,
                             int used, const struct row_scales *scales, struct stream *stream) {
     const bool folds = !is_scaled(format) || scales->exact;
     const float *plain = scales->plain, *folded = scales->folded;
     struct stream own = take_stream(stream);
     int i = 0;
-    if (takes_turns != (own.turns != NULL) || own.pair)
+    if (has_strands != (own.strands != NULL) || own.pair)
         __builtin_unreachable();
-    if (takes_turns)
-        turns_fetch(own.turns, used / VL * stored_lines(format, VL * STORED_DIMS));
+    if (has_strands)
+        fetch_strands(own.strands, used / VL * stored_lines(format, VL * STORED_DIMS));
     for (; (is_of_bytes(format) || is_of_nibbles(format)) && folds && dims - i >= STORED_STEP; i += STORED_STEP)
         for (int v = 0; v < used; v += VL)
             stored_blocks(format, panel + i * STORED_KEYS + v, rows + v, d + i, v_load(folded + v), &own);
@@ -106,14 +106,14 @@ RAPT_INLINE void squares_of(int format, bool takes_turns, float *panel, const ch
     put_stream(stream, &own);
 }
 
-#define RAPT_SQUARES(name, NAME, suffix, takes_turns)                                                            \
+#define RAPT_SQUARES(name, NAME, suffix, has_strands)                                                            \
     static RAPT_KERNEL void squares_##name##suffix(float *panel, const char *const *rows, int64_t d, int dims,   \
                                                    int used, const struct row_scales *scales,                    \
                                                    struct stream *stream) {                                      \
-        if (takes_turns || !is_of_words(RAPT_FORMAT_##NAME)) /* few take turns only */                           \
-            squares_of(RAPT_FORMAT_##NAME, takes_turns, panel, rows, d, dims, used, scales, stream);             \
+        if (has_strands || !is_of_words(RAPT_FORMAT_##NAME)) /* few has strands always */                        \
+            squares_of(RAPT_FORMAT_##NAME, has_strands, panel, rows, d, dims, used, scales, stream);             \
     }
-#define RAPT_STORED(name, NAME) RAPT_SQUARES(name, NAME, , false) RAPT_SQUARES(name, NAME, _in_turns, true)
+#define RAPT_STORED(name, NAME) RAPT_SQUARES(name, NAME, , false) RAPT_SQUARES(name, NAME, _of_strands, true)
 RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
 #undef RAPT_SQUARES
@@ -121,7 +121,7 @@ RAPT_STORED_FORMATS(RAPT_STORED)
 /* [takes turns][format] */
 static stored_squares *const squares_of_format[2][RAPT_FORMAT_COUNT] = {
 #define RAPT_STORED(name, NAME)                                                                                  \
-    [0][RAPT_FORMAT_##NAME] = squares_##name, [1][RAPT_FORMAT_##NAME] = squares_##name##_in_turns,
+    [0][RAPT_FORMAT_##NAME] = squares_##name, [1][RAPT_FORMAT_##NAME] = squares_##name##_of_strands,
     RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
 };
@@ -181,7 +181,7 @@ static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed
     struct stream stream = feed_keys(feed, a, a->key_format, keys, n, STORED_KEYS);
     for (int64_t d = 0; d < a->head_dim; d += STORED_DIMS) {
         const int dims = a->head_dim - d < STORED_DIMS ? (int)(a->head_dim - d) : STORED_DIMS;
-        squares_of_format[stream.turns != NULL][a->key_format](panel, keys, d, dims, used, &row_scales, &stream);
+        squares_of_format[stream.strands != NULL][a->key_format](panel, keys, d, dims, used, &row_scales, &stream);
         for (int k = 0; k < used; k += step)
             of_height[a->rows - 1](panel + k, a->query + d * a->rows, sums + k, dims);
     }

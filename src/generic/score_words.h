@@ -239,8 +239,8 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, c
         open_keys(a, format, &more, places[1], n > VL ? first + VL : first, n - VL, rows);
     int64_t byte = 0;
     for (int left = a->head_dim, square = 0; left > 0; left -= width, square++) {
-        if (stream->turns)
-            turns_fetch(stream->turns, lines);
+        if (stream->strands)
+            fetch_strands(stream->strands, lines);
         int here = whole ? width : left;
         if (!whole)
             RAPT_OPAQUE(here); /* else compilers make a loop of its own of the last turn */

@@ -101,7 +101,8 @@ enum {
 #define RAPT_BESIDE_FORMATS(X) X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0) X(F8_E4M3) X(F8_E5M2)
 #define RAPT_BESIDE_ROWS(NAME) [RAPT_FORMAT_##NAME] = BESIDE_##NAME,
 
-RAPT_INLINE bool takes_turns(int format, int rows) {
+/* Whether score_beside takes so many. */
+RAPT_INLINE bool is_beside(int format, int rows) {
 #define RAPT_BESIDE(NAME) (format == RAPT_FORMAT_##NAME && rows <= BESIDE_##NAME) ||
     return RAPT_BESIDE_FORMATS(RAPT_BESIDE) false;
 #undef RAPT_BESIDE

@@ -13,7 +13,7 @@ struct stream {
     int64_t step_bytes;                   /* to the next row; 0 where rows do not come from memory */
     const char *const *next, *const *end; /* the rows after this one, as long as there are some here */
     int64_t l2;          /* as fetch_both has it */
-    struct turns *turns; /* what is fetched into L2 instead; NULL = nothing else */
+    struct strand_cursor *strands; /* what is fetched into L2 instead; NULL = nothing else */
     struct pair *pair;   /* fetched instead of all that; NULL = none */
 };
 
@@ -47,7 +47,7 @@ RAPT_INLINE struct stream take_stream(const struct stream *stream) {
                            .next = stream->next,
                            .end = stream->end,
                            .l2 = stream->l2,
-                           .turns = stream->turns,
+                           .strands = stream->strands,
                            .pair = stream->pair};
 }
 
@@ -80,14 +80,14 @@ enum { FEED_KEYS = NARROW_VECTORS * VL }; /* at once, at most */
 /* The keys of a call, panel by panel, and what is fetched beside them. */
 struct feed {
     struct walk walk;
-    struct turns turns;
+    struct strand_cursor strands;
     const char *soon[FEED_KEYS];
     int left; /* keys */
 };
 
 RAPT_INLINE void open_feed(struct feed *feed, const struct rapt_score_args *a) {
     feed->walk = walk_of(a->key, a->key_rows, a->runs);
-    feed->turns = turns_of(a->ahead);
+    feed->strands = open_strands(a->ahead);
     feed->left = a->key_end - a->key_begin;
 }
 
@@ -109,7 +109,7 @@ RAPT_INLINE struct stream feed_stream(struct feed *feed, const struct rapt_score
     struct stream stream = n == 0                  ? (struct stream){.row = key, .row_bytes = 64}
                            : feed->walk.left >= n ? stream_at(a, format, feed->walk.row, n)
                                                   : look_ahead(feed, a, format, n);
-    stream.turns = &feed->turns;
+    stream.strands = &feed->strands;
     stream.pair = NULL;
     return stream;
 }

@@ -107,7 +107,7 @@ RAPT_INLINE void stored_values(int format, const struct rapt_weigh_args *a, vf32
 /* Keys from one on, at most so many, that lie in one run; few where lines are fetched between them. */
 RAPT_INLINE int run_of(const struct walk *walk, int keys, const struct pump *pump) {
     enum { BETWEEN = 4 };
-    const int most = pump->turns && keys > BETWEEN ? BETWEEN : keys;
+    const int most = pump->strands && keys > BETWEEN ? BETWEEN : keys;
     return most < walk->left ? most : (int)walk->left;
 }
 
@@ -143,8 +143,8 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
                       width);
     for (int key = 0, run; !in_pair && key < keys; key += run) {
         run = run_of(&walk, keys - key, pump);
-        if (pump->turns)
-            turns_fetch(pump->turns, run * stored_lines(format, vectors * VL));
+        if (pump->strands)
+            fetch_strands(pump->strands, run * stored_lines(format, vectors * VL));
         stored_values(format, a, sum, p + key, is_scaled(format) ? scales + key : NULL,
                       stored_block(format, walk.row, d), run, &own, rows, vectors, first, width);
         walk_on(&walk, run, a->value_stride_bytes);
@@ -157,7 +157,7 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
 
 RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
                               struct pump *pump, int rows, int vectors, int first) {
-    if (takes_turns(format, rows) && pump->in_pair)
+    if (is_beside(format, rows) && pump->in_pair)
         stored_panel_by(format, a, d, scales, pump, rows, vectors, first, true);
     else
         stored_panel_by(format, a, d, scales, pump, rows, vectors, first, false);
@@ -243,8 +243,8 @@ RAPT_INLINE int lines_of_rest(int format, int64_t d, int dims) {
 }
 
 RAPT_INLINE void fetch_beside_rest(struct pump *pump, int lines) {
-    if (pump->turns)
-        turns_fetch(pump->turns, lines);
+    if (pump->strands)
+        fetch_strands(pump->strands, lines);
     else
         for (; lines > 0; lines--)
             pump_line(pump);
@@ -309,9 +309,9 @@ static struct pump pump_of_values(const struct rapt_weigh_args *a) {
 static void weigh_narrow(const struct rapt_weigh_args *a) {
     assume_weigh(a, NARROW_ROWS);
     struct rapt_weigh_args part = *a;
-    struct turns turns = turns_of(a->ahead);
+    struct strand_cursor strands = open_strands(a->ahead);
     struct pump pump = pump_of_values(a);
-    pump.turns = a->ahead ? &turns : NULL;
+    pump.strands = a->ahead ? &strands : NULL;
     struct walk walk = walk_of(a->value, a->value_rows, a->runs);
     const int keys = a->value_format == RAPT_FORMAT_F32 ? WEIGH_AHEAD : STORED_AHEAD;
     part.probabilities += (int64_t)a->first_row * RAPT_BLOCK_KEYS;

@@ -6,7 +6,6 @@
 #include "x86/vbmi/bytes.h"
 
 #define RAPT_WORD_FORMATS(X, rows) X(f8_e4m3, F8_E4M3, rows)
-#define RAPT_TURN_FORMATS RAPT_WORD_FORMATS
 #define RAPT_STORED_FORMATS(X) X(f8_e4m3, F8_E4M3)
 
 #include "generic/exp2.h"

@@ -11,7 +11,6 @@
     ((format) == RAPT_FORMAT_F32 ? (rows) >= 7 && (bytes) <= 16 << 10 : (rows) >= 3 && (bytes) <= 32 << 10)
 #define RAPT_WORD_FORMATS(X, rows) \
     X(f32, F32, rows) X(bf16, BF16, rows) X(f16, F16, rows) X(q8_0, Q8_0, rows) X(q4_0, Q4_0, rows)
-#define RAPT_TURN_FORMATS RAPT_WORD_FORMATS
 #define RAPT_STORED_FORMATS(X) X(f16, F16) X(bf16, BF16) X(q8_0, Q8_0) X(q4_0, Q4_0)
 
 #include "x86/avx512/simd.h"
