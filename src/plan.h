@@ -47,7 +47,7 @@ struct rapt_totals {
     int64_t all_tasks, all_merges, state_bytes;
     int64_t panel_bytes, scores_bytes, bias_rows, rows, staged_keys[RAPT_SIDES]; /* largest of any work */
     double multiplications, stored_bytes; /* the latter of keys and values */
-    uint64_t digest; /* of all works, in order, where they are a table: a workspace has one for plans that agree in it */
+    uint64_t digest; /* of all works, in order, where they are a table: plans that agree in it share a workspace */
 };
 
 struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */

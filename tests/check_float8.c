@@ -48,7 +48,7 @@ static void check_keys(const struct tile *tile, int format, int rows, const floa
     test_free_all();
 }
 
-/* Keys of few numbers, none of them 0, whose scale is infinite: so are their scores, whatever rows are filled up with. */
+/* Keys of few numbers, none of them 0, whose scale is infinite: so are their scores, whatever fills rows up. */
 static void check_rests(const struct tile *tile, int format, int rows) {
     static const int dims[] = {1, 3, 8, 9, 31, 33};
     static const float infinite = INFINITY;
