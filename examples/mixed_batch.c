@@ -112,6 +112,9 @@ static void attend_alone(int b) {
     require(rapt_attention(&desc, NULL, &message));
 }
 
+/* NaN, if either is. */
+static double larger(double a, double b) { return isnan(a) || b <= a ? a : b; }
+
 /* Attention as textbooks have it, in double. */
 static double error_of(int b, int i, int h) {
     static double weight[MOST_KEYS];
@@ -125,7 +128,7 @@ static double error_of(int b, int i, int h) {
     for (int d = 0; d < DIM; d++) {
         double expected = 0;
         for (int j = 0; j < keys; j++) expected += weight[j] / sum * value[b][j][h / group][d];
-        worst = fmax(worst, fabs(out[row][h][d] - expected));
+        worst = larger(worst, fabs(out[row][h][d] - expected));
     }
     return worst;
 }
@@ -143,7 +146,7 @@ int main(void) {
             return 1;
         }
         for (int i = 0; i < fresh[b]; i++)
-            for (int h = 0; h < QUERY_HEADS; h++) worst = fmax(worst, error_of(b, i, h));
+            for (int h = 0; h < QUERY_HEADS; h++) worst = larger(worst, error_of(b, i, h));
     }
     printf("%d new tokens of %d sequences in one call; alone and in the batch the same bits; at most %.1g off\n",
            (int)offsets[BATCH], BATCH, worst);

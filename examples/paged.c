@@ -90,6 +90,9 @@ static void attend(void) {
     require(rapt_attention(&desc, NULL, &message));
 }
 
+/* NaN, if either is. */
+static double larger(double a, double b) { return isnan(a) || b <= a ? a : b; }
+
 /* Attention as textbooks have it, in double, on the keys and values before they became float16. */
 static double error_of(int b, int h) {
     static double weight[MOST_TOKENS];
@@ -103,7 +106,7 @@ static double error_of(int b, int h) {
     for (int d = 0; d < DIM; d++) {
         double expected = 0;
         for (int j = 0; j < lengths[b]; j++) expected += weight[j] / sum * value[b][j][h / group][d];
-        worst = fmax(worst, fabs(out[b][h][d] - expected));
+        worst = larger(worst, fabs(out[b][h][d] - expected));
     }
     return worst;
 }
@@ -119,7 +122,7 @@ int main(void) {
         append(1, ones);
         attend();
         for (int b = 0; b < BATCH; b++)
-            for (int h = 0; h < QUERY_HEADS; h++) worst = fmax(worst, error_of(b, h));
+            for (int h = 0; h < QUERY_HEADS; h++) worst = larger(worst, error_of(b, h));
     }
     printf("%d steps of %d sequences, %d of %d pages in use; at most %.1g off\n", STEPS, BATCH,
            PAGES - free_count, PAGES, worst);

@@ -55,12 +55,20 @@ RAPT_INLINE int square_words(int format) { return RAPT_HALF_SQUARES && !is_of_bl
 
 enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
 
+/* Whether a square goes by way of L1, from where conversions read as fast as from registers. Where these are few, two
+ * squares of bfloat16 and the sums of some rows would take more than there are. */
+RAPT_INLINE bool is_by_halves(int format, int rows) {
+    return !RAPT_HALF_SQUARES && (format == RAPT_FORMAT_F16 ||
+                                  (format == RAPT_FORMAT_BF16 && VL == 8 && rows >= 3 && rows <= 5));
+}
+
 /* A chain waits for each of its sums. Few rows take more keys at once, where keys are less to read than that takes and
  * registers suffice. Where vectors are split, two sums are enough. */
 RAPT_INLINE int vectors_of_words(int format, int rows) {
     if (RAPT_HALF_SQUARES)
         return rows == 1 ? WORD_VECTORS : 1;
     const int most_rows = format == RAPT_FORMAT_F32                        ? 0
+                          : is_by_halves(format, rows)                     ? 5
                           : VL < 16                                        ? 2
                           : is_of_nibbles(format)                          ? 6
                           : is_of_blocks(format) || is_looked_up(format) ? 4
@@ -68,8 +76,7 @@ RAPT_INLINE int vectors_of_words(int format, int rows) {
     return rows <= most_rows ? WORD_VECTORS : 1;
 }
 
-/* A square of words of the rows of some keys, transposed: in registers, but for whole squares of float16, which
- * conversions read from memory as fast. */
+/* A square of words of the rows of some keys, transposed. */
 struct words {
     vf32 lanes[VL];
     uint16_t halves[2 * VL * VL];
@@ -85,7 +92,7 @@ RAPT_INLINE void load_words_of(int format, struct words *words, const char *cons
         v_load_columns(words->lanes, keys, 0);
         return;
     }
-    if (format == RAPT_FORMAT_F16) {
+    if (is_by_halves(format, rows)) {
         load_square_of_halves(words->halves, keys, 0, quarters);
         return;
     }
@@ -110,11 +117,11 @@ RAPT_INLINE void load_spaced(int format, struct words *words, struct spaced *key
 }
 
 /* Number n of each row. */
-RAPT_INLINE vf32 number_of_words(int format, const struct words *words, int n) {
+RAPT_INLINE vf32 number_of_words(int format, const struct words *words, int n, int rows) {
     if (RAPT_HALF_SQUARES && format == RAPT_FORMAT_F16)
         return v_widen_column(words->lanes, n);
-    if (format == RAPT_FORMAT_F16)
-        return v_load_half(words->halves + n * VL);
+    if (is_by_halves(format, rows))
+        return format == RAPT_FORMAT_F16 ? v_load_half(words->halves + n * VL) : v_load_bf16(words->halves + n * VL);
     if (is_of_blocks(format))
         return number_of_blocks(format, &words->blocks, n);
     if (is_float8(format)) {
@@ -140,8 +147,8 @@ struct key_words {
     vf32 sum[NARROW_ROWS];
 };
 
-RAPT_INLINE vf32 number_of_keys(int format, const struct key_words *keys, int n) {
-    const vf32 number = number_of_words(format, &keys->words, n);
+RAPT_INLINE vf32 number_of_keys(int format, const struct key_words *keys, int n, int rows) {
+    const vf32 number = number_of_words(format, &keys->words, n, rows);
     return is_scaled(format) ? v_mul(number, keys->scale) : number;
 }
 
@@ -156,12 +163,12 @@ RAPT_INLINE void score_words(int format, const float *query, struct key_words *k
             return;
         stream_line(stream, lines % 2 == 0 ? step : square * steps + step, lines, steps);
         RAPT_UNROLL for (int n = step * numbers / steps; n < (step + 1) * numbers / steps; n++) {
-            const vf32 x = number_of_keys(format, keys, n);
+            const vf32 x = number_of_keys(format, keys, n, rows);
             RAPT_UNROLL for (int r = 0; r < rows; r++)
                 keys->sum[r] = v_fma(v_splat(query[n * rows + r]), x, keys->sum[r]);
             if (!more)
                 continue;
-            const vf32 y = number_of_keys(format, more, n);
+            const vf32 y = number_of_keys(format, more, n, rows);
             RAPT_UNROLL for (int r = 0; r < rows; r++)
                 more->sum[r] = v_fma(v_splat(query[n * rows + r]), y, more->sum[r]);
         }
@@ -179,9 +186,9 @@ static RAPT_KERNEL void copy_rests(char (*copy)[4 * VL], const char **rows, size
 /* key: the first of the VL, of which there are n. */
 RAPT_INLINE vf32 scales_of_keys(const struct rapt_score_args *a, int key, int n) {
     const int64_t step = a->scales.stride_bytes / (int64_t)sizeof(float);
-    const float *first = a->scales.scales + key * step;
     if (!a->scales.scales || step == 0)
-        return v_splat(a->scales.scales ? *first : 1);
+        return v_splat(a->scales.scales ? *a->scales.scales : 1);
+    const float *first = a->scales.scales + key * step;
     float scales[VL];
     for (int i = 0; i < VL; i++)
         scales[i] = first[(i < n ? i : 0) * step];

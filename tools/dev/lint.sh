@@ -43,7 +43,7 @@ else
 fi
 
 echo "== flags of the library"
-complain "the library is not to be built with:" "$(python3 - <<'PYTHON'
+flags=$(python3 - <<'PYTHON'
 import json, re
 for entry in json.load(open("build-lint-gcc/compile_commands.json")):
     if "/src/" in entry["file"] or entry["file"].startswith("../src/"):
@@ -52,7 +52,8 @@ for entry in json.load(open("build-lint-gcc/compile_commands.json")):
         if not re.search(r"-ffp-contract=off(?!.* -f(fp-contract|fast-math))", entry["command"]):
             print(entry["file"], "without -ffp-contract=off in the end")
 PYTHON
-)"
+) || failed=1
+complain "the library is not to be built with:" "$flags"
 
 echo "== style"
 code=$(sources -name '*.c' -o -name '*.h' -o -name '*.cc' -o -name '*.def')
@@ -76,7 +77,8 @@ complain "links to files that do not exist:" "$(for page in $prose; do
     done
 done)"
 complain "tabs or spaces at the end:" "$(grep -nP '\t| +$' $code || true)"
-complain "mutations whose place has changed:" "$(python3 tools/dev/mutations.py --check || true)"
+places=$(python3 tools/dev/mutations.py --check) || failed=1
+complain "mutations whose place has changed:" "$places"
 complain "left over:" "$(grep -nE 'TODO|FIXME' $code || true)"
 
 echo "== clang-tidy"

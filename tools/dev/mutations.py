@@ -213,6 +213,8 @@ def main():
     only_named = "--named" in arguments
     arguments = [argument for argument in arguments if argument not in ("--named", "--isa", ISA)]
     edits = read_edits(arguments or [""])
+    if not edits:
+        sys.exit("no line of tests/mutations.txt has " + " or ".join(arguments))
     copy_tree()
     if not os.path.exists(os.path.join(BUILD, "build.ninja")):
         isas = [f"-Disas={TABLE}"] if TABLE else []

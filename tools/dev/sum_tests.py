@@ -29,9 +29,12 @@ def files_of(path):
 
 
 def programs_of(path):
-    """Each program's passed, failed and skipped tests. One that ends badly failed at least once."""
+    """Each program's passed, failed and skipped tests. One that ends badly failed at least once. None where a run did
+    not come as far as its log."""
     if path.endswith(".xml"):
         yield from files_of(path)
+        return
+    if not os.path.exists(path):
         return
     suites = xml.etree.ElementTree.parse(path.removesuffix("json") + "junit.xml").getroot().iter("testsuite")
     counts = {plain_name(suite.get("name").split(".", 1)[-1]): suite for suite in suites}

@@ -65,6 +65,7 @@ run_fuzz() {
     else
         echo
         echo "== fuzz"
+        rm -f build-fuzz/log.json build-fuzz/log.junit.xml # what an earlier run says
         RAPT_FUZZ_SEED=1 tools/dev/fuzz.sh 60 || true
         echo "fuzz=build-fuzz/log.json" >>"$records/logs"
     fi
@@ -77,6 +78,7 @@ begin_beside() {
         renice -n 5 -p "$BASHPID" >/dev/null || true
         ! tools/dev/fuzz.sh available || tools/dev/fuzz.sh build || true
         if tools/dev/python.sh available; then
+            rm -f build-python/tests.xml # what an earlier run says
             tools/dev/python.sh test || true
             echo "python=build-python/tests.xml" >>"$records/logs"
         else
