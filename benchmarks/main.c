@@ -24,6 +24,7 @@ static const struct bench_column columns[] = {
     {"of_stream_median", "of_stream", "%", 100, 1, by_memory},
     {"of_stream", "(best)", "%", 100, 1, by_memory},
     {"of_limit_median", "of_limit", "%", 100, 1, "extend mixed"},
+    {"of_copy_median", "of_copy", "%", 100, 1, "append"},
     {"cost_median", "cost", "x", 1, 3, NULL},
     {"speedup_median", "speedup", "x", 1, 2, NULL},
     {"of_contiguous_median", "of_contiguous", "%", 100, 1, NULL},

@@ -9,8 +9,8 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "benchmarks/results"
 # Of the counters of benchmarks/README.md those that are medians or say what was run; the suffix goes.
-MEDIANS = ("of_peak", "of_stream", "of_limit", "cost", "speedup", "of_parts", "of_contiguous", "versus_heads",
-           "rapt_speedup", "rapt_speedup_whole", "microseconds")
+MEDIANS = ("of_peak", "of_stream", "of_limit", "of_copy", "cost", "speedup", "of_parts", "of_contiguous",
+           "versus_heads", "rapt_speedup", "rapt_speedup_whole", "microseconds")
 KEPT = ("spread", "samples", "peak_gflops", "stream_gbps", "processor_share", "label", "sweep", "isa", "rapt_threads",
         "head_dim", "query_length", "kv_length", "heads", "group", "batch", "window", "causal")
 
