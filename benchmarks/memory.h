@@ -14,6 +14,13 @@ struct arena {
     size_t bytes; /* a power of two */
 };
 
+/* Regions of so many bytes that are read in turn: what counts them begins anew after the last. */
+enum { ARENA_MAX_REGIONS = 64 };
+static inline size_t arena_regions(const struct arena *arena, size_t region_bytes) {
+    const size_t regions = arena->bytes / region_bytes;
+    return regions < ARENA_MAX_REGIONS ? regions : ARENA_MAX_REGIONS;
+}
+
 /* Huge pages where the system has them. Fails with false. */
 bool arena_init(struct arena *arena);
 void arena_free(struct arena *arena);

@@ -103,7 +103,7 @@ static void run_stream(void *context) {
     for (int thread = 0; thread < peak->threads; thread++)
         read_sink[thread] = way->kernels->read(region + (size_t)thread * part_bytes, part_bytes,
                                                way->prefetch_bytes, way->runs);
-    *peak->cursor = (*peak->cursor + 1) % (peak->arena->bytes / peak->region_bytes);
+    *peak->cursor = (*peak->cursor + 1) % arena_regions(peak->arena, peak->region_bytes);
 }
 
 void stream_peak_init(struct stream_peak *peak, const struct arena *arena, size_t region_bytes,

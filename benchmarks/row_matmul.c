@@ -43,7 +43,7 @@ static struct product product_of(const struct row *row, const struct arena *aren
     desc.out_stride_bytes = shape->columns * (int64_t)sizeof(float);
     desc.isa = row->isa;
     const size_t bytes = (size_t)(shape->inner * shape->columns) * sizeof(float);
-    return (struct product){desc, arena->base, bytes, arena->bytes / bytes, cursor, row->threads, RAPT_OK};
+    return (struct product){desc, arena->base, bytes, arena_regions(arena, bytes), cursor, row->threads, RAPT_OK};
 }
 
 static void count_work(struct workload *work, const struct product_shape *shape) {

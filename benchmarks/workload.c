@@ -86,8 +86,7 @@ bool workload_init(struct workload *workload, const struct workload_shape *shape
         snprintf(why->text, sizeof why->text, "this machine has too little memory for the row");
         return false;
     }
-    size_t regions = cursor ? arena->bytes / workload->region_bytes : 1;
-    workload->region_count = regions < WORKLOAD_MAX_REGIONS ? (int)regions : WORKLOAD_MAX_REGIONS;
+    workload->region_count = cursor ? (int)arena_regions(arena, workload->region_bytes) : 1;
     workload->key = arena->base;
     workload->value = arena->base + (shape->is_latent ? 0 : key_bytes);
     workload->query = buffer_new(query_bytes);

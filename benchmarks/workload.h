@@ -42,14 +42,14 @@ struct workload_shape {
     bool ragged;            /* the sequences of the batch have lengths from 37 to query_length */
 };
 
-enum { WORKLOAD_MAX_REGIONS = 64, WORKLOAD_MAX_RAGGED = 16 };
+enum { WORKLOAD_MAX_RAGGED = 16 };
 
 /* K and V fill a region of the arena. Decode reads the next region in each
  * run, so that no cache can hold what it reads; prefill has one region. */
 struct workload {
     struct workload_shape shape;
     rapt_attention_desc desc; /* of region 0 */
-    rapt_plan plans[WORKLOAD_MAX_REGIONS];
+    rapt_plan plans[ARENA_MAX_REGIONS];
     const void *key, *value; /* of region 0 */
     void *query, *out;
     unsigned char *mask;
