@@ -30,6 +30,12 @@ static double attended_pairs(const struct workload_shape *shape, double queries,
     return window * (window + 1) / 2 + (queries - window) * window;
 }
 
+/* Keys of which something must be read. Many queries that select may need all of them together. */
+static double keys_read(const struct workload_shape *shape, double queries, double keys) {
+    const bool selects = shape->feature == FEATURE_TOP_KEYS || shape->feature == FEATURE_KEY_BLOCKS;
+    return selects && shape->query_length == 1 ? attended_pairs(shape, queries, keys) : keys;
+}
+
 /* In no order, as sequences come, with odd lengths among them. */
 static void set_lengths(struct workload *workload) {
     const int64_t shortest = 37, longest = workload->shape.query_length, last = workload->shape.batch - 1;
@@ -45,7 +51,7 @@ static void count_work(struct workload *workload) {
         double keys = shape->ragged ? queries : (double)shape->kv_length;
         pairs += attended_pairs(shape, queries, keys);
         query_tokens += queries;
-        kv_tokens += keys;
+        kv_tokens += keys_read(shape, queries, keys);
     }
     workload->pairs = pairs * (double)shape->query_heads;
     const double dims = (double)(shape->head_dim + shape->value_dim);

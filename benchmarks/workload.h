@@ -64,7 +64,7 @@ struct workload {
     int threads;
     rapt_status status;  /* of the last run */
     double pairs;        /* of query and key that attend, over all heads */
-    double flops, bytes; /* of one run; bytes: each tensor once */
+    double flops, bytes; /* of one run; bytes: each tensor once, of keys those that one query selects */
 };
 
 /* cursor counts regions, see stream_peak; NULL = one region. Returns whether
