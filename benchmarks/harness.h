@@ -20,7 +20,8 @@ void bench_add(const char *name, bench_function *function, const void *argument)
 void bench_time(struct bench_state *state, double seconds); /* exactly once, unless skipped */
 void bench_counter(struct bench_state *state, const char *name, double value);
 void bench_note(struct bench_state *state, const char *text);
-void bench_skip(struct bench_state *state, const char *why);
+void bench_skip(struct bench_state *state, const char *why); /* this machine cannot run it */
+void bench_fail(struct bench_state *state, const char *why); /* it should have run: bench_run will return 1 */
 
 /* A line for the head of the output and of the JSON file. */
 void bench_context(const char *key, const char *value);
@@ -34,7 +35,8 @@ struct bench_column {
     const char *rows;
 };
 
-/* Runs all rows; argv as Google Benchmark understands it. Returns the exit status. */
+/* Runs all rows; argv as Google Benchmark understands it. Returns the exit status: 1 where a row failed, 2 for wrong
+ * usage. */
 int bench_run(int argc, char **argv, const struct bench_column *columns, int column_count);
 
 #ifdef __cplusplus

@@ -131,7 +131,7 @@ void row_append(struct bench_state *state, const struct row *row, const struct r
     struct append a = {.arena = settings->arena, .pool = buffer_new(POOL_BYTES), .threads = row->threads};
     struct contender *contenders[] = {&run->subject, &run->rival};
     if (!describe(&a, row)) {
-        bench_skip(state, "no name of an append");
+        bench_fail(state, "no name of an append");
     } else {
         const double bytes = 2 * (double)(a.read_bytes + a.written_bytes);
         run->subject = (struct contender){.run = append_run, .context = &a, .calls_per_round = 1};
@@ -143,8 +143,7 @@ void row_append(struct bench_state *state, const struct row *row, const struct r
         bench_counter(state, "of_copy", run->rival.best_seconds / run->subject.best_seconds);
         bench_counter(state, "of_copy_median", run->rival.best_seconds / run->subject.median_seconds);
         bench_counter(state, "threads", row->threads);
-        if (a.status != RAPT_OK)
-            bench_skip(state, rapt_status_text(a.status));
+        report_failure(state, a.status, RAPT_OK);
     }
     free(a.slots);
     free(a.scales);

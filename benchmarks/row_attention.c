@@ -27,6 +27,7 @@ static bool prepare(const struct row *row, const struct row_settings *settings, 
     const struct workload_shape other = rival_shape(row);
     const int threads = row->rival == RIVAL_CONTIGUOUS ? row->threads : 1;
     size_t *const own_cursor = row->kind == ROW_FROM_MEMORY ? cursor : NULL;
+    run->rival_workload.status = RAPT_OK; /* that of an earlier row says nothing */
     if (!workload_init(&run->workload, &row->shape, row->isa, row->threads, settings->arena, own_cursor, why))
         return false;
     if (row->rival == RIVAL_NONE ||
@@ -113,7 +114,8 @@ void row_attention(struct bench_state *state, const struct row *row, const struc
     char remark[96] = "";
     rapt_message why = {""};
     if (!prepare(row, settings, run, &cursor, &why)) {
-        bench_skip(state, why.text);
+        const rapt_status status = run->workload.status;
+        report_refusal(state, status != RAPT_OK ? status : run->rival_workload.status, why.text);
         return;
     }
     measure_all(row, settings, run, &cursor);
@@ -125,8 +127,7 @@ void row_attention(struct bench_state *state, const struct row *row, const struc
         report_rates(state, row, run);
     }
     report_remark(state, row, run, remark);
-    if (run->workload.status != RAPT_OK)
-        bench_skip(state, rapt_status_text(run->workload.status));
+    report_failure(state, run->workload.status, run->rival_workload.status);
     workload_free(&run->workload);
     if (row->rival != RIVAL_NONE)
         workload_free(&run->rival_workload);

@@ -86,7 +86,6 @@ void row_layer(struct bench_state *state, const struct row *row, const struct ro
     }
     report_rates(state, row, run);
     report_remark(state, row, run, "");
-    if (subject.status != RAPT_OK)
-        bench_skip(state, rapt_status_text(subject.status));
+    report_failure(state, subject.status, rival.status);
     buffer_free(places);
 }

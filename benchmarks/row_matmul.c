@@ -87,8 +87,7 @@ void row_matmul(struct bench_state *state, const struct row *row, const struct r
         bench_counter(state, "speedup_median", run->rival.median_seconds / run->subject.median_seconds);
     }
     report_remark(state, row, run, "");
-    if (product.status != RAPT_OK)
-        bench_skip(state, rapt_status_text(product.status));
+    report_failure(state, product.status, alone.status);
     buffer_free(x);
     buffer_free(out);
 }

@@ -285,13 +285,13 @@ void row_mixed(struct bench_state *state, const struct row *row, const struct ro
         run->workload.flops = whole.flops;
         report_remark(state, row, run, "");
     } else {
-        bench_skip(state, why.text);
+        bench_fail(state, why.text);
     }
     for (const struct step *step = parts; step < parts + count; step++)
         if (step->status != RAPT_OK)
-            bench_skip(state, rapt_status_text(step->status));
+            bench_fail(state, rapt_status_text(step->status));
     if (whole.status != RAPT_OK)
-        bench_skip(state, rapt_status_text(whole.status));
+        bench_fail(state, rapt_status_text(whole.status));
     buffer_free(whole.workspace);
     buffer_free(parts[0].workspace);
     buffer_free(parts[1].workspace);

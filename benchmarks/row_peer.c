@@ -14,7 +14,7 @@ void row_peer(struct bench_state *state, const struct row *row, const struct row
     char remark[96];
     rapt_message why = {""};
     if (!workload_init(&run->workload, &row->shape, row->isa, row->threads, settings->arena, NULL, &why)) {
-        bench_skip(state, why.text);
+        report_refusal(state, run->workload.status, why.text);
         return;
     }
     peer_init(&peer, &run->workload);
@@ -39,8 +39,9 @@ void row_peer(struct bench_state *state, const struct row *row, const struct row
     snprintf(remark, sizeof remark, "rapt is %.2f x as fast, %.2f x with whole matrices", faster,
              faster_than_whole);
     report_remark(state, row, run, remark);
+    report_failure(state, RAPT_OK, run->workload.status);
     if (!(difference < 1e-4))
-        bench_skip(state, "the peer and rapt do not agree, so one of them is wrong");
+        bench_fail(state, "the peer and rapt do not agree, so one of them is wrong");
     peer_free(&peer);
     workload_free(&run->workload);
 }

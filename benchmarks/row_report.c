@@ -3,6 +3,22 @@
 
 #include <stdio.h>
 
+void report_refusal(struct bench_state *state, rapt_status status, const char *why) {
+    if (status == RAPT_OK)
+        bench_skip(state, why);
+    else
+        bench_fail(state, why[0] ? why : rapt_status_text(status));
+}
+
+void report_failure(struct bench_state *state, rapt_status subject, rapt_status rival) {
+    char text[128];
+    snprintf(text, sizeof text, "its rival failed: %s", rapt_status_text(rival));
+    if (subject != RAPT_OK)
+        bench_fail(state, rapt_status_text(subject));
+    else if (rival != RAPT_OK)
+        bench_fail(state, text);
+}
+
 void report_time(struct bench_state *state, const struct contender *contender) {
     bench_time(state, contender->best_seconds);
     bench_counter(state, "median_ms", contender->median_seconds * 1e3);

@@ -16,6 +16,12 @@ struct row_run {
     struct stream_peak stream_peak;
 };
 
+/* Why a row did not begin: RAPT_OK where the machine has too little memory for it, which is no failure. */
+void report_refusal(struct bench_state *state, rapt_status status, const char *why);
+
+/* After the figures: a row that failed has none, nor has one whose rival failed. */
+void report_failure(struct bench_state *state, rapt_status subject, rapt_status rival);
+
 void report_time(struct bench_state *state, const struct contender *contender);
 
 /* Rates of the subject, which did the work of the workload, and ratios to both peaks. */

@@ -21,6 +21,7 @@ namespace {
 using Runs = std::vector<benchmark::BenchmarkReporter::Run>;
 
 std::vector<std::pair<std::string, std::string>> context_lines;
+bool any_failed;
 
 // Rows time themselves, so each runs one "iteration" in manual time. Google
 // Benchmark appends that to names, which would then say nothing of the row.
@@ -150,6 +151,10 @@ void bench_note(bench_state *state, const char *text) {
 void bench_skip(bench_state *state, const char *why) {
     state->state.SkipWithError(why);
 }
+void bench_fail(bench_state *state, const char *why) {
+    any_failed = true;
+    state->state.SkipWithError(why);
+}
 
 void bench_context(const char *key, const char *value) {
     benchmark::AddCustomContext(key, value);
@@ -165,5 +170,5 @@ int bench_run(int argc, char **argv, const bench_column *columns, int column_cou
         return 2;
     benchmark::RunSpecifiedBenchmarks(&table, file ? &json : nullptr);
     benchmark::Shutdown();
-    return 0;
+    return any_failed ? 1 : 0;
 }

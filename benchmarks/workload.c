@@ -89,6 +89,7 @@ bool workload_init(struct workload *workload, const struct workload_shape *shape
     workload->cursor = cursor;
     workload->region_bytes = key_bytes + value_bytes;
     if (workload->region_bytes > arena->bytes || query_bytes > arena->bytes) {
+        /* python/ab.py knows this text: no failure. */
         snprintf(why->text, sizeof why->text, "this machine has too little memory for the row");
         return false;
     }

@@ -68,7 +68,7 @@ struct workload {
 };
 
 /* cursor counts regions, see stream_peak; NULL = one region. Returns whether
- * it worked, else says in why what did not. */
+ * it worked, else says in why what did not; status is RAPT_OK then where memory is too little. */
 bool workload_init(struct workload *workload, const struct workload_shape *shape, rapt_isa isa, int threads,
                    const struct arena *arena, size_t *cursor, rapt_message *why);
 void workload_run(void *workload);
