@@ -5,8 +5,9 @@ Each side is a commit, or a folder with a checkout; "." is the working tree. Bot
 copied, so the tree may change meanwhile. Some rows at a time are run by the old and the new program in turns; who
 begins changes from round to round. What is compared are ratios to the peak that took turns with the row in its program
 (of_peak, of_stream or of_limit, as benchmarks/README.md says of its kind), for `append` that to memcpy, for `tiny` the
-time. Rows that seem to have changed by more than the tolerance get as many rounds again. A row is SLOWER, and the exit status 1, where its
-median lost more than the tolerance and the Mann-Whitney test gives chance less than 5 %.
+time. Rows that seem to have changed by more than the tolerance get as many rounds again. A row is SLOWER, and the exit
+status 1, where its median lost more than the tolerance and the Mann-Whitney test gives chance less than 5 %. So is the
+exit status where a row failed on a side.
 
 Two files of ./dev bench --json may stand for the sides; one run in each allows no test."""
 import argparse
@@ -25,6 +26,7 @@ from chance import chance
 RUNS_FOR_A_TEST = 4
 SIGNIFICANT = 0.05
 ROWS_AT_A_TIME = 20
+TOO_LARGE = "too little memory"  # part of what rapt_bench says of a row that no failure of rapt left out
 NOT_RAPT = re.compile("peer|peak")
 MAIN_ROWS = ("d128/s2048/(full|causal)/isa|d64/s2048/(full|causal)/isa:avx512|d128/s(128|512)/causal/isa:avx512/t1|"
              "s4096/full/layout:kv16k|d128/s2048/(softcap|bias|boolmask_causal|window512)|^decode/f(32|16)/d128|^mixed|"
@@ -37,17 +39,28 @@ def metric(row):
     return METRICS.get(row.split("/")[0], "of_peak")
 
 
+def failure(entry):
+    """Why a row has nothing to compare; empty where it has."""
+    if entry.get("error_occurred"):
+        return entry.get("error_message") or "says not why"
+    return "" if entry.get(metric(entry["name"])) else f"has no {metric(entry['name'])}"
+
+
 def rows_of(path):
-    """Row -> [speed], one for each run; more is faster."""
-    rows = {}
+    """Row -> [speed], one for each run, more is faster; and row -> why it failed."""
+    rows, failures = {}, {}
     with open(path, encoding="utf-8") as file:
         entries = json.load(file)["benchmarks"]
     for entry in entries:
-        name = entry["name"]
-        value = entry.get(metric(name))
-        if value and not entry.get("error_occurred") and not NOT_RAPT.match(name):
+        name, why = entry["name"], failure(entry)
+        if NOT_RAPT.match(name) or TOO_LARGE in why:
+            continue
+        if why:
+            failures[name] = why
+        else:
+            value = entry[metric(name)]
             rows.setdefault(name, []).append(1 / value if name.startswith("tiny") else value)
-    return rows
+    return rows, failures
 
 
 def build(side, copy):
@@ -77,6 +90,7 @@ class Programs:
     def __init__(self, before, after, options):
         self.paths = [build(before, "before"), build(after, "after")]
         self.wrap, self.seconds = shlex.split(options.wrap), str(options.seconds)
+        self.failures = [{}, {}]
 
     def list(self, side):
         return subprocess.check_output(self.wrap + [self.paths[side], "--list"], text=True).split()
@@ -84,9 +98,11 @@ class Programs:
     def run(self, side, names):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "rows.json")
-            subprocess.run(self.wrap + [self.paths[side], "--json", path, "--seconds", self.seconds,
-                                        f"--benchmark_filter=^({'|'.join(names)})$"],
-                           check=True, stdout=subprocess.DEVNULL)
+            done = subprocess.run(self.wrap + [self.paths[side], "--json", path, "--seconds", self.seconds,
+                                               f"--benchmark_filter=^({'|'.join(names)})$"],
+                                  check=False, stdout=subprocess.DEVNULL)
+            if done.returncode != 1:  # then a row failed, and the file says which
+                done.check_returncode()
             return rows_of(path)
 
     def alternate(self, names, rounds, speeds):
@@ -94,7 +110,9 @@ class Programs:
         for number in range(rounds):
             for side in ((0, 1), (1, 0))[number % 2]:
                 say(f"round {number + 1} of {rounds}, {len(names)} rows from {names[0]} on")
-                for name, values in self.run(side, names).items():
+                rows, failures = self.run(side, names)
+                self.failures[side].update(failures)
+                for name, values in rows.items():
                     speeds[side].setdefault(name, []).extend(values)
         say("")
 
@@ -126,7 +144,7 @@ def changes(names, speeds, tolerance):
 
 
 def measure(options):
-    """Returns the names of all rows and the speeds of both sides; prints rows as they come."""
+    """Returns the names of all rows, and speeds and failures of both sides; prints rows as they come."""
     programs, speeds = Programs(options.before, options.after, options), [{}, {}]
     pattern = re.compile("" if options.all else options.filter)
     lists = [[name for name in programs.list(side) if pattern.search(name) and not NOT_RAPT.match(name)]
@@ -148,7 +166,14 @@ def measure(options):
         print("\nonce more, with all rounds:")
         for change in changes(again, speeds, options.tolerance / 100):
             print(change.line())
-    return names, speeds
+    return names, speeds, programs.failures
+
+
+def print_failures(failures):
+    print(f"\nfailed: {len(set().union(*failures))} rows")
+    for word, side in zip(("before", "after"), failures):
+        for name, why in side.items():
+            print(f"  {name} {word}: {why}")
 
 
 def parse():
@@ -170,19 +195,20 @@ def main():
     options = parse()
     print(f"{'row':60} {'compared':>12} {'before':>8} {'after':>8} {'change':>8} {'spread':>8} {'chance':>8}")
     if os.path.isfile(options.before) and os.path.isfile(options.after):
-        speeds = [rows_of(options.before), rows_of(options.after)]
+        speeds, failures = zip(rows_of(options.before), rows_of(options.after))
         names = list(speeds[0])
         for change in changes(names, speeds, options.tolerance / 100):
             print(change.line())
     else:
-        names, speeds = measure(options)
+        names, speeds, failures = measure(options)
     final = changes(names, speeds, options.tolerance / 100)
     for verdict in ("SLOWER", "slower?", "faster"):
         found = [change for change in final if change.verdict == verdict]
         print(f"\n{verdict}: {len(found)} of {len(final)} rows")
         for change in found:
             print(f"  {change.name} {change.change:+.1%}")
-    return 1 if not final or any(change.verdict == "SLOWER" for change in final) else 0
+    print_failures(failures)
+    return 1 if not final or any(failures) or any(change.verdict == "SLOWER" for change in final) else 0
 
 
 if __name__ == "__main__":
