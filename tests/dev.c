@@ -61,6 +61,28 @@ static void help_names_all_groups(void **state) {
           " grep 'setup ' help.txt | grep -q \"[ |]$group[ |]\"; done");
 }
 
+/* Meson knows check and threads only, and leaves out other names without a word. */
+static void named_tests_run(void **state) {
+    (void)state;
+    if (system("command -v python3 >/dev/null 2>&1") != 0) skip();
+    shell("cp \"$source\"/tools/dev/sum_tests.py tools/dev; printf '#!/bin/sh\\nexit 1\\n' >tools/dev/python.sh;"
+          "cp tools/dev/python.sh tools/dev/fuzz.sh; printf '#!/bin/sh\\necho x86_64\\n' >bin/uname;"
+          "printf '%s\\n' '#!/bin/sh'"
+          " 'while test $# != 0; do case $1 in -C) at=$2;; --logbase) log=$2; esac; shift; done'"
+          " 'log=$at/meson-logs/${log-testlog}; mkdir -p $at/meson-logs; for name in check threads; do'"
+          " 'echo \"{\\\"name\\\": \\\"rapt / $name\\\", \\\"result\\\": \\\"OK\\\"}\"; done >$log.json'"
+          " 'printf \"<a><testsuite name=\\\"rapt.%s\\\" tests=\\\"2\\\"/>\" check >$log.junit.xml'"
+          " 'printf \"<testsuite name=\\\"rapt.%s\\\" tests=\\\"2\\\"/></a>\" threads >>$log.junit.xml'"
+          " >bin/meson; cp bin/uname bin/qemu-x86_64; chmod +x bin/* tools/dev/*.sh");
+    shell("! \"$source\"/tools/dev/sanitize.sh >log; grep -q 'missing:.*tsan was to run examples,' log;"
+          "grep -q '4 passed, 1 failed' log");
+    shell("! \"$source\"/tools/dev/test.sh >log; grep -q 'haswell was to run vectors,' log;"
+          "grep -q 'nehalem was to run golden,' log; ! grep 'was to run check' log;"
+          "grep -q '^native      *4 passed, 0 failed' log; grep -q ' passed, 10 failed' log");
+    shell("python3 tools/dev/sum_tests.py some=build/meson-logs/log-native.json:check:threads; "
+          "! python3 tools/dev/sum_tests.py some=build/meson-logs/nosuch.json:check >log; grep -q 'run check,' log");
+}
+
 /* A library of a few lines, committed and then changed, stands for rapt. */
 static void abi_begins(void) {
     shell("mkdir -p abi/tools/dev abi/include/rapt; cd abi; cp \"$source\"/tools/dev/abi.*"
@@ -105,7 +127,7 @@ static void abi_names_what_breaks_programs(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(packages_that_come),
                                        cmocka_unit_test(bench_installs_what_it_needs),
-                                       cmocka_unit_test(help_names_all_groups),
+                                       cmocka_unit_test(help_names_all_groups), cmocka_unit_test(named_tests_run),
                                        cmocka_unit_test(abi_names_what_breaks_programs)};
     if (argc != 2) {
         fputs("usage: test_dev SOURCE_ROOT\n", stderr);

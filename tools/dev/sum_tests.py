@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Sums what Meson read of several test runs; the last line is "N passed, N failed".
 
-Arguments: NAME=TESTLOG.json of each run, beside which lies the JUnit file of the run, or NAME=FILE.xml of pytest;
---skipped=TEXT for each run that was not made.
+Arguments: NAME=TESTLOG.json[:PROGRAM...] of each run, beside which lies the JUnit file of the run, with the programs
+that must be among those that ran; or NAME=FILE.xml of pytest; --skipped=TEXT for each run that was not made.
 """
 import json
 import os
@@ -28,14 +28,8 @@ def files_of(path):
         yield max(tests - failed - skipped, 0), max(failed, tests == 0), skipped
 
 
-def programs_of(path):
-    """Each program's passed, failed and skipped tests. One that ends badly failed at least once. None where a run did
-    not come as far as its log."""
-    if path.endswith(".xml"):
-        yield from files_of(path)
-        return
-    if not os.path.exists(path):
-        return
+def programs_of_log(path):
+    """Each program's name, and its passed, failed and skipped tests. One that ends badly failed at least once."""
     suites = xml.etree.ElementTree.parse(path.removesuffix("json") + "junit.xml").getroot().iter("testsuite")
     counts = {plain_name(suite.get("name").split(".", 1)[-1]): suite for suite in suites}
     with open(path, encoding="utf-8") as log:
@@ -44,7 +38,16 @@ def programs_of(path):
             tests, failed, skipped = counts_of(counts.get(name, {}))
             if program["result"] not in ("OK", "SKIP") or tests == 0:
                 failed = max(failed, 1)
-            yield max(tests - failed - skipped, 0), failed, skipped
+            yield name, (max(tests - failed - skipped, 0), failed, skipped)
+
+
+def run_of(file):
+    """What programs passed, failed and skipped, and the names of those that did not run."""
+    path, *expected = file.split(":")
+    if path.endswith(".xml"):
+        return list(files_of(path)), []
+    programs = list(programs_of_log(path)) if os.path.exists(path) else []
+    return [sums for _, sums in programs], sorted(set(expected) - {name for name, _ in programs})
 
 
 def main(arguments):
@@ -54,10 +57,13 @@ def main(arguments):
         if argument.startswith("--skipped="):
             continue
         name, path = argument.split("=", 1)
-        run = list(programs_of(path))
+        run, absent = run_of(path)
         sums = [sum(column) for column in zip(*run)] or [0, 1, 0]
         print("%-9s %4d passed, %d failed, %d skipped in %d programs" % (name, *sums, len(run)))
+        for program in absent:
+            print("missing:  %s was to run %s, and there is no such program" % (name, program))
         total = [a + b for a, b in zip(total, sums)]
+        total[1] += len(absent)
     for text in missing:
         print("not run:  " + text)
     if os.environ.get("CI") == "true":
