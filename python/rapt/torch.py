@@ -72,6 +72,14 @@ def _broadcast(mask: Optional[torch.Tensor], keys: int) -> Optional[torch.Tensor
     return mask.expand(*mask.shape[:-1], keys).contiguous()
 
 
+def is_refused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Optional[torch.Tensor],
+               causal: bool) -> bool:
+    """Whether it is for PyTorch to say what is wrong, or to compute what newer versions take."""
+    if not query.dtype == key.dtype == value.dtype:
+        return True
+    return mask is not None and (causal or mask.dim() < 2 or mask.dtype not in (torch.bool, torch.float32, query.dtype))
+
+
 class sdpa(TorchFunctionMode):
     """While it is active, in this thread, rapt computes torch.nn.functional.scaled_dot_product_attention on CPUs. What
     rapt does not do (gradients, dropout, other devices, values of other heads than keys) PyTorch does, with one
@@ -86,6 +94,8 @@ class sdpa(TorchFunctionMode):
     def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: Optional[torch.Tensor] = None,
                 dropout_p: float = 0.0, is_causal: bool = False, scale: Optional[float] = None,
                 enable_gqa: bool = False) -> torch.Tensor:
+        if is_refused(query, key, value, attn_mask, is_causal):
+            return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
         is_bool = attn_mask is not None and attn_mask.dtype == torch.bool
         reason = obstacle(query, key, value, attn_mask, dropout_p)
         if not 2 <= query.dim() <= 4 or key.shape[:-3] != query.shape[:-3] or value.shape[:-3] != query.shape[:-3]:

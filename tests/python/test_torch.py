@@ -98,6 +98,22 @@ def test_sdpa(tensors, random):
             SDPA(query, key, value)
 
 
+def test_sdpa_refuses_what_pytorch_refuses(tensors):
+    query, key, value = tensors
+    mask = torch.ones(13, 13, dtype=torch.bool)
+    calls = [((query, key, value), dict(attn_mask=mask, is_causal=True)),
+             ((query, key, value), dict(attn_mask=mask[0])),
+             ((query, key, value), dict(attn_mask=mask.half())),
+             ((query.half(), key.half(), value.half()), dict(attn_mask=mask.bfloat16())),
+             ((query, key.half(), value.half()), {}), ((query, key, value.bfloat16()), {})]
+    for arguments, options in calls:
+        with pytest.raises((RuntimeError, IndexError)) as expected:
+            SDPA(*arguments, enable_gqa=True, **options)
+        with rapt.torch.sdpa(), pytest.raises(expected.type) as raised:
+            SDPA(*arguments, enable_gqa=True, **options)
+        assert str(raised.value) == str(expected.value)
+
+
 def test_sdpa_with_other_heads_of_values(tensors):
     """PyTorch repeats keys and values for themselves; rapt has one number of heads for both."""
     query, key, value = tensors
