@@ -82,6 +82,20 @@ static void test_versions(void **state) {
         "done");
 }
 
+/* Meson leaves folders outside the prefix absolute. */
+static void test_folders_outside_the_prefix(void **state) {
+    (void)state;
+    shell("mkdir outside; cd outside; printf '%s\\n' 'cmake_minimum_required(VERSION 3.16)' 'project(outside NONE)'"
+          " 'find_package(rapt REQUIRED CONFIG)'"
+          " 'get_target_property(headers rapt::rapt INTERFACE_INCLUDE_DIRECTORIES)'"
+          " 'message(\"headers: ${headers}.\")' >CMakeLists.txt;"
+          "for folders in '--libdir=/a/lib --includedir=include' '--libdir=lib --includedir=/b/include'; do"
+          " rm -rf rapt build; headers=/p/include; case $folders in */b/include) headers=/b/include; esac;"
+          " \"$meson\" setup rapt \"$source\" -Dtests=disabled -Dtools=disabled -Disas=scalar --prefix=/p $folders;"
+          " $cmake -S . -B build -Drapt_DIR=$PWD/rapt/cmake 2>&1 | tee said; grep -F \"headers: $headers.\" said;"
+          "done");
+}
+
 /* take FOLDER HEADING: the CMakeLists.txt below a heading of docs/cmake.md, with the program. One kernel
  * table builds sooner than all, with few optimisations, for the archive that these link. */
 #define TAKE                                                                                                 \
@@ -115,6 +129,7 @@ static void test_documented_external_project(void **state) {
 
 int main(int count, char **given) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_targets), cmocka_unit_test(test_versions),
+                                       cmocka_unit_test(test_folders_outside_the_prefix),
                                        cmocka_unit_test(test_documented_find_package),
                                        cmocka_unit_test(test_documented_fetch_content),
                                        cmocka_unit_test(test_documented_external_project)};
