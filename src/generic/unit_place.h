@@ -9,6 +9,12 @@
 
 /* ------------------------------------------------------------ numbers that the processor does not flush */
 
+/* Of numbers that chains read as they are: one that is denormal is small, and no zero as in what is packed. */
+RAPT_INLINE void place_look(struct unit_found *found, const uint16_t *p) {
+    const vf32 x = unit_load(p, RAPT_FORMAT_BF16);
+    found->least = v_smaller(v_select(v_equal(x, v_splat(0)), v_splat(RAPT_INFINITY), v_abs(x)), found->least);
+}
+
 /* Whether no number of some rows is too small for chains that do not flush. */
 static bool place_is_normal(const struct place_side *side, int begin, int end, float least) {
     struct unit_found found = unit_nothing_found();
@@ -19,9 +25,9 @@ static bool place_is_normal(const struct place_side *side, int begin, int end, f
         uint16_t rest[VL] = {0};
         int d = 0;
         for (; side->dim - d >= VL; d += VL)
-            (void)unit_look(&found, unit_load(row + d, RAPT_FORMAT_BF16), RAPT_FORMAT_BF16);
+            place_look(&found, row + d);
         memcpy(rest, row + d, (size_t)(side->dim - d) * sizeof *rest);
-        (void)unit_look(&found, unit_load(rest, RAPT_FORMAT_BF16), RAPT_FORMAT_BF16);
+        place_look(&found, rest);
     }
     return unit_finds(&found, least) & RAPT_FOUND_NORMAL;
 }
