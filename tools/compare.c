@@ -186,7 +186,7 @@ static void place_of(const struct npy_array *array, const struct difference *lar
     }
 }
 
-/* Whether they are as close as the tolerance wants. */
+/* Whether they are as close as the tolerance requires. */
 static bool print_difference(const struct npy_array *array, struct difference largest,
                              const struct compare_options *options) {
     const enum compare_form form = options->json ? COMPARE_JSON : options->quiet ? COMPARE_QUIET : COMPARE_TEXT;

@@ -118,7 +118,7 @@ RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
 #undef RAPT_SQUARES
 
-/* [takes turns][format] */
+/* [has strands][format] */
 static stored_squares *const squares_of_format[2][RAPT_FORMAT_COUNT] = {
 #define RAPT_STORED(name, NAME)                                                                                  \
     [0][RAPT_FORMAT_##NAME] = squares_##name, [1][RAPT_FORMAT_##NAME] = squares_##name##_of_strands,
