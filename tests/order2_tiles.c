@@ -8,6 +8,7 @@
 #endif
 
 #include "order2_unit.h"
+#include "support.h"
 
 #if defined(__linux__) && defined(__x86_64__)
 
@@ -32,8 +33,8 @@ static bool system_saves_tiles(void) {
 }
 
 bool tile_unit_has(bool is_half) {
-    return processor_has(is_half) && system_saves_tiles() &&
-           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
+    return has_emulated_tiles() || (processor_has(is_half) && system_saves_tiles() &&
+                                    syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0);
 }
 
 /* TDPFP16PS tmm0, tmm1, tmm2 in bytes: assemblers learned its name late. */

@@ -181,6 +181,11 @@ int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]) {
     return count;
 }
 
+bool has_emulated_tiles(void) {
+    const char *text = getenv("RAPT_TEST_TILES");
+    return text && strcmp(text, "1") == 0;
+}
+
 static int64_t work_percent(void) {
     const char *scale = getenv("RAPT_TEST_SCALE");
     const int64_t percent = scale ? strtol(scale, NULL, 10) : 100;

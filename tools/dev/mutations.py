@@ -8,7 +8,8 @@ usage: mutations.py [--named] [--isa NAME] [TEXT | FIRST-LAST]...
     --named: the tests that a line names, and not the whole suite
     --check: only whether each text stands once in its file, and each test exists
     --isa: builds the kernels of this instruction set beside the scalar ones, and tests it: a third of the time.
-           amx and avx512_bf16, where the machine has them, are tested instead of the table that they belong to
+           amx and avx512_bf16, where the machine has them, are tested instead of the table that they belong to;
+           with RAPT_TEST_TILES=1 in the environment amx is emulated where it has AVX512_BF16
 
 tests/mutations.txt has a line for each edit:
 
