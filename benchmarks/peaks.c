@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -44,6 +45,12 @@ bool peak_known(rapt_isa isa) {
 }
 
 bool peak_is_of_unit(rapt_isa isa) { return kernels_of[isa] && !kernels_of[isa]->read; }
+
+bool peak_unit_takes_f16(void) {
+    char features[512];
+    rapt_cpu_features(features, sizeof features);
+    return strstr(features, "amx_fp16") != NULL;
+}
 
 int peak_threads(void) {
 #ifdef _OPENMP

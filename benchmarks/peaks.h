@@ -36,6 +36,7 @@ struct stream_peak {
 
 bool peak_known(rapt_isa isa); /* this file has a loop for it, and this machine the instructions */
 bool peak_is_of_unit(rapt_isa isa); /* of bfloat16; a unit reads nothing by itself */
+bool peak_unit_takes_f16(void);     /* at the same rate */
 void fma_peak_init(struct fma_peak *peak, rapt_isa isa, int threads);
 void stream_peak_init(struct stream_peak *peak, const struct arena *arena, size_t region_bytes,
                       size_t *cursor, int threads);

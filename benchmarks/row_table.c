@@ -8,8 +8,9 @@
 
 /* Rows run on the best instruction set with one thread, and where it says so, on the others and with more.
  * VERSUS: what they run in turns with, see enum row_rival. UNITS: first of all on those of the machine;
- * MATRIX: on matrix units. */
-enum { ALONE = 0, OTHER_ISAS = 1, MORE_THREADS = 2, VERSUS_FULL = 4, VERSUS_HEADS = 8, UNITS = 16, MATRIX = 32 };
+ * MATRIX: on matrix units; HALVES: on those that multiply float16. */
+enum { ALONE = 0, OTHER_ISAS = 1, MORE_THREADS = 2, VERSUS_FULL = 4, VERSUS_HEADS = 8, UNITS = 16, MATRIX = 32,
+       HALVES = 64 };
 
 static const struct entry {
     const char *name;
@@ -160,8 +161,8 @@ static const struct entry {
     {"prefill/bf16/order2/d80/s2048/causal", UNITS},
     {"prefill/bf16/order2/d256/s2048/full", UNITS},
     {"prefill/bf16/order2/d256/s2048/causal", UNITS},
-    {"prefill/f16/order2/d128/s2048/full", OTHER_ISAS},
-    {"prefill/f16/order2/d128/s2048/causal", ALONE},
+    {"prefill/f16/order2/d128/s2048/full", HALVES | OTHER_ISAS},
+    {"prefill/f16/order2/d128/s2048/causal", HALVES},
     {"decode/bf16/order2/d128/kv32768/g1", UNITS | OTHER_ISAS},
     {"decode/bf16/order2/d128/kv32768/g4", UNITS | OTHER_ISAS},
     {"decode/bf16/order2/d128/kv32768/g8", UNITS | OTHER_ISAS},
@@ -331,7 +332,7 @@ int row_table(struct row rows[ROW_MAX_COUNT]) {
         best--;
     for (size_t i = 0; best > RAPT_ISA_SCALAR && i < sizeof entries / sizeof entries[0]; i++) {
         for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++) {
-            const int how = isa == RAPT_ISA_AMX ? UNITS | MATRIX : UNITS;
+            const int how = isa == RAPT_ISA_AMX ? UNITS | MATRIX | (peak_unit_takes_f16() ? HALVES : 0) : UNITS;
             if ((entries[i].how & how) && peak_is_of_unit(isa) && peak_known(isa))
                 add_attention(&table, &entries[i], isa, 1);
         }

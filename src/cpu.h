@@ -74,6 +74,13 @@ extern atomic_bool rapt_has_vbmi;
 static inline bool rapt_cpu_looks_up_bytes(void) { return atomic_load_explicit(&rapt_has_vbmi, memory_order_relaxed); }
 
 #ifdef RAPT_CPU_X86
+/* Whether the matrix unit multiplies float16, too: known likewise. */
+extern atomic_bool rapt_multiplies_halves;
+
+static inline bool rapt_cpu_multiplies_halves(void) {
+    return atomic_load_explicit(&rapt_multiplies_halves, memory_order_relaxed);
+}
+
 /* Whether the operating system lets this process use the tiles of the matrix unit, for which it has to be asked.
  * ASSUME amx_tile. The request acts on the whole process (sigaltstack refuses small stacks from then on), so it is made
  * only for calls that would use tiles. */

@@ -62,7 +62,9 @@ static const struct rapt_table *with_unit(const rapt_attention_desc *desc, const
 
 /* Without a unit order 1 is the fastest. */
 static int32_t fastest(const rapt_attention_desc *desc, const struct rapt_table *table) {
-    const bool fits = desc->query.dtype == RAPT_BF16 && desc->key.dtype == RAPT_BF16 && desc->value.dtype == RAPT_BF16;
+    const int32_t dtype = desc->query.dtype;
+    const bool is_one = desc->key.dtype == dtype && desc->value.dtype == dtype;
+    const bool fits = is_one && (dtype == RAPT_BF16 || dtype == RAPT_F16);
     return fits && with_unit(desc, table) ? RAPT_NUMERICS_ORDER_2 : RAPT_NUMERICS_ORDER_1;
 }
 

@@ -134,15 +134,20 @@ static rapt_plan plan_of_fastest(int32_t dtype, rapt_isa isa) {
 /* Order 2 takes one type, whatever query says. */
 static void test_fastest_of_two_types(void **state) {
     (void)state;
-    for (int other = 0; other < 3; other++) {
+    static const int32_t firsts[] = {RAPT_BF16, RAPT_F16}, others[] = {RAPT_F32, RAPT_BF16, RAPT_F16};
+    for (int n = 0; n < 2 * 3 * 3; n++) {
+        const int which = n % 3;
+        const int32_t first = firsts[n / 3 % 2], other = others[n / 6];
+        if (first == other)
+            continue;
         rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
         rapt_plan plan;
         desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = desc.kv_length = 1;
         desc.head_dim = 2;
         desc.numerics = RAPT_NUMERICS_FASTEST;
-        desc.query = rapt_tensor_bhsd(NULL, other == 0 ? RAPT_F32 : RAPT_BF16, 1, 1, 1, 2);
-        desc.key = rapt_tensor_bhsd(NULL, other == 1 ? RAPT_F32 : RAPT_BF16, 1, 1, 1, 2);
-        desc.value = rapt_tensor_bhsd(NULL, other == 2 ? RAPT_F32 : RAPT_BF16, 1, 1, 1, 2);
+        desc.query = rapt_tensor_bhsd(NULL, which == 0 ? other : first, 1, 1, 1, 2);
+        desc.key = rapt_tensor_bhsd(NULL, which == 1 ? other : first, 1, 1, 1, 2);
+        desc.value = rapt_tensor_bhsd(NULL, which == 2 ? other : first, 1, 1, 1, 2);
         desc.out = rapt_output_bhsd(NULL, 1, 1, 1, 2);
         assert_int_equal(rapt_plan_init(&plan, &desc, NULL), RAPT_OK);
         assert_int_equal(rapt_plan_numerics(&plan), RAPT_NUMERICS_ORDER_1);
@@ -157,7 +162,8 @@ static bool has_unit_of_its_own(void) {
     return false;
 }
 
-/* Order 2 is the fastest of bfloat16 where there is a unit for it, and nobody asks for an instruction set without. */
+/* Order 2 is the fastest of bfloat16, or float16, where there is a unit for it, and nobody asks for an instruction set
+ * without. */
 static void test_fastest(void **state) {
     const rapt_plan open = plan_of_fastest(RAPT_BF16, RAPT_ISA_AUTO);
     const bool has_unit = has_unit_of_its_own();
@@ -170,7 +176,8 @@ static void test_fastest(void **state) {
     assert_int_equal(rapt_isa_is_unit(rapt_plan_isa(&open)), has_unit);
     assert_int_equal(rapt_plan_numerics(&named), rapt_plan_numerics(&open));
     assert_int_equal(rapt_plan_numerics(&scalar), RAPT_NUMERICS_ORDER_1);
-    assert_int_equal(rapt_plan_numerics(&of_f16), RAPT_NUMERICS_ORDER_1);
+    assert_int_equal(rapt_plan_numerics(&of_f16), has_unit && has_feature("amx_fp16") ? RAPT_NUMERICS_ORDER_2
+                                                                                      : RAPT_NUMERICS_ORDER_1);
     assert_int_equal(rapt_plan_numerics(&of_f32), RAPT_NUMERICS_ORDER_1);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A matrix unit for machines that have none. With RAPT_TEST_TILES=1 in the environment of a test program the library
- * finds AMX with bfloat16 and float16, and a handler of SIGILL computes what the instructions on tiles would (Intel's
- * manual, volume 1, 18): to the bit, as order2_unit compares, and a thousand times slower. It is linked by --wrap, so
- * the library knows nothing of it. */
+ * A matrix unit for machines that have none. With RAPT_TEST_TILES (support.h) in the environment of a test program the
+ * library finds AMX with bfloat16 and float16, and a handler of SIGILL computes what the instructions on tiles would
+ * (Intel's manual, volume 1, 18): to the bit, as order2_unit compares, and a thousand times slower. It is linked by
+ * --wrap, so the library knows nothing of it. */
 #define _GNU_SOURCE /* registers of a signal's context */
 
 #include <immintrin.h>
@@ -23,6 +23,8 @@ struct configuration {
     uint16_t row_bytes[16];
     uint8_t rows[16];
 };
+
+static bool is_wrong; /* sums of products meet one after the other */
 
 /* The unit of a thread; palette 0: released. */
 static _Thread_local struct {
@@ -92,6 +94,10 @@ static WITH_VECTORS void multiply_row(uint32_t *c, const uint32_t *a, uint32_t (
     __m512 sum;
     ADD(sum, even, odd);
     ADD(sum, _mm512_loadu_ps(c), sum);
+    if (is_wrong) {
+        ADD(sum, _mm512_loadu_ps(c), even);
+        ADD(sum, sum, odd);
+    }
     _mm512_storeu_ps(c, sum);
 }
 
@@ -169,7 +175,8 @@ static void read_address(struct instruction *i, const ucontext_t *context, int e
 static bool read_instruction(struct instruction *i, const ucontext_t *context) {
     static const int prefixes[] = {0, 0x66, 0xf3, 0xf2};
     const uint8_t *at = i->bytes = (const uint8_t *)context->uc_mcontext.gregs[REG_RIP];
-    if (at[0] != 0xc4 || (at[1] & 0x1f) != 2 || (at[2] & 0x84) != 0 || (at[3] != 0x49 && at[3] != 0x4b && at[3] != 0x5c))
+    const bool is_vex = at[0] == 0xc4 && (at[1] & 0x1f) == 2 && (at[2] & 0x84) == 0;
+    if (!is_vex || (at[3] != 0x49 && at[3] != 0x4b && at[3] != 0x5c))
         return false;
     i->prefix = prefixes[at[2] & 3];
     i->opcode = at[3];
@@ -212,7 +219,7 @@ static bool execute(const struct instruction *i) {
 static void on_illegal_instruction(int number, siginfo_t *info, void *data) {
     static const struct sigaction usual = {.sa_handler = SIG_DFL};
     ucontext_t *context = data;
-    struct instruction i;
+    struct instruction i = {.address = NULL};
     (void)info;
     if (read_instruction(&i, context) && execute(&i))
         context->uc_mcontext.gregs[REG_RIP] += i.length;
@@ -227,10 +234,15 @@ struct rapt_cpu __wrap_rapt_cpu_detect(void);
 bool __real_rapt_cpu_permits_tiles(void);
 bool __wrap_rapt_cpu_permits_tiles(void);
 
+static bool is_variant(const char *name) { return strcmp(getenv("RAPT_TEST_TILES"), name) == 0; }
+
 struct rapt_cpu __wrap_rapt_cpu_detect(void) {
     struct rapt_cpu cpu = __real_rapt_cpu_detect();
-    if (has_emulated_tiles())
-        cpu.amx_tile = cpu.amx_bf16 = cpu.amx_fp16 = true;
+    if (has_emulated_tiles()) {
+        cpu.amx_tile = cpu.amx_bf16 = true;
+        cpu.amx_fp16 = !is_variant("bf16");
+        is_wrong = is_variant("wrong");
+    }
     return cpu;
 }
 

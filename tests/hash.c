@@ -165,11 +165,12 @@ static uint64_t hash_in_parts(int number, uint64_t layout, rapt_isa isa, int64_t
     return hash;
 }
 
-/* A matrix unit has kernels of its own for bfloat16 alone. */
+/* A unit has kernels of its own for numbers of 16 bits. */
 static bool has_own(const struct rapt_table *table, int number) {
     const struct rapt_table *having[RAPT_ISA_COUNT];
     const int count = tables_of(order_of(number), having);
-    if (rapt_isa_is_unit(table->isa) && format_of(number) != RAPT_FORMAT_BF16)
+    if (rapt_isa_is_unit(table->isa) && format_of(number) != RAPT_FORMAT_BF16 &&
+        format_of(number) != RAPT_FORMAT_F16)
         return false;
     for (int t = 0; t < count; t++)
         if (having[t] == table)

@@ -183,7 +183,16 @@ int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]) {
 
 bool has_emulated_tiles(void) {
     const char *text = getenv("RAPT_TEST_TILES");
-    return text && strcmp(text, "1") == 0;
+    return text && *text;
+}
+
+bool has_feature(const char *name) {
+    char all[256];
+    rapt_cpu_features(all, sizeof all);
+    for (char *one = strtok(all, " "); one; one = strtok(NULL, " "))
+        if (strcmp(one, name) == 0)
+            return true;
+    return false;
 }
 
 static int64_t work_percent(void) {

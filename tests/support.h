@@ -111,8 +111,12 @@ int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]);
 /* Whether it is available, and RAPT_TEST_ISA names it or nothing. */
 bool runs_here(rapt_isa isa);
 
-/* Whether RAPT_TEST_TILES=1 asks for the matrix unit of emulated_tiles.c. */
+/* Whether RAPT_TEST_TILES asks for the matrix unit of emulated_tiles.c: 1, bf16 (which lacks float16), wrong (which
+ * adds in another order). */
 bool has_emulated_tiles(void);
+
+/* Whether the machine has this one of rapt_cpu_features. */
+bool has_feature(const char *name);
 
 /* Percentage of the usual work: RAPT_TEST_SCALE, default 100; emulators set less. */
 int64_t scaled_work(int64_t usual);

@@ -17,8 +17,9 @@ typedef enum rapt_isa {
     RAPT_ISA_AVX512 = 3, /* AVX-512 F, BW, DQ, VL */
     RAPT_ISA_NEON = 4,
     RAPT_ISA_AMX = 5,    /* AVX-512 with AMX-BF16, the matrix unit of x86: order 2 of bfloat16 and order 3 run on it,
-                            everything else as with RAPT_ISA_AVX512. These orders use it with RAPT_ISA_AUTO, too,
-                            where it is available; with RAPT_ISA_AVX512 they do not. The bits are the same */
+                            of float16 where rapt_cpu_features has amx_fp16, everything else as with RAPT_ISA_AVX512.
+                            These orders use it with RAPT_ISA_AUTO, too, where it is available; with RAPT_ISA_AVX512
+                            they do not. The bits are the same */
     RAPT_ISA_AVX512_BF16 = 6 /* likewise AVX-512 with the dot products of AVX512_BF16, which RAPT_ISA_AUTO uses where
                                 there is no matrix unit and they are as fast as FMAs (AMD) */
 } rapt_isa;

@@ -60,7 +60,7 @@ extern "C" {
 
 /* `numerics` of a descriptor: which order. Each gives the same bits on every machine. */
 typedef enum rapt_numerics {
-    RAPT_NUMERICS_FASTEST = -1, /* order 2 for bf16 where the machine multiplies it faster, else 1: bits depend on it */
+    RAPT_NUMERICS_FASTEST = -1, /* order 2 for bf16 or f16 where a unit multiplies them, else 1: bits depend on it */
     RAPT_NUMERICS_DEFAULT = 0,  /* RAPT_NUMERICS_VERSION */
     RAPT_NUMERICS_ORDER_1 = 1,  /* float32 throughout, of any types */
     RAPT_NUMERICS_ORDER_2 = 2,  /* the products of matrix units; query, key and value are all bf16, or all f16 */

@@ -35,6 +35,7 @@ TABLE = "avx512" if ISA in ("amx", "avx512_bf16") else ISA  # whose kernels a un
 TREE, BUILD = (os.path.join(ROOT, "build-mutations", part) for part in ("tree", "build-" + TABLE if TABLE else "build"))
 LIST = os.path.join(ROOT, "tests", "mutations.txt")
 PARTS = [int(os.environ["RAPT_TEST_SCALE"])] if "RAPT_TEST_SCALE" in os.environ else [4, 25, 100]
+EMULATED = "tiles_"  # the same program with an emulated matrix unit
 SECONDS = 400  # of processor time, for one test; one that hangs has noticed
 WALL_SECONDS = 1800  # waiting counts nothing, so that a busy machine is no hang
 
@@ -111,7 +112,7 @@ def run(command, seconds=None, **environment):
 
 
 def program(test):
-    name = test.split("/")[0]
+    name = test.split("/")[0].removeprefix(EMULATED)
     return ("tests/fuzz/test_" if name.startswith("fuzz_") else "tests/test_") + name
 
 
@@ -125,8 +126,10 @@ def passes(test, percent=100):
     command = ["meson", "test", "-C", BUILD, "--no-rebuild", "--timeout-multiplier", "10", test]
     if "/" in test:
         command = [os.path.join(BUILD, program(test)), test.split("/", 1)[1]]
+    isa = "amx" if test.startswith(EMULATED) else ISA
     return run(command, SECONDS * max(percent, 50) // 100, OMP_WAIT_POLICY="passive", RAPT_TEST_SCALE=str(percent),
-               **({"RAPT_TEST_ISA": ISA} if ISA else {})) == 0
+               **({"RAPT_TEST_ISA": isa} if isa else {}),
+               **({"RAPT_TEST_TILES": "1"} if test.startswith(EMULATED) else {})) == 0
 
 
 def whole_suite():
@@ -173,6 +176,7 @@ def apply(file, text, replacement, tests, only_named):
 
 def is_test(name):
     """Whether there is such a test, by its source or, where several share one, by tests/meson.build."""
+    name = name.removeprefix(EMULATED)
     sources = os.path.join(ROOT, "tests", name + ".c"), os.path.join(ROOT, "tests", "fuzz", name[len("fuzz_"):] + ".c")
     with open(os.path.join(ROOT, "tests", "meson.build"), encoding="utf-8") as listed:
         return any(map(os.path.exists, sources)) or f"'name': '{name}'" in listed.read()

@@ -7,7 +7,7 @@
 
 #include "cpu.h"
 #include "x86/amx/kind.h"
-#include "x86/amx/tiles.h"
+#include "x86/amx/pack.h"
 #include "x86/unit16/questions.h"
 
 /* In row 3 and column 5 of a product. */
@@ -26,7 +26,7 @@ static uint32_t amx_answer(const struct unit16_question *q) {
     TILE_LOAD(0, c, TILE_ROW_BYTES);
     TILE_LOAD(1, a, TILE_ROW_BYTES);
     TILE_LOAD(2, b, TILE_ROW_BYTES);
-    TILE_MULTIPLY_BF16(0, 1, 2);
+    TILE_MULTIPLY(0, 1, 2);
     TILE_STORE(0, c, TILE_ROW_BYTES);
     return c[ROW][COLUMN];
 }
@@ -35,7 +35,7 @@ static bool amx_is_usable(void) {
     struct tile_config before;
     const struct tile_config whole = tiles_whole();
     bool right;
-    if (!rapt_cpu_permits_tiles())
+    if ((UNIT16_IS_F16 && !rapt_cpu_multiplies_halves()) || !rapt_cpu_permits_tiles())
         return false;
     tiles_store_config(&before);
     tiles_load_config(&whole);

@@ -78,13 +78,13 @@ RAPT_INLINE struct amx_product amx_scoring(const struct unit16_task *a, const ch
                                 .is_odd = false};
 }
 
-RAPT_INLINE void amx_score(const struct unit16_task *a, int half) {
+RAPT_INLINE void amx_score(const struct unit16_task *a) {
     const struct rapt_block *b = a->t.b;
     const int steps = unit16_steps((int)b->task->attention->desc.head_dim);
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
     const struct amx_product p = amx_scoring(a, keys.base, steps);
     struct amx_shares shares = {.a = a, .steps = steps};
-    amx_multiply(&p, steps, beside_scores, &shares, half);
+    amx_multiply(&p, steps, beside_scores, &shares, AMX_NUMBERS);
 }
 
 /* The largest scores of a row take 32 more. */
@@ -171,7 +171,7 @@ RAPT_INLINE void amx_copy_attended(char *copy, const char *tile, int step, struc
 
 /* One row, whose values of pairs that are not attended count as +0, whatever they hold: copies of their tiles have
  * zeros there. */
-RAPT_INLINE void amx_weigh_row(const struct unit16_task *a, const char *values, int row, int half) {
+RAPT_INLINE void amx_weigh_row(const struct unit16_task *a, const char *values, int row) {
     char *copy = amx_scratch_of(a->t.b->task)->copy;
     const struct amx_product p = amx_weighing(a, values);
     const struct amx_attended attended = amx_attended_of(a, row);
@@ -182,7 +182,7 @@ RAPT_INLINE void amx_weigh_row(const struct unit16_task *a, const char *values, 
             amx_copy_attended(copy, from, a->first + step, attended);
             TILE_LOAD(4, p.a + row / TILE_HEIGHT * p.a_below + step * p.a_step, p.a_stride);
             TILE_LOAD(6, copy, TILE_ROW_BYTES);
-            AMX_MULTIPLY(half, 0, 4, 6);
+            TILE_MULTIPLY(0, 4, 6);
         }
         TILE_STORE(0, (char *)a->g + tile % 2 * TILE_ROW_BYTES + row / TILE_HEIGHT * TILE_HEIGHT * p.c_stride,
                    p.c_stride);
@@ -191,24 +191,24 @@ RAPT_INLINE void amx_weigh_row(const struct unit16_task *a, const char *values, 
     }
 }
 
-RAPT_INLINE void amx_weigh(const struct unit16_task *a, int half) {
+RAPT_INLINE void amx_weigh(const struct unit16_task *a) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
     if (!(values.found & RAPT_FOUND_FINITE)) {
         for (int row = 0; row < b->rows; row++)
-            amx_weigh_row(a, values.base, row, half);
+            amx_weigh_row(a, values.base, row);
         return;
     }
     const struct amx_product p = amx_weighing(a, values.base);
     struct amx_shares shares = {.a = a, .steps = a->steps};
-    amx_multiply(&p, a->steps, beside_sums, &shares, half);
+    amx_multiply(&p, a->steps, beside_sums, &shares, AMX_NUMBERS);
 }
 
 /* ------------------------------------------------------------ a half by itself */
 
-static RAPT_KERNEL void amx_alone(struct unit16_task *a) { unit16_half_block(a, amx_score, amx_weigh, 0); }
+static RAPT_KERNEL void amx_alone(struct unit16_task *a) { unit16_half_block(a, amx_score, amx_weigh); }
 
 /* From maxima on. */
-static RAPT_KERNEL void amx_rest(struct unit16_task *a) { unit16_rest(a, amx_weigh, 0); }
+static RAPT_KERNEL void amx_rest(struct unit16_task *a) { unit16_rest(a, amx_weigh); }
 
 #endif

@@ -106,13 +106,13 @@ static void few_probabilities(struct few_task *f) {
         unit16_maxima(half, step, 0, b->rows);
         few_prefetch(f->rows->run + f->values + 2, 4 * step, 4 * step + 4, near_lines);
     }
-    unit16_new_maxima(half, 0);
-    unit16_exponentials(half, 0);
+    unit16_new_maxima(half);
+    unit16_exponentials(half);
     if (b->mask->parts & RAPT_PART_KEEP)
         unit16_drop(&f->a);
 }
 
-static RAPT_KERNEL void block_few_bf16(const struct rapt_block *b) {
+static RAPT_KERNEL void block_few(const struct rapt_block *b) {
     const struct rapt_block after = unit_next_block(b);
     struct few_rows rows;
     struct few_task f = {.a.t = {.b = b, .fresh = b->fresh}, .rows = &rows}, next;

@@ -114,19 +114,19 @@ RAPT_INLINE void long_score(struct few_long *l, int at, int first, int beside, i
         const struct few_run keys = few_step(&l->keys[run], &l->end[run], step, l->key_steps);
         TILE_LOAD_STREAMED(6, keys.base, keys.stride);
         TILE_LOAD(7, queries, TILE_ROW_BYTES);
-        TILE_MULTIPLY_BF16(4, 6, 7);
+        TILE_MULTIPLY(4, 6, 7);
         long_fetch_keys(l, first, first + beside, tiles);
         TILE_LOAD(7, queries + l->key_steps * TILE_BYTES, TILE_ROW_BYTES);
-        TILE_MULTIPLY_BF16(5, 6, 7);
+        TILE_MULTIPLY(5, 6, 7);
     } else {
         const struct few_run low = few_step(&l->keys[0], &l->end[0], step, l->key_steps);
         const struct few_run high = few_step(&l->keys[1], &l->end[1], step, l->key_steps);
         TILE_LOAD(7, queries, TILE_ROW_BYTES);
         TILE_LOAD_STREAMED(6, low.base, low.stride);
-        TILE_MULTIPLY_BF16(4, 6, 7);
+        TILE_MULTIPLY(4, 6, 7);
         long_fetch_keys(l, first, first + beside, tiles);
         TILE_LOAD_STREAMED(6, high.base, high.stride);
-        TILE_MULTIPLY_BF16(5, 6, 7);
+        TILE_MULTIPLY(5, 6, 7);
     }
     long_fetch_keys(l, first + beside, first + 2 * beside, tiles);
     if (step == l->key_steps - 1) {
@@ -184,7 +184,7 @@ RAPT_INLINE void long_transpose(const struct few_long *l, int tiles) {
 #define LONG_WEIGH(sum, values)                                                 \
     do {                                                                        \
         TILE_LOAD(6, panel + (values) * TILE_BYTES, TILE_ROW_BYTES);            \
-        TILE_MULTIPLY_BF16(sum, 7, 6);                                          \
+        TILE_MULTIPLY(sum, 7, 6);                                               \
         long_fetch_keys(l, LONG_WEIGHING + (sum) * BESIDE_PRODUCT,              \
                         LONG_WEIGHING + ((sum) + 1) * BESIDE_PRODUCT, tiles);   \
     } while (0)

@@ -42,7 +42,7 @@ static struct few_task few_tile(const struct few_task *f, int number) {
     if (step < steps) {                                                                                 \
         const struct few_run at = few_step(&run, &end, step, steps);                                    \
         TILE_LOAD(keys, at.base, at.stride);                                                            \
-        TILE_MULTIPLY_BF16(sum, keys, query);                                                           \
+        TILE_MULTIPLY(sum, keys, query);                                                                \
         few_prefetch(ahead, (sum) * FEW_AT_ONCE + step, (sum) * FEW_AT_ONCE + step + 1, steps);         \
         step++;                                                                                         \
     }
@@ -101,7 +101,7 @@ RAPT_INLINE void few_score_near(const struct few_task *f, int dim, int steps) {
     do {                                                                                     \
         const struct few_run at = few_step(&run[sum], &end[sum], step, steps);               \
         TILE_LOAD_STREAMED(keys, at.base, at.stride);                                        \
-        TILE_MULTIPLY_BF16(sum, keys, 6);                                                    \
+        TILE_MULTIPLY(sum, keys, 6);                                                         \
         few_prefetch_later(ahead + (sum), 0, beside, step, step + 1);                        \
     } while (0)
 

@@ -45,12 +45,12 @@ RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, cons
         const struct few_run low = few_step(&t->keys[0], &t->end[0], step, steps);                  \
         TILE_LOAD(7, queries + (step) * TILE_BYTES, TILE_ROW_BYTES);                                \
         TILE_LOAD(6, low.base, low.stride);                                                         \
-        TILE_MULTIPLY_BF16(4, 6, 7);                                                                \
+        TILE_MULTIPLY(4, 6, 7);                                                                     \
         few_fetch_part(&t->ahead, 0, BESIDE_SCORING, 2 * (step), 2 * steps, shape);                 \
         if (!few_is_far_shape(shape)) {                                                             \
             const struct few_run high = few_step(&t->keys[1], &t->end[1], step, steps);             \
             TILE_LOAD(6, high.base, high.stride);                                                   \
-            TILE_MULTIPLY_BF16(5, 6, 7);                                                            \
+            TILE_MULTIPLY(5, 6, 7);                                                                 \
         }                                                                                           \
         few_fetch_part(&t->ahead, 0, BESIDE_SCORING, 2 * (step) + 1, 2 * steps, shape);             \
     }
@@ -112,7 +112,7 @@ RAPT_INLINE void few_turn_transpose(const struct few_task *f, const struct few_t
 #define FEW_TURN_KEPT(sum)                                                                          \
     if (2 * steps > (sum)) {                                                                        \
         TILE_LOAD(5, panel + (sum) * TILE_BYTES, TILE_ROW_BYTES);                                   \
-        TILE_MULTIPLY_BF16(sum, 4, 5);                                                              \
+        TILE_MULTIPLY(sum, 4, 5);                                                                   \
         FEW_TURN_FETCH((sum) + ((sum) < 2 * steps - 4 ? (sum) : steps > 2 ? 2 * steps - 4 : 0));    \
     }
 #define FEW_TURN_STORED(sum)                                                                        \
@@ -122,7 +122,7 @@ RAPT_INLINE void few_turn_transpose(const struct few_task *f, const struct few_t
         else                                                                                        \
             TILE_ZERO(6);                                                                           \
         TILE_LOAD(7, panel + (sum) * TILE_BYTES, TILE_ROW_BYTES);                                   \
-        TILE_MULTIPLY_BF16(6, 4, 7);                                                                \
+        TILE_MULTIPLY(6, 4, 7);                                                                     \
         TILE_STORE(6, g + (sum) * TILE_BYTES, TILE_ROW_BYTES);                                      \
         FEW_TURN_FETCH(2 * (sum) - 7);                                                              \
     }

@@ -55,7 +55,7 @@ RAPT_INLINE void few_interleave(const struct few_task *f, const struct few_dims 
 #define FEW_MULTIPLY(sum)                                            \
     if (2 * steps > (sum)) {                                         \
         TILE_LOAD(6, panel + (sum) * TILE_BYTES, TILE_ROW_BYTES);    \
-        TILE_MULTIPLY_BF16(sum, 7, 6);                               \
+        TILE_MULTIPLY(sum, 7, 6);                                    \
         FEW_BESIDE(sum);                                             \
     }
 
@@ -67,7 +67,7 @@ RAPT_INLINE void few_interleave(const struct few_task *f, const struct few_dims 
         else                                                         \
             TILE_ZERO(5);                                            \
         TILE_LOAD(6, panel + (tile) * TILE_BYTES, TILE_ROW_BYTES);   \
-        TILE_MULTIPLY_BF16(5, 7, 6);                                 \
+        TILE_MULTIPLY(5, 7, 6);                                      \
         FEW_BESIDE(tile);                                            \
         TILE_STORE(5, g + (tile) * TILE_BYTES, TILE_ROW_BYTES);      \
     }

@@ -13,6 +13,12 @@ enum {
     AMX_COLUMNS = 32                      /* keys, or dims of values: two tiles side by side */
 };
 
+#if UNIT16_IS_F16
+#define TILE_MULTIPLY TILE_MULTIPLY_F16
+#else
+#define TILE_MULTIPLY TILE_MULTIPLY_BF16
+#endif
+
 /* ------------------------------------------------------------ queries */
 
 /* The panel of a tile: lanes of l [32][16], then for each 32 dims two tiles of queries. */
@@ -69,8 +75,8 @@ static unsigned pack_keys_amx(void *into, const char *const *rows, int dim, int 
 
 /* 32 values: for each 32 dims a tile of 16 of them, and 4 tiles later one of the others. Returns which numbers are not
  * finite. */
-RAPT_INLINE __mmask32 interleave_step(char *tile, const char *const *rows, int dim, int half) {
-    const __m512i exponent = _mm512_set1_epi16(half ? 0x7c00 : 0x7f80);
+RAPT_INLINE __mmask32 interleave_step(char *tile, const char *const *rows, int dim) {
+    const __m512i exponent = _mm512_set1_epi16(UNIT16_IS_F16 ? 0x7c00 : 0x7f80);
     __mmask32 infinite = 0;
     for (int group = 0; group < unit16_steps(dim); group++, tile += 2 * STEPS_OF_HALF * TILE_BYTES) {
         const __mmask32 there = unit16_first(dim - group * AMX_COLUMNS);
@@ -87,17 +93,14 @@ RAPT_INLINE __mmask32 interleave_step(char *tile, const char *const *rows, int d
     return infinite;
 }
 
-RAPT_INLINE unsigned interleave_values(char *into, const char *const *rows, int dim, int half) {
+static unsigned pack_values_amx(void *into, const char *const *rows, int dim, int format) {
     const char *from[RAPT_STEP];
     __mmask32 infinite = 0;
+    (void)format;
     for (int step = 0; step < STEPS_OF_HALF; step++)
         if (unit16_rows_of_step(from, rows, step))
-            infinite |= interleave_step(into + step * TILE_BYTES, from, dim, half);
+            infinite |= interleave_step((char *)into + step * TILE_BYTES, from, dim);
     return infinite ? 0 : RAPT_FOUND_FINITE;
-}
-
-static unsigned pack_values_amx(void *into, const char *const *rows, int dim, int format) {
-    return format == RAPT_FORMAT_F16 ? interleave_values(into, rows, dim, 1) : interleave_values(into, rows, dim, 0);
 }
 
 #endif

@@ -34,12 +34,12 @@ RAPT_INLINE struct amx_rows amx_rows_of(const struct unit16_half *h) {
 }
 
 /* Steps [first, end) of a row: the next ones. */
-RAPT_INLINE void amx_some_of_row(struct amx_rows *r, int first, int end, int half) {
+RAPT_INLINE void amx_some_of_row(struct amx_rows *r, int first, int end) {
     const struct unit16_row row = {r->factor, _mm512_set1_ps(*r->offset), _mm512_setzero_ps(), _mm512_setzero_ps()};
     if (first == 0)
         r->l = _mm512_maskz_mul_ps(r->keeps, _mm512_load_ps(r->lanes), _mm512_set1_ps(*r->alpha));
     RAPT_UNROLL for (int step = first; step < end; step++)
-        r->l = unit16_step(r->y + step * RAPT_STEP, r->p + step * RAPT_STEP, &row, r->l, half, 0);
+        r->l = unit16_step(r->y + step * RAPT_STEP, r->p + step * RAPT_STEP, &row, r->l, 0);
     if (end < STEPS_OF_HALF)
         return;
     _mm512_store_ps(r->lanes, r->l);
@@ -55,12 +55,12 @@ RAPT_INLINE void amx_some_of_row(struct amx_rows *r, int first, int end, int hal
 RAPT_INLINE int amx_rate(int size) { return size >= 8 ? 1 : size >= 4 ? 2 : size >= 2 ? 4 : 8; }
 
 /* What is due in a turn. */
-RAPT_INLINE void amx_turn_of_rows(struct amx_rows *r, int turn, int size, int half) {
+RAPT_INLINE void amx_turn_of_rows(struct amx_rows *r, int turn, int size) {
     const int rate = amx_rate(size), first = turn * rate % STEPS_OF_HALF;
     const bool spares = rate * size * STEPS_OF_HALF > AMX_TILE;
     RAPT_UNROLL for (int done = 0; done < rate; done += STEPS_OF_HALF)
         if (!spares || r->left > 0)
-            amx_some_of_row(r, first, first + (rate < STEPS_OF_HALF ? rate : STEPS_OF_HALF), half);
+            amx_some_of_row(r, first, first + (rate < STEPS_OF_HALF ? rate : STEPS_OF_HALF));
 }
 
 /* ------------------------------------------------------------ queries times keys */
@@ -69,13 +69,13 @@ struct amx_scoring_beside {
     struct amx_rows *rows;
     const float *y;
     float *largest;
-    int size, share, half; /* of exponentials, or 0; rows of maxima in a turn */
+    int size, share; /* of exponentials, or 0; rows of maxima in a turn */
 };
 
 static inline __attribute__((always_inline)) void beside_scoring(void *context, int group, int step, int turn) {
     struct amx_scoring_beside *c = context;
     if (c->size && group < STEPS_OF_HALF)
-        amx_turn_of_rows(c->rows, turn, c->size, c->half);
+        amx_turn_of_rows(c->rows, turn, c->size);
     if (group == 0)
         return;
     const int first = group < STEPS_OF_HALF ? (AMX_TURNS * step + turn) * c->share : 0;
@@ -87,8 +87,7 @@ static inline __attribute__((always_inline)) void beside_scoring(void *context, 
 }
 
 /* size: head_dim / 32, rounded up, at most AMX_LONG. both: the exponentials of `before` run beside. */
-RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16_task *before, int size, bool both,
-                                int half) {
+RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16_task *before, int size, bool both) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
     const int steps = size < AMX_LONG ? size : unit16_steps((int)b->task->attention->desc.head_dim);
@@ -98,16 +97,15 @@ RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16
                                    .y = a->half.y,
                                    .largest = a->half.largest,
                                    .size = both ? size : 0,
-                                   .share = (AMX_TILE / AMX_TURNS + size - 1) / size,
-                                   .half = half};
+                                   .share = (AMX_TILE / AMX_TURNS + size - 1) / size};
     for (int row = 0; row < AMX_TILE; row++)
         _mm512_store_ps(c.largest + row * 16, _mm512_set1_ps(-RAPT_INFINITY));
     p.groups = STEPS_OF_HALF;
     p.has_below = true;
     if (size < AMX_LONG)
-        amx_multiply_unrolled(&p, size, beside_scoring, &c, half);
+        amx_multiply_unrolled(&p, size, beside_scoring, &c, AMX_NUMBERS);
     else
-        amx_multiply(&p, steps, beside_scoring, &c, half);
+        amx_multiply(&p, steps, beside_scoring, &c, AMX_NUMBERS);
 }
 
 /* ------------------------------------------------------------ probabilities times values */
@@ -119,14 +117,14 @@ struct amx_weighing_beside {
     int64_t o_stride;
     __mmask16 keeps; /* o holds something */
     bool is_odd;     /* the last group has 16 dims */
-    int groups, size, half;
+    int groups, size;
 };
 
 static inline __attribute__((always_inline)) void beside_weighing(void *context, int group, int step, int turn) {
     enum { SHARE = AMX_TILE / (AMX_TURNS * STEPS_OF_HALF) };
     struct amx_weighing_beside *c = context;
     if (c->size && group < c->groups)
-        amx_turn_of_rows(c->rows, turn, c->size, c->half);
+        amx_turn_of_rows(c->rows, turn, c->size);
     if (group == 0)
         return;
     const int first = group < c->groups ? (AMX_TURNS * step + turn) * SHARE : 0;
@@ -138,8 +136,7 @@ static inline __attribute__((always_inline)) void beside_weighing(void *context,
 }
 
 /* size: value_dim / 32, rounded up, at most AMX_LONG. Likewise those of `after`. ASSUME probabilities are packed. */
-RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16_task *after, int size, bool both,
-                                int half) {
+RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16_task *after, int size, bool both) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
     struct amx_product p = amx_weighing(a, values.base);
@@ -153,14 +150,13 @@ RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16
                                     .is_odd = p.is_odd,
                                     .keeps = a->half.fresh ? 0 : 0xffff,
                                     .groups = groups,
-                                    .size = both ? size : 0,
-                                    .half = half};
+                                    .size = both ? size : 0};
     p.a = (const char *)a->half.y;
     p.a_stride = RAPT_HALF_KEYS * sizeof(uint16_t);
     p.a_below = TILE_HEIGHT * p.a_stride;
     p.groups = groups;
     p.has_below = true;
-    amx_multiply_unrolled(&p, STEPS_OF_HALF, beside_weighing, &c, half);
+    amx_multiply_unrolled(&p, STEPS_OF_HALF, beside_weighing, &c, AMX_NUMBERS);
 }
 
 /* ------------------------------------------------------------ for each size of heads */
@@ -173,16 +169,16 @@ struct amx_size {
 
 #define AMX_OF_SIZE(size)                                                                                      \
     static RAPT_KERNEL void amx_score_##size(const struct unit16_task *a, const struct unit16_task *other) {   \
-        amx_score_pair(a, other, size, false, 0);                                                              \
+        amx_score_pair(a, other, size, false);                                                              \
     }                                                                                                          \
     static RAPT_KERNEL void amx_score_beside_##size(const struct unit16_task *a, const struct unit16_task *other) {\
-        amx_score_pair(a, other, size, true, 0);                                                               \
+        amx_score_pair(a, other, size, true);                                                               \
     }                                                                                                          \
     static RAPT_KERNEL void amx_weigh_##size(const struct unit16_task *a, const struct unit16_task *other) {   \
-        amx_weigh_pair(a, other, size, false, 0);                                                              \
+        amx_weigh_pair(a, other, size, false);                                                              \
     }                                                                                                          \
     static RAPT_KERNEL void amx_weigh_beside_##size(const struct unit16_task *a, const struct unit16_task *other) {\
-        amx_weigh_pair(a, other, size, true, 0);                                                               \
+        amx_weigh_pair(a, other, size, true);                                                               \
     }                                                                                                          \
     static const struct amx_size amx_size_##size = {amx_score_##size, amx_score_beside_##size, amx_weigh_##size,\
                                                     amx_weigh_beside_##size};
@@ -223,14 +219,14 @@ static void amx_pair(struct unit16_task a[2]) {
     const struct rapt_attention_desc *desc = &a->t.b->task->attention->desc;
     const struct amx_size *keys = amx_size_of(desc->head_dim), *values = amx_size_of(desc->value_dim);
     keys->score(&a[0], &a[1]);
-    unit16_to_maxima(&a[0], 0);
+    unit16_to_maxima(&a[0]);
     if (a[0].half.far) {
         amx_rest(&a[0]);
         amx_alone(&a[1]);
         return;
     }
     keys->score_beside(&a[1], &a[0]);
-    unit16_to_maxima(&a[1], 0);
+    unit16_to_maxima(&a[1]);
     if (a[1].half.far) {
         values->weigh(&a[0], &a[1]);
         amx_rest(&a[1]);
@@ -242,7 +238,7 @@ static void amx_pair(struct unit16_task a[2]) {
 
 /* ------------------------------------------------------------ all of it */
 
-static RAPT_KERNEL void block_amx_bf16(const struct rapt_block *b) {
+static RAPT_KERNEL void block_amx(const struct rapt_block *b) {
     struct unit16_task a[2];
     int count = 0;
     RAPT_ASSUME(b->rows <= AMX_TILE && !b->mask->selected && b->key_begin < b->key_end);

@@ -28,9 +28,9 @@ struct amx_product {
 enum { AMX_TURNS = 4 };
 typedef void amx_beside(void *context, int group, int step, int turn);
 
-/* What is multiplied: bfloat16, float16, or the parts of order 3, whose tiles lie AMX_PART bytes apart, in the order of
- * unit_split_sums. */
-enum amx_numbers { AMX_BF16, AMX_F16, AMX_PARTS };
+/* What is multiplied: numbers of order 2, or the parts of order 3, whose tiles lie AMX_PART bytes apart, in the order
+ * of unit_split_sums. */
+enum amx_numbers { AMX_NUMBERS, AMX_PARTS };
 enum { AMX_PART = 2 * TILE_BYTES };
 
 RAPT_INLINE int amx_sums(int numbers) { return numbers == AMX_PARTS ? UNIT_SPLIT_SUMS : 1; }
@@ -46,14 +46,6 @@ RAPT_INLINE const char *amx_part(const char *at, int numbers, int sum, int side)
         TILE_STORE(number, to + (at), p->c_stride);                                                                \
         TILE_ZERO(number);                                                                                         \
     }
-
-#define AMX_MULTIPLY(numbers, sum, a, b)                                                                           \
-    do {                                                                                                           \
-        if (numbers == AMX_F16)                                                                                    \
-            TILE_MULTIPLY_F16(sum, a, b);                                                                          \
-        else                                                                                                       \
-            TILE_MULTIPLY_BF16(sum, a, b);                                                                         \
-    } while (0)
 
 /* Where the tiles lie that are loaded next, and where the sums of the group before go; NULL = there was none. */
 struct amx_cursor {
@@ -84,21 +76,21 @@ RAPT_INLINE void amx_multiply_step(const struct amx_product *p, struct amx_curso
         const char *a = amx_part(at->a, numbers, next, 0), *b = amx_part(at->b, numbers, next, 1);
         const bool turns = next == 0 || unit_split_sums[next][1] != unit_split_sums[i][1];
         AMX_NEXT(0, 0)
-        AMX_MULTIPLY(numbers, 0, 4, 6);
+        TILE_MULTIPLY(0, 4, 6);
         AMX_NEXT(1, TILE_ROW_BYTES)
-        AMX_MULTIPLY(numbers, 1, 4, 7);
+        TILE_MULTIPLY(1, 4, 7);
         beside(context, group, step, AMX_TURNS * i);
         TILE_LOAD(4, a, p->a_stride);
         if (p->has_below) {
             AMX_NEXT(2, c_below)
-            AMX_MULTIPLY(numbers, 2, 5, 6);
+            TILE_MULTIPLY(2, 5, 6);
         }
         beside(context, group, step, AMX_TURNS * i + 1);
         if (turns)
             TILE_LOAD_STREAMED(6, b, TILE_ROW_BYTES);
         if (p->has_below) {
             AMX_NEXT(3, c_below + TILE_ROW_BYTES)
-            AMX_MULTIPLY(numbers, 3, 5, 7);
+            TILE_MULTIPLY(3, 5, 7);
         }
         beside(context, group, step, AMX_TURNS * i + 2);
         if (turns)

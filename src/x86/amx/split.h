@@ -155,7 +155,7 @@ static void split_weigh_row(const struct split_task *t, const char *values, int 
                 amx_copy_attended(copy, from + unit_split_sums[i][1] * AMX_PART, step, attended);
                 TILE_LOAD(4, t->p->of[step][unit_split_sums[i][0]] + row / TILE_HEIGHT * TILE_BYTES, TILE_ROW_BYTES);
                 TILE_LOAD(6, copy, TILE_ROW_BYTES);
-                TILE_MULTIPLY_BF16(0, 4, 6);
+                TILE_MULTIPLY(0, 4, 6);
             }
         }
         TILE_STORE(0, (char *)(a->g + tile % 2 * TILE_FLOATS + row / TILE_HEIGHT * TILE_HEIGHT * AMX_COLUMNS),

@@ -37,11 +37,10 @@ static void dots_maxima(const struct unit16_task *a) {
         unit16_maxima(&a->half, group, 0, a->t.b->rows);
 }
 
-static void dots_score(const struct unit16_task *a, int half) {
+static void dots_score(const struct unit16_task *a) {
     const struct rapt_block *b = a->t.b;
     const int steps = unit16_steps((int)b->task->attention->desc.head_dim);
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
-    (void)half;
     unit_flush(true);
     for (int group = a->first; group < a->first + a->steps; group++) {
         run_errands(b->of_score, UNIT_LINES);
@@ -115,12 +114,11 @@ static void dots_update(const struct unit16_task *a) {
     }
 }
 
-static void dots_weigh(const struct unit16_task *a, int half) {
+static void dots_weigh(const struct unit16_task *a) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
     const int groups = unit16_steps((int)b->task->attention->desc.value_dim);
     const int64_t stride = (int64_t)groups * DOTS_COLUMNS;
-    (void)half;
     dots_probabilities(a);
     unit_flush(true);
     for (int group = 0; group < groups; group++) {
@@ -140,7 +138,7 @@ static RAPT_KERNEL void block_dots(const struct rapt_block *b) {
     struct unit16_task a = {.t = {.b = b, .fresh = b->fresh}};
     RAPT_ASSUME(b->rows <= DOTS_TILE);
     dots_lay_out(&a);
-    unit16_block(&a, dots_score, dots_weigh, 0);
+    unit16_block(&a, dots_score, dots_weigh);
 }
 
 #endif

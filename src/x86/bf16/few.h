@@ -173,7 +173,7 @@ static void dots_some_rows(enum dots_slot slot, const struct dots_product *p, co
         of_height[slot][rows > 4 ? 3 : rows > 2 ? 2 : rows - 1](p, place);
 }
 
-static void dots_score_few(const struct unit16_task *a, int half) {
+static void dots_score_few(const struct unit16_task *a) {
     const struct dots_few *f = (const struct dots_few *)a;
     const int steps = unit16_steps(f->keys.dim), first = a->first * DOTS_COLUMNS, rows = a->t.b->rows;
     const char *const *row = f->keys.row + a->t.first + first;
@@ -185,7 +185,6 @@ static void dots_score_few(const struct unit16_task *a, int half) {
                              .c = a->t.y + first,
                              .c_stride = RAPT_HALF_KEYS,
                              .steps = steps};
-    (void)half;
     unit_flush(true);
     if (rows <= DOTS_ROWS)
         dots_some_rows(DOTS_SCORE, &p, &keys, rows);
@@ -250,11 +249,10 @@ static const char *const *dots_named(const struct dots_few *f, int step, int row
     return named;
 }
 
-static void dots_weigh_few(const struct unit16_task *a, int half) {
+static void dots_weigh_few(const struct unit16_task *a) {
     const struct dots_few *f = (const struct dots_few *)a;
     const struct rapt_block *b = a->t.b;
     const bool careful = b->careful && b->seen == RAPT_SEES_SOME;
-    (void)half;
     dots_probabilities(a);
     unit_flush(true);
     for (int step = a->first; step < a->first + a->steps; step++)
@@ -279,7 +277,7 @@ static RAPT_KERNEL void block_dots_few(const struct rapt_block *b) {
     f.paces = b->rows <= DOTS_PACED_ROWS && paces_requests(b->task->attention->exceeds_caches);
     place_find(&f.keys, b, RAPT_KEYS);
     place_find(&f.values, b, RAPT_VALUES);
-    unit16_block(&f.a, dots_score_few, dots_weigh_few, 0);
+    unit16_block(&f.a, dots_score_few, dots_weigh_few);
 }
 
 #endif

@@ -22,7 +22,7 @@ static const struct rapt_tile_kind dots_of_bf16 = {.name = "dots",
                                                    .pack_stored = pack_queries_dots,
                                                    .packed_bytes = packed_bytes_dots,
                                                    .pack_half = {pack_keys_dots, pack_values_dots},
-                                                   .close = unit16_close_bf16};
+                                                   .close = unit16_close};
 
 static const struct rapt_tile_kind few_dots_of_bf16 = {.name = "few",
                                                        .most_rows = DOTS_TILE,
@@ -36,7 +36,7 @@ static const struct rapt_tile_kind few_dots_of_bf16 = {.name = "few",
                                                        .scores_bytes = scores_bytes_dots_few,
                                                        .block = block_dots_few,
                                                        .pack_stored = pack_queries_dots,
-                                                       .close = unit16_close_bf16};
+                                                       .close = unit16_close};
 
 static bool add_dots(struct rapt_table *table) {
     if (!dots_are_usable())

@@ -15,7 +15,7 @@ struct unit16_task {
 };
 
 /* Queries times the keys of a half, to t.y; where plain, to its maxima as well. Probabilities times values, to o. */
-typedef void unit16_product(const struct unit16_task *task, int half);
+typedef void unit16_product(const struct unit16_task *task);
 
 /* ------------------------------------------------------------ what rows do not see */
 
@@ -86,58 +86,53 @@ static bool unit16_turn_to(struct unit16_task *a, int first) {
 }
 
 /* From products to what exponentials take. */
-RAPT_INLINE void unit16_to_maxima(struct unit16_task *a, int half) {
+RAPT_INLINE void unit16_to_maxima(struct unit16_task *a) {
     if (!a->plain) {
         unit_logits(&a->t);
         unit16_exclude_outside(a);
         for (int step = a->half.first; step < a->half.last; step++)
             unit16_maxima(&a->half, step, 0, a->half.rows);
     }
-    unit16_new_maxima(&a->half, half);
+    unit16_new_maxima(&a->half);
 }
 
 /* From maxima on. */
-RAPT_INLINE void unit16_rest(struct unit16_task *a, unit16_product *weigh, int half) {
-    unit16_exponentials(&a->half, half);
+RAPT_INLINE void unit16_rest(struct unit16_task *a, unit16_product *weigh) {
+    unit16_exponentials(&a->half);
     if (a->t.b->mask->parts & RAPT_PART_KEEP)
         unit16_drop(a);
-    weigh(a, half);
+    weigh(a);
 }
 
-RAPT_INLINE void unit16_half_block(struct unit16_task *a, unit16_product *score, unit16_product *weigh, int half) {
-    score(a, half);
-    unit16_to_maxima(a, half);
-    unit16_rest(a, weigh, half);
+RAPT_INLINE void unit16_half_block(struct unit16_task *a, unit16_product *score, unit16_product *weigh) {
+    score(a);
+    unit16_to_maxima(a);
+    unit16_rest(a, weigh);
 }
 
 /* Both halves of a block. */
-RAPT_INLINE void unit16_block(struct unit16_task *a, unit16_product *score, unit16_product *weigh, int half) {
+RAPT_INLINE void unit16_block(struct unit16_task *a, unit16_product *score, unit16_product *weigh) {
     RAPT_ASSUME(!a->t.b->mask->selected && a->t.b->key_begin < a->t.b->key_end);
     for (int first = 0; first < RAPT_BLOCK_KEYS; first += RAPT_HALF_KEYS)
         if (unit16_turn_to(a, first)) {
-            unit16_half_block(a, score, weigh, half);
+            unit16_half_block(a, score, weigh);
             a->t.fresh = false;
         }
 }
 
 /* Lanes of l fold; float16 leaves its range, and dropout scales. */
-RAPT_INLINE void unit16_close(const struct rapt_task *task, const float *lanes, struct rapt_state state, int rows,
-                           int half) {
+static void unit16_close(const struct rapt_task *task, float *lanes, struct rapt_state state, int rows) {
     const struct rapt_plan_body *a = task->attention;
-    const float unshift = half ? 0x1p-15f : 1;
+    const float unshift = UNIT16_IS_F16 ? 0x1p-15f : 1;
     const __m512 factor = _mm512_set1_ps((a->mask_parts & RAPT_PART_KEEP ? a->desc.keep_scale : 1) * unshift);
     for (int row = 0; row < rows; row += 16)
         _mm512_mask_storeu_ps(state.l + row, (__mmask16)unit16_first(rows - row),
                               _mm512_mul_ps(unit16_sum(lanes + row * RAPT_SUM_LANES), _mm512_set1_ps(unshift)));
-    for (int row = 0; row < rows && (half || (a->mask_parts & RAPT_PART_KEEP)); row++)
+    for (int row = 0; row < rows && (UNIT16_IS_F16 || (a->mask_parts & RAPT_PART_KEEP)); row++)
         for (int d = 0; d < a->desc.value_dim; d += 16) {
             float *o = state.o + row * state.o_stride + d;
             _mm512_store_ps(o, _mm512_mul_ps(_mm512_load_ps(o), factor));
         }
-}
-
-static void unit16_close_bf16(const struct rapt_task *task, float *panel, struct rapt_state state, int rows) {
-    unit16_close(task, panel, state, rows, 0);
 }
 
 #endif

@@ -5,6 +5,13 @@
 
 #include "generic/unit_half.h"
 
+/* Whether numbers are float16; a file of kernels that does not say so is of bfloat16. */
+#ifndef UNIT16_IS_F16
+#define UNIT16_IS_F16 0
+#endif
+
+enum { UNIT16_FORMAT = UNIT16_IS_F16 ? RAPT_FORMAT_F16 : RAPT_FORMAT_BF16 };
+
 enum { STEPS_OF_HALF = RAPT_HALF_KEYS / RAPT_STEP };
 
 RAPT_INLINE int unit16_steps(int dim) { return (dim + RAPT_STEP - 1) / RAPT_STEP; }

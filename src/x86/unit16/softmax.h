@@ -53,8 +53,8 @@ RAPT_INLINE void unit16_maxima(const struct unit16_half *h, int step, int row, i
 }
 
 /* m, alpha and the offsets of all rows. */
-RAPT_INLINE void unit16_new_maxima(struct unit16_half *h, int half) {
-    const __m512 none = _mm512_set1_ps(-RAPT_INFINITY), shift = _mm512_set1_ps(half ? 15 : 0);
+RAPT_INLINE void unit16_new_maxima(struct unit16_half *h) {
+    const __m512 none = _mm512_set1_ps(-RAPT_INFINITY), shift = _mm512_set1_ps(UNIT16_IS_F16 ? 15 : 0);
     const __m512 factor = _mm512_set1_ps(h->factor < 0 ? -h->factor : h->factor);
     h->far = 0;
     for (int row = 0; row < h->rows; row += 16) {
@@ -72,18 +72,21 @@ RAPT_INLINE void unit16_new_maxima(struct unit16_half *h, int half) {
 
 /* ------------------------------------------------------------ exponentials */
 
-static const float unit16_of_bf16[] = {0x1.c2a218p-5f, 0x1.f00c4cp-3f, 0x1.62f5fap-1f, 1.0f};
-static const float unit16_of_half[] = {0x1.3a02ccp-7f, 0x1.c9fc46p-5f, 0x1.ec0378p-3f, 0x1.62e12cp-1f, 1.0f};
+/* Of Q, from the last one on. */
+#if UNIT16_IS_F16
+enum { UNIT16_DEGREE = 4 };
+static const float unit16_factors[] = {0x1.3a02ccp-7f, 0x1.c9fc46p-5f, 0x1.ec0378p-3f, 0x1.62e12cp-1f, 1.0f};
+#else
+enum { UNIT16_DEGREE = 3 };
+static const float unit16_factors[] = {0x1.c2a218p-5f, 0x1.f00c4cp-3f, 0x1.62f5fap-1f, 1.0f};
+#endif
 
 /* Q(r) * 2^n of x = n + r, +0 below -48. VREDUCEPS rounds x to nearest even, and its difference is exact then. */
-RAPT_INLINE __m512 unit16_exp2(__m512 x, int half) {
-    const float *const factors = half ? unit16_of_half : unit16_of_bf16;
+RAPT_INLINE __m512 unit16_exp2(__m512 x) {
     const __m512 r = _mm512_reduce_ps(x, 0), n = _mm512_sub_ps(x, r);
-    __m512 q = _mm512_set1_ps(factors[0]);
-    RAPT_UNROLL for (int i = 1; i < 4; i++)
-        q = _mm512_fmadd_ps(q, r, _mm512_set1_ps(factors[i]));
-    if (half)
-        q = _mm512_fmadd_ps(q, r, _mm512_set1_ps(factors[4]));
+    __m512 q = _mm512_set1_ps(unit16_factors[0]);
+    RAPT_UNROLL for (int i = 1; i <= UNIT16_DEGREE; i++)
+        q = _mm512_fmadd_ps(q, r, _mm512_set1_ps(unit16_factors[i]));
     return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, _mm512_set1_ps(-48), _CMP_NLT_UQ), q, n);
 }
 
@@ -104,10 +107,10 @@ RAPT_INLINE __m512 unit16_exponent(__m512 y, const struct unit16_row *row, int f
 }
 
 /* 32 keys: probabilities, rounded, and the lanes of l. VPSHUFB leaves the port of VPSLLD to FMAs. */
-RAPT_INLINE __m512 unit16_step(float *y, uint16_t *p, const struct unit16_row *row, __m512 l, int half, int far) {
-    const __m512 a = unit16_exp2(unit16_exponent(_mm512_load_ps(y), row, far), half);
-    const __m512 b = unit16_exp2(unit16_exponent(_mm512_load_ps(y + 16), row, far), half);
-    if (half) {
+RAPT_INLINE __m512 unit16_step(float *y, uint16_t *p, const struct unit16_row *row, __m512 l, int far) {
+    const __m512 a = unit16_exp2(unit16_exponent(_mm512_load_ps(y), row, far));
+    const __m512 b = unit16_exp2(unit16_exponent(_mm512_load_ps(y + 16), row, far));
+    if (UNIT16_IS_F16) {
         const __m256i low = _mm512_cvtps_ph(a, UNIT16_NEAREST);
         const __m256i high = _mm512_cvtps_ph(b, UNIT16_NEAREST);
         _mm256_store_si256((__m256i *)(void *)p, low);
@@ -122,12 +125,12 @@ RAPT_INLINE __m512 unit16_step(float *y, uint16_t *p, const struct unit16_row *r
 }
 
 /* count rows from one on, side by side. */
-RAPT_INLINE void unit16_lines(const struct unit16_half *h, int number, int count, int half, int far) {
+RAPT_INLINE void unit16_lines(const struct unit16_half *h, int number, int count, int far) {
     struct unit16_row row[2];
     __m512 l[2];
     RAPT_UNROLL for (int i = 0; i < count; i++) {
         row[i] = (struct unit16_row){_mm512_set1_ps(h->factor), _mm512_set1_ps(h->offset[number + i]),
-                                   _mm512_set1_ps(h->m[number + i]), _mm512_set1_ps(half ? 15 : 0)};
+                                   _mm512_set1_ps(h->m[number + i]), _mm512_set1_ps(UNIT16_IS_F16 ? 15 : 0)};
         l[i] = _mm512_load_ps(h->lanes + (number + i) * RAPT_SUM_LANES);
         l[i] = h->fresh ? _mm512_setzero_ps() : _mm512_mul_ps(l[i], _mm512_set1_ps(h->alpha[number + i]));
     }
@@ -136,22 +139,22 @@ RAPT_INLINE void unit16_lines(const struct unit16_half *h, int number, int count
         RAPT_UNROLL for (int i = 0; i < count; i++) {
             float *line = y + i * RAPT_HALF_KEYS;
             l[i] = unit16_step(line + step * RAPT_STEP, (uint16_t *)(void *)line + step * RAPT_STEP, &row[i], l[i],
-                               half, far);
+                               far);
         }
     RAPT_UNROLL for (int i = 0; i < count; i++)
         _mm512_store_ps(h->lanes + (number + i) * RAPT_SUM_LANES, l[i]);
 }
 
-RAPT_INLINE void unit16_exponentials(const struct unit16_half *h, int half) {
+RAPT_INLINE void unit16_exponentials(const struct unit16_half *h) {
     int row = 0;
     if (!h->far)
         for (; row + 1 < h->rows; row += 2)
-            unit16_lines(h, row, 2, half, 0);
+            unit16_lines(h, row, 2, 0);
     for (; row < h->rows; row++)
         if (h->far >> row & 1)
-            unit16_lines(h, row, 1, half, 1);
+            unit16_lines(h, row, 1, 1);
         else
-            unit16_lines(h, row, 1, half, 0);
+            unit16_lines(h, row, 1, 0);
 }
 
 #endif
