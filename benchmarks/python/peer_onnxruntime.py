@@ -39,8 +39,9 @@ def session(node, inputs, outputs, threads):
 
 
 def bound(runner, inputs, outputs):
-    """The arrays in place, without copies."""
+    """The arrays in place, without copies. A binding knows addresses only, so the arrays live as long as it does."""
     binding = runner.io_binding()
+    binding.arrays = inputs, outputs
     for bind, arrays in ((binding.bind_input, inputs), (binding.bind_output, outputs)):
         for name, array in arrays.items():
             bind(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
