@@ -98,7 +98,7 @@ static void run_beside(void *context) {
     struct rapt_score_args score = score_args(tile);
     const struct rapt_weigh_args weigh = weigh_args(tile);
     score.scores += tile->rows * RAPT_BLOCK_KEYS;
-    tile->kind->score_beside(&score, &weigh);
+    tile->kind->score_beside(&score, &weigh, 1);
 }
 
 static void run_logits(void *context) {

@@ -15,23 +15,25 @@ enum rapt_tile_flag {
 };
 
 struct rapt_tile {
+    struct rapt_task *task; /* that of the loop, or of another KV head, with which it takes turns */
     int first, rows;
     unsigned flags;
     struct rapt_span visible; /* positions that any of its rows sees */
     float *panel;
     struct rapt_state state;  /* of this chunk, which is the running one in the first */
-};
-
-struct rapt_loop {
-    struct rapt_task *task;
-    struct rapt_source source;
-    struct rapt_tile tiles[RAPT_MAX_TILES];
-    int tile_count;
     struct rapt_scored { /* where kinds score keys beside values */
-        bool usable;     /* for this task */
         int here;        /* the scores of the current block are the first or the second ones */
         int64_t base;    /* of the block whose scores are in the others; -1 = none */
     } scored;
+};
+
+struct rapt_loop {
+    struct rapt_task *task; /* those of further heads come after it */
+    int heads;              /* KV heads that take turns, one tile each; 1 = none */
+    struct rapt_source source;
+    struct rapt_tile tiles[RAPT_MAX_TILES];
+    int tile_count;
+    bool takes_turns; /* keys are scored beside values */
     const struct rapt_task *next_task; /* the task that this thread is likely to get next; NULL = none */
     struct rapt_ahead {
         struct rapt_errands errands; /* the keys and values that come next, for all tiles of a block */
@@ -39,8 +41,8 @@ struct rapt_loop {
     } ahead;
 };
 
-/* The attend phase: a task, or `count` that are splits of the same keys. next_index: the number of the task that this
- * thread is likely to get next, or any number that is not a task's. */
+/* The attend phase: a task, or `count` that are splits of the same keys, of all heads that take turns. next_index: the
+ * number of the task that this thread is likely to get next, or any number that is not a task's. */
 void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t count, int64_t next_index);
 
 #endif

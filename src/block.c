@@ -79,80 +79,118 @@ static void softmax(const struct rapt_block *b) {
     }
 }
 
-/* o of some rows takes the values of the keys [begin, end). */
-static void weigh(const struct rapt_block *b, int first, int rows, int begin, int end, bool fresh, const float *alpha,
-                  const struct rapt_visible_spans *spans, struct rapt_errands *errands) {
-    const struct rapt_task *task = b->task;
+/* For some rows, of no keys yet. */
+static struct rapt_weigh_args weigh_args(const struct rapt_block *b, int first, int rows, int key, bool fresh,
+                                         const float *alpha) {
     const struct rapt_state state = rapt_state_from(b->state, first);
-    struct rapt_weigh_args args = {.probabilities = b->scores,
-                                   .value = NULL,
-                                   .value_stride_bytes = 0,
-                                   .value_format = RAPT_FORMAT_F32,
-                                   .scales = {NULL, NULL, 0, 0},
-                                   .alpha = alpha,
-                                   .l = sums_beside(b) ? state.l : NULL,
-                                   .spans = spans,
-                                   .o = state.o,
-                                   .o_stride = state.o_stride,
-                                   .first_row = first,
-                                   .rows = rows,
-                                   .value_dim = (int)task->attention->desc.value_dim,
-                                   .key_begin = begin,
-                                   .key_end = begin,
-                                   .fresh = fresh,
-                                   .streams = false,
-                                   .lead_bytes = 0,
-                                   .value_rows = 0,
-                                   .runs = NULL,
-                                   .ahead = NULL,
-                                   .errands = errands};
+    return (struct rapt_weigh_args){.probabilities = b->scores,
+                                    .value = NULL,
+                                    .value_stride_bytes = 0,
+                                    .value_format = RAPT_FORMAT_F32,
+                                    .scales = {NULL, NULL, 0, 0},
+                                    .alpha = alpha,
+                                    .l = sums_beside(b) ? state.l : NULL,
+                                    .spans = NULL,
+                                    .o = state.o,
+                                    .o_stride = state.o_stride,
+                                    .first_row = first,
+                                    .rows = rows,
+                                    .value_dim = (int)b->task->attention->desc.value_dim,
+                                    .key_begin = key,
+                                    .key_end = key,
+                                    .fresh = fresh,
+                                    .streams = false,
+                                    .lead_bytes = 0,
+                                    .value_rows = 0,
+                                    .runs = NULL,
+                                    .ahead = NULL,
+                                    .errands = NULL};
+}
+
+/* From a key on, up to `end` or to the end of a run. */
+static void take_values(struct rapt_weigh_args *args, const struct rapt_block *b, int key, int end) {
+    const struct rapt_rows values = rapt_source_numbered(b->source, RAPT_VALUES, b->base, b->mask, key, end);
+    args->value = values.base;
+    args->value_stride_bytes = values.stride_bytes;
+    args->value_format = values.format;
+    args->scales = values.scales;
+    args->streams = values.streams;
+    args->lead_bytes = values.lead_bytes;
+    args->value_rows = values.first;
+    args->runs = values.runs;
+    args->ahead = values.ahead;
+    args->key_begin = key;
+    args->key_end = key + (int)values.count;
+}
+
+/* o takes the values of the keys from key_begin on. */
+static void weigh(const struct rapt_block *b, struct rapt_weigh_args *args, int end) {
+    const struct rapt_tile_kind *kind = b->task->kind;
+    const int begin = args->key_begin;
     if (begin == end)
-        task->kind->weigh(&args);
-    for (int key = begin; key < end; key = args.key_end, args.fresh = false, args.alpha = NULL) {
-        const struct rapt_rows values = rapt_source_numbered(b->source, RAPT_VALUES, b->base, b->mask, key, end);
-        args.value = values.base;
-        args.value_stride_bytes = values.stride_bytes;
-        args.value_format = values.format;
-        args.scales = values.scales;
-        args.streams = values.streams;
-        args.lead_bytes = values.lead_bytes;
-        args.value_rows = values.first;
-        args.runs = values.runs;
-        args.ahead = values.ahead;
-        args.key_begin = key;
-        args.key_end = key + (int)values.count;
-        if (b->next.scores) {
-            const struct rapt_score_args next = next_args(b);
-            RAPT_ASSUME(args.key_end == end);
-            task->kind->score_beside(&next, &args);
-        } else {
-            task->kind->weigh(&args);
-        }
+        kind->weigh(args);
+    for (int key = begin; key < end; key = args->key_end, args->fresh = false, args->alpha = NULL) {
+        take_values(args, b, key, end);
+        kind->weigh(args);
     }
 }
 
 /* Each row takes its runs of attended keys only. */
 static void weigh_attended(const struct rapt_block *b) {
     for (int row = 0; row < b->rows; row++) {
-        weigh(b, row, 1, b->key_begin, b->key_begin, b->fresh, b->task->alpha + row, NULL, NULL);
+        struct rapt_weigh_args args = weigh_args(b, row, 1, b->key_begin, b->fresh, b->task->alpha + row);
+        weigh(b, &args, b->key_begin);
         for (int key = b->key_begin, run; key < b->key_end; key = run + 1) {
             for (run = key; run < b->key_end && rapt_is_attended(b->mask, row, run);)
                 run++;
+            args = weigh_args(b, row, 1, key, false, NULL);
             if (run > key)
-                weigh(b, row, 1, key, run, false, NULL, NULL, NULL);
+                weigh(b, &args, run);
         }
     }
 }
 
-void rapt_block_by_steps(const struct rapt_block *b) {
-    const struct rapt_task *task = b->task;
+/* All rows. */
+static struct rapt_weigh_args all_args(const struct rapt_block *b) {
+    struct rapt_weigh_args args = weigh_args(b, 0, b->rows, b->key_begin, b->fresh, b->task->alpha);
+    args.spans = rapt_spans_of(b->mask);
+    args.errands = b->of_weigh;
+    return args;
+}
+
+static void find_weights(const struct rapt_block *b) {
     if (!b->is_scored)
         score(b);
     softmax(b);
     if (b->mask->parts & RAPT_PART_KEEP)
-        task->kind->drop(b->scores, b->rows, b->key_begin, b->key_end, b->mask);
-    if (b->careful && b->seen == RAPT_SEES_SOME)
-        weigh_attended(b);
-    else
-        weigh(b, 0, b->rows, b->key_begin, b->key_end, b->fresh, task->alpha, rapt_spans_of(b->mask), b->of_weigh);
+        b->task->kind->drop(b->scores, b->rows, b->key_begin, b->key_end, b->mask);
 }
+
+void rapt_blocks_in_turns(const struct rapt_block *const *blocks, int count) {
+    struct rapt_score_args next[RAPT_MOST_HEADS];
+    struct rapt_weigh_args args[RAPT_MOST_HEADS];
+    int heads = 0;
+    RAPT_ASSUME(count <= RAPT_MOST_HEADS);
+    for (int i = 0; i < count; i++) {
+        const struct rapt_block *b = blocks[i];
+        rapt_source_turn_to(b->source, b->task);
+        find_weights(b);
+        if (b->careful && b->seen == RAPT_SEES_SOME) {
+            weigh_attended(b);
+            continue;
+        }
+        args[heads] = all_args(b);
+        if (!b->next.scores) {
+            weigh(b, &args[heads], b->key_end);
+            continue;
+        }
+        next[heads] = next_args(b);
+        take_values(&args[heads], b, b->key_begin, b->key_end);
+        RAPT_ASSUME(args[heads].key_end == b->key_end);
+        heads++;
+    }
+    if (heads > 0)
+        blocks[0]->task->kind->score_beside(next, args, heads);
+}
+
+void rapt_block_by_steps(const struct rapt_block *b) { rapt_blocks_in_turns(&b, 1); }

@@ -27,6 +27,9 @@ struct rapt_block {
     } next;
 };
 
+/* The same block for the tiles of some KV heads, at most RAPT_MOST_HEADS, that take turns. */
+void rapt_blocks_in_turns(const struct rapt_block *const *blocks, int count);
+
 /* The block slot of kinds whose steps are slots. */
 void rapt_block_by_steps(const struct rapt_block *block);
 

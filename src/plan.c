@@ -91,8 +91,9 @@ static void reserve_selected(const struct rapt_plan_body *a, struct rapt_slot_la
     layout->gathered = reserve(end, may_select ? RAPT_GATHERED_KEYS * dim * (int64_t)sizeof(float) : 0);
 }
 
-void rapt_lay_out_slot(const struct rapt_plan_body *a, const struct rapt_totals *totals,
-                       struct rapt_slot_layout *layout) {
+/* What every KV head of a task has. */
+static size_t lay_out_head(const struct rapt_plan_body *a, const struct rapt_totals *totals,
+                           struct rapt_slot_layout *layout) {
     const int64_t rows = totals->rows, floats = rows * (int64_t)sizeof(float);
     const int64_t state_bytes = rapt_state_bytes(rows, a->o_stride);
     size_t end = 0;
@@ -106,9 +107,30 @@ void rapt_lay_out_slot(const struct rapt_plan_body *a, const struct rapt_totals 
     layout->inverse = reserve(&end, floats);
     layout->running = reserve(&end, state_bytes);
     layout->chunk = reserve(&end, state_bytes);
+    return end;
+}
+
+/* Narrow tiles, no masks and nothing staged. Queries that have to be widened lie where the scores will. */
+static void lay_out_further(const struct rapt_plan_body *a, struct rapt_slot_layout *layout) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[RAPT_NARROW];
+    const int head_dim = (int)a->desc.head_dim;
+    const int64_t scores = (int64_t)kind->scores_bytes(kind->rows, head_dim);
+    const int64_t widened = kind->rows * head_dim * (int64_t)sizeof(float);
+    const struct rapt_totals totals = {.rows = kind->rows,
+                                       .panel_bytes = (int64_t)kind->panel_bytes(kind->rows, head_dim),
+                                       .scores_bytes = scores > widened ? scores : widened};
+    *layout = (struct rapt_slot_layout){0};
+    layout->slot_bytes = lay_out_head(a, &totals, layout);
+}
+
+void rapt_lay_out_slot(const struct rapt_plan_body *a, const struct rapt_totals *totals,
+                       struct rapt_slot_layout *layout, struct rapt_slot_layout *further) {
+    size_t end = lay_out_head(a, totals, layout);
     layout->staged[RAPT_KEYS] = reserve(&end, staged_bytes(a, totals, RAPT_KEYS));
     layout->staged[RAPT_VALUES] = reserve(&end, staged_bytes(a, totals, RAPT_VALUES));
     reserve_selected(a, layout, &end);
+    lay_out_further(a, further);
+    layout->further = reserve(&end, (totals->heads - 1) * (int64_t)further->slot_bytes);
     layout->slot_bytes = end;
 }
 
@@ -120,7 +142,7 @@ bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
     set_formats(a);
     rapt_find_view(a);
     const bool fits = rapt_work_plan(a);
-    rapt_lay_out_slot(a, &a->totals, &a->slot);
+    rapt_lay_out_slot(a, &a->totals, &a->slot, &a->further);
     a->is_small = a->totals.multiplications < SMALL_WORK;
     a->exceeds_caches = a->totals.stored_bytes > CACHED_BYTES;
     return fits;

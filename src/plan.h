@@ -30,6 +30,7 @@ struct rapt_work {
     int64_t first_chunk, chunks; /* that any row sees */
     int32_t task_rows;        /* rows of a task at most */
     int32_t kind;             /* of table->kinds */
+    int32_t heads;            /* KV heads whose tasks are neighbours, and take turns where one worker has them all */
     bool stages[RAPT_SIDES];  /* keys, values are staged: copied to contiguous float32 rows */
 };
 
@@ -38,6 +39,7 @@ struct rapt_slot_layout {
     int64_t rows; /* of the states */
     size_t panel, scores, bias, alpha, slopes, final_m, inverse, running, chunk, staged[RAPT_SIDES];
     size_t rows_of_keys[RAPT_KEY_ROWS], gathered; /* where masks may leave few keys */
+    size_t further; /* where KV heads take turns: what all but the first have, each the slot_bytes of its layout */
     size_t slot_bytes;
 };
 
@@ -45,7 +47,7 @@ struct rapt_slot_layout {
 struct rapt_totals {
     int64_t sequences[RAPT_KINDS], tasks[RAPT_KINDS], merges[RAPT_KINDS];
     int64_t all_tasks, all_merges, state_bytes;
-    int64_t panel_bytes, scores_bytes, bias_rows, rows, staged_keys[RAPT_SIDES]; /* largest of any work */
+    int64_t panel_bytes, scores_bytes, bias_rows, rows, staged_keys[RAPT_SIDES], heads; /* largest of any work */
     double multiplications, stored_bytes; /* the latter of keys and values */
     uint64_t digest; /* of all works, in order, where they are a table: plans that agree in it share a workspace */
 };
@@ -76,7 +78,7 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     bool exceeds_caches;  /* keys and values, which memory itself brings then */
     struct rapt_work each; /* without lists: the work of sequence 0, which all others repeat */
     struct rapt_totals totals;
-    struct rapt_slot_layout slot;
+    struct rapt_slot_layout slot, further;
 };
 
 _Static_assert(sizeof(struct rapt_plan_body) <= sizeof(rapt_plan), "rapt_plan is too small");
@@ -126,7 +128,8 @@ static inline bool rapt_enters_unscaled(const struct rapt_plan_body *a) {
  * arithmetic stays between the caller's changes of the floating-point environment. */
 __attribute__((noinline)) bool rapt_cut(struct rapt_plan_body *attention, const struct rapt_table *table);
 
+/* further: of each further KV head that takes turns, from layout->further on. */
 void rapt_lay_out_slot(const struct rapt_plan_body *attention, const struct rapt_totals *totals,
-                       struct rapt_slot_layout *layout);
+                       struct rapt_slot_layout *layout, struct rapt_slot_layout *further);
 
 #endif

@@ -145,7 +145,7 @@ static void add_own_values(struct rapt_errands *errands, const struct rapt_loop 
     if (was_fetched || keys.end - keys.begin < COUNT)
         return;
     keys.end = keys.begin + COUNT;
-    add_stored(errands, loop->task, RAPT_VALUES, keys, NULL);
+    add_stored(errands, tile->task, RAPT_VALUES, keys, NULL);
 }
 
 void rapt_prefetch_tile(struct rapt_loop *loop, const struct rapt_tile *tile, int64_t base,

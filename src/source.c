@@ -311,12 +311,6 @@ struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct r
         .format = RAPT_FORMAT_F32};
 }
 
-bool rapt_source_reads_on(const struct rapt_source *source, int side) {
-    const struct rapt_plan_body *a = source->task->attention;
-    return !source->side[side].staged && !rapt_is_in_keys(a, side) &&
-           !rapt_is_paged(rapt_pages_of(&a->desc, side));
-}
-
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int i, int64_t base, int64_t next) {
     struct rapt_source_side *side = &source->side[i];
     const struct rapt_tile_kind *kind = source->task->kind;

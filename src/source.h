@@ -30,7 +30,7 @@ struct rapt_expected {
 };
 
 struct rapt_source {
-    const struct rapt_task *task;
+    const struct rapt_task *task; /* whose keys and values these are */
     struct rapt_span visible; /* all positions that will be read */
     bool shares_keys;         /* values are a view of staged keys */
     struct rapt_source_side {
@@ -60,6 +60,9 @@ struct rapt_rows {
 
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible);
 
+/* To another KV head of the same keys, read where they lie. */
+static inline void rapt_source_turn_to(struct rapt_source *source, const struct rapt_task *task) { source->task = task; }
+
 /* Keys or values from positions.begin on, at least one and within positions, which lie in one block. They stay until
  * the next call for this side. */
 struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct rapt_span positions);
@@ -84,9 +87,6 @@ struct rapt_packed {
 /* The half of positions [base, base + RAPT_HALF_KEYS), as far as some row of the task sees them: at least one of them
  * ASSUME. It stays until the same half of another block is asked for. */
 struct rapt_packed rapt_source_packed(struct rapt_source *source, int side, int64_t base);
-
-/* Whether all keys or values of a block lie at one stride, and those of the next block come after them. */
-bool rapt_source_reads_on(const struct rapt_source *source, int side);
 
 /* The runs that some stored rows lie in, at the stride of the tensor, and one more that is never read: so many
  * positions and one more are enough. */

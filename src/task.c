@@ -19,10 +19,12 @@ void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t 
     task->kind = &a->table->kinds[task->work.kind];
     const struct rapt_work *work = &task->work;
     index -= work->first_task;
+    const int64_t in_turns = index % work->heads;
+    index /= work->heads;
     task->split = index % work->splits;
     index /= work->splits;
     task->first_row = (work->row_blocks - 1 - index % work->row_blocks) * work->task_rows;
-    task->kv_head = index / work->row_blocks;
+    task->kv_head = index / work->row_blocks * work->heads + in_turns;
     const int64_t left = work->sequence.query_length * a->group - task->first_row;
     task->rows = (int)(left < work->task_rows ? left : work->task_rows);
     RAPT_ASSUME(task->rows > 0 && task->kv_head < a->desc.kv_heads && count >= 1 &&
@@ -49,9 +51,11 @@ static float slope_of(const struct rapt_task *task, int64_t head) {
 
 static float *floats_at(char *slot, size_t offset) { return (float *)(void *)(slot + offset); }
 
-void rapt_task_open(struct rapt_task *task, char *slot) {
+void rapt_task_open(struct rapt_task *task, char *slot, int number) {
     const struct rapt_plan_body *a = task->attention;
-    const struct rapt_slot_layout *at = &a->slot;
+    const struct rapt_slot_layout *at = number > 0 ? &a->further : &a->slot;
+    if (number > 0)
+        slot += a->slot.further + (size_t)(number - 1) * a->further.slot_bytes;
     RAPT_ASSUME(task->rows <= at->rows);
     task->panel = floats_at(slot, at->panel);
     task->scores = floats_at(slot, at->scores);

@@ -33,12 +33,11 @@ struct rapt_task {
     float *gathered;                   /* likewise, [RAPT_GATHERED_KEYS][dim] */
 };
 
-/* Resolves a task of the attend phase, except for its scratch; or `count` of them, splits of the same keys, as a single
- * one. */
+/* Resolves a task of the attend phase, except for its scratch; with `count` splits of the same keys as a single one. */
 void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t index, int64_t count);
 
-/* Gives a task its scratch. */
-void rapt_task_open(struct rapt_task *task, char *slot);
+/* Gives a task its scratch; number: among those of the KV heads that take turns, or 0. */
+void rapt_task_open(struct rapt_task *task, char *slot, int number);
 
 /* Position of the query of a row. */
 static inline int64_t rapt_position(const struct rapt_task *task, int row) {

@@ -6,6 +6,7 @@
 #include "checked.h"
 #include "listed.h"
 #include "pages.h"
+#include "turns.h"
 
 enum {
     TASK_ROWS = 192,          /* a multiple of every tile height; K and V are read once per task */
@@ -123,6 +124,7 @@ static void shape(const struct rapt_plan_body *a, struct rapt_work *work) {
     work->splits = 1;
     cut_rows(a, work);
     find_chunks(a, work);
+    work->heads = rapt_heads_in_turns(a, work);
 }
 
 static void split(const struct rapt_plan_body *a, struct rapt_work *work) {
@@ -179,6 +181,7 @@ static void add_tiles(const struct rapt_plan_body *a, const struct rapt_tile_kin
 static void add_scratch(const struct rapt_plan_body *a, const struct rapt_work *work, struct rapt_totals *totals) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     totals->rows = larger(totals->rows, work->task_rows);
+    totals->heads = larger(totals->heads, work->heads);
     add_tiles(a, kind, (work->task_rows + kind->rows - 1) / kind->rows, work->task_rows, totals);
     for (int side = 0; side < RAPT_SIDES; side++)
         if (work->stages[side])
@@ -213,7 +216,7 @@ static bool add(const struct rapt_plan_body *a, const struct rapt_work *work, in
 }
 
 static bool add_up(const struct rapt_plan_body *a, struct rapt_totals *totals) {
-    *totals = (struct rapt_totals){.rows = 1};
+    *totals = (struct rapt_totals){.rows = 1, .heads = 1};
     bool fits = a->has_lists || a->desc.batch == 0 || add(a, &a->each, a->desc.batch, totals);
     for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
         struct rapt_sequence sequence;
@@ -242,7 +245,7 @@ bool rapt_work_plan(struct rapt_plan_body *a) {
         a->each.sequence = rapt_sequence_of(&a->desc, 0);
         shape(a, &a->each);
     } else {
-        a->each = (struct rapt_work){.splits = 1};
+        a->each = (struct rapt_work){.splits = 1, .heads = 1};
     }
     const bool fits = cut_with(a, even_split(a));
     return fits && a->totals.state_bytes <= RAPT_MOST_STATE_BYTES ? true : cut_with(a, INT64_MAX);
@@ -276,14 +279,16 @@ bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals)
     any.desc.key_blocks.query_tokens = 0; /* lists make tasks smaller */
     const int64_t most_rows = a->group * a->desc.query_length;
     int64_t heads;
-    *totals = (struct rapt_totals){.rows = 1};
+    *totals = (struct rapt_totals){.rows = 1, .heads = 1};
     for (int32_t kind = 0; kind < RAPT_KINDS; kind++) {
         if (!may_occur(a, kind, most_rows))
             continue;
         const int64_t of_kind = a->table->kinds[kind].most_rows, rows = of_kind < most_rows ? of_kind : most_rows;
-        struct rapt_work work = {.sequence = {.query_length = (rows + a->group - 1) / a->group}, .kind = kind};
+        struct rapt_work work = {.sequence.query_length = (rows + a->group - 1) / a->group, .kind = kind, .heads = 1};
         cut_for_kind(&any, &work);
         work.task_rows = work.task_rows < rows || rows == 0 ? work.task_rows : (int32_t)rows;
+        if (a->table->kinds[kind].score_beside) /* at any strides */
+            work.heads = a->desc.kv_heads < RAPT_MOST_HEADS ? (int32_t)a->desc.kv_heads : RAPT_MOST_HEADS;
         add_scratch(&any, &work, totals);
     }
     if (!rapt_mul_fits(a->desc.batch, a->desc.kv_heads, &heads))
@@ -318,7 +323,7 @@ bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
     if (!a->has_lists)
         return true;
     const struct rapt_totals first = first_numbers(&a->totals);
-    struct rapt_totals sum = {.rows = 1};
+    struct rapt_totals sum = {.rows = 1, .heads = 1};
     for (int64_t b = 0; b < a->desc.batch; b++) {
         struct rapt_sequence sequence;
         if (!read_sequence(a, b, true, &sequence))
@@ -336,7 +341,7 @@ bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
     }
     return memcmp(sum.tasks, a->totals.tasks, sizeof sum.tasks) == 0 &&
            memcmp(sum.merges, a->totals.merges, sizeof sum.merges) == 0 && sum.state_bytes <= a->totals.state_bytes &&
-           sum.rows <= a->totals.rows && sum.panel_bytes <= a->totals.panel_bytes &&
+           sum.rows <= a->totals.rows && sum.heads <= a->totals.heads && sum.panel_bytes <= a->totals.panel_bytes &&
            sum.scores_bytes <= a->totals.scores_bytes && sum.bias_rows <= a->totals.bias_rows &&
            sum.staged_keys[0] <= a->totals.staged_keys[0] &&
            sum.staged_keys[1] <= a->totals.staged_keys[1];

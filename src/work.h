@@ -24,6 +24,12 @@ bool rapt_work_write(const struct rapt_plan_body *attention, struct rapt_work *t
  * others is not set yet. */
 void rapt_work_digest(const struct rapt_plan_body *attention, const struct rapt_work *work, uint64_t *digest);
 
+/* The number of a head's first split, where keys are split. Heads that take turns have numbers next to each other, then
+ * comes the next split of all of them. */
+static inline int64_t rapt_work_first_split(const struct rapt_work *work, int64_t kv_head) {
+    return work->first_task + kv_head / work->heads * work->heads * work->splits + kv_head % work->heads;
+}
+
 /* The work that a task of a phase belongs to; table is used with lists. */
 struct rapt_work rapt_work_of_task(const struct rapt_plan_body *attention, const struct rapt_work *table, int32_t phase,
                                    int64_t task);

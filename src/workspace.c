@@ -58,13 +58,13 @@ rapt_status rapt_workspace_bytes(const struct rapt_plan_body *a, int64_t slots, 
 rapt_status rapt_workspace_capacity(const struct rapt_plan_body *largest, int64_t slots, size_t *bytes) {
     struct rapt_plan_body any = *largest, *a = &any;
     struct rapt_totals totals;
-    struct rapt_slot_layout slot;
+    struct rapt_slot_layout slot, further;
     struct layout layout;
     if (!rapt_work_bound(a, &totals))
         return RAPT_SIZE_OVERFLOW;
     const size_t table_bytes = (size_t)a->desc.batch * sizeof(struct rapt_work);
     a->mask_parts |= RAPT_PART_SELECT; /* trees and lists of key blocks */
-    rapt_lay_out_slot(a, &totals, &slot);
+    rapt_lay_out_slot(a, &totals, &slot, &further);
     if (!lay_out(table_bytes, totals.state_bytes, slot.slot_bytes, slots, &layout))
         return RAPT_SIZE_OVERFLOW;
     *bytes = layout.end;

@@ -106,7 +106,7 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
     expected_o(tile, &weigh, value.numbers, o_expected);
     if (c->sums)
         expected_l(tile, &weigh, l_expected);
-    tile->slots->score_beside(&score, &weigh);
+    tile->slots->score_beside(&score, &weigh, 1);
     expect_scores(tile, scores, scores_expected, before, c->rows, c->scored, "score_beside");
     expect_bits(o, o_expected, o_count, NAN_ANY,
                 "%s %s.score_beside %s: rows %d, dim %d, keys [%d, %d), values of [%d, %d), fresh %d: element",

@@ -174,7 +174,7 @@ static void test_tasks(void **state) {
         for (int i = 0; i < 5 && a->totals.all_tasks > 0; i++) {
             struct rapt_task task;
             rapt_task_find(&task, &run, random_below(&random, a->totals.all_tasks), 1);
-            rapt_task_open(&task, slot);
+            rapt_task_open(&task, slot, 0);
             if (a->mask_parts & RAPT_PART_ALIBI)
                 expect_slopes(&unit, &task);
             expect_pointers(&unit, &task, &random);

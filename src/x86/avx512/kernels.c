@@ -13,7 +13,7 @@ static const struct rapt_unit units[] = {{.isa = RAPT_ISA_AMX, .table = rapt_amx
 /* Processors that look bytes up in registers take float8 otherwise, and those that split vectors some rows. */
 static void score_narrow_here(const struct rapt_score_args *args);
 static void weigh_narrow_here(const struct rapt_weigh_args *args);
-static void score_beside_here(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh);
+static void score_beside_here(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads);
 
 #define RAPT_SCORE_NARROW score_narrow_here
 #define RAPT_WEIGH_NARROW weigh_narrow_here
@@ -50,14 +50,14 @@ static void weigh_narrow_here(const struct rapt_weigh_args *args) {
         weigh_narrow(args);
 }
 
-static void score_beside_here(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
+static void score_beside_here(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
     if (is_split(score)) {
-        rapt_score_beside_split(score, weigh);
+        rapt_score_beside_split(score, weigh, heads);
     } else if (!is_float8(score->key_format)) {
-        score_beside(score, weigh);
+        score_beside(score, weigh, heads);
     } else if (rapt_cpu_looks_up_bytes()) {
-        rapt_score_beside_float8(score, weigh);
+        rapt_score_beside_float8(score, weigh, heads);
     } else {
-        score_then_weigh(score, weigh);
+        score_then_weigh(score, weigh, heads);
     }
 }

@@ -15,7 +15,9 @@ void rapt_weigh_float8(const struct rapt_weigh_args *args) {
     (are_ones(&args->scales) ? rapt_weigh_float8_unscaled : weigh_narrow)(args);
 }
 
-void rapt_score_beside_float8(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
-    const bool unscaled = are_ones(&score->scales) && are_ones(&weigh->scales);
-    (unscaled ? rapt_score_beside_float8_unscaled : score_beside)(score, weigh);
+void rapt_score_beside_float8(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
+    bool unscaled = true;
+    for (int head = 0; head < heads; head++)
+        unscaled &= are_ones(&score[head].scales) && are_ones(&weigh[head].scales);
+    (unscaled ? rapt_score_beside_float8_unscaled : score_beside)(score, weigh, heads);
 }

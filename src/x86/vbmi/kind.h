@@ -8,11 +8,11 @@
 /* As the slots score, weigh and score_beside of narrow tiles, for float8 only. ASSUME VBMI. */
 void rapt_score_float8(const struct rapt_score_args *args);
 void rapt_weigh_float8(const struct rapt_weigh_args *args);
-void rapt_score_beside_float8(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh);
+void rapt_score_beside_float8(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads);
 
 /* The same, ASSUMING that all scales are 1. */
 void rapt_score_float8_unscaled(const struct rapt_score_args *args);
 void rapt_weigh_float8_unscaled(const struct rapt_weigh_args *args);
-void rapt_score_beside_float8_unscaled(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh);
+void rapt_score_beside_float8_unscaled(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads);
 
 #endif

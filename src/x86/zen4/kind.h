@@ -15,6 +15,6 @@
 
 /* As the slots score and score_beside of narrow tiles, with the same bits. ASSUME RAPT_IS_SPLIT. */
 void rapt_score_split(const struct rapt_score_args *args);
-void rapt_score_beside_split(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh);
+void rapt_score_beside_split(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads);
 
 #endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "turns.h"
+
+#include "pages.h"
+
+/* Whether the rows of a side can be read in turns with those of the other one: at one stride, or, by kinds with a block
+ * of their own, in runs. Values that are all of the keys are read faster after them, as measured. */
+static bool reads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int side) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    const bool in_keys = rapt_is_in_keys(a, side), is_all = in_keys && a->desc.value_dim == a->desc.head_dim;
+    const bool reads_on = !work->stages[side] && !in_keys && !rapt_is_paged(rapt_pages_of(&a->desc, side));
+    return (kind->takes_runs && !kind->score_beside && !is_all) || reads_on;
+}
+
+/* Whether turns take keys and values of so many dims. */
+static bool has_turns_for(const struct rapt_tile_kind *kind, int64_t key_dim, int64_t value_dim) {
+    const int64_t most = key_dim > value_dim ? key_dim : value_dim;
+    return key_dim == value_dim || (kind->beside_unlike > 0 && most > kind->beside_unlike);
+}
+
+/* Whether turns can read the rows of so many heads: whole lines, or whole blocks that follow each other without gaps,
+ * since most kinds read whole vectors. */
+static bool lies_in_lines(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t heads) {
+    const int64_t row_bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
+    const bool is_dense = rapt_tensor_of(a, side)->token_stride_bytes == heads * row_bytes;
+    return a->table->kinds[work->kind].beside_rests || row_bytes % 64 == 0 ||
+           (rapt_format_info(a->format[side])->elements > 1 && is_dense);
+}
+
+bool rapt_takes_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int64_t heads) {
+    const unsigned excludes = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT;
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    bool takes = rows <= kind->rows && rows <= kind->beside_rows[a->format[RAPT_KEYS]] &&
+                 !(a->mask_parts & excludes) && a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
+                 has_turns_for(kind, a->desc.head_dim, a->desc.value_dim);
+    for (int side = 0; takes && side < RAPT_SIDES; side++)
+        takes = lies_in_lines(a, work, side, heads) && reads_in_turns(a, work, side);
+    return takes;
+}
+
+/* Whether the rows of a token follow each other, head after head. */
+static bool lies_side_by_side(const struct rapt_plan_body *a, int side, int64_t heads) {
+    const rapt_tensor *tensor = rapt_tensor_of(a, side);
+    const int64_t row_bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
+    return tensor->head_stride_bytes == row_bytes && tensor->token_stride_bytes >= heads * row_bytes;
+}
+
+int32_t rapt_heads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    const bool one_block = work->sequence.kv_length <= RAPT_BLOCK_KEYS;
+    int32_t heads = kind->score_beside && work->row_blocks == 1 && !one_block ? RAPT_MOST_HEADS : 1;
+    for (; heads > 1; heads--)
+        if (a->desc.kv_heads % heads == 0 && rapt_takes_turns(a, work, work->task_rows, heads) &&
+            lies_side_by_side(a, RAPT_KEYS, heads) && lies_side_by_side(a, RAPT_VALUES, heads))
+            break;
+    return heads;
+}

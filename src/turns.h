@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * Turns of keys and values: the keys of a block are scored beside the values of the one before it. KV heads whose rows
+ * lie side by side, token by token, take turns with each other as well, since memory is faster in its own order. */
+#ifndef RAPT_TURNS_H
+#define RAPT_TURNS_H
+
+#include "plan.h"
+
+/* Whether the tasks of a work that have so many rows take turns: by themselves, or those of so many heads together. */
+bool rapt_takes_turns(const struct rapt_plan_body *attention, const struct rapt_work *work, int64_t rows,
+                      int64_t heads);
+
+/* How many KV heads take turns with each other, a divisor of all of them; 1 = none. */
+int32_t rapt_heads_in_turns(const struct rapt_plan_body *attention, const struct rapt_work *work);
+
+#endif
