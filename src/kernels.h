@@ -214,10 +214,10 @@ struct rapt_tile_kind {
     void (*drop)(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask);
     void (*weigh)(const struct rapt_weigh_args *args);
     /* score of the next block's keys in turns with weigh of this one: memory serves two streams faster than one after
-     * the other; or NULL. Of so many KV heads, at most RAPT_MOST_HEADS: their rows lie side by side, so they take turns,
-     * too. ASSUME both have keys, in a format of beside_rows, without runs; the same keys, values, rows and strides for
-     * all heads; head_dim = value_dim; rows of whole lines, or of blocks without gaps; no spans of score. scores_bytes
-     * has room for two blocks then. */
+     * the other; or NULL. Of so many KV heads, at most RAPT_MOST_HEADS: their rows lie side by side, so they take
+     * turns, too. ASSUME both have keys, in a format of beside_rows, without runs; the same keys, values, rows and
+     * strides for all heads; head_dim = value_dim; rows of whole lines, or of blocks without gaps; no spans of score.
+     * scores_bytes has room for two blocks then. */
     void (*score_beside)(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads);
 
     /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; softmax, drop and weigh are NULL.

@@ -61,7 +61,9 @@ struct rapt_rows {
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible);
 
 /* To another KV head of the same keys, read where they lie. */
-static inline void rapt_source_turn_to(struct rapt_source *source, const struct rapt_task *task) { source->task = task; }
+static inline void rapt_source_turn_to(struct rapt_source *source, const struct rapt_task *task) {
+    source->task = task;
+}
 
 /* Keys or values from positions.begin on, at least one and within positions, which lie in one block. They stay until
  * the next call for this side. */

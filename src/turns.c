@@ -48,7 +48,7 @@ static bool lies_side_by_side(const struct rapt_plan_body *a, int side, int64_t 
 int32_t rapt_heads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     const bool one_block = work->sequence.kv_length <= RAPT_BLOCK_KEYS;
-    int32_t heads = kind->score_beside && work->row_blocks == 1 && !one_block ? RAPT_MOST_HEADS : 1;
+    int32_t heads = kind->score_beside && !one_block ? RAPT_MOST_HEADS : 1;
     for (; heads > 1; heads--)
         if (a->desc.kv_heads % heads == 0 && rapt_takes_turns(a, work, work->task_rows, heads) &&
             lies_side_by_side(a, RAPT_KEYS, heads) && lies_side_by_side(a, RAPT_VALUES, heads))

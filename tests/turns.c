@@ -83,46 +83,61 @@ static void test_types(void **state) {
     }
 }
 
-/* How many heads of a call on 1000 keys take turns, of a table that can. */
-static int heads_of(rapt_attention_desc desc, int64_t heads, int32_t dtype, bool token_major) {
+enum { KEYS = 1000, DIM = 64 };
+
+/* How many heads of a call take turns. Keys lie as values do, if nothing else is said. */
+static int heads_of(rapt_attention_desc desc, int64_t heads, int32_t dtype) {
     rapt_plan plan;
     rapt_message message;
-    const int64_t dim = 64;
     desc.batch = 1;
     desc.query_heads = desc.kv_heads = heads;
     desc.query_length = desc.query_length ? desc.query_length : 1;
-    desc.kv_length = 1000;
-    desc.head_dim = dim;
-    desc.query = rapt_input_bhsd(NULL, 1, heads, desc.query_length, dim);
-    desc.key = token_major ? rapt_tensor_bshd(NULL, dtype, 1, 1000, heads, dim)
-                           : rapt_tensor_bhsd(NULL, dtype, 1, heads, 1000, dim);
-    desc.value = rapt_tensor_bshd(NULL, dtype, 1, 1000, heads, dim);
-    desc.out = rapt_output_bhsd(NULL, 1, heads, desc.query_length, dim);
+    desc.kv_length = desc.kv_length ? desc.kv_length : KEYS;
+    desc.head_dim = DIM;
+    desc.query = rapt_input_bhsd(NULL, 1, heads, desc.query_length, DIM);
+    desc.value = rapt_tensor_bshd(NULL, dtype, 1, KEYS, heads, DIM);
+    if (!desc.key.dtype)
+        desc.key = desc.value;
+    desc.out = rapt_output_bhsd(NULL, 1, heads, desc.query_length, DIM);
     if (rapt_plan_init(&plan, &desc, &message) != RAPT_OK)
         fail_msg("%s", message.text);
     return rapt_body_of(&plan)->each.heads;
 }
 
+/* Keys with so many bytes from head to head, and from token to token. */
+static int heads_at(rapt_attention_desc desc, int64_t head_stride_bytes, int64_t token_stride_bytes) {
+    desc.key = (rapt_tensor){.dtype = RAPT_F32, .head_stride_bytes = head_stride_bytes,
+                             .token_stride_bytes = token_stride_bytes};
+    return heads_of(desc, 4, RAPT_F32);
+}
+
 static void test_which(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
-    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, many = desc, causal = desc;
+    enum { ROW = DIM * sizeof(float) };
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, many = desc, causal = desc, one_block = desc;
     (void)state;
     for (int i = tables_of(1, tables) - 1; i >= 0; i--) {
         const bool can = tables[i]->kinds[RAPT_NARROW].score_beside != NULL;
-        desc.isa = many.isa = causal.isa = tables[i]->isa;
+        desc.isa = many.isa = causal.isa = one_block.isa = tables[i]->isa;
         many.query_length = 100;
+        one_block.kv_length = 256;
         causal.features = RAPT_CAUSAL;
         causal.query_origin = RAPT_ORIGIN_BOTTOM_RIGHT;
         print_message("# %s: heads take turns: %d\n", tables[i]->name, can);
-        assert_int_equal(heads_of(desc, 4, RAPT_F32, true), can ? 4 : 1);
-        assert_int_equal(heads_of(causal, 8, RAPT_F32, true), can ? 8 : 1);
-        assert_int_equal(heads_of(desc, 12, RAPT_F16, true), can ? 6 : 1);
-        assert_int_equal(heads_of(desc, 16, RAPT_F32, true), can ? 8 : 1);
-        assert_int_equal(heads_of(desc, 11, RAPT_F32, true), 1); /* no divisor */
-        assert_int_equal(heads_of(desc, 8, RAPT_Q8_0, true), can ? 8 : 1);
-        assert_int_equal(heads_of(desc, 16, RAPT_Q8_0, true), 1); /* rows of eight heads are no whole lines */
-        assert_int_equal(heads_of(desc, 4, RAPT_F32, false), 1);
-        assert_int_equal(heads_of(many, 4, RAPT_F32, true), 1);
+        assert_int_equal(heads_of(desc, 4, RAPT_F32), can ? 4 : 1);
+        assert_int_equal(heads_of(causal, 8, RAPT_F32), can ? 8 : 1);
+        assert_int_equal(heads_of(desc, 12, RAPT_F16), can ? 6 : 1);
+        assert_int_equal(heads_of(desc, 16, RAPT_F32), can ? 8 : 1);
+        assert_int_equal(heads_of(desc, 11, RAPT_F32), 1); /* no divisor */
+        assert_int_equal(heads_of(desc, 8, RAPT_Q8_0), can ? 8 : 1);
+        assert_int_equal(heads_of(desc, 16, RAPT_Q8_0), 1); /* rows of eight heads are no whole lines */
+        assert_int_equal(heads_at(desc, ROW, 4 * ROW), can ? 4 : 1);
+        assert_int_equal(heads_at(desc, ROW, 5 * ROW), can ? 4 : 1);
+        assert_int_equal(heads_at(desc, ROW, 3 * ROW), can ? 2 : 1); /* as strides may be; two do not overlap */
+        assert_int_equal(heads_at(desc, 2 * ROW, 8 * ROW), 1);
+        assert_int_equal(heads_at(desc, KEYS * ROW, ROW), 1);
+        assert_int_equal(heads_of(one_block, 4, RAPT_F32), 1);
+        assert_int_equal(heads_of(many, 4, RAPT_F32), 1);
     }
 }
 

@@ -13,6 +13,7 @@ void rapt_score_beside_float8(const struct rapt_score_args *score, const struct 
 /* The same, ASSUMING that all scales are 1. */
 void rapt_score_float8_unscaled(const struct rapt_score_args *args);
 void rapt_weigh_float8_unscaled(const struct rapt_weigh_args *args);
-void rapt_score_beside_float8_unscaled(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads);
+void rapt_score_beside_float8_unscaled(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh,
+                                       int heads);
 
 #endif
