@@ -66,19 +66,21 @@ struct worker {
 
 /* How many tasks from one on a worker takes at once: splits of the same keys, since the first and the last keys of a
  * run are slower than those between them, of all heads that take turns. A share of what is left, so that the last ones
- * go to whoever is free; one where the caller wants to be asked before each, or where heads by themselves take longer
- * but end sooner, on more workers. */
+ * go to whoever is free; one split where the caller wants to be asked before each; and single heads where these take
+ * longer but end sooner, on more workers. */
 static int64_t tasks_from(const struct worker *worker, const struct rapt_run *run, int64_t first, int64_t count) {
     enum { SHARES = 4, /* for each worker */
            SLOWER = 2  /* times as long, as measured */ };
     const struct rapt_plan_body *a = worker->attention;
-    if (worker->phase != 0 || worker->options->should_stop || first >= count)
+    if (worker->phase != 0 || first >= count)
         return 1;
     const struct rapt_work work = rapt_work_of_task(a, run->works, 0, first);
     const int64_t slots = worker->workspace->slots, left = count - first;
     const int64_t number = first - work.first_task, of_keys = work.splits - number / work.heads % work.splits;
     if (number % work.heads != 0 || SLOWER * left < work.heads * slots)
         return 1;
+    if (worker->options->should_stop)
+        return work.heads;
     const int64_t share = slots == 1 ? left : left / (SHARES * slots) + 1;
     const int64_t splits = (share + work.heads - 1) / work.heads;
     return work.heads * (splits < of_keys ? splits : of_keys);

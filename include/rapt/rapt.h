@@ -205,7 +205,8 @@ typedef struct rapt_run_options {
     int32_t max_threads;            /* 0 = as many as OpenMP would use, with parallel_for as many as the machine has */
     rapt_parallel_for parallel_for; /* NULL = OpenMP, or serial in builds without it */
     void *parallel_for_context;
-    int (*should_stop)(void *context); /* asked before each task, on the thread that would run it; non-zero = stop */
+    int (*should_stop)(void *context); /* asked before each task, on the thread that would run it; once for
+                                          KV heads that take turns; non-zero = stop */
     void *should_stop_context;
     uint64_t flags;
     uint64_t reserved[4];
