@@ -117,7 +117,10 @@ static void test_which(void **state) {
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, many = desc, causal = desc, one_block = desc;
     (void)state;
     for (int i = tables_of(1, tables) - 1; i >= 0; i--) {
-        const bool can = tables[i]->kinds[RAPT_NARROW].score_beside != NULL;
+        const struct rapt_tile_kind *kind = &tables[i]->kinds[RAPT_NARROW];
+        const bool can = kind->score_beside && kind->beside_rows[RAPT_FORMAT_F32] > 0;
+        const bool can_halves = can && kind->beside_rows[RAPT_FORMAT_F16] > 0;
+        const bool can_blocks = can && kind->beside_rows[RAPT_FORMAT_Q8_0] > 0;
         desc.isa = many.isa = causal.isa = one_block.isa = tables[i]->isa;
         many.query_length = 100;
         one_block.kv_length = 256;
@@ -126,10 +129,10 @@ static void test_which(void **state) {
         print_message("# %s: heads take turns: %d\n", tables[i]->name, can);
         assert_int_equal(heads_of(desc, 4, RAPT_F32), can ? 4 : 1);
         assert_int_equal(heads_of(causal, 8, RAPT_F32), can ? 8 : 1);
-        assert_int_equal(heads_of(desc, 12, RAPT_F16), can ? 6 : 1);
+        assert_int_equal(heads_of(desc, 12, RAPT_F16), can_halves ? 6 : 1);
         assert_int_equal(heads_of(desc, 16, RAPT_F32), can ? 8 : 1);
         assert_int_equal(heads_of(desc, 11, RAPT_F32), 1); /* no divisor */
-        assert_int_equal(heads_of(desc, 8, RAPT_Q8_0), can ? 8 : 1);
+        assert_int_equal(heads_of(desc, 8, RAPT_Q8_0), can_blocks ? 8 : 1);
         assert_int_equal(heads_of(desc, 16, RAPT_Q8_0), 1); /* rows of eight heads are no whole lines */
         assert_int_equal(heads_at(desc, ROW, 4 * ROW), can ? 4 : 1);
         assert_int_equal(heads_at(desc, ROW, 5 * ROW), can ? 4 : 1);
