@@ -82,7 +82,6 @@ static bool open_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t b
     struct rapt_task *task = tile->task;
     struct rapt_tile_mask *mask = &step->mask;
     struct rapt_span keys;
-    rapt_source_turn_to(&loop->source, task);
     look_ahead(loop, tile, base);
     const enum rapt_seen seen = rapt_visit(task, tile->first, tile->rows, tile->visible, base, &keys, mask);
     if (seen == RAPT_SEES_NOTHING)

@@ -125,13 +125,9 @@ static void take_values(struct rapt_weigh_args *args, const struct rapt_block *b
 
 /* o takes the values of the keys from key_begin on. */
 static void weigh(const struct rapt_block *b, struct rapt_weigh_args *args, int end) {
-    const struct rapt_tile_kind *kind = b->task->kind;
-    const int begin = args->key_begin;
-    if (begin == end)
-        kind->weigh(args);
-    for (int key = begin; key < end; key = args->key_end, args->fresh = false, args->alpha = NULL) {
+    for (int key = args->key_begin; key < end; key = args->key_end, args->fresh = false, args->alpha = NULL) {
         take_values(args, b, key, end);
-        kind->weigh(args);
+        b->task->kind->weigh(args);
     }
 }
 
@@ -139,13 +135,12 @@ static void weigh(const struct rapt_block *b, struct rapt_weigh_args *args, int 
 static void weigh_attended(const struct rapt_block *b) {
     for (int row = 0; row < b->rows; row++) {
         struct rapt_weigh_args args = weigh_args(b, row, 1, b->key_begin, b->fresh, b->task->alpha + row);
-        weigh(b, &args, b->key_begin);
+        b->task->kind->weigh(&args); /* no keys: fresh and alpha act */
         for (int key = b->key_begin, run; key < b->key_end; key = run + 1) {
             for (run = key; run < b->key_end && rapt_is_attended(b->mask, row, run);)
                 run++;
             args = weigh_args(b, row, 1, key, false, NULL);
-            if (run > key)
-                weigh(b, &args, run);
+            weigh(b, &args, run);
         }
     }
 }
@@ -158,7 +153,8 @@ static struct rapt_weigh_args all_args(const struct rapt_block *b) {
     return args;
 }
 
-static void find_weights(const struct rapt_block *b) {
+/* Scores to probabilities. */
+static void find_probabilities(const struct rapt_block *b) {
     if (!b->is_scored)
         score(b);
     softmax(b);
@@ -174,7 +170,7 @@ void rapt_blocks_in_turns(const struct rapt_block *const *blocks, int count) {
     for (int i = 0; i < count; i++) {
         const struct rapt_block *b = blocks[i];
         rapt_source_turn_to(b->source, b->task);
-        find_weights(b);
+        find_probabilities(b);
         if (b->careful && b->seen == RAPT_SEES_SOME) {
             weigh_attended(b);
             continue;

@@ -77,8 +77,9 @@ static int64_t tasks_from(const struct worker *worker, const struct rapt_run *ru
     const struct rapt_work work = rapt_work_of_task(a, run->works, 0, first);
     const int64_t slots = worker->workspace->slots, left = count - first;
     const int64_t number = first - work.first_task, of_keys = work.splits - number / work.heads % work.splits;
-    if (number % work.heads != 0 || SLOWER * left < work.heads * slots)
-        return 1;
+    if (SLOWER * left < work.heads * slots)
+        return 1; /* and so to the end, as ever less is left */
+    RAPT_ASSUME(number % work.heads == 0);
     if (worker->options->should_stop)
         return work.heads;
     const int64_t share = slots == 1 ? left : left / (SHARES * slots) + 1;

@@ -16,6 +16,7 @@ void rapt_work_digest(const struct rapt_plan_body *a, const struct rapt_work *wo
     uint64_t sum = *digest ? *digest : 1;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         sum = with_word(sum, words[i]);
+    sum = with_word(sum, work->heads);
     sum = with_word(sum, (int64_t)work->task_rows << 8 | work->kind << 2 | work->stages[0] << 1 | work->stages[1]);
     *digest = with_word(with_word(sum, a->desc.query_tokens), a->desc.kv_tokens);
 }
