@@ -26,6 +26,13 @@ enum rapt_format {
     RAPT_FORMAT_COUNT
 };
 
+/* Elements of a block. */
+enum {
+#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) RAPT_ELEMENTS_##NAME = elements,
+#include "format.def"
+#undef RAPT_FORMAT
+};
+
 struct rapt_format_info {
     const char *text;
     int elements, bytes; /* of a block; elements is a power of two */

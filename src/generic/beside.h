@@ -61,7 +61,7 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int row
 
 #define RAPT_TURN(name, NAME, rows)                                                                              \
     static RAPT_KERNEL void score_turn_##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {     \
-        if (!is_narrow(RAPT_FORMAT_##NAME, rows) || !is_beside(RAPT_FORMAT_##NAME, rows))                        \
+        if (!RAPT_IS_NARROW(RAPT_FORMAT_##NAME, rows) || (rows) > BESIDE_##NAME)                                 \
             return;                                                                                              \
         struct pair own = take_pair(pair);                                                                       \
         own.paces = is_paced(RAPT_FORMAT_##NAME, rows);                                                          \

@@ -39,11 +39,15 @@ RAPT_INLINE void go_on(struct spaced *keys, int64_t bytes) {
 }
 
 /* Rows of these are transposed by words, of one number or two; others by way of a panel, which is faster where a square
- * has few words and few chains at once wait for their sums. */
-RAPT_INLINE bool is_of_words(int format) {
-    return format == RAPT_FORMAT_F32 || (format == RAPT_FORMAT_BF16 && VL > 1) ||
-           ((format == RAPT_FORMAT_F16 || is_of_blocks(format)) && VL >= 8) || is_looked_up(format);
-}
+ * has few words and few chains at once wait for their sums. A bit for each type. */
+enum {
+    WORD_FORMATS =
+        1 << RAPT_FORMAT_F32 | (VL > 1) << RAPT_FORMAT_BF16 | (VL >= 8) << RAPT_FORMAT_F16 |
+        (VL >= 8) << RAPT_FORMAT_Q8_0 | (VL >= 8) << RAPT_FORMAT_Q4_0 | (VL >= 8) << RAPT_FORMAT_Q4_1 |
+        (VL >= 8) << RAPT_FORMAT_Q5_0 | (VL >= 8) << RAPT_FORMAT_Q5_1 | (VL >= 8) << RAPT_FORMAT_IQ4_NL |
+        RAPT_LOOKS_UP_BYTES << RAPT_FORMAT_F8_E4M3 | RAPT_LOOKS_UP_BYTES << RAPT_FORMAT_F8_E5M2
+};
+#define RAPT_IS_OF_WORDS(format) ((WORD_FORMATS >> (format) & 1) != 0)
 
 /* Of blocks: of 32 numbers, a VLth. */
 RAPT_INLINE int numbers_of_word(int format) {
@@ -302,7 +306,7 @@ RAPT_INLINE void score_rows(const struct rapt_score_args *a, int format, int row
 
 #define RAPT_SCORE(name, NAME, rows)                                                                             \
     static RAPT_KERNEL void score_##name##_rows_##rows(const struct rapt_score_args *a) {                        \
-        if (is_narrow(RAPT_FORMAT_##NAME, rows) && is_of_words(RAPT_FORMAT_##NAME))                              \
+        if (RAPT_IS_NARROW(RAPT_FORMAT_##NAME, rows) && RAPT_IS_OF_WORDS(RAPT_FORMAT_##NAME))                    \
             score_rows(a, RAPT_FORMAT_##NAME, rows);                                                             \
     }
 #define RAPT_SCORE_ROWS(rows) RAPT_WORD_FORMATS(RAPT_SCORE, rows)

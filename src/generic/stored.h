@@ -88,7 +88,9 @@ RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int 
 enum { STORED_FORMATS = 1 << RAPT_FORMAT_F32 RAPT_STORED_FORMATS(RAPT_STORED) };
 #undef RAPT_STORED
 
-/* Up to how many rows score_beside takes keys and values of a type: where memory limits, and the registers suffice. */
+/* Up to how many rows score_beside takes keys and values of a type: where memory limits, and the registers suffice.
+ * Functions of a type and a number of rows begin with conditions of constants as these, which compilers see before they
+ * inline anything: what does not exist would take a third of their time otherwise. */
 enum {
     BESIDE_F32 = VL > 1 ? NARROW_ROWS : 0,
     BESIDE_F16 = VL < 8 ? 0 : NARROW_ROWS,
@@ -96,17 +98,15 @@ enum {
     BESIDE_Q8_0 = VL < 16 ? BESIDE_F16 : 4,
     BESIDE_Q4_0 = BESIDE_Q8_0,
     BESIDE_F8_E4M3 = VL < 16 ? 0 : 4,
-    BESIDE_F8_E5M2 = BESIDE_F8_E4M3
+    BESIDE_F8_E5M2 = BESIDE_F8_E4M3,
+    BESIDE_Q4_1 = 0,
+    BESIDE_Q5_0 = 0,
+    BESIDE_Q5_1 = 0,
+    BESIDE_IQ4_NL = 0,
+    BESIDE_I8 = 0
 };
 #define RAPT_BESIDE_FORMATS(X) X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0) X(F8_E4M3) X(F8_E5M2)
 #define RAPT_BESIDE_ROWS(NAME) [RAPT_FORMAT_##NAME] = BESIDE_##NAME,
-
-/* Whether score_beside takes so many. */
-RAPT_INLINE bool is_beside(int format, int rows) {
-#define RAPT_BESIDE(NAME) (format == RAPT_FORMAT_##NAME && rows <= BESIDE_##NAME) ||
-    return RAPT_BESIDE_FORMATS(RAPT_BESIDE) false;
-#undef RAPT_BESIDE
-}
 
 /* false for some in a file whose kernels take others. */
 #ifndef RAPT_TAKES_ROWS
@@ -114,7 +114,7 @@ RAPT_INLINE bool is_beside(int format, int rows) {
 #endif
 
 /* Whether narrow tiles of so many rows have kernels here. */
-RAPT_INLINE bool is_narrow(int format, int rows) { return rows <= NARROW_ROWS && RAPT_TAKES_ROWS(format, rows); }
+#define RAPT_IS_NARROW(format, rows) ((rows) <= NARROW_ROWS && RAPT_TAKES_ROWS(format, rows))
 
 /* Lines that so many numbers take. */
 RAPT_INLINE int stored_lines(int format, int numbers) {

@@ -113,8 +113,8 @@ RAPT_INLINE int run_of(const struct walk *walk, int keys, const struct pump *pum
 
 /* rows x vectors of dims from d on, as in weigh_panel; fetches the lines of as many values.
  * first: of a block, where d is not its first number. in_pair: of the pump, known to the compiler. */
-RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
-                                 struct pump *pump, int rows, int vectors, int first, bool in_pair) {
+RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
+                              struct pump *pump, int rows, int vectors, int first, bool in_pair) {
     const bool begins = !in_pair || stored_lines(format, 2 * vectors * VL) > 1 ||
                         rapt_format_row_bytes(format, d) % 64 == 0; /* a line of the row */
     struct pump own = take_pump(pump, in_pair);
@@ -155,14 +155,6 @@ RAPT_INLINE void stored_panel_by(int format, const struct rapt_weigh_args *a, in
         put_pump(pump, &own);
 }
 
-RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
-                              struct pump *pump, int rows, int vectors, int first) {
-    if (is_beside(format, rows) && pump->in_pair)
-        stored_panel_by(format, a, d, scales, pump, rows, vectors, first, true);
-    else
-        stored_panel_by(format, a, d, scales, pump, rows, vectors, first, false);
-}
-
 typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, const float *scales, struct pump *pump);
 
 /* The fewer the rows, the more vectors it takes to fill the registers. */
@@ -176,39 +168,49 @@ typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, const fl
     X(name, NAME, 11, 1) X(name, NAME, 12, 1)
 
 /* 4 vectors of up to 3 rows on all instruction sets. */
-RAPT_INLINE bool fits_registers(int rows, int vectors) {
-    return rows <= 3 || vectors <= 2 || (FEW_STORED_VECTORS >= vectors && rows <= FEW_STORED_ROWS);
-}
+#define RAPT_FITS_REGISTERS(rows, vectors)                                                                       \
+    ((rows) <= 3 || (vectors) <= 2 || (FEW_STORED_VECTORS >= (vectors) && (rows) <= FEW_STORED_ROWS))
 
-/* Whether there are panels of so many vectors. Blocks come by halves, and no single vector of them is ever left; float8
- * that no table widens is converted to halves by two vectors, whose unit its scales have. */
-RAPT_INLINE bool has_panel(int format, int rows, int vectors) {
-    const bool blocks = rapt_format_info(format)->elements > 1;
-    const bool by_two = blocks || (is_float8(format) && !is_looked_up(format));
-    return fits_registers(rows, vectors) && (!blocks || vectors * VL % STORED_HALF == 0) && (vectors > 1 || !by_two);
-}
+/* Float8 that no table widens is converted to halves by two vectors, whose unit its scales have. */
+#define RAPT_IS_BY_TWO(format)                                                                                   \
+    (!RAPT_LOOKS_UP_BYTES && ((format) == RAPT_FORMAT_F8_E4M3 || (format) == RAPT_FORMAT_F8_E5M2))
 
+/* Whether there are panels of so many vectors. Blocks come by halves, and no single vector of them is ever left. */
+#define RAPT_HAS_PANEL(NAME, rows, vectors)                                                                      \
+    (RAPT_FITS_REGISTERS(rows, vectors) &&                                                                       \
+     (RAPT_ELEMENTS_##NAME == 1 ? (vectors) > 1 || !RAPT_IS_BY_TWO(RAPT_FORMAT_##NAME)                           \
+                                : (vectors) > 1 && (vectors) * VL % STORED_HALF == 0))
+
+#define RAPT_PANEL_FROM(NAME, height, vectors, first)                                                            \
+    {                                                                                                            \
+        if ((height) <= BESIDE_##NAME && pump->in_pair)                                                          \
+            stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, height, vectors, first, true);                  \
+        else                                                                                                     \
+            stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, height, vectors, first, false);                 \
+    }
 #define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
     static RAPT_KERNEL void weigh_##name##_##height##_##vectors(const struct rapt_weigh_args *a, int64_t d,      \
                                                                 const float *scales, struct pump *pump) {        \
-        if (!is_narrow(RAPT_FORMAT_##NAME, height) || !has_panel(RAPT_FORMAT_##NAME, height, vectors))           \
+        if (!RAPT_IS_NARROW(RAPT_FORMAT_##NAME, height) || !RAPT_HAS_PANEL(NAME, height, vectors))               \
             return;                                                                                              \
-        if (vectors * VL != STORED_HALF || d % rapt_format_info(RAPT_FORMAT_##NAME)->elements == 0)              \
-            stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, height, vectors, 0);                            \
+        if ((vectors) * VL != STORED_HALF || d % RAPT_ELEMENTS_##NAME == 0)                                      \
+            RAPT_PANEL_FROM(NAME, height, vectors, 0)                                                            \
         else                                                                                                     \
-            stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, height, vectors, STORED_HALF);                  \
+            RAPT_PANEL_FROM(NAME, height, vectors, STORED_HALF)                                                  \
     }
 #define RAPT_STORED(name, NAME) RAPT_STORED_PANELS(RAPT_PANEL, name, NAME)
 RAPT_STORED(f32, F32)
 RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
 #undef RAPT_PANEL
+#undef RAPT_PANEL_FROM
 
 enum { PANEL_VECTORS = 9 }; /* more than a panel has */
 
 static stored_weigher *const weigher_of[RAPT_FORMAT_COUNT][13][PANEL_VECTORS] = {
 #define RAPT_PANEL(name, NAME, height, vectors)                                                                  \
-    [RAPT_FORMAT_##NAME][height][vectors] = weigh_##name##_##height##_##vectors,
+    [RAPT_FORMAT_##NAME][height][vectors] =                                                                      \
+        RAPT_HAS_PANEL(NAME, height, vectors) ? weigh_##name##_##height##_##vectors : NULL,
 #define RAPT_STORED(name, NAME) RAPT_STORED_PANELS(RAPT_PANEL, name, NAME)
     RAPT_STORED(f32, F32) RAPT_STORED_FORMATS(RAPT_STORED)
 #undef RAPT_STORED
@@ -217,8 +219,7 @@ static stored_weigher *const weigher_of[RAPT_FORMAT_COUNT][13][PANEL_VECTORS] = 
 
 /* The function of panels of so many vectors; NULL where there is none. */
 RAPT_INLINE stored_weigher *weigher_for(const struct rapt_weigh_args *a, int vectors) {
-    const int format = kernel_format(a->value_format);
-    return has_panel(format, a->rows, vectors) ? weigher_of[format][a->rows][vectors] : NULL;
+    return weigher_of[kernel_format(a->value_format)][a->rows][vectors];
 }
 
 /* That a panel takes: less than a vector is read where it lies in float32 only. */

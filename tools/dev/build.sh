@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: [NINJA_ARGS='-j 1 TARGET'] build.sh FOLDER [Meson options, for the first time]
+# usage: [CFLAGS=FLAGS] [NINJA_ARGS='-j 1 TARGET'] build.sh FOLDER [Meson options, for the first time]
 # What Meson looked for and did not find stays away until it looks again, so it does where other packages are there
 # than at the last time.
 set -euo pipefail
@@ -11,9 +11,17 @@ optional_packages() {
     done
 }
 
+# Where there are 1.5 GB for each processor, GCC collects its garbage less often: the same code in four fifths of the time.
+flags=${CFLAGS-}
+least_kilobytes=$(($(getconf _NPROCESSORS_ONLN) * 1500000))
+if "${CC-cc}" --version 2>/dev/null | grep -q 'Free Software' &&
+    awk -v least="$least_kilobytes" '/MemAvailable/ { exit !($2 >= least) }' /proc/meminfo 2>/dev/null; then
+    flags+=' --param=ggc-min-expand=100 --param=ggc-min-heapsize=400000'
+fi
+
 packages=$(optional_packages)
 if ! [ -f "$1/build.ninja" ]; then
-    meson setup "$@"
+    meson setup "$@" "-Dc_args=$flags"
 elif [ "$packages" != "$(cat "$1/packages.txt" 2>/dev/null)" ]; then
     meson setup --reconfigure "$1"
 fi
