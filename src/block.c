@@ -162,31 +162,48 @@ static void find_probabilities(const struct rapt_block *b) {
         b->task->kind->drop(b->scores, b->rows, b->key_begin, b->key_end, b->mask);
 }
 
-void rapt_blocks_in_turns(const struct rapt_block *const *blocks, int count) {
+/* All but the values that are read in turns with the next block's keys; returns whether they are. */
+static bool begin_block(const struct rapt_block *b) {
+    find_probabilities(b);
+    if (b->careful && b->seen == RAPT_SEES_SOME) {
+        weigh_attended(b);
+        return false;
+    }
+    if (!b->next.scores) {
+        struct rapt_weigh_args args = all_args(b);
+        weigh(b, &args, b->key_end);
+        return false;
+    }
+    return true;
+}
+
+/* The first head comes last: the source has its runs then. */
+static void take_turns(const struct rapt_block *const *blocks, int heads) {
     struct rapt_score_args next[RAPT_MOST_HEADS];
     struct rapt_weigh_args args[RAPT_MOST_HEADS];
+    for (int i = heads - 1; i >= 0; i--) {
+        const struct rapt_block *b = blocks[i];
+        rapt_source_turn_to(b->source, b->task);
+        next[i] = next_args(b);
+        args[i] = all_args(b);
+        take_values(&args[i], b, b->key_begin, b->key_end);
+        RAPT_ASSUME(args[i].key_end == b->key_end);
+    }
+    blocks[0]->task->kind->score_beside(next, args, heads);
+}
+
+void rapt_blocks_in_turns(const struct rapt_block *const *blocks, int count) {
+    const struct rapt_block *in_turns[RAPT_MOST_HEADS];
     int heads = 0;
     RAPT_ASSUME(count <= RAPT_MOST_HEADS);
     for (int i = 0; i < count; i++) {
         const struct rapt_block *b = blocks[i];
         rapt_source_turn_to(b->source, b->task);
-        find_probabilities(b);
-        if (b->careful && b->seen == RAPT_SEES_SOME) {
-            weigh_attended(b);
-            continue;
-        }
-        args[heads] = all_args(b);
-        if (!b->next.scores) {
-            weigh(b, &args[heads], b->key_end);
-            continue;
-        }
-        next[heads] = next_args(b);
-        take_values(&args[heads], b, b->key_begin, b->key_end);
-        RAPT_ASSUME(args[heads].key_end == b->key_end);
-        heads++;
+        if (begin_block(b))
+            in_turns[heads++] = b;
     }
     if (heads > 0)
-        blocks[0]->task->kind->score_beside(next, args, heads);
+        take_turns(in_turns, heads);
 }
 
 void rapt_block_by_steps(const struct rapt_block *b) { rapt_blocks_in_turns(&b, 1); }

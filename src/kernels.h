@@ -186,7 +186,9 @@ struct rapt_tile_kind {
     bool keeps_places; /* keys keep their places in a block, however few matter, since order 2 counts from there */
     uint8_t beside_rows[RAPT_FORMAT_COUNT]; /* up to so many rows of a format: score_beside, or a block of its own, */
     int beside_unlike; /* scores keys beside values; of unlike dims where one side has more than this (0: never), */
-    bool beside_rests; /* and rows that end within a line only where this is set */
+    bool beside_rests; /* and rows that end within a line only where this is set; */
+    int turn_keys;     /* pages that are multiples of so many tokens can be read so, */
+    bool turns_alone;  /* not only those in which several heads take turns */
     unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int dim); /* the larger one of keys and values */
@@ -215,9 +217,10 @@ struct rapt_tile_kind {
     void (*weigh)(const struct rapt_weigh_args *args);
     /* score of the next block's keys in turns with weigh of this one: memory serves two streams faster than one after
      * the other; or NULL. Of so many KV heads, at most RAPT_MOST_HEADS: their rows lie side by side, so they take
-     * turns, too. ASSUME both have keys, in a format of beside_rows, without runs; the same keys, values, rows and
-     * strides for all heads; head_dim = value_dim; rows of whole lines, or of blocks without gaps; no spans of score.
-     * scores_bytes has room for two blocks then. */
+     * turns, too. ASSUME both have keys, in a format of beside_rows; runs, if any, of the first head, from which those
+     * of others are as far as their first rows, and no scales then; the same keys, values, rows and strides for all
+     * heads; head_dim = value_dim; rows of whole lines, or of blocks without gaps; no spans of score. scores_bytes has
+     * room for two blocks then. */
     void (*score_beside)(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads);
 
     /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; softmax, drop and weigh are NULL.

@@ -3,15 +3,17 @@
 
 #include "cpu.h"
 #include "pages.h"
+#include "turns.h"
 
-/* Blocks take longer to widen than to read, so pages that fill two panels of keys are taken one by one. */
+/* Blocks take longer to widen than to read: but in turns, pages that fill two panels of keys are taken one by one. */
 static bool takes_runs(const struct rapt_task *task, int side) {
     enum { PANELS_KEYS = 64 };
     const struct rapt_plan_body *a = task->attention;
     const rapt_page_table *table = rapt_pages_of(&a->desc, side);
     const bool is_slow = rapt_format_info(a->format[side])->elements > 1;
     return rapt_is_paged(table) && rapt_takes_runs(a, task->kind, side) &&
-           (!is_slow || table->page_tokens < PANELS_KEYS);
+           (!is_slow || table->page_tokens < PANELS_KEYS ||
+            rapt_takes_turns(a, &task->work, task->rows, task->work.heads));
 }
 
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible) {
@@ -222,6 +224,12 @@ static int64_t lead_of(int64_t row_bytes) {
     return keys;
 }
 
+/* Keys after those of a block whose place turns ask for. Short pages are not read in turns. */
+static int64_t lead_of_turns(const struct rapt_task *task, const rapt_page_table *table) {
+    const struct rapt_tile_kind *kind = task->kind;
+    return kind->score_beside && table->page_tokens % kind->turn_keys == 0 ? kind->turn_keys : 0;
+}
+
 /* All of some positions of a block at once. */
 static struct rapt_rows paged_block(struct rapt_source *source, int side, struct rapt_span positions) {
     const struct rapt_task *task = source->task;
@@ -231,7 +239,8 @@ static struct rapt_rows paged_block(struct rapt_source *source, int side, struct
     const int64_t count = positions.end - positions.begin;
     const int64_t row_bytes = rapt_format_row_bytes(task->attention->format[side], source->side[side].dim);
     const int64_t lead = lead_of(row_bytes), end = smaller(token + count + lead, source->visible.end - origin);
-    find_runs(&pages, token, count, block->run);
+    find_runs(&pages, token, smaller(count + lead_of_turns(task, pages.table), source->visible.end - origin - token),
+              block->run);
     find_strands(&pages, smaller(token + lead, end), end, row_bytes, block);
     return (struct rapt_rows){.base = block->run->row,
                               .first = block->run->rows,

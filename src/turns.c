@@ -3,12 +3,21 @@
 
 #include "pages.h"
 
+/* Whether turns find pages to be so many rows at one stride each. */
+static bool has_turns_in_pages(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t heads) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    const int64_t page_tokens = rapt_pages_of(&a->desc, side)->page_tokens;
+    return kind->score_beside && (heads > 1 || kind->turns_alone) && rapt_takes_runs(a, kind, side) &&
+           page_tokens % kind->turn_keys == 0 && work->sequence.key_position % kind->turn_keys == 0;
+}
+
 /* Whether the rows of a side can be read in turns with those of the other one: at one stride, or, by kinds with a block
  * of their own, in runs. Values that are all of the keys are read faster after them, as measured. */
-static bool reads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int side) {
+static bool reads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     const bool in_keys = rapt_is_in_keys(a, side), is_all = in_keys && a->desc.value_dim == a->desc.head_dim;
-    const bool reads_on = !work->stages[side] && !in_keys && !rapt_is_paged(rapt_pages_of(&a->desc, side));
+    const bool reads_on = !work->stages[side] && !in_keys && (!rapt_is_paged(rapt_pages_of(&a->desc, side)) ||
+                                                              has_turns_in_pages(a, work, side, heads));
     return (kind->takes_runs && !kind->score_beside && !is_all) || reads_on;
 }
 
@@ -34,7 +43,7 @@ bool rapt_takes_turns(const struct rapt_plan_body *a, const struct rapt_work *wo
                  !(a->mask_parts & excludes) && a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
                  has_turns_for(kind, a->desc.head_dim, a->desc.value_dim);
     for (int side = 0; takes && side < RAPT_SIDES; side++)
-        takes = lies_in_lines(a, work, side, heads) && reads_in_turns(a, work, side);
+        takes = lies_in_lines(a, work, side, heads) && reads_in_turns(a, work, side, heads);
     return takes;
 }
 

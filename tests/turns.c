@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * KV heads whose keys and values lie side by side, token by token, and take turns: the bits of the specification, and
- * which calls do it. */
+ * KV heads whose keys and values lie side by side, token by token, and take turns, and turns in pages: the bits of the
+ * specification, and which calls do it. */
 #include <stdatomic.h>
 
 #include "cmocka_all.h"
@@ -8,6 +8,8 @@
 #include "dispatch.h"
 #include "plan.h"
 #include "problem.h"
+#include "turns.h"
+#include "work.h"
 
 static struct problem_call call_of(int64_t heads, int64_t group, int64_t queries, int64_t keys, unsigned use) {
     return (struct problem_call){.batch = 1 + keys % 2, .query_heads = heads * group, .kv_heads = heads,
@@ -17,6 +19,19 @@ static struct problem_call call_of(int64_t heads, int64_t group, int64_t queries
                                  .seed = (uint64_t)(keys + queries) + use};
 }
 
+/* Some pages are no whole turns; in others the heads follow each other, so that each is read by itself. */
+static const struct problem_layout layouts[] = {
+    {.token_major = true, .poison = true},
+    {.token_major = true, .poison = true, .page_kind = RAPT_PAGES_DENSE, .page_tokens = 32},
+    {.token_major = true, .poison = true, .page_kind = RAPT_PAGES_LISTED, .page_tokens = 16},
+    {.token_major = true, .poison = true, .page_kind = RAPT_PAGES_DENSE, .page_tokens = 96},
+    {.token_major = true, .poison = true, .page_kind = RAPT_PAGES_LISTED, .page_tokens = 40},
+    {.poison = true, .page_kind = RAPT_PAGES_LISTED, .page_tokens = 32},
+    {.poison = true, .page_kind = RAPT_PAGES_DENSE, .page_tokens = 16},
+    {.poison = true, .page_kind = RAPT_PAGES_DENSE, .page_tokens = 128},
+};
+enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
+
 /* On every table, with what kernels ask of each processor. Where two workers are left with few tasks, each of them
  * takes single heads. */
 static void check(struct problem_call call) {
@@ -25,12 +40,11 @@ static void check(struct problem_call call) {
     static int requests;
     struct problem *expected = problem_expected(&call);
     for (int table = 0; table < count; table++)
-        for (int threads = 1; threads <= 2; threads++) {
-            const struct problem_way way = {.isa = tables[table]->isa, .threads = threads};
-            const struct problem_layout layout = {.token_major = true, .poison = true};
+        for (int i = 0; i < 2 * LAYOUTS; i++) {
+            const struct problem_way way = {.isa = tables[table]->isa, .threads = 1 + i % 2};
             atomic_store(&rapt_requests_here, requests % (RAPT_REQUESTS_FAR_INTO_L1 + 1));
             atomic_store(&rapt_splits_vectors, requests++ % 2);
-            problem_check(expected, &layout, &way);
+            problem_check(expected, &layouts[i / 2], &way);
         }
     problem_free(expected);
     test_free_all();
@@ -85,9 +99,8 @@ static void test_types(void **state) {
 
 enum { KEYS = 1000, DIM = 64 };
 
-/* How many heads of a call take turns. Keys lie as values do, if nothing else is said. */
-static int heads_of(rapt_attention_desc desc, int64_t heads, int32_t dtype) {
-    rapt_plan plan;
+/* Keys and values lie side by side, if nothing else is said. */
+static void plan_of(rapt_plan *plan, rapt_attention_desc desc, int64_t heads, int32_t dtype) {
     rapt_message message;
     desc.batch = 1;
     desc.query_heads = desc.kv_heads = heads;
@@ -95,13 +108,52 @@ static int heads_of(rapt_attention_desc desc, int64_t heads, int32_t dtype) {
     desc.kv_length = desc.kv_length ? desc.kv_length : KEYS;
     desc.head_dim = DIM;
     desc.query = rapt_input_bhsd(NULL, 1, heads, desc.query_length, DIM);
-    desc.value = rapt_tensor_bshd(NULL, dtype, 1, KEYS, heads, DIM);
-    if (!desc.key.dtype)
-        desc.key = desc.value;
+    desc.value = desc.value.dtype ? desc.value : rapt_tensor_bshd(NULL, dtype, 1, KEYS, heads, DIM);
+    desc.key = desc.key.dtype ? desc.key : desc.value;
     desc.out = rapt_output_bhsd(NULL, 1, heads, desc.query_length, DIM);
-    if (rapt_plan_init(&plan, &desc, &message) != RAPT_OK)
+    if (rapt_plan_init(plan, &desc, &message) != RAPT_OK)
         fail_msg("%s", message.text);
-    return rapt_body_of(&plan)->each.heads;
+}
+
+/* Of its only sequence. */
+static struct rapt_work work_of(const rapt_plan *plan) {
+    const struct rapt_sequence sequence = rapt_sequence_of(&rapt_body_of(plan)->desc, 0);
+    return rapt_work_cut(rapt_body_of(plan), &sequence);
+}
+
+/* How many heads of a call take turns. */
+static int heads_of(rapt_attention_desc desc, int64_t heads, int32_t dtype) {
+    rapt_plan plan;
+    plan_of(&plan, desc, heads, dtype);
+    return work_of(&plan).heads;
+}
+
+/* In pages, which tensors of one batch are like. */
+static rapt_attention_desc in_pages(rapt_attention_desc desc, rapt_tensor page, int64_t page_tokens) {
+    enum { PAGES = 1000 };
+    static const int32_t entries[KEYS];
+    page.page_stride_bytes = page.batch_stride_bytes;
+    page.extent_bytes = PAGES * page.batch_stride_bytes;
+    desc.key = desc.value = page;
+    desc.key_pages = (rapt_page_table){.kind = RAPT_PAGES_DENSE, .page_tokens = page_tokens, .pages = PAGES,
+                                       .entries = rapt_int32_list(entries, 0)};
+    desc.value_pages = desc.key_pages;
+    return desc;
+}
+
+/* How many heads of token-major pages take turns. */
+static int heads_in_pages(rapt_attention_desc desc, int64_t heads, int32_t dtype, int64_t page_tokens) {
+    const rapt_tensor page = rapt_tensor_bshd(NULL, dtype, 1, page_tokens, heads, DIM);
+    return heads_of(in_pages(desc, page, page_tokens), heads, dtype);
+}
+
+/* Whether keys and values of one head take turns in pages whose heads follow each other. */
+static bool takes_turns_alone(rapt_attention_desc desc, int32_t dtype, int64_t page_tokens) {
+    rapt_plan plan;
+    plan_of(&plan, in_pages(desc, rapt_tensor_bhsd(NULL, dtype, 1, 4, page_tokens, DIM), page_tokens), 4, dtype);
+    const struct rapt_work work = work_of(&plan);
+    assert_int_equal(work.heads, 1);
+    return rapt_takes_turns(rapt_body_of(&plan), &work, work.task_rows, 1);
 }
 
 /* Keys with so many bytes from head to head, and from token to token. */
@@ -144,10 +196,37 @@ static void test_which(void **state) {
     }
 }
 
+static void test_which_pages(void **state) {
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, late = desc, even = desc;
+    static const int32_t odd_position = 8, even_position = 64;
+    (void)state;
+    for (int i = tables_of(1, tables) - 1; i >= 0; i--) {
+        const struct rapt_tile_kind *kind = &tables[i]->kinds[RAPT_NARROW];
+        const bool can = kind->score_beside && kind->beside_rows[RAPT_FORMAT_F32] > 0, alone = can && kind->turns_alone;
+        const bool can_blocks = can && kind->beside_rows[RAPT_FORMAT_Q8_0] > 0;
+        const int turn = kind->score_beside ? kind->turn_keys : 32;
+        desc.isa = late.isa = even.isa = tables[i]->isa;
+        late.key_position = rapt_int32_list(&odd_position, 1);
+        even.key_position = rapt_int32_list(&even_position, 1);
+        print_message("# %s: in pages of %d tokens: %d, alone: %d\n", tables[i]->name, turn, can, alone);
+        assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, turn), can ? 4 : 1);
+        assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, 3 * turn), can ? 4 : 1);
+        assert_int_equal(heads_in_pages(desc, 8, RAPT_Q8_0, turn), can_blocks ? 8 : 1);
+        assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, turn + 8), 1);
+        assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, 1), 1);
+        assert_int_equal(heads_in_pages(even, 4, RAPT_F32, turn), can ? 4 : 1);
+        assert_int_equal(heads_in_pages(late, 4, RAPT_F32, turn), 1); /* pages begin within turns */
+        assert_int_equal(takes_turns_alone(desc, RAPT_F32, turn), alone);
+        assert_int_equal(takes_turns_alone(desc, RAPT_Q8_0, 4 * turn), can_blocks && kind->turns_alone);
+        assert_int_equal(takes_turns_alone(desc, RAPT_F32, turn / 2), false);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_features), cmocka_unit_test(test_split_keys), cmocka_unit_test(test_data),
-        cmocka_unit_test(test_types),    cmocka_unit_test(test_which),
+        cmocka_unit_test(test_types),    cmocka_unit_test(test_which),       cmocka_unit_test(test_which_pages),
     };
     return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
 }

@@ -11,10 +11,12 @@
 
 enum {
     BESIDE_KEYS = 16,  /* of a turn of float32: score some, weigh as many */
-    BESIDE_STORED = 32 /* of types of fewer bits */
+    BESIDE_STORED = 32, /* of types of fewer bits, */
+    TURN_KEYS = VL < 16 ? 16 : 32 /* of all types in pages */
 };
 
 _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0, "a turn is whole vectors of keys");
+_Static_assert(TURN_KEYS % (WORD_VECTORS * VL) == 0, "as it is in pages");
 
 /* Whether turns of so many bytes of keys are better than of half as many, in a file where some are: each turn loads and
  * stores the sums of all rows. */
@@ -22,10 +24,13 @@ _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0
 #define RAPT_LONG_TURNS(format, rows, bytes) ((void)(rows), (void)(bytes), false)
 #endif
 
-/* Keys of a turn. */
-RAPT_INLINE int turn_of(int format, int rows, int64_t row_bytes) {
-    const int keys = format == RAPT_FORMAT_F32 ? BESIDE_KEYS : BESIDE_STORED;
-    return RAPT_LONG_TURNS(format, rows, 2 * keys * row_bytes) ? 2 * keys : keys;
+/* Keys of a turn. Those of several heads, which are read one after the other, should not be much more than L1 has. */
+static int turn_of(const struct rapt_score_args *score, bool in_pages, int heads) {
+    const int keys = score->key_format == RAPT_FORMAT_F32 ? BESIDE_KEYS : BESIDE_STORED;
+    const int64_t bytes = 2 * keys * rapt_format_row_bytes(score->key_format, score->head_dim);
+    if (in_pages || (score->exceeds_caches && heads * bytes > 48 << 10 && keys > TURN_KEYS))
+        return TURN_KEYS;
+    return heads == 1 && RAPT_LONG_TURNS(score->key_format, score->rows, bytes) ? 2 * keys : keys;
 }
 
 /* Near requests are for so many rows on, and far ones for so many after that. */
@@ -39,13 +44,6 @@ RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t n
                          .gap = stride_bytes - row_bytes,
                          .row_lines = lines,
                          .left = lines};
-}
-
-/* Fetches what a turn left out, up to the line at `due`, from which the next turn goes on. */
-RAPT_INLINE void catch_up(struct lane *lane, const char *due) {
-    for (; lane->line < due; lane->line += 64)
-        fetch_both(lane->line, lane->l2);
-    lane->line = due;
 }
 
 /* The scores of one turn. */
@@ -83,51 +81,115 @@ RAPT_INLINE void add_turn(const struct rapt_weigh_args *values, const float *p, 
     add_all_rows(p, values->rows, keys, values->l, NULL);
 }
 
-/* Without turns. Either may have no keys. */
-static void score_then_weigh(const struct rapt_score_args *keys, const struct rapt_weigh_args *values, int heads) {
-    for (; heads > 0; heads--, keys++, values++) {
-        const float *p = values->probabilities + (int64_t)values->first_row * RAPT_BLOCK_KEYS + values->key_begin;
-        add_turn(values, p, values->key_end - values->key_begin);
-        if (keys->key_begin < keys->key_end)
-            score_narrow(keys);
-        if (values->key_begin < values->key_end)
-            weigh_narrow(values);
+/* One run of a head after the other; `walk` is that of the first head, whose rows are so many bytes before these. */
+static void score_by_runs(struct rapt_score_args a, struct walk walk, int64_t after) {
+    const int end = a.key_end;
+    a.runs = NULL;
+    a.ahead = NULL;
+    for (; a.key_begin < end; a.key_begin = a.key_end) {
+        a.key = walk.row + after;
+        a.key_end = walk.left < end - a.key_begin ? a.key_begin + (int)walk.left : end;
+        score_narrow(&a);
+        walk_on(&walk, a.key_end - a.key_begin, a.key_stride_bytes);
     }
 }
 
-/* One head by itself: near and far requests, row by row. Several: a turn of all of them ahead, in the order of
- * memory. */
+static void weigh_by_runs(struct rapt_weigh_args a, struct walk walk, int64_t after) {
+    const int end = a.key_end;
+    a.runs = NULL;
+    a.ahead = NULL;
+    for (; a.key_begin < end; a.key_begin = a.key_end, a.fresh = false, a.alpha = NULL) {
+        a.value = walk.row + after;
+        a.key_end = walk.left < end - a.key_begin ? a.key_begin + (int)walk.left : end;
+        weigh_narrow(&a);
+        walk_on(&walk, a.key_end - a.key_begin, a.value_stride_bytes);
+    }
+}
+
+/* Without turns. Either may have no keys. */
+static void score_then_weigh(const struct rapt_score_args *keys, const struct rapt_weigh_args *values, int heads) {
+    const struct walk of_keys = walk_of(keys->key, keys->key_rows, keys->runs);
+    const struct walk of_values = walk_of(values->value, values->value_rows, values->runs);
+    for (int head = 0; head < heads; head++) {
+        const struct rapt_weigh_args *v = &values[head];
+        const float *p = v->probabilities + (int64_t)v->first_row * RAPT_BLOCK_KEYS + v->key_begin;
+        add_turn(v, p, v->key_end - v->key_begin);
+        score_by_runs(keys[head], of_keys, keys[head].key - keys->key);
+        weigh_by_runs(*v, of_values, v->value - values->value);
+    }
+}
+
+/* The turns of a side: where the rows of the first head lie in the one at hand and in the next one, whose lines are
+ * requested, so many bytes after them. */
+struct course {
+    struct walk here, next;
+    int64_t stride_bytes, request;
+};
+
+static struct course course_of(struct walk walk, int64_t stride_bytes, int turn, struct lane *lane) {
+    struct course course = {walk, walk, stride_bytes, lane->line - (walk.row + turn * stride_bytes)};
+    walk_by(&course.next, turn, stride_bytes);
+    lane->line = course.next.row + course.request;
+    return course;
+}
+
+/* Fetches what a turn left out of the next one. */
+static void end_turn(struct course *course, int turn, struct lane *lane) {
+    const char *const end = course->next.row + turn * course->stride_bytes + course->request;
+    for (; lane->line < end; lane->line += 64)
+        fetch_both(lane->line, lane->l2);
+    walk_by(&course->here, turn, course->stride_bytes);
+    walk_by(&course->next, turn, course->stride_bytes);
+    lane->line = course->next.row + course->request;
+}
+
+/* One head by itself: near and far requests, row by row. Several, or pages: a turn of all of them ahead, in the order
+ * of memory. */
 static struct pair pair_of(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int turn,
                            int heads) {
     const int64_t row_bytes = heads * rapt_format_row_bytes(score->key_format, score->head_dim);
     const bool paces = is_paced(score->key_format, score->rows) && paces_requests(score->exceeds_caches);
-    const int64_t far = heads > 1 ? far_rows_of_heads(row_bytes) : far_rows(row_bytes);
+    const bool by_turns = heads > 1 || score->runs || weigh->runs;
+    const int64_t far = by_turns ? far_rows_of_heads(row_bytes) : far_rows(row_bytes);
     return (struct pair){
         lane_of(score->key, score->key_stride_bytes, turn, far, row_bytes, paces),
-        lane_of(weigh->value, weigh->value_stride_bytes, heads > 1 ? turn : far, far, row_bytes, paces), false};
+        lane_of(weigh->value, weigh->value_stride_bytes, by_turns ? turn : far, far, row_bytes, paces), false};
 }
 
 typedef void turn_scorer(const struct rapt_score_args *, struct pair *);
 
-/* The next keys and values of a head. */
+/* The next keys and values of a head, which lie where `key` and `value` say. */
 static void take_turn(struct rapt_score_args *keys, struct rapt_weigh_args *values, turn_scorer *score, int turn,
-                      struct pump *pump) {
+                      struct pump *pump, const char *key, const char *value) {
+    keys->key = key;
+    values->value = value;
     keys->key_end = keys->key_begin + turn;
     values->key_end = values->key_begin + turn;
     add_turn(values, values->probabilities + values->key_begin, turn);
     score(keys, &pump->pair);
     weigh_narrow_part(values, pump);
     keys->key_begin = keys->key_end;
-    keys->key += turn * keys->key_stride_bytes;
     values->key_begin = values->key_end;
-    values->value += turn * values->value_stride_bytes;
     values->fresh = false;
     values->alpha = NULL;
     scales_on(&keys->scales, turn);
     scales_on(&values->scales, turn);
 }
 
-/* Turns as long as there are enough keys on both sides, then the rest of each. */
+/* Whether all turns of some keys lie within runs, of which only the last one ends anywhere. */
+static bool fills_turns(const struct rapt_stored_run *runs, int64_t first_rows, int keys, int turn) {
+    return !runs || first_rows % turn == 0 || first_rows >= keys;
+}
+
+/* How many turns there are enough keys for, on both sides. */
+static int turns_of(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int turn) {
+    const int keys = score->key_end - score->key_begin, values = weigh->key_end - weigh->key_begin;
+    const bool fits = fills_turns(score->runs, score->key_rows, keys, turn) &&
+                      fills_turns(weigh->runs, weigh->value_rows, values, turn);
+    return fits ? (keys < values ? keys : values) / turn : 0;
+}
+
+/* Turns, then the rest of each side. */
 static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
 #define RAPT_TURN(name, NAME, rows) [RAPT_FORMAT_##NAME] = score_turn_##name##_##rows,
 #define RAPT_TURN_ROWS(rows) {RAPT_WORD_FORMATS(RAPT_TURN, rows)},
@@ -137,11 +199,13 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     struct rapt_score_args keys[RAPT_MOST_HEADS];
     struct rapt_weigh_args values[RAPT_MOST_HEADS];
     turn_scorer *const scorer = of_rows[score->rows - 1][kernel_format(score->key_format)];
-    const int turn = turn_of(score->key_format, score->rows, rapt_format_row_bytes(score->key_format, score->head_dim));
+    const int turn = turn_of(score, score->runs || weigh->runs, heads);
     struct pump pump = {.in_pair = true, .pair = pair_of(score, weigh, turn, heads)};
-    const int key_count = score->key_end - score->key_begin, value_count = weigh->key_end - weigh->key_begin;
-    const int turns = (key_count < value_count ? key_count : value_count) / turn;
-    const char *key_due = pump.pair.keys.line, *value_due = pump.pair.values.line;
+    struct lane *const of_keys = &pump.pair.keys, *const of_values = &pump.pair.values;
+    struct course key =
+        course_of(walk_of(score->key, score->key_rows, score->runs), score->key_stride_bytes, turn, of_keys);
+    struct course value =
+        course_of(walk_of(weigh->value, weigh->value_rows, weigh->runs), weigh->value_stride_bytes, turn, of_values);
     RAPT_ASSUME(heads >= 1 && heads <= RAPT_MOST_HEADS);
     for (int head = 0; head < heads; head++) {
         assume_score(&score[head], NARROW_ROWS);
@@ -150,17 +214,24 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
         values[head] = weigh[head];
         values[head].probabilities += (int64_t)weigh[head].first_row * RAPT_BLOCK_KEYS;
     }
-    for (int left = turns; left > 0; left--) {
+    for (int left = turns_of(score, weigh, turn); left > 0; left--) {
         for (int head = 0; head < heads; head++)
-            take_turn(&keys[head], &values[head], scorer, turn, &pump);
-        catch_up(&pump.pair.keys, key_due += turn * score->key_stride_bytes);
-        catch_up(&pump.pair.values, value_due += turn * weigh->value_stride_bytes);
+            take_turn(&keys[head], &values[head], scorer, turn, &pump, key.here.row + (score[head].key - score->key),
+                      value.here.row + (weigh[head].value - weigh->value));
+        end_turn(&key, turn, of_keys);
+        end_turn(&value, turn, of_values);
     }
     for (int head = 0; head < heads; head++) {
         keys[head].key_end = score[head].key_end;
+        keys[head].key = key.here.row + (score[head].key - score->key);
         values[head].key_end = weigh[head].key_end;
+        values[head].value = value.here.row + (weigh[head].value - weigh->value);
         values[head].probabilities = weigh[head].probabilities;
     }
+    keys->key_rows = key.here.left;
+    keys->runs = key.here.next;
+    values->value_rows = value.here.left;
+    values->runs = value.here.next;
     score_then_weigh(keys, values, heads);
 }
 
