@@ -37,7 +37,7 @@ struct workload_shape {
     int64_t selected; /* FEATURE_TOP_KEYS, FEATURE_KEY_BLOCKS: keys or blocks that a query sees */
     int64_t block_keys; /* of FEATURE_KEY_BLOCKS; query blocks have as many tokens */
     enum workload_layout layout;
-    int64_t page_tokens;    /* K and V lie in pages [page, head, token, dim] in no order; 0 = they are contiguous */
+    int64_t page_tokens;    /* K and V lie in pages in no order, each as layout says; 0 = they are contiguous */
     int64_t kv_token_bytes; /* stride of a token of K and V, its heads side by side; 0 = as layout says */
     bool ragged;            /* the sequences of the batch have lengths from 37 to query_length */
 };

@@ -28,9 +28,13 @@ static rapt_tensor kv_tensor(const struct workload_shape *shape, const void *dat
     return of_layout;
 }
 
+/* Heads and tokens of a page in the order that they had. */
 static rapt_tensor in_pages(rapt_tensor tensor, const rapt_attention_desc *desc, const rapt_page_table *table,
                             int64_t dim) {
-    return rapt_tensor_bhsd(tensor.data, tensor.dtype, table->pages, desc->kv_heads, table->page_tokens, dim);
+    const int64_t heads = desc->kv_heads, tokens = table->page_tokens;
+    return tensor.head_stride_bytes < tensor.token_stride_bytes
+               ? rapt_tensor_bshd(tensor.data, tensor.dtype, table->pages, tokens, heads, dim)
+               : rapt_tensor_bhsd(tensor.data, tensor.dtype, table->pages, heads, tokens, dim);
 }
 
 int32_t *workload_page(rapt_attention_desc *desc, int64_t page_tokens, int64_t tokens) {
