@@ -184,9 +184,11 @@ static void take_turns(const struct rapt_block *const *blocks, int heads) {
     for (int i = heads - 1; i >= 0; i--) {
         const struct rapt_block *b = blocks[i];
         rapt_source_turn_to(b->source, b->task);
+        b->source->in_turns = true;
         next[i] = next_args(b);
         args[i] = all_args(b);
         take_values(&args[i], b, b->key_begin, b->key_end);
+        b->source->in_turns = false;
         RAPT_ASSUME(args[i].key_end == b->key_end);
     }
     blocks[0]->task->kind->score_beside(next, args, heads);

@@ -5,7 +5,7 @@
 #include "pages.h"
 #include "turns.h"
 
-/* Blocks take longer to widen than to read: but in turns, pages that fill two panels of keys are taken one by one. */
+/* Blocks take longer to widen than to read, so pages that fill two panels of keys are taken one by one, or in turns. */
 static bool takes_runs(const struct rapt_task *task, int side) {
     enum { PANELS_KEYS = 64 };
     const struct rapt_plan_body *a = task->attention;
@@ -20,6 +20,7 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
     source->task = task;
     source->visible = visible;
     source->expected.count = 0;
+    source->in_turns = false;
     source->shares_keys = rapt_is_in_keys(task->attention, RAPT_VALUES) && task->work.stages[RAPT_KEYS] &&
                           task->work.stages[RAPT_VALUES] && task->kind->piece_keys >= RAPT_BLOCK_KEYS;
     for (int i = 0; i < RAPT_SIDES; i++) {
@@ -224,13 +225,7 @@ static int64_t lead_of(int64_t row_bytes) {
     return keys;
 }
 
-/* Keys after those of a block whose place turns ask for. Short pages are not read in turns. */
-static int64_t lead_of_turns(const struct rapt_task *task, const rapt_page_table *table) {
-    const struct rapt_tile_kind *kind = task->kind;
-    return kind->score_beside && table->page_tokens % kind->turn_keys == 0 ? kind->turn_keys : 0;
-}
-
-/* All of some positions of a block at once. */
+/* All of some positions of a block at once; in turns with the runs of a turn more. */
 static struct rapt_rows paged_block(struct rapt_source *source, int side, struct rapt_span positions) {
     const struct rapt_task *task = source->task;
     const struct pages pages = pages_of(task, side);
@@ -238,14 +233,16 @@ static struct rapt_rows paged_block(struct rapt_source *source, int side, struct
     const int64_t origin = task->work.sequence.key_position, token = positions.begin - origin;
     const int64_t count = positions.end - positions.begin;
     const int64_t row_bytes = rapt_format_row_bytes(task->attention->format[side], source->side[side].dim);
-    const int64_t lead = lead_of(row_bytes), end = smaller(token + count + lead, source->visible.end - origin);
-    find_runs(&pages, token, smaller(count + lead_of_turns(task, pages.table), source->visible.end - origin - token),
-              block->run);
-    find_strands(&pages, smaller(token + lead, end), end, row_bytes, block);
+    const bool lists = !source->in_turns && !rapt_is_in_keys(task->attention, side);
+    const int64_t lead = source->in_turns ? task->kind->turn_keys : lead_of(row_bytes);
+    const int64_t end = smaller(token + count + lead, source->visible.end - origin);
+    find_runs(&pages, token, source->in_turns ? end - token : count, block->run);
+    if (lists)
+        find_strands(&pages, smaller(token + lead, end), end, row_bytes, block);
     return (struct rapt_rows){.base = block->run->row,
                               .first = block->run->rows,
                               .runs = block->run + 1,
-                              .ahead = rapt_is_in_keys(task->attention, side) ? NULL : &block->ahead,
+                              .ahead = lists ? &block->ahead : NULL,
                               .stride_bytes = pages.token_stride_bytes,
                               .count = count,
                               .format = task->attention->format[side],

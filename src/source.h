@@ -33,6 +33,7 @@ struct rapt_source {
     const struct rapt_task *task; /* whose keys and values these are */
     struct rapt_span visible; /* all positions that will be read */
     bool shares_keys;         /* values are a view of staged keys */
+    bool in_turns;            /* rows are for turns, which request what comes next by themselves */
     struct rapt_source_side {
         const rapt_tensor *tensor;
         int64_t dim;

@@ -198,25 +198,25 @@ static void test_which(void **state) {
 
 static void test_which_pages(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
-    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, late = desc, even = desc;
-    static const int32_t odd_position = 8, even_position = 64;
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, shifted = desc, aligned = desc;
+    static const int32_t within_turn = 8, whole_turns = 64;
     (void)state;
     for (int i = tables_of(1, tables) - 1; i >= 0; i--) {
         const struct rapt_tile_kind *kind = &tables[i]->kinds[RAPT_NARROW];
         const bool can = kind->score_beside && kind->beside_rows[RAPT_FORMAT_F32] > 0, alone = can && kind->turns_alone;
         const bool can_blocks = can && kind->beside_rows[RAPT_FORMAT_Q8_0] > 0;
         const int turn = kind->score_beside ? kind->turn_keys : 32;
-        desc.isa = late.isa = even.isa = tables[i]->isa;
-        late.key_position = rapt_int32_list(&odd_position, 1);
-        even.key_position = rapt_int32_list(&even_position, 1);
+        desc.isa = shifted.isa = aligned.isa = tables[i]->isa;
+        shifted.key_position = rapt_int32_list(&within_turn, 1);
+        aligned.key_position = rapt_int32_list(&whole_turns, 1);
         print_message("# %s: in pages of %d tokens: %d, alone: %d\n", tables[i]->name, turn, can, alone);
         assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, turn), can ? 4 : 1);
         assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, 3 * turn), can ? 4 : 1);
         assert_int_equal(heads_in_pages(desc, 8, RAPT_Q8_0, turn), can_blocks ? 8 : 1);
         assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, turn + 8), 1);
         assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, 1), 1);
-        assert_int_equal(heads_in_pages(even, 4, RAPT_F32, turn), can ? 4 : 1);
-        assert_int_equal(heads_in_pages(late, 4, RAPT_F32, turn), 1); /* pages begin within turns */
+        assert_int_equal(heads_in_pages(aligned, 4, RAPT_F32, turn), can ? 4 : 1);
+        assert_int_equal(heads_in_pages(shifted, 4, RAPT_F32, turn), 1); /* pages begin within turns */
         assert_int_equal(takes_turns_alone(desc, RAPT_F32, turn), alone);
         assert_int_equal(takes_turns_alone(desc, RAPT_Q8_0, 4 * turn), can_blocks && kind->turns_alone);
         assert_int_equal(takes_turns_alone(desc, RAPT_F32, turn / 2), false);

@@ -25,8 +25,8 @@ RAPT_INLINE int64_t far_rows(int64_t row_bytes) {
     return (bytes + row_bytes - 1) / row_bytes;
 }
 
-/* The same where several heads take turns. Their near line is a turn of all of them ahead, which may be far enough:
- * then both requests are for it. */
+/* The same where several heads take turns, or turns go from page to page. Their near line is a whole turn ahead, which
+ * may be far enough: then both requests are for it. */
 RAPT_INLINE int64_t far_rows_of_heads(int64_t row_bytes) {
     return rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE ? 0 : far_rows(row_bytes);
 }
