@@ -177,6 +177,7 @@ struct rapt_tile_kind {
     int most_rows;   /* chosen where the rows of a KV head are no more; INT_MAX = for all; */
     int least_dim;   /* and head_dim is no less */
     int least_keys;  /* sequences of fewer keys get the last kind */
+    int turn_rows;   /* chosen for so many rows, too, where these read keys and values in turns */
     int rows;        /* of a tile at most */
     int row_step;    /* rows of a tile are a multiple of it, but for the last tile of a task */
     int row_group;   /* logits and softmax begin at multiples of it */

@@ -7,76 +7,15 @@
 #include "listed.h"
 #include "pages.h"
 #include "turns.h"
+#include "work_kind.h"
 
 enum {
-    TASK_ROWS = 192,          /* a multiple of every tile height; K and V are read once per task */
-    TASK_OUTPUTS = 192 * 256, /* rows x dims that keep two states of o in L2 */
-    PACKED_ROWS = 1024,          /* packing keys and values costs about as much as 30 rows make of them */
-    PACKED_OUTPUTS = 1024 * 128,
-    STAGED_ROWS = 192,        /* fewer do not pay for copies of colliding keys and values */
-    FEW_RUN = 32,             /* keys in a row, from which on copies do not pay: shorter runs waste vectors, */
-    WIDE_RUN = 128,           /* or load and store sums too often */
-    SPLIT_ROWS = 64,          /* with more rows, states cost more than they bring */
-    SPLIT_TASKS = 128,        /* enough tasks for large machines */
-    SPLIT_CHUNKS = 4          /* chunks that a task has at least */
+    SPLIT_ROWS = 64,   /* with more rows, states cost more than they bring */
+    SPLIT_TASKS = 128, /* enough tasks for large machines */
+    SPLIT_CHUNKS = 4   /* chunks that a task has at least */
 };
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
-/* A tile of few rows transposes keys and packs queries for them, unless it reads keys where they lie: where one wide
- * tile is nearly full, or less than a block of keys is read, a wide one is faster. */
-static int32_t kind_of(const struct rapt_plan_body *a, int64_t rows, int64_t keys) {
-    const struct rapt_tile_kind *kinds = a->table->kinds;
-    const int64_t full = kinds[RAPT_WIDE].rows;
-    int32_t kind = 0;
-    while (kind < RAPT_KINDS - 1 && (rows > kinds[kind].most_rows || a->desc.head_dim < kinds[kind].least_dim))
-        kind++;
-    const bool fills_one = kind == RAPT_FEW && !kinds[kind].takes_runs && rows <= full && 8 * rows > 7 * full;
-    return keys < kinds[kind].least_keys || fills_one ? RAPT_WIDE : kind;
-}
-
-/* Slots that take rows as they are stored take one scale of each, no zero points. */
-static bool scales_rows(const rapt_tensor *tensor, int64_t dim) {
-    return tensor->zero_point_dtype == 0 && (tensor->scale_group == 0 || tensor->scale_group >= dim);
-}
-
-/* Each task makes its copies, so where rows could be read in place, copies must serve many rows. */
-static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int side) {
-    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
-    const int64_t run = work->kind == RAPT_WIDE ? WIDE_RUN : FEW_RUN;
-    const rapt_page_table *table = rapt_pages_of(&a->desc, side);
-    if (kind->keeps_places)
-        return kind->packed_bytes != NULL;
-    if (rapt_is_paged(table) && !rapt_takes_runs(a, kind, side) && table->page_tokens < run)
-        return true;
-    if (!(kind->formats >> a->format[side] & 1) || !scales_rows(rapt_tensor_of(a, side), rapt_dim_of(a, side)))
-        return true;
-    return a->collides[side] && rows >= STAGED_ROWS && !kind->streams;
-}
-
-/* For the tile kind of the work. */
-static void cut_for_kind(const struct rapt_plan_body *a, struct rapt_work *work) {
-    const int64_t rows = a->group * work->sequence.query_length;
-    const int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
-    const int64_t tile = a->table->kinds[work->kind].rows;
-    for (int side = 0; side < RAPT_SIDES; side++)
-        work->stages[side] = stages(a, work, rows, side);
-    int64_t most = work->stages[RAPT_KEYS] || work->stages[RAPT_VALUES] ? 2 * TASK_ROWS : TASK_ROWS;
-    const bool is_packed = a->table->kinds[work->kind].packed_bytes;
-    const int64_t outputs = is_packed ? PACKED_OUTPUTS : TASK_OUTPUTS;
-    most = is_packed ? PACKED_ROWS : most;
-    most = most < RAPT_MAX_TILES * tile ? most : RAPT_MAX_TILES * tile;
-    most = outputs / dim < most ? outputs / dim / tile * tile : most;
-    most = most < tile ? tile : most;
-    most = a->desc.key_blocks.query_tokens ? rapt_rows_of_lists(a, rows, most, tile) : most;
-    work->task_rows = (int32_t)(most < rows ? most : rows > 0 ? rows : 1);
-    work->row_blocks = (rows + work->task_rows - 1) / work->task_rows;
-}
-
-static void cut_rows(const struct rapt_plan_body *a, struct rapt_work *work) {
-    work->kind = kind_of(a, a->group * work->sequence.query_length, work->sequence.kv_length);
-    cut_for_kind(a, work);
-}
 
 static void find_chunks(const struct rapt_plan_body *a, struct rapt_work *work) {
     const struct rapt_sequence *s = &work->sequence;
@@ -122,7 +61,7 @@ static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, bool lo
 static void shape(const struct rapt_plan_body *a, struct rapt_work *work) {
     work->batch = work->first_task = work->first_merge = work->first_state = 0;
     work->splits = 1;
-    cut_rows(a, work);
+    rapt_choose_kind(a, work);
     find_chunks(a, work);
     work->heads = rapt_heads_in_turns(a, work);
 }
@@ -285,7 +224,7 @@ bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals)
             continue;
         const int64_t of_kind = a->table->kinds[kind].most_rows, rows = of_kind < most_rows ? of_kind : most_rows;
         struct rapt_work work = {.sequence.query_length = (rows + a->group - 1) / a->group, .kind = kind, .heads = 1};
-        cut_for_kind(&any, &work);
+        rapt_cut_for_kind(&any, &work);
         work.task_rows = work.task_rows < rows || rows == 0 ? work.task_rows : (int32_t)rows;
         if (a->table->kinds[kind].score_beside) /* at any strides */
             work.heads = a->desc.kv_heads < RAPT_MOST_HEADS ? (int32_t)a->desc.kv_heads : RAPT_MOST_HEADS;

@@ -97,6 +97,24 @@ static void test_types(void **state) {
     }
 }
 
+/* As many rows as fill a vector where that is more than registers hold, and about as many, in whole lines of dims and
+ * in others. */
+static void test_rows_that_fill(void **state) {
+    static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0,
+                                  RAPT_FORMAT_Q4_0};
+    static const unsigned uses[] = {0, USE_CAUSAL, USE_CAUSAL | USE_WINDOW, USE_KEEP, USE_SOFTCAP, USE_MASK,
+                                    USE_KV_LENGTHS};
+    static const int64_t groups[] = {7, 8, 4, 9}, dims[] = {64, 128, 96, 288};
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        struct problem_call call = call_of(1 + i % 3, groups[i % 4], i % 4 == 2 ? 2 : 1, 600 + 97 * i, uses[i % 7]);
+        call.key_format = call.value_format = formats[i % 5];
+        call.head_dim = call.value_dim = dims[i / 5 % 4];
+        if (is_sampled(i))
+            check(call);
+    }
+}
+
 enum { KEYS = 1000, DIM = 64 };
 
 /* Keys and values lie side by side, if nothing else is said. */
@@ -223,10 +241,54 @@ static void test_which_pages(void **state) {
     }
 }
 
+/* The kind of tile that a group of so many query heads gets. */
+static int kind_of_group(rapt_attention_desc desc, int64_t group, int32_t dtype) {
+    rapt_plan plan;
+    desc.batch = desc.kv_heads = 1;
+    desc.query_heads = group;
+    desc.query_length = 1;
+    desc.kv_length = desc.kv_length ? desc.kv_length : KEYS;
+    desc.head_dim = DIM;
+    desc.query = rapt_input_bhsd(NULL, 1, group, 1, DIM);
+    desc.key = desc.value = rapt_tensor_bhsd(NULL, dtype, 1, 1, KEYS, DIM);
+    desc.out = rapt_output_bhsd(NULL, 1, group, 1, DIM);
+    if (rapt_plan_init(&plan, &desc, NULL) != RAPT_OK)
+        fail_msg("a group of %d is refused", (int)group);
+    return work_of(&plan).kind;
+}
+
+static void test_which_rows(void **state) {
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, masked = desc, few_keys = desc;
+    (void)state;
+    masked.mask = (rapt_tensor){.dtype = RAPT_BOOL8};
+    few_keys.kv_length = RAPT_BLOCK_KEYS - 1;
+    for (int i = tables_of(1, tables) - 1; i >= 0; i--) {
+        const struct rapt_tile_kind *kind = &tables[i]->kinds[RAPT_NARROW];
+        const int most = kind->turn_rows, in_turns = most > kind->most_rows ? RAPT_NARROW : RAPT_FEW;
+        desc.isa = masked.isa = few_keys.isa = tables[i]->isa;
+        print_message("# %s: narrow tiles have %d rows, in turns %d\n", tables[i]->name, kind->most_rows, most);
+        assert_int_equal(kind_of_group(desc, kind->most_rows, RAPT_F32), RAPT_NARROW);
+        if (most < 2)
+            continue;
+        for (int rows = kind->most_rows + 1; rows <= most; rows++)
+            assert_int_equal(kind_of_group(desc, rows, RAPT_F32), in_turns);
+        assert_true(kind_of_group(desc, most + 1, RAPT_F32) > RAPT_NARROW);
+        assert_int_equal(kind_of_group(desc, most, RAPT_BF16) == RAPT_NARROW,
+                         most <= kind->beside_rows[RAPT_FORMAT_BF16] || most <= kind->most_rows);
+        if (in_turns == RAPT_NARROW) {
+            assert_int_equal(kind_of_group(masked, most, RAPT_F32), RAPT_FEW);
+            assert_int_equal(kind_of_group(few_keys, most, RAPT_F32), RAPT_WIDE);
+            assert_int_equal(kind_of_group(desc, most, RAPT_Q5_0), RAPT_FEW); /* which takes no turns */
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_features), cmocka_unit_test(test_split_keys), cmocka_unit_test(test_data),
-        cmocka_unit_test(test_types),    cmocka_unit_test(test_which),       cmocka_unit_test(test_which_pages),
+        cmocka_unit_test(test_features),       cmocka_unit_test(test_split_keys), cmocka_unit_test(test_data),
+        cmocka_unit_test(test_types),          cmocka_unit_test(test_which),      cmocka_unit_test(test_which_pages),
+        cmocka_unit_test(test_rows_that_fill), cmocka_unit_test(test_which_rows),
     };
     return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include "generic/score_stored.h"
 #include "generic/softmax.h"
-#include "generic/weigh_stored.h"
+#include "generic/weigh_narrow.h"
 
 enum {
     BESIDE_KEYS = 16,  /* of a turn of float32: score some, weigh as many */
@@ -21,7 +21,7 @@ _Static_assert(TURN_KEYS % (WORD_VECTORS * VL) == 0, "as it is in pages");
 /* Whether turns of so many bytes of keys are better than of half as many, in a file where some are: each turn loads and
  * stores the sums of all rows. */
 #ifndef RAPT_LONG_TURNS
-#define RAPT_LONG_TURNS(format, rows, bytes) ((void)(rows), (void)(bytes), false)
+#define RAPT_LONG_TURNS(format, rows, bytes) ((void)(format), (void)(bytes), RAPT_IS_FILLED(rows))
 #endif
 
 /* Keys of a turn. Those of several heads, which are read one after the other, should not be much more than L1 has. */
@@ -56,6 +56,18 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int row
         score_transposed(a, format, places, true, &stream, a->scores + k, k - a->key_begin, n, rows);
     }
 }
+
+/* The scores of a turn of rows that fill a vector. */
+#define RAPT_TURN(name, NAME, rows)                                                                              \
+    static RAPT_KERNEL void score_turn_##name##_filled(const struct rapt_score_args *a, struct pair *pair) {     \
+        if ((int)(rows) > (int)BESIDE_##NAME || !NARROW_FILLS)                                                   \
+            return;                                                                                              \
+        struct pair own = take_pair(pair);                                                                       \
+        score_filled_turn(RAPT_FORMAT_##NAME, a, &own);                                                          \
+        put_pair(pair, &own);                                                                                    \
+    }
+RAPT_WORD_FORMATS(RAPT_TURN, VL)
+#undef RAPT_TURN
 
 #define RAPT_TURN(name, NAME, rows)                                                                              \
     static RAPT_KERNEL void score_turn_##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {     \
@@ -196,9 +208,13 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
     static turn_scorer *const of_rows[][RAPT_FORMAT_COUNT] = {RAPT_HEIGHTS(RAPT_TURN_ROWS)};
 #undef RAPT_TURN_ROWS
 #undef RAPT_TURN
+#define RAPT_TURN(name, NAME, rows) [RAPT_FORMAT_##NAME] = score_turn_##name##_filled,
+    static turn_scorer *const of_filled[RAPT_FORMAT_COUNT] = {RAPT_WORD_FORMATS(RAPT_TURN, VL)};
+#undef RAPT_TURN
     struct rapt_score_args keys[RAPT_MOST_HEADS];
     struct rapt_weigh_args values[RAPT_MOST_HEADS];
-    turn_scorer *const scorer = of_rows[score->rows - 1][kernel_format(score->key_format)];
+    turn_scorer *const *const scorers = RAPT_IS_FILLED(score->rows) ? of_filled : of_rows[score->rows - 1];
+    turn_scorer *const scorer = scorers[kernel_format(score->key_format)];
     const int turn = turn_of(score, score->runs || weigh->runs, heads);
     struct pump pump = {.in_pair = true, .pair = pair_of(score, weigh, turn, heads)};
     struct lane *const of_keys = &pump.pair.keys, *const of_values = &pump.pair.values;
@@ -208,8 +224,8 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
         course_of(walk_of(weigh->value, weigh->value_rows, weigh->runs), weigh->value_stride_bytes, turn, of_values);
     RAPT_ASSUME(heads >= 1 && heads <= RAPT_MOST_HEADS);
     for (int head = 0; head < heads; head++) {
-        assume_score(&score[head], NARROW_ROWS);
-        assume_weigh(&weigh[head], NARROW_ROWS);
+        assume_score(&score[head], NARROW_MOST);
+        assume_weigh(&weigh[head], NARROW_MOST);
         keys[head] = score[head];
         values[head] = weigh[head];
         values[head].probabilities += (int64_t)weigh[head].first_row * RAPT_BLOCK_KEYS;

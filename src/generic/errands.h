@@ -118,7 +118,9 @@ RAPT_INLINE struct pump pump_of(const char *rows, int64_t stride_bytes, int64_t 
 
 /* Fetches one line again and again, which costs next to nothing. */
 RAPT_INLINE struct pump idle_pump(const char *line) {
-    return (struct pump){.line = line, .gap = -64, .row_lines = 1, .left = 1, .step_bytes = 64};
+    const struct lane idle = {.line = line, .gap = -64, .row_lines = 1, .left = 1};
+    return (struct pump){
+        .line = line, .gap = -64, .row_lines = 1, .left = 1, .step_bytes = 64, .pair = {.keys = idle, .values = idle}};
 }
 
 /* A pump of one's own for a loop, and back again what the loop changed: field by field, since compilers copy a struct

@@ -5,9 +5,9 @@
 #define RAPT_GENERIC_FEW_FILLED_H
 
 #include "generic/few.h"
+#include "generic/filled.h"
 
 enum {
-    FILLED_VECTORS = SCORE_VECTORS < 3 ? SCORE_VECTORS : 3, /* of rows at most */
     FILLED_PADS = VL / 5 /* lanes without a row, which cost less than transposing keys */
 };
 
@@ -29,20 +29,6 @@ static void pack_few(float *panel, const float *const *query_rows, int rows, int
 
 static size_t panel_bytes_few(int rows, int head_dim) {
     return (size_t)few_width(rows) * (size_t)head_dim * sizeof(float);
-}
-
-/* Adds one number of each key to the chains, and goes on to the next. */
-RAPT_INLINE void filled_dimension(struct spaced *from, const float *query, vf32 sum[][FILLED_VECTORS], int keys,
-                                  int vectors) {
-    vf32 q[FILLED_VECTORS];
-    RAPT_UNROLL for (int v = 0; v < vectors; v++)
-        q[v] = v_load(query + v * VL);
-    RAPT_UNROLL for (int k = 0; k < keys; k++) {
-        const vf32 x = v_splat(*row_at(spaced_row(from, k), 0, 0));
-        RAPT_UNROLL for (int v = 0; v < vectors; v++)
-            sum[k][v] = v_fma(x, q[v], sum[k][v]);
-    }
-    go_on(from, sizeof(float));
 }
 
 /* The scores [keys][TILE_ROWS] of keys x vectors of rows; prefetches once for NUMBERS numbers of the keys. */

@@ -6,7 +6,7 @@
 
 #include "generic/few_filled.h"
 #include "generic/score_stored.h"
-#include "generic/weigh_stored.h"
+#include "generic/weigh_narrow.h"
 
 enum {
     FEW_PANELS = FEW_STORED_VECTORS * VL > STORED_KEYS ? FEW_STORED_VECTORS * VL / STORED_KEYS : 1,

@@ -322,7 +322,7 @@ static void drop_line(float *p, int row, int key_begin, int key_end, const struc
 }
 
 static void drop_narrow(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
-    assume_rows(0, rows, 1, NARROW_ROWS);
+    assume_rows(0, rows, 1, NARROW_MOST);
     assume_keys(key_begin, key_end);
     for (int row = 0; row < rows; row++)
         drop_line(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);

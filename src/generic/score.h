@@ -63,17 +63,21 @@ static void pack_lanes(float *panel, const float *const *query_rows, int rows, i
         }
 }
 
+/* From one dimension of packed queries to the next; lanes without a row hold +0. */
+RAPT_INLINE int narrow_width(int rows) { return rows > NARROW_ROWS ? VL : rows; }
+
 static size_t panel_bytes_narrow(int rows, int head_dim) {
-    return (size_t)rows * (size_t)((head_dim + 2 * VL - 1) / (2 * VL) * (2 * VL)) * sizeof(float);
+    return (size_t)narrow_width(rows) * (size_t)((head_dim + 2 * VL - 1) / (2 * VL) * (2 * VL)) * sizeof(float);
 }
 
 /* [head_dim][rows], of tiles whose lanes are keys: what these multiply is found from one pointer; then -0 up to whole
  * squares of 16-bit keys, the widest. */
 static void pack_narrow(float *panel, const float *const *query_rows, int rows, int head_dim) {
     RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && head_dim >= 1);
-    pack_lanes(panel, query_rows, rows, rows, head_dim);
+    const int width = narrow_width(rows);
+    pack_lanes(panel, query_rows, rows, width, head_dim);
     const int64_t end = (int64_t)(panel_bytes_narrow(rows, head_dim) / sizeof(float));
-    for (int64_t i = (int64_t)rows * head_dim; i < end; i++)
+    for (int64_t i = (int64_t)width * head_dim; i < end; i++)
         panel[i] = -0.0f;
 }
 

@@ -5,7 +5,7 @@
 #ifndef RAPT_GENERIC_SCORE_STORED_H
 #define RAPT_GENERIC_SCORE_STORED_H
 
-#include "generic/score_words.h"
+#include "generic/filled.h"
 
 enum {
     STORED_KEYS = FEED_KEYS, /* of a panel */
@@ -192,7 +192,11 @@ static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed
 }
 
 static void score_narrow(const struct rapt_score_args *a) {
-    assume_score(a, NARROW_ROWS);
+    assume_score(a, NARROW_MOST);
+    if (RAPT_IS_FILLED(a->rows)) {
+        score_narrow_filled(a);
+        return;
+    }
     if (RAPT_IS_OF_WORDS(a->key_format)) {
         score_narrow_words(a);
         return;

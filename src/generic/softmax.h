@@ -191,10 +191,10 @@ static void softmax_narrow(float *scores, int first_row, int end_row, int key_be
                            const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
                            struct rapt_errands *errands) {
     (void)spans; /* few rows: little to leave out */
-    assume_rows(first_row, end_row, 1, NARROW_ROWS);
+    assume_rows(first_row, end_row, 1, NARROW_MOST);
     assume_keys(key_begin, key_end);
     int count = key_end - key_begin;
-    float no_sums[NARROW_ROWS] = {0}, *sums = l ? l : no_sums;
+    float no_sums[NARROW_MOST] = {0}, *sums = l ? l : no_sums;
     scores += key_begin;
     for (int row = first_row; row < end_row; row += VL)
         maximum_lines(scores + (int64_t)row * RAPT_BLOCK_KEYS, RAPT_BLOCK_KEYS, end_row - row < VL ? end_row - row : VL,

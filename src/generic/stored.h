@@ -88,12 +88,15 @@ RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int 
 enum { STORED_FORMATS = 1 << RAPT_FORMAT_F32 RAPT_STORED_FORMATS(RAPT_STORED) };
 #undef RAPT_STORED
 
+/* Rows of a narrow tile at most. */
+enum { NARROW_MOST = NARROW_FILLS ? VL : NARROW_ROWS };
+
 /* Up to how many rows score_beside takes keys and values of a type: where memory limits, and the registers suffice.
  * Functions of a type and a number of rows begin with conditions of constants as these, which compilers see before they
  * inline anything: what does not exist would take a third of their time otherwise. */
 enum {
-    BESIDE_F32 = VL > 1 ? NARROW_ROWS : 0,
-    BESIDE_F16 = VL < 8 ? 0 : NARROW_ROWS,
+    BESIDE_F32 = VL > 1 ? NARROW_MOST : 0,
+    BESIDE_F16 = VL < 8 ? 0 : NARROW_MOST,
     BESIDE_BF16 = BESIDE_F16,
     BESIDE_Q8_0 = VL < 16 ? BESIDE_F16 : 4,
     BESIDE_Q4_0 = BESIDE_Q8_0,

@@ -17,7 +17,7 @@
 #include "generic/survey.h"
 #include "generic/softmax.h"
 #include "generic/weigh.h"
-#include "generic/weigh_stored.h"
+#include "generic/weigh_narrow.h"
 #include "generic/beside.h"
 #include "generic/few.h"
 #include "generic/few_filled.h"
@@ -145,8 +145,9 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
     .isa = (rapt_isa)RAPT_NUMBER_OF(RAPT_TABLE),
     .kinds = {[RAPT_NARROW] = {.name = "narrow",
                                .most_rows = NARROW_ROWS,
-                               .rows = NARROW_ROWS,
-                               .row_step = NARROW_ROWS,
+                               .turn_rows = NARROW_MOST,
+                               .rows = NARROW_MOST,
+                               .row_step = NARROW_MOST,
                                .row_group = 1,
                                .piece_keys = NARROW_PIECE,
                                .streams = true,

@@ -15,6 +15,7 @@ enum {
     WEIGH_ROWS = 4,   /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
     NARROW_ROWS = 1, /* narrow score: in registers beside a VL x VL transpose */
+    NARROW_FILLS = 0, /* whether narrow tiles take as many rows as fill a vector, too */
     NARROW_VECTORS = 4, /* of stored keys at once */
     FEW_ROWS = 3,     /* few: rows at once, against 2 vectors of keys or of value_dim */
     FEW_STORED_ROWS = 3,    /* of stored types, so many at once */
