@@ -35,6 +35,7 @@ _Static_assert(SCORE_VECTORS >= 3, "tiles of few rows that are filled have up to
 _Static_assert(TILE_ROWS >= 3 && TILE_ROWS <= (int)RAPT_MAX_TILE_ROWS, "a wide tile has 3 ... 64 rows");
 _Static_assert(WEIGH_ROWS >= 4 && WEIGH_ROWS >= WEIGH_ROWS_3 && WEIGH_ROWS >= NARROW_ROWS, "accumulators fit sum");
 _Static_assert(NARROW_ROWS >= 1 && NARROW_ROWS <= 12, "NARROW_ROWS is 1 ... 12");
+_Static_assert((NARROW_FILLS | 1) == 1 && (int)NARROW_MOST >= (int)NARROW_ROWS, "a vector has more rows than those");
 _Static_assert((int)NARROW_ROWS <= (int)FEW_ROWS, "chains of a narrow tile fit the registers of few");
 _Static_assert(NARROW_VECTORS == 2 || NARROW_VECTORS == 4, "some rows take two vectors of keys, others all");
 _Static_assert((int)STORED_KEYS <= (int)ROW_SCALES && (int)STORED_AHEAD <= (int)ROW_SCALES, "scales of a panel fit");
