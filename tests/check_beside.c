@@ -120,7 +120,8 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
 void check_beside(const struct rapt_table *table) {
     static const int dims[] = {16, 48, 64, 128, 144};
     static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0,
-                                  RAPT_FORMAT_Q4_0, RAPT_FORMAT_F8_E4M3, RAPT_FORMAT_F8_E5M2};
+                                  RAPT_FORMAT_Q4_0, RAPT_FORMAT_F8_E4M3, RAPT_FORMAT_F8_E5M2, RAPT_FORMAT_Q4_1,
+                                  RAPT_FORMAT_Q5_0, RAPT_FORMAT_Q5_1, RAPT_FORMAT_IQ4_NL};
     enum { FORMATS = sizeof formats / sizeof *formats };
     static float (*const draws[])(struct random *) = {quick_normal, quick_special, quick_finite};
     struct random random = {12};

@@ -86,11 +86,12 @@ static void test_data(void **state) {
 
 static void test_types(void **state) {
     static const int formats[] = {RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0, RAPT_FORMAT_Q4_0,
-                                  RAPT_FORMAT_F8_E4M3, RAPT_FORMAT_F8_E5M2};
+                                  RAPT_FORMAT_F8_E4M3, RAPT_FORMAT_F8_E5M2, RAPT_FORMAT_Q4_1, RAPT_FORMAT_Q5_0,
+                                  RAPT_FORMAT_Q5_1, RAPT_FORMAT_IQ4_NL};
     (void)state;
-    for (int i = 0; i < 18; i++) {
-        struct problem_call call = call_of(2 + 2 * (i % 4), 1 + i / 6, 1, 700 + 97 * i, i % 2 ? USE_CAUSAL : 0);
-        call.key_format = call.value_format = formats[i % 6];
+    for (int i = 0; i < 30; i++) {
+        struct problem_call call = call_of(2 + 2 * (i % 4), 1 + i / 10, 1, 700 + 97 * i, i % 2 ? USE_CAUSAL : 0);
+        call.key_format = call.value_format = formats[i % 10];
         call.head_dim = call.value_dim = 64;
         if (is_sampled(i))
             check(call);
@@ -101,15 +102,16 @@ static void test_types(void **state) {
  * in others. */
 static void test_rows_that_fill(void **state) {
     static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0,
-                                  RAPT_FORMAT_Q4_0};
+                                  RAPT_FORMAT_Q4_0, RAPT_FORMAT_Q4_1, RAPT_FORMAT_IQ4_NL};
     static const unsigned uses[] = {0, USE_CAUSAL, USE_CAUSAL | USE_WINDOW, USE_KEEP, USE_SOFTCAP, USE_MASK,
                                     USE_KV_LENGTHS};
     static const int64_t groups[] = {7, 8, 4, 9}, dims[] = {64, 128, 96, 288};
     (void)state;
     for (int i = 0; i < 40; i++) {
-        struct problem_call call = call_of(1 + i % 3, groups[i % 4], i % 4 == 2 ? 2 : 1, 600 + 97 * i, uses[i % 7]);
-        call.key_format = call.value_format = formats[i % 5];
-        call.head_dim = call.value_dim = dims[i / 5 % 4];
+        const unsigned use = uses[(i + i / 7) % 7];
+        struct problem_call call = call_of(1 + i % 3, groups[i % 4], i % 4 == 2 ? 2 : 1, 600 + 97 * i, use);
+        call.key_format = call.value_format = formats[i % 7];
+        call.head_dim = call.value_dim = dims[i / 7 % 4];
         if (is_sampled(i))
             check(call);
     }
@@ -279,7 +281,7 @@ static void test_which_rows(void **state) {
         if (in_turns == RAPT_NARROW) {
             assert_int_equal(kind_of_group(masked, most, RAPT_F32), RAPT_FEW);
             assert_int_equal(kind_of_group(few_keys, most, RAPT_F32), RAPT_WIDE);
-            assert_int_equal(kind_of_group(desc, most, RAPT_Q5_0), RAPT_FEW); /* which takes no turns */
+            assert_int_equal(kind_of_group(desc, most, RAPT_Q5_0), RAPT_FEW); /* turns of so many rows do not pay */
         }
     }
 }

@@ -102,13 +102,14 @@ enum {
     BESIDE_Q4_0 = BESIDE_Q8_0,
     BESIDE_F8_E4M3 = VL < 16 ? 0 : 4,
     BESIDE_F8_E5M2 = BESIDE_F8_E4M3,
-    BESIDE_Q4_1 = 0,
-    BESIDE_Q5_0 = 0,
-    BESIDE_Q5_1 = 0,
-    BESIDE_IQ4_NL = 0,
+    BESIDE_Q4_1 = VL < 16 ? BESIDE_F16 : 0,
+    BESIDE_IQ4_NL = BESIDE_Q4_1,
+    BESIDE_Q5_0 = VL >= 8 && VL < 16 ? NARROW_ROWS : 0,
+    BESIDE_Q5_1 = BESIDE_Q5_0,
     BESIDE_I8 = 0
 };
-#define RAPT_BESIDE_FORMATS(X) X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0) X(F8_E4M3) X(F8_E5M2)
+#define RAPT_BESIDE_FORMATS(X)                                                                                   \
+    X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(IQ4_NL) X(F8_E4M3) X(F8_E5M2)
 #define RAPT_BESIDE_ROWS(NAME) [RAPT_FORMAT_##NAME] = BESIDE_##NAME,
 
 /* false for some in a file whose kernels take others. */
