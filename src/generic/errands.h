@@ -47,8 +47,7 @@ static RAPT_KERNEL struct errand_rows take_errand_rows(struct rapt_errands *e, c
 
 enum {
     PUMP_LEAD = 48, /* rows that are fetched ahead */
-    LANE_PRODUCTS = 3, /* multiplications between requests of a lane that are paced, as measured */
-    ONE_LINE = 1 << 16
+    LANE_PRODUCTS = 3 /* multiplications between requests of a lane that are paced, as measured */
 };
 
 /* The next lines of rows to come, as fetch_both has it. */
@@ -82,13 +81,13 @@ RAPT_INLINE void pair_line(struct pair *pair, bool of_values) {
     }
 }
 
-/* Lines of rows to come, each after so many cycles of work. */
+/* Lines of rows to come. */
 struct pump {
     const char *line;
     int64_t gap;    /* from the end of a row to the next */
-    int row_lines, left, step_bytes, credit, rate;
+    int row_lines, left, step_bytes;
     struct strand_cursor *strands; /* what is fetched instead, between keys; NULL = nothing else */
-    int at_once; /* lines of a step of few_stored.h */
+    int at_more; /* lines of a step beside the first (few.h) */
     bool in_pair; /* known to the compiler. Then these are fetched: */
     struct pair pair;
 };
@@ -102,18 +101,17 @@ RAPT_INLINE int64_t lead_of(int64_t given, int64_t stride_bytes, int format, int
            (format == RAPT_FORMAT_F32 ? PUMP_LEAD : PUMP_LEAD * bytes / rapt_format_row_bytes(format, dim));
 }
 
-/* steps: prefetches for a row, evenly over its bytes. rate: lines x ONE_LINE in a cycle of two multiply-adds; 0 =
- * none. */
+/* steps: prefetches for a row, evenly over its bytes; of float32 a line each where there are no more than lines. */
 RAPT_INLINE struct pump pump_of(const char *rows, int64_t stride_bytes, int64_t lead_bytes, int dim, int format,
-                                int steps, bool streams, int64_t lines, int64_t cycles) {
+                                int steps) {
     const int64_t even = (rapt_format_row_bytes(format, dim) + steps - 1) / steps;
-    const int step_bytes = format == RAPT_FORMAT_F32 || even > 64 ? 64 : (int)even;
+    const bool of_lines = format == RAPT_FORMAT_F32 && steps <= (dim + 15) / 16;
+    const int step_bytes = of_lines || even > 64 ? 64 : (int)even;
     return (struct pump){.line = rows + lead_of(lead_bytes, stride_bytes, format, dim),
                          .gap = stride_bytes - (int64_t)steps * step_bytes,
                          .row_lines = steps,
                          .left = steps,
-                         .step_bytes = step_bytes,
-                         .rate = streams ? (int)(lines * ONE_LINE / cycles) : 0};
+                         .step_bytes = step_bytes};
 }
 
 /* Fetches one line again and again, which costs next to nothing. */
@@ -150,10 +148,8 @@ RAPT_INLINE struct pump take_pump(const struct pump *pump, bool in_pair) {
                        .row_lines = pump->row_lines,
                        .left = pump->left,
                        .step_bytes = pump->step_bytes,
-                       .credit = pump->credit,
-                       .rate = pump->rate,
                        .strands = pump->strands,
-                       .at_once = pump->at_once,
+                       .at_more = pump->at_more,
                        .in_pair = in_pair};
     if (in_pair)
         own.pair = take_pair(&pump->pair);
@@ -167,13 +163,12 @@ RAPT_INLINE void put_pump(struct pump *pump, const struct pump *own) {
     }
     pump->line = own->line;
     pump->left = own->left;
-    pump->credit = own->credit;
 }
 
 RAPT_INLINE void pump_line(struct pump *p) {
     fetch_later(p->line);
     p->line += p->step_bytes;
-    if (--p->left == 0)
+    if (__builtin_expect(--p->left == 0, 0))
         p->left = p->row_lines, p->line += p->gap;
 }
 
@@ -185,14 +180,6 @@ RAPT_INLINE void pump_value_line(struct pump *p, int i, int lines, int steps) {
         pair_line(&p->pair, i * lines / steps % 2);
     else
         pump_line(p);
-}
-
-RAPT_INLINE void pump_step(struct pump *p, int cycles) {
-    p->credit += p->rate * cycles;
-    while (p->credit >= ONE_LINE) {
-        p->credit -= ONE_LINE;
-        pump_line(p);
-    }
 }
 
 #endif

@@ -14,7 +14,7 @@ enum {
     FEW_KEYS = 2 * VL,                   /* of a panel */
     FEW_STRIDE = RAPT_BLOCK_KEYS + 16,   /* of rows of scores, which would otherwise fall into few sets of L1 */
     VALUES_PART = 32,                    /* values at a time that stay in L1; twice as many for more tiles */
-    SQUARE_CYCLES = VL * VL / 32 /* what a square counts for prefetching: little, since its loads miss L1 already */
+    FEW_UNROLLED = VL < 16 ? 2 : 1       /* dims of a panel, or values, between prefetches */
 };
 
 _Static_assert(FEW_ROWS <= 12 && FEW_MOST >= NARROW_ROWS && FEW_MOST <= (int)RAPT_MAX_TILE_ROWS, "rows of a few");
@@ -22,6 +22,24 @@ _Static_assert(FEW_ROWS <= 12 && FEW_MOST >= NARROW_ROWS && FEW_MOST <= (int)RAP
 /* Twice as far ahead as for narrow tiles: they take a part of the keys at a time. */
 RAPT_INLINE int64_t few_lead(int64_t given, int64_t stride_bytes, int dim) {
     return given ? given : 2 * lead_of(0, stride_bytes, RAPT_FORMAT_F32, dim);
+}
+
+/* The lines of `count` rows are prefetched in so many steps: one at each, as nearly always, or several. To find out
+ * whether one is due costs more than the one, above all where two threads share a core and its decoders. */
+static struct pump few_pump(const char *rows, int64_t stride_bytes, int64_t lead_bytes, int dim, int format,
+                            bool streams, int64_t steps, int64_t count) {
+    if (!streams || steps == 0)
+        return idle_pump(rows);
+    const int64_t at_once = (stored_lines(format, dim) * count + steps - 1) / steps;
+    struct pump pump = pump_of(rows, stride_bytes, lead_bytes, dim, format, (int)(at_once * steps / count));
+    pump.at_more = (int)at_once - 1;
+    return pump;
+}
+
+RAPT_INLINE void few_lines(struct pump *pump) {
+    pump_line(pump);
+    for (int line = 0; __builtin_expect(line < pump->at_more, 0); line++)
+        pump_line(pump);
 }
 
 /* ---- scores */
@@ -46,15 +64,12 @@ static RAPT_KERNEL void few_part(float *panel, const float *const *keys, int64_t
 }
 
 /* FEW_KEYS keys, whole squares of them; returns how many dims. */
-static RAPT_KERNEL int few_squares(float *panel, const struct rapt_score_args *a, const char *key,
-                                   struct pump *pump) {
-    struct pump p = take_pump(pump, false);
+static RAPT_KERNEL int few_squares(float *panel, const struct rapt_score_args *a, const char *key) {
     int d = 0;
     for (int v = 0; v < FEW_KEYS; v += VL) {
         struct spaced keys = spaced_from(key + v * a->key_stride_bytes, a->key_stride_bytes);
         for (d = 0; a->head_dim - d >= VL; d += VL) {
             vf32 lanes[VL];
-            pump_step(&p, SQUARE_CYCLES);
             const char *rows[VL];
             RAPT_UNROLL for (int i = 0; i < VL; i++)
                 rows[i] = spaced_row(&keys, i);
@@ -64,27 +79,32 @@ static RAPT_KERNEL int few_squares(float *panel, const struct rapt_score_args *a
                 v_store(panel + (d + i) * FEW_KEYS + v, lanes[i]);
         }
     }
-    put_pump(pump, &p);
     return d;
 }
 
 /* n keys to [head_dim][FEW_KEYS]; absent ones hold the first. */
-static RAPT_KERNEL void few_transpose(float *panel, const struct rapt_score_args *a, const char *key, int n,
-                                      struct pump *pump) {
-    int d = n == FEW_KEYS ? few_squares(panel, a, key, pump) : 0;
-    struct pump p = take_pump(pump, false);
+static RAPT_KERNEL void few_transpose(float *panel, const struct rapt_score_args *a, const char *key, int n) {
+    int d = n == FEW_KEYS ? few_squares(panel, a, key) : 0;
     const float *keys[FEW_KEYS];
     for (int i = 0; i < FEW_KEYS; i++)
         keys[i] = row_at(key, a->key_stride_bytes, i < n ? i : 0);
     for (; d < a->head_dim; d += VL)
         for (int v = 0; v < FEW_KEYS; v += VL) {
-            pump_step(&p, SQUARE_CYCLES);
             if (a->head_dim - d >= VL)
                 few_keys_square(panel + d * FEW_KEYS + v, keys + v, d);
             else
                 few_part(panel + d * FEW_KEYS + v, keys + v, d, a->head_dim - d);
         }
-    put_pump(pump, &p);
+}
+
+/* Adds one number of each row times two vectors, of keys or of a value. */
+RAPT_INLINE void few_terms(vf32 sum[][2], const float *numbers, int64_t row_step, const float *vectors, int rows) {
+    const vf32 x[2] = {v_load(vectors), v_load(vectors + VL)};
+    RAPT_UNROLL for (int r = 0; r < rows; r++) {
+        const vf32 number = v_splat(numbers[r * row_step]);
+        RAPT_UNROLL for (int v = 0; v < 2; v++)
+            sum[r][v] = v_fma(number, x[v], sum[r][v]);
+    }
 }
 
 /* The scores of `rows` rows and the n keys of a panel. */
@@ -94,15 +114,14 @@ RAPT_INLINE void few_score(const struct rapt_score_args *a, const float *panel, 
     vf32 sum[FEW_ROWS][2];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         sum[r][0] = sum[r][1] = v_splat(0);
-    RAPT_UNROLL_2 for (int d = 0; d < a->head_dim; d++, panel += FEW_KEYS, query += a->rows) {
-        const vf32 x[2] = {v_load(panel), v_load(panel + VL)};
-        pump_step(&p, rows);
-        RAPT_UNROLL for (int r = 0; r < rows; r++) {
-            const vf32 q = v_splat(query[r]);
-            RAPT_UNROLL for (int v = 0; v < 2; v++)
-                sum[r][v] = v_fma(q, x[v], sum[r][v]);
-        }
+    int left = a->head_dim;
+    for (; left >= FEW_UNROLLED; left -= FEW_UNROLLED) {
+        few_lines(&p);
+        RAPT_UNROLL for (int i = 0; i < FEW_UNROLLED; i++, panel += FEW_KEYS, query += a->rows)
+            few_terms(sum, query, 1, panel, rows);
     }
+    for (; left > 0; left--, panel += FEW_KEYS, query += a->rows)
+        few_terms(sum, query, 1, panel, rows);
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < 2; v++) {
             const vf32 score = v_mul(sum[r][v], v_splat(a->factor));
@@ -141,16 +160,14 @@ RAPT_INLINE void few_weigh(const struct few_step *step, int row, int64_t d, stru
         RAPT_UNROLL for (int r = 0; r < rows; r++)
             RAPT_UNROLL for (int v = 0; v < 2; v++)
                 sum[r][v] = v_mul(sum[r][v], v_splat(a->alpha[row + r]));
-    RAPT_UNROLL_2 for (int count = step->end - step->key; count > 0; count--, p++, value += a->value_stride_bytes) {
-        const float *value_row = (const float *)(const void *)value;
-        const vf32 x[2] = {v_load(value_row), v_load(value_row + VL)};
-        pump_step(&of, rows);
-        RAPT_UNROLL for (int r = 0; r < rows; r++) {
-            const vf32 weight = v_splat(p[r * FEW_STRIDE]);
-            RAPT_UNROLL for (int v = 0; v < 2; v++)
-                sum[r][v] = v_fma(weight, x[v], sum[r][v]);
-        }
+    int left = step->end - step->key;
+    for (; left >= FEW_UNROLLED; left -= FEW_UNROLLED) {
+        few_lines(&of);
+        RAPT_UNROLL for (int i = 0; i < FEW_UNROLLED; i++, p++, value += a->value_stride_bytes)
+            few_terms(sum, p, FEW_STRIDE, (const float *)(const void *)value, rows);
     }
+    for (; left > 0; left--, p++, value += a->value_stride_bytes)
+        few_terms(sum, p, FEW_STRIDE, (const float *)(const void *)value, rows);
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < 2; v++)
             v_store(o + r * a->o_stride + v * VL, sum[r][v]);
@@ -176,18 +193,15 @@ static void score_few_floats(const struct rapt_score_args *a) {
 #define RAPT_FEW(height) few_score_##height,
     static scorer *const of_height[] = {RAPT_HEIGHTS(RAPT_FEW)};
 #undef RAPT_FEW
-    const int tiles = few_tiles(a->rows), squares = 2 * ((a->head_dim + VL - 1) / VL);
+    const int tiles = few_tiles(a->rows);
     float *panel = a->scores + (int64_t)RAPT_MAX_TILE_ROWS * FEW_STRIDE;
     const char *key = a->key;
-    struct pump pump = pump_of(a->key, a->key_stride_bytes,
-                               few_lead(a->lead_bytes, a->key_stride_bytes, a->head_dim),
-                               a->head_dim, RAPT_FORMAT_F32,
-                               (a->head_dim + 15) / 16, a->streams,
-                               (int64_t)FEW_KEYS * ((a->head_dim + 15) / 16),
-                               squares * SQUARE_CYCLES + (int64_t)a->head_dim * a->rows);
+    struct pump pump =
+        few_pump(a->key, a->key_stride_bytes, few_lead(a->lead_bytes, a->key_stride_bytes, a->head_dim), a->head_dim,
+                 RAPT_FORMAT_F32, a->streams, (int64_t)(a->head_dim / FEW_UNROLLED) * tiles, FEW_KEYS);
     for (int k = a->key_begin; k < a->key_end; k += FEW_KEYS, key += FEW_KEYS * a->key_stride_bytes) {
         const int n = a->key_end - k < FEW_KEYS ? a->key_end - k : FEW_KEYS;
-        few_transpose(panel, a, key, n, &pump);
+        few_transpose(panel, a, key, n);
         for (int number = 0, row = 0, height; number < tiles; number++, row += height) {
             height = few_height(a->rows, tiles, number);
             of_height[height - 1](a, panel, a->query + row, a->scores + (int64_t)row * FEW_STRIDE + k, n, &pump);
@@ -210,12 +224,9 @@ static void weigh_few_floats(const struct rapt_weigh_args *args) {
     a.errands = NULL;
     const int tiles = few_tiles(a.rows);
     const int64_t paired = a.value_dim / (2 * VL) * (2 * VL);
-    struct pump pump = pump_of(a.value, a.value_stride_bytes,
-                               few_lead(a.lead_bytes, a.value_stride_bytes, a.value_dim),
-                               a.value_dim, RAPT_FORMAT_F32,
-                               (a.value_dim + 15) / 16, a.streams,
-                               (a.value_dim + 15) / 16,
-                               (paired > 0 ? paired / (2 * VL) : 1) * a.rows);
+    struct pump pump =
+        few_pump(a.value, a.value_stride_bytes, few_lead(a.lead_bytes, a.value_stride_bytes, a.value_dim), a.value_dim,
+                 RAPT_FORMAT_F32, a.streams, paired / (2 * VL) * tiles, FEW_UNROLLED);
     struct few_step step = {&a, a.key_begin, a.key_begin, true};
     const int part = tiles > 2 ? 2 * VALUES_PART : VALUES_PART;
     do {

@@ -94,7 +94,7 @@ static void score_filled(const struct rapt_score_args *a) {
     struct pump pump = idle_pump(a->key);
     if (a->streams)
         pump = pump_of(a->key, stride_bytes, few_lead(a->lead_bytes, stride_bytes, a->head_dim), a->head_dim,
-                       RAPT_FORMAT_F32, (a->head_dim + 15) / 16, false, 0, 1);
+                       RAPT_FORMAT_F32, (a->head_dim + 15) / 16);
     const char *key = a->key;
     int k = a->key_begin;
     for (; a->key_end - k >= VL; k += VL, key += VL * stride_bytes) {

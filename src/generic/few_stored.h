@@ -31,24 +31,20 @@ _Static_assert(FEW_STORED_ROWS <= 12, "functions of heights");
 
 RAPT_INLINE int few_stored_tiles(int rows) { return (rows + FEW_STORED_ROWS - 1) / FEW_STORED_ROWS; }
 
-/* The lines of so many rows are prefetched in so many steps. */
-static struct pump few_pump(const char *rows, int64_t stride_bytes, int64_t lead_bytes, int dim, int format,
-                            bool streams, int64_t steps, int64_t count) {
-    if (!streams || steps == 0)
-        return idle_pump(rows); /* and none of its lines */
-    const int64_t at_once = (stored_lines(format, dim) * count + steps - 1) / steps;
-    struct pump pump =
-        pump_of(rows, stride_bytes, lead_bytes, dim, format, (int)(at_once * steps / count), false, 0, 1);
-    pump.at_once = (int)at_once;
-    return pump;
-}
-
-RAPT_INLINE void few_lines(struct pump *pump) {
-    for (int line = 0; line < pump->at_once; line++)
-        pump_line(pump);
-}
-
 /* ---- scores */
+
+/* As few_terms, of vectors in panels so many numbers wide and so many floats apart. */
+RAPT_INLINE void few_stored_terms(vf32 sum[][FEW_STORED_VECTORS], const float *numbers, int64_t row_step,
+                                  const float *panel, int width, int panel_step, int rows) {
+    vf32 x[FEW_STORED_VECTORS];
+    RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
+        x[v] = v_load(panel + v * VL / width * panel_step + v * VL % width);
+    RAPT_UNROLL for (int r = 0; r < rows; r++) {
+        const vf32 number = v_splat(numbers[r * row_step]);
+        RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
+            sum[r][v] = v_fma(number, x[v], sum[r][v]);
+    }
+}
 
 /* Adds some dims of FEW_STORED_VECTORS of keys to the chains of `rows` rows. */
 RAPT_INLINE void few_chains(const float *panel, const float *query, int64_t query_step, float *sums, int dims,
@@ -58,17 +54,13 @@ RAPT_INLINE void few_chains(const float *panel, const float *query, int64_t quer
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
             sum[r][v] = v_load(sums + r * FEW_STORED_KEYS + v * VL);
-    for (; dims > 0; dims--, panel += STORED_KEYS, query += query_step) {
-        vf32 x[FEW_STORED_VECTORS];
-        RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
-            x[v] = v_load(panel + v * VL / STORED_KEYS * FEW_PANEL + v * VL % STORED_KEYS);
+    for (; dims >= FEW_UNROLLED; dims -= FEW_UNROLLED) {
         few_lines(&own);
-        RAPT_UNROLL for (int r = 0; r < rows; r++) {
-            const vf32 q = v_splat(query[r]);
-            RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
-                sum[r][v] = v_fma(q, x[v], sum[r][v]);
-        }
+        RAPT_UNROLL for (int i = 0; i < FEW_UNROLLED; i++, panel += STORED_KEYS, query += query_step)
+            few_stored_terms(sum, query, 1, panel, STORED_KEYS, FEW_PANEL, rows);
     }
+    for (; dims > 0; dims--, panel += STORED_KEYS, query += query_step)
+        few_stored_terms(sum, query, 1, panel, STORED_KEYS, FEW_PANEL, rows);
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
             v_store(sums + r * FEW_STORED_KEYS + v * VL, sum[r][v]);
@@ -139,7 +131,8 @@ static void score_few(const struct rapt_score_args *a) {
     }
     const char *key = a->key;
     struct pump pump = few_pump(a->key, a->key_stride_bytes, a->lead_bytes, a->head_dim, a->key_format, a->streams,
-                                (int64_t)a->head_dim * few_stored_tiles(a->rows), FEW_STORED_VECTORS * VL);
+                                (int64_t)(a->head_dim / FEW_UNROLLED) * few_stored_tiles(a->rows),
+                                FEW_STORED_VECTORS * VL);
     for (int k = a->key_begin; k < a->key_end; k += FEW_STORED_KEYS, key += FEW_STORED_KEYS * a->key_stride_bytes)
         few_stored_keys(a, key, a->scores + k, a->key_end - k < FEW_STORED_KEYS ? a->key_end - k : FEW_STORED_KEYS,
                         &pump);
@@ -162,17 +155,14 @@ RAPT_INLINE void few_outputs(const struct rapt_weigh_args *a, int row, int64_t d
                 sum[r][v] = v_mul(sum[r][v], v_splat(a->alpha[row + r]));
     const float *p = a->probabilities + (int64_t)row * FEW_STRIDE + a->key_begin;
     const float *value = (const float *)(const void *)a->value + d;
-    for (int count = a->key_end - a->key_begin; count > 0; count--, p++, value += FEW_VALUES) {
-        vf32 x[FEW_STORED_VECTORS];
-        RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
-            x[v] = v_load(value + v * VL);
+    int left = a->key_end - a->key_begin;
+    for (; left >= FEW_UNROLLED; left -= FEW_UNROLLED) {
         few_lines(&own);
-        RAPT_UNROLL for (int r = 0; r < rows; r++) {
-            const vf32 weight = v_splat(p[r * FEW_STRIDE]);
-            RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
-                sum[r][v] = v_fma(weight, x[v], sum[r][v]);
-        }
+        RAPT_UNROLL for (int i = 0; i < FEW_UNROLLED; i++, p++, value += FEW_VALUES)
+            few_stored_terms(sum, p, FEW_STRIDE, value, FEW_VALUES, 0, rows);
     }
+    for (; left > 0; left--, p++, value += FEW_VALUES)
+        few_stored_terms(sum, p, FEW_STRIDE, value, FEW_VALUES, 0, rows);
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
             v_store(o + r * a->o_stride + v * VL, sum[r][v]);
@@ -246,7 +236,8 @@ static void weigh_few(const struct rapt_weigh_args *args) {
     }
     struct rapt_weigh_args a = *args;
     struct pump pump = few_pump(a.value, a.value_stride_bytes, a.lead_bytes, a.value_dim, a.value_format, a.streams,
-                                (int64_t)(a.value_dim / (FEW_STORED_VECTORS * VL)) * few_stored_tiles(a.rows), 1);
+                                (int64_t)(a.value_dim / (FEW_STORED_VECTORS * VL)) * few_stored_tiles(a.rows),
+                                FEW_UNROLLED);
     a.probabilities += (int64_t)a.first_row * FEW_STRIDE;
     a.spans = NULL;
     a.errands = NULL;

@@ -95,7 +95,7 @@ static struct pump pump_of_values(const struct rapt_weigh_args *a) {
     const int steps = a->value_format == RAPT_FORMAT_F32 ? (a->value_dim + 15) / 16 : steps_of_row(a);
     if (!a->streams || steps == 0 || a->runs)
         return idle_pump(a->value);
-    return pump_of(a->value, a->value_stride_bytes, a->lead_bytes, a->value_dim, a->value_format, steps, false, 0, 1);
+    return pump_of(a->value, a->value_stride_bytes, a->lead_bytes, a->value_dim, a->value_format, steps);
 }
 
 static void weigh_narrow(const struct rapt_weigh_args *a) {
