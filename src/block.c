@@ -18,6 +18,7 @@ static struct rapt_score_args score_args(const struct rapt_block *b, float *scor
                                     .streams = false,
                                     .exceeds_caches = task->attention->exceeds_caches,
                                     .lead_bytes = 0,
+                                    .heads = 1,
                                     .key_rows = 0,
                                     .runs = NULL,
                                     .ahead = NULL,
@@ -101,6 +102,7 @@ static struct rapt_weigh_args weigh_args(const struct rapt_block *b, int first, 
                                     .fresh = fresh,
                                     .streams = false,
                                     .lead_bytes = 0,
+                                    .heads = 1,
                                     .value_rows = 0,
                                     .runs = NULL,
                                     .ahead = NULL,
@@ -153,13 +155,16 @@ static struct rapt_weigh_args all_args(const struct rapt_block *b) {
     return args;
 }
 
-/* Scores to probabilities. */
-static void find_probabilities(const struct rapt_block *b) {
-    if (!b->is_scored)
-        score(b);
+static void scores_to_probabilities(const struct rapt_block *b) {
     softmax(b);
     if (b->mask->parts & RAPT_PART_KEEP)
         b->task->kind->drop(b->scores, b->rows, b->key_begin, b->key_end, b->mask);
+}
+
+static void find_probabilities(const struct rapt_block *b) {
+    if (!b->is_scored)
+        score(b);
+    scores_to_probabilities(b);
 }
 
 /* All but the values that are read in turns with the next block's keys; returns whether they are. */
@@ -194,10 +199,78 @@ static void take_turns(const struct rapt_block *const *blocks, int heads) {
     blocks[0]->task->kind->score_beside(next, args, heads);
 }
 
+/* From the rows of a head in its turn to those that it prefetches: its share of the next turn's, which are requested in
+ * the order of memory, those of all heads. */
+static int64_t lead_of_turn(const char *first_head, const char *head, int64_t stride_bytes, int turn, int number,
+                            int heads) {
+    return first_head - head + (turn + number * turn / heads) * stride_bytes;
+}
+
+static void score_in_turns(const struct rapt_block *const *blocks, int heads, int turn) {
+    struct rapt_score_args args[RAPT_MOST_HEADS];
+    for (int i = 0; i < heads; i++) {
+        const struct rapt_block *b = blocks[i];
+        const struct rapt_span positions = {b->base + b->key_begin, b->base + b->key_end};
+        rapt_source_turn_to(b->source, b->task);
+        const struct rapt_rows keys = rapt_source_rows(b->source, RAPT_KEYS, positions);
+        args[i] = score_args(b, b->scores);
+        take_keys(&args[i], &keys, b->key_begin);
+        RAPT_ASSUME(args[i].key_begin == args->key_begin && args[i].key_end == args->key_end);
+        args[i].spans = rapt_spans_of(b->mask);
+        args[i].errands = b->of_score;
+        args[i].heads = heads;
+        args[i].lead_bytes = lead_of_turn(args->key, keys.base, keys.stride_bytes, turn, i, heads);
+    }
+    const int end = blocks[0]->key_end;
+    for (int key = blocks[0]->key_begin; key < end; key += turn)
+        for (int i = 0; i < heads; i++) {
+            args[i].key_begin = key;
+            args[i].key_end = end - key < turn ? end : key + turn;
+            blocks[i]->task->kind->score(&args[i]);
+            args[i].key += turn * args[i].key_stride_bytes;
+        }
+}
+
+static void weigh_in_turns(const struct rapt_block *const *blocks, int heads, int turn) {
+    struct rapt_weigh_args args[RAPT_MOST_HEADS];
+    for (int i = 0; i < heads; i++) {
+        const struct rapt_block *b = blocks[i];
+        rapt_source_turn_to(b->source, b->task);
+        args[i] = all_args(b);
+        take_values(&args[i], b, b->key_begin, b->key_end);
+        RAPT_ASSUME(args[i].key_end == args->key_end);
+        args[i].heads = heads;
+        args[i].lead_bytes = lead_of_turn(args->value, args[i].value, args[i].value_stride_bytes, turn, i, heads);
+    }
+    const int end = blocks[0]->key_end;
+    for (int key = blocks[0]->key_begin; key < end; key += turn)
+        for (int i = 0; i < heads; i++) {
+            args[i].key_begin = key;
+            args[i].key_end = end - key < turn ? end : key + turn;
+            blocks[i]->task->kind->weigh(&args[i]);
+            args[i].value += turn * args[i].value_stride_bytes;
+            args[i].fresh = false;
+            args[i].alpha = NULL;
+        }
+}
+
+/* Of kinds that score and weigh one after the other. Where caches have the rows this only costs calls. */
+static void heads_in_turns(const struct rapt_block *const *blocks, int heads) {
+    const int turn = blocks[0]->task->kind->slot_turn;
+    score_in_turns(blocks, heads, turn);
+    for (int i = 0; i < heads; i++)
+        scores_to_probabilities(blocks[i]);
+    weigh_in_turns(blocks, heads, turn);
+}
+
 void rapt_blocks_in_turns(const struct rapt_block *const *blocks, int count) {
     const struct rapt_block *in_turns[RAPT_MOST_HEADS];
     int heads = 0;
     RAPT_ASSUME(count <= RAPT_MOST_HEADS);
+    if (count > 1 && blocks[0]->task->kind->slot_turn && blocks[0]->task->attention->exceeds_caches) {
+        heads_in_turns(blocks, count);
+        return;
+    }
     for (int i = 0; i < count; i++) {
         const struct rapt_block *b = blocks[i];
         rapt_source_turn_to(b->source, b->task);

@@ -111,6 +111,8 @@ struct rapt_score_args {
     bool streams;              /* as those of rapt_stage_args */
     bool exceeds_caches;       /* all keys and values of the call */
     int64_t lead_bytes;
+    int heads;                 /* that take turns, side by side: what is prefetched are whole tokens of all of them, as
+                                  many as there are keys for the calls of a turn together; 0 or 1 = of its own only */
     int64_t key_rows;             /* with runs: rows that lie at key */
     const struct rapt_stored_run *runs;  /* and those after them, with one more at the end; NULL = all lie at key */
     const struct rapt_strands *ahead; /* what to prefetch; NULL = as lead_bytes says */
@@ -136,6 +138,7 @@ struct rapt_weigh_args {
     bool fresh;
     bool streams;               /* as those of rapt_stage_args */
     int64_t lead_bytes;
+    int heads;                  /* as that of rapt_score_args */
     int64_t value_rows;         /* as key_rows, runs and ahead of rapt_score_args */
     const struct rapt_stored_run *runs;
     const struct rapt_strands *ahead;
@@ -190,6 +193,7 @@ struct rapt_tile_kind {
     bool beside_rests; /* and rows that end within a line only where this is set; */
     int turn_keys;     /* pages that are multiples of so many tokens can be read so, */
     bool turns_alone;  /* not only those in which several heads take turns */
+    int slot_turn;     /* without score_beside: KV heads take turns of so many keys to score and weigh; 0 = none do */
     unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int dim); /* the larger one of keys and values */

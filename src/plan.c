@@ -5,13 +5,13 @@
 
 #include "checked.h"
 #include "numerics.h"
+#include "turns.h"
 #include "view.h"
 #include "work.h"
 
 enum {
     COLLIDING_MULTIPLE = 1024, /* bytes between tokens */
-    SMALL_WORK = 1 << 20,      /* multiply-adds below which waking a thread costs more */
-    CACHED_BYTES = 16 << 20    /* of keys and values, that a cache may still have from the call before */
+    SMALL_WORK = 1 << 20       /* multiply-adds below which waking a thread costs more */
 };
 
 static void set_constants(struct rapt_plan_body *a) {
@@ -110,15 +110,23 @@ static size_t lay_out_head(const struct rapt_plan_body *a, const struct rapt_tot
     return end;
 }
 
-/* Narrow tiles, no masks and nothing staged. Queries that have to be widened lie where the scores will. */
-static void lay_out_further(const struct rapt_plan_body *a, struct rapt_slot_layout *layout) {
-    const struct rapt_tile_kind *kind = &a->table->kinds[RAPT_NARROW];
+/* Tiles of so many rows, no masks and nothing staged. Queries that have to be widened lie where the scores will. */
+static void lay_out_further(const struct rapt_plan_body *a, int64_t rows, struct rapt_slot_layout *layout) {
     const int head_dim = (int)a->desc.head_dim;
-    const int64_t scores = (int64_t)kind->scores_bytes(kind->rows, head_dim);
-    const int64_t widened = kind->rows * head_dim * (int64_t)sizeof(float);
-    const struct rapt_totals totals = {.rows = kind->rows,
-                                       .panel_bytes = (int64_t)kind->panel_bytes(kind->rows, head_dim),
-                                       .scores_bytes = scores > widened ? scores : widened};
+    struct rapt_totals totals = {.rows = rows};
+    for (int32_t number = 0; number < RAPT_KINDS; number++) {
+        const struct rapt_tile_kind *kind = &a->table->kinds[number];
+        const int most = kind->slot_turn ? (int)rows : kind->rows;
+        if (rows == 0 || !rapt_has_heads_in_turns(kind))
+            continue;
+        const int64_t panel = (int64_t)kind->panel_bytes(most, head_dim);
+        const int64_t scores = (int64_t)kind->scores_bytes(most, head_dim);
+        const int64_t widened = most * head_dim * (int64_t)sizeof(float);
+        totals.rows = most > totals.rows ? most : totals.rows;
+        totals.panel_bytes = panel > totals.panel_bytes ? panel : totals.panel_bytes;
+        totals.scores_bytes = scores > totals.scores_bytes ? scores : totals.scores_bytes;
+        totals.scores_bytes = widened > totals.scores_bytes ? widened : totals.scores_bytes;
+    }
     *layout = (struct rapt_slot_layout){0};
     layout->slot_bytes = lay_out_head(a, &totals, layout);
 }
@@ -129,7 +137,7 @@ void rapt_lay_out_slot(const struct rapt_plan_body *a, const struct rapt_totals 
     layout->staged[RAPT_KEYS] = reserve(&end, staged_bytes(a, totals, RAPT_KEYS));
     layout->staged[RAPT_VALUES] = reserve(&end, staged_bytes(a, totals, RAPT_VALUES));
     reserve_selected(a, layout, &end);
-    lay_out_further(a, further);
+    lay_out_further(a, totals->further_rows, further);
     layout->further = reserve(&end, (totals->heads - 1) * (int64_t)further->slot_bytes);
     layout->slot_bytes = end;
 }
@@ -144,6 +152,6 @@ bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
     const bool fits = rapt_work_plan(a);
     rapt_lay_out_slot(a, &a->totals, &a->slot, &a->further);
     a->is_small = a->totals.multiplications < SMALL_WORK;
-    a->exceeds_caches = a->totals.stored_bytes > CACHED_BYTES;
+    a->exceeds_caches = a->totals.stored_bytes > RAPT_CACHED_BYTES;
     return fits;
 }

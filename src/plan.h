@@ -43,11 +43,14 @@ struct rapt_slot_layout {
     size_t slot_bytes;
 };
 
+enum { RAPT_CACHED_BYTES = 16 << 20 /* of keys and values, that a cache may still have from the call before */ };
+
 /* What the works of a call come to. Tasks are numbered kind by kind, the kind with the most rows first. */
 struct rapt_totals {
     int64_t sequences[RAPT_KINDS], tasks[RAPT_KINDS], merges[RAPT_KINDS];
     int64_t all_tasks, all_merges, state_bytes;
-    int64_t panel_bytes, scores_bytes, bias_rows, rows, staged_keys[RAPT_SIDES], heads; /* largest of any work */
+    int64_t panel_bytes, scores_bytes, bias_rows, rows, staged_keys[RAPT_SIDES]; /* largest of any work, */
+    int64_t heads, further_rows;         /* also KV heads in turns, and rows of each but the first */
     double multiplications, stored_bytes; /* the latter of keys and values */
     uint64_t digest; /* of all works, in order, where they are a table: plans that agree in it share a workspace */
 };

@@ -54,12 +54,25 @@ static bool lies_side_by_side(const struct rapt_plan_body *a, int side, int64_t 
     return tensor->head_stride_bytes == row_bytes && tensor->token_stride_bytes >= heads * row_bytes;
 }
 
+/* Whether so many heads take turns to score and weigh: with all rows of each in one tile, where they lie. */
+static bool takes_slots_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t heads) {
+    const unsigned excludes = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT;
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    bool takes = work->task_rows <= kind->rows && kind->slot_turn % heads == 0 && !(a->mask_parts & excludes) &&
+                 !rapt_is_in_keys(a, RAPT_VALUES);
+    for (int side = 0; takes && side < RAPT_SIDES; side++)
+        takes = !work->stages[side] && !rapt_is_paged(rapt_pages_of(&a->desc, side));
+    return takes;
+}
+
 int32_t rapt_heads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     const bool one_block = work->sequence.kv_length <= RAPT_BLOCK_KEYS;
-    int32_t heads = kind->score_beside && !one_block ? RAPT_MOST_HEADS : 1;
+    int32_t heads = rapt_has_heads_in_turns(kind) && !one_block ? RAPT_MOST_HEADS : 1;
     for (; heads > 1; heads--)
-        if (a->desc.kv_heads % heads == 0 && rapt_takes_turns(a, work, work->task_rows, heads) &&
+        if (a->desc.kv_heads % heads == 0 &&
+            (kind->slot_turn ? takes_slots_in_turns(a, work, heads)
+                             : rapt_takes_turns(a, work, work->task_rows, heads)) &&
             lies_side_by_side(a, RAPT_KEYS, heads) && lies_side_by_side(a, RAPT_VALUES, heads))
             break;
     return heads;

@@ -10,6 +10,11 @@
 bool rapt_takes_turns(const struct rapt_plan_body *attention, const struct rapt_work *work, int64_t rows,
                       int64_t heads);
 
+/* Whether KV heads of the kind may take turns. */
+static inline bool rapt_has_heads_in_turns(const struct rapt_tile_kind *kind) {
+    return kind->score_beside || kind->slot_turn;
+}
+
 /* How many KV heads take turns with each other, a divisor of all of them; 1 = none. */
 int32_t rapt_heads_in_turns(const struct rapt_plan_body *attention, const struct rapt_work *work);
 

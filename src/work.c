@@ -121,6 +121,7 @@ static void add_scratch(const struct rapt_plan_body *a, const struct rapt_work *
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     totals->rows = larger(totals->rows, work->task_rows);
     totals->heads = larger(totals->heads, work->heads);
+    totals->further_rows = larger(totals->further_rows, work->heads > 1 ? work->task_rows : 0);
     add_tiles(a, kind, (work->task_rows + kind->rows - 1) / kind->rows, work->task_rows, totals);
     for (int side = 0; side < RAPT_SIDES; side++)
         if (work->stages[side])
@@ -146,9 +147,7 @@ static bool add(const struct rapt_plan_body *a, const struct rapt_work *work, in
     totals->multiplications += (double)heads * (double)a->group * (double)work->sequence.query_length *
                                (double)work->sequence.kv_length * (double)(a->desc.head_dim + a->desc.value_dim) *
                                a->listed_share;
-    for (int side = 0; side < RAPT_SIDES; side++)
-        totals->stored_bytes += (double)heads * (double)work->sequence.kv_length *
-                                (double)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
+    totals->stored_bytes += (double)times * rapt_stored_bytes(a, work);
     add_scratch(a, work, totals);
     return rapt_add_fits(totals->all_tasks, tasks, &totals->all_tasks) &&
            rapt_add_fits(totals->state_bytes, bytes, &totals->state_bytes);
@@ -226,7 +225,7 @@ bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals)
         struct rapt_work work = {.sequence.query_length = (rows + a->group - 1) / a->group, .kind = kind, .heads = 1};
         rapt_cut_for_kind(&any, &work);
         work.task_rows = work.task_rows < rows || rows == 0 ? work.task_rows : (int32_t)rows;
-        if (a->table->kinds[kind].score_beside) /* at any strides */
+        if (rapt_has_heads_in_turns(&a->table->kinds[kind])) /* at any strides */
             work.heads = a->desc.kv_heads < RAPT_MOST_HEADS ? (int32_t)a->desc.kv_heads : RAPT_MOST_HEADS;
         add_scratch(&any, &work, totals);
     }
@@ -280,8 +279,8 @@ bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
     }
     return memcmp(sum.tasks, a->totals.tasks, sizeof sum.tasks) == 0 &&
            memcmp(sum.merges, a->totals.merges, sizeof sum.merges) == 0 && sum.state_bytes <= a->totals.state_bytes &&
-           sum.rows <= a->totals.rows && sum.heads <= a->totals.heads && sum.panel_bytes <= a->totals.panel_bytes &&
-           sum.scores_bytes <= a->totals.scores_bytes && sum.bias_rows <= a->totals.bias_rows &&
-           sum.staged_keys[0] <= a->totals.staged_keys[0] &&
+           sum.rows <= a->totals.rows && sum.heads <= a->totals.heads && sum.further_rows <= a->totals.further_rows &&
+           sum.panel_bytes <= a->totals.panel_bytes && sum.scores_bytes <= a->totals.scores_bytes &&
+           sum.bias_rows <= a->totals.bias_rows && sum.staged_keys[0] <= a->totals.staged_keys[0] &&
            sum.staged_keys[1] <= a->totals.staged_keys[1];
 }

@@ -15,16 +15,29 @@ enum {
     WIDE_RUN = 128            /* or load and store sums too often */
 };
 
-/* A tile of few rows transposes keys and packs queries for them, unless it reads keys where they lie: where one wide
- * tile is nearly full, or less than a block of keys is read, a wide one is faster. */
+/* A tile of few rows transposes keys and packs queries for them, unless it reads keys where they lie: where less than a
+ * block of keys is read, a wide one is faster. */
 static int32_t kind_of(const struct rapt_plan_body *a, int64_t rows, int64_t keys) {
     const struct rapt_tile_kind *kinds = a->table->kinds;
-    const int64_t full = kinds[RAPT_WIDE].rows;
     int32_t kind = 0;
     while (kind < RAPT_KINDS - 1 && (rows > kinds[kind].most_rows || a->desc.head_dim < kinds[kind].least_dim))
         kind++;
-    const bool fills_one = kind == RAPT_FEW && !kinds[kind].takes_runs && rows <= full && 8 * rows > 7 * full;
-    return keys < kinds[kind].least_keys || fills_one ? RAPT_WIDE : kind;
+    return keys < kinds[kind].least_keys ? RAPT_WIDE : kind;
+}
+
+double rapt_stored_bytes(const struct rapt_plan_body *a, const struct rapt_work *work) {
+    double bytes = 0;
+    for (int side = 0; side < RAPT_SIDES; side++)
+        bytes += (double)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
+    return bytes * (double)a->desc.kv_heads * (double)work->sequence.kv_length;
+}
+
+/* Likewise where one wide tile is nearly full, unless heads take turns to read memory. */
+static bool is_faster_wide(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows) {
+    const int64_t full = a->table->kinds[RAPT_WIDE].rows;
+    const bool takes_turns = rapt_stored_bytes(a, work) > RAPT_CACHED_BYTES && rapt_heads_in_turns(a, work) > 1;
+    return work->kind == RAPT_FEW && !a->table->kinds[RAPT_FEW].takes_runs && rows <= full && 8 * rows > 7 * full &&
+           !takes_turns;
 }
 
 /* Slots that take rows as they are stored take one scale of each, no zero points. */
@@ -80,4 +93,8 @@ void rapt_choose_kind(const struct rapt_plan_body *a, struct rapt_work *work) {
         return;
     work->kind = kind_of(a, rows, work->sequence.kv_length);
     rapt_cut_for_kind(a, work);
+    if (is_faster_wide(a, work, rows)) {
+        work->kind = RAPT_WIDE;
+        rapt_cut_for_kind(a, work);
+    }
 }

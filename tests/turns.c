@@ -34,13 +34,13 @@ enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
 /* On every table, with what kernels ask of each processor. Where two workers are left with few tasks, each of them
  * takes single heads. */
-static void check(struct problem_call call) {
+static void check_layouts(struct problem_call call, int layout_count) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     const int count = tables_of(1, tables);
     static int requests;
     struct problem *expected = problem_expected(&call);
     for (int table = 0; table < count; table++)
-        for (int i = 0; i < 2 * LAYOUTS; i++) {
+        for (int i = 0; i < 2 * layout_count; i++) {
             const struct problem_way way = {.isa = tables[table]->isa, .threads = 1 + i % 2};
             atomic_store(&rapt_requests_here, requests % (RAPT_REQUESTS_FAR_INTO_L1 + 1));
             atomic_store(&rapt_splits_vectors, requests++ % 2);
@@ -49,6 +49,8 @@ static void check(struct problem_call call) {
     problem_free(expected);
     test_free_all();
 }
+
+static void check(struct problem_call call) { check_layouts(call, LAYOUTS); }
 
 static void test_features(void **state) {
     static const unsigned uses[] = {0, USE_CAUSAL, USE_CAUSAL | USE_WINDOW, USE_SOFTCAP, USE_STANDARD_ALIBI, USE_KEEP,
@@ -114,6 +116,26 @@ static void test_rows_that_fill(void **state) {
         call.head_dim = call.value_dim = dims[i / 7 % 4];
         if (is_sampled(i))
             check(call);
+    }
+}
+
+/* More than narrow tiles take, whose heads take turns to score and weigh where caches do not have all of the rows. */
+static void test_few_rows(void **state) {
+    static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_Q8_0};
+    static const int64_t keys[] = {1000, 1900, 3500};
+    static const enum data_kind kinds[] = {DATA_NORMAL, DATA_NAN_ROWS, DATA_NORMAL, DATA_SPECIAL};
+    static const unsigned uses[] = {0, USE_CAUSAL, USE_CAUSAL | USE_WINDOW, USE_KEEP, USE_STANDARD_ALIBI, USE_WEIGHTS,
+                                    USE_KV_LENGTHS | USE_KEY_POSITION, USE_INITIAL_STATE | USE_FINAL_STATE};
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        const int type = i % 3;
+        struct problem_call call = call_of(8, 3 + i % 7, 3 + i % 3, keys[type] + 51 * (i / 3), uses[i % 8]);
+        call.batch = 1;
+        call.key_format = call.value_format = formats[type];
+        call.head_dim = call.value_dim = 288 - (i % 2) * (type < 2) * 8;
+        call.data = kinds[i / 3 % 4];
+        if (is_sampled(i))
+            check_layouts(call, 1);
     }
 }
 
@@ -216,6 +238,29 @@ static void test_which(void **state) {
     }
 }
 
+/* Of tiles of few rows. */
+static void test_which_few(void **state) {
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, masked = desc;
+    (void)state;
+    masked.mask = (rapt_tensor){.dtype = RAPT_BOOL8};
+    for (int i = tables_of(1, tables) - 1; i >= 0; i--) {
+        const struct rapt_tile_kind *kind = &tables[i]->kinds[RAPT_FEW];
+        const bool can = kind->slot_turn > 0;
+        desc.isa = masked.isa = tables[i]->isa;
+        desc.query_length = masked.query_length = kind->most_rows - 2;
+        print_message("# %s: heads of %d rows take turns: %d\n", tables[i]->name, (int)desc.query_length, can);
+        if (desc.query_length <= tables[i]->kinds[RAPT_NARROW].turn_rows)
+            continue;
+        assert_int_equal(heads_of(desc, 4, RAPT_F32), can ? 4 : 1);
+        assert_int_equal(heads_of(desc, 12, RAPT_F16), can ? 4 : 1); /* a power of two */
+        assert_int_equal(heads_of(desc, 8, RAPT_Q8_0), can ? 8 : 1);
+        assert_int_equal(heads_of(desc, 3, RAPT_F32), 1);
+        assert_int_equal(heads_of(masked, 4, RAPT_F32), 1);
+        assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, 64), 1);
+    }
+}
+
 static void test_which_pages(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, shifted = desc, aligned = desc;
@@ -290,7 +335,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_features),       cmocka_unit_test(test_split_keys), cmocka_unit_test(test_data),
         cmocka_unit_test(test_types),          cmocka_unit_test(test_which),      cmocka_unit_test(test_which_pages),
-        cmocka_unit_test(test_rows_that_fill), cmocka_unit_test(test_which_rows),
+        cmocka_unit_test(test_rows_that_fill), cmocka_unit_test(test_which_rows), cmocka_unit_test(test_few_rows),
+        cmocka_unit_test(test_which_few),
     };
     return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
 }

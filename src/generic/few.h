@@ -14,26 +14,49 @@ enum {
     FEW_KEYS = 2 * VL,                   /* of a panel */
     FEW_STRIDE = RAPT_BLOCK_KEYS + 16,   /* of rows of scores, which would otherwise fall into few sets of L1 */
     VALUES_PART = 32,                    /* values at a time that stay in L1; twice as many for more tiles */
+    FEW_TURN = 32,                       /* keys of a head, where several take turns */
     FEW_UNROLLED = VL < 16 ? 2 : 1       /* dims of a panel, or values, between prefetches */
 };
 
 _Static_assert(FEW_ROWS <= 12 && FEW_MOST >= NARROW_ROWS && FEW_MOST <= (int)RAPT_MAX_TILE_ROWS, "rows of a few");
 
-/* Twice as far ahead as for narrow tiles: they take a part of the keys at a time. */
-RAPT_INLINE int64_t few_lead(int64_t given, int64_t stride_bytes, int dim) {
-    return given ? given : 2 * lead_of(0, stride_bytes, RAPT_FORMAT_F32, dim);
-}
+/* Whose lines are prefetched: rows of a head, or, where several take turns, of all of them, which are as many for each
+ * of their calls. */
+struct few_rows {
+    const char *first;
+    int64_t stride_bytes, lead_bytes;
+    int dim, format, heads;
+};
 
-/* The lines of `count` rows are prefetched in so many steps: one at each, as nearly always, or several. To find out
- * whether one is due costs more than the one, above all where two threads share a core and its decoders. */
-static struct pump few_pump(const char *rows, int64_t stride_bytes, int64_t lead_bytes, int dim, int format,
-                            bool streams, int64_t steps, int64_t count) {
+/* The lines of `count` rows of a head in so many steps: one at each, as nearly always, or several. To find out whether
+ * one is due costs more than the one, above all where two threads share a core and its decoders. */
+static struct pump few_pump(struct few_rows rows, bool streams, int64_t steps, int64_t count) {
     if (!streams || steps == 0)
-        return idle_pump(rows);
-    const int64_t at_once = (stored_lines(format, dim) * count + steps - 1) / steps;
-    struct pump pump = pump_of(rows, stride_bytes, lead_bytes, dim, format, (int)(at_once * steps / count));
+        return idle_pump(rows.first);
+    const int64_t heads = rows.heads > 1 ? rows.heads : 1;
+    const int dim = (int)heads * rows.dim;
+    const int64_t at_once = (stored_lines(rows.format, dim) * count + steps * heads - 1) / (steps * heads);
+    struct pump pump = pump_of(rows.first, rows.stride_bytes, rows.lead_bytes, dim, rows.format,
+                               (int)(at_once * steps * heads / count));
     pump.at_more = (int)at_once - 1;
     return pump;
+}
+
+/* Float32 twice as far ahead as for narrow tiles: they take a part of the keys at a time. */
+RAPT_INLINE int64_t few_lead(int64_t given, int64_t stride_bytes, int format, int dim) {
+    return given || format != RAPT_FORMAT_F32 ? given : 2 * lead_of(0, stride_bytes, format, dim);
+}
+
+RAPT_INLINE struct few_rows few_keys(const struct rapt_score_args *a) {
+    return (struct few_rows){a->key, a->key_stride_bytes,
+                             few_lead(a->lead_bytes, a->key_stride_bytes, a->key_format, a->head_dim), a->head_dim,
+                             a->key_format, a->heads};
+}
+
+RAPT_INLINE struct few_rows few_values(const struct rapt_weigh_args *a) {
+    return (struct few_rows){a->value, a->value_stride_bytes,
+                             few_lead(a->lead_bytes, a->value_stride_bytes, a->value_format, a->value_dim),
+                             a->value_dim, a->value_format, a->heads};
 }
 
 RAPT_INLINE void few_lines(struct pump *pump) {
@@ -194,11 +217,9 @@ static void score_few_floats(const struct rapt_score_args *a) {
     static scorer *const of_height[] = {RAPT_HEIGHTS(RAPT_FEW)};
 #undef RAPT_FEW
     const int tiles = few_tiles(a->rows);
-    float *panel = a->scores + (int64_t)RAPT_MAX_TILE_ROWS * FEW_STRIDE;
+    float *panel = a->scores + (int64_t)a->rows * FEW_STRIDE;
     const char *key = a->key;
-    struct pump pump =
-        few_pump(a->key, a->key_stride_bytes, few_lead(a->lead_bytes, a->key_stride_bytes, a->head_dim), a->head_dim,
-                 RAPT_FORMAT_F32, a->streams, (int64_t)(a->head_dim / FEW_UNROLLED) * tiles, FEW_KEYS);
+    struct pump pump = few_pump(few_keys(a), a->streams, (int64_t)(a->head_dim / FEW_UNROLLED) * tiles, FEW_KEYS);
     for (int k = a->key_begin; k < a->key_end; k += FEW_KEYS, key += FEW_KEYS * a->key_stride_bytes) {
         const int n = a->key_end - k < FEW_KEYS ? a->key_end - k : FEW_KEYS;
         few_transpose(panel, a, key, n);
@@ -224,9 +245,7 @@ static void weigh_few_floats(const struct rapt_weigh_args *args) {
     a.errands = NULL;
     const int tiles = few_tiles(a.rows);
     const int64_t paired = a.value_dim / (2 * VL) * (2 * VL);
-    struct pump pump =
-        few_pump(a.value, a.value_stride_bytes, few_lead(a.lead_bytes, a.value_stride_bytes, a.value_dim), a.value_dim,
-                 RAPT_FORMAT_F32, a.streams, paired / (2 * VL) * tiles, FEW_UNROLLED);
+    struct pump pump = few_pump(few_values(&a), a.streams, paired / (2 * VL) * tiles, FEW_UNROLLED);
     struct few_step step = {&a, a.key_begin, a.key_begin, true};
     const int part = tiles > 2 ? 2 * VALUES_PART : VALUES_PART;
     do {
@@ -304,14 +323,6 @@ static void softmax_few(float *scores, int first_row, int end_row, int key_begin
         }
         add_few(scores + (int64_t)row * FEW_STRIDE, end - row, count, l + row);
     }
-}
-
-/* ---- sizes */
-
-/* The panel of keys comes after the scores. */
-static size_t scores_bytes_few(int rows, int head_dim) {
-    (void)rows;
-    return ((size_t)RAPT_MAX_TILE_ROWS * FEW_STRIDE + (size_t)head_dim * FEW_KEYS) * sizeof(float);
 }
 
 #endif

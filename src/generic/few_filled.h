@@ -31,6 +31,11 @@ static size_t panel_bytes_few(int rows, int head_dim) {
     return (size_t)few_width(rows) * (size_t)head_dim * sizeof(float);
 }
 
+/* The panel of keys comes after the scores. */
+static size_t scores_bytes_few(int rows, int head_dim) {
+    return ((size_t)few_width(rows) * FEW_STRIDE + (size_t)head_dim * FEW_KEYS) * sizeof(float);
+}
+
 /* The scores [keys][TILE_ROWS] of keys x vectors of rows; prefetches once for NUMBERS numbers of the keys. */
 RAPT_INLINE void filled_chains(const struct rapt_score_args *a, const char *key, int64_t stride_bytes, float *sums,
                                struct pump *pump, int keys, int vectors) {
@@ -88,13 +93,10 @@ static RAPT_KERNEL void store_filled(float *scores, const float *sums, int rows,
 static void score_filled(const struct rapt_score_args *a) {
     static filled_scorer *const of_vectors[] = {filled_score_1, filled_score_2, filled_score_3};
     _Alignas(64) float sums[VL * TILE_ROWS];
-    float *rest = a->scores + (int64_t)RAPT_MAX_TILE_ROWS * FEW_STRIDE;
+    float *rest = a->scores + (int64_t)filled_rows(a->rows) * FEW_STRIDE;
     const int64_t row_bytes = a->head_dim * (int64_t)sizeof(float), stride_bytes = a->key_stride_bytes;
     filled_scorer *const score = of_vectors[filled_rows(a->rows) / VL - 1];
-    struct pump pump = idle_pump(a->key);
-    if (a->streams)
-        pump = pump_of(a->key, stride_bytes, few_lead(a->lead_bytes, stride_bytes, a->head_dim), a->head_dim,
-                       RAPT_FORMAT_F32, (a->head_dim + 15) / 16);
+    struct pump pump = few_pump(few_keys(a), a->streams, (a->head_dim + 15) / 16, 1);
     const char *key = a->key;
     int k = a->key_begin;
     for (; a->key_end - k >= VL; k += VL, key += VL * stride_bytes) {

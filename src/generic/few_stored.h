@@ -130,7 +130,7 @@ static void score_few(const struct rapt_score_args *a) {
         return;
     }
     const char *key = a->key;
-    struct pump pump = few_pump(a->key, a->key_stride_bytes, a->lead_bytes, a->head_dim, a->key_format, a->streams,
+    struct pump pump = few_pump(few_keys(a), a->streams,
                                 (int64_t)(a->head_dim / FEW_UNROLLED) * few_stored_tiles(a->rows),
                                 FEW_STORED_VECTORS * VL);
     for (int k = a->key_begin; k < a->key_end; k += FEW_STORED_KEYS, key += FEW_STORED_KEYS * a->key_stride_bytes)
@@ -235,9 +235,9 @@ static void weigh_few(const struct rapt_weigh_args *args) {
         return;
     }
     struct rapt_weigh_args a = *args;
-    struct pump pump = few_pump(a.value, a.value_stride_bytes, a.lead_bytes, a.value_dim, a.value_format, a.streams,
-                                (int64_t)(a.value_dim / (FEW_STORED_VECTORS * VL)) * few_stored_tiles(a.rows),
-                                FEW_UNROLLED);
+    struct pump pump =
+        few_pump(few_values(&a), a.streams,
+                 (int64_t)(a.value_dim / (FEW_STORED_VECTORS * VL)) * few_stored_tiles(a.rows), FEW_UNROLLED);
     a.probabilities += (int64_t)a.first_row * FEW_STRIDE;
     a.spans = NULL;
     a.errands = NULL;

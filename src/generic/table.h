@@ -176,6 +176,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                             .piece_keys = NARROW_PIECE,
                             .streams = true,
                             .formats = FEW_FORMATS,
+                            .slot_turn = VL > 1 ? FEW_TURN : 0,
                             .panel_bytes = panel_bytes_few,
                             .scores_bytes = scores_bytes_few,
                             .block = rapt_block_by_steps,
