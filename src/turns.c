@@ -3,6 +3,8 @@
 
 #include "pages.h"
 
+enum { EXCLUDES = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT /* what may leave the keys of a block out */ };
+
 /* Whether turns find pages to be so many rows at one stride each. */
 static bool has_turns_in_pages(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
@@ -37,10 +39,9 @@ static bool lies_in_lines(const struct rapt_plan_body *a, const struct rapt_work
 }
 
 bool rapt_takes_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int64_t heads) {
-    const unsigned excludes = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT;
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     bool takes = rows <= kind->rows && rows <= kind->beside_rows[a->format[RAPT_KEYS]] &&
-                 !(a->mask_parts & excludes) && a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
+                 !(a->mask_parts & EXCLUDES) && a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
                  has_turns_for(kind, a->desc.head_dim, a->desc.value_dim);
     for (int side = 0; takes && side < RAPT_SIDES; side++)
         takes = lies_in_lines(a, work, side, heads) && reads_in_turns(a, work, side, heads);
@@ -56,9 +57,8 @@ static bool lies_side_by_side(const struct rapt_plan_body *a, int side, int64_t 
 
 /* Whether so many heads take turns to score and weigh: with all rows of each in one tile, where they lie. */
 static bool takes_slots_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t heads) {
-    const unsigned excludes = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT;
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
-    bool takes = work->task_rows <= kind->rows && kind->slot_turn % heads == 0 && !(a->mask_parts & excludes) &&
+    bool takes = work->task_rows <= kind->rows && kind->slot_turn % heads == 0 && !(a->mask_parts & EXCLUDES) &&
                  !rapt_is_in_keys(a, RAPT_VALUES);
     for (int side = 0; takes && side < RAPT_SIDES; side++)
         takes = !work->stages[side] && !rapt_is_paged(rapt_pages_of(&a->desc, side));
