@@ -256,6 +256,7 @@ static void test_which_few(void **state) {
         assert_int_equal(heads_of(desc, 12, RAPT_F16), can ? 4 : 1); /* a power of two */
         assert_int_equal(heads_of(desc, 8, RAPT_Q8_0), can ? 8 : 1);
         assert_int_equal(heads_of(desc, 3, RAPT_F32), 1);
+        assert_int_equal(heads_of(desc, 4, RAPT_F8_E4M3), 1); /* widened first */
         assert_int_equal(heads_of(masked, 4, RAPT_F32), 1);
         assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, 64), 1);
     }
