@@ -215,7 +215,8 @@ static void score_in_turns(const struct rapt_block *const *blocks, int heads, in
         const struct rapt_rows keys = rapt_source_rows(b->source, RAPT_KEYS, positions);
         args[i] = score_args(b, b->scores);
         take_keys(&args[i], &keys, b->key_begin);
-        RAPT_ASSUME(args[i].key_begin == args->key_begin && args[i].key_end == args->key_end);
+        RAPT_ASSUME(b->key_begin == blocks[0]->key_begin && b->key_end == blocks[0]->key_end);
+        RAPT_ASSUME(args[i].key_end == b->key_end && !args[i].scales.scales);
         args[i].spans = rapt_spans_of(b->mask);
         args[i].errands = b->of_score;
         args[i].heads = heads;
@@ -238,7 +239,7 @@ static void weigh_in_turns(const struct rapt_block *const *blocks, int heads, in
         rapt_source_turn_to(b->source, b->task);
         args[i] = all_args(b);
         take_values(&args[i], b, b->key_begin, b->key_end);
-        RAPT_ASSUME(args[i].key_end == args->key_end);
+        RAPT_ASSUME(args[i].key_end == b->key_end && !args[i].scales.scales);
         args[i].heads = heads;
         args[i].lead_bytes = lead_of_turn(args->value, args[i].value, args[i].value_stride_bytes, turn, i, heads);
     }
@@ -254,7 +255,7 @@ static void weigh_in_turns(const struct rapt_block *const *blocks, int heads, in
         }
 }
 
-/* Of kinds that score and weigh one after the other. Where caches have the rows this only costs calls. */
+/* Of kinds that score and weigh one after the other. */
 static void heads_in_turns(const struct rapt_block *const *blocks, int heads) {
     const int turn = blocks[0]->task->kind->slot_turn;
     score_in_turns(blocks, heads, turn);
@@ -267,7 +268,7 @@ void rapt_blocks_in_turns(const struct rapt_block *const *blocks, int count) {
     const struct rapt_block *in_turns[RAPT_MOST_HEADS];
     int heads = 0;
     RAPT_ASSUME(count <= RAPT_MOST_HEADS);
-    if (count > 1 && blocks[0]->task->kind->slot_turn && blocks[0]->task->attention->exceeds_caches) {
+    if (count > 1 && blocks[0]->task->kind->slot_turn) {
         heads_in_turns(blocks, count);
         return;
     }

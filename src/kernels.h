@@ -193,7 +193,8 @@ struct rapt_tile_kind {
     bool beside_rests; /* and rows that end within a line only where this is set; */
     int turn_keys;     /* pages that are multiples of so many tokens can be read so, */
     bool turns_alone;  /* not only those in which several heads take turns */
-    int slot_turn;     /* without score_beside: KV heads take turns of so many keys to score and weigh; 0 = none do */
+    int slot_turn;     /* without score_beside: KV heads take turns of so many keys, without scales, to score and weigh;
+                          0 = none do */
     unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int dim); /* the larger one of keys and values */

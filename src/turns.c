@@ -2,6 +2,7 @@
 #include "turns.h"
 
 #include "pages.h"
+#include "work.h"
 
 enum { EXCLUDES = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT /* what may leave the keys of a block out */ };
 
@@ -55,11 +56,13 @@ static bool lies_side_by_side(const struct rapt_plan_body *a, int side, int64_t 
     return tensor->head_stride_bytes == row_bytes && tensor->token_stride_bytes >= heads * row_bytes;
 }
 
-/* Whether so many heads take turns to score and weigh: with all rows of each in one tile, where they lie. */
+/* Whether so many heads take turns to score and weigh: with all rows of each in one tile, where they lie, and where the
+ * batch exceeds caches, since within them turns only add calls. */
 static bool takes_slots_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     bool takes = work->task_rows <= kind->rows && kind->slot_turn % heads == 0 && !(a->mask_parts & EXCLUDES) &&
-                 !rapt_is_in_keys(a, RAPT_VALUES);
+                 !rapt_is_in_keys(a, RAPT_VALUES) &&
+                 (double)a->desc.batch * rapt_stored_bytes(a, work) > RAPT_CACHED_BYTES;
     for (int side = 0; takes && side < RAPT_SIDES; side++)
         takes = !work->stages[side] && !rapt_is_paged(rapt_pages_of(&a->desc, side));
     return takes;

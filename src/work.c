@@ -131,6 +131,13 @@ static void add_scratch(const struct rapt_plan_body *a, const struct rapt_work *
         add_tiles(a, &a->table->kinds[RAPT_NARROW], 1, work->task_rows, totals);
 }
 
+double rapt_stored_bytes(const struct rapt_plan_body *a, const struct rapt_work *work) {
+    double bytes = 0;
+    for (int side = 0; side < RAPT_SIDES; side++)
+        bytes += (double)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
+    return bytes * (double)a->desc.kv_heads * (double)work->sequence.kv_length;
+}
+
 static bool add(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t times,
                 struct rapt_totals *totals) {
     int64_t heads, tasks, bytes = 0;

@@ -14,6 +14,9 @@ struct rapt_work rapt_work_cut(const struct rapt_plan_body *attention, const str
 /* Bounds what any call needs whose batch and lengths are no larger. False where sizes overflow. */
 bool rapt_work_bound(const struct rapt_plan_body *attention, struct rapt_totals *totals);
 
+/* Bytes of the keys and values of a work, those of all KV heads. */
+double rapt_stored_bytes(const struct rapt_plan_body *attention, const struct rapt_work *work);
+
 /* Bytes of the table of works; 0 without lists. */
 size_t rapt_work_table_bytes(const struct rapt_plan_body *attention);
 

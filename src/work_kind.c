@@ -25,19 +25,11 @@ static int32_t kind_of(const struct rapt_plan_body *a, int64_t rows, int64_t key
     return keys < kinds[kind].least_keys ? RAPT_WIDE : kind;
 }
 
-double rapt_stored_bytes(const struct rapt_plan_body *a, const struct rapt_work *work) {
-    double bytes = 0;
-    for (int side = 0; side < RAPT_SIDES; side++)
-        bytes += (double)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
-    return bytes * (double)a->desc.kv_heads * (double)work->sequence.kv_length;
-}
-
-/* Likewise where one wide tile is nearly full, unless heads take turns to read memory. */
+/* A wide tile is faster, too, where it is nearly full, unless heads take turns. */
 static bool is_faster_wide(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows) {
     const int64_t full = a->table->kinds[RAPT_WIDE].rows;
-    const bool takes_turns = rapt_stored_bytes(a, work) > RAPT_CACHED_BYTES && rapt_heads_in_turns(a, work) > 1;
     return work->kind == RAPT_FEW && !a->table->kinds[RAPT_FEW].takes_runs && rows <= full && 8 * rows > 7 * full &&
-           !takes_turns;
+           rapt_heads_in_turns(a, work) == 1;
 }
 
 /* Slots that take rows as they are stored take one scale of each, no zero points. */

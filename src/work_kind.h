@@ -11,7 +11,4 @@ void rapt_choose_kind(const struct rapt_plan_body *attention, struct rapt_work *
 /* Rows of a task, row blocks and what is staged, for the kind that the work has. */
 void rapt_cut_for_kind(const struct rapt_plan_body *attention, struct rapt_work *work);
 
-/* Bytes of the keys and values of the work, those of all KV heads. */
-double rapt_stored_bytes(const struct rapt_plan_body *attention, const struct rapt_work *work);
-
 #endif

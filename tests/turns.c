@@ -150,7 +150,7 @@ static void plan_of(rapt_plan *plan, rapt_attention_desc desc, int64_t heads, in
     desc.kv_length = desc.kv_length ? desc.kv_length : KEYS;
     desc.head_dim = DIM;
     desc.query = rapt_input_bhsd(NULL, 1, heads, desc.query_length, DIM);
-    desc.value = desc.value.dtype ? desc.value : rapt_tensor_bshd(NULL, dtype, 1, KEYS, heads, DIM);
+    desc.value = desc.value.dtype ? desc.value : rapt_tensor_bshd(NULL, dtype, 1, desc.kv_length, heads, DIM);
     desc.key = desc.key.dtype ? desc.key : desc.value;
     desc.out = rapt_output_bhsd(NULL, 1, heads, desc.query_length, DIM);
     if (rapt_plan_init(plan, &desc, &message) != RAPT_OK)
@@ -252,6 +252,9 @@ static void test_which_few(void **state) {
         print_message("# %s: heads of %d rows take turns: %d\n", tables[i]->name, (int)desc.query_length, can);
         if (desc.query_length <= tables[i]->kinds[RAPT_NARROW].turn_rows)
             continue;
+        desc.kv_length = masked.kv_length = KEYS;
+        assert_int_equal(heads_of(desc, 4, RAPT_F32), 1); /* caches have all */
+        desc.kv_length = masked.kv_length = 64 * KEYS;
         assert_int_equal(heads_of(desc, 4, RAPT_F32), can ? 4 : 1);
         assert_int_equal(heads_of(desc, 12, RAPT_F16), can ? 4 : 1); /* a power of two */
         assert_int_equal(heads_of(desc, 8, RAPT_Q8_0), can ? 8 : 1);

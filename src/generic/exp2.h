@@ -17,16 +17,13 @@
 #define RAPT_UNROLL_BY(turns) RAPT_PRAGMA(GCC unroll turns)
 #if defined(RAPT_PLAIN_LOOPS) || !defined(__GNUC__) /* for sanitizers, whose compilation would take minutes */
 #define RAPT_UNROLL
-#define RAPT_UNROLL_2
 #define RAPT_UNROLL_4
 #elif defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed" /* a loop that stays as it is, is only slower */
 #define RAPT_UNROLL _Pragma("clang loop unroll(full)")
-#define RAPT_UNROLL_2 _Pragma("clang loop unroll_count(2)")
 #define RAPT_UNROLL_4 _Pragma("clang loop unroll_count(4)")
 #else
 #define RAPT_UNROLL RAPT_UNROLL_BY(RAPT_UNROLLED)
-#define RAPT_UNROLL_2 RAPT_UNROLL_BY(2)
 #define RAPT_UNROLL_4 RAPT_UNROLL_BY(4)
 #endif
 /* The compiler forgets where this number comes from, and keeps it in a register instead of some that it derives. */

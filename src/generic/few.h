@@ -14,10 +14,11 @@ enum {
     FEW_KEYS = 2 * VL,                   /* of a panel */
     FEW_STRIDE = RAPT_BLOCK_KEYS + 16,   /* of rows of scores, which would otherwise fall into few sets of L1 */
     VALUES_PART = 32,                    /* values at a time that stay in L1; twice as many for more tiles */
-    FEW_TURN = 32,                       /* keys of a head, where several take turns */
+    FEW_TURN = FEW_STORED_VECTORS * VL > 32 ? FEW_STORED_VECTORS * VL : 32, /* keys, where heads take turns */
     FEW_UNROLLED = VL < 16 ? 2 : 1       /* dims of a panel, or values, between prefetches */
 };
 
+_Static_assert(FEW_TURN % FEW_KEYS == 0 && FEW_TURN % (FEW_STORED_VECTORS * VL) == 0, "turns are whole steps");
 _Static_assert(FEW_ROWS <= 12 && FEW_MOST >= NARROW_ROWS && FEW_MOST <= (int)RAPT_MAX_TILE_ROWS, "rows of a few");
 
 /* Whose lines are prefetched: rows of a head, or, where several take turns, of all of them, which are as many for each
