@@ -110,7 +110,8 @@ static size_t lay_out_head(const struct rapt_plan_body *a, const struct rapt_tot
     return end;
 }
 
-/* Tiles of so many rows, no masks and nothing staged. Queries that have to be widened lie where the scores will. */
+/* Narrow tiles, or tiles of few rows, which are so many at most; no masks and nothing staged. Queries that have to be
+ * widened lie where the scores will. */
 static void lay_out_further(const struct rapt_plan_body *a, int64_t rows, struct rapt_slot_layout *layout) {
     const int head_dim = (int)a->desc.head_dim;
     struct rapt_totals totals = {.rows = rows};
