@@ -120,13 +120,11 @@ static void lay_out_further(const struct rapt_plan_body *a, int64_t rows, struct
         const int most = kind->slot_turn ? (int)rows : kind->rows;
         if (rows == 0 || !rapt_has_heads_in_turns(kind))
             continue;
-        const int64_t panel = (int64_t)kind->panel_bytes(most, head_dim);
-        const int64_t scores = (int64_t)kind->scores_bytes(most, head_dim);
         const int64_t widened = most * head_dim * (int64_t)sizeof(float);
-        totals.rows = most > totals.rows ? most : totals.rows;
-        totals.panel_bytes = panel > totals.panel_bytes ? panel : totals.panel_bytes;
-        totals.scores_bytes = scores > totals.scores_bytes ? scores : totals.scores_bytes;
-        totals.scores_bytes = widened > totals.scores_bytes ? widened : totals.scores_bytes;
+        totals.rows = rapt_larger(totals.rows, most);
+        totals.panel_bytes = rapt_larger(totals.panel_bytes, (int64_t)kind->panel_bytes(most, head_dim));
+        totals.scores_bytes = rapt_larger(totals.scores_bytes, (int64_t)kind->scores_bytes(most, head_dim));
+        totals.scores_bytes = rapt_larger(totals.scores_bytes, widened);
     }
     *layout = (struct rapt_slot_layout){0};
     layout->slot_bytes = lay_out_head(a, &totals, layout);

@@ -90,6 +90,8 @@ static inline const struct rapt_plan_body *rapt_body_of(const rapt_plan *plan) {
     return (const struct rapt_plan_body *)(const void *)plan;
 }
 
+static inline int64_t rapt_larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
 static inline int64_t rapt_round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
 /* Numbers in a row of keys or values; staged rows are so many floats apart. */

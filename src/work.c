@@ -15,8 +15,6 @@ enum {
     SPLIT_CHUNKS = 4   /* chunks that a task has at least */
 };
 
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
 static void find_chunks(const struct rapt_plan_body *a, struct rapt_work *work) {
     const struct rapt_sequence *s = &work->sequence;
     const int64_t last = s->query_position + (s->query_length > 0 ? s->query_length - 1 : 0);
@@ -29,7 +27,7 @@ static void find_chunks(const struct rapt_plan_body *a, struct rapt_work *work) 
 /* Chunks that a task has at least: more where lists name few of the keys. */
 static int64_t least_chunks(double listed_share) {
     const int64_t chunks = listed_share < 1.0 / INT32_MAX ? INT32_MAX : (int64_t)(SPLIT_CHUNKS / listed_share);
-    return listed_share < 1 ? larger(chunks, SPLIT_CHUNKS) : SPLIT_CHUNKS;
+    return listed_share < 1 ? rapt_larger(chunks, SPLIT_CHUNKS) : SPLIT_CHUNKS;
 }
 
 /* Few rows against many keys may be split: several tasks share a row block. */
@@ -100,33 +98,33 @@ static int64_t even_split(const struct rapt_plan_body *a) {
         }
     }
     const int64_t even = chunks / SPLIT_TASKS + (chunks % SPLIT_TASKS != 0);
-    return !fits ? INT64_MAX : larger(even, a->least_chunks);
+    return !fits ? INT64_MAX : rapt_larger(even, a->least_chunks);
 }
 
 /* Of some tiles of a kind. Where queries have to be widened, they lie where the scores will. */
 static void add_tiles(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int64_t tiles, int64_t rows,
                       struct rapt_totals *totals) {
-    const int head_dim = (int)a->desc.head_dim, dim = (int)larger(a->desc.head_dim, a->desc.value_dim);
+    const int head_dim = (int)a->desc.head_dim, dim = (int)rapt_larger(a->desc.head_dim, a->desc.value_dim);
     const int64_t most = rows < kind->rows ? rows : kind->rows;
-    totals->panel_bytes = larger(totals->panel_bytes, tiles * (int64_t)kind->panel_bytes(kind->rows, head_dim));
-    totals->scores_bytes = larger(totals->scores_bytes, (int64_t)kind->scores_bytes(kind->rows, dim));
+    totals->panel_bytes = rapt_larger(totals->panel_bytes, tiles * (int64_t)kind->panel_bytes(kind->rows, head_dim));
+    totals->scores_bytes = rapt_larger(totals->scores_bytes, (int64_t)kind->scores_bytes(kind->rows, dim));
     if (a->query_format != RAPT_FORMAT_F32)
-        totals->scores_bytes = larger(totals->scores_bytes, most * head_dim * (int64_t)sizeof(float));
+        totals->scores_bytes = rapt_larger(totals->scores_bytes, most * head_dim * (int64_t)sizeof(float));
     if (a->bias_format != RAPT_FORMAT_F32)
-        totals->bias_rows = larger(totals->bias_rows, most);
+        totals->bias_rows = rapt_larger(totals->bias_rows, most);
 }
 
 /* Scratch that a task of the work takes. */
 static void add_scratch(const struct rapt_plan_body *a, const struct rapt_work *work, struct rapt_totals *totals) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
-    totals->rows = larger(totals->rows, work->task_rows);
-    totals->heads = larger(totals->heads, work->heads);
-    totals->further_rows = larger(totals->further_rows, work->heads > 1 ? work->task_rows : 0);
+    totals->rows = rapt_larger(totals->rows, work->task_rows);
+    totals->heads = rapt_larger(totals->heads, work->heads);
+    totals->further_rows = rapt_larger(totals->further_rows, work->heads > 1 ? work->task_rows : 0);
     add_tiles(a, kind, (work->task_rows + kind->rows - 1) / kind->rows, work->task_rows, totals);
     for (int side = 0; side < RAPT_SIDES; side++)
         if (work->stages[side])
             totals->staged_keys[side] =
-                larger(totals->staged_keys[side], rapt_staged_keys(kind, side, rapt_dim_of(a, side)));
+                rapt_larger(totals->staged_keys[side], rapt_staged_keys(kind, side, rapt_dim_of(a, side)));
     if (a->desc.weights_kind != RAPT_WEIGHTS_NONE)
         add_tiles(a, &a->table->kinds[RAPT_NARROW], 1, work->task_rows, totals);
 }
