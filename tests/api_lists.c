@@ -53,7 +53,7 @@ static void test_changed_lists(void **state) {
     struct random random = {5};
     const unsigned lists = USE_QUERY_LENGTHS | USE_KV_LENGTHS | USE_KEY_POSITION;
     (void)state;
-    for (int round = 0; round < 100; round++) {
+    for (int64_t round = scaled_work(100); round > 0; round--) {
         struct problem_call call = random_call_of_any((uint64_t)round, 200000);
         call.use |= lists;
         call.batch += call.batch == 0;
