@@ -185,6 +185,7 @@ struct rapt_tile_kind {
     int row_step;    /* rows of a tile are a multiple of it, but for the last tile of a task */
     int row_group;   /* logits and softmax begin at multiples of it */
     int piece_keys;  /* keys that are staged at once: all of a block where several tiles share them */
+    int copied_rows; /* as many pay for copies of keys and values that evict each other from caches; 0 = none do */
     bool streams;    /* few rows: memory feeds the slots, so they fetch their own rows */
     bool takes_runs; /* score and weigh, or a block of its own, take rows in several runs at once */
     bool keeps_places; /* keys keep their places in a block, however few matter, since order 2 counts from there */

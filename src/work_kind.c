@@ -10,7 +10,6 @@ enum {
     TASK_OUTPUTS = 192 * 256, /* rows x dims that keep two states of o in L2 */
     PACKED_ROWS = 1024,       /* packing keys and values costs about as much as 30 rows make of them */
     PACKED_OUTPUTS = 1024 * 128,
-    STAGED_ROWS = 192,        /* fewer do not pay for copies of colliding keys and values */
     FEW_RUN = 32,             /* keys in a row, from which on copies do not pay: shorter runs waste vectors, */
     WIDE_RUN = 128            /* or load and store sums too often */
 };
@@ -48,7 +47,7 @@ static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work,
         return true;
     if (!(kind->formats >> a->format[side] & 1) || !scales_rows(rapt_tensor_of(a, side), rapt_dim_of(a, side)))
         return true;
-    return a->collides[side] && rows >= STAGED_ROWS && !kind->streams;
+    return a->collides[side] && kind->copied_rows && rows >= kind->copied_rows;
 }
 
 void rapt_cut_for_kind(const struct rapt_plan_body *a, struct rapt_work *work) {
