@@ -43,9 +43,11 @@ static struct pump few_pump(struct few_rows rows, bool streams, int64_t steps, i
     return pump;
 }
 
-/* Float32 twice as far ahead as for narrow tiles: they take a part of the keys at a time. */
+/* Float32 twice as far ahead as for narrow tiles: they take a part of the keys at a time. Not rows with gaps between
+ * them, which share sets of the caches; with AVX-512 that was not measured. */
 RAPT_INLINE int64_t few_lead(int64_t given, int64_t stride_bytes, int format, int dim) {
-    return given || format != RAPT_FORMAT_F32 ? given : 2 * lead_of(0, stride_bytes, format, dim);
+    const bool has_gaps = VL < 16 && stride_bytes != rapt_format_row_bytes(format, dim);
+    return given || format != RAPT_FORMAT_F32 || has_gaps ? given : 2 * lead_of(0, stride_bytes, format, dim);
 }
 
 RAPT_INLINE struct few_rows few_keys(const struct rapt_score_args *a) {
