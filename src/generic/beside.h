@@ -164,8 +164,9 @@ static struct pair pair_of(const struct rapt_score_args *score, const struct rap
     const bool by_turns = heads > 1 || score->runs || weigh->runs;
     const int64_t far = by_turns ? far_rows_of_heads(row_bytes) : far_rows(row_bytes);
     return (struct pair){
-        lane_of(score->key, score->key_stride_bytes, turn, far, row_bytes, paces),
-        lane_of(weigh->value, weigh->value_stride_bytes, by_turns ? turn : far, far, row_bytes, paces), false};
+        .keys = lane_of(score->key, score->key_stride_bytes, turn, far, row_bytes, paces),
+        .values = lane_of(weigh->value, weigh->value_stride_bytes, by_turns ? turn : far, far, row_bytes, paces),
+        .of_heads = heads > 1};
 }
 
 typedef void turn_scorer(const struct rapt_score_args *, struct pair *);

@@ -61,6 +61,7 @@ struct lane {
 struct pair {
     struct lane keys, values;
     bool paces; /* known to the compiler: requests at what counts as the end of a row wait for the one before */
+    bool of_heads; /* several: what their turns leave to the end would be many lines at once */
 };
 
 /* Whether rows of a type are few enough to run ahead of memory. */
@@ -128,7 +129,12 @@ RAPT_INLINE struct lane take_lane(const struct lane *lane) {
 }
 
 RAPT_INLINE struct pair take_pair(const struct pair *pair) {
-    return (struct pair){take_lane(&pair->keys), take_lane(&pair->values), false};
+    return (struct pair){.keys = take_lane(&pair->keys), .values = take_lane(&pair->values)};
+}
+
+/* Where lines of keys are asked for come those of values, and the other way round. */
+RAPT_INLINE struct pair pair_exchanged(const struct pair *pair) {
+    return (struct pair){.keys = take_lane(&pair->values), .values = take_lane(&pair->keys)};
 }
 
 RAPT_INLINE void put_lane(struct lane *lane, const struct lane *own) {

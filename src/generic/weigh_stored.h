@@ -111,15 +111,28 @@ RAPT_INLINE int run_of(const struct walk *walk, int keys, const struct pump *pum
     return most < walk->left ? most : (int)walk->left;
 }
 
+/* What panels request that have less than a line for two values. */
+static RAPT_KERNEL void pair_lines(struct pair *pair, bool of_values, int lines) {
+    for (; lines > 0; lines--)
+        pair_line(pair, of_values);
+}
+
 /* rows x vectors of dims from d on, as in weigh_panel; fetches the lines of as many values.
  * first: of a block, where d is not its first number. in_pair: of the pump, known to the compiler. */
 RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
                               struct pump *pump, int rows, int vectors, int first, bool in_pair) {
-    const bool begins = !in_pair || stored_lines(format, 2 * vectors * VL) > 1 ||
-                        rapt_format_row_bytes(format, d) % 64 == 0; /* a line of the row */
+    const int lines = whole_lines(format, 2 * vectors * VL), keys = a->key_end - a->key_begin;
+    const int64_t line = 2 * rapt_format_row_bytes(format, d) / 64; /* of two rows, those before d */
+    const bool ends_line = 2 * rapt_format_row_bytes(format, d + vectors * VL) / 64 > line;
+    const bool begins = !in_pair || lines != 1 || ends_line;
+    const bool is_exchanged = in_pair && lines == 1 && line % 2; /* lines of keys and of values by turns */
     struct pump own = take_pump(pump, in_pair);
+    if (in_pair && lines == 0 && ends_line && pump->pair.of_heads)
+        pair_lines(&pump->pair, line % 2, keys / 2);
     if (!begins)
         own = idle_pump(a->value), own.in_pair = in_pair;
+    else if (is_exchanged)
+        own.pair = pair_exchanged(&pump->pair);
     own.pair.paces = in_pair && is_paced(format, rows);
     vf32 sum[12][8];
     float *o = a->o + d;
@@ -135,7 +148,6 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
         RAPT_UNROLL for (int r = 0; r < rows; r++)
             RAPT_UNROLL for (int v = 0; v < vectors; v++)
                 sum[r][v] = v_mul(sum[r][v], v_splat(a->alpha[r]));
-    const int keys = a->key_end - a->key_begin;
     const float *p = a->probabilities + a->key_begin;
     struct walk walk = walk_of(a->value, a->value_rows, a->runs);
     if (in_pair) /* one run */
@@ -151,7 +163,9 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
     }
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         store_dims(format, o + r * a->o_stride, sum[r], vectors);
-    if (begins)
+    if (is_exchanged)
+        own.pair = pair_exchanged(&own.pair);
+    if (begins && (!in_pair || lines > 0))
         put_pump(pump, &own);
 }
 
