@@ -47,7 +47,8 @@ static void expect_kind(const struct unit *unit, const struct rapt_work *work) {
         const int64_t bytes = tensor->token_stride_bytes;
         const bool collides = bytes % 1024 == 0 && bytes >= 2048 && bytes != rapt_dim_of(unit->attention, side) * 4;
         const bool widens = tensor->dtype == RAPT_F16 && work->kind == RAPT_WIDE; /* the others read halves */
-        const bool stages = widens || (collides && kinds[work->kind].copied_rows && rows >= kinds[work->kind].copied_rows);
+        const int copied_rows = kinds[work->kind].copied_rows;
+        const bool stages = widens || (collides && copied_rows && rows >= copied_rows);
         assert_int_equal(work->stages[side], stages);
     }
 }
