@@ -166,11 +166,9 @@ static size_t bytes_of(const rapt_attention_desc *desc, int64_t slots) {
     return bytes;
 }
 
-/* Of two blocks of keys and values that are in pages. */
+/* Of two blocks of keys and values, which calls copy from pages, or where rows evict each other from caches. */
 static size_t staged_bytes(const rapt_attention_desc *desc) {
-    const int64_t dims =
-        (desc->key_pages.kind ? desc->head_dim : 0) + (desc->value_pages.kind ? desc->value_dim : 0);
-    return (size_t)(2 * BLOCK_KEYS * dims) * sizeof(float);
+    return (size_t)(2 * BLOCK_KEYS * (desc->head_dim + desc->value_dim)) * sizeof(float);
 }
 
 static void test_bound(void **state) {
