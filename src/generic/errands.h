@@ -132,7 +132,7 @@ RAPT_INLINE struct pair take_pair(const struct pair *pair) {
     return (struct pair){.keys = take_lane(&pair->keys), .values = take_lane(&pair->values)};
 }
 
-/* Where lines of keys are asked for come those of values, and the other way round. */
+/* Requests for lines of keys get those of values, and the other way round. */
 RAPT_INLINE struct pair pair_exchanged(const struct pair *pair) {
     return (struct pair){.keys = take_lane(&pair->values), .values = take_lane(&pair->keys)};
 }

@@ -165,7 +165,7 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
         store_dims(format, o + r * a->o_stride, sum[r], vectors);
     if (is_exchanged)
         own.pair = pair_exchanged(&own.pair);
-    if (begins && (!in_pair || lines > 0))
+    if (begins && (!in_pair || lines > 0)) /* else the pump itself went on, or nothing did */
         put_pump(pump, &own);
 }
 
