@@ -104,7 +104,7 @@ static void test_folders_outside_the_prefix(void **state) {
     " on { print } here && /^```cmake$/ { on = 1 }' \"$source\"/docs/cmake.md >CMakeLists.txt; grep -q "     \
     "project CMakeLists.txt;"                                                                                \
     " sed -i 's/meson setup/& -Disas=scalar -Ddefault_library=static/' CMakeLists.txt; };"                   \
-    " export CFLAGS='-O1 -DRAPT_PLAIN_LOOPS';"
+    " export CFLAGS='-Og -DRAPT_PLAIN_LOOPS';"
 
 static void test_documented_find_package(void **state) {
     (void)state;

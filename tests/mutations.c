@@ -155,7 +155,7 @@ static int set_up(void **state) {
     write_switch();
     snprintf(command, sizeof command,
              "c='%s -std=c11 -ffp-contract=off -fno-math-errno -DRAPT_HAVE_%s -Isrc -I%s/include -include broken.h -c';"
-             "$c broken.c -o mutant/broken.o && $c -Og %s src/%s/kernels.c -o mutant/kernels.o &&"
+             "$c broken.c -o mutant/broken.o && $c -Og -DRAPT_PLAIN_LOOPS %s src/%s/kernels.c -o mutant/kernels.o &&"
              "for i in %s; do $c -Og src/$i -o mutant/$i.o || exit 1; done",
              compiler, strstr(table, "avx2") ? "avx2" : "neon", root, table_flags, table, engine);
     must(command);

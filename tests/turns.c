@@ -33,14 +33,14 @@ static const struct problem_layout layouts[] = {
 enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
 /* On every table, with what kernels ask of each processor. Where two workers are left with few tasks, each of them
- * takes single heads. */
+ * takes single heads. Tables without turns take each layout as they take the first. */
 static void check_layouts(struct problem_call call, int layout_count) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     const int count = tables_of(1, tables);
     static int requests;
     struct problem *expected = problem_expected(&call);
     for (int table = 0; table < count; table++)
-        for (int i = 0; i < 2 * layout_count; i++) {
+        for (int i = 0; i < (tables[table]->kinds[RAPT_NARROW].score_beside ? 2 * layout_count : 1); i++) {
             const struct problem_way way = {.isa = tables[table]->isa, .threads = 1 + i % 2};
             atomic_store(&rapt_requests_here, requests % (RAPT_REQUESTS_FAR_INTO_L1 + 1));
             atomic_store(&rapt_splits_vectors, requests++ % 2);

@@ -13,17 +13,6 @@ export LSAN_OPTIONS=suppressions=$PWD/tools/dev/leaks.supp:print_suppressions=0
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1
 
-# Kernels that no test could run here are not compiled, which takes half of the time; ./dev test compiles all.
-isas_here() {
-    if [ "$(uname -m)" != x86_64 ] || grep -qw avx512bw /proc/cpuinfo; then
-        echo auto
-    elif grep -qw avx2 /proc/cpuinfo; then
-        echo avx2
-    else
-        echo scalar
-    fi
-}
-
 # What ThreadSanitizer looks at is compiled beside the rest, which does not keep all processors busy.
 mkdir -p build-tsan
 export CFLAGS=-g1
@@ -31,8 +20,9 @@ NINJA_ARGS='-j 1 programs_with_threads' tools/dev/build.sh build-tsan -Doptimiza
     -Db_sanitize=thread -Db_lundef=false -Dassertions=true -Dopenmp=disabled -Disas=scalar >build-tsan/build.log 2>&1 &
 tsan=$!
 
-# Each program has all kernels. The table of their checks, 20 MB, has as many bytes of relocations unless packed.
-tools/dev/build.sh build-asan -Doptimization=1 -Ddebug=true -Disas="$(isas_here)" -Db_sanitize=address,undefined \
+# Kernels that no test could run here are not compiled, which takes half of the time; ./dev test compiles all. Each
+# program has all others. The table of their checks, 20 MB, has as many bytes of relocations unless packed.
+tools/dev/build.sh build-asan -Doptimization=1 -Ddebug=true -Disas="$(tools/dev/tables.sh here)" -Db_sanitize=address,undefined \
     -Db_lundef=false -Dassertions=true '-Dc_link_args=-Wl,-z,pack-relative-relocs -Wl,--compress-debug-sections=zlib'
 meson test -C build-asan --no-rebuild --print-errorlogs --timeout-multiplier 3 || failed=1
 
