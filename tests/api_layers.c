@@ -58,8 +58,18 @@ static void check_kind(const struct kind *kind) {
     options.should_stop_context = &asked;
     assert_int_equal(kind->run(kind->desc, &options), RAPT_STOPPED);
     assert_true(asked > 0);
+    memset((float *)(uintptr_t)kind->out, 0x55, (size_t)kind->count * sizeof(float));
+    float *untouched = test_floats(kind->count);
+    memcpy(untouched, kind->out, (size_t)kind->count * sizeof(float));
     options.max_threads = -1;
     assert_int_equal(kind->run(kind->desc, &options), RAPT_INVALID_VALUE);
+    options.max_threads = 3;
+    options.flags = 1u << 20;
+    assert_int_equal(kind->run(kind->desc, &options), RAPT_UNSUPPORTED_FLAG);
+    options.flags = 0;
+    options.struct_size = 4;
+    assert_int_equal(kind->run(kind->desc, &options), RAPT_UNSUPPORTED_VERSION);
+    assert_memory_equal(kind->out, untouched, (size_t)kind->count * sizeof(float));
 }
 
 static void test_heads(void **state) {

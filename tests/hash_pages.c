@@ -92,7 +92,7 @@ static void draw_row(const struct type *type, struct random *random, char *row, 
     for (int64_t i = 0; i < bytes; i++)
         row[i] = (char)(random_bits(random) & 0xbf);
     for (int64_t d = 0; type->dtype == RAPT_F32 && d < DIM; d++) {
-        const float number = random_normal(random);
+        const float number = quick_normal(random);
         memcpy(row + d * (int64_t)sizeof number, &number, sizeof number);
     }
 }
@@ -104,7 +104,7 @@ static struct cache cache_drawn(const struct type *type, struct random *random) 
             for (int64_t token = 0; token < lengths[b]; token++) {
                 draw_row(type, random, row_of(&cache, b, head, token), cache.bytes);
                 for (int64_t g = 0; type->scaled && g < GROUPS; g++)
-                    ((float *)(void *)scales_of(&cache, b, head, token))[g] = random_normal(random) / 64;
+                    ((float *)(void *)scales_of(&cache, b, head, token))[g] = quick_normal(random) / 64;
                 for (int64_t g = 0; type->shifted && g < GROUPS; g++)
                     shifts_of(&cache, b, head, token)[g] = (char)random_below(random, 128);
             }
@@ -176,7 +176,7 @@ static void check(const struct type *type, const struct paging *paging, int64_t 
                   struct random *random) {
     const struct cache key = cache_drawn(type, random), value = cache_drawn(type, random);
     const int64_t numbers = BATCH * HEADS * GROUP * queries * DIM;
-    const float *query = test_drawn(random, numbers, random_normal);
+    const float *query = test_drawn(random, numbers, quick_normal);
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
     desc.isa = table->isa;
     desc.key = key.tensor;

@@ -58,14 +58,19 @@ static void bad_heads_are_refused(void **state) {
 
 enum { ROOM = 4 * COUNT };
 
-static void block_refused(const rapt_encoder_desc *block, rapt_status status, const char *said) {
+static void block_refused_with(const rapt_run_options *options, const rapt_encoder_desc *block, rapt_status status,
+                               const char *said) {
     float *before = test_floats(ROOM);
-    const rapt_status got = rapt_encoder_block(block, NULL, &message);
+    const rapt_status got = rapt_encoder_block(block, options, &message);
     if (got != status || !strstr(message.text, said))
         fail_msg("%s: '%s', expected '%s'", rapt_status_text(got), message.text, said);
     assert_memory_equal(block->attention->out, before, ROOM * sizeof(float));
     assert_memory_equal(block->norm1_out, before, COUNT * sizeof(float));
     assert_memory_equal(block->out, before, COUNT * sizeof(float));
+}
+
+static void block_refused(const rapt_encoder_desc *block, rapt_status status, const char *said) {
+    block_refused_with(NULL, block, status, said);
 }
 
 /* Four query heads share those of keys and values: together they are wider than value or a third of fused. Pre-norm
@@ -74,7 +79,9 @@ static void blocks_of_wide_heads_are_refused(void **state) {
     rapt_attention_desc how = sizes(4);
     rapt_multi_head_desc inner = make(&how);
     rapt_encoder_desc block = RAPT_ENCODER_DESC_INIT;
+    rapt_run_options unknown = RAPT_RUN_OPTIONS_INIT;
     (void)state;
+    unknown.flags = 1u << 20;
     how.kv_heads = 2;
     block.x = inner.x;
     inner.x = NULL;
@@ -93,6 +100,7 @@ static void blocks_of_wide_heads_are_refused(void **state) {
         how.softcap = -1; /* the engine refuses it */
         block_refused(&block, RAPT_INVALID_VALUE, "softcap");
         how.softcap = 0;
+        block_refused_with(&unknown, &block, RAPT_UNSUPPORTED_FLAG, "options.flags");
         whole.output.out = 11;
         block_refused(&block, RAPT_INVALID_SHAPE, "attention->output.out = 11, but x has 12 numbers");
         whole.output = (rapt_linear){0};

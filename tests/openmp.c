@@ -25,8 +25,14 @@ enum { CALLS = sizeof calls / sizeof *calls };
 
 static struct problem *expected_of[CALLS];
 
+/* The same problem once more; to draw it anew takes longer than to solve it. */
+static struct problem *copy_of(const struct problem *expected) {
+    static const struct problem_layout plain = {0};
+    return problem_laid_out(expected, &plain);
+}
+
 static void check_one_call(const struct problem *expected) {
-    struct problem *problem = problem_new(&expected->call);
+    struct problem *problem = copy_of(expected);
     assert_int_equal(rapt_attention(&problem->desc, NULL, NULL), RAPT_OK);
     assert_true(problem_same(problem, expected) && problem_is_clean(problem));
     problem_free(problem);
@@ -37,7 +43,7 @@ static int child_status(const struct problem *expected) {
     pid_t child = fork();
     if (child == 0) {
         alarm(30); /* a hang ends the child, and its status is not 0 */
-        struct problem *problem = problem_new(&expected->call);
+        struct problem *problem = copy_of(expected);
         bool good = rapt_attention(&problem->desc, NULL, NULL) == RAPT_OK && problem_same(problem, expected);
         _exit(good ? 0 : 1);
     }
@@ -68,7 +74,7 @@ static int count_threads(void) {
 static int safe_child(const struct problem *expected, bool alone) {
     static char workspace[1 << 22];
     rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
-    struct problem *problem = problem_new(&expected->call);
+    struct problem *problem = copy_of(expected);
     rapt_plan plan;
     alarm(30);
     omp_set_num_threads(4);
@@ -117,7 +123,7 @@ static void test_max_threads(void **state) {
     omp_set_num_threads(6);
     for (int most = 1; most <= 3; most++) {
         for (int c = 0; c < CALLS; c++) {
-            struct problem *problem = problem_new(&calls[c]);
+            struct problem *problem = copy_of(expected_of[c]);
             rapt_plan plan;
             rapt_run_options options = {.struct_size = sizeof options, .max_threads = most};
             size_t bytes;
@@ -150,7 +156,7 @@ static void test_nested_regions(void **state) {
         struct problem *expected = expected_of[c], *problems[4];
         int good = 0;
         for (int i = 0; i < 4; i++)
-            problems[i] = problem_new(&calls[c]);
+            problems[i] = copy_of(expected_of[c]);
 #pragma omp parallel for reduction(+ : good) num_threads(4)
         for (int i = 0; i < 4; i++)
             good += rapt_attention(&problems[i]->desc, NULL, NULL) == RAPT_OK;
@@ -180,7 +186,8 @@ static void *sample_threads(void *argument) {
 /* A call inside of a region starts no threads beside those of the region. */
 static void test_nested_regions_start_nothing(void **state) {
     (void)state;
-    enum { TEAM = 2, ROUNDS = 20 };
+    enum { TEAM = 2 };
+    const int64_t rounds = scaled_work(100) < 100 ? 5 : 20;
     struct problem *problems[TEAM];
     struct sampler sampler = {.most = 0};
     pthread_t thread;
@@ -188,13 +195,13 @@ static void test_nested_regions_start_nothing(void **state) {
     omp_set_num_threads(3);
     omp_set_max_active_levels(2);
     for (int i = 0; i < TEAM; i++)
-        problems[i] = problem_new(&calls[0]);
+        problems[i] = copy_of(expected_of[0]);
 #pragma omp parallel num_threads(TEAM) reduction(+ : team)
     team += 1;
     assert_int_equal(team, TEAM);
     const int before = count_threads();
     assert_int_equal(pthread_create(&thread, NULL, sample_threads, &sampler), 0);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int64_t round = 0; round < rounds; round++) {
 #pragma omp parallel for num_threads(TEAM)
         for (int i = 0; i < TEAM; i++)
             rapt_attention(&problems[i]->desc, NULL, NULL);
@@ -223,7 +230,7 @@ static void test_several_pools(void **state) {
     struct problem *expected = expected_of[0];
     struct several several;
     for (int i = 0; i < 3; i++)
-        several.problems[i] = problem_new(&calls[0]);
+        several.problems[i] = copy_of(expected_of[0]);
     pool_run(3, run_one, &several);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(several.status[i], RAPT_OK);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Arguments that are lists or numbers become arrays here; results become arrays of the query's kind."""
 import sys
+from numbers import Integral
 from typing import Any, Sequence, Union
 
 import numpy
@@ -43,7 +44,7 @@ def own_copy(array: Array) -> Array:
 def integers(value: "Integers | None", count: int) -> Array:
     if value is None or hasattr(value, "__dlpack__"):
         return value
-    if isinstance(value, int):
+    if isinstance(value, Integral):
         return numpy.full(count, value, numpy.int64)
     return numpy.asarray(value, numpy.int64)
 

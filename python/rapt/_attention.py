@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """rapt.attention and rapt.Plan."""
+from numbers import Integral
 from typing import Any, Optional, Union
 
 import numpy
@@ -26,11 +27,14 @@ def window_sides(window: "int | tuple[int | None, int | None] | None") -> "tuple
     """A number of keys, the query's own among them, or how many before and after it; None or -1: no limit."""
     if window is None:
         return None
-    if isinstance(window, int):
+    if isinstance(window, Integral):  # NumPy's, too
         if window < 1:
             raise ValueError(f"window: {window} is below 1")
-        return window - 1, 0
-    left, right = window
+        return int(window) - 1, 0
+    try:
+        left, right = window
+    except (TypeError, ValueError):
+        raise TypeError(f"window: {window!r} is neither a number of keys nor a pair (before, after)") from None
     return -1 if left is None else left, -1 if right is None else right
 
 

@@ -11,6 +11,12 @@
 
 static const int64_t MAX_SIZE = (int64_t)1 << 40, MAX_HEADS = (int64_t)1 << 20, MAX_WIDTH = (int64_t)1 << 31;
 
+/* Before anything is written: a product of nothing looks at them. */
+static void check_options(struct rapt_call *call) {
+    const rapt_matmul_desc nothing = RAPT_MATMUL_DESC_INIT;
+    call->status = rapt_matmul(&nothing, call->options, call->message);
+}
+
 struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *options, const void *desc,
                                  size_t desc_bytes) {
     struct rapt_call call = {
@@ -24,9 +30,8 @@ struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *
     if (struct_size != desc_bytes)
         rapt_call_refuse(&call, RAPT_UNSUPPORTED_VERSION, "struct_size = %lu, this library knows %lu",
                          (unsigned long)struct_size, (unsigned long)desc_bytes);
-    if (options && options->max_threads < 0)
-        rapt_call_refuse(&call, RAPT_INVALID_VALUE, "options.max_threads = %ld is negative",
-                         (long)options->max_threads);
+    if (call.status == RAPT_OK)
+        check_options(&call);
     return call;
 }
 

@@ -29,7 +29,8 @@ def test_plain(arrays, reference):
 def test_causal_and_window(arrays, reference):
     back = distances(13, 13)
     assert near(rapt.attention(*arrays, causal=True), reference(*arrays, allowed=back >= 0))
-    assert near(rapt.attention(*arrays, window=4), reference(*arrays, allowed=(back >= 0) & (back < 4)))
+    for window in (4, numpy.int64(4), [3, 0]):
+        assert near(rapt.attention(*arrays, window=window), reference(*arrays, allowed=(back >= 0) & (back < 4)))
     assert near(rapt.attention(*arrays, window=(2, 3)), reference(*arrays, allowed=(back <= 2) & (back >= -3)))
     assert near(rapt.attention(*arrays, window=(None, 1)), reference(*arrays, allowed=back >= -1))
 
@@ -37,7 +38,7 @@ def test_causal_and_window(arrays, reference):
 def test_positions(arrays, reference):
     query, key, value = arrays
     query = query[:, :, :5]
-    for position, first in (("top-left", 0), ("bottom-right", 8), (3, 3)):
+    for position, first in (("top-left", 0), ("bottom-right", 8), (3, 3), (numpy.int32(3), 3)):
         expected = reference(query, key, value, allowed=distances(5, 13, first) >= 0)
         assert near(rapt.attention(query, key, value, causal=True, query_position=position), expected)
     each = rapt.attention(query, key, value, causal=True, query_position=[3, 8])
@@ -182,6 +183,8 @@ REFUSED = [
     (dict(layout="shbd"), ValueError, "layout: 'shbd' is none of bhsd, bshd"),
     (dict(query_position="left"), ValueError, "query_position"),
     (dict(window=0), ValueError, "window: 0"),
+    (dict(window=1.5), TypeError, r"window: 1.5 is neither a number of keys nor a pair \(before, after\)"),
+    (dict(window=(1, 2, 3)), TypeError, r"window: \(1, 2, 3\) is neither"),
     (dict(window=[2**64, 0]), ValueError, r"window: \(18446744073709551616, 0\) are not two integers of 64 bits"),
     (dict(window=[1.5, 0]), TypeError, r"window: \(1.5, 0\) are not two integers"),
     (dict(numerics=2**32), ValueError, "numerics: 4294967296 does not fit in 32 bits"),

@@ -15,16 +15,15 @@ sources() { find include src tools tests examples benchmarks integrations python
 
 echo "== GCC and Clang, warnings are errors"
 # Read, not compiled: without optimisation GCC takes four minutes for the largest kernels and finds no more, and with it
-# CI's build for the tests finds the rest. That build has all but the benchmarks, so in CI GCC reads these alone.
-# read_all FOLDER [PART]: the files whose path has this part.
+# CI's build for the tests finds the rest. That build has all but the benchmarks, so in CI GCC reads these alone. What
+# several targets have is left to clang-tidy for one of them, which reports Clang's warnings as well.
+# read_all FOLDER all|others [PART]
 read_all() {
     NINJA_ARGS=build.ninja tools/dev/build.sh "$1" -Dwerror=true -Dbenchmarks=enabled
-    python3 -c 'import json, sys; sys.stdout.write("\0".join("cd \"%(directory)s\" && %(command)s -fsyntax-only" % entry
-        for entry in json.load(sys.stdin) if sys.argv[1] in entry["file"]))' "${2-}" <"$1/compile_commands.json" |
-        xargs -0 -P "$(nproc)" -n 1 sh -c || failed=1
+    python3 tools/dev/commands.py "$@" | xargs -0 -P "$(nproc)" -n 1 sh -c || failed=1
 }
-CC=gcc CXX=g++ read_all build-lint-gcc $([ "${CI-}" != true ] || echo /benchmarks/)
-CC=clang-14 CXX=clang++-14 read_all build-lint-clang
+CC=gcc CXX=g++ read_all build-lint-gcc all $([ "${CI-}" != true ] || echo /benchmarks/)
+CC=clang-14 CXX=clang++-14 read_all build-lint-clang others
 
 echo "== the header in C and C++"
 use='#include "rapt/rapt.h"\nint main(void) { rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT; return (int)desc.batch; }\n'
@@ -84,9 +83,10 @@ complain "left over:" "$(grep -nE 'TODO|FIXME' $code || true)"
 
 echo "== clang-tidy"
 # tidy PATTERN [OPTION]: the files whose path matches.
+once=$(python3 tools/dev/commands.py build-lint-clang once)
 tidy() {
-    sources -name '*.c' | grep -E "$1" | grep -vE '^src/arm|^benchmarks/peak_neon' |
-        xargs -P "$(nproc)" -n 4 clang-tidy-14 --quiet -p build-lint-clang "${@:2}" 2>/dev/null || failed=1
+    grep -E "$1" <<<"$once" | xargs -P "$(nproc)" -n 4 clang-tidy-14 --quiet -p build-lint-clang/once "${@:2}" 2>/dev/null ||
+        failed=1
 }
 # The analyzer takes 3 seconds a file, all else a tenth of one: it looks at what users run; in CI, whose time is short,
 # not through calls (mode=shallow).
