@@ -17,8 +17,6 @@
 
 enum { B = 2, H = 4, SQ = 5, SK = 9, D = 8 };
 static const char *data_folder;
-static bool is_emulated;
-
 #define ATTEND "$rapt attend --query q.npy --key k.npy --value v.npy --out o.npy "
 #define SAME " --expect o.npy --tolerance 0 --out p.npy"
 
@@ -290,7 +288,7 @@ static void bench_prints_its_rows(void **state) {
     static const char *const said[] = {"kernels     ", "\nFMA peak ", "\nread peak ", "prefill of 200 tokens, causal",
                                        "decode on 200 keys, group 4"};
     (void)state;
-    if (is_emulated) skip();
+    if (command_is_emulated()) skip();
     struct command_result result = command_shell("$rapt bench --seconds 0 --threads 1 --keys 200");
     assert_int_equal(result.status, strstr(result.err, "no peak") ? 2 : 0);
     for (size_t i = 0; result.status == 0 && i < sizeof said / sizeof said[0]; i++)
@@ -314,7 +312,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(bench_prints_its_rows),
     };
     if (argc < 4) return 2;
-    is_emulated = argc > 4 && argv[4][0] != '\0';
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
     data_folder = command_link("minilm", argv[3]);
     write_random("q.npy", 4, B, H, SQ, D);

@@ -18,8 +18,6 @@ enum { B = 2, H = 4, KV = 2, SQ = 6, SK = 12, D = 32, PAGE = 4, EACH = SK / PAGE
 #define CHECK " --check --tolerance 2e-6 --out p.npy"
 #define SAME " --expect o.npy --tolerance 0 --out p.npy"
 
-static bool is_emulated;
-
 static const int32_t table[B][EACH] = {{5, 0, 3}, {2, 7, 4}};
 
 /* The same numbers, in pages; the others are NaN. */
@@ -185,7 +183,7 @@ static void failed_allocations(void **state) {
     static const bool all[SQ][T];
     static const int64_t lists[QUERY_BLOCKS][1] = {{0}, {1}};
     (void)state;
-    if (is_emulated) skip(); /* many processes, which do here what they do natively */
+    if (command_is_emulated()) skip(); /* many processes, which do here what they do natively */
     write_npy("all.npy", NPY_BOOL, all, 2, (const int64_t[]){SQ, T});
     write_npy("some.npy", NPY_INT64, lists, 2, (const int64_t[]){QUERY_BLOCKS, 1});
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -212,7 +210,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(failed_allocations),
     };
     if (argc < 4) return 2;
-    is_emulated = argc > 4 && argv[4][0] != '\0';
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
     write_random("q.npy", 4, B, H, SQ, D);
     write_random("k.npy", 4, B, KV, SK, D);

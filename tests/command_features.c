@@ -14,8 +14,6 @@
 #include "command_run.h"
 
 enum { B = 2, H = 4, SQ = 5, SK = 9, D = 8 };
-static bool is_emulated;
-
 #define ATTEND "$rapt attend --query q.npy --key k.npy --value v.npy --out o.npy "
 #define SAME " --expect o.npy --tolerance 0 --out p.npy"
 #define CHECK " --check --tolerance 2e-6 "
@@ -192,7 +190,7 @@ static void forms_of_reports(void **state) {
     expect_error("--json does not go with --quiet", ATTEND "--json --quiet --out new.npy");
     assert_string_equal(expect_success("$rapt layer dot --query q.npy --key kk.npy --value vv.npy --out p.npy "
                                        "--quiet").out, "");
-    if (is_emulated) return;
+    if (command_is_emulated()) return;
     struct command_result bench = command_shell("$rapt bench --seconds 0 --threads 1 --filter decode --head-dim 64 "
                                                 "--keys 512 --json");
     if (strstr(bench.err, "no peak")) return;
@@ -325,7 +323,6 @@ int main(int argc, char **argv) {
     };
     if (argc < 4) return 2;
     setenv("LC_ALL", "C.UTF-8", 1);
-    is_emulated = argc > 4 && argv[4][0] != '\0';
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
     write_random("q.npy", 4, B, H, SQ, D);
     write_random("k.npy", 4, B, H, SK, D);

@@ -16,6 +16,7 @@
 
 /* With a space, which nothing may stumble over. */
 static char folder[] = "/tmp/rapt command-XXXXXX";
+static bool has_wrapper;
 
 /* A script of this name, which shell lines call by the variable of this name. */
 static void set_command(const char *name, const char *wrapper, const char *resolved) {
@@ -32,6 +33,7 @@ static void set_command(const char *name, const char *wrapper, const char *resol
 void command_start(const char *wrapper, const char *rapt, const char *rapt_failing) {
     char path[4096], *resolved = realpath(rapt, NULL), *failing = realpath(rapt_failing, NULL);
     assert_true(resolved && failing);
+    has_wrapper = wrapper[0] != '\0';
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chdir(folder), 0);
     assert_int_equal(mkdir("bin", 0755), 0);
@@ -42,6 +44,8 @@ void command_start(const char *wrapper, const char *rapt, const char *rapt_faili
     free(resolved);
     free(failing);
 }
+
+bool command_is_emulated(void) { return has_wrapper; }
 
 const char *command_link(const char *name, const char *target) {
     if (access(target, F_OK) != 0) return target;

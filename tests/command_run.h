@@ -4,6 +4,7 @@
 #define RAPT_COMMAND_RUN_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,9 @@
 /* Makes a folder, goes there, and lets shell lines call the command as $rapt and $rapt_failing. wrapper: an
  * emulator that both need, or "". */
 void command_start(const char *wrapper, const char *rapt, const char *rapt_failing);
+
+/* Whether it was started with a wrapper. */
+bool command_is_emulated(void);
 
 /* Lets lines call target, a file or a folder, by name, which has no spaces; returns that, or target where it is not
  * there. */

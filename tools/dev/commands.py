@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The compile commands of a Meson build folder, which has some sources for several targets.
 
-usage: commands.py BUILD all [PART]  commands that read the sources whose path has PART and generate no code, each ended by
-                                     a zero byte
-       commands.py BUILD others      the same, for C sources without the first command of each
+usage: commands.py BUILD all [PART]  commands that read the sources whose path has PART and generate no code, each
+                                     ended by a zero byte
+       commands.py BUILD others      the same, without the first command of each C source
        commands.py BUILD once        writes BUILD/once/compile_commands.json with this first one, and prints the paths
 """
 import json

@@ -85,8 +85,8 @@ echo "== clang-tidy"
 # tidy PATTERN [OPTION]: the files whose path matches.
 once=$(python3 tools/dev/commands.py build-lint-clang once)
 tidy() {
-    grep -E "$1" <<<"$once" | xargs -P "$(nproc)" -n 4 clang-tidy-14 --quiet -p build-lint-clang/once "${@:2}" 2>/dev/null ||
-        failed=1
+    grep -E "$1" <<<"$once" |
+        xargs -P "$(nproc)" -n 4 clang-tidy-14 --quiet -p build-lint-clang/once "${@:2}" 2>/dev/null || failed=1
 }
 # The analyzer takes 3 seconds a file, all else a tenth of one: it looks at what users run; in CI, whose time is short,
 # not through calls (mode=shallow).

@@ -13,8 +13,8 @@ has_packages() {
 }
 
 # What was compiled last time is kept, and the tools are those of the venv. In CI the build is hardly optimised, and has
-# two tables of kernels only on x86, which takes a third of the time: the tests of the library have all of them optimised,
-# those of the package look at what is round them.
+# two tables of kernels only on x86, which takes a third of the time: the tests of the library have them optimised, those
+# of the package look at what is round them.
 build() {
     local flags=${CFLAGS-} tables=auto
     [ "${CI-}" != true ] || flags='-Og -DRAPT_PLAIN_LOOPS'
