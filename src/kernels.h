@@ -193,7 +193,7 @@ struct rapt_tile_kind {
     int beside_unlike; /* scores keys beside values; of unlike dims where one side has more than this (0: never), */
     bool beside_rests; /* and rows that end within a line only where this is set; */
     int turn_keys;     /* pages that are multiples of so many tokens can be read so, */
-    bool turns_alone;  /* not only those in which several heads take turns */
+    bool turns_alone;  /* on any processor also by a head alone, not only where several take turns */
     int slot_turn;     /* without score_beside: KV heads take turns of so many keys, without scales, to score and weigh;
                           0 = none do */
     unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */

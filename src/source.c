@@ -234,7 +234,7 @@ static struct rapt_rows paged_block(struct rapt_source *source, int side, struct
     const int64_t count = positions.end - positions.begin;
     const int64_t row_bytes = rapt_format_row_bytes(task->attention->format[side], source->side[side].dim);
     const bool lists = !source->in_turns && !rapt_is_in_keys(task->attention, side);
-    const int64_t lead = source->in_turns ? task->kind->turn_keys : lead_of(row_bytes);
+    const int64_t lead = source->in_turns ? 2 * task->kind->turn_keys : lead_of(row_bytes);
     const int64_t end = smaller(token + count + lead, source->visible.end - origin);
     find_runs(&pages, token, source->in_turns ? end - token : count, block->run);
     if (lists)

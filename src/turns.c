@@ -1,26 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 #include "turns.h"
 
+#include "cpu.h"
 #include "pages.h"
 #include "work.h"
 
 enum { EXCLUDES = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT /* what may leave the keys of a block out */ };
 
+/* Whether a head by itself reads pages in turns. Where requests go into L1, strands are as fast but for rows that
+ * compute about as long as memory takes, while a turn and the next one fit there (docs/performance.md). */
+static bool takes_turns_alone(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int side, int64_t rows) {
+    enum { LEAST_ROWS = 3, MOST_BYTES = 511 };
+    const int format = a->format[side];
+    return kind->turns_alone || (rapt_cpu_requests() == RAPT_REQUESTS_FAR_INTO_L1 && format != RAPT_FORMAT_F32 &&
+                                 rows >= LEAST_ROWS &&
+                                 rapt_format_row_bytes(format, rapt_dim_of(a, side)) <= MOST_BYTES);
+}
+
 /* Whether turns find pages to be so many rows at one stride each. */
-static bool has_turns_in_pages(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t heads) {
+static bool has_turns_in_pages(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t rows,
+                               int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     const int64_t page_tokens = rapt_pages_of(&a->desc, side)->page_tokens;
-    return kind->score_beside && (heads > 1 || kind->turns_alone) && rapt_takes_runs(a, kind, side) &&
+    return kind->score_beside && (heads > 1 || takes_turns_alone(a, kind, side, rows)) &&
+           rapt_takes_runs(a, kind, side) &&
            page_tokens % kind->turn_keys == 0 && work->sequence.key_position % kind->turn_keys == 0;
 }
 
 /* Whether the rows of a side can be read in turns with those of the other one: at one stride, or, by kinds with a block
  * of their own, in runs. Values that are all of the keys are read faster after them, as measured. */
-static bool reads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t heads) {
+static bool reads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t rows,
+                           int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     const bool in_keys = rapt_is_in_keys(a, side), is_all = in_keys && a->desc.value_dim == a->desc.head_dim;
     const bool reads_on = !work->stages[side] && !in_keys && (!rapt_is_paged(rapt_pages_of(&a->desc, side)) ||
-                                                              has_turns_in_pages(a, work, side, heads));
+                                                              has_turns_in_pages(a, work, side, rows, heads));
     return (kind->takes_runs && !kind->score_beside && !is_all) || reads_on;
 }
 
@@ -45,7 +59,7 @@ bool rapt_takes_turns(const struct rapt_plan_body *a, const struct rapt_work *wo
                  !(a->mask_parts & EXCLUDES) && a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
                  has_turns_for(kind, a->desc.head_dim, a->desc.value_dim);
     for (int side = 0; takes && side < RAPT_SIDES; side++)
-        takes = lies_in_lines(a, work, side, heads) && reads_in_turns(a, work, side, heads);
+        takes = lies_in_lines(a, work, side, heads) && reads_in_turns(a, work, side, rows, heads);
     return takes;
 }
 

@@ -92,7 +92,7 @@ static void test_window(void **state) {
                 desc.window_left = way == 2 ? 0 : WINDOW;
                 desc.window_right = way == 0 ? -1 : way == 1 ? 0 : WINDOW;
                 assert_true(bytes_of_plan(&desc, 1) <= 256 * KIB);
-                assert_true(bound_of(&desc, 1) <= 1280 * KIB);
+                assert_true(bound_of(&desc, 1) <= 1536 * KIB);
                 /* Open on one side it shows all keys, and some batch of them may be split. */
                 *(way == 2 ? &desc.window_right : &desc.window_left) = -1;
                 assert_true(bound_of(&desc, 1) > 4096 * KIB);

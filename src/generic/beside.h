@@ -11,12 +11,14 @@
 
 enum {
     BESIDE_KEYS = 16,  /* of a turn of float32: score some, weigh as many */
-    BESIDE_STORED = 32, /* of types of fewer bits, */
-    TURN_KEYS = VL < 16 ? 16 : 32 /* of all types in pages */
+    BESIDE_STORED = 32, /* of types of fewer bits */
+    TURN_KEYS = 16,     /* runs are whole multiples of so many: a turn is of one, or half of it of the next one */
+    LEAST_STORED = WORD_VECTORS * VL > TURN_KEYS ? WORD_VECTORS * VL : TURN_KEYS
 };
 
 _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0, "a turn is whole vectors of keys");
-_Static_assert(TURN_KEYS % (WORD_VECTORS * VL) == 0, "as it is in pages");
+_Static_assert(LEAST_STORED == TURN_KEYS || (LEAST_STORED == 2 * TURN_KEYS && (int)VL == (int)TURN_KEYS),
+               "and so is half of one");
 
 /* Whether turns of so many bytes of keys are better than of half as many, in a file where some are: each turn loads and
  * stores the sums of all rows. */
@@ -26,10 +28,11 @@ _Static_assert(TURN_KEYS % (WORD_VECTORS * VL) == 0, "as it is in pages");
 
 /* Keys of a turn. Those of several heads, which are read one after the other, should not be much more than L1 has. */
 static int turn_of(const struct rapt_score_args *score, bool in_pages, int heads) {
-    const int keys = score->key_format == RAPT_FORMAT_F32 ? BESIDE_KEYS : BESIDE_STORED;
+    const bool is_f32 = score->key_format == RAPT_FORMAT_F32;
+    const int keys = is_f32 ? BESIDE_KEYS : BESIDE_STORED, least = is_f32 ? TURN_KEYS : LEAST_STORED;
     const int64_t bytes = 2 * keys * rapt_format_row_bytes(score->key_format, score->head_dim);
-    if (in_pages || (score->exceeds_caches && heads * bytes > 48 << 10 && keys > TURN_KEYS))
-        return TURN_KEYS;
+    if (in_pages || (score->exceeds_caches && heads * bytes > 48 << 10 && keys > least))
+        return least;
     return heads == 1 && RAPT_LONG_TURNS(score->key_format, score->rows, bytes) ? 2 * keys : keys;
 }
 
@@ -46,12 +49,14 @@ RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t n
                          .left = lines};
 }
 
-/* The scores of one turn. */
-RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int rows, struct pair *pair) {
-    const int n = VL * vectors_of_words(format, rows);
+/* The scores of one turn. jump_bytes: from where its second half would follow the first one to where it lies. */
+RAPT_INLINE void score_turn(const struct rapt_score_args *a, int64_t jump_bytes, int format, int rows,
+                            struct pair *pair) {
+    const int vectors = vectors_of_words(format, rows), n = VL * vectors;
+    const int64_t vector_bytes = VL * a->key_stride_bytes + jump_bytes;
     const char *key = a->key;
-    for (int k = a->key_begin; k < a->key_end; k += n, key += n * a->key_stride_bytes) {
-        const struct key_place places[WORD_VECTORS] = {{.key = key}, {.key = key + VL * a->key_stride_bytes}};
+    for (int k = a->key_begin; k < a->key_end; k += n, key += vectors * vector_bytes) {
+        const struct key_place places[WORD_VECTORS] = {{.key = key}, {.key = key + vector_bytes}};
         struct stream stream = {.pair = pair};
         score_transposed(a, format, places, true, &stream, a->scores + k, k - a->key_begin, n, rows);
     }
@@ -59,9 +64,11 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int format, int row
 
 /* The scores of a turn of rows that fill a vector. */
 #define RAPT_TURN(name, NAME, rows)                                                                              \
-    static RAPT_KERNEL void score_turn_##name##_filled(const struct rapt_score_args *a, struct pair *pair) {     \
+    static RAPT_KERNEL void score_turn_##name##_filled(const struct rapt_score_args *a, int64_t jump_bytes,      \
+                                                       struct pair *pair) {                                      \
         if ((int)(rows) > (int)BESIDE_##NAME || !NARROW_FILLS)                                                   \
             return;                                                                                              \
+        (void)jump_bytes; /* turns that are one run */                                                           \
         struct pair own = take_pair(pair);                                                                       \
         score_filled_turn(RAPT_FORMAT_##NAME, a, &own);                                                          \
         put_pair(pair, &own);                                                                                    \
@@ -70,12 +77,13 @@ RAPT_WORD_FORMATS(RAPT_TURN, VL)
 #undef RAPT_TURN
 
 #define RAPT_TURN(name, NAME, rows)                                                                              \
-    static RAPT_KERNEL void score_turn_##name##_##rows(const struct rapt_score_args *a, struct pair *pair) {     \
+    static RAPT_KERNEL void score_turn_##name##_##rows(const struct rapt_score_args *a, int64_t jump_bytes,      \
+                                                       struct pair *pair) {                                      \
         if (!RAPT_IS_NARROW(RAPT_FORMAT_##NAME, rows) || (rows) > BESIDE_##NAME)                                 \
             return;                                                                                              \
         struct pair own = take_pair(pair);                                                                       \
         own.paces = is_paced(RAPT_FORMAT_##NAME, rows);                                                          \
-        score_turn(a, RAPT_FORMAT_##NAME, rows, &own);                                                           \
+        score_turn(a, jump_bytes, RAPT_FORMAT_##NAME, rows, &own);                                               \
         put_pair(pair, &own);                                                                                    \
     }
 #define RAPT_TURN_ROWS(rows) RAPT_WORD_FORMATS(RAPT_TURN, rows)
@@ -145,14 +153,36 @@ static struct course course_of(struct walk walk, int64_t stride_bytes, int turn,
     return course;
 }
 
-/* Fetches what a turn left out of the next one. */
-static void end_turn(struct course *course, int turn, struct lane *lane) {
-    const char *const end = course->next.row + turn * course->stride_bytes + course->request;
-    for (; lane->line < end; lane->line += 64)
+/* From where the second half of a turn would follow the first one to where it lies: the next run, perhaps. */
+static int64_t jump_of(const struct walk *walk, int turn, int64_t stride_bytes) {
+    return walk->left >= turn ? 0 : walk->next->row - (walk->row + walk->left * stride_bytes);
+}
+
+/* Fetches what is left of some rows, and goes on to others. */
+static void end_rows(struct lane *lane, const char *end, const char *next) {
+    while (lane->line < end) {
         fetch_both(lane->line, lane->l2);
+        next_line(lane, false);
+    }
+    lane->line = next;
+    lane->left = lane->row_lines;
+}
+
+/* Fetches the other half of the next turn, unless it just follows. */
+static void halve_turn(const struct course *course, int turn, struct lane *lane) {
+    const int64_t jump_bytes = jump_of(&course->next, turn, course->stride_bytes);
+    const char *const half = course->next.row + turn / 2 * course->stride_bytes + course->request;
+    if (jump_bytes != 0)
+        end_rows(lane, half, half + jump_bytes);
+}
+
+/* Goes on to the next turn, and fetches what is left of it. */
+static void end_turn(struct course *course, int turn, struct lane *lane) {
+    const int64_t bytes = turn * course->stride_bytes + jump_of(&course->next, turn, course->stride_bytes);
+    const char *const end = course->next.row + bytes + course->request;
     walk_by(&course->here, turn, course->stride_bytes);
     walk_by(&course->next, turn, course->stride_bytes);
-    lane->line = course->next.row + course->request;
+    end_rows(lane, end, course->next.row + course->request);
 }
 
 /* One head by itself: near and far requests, row by row. Several, or pages: a turn of all of them ahead, in the order
@@ -160,50 +190,91 @@ static void end_turn(struct course *course, int turn, struct lane *lane) {
 static struct pair pair_of(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int turn,
                            int heads) {
     const int64_t row_bytes = heads * rapt_format_row_bytes(score->key_format, score->head_dim);
-    const bool paces = is_paced(score->key_format, score->rows) && paces_requests(score->exceeds_caches);
+    const bool paces = is_paced(score->key_format, score->rows) &&
+                       paces_turns(score->exceeds_caches, score->key_format, score->rows, row_bytes);
     const bool by_turns = heads > 1 || score->runs || weigh->runs;
-    const int64_t far = by_turns ? far_rows_of_heads(row_bytes) : far_rows(row_bytes);
+    const int64_t far = by_turns ? far_rows_of_turns(row_bytes, heads) : far_rows(row_bytes, paces);
     return (struct pair){
         .keys = lane_of(score->key, score->key_stride_bytes, turn, far, row_bytes, paces),
         .values = lane_of(weigh->value, weigh->value_stride_bytes, by_turns ? turn : far, far, row_bytes, paces),
         .of_heads = heads > 1};
 }
 
-typedef void turn_scorer(const struct rapt_score_args *, struct pair *);
+typedef void turn_scorer(const struct rapt_score_args *, int64_t jump_bytes, struct pair *);
 
-/* The next keys and values of a head, which lie where `key` and `value` say. */
-static void take_turn(struct rapt_score_args *keys, struct rapt_weigh_args *values, turn_scorer *score, int turn,
-                      struct pump *pump, const char *key, const char *value) {
-    keys->key = key;
-    values->value = value;
+/* Scores a turn of keys of a head. */
+static void take_keys(struct rapt_score_args *keys, turn_scorer *score, int turn, int64_t jump_bytes,
+                      struct pair *pair) {
     keys->key_end = keys->key_begin + turn;
-    values->key_end = values->key_begin + turn;
-    add_turn(values, values->probabilities + values->key_begin, turn);
-    score(keys, &pump->pair);
-    weigh_narrow_part(values, pump);
+    score(keys, jump_bytes, pair);
     keys->key_begin = keys->key_end;
-    values->key_begin = values->key_end;
-    values->fresh = false;
-    values->alpha = NULL;
     scales_on(&keys->scales, turn);
-    scales_on(&values->scales, turn);
 }
 
-/* Whether all turns of some keys lie within runs, of which only the last one ends anywhere. */
-static bool fills_turns(const struct rapt_stored_run *runs, int64_t first_rows, int keys, int turn) {
-    return !runs || first_rows % turn == 0 || first_rows >= keys;
+/* Weighs a turn of values of a head. */
+static void take_values(struct rapt_weigh_args *values, int turn, int64_t jump_bytes, struct pump *pump) {
+    const int keys = jump_bytes == 0 ? turn : turn / 2, end = values->key_begin + turn;
+    while (values->key_begin < end) {
+        values->key_end = values->key_begin + keys;
+        weigh_narrow_part(values, pump);
+        values->key_begin = values->key_end;
+        values->value += keys * values->value_stride_bytes + jump_bytes;
+        values->fresh = false;
+        values->alpha = NULL;
+        scales_on(&values->scales, keys);
+    }
+}
+
+/* The heads whose keys and values take turns, and what is prefetched meanwhile. */
+struct heads {
+    struct rapt_score_args keys[RAPT_MOST_HEADS];
+    struct rapt_weigh_args values[RAPT_MOST_HEADS];
+    turn_scorer *scorer;
+    struct course key, value;
+    struct pump pump;
+    int count, turn;
+};
+
+/* One turn. Half of its work is done when as many slots have run as there are heads. */
+static void take_turns(struct heads *of, const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
+    const int turn = of->turn;
+    const int64_t key_jump = jump_of(&of->key.here, turn, of->key.stride_bytes);
+    const int64_t value_jump = jump_of(&of->value.here, turn, of->value.stride_bytes);
+    struct pair *const pair = &of->pump.pair;
+    for (int slot = 0; slot < 2 * of->count; slot++) {
+        const int head = slot / 2;
+        if (slot == of->count) {
+            halve_turn(&of->key, turn, &pair->keys);
+            halve_turn(&of->value, turn, &pair->values);
+        }
+        struct rapt_weigh_args *const values = &of->values[head];
+        if (slot % 2 == 0) {
+            add_turn(values, values->probabilities + values->key_begin, turn);
+            of->keys[head].key = of->key.here.row + (score[head].key - score->key);
+            take_keys(&of->keys[head], of->scorer, turn, key_jump, pair);
+            continue;
+        }
+        values->value = of->value.here.row + (weigh[head].value - weigh->value);
+        take_values(values, turn, value_jump, &of->pump);
+    }
+    end_turn(&of->key, turn, &pair->keys);
+    end_turn(&of->value, turn, &pair->values);
+}
+
+/* Whether runs divide turns in halves at most, all but the last one, which ends anywhere. */
+static bool fills_turns(const struct rapt_stored_run *runs, int64_t first_rows, int keys) {
+    return !runs || first_rows % TURN_KEYS == 0 || first_rows >= keys;
 }
 
 /* How many turns there are enough keys for, on both sides. */
 static int turns_of(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int turn) {
     const int keys = score->key_end - score->key_begin, values = weigh->key_end - weigh->key_begin;
-    const bool fits = fills_turns(score->runs, score->key_rows, keys, turn) &&
-                      fills_turns(weigh->runs, weigh->value_rows, values, turn);
+    const bool fits = fills_turns(score->runs, score->key_rows, keys) &&
+                      fills_turns(weigh->runs, weigh->value_rows, values);
     return fits ? (keys < values ? keys : values) / turn : 0;
 }
 
-/* Turns, then the rest of each side. */
-static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
+static turn_scorer *turn_scorer_of(const struct rapt_score_args *score) {
 #define RAPT_TURN(name, NAME, rows) [RAPT_FORMAT_##NAME] = score_turn_##name##_##rows,
 #define RAPT_TURN_ROWS(rows) {RAPT_WORD_FORMATS(RAPT_TURN, rows)},
     static turn_scorer *const of_rows[][RAPT_FORMAT_COUNT] = {RAPT_HEIGHTS(RAPT_TURN_ROWS)};
@@ -212,44 +283,50 @@ static void score_beside(const struct rapt_score_args *score, const struct rapt_
 #define RAPT_TURN(name, NAME, rows) [RAPT_FORMAT_##NAME] = score_turn_##name##_filled,
     static turn_scorer *const of_filled[RAPT_FORMAT_COUNT] = {RAPT_WORD_FORMATS(RAPT_TURN, VL)};
 #undef RAPT_TURN
-    struct rapt_score_args keys[RAPT_MOST_HEADS];
-    struct rapt_weigh_args values[RAPT_MOST_HEADS];
-    turn_scorer *const *const scorers = RAPT_IS_FILLED(score->rows) ? of_filled : of_rows[score->rows - 1];
-    turn_scorer *const scorer = scorers[kernel_format(score->key_format)];
-    const int turn = turn_of(score, score->runs || weigh->runs, heads);
-    struct pump pump = {.in_pair = true, .pair = pair_of(score, weigh, turn, heads)};
-    struct lane *const of_keys = &pump.pair.keys, *const of_values = &pump.pair.values;
-    struct course key =
-        course_of(walk_of(score->key, score->key_rows, score->runs), score->key_stride_bytes, turn, of_keys);
-    struct course value =
-        course_of(walk_of(weigh->value, weigh->value_rows, weigh->runs), weigh->value_stride_bytes, turn, of_values);
-    RAPT_ASSUME(heads >= 1 && heads <= RAPT_MOST_HEADS);
-    for (int head = 0; head < heads; head++) {
+    return (RAPT_IS_FILLED(score->rows) ? of_filled : of_rows[score->rows - 1])[kernel_format(score->key_format)];
+}
+
+static void begin_turns(struct heads *of, const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
+    RAPT_ASSUME(of->count >= 1 && of->count <= RAPT_MOST_HEADS);
+    for (int head = 0; head < of->count; head++) {
         assume_score(&score[head], NARROW_MOST);
         assume_weigh(&weigh[head], NARROW_MOST);
-        keys[head] = score[head];
-        values[head] = weigh[head];
-        values[head].probabilities += (int64_t)weigh[head].first_row * RAPT_BLOCK_KEYS;
+        of->keys[head] = score[head];
+        of->values[head] = weigh[head];
+        of->values[head].probabilities += (int64_t)weigh[head].first_row * RAPT_BLOCK_KEYS;
     }
-    for (int left = turns_of(score, weigh, turn); left > 0; left--) {
-        for (int head = 0; head < heads; head++)
-            take_turn(&keys[head], &values[head], scorer, turn, &pump, key.here.row + (score[head].key - score->key),
-                      value.here.row + (weigh[head].value - weigh->value));
-        end_turn(&key, turn, of_keys);
-        end_turn(&value, turn, of_values);
+    of->scorer = turn_scorer_of(score);
+    of->pump = (struct pump){.in_pair = true, .pair = pair_of(score, weigh, of->turn, of->count)};
+    const struct walk keys = walk_of(score->key, score->key_rows, score->runs);
+    const struct walk values = walk_of(weigh->value, weigh->value_rows, weigh->runs);
+    of->key = course_of(keys, score->key_stride_bytes, of->turn, &of->pump.pair.keys);
+    of->value = course_of(values, weigh->value_stride_bytes, of->turn, &of->pump.pair.values);
+}
+
+/* What turns leave: fewer keys, or those of one side. */
+static void end_turns(struct heads *of, const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
+    for (int head = 0; head < of->count; head++) {
+        of->keys[head].key_end = score[head].key_end;
+        of->keys[head].key = of->key.here.row + (score[head].key - score->key);
+        of->values[head].key_end = weigh[head].key_end;
+        of->values[head].value = of->value.here.row + (weigh[head].value - weigh->value);
+        of->values[head].probabilities = weigh[head].probabilities;
     }
-    for (int head = 0; head < heads; head++) {
-        keys[head].key_end = score[head].key_end;
-        keys[head].key = key.here.row + (score[head].key - score->key);
-        values[head].key_end = weigh[head].key_end;
-        values[head].value = value.here.row + (weigh[head].value - weigh->value);
-        values[head].probabilities = weigh[head].probabilities;
-    }
-    keys->key_rows = key.here.left;
-    keys->runs = key.here.next;
-    values->value_rows = value.here.left;
-    values->runs = value.here.next;
-    score_then_weigh(keys, values, heads);
+    of->keys->key_rows = of->key.here.left;
+    of->keys->runs = of->key.here.next;
+    of->values->value_rows = of->value.here.left;
+    of->values->runs = of->value.here.next;
+    score_then_weigh(of->keys, of->values, of->count);
+}
+
+static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
+    struct heads of;
+    of.count = heads;
+    of.turn = turn_of(score, score->runs || weigh->runs, heads);
+    begin_turns(&of, score, weigh);
+    for (int left = turns_of(score, weigh, of.turn); left > 0; left--)
+        take_turns(&of, score, weigh);
+    end_turns(&of, score, weigh);
 }
 
 #endif

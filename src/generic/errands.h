@@ -70,16 +70,20 @@ RAPT_INLINE bool is_paced(int format, int rows) {
     return rows <= (format == RAPT_FORMAT_F32 ? of_f32 : of_others);
 }
 
+RAPT_INLINE void next_line(struct lane *lane, bool paces) {
+    lane->line += 64;
+    if (--lane->left == 0) {
+        lane->left = lane->row_lines, lane->line += lane->gap;
+        if (paces)
+            lane->line = (const char *)paced((uintptr_t)lane->line, LANE_PRODUCTS);
+    }
+}
+
 /* of_values: known to the compiler, at best. */
 RAPT_INLINE void pair_line(struct pair *pair, bool of_values) {
     struct lane *lane = of_values ? &pair->values : &pair->keys;
     fetch_both(lane->line, lane->l2);
-    lane->line += 64;
-    if (--lane->left == 0) {
-        lane->left = lane->row_lines, lane->line += lane->gap;
-        if (pair->paces)
-            lane->line = (const char *)paced((uintptr_t)lane->line, LANE_PRODUCTS);
-    }
+    next_line(lane, pair->paces);
 }
 
 /* Lines of rows to come. */

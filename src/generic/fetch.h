@@ -20,15 +20,15 @@ RAPT_INLINE bool streams_into_l1(void) {
 }
 
 /* From the near line to the far one where keys and values are read in turns, in whole rows. */
-RAPT_INLINE int64_t far_rows(int64_t row_bytes) {
-    const int64_t bytes = rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE ? 4 << 10 : 2 << 10;
+RAPT_INLINE int64_t far_rows(int64_t row_bytes, bool paces) {
+    const int64_t bytes = rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE || paces ? 4 << 10 : 2 << 10;
     return (bytes + row_bytes - 1) / row_bytes;
 }
 
 /* The same where several heads take turns, or turns go from page to page. Their near line is a whole turn ahead, which
- * may be far enough: then both requests are for it. */
-RAPT_INLINE int64_t far_rows_of_heads(int64_t row_bytes) {
-    return rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE ? 0 : far_rows(row_bytes);
+ * may be far enough: then both requests are for it, as they are where what follows a run is none of its own. */
+RAPT_INLINE int64_t far_rows_of_turns(int64_t row_bytes, int heads) {
+    return rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE || heads == 1 ? 0 : far_rows(row_bytes, false);
 }
 
 /* Where memory feeds a loop, it requests two lines at each: one `near` after the line at hand, and one `far` after
@@ -53,6 +53,15 @@ RAPT_INLINE void fetch_both(const char *line, int64_t l2) {
  * and loads wait until there is room again. Few rows compute too little to space them out. */
 RAPT_INLINE bool paces_requests(bool exceeds_caches) {
     return exceeds_caches && rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE;
+}
+
+/* The same for turns of keys and values. Where requests go into L1, only float32 of up to three long rows is so little to
+ * compute (docs/performance.md). */
+RAPT_INLINE bool paces_turns(bool exceeds_caches, int format, int rows, int64_t row_bytes) {
+    enum { MOST_ROWS = 3, LEAST_BYTES = 512 };
+    if (!exceeds_caches || !streams_into_l1())
+        return paces_requests(exceeds_caches);
+    return VL == 16 && format == RAPT_FORMAT_F32 && rows <= MOST_ROWS && row_bytes >= LEAST_BYTES;
 }
 
 /* The same number, known so many multiplications later: a request that depends on it comes that long after the one

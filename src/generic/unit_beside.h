@@ -113,7 +113,7 @@ static turn_scorer *const turn_scorers[2][12] = {{PLACE_HEIGHTS(TURN_BF16)}, {PL
 /* What is prefetched in a turn: keys of the one after it, and values as far as requests reach, twice within those rows
  * that have a place (PLACE_ALL). */
 RAPT_INLINE struct unit_pair turn_ahead(const char *const *keys, const char *const *values, int row_bytes) {
-    const int64_t rows = far_rows(row_bytes);
+    const int64_t rows = far_rows(row_bytes, false);
     const int far = rows < PLACE_FAR / 2 ? (int)rows : PLACE_FAR / 2;
     return (struct unit_pair){{keys + RAPT_STEP, 0, row_bytes, reach_of(0, far)},
                               {values + far, 0, row_bytes, reach_of(0, far)}};
