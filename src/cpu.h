@@ -42,6 +42,7 @@ struct rapt_cpu {
     enum rapt_requests requests;
     bool multiplies_pairs; /* see rapt_multiplies_pairs */
     bool splits_vectors;   /* see rapt_splits_vectors */
+    bool loads_halves;     /* see rapt_loads_halves */
 };
 
 /* x86/cpu.c, arm/cpu.c: asks the machine, slowly. Executes baseline instructions only. */
@@ -66,6 +67,14 @@ extern atomic_bool rapt_splits_vectors;
 
 static inline bool rapt_cpu_splits_vectors(void) {
     return atomic_load_explicit(&rapt_splits_vectors, memory_order_relaxed);
+}
+
+/* Whether two loads of half a vector are faster than four of quarters of it, though it has more to shuffle then, where
+ * rows are many enough to wait for products rather than for memory: likewise. */
+extern atomic_bool rapt_loads_halves;
+
+static inline bool rapt_cpu_loads_halves(void) {
+    return atomic_load_explicit(&rapt_loads_halves, memory_order_relaxed);
 }
 
 /* Whether kernels of AVX-512 may use VBMI: known likewise, and only the speed depends on it. */

@@ -80,12 +80,14 @@ static struct rapt_scales random_scales(struct random *random, int64_t rows, boo
                                 .stride_bytes = step * (int64_t)sizeof(float)};
 }
 
-static bool machine_has_vbmi, machine_splits_vectors;
+static bool machine_has_vbmi, machine_splits_vectors, machine_loads_halves;
 
-/* Where the machine has VBMI, kernels use it in every other case, and any machine may split vectors. */
+/* Where the machine has VBMI, kernels use it in every other case, and any machine may split vectors, or
+ * load their halves fast. */
 static void draw_processor(struct random *random) {
     atomic_store(&rapt_has_vbmi, machine_has_vbmi && random_chance(random, 50));
     atomic_store(&rapt_splits_vectors, random_chance(random, 50));
+    atomic_store(&rapt_loads_halves, random_chance(random, 75));
 }
 
 struct stored_rows stored_rows(struct random *random, const struct tile *tile, int64_t rows, int dim, int kind,
@@ -185,6 +187,7 @@ static void run_case(void **state) {
     check_case->check(check_case->table);
     atomic_store(&rapt_has_vbmi, machine_has_vbmi);
     atomic_store(&rapt_splits_vectors, machine_splits_vectors);
+    atomic_store(&rapt_loads_halves, machine_loads_halves);
     test_free_all();
 }
 
@@ -206,6 +209,7 @@ int main(int argument_count, char **arguments) {
     int count = 0, table_count = machine_tables(tables);
     machine_has_vbmi = atomic_load(&rapt_has_vbmi);
     machine_splits_vectors = atomic_load(&rapt_splits_vectors);
+    machine_loads_halves = atomic_load(&rapt_loads_halves);
     for (int t = 0; t < table_count; t++)
         for (int f = 0; f < FAMILIES; f++, count++) {
             cases[count] = (struct check_case){families[f].check, tables[t]};

@@ -27,7 +27,8 @@ static void check(struct problem_call call) {
             const struct problem_layout layout = {.page_kind = pages[i] ? RAPT_PAGES_DENSE : 0,
                                                   .page_tokens = pages[i], .poison = true};
             atomic_store(&rapt_requests_here, requests % (RAPT_REQUESTS_FAR_INTO_L1 + 1));
-            atomic_store(&rapt_splits_vectors, requests++ % 2);
+            atomic_store(&rapt_splits_vectors, requests % 2);
+            atomic_store(&rapt_loads_halves, requests++ % 4 != 2);
             problem_check(expected, &layout, &way);
         }
     problem_free(expected);

@@ -40,7 +40,8 @@ static void check_layouts(struct problem_call call, int layout_count) {
         for (int i = 0; i < (tables[table]->kinds[RAPT_NARROW].score_beside ? 2 * layout_count : 1); i++) {
             const struct problem_way way = {.isa = tables[table]->isa, .threads = 1 + i % 2};
             atomic_store(&rapt_requests_here, requests % (RAPT_REQUESTS_FAR_INTO_L1 + 1));
-            atomic_store(&rapt_splits_vectors, requests++ % 2);
+            atomic_store(&rapt_splits_vectors, requests % 2);
+            atomic_store(&rapt_loads_halves, requests++ % 4 != 2); /* where vectors are split, too */
             problem_check(expected, &layouts[i / 2], &way);
         }
     problem_free(expected);

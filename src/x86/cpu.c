@@ -97,7 +97,8 @@ struct rapt_cpu rapt_cpu_detect(void) {
     struct rapt_cpu cpu = {.detected = true,
                            .requests = requests_of(family),
                            .multiplies_pairs = is_amd(),
-                           .splits_vectors = family == ZEN_4};
+                           .splits_vectors = family == ZEN_4,
+                           .loads_halves = family >= ZEN_4};
     unsigned eax, ebx, ecx, edx;
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & CPUID1_ECX_OSXSAVE))
         return cpu;

@@ -10,7 +10,7 @@ static const struct rapt_unit units[] = {{.isa = RAPT_ISA_AMX, .table = rapt_amx
                                          {RAPT_ISA_AVX512_BF16, rapt_cpu_multiplies_pairs, rapt_bf16_table},
                                          {.table = NULL}};
 
-/* Processors that look bytes up in registers take float8 otherwise, and those that split vectors some rows. */
+/* Processors that look bytes up in registers take float8 otherwise, and those that load halves some rows. */
 static void score_narrow_here(const struct rapt_score_args *args);
 static void weigh_narrow_here(const struct rapt_weigh_args *args);
 static void score_beside_here(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads);
@@ -25,7 +25,9 @@ static void score_beside_here(const struct rapt_score_args *score, const struct 
 /* Rows of float32 with gaps between them come from memory more slowly than that is worth. */
 static bool is_split(const struct rapt_score_args *a) {
     const int64_t row_bytes = rapt_format_row_bytes(a->key_format, a->head_dim);
-    return RAPT_IS_SPLIT(a->key_format, a->rows) && rapt_cpu_splits_vectors() &&
+    const bool is_faster = rapt_cpu_splits_vectors() ? RAPT_IS_SPLIT(a->key_format, a->rows)
+                                                     : RAPT_IS_HALVED(a->key_format, a->rows);
+    return is_faster && rapt_cpu_loads_halves() &&
            (a->key_format != RAPT_FORMAT_F32 || a->key_stride_bytes == row_bytes);
 }
 

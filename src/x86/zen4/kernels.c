@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Narrow tiles of some rows on processors that split vectors, of which the kernels of AVX-512 call these. Loads and
  * stores are what limits there, as docs/performance.md says: each multiply-add loads a number of a query, so keys are
- * transposed with few loads, and none goes by way of memory. */
+ * transposed with few loads, and none goes by way of memory. Others that load halves as fast gain by that as well. */
+#include "cpu.h"
 #include "x86/zen4/kind.h"
 
 #define RAPT_TAKES_ROWS RAPT_IS_SPLIT
 #define RAPT_HALF_SQUARES 1
-/* As long as L1 has room; float32 of few rows waits for memory instead. */
+/* As long as L1 has room; float32 of few rows waits for memory instead, as all do where vectors are whole. */
 #define RAPT_LONG_TURNS(format, rows, bytes)                                                                     \
-    ((format) == RAPT_FORMAT_F32 ? (rows) >= 7 && (bytes) <= 16 << 10 : (rows) >= 3 && (bytes) <= 32 << 10)
+    (rapt_cpu_splits_vectors() && ((format) == RAPT_FORMAT_F32 ? (rows) >= 7 && (bytes) <= 16 << 10              \
+                                                               : (rows) >= 3 && (bytes) <= 32 << 10))
 #define RAPT_WORD_FORMATS(X, rows) \
     X(f32, F32, rows) X(bf16, BF16, rows) X(f16, F16, rows) X(q8_0, Q8_0, rows) X(q4_0, Q4_0, rows)
 #define RAPT_STORED_FORMATS(X) X(f16, F16) X(bf16, BF16) X(q8_0, Q8_0) X(q4_0, Q4_0)
