@@ -9,7 +9,8 @@ enum { EXCLUDES = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT /* what may
 
 /* Whether a head by itself reads pages in turns. Where requests go into L1, strands are as fast but for rows that
  * compute about as long as memory takes, while a turn and the next one fit there (docs/performance.md). */
-static bool takes_turns_alone(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int side, int64_t rows) {
+static bool takes_turns_alone(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int side,
+                              int64_t rows) {
     enum { LEAST_ROWS = 3, MOST_BYTES = 511 };
     const int format = a->format[side];
     return kind->turns_alone || (rapt_cpu_requests() == RAPT_REQUESTS_FAR_INTO_L1 && format != RAPT_FORMAT_F32 &&

@@ -55,8 +55,8 @@ RAPT_INLINE bool paces_requests(bool exceeds_caches) {
     return exceeds_caches && rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE;
 }
 
-/* The same for turns of keys and values. Where requests go into L1, only float32 of up to three long rows is so little to
- * compute (docs/performance.md). */
+/* The same for turns of keys and values. Where requests go into L1, only up to three rows of float32 compute so little
+ * beside long rows (docs/performance.md). */
 RAPT_INLINE bool paces_turns(bool exceeds_caches, int format, int rows, int64_t row_bytes) {
     enum { MOST_ROWS = 3, LEAST_BYTES = 512 };
     if (!exceeds_caches || !streams_into_l1())

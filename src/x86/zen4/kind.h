@@ -17,7 +17,7 @@
     ((rows) >= 6 &&                                                                                              \
      ((format) == RAPT_FORMAT_F32 || (format) == RAPT_FORMAT_BF16 || (format) == RAPT_FORMAT_F16))
 
-/* As the slots score and score_beside of narrow tiles, with the same bits. ASSUME RAPT_IS_SPLIT, which the others are as well. */
+/* As the slots score and score_beside of narrow tiles, with the same bits. ASSUME RAPT_IS_SPLIT, or RAPT_IS_HALVED. */
 void rapt_score_split(const struct rapt_score_args *args);
 void rapt_score_beside_split(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads);
 
