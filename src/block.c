@@ -182,7 +182,14 @@ static bool begin_block(const struct rapt_block *b) {
     return true;
 }
 
-/* The first head comes last: the source has its runs then. */
+/* Bytes from the rows of the first head to those of another one. */
+static int64_t head_bytes(const struct rapt_block *const *blocks, int head, int side) {
+    const struct rapt_task *first = blocks[0]->task;
+    return (blocks[head]->task->kv_head - first->kv_head) * rapt_tensor_of(first->attention, side)->head_stride_bytes;
+}
+
+/* The first head comes last: the source has its runs then. Others lie where their heads are in its pages, whatever
+ * their own look-ups found: entries may change meanwhile. */
 static void take_turns(const struct rapt_block *const *blocks, int heads) {
     struct rapt_score_args next[RAPT_MOST_HEADS];
     struct rapt_weigh_args args[RAPT_MOST_HEADS];
@@ -195,6 +202,10 @@ static void take_turns(const struct rapt_block *const *blocks, int heads) {
         take_values(&args[i], b, b->key_begin, b->key_end);
         b->source->in_turns = false;
         RAPT_ASSUME(args[i].key_end == b->key_end);
+    }
+    for (int i = 1; i < heads; i++) {
+        next[i].key = next[0].key + head_bytes(blocks, i, RAPT_KEYS);
+        args[i].value = args[0].value + head_bytes(blocks, i, RAPT_VALUES);
     }
     blocks[0]->task->kind->score_beside(next, args, heads);
 }

@@ -192,7 +192,7 @@ struct rapt_tile_kind {
     uint8_t beside_rows[RAPT_FORMAT_COUNT]; /* up to so many rows of a format: score_beside, or a block of its own, */
     int beside_unlike; /* scores keys beside values; of unlike dims where one side has more than this (0: never), */
     bool beside_rests; /* and rows that end within a line only where this is set; */
-    int turn_keys;     /* pages that are multiples of so many tokens can be read so, */
+    int turn_keys;     /* pages that are multiples of so many tokens, or half of those of a turn, can be read so, */
     bool turns_alone;  /* on any processor also by a head alone, not only where several take turns */
     int slot_turn;     /* without score_beside: KV heads take turns of so many keys, without scales, to score and weigh;
                           0 = none do */
@@ -225,9 +225,9 @@ struct rapt_tile_kind {
     /* score of the next block's keys in turns with weigh of this one: memory serves two streams faster than one after
      * the other; or NULL. Of so many KV heads, at most RAPT_MOST_HEADS: their rows lie side by side, so they take
      * turns, too. ASSUME both have keys, in a format of beside_rows; runs, if any, of the first head, from which those
-     * of others are as far as their first rows, and no scales then; the same keys, values, rows and strides for all
-     * heads; head_dim = value_dim; rows of whole lines, or of blocks without gaps; no spans of score. scores_bytes has
-     * room for two blocks then. */
+     * of others are as far as their first rows, multiples of turn_keys but for the first and last ones, and no scales
+     * then; the same keys, values, rows and strides for all heads; head_dim = value_dim; rows of whole lines, or of
+     * blocks without gaps; no spans of score. scores_bytes has room for two blocks then. */
     void (*score_beside)(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads);
 
     /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; softmax, drop and weigh are NULL.

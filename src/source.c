@@ -225,7 +225,7 @@ static int64_t lead_of(int64_t row_bytes) {
     return keys;
 }
 
-/* All of some positions of a block at once; in turns with the runs of a turn more. */
+/* All of some positions of a block at once; in turns with the runs of as many keys more as a turn has at most. */
 static struct rapt_rows paged_block(struct rapt_source *source, int side, struct rapt_span positions) {
     const struct rapt_task *task = source->task;
     const struct pages pages = pages_of(task, side);

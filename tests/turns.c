@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * KV heads whose keys and values lie side by side, token by token, and take turns, and turns in pages: the bits of the
  * specification. Which calls do it: turns_which.c. */
-#include <stdatomic.h>
-
 #include "cmocka_all.h"
-#include "cpu.h"
 #include "dispatch.h"
 #include "problem.h"
+#include "processors.h"
 
 static struct problem_call call_of(int64_t heads, int64_t group, int64_t queries, int64_t keys, unsigned use) {
     return (struct problem_call){.batch = 1 + keys % 2, .query_heads = heads * group, .kv_heads = heads,
@@ -29,21 +27,20 @@ static const struct problem_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
-/* On every table, with what kernels ask of each processor. Where two workers are left with few tasks, each of them
- * takes single heads. Tables without turns take each layout as they take the first. */
+/* On every table, over the calls each layout with what kernels ask of each processor. Where two workers are left with
+ * few tasks, each of them takes single heads. Tables without turns take each layout as they take the first. */
 static void check_layouts(struct problem_call call, int layout_count) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     const int count = tables_of(1, tables);
-    static int requests;
+    static int calls;
     struct problem *expected = problem_expected(&call);
     for (int table = 0; table < count; table++)
         for (int i = 0; i < (tables[table]->kinds[RAPT_NARROW].score_beside ? 2 * layout_count : 1); i++) {
             const struct problem_way way = {.isa = tables[table]->isa, .threads = 1 + i % 2};
-            atomic_store(&rapt_requests_here, requests % (RAPT_REQUESTS_FAR_INTO_L1 + 1));
-            atomic_store(&rapt_splits_vectors, requests % 2);
-            atomic_store(&rapt_loads_halves, requests++ % 4 != 2); /* where vectors are split, too */
+            pretend_processor(calls + i);
             problem_check(expected, &layouts[i / 2], &way);
         }
+    calls++;
     problem_free(expected);
     test_free_all();
 }
@@ -137,10 +134,33 @@ static void test_few_rows(void **state) {
     }
 }
 
+/* Tokens in descending order, in dims whose turns request more lines than they have, or fewer. */
+static void test_reversed(void **state) {
+    static const struct problem_layout reversed = {.poison = true, .reversed = true};
+    static const int formats[] = {RAPT_FORMAT_Q8_0, RAPT_FORMAT_F16, RAPT_FORMAT_F32};
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    const int count = tables_of(1, tables);
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        struct problem_call call = call_of(1, 3 + i / 3, 1, 600, 0);
+        call.key_format = call.value_format = formats[i % 3];
+        call.head_dim = call.value_dim = i % 3 == 0 ? 1024 : 64;
+        struct problem *expected = problem_expected(&call);
+        for (int table = 0; table < count; table++) {
+            const struct problem_way way = {.isa = tables[table]->isa, .threads = 1};
+            pretend_processor(i / 3 + table);
+            problem_check(expected, &reversed, &way);
+        }
+        problem_free(expected);
+        test_free_all();
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_features), cmocka_unit_test(test_split_keys),     cmocka_unit_test(test_data),
         cmocka_unit_test(test_types),    cmocka_unit_test(test_rows_that_fill), cmocka_unit_test(test_few_rows),
+        cmocka_unit_test(test_reversed),
     };
     return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
 }

@@ -19,11 +19,11 @@ static void plan_of(rapt_plan *plan, rapt_attention_desc desc, int64_t heads, in
     desc.query_heads = desc.kv_heads = heads;
     desc.query_length = desc.query_length ? desc.query_length : 1;
     desc.kv_length = desc.kv_length ? desc.kv_length : KEYS;
-    desc.head_dim = DIM;
-    desc.query = rapt_input_bhsd(NULL, 1, heads, desc.query_length, DIM);
-    desc.value = desc.value.dtype ? desc.value : rapt_tensor_bshd(NULL, dtype, 1, desc.kv_length, heads, DIM);
+    desc.head_dim = desc.head_dim ? desc.head_dim : DIM;
+    desc.query = rapt_input_bhsd(NULL, 1, heads, desc.query_length, desc.head_dim);
+    desc.value = desc.value.dtype ? desc.value : rapt_tensor_bshd(NULL, dtype, 1, desc.kv_length, heads, desc.head_dim);
     desc.key = desc.key.dtype ? desc.key : desc.value;
-    desc.out = rapt_output_bhsd(NULL, 1, heads, desc.query_length, DIM);
+    desc.out = rapt_output_bhsd(NULL, 1, heads, desc.query_length, desc.head_dim);
     if (rapt_plan_init(plan, &desc, &message) != RAPT_OK)
         fail_msg("%s", message.text);
 }
@@ -63,8 +63,9 @@ static int heads_in_pages(rapt_attention_desc desc, int64_t heads, int32_t dtype
 /* Whether keys and values of one head, with so many rows, take turns in pages whose heads follow each other. */
 static bool takes_turns_alone(rapt_attention_desc desc, int rows, int32_t dtype, int64_t page_tokens) {
     rapt_plan plan;
+    const int64_t dim = desc.head_dim ? desc.head_dim : DIM;
     desc.query_length = rows;
-    plan_of(&plan, in_pages(desc, rapt_tensor_bhsd(NULL, dtype, 1, 4, page_tokens, DIM), page_tokens), 4, dtype);
+    plan_of(&plan, in_pages(desc, rapt_tensor_bhsd(NULL, dtype, 1, 4, page_tokens, dim), page_tokens), 4, dtype);
     const struct rapt_work work = work_of(&plan);
     assert_int_equal(work.heads, 1);
     return rapt_takes_turns(rapt_body_of(&plan), &work, work.task_rows, 1);
@@ -139,8 +140,9 @@ static void test_which_few(void **state) {
 
 static void test_which_pages(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
-    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, shifted = desc, aligned = desc;
-    static const int32_t within_turn = 8, whole_turns = 64;
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, shifted = desc, aligned = desc, wide = desc;
+    static const int32_t within_turn = 8, whole_turns = 48;
+    const int requests = atomic_load(&rapt_requests_here);
     (void)state;
     for (int i = tables_of(1, tables) - 1; i >= 0; i--) {
         const struct rapt_tile_kind *kind = &tables[i]->kinds[RAPT_NARROW];
@@ -167,7 +169,13 @@ static void test_which_pages(void **state) {
         assert_int_equal(takes_turns_alone(desc, 3, RAPT_F16, turn), can_halves);
         assert_int_equal(takes_turns_alone(desc, 2, RAPT_F16, turn), can_halves && kind->turns_alone);
         assert_int_equal(takes_turns_alone(desc, 3, RAPT_F32, turn), alone);
+        wide.isa = tables[i]->isa;
+        wide.head_dim = 224;
+        assert_int_equal(takes_turns_alone(wide, 3, RAPT_F16, turn), can_halves);
+        wide.head_dim = 256;
+        assert_int_equal(takes_turns_alone(wide, 3, RAPT_F16, turn), can_halves && kind->turns_alone);
     }
+    atomic_store(&rapt_requests_here, requests);
 }
 
 /* The kind of tile that a group of so many query heads gets. */

@@ -12,13 +12,14 @@
 enum {
     BESIDE_KEYS = 16,  /* of a turn of float32: score some, weigh as many */
     BESIDE_STORED = 32, /* of types of fewer bits */
-    TURN_KEYS = 16,     /* runs are whole multiples of so many: a turn is of one, or half of it of the next one */
-    LEAST_STORED = WORD_VECTORS * VL > TURN_KEYS ? WORD_VECTORS * VL : TURN_KEYS
+    TURN_KEYS = 16,     /* runs are multiples of so many: a turn lies in one of them, or each half of it does */
+    LEAST_STORED = WORD_VECTORS * VL > TURN_KEYS ? WORD_VECTORS * VL : TURN_KEYS /* keys of the shortest turn */
 };
 
 _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0, "a turn is whole vectors of keys");
 _Static_assert(LEAST_STORED == TURN_KEYS || (LEAST_STORED == 2 * TURN_KEYS && (int)VL == (int)TURN_KEYS),
-               "and so is half of one");
+               "half a turn is one vector of keys");
+_Static_assert(!NARROW_FILLS || (int)LEAST_STORED == (int)TURN_KEYS, "rows that fill a vector take turns of one run");
 
 /* Whether turns of so many bytes of keys are better than of half as many, in a file where some are: each turn loads and
  * stores the sums of all rows. */
@@ -158,9 +159,9 @@ static int64_t jump_of(const struct walk *walk, int turn, int64_t stride_bytes) 
     return walk->left >= turn ? 0 : walk->next->row - (walk->row + walk->left * stride_bytes);
 }
 
-/* Fetches what is left of some rows, and goes on to others. */
+/* Fetches what is left of some rows, and goes on to others. Rows in descending order never get to an end. */
 static void end_rows(struct lane *lane, const char *end, const char *next) {
-    while (lane->line < end) {
+    for (int64_t most = (end - lane->line + 63) / 64; most > 0 && lane->line < end; most--) {
         fetch_both(lane->line, lane->l2);
         next_line(lane, false);
     }
@@ -168,15 +169,15 @@ static void end_rows(struct lane *lane, const char *end, const char *next) {
     lane->left = lane->row_lines;
 }
 
-/* Fetches the other half of the next turn, unless it just follows. */
-static void halve_turn(const struct course *course, int turn, struct lane *lane) {
+/* Goes on to the second half of the next turn, and fetches what is left of the first, unless they follow each other. */
+static void begin_second_half(const struct course *course, int turn, struct lane *lane) {
     const int64_t jump_bytes = jump_of(&course->next, turn, course->stride_bytes);
     const char *const half = course->next.row + turn / 2 * course->stride_bytes + course->request;
     if (jump_bytes != 0)
         end_rows(lane, half, half + jump_bytes);
 }
 
-/* Goes on to the next turn, and fetches what is left of it. */
+/* Fetches what is left of the next turn, and goes on to it. */
 static void end_turn(struct course *course, int turn, struct lane *lane) {
     const int64_t bytes = turn * course->stride_bytes + jump_of(&course->next, turn, course->stride_bytes);
     const char *const end = course->next.row + bytes + course->request;
@@ -235,27 +236,31 @@ struct heads {
     int count, turn;
 };
 
-/* One turn. Half of its work is done when as many slots have run as there are heads. */
+/* Half of the work of a turn is done when as many slots have run as there are heads. */
+static void count_slots(struct heads *of, int done) {
+    if (done != of->count)
+        return;
+    begin_second_half(&of->key, of->turn, &of->pump.pair.keys);
+    begin_second_half(&of->value, of->turn, &of->pump.pair.values);
+}
+
+/* One turn. */
 static void take_turns(struct heads *of, const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
     const int turn = of->turn;
     const int64_t key_jump = jump_of(&of->key.here, turn, of->key.stride_bytes);
     const int64_t value_jump = jump_of(&of->value.here, turn, of->value.stride_bytes);
     struct pair *const pair = &of->pump.pair;
-    for (int slot = 0; slot < 2 * of->count; slot++) {
-        const int head = slot / 2;
-        if (slot == of->count) {
-            halve_turn(&of->key, turn, &pair->keys);
-            halve_turn(&of->value, turn, &pair->values);
-        }
+    RAPT_ASSUME(of->key.here.left >= turn || 2 * of->key.here.left == turn);
+    RAPT_ASSUME(of->value.here.left >= turn || 2 * of->value.here.left == turn);
+    for (int head = 0; head < of->count; head++) {
         struct rapt_weigh_args *const values = &of->values[head];
-        if (slot % 2 == 0) {
-            add_turn(values, values->probabilities + values->key_begin, turn);
-            of->keys[head].key = of->key.here.row + (score[head].key - score->key);
-            take_keys(&of->keys[head], of->scorer, turn, key_jump, pair);
-            continue;
-        }
+        add_turn(values, values->probabilities + values->key_begin, turn);
+        of->keys[head].key = of->key.here.row + (score[head].key - score->key);
+        take_keys(&of->keys[head], of->scorer, turn, key_jump, pair);
+        count_slots(of, 2 * head + 1);
         values->value = of->value.here.row + (weigh[head].value - weigh->value);
         take_values(values, turn, value_jump, &of->pump);
+        count_slots(of, 2 * head + 2);
     }
     end_turn(&of->key, turn, &pair->keys);
     end_turn(&of->value, turn, &pair->values);
@@ -294,6 +299,7 @@ static void begin_turns(struct heads *of, const struct rapt_score_args *score, c
         of->keys[head] = score[head];
         of->values[head] = weigh[head];
         of->values[head].probabilities += (int64_t)weigh[head].first_row * RAPT_BLOCK_KEYS;
+        of->keys[head].runs = of->values[head].runs = NULL; /* a turn, or half of it, is one run */
     }
     of->scorer = turn_scorer_of(score);
     of->pump = (struct pump){.in_pair = true, .pair = pair_of(score, weigh, of->turn, of->count)};

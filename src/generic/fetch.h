@@ -26,7 +26,8 @@ RAPT_INLINE int64_t far_rows(int64_t row_bytes, bool paces) {
 }
 
 /* The same where several heads take turns, or turns go from page to page. Their near line is a whole turn ahead, which
- * may be far enough: then both requests are for it, as they are where what follows a run is none of its own. */
+ * may be far enough: then both requests are for it, as they are for a single head in pages, since what follows a page
+ * is not its own. */
 RAPT_INLINE int64_t far_rows_of_turns(int64_t row_bytes, int heads) {
     return rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE || heads == 1 ? 0 : far_rows(row_bytes, false);
 }
@@ -55,13 +56,13 @@ RAPT_INLINE bool paces_requests(bool exceeds_caches) {
     return exceeds_caches && rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE;
 }
 
-/* The same for turns of keys and values. Where requests go into L1, only up to three rows of float32 compute so little
- * beside long rows (docs/performance.md). */
-RAPT_INLINE bool paces_turns(bool exceeds_caches, int format, int rows, int64_t row_bytes) {
+/* The same for turns of keys and values. Where requests go into L1 that pays with AVX-512 only, for up to three rows of
+ * float32 whose tokens, of all heads that take turns, are 512 bytes or more (docs/performance.md). */
+RAPT_INLINE bool paces_turns(bool exceeds_caches, int format, int rows, int64_t token_bytes) {
     enum { MOST_ROWS = 3, LEAST_BYTES = 512 };
-    if (!exceeds_caches || !streams_into_l1())
+    if (!streams_into_l1())
         return paces_requests(exceeds_caches);
-    return VL == 16 && format == RAPT_FORMAT_F32 && rows <= MOST_ROWS && row_bytes >= LEAST_BYTES;
+    return exceeds_caches && VL == 16 && format == RAPT_FORMAT_F32 && rows <= MOST_ROWS && token_bytes >= LEAST_BYTES;
 }
 
 /* The same number, known so many multiplications later: a request that depends on it comes that long after the one
