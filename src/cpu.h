@@ -32,7 +32,7 @@ enum rapt_requests {
     RAPT_REQUESTS_NEXT_PAGE, /* the same, but in turns of keys and values the far one is a page after the near one, or
                                 the same where several heads take turns, and where memory cannot keep up, requests come
                                 one by one (generic/fetch.h) */
-    RAPT_REQUESTS_FAR_INTO_L1 /* which read on by themselves then; float32 of few rows comes one by one */
+    RAPT_REQUESTS_FAR_INTO_L1 /* where it reads on by itself then; few rows of float32 are requested one by one */
 };
 
 struct rapt_cpu {
@@ -70,8 +70,8 @@ static inline bool rapt_cpu_splits_vectors(void) {
     return atomic_load_explicit(&rapt_splits_vectors, memory_order_relaxed);
 }
 
-/* Whether two loads of half a vector are faster than four of quarters of it, though then there is more to shuffle,
- * where rows are many enough to wait for products rather than for memory: likewise. */
+/* Whether kernels that wait for products rather than for memory are faster with two loads of half a vector than with
+ * four of quarters, though that leaves more to shuffle: likewise. */
 extern atomic_bool rapt_loads_halves;
 
 static inline bool rapt_cpu_loads_halves(void) {

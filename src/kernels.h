@@ -192,7 +192,7 @@ struct rapt_tile_kind {
     uint8_t beside_rows[RAPT_FORMAT_COUNT]; /* up to so many rows of a format: score_beside, or a block of its own, */
     int beside_unlike; /* scores keys beside values; of unlike dims where one side has more than this (0: never), */
     bool beside_rests; /* and rows that end within a line only where this is set; */
-    int turn_keys;     /* pages that are multiples of so many tokens, or half of those of a turn, can be read so, */
+    int turn_keys;     /* pages that are multiples of so many tokens, a turn or half of one, can be read so, */
     bool turns_alone;  /* on any processor also by a head alone, not only where several take turns */
     int slot_turn;     /* without score_beside: KV heads take turns of so many keys, without scales, to score and weigh;
                           0 = none do */

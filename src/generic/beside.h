@@ -237,33 +237,33 @@ struct heads {
 };
 
 /* Half of the work of a turn is done when as many slots have run as there are heads. */
-static void count_slots(struct heads *of, int done) {
-    if (done != of->count)
+static void count_slots(struct heads *heads, int done) {
+    if (done != heads->count)
         return;
-    begin_second_half(&of->key, of->turn, &of->pump.pair.keys);
-    begin_second_half(&of->value, of->turn, &of->pump.pair.values);
+    begin_second_half(&heads->key, heads->turn, &heads->pump.pair.keys);
+    begin_second_half(&heads->value, heads->turn, &heads->pump.pair.values);
 }
 
 /* One turn. */
-static void take_turns(struct heads *of, const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
-    const int turn = of->turn;
-    const int64_t key_jump = jump_of(&of->key.here, turn, of->key.stride_bytes);
-    const int64_t value_jump = jump_of(&of->value.here, turn, of->value.stride_bytes);
-    struct pair *const pair = &of->pump.pair;
-    RAPT_ASSUME(of->key.here.left >= turn || 2 * of->key.here.left == turn);
-    RAPT_ASSUME(of->value.here.left >= turn || 2 * of->value.here.left == turn);
-    for (int head = 0; head < of->count; head++) {
-        struct rapt_weigh_args *const values = &of->values[head];
+static void take_turns(struct heads *heads, const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
+    const int turn = heads->turn;
+    const int64_t key_jump = jump_of(&heads->key.here, turn, heads->key.stride_bytes);
+    const int64_t value_jump = jump_of(&heads->value.here, turn, heads->value.stride_bytes);
+    struct pair *const pair = &heads->pump.pair;
+    RAPT_ASSUME(heads->key.here.left >= turn || 2 * heads->key.here.left == turn);
+    RAPT_ASSUME(heads->value.here.left >= turn || 2 * heads->value.here.left == turn);
+    for (int head = 0; head < heads->count; head++) {
+        struct rapt_weigh_args *const values = &heads->values[head];
         add_turn(values, values->probabilities + values->key_begin, turn);
-        of->keys[head].key = of->key.here.row + (score[head].key - score->key);
-        take_keys(&of->keys[head], of->scorer, turn, key_jump, pair);
-        count_slots(of, 2 * head + 1);
-        values->value = of->value.here.row + (weigh[head].value - weigh->value);
-        take_values(values, turn, value_jump, &of->pump);
-        count_slots(of, 2 * head + 2);
+        heads->keys[head].key = heads->key.here.row + (score[head].key - score->key);
+        take_keys(&heads->keys[head], heads->scorer, turn, key_jump, pair);
+        count_slots(heads, 2 * head + 1);
+        values->value = heads->value.here.row + (weigh[head].value - weigh->value);
+        take_values(values, turn, value_jump, &heads->pump);
+        count_slots(heads, 2 * head + 2);
     }
-    end_turn(&of->key, turn, &pair->keys);
-    end_turn(&of->value, turn, &pair->values);
+    end_turn(&heads->key, turn, &pair->keys);
+    end_turn(&heads->value, turn, &pair->values);
 }
 
 /* Whether runs divide turns in halves at most, all but the last one, which ends anywhere. */
@@ -291,48 +291,48 @@ static turn_scorer *turn_scorer_of(const struct rapt_score_args *score) {
     return (RAPT_IS_FILLED(score->rows) ? of_filled : of_rows[score->rows - 1])[kernel_format(score->key_format)];
 }
 
-static void begin_turns(struct heads *of, const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
-    RAPT_ASSUME(of->count >= 1 && of->count <= RAPT_MOST_HEADS);
-    for (int head = 0; head < of->count; head++) {
+static void begin_turns(struct heads *heads, const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
+    RAPT_ASSUME(heads->count >= 1 && heads->count <= RAPT_MOST_HEADS);
+    for (int head = 0; head < heads->count; head++) {
         assume_score(&score[head], NARROW_MOST);
         assume_weigh(&weigh[head], NARROW_MOST);
-        of->keys[head] = score[head];
-        of->values[head] = weigh[head];
-        of->values[head].probabilities += (int64_t)weigh[head].first_row * RAPT_BLOCK_KEYS;
-        of->keys[head].runs = of->values[head].runs = NULL; /* a turn, or half of it, is one run */
+        heads->keys[head] = score[head];
+        heads->values[head] = weigh[head];
+        heads->values[head].probabilities += (int64_t)weigh[head].first_row * RAPT_BLOCK_KEYS;
+        heads->keys[head].runs = heads->values[head].runs = NULL; /* a turn, or half of it, is one run */
     }
-    of->scorer = turn_scorer_of(score);
-    of->pump = (struct pump){.in_pair = true, .pair = pair_of(score, weigh, of->turn, of->count)};
+    heads->scorer = turn_scorer_of(score);
+    heads->pump = (struct pump){.in_pair = true, .pair = pair_of(score, weigh, heads->turn, heads->count)};
     const struct walk keys = walk_of(score->key, score->key_rows, score->runs);
     const struct walk values = walk_of(weigh->value, weigh->value_rows, weigh->runs);
-    of->key = course_of(keys, score->key_stride_bytes, of->turn, &of->pump.pair.keys);
-    of->value = course_of(values, weigh->value_stride_bytes, of->turn, &of->pump.pair.values);
+    heads->key = course_of(keys, score->key_stride_bytes, heads->turn, &heads->pump.pair.keys);
+    heads->value = course_of(values, weigh->value_stride_bytes, heads->turn, &heads->pump.pair.values);
 }
 
 /* What turns leave: fewer keys, or those of one side. */
-static void end_turns(struct heads *of, const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
-    for (int head = 0; head < of->count; head++) {
-        of->keys[head].key_end = score[head].key_end;
-        of->keys[head].key = of->key.here.row + (score[head].key - score->key);
-        of->values[head].key_end = weigh[head].key_end;
-        of->values[head].value = of->value.here.row + (weigh[head].value - weigh->value);
-        of->values[head].probabilities = weigh[head].probabilities;
+static void end_turns(struct heads *heads, const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
+    for (int head = 0; head < heads->count; head++) {
+        heads->keys[head].key_end = score[head].key_end;
+        heads->keys[head].key = heads->key.here.row + (score[head].key - score->key);
+        heads->values[head].key_end = weigh[head].key_end;
+        heads->values[head].value = heads->value.here.row + (weigh[head].value - weigh->value);
+        heads->values[head].probabilities = weigh[head].probabilities;
     }
-    of->keys->key_rows = of->key.here.left;
-    of->keys->runs = of->key.here.next;
-    of->values->value_rows = of->value.here.left;
-    of->values->runs = of->value.here.next;
-    score_then_weigh(of->keys, of->values, of->count);
+    heads->keys->key_rows = heads->key.here.left;
+    heads->keys->runs = heads->key.here.next;
+    heads->values->value_rows = heads->value.here.left;
+    heads->values->runs = heads->value.here.next;
+    score_then_weigh(heads->keys, heads->values, heads->count);
 }
 
-static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
-    struct heads of;
-    of.count = heads;
-    of.turn = turn_of(score, score->runs || weigh->runs, heads);
-    begin_turns(&of, score, weigh);
-    for (int left = turns_of(score, weigh, of.turn); left > 0; left--)
-        take_turns(&of, score, weigh);
-    end_turns(&of, score, weigh);
+static void score_beside(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int count) {
+    struct heads heads;
+    heads.count = count;
+    heads.turn = turn_of(score, score->runs || weigh->runs, count);
+    begin_turns(&heads, score, weigh);
+    for (int left = turns_of(score, weigh, heads.turn); left > 0; left--)
+        take_turns(&heads, score, weigh);
+    end_turns(&heads, score, weigh);
 }
 
 #endif

@@ -70,6 +70,7 @@ RAPT_INLINE bool is_paced(int format, int rows) {
     return rows <= (format == RAPT_FORMAT_F32 ? of_f32 : of_others);
 }
 
+/* Goes on to the next line of a lane. */
 RAPT_INLINE void next_line(struct lane *lane, bool paces) {
     lane->line += 64;
     if (--lane->left == 0) {

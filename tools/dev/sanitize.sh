@@ -23,7 +23,8 @@ tsan=$!
 # Kernels that no test could run here are not compiled, which takes half of the time; ./dev test compiles all. Each
 # program has all others. The table of their checks, 20 MB, has as many bytes of relocations unless packed.
 tools/dev/build.sh build-asan -Doptimization=1 -Ddebug=true -Disas="$(tools/dev/tables.sh here)" \
-    -Db_sanitize=address,undefined -Db_lundef=false -Dassertions=true '-Dc_link_args=-Wl,-z,pack-relative-relocs -Wl,--compress-debug-sections=zlib'
+    -Db_sanitize=address,undefined -Db_lundef=false -Dassertions=true \
+    '-Dc_link_args=-Wl,-z,pack-relative-relocs -Wl,--compress-debug-sections=zlib'
 meson test -C build-asan --no-rebuild --print-errorlogs --timeout-multiplier 3 || failed=1
 
 wait $tsan || { cat build-tsan/build.log >&2 && exit 1; }
