@@ -147,9 +147,13 @@ static int is_forked_child(void) { return loading_process != getpid(); }
 static int is_forked_child(void) { return 0; }
 #endif
 
+static int openmp_threads(void) {
+    return omp_get_max_threads() < omp_get_thread_limit() ? omp_get_max_threads() : omp_get_thread_limit();
+}
+
 static int usable_threads(const rapt_run_options *options) {
     const bool lost = is_forked_child() && !(options->flags & RAPT_RUN_FORK_SAFE);
-    return omp_in_parallel() || lost ? 1 : omp_get_max_threads();
+    return omp_in_parallel() || lost ? 1 : openmp_threads();
 }
 
 static void run_openmp(work_body body, void *argument, int threads) {
@@ -170,7 +174,7 @@ static void run_openmp(work_body body, void *argument, int threads) {
 
 int rapt_schedule_threads(void) {
 #ifdef _OPENMP
-    return omp_get_max_threads();
+    return openmp_threads();
 #else
     return 0;
 #endif

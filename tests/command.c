@@ -172,6 +172,18 @@ static void no_choice_changes_bits(void **state) {
     assert_true(tables >= 1);
 }
 
+/* Small calls run on the calling thread, whatever they may have. */
+static void threads_that_ran(void **state) {
+    (void)state;
+    assert_non_null(strstr(expect_success("OMP_NUM_THREADS=3 " ATTEND "--threads 8").out, ", 1 thread\n"));
+    if (strstr(expect_success("$rapt info").out, "not in this build")) return;
+    write_random("wide.npy", 4, 1, 8, 256, 64);
+#define WIDE "$rapt attend --query wide.npy --key wide.npy --value wide.npy --out w.npy "
+    assert_non_null(strstr(expect_success("OMP_NUM_THREADS=2 " WIDE "--threads 8").out, ", 2 threads\n"));
+    assert_non_null(strstr(expect_success("OMP_NUM_THREADS=2 " WIDE "--threads 1").out, ", 1 thread\n"));
+    assert_non_null(strstr(expect_success("OMP_NUM_THREADS=8 OMP_THREAD_LIMIT=2 " WIDE).out, ", 2 threads\n"));
+}
+
 static void transpose(const char *from, const char *to) {
     struct npy_array array = npy_read(from, NPY_FLOAT32);
     const int64_t *shape = array.shape;
@@ -302,7 +314,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(bias_means_alibi),
         cmocka_unit_test(float16_keys_and_values),
         cmocka_unit_test(scores_are_right),
-        cmocka_unit_test(no_choice_changes_bits),
+        cmocka_unit_test(no_choice_changes_bits), cmocka_unit_test(threads_that_ran),
         cmocka_unit_test(layouts_agree),
         cmocka_unit_test(dimensions_follow_the_query),
         cmocka_unit_test(kinds_of_weights),

@@ -253,33 +253,6 @@ static void bad_ids(void **state) {
                  "$rapt layer embedding --weights $data/11_embedding_to_attention --layout in-out --ids ids.npy " OUT);
 }
 
-static void bad_options(void **state) {
-    (void)state;
-    setenv("case", "06a_mha_split", 1);
-    expect_error("layer: the kind is missing", "$rapt layer");
-    expect_error("'transformer' is no kind of layer: there are simplified dot self", "$rapt layer transformer");
-    expect_error("layer self: --weights DIR|FILE is required", "$rapt layer self --input x.npy --out new.npy");
-    expect_error("layer multi-head: --heads N is required", "c=$data/$case; $rapt layer multi-head " X OUT);
-    expect_error("layer self has no --heads", "c=$data/$case; $rapt layer self --heads 2 " X OUT);
-    expect_error("layer simplified has no --causal",
-                 "c=$data/$case; $rapt layer simplified --causal --input $c/x.npy " OUT);
-    expect_error("unknown option --haeds; did you mean --heads? (see `rapt help layer self`)",
-                 "$rapt layer self --haeds 2");
-    expect_error("--heads: 0 is outside 1", "c=$data/$case; $rapt layer multi-head --heads 0 " X OUT);
-    expect_error("--drop: 1.0 must be at least 0 and below 1", "c=$data/$case; $rapt layer self --drop 1.0 " X OUT);
-    expect_error("--seed changes nothing without --drop", "c=$data/$case; $rapt layer self --seed 1 " X OUT);
-    expect_error("--mask-fill changes nothing without --mask", "c=$data/$case; $rapt layer self --mask-fill 1 " X OUT);
-    expect_error("--weights-layout: 'x' is none of out-in in-out", "c=$data/$case; $rapt layer self --layout x " X OUT);
-    expect_error("--locality local-m: --reach is required",
-                 "c=$data/12b_luong_dot; $rapt layer luong --window local-m " LUONG OUT);
-    expect_error("two results cannot have the same name",
-                 "c=$data/$case; $rapt layer self " X "--out new.npy --weights-out new.npy");
-    expect_error("none/new.npy: cannot be written",
-                 "c=$data/$case; $rapt layer self " X "--out new.npy --weights-out none/new.npy");
-    assert_non_null(strstr(expect_success("$rapt help layer").out, "\n  luong                 Luong's: --score"));
-    assert_non_null(strstr(expect_success("$rapt man").out, "\n.TP\n.B minilm\n"));
-}
-
 static void sentences(void **state) {
     (void)state;
     if (access(minilm_model, R_OK) != 0) {
@@ -309,7 +282,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(bad_shapes),   cmocka_unit_test(missing_weights), cmocka_unit_test(weights_are_not_replaced),
         cmocka_unit_test(one_array_is_no_weights),
         cmocka_unit_test(bad_ids),
-        cmocka_unit_test(bad_options),  cmocka_unit_test(sentences),
+        cmocka_unit_test(sentences),
     };
     if (argc < 6) return 2;
     command_start(argc > 6 ? argv[6] : "", argv[1], argv[2]);

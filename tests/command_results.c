@@ -178,6 +178,43 @@ static void readers_that_leave(void **state) {
                  "mkfifo pipe; head -c 1 pipe >head.txt & " ATTEND "--query big.npy --out pipe --lse new_lse.npy");
 }
 
+/* The longest that a file system takes, while others are replaced as well. */
+static void longest_names(void **state) {
+    (void)state;
+    expect_success("long=$(printf '%%0251d' 0).npy; touch $long old.npy; " ATTEND "--out $long --lse old.npy && "
+                   "cmp $long e.npy && rm $long");
+    expect_files("000", 0, "a long name");
+}
+
+static void links_to_nothing(void **state) {
+    (void)state;
+    expect_error("dangling.npy: cannot be written: it is a link to a file that does not exist",
+                 "ln -s nothing.npy dangling.npy; " ATTEND "--out dangling.npy");
+    expect_success("test -L dangling.npy && rm dangling.npy");
+}
+
+/* A folder that was made for results goes again with them. */
+static void folders_without_results(void **state) {
+    (void)state;
+#define DOT "$rapt layer dot --query q.npy --key q.npy --value q.npy --out new.npy --all-outputs folder "
+    expect_error("isa = ", DOT "--isa $(uname -m | grep -q x86 && echo neon || echo avx2)");
+    expect_files("folder", 0, "a refusal");
+    expect_success(DOT "&& rm new.npy && ls folder/scores.npy folder/attention.npy");
+    expect_error("isa = ", DOT "--isa $(uname -m | grep -q x86 && echo neon || echo avx2)");
+    expect_files("folder", 1, "a refusal after success");
+}
+
+/* A file that took the place of standard error would have the warnings in it. */
+static void closed_streams(void **state) {
+    (void)state;
+    write_random("long.npy", 4, 1, 4, 20, 8);
+#define WARNED ATTEND "--query long.npy --causal --quiet "
+    assert_non_null(strstr(command_shell(WARNED "&& mv new.npy long_e.npy").err, "rapt: warning: "));
+    expect_success(WARNED "2>&- && cmp new.npy long_e.npy");
+    assert_int_equal(command_shell(ATTEND ">&-").status, 2);
+    assert_int_equal(command_shell("$rapt version <&- >/dev/null").status, 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_file_by_two_names), cmocka_unit_test(inputs_are_not_replaced),
@@ -185,7 +222,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(bad_results_are_found_first),
         cmocka_unit_test(modes_are_kept),        cmocka_unit_test(names_for_all_or_none),
         cmocka_unit_test(signals_leave_nothing), cmocka_unit_test(ignored_signals_stay_ignored),
-        cmocka_unit_test(readers_that_leave),
+        cmocka_unit_test(readers_that_leave),    cmocka_unit_test(longest_names),
+        cmocka_unit_test(links_to_nothing),      cmocka_unit_test(folders_without_results),
+        cmocka_unit_test(closed_streams),
     };
     if (argc < 4) return 2;
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);

@@ -9,7 +9,9 @@
 #include "json.h"
 #include "kv_type.h"
 #include "output.h"
+#include "plan.h"
 #include "problem.h"
+#include "schedule.h"
 #include "show.h"
 #include "text.h"
 #include "tool.h"
@@ -50,19 +52,11 @@ static void warn_of_negative_offsets(const struct problem *problem, const struct
 }
 
 static struct run prepare(const struct problem *problem, const struct attend_options *options) {
-    struct run run = {.threads = options->threads.value,
-                      .repeat = options->repeat.given ? options->repeat.value : 1};
+    struct run run = {.repeat = options->repeat.given ? options->repeat.value : 1};
+    const rapt_run_options most = {.struct_size = sizeof most, .max_threads = (int32_t)options->threads.value};
     rapt_message message;
     check_status(rapt_plan_init(&run.plan, &problem->stored, &message), message.text);
-    int64_t most_tasks = 1;
-    for (int32_t phase = 0; phase < rapt_phase_count(&run.plan); phase++) {
-        int64_t tasks = rapt_task_count(&run.plan, phase);
-        if (tasks > most_tasks) most_tasks = tasks;
-    }
-    int available = rapt_openmp_threads();
-    if (run.threads == 0) run.threads = available;
-    if (available == 0) run.threads = 1;
-    if (run.threads > most_tasks) run.threads = most_tasks;
+    run.threads = rapt_schedule_concurrency(rapt_body_of(&run.plan), &most);
     check_status(rapt_plan_workspace_bytes(&run.plan, run.threads, &run.workspace_bytes), "workspace");
     run.workspace = tool_allocate((int64_t)run.workspace_bytes, 1, "the workspace");
     return run;

@@ -112,7 +112,7 @@ const struct option_row attend_option_rows[] = {
     {OPTION_FLAG, "check", NULL, "Compute the same in double precision, the plain way, and print the largest error.",
      AT(check)},
     {OPTION_TEXT, "expect", "FILE",
-     "float16, float32 or float64, shaped as the result: print the largest difference from it.", AT(expect)},
+     "float16, bfloat16, float32 or float64, shaped as the result: print the largest difference from it.", AT(expect)},
     {OPTION_NUMBER, "tolerance", "X", "Largest difference that --check and --expect accept; default any.",
      AT(tolerance)},
 
@@ -148,8 +148,8 @@ static void check_scores(const struct attend_options *o) {
 
 static void check_report(const struct attend_options *o) {
     const bool softmax = !o->attention_kind || strcmp(o->attention_kind, "softmax") == 0;
-    if (o->tolerance.given && !(o->tolerance.value >= 0))
-        tool_die("--tolerance: %g is not 0 or more", (double)o->tolerance.value);
+    if (o->tolerance.given && !(o->tolerance.exact >= 0))
+        tool_die("--tolerance: %g is not 0 or more", o->tolerance.exact);
     option_needs("tolerance", o->tolerance.given, o->check || o->expect, "--check or --expect");
     option_needs("show-head", o->show_head.given, o->tokens, "--tokens");
     option_needs("show-batch", o->show_batch.given, o->tokens, "--tokens");

@@ -33,7 +33,7 @@ const struct option_row bench_option_rows[] = {
     {OPTION_INTEGER, "keys", "N", "Keys of every row; default 2048 for prefill, 32768 for decode.", AT(keys)},
 
     {OPTION_HEADING, "Running", NULL, "Everything is measured in turns with the peak beside it.", 0},
-    {OPTION_INTEGER, "threads", "N", "N threads; default as OpenMP decides.", AT(threads)},
+    {OPTION_INTEGER, "threads", "N", "At most N threads; default as OpenMP decides.", AT(threads)},
     {OPTION_NUMBER, "seconds", "X", "Time for each row, at least; default 2.", AT(seconds)},
     {OPTION_FLAG, "json", NULL, "Print the results as JSON.", AT(json)},
     {OPTION_HEADING, NULL, NULL, NULL, 0},
@@ -89,13 +89,14 @@ static const char *name_of(const struct bench_row *row, char name[NAME_BYTES]) {
 }
 
 static void start(const struct bench_options *options) {
-    rapt_status status = rapt_isa_chosen(&bench.isa);
-    if (status != RAPT_OK) tool_die("%s: see `rapt info`", rapt_status_text(status));
+    bench.isa = option_isa_chosen();
     if (peak_is_of_unit(bench.isa)) bench.isa = RAPT_ISA_AVX512; /* whose kernels float32 has */
     if (!peak_known(bench.isa))
         tool_die("the %s kernels have no peak to be measured against", rapt_isa_name(bench.isa));
-    bool chosen = options->threads.given && rapt_openmp_threads() != 0;
-    bench.threads = chosen ? (int)options->threads.value : peak_threads();
+    const int most = rapt_openmp_threads(); /* 0 without OpenMP */
+    bench.threads = peak_threads();
+    if (options->threads.given && most != 0)
+        bench.threads = options->threads.value < most ? (int)options->threads.value : most;
     bench.seconds = options->seconds.given ? (double)options->seconds.value : 2;
     bench.head_dim = options->head_dim.given ? options->head_dim.value : DIM;
     bench.keys = options->keys.value;
@@ -130,7 +131,7 @@ static void print_peaks(void) {
            "of peak");
 }
 
-static void prepare(const struct bench_row *row) {
+static void load(const struct bench_row *row) {
     char name[NAME_BYTES];
     int64_t heads = row->decode ? CACHE_HEADS : 2 * bench.threads; /* enough tasks for all threads */
     struct workload_shape shape = {.batch = 1,
@@ -146,6 +147,10 @@ static void prepare(const struct bench_row *row) {
     if (!workload_init(&bench.workload, &shape, bench.isa, bench.threads, &bench.arena,
                        row->decode ? &bench.cursor : NULL, &why))
         tool_die("%s: %s", name_of(row, name), why.text);
+}
+
+static void prepare(const struct bench_row *row) {
+    load(row);
     bench.cursor = 0;
     bench.subject = (struct contender){.run = workload_run, .context = &bench.workload, .calls_per_round = 1};
     fma_peak_init(&bench.fma_peak, bench.isa, bench.threads);
@@ -202,6 +207,15 @@ static bool matches(const struct bench_row *row, const char *filter) {
     return !filter || strstr(name_of(row, name), filter);
 }
 
+/* Before anything is printed: whether there is memory for each row. */
+static void check_rows(const char *filter) {
+    for (int i = 0; i < ROWS; i++) {
+        if (!matches(&rows[i], filter)) continue;
+        load(&rows[i]);
+        workload_free(&bench.workload);
+    }
+}
+
 static struct bench_options parse(int argc, char **argv) {
     struct bench_options options = {0};
     options_parse(argv[0], bench_option_rows, &options, argc, argv);
@@ -221,6 +235,7 @@ int verb_bench(int argc, char **argv) {
     struct bench_options options = parse(argc, argv);
     char name[NAME_BYTES];
     start(&options);
+    check_rows(options.filter);
     if (bench.json) json_open(NULL, '{');
     print_peaks();
     for (int i = 0; i < ROWS; i++) {

@@ -19,13 +19,15 @@ struct difference {
 };
 
 /* 0 for equal infinities and for NaN where NaN is expected. */
-static double distance(double got, double expected) {
+static double distance(long double got, long double expected) {
     if (got == expected || (isnan(got) && isnan(expected))) return 0;
-    double difference = fabs(got - expected);
+    const double difference = (double)fabsl(got - expected);
     return isnan(difference) ? INFINITY : difference;
 }
 
-static void add_distance(struct difference *largest, double difference, bool one_nan, int64_t place, double *row) {
+static void add(struct difference *largest, long double got, long double expected, int64_t place, double *row) {
+    const double difference = distance(got, expected);
+    const bool one_nan = !isnan(got) != !isnan(expected);
     *row = fmax(*row, difference);
     if (largest->one_nan || (difference <= largest->absolute && !one_nan)) return;
     largest->absolute = difference;
@@ -33,8 +35,10 @@ static void add_distance(struct difference *largest, double difference, bool one
     largest->one_nan = one_nan;
 }
 
-static void add(struct difference *largest, double got, double expected, int64_t place, double *row) {
-    add_distance(largest, distance(got, expected), !isnan(got) != !isnan(expected), place, row);
+/* absolute: the largest of a row; magnitude: its largest expected number, maybe infinite as well. */
+static void add_row_end(struct difference *largest, double absolute, double magnitude) {
+    const double relative = isinf(absolute) ? INFINITY : absolute / magnitude;
+    if (absolute > 0) largest->relative = fmax(largest->relative, relative);
 }
 
 static void add_row(struct difference *largest, const double *got, const double *expected, int64_t count) {
@@ -43,18 +47,18 @@ static void add_row(struct difference *largest, const double *got, const double 
         add(largest, got[i], expected[i], 0, &absolute);
         magnitude = fmax(magnitude, fabs(expected[i]));
     }
-    if (absolute > 0) largest->relative = fmax(largest->relative, absolute / magnitude);
+    add_row_end(largest, absolute, magnitude);
 }
 
 static bool print(const char *name, struct difference largest, struct option_number tolerance,
                   enum compare_form form) {
-    const bool fine = !tolerance.given || (largest.absolute <= (double)tolerance.value && !largest.one_nan);
+    const bool fine = !tolerance.given || (largest.absolute <= tolerance.exact && !largest.one_nan);
     if (form == COMPARE_JSON) {
         json_open(name, '{');
         json_number("largest_error", largest.absolute);
         json_number("of_row_maximum", largest.relative);
         if (largest.one_nan) json_bool("nan_on_one_side", true);
-        if (tolerance.given) json_number("tolerance", (double)tolerance.value);
+        if (tolerance.given) json_number("tolerance", tolerance.exact);
         json_bool("within", fine);
         json_close();
     } else if (form == COMPARE_TEXT) {
@@ -62,7 +66,7 @@ static bool print(const char *name, struct difference largest, struct option_num
             printf("%-8s NaN on one side only", name);
         else
             printf("%-8s largest error %.2g, %.2g of its row's maximum", name, largest.absolute, largest.relative);
-        if (tolerance.given) printf("; %s %.2g", fine ? "within" : "EXCEEDS", (double)tolerance.value);
+        if (tolerance.given) printf("; %s %.2g", fine ? "within" : "EXCEEDS", tolerance.exact);
         putchar('\n');
     }
     return fine;
@@ -142,8 +146,9 @@ struct compare_options {
 
 const struct option_row compare_option_rows[] = {
     {OPTION_HEADING, "Arrays", NULL,
-     "Two .npy files, or members of .npz archives as FILE.npz:NAME, of the same shape and of any types. NaN "
-     "equals NaN, and no tolerance accepts it in one file only.",
+     "Two .npy files, or members of .npz archives as FILE.npz:NAME, in C order and of the same shape, each "
+     "bool, int32, int64, float16, bfloat16, float32 or float64. NaN equals NaN, and no tolerance accepts it in one "
+     "file only.",
      0},
     {OPTION_NUMBER, "tolerance", "X", "Largest difference that is accepted; default 0.",
      offsetof(struct compare_options, tolerance)},
@@ -153,27 +158,22 @@ const struct option_row compare_option_rows[] = {
     {OPTION_HEADING, NULL, NULL, NULL, 0},
 };
 
-/* As double, different integers may be the same. */
-static double integer_distance(int64_t a, int64_t b) {
-    return (double)(a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a);
+/* As double, different integers may be the same; on Linux, long double tells all of them apart. */
+static long double number_of(const struct npy_array *array, const double *doubles, int64_t i) {
+    return array->type == NPY_INT64 ? (long double)((const int64_t *)array->data)[i] : (long double)doubles[i];
 }
 
 static struct difference difference_of(const struct npy_array *a, const struct npy_array *b) {
     const double *of_a = npy_doubles(a), *of_b = npy_doubles(b);
-    const int64_t *exact_a = a->data, *exact_b = b->data;
-    const bool exact = a->type == NPY_INT64 && b->type == NPY_INT64;
     const int64_t row_length = a->dims ? a->shape[a->dims - 1] : 1;
     struct difference largest = {0};
     for (int64_t first = 0; first < a->count; first += row_length) {
         double absolute = 0, magnitude = 0;
         for (int64_t i = first; i < first + row_length; i++) {
-            if (exact)
-                add_distance(&largest, integer_distance(exact_a[i], exact_b[i]), false, i, &absolute);
-            else
-                add(&largest, of_a[i], of_b[i], i, &absolute);
+            add(&largest, number_of(a, of_a, i), number_of(b, of_b, i), i, &absolute);
             magnitude = fmax(magnitude, fabs(of_b[i]));
         }
-        if (absolute > 0) largest.relative = fmax(largest.relative, absolute / magnitude);
+        add_row_end(&largest, absolute, magnitude);
     }
     return largest;
 }
@@ -209,7 +209,8 @@ int verb_compare(int argc, char **argv) {
     const int first = options_parse_words("compare", compare_option_rows, &options, argc, argv);
     const unsigned any = NPY_FLOATS | NPY_FLOAT64 | NPY_BOOL | NPY_INT32 | NPY_INT64;
     if (argc - first != 2) tool_die("compare takes two files, not %d (see `rapt help compare`)", argc - first);
-    if (!(options.tolerance.value >= 0)) tool_die("--tolerance: %g is not 0 or more", (double)options.tolerance.value);
+    if (options.json && options.quiet) tool_die("--json does not go with --quiet");
+    if (!(options.tolerance.exact >= 0)) tool_die("--tolerance: %g is not 0 or more", options.tolerance.exact);
     const struct npy_array a = npy_read(argv[first], any), b = npy_read(argv[first + 1], any);
     same_shape(&b, &a, a.path);
     const struct difference largest = difference_of(&a, &b);

@@ -114,12 +114,9 @@ static void tell_tables(void) {
     field("kernels", text);
 }
 
-static void tell_chosen(void) {
+static void tell_chosen(rapt_isa isa) {
     char text[256];
-    rapt_isa isa = RAPT_ISA_AUTO;
-    rapt_status status = rapt_isa_chosen(&isa);
     const char *wanted = getenv("RAPT_ISA");
-    if (status != RAPT_OK) tool_die("%s: RAPT_ISA=%s", rapt_status_text(status), wanted ? wanted : "");
     const char *features = rapt_isa_needs(isa);
     snprintf(text, sizeof text, "%s%s, which uses %s", rapt_isa_name(isa), wanted && wanted[0] ? " (by RAPT_ISA)" : "",
              features[0] ? features : "nothing beyond the compiler's baseline");
@@ -130,6 +127,7 @@ int verb_info(int argc, char **argv) {
     struct info_options options = {0};
     char version[64];
     options_parse("info", info_option_rows, &options, argc, argv);
+    const rapt_isa chosen = option_isa_chosen();
     as_json = options.json;
     if (as_json) json_open(NULL, '{');
     snprintf(version, sizeof version, "%s, numerics %d", rapt_version(), rapt_numerics_version());
@@ -141,7 +139,7 @@ int verb_info(int argc, char **argv) {
     tell_build();
     tell_features();
     tell_tables();
-    tell_chosen();
+    tell_chosen(chosen);
     if (as_json) json_close();
     return EXIT_SUCCESS;
 }

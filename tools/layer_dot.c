@@ -49,7 +49,7 @@ static void same(const struct npy_array *a, const struct npy_array *b, int from_
                  b->path, npy_shape_text(b->dims, b->shape, shape_b), of_a, of_b, what);
 }
 
-/* Sizes of the mask from the right, those it lacks are 1. */
+/* Sizes of the mask from the right, those it lacks are 1. One number for all keys is written out. */
 static void set_mask(rapt_dot_product_desc *layer, const char *path, int64_t mask_shape[NPY_MAX_DIMS]) {
     struct npy_array mask = npy_read(path, NPY_BOOL | NPY_INT32);
     const int dims = layer->leading + 2;
@@ -57,10 +57,14 @@ static void set_mask(rapt_dot_product_desc *layer, const char *path, int64_t mas
     if (mask.dims > dims)
         tool_die("%s %s does not fit scores of %d dimensions", path, npy_shape_text(mask.dims, mask.shape, shape),
                  dims);
-    unsigned char *bytes = tool_allocate(mask.count, 1, path);
-    for (int64_t i = 0; i < mask.count; i++)
-        bytes[i] = mask.type == NPY_BOOL ? ((const unsigned char *)mask.data)[i] : ((const int32_t *)mask.data)[i] != 0;
     for (int i = 0; i < dims; i++) mask_shape[i] = i < dims - mask.dims ? 1 : mask.shape[i - (dims - mask.dims)];
+    const int64_t each = mask_shape[dims - 1] == 1 ? layer->kv_length : 1;
+    const int64_t count = tool_product(mask.count, each, path);
+    unsigned char *bytes = tool_allocate(count, 1, path);
+    for (int64_t i = 0; i < count; i++)
+        bytes[i] = mask.type == NPY_BOOL ? ((const unsigned char *)mask.data)[i / each]
+                                         : ((const int32_t *)mask.data)[i / each] != 0;
+    mask_shape[dims - 1] *= each;
     layer->mask = bytes;
     layer->mask_shape = mask_shape;
 }

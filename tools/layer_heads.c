@@ -212,7 +212,9 @@ void layer_encoder(const struct layer_options *options) {
     rapt_encoder_desc layer = RAPT_ENCODER_DESC_INIT;
     rapt_message message;
     const int activation = option_one_of("activation", options->activation, "relu gelu gelu-tanh");
-    if (weights_has(&job.weights, "w_qkv"))
+    const bool fused = weights_has(&job.weights, "w_qkv");
+    option_needs("fused-order", options->fused_order, fused, "w_qkv among the weights");
+    if (fused)
         read_fused(&job, &inner, &x, options->heads.value);
     else
         read_projections(&job, &inner, &x, &x, &x, options->heads.value);

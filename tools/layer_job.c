@@ -179,11 +179,7 @@ static int shape_scores(const struct layer_job *job, const struct tokens *querie
 float *job_extra_shaped(struct layer_job *job, const char *name, int dims, const int64_t *shape) {
     const char *folder = job->options->all_outputs;
     if (!folder) return NULL;
-    tool_check_name(folder);
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        const int reason = errno;
-        tool_die("%s: cannot be made: %s", tool_file(folder), strerror(reason));
-    }
+    output_make_folder(folder);
     const size_t bytes = strlen(folder) + strlen(name) + sizeof "/.npy";
     char *path = tool_allocate((int64_t)bytes, 1, "a name");
     snprintf(path, bytes, "%s/%s.npy", folder, name);

@@ -38,9 +38,12 @@ static struct npy_array read_matrix(const struct layer_job *job, int64_t rows, i
 static void read_weights(struct layer_job *job, rapt_luong_desc *layer, const struct tokens *state,
                          const struct tokens *memory) {
     const int64_t d = state->width, e = memory->width;
-    if ((layer->score != RAPT_LUONG_DOT || layer->window == RAPT_LUONG_LOCAL_P || job->options->attentional_out) &&
-        !job->options->weights)
+    const bool reads_weights = layer->score != RAPT_LUONG_DOT || layer->window == RAPT_LUONG_LOCAL_P ||
+                               job->options->attentional_out;
+    if (reads_weights && !job->options->weights)
         tool_die("layer luong: --weights is required with these options (see `rapt help layer luong`)");
+    option_needs("weights", job->options->weights, reads_weights, "--score general or concat, --locality local-p or "
+                 "--attentional-out");
     if (layer->score == RAPT_LUONG_DOT && d != e)
         tool_die("%s and %s: %lld and %lld numbers per token, --score dot requires equal ones", job->options->input,
                  job->options->memory, (long long)d, (long long)e);

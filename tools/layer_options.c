@@ -10,7 +10,7 @@
 
 const struct option_row layer_option_rows[] = {
     {OPTION_HEADING, "Arrays", NULL,
-     "Files are .npy in C order or FILE.npz:NAME, float32 or float16 unless said otherwise. Results are "
+     "Files are .npy in C order or FILE.npz:NAME, float32, float16 or bfloat16 unless said otherwise. Results are "
      "float32 .npy files, and never replace an input.", 0},
     {OPTION_TEXT, "out", "FILE", "Where the result goes (required).", AT(out)},
     {OPTION_TEXT, "weights", "DIR|FILE",
@@ -35,7 +35,8 @@ const struct option_row layer_option_rows[] = {
     {OPTION_TEXT, "weights-out", "FILE", NULL, AT(attention_out)},
     {OPTION_TEXT, "all-outputs", "DIR",
      "Also write what is computed on the way into this folder, which is made where there is none: q, k, v (or qkv), "
-     "scores (neither scaled nor masked), attention, context (before w_o), and what else the kind has, as NAME.npy.",
+     "scores (neither scaled nor masked), attention, context (before w_o), and what else the kind has, as NAME.npy; "
+     "of stacked attention alone.",
      AT(all_outputs)},
     {OPTION_TEXT, "attentional-out", "FILE", "Also write tanh(w_c [context; state]).", AT(attentional_out)},
 
@@ -51,7 +52,7 @@ const struct option_row layer_option_rows[] = {
      AT(query_offset)},
     {OPTION_TEXT, "mask", "FILE",
      "bool or int32, not 0 = may attend: [queries, keys], [batch, queries, keys] or [batch, heads, queries, keys]; "
-     "sizes of 1 broadcast.",
+     "sizes of 1 broadcast. dot: [..., queries, keys], the last of its leading dimensions; those it lacks broadcast.",
      AT(mask)},
     {OPTION_NUMBER, "mask-fill", "X", "Replace masked scores by X instead of excluding their keys.", AT(mask_fill)},
     {OPTION_FLAG, "unscaled", NULL, "Do not divide scores by sqrt(dim).", AT(unscaled)},
@@ -129,5 +130,7 @@ struct layer_options layer_parse(const struct layer_kind *kind, int argc, char *
     option_at_least_one("reach", options.reach, (int64_t)1 << 40);
     option_at_least_one("threads", options.threads, 4096);
     option_needs("query-offset", options.query_offset.given, options.causal, "--causal");
+    option_needs("prefix", options.prefix, options.weights, "--weights");
+    option_needs("weights-layout", options.weights_layout, options.weights, "--weights");
     return options;
 }

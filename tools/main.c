@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The command `rapt`: attention on NumPy files. */
+#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "options.h"
 #include "rapt/rapt.h"
@@ -49,7 +51,16 @@ static void choose_characters(void) {
     if (said || !setlocale(LC_CTYPE, "C.UTF-8")) setlocale(LC_CTYPE, "");
 }
 
+/* A result that was opened where standard error should be would have warnings in it. A closed standard output stays
+ * one that cannot be written. */
+static void fill_closed_streams(void) {
+    for (int i = 0; i < 3; i++) {
+        if (fcntl(i, F_GETFD) < 0 && open("/dev/null", i == STDOUT_FILENO ? O_RDONLY : O_RDWR) < 0) _exit(EXIT_FAILURE);
+    }
+}
+
 int main(int argc, char **argv) {
+    fill_closed_streams();
     /* A file that may not grow is an error line, not a signal; results outlive the reader of standard output. */
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);

@@ -59,6 +59,14 @@ void npz_refuse_archive(const char *path) {
              named_so ? path : "FILE.npz", has);
 }
 
+/* After the last byte, where libzip compares the sum. */
+static void check_end(zip_file_t *file, const char *path) {
+    char more;
+    const zip_int64_t got = zip_fread(file, &more, 1);
+    if (got < 0) tool_die("%s: %s", path, zip_file_strerror(file));
+    if (got > 0) tool_die("%s: it is longer than the archive says", path);
+}
+
 static void *read_member(zip_t *archive, const char *path, zip_int64_t index, size_t *bytes) {
     zip_stat_t status;
     if (zip_stat_index(archive, (zip_uint64_t)index, 0, &status) != 0 || !(status.valid & ZIP_STAT_SIZE))
@@ -74,6 +82,7 @@ static void *read_member(zip_t *archive, const char *path, zip_int64_t index, si
         if (got == 0) tool_die("%s: the archive ends within it", path);
         at += (size_t)got;
     }
+    check_end(file, path);
     zip_fclose(file);
     return content;
 }

@@ -25,13 +25,13 @@ static int64_t parse_integer(const char *name, const char *text, char stop, cons
     return value;
 }
 
-static float parse_number(const char *name, const char *text) {
+static struct option_number parse_number(const char *name, const char *text) {
     char *rest;
     errno = 0;
-    float value = strtof(text, &rest);
+    const float value = strtof(text, &rest);
     if (rest == text || *rest != '\0') tool_die("--%s: '%s' is not a number", name, text);
     if (errno == ERANGE && (value > 1 || value < -1)) tool_die("--%s: '%s' overflows float32", name, text);
-    return value;
+    return (struct option_number){true, value, strtod(text, NULL), text};
 }
 
 static struct option_pair parse_pair(const char *name, const char *text) {
@@ -54,9 +54,7 @@ static void store(void *options, const struct option_row *row, const char *text)
         *(struct option_integer *)field =
             (struct option_integer){true, parse_integer(row->name, text, '\0', &end)};
         break;
-    case OPTION_NUMBER:
-        *(struct option_number *)field = (struct option_number){true, parse_number(row->name, text), text};
-        break;
+    case OPTION_NUMBER: *(struct option_number *)field = parse_number(row->name, text); break;
     case OPTION_PAIR: *(struct option_pair *)field = parse_pair(row->name, text); break;
     }
 }
@@ -131,6 +129,14 @@ int option_isa(const char *name) {
         strcat(strcat(names, " "), known);
     }
     tool_die("--isa: '%s' is none of auto%s", name, names);
+}
+
+rapt_isa option_isa_chosen(void) {
+    rapt_isa isa = RAPT_ISA_AUTO;
+    const rapt_status status = rapt_isa_chosen(&isa);
+    const char *name = getenv("RAPT_ISA");
+    if (status != RAPT_OK) tool_die("%s: RAPT_ISA=%s (see `rapt info`)", rapt_status_text(status), name ? name : "");
+    return isa;
 }
 
 int option_one_of(const char *name, const char *given, const char *choices) {

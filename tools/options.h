@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rapt/rapt.h"
+
 struct option_integer {
     bool given;
     int64_t value;
@@ -15,6 +17,7 @@ struct option_integer {
 struct option_number {
     bool given;
     float value;
+    double exact;     /* before it was rounded to float32 */
     const char *text; /* as it was given, which may be closer to a limit than float can tell */
 };
 
@@ -51,6 +54,9 @@ int options_parse_words(const char *verb, const struct option_row *rows, void *o
 
 /* The instruction set of this name, RAPT_ISA_AUTO for NULL and "auto"; dies where there is none. */
 int option_isa(const char *name);
+
+/* What an automatic choice comes to; dies where RAPT_ISA names what this machine lacks, or nothing. */
+rapt_isa option_isa_chosen(void);
 
 /* Dies where given is none of choices, words with one space between; the number of the word, -1 for NULL. */
 int option_one_of(const char *name, const char *given, const char *choices);

@@ -36,10 +36,13 @@ static volatile sig_atomic_t claim_count;
 /* A signal that arrives while this is set waits until it is not: names are given to all results or none. */
 static volatile sig_atomic_t busy, pending;
 
+static char *made_folder; /* for results that have no name yet */
+
 static void remove_temporaries(void) {
     for (int i = 0; i < claim_count; i++) {
         if (claims[i].has_temporary) unlink(claims[i].temporary);
     }
+    if (made_folder) rmdir(made_folder);
 }
 
 static void on_signal(int number) {
@@ -85,6 +88,9 @@ static char *joined(const char *a, const char *b, const char *c) {
 /* The same text for all names of a file, also of one that is yet to be made. */
 static char *resolve(const char *path) {
     char *resolved = realpath(path, NULL);
+    struct stat status;
+    if (!resolved && lstat(path, &status) == 0 && S_ISLNK(status.st_mode) && stat(path, &status) != 0)
+        tool_die("%s: cannot be written: it is a link to a file that does not exist", tool_file(path));
     if (!resolved) {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
         char *folder = joined(slash ? path : ".", "", "");
@@ -107,8 +113,18 @@ static void set_mode(int descriptor, const struct stat *status) {
     (void)fchmod(descriptor, status ? status->st_mode & 07777 : 0666 & ~mask);
 }
 
+/* Beside the target, and no longer than names may be, which that of the target may already be. */
+static char *temporary_of(const char *target) {
+    enum { MOST = 200 };
+    const char *name = strrchr(target, '/') + 1;
+    const size_t kept = strlen(name) < MOST ? strlen(name) : MOST;
+    char *text = joined(target, ".XXXXXX", "");
+    strcpy(text + (name - target) + kept, ".XXXXXX");
+    return text;
+}
+
 static void open_temporary(struct claim *claim, const struct stat *status) {
-    claim->temporary = joined(claim->target, ".XXXXXX", "");
+    claim->temporary = temporary_of(claim->target);
     hold_signals();
     int descriptor = mkstemp(claim->temporary);
     const int reason = errno;
@@ -162,6 +178,14 @@ void output_claim(const char *path) {
         claim_count++;
     else
         open_temporary(claim, claim->existed ? &status : NULL);
+}
+
+void output_make_folder(const char *path) {
+    tool_check_name(path);
+    if (mkdir(path, 0777) == 0)
+        made_folder = joined(path, "", "");
+    else if (errno != EEXIST)
+        tool_die("%s: cannot be made: %s", tool_file(path), strerror(errno));
 }
 
 void output_claim_array(const char *path) {
@@ -259,5 +283,6 @@ void output_commit(void) {
         if (claims[i].saved) unlink(claims[i].saved);
     }
     claim_count = 0;
+    made_folder = NULL;
     release_signals();
 }

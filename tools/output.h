@@ -16,6 +16,9 @@ void output_claim(const char *path);
 /* The same for an array, which no archive can take: dies where that is what the name says. */
 void output_claim_array(const char *path);
 
+/* Makes a folder for results unless there is one; it goes again where no result gets its name. Dies where it cannot. */
+void output_make_folder(const char *path);
+
 /* Writes array completely, but not yet under array->path, which is claimed; dies where that fails. Devices and pipes
  * are written by output_commit, so the data stays as it is until then. */
 void output_stage(const struct npy_array *array);

@@ -214,6 +214,7 @@ struct reading {
     struct safetensors *parsed;
     int64_t data, file; /* where the tensors' bytes begin and end */
     size_t room;
+    bool has_metadata;
 };
 
 static struct safetensor *add_tensor(struct reading *reading) {
@@ -237,6 +238,8 @@ static bool read_member(void *context, const char *name, struct json_text value,
     if (strcmp(name, "__metadata__") == 0) {
         if (value.begin == value.end || value.header[value.begin] != '{')
             return complain(wrong, "__metadata__ is not an object");
+        if (reading->has_metadata) return complain(wrong, "duplicate __metadata__");
+        reading->has_metadata = true;
         return visit_members(value, check_text, NULL, wrong);
     }
     if (value.end - value.begin > LONGEST)
@@ -264,7 +267,7 @@ int safetensors_parse(const unsigned char *file, size_t bytes, struct safetensor
     uint64_t header = 0;
     *parsed = (struct safetensors){0};
     if (!find_header(file, bytes, &header, wrong)) return 0;
-    struct reading reading = {parsed, (int64_t)header + 8, (int64_t)bytes, 0};
+    struct reading reading = {.parsed = parsed, .data = (int64_t)header + 8, .file = (int64_t)bytes};
     const bool read = visit_members((struct json_text){file + 8, 0, (size_t)header}, read_member, &reading, wrong) &&
                       check_names(parsed, wrong);
     if (read && parsed->count) qsort(parsed->tensors, parsed->count, sizeof *parsed->tensors, by_place);

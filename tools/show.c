@@ -2,6 +2,7 @@
 #include "show.h"
 
 #include <langinfo.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,6 +54,12 @@ static int find_strongest(const float *weights, int64_t count, int64_t keys[STRO
     return found;
 }
 
+static bool has_nan(const float *weights, int64_t count) {
+    bool found = false;
+    for (int64_t j = 0; j < count; j++) found = found || isnan(weights[j]);
+    return found;
+}
+
 static void print_row(const float *weights, int64_t kv_length, const char *label, struct token_list tokens) {
     int64_t keys[STRONGEST];
     int found = find_strongest(weights, kv_length, keys);
@@ -63,7 +70,7 @@ static void print_row(const float *weights, int64_t kv_length, const char *label
         printf(" %3.0f%% ", 100 * (double)weights[keys[k]]);
         print_bar((double)weights[keys[k]], k == found - 1);
     }
-    puts(found ? "" : "  (sees no key)");
+    puts(found ? "" : has_nan(weights, kv_length) ? "  (NaN)" : "  (sees no key)");
 }
 
 void show_print(const struct problem *problem, const struct attend_options *options,

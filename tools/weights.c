@@ -64,7 +64,9 @@ static char *path_of(const struct weights *weights, const char *name) {
 }
 
 bool weights_has(const struct weights *weights, const char *name) {
-    return weights->file ? find(weights, name) != NULL : access(path_of(weights, name), F_OK) == 0;
+    struct stat status; /* what is there but cannot be read is an error when it is read */
+    if (weights->file) return find(weights, name) != NULL;
+    return lstat(path_of(weights, name), &status) == 0 || errno != ENOENT;
 }
 
 struct npy_array weights_read(const struct weights *weights, const char *name) {

@@ -11,10 +11,11 @@
 
 static const int64_t MAX_SIZE = (int64_t)1 << 40, MAX_HEADS = (int64_t)1 << 20, MAX_WIDTH = (int64_t)1 << 31;
 
-/* Before anything is written: a product of nothing looks at them. */
-static void check_options(struct rapt_call *call) {
-    const rapt_matmul_desc nothing = RAPT_MATMUL_DESC_INIT;
-    call->status = rapt_matmul(&nothing, call->options, call->message);
+void rapt_call_isa(struct rapt_call *call, int32_t isa) {
+    rapt_matmul_desc nothing = RAPT_MATMUL_DESC_INIT;
+    call->isa = nothing.isa = isa;
+    if (call->status == RAPT_OK)
+        call->status = rapt_matmul(&nothing, call->options, call->message);
 }
 
 struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *options, const void *desc,
@@ -30,8 +31,7 @@ struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *
     if (struct_size != desc_bytes)
         rapt_call_refuse(&call, RAPT_UNSUPPORTED_VERSION, "struct_size = %lu, this library knows %lu",
                          (unsigned long)struct_size, (unsigned long)desc_bytes);
-    if (call.status == RAPT_OK)
-        check_options(&call);
+    rapt_call_isa(&call, RAPT_ISA_SCALAR); /* which all machines have; that of the layer is in its descriptor */
     return call;
 }
 
@@ -103,7 +103,7 @@ rapt_attention_desc rapt_call_attention(struct rapt_call *call, const rapt_atten
         check_sizes(call, attention);
     if (call->status != RAPT_OK)
         return none;
-    call->isa = attention->isa;
+    rapt_call_isa(call, attention->isa);
     return *attention;
 }
 

@@ -171,6 +171,7 @@ rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc, const 
     struct rapt_call call = rapt_call_begin(message, options, desc, sizeof *desc);
     if (call.status != RAPT_OK)
         return rapt_call_end(&call);
+    rapt_call_isa(&call, desc->isa);
     struct block block = block_of(&call, desc);
     check(&call, desc, &block);
     if (call.status != RAPT_OK || block.runs == 0 || block.heads == 0)

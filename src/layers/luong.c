@@ -73,6 +73,17 @@ static void score_concat(struct rapt_call *call, const rapt_luong_desc *desc, co
                              scores + i * tq * tk);
 }
 
+/* Local-p writes align by a call of its own, whose descriptor is all's but for that. */
+static void check_calls(struct rapt_call *call, const rapt_luong_desc *desc, const rapt_attention_desc *all) {
+    rapt_attention_desc aligned = *all;
+    rapt_call_check(call, all);
+    if (desc->window != RAPT_LUONG_LOCAL_P || !desc->align)
+        return;
+    aligned.weights = rapt_output_bhsd(desc->align, all->batch, 1, all->query_length, all->kv_length);
+    aligned.weights_kind = RAPT_WEIGHTS_SOFTMAX;
+    rapt_call_check(call, &aligned);
+}
+
 /* The engine's query, key and what else makes the scores. */
 static void set_scores(struct rapt_call *call, const rapt_luong_desc *desc, rapt_attention_desc *all) {
     const int64_t b = all->batch, tq = all->query_length, tk = all->kv_length, e = desc->memory_width;
@@ -80,7 +91,7 @@ static void set_scores(struct rapt_call *call, const rapt_luong_desc *desc, rapt
         float *scores = rapt_call_floats(call, desc->scores, b, tq, tk);
         score_concat(call, desc, all, scores);
         rapt_attend_to_scores(all, scores);
-        rapt_call_check(call, all);
+        check_calls(call, desc, all);
         return;
     }
     const float *query = desc->state;
@@ -96,7 +107,7 @@ static void set_scores(struct rapt_call *call, const rapt_luong_desc *desc, rapt
     all->head_dim = e;
     all->query = rapt_input_bhsd(query, b, 1, tq, e);
     all->key = rapt_input_bhsd(desc->memory, b, 1, tk, e);
-    rapt_call_check(call, all);
+    check_calls(call, desc, all);
     rapt_call_scores(call, all, desc->scores);
 }
 
