@@ -48,36 +48,51 @@ struct rapt_cache_shape {
     bool paged; /* page_stride_bytes leads from page to page */
 };
 
+/* Whether slots say where tokens go, which may be an empty list that has no data. */
+static inline bool rapt_is_by_slots(const rapt_append_desc *d) {
+    return d->slots.data || (!d->positions.data && !rapt_rotates_alone(d) && !d->pages.kind &&
+                             d->pages.page_tokens > 0 && rapt_append_count(d) == 0);
+}
+
 static inline struct rapt_cache_shape rapt_cache_shape_of(const rapt_append_desc *d) {
     const rapt_page_table *table = &d->pages;
     if (rapt_rotates_alone(d) && d->offsets.data)
         return (struct rapt_cache_shape){1, d->tokens, false};
-    if (d->slots.data || table->kind == RAPT_PAGES_DENSE || table->kind == RAPT_PAGES_LISTED)
+    if (rapt_is_by_slots(d) || table->kind == RAPT_PAGES_DENSE || table->kind == RAPT_PAGES_LISTED)
         return (struct rapt_cache_shape){table->pages, table->page_tokens, true};
     return (struct rapt_cache_shape){table->kind == RAPT_PAGES_ROW ? table->pages : d->batch, d->cache_length, false};
 }
 
+/* The entries of a sequence: from one of a list on, so many. */
+struct rapt_append_entries {
+    rapt_index_list list;
+    int64_t first, count;
+};
+
+/* By what stands in the table now; none where that has no sense. */
+static inline struct rapt_append_entries rapt_append_entries_of(const rapt_append_desc *d, int64_t b) {
+    const rapt_page_table *table = &d->pages;
+    struct rapt_append_entries entries = {table->entries, 0, table->entries.count};
+    if (table->kind == RAPT_PAGES_ROW) {
+        entries.first = b, entries.count = 1;
+    } else if (table->kind == RAPT_PAGES_DENSE) {
+        entries.list.data = (const char *)entries.list.data + b * table->batch_stride_bytes;
+    } else {
+        const int64_t begin = rapt_index_at(table->offsets, b), end = rapt_index_at(table->offsets, b + 1);
+        const bool makes_sense = rapt_is_inside(begin, 0, table->entries.count) &&
+                                 rapt_is_inside(end, begin, table->entries.count);
+        entries.first = begin, entries.count = makes_sense ? end - begin : 0;
+    }
+    return entries;
+}
+
 /* Where page `page` of sequence b is, by what stands in the table now; -1 where it has none. */
 static inline int64_t rapt_append_page(const rapt_append_desc *d, int64_t b, int64_t page) {
-    const rapt_page_table *table = &d->pages;
-    rapt_index_list entries = table->entries;
-    int64_t at = page, end = 1;
-    if (table->kind == RAPT_PAGES_NONE)
+    if (d->pages.kind == RAPT_PAGES_NONE)
         return page == 0 ? b : -1;
-    if (table->kind == RAPT_PAGES_ROW) {
-        at = b, end = page == 0 ? b + 1 : b;
-    } else if (table->kind == RAPT_PAGES_DENSE) {
-        entries.data = (const char *)entries.data + b * table->batch_stride_bytes;
-        end = entries.count;
-    } else {
-        const int64_t begin = rapt_index_at(table->offsets, b);
-        end = rapt_index_at(table->offsets, b + 1);
-        if (!rapt_is_inside(begin, 0, entries.count) || end > entries.count)
-            return -1;
-        at += begin;
-    }
-    const int64_t entry = at < end ? rapt_index_at(entries, at) : -1;
-    return rapt_is_inside(entry, 0, table->pages - 1) ? entry : -1;
+    const struct rapt_append_entries entries = rapt_append_entries_of(d, b);
+    const int64_t entry = page < entries.count ? rapt_index_at(entries.list, entries.first + page) : -1;
+    return rapt_is_inside(entry, 0, d->pages.pages - 1) ? entry : -1;
 }
 
 static inline bool rapt_is_rotary_position(const rapt_rotary *rotary, int64_t position) {

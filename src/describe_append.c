@@ -13,7 +13,7 @@ static void complete_rotary(rapt_rotary *rotary, int64_t head_dim) {
         return;
     if (rotary->dim == 0)
         rotary->dim = head_dim;
-    if (rotary->cosines && rotary->table_stride_bytes == 0)
+    if (rotary->cosines && rotary->table_stride_bytes == 0 && rapt_is_inside(rotary->dim, 2, RAPT_MAX_HEAD_DIM))
         rotary->table_stride_bytes = rotary->dim / 2 * (int64_t)sizeof(float);
     if (rotary->low_factor == 0 && (yarn || llama3))
         rotary->low_factor = 1;

@@ -4,6 +4,7 @@
 
 #include "describe.h"
 #include "dispatch.h"
+#include "fpenv.h"
 #include "numerics.h"
 #include "schedule.h"
 #include "task.h"
@@ -137,20 +138,27 @@ static rapt_status take_order(struct merge *merge, rapt_message *message) {
     return merge->table ? RAPT_OK : rapt_refuse_order(merge->desc.numerics, message);
 }
 
+/* Sinks are floats that are looked at, so not in the caller's floating-point environment. */
+static __attribute__((noinline)) rapt_status prepare(struct merge *merge, const rapt_states_desc *desc,
+                                                     rapt_message *message) {
+    rapt_status status = rapt_describe_states(desc, &merge->desc, merge->states, message);
+    if (status == RAPT_OK)
+        status = rapt_validate_states(&merge->desc, message);
+    if (status == RAPT_OK)
+        status = rapt_dispatch((rapt_isa)merge->desc.isa, &merge->table, message);
+    return status == RAPT_OK ? take_order(merge, message) : status;
+}
+
 rapt_status rapt_merge_states(const rapt_states_desc *desc, const rapt_run_options *options, rapt_message *message) {
     rapt_run_options complete;
     struct merge merge;
     if (message)
         message->text[0] = '\0';
-    rapt_status status = rapt_describe_states(desc, &merge.desc, merge.states, message);
-    if (status == RAPT_OK)
-        status = rapt_validate_states(&merge.desc, message);
+    const rapt_fpenv environment = rapt_fpenv_enter();
+    rapt_status status = prepare(&merge, desc, message);
+    rapt_fpenv_leave(environment);
     if (status == RAPT_OK)
         status = rapt_describe_options(options, &complete, message);
-    if (status == RAPT_OK)
-        status = rapt_dispatch((rapt_isa)merge.desc.isa, &merge.table, message);
-    if (status == RAPT_OK)
-        status = take_order(&merge, message);
     if (status != RAPT_OK || merge.desc.batch == 0 || merge.desc.query_length == 0)
         return status;
     cut(&merge);

@@ -84,20 +84,37 @@ static rapt_status check_products(struct checks *c) {
                            (long long)d->tokens);
     if (!rows_fit(d->kv_heads, d->batch, d->cache_length) ||
         !rows_fit(d->kv_heads, d->pages.pages, d->pages.page_tokens))
-        return rapt_refuse(c->message, RAPT_SIZE_OVERFLOW, "the caches' rows overflow int64");
+        return rapt_refuse(c->message, RAPT_SIZE_OVERFLOW,
+                           "%s = %lld, batch = %lld, cache_length = %lld, pages.pages = %lld, pages.page_tokens = %lld: "
+                           "the rows of a cache overflow int64", c->names->heads, (long long)d->kv_heads,
+                           (long long)d->batch, (long long)d->cache_length, (long long)d->pages.pages,
+                           (long long)d->pages.page_tokens);
     return RAPT_OK;
+}
+
+/* The first field that says where pages are; NULL = none is set. */
+static const char *field_of_pages(const rapt_page_table *table) {
+    return table->kind                                            ? "pages.kind"
+           : table->entries.data || table->entries.count          ? "pages.entries"
+           : table->batch_stride_bytes                            ? "pages.batch_stride_bytes"
+           : table->offsets.data || table->offsets.count          ? "pages.offsets"
+           : table->reserved_zero                                 ? "pages.reserved_zero"
+           : table->reserved[0] || table->reserved[1]             ? "pages.reserved"
+                                                                  : NULL;
 }
 
 /* Slots take the shape of the caches from the page table, and nothing else. */
 static rapt_status check_pages(struct checks *c) {
     const rapt_append_desc *d = c->d;
     const bool paged = rapt_cache_shape_of(d).paged;
+    const bool by_slots = rapt_is_by_slots(d);
     rapt_page_table table = d->pages;
-    if (d->slots.data && table.kind)
-        return refuse_unused(c, "pages.kind", "slots say where tokens go");
-    if (d->slots.data && table.page_tokens == 0)
+    const char *const useless = by_slots ? field_of_pages(&table) : NULL;
+    if (useless)
+        return refuse_unused(c, useless, "slots say where tokens go");
+    if (by_slots && table.page_tokens == 0)
         return rapt_refuse(c->message, RAPT_INVALID_SHAPE, "pages.page_tokens = 0, but the caches have pages");
-    if (d->slots.data)
+    if (by_slots)
         table.page_tokens = table.pages = 0;
     const rapt_status status = rapt_check_page_fields(&c->memory, "pages", &table);
     if (status != RAPT_OK)

@@ -124,6 +124,19 @@ static rapt_status check_tokens(struct rapt_validation *v, const rapt_append_des
     return RAPT_OK;
 }
 
+static rapt_status refuse_page(struct rapt_validation *v, const rapt_append_desc *d, int64_t b, int64_t page,
+                               int64_t position) {
+    const struct rapt_append_entries entries = rapt_append_entries_of(d, b);
+    if (page >= entries.count)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE,
+                           "pages: sequence %lld has %lld entries, but positions[%lld] = %lld takes its page %lld",
+                           (long long)b, (long long)entries.count, (long long)b, (long long)position, (long long)page);
+    return rapt_refuse(v->message, RAPT_INVALID_VALUE,
+                       "pages: page %lld of sequence %lld, for positions[%lld] = %lld, is entry %lld, outside 0 ... %lld",
+                       (long long)page, (long long)b, (long long)b, (long long)position,
+                       (long long)rapt_index_at(entries.list, entries.first + page), (long long)(d->pages.pages - 1));
+}
+
 /* Pages that new tokens go to. */
 static rapt_status check_page_entries(struct rapt_validation *v, const rapt_append_desc *d, int64_t b, int64_t position,
                                       int64_t count) {
@@ -131,10 +144,7 @@ static rapt_status check_page_entries(struct rapt_validation *v, const rapt_appe
     const int64_t first = position / shape.page_tokens, last = (position + count - 1) / shape.page_tokens;
     for (int64_t page = first; page <= last; page++)
         if (rapt_append_page(d, b, page) < 0)
-            return rapt_refuse(v->message, RAPT_INVALID_VALUE,
-                               "pages: page %lld of sequence %lld, for positions[%lld] = %lld, is none of 0 ... %lld",
-                               (long long)page, (long long)b, (long long)b, (long long)position,
-                               (long long)(shape.pages - 1));
+            return refuse_page(v, d, b, page, position);
     return RAPT_OK;
 }
 
@@ -144,6 +154,8 @@ static rapt_status check_position(struct rapt_validation *v, const rapt_append_d
     const int64_t position = rapt_index_at(d->positions, b), room = d->cache_length;
     const struct span span = rotary_span(&d->rotary);
     const int64_t least = rapt_rotates_alone(d) ? span.least : 0;
+    if (count == 0 && rapt_rotates_alone(d))
+        return RAPT_OK;
     if (!rapt_is_inside(position, least, RAPT_MAX_POSITION))
         return refuse_entry(v, names->positions, b, position, least, RAPT_MAX_POSITION);
     if (count > 0 && !rapt_rotates_alone(d) && !rapt_cache_shape_of(d).paged && position > room - count)

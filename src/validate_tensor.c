@@ -105,18 +105,31 @@ struct reach {
     int64_t low, high;
 };
 
+enum { FIELD_BYTES = 96 };
+
+/* Strides of scales and zero points are fields of their tensor: key.scale_token_stride_bytes. */
+static const char *name_stride(const struct rapt_tensor_rule *rule, int dim, char text[FIELD_BYTES]) {
+    const bool of_scales = !rule->uses;
+    const char *const name = dim == 1 ? "head" : dim == 2 ? "token" : rule->paged ? "page" : "batch";
+    int length = 0;
+    while (rule->name[length] && !(of_scales && rule->name[length] == '.'))
+        length++;
+    snprintf(text, FIELD_BYTES, "%.*s.%s%s_stride_bytes", length, rule->name, of_scales ? "scale_" : "", name);
+    return text;
+}
+
 static rapt_status check_stride(struct rapt_validation *v, const struct rapt_tensor_rule *rule, int alignment, int dim,
                                 int64_t stride) {
-    const char *const name = dim == 1 ? "head" : dim == 2 ? "token" : rule->paged ? "page" : "batch";
+    char name[FIELD_BYTES];
     const char *why = is_output(rule) && stride == 0  ? "on an output"
                       : is_output(rule) && stride < 0 ? "is negative on an output"
                       : dim == 0 && stride == 0 && rule->paged ? "for more than one page"
                                                       : NULL;
     if (stride & (alignment - 1))
-        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s.%s_stride_bytes = %lld is not a multiple of %d",
-                           rule->name, name, (long long)stride, alignment);
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s = %lld is not a multiple of %d",
+                           name_stride(rule, dim, name), (long long)stride, alignment);
     if (why)
-        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s.%s_stride_bytes = %lld %s", rule->name, name,
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s = %lld %s", name_stride(rule, dim, name),
                            (long long)stride, why);
     return RAPT_OK;
 }
@@ -175,8 +188,8 @@ static rapt_status check_memory(struct rapt_validation *v, const struct rapt_ten
     struct rapt_footprint *footprint = &v->footprints[v->footprint_count];
     const int alignment = info->alignment;
     if ((uintptr_t)rule->tensor->data & (uintptr_t)(alignment - 1))
-        return rapt_refuse(v->message, RAPT_MISALIGNED_POINTER, "%s.data = %p is not aligned to %d bytes",
-                           rule->name, rule->tensor->data, alignment);
+        return rapt_refuse(v->message, RAPT_MISALIGNED_POINTER, "%s%s = %p is not aligned to %d bytes", rule->name,
+                           rule->uses ? ".data" : "", rule->tensor->data, alignment);
     footprint->name = rule->name;
     footprint->output = is_output(rule);
     footprint->state = rule->role & RAPT_IN_PLACE ? rule->tensor : NULL;

@@ -28,8 +28,9 @@ static void refuse_fields(void) {
     REFUSED(RAPT_INVALID_SHAPE, "pages.pages = -1", d->pages.pages = -1);
     REFUSED(RAPT_SIZE_OVERFLOW, "length = 1099511627776", d->length = (int64_t)1 << 40, d->batch = (int64_t)1 << 40);
     REFUSED(RAPT_SIZE_OVERFLOW, "tokens = 1099511627776", d->tokens = (int64_t)1 << 40, d->kv_heads = (int64_t)1 << 20);
-    REFUSED(RAPT_SIZE_OVERFLOW, "caches", d->cache_length = (int64_t)1 << 40, d->batch = (int64_t)1 << 20);
-    REFUSED(RAPT_SIZE_OVERFLOW, "caches", with_slots(d), d->pages.pages = d->pages.page_tokens = (int64_t)1 << 40);
+    REFUSED(RAPT_SIZE_OVERFLOW, "cache_length = 1099511627776", d->cache_length = (int64_t)1 << 40, d->batch = (int64_t)1 << 20);
+    REFUSED(RAPT_SIZE_OVERFLOW, "page_tokens = 1099511627776", with_slots(d),
+            d->pages.pages = d->pages.page_tokens = (int64_t)1 << 40);
 }
 
 static void refuse_addressing(void) {
@@ -48,7 +49,14 @@ static void refuse_addressing(void) {
     REFUSED(RAPT_UNUSED_FIELD, "pages: a reserved word is not 0", with_table(d, RAPT_PAGES_LISTED),
             d->pages.reserved[1] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "pages", d->pages.entries = rapt_int64_list(positions, 2));
-    REFUSED(RAPT_UNUSED_FIELD, "pages", with_slots(d), d->pages.batch_stride_bytes = 8);
+    REFUSED(RAPT_UNUSED_FIELD, "pages.batch_stride_bytes is set, but slots", with_slots(d),
+            d->pages.batch_stride_bytes = 8);
+    REFUSED(RAPT_UNUSED_FIELD, "pages.entries is set, but slots", with_slots(d),
+            d->pages.entries = rapt_int64_list(pages, 2));
+    REFUSED(RAPT_UNUSED_FIELD, "pages.offsets is set, but slots", with_slots(d),
+            d->pages.offsets = rapt_int64_list(page_offsets, 3));
+    REFUSED(RAPT_UNUSED_FIELD, "pages.reserved is set, but slots", with_slots(d), d->pages.reserved[1] = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "pages is set, but its kind is 0", d->length = 0, d->pages.page_tokens = 4);
     REFUSED(RAPT_UNUSED_FIELD, "pages.kind is set", with_slots(d), d->pages.kind = RAPT_PAGES_DENSE);
     REFUSED(RAPT_UNUSED_FIELD, "cache_length is set", with_table(d, RAPT_PAGES_DENSE), d->cache_length = 5);
     REFUSED(RAPT_UNUSED_FIELD, "pages.page_tokens = 5 is set", with_table(d, RAPT_PAGES_ROW),
@@ -71,10 +79,10 @@ static void refuse_addressing(void) {
             d->key_cache.page_stride_bytes = 0);
     REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1", with_table(d, RAPT_PAGES_DENSE), pages[2] = 4);
     REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 0", with_table(d, RAPT_PAGES_DENSE), pages[0] = -1);
-    REFUSED(RAPT_INVALID_VALUE, "page 2 of sequence 0", with_table(d, RAPT_PAGES_DENSE), positions[0] = 8);
-    REFUSED(RAPT_INVALID_VALUE, "page 1 of sequence 1", with_table(d, RAPT_PAGES_LISTED), positions[1] = 3);
-    REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1", with_table(d, RAPT_PAGES_LISTED), page_offsets[2] = 5);
-    REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 0", with_table(d, RAPT_PAGES_LISTED), page_offsets[0] = -1);
+    REFUSED(RAPT_INVALID_VALUE, "positions[0] = 8 takes its page 2", with_table(d, RAPT_PAGES_DENSE), positions[0] = 8);
+    REFUSED(RAPT_INVALID_VALUE, "positions[1] = 3 takes its page 1", with_table(d, RAPT_PAGES_LISTED), positions[1] = 3);
+    REFUSED(RAPT_INVALID_VALUE, "sequence 1 has 0 entries", with_table(d, RAPT_PAGES_LISTED), page_offsets[2] = 5);
+    REFUSED(RAPT_INVALID_VALUE, "sequence 0 has 0 entries", with_table(d, RAPT_PAGES_LISTED), page_offsets[0] = -1);
     REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1", with_table(d, RAPT_PAGES_ROW), pages[1] = 4);
     REFUSED(RAPT_INVALID_VALUE, "positions[1] = 3: its 3 new", with_table(d, RAPT_PAGES_ROW), positions[1] = 3);
     REFUSED(RAPT_OUT_OF_EXTENT, "pages.entries.count = 1", with_table(d, RAPT_PAGES_ROW), d->pages.entries.count = 1);
@@ -123,11 +131,11 @@ static void refuse_scales(void) {
     REFUSED(RAPT_NULL_POINTER, "value_cache.zero_points is NULL", with_scales(d), d->value_cache.zero_points = NULL);
     REFUSED(RAPT_INVALID_VALUE, "value_cache.scale_group = 8", with_scales(d), d->value_cache.scale_group = 8);
     REFUSED(RAPT_MISALIGNED_POINTER, "key_cache.scales", with_scales(d), d->key_cache.scales = (char *)scales + 2);
-    REFUSED(RAPT_INVALID_STRIDE, "key_cache.scales.token_stride_bytes = 0 on an output", with_scales(d),
+    REFUSED(RAPT_INVALID_STRIDE, "key_cache.scale_token_stride_bytes = 0 on an output", with_scales(d),
             d->key_cache.scale_token_stride_bytes = 0);
-    REFUSED(RAPT_INVALID_STRIDE, "value_cache.scales.head_stride_bytes = -40", with_scales(d),
+    REFUSED(RAPT_INVALID_STRIDE, "value_cache.scale_head_stride_bytes = -40", with_scales(d),
             d->value_cache.scale_head_stride_bytes = -40);
-    REFUSED(RAPT_INVALID_STRIDE, "key_cache.scales.token_stride_bytes = 6 is not a multiple of 4", with_scales(d),
+    REFUSED(RAPT_INVALID_STRIDE, "key_cache.scale_token_stride_bytes = 6 is not a multiple of 4", with_scales(d),
             d->features = 0, d->key_cache.scale_token_stride_bytes = 6);
     REFUSED(RAPT_OUT_OF_EXTENT, "key_cache.scales: scale_extent_bytes = 156", with_scales(d),
             d->key_cache.scale_extent_bytes = 156);
@@ -147,6 +155,12 @@ static void refuse_lists(void) {
     REFUSED(RAPT_INVALID_VALUE, "positions[1] = -1", positions[1] = -1);
     REFUSED(RAPT_INVALID_VALUE, "positions[1] = 8: its 3 new tokens", positions[1] = 8);
     REFUSED(RAPT_INVALID_VALUE, "positions[0] = 9223372036854775807", positions[0] = INT64_MAX);
+    REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1, for positions[1] = 2, is entry 5, outside 0 ... 3",
+            with_table(d, RAPT_PAGES_DENSE), positions[1] = 2, pages[2] = 5);
+    REFUSED(RAPT_INVALID_VALUE, "sequence 0 has 2 entries, but positions[0] = 9 takes its page 2",
+            with_table(d, RAPT_PAGES_DENSE), positions[0] = 9);
+    REFUSED(RAPT_INVALID_VALUE, "sequence 1 has 0 entries, but positions[1] = 2 takes its page 0",
+            with_table(d, RAPT_PAGES_LISTED), positions[1] = 2, page_offsets[2] = 1);
     REFUSED(RAPT_INVALID_VALUE, "slots[5] = 20", with_slots(d), slots[5] = 20);
     REFUSED(RAPT_INVALID_VALUE, "slots[0] = 9223372036854775807", with_slots(d), slots[0] = INT64_MAX);
     REFUSED(RAPT_INVALID_VALUE, "slots[0] = 0 is outside 0 ... -1", with_slots(d), d->pages.pages = 0);
@@ -198,6 +212,9 @@ static void test_legal(void **state) {
     LEGAL(positions[0] = 7);
     LEGAL(positions[0] = 10, lengths[0] = 0, d->lengths = rapt_int64_list(lengths, 2));
     LEGAL(with_slots(d));
+    LEGAL(with_slots(d), d->length = 0, d->slots = (rapt_index_list){0});
+    LEGAL(with_slots(d), d->length = 0, d->slots = (rapt_index_list){0}, d->pages.pages = 0,
+          d->key_cache.data = d->value_cache.data = NULL, d->key_cache.extent_bytes = d->value_cache.extent_bytes = 0);
     LEGAL(with_slots(d), slots[0] = -1, slots[3] = INT64_MIN);
     LEGAL(with_slots(d), slots[0] = slots[1] = slots[2] = 7);
     LEGAL(with_slots(d), with_rotary(d), d->rotary_positions = rapt_int64_list(rotary_positions, 6), slots[1] = -1,
@@ -226,6 +243,7 @@ static void test_legal(void **state) {
     ROTATE_LEGAL(d->batch = 0, d->positions = (rapt_index_list){0});
     ROTATE_LEGAL(with_first(d), positions[0] = -(1 << 29), positions[1] = (1 << 29) - 1);
     ROTATE_LEGAL(with_first(d), positions[0] = INT64_C(1) << 29, d->lengths = rapt_int64_list(lengths, 2));
+    ROTATE_LEGAL(with_first(d), lengths[0] = 0, positions[0] = INT64_MIN, d->lengths = rapt_int64_list(lengths, 2));
     ROTATE_LEGAL(with_packed(d));
     ROTATE_LEGAL(with_packed(d), with_first(d), offsets[1] = offsets[2] = 2);
     ROTATE_LEGAL(d->rotary.dim = 2, d->in.batch_stride_bytes = 0);

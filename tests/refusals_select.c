@@ -42,6 +42,11 @@ static void test_key_blocks(void **state) {
     REFUSED(RAPT_UNUSED_FIELD, "key_blocks is set", d->key_blocks.offsets = list32(all));
     REFUSED(RAPT_INVALID_SHAPE, "key_blocks.query_tokens = -3", with_blocks(d, all, entries, 3),
             d->key_blocks.query_tokens = -3);
+    /* At once, not after a look at each sequence. */
+    REFUSED(RAPT_INVALID_SHAPE, "key_blocks.query_tokens = -3", with_blocks(d, all, entries, 3),
+            d->key_blocks.query_tokens = -3, d->key_blocks.batch_stride = 1, d->batch = INT64_C(1) << 40,
+            d->query.batch_stride_bytes = d->key.batch_stride_bytes = d->value.batch_stride_bytes = 0,
+            d->query.extent_bytes = d->key.extent_bytes = d->value.extent_bytes = d->out.extent_bytes = 0);
     REFUSED(RAPT_INVALID_SHAPE, "key_blocks.key_tokens = 0", with_blocks(d, all, entries, 3),
             d->key_blocks.key_tokens = 0);
     REFUSED(RAPT_INVALID_STRIDE, "key_blocks.batch_stride = -1", with_blocks(d, all, entries, 3),

@@ -115,7 +115,7 @@ static void test_scales(void **state) {
             d->key.scale_group = 24);
     REFUSED(RAPT_INVALID_VALUE, "key.scale_group = -16", with_int8(d), d->key.scale_group = -16);
     REFUSED(RAPT_MISALIGNED_POINTER, "value.scales", with_int8(d), d->value.scales = (char *)d->value.scales + 2);
-    REFUSED(RAPT_INVALID_STRIDE, "key.scales.token_stride_bytes = 6 is not a multiple of 4", with_int8(d),
+    REFUSED(RAPT_INVALID_STRIDE, "key.scale_token_stride_bytes = 6 is not a multiple of 4", with_int8(d),
             d->key.scale_token_stride_bytes = 6);
     REFUSED(RAPT_INVALID_STRIDE, "key.scales: its strides", with_int8(d),
             d->key.scale_batch_stride_bytes = INT64_MAX - 3);

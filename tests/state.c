@@ -13,6 +13,7 @@
 
 #include "registers.h"
 #include "problem.h"
+#include "rapt/states.h"
 
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
@@ -118,6 +119,35 @@ static void test_traps_stay_off(void **state) {
         }
     }
     problem_free(expected);
+}
+
+/* Sinks are looked at, and weighed, in rapt's own environment. */
+static void test_merges_in_float_modes(void **state) {
+    static float rows[2][3] = {{2, 1.5f, 0.7f}, {-4, 1.25f, 0.3f}};
+    const rapt_tensor parts[] = {rapt_input_bhsd(rows[0], 1, 1, 1, 3), rapt_input_bhsd(rows[1], 1, 1, 1, 3)};
+    const float sink = 0.3f, too_large = 3e38f;
+    float out, expected = 0;
+    rapt_states_desc desc = RAPT_STATES_DESC_INIT;
+    (void)state;
+    desc.batch = desc.query_heads = desc.query_length = desc.value_dim = 1;
+    desc.states = parts;
+    desc.count = 2;
+    desc.out = rapt_output_bhsd(&out, 1, 1, 1, 1);
+    for (int m = 0; m < float_mode_count; m++) {
+        const uint64_t before = get_float_mode();
+        set_float_mode(float_modes[m].value);
+        const uint64_t set = get_float_mode();
+        desc.sinks = &sink;
+        const rapt_status merged = rapt_merge_states(&desc, NULL, NULL);
+        desc.sinks = &too_large;
+        const rapt_status refused = rapt_merge_states(&desc, NULL, NULL);
+        const uint64_t after = get_float_mode();
+        set_float_mode(before);
+        expected = m == 0 ? out : expected;
+        if (merged != RAPT_OK || refused != RAPT_INVALID_VALUE || after != set || bits_of(out) != bits_of(expected))
+            fail_msg("%s: merged %d, refused %d, was %llx, is %llx", float_modes[m].name, (int)merged, (int)refused,
+                     (unsigned long long)set, (unsigned long long)after);
+    }
 }
 
 /* The modes do matter here: the same arithmetic outside of rapt changes. */
@@ -248,6 +278,7 @@ int main(void) {
         cmocka_unit_test(test_modes_act),
         cmocka_unit_test(test_float_modes),
         cmocka_unit_test(test_traps_stay_off),
+        cmocka_unit_test(test_merges_in_float_modes),
         cmocka_unit_test(test_vector_state),
         cmocka_unit_test(test_modes_of_workers),
 #ifdef _OPENMP

@@ -61,9 +61,9 @@ typedef struct rapt_states_desc {
 #define RAPT_STATES_DESC_INIT RAPT_INIT(rapt_states_desc)
 
 /* Merges states, finishes the rows, or both. options and message may be NULL. Allocates nothing; each thread that takes
- * part uses up to 40 KiB of stack. A refused call writes nothing; after RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED
- * outputs are undefined. A row whose state is none (l negative; m not an even integer, in order 2 not
- * finite) gives NaN. */
+ * part uses up to 56 KiB of stack. A refused call writes nothing; after RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED
+ * outputs are undefined. A row whose state is none (l negative, NaN, or above 0 and below 2^-126; m not an even
+ * integer, in order 2 not finite) gives NaN. */
 RAPT_API rapt_status rapt_merge_states(const rapt_states_desc *desc, const rapt_run_options *options,
                                        rapt_message *message);
 
