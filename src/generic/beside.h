@@ -186,14 +186,19 @@ static void end_turn(struct course *course, int turn, struct lane *lane) {
     end_rows(lane, end, course->next.row + course->request);
 }
 
-/* One head by itself: near and far requests, row by row. Several, or pages: a turn of all of them ahead, in the order
- * of memory. */
+/* Whether each line is requested once, a turn ahead: those of several heads, in the order of memory, and of pages. So
+ * are those of vectors of 8 numbers on processors for which the far line is in the next page, as measured. */
+static bool requests_turns(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
+    return heads > 1 || score->runs || weigh->runs || (VL == 8 && rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE);
+}
+
+/* Other rows of one head have near and far requests, row by row. */
 static struct pair pair_of(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int turn,
                            int heads) {
     const int64_t row_bytes = heads * rapt_format_row_bytes(score->key_format, score->head_dim);
     const bool paces = is_paced(score->key_format, score->rows) &&
                        paces_turns(score->exceeds_caches, score->key_format, score->rows, row_bytes);
-    const bool by_turns = heads > 1 || score->runs || weigh->runs;
+    const bool by_turns = requests_turns(score, weigh, heads);
     const int64_t far = by_turns ? far_rows_of_turns(row_bytes, heads) : far_rows(row_bytes, paces);
     return (struct pair){
         .keys = lane_of(score->key, score->key_stride_bytes, turn, far, row_bytes, paces),
