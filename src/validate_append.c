@@ -85,10 +85,10 @@ static rapt_status check_products(struct checks *c) {
     if (!rows_fit(d->kv_heads, d->batch, d->cache_length) ||
         !rows_fit(d->kv_heads, d->pages.pages, d->pages.page_tokens))
         return rapt_refuse(c->message, RAPT_SIZE_OVERFLOW,
-                           "%s = %lld, batch = %lld, cache_length = %lld, pages.pages = %lld, pages.page_tokens = %lld: "
-                           "the rows of a cache overflow int64", c->names->heads, (long long)d->kv_heads,
-                           (long long)d->batch, (long long)d->cache_length, (long long)d->pages.pages,
-                           (long long)d->pages.page_tokens);
+                           "%s = %lld, batch = %lld, cache_length = %lld, pages.pages = %lld, pages.page_tokens = "
+                           "%lld: the rows of a cache overflow int64",
+                           c->names->heads, (long long)d->kv_heads, (long long)d->batch, (long long)d->cache_length,
+                           (long long)d->pages.pages, (long long)d->pages.page_tokens);
     return RAPT_OK;
 }
 

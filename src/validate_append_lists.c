@@ -132,7 +132,8 @@ static rapt_status refuse_page(struct rapt_validation *v, const rapt_append_desc
                            "pages: sequence %lld has %lld entries, but positions[%lld] = %lld takes its page %lld",
                            (long long)b, (long long)entries.count, (long long)b, (long long)position, (long long)page);
     return rapt_refuse(v->message, RAPT_INVALID_VALUE,
-                       "pages: page %lld of sequence %lld, for positions[%lld] = %lld, is entry %lld, outside 0 ... %lld",
+                       "pages: page %lld of sequence %lld, for positions[%lld] = %lld, is entry %lld, outside "
+                       "0 ... %lld",
                        (long long)page, (long long)b, (long long)b, (long long)position,
                        (long long)rapt_index_at(entries.list, entries.first + page), (long long)(d->pages.pages - 1));
 }

@@ -28,7 +28,8 @@ static void refuse_fields(void) {
     REFUSED(RAPT_INVALID_SHAPE, "pages.pages = -1", d->pages.pages = -1);
     REFUSED(RAPT_SIZE_OVERFLOW, "length = 1099511627776", d->length = (int64_t)1 << 40, d->batch = (int64_t)1 << 40);
     REFUSED(RAPT_SIZE_OVERFLOW, "tokens = 1099511627776", d->tokens = (int64_t)1 << 40, d->kv_heads = (int64_t)1 << 20);
-    REFUSED(RAPT_SIZE_OVERFLOW, "cache_length = 1099511627776", d->cache_length = (int64_t)1 << 40, d->batch = (int64_t)1 << 20);
+    REFUSED(RAPT_SIZE_OVERFLOW, "cache_length = 1099511627776", d->cache_length = (int64_t)1 << 40,
+            d->batch = (int64_t)1 << 20);
     REFUSED(RAPT_SIZE_OVERFLOW, "page_tokens = 1099511627776", with_slots(d),
             d->pages.pages = d->pages.page_tokens = (int64_t)1 << 40);
 }
@@ -80,7 +81,8 @@ static void refuse_addressing(void) {
     REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1", with_table(d, RAPT_PAGES_DENSE), pages[2] = 4);
     REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 0", with_table(d, RAPT_PAGES_DENSE), pages[0] = -1);
     REFUSED(RAPT_INVALID_VALUE, "positions[0] = 8 takes its page 2", with_table(d, RAPT_PAGES_DENSE), positions[0] = 8);
-    REFUSED(RAPT_INVALID_VALUE, "positions[1] = 3 takes its page 1", with_table(d, RAPT_PAGES_LISTED), positions[1] = 3);
+    REFUSED(RAPT_INVALID_VALUE, "positions[1] = 3 takes its page 1", with_table(d, RAPT_PAGES_LISTED),
+            positions[1] = 3);
     REFUSED(RAPT_INVALID_VALUE, "sequence 1 has 0 entries", with_table(d, RAPT_PAGES_LISTED), page_offsets[2] = 5);
     REFUSED(RAPT_INVALID_VALUE, "sequence 0 has 0 entries", with_table(d, RAPT_PAGES_LISTED), page_offsets[0] = -1);
     REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1", with_table(d, RAPT_PAGES_ROW), pages[1] = 4);

@@ -54,6 +54,31 @@ static void bad_older_layers_are_refused(void **state) {
     test_free_all();
 }
 
+/* By the last call of several, which would come when scores have taken out for scratch memory. */
+static void overlapping_results_of_luong_leave_out(void **state) {
+    static float scores[BATCH * TOKENS * TOKENS];
+    const rapt_attention_desc how = sizes(1);
+    rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
+    (void)state;
+    luong.attention = &how;
+    luong.state = luong.memory = drawn(COUNT);
+    luong.state_width = luong.memory_width = WIDTH;
+    luong.window = RAPT_LUONG_LOCAL_P;
+    luong.reach = 2;
+    luong.w_p = drawn_linear(WIDTH, DIM);
+    luong.v_p = drawn(DIM);
+    luong.out = test_floats(COUNT);
+    luong.out[0] = 42;
+    luong.scores = scores;
+    luong.align = (float *)(uintptr_t)luong.memory;
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_OVERLAPPING_OUTPUT, "overlaps", __LINE__);
+    assert_true(luong.out[0] == 42);
+    luong.align = NULL;
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_OK, "", __LINE__);
+    assert_true(luong.out[0] != 42);
+    test_free_all();
+}
+
 static void bad_stacked_heads_are_refused(void **state) {
     const rapt_attention_desc good_how = sizes(2);
     const rapt_linear heads[2] = {drawn_linear(WIDTH, DIM), drawn_linear(WIDTH, DIM)};
@@ -108,6 +133,7 @@ static void bad_blocks_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_older_layers_are_refused),
+        cmocka_unit_test(overlapping_results_of_luong_leave_out),
         cmocka_unit_test(bad_stacked_heads_are_refused),
         cmocka_unit_test(bad_blocks_are_refused),
     };

@@ -110,7 +110,8 @@ static void bad_headers(void **state) {
     refused_bytes("{\"a\":\0 1}", 9, 0, "not JSON");
     refused("{\"a\\u0000\":1}", 0, "not JSON");
     refused("{" TENSOR("a", "U8", "[1]", "[0,1]") "," TENSOR("a", "U8", "[1]", "[1,2]") "}", 2, "duplicate");
-    refused("{\"__metadata__\":{}," TENSOR("a", "U8", "[1]", "[0,1]") ",\"__metadata__\":{}}", 1, "duplicate __metadata__");
+    refused("{\"__metadata__\":{}," TENSOR("a", "U8", "[1]", "[0,1]") ",\"__metadata__\":{}}", 1,
+            "duplicate __metadata__");
     refused("{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "duplicate");
     refused("{\"a\":1}", 0, "tensor 'a' is not described by an object");
     refused("{\"__metadata__\":[]}", 0, "__metadata__ is not an object");

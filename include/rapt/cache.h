@@ -131,7 +131,8 @@ typedef struct rapt_append_desc {
 #define RAPT_APPEND_DESC_INIT RAPT_INIT(rapt_append_desc)
 
 /* Everything is checked before anything is written. options may be NULL: OpenMP with as many threads as it would use;
- * small calls run on the calling thread, or as one task of parallel_for where there is one. Allocates nothing. message may be NULL.
+ * small calls run on the calling thread, or as one task of parallel_for where there is one. Allocates nothing. message
+ * may be NULL.
  *
  * Lists must not change during the call. If they do, some rows are not written, or written twice, but nothing outside
  * of the caches is. After RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED the rows that were to be written are undefined. */

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Arguments that are lists or numbers become arrays here; results become arrays of the query's kind."""
 import sys
-from numbers import Integral
 from typing import Any, Sequence, Union
 
 import numpy
@@ -16,13 +15,61 @@ def is_tensor(array: Array) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
-def check_no_gradient(**arrays: Array) -> None:
-    """rapt has no backward pass; a result that silently has no gradient would be a trap."""
-    if sys.modules["torch"].is_grad_enabled():
-        for name, array in arrays.items():
-            if getattr(array, "requires_grad", False):
-                raise ValueError(f"{name}: it requires a gradient, and rapt has no backward pass; "
-                                 "call it under torch.no_grad() or with detached tensors")
+def check_no_gradient(names: str, *arrays: Array) -> None:
+    """rapt has no backward pass; a result that silently has no gradient would be a trap. names: of the arrays."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.is_grad_enabled():
+        return
+    for place, array in enumerate(arrays):
+        if array is None or type(array) is numpy.ndarray:
+            continue
+        if isinstance(array, torch.Tensor) and array.requires_grad:
+            raise ValueError(f"{names.split()[place]}: it requires a gradient, and rapt has no backward pass; "
+                             "call it under torch.no_grad() or with detached tensors")
+
+
+def check_not_traced(query: Array) -> None:
+    """What records calls would record none of this, and take new memory for the result."""
+    torch = sys.modules["torch"]
+    traces = torch._C._get_tracing_state() is not None
+    if torch._C._len_torch_dispatch_stack() > 0:  # of modes; others than this one do not record
+        from torch.fx.experimental.proxy_tensor import get_proxy_mode
+        traces = traces or get_proxy_mode() is not None
+    if traces or (type(query) is not torch.Tensor and type(query).__name__ == "FakeTensor"):
+        raise TypeError("query: a call of rapt.attention cannot be traced; torch.ops.rapt.attention can (import "
+                        "rapt.torch)")
+
+
+def as_array(name: str, array: Array) -> Array:
+    """A tensor, or an ndarray of whatever else there is to see as one."""
+    if is_tensor(array):
+        return array
+    if isinstance(array, numpy.ndarray):
+        return array.view(numpy.ndarray)
+    if hasattr(array, "__dlpack__"):
+        try:
+            return numpy.from_dlpack(array)
+        except (BufferError, RuntimeError) as error:
+            torch = sys.modules.get("torch")  # which has bfloat16
+            if torch is None:
+                raise TypeError(f"{name}: NumPy cannot see it: {error}") from None
+            return torch.from_dlpack(array)
+    try:
+        return numpy.asarray(memoryview(array))
+    except TypeError:
+        raise TypeError(f"{name}: {type(array)} is no array: it has neither the buffer protocol nor "
+                        "__dlpack__") from None
+
+
+def shape_of(name: str, array: Array, dims: int) -> "tuple[int, ...]":
+    """Of an array that has at least so many dimensions."""
+    try:
+        shape = tuple(array.shape)
+    except (AttributeError, TypeError):
+        raise TypeError(f"{name}: {type(array)} is no array: it has no shape") from None
+    if len(shape) < dims:
+        raise ValueError(f"{name}: its shape is {list(shape)}; at least {dims} dimensions are required")
+    return shape
 
 
 def new_array(like: Array, shape: tuple[int, ...], as_float32: bool = False) -> Array:
@@ -41,12 +88,16 @@ def own_copy(array: Array) -> Array:
     return array.clone() if is_tensor(array) else numpy.array(array)
 
 
-def integers(value: "Integers | None", count: int) -> Array:
-    if value is None or hasattr(value, "__dlpack__"):
+def integers(name: str, value: "Integers | None", count: int) -> Array:
+    """One for each sequence, where there is only one for all of them."""
+    if value is None or is_tensor(value) or type(value) is numpy.ndarray and value.ndim > 0:
         return value
-    if isinstance(value, Integral):
-        return numpy.full(count, value, numpy.int64)
-    return numpy.asarray(value, numpy.int64)
+    numbers = numpy.asarray(numpy.from_dlpack(value) if hasattr(value, "__dlpack__") else value)
+    if numbers.size == 0:
+        return numpy.zeros(numbers.shape, numpy.int64)
+    if numbers.dtype.kind not in "iu":
+        raise TypeError(f"{name}: {value!r} are no integers of 64 bits")
+    return numpy.full(count, numbers, numpy.int64) if numbers.ndim == 0 else numbers.astype(numpy.int64)
 
 
 def floats(value: "Floats | bool | None") -> Array:

@@ -6,7 +6,8 @@ from typing import Any, Optional, Union
 import numpy
 
 from . import _core
-from ._arrays import Array, Floats, Integers, check_no_gradient, floats, integers, is_tensor, new_array, own_copy
+from ._arrays import (Array, Floats, Integers, as_array, check_no_gradient, check_not_traced, floats, integers,
+                      is_tensor, new_array, own_copy, shape_of)
 
 LAYOUTS = {"bhsd": 0, "bshd": 1}
 ORIGINS = {"top-left": 1, "bottom-right": 2}
@@ -47,18 +48,19 @@ def arguments_of(query: Array, key: Array, value: Array, causal: bool, scale: Op
     """The core's arguments; results that are to be made are."""
     order = LAYOUTS[layout] if layout in LAYOUTS else choice("layout", layout, LAYOUTS)
     if type(query) is not numpy.ndarray:
+        query = as_array("query", query)
         if is_tensor(query):
-            check_no_gradient(query=query, key=key, value=value, bias=bias)
-        else:
-            query = numpy.from_dlpack(query) if hasattr(query, "__dlpack__") else query
-            if not isinstance(query, numpy.ndarray):
-                raise TypeError(f"query: {type(query)} is no array: it has neither the buffer protocol nor __dlpack__")
+            check_not_traced(query)
+    check_no_gradient("query key value bias alibi sinks out lse weights", query, key, value, bias, alibi, sinks, out, lse,
+                      weights)
     shape = tuple(query.shape)
+    if len(shape) < 2 + order:
+        shape = shape_of("query", query, 2 + order)  # which says so
     if out is None:
-        out = new_array(query, shape[:-1] + (stored[3] if stored else value.shape[-1],))
+        out = new_array(query, shape[:-1] + (stored[3] if stored else shape_of("value", value, 1)[-1],))
     if lse is True or weights is True:
         rows = shape if order == 0 else shape[:-3] + (shape[-2], shape[-3], shape[-1])
-        keys = stored[4] if stored else key.shape[-2 - order]
+        keys = stored[4] if stored else shape_of("key", key, 2 + order)[-2 - order]
         if lse is True:
             lse = new_array(query, rows[:-1], True)
         if weights is True:
@@ -71,10 +73,10 @@ def arguments_of(query: Array, key: Array, value: Array, causal: bool, scale: Op
             origin = GIVEN
     if query_position is not None or query_lengths is not None or kv_lengths is not None or key_position is not None:
         batch = shape[0] if len(shape) == 4 else 1
-        query_position = integers(query_position, batch)
-        query_lengths = integers(query_lengths, batch)
-        kv_lengths = integers(kv_lengths, batch)
-        key_position = integers(key_position, batch)
+        query_position = integers("query_position", query_position, batch)
+        query_lengths = integers("query_lengths", query_lengths, batch)
+        kv_lengths = integers("kv_lengths", kv_lengths, batch)
+        key_position = integers("key_position", key_position, batch)
     return [query, key, value, out, mask, bias, None if lse is False else lse, None if weights is False else weights,
             key_scales, value_scales, floats(alibi), floats(sinks), query_lengths, kv_lengths, query_position,
             key_position, pages, order, stored, causal, scale, softcap, window_sides(window), origin,
@@ -120,7 +122,7 @@ def attention(query: Array, key: Array, value: Array, *, causal: bool = False, s
     query_lengths, kv_lengths  tokens of each sequence of the batch, where they are fewer
     key_position    position of key 0 of each sequence; default 0
     mask_fill       replaces scores where mask is false, instead of excluding them
-    lse, weights    True, or a float32 array to fill: log-sum-exp [batch, heads, queries] and the weights
+    lse, weights    True, or a float32 array to fill: log-sum-exp [batch, heads, queries], without sinks, and the weights
                     [batch, heads, queries, keys]; weights_kind: "softmax", "raw", "softcap" or "masked"
     out             where the result goes; None: a new array of the query's kind and type
     threads         at most so many, and no more than there are processors, or than PyTorch's OpenMP has; None: as
@@ -169,12 +171,13 @@ class Plan:
     def __call__(self, query: Array, key: Array, value: Array, *, mask: Optional[Array] = None,
                  bias: Optional[Array] = None, out: Optional[Array] = None, lse: Optional[Array] = None,
                  weights: Optional[Array] = None) -> Any:
-        """mask and bias as planned; out, lse and weights, where planned, are made if they are not given."""
+        """mask and bias as planned; out, lse and weights, where planned, are made if they are not given, without gaps:
+        those that were planned with others must be given."""
         if type(query) is not numpy.ndarray:
+            query = as_array("query", query)
             if is_tensor(query):
-                check_no_gradient(query=query, key=key, value=value, bias=bias)
-            else:
-                query = numpy.from_dlpack(query)
+                check_not_traced(query)
+        check_no_gradient("query key value bias out lse weights", query, key, value, bias, out, lse, weights)
         if out is None:
             out = new_array(query, self._shapes[3])
         if lse is None and self._shapes[6] is not None:

@@ -6,8 +6,8 @@ from typing import Any, Optional, Sequence
 import numpy
 
 from . import _core
-from ._arrays import Array, Integers, integers
-from ._attention import LAYOUTS, arguments_of, choice, results_of
+from ._arrays import Array, Integers, as_array, check_no_gradient, integers, new_array, shape_of
+from ._attention import LAYOUTS, ORIGINS, arguments_of, choice, results_of
 from ._pages import PageTables
 
 DTYPES = {"f32": 1, "f16": 3, "bf16": 4, "q8_0": 5, "q4_0": 6, "q4_1": 7, "q5_0": 8, "q5_1": 9, "iq4_nl": 10,
@@ -19,7 +19,8 @@ SCALINGS = {"none": 0, "linear": 1, "ntk": 2, "yarn": 3, "llama3": 4}
 
 @dataclass(frozen=True)
 class Rotary:
-    """How keys are rotated when they are appended; fields are those of rapt_rotary in rapt/cache.h."""
+    """How keys are rotated when they are appended; fields are those of rapt_rotary in rapt/cache.h. Queries are not
+    rotated by themselves: Cache.attend(query, rotate=True), or rotate."""
 
     base: float
     pairing: str = "halves"
@@ -35,14 +36,29 @@ class Rotary:
         base, pairing, dim, scaling, *rest = astuple(self)
         return (choice("pairing", pairing, PAIRINGS), choice("scaling", scaling, SCALINGS), dim, base, *rest)
 
+    def rotate(self, array: Array, first_positions: Integers, *, lengths: Optional[Integers] = None,
+               layout: str = "bhsd", threads: Optional[int] = None) -> Array:
+        """Queries [batch, heads, tokens, head_dim], or as layout says, rotated as keys are; token i of sequence b stands
+        at first_positions[b] + i. Returns a new array; tokens from lengths[b] on are 0."""
+        array = as_array("array", array)
+        check_no_gradient("array", array)
+        shape = shape_of("array", array, 4)
+        out = new_array(array, shape)
+        if lengths is not None:
+            out[...] = 0
+        _core.rotate(array, out, integers("first_positions", first_positions, shape[0]),
+                     integers("lengths", lengths, shape[0]), choice("layout", layout, LAYOUTS), self._core(), threads)
+        return out
+
 
 class _Pool:
     """Pages of keys, or of values: [pages, kv_heads, page_tokens, bytes of a row]."""
 
-    def __init__(self, dtype: str, pages: int, kv_heads: int, page_tokens: int, dim: int) -> None:
-        row = _core.row_bytes(choice("dtype", dtype, DTYPES), dim)
+    def __init__(self, dim_name: str, dtype_name: str, dtype: str, pages: int, kv_heads: int, page_tokens: int,
+                 dim: int) -> None:
+        row = _core.row_bytes(choice(dtype_name, dtype, DTYPES), dim)
         if row == 0:
-            raise ValueError(f"head_dim: {dim} is no whole number of blocks of {dtype}")
+            raise ValueError(f"{dim_name}: {dim} is no whole number of blocks of {dtype}")
         self.dtype = DTYPES[dtype]
         self.rows = numpy.empty((pages, kv_heads, page_tokens, row), numpy.uint8)
         self.scales = numpy.empty((pages, kv_heads, page_tokens), numpy.float32) if dtype in WITH_SCALES else None
@@ -67,7 +83,8 @@ class Cache:
         out = cache.attend(query)            # [4, 32, new tokens, 128], causal, the last query at the last key
 
     dtype: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl, or f8_e4m3, f8_e5m2, i8 with a scale for each row;
-    value_dtype where values have another one. rotary: keys are rotated when they are appended.
+    value_dtype where values have another one. rotary: keys are rotated when they are appended, and queries where
+    attend is asked to.
 
     One thread at a time may use a cache.
     """
@@ -79,13 +96,22 @@ class Cache:
                              ("page_tokens", page_tokens)):
             if number < 1:
                 raise ValueError(f"{name}: {number} is below 1")
+        if rotary is not None and not isinstance(rotary, Rotary):
+            raise TypeError(f"rotary: {rotary!r} is no rapt.Rotary")
+        if value_dim is not None and value_dim < 1:
+            raise ValueError(f"value_dim: {value_dim} is below 1")
+        if pages < 0:
+            raise ValueError(f"pages: {pages} is below 0")
+        if rotary is not None:
+            rotary._core()  # which refuses names that are none
         pages = pages or batch
         self.head_dim, self.value_dim = head_dim, value_dim or head_dim
         self.kv_heads, self.layout, self.rotary = kv_heads, layout, rotary
         self._order = choice("layout", layout, LAYOUTS)
         self._pages = PageTables(batch, page_tokens, pages)
-        self._key = _Pool(dtype, pages, kv_heads, page_tokens, self.head_dim)
-        self._value = _Pool(value_dtype or dtype, pages, kv_heads, page_tokens, self.value_dim)
+        self._key = _Pool("head_dim", "dtype", dtype, pages, kv_heads, page_tokens, self.head_dim)
+        self._value = _Pool("value_dim", "value_dtype" if value_dtype else "dtype", value_dtype or dtype, pages, kv_heads,
+                            page_tokens, self.value_dim)
 
     @property
     def lengths(self) -> numpy.ndarray:
@@ -102,12 +128,13 @@ class Cache:
         """New tokens at the end of every sequence, key [batch, kv_heads, tokens, head_dim] or as layout says; of
         sequence b the first lengths[b]. threads as in rapt.attention."""
         batch = len(self._pages.tables)
+        check_no_gradient("key value", key, value)
         self._check("key", key, self.head_dim)
         self._check("value", value, self.value_dim)
         length = key.shape[2 - self._order]
         if value.shape[2 - self._order] != length:
             raise ValueError(f"value: its shape is {list(value.shape)}; key has {length} tokens")
-        counts = numpy.full(batch, length) if lengths is None else numpy.asarray(integers(lengths, batch), numpy.int64)
+        counts = numpy.full(batch, length) if lengths is None else self._numbers("lengths", lengths)
         if counts.shape != (batch,) or counts.min() < 0 or counts.max() > length:
             raise ValueError(f"lengths: {counts.tolist()} are not {batch} numbers from 0 to {length}")
         missing = self._pages.missing(counts)
@@ -136,13 +163,19 @@ class Cache:
                softcap: Optional[float] = None, window: Any = None, mask: Optional[Array] = None,
                bias: Optional[Array] = None, alibi: Any = None, sinks: Any = None,
                query_position: Any = "bottom-right", query_lengths: Optional[Integers] = None, lse: Any = False,
-               weights: Any = False, weights_kind: str = "softmax", out: Optional[Array] = None,
+               weights: Any = False, weights_kind: str = "softmax", out: Optional[Array] = None, rotate: bool = False,
                threads: Optional[int] = None, numerics: int = 0, isa: Optional[str] = None) -> Any:
-        """rapt.attention of queries and what the cache holds. mask, bias and weights have max(lengths) keys."""
-        batch, shape = len(self._pages.tables), list(query.shape)
+        """rapt.attention of queries and what the cache holds. mask, bias and weights have max(lengths) keys. rotate:
+        queries are rotated first, as the cache's rotary rotated its keys."""
+        batch, shape = len(self._pages.tables), list(shape_of("query", query, 0))
         if len(shape) != 4 or shape[0] != batch or shape[3] != self.head_dim:
             raise ValueError(f"query: its shape is {shape}; four dimensions, of which the first is {batch} and "
                              f"the last {self.head_dim}, are required")
+        if rotate:
+            if self.rotary is None:
+                raise ValueError("rotate: the cache was made without rotary")
+            first = self._first_positions(query_position, query_lengths, shape[2 - self._order])
+            query = self.rotary.rotate(query, first, lengths=query_lengths, layout=self.layout, threads=threads)
         kv_length = int(self._pages.lengths.max())
         stored = (self._key.dtype, self._value.dtype, self.head_dim, self.value_dim, kv_length)
         arguments = arguments_of(query, self._key.rows, self._value.rows, causal, scale, softcap, window, mask, bias,
@@ -154,7 +187,7 @@ class Cache:
 
     def truncate(self, lengths: Integers) -> None:
         """Forgets the tokens of each sequence from lengths[b] on; 0 ends it."""
-        target = numpy.asarray(integers(lengths, len(self._pages.tables)))
+        target = self._numbers("lengths", lengths)
         if target.shape != self._pages.lengths.shape or (target < 0).any() or (target > self._pages.lengths).any():
             raise ValueError(f"lengths: {target.tolist()} are not within {self._pages.lengths.tolist()}")
         for b, length in enumerate(target):
@@ -163,14 +196,31 @@ class Cache:
     def reorder(self, sources: Sequence[int]) -> None:
         """Sequence b continues from what sequence sources[b] holds, as beam search does; pages are shared until one of
         their sequences writes to them. The batch may become another one."""
-        sources = [int(source) for source in sources]
+        sources = numpy.asarray(integers("sources", sources, 1)).tolist()
         batch = len(self._pages.tables)
         if not sources or min(sources) < 0 or max(sources) >= batch:
             raise ValueError(f"sources: {sources} are not numbers from 0 to {batch - 1}")
         self._pages.reorder(sources)
 
+    def _numbers(self, name: str, numbers: Integers) -> numpy.ndarray:
+        """One for each sequence, of 64 bits."""
+        array = numpy.asarray(integers(name, numbers, len(self._pages.tables)))
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"{name}: {numbers!r} are no integers")
+        return array.astype(numpy.int64)
+
+    def _first_positions(self, query_position: Any, query_lengths: Optional[Integers], tokens: int) -> numpy.ndarray:
+        """Where the first query of each sequence stands, as attend's query_position says."""
+        if isinstance(query_position, str):
+            choice("query_position", query_position, ORIGINS)
+            counts = tokens if query_lengths is None else self._numbers("query_lengths", query_lengths)
+            return self._pages.lengths - counts if query_position == "bottom-right" else 0 * self._pages.lengths
+        if query_position is None:
+            raise ValueError("query_position: where queries stand is required to rotate them")
+        return self._numbers("query_position", query_position)
+
     def _check(self, name: str, array: Array, dim: int) -> None:
-        shape = list(array.shape)
+        shape = list(shape_of(name, array, 0))
         batch = len(self._pages.tables)
         if len(shape) != 4 or shape[0] != batch or shape[1 + self._order] != self.kv_heads or shape[3] != dim:
             sizes = ["tokens", self.kv_heads] if self._order else [self.kv_heads, "tokens"]

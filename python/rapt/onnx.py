@@ -102,6 +102,8 @@ class RaptBackend(Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> _Prepared:
+        if not cls.supports_device(device):
+            raise ValueError(f"device: {device!r} is not CPU")
         super().prepare(model, device, **kwargs)
         return _Prepared(model)
 

@@ -4,6 +4,7 @@
     with rapt.torch.sdpa():
         model(...)
 """
+import types
 import warnings
 from typing import Any, Optional
 
@@ -42,6 +43,12 @@ def obstacle(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: 
              dropout: float = 0.0) -> Optional[str]:
     """Why rapt cannot compute this, or None."""
     for tensor in (query, key, value):
+        if not is_traced() and torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            return "a transformation of torch.func is active (torch.ops.rapt.attention has a rule for vmap)"
+        if tensor.is_nested:
+            return "tensors are nested"
+        if not is_traced() and type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return f"tensors are of the class {type(tensor).__name__}"
         if tensor.device.type != "cpu":
             return f"tensors are on {tensor.device}, and rapt computes on CPUs"
         if tensor.dtype not in DTYPES:
@@ -80,34 +87,54 @@ def is_refused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask
     return mask is not None and (causal or mask.dim() < 2 or mask.dtype not in (torch.bool, torch.float32, query.dtype))
 
 
+def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: Optional[torch.Tensor] = None,
+           dropout_p: float = 0.0, is_causal: bool = False, scale: Optional[float] = None,
+           enable_gqa: bool = False) -> torch.Tensor:
+    """scaled_dot_product_attention, by rapt where it can."""
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value, attn_mask = (
+            tensor.to(torch.get_autocast_dtype("cpu")) if tensor is not None and tensor.dtype in DTYPES else tensor
+            for tensor in (query, key, value, attn_mask))
+    if is_refused(query, key, value, attn_mask, is_causal):
+        return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    is_bool = attn_mask is not None and attn_mask.dtype == torch.bool
+    reason = obstacle(query, key, value, attn_mask, dropout_p)
+    if reason:
+        pass
+    elif not 2 <= query.dim() <= 4 or key.shape[:-3] != query.shape[:-3] or value.shape[:-3] != query.shape[:-3]:
+        reason = f"the query's shape is {list(query.shape)} and the key's {list(key.shape)}"
+    elif 0 in (query.shape[-1], value.shape[-1], *query.shape[-3:-2], *key.shape[-3:-2]):
+        reason = f"a size is 0: the query's shape is {list(query.shape)} and the value's {list(value.shape)}"
+    elif enable_gqa and key.shape[-3:-2] != value.shape[-3:-2]:
+        reason = f"the key's shape is {list(key.shape)} and the value's {list(value.shape)}"
+    elif not enable_gqa and not query.shape[-3:-2] == key.shape[-3:-2] == value.shape[-3:-2]:
+        return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)  # which refuses, or broadcasts
+    if reason:
+        warn_once(reason)
+        return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    attn_mask = _broadcast(attn_mask, key.shape[-2])
+    options = dict(mask=attn_mask if is_bool else None, bias=None if is_bool else attn_mask, causal=is_causal,
+                   scale=scale, query_position="top-left" if is_causal else None)
+    return attention(query, key, value, **options) if is_traced() else call(query, key, value, **options)
+
+
+def _with_rapt(function: Any) -> Any:
+    """A copy of a function of torch.nn.functional that calls attend, and does not ask modes, which called it."""
+    names = {**vars(torch.nn.functional), "scaled_dot_product_attention": attend, "has_torch_function": lambda _: False}
+    copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+# PyTorch calls the first of these with the mode, and what is called within without it.
+BY_RAPT = {SDPA: attend, torch.nn.functional.multi_head_attention_forward: _with_rapt(
+    torch.nn.functional.multi_head_attention_forward)}
+
+
 class sdpa(TorchFunctionMode):
-    """While it is active, in this thread, rapt computes torch.nn.functional.scaled_dot_product_attention on CPUs. What
-    rapt does not do (gradients, dropout, other devices, values of other heads than keys) PyTorch does, with one
-    warning."""
+    """While it is active, in this thread, rapt computes torch.nn.functional.scaled_dot_product_attention on CPUs, also
+    within torch.nn.MultiheadAttention and the layers of torch.nn that have one. What rapt does not do (gradients,
+    dropout, other devices, nested tensors, values of other heads than keys) PyTorch does, with one warning."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function is not SDPA:
-            return function(*args, **(kwargs or {}))
-        return self._attend(*args, **(kwargs or {}))
-
-    @staticmethod
-    def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: Optional[torch.Tensor] = None,
-                dropout_p: float = 0.0, is_causal: bool = False, scale: Optional[float] = None,
-                enable_gqa: bool = False) -> torch.Tensor:
-        if is_refused(query, key, value, attn_mask, is_causal):
-            return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-        is_bool = attn_mask is not None and attn_mask.dtype == torch.bool
-        reason = obstacle(query, key, value, attn_mask, dropout_p)
-        if not 2 <= query.dim() <= 4 or key.shape[:-3] != query.shape[:-3] or value.shape[:-3] != query.shape[:-3]:
-            reason = f"the query's shape is {list(query.shape)} and the key's {list(key.shape)}"
-        elif enable_gqa and key.shape[-3:-2] != value.shape[-3:-2]:
-            reason = f"the key's shape is {list(key.shape)} and the value's {list(value.shape)}"
-        elif not enable_gqa and not query.shape[-3:-2] == key.shape[-3:-2] == value.shape[-3:-2]:
-            return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)  # which refuses, or broadcasts
-        if reason:
-            warn_once(reason)
-            return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-        attn_mask = _broadcast(attn_mask, key.shape[-2])
-        options = dict(mask=attn_mask if is_bool else None, bias=None if is_bool else attn_mask, causal=is_causal,
-                       scale=scale, query_position="top-left" if is_causal else None)
-        return attention(query, key, value, **options) if is_traced() else call(query, key, value, **options)
+        return BY_RAPT.get(function, function)(*args, **(kwargs or {}))

@@ -11,9 +11,11 @@ GrowingCache is a cache that does not copy itself for each token:
 
     model.generate(**inputs, past_key_values=rapt.transformers.GrowingCache(model.config))
 """
+from functools import lru_cache
 from typing import Any, Optional
 
 import torch
+import transformers
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -86,6 +88,9 @@ def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.T
                    window=sliding_window if causal else None, query_position="top-left" if causal else None)
     if is_traced() and not output_attentions:
         return operator(query, key, value, **options).transpose(1, 2).contiguous(), None
+    if is_traced():  # the operator has no weights
+        return _plain(module, query, key[:, :, :queries] if causal else key, value[:, :, :queries] if causal else value,
+                      mask, bias, s_aux, dropout, scaling, softcap, causal)
     out = query.new_empty(query.shape[0], queries, query.shape[1], value.shape[3])
     if not output_attentions:
         call(query, key, value, out=out.transpose(1, 2), **options)
@@ -94,9 +99,25 @@ def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.T
     return out, weights.to(query.dtype)
 
 
-def mask_of_attention(*args: Any, **kwargs: Any) -> Optional[torch.Tensor]:
+@lru_cache(maxsize=None)
+def _attends_by_itself(config_class: type) -> bool:
+    """Whether the model of a configuration was not written for Transformers' attention functions: it would take the mask
+    of this one and compute attention itself."""
+    try:
+        found = transformers.MODEL_MAPPING[config_class]
+    except KeyError:
+        return False
+    models = found if isinstance(found, (tuple, list)) else (found,)
+    return not any(getattr(model, "_supports_sdpa", False) or getattr(model, "_supports_attention_backend", False)
+                   for model in models)
+
+
+def mask_of_attention(*args: Any, config: Any = None, **kwargs: Any) -> Optional[torch.Tensor]:
     """Bools [batch, 1, queries, keys], true = attend, or None: causal from the first key on, or everything."""
-    return sdpa_mask(*args, **kwargs)
+    if config is not None and _attends_by_itself(type(config)):
+        raise ValueError(f"{type(config).__name__}: Transformers' model computes attention itself and does not call "
+                         'rapt; use attn_implementation="eager"')
+    return sdpa_mask(*args, config=config, **kwargs)
 
 
 def register(name: str = "rapt") -> None:

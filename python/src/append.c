@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "rapt/cache.h"
 #include "threads.h"
 
 enum {
@@ -73,8 +72,7 @@ bool pages_of(rapt_tensor *tensor, int dtype, const struct array *pages, const s
     return true;
 }
 
-/* (pairing, scaling, dim, base, factor, original_length, low_factor, high_factor, attention_factor) */
-static bool read_rotary(rapt_rotary *rotary, PyObject *tuple) {
+bool read_rotary(rapt_rotary *rotary, PyObject *tuple) {
     long long dim;
     if (tuple == Py_None)
         return true;

@@ -70,15 +70,15 @@ static bool set_dtype(struct array *a, int code, int bytes, const char *name) {
             a->item_bytes = bytes;
             return true;
         }
+    const char *kind = code == DLPACK_FLOAT  ? "float"
+                       : code == DLPACK_UINT ? "uint"
+                       : code == DLPACK_INT  ? "int"
+                                             : NULL;
     PyErr_Format(PyExc_TypeError,
-                 "%s: its elements are %s%d, which rapt does not read; float32, float16 and bfloat16 are what queries, "
-                 "keys, values and biases may be, int32 and int64 what lists may be",
-                 name,
-                 code == DLPACK_FLOAT  ? "float"
-                 : code == DLPACK_UINT ? "uint"
-                 : code == DLPACK_INT  ? "int"
-                                       : "of type ",
-                 bytes * 8);
+                 "%s: its elements are %s%d%s, which rapt does not read; float32, float16 and bfloat16 are what "
+                 "queries, keys, values and biases may be, int32 and int64 what lists may be",
+                 name, kind ? kind : "of ", kind ? bytes * 8 : bytes,
+                 kind ? "" : " bytes of another type or order of bytes");
     return false;
 }
 

@@ -4,6 +4,7 @@
 #define RAPT_PYTHON_CALL_H
 
 #include "arrays.h"
+#include "rapt/cache.h"
 
 /* Places of the arguments, all positional; None = absent. Arrays first. */
 enum {
@@ -66,6 +67,9 @@ bool read_threads(PyObject *object, int *threads);
 bool pages_of(rapt_tensor *tensor, int dtype, const struct array *pages, const struct array *scales,
               const struct array *key_pages, const char *side);
 
+/* (pairing, scaling, dim, base, factor, original_length, low_factor, high_factor, attention_factor), or None. */
+bool read_rotary(rapt_rotary *rotary, PyObject *tuple);
+
 /* Raises what a status stands for, and returns NULL. shapes: text that says what was passed, or "". */
 PyObject *raise_status(rapt_status status, const rapt_message *message, const char *shapes);
 PyObject *raise_of_call(rapt_status status, const rapt_message *message, const struct call *call);
@@ -76,6 +80,7 @@ rapt_status run_plan(const rapt_plan *plan, int threads, double multiplications)
 PyObject *core_attention(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 PyObject *core_seconds_of_call(PyObject *module, PyObject *arguments);
 PyObject *core_append(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+PyObject *core_rotate(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 bool add_plan_type(PyObject *module);
 
 #endif

@@ -109,6 +109,11 @@ static bool read_sizes(struct call *call, int layout, PyObject *stored) {
     if (key[0] != query[0] || key[3] != query[3] || (stored == Py_None && a[KEY].ndim != a[QUERY].ndim))
         return wrong_shape(call, KEY, a[QUERY].ndim, required + skip);
     required[3] = d->value_dim;
+    if (stored == Py_None && value[3] < 1) { /* which the library would take for that of key */
+        PyErr_Format(PyExc_ValueError, "value: its shape is %s; its last dimension is below 1",
+                     shape_of(a[VALUE].ndim, a[VALUE].shape).text);
+        return false;
+    }
     if (stored == Py_None &&
         (value[0] != key[0] || value[1] != key[1] || value[2] != key[2] || a[VALUE].ndim != a[QUERY].ndim))
         return wrong_shape(call, VALUE, a[QUERY].ndim, required + skip);

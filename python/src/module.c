@@ -39,6 +39,7 @@ static PyObject *core_row_bytes(PyObject *module, PyObject *arguments) {
 static PyMethodDef methods[] = {
     {"attention", (PyCFunction)(void (*)(void))core_attention, METH_FASTCALL, "One call."},
     {"append", (PyCFunction)(void (*)(void))core_append, METH_FASTCALL, "Writes rows into pages."},
+    {"rotate", (PyCFunction)(void (*)(void))core_rotate, METH_FASTCALL, "Rotates queries."},
     {"info", core_info, METH_NOARGS, "What runs here."},
     {"row_bytes", core_row_bytes, METH_VARARGS, "Bytes of a row of a storage type."},
     {"seconds_of_call", core_seconds_of_call, METH_VARARGS, "What a call takes without Python."},

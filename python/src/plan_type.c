@@ -45,6 +45,11 @@ static bool fits(const struct array *planned, const struct array *a, const char 
     bool same = planned->dtype == a->dtype && planned->ndim == a->ndim;
     for (int i = 0; same && i < a->ndim; i++)
         same = planned->shape[i] == a->shape[i] && (a->shape[i] == 1 || planned->stride[i] == a->stride[i]);
+    if (!same && (!planned->dtype || !a->dtype)) {
+        PyErr_Format(PyExc_ValueError, "%s: it is %s; planned was %s", name, a->dtype ? "given" : "absent",
+                     planned->dtype ? "one" : "none");
+        return false;
+    }
     if (!same)
         PyErr_Format(PyExc_ValueError, "%s: it is %s of shape %s with strides of %s bytes; planned was %s %s, %s", name,
                      dtype_name(a->dtype), shape_of(a->ndim, a->shape).text, shape_of(a->ndim, a->stride).text,

@@ -200,6 +200,14 @@ REFUSED = [
     (dict(query=numpy.zeros((2, 8, 13, 32))), TypeError, "query: its elements are float64"),
     (dict(query=[1.0]), TypeError, "query: .*no array"),
     (dict(key="key"), TypeError, "key: .*no array"),
+    (dict(value=(2, 2, 13, 0)), ValueError, r"value: its shape is \[2, 2, 13, 0\]; its last dimension is below 1"),
+    (dict(value=None), TypeError, "value: .*NoneType.* is no array"),
+    (dict(query=(8,)), ValueError, r"query: its shape is \[8\]; at least 2 dimensions"),
+    (dict(key=(3,), weights=True), ValueError, r"key: its shape is \[3\]; at least 2 dimensions"),
+    (dict(kv_lengths=[2.7, 3.9]), TypeError, r"kv_lengths: \[2.7, 3.9\] are no integers"),
+    (dict(kv_lengths=10**30), TypeError, "kv_lengths: 10*0 are no integers of 64 bits"),
+    (dict(query_position=float("nan")), TypeError, "query_position: nan are no integers"),
+    (dict(query=numpy.zeros((2, 8, 13, 32), ">f4")), TypeError, "query: its elements are of 4 bytes of another type"),
     (dict(query=(1, 1, 2, 8, 13, 32)), ValueError, "query: it has 6 dimensions"),
 ]
 
@@ -211,6 +219,39 @@ def test_refusals(arrays, change, error, text):
         arguments[name] = numpy.zeros(value, numpy.float32) if isinstance(value, tuple) else value
     with pytest.raises(error, match=text):
         rapt.attention(**arguments)
+
+
+def test_values_without_numbers_are_not_those_of_keys():
+    """The library takes 0 for the dim of keys, for which there is no room here."""
+    row = numpy.ones((1, 1, 1, 1024), numpy.float32)
+    for call in (rapt.attention, rapt.Plan):
+        with pytest.raises(ValueError, match="its last dimension is below 1"):
+            call(row, row, row[..., :0])
+
+
+def test_queries_of_any_kind(arrays):
+    class Named(numpy.ndarray):
+        pass
+
+    query, key, value = arrays
+    expected = rapt.attention(query, key, value)
+    assert (rapt.attention(query.view(Named), key.view(Named), value) == expected).all()
+    assert (rapt.attention(memoryview(query), memoryview(key), value) == expected).all()
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    halves = query.astype(ml_dtypes.bfloat16)
+    assert (rapt.attention(halves.view(Named), key, value) == rapt.attention(halves, key, value)).all()
+
+
+def test_one_length_for_all(arrays):
+    expected = rapt.attention(*arrays, kv_lengths=[7, 7])
+    for length in (7, numpy.int32(7), numpy.array(7)):
+        assert (rapt.attention(*arrays, kv_lengths=length) == expected).all()
+
+
+def test_plan_says_what_is_absent(arrays):
+    plan = rapt.Plan(*arrays, mask=numpy.ones((13, 13), bool))
+    with pytest.raises(ValueError, match="mask: it is absent; planned was one"):
+        plan(*arrays)
 
 
 def test_refused_outputs(arrays):

@@ -107,6 +107,57 @@ def test_rotary(sequences):
     assert numpy.abs(cache.attend(query) - expected).max() < 1e-5
 
 
+def test_queries_are_rotated_where_asked(sequences):
+    query, key, value = sequences
+    rotary = rapt.Rotary(10000.0)
+    expected = rapt.attention(rotate(query, 10000.0), rotate(key, 10000.0), value, causal=True)
+    cache, tokens_first = (rapt.Cache(3, 2, 32, value_dim=64, page_tokens=8, rotary=rotary, layout=layout)
+                           for layout in ("bhsd", "bshd"))
+    cache.append(key[:, :, :9], value[:, :, :9])
+    first = cache.attend(query[:, :, :9], rotate=True)
+    cache.append(key[:, :, 9:], value[:, :, 9:])
+    rest = cache.attend(query[:, :, 9:], rotate=True)
+    assert numpy.abs(numpy.concatenate([first, rest], 2) - expected).max() < 1e-5
+    assert (cache.attend(query, rotate=True)[:, :, 9:] == rest).all()
+    assert (cache.attend(query[:, :, :9], rotate=True, query_position="top-left") == first).all()
+    assert (cache.attend(query[:, :, 9:], rotate=True, query_position=[9, 9, 9]) == rest).all()
+    fewer = cache.attend(query[:, :, 9:], rotate=True, query_position=9, query_lengths=[21, 5, 0])
+    assert (fewer[0] == rest[0]).all() and (fewer[1, :, :5] == rest[1, :, :5]).all()
+    query, key, value = (array.swapaxes(1, 2) for array in sequences)
+    tokens_first.append(key, value)
+    assert (tokens_first.attend(query, rotate=True) == cache.attend(sequences[0], rotate=True).swapaxes(1, 2)).all()
+    assert (rotary.rotate(sequences[0], 0) == rotary.rotate(query, 0, layout="bshd").swapaxes(1, 2)).all()
+    with pytest.raises(ValueError, match="rotate: the cache was made without rotary"):
+        rapt.Cache(3, 8, 32).attend(sequences[0], rotate=True)
+    with pytest.raises(ValueError, match=r"first_positions: its shape is \[2\]"):
+        rotary.rotate(sequences[0], [0, 1])
+    with pytest.raises(ValueError, match="rotary.base = 1"):
+        rapt.Rotary(1.0).rotate(sequences[0], 0)
+
+
+def test_lists_are_integers(sequences):
+    cache = rapt.Cache(3, 2, 32, value_dim=64)
+    cache.append(*sequences[1:])
+    for call in (lambda: cache.truncate([2.9, 1, 1]), lambda: cache.truncate(numpy.array([1, numpy.nan, 1])),
+                 lambda: cache.truncate(numpy.array([True, False, True])), lambda: cache.reorder([0.9, 1, 2]),
+                 lambda: cache.append(*sequences[1:], lengths=[1.5, 1, 1]),
+                 lambda: cache.append(*sequences[1:], lengths=numpy.array([1.0, 1, 1]))):
+        with pytest.raises(TypeError, match="are no integers"):
+            call()
+        assert cache.lengths.tolist() == [30, 30, 30]
+
+
+@pytest.mark.parametrize("arguments, error, text", [
+    (dict(value_dim=0), ValueError, "value_dim: 0 is below 1"), (dict(pages=-1), ValueError, "pages: -1 is below 0"),
+    (dict(value_dim=40, value_dtype="q8_0"), ValueError, "value_dim: 40 is no whole number of blocks of q8_0"),
+    (dict(value_dtype="x"), ValueError, "value_dtype: 'x' is none of"), (dict(dtype="x"), ValueError, "^dtype: 'x'"),
+    (dict(rotary=10000.0), TypeError, "rotary: 10000.0 is no rapt.Rotary"),
+    (dict(rotary=rapt.Rotary(10000.0, pairing="x")), ValueError, "pairing: 'x' is none of halves, interleaved")])
+def test_caches_that_cannot_be(arguments, error, text):
+    with pytest.raises(error, match=text):
+        rapt.Cache(1, 2, 32, **arguments)
+
+
 def test_a_refused_append_leaves_the_cache_as_it_was(sequences):
     query, key, value = sequences
     cache = rapt.Cache(3, 2, 32, value_dim=64, page_tokens=4)

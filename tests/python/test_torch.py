@@ -44,6 +44,14 @@ def test_refusals(tensors):
     query, key, value = tensors
     with pytest.raises(ValueError, match="key: it requires a gradient"):
         rapt.attention(query, key.clone().requires_grad_(), value)
+    for name, tensor in (("sinks", torch.zeros(8)), ("alibi", torch.ones(8)), ("bias", torch.zeros(13, 13)),
+                         ("out", torch.zeros(2, 8, 13, 16))):
+        with pytest.raises(ValueError, match=f"{name}: it requires a gradient"):
+            rapt.attention(query, key, value, **{name: torch.nn.Parameter(tensor)})
+    with pytest.raises(ValueError, match="key: it requires a gradient"):
+        rapt.attention(query.numpy(), key.clone().requires_grad_(), value)
+    with pytest.raises(ValueError, match="key: it requires a gradient"):
+        rapt.Cache(2, 2, 32, value_dim=16).append(key.clone().requires_grad_(), value)
     with pytest.raises(TypeError, match="value: a dense tensor in the memory of the CPU"):
         rapt.attention(query, key, value.to("meta"), out=torch.empty(2, 8, 13, 16))
     with pytest.raises(TypeError, match="key: its elements are float64"):
@@ -72,6 +80,52 @@ def test_export_and_compile(tensors):
     assert (program.module()(*shorter) == expected[:, :, :7]).all()
     compiled = torch.compile(Layer(), backend="aot_eager", fullgraph=True)
     assert (compiled(*tensors) == expected).all()
+
+
+def test_traces_that_would_record_nothing_are_refused(tensors):
+    def function(query, key, value):
+        return rapt.attention(query, key, value)
+
+    with pytest.raises(TypeError, match="cannot be traced; torch.ops.rapt.attention can"):
+        torch.jit.trace(function, tuple(tensors), check_trace=False)
+    with pytest.raises(TypeError, match="cannot be traced"):
+        torch.fx.experimental.proxy_tensor.make_fx(function)(*tensors)
+    with torch._subclasses.FakeTensorMode() as mode, pytest.raises(TypeError, match="cannot be traced"):
+        function(*map(mode.from_tensor, tensors))
+
+
+def test_compiled_within_sdpa(tensors):
+    query, key, value = tensors
+
+    def function(query, key, value):
+        return SDPA(query, key, value, is_causal=True, enable_gqa=True)
+
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+    with rapt.torch.sdpa():
+        assert (compiled(query, key, value) == function(query, key, value)).all()
+
+
+def test_sdpa_leaves_to_pytorch_what_it_cannot_do(tensors, monkeypatch):
+    query, key, value = tensors[0][:, :2], tensors[1], tensors[2]
+    monkeypatch.setattr(rapt.torch, "call", None)
+    nested = [torch.nested.nested_tensor([tensor[0], tensor[1]], layout=torch.jagged)
+              for tensor in (array.swapaxes(1, 2).contiguous() for array in (query, key, value))]
+    cases = {"nested": lambda: SDPA(*(tensor.transpose(1, 2) for tensor in nested)).transpose(1, 2).values(),
+             "torch.func": lambda: torch.func.vmap(SDPA)(query, key, value),
+             "a size is 0": lambda: SDPA(query[..., :0], key[..., :0], value)}
+    for text, case in cases.items():
+        expected = case()
+        with rapt.torch.sdpa(), pytest.warns(RuntimeWarning, match=text):
+            rapt.torch._said.clear()
+            result = case()
+        assert ((result == expected) | expected.isnan()).all()
+
+
+def test_autocast(tensors):
+    with rapt.torch.sdpa(), torch.autocast("cpu", torch.bfloat16):
+        result = SDPA(*tensors, enable_gqa=True)
+    halves = [tensor.bfloat16() for tensor in tensors]
+    assert result.dtype == torch.bfloat16 and (result == rapt.attention(*halves)).all()
 
 
 def test_sdpa(tensors, random):
@@ -129,14 +183,26 @@ def test_sdpa_with_other_heads_of_values(tensors):
             SDPA(query[:, :4], key.repeat(1, 2, 1, 1), value)
 
 
-def test_multi_head_attention(random):
-    layer = torch.nn.MultiheadAttention(64, 4, batch_first=True).eval()
-    x = torch.from_numpy(random(2, 9, 64))
+@pytest.mark.parametrize("make, calls", [
+    (lambda: torch.nn.MultiheadAttention(64, 4, batch_first=True), 1),
+    (lambda: torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True), 1),
+    (lambda: torch.nn.TransformerDecoderLayer(64, 4, 128, batch_first=True), 2)])
+def test_multi_head_attention(random, monkeypatch, make, calls):
+    layer, x, called = make().eval(), torch.from_numpy(random(2, 9, 64)), []
+    call = rapt.torch.call
+    monkeypatch.setattr(rapt.torch, "call", lambda *tensors, **options: called.append(1) or call(*tensors, **options))
+
+    def run():
+        if isinstance(layer, torch.nn.MultiheadAttention):
+            return layer(x, x, x, need_weights=False)[0]
+        return layer(x) if calls == 1 else layer(x, x)
+
     with torch.no_grad():
-        expected = layer(x, x, x, need_weights=False)[0]
+        expected = run()
+        assert not called
         with rapt.torch.sdpa():
-            result = layer(x, x, x, need_weights=False)[0]
-    assert (result - expected).abs().max() < 3e-6
+            result = run()
+    assert (result - expected).abs().max() < 3e-6 and len(called) == calls
 
 
 def test_batch_invariance(random, record_property):

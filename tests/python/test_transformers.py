@@ -151,6 +151,19 @@ def test_minilm():
     assert (expected - result)[tokens > 0].abs().max() < 1e-5 * expected.abs().max()
 
 
+@pytest.mark.parametrize("name", ["Bloom", "Mpt", "MPNet"])
+def test_models_that_attend_by_themselves_are_refused(name):
+    """They would add the mask of bools to their scores."""
+    small = dict(vocab_size=50, hidden_size=32, d_model=32, num_attention_heads=2, n_heads=2, num_hidden_layers=1,
+                 n_layers=1, n_layer=1, n_head=2, intermediate_size=64)
+    config = getattr(transformers, name + "Config")(**small)
+    config._attn_implementation = "rapt"
+    model = getattr(transformers, name + "Model")(config).eval()
+    assert model.config._attn_implementation == "rapt"
+    with pytest.raises(ValueError, match=f"{name}Config: Transformers' model computes attention itself"):
+        model(input_ids=torch.ones(2, 5, dtype=torch.long), attention_mask=torch.tensor([[1] * 5, [0, 0, 1, 1, 1]]))
+
+
 @pytest.mark.filterwarnings("default")
 def test_falls_back_with_one_warning():
     for name in ("llama", "gemma2", "gpt_oss"):
