@@ -32,7 +32,8 @@
  * - The caller's rounding mode and flushing of denormals change neither bits nor what is refused. The caller's
  *   functions in options run with them.
  * - Statuses are those of rapt_attention and rapt_matmul. After a refusal `out` is unchanged, optional results may not
- *   be; after RAPT_OUT_OF_MEMORY all results are undefined. message may be NULL.
+ *   be; after RAPT_OUT_OF_MEMORY, RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED all results are undefined. message may be
+ *   NULL.
  * - Bits: the same on every instruction set and for every number of threads, like those of rapt.h (docs/layers.md). In
  *   a library that was built with a BLAS the projections have the bits of that BLAS.
  *

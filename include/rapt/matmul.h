@@ -58,8 +58,8 @@ typedef struct rapt_matmul_desc {
 /* Computes out. options may be NULL: OpenMP with as many threads as it would use. Small products run on the calling
  * thread. Allocates nothing; each thread that takes part uses up to 80 KiB of stack. message may be NULL.
  *
- * Statuses are those of rapt_plan_init and rapt_run; on any but RAPT_OK and RAPT_PARALLEL_FOR_FAILED nothing was
- * written to out. */
+ * Statuses are those of rapt_plan_init and rapt_run. After RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED out is undefined;
+ * on any other but RAPT_OK nothing was written to it. */
 RAPT_API rapt_status rapt_matmul(const rapt_matmul_desc *desc, const rapt_run_options *options, rapt_message *message);
 
 #ifdef __cplusplus
