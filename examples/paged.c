@@ -48,7 +48,7 @@ static rapt_page_table page_table(void) {
     rapt_page_table table = {0};
     table.kind = RAPT_PAGES_DENSE;
     table.page_tokens = PAGE_TOKENS, table.pages = PAGES;
-    table.entries = rapt_int32_list(tables[0], BATCH * MOST_PAGES);
+    table.entries = rapt_int32_list(tables[0], MOST_PAGES);
     table.batch_stride_bytes = sizeof tables[0];
     return table;
 }

@@ -30,10 +30,10 @@ static bool has_turns_in_pages(const struct rapt_plan_body *a, const struct rapt
 
 /* Whether the rows of a side can be read in turns with those of the other one: at one stride, or, by kinds with a block
  * of their own, in runs. Values that are all of the keys are read faster after them, as measured. */
-static bool reads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t rows,
-                           int64_t heads) {
+static bool reads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int side, bool in_keys,
+                           int64_t rows, int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
-    const bool in_keys = rapt_is_in_keys(a, side), is_all = in_keys && a->desc.value_dim == a->desc.head_dim;
+    const bool is_all = in_keys && a->desc.value_dim == a->desc.head_dim;
     const bool reads_on = !work->stages[side] && !in_keys && (!rapt_is_paged(rapt_pages_of(&a->desc, side)) ||
                                                               has_turns_in_pages(a, work, side, rows, heads));
     return (kind->takes_runs && !kind->score_beside && !is_all) || reads_on;
@@ -54,14 +54,25 @@ static bool lies_in_lines(const struct rapt_plan_body *a, const struct rapt_work
            (rapt_format_info(a->format[side])->elements > 1 && is_dense);
 }
 
-bool rapt_takes_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int64_t heads) {
+/* in_keys: of the values. */
+static bool takes_turns(const struct rapt_plan_body *a, const struct rapt_work *work, bool in_keys, int64_t rows,
+                        int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     bool takes = rows <= kind->rows && rows <= kind->beside_rows[a->format[RAPT_KEYS]] &&
                  !(a->mask_parts & EXCLUDES) && a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
                  has_turns_for(kind, a->desc.head_dim, a->desc.value_dim);
     for (int side = 0; takes && side < RAPT_SIDES; side++)
-        takes = lies_in_lines(a, work, side, heads) && reads_in_turns(a, work, side, rows, heads);
+        takes = lies_in_lines(a, work, side, heads) &&
+                reads_in_turns(a, work, side, side == RAPT_VALUES && in_keys, rows, heads);
     return takes;
+}
+
+bool rapt_takes_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int64_t heads) {
+    return takes_turns(a, work, rapt_is_in_keys(a, RAPT_VALUES), rows, heads);
+}
+
+bool rapt_plans_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int64_t heads) {
+    return takes_turns(a, work, a->planned_in_keys, rows, heads);
 }
 
 /* Whether the rows of a token follow each other, head after head. */
@@ -76,7 +87,7 @@ static bool lies_side_by_side(const struct rapt_plan_body *a, int side, int64_t 
 static bool takes_slots_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     bool takes = work->task_rows <= kind->rows && kind->slot_turn % heads == 0 && !(a->mask_parts & EXCLUDES) &&
-                 !rapt_is_in_keys(a, RAPT_VALUES) &&
+                 !a->planned_in_keys &&
                  (double)a->desc.batch * rapt_stored_bytes(a, work) > RAPT_CACHED_BYTES;
     for (int side = 0; takes && side < RAPT_SIDES; side++)
         takes = !work->stages[side] && !rapt_is_paged(rapt_pages_of(&a->desc, side));
@@ -90,7 +101,7 @@ int32_t rapt_heads_in_turns(const struct rapt_plan_body *a, const struct rapt_wo
     for (; heads > 1; heads--)
         if (a->desc.kv_heads % heads == 0 &&
             (kind->slot_turn ? takes_slots_in_turns(a, work, heads)
-                             : rapt_takes_turns(a, work, work->task_rows, heads)) &&
+                             : rapt_plans_turns(a, work, work->task_rows, heads)) &&
             lies_side_by_side(a, RAPT_KEYS, heads) && lies_side_by_side(a, RAPT_VALUES, heads))
             break;
     return heads;

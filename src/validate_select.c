@@ -118,7 +118,7 @@ static rapt_status check_blocks(struct rapt_validation *v) {
     rapt_status status = check_block_fields(v);
     if (status == RAPT_OK)
         status = check_block_tables(v);
-    if (status != RAPT_OK || rapt_no_rows(desc) || v->memory == RAPT_MEMORY_BINDING)
+    if (rapt_no_rows(desc) || v->memory == RAPT_MEMORY_BINDING)
         return status;
     const int64_t batches = blocks->batch_stride ? desc->batch : 1, heads = blocks->head_stride ? desc->kv_heads : 1;
     for (int64_t b = 0; status == RAPT_OK && b < batches; b++)

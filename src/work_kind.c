@@ -75,7 +75,7 @@ static bool fills_narrow(const struct rapt_plan_body *a, struct rapt_work *work,
         return false;
     work->kind = RAPT_NARROW;
     rapt_cut_for_kind(a, work);
-    return rapt_takes_turns(a, work, rows, 1);
+    return rapt_plans_turns(a, work, rows, 1);
 }
 
 void rapt_choose_kind(const struct rapt_plan_body *a, struct rapt_work *work) {

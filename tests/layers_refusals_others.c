@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What layers other than multi-head attention refuse. */
+#include <math.h>
+
 #include "layers_drawn.h"
 
 static void said(rapt_status got, rapt_status expected, const char *text, int line) {
@@ -19,7 +21,7 @@ static void said(rapt_status got, rapt_status expected, const char *text, int li
 
 static void bad_older_layers_are_refused(void **state) {
     const rapt_attention_desc good_how = sizes(1);
-    static float floats[4 * COUNT];
+    static float floats[4 * COUNT], weights[BATCH * TOKENS * TOKENS];
     static const int32_t offsets[BATCH + 1] = {0, TOKENS, 2 * TOKENS};
     rapt_additive_desc additive = RAPT_ADDITIVE_DESC_INIT;
     rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
@@ -34,6 +36,10 @@ static void bad_older_layers_are_refused(void **state) {
     ADDITIVE(RAPT_NULL_POINTER, "state = NULL", d->state = NULL);
     ADDITIVE(RAPT_NULL_POINTER, "v = NULL", d->v = NULL);
     ADDITIVE(RAPT_UNUSED_FIELD, "attention has a bias", how.features = RAPT_SCALE);
+    ADDITIVE(RAPT_UNSUPPORTED_FLAG, "weights_kind = 1: scores are a bias here", how.weights_kind = RAPT_WEIGHTS_RAW,
+             how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
+    ADDITIVE(RAPT_OK, "", how.weights_kind = RAPT_WEIGHTS_MASKED,
+             how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
     ADDITIVE(RAPT_UNUSED_FIELD, "offsets or page tables", how.kv_offsets = rapt_int32_list(offsets, BATCH + 1));
     ADDITIVE(RAPT_UNUSED_FIELD, "offsets or page tables", how.value_pages.kind = RAPT_PAGES_DENSE);
     luong.state = luong.memory = luong.w_a = luong.v_a = drawn(COUNT);
@@ -130,10 +136,48 @@ static void bad_blocks_are_refused(void **state) {
     test_free_all();
 }
 
+static void context_and_out_are_two(void **state) {
+    const rapt_attention_desc how = sizes(HEADS);
+    rapt_multi_head_desc layer = make(&how);
+    (void)state;
+    layer.out[0] = 42;
+    layer.context = layer.out;
+    said(rapt_multi_head_attention(&layer, NULL, &message), RAPT_OVERLAPPING_OUTPUT, "context overlaps out", __LINE__);
+    assert_true(layer.out[0] == 42);
+    test_free_all();
+}
+
+/* Lists that lead out of memory, and shapes without rows, however many of them. */
+static void hostile_shapes_are_refused_at_once(void **state) {
+    static const int64_t many[] = {INT64_C(1) << 40, INT64_C(1) << 10, 1, 1};
+    static float table[4], out[8];
+    static const int32_t ids[2];
+    rapt_index_list list = rapt_int32_list(ids, 0);
+    rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;
+    (void)state;
+    list.stride_bytes = INT64_MAX - 7;
+    said(rapt_embedding(list, 3, table, 1, 4, out, &message), RAPT_INVALID_STRIDE, "leave the address space", __LINE__);
+    said(rapt_embedding(list, 1, table, 1, 4, out, &message), RAPT_OK, "", __LINE__);
+    dot.leading = 4;
+    dot.shape = many;
+    dot.head_dim = 4;
+    dot.query = dot.key = dot.value = table;
+    dot.out = out;
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_OK, "", __LINE__);
+    dot.shape = (const int64_t[]){INT64_C(1) << 40, INT64_C(1) << 22, 1, 1};
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_SIZE_OVERFLOW, "", __LINE__);
+    dot.shape = many;
+    dot.features = RAPT_SCALE;
+    dot.scale = NAN;
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_INVALID_VALUE, "scale", __LINE__);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_older_layers_are_refused),
         cmocka_unit_test(overlapping_results_of_luong_leave_out),
+        cmocka_unit_test(hostile_shapes_are_refused_at_once),
+        cmocka_unit_test(context_and_out_are_two),
         cmocka_unit_test(bad_stacked_heads_are_refused),
         cmocka_unit_test(bad_blocks_are_refused),
     };

@@ -56,7 +56,8 @@ typedef struct rapt_matmul_desc {
 #define RAPT_MATMUL_DESC_INIT RAPT_INIT(rapt_matmul_desc)
 
 /* Computes out. options may be NULL: OpenMP with as many threads as it would use. Small products run on the calling
- * thread. Allocates nothing; each thread that takes part uses up to 80 KiB of stack. message may be NULL.
+ * thread, or by parallel_for where there is one. Allocates nothing; each thread that takes part uses up to 80 KiB of
+ * stack. message may be NULL.
  *
  * Statuses are those of rapt_plan_init and rapt_run. After RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED out is undefined;
  * on any other but RAPT_OK nothing was written to it. */

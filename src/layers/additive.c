@@ -5,8 +5,12 @@
 #include "layers/elementwise.h"
 #include "layers/rows.h"
 
-void rapt_attend_to_scores(rapt_attention_desc *all, const float *scores) {
+void rapt_attend_to_scores(struct rapt_call *call, rapt_attention_desc *all, const float *scores) {
     static const float zero = 0;
+    if (all->weights_kind == RAPT_WEIGHTS_RAW || all->weights_kind == RAPT_WEIGHTS_SOFTCAP)
+        rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG,
+                         "attention->weights_kind = %d: scores are a bias here, so there are MASKED and SOFTMAX",
+                         (int)all->weights_kind);
     all->head_dim = 1;
     all->features |= RAPT_SCALE;
     all->scale = 1;
@@ -49,7 +53,7 @@ rapt_status rapt_additive_attention(const rapt_additive_desc *desc, const rapt_r
     all.value_dim = e;
     all.value = rapt_input_bhsd(desc->memory, b, 1, tk, e);
     all.out = rapt_output_bhsd(desc->out, b, 1, tq, e);
-    rapt_attend_to_scores(&all, scores);
+    rapt_attend_to_scores(&call, &all, scores);
     rapt_call_check(&call, &all);
     rapt_project_queries(&call, &all, &desc->w, desc->state, a);
     rapt_call_project(&call, &desc->u, desc->memory, b * tk, k, 0);

@@ -83,6 +83,12 @@ static inline int64_t rapt_call_index(rapt_index_list list, int64_t i) {
                                  : __atomic_load_n((const int64_t *)(const void *)entry, __ATOMIC_RELAXED);
 }
 
+/* Whether two arrays share a byte; NULL has none. */
+static inline bool rapt_call_overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes) {
+    const uintptr_t at = (uintptr_t)a, other = (uintptr_t)b;
+    return a && b && a_bytes && b_bytes && (other - at < (uintptr_t)a_bytes || at - other < (uintptr_t)b_bytes);
+}
+
 /* The plan's refusals, before anything is written. */
 void rapt_call_check(struct rapt_call *call, const rapt_attention_desc *desc);
 void rapt_call_attend(struct rapt_call *call, const rapt_attention_desc *desc);

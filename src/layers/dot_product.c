@@ -131,6 +131,7 @@ static void check(struct rapt_call *call, const rapt_dot_product_desc *desc, con
                                     __builtin_mul_overflow(each, block->heads, &each) ||
                                     __builtin_mul_overflow(each, desc->query_length, &rows)))
         rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "the product of shape overflows");
+    rapt_call_product(call, each, 1, 1);
     rapt_call_product(call, each, longest, widest);
     rapt_call_product(call, rows, desc->kv_length, 1);
 }
@@ -140,12 +141,6 @@ struct array {
     const void *data;
     int64_t bytes;
 };
-
-static bool overlap(const struct array *a, const struct array *b) {
-    const uintptr_t at = (uintptr_t)a->data, other = (uintptr_t)b->data;
-    return a->data && b->data && a->bytes && b->bytes &&
-           (other - at < (uintptr_t)a->bytes || at - other < (uintptr_t)b->bytes);
-}
 
 /* The engine sees one run at a time, and scores apart from weights. */
 static void check_overlaps(struct rapt_call *call, const rapt_dot_product_desc *desc, const struct block *block) {
@@ -161,7 +156,7 @@ static void check_overlaps(struct rapt_call *call, const rapt_dot_product_desc *
     };
     for (int i = 0; i < OUTPUTS; i++)
         for (int j = i + 1; j < ARRAYS; j++)
-            if (overlap(&arrays[i], &arrays[j]))
+            if (rapt_call_overlap(arrays[i].data, arrays[i].bytes, arrays[j].data, arrays[j].bytes))
                 rapt_call_refuse(call, RAPT_OVERLAPPING_OUTPUT, "%s overlaps %s at %p", arrays[i].name, arrays[j].name,
                                  arrays[j].data);
 }
@@ -177,7 +172,8 @@ rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc, const 
     if (call.status != RAPT_OK || block.runs == 0 || block.heads == 0)
         return rapt_call_end(&call);
     rapt_attention_desc all = describe(desc, &block);
-    for (int64_t run = 0; run < block.runs && call.status == RAPT_OK; run++) {
+    const bool has_rows = block.batch > 0 && desc->query_length > 0; /* else one run, for what it refuses */
+    for (int64_t run = 0; run < (has_rows ? block.runs : 1) && call.status == RAPT_OK; run++) {
         float *scores;
         point(&all, desc, &block, run, &scores);
         if (run == 0) {

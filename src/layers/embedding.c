@@ -14,6 +14,14 @@ static int64_t id_at(struct rapt_call *call, rapt_index_list ids, int64_t i, int
     return 0;
 }
 
+static bool fits_memory(rapt_index_list ids, int64_t count) {
+    const int64_t stride = ids.stride_bytes ? ids.stride_bytes : ids.index_bytes;
+    int64_t bytes;
+    return count == 0 || (!__builtin_mul_overflow(count - 1, stride, &bytes) &&
+                          !__builtin_add_overflow(bytes, (int64_t)ids.index_bytes, &bytes) &&
+                          (uint64_t)bytes <= UINTPTR_MAX - (uintptr_t)ids.data);
+}
+
 rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *table, int64_t rows, int64_t width,
                            float *out, rapt_message *message) {
     struct rapt_call call = rapt_call_begin(message, NULL, NULL, 0);
@@ -34,6 +42,9 @@ rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *tabl
     else if (ids.stride_bytes && (ids.stride_bytes < ids.index_bytes || ids.stride_bytes % ids.index_bytes))
         rapt_call_refuse(&call, RAPT_INVALID_STRIDE, "ids.stride_bytes = %lld is not a positive multiple of %ld",
                          (long long)ids.stride_bytes, (long)ids.index_bytes);
+    else if (!fits_memory(ids, count))
+        rapt_call_refuse(&call, RAPT_INVALID_STRIDE, "ids.stride_bytes = %lld: %lld entries leave the address space",
+                         (long long)ids.stride_bytes, (long long)count);
     else if ((uintptr_t)ids.data % (uintptr_t)ids.index_bytes)
         rapt_call_refuse(&call, RAPT_MISALIGNED_POINTER, "ids.data is not aligned to %ld bytes", (long)ids.index_bytes);
     for (int64_t i = 0; i < count && call.status == RAPT_OK; i++)

@@ -90,7 +90,7 @@ static void set_scores(struct rapt_call *call, const rapt_luong_desc *desc, rapt
     if (desc->score == RAPT_LUONG_CONCAT) {
         float *scores = rapt_call_floats(call, desc->scores, b, tq, tk);
         score_concat(call, desc, all, scores);
-        rapt_attend_to_scores(all, scores);
+        rapt_attend_to_scores(call, all, scores);
         check_calls(call, desc, all);
         return;
     }

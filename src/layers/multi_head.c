@@ -138,6 +138,8 @@ void rapt_heads_begin(struct rapt_call *call, const rapt_multi_head_desc *desc, 
     heads->context = rapt_call_floats(call, output ? desc->context : desc->out, rows, width, 1);
     if (output)
         rapt_call_product(call, rows, desc->output.out, 1);
+    if (output && rapt_call_overlap(desc->context, rows * width * 4, desc->out, rows * desc->output.out * 4))
+        rapt_call_refuse(call, RAPT_OVERLAPPING_OUTPUT, "context overlaps out at %p", (void *)desc->out);
     if (call->status != RAPT_OK)
         return;
     all->out = heads_of(heads->context, all->query_length, width, 0, all->value_dim);
