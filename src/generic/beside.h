@@ -186,8 +186,8 @@ static void end_turn(struct course *course, int turn, struct lane *lane) {
     end_rows(lane, end, course->next.row + course->request);
 }
 
-/* Whether lines are requested a turn ahead and no further: those of several heads, in the order of memory, and of pages.
- * So are those of vectors of 8 numbers on processors for which the far line is in the next page, as measured. */
+/* Whether lines are requested a turn ahead and no further: those of several heads, in the order of memory, and of
+ * pages. So are those of vectors of 8 numbers on processors for which the far line is in the next page, as measured. */
 static bool requests_turns(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
     return heads > 1 || score->runs || weigh->runs || (VL == 8 && rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE);
 }
