@@ -143,26 +143,23 @@ static bool fill(rapt_append_desc *d, struct array *a, PyObject *const *argument
 }
 
 PyObject *core_append(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
+    static const struct arguments_form form = {
+        names, APPEND_ARRAYS, APPEND_ARGUMENTS,
+        1u << KEY_PAGES | 1u << VALUE_PAGES | 1u << NEW_KEY_SCALES | 1u << NEW_VALUE_SCALES};
     struct array arrays[APPEND_ARRAYS];
     rapt_append_desc desc = RAPT_APPEND_DESC_INIT;
     rapt_message message;
     PyObject *result = NULL;
     int threads;
-    bool read = count == APPEND_ARGUMENTS;
     (void)module;
-    memset(arrays, 0, sizeof arrays);
-    if (!read)
-        PyErr_Format(PyExc_TypeError, "%d arguments are required, not %zd", APPEND_ARGUMENTS, count);
-    for (int i = 0; read && i < APPEND_ARRAYS; i++)
-        read = array_read(&arrays[i], arguments[i], names[i], i >= KEY_PAGES && i < ROTARY_POSITIONS);
-    if (read && read_threads(arguments[APPEND_THREADS], &threads) && fill(&desc, arrays, arguments)) {
+    if (arrays_read(arrays, &form, arguments, count) && read_threads(arguments[APPEND_THREADS], &threads) &&
+        fill(&desc, arrays, arguments)) {
         const double numbers = (double)desc.batch * (double)desc.kv_heads * (double)desc.length * (double)desc.head_dim;
         const rapt_run_options options = threads_options(threads, numbers * 8);
         rapt_status status;
         Py_BEGIN_ALLOW_THREADS status = rapt_append(&desc, &options, &message);
         Py_END_ALLOW_THREADS result = status == RAPT_OK ? Py_NewRef(Py_None) : raise_status(status, &message, "");
     }
-    for (int i = 0; i < APPEND_ARRAYS; i++)
-        array_release(&arrays[i]);
+    arrays_release(arrays, &form);
     return result;
 }

@@ -279,3 +279,19 @@ bool array_read(struct array *a, PyObject *object, const char *name, bool writes
                  (long long)a->stride[a->ndim - 1]);
     return false;
 }
+
+bool arrays_read(struct array *arrays, const struct arguments_form *form, PyObject *const *arguments,
+                 Py_ssize_t count) {
+    bool read = count == form->arguments;
+    memset(arrays, 0, (size_t)form->arrays * sizeof *arrays);
+    if (!read)
+        PyErr_Format(PyExc_TypeError, "%d arguments are required, not %zd", form->arguments, count);
+    for (int i = 0; read && i < form->arrays; i++)
+        read = array_read(&arrays[i], arguments[i], form->names[i], form->written >> i & 1);
+    return read;
+}
+
+void arrays_release(struct array *arrays, const struct arguments_form *form) {
+    for (int i = 0; i < form->arrays; i++)
+        array_release(&arrays[i]);
+}

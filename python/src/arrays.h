@@ -30,6 +30,17 @@ struct array {
 bool array_read(struct array *array, PyObject *object, const char *name, bool writes);
 void array_release(struct array *array);
 
+/* What a function of the module is given: so many arguments, arrays first; of those that are written to, a bit each. */
+struct arguments_form {
+    const char *const *names;
+    int arrays, arguments;
+    unsigned written;
+};
+
+/* Reads the arrays, or raises; arrays_release in any case. */
+bool arrays_read(struct array *arrays, const struct arguments_form *form, PyObject *const *arguments, Py_ssize_t count);
+void arrays_release(struct array *arrays, const struct arguments_form *form);
+
 /* Puts dimensions of size 1 in front, up to MOST_DIMS. */
 void array_pad(struct array *array);
 

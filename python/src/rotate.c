@@ -56,26 +56,21 @@ static bool fill(rapt_rotate_desc *d, struct array *a, PyObject *const *argument
 }
 
 PyObject *core_rotate(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
+    static const struct arguments_form form = {names, ROTATE_ARRAYS, ROTATE_ARGUMENTS, 1u << ROTATE_OUT};
     struct array arrays[ROTATE_ARRAYS];
     rapt_rotate_desc desc = RAPT_ROTATE_DESC_INIT;
     rapt_message message;
     PyObject *result = NULL;
     int threads;
-    bool read = count == ROTATE_ARGUMENTS;
     (void)module;
-    memset(arrays, 0, sizeof arrays);
-    if (!read)
-        PyErr_Format(PyExc_TypeError, "%d arguments are required, not %zd", ROTATE_ARGUMENTS, count);
-    for (int i = 0; read && i < ROTATE_ARRAYS; i++)
-        read = array_read(&arrays[i], arguments[i], names[i], i == ROTATE_OUT);
-    if (read && read_threads(arguments[ROTATE_THREADS], &threads) && fill(&desc, arrays, arguments)) {
+    if (arrays_read(arrays, &form, arguments, count) && read_threads(arguments[ROTATE_THREADS], &threads) &&
+        fill(&desc, arrays, arguments)) {
         const double numbers = (double)desc.batch * (double)desc.heads * (double)desc.length * (double)desc.head_dim;
         const rapt_run_options options = threads_options(threads, numbers * 8);
         rapt_status status;
         Py_BEGIN_ALLOW_THREADS status = rapt_rotate(&desc, &options, &message);
         Py_END_ALLOW_THREADS result = status == RAPT_OK ? Py_NewRef(Py_None) : raise_status(status, &message, "");
     }
-    for (int i = 0; i < ROTATE_ARRAYS; i++)
-        array_release(&arrays[i]);
+    arrays_release(arrays, &form);
     return result;
 }
