@@ -51,8 +51,8 @@ def arguments_of(query: Array, key: Array, value: Array, causal: bool, scale: Op
         query = as_array("query", query)
         if is_tensor(query):
             check_not_traced(query)
-    check_no_gradient("query key value bias alibi sinks out lse weights", query, key, value, bias, alibi, sinks, out, lse,
-                      weights)
+    check_no_gradient("query key value bias alibi sinks out lse weights", query, key, value, bias, alibi, sinks, out,
+                      lse, weights)
     shape = tuple(query.shape)
     if len(shape) < 2 + order:
         shape = shape_of("query", query, 2 + order)  # which says so
@@ -122,8 +122,8 @@ def attention(query: Array, key: Array, value: Array, *, causal: bool = False, s
     query_lengths, kv_lengths  tokens of each sequence of the batch, where they are fewer
     key_position    position of key 0 of each sequence; default 0
     mask_fill       replaces scores where mask is false, instead of excluding them
-    lse, weights    True, or a float32 array to fill: log-sum-exp [batch, heads, queries], without sinks, and the weights
-                    [batch, heads, queries, keys]; weights_kind: "softmax", "raw", "softcap" or "masked"
+    lse, weights    True, or a float32 array to fill: log-sum-exp [batch, heads, queries], without sinks, and
+                    weights [batch, heads, queries, keys]; weights_kind: "softmax", "raw", "softcap" or "masked"
     out             where the result goes; None: a new array of the query's kind and type
     threads         at most so many, and no more than there are processors, or than PyTorch's OpenMP has; None: as
                     many as PyTorch's OpenMP, or as the machine has

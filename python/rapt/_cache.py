@@ -38,8 +38,8 @@ class Rotary:
 
     def rotate(self, array: Array, first_positions: Integers, *, lengths: Optional[Integers] = None,
                layout: str = "bhsd", threads: Optional[int] = None) -> Array:
-        """Queries [batch, heads, tokens, head_dim], or as layout says, rotated as keys are; token i of sequence b stands
-        at first_positions[b] + i. Returns a new array; tokens from lengths[b] on are 0."""
+        """Queries [batch, heads, tokens, head_dim], or as layout says, rotated as keys are; token i of sequence b
+        stands at first_positions[b] + i. Returns a new array; tokens from lengths[b] on are 0."""
         array = as_array("array", array)
         check_no_gradient("array", array)
         shape = shape_of("array", array, 4)
@@ -110,8 +110,8 @@ class Cache:
         self._order = choice("layout", layout, LAYOUTS)
         self._pages = PageTables(batch, page_tokens, pages)
         self._key = _Pool("head_dim", "dtype", dtype, pages, kv_heads, page_tokens, self.head_dim)
-        self._value = _Pool("value_dim", "value_dtype" if value_dtype else "dtype", value_dtype or dtype, pages, kv_heads,
-                            page_tokens, self.value_dim)
+        self._value = _Pool("value_dim", "value_dtype" if value_dtype else "dtype", value_dtype or dtype, pages,
+                            kv_heads, page_tokens, self.value_dim)
 
     @property
     def lengths(self) -> numpy.ndarray:

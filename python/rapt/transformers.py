@@ -101,8 +101,8 @@ def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.T
 
 @lru_cache(maxsize=None)
 def _attends_by_itself(config_class: type) -> bool:
-    """Whether the model of a configuration was not written for Transformers' attention functions: it would take the mask
-    of this one and compute attention itself."""
+    """Whether the model of a configuration was not written for Transformers' attention functions: it would take the
+    mask of this one and compute attention itself."""
     try:
         found = transformers.MODEL_MAPPING[config_class]
     except KeyError:
