@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "layer_job.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "broadcast.h"
 #include "dropout.h"

@@ -182,10 +182,11 @@ void output_claim(const char *path) {
 
 void output_make_folder(const char *path) {
     tool_check_name(path);
-    if (mkdir(path, 0777) == 0)
+    const int reason = mkdir(path, 0777) == 0 ? 0 : errno;
+    if (reason == 0)
         made_folder = joined(path, "", "");
-    else if (errno != EEXIST)
-        tool_die("%s: cannot be made: %s", tool_file(path), strerror(errno));
+    else if (reason != EEXIST)
+        tool_die("%s: cannot be made: %s", tool_file(path), strerror(reason));
 }
 
 void output_claim_array(const char *path) {

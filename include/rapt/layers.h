@@ -32,7 +32,7 @@
  * - The caller's rounding mode and flushing of denormals change neither bits nor what is refused. The caller's
  *   functions in options run with them.
  * - Results overlap neither each other nor anything that is read, but for `out` of an encoder block, which may be x.
- *   rapt_dot_product_attention refuses all overlaps, the others some of them; with the rest they are undefined.
+ *   rapt_dot_product_attention refuses all overlaps, the others some of them; of the rest the results are undefined.
  * - Statuses are those of rapt_attention and rapt_matmul. After a refusal `out` is unchanged, optional results may not
  *   be; after RAPT_OUT_OF_MEMORY, RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED all results are undefined. message may be
  *   NULL.

@@ -214,7 +214,7 @@ class Cache:
         if isinstance(query_position, str):
             choice("query_position", query_position, ORIGINS)
             counts = tokens if query_lengths is None else self._numbers("query_lengths", query_lengths)
-            return self._pages.lengths - counts if query_position == "bottom-right" else 0 * self._pages.lengths
+            return self._pages.lengths - (counts if query_position == "bottom-right" else self._pages.lengths)
         if query_position is None:
             raise ValueError("query_position: where queries stand is required to rotate them")
         return self._numbers("query_position", query_position)

@@ -56,6 +56,7 @@ void call_release(struct call *call);
 /* The tensor of an array [batch, heads, tokens, dim], or of the other layout. */
 rapt_tensor tensor_of(const struct array *array, int layout);
 bool list_of(rapt_index_list *list, const struct array *array, const char *name);
+bool list_of_batch(rapt_index_list *list, const struct array *array, int64_t batch, const char *name); /* one each */
 
 /* False with an exception that names the argument: no integer, one of more than 32 bits, threads below 1. None is 0. */
 bool read_int(PyObject *object, int32_t *number, const char *name);

@@ -281,20 +281,22 @@ static bool read_scalars(struct call *call, PyObject *const *arguments) {
     return true;
 }
 
+bool list_of_batch(rapt_index_list *list, const struct array *a, int64_t batch, const char *name) {
+    if (!list_of(list, a, name))
+        return false;
+    if (!a->dtype || (a->ndim == 1 && a->shape[0] == batch))
+        return true;
+    PyErr_Format(PyExc_ValueError, "%s: its shape is %s; a number for each sequence of the batch, [%lld], is required",
+                 name, shape_of(a->ndim, a->shape).text, (long long)batch);
+    return false;
+}
+
 static bool read_lists(struct call *call) {
     rapt_attention_desc *d = &call->desc;
     rapt_index_list *const lists[] = {&d->query_lengths, &d->kv_lengths, &d->query_position, &d->key_position};
-    for (int i = QUERY_LENGTHS; i <= KEY_POSITION; i++) {
-        const struct array *a = &call->arrays[i];
-        if (!list_of(lists[i - QUERY_LENGTHS], a, names[i]))
+    for (int i = QUERY_LENGTHS; i <= KEY_POSITION; i++)
+        if (!list_of_batch(lists[i - QUERY_LENGTHS], &call->arrays[i], d->batch, names[i]))
             return false;
-        if (a->dtype && (a->ndim != 1 || a->shape[0] != d->batch)) {
-            PyErr_Format(PyExc_ValueError,
-                         "%s: its shape is %s; a number for each sequence of the batch, [%lld], is required", names[i],
-                         shape_of(a->ndim, a->shape).text, (long long)d->batch);
-            return false;
-        }
-    }
     return true;
 }
 

@@ -37,22 +37,12 @@ static bool read_rows(rapt_rotate_desc *d, struct array *a, int layout) {
     return true;
 }
 
-static bool read_list(rapt_index_list *list, const struct array *a, int64_t batch, const char *name) {
-    if (!list_of(list, a, name))
-        return false;
-    if (!a->dtype || (a->ndim == 1 && a->shape[0] == batch))
-        return true;
-    PyErr_Format(PyExc_ValueError, "%s: its shape is %s; a number for each of %lld sequences is required", name,
-                 shape_of(a->ndim, a->shape).text, (long long)batch);
-    return false;
-}
-
 static bool fill(rapt_rotate_desc *d, struct array *a, PyObject *const *arguments) {
     int32_t layout;
     return read_int(arguments[ROTATE_LAYOUT], &layout, "layout") && read_rotary(&d->rotary, arguments[ROTATE_ROTARY]) &&
            read_rows(d, a, layout) &&
-           read_list(&d->first_positions, &a[FIRST_POSITIONS], d->batch, names[FIRST_POSITIONS]) &&
-           read_list(&d->lengths, &a[ROTATE_LENGTHS], d->batch, names[ROTATE_LENGTHS]);
+           list_of_batch(&d->first_positions, &a[FIRST_POSITIONS], d->batch, names[FIRST_POSITIONS]) &&
+           list_of_batch(&d->lengths, &a[ROTATE_LENGTHS], d->batch, names[ROTATE_LENGTHS]);
 }
 
 PyObject *core_rotate(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {

@@ -31,7 +31,8 @@ struct rapt_call {
 struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *options, const void *desc,
                                  size_t desc_bytes);
 
-/* Refuses an isa that this machine lacks, or options that no call takes, before anything is written. */
+/* The isa of what the call computes. Refuses one that this machine lacks, and options that no call takes, before
+ * anything is written. */
 void rapt_call_isa(struct rapt_call *call, int32_t isa);
 
 /* Frees the scratch memory, brings the caller's floating-point environment back and returns the status. */

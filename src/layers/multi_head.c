@@ -138,7 +138,9 @@ void rapt_heads_begin(struct rapt_call *call, const rapt_multi_head_desc *desc, 
     heads->context = rapt_call_floats(call, output ? desc->context : desc->out, rows, width, 1);
     if (output)
         rapt_call_product(call, rows, desc->output.out, 1);
-    if (output && rapt_call_overlap(desc->context, rows * width * 4, desc->out, rows * desc->output.out * 4))
+    if (call->status == RAPT_OK && output &&
+        rapt_call_overlap(desc->context, rows * width * (int64_t)sizeof(float), desc->out,
+                          rows * desc->output.out * (int64_t)sizeof(float)))
         rapt_call_refuse(call, RAPT_OVERLAPPING_OUTPUT, "context overlaps out at %p", (void *)desc->out);
     if (call->status != RAPT_OK)
         return;
