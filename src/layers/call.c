@@ -31,7 +31,6 @@ struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *
     if (struct_size != desc_bytes)
         rapt_call_refuse(&call, RAPT_UNSUPPORTED_VERSION, "struct_size = %lu, this library knows %lu",
                          (unsigned long)struct_size, (unsigned long)desc_bytes);
-    rapt_call_isa(&call, RAPT_ISA_SCALAR); /* which all machines have; that of the layer is in its descriptor */
     return call;
 }
 
