@@ -215,7 +215,9 @@ rapt_status rapt_task_info_of(const rapt_plan *plan, const void *workspace, int3
     if (!prepared)
         return RAPT_NOT_PREPARED;
     const struct rapt_run run = rapt_run_of(attention, prepared);
+    const rapt_fpenv environment = rapt_fpenv_enter();
     rapt_task_describe(&run, phase, task, info);
+    rapt_fpenv_leave(environment);
     return RAPT_OK;
 }
 

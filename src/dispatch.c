@@ -268,9 +268,7 @@ static rapt_status choose(rapt_isa *isa, rapt_message *message) {
     return RAPT_OK;
 }
 
-rapt_status rapt_isa_chosen(rapt_isa *isa) {
-    return choose(isa, NULL);
-}
+rapt_status rapt_isa_chosen(rapt_isa *isa) { return isa ? choose(isa, NULL) : RAPT_NULL_POINTER; }
 
 static rapt_isa named_isa(rapt_isa isa) { return isa == RAPT_ISA_AUTO ? (rapt_isa)environment_isa() : isa; }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "workspace.h"
 
+#include "fpenv.h"
+
 #include <string.h>
 
 enum { WORKSPACE_MAGIC = 0x72617074 };
@@ -92,7 +94,10 @@ rapt_status rapt_workspace_prepare(const struct rapt_plan_body *a, void *memory,
     struct rapt_workspace *w = workspace_at(memory);
     struct rapt_work *works = (struct rapt_work *)(void *)((char *)w + layout.works);
     w->magic = 0;
-    if (!rapt_work_write(a, works))
+    const rapt_fpenv environment = rapt_fpenv_enter();
+    const bool fits = rapt_work_write(a, works);
+    rapt_fpenv_leave(environment);
+    if (!fits)
         return RAPT_INVALID_VALUE;
     w->slots = slots;
     w->totals = a->totals;

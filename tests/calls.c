@@ -65,11 +65,7 @@ static void test_single_features(void **state) {
         for (int use = -1; use < USE_COUNT; use++)
             for (int64_t n = 0; n < so_many(6); n++) {
                 struct problem_call call =
-                    shaped(shape, use < 0 ? 0 : 1u << use, (uint64_t)(n * 31 + use + 1));
-                call.use |= call.use & (USE_FILL | USE_SPARSE)           ? USE_MASK
-                            : call.use & (USE_HEAD_FACTOR | USE_BIAS_16) ? USE_BIAS
-                            : call.use & USE_NO_OUT                      ? USE_FINAL_STATE
-                                                                         : 0;
+                    shaped(shape, use < 0 ? 0 : with_partners(1u << use), (uint64_t)(n * 31 + use + 1));
                 check_call(&call);
             }
     (void)state;
@@ -80,7 +76,8 @@ static void test_pairs(void **state) {
     for (int a = 0; a < USE_COUNT; a++)
         for (int b = a % step; b < a; b += step)
             for (int64_t n = 0; n < so_many(2); n++) {
-                struct problem_call call = shaped((a + b) % 2, 1u << a | 1u << b, (uint64_t)(n * 1000 + a * 20 + b));
+                const unsigned pair = with_partners(1u << a | 1u << b);
+                struct problem_call call = shaped((a + b) % 2, pair, (uint64_t)(n * 1000 + a * 20 + b));
                 check_call(&call);
             }
     (void)state;

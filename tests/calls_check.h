@@ -44,6 +44,17 @@ static bool is_left_out(const struct rapt_table *table, const struct problem_cal
     return table->isa == RAPT_ISA_SCALAR && table_count > 1 && random_below(&random, 3) > 0;
 }
 
+/* Also what features do nothing without. */
+static inline unsigned with_partners(unsigned use) {
+    if ((use & USE_FILL) || ((use & USE_SPARSE) && !(use & USE_BIAS)))
+        use |= USE_MASK;
+    if (use & (USE_HEAD_FACTOR | USE_BIAS_16))
+        use |= USE_BIAS;
+    if (use & USE_NO_OUT)
+        use |= USE_FINAL_STATE;
+    return use;
+}
+
 static void check_call(const struct problem_call *call) {
     const struct problem_layout layout = layout_of(call);
     struct problem *expected = problem_expected(call), *problem = problem_laid_out(expected, &layout);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Bugs that other attention libraries had with sizes, lengths and offsets. */
-#define _DEFAULT_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -65,40 +63,6 @@ static void test_sizes_that_overflow(void **state) {
     }
 }
 
-/* vllm #50427: key offsets of 32 bits. Keys, mask and output rows lie up to
- * 12 GiB apart in memory that is reserved, but hardly used. */
-static void test_far_offsets(void **state) {
-    (void)state;
-    const int64_t stride = (3ll << 30) + 4096 * 20, bytes = stride * 4 * 3;
-    char *map = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (map == MAP_FAILED)
-        skip();
-    for (int t = 0; t < table_count; t++) {
-        struct small s = small_new(4, 4);
-        small_run(&s, tables[t]->isa);
-        memcpy(s.expected, s.out, (size_t)(BATCH * HEADS * 4 * DIM) * sizeof(float));
-        s.desc.key.data = map, s.desc.value.data = map + 8192, s.desc.out.data = map + 16384;
-        s.desc.key.extent_bytes = s.desc.value.extent_bytes = s.desc.out.extent_bytes = bytes - 16384;
-        s.desc.key.token_stride_bytes = s.desc.value.token_stride_bytes = s.desc.out.token_stride_bytes = stride;
-        s.desc.out.head_stride_bytes = DIM * 4;
-        s.desc.key.head_stride_bytes = s.desc.value.head_stride_bytes = DIM * 4;
-        s.desc.out.batch_stride_bytes = HEADS * DIM * 4;
-        s.desc.key.batch_stride_bytes = s.desc.value.batch_stride_bytes = KV_HEADS * DIM * 4;
-        for (int64_t r = 0; r < BATCH * KV_HEADS * 4; r++) {
-            int64_t byte = r / 4 * DIM * 4 + r % 4 * stride;
-            memcpy(map + byte, s.key + r * DIM, DIM * 4);
-            memcpy(map + 8192 + byte, s.value + r * DIM, DIM * 4);
-        }
-        small_run(&s, tables[t]->isa);
-        for (int64_t r = 0; r < BATCH * HEADS * 4; r++) {
-            const float *out = (const float *)(void *)(map + 16384 + r / 4 * DIM * 4 + r % 4 * stride);
-            expect_bits(out, s.expected + r * DIM, DIM, NAN_CANONICAL, "row %d", (int)r);
-        }
-        test_free_all();
-    }
-    munmap(map, (size_t)bytes);
-}
-
 /* onnxruntime #28259: a check that refused what is legal. */
 static void test_legal_calls_are_accepted(void **state) {
     (void)state;
@@ -151,7 +115,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_sizes_that_overflow),
-        cmocka_unit_test(test_far_offsets),
         cmocka_unit_test(test_legal_calls_are_accepted),
         cmocka_unit_test(test_strides_of_single_tokens),
     };

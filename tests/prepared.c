@@ -201,11 +201,70 @@ static void test_moved_lists(void **state) {
     test_free_all();
 }
 
+/* One token, on keys and values of so many batches, pages or tokens at most. */
+static rapt_plan plan_of_bounds(const rapt_page_table *table, int64_t most_keys, int64_t most_queries,
+                                const int32_t *lengths, bool of_queries) {
+    static float query[64 * 16], keys[8 * 64 * 16], out[64 * 16];
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    rapt_plan plan;
+    desc.batch = desc.query_heads = desc.kv_heads = 1, desc.head_dim = 16;
+    desc.query_length = most_queries, desc.kv_length = most_keys;
+    desc.query = rapt_input_bhsd(query, 1, 1, most_queries, 16);
+    desc.key = desc.value = rapt_tensor_bhsd(keys, RAPT_F32, 8, 1, table ? 16 : 64, 16);
+    desc.out = rapt_output_bhsd(out, 1, 1, most_queries, 16);
+    if (table) {
+        desc.key_pages = desc.value_pages = *table;
+        desc.key.page_stride_bytes = desc.value.page_stride_bytes =
+            table->kind == RAPT_PAGES_ROW ? 0 : desc.key.batch_stride_bytes;
+    }
+    if (lengths)
+        *(of_queries ? &desc.query_lengths : &desc.kv_lengths) = rapt_int32_list(lengths, 1);
+    assert_int_equal(rapt_plan_init(&plan, &desc, NULL), RAPT_OK);
+    return plan;
+}
+
+/* What was legal in the plan that the workspace is prepared for would not be in the other one. */
+static void expect_bounds(const rapt_plan *small, const rapt_plan *large) {
+    char *memory = test_alloc(1 << 20);
+    rapt_task_info info;
+    assert_int_equal(rapt_prepare(large, memory, 1 << 20), RAPT_OK);
+    assert_int_equal(rapt_task_info_of(small, memory, 0, 0, &info), RAPT_NOT_PREPARED);
+    assert_int_equal(rapt_run_task(small, memory, 0, 0), RAPT_NOT_PREPARED);
+    assert_int_equal(rapt_join(small, memory, 0), RAPT_NOT_PREPARED);
+    assert_int_equal(rapt_join(large, memory, 0), RAPT_OK);
+    test_free_all();
+}
+
+static void test_other_bounds(void **state) {
+    int32_t row = 0, length = 10, offsets[] = {0, 1};
+    static const int32_t pages[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    rapt_page_table few = {.kind = RAPT_PAGES_ROW, .pages = 2, .entries = rapt_int32_list(&row, 1)}, many = few;
+    (void)state;
+    many.pages = 8;
+    rapt_plan small = plan_of_bounds(&few, 16, 1, NULL, false), large = plan_of_bounds(&many, 16, 1, NULL, false);
+    row = 7;
+    expect_bounds(&small, &large);
+    few = (rapt_page_table){.kind = RAPT_PAGES_LISTED, .page_tokens = 16, .pages = 8,
+                            .entries = rapt_int32_list(pages, 1), .offsets = rapt_int32_list(offsets, 2)};
+    many = few;
+    many.entries.count = 8;
+    small = plan_of_bounds(&few, 16, 1, NULL, false), large = plan_of_bounds(&many, 16, 1, NULL, false);
+    offsets[0] = 7, offsets[1] = 8;
+    expect_bounds(&small, &large);
+    small = plan_of_bounds(NULL, 11, 1, &length, false), large = plan_of_bounds(NULL, 64, 1, &length, false);
+    length = 12;
+    expect_bounds(&small, &large);
+    length = 1;
+    small = plan_of_bounds(NULL, 64, 1, &length, true), large = plan_of_bounds(NULL, 64, 2, &length, true);
+    expect_bounds(&small, &large);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_bytes), cmocka_unit_test(test_other_plan),
                                        cmocka_unit_test(test_failed_preparation),
                                        cmocka_unit_test(test_longer_sequences), cmocka_unit_test(test_more_queries),
                                        cmocka_unit_test(test_moved_offsets),
-                                       cmocka_unit_test(test_other_lists), cmocka_unit_test(test_moved_lists)};
+                                       cmocka_unit_test(test_other_lists), cmocka_unit_test(test_moved_lists),
+                                       cmocka_unit_test(test_other_bounds)};
     return cmocka_run_group_tests_name("prepared", tests, NULL, NULL);
 }

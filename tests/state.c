@@ -150,6 +150,46 @@ static void test_merges_in_float_modes(void **state) {
     }
 }
 
+/* Each public function that computes what a call costs, of a share of its keys that no binary fraction is. */
+static rapt_status prepare_and_ask(const rapt_attention_desc *desc) {
+    static char workspace[1 << 20];
+    rapt_task_info info;
+    rapt_plan plan;
+    rapt_status status = rapt_plan_init(&plan, desc, NULL);
+    if (status == RAPT_OK)
+        status = rapt_prepare(&plan, workspace, sizeof workspace);
+    if (status == RAPT_OK)
+        status = rapt_task_info_of(&plan, workspace, 0, 0, &info);
+    return status == RAPT_OK ? rapt_run(&plan, workspace, sizeof workspace, NULL) : status;
+}
+
+static void test_costs_in_float_modes(void **state) {
+    enum { TOKENS = 3, LENGTH = 1000 };
+    static float query[TOKENS * 8], keys[LENGTH * 8], out[TOKENS * 8];
+    static const int32_t lengths[] = {LENGTH}, offsets[] = {0, 1, 1, 1}, entries[] = {0};
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    (void)state;
+    desc.batch = desc.query_heads = desc.kv_heads = 1;
+    desc.query_length = TOKENS, desc.kv_length = LENGTH, desc.head_dim = 8;
+    desc.query = rapt_input_bhsd(query, 1, 1, TOKENS, 8);
+    desc.key = desc.value = rapt_input_bhsd(keys, 1, 1, LENGTH, 8);
+    desc.out = rapt_output_bhsd(out, 1, 1, TOKENS, 8);
+    desc.kv_lengths = rapt_int32_list(lengths, 1);
+    desc.key_blocks = (rapt_block_list){.query_tokens = 1, .key_tokens = 100, .offsets = rapt_int32_list(offsets, 4),
+                                        .entries = rapt_int32_list(entries, 1)};
+    for (int m = 0; m < float_mode_count; m++) {
+        const uint64_t before = get_float_mode();
+        set_float_mode(float_modes[m].value);
+        const uint64_t set = get_float_mode();
+        const rapt_status status = prepare_and_ask(&desc);
+        const uint64_t after = get_float_mode();
+        set_float_mode(before);
+        if (status != RAPT_OK || after != set)
+            fail_msg("%s: status %d, was %llx, is %llx", float_modes[m].name, (int)status, (unsigned long long)set,
+                     (unsigned long long)after);
+    }
+}
+
 /* The modes do matter here: the same arithmetic outside of rapt changes. */
 static void test_modes_act(void **state) {
     (void)state;
@@ -279,6 +319,7 @@ int main(void) {
         cmocka_unit_test(test_float_modes),
         cmocka_unit_test(test_traps_stay_off),
         cmocka_unit_test(test_merges_in_float_modes),
+        cmocka_unit_test(test_costs_in_float_modes),
         cmocka_unit_test(test_vector_state),
         cmocka_unit_test(test_modes_of_workers),
 #ifdef _OPENMP
