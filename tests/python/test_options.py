@@ -3,6 +3,7 @@
 import numpy
 import pytest
 import rapt
+from rapt import _core
 
 
 def draw(*shape):
@@ -54,6 +55,33 @@ def test_attend_has_the_options_of_attention():
         for a, b in zip(results(got), results(expected)):
             for i, r in enumerate(rows):
                 assert (a[i, :, :r] == b[i, :, :r]).all(), options
+
+
+def test_attend_has_the_orders_of_attention():
+    """Of which float16 has another one, with other bits."""
+    q, k, v = (array.astype(numpy.float16) for array in SEQUENCES)
+    cache = rapt.Cache(3, 2, 32, value_dim=64, dtype="f16", page_tokens=7)
+    cache.append(k, v)
+    expected = {number: rapt.attention(q, k, v, causal=True, numerics=number) for number in (0, 1, 2, -1)}
+    assert not (expected[2] == expected[0]).all()
+    for number, out in expected.items():
+        assert (cache.attend(q, numerics=number) == out).all(), number
+    with pytest.raises(ValueError, match="numerics = 9"):
+        cache.attend(q, numerics=9)
+
+
+def test_attend_has_the_instruction_sets_of_attention():
+    q, k, v = SEQUENCES
+    cache, expected = rapt.Cache(3, 2, 32, value_dim=64, page_tokens=7), rapt.attention(*SEQUENCES, causal=True)
+    cache.append(k, v)
+    for isa in rapt.info()["isas"]:
+        assert (cache.attend(q, isa=isa) == expected).all()
+    with pytest.raises(ValueError, match="isa: 'mmx'"):
+        cache.attend(q, isa="mmx")
+    for isa in _core.ISAS.keys() - set(rapt.info()["isas"]):
+        for call in (rapt.attention, lambda q, *_, **options: cache.attend(q, **options)):
+            with pytest.raises((ValueError, RuntimeError, NotImplementedError), match=f"isa = {isa}: "):
+                call(q, k, v, isa=isa)
 
 
 def test_refusals_of_negative_numbers():
