@@ -152,6 +152,21 @@ def test_sdpa(tensors, random):
             SDPA(query, key, value)
 
 
+@torch.no_grad()
+def test_dropout_is_pytorchs(tensors, monkeypatch):
+    """As much as there may be; the same numbers are dropped."""
+    monkeypatch.setattr(rapt.torch, "call", None)
+    for dropout in (1e-6, 0.5, 1.0):
+        torch.manual_seed(7)
+        expected = SDPA(*tensors, dropout_p=dropout, enable_gqa=True)
+        with rapt.torch.sdpa(), pytest.warns(RuntimeWarning, match="dropout is active"):
+            rapt.torch._said.clear()
+            torch.manual_seed(7)
+            assert (SDPA(*tensors, dropout_p=dropout, enable_gqa=True) == expected).all()
+        assert rapt.torch.obstacle(*tensors, dropout=dropout) == "dropout is active"
+    assert rapt.torch.obstacle(*tensors, dropout=0.0) is None
+
+
 def test_sdpa_refuses_what_pytorch_refuses(tensors):
     query, key, value = tensors
     mask = torch.ones(13, 13, dtype=torch.bool)
