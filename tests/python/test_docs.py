@@ -3,7 +3,9 @@
 import re
 import subprocess
 import sys
+from itertools import zip_longest
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -26,19 +28,18 @@ def test_tables():
 
 
 def test_examples_of_the_page(random):
-    """Each line of the section on attention that calls rapt."""
+    """All of the section on attention, block by block, loops too."""
     import rapt
 
     page = (TOP / "docs" / "python.md").read_text(encoding="utf-8").split("## Transformers")[0]
-    lines = [line for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
-    names = {"rapt": rapt, "np": numpy, "logits": numpy.zeros(32), "layers": [],
-             "q": random(2, 32, 9, 128), "k": random(2, 8, 9, 128), "v": random(2, 8, 9, 128),
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    q, k, v = (random(2, heads, 9, 128) for heads in (32, 8, 8))
+    names = {"logits": numpy.zeros(32), "q": q, "k": k, "v": v, "layers": [SimpleNamespace(q=-q, k=k, v=v)],
              "query": random(4, 32, 99, 128), "key": random(4, 8, 99, 128), "value": random(4, 8, 99, 128),
-             "mask": numpy.ones((9, 9), bool), "bias": random(32, 9, 9), "out": numpy.empty((2, 32, 9, 128), "f4")}
-    ran = 0
-    for line in lines:
-        if "rapt" in line or "cache" in line:
-            exec(line, names)
-            ran += 1
-            names["out"] = numpy.empty((2, 32, 9, 128), "f4")
-    assert ran >= 12
+             "mask": numpy.ones((9, 9), bool), "bias": random(32, 9, 9)}
+    expected = [rapt.attention(names["query"], names["key"], names["value"], causal=True), rapt.attention(q, k, v),
+                rapt.attention(-q, k, v, causal=True)]
+    for block, result in zip_longest(blocks, expected):
+        exec(block, names)
+        assert result is None or (names["out"] == result).all()
+    assert len(blocks) == 4 and names["cache"].lengths.tolist() == [90, 90, 80, 70]
