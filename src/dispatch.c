@@ -45,7 +45,7 @@ atomic_bool rapt_multiplies_pairs, rapt_splits_vectors, rapt_loads_halves, rapt_
 
 static uint32_t machine_features(void) {
     static _Atomic uint32_t known;
-    uint32_t features = atomic_load_explicit(&known, memory_order_relaxed);
+    uint32_t features = atomic_load_explicit(&known, memory_order_acquire); /* and what was stored before it */
     if (!features) {
         const struct rapt_cpu cpu = rapt_cpu_detect();
         atomic_store_explicit(&rapt_requests_here, cpu.requests, memory_order_relaxed);
@@ -57,7 +57,7 @@ static uint32_t machine_features(void) {
         atomic_store_explicit(&rapt_multiplies_halves, cpu.amx_fp16, memory_order_relaxed);
 #endif
         features = features_of(cpu);
-        atomic_store_explicit(&known, features, memory_order_relaxed);
+        atomic_store_explicit(&known, features, memory_order_release);
     }
     return features;
 }

@@ -6,14 +6,11 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#if defined(__unix__) || defined(__APPLE__)
-#include <unistd.h>
-#define RAPT_HAS_FORK 1
-#endif
 
 #include "attend.h"
 #include "fpenv.h"
 #include "merge.h"
+#include "process.h"
 #include "workspace.h"
 
 int32_t rapt_phases(const struct rapt_plan_body *a) { return a->totals.all_merges > 0 ? 2 : 1; }
@@ -139,13 +136,9 @@ rapt_status rapt_schedule_join(const struct rapt_plan_body *a, void *memory, int
 #ifdef _OPENMP
 /* A forked child inherits the bookkeeping of a thread pool but not its threads, and libgomp would wait for them for
  * ever. A child is a process other than the one that loaded the library. */
-#ifdef RAPT_HAS_FORK
-static int64_t loading_process;
-__attribute__((constructor)) static void remember_process(void) { loading_process = getpid(); }
-static int is_forked_child(void) { return loading_process != getpid(); }
-#else
-static int is_forked_child(void) { return 0; }
-#endif
+static int loading_process;
+__attribute__((constructor)) static void remember_process(void) { loading_process = rapt_process(); }
+static int is_forked_child(void) { return loading_process != rapt_process(); }
 
 static int openmp_threads(void) {
     return omp_get_max_threads() < omp_get_thread_limit() ? omp_get_max_threads() : omp_get_thread_limit();

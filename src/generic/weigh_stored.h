@@ -12,9 +12,10 @@ enum {
     STORED_HALF = STORED_STEP / 2          /* of a block */
 };
 
-/* Read as words of two numbers: of each two vectors the first has the even dims and the second the odd ones. */
+/* Read as words of two numbers: of each two vectors the first has the even dims and the second the odd ones. One number
+ * alone may lie where no word may. */
 RAPT_INLINE bool is_in_pairs(int format, int vectors) {
-    return (format == RAPT_FORMAT_BF16 || is_looked_up(format)) && vectors > 1;
+    return ((VL > 1 && format == RAPT_FORMAT_BF16) || is_looked_up(format)) && vectors > 1;
 }
 
 RAPT_INLINE void load_dims(int format, vf32 *x, const float *from, int vectors) {
