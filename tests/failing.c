@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Linked into the command with --wrap: the n-th allocation fails, n from RAPT_TEST_FAIL_ALLOCATION; the n-th file that
- * is given a name fails, n from RAPT_TEST_FAIL_RENAME; as much memory is free as RAPT_TEST_FREE_MEMORY says. */
+ * is given a name fails, n from RAPT_TEST_FAIL_RENAME; as much memory is free as RAPT_TEST_FREE_MEMORY says; the clock
+ * shows what RAPT_TEST_SECONDS lists. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "../tools/memory_free.h"
+#include "measure.h"
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
@@ -13,6 +15,8 @@ int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
 int64_t __real_memory_free(void);
 int64_t __wrap_memory_free(void);
+double __real_now_seconds(void);
+double __wrap_now_seconds(void);
 
 static bool is_turn(const char *name, long call) {
     const char *fails = getenv(name);
@@ -34,4 +38,10 @@ int __wrap_rename(const char *from, const char *to) {
 int64_t __wrap_memory_free(void) {
     const char *said = getenv("RAPT_TEST_FREE_MEMORY");
     return said ? strtoll(said, NULL, 10) : __real_memory_free();
+}
+
+double __wrap_now_seconds(void) {
+    static char *left;
+    if (!left) left = getenv("RAPT_TEST_SECONDS");
+    return left ? strtod(left, &left) : __real_now_seconds();
 }

@@ -2,12 +2,12 @@
  * `rapt attend`. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "attend_options.h"
 #include "compare.h"
 #include "json.h"
 #include "kv_type.h"
+#include "measure.h"
 #include "output.h"
 #include "plan.h"
 #include "problem.h"
@@ -62,20 +62,14 @@ static struct run prepare(const struct problem *problem, const struct attend_opt
     return run;
 }
 
-static double seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* The best time of run->repeat runs. */
 static double execute(struct run *run) {
     rapt_run_options options = {.struct_size = sizeof options, .max_threads = (int32_t)run->threads};
     double best = 0;
     for (int64_t i = 0; i < run->repeat; i++) {
-        double start = seconds();
+        const double start = now_seconds();
         check_status(rapt_run(&run->plan, run->workspace, run->workspace_bytes, &options), "");
-        double elapsed = seconds() - start;
+        const double elapsed = now_seconds() - start;
         if (i == 0 || elapsed < best) best = elapsed;
     }
     return best;
