@@ -184,31 +184,52 @@ static void threads_that_ran(void **state) {
     assert_non_null(strstr(expect_success("OMP_NUM_THREADS=8 OMP_THREAD_LIMIT=2 " WIDE).out, ", 2 threads\n"));
 }
 
+/* [..., heads, tokens, dim] to [..., tokens, heads, dim]. */
 static void transpose(const char *from, const char *to) {
     struct npy_array array = npy_read(from, NPY_FLOAT32);
-    const int64_t *shape = array.shape;
-    const float *values = array.data;
+    int64_t *last = array.shape + array.dims - 3;
+    const int64_t heads = last[0], tokens = last[1], dim = last[2];
     float *moved = malloc((size_t)array.count * sizeof *moved);
     assert_non_null(moved);
     for (int64_t i = 0; i < array.count; i++) {
-        int64_t d = i % shape[3], token = i / shape[3] % shape[2], head = i / shape[3] / shape[2] % shape[1];
-        int64_t b = i / shape[3] / shape[2] / shape[1];
-        moved[((b * shape[2] + token) * shape[1] + head) * shape[3] + d] = values[i];
+        const int64_t d = i % dim, token = i / dim % tokens, head = i / dim / tokens % heads;
+        const int64_t b = i / dim / tokens / heads;
+        moved[((b * tokens + token) * heads + head) * dim + d] = ((const float *)array.data)[i];
     }
-    write_npy(to, NPY_FLOAT32, moved, 4, (const int64_t[]){shape[0], shape[2], shape[1], shape[3]});
+    last[0] = tokens;
+    last[1] = heads;
+    write_npy(to, NPY_FLOAT32, moved, array.dims, array.shape);
     free(moved);
 }
 
+#define SMALL "$rapt attend --query qs.npy --key ks.npy --value vs.npy "
+
 static void layouts_agree(void **state) {
     (void)state;
-    expect_success(ATTEND "--causal");
-    transpose("q.npy", "qt.npy");
-    transpose("k.npy", "kt.npy");
-    transpose("v.npy", "vt.npy");
-    transpose("o.npy", "ot.npy");
-    expect_success(
-        "$rapt attend --query qt.npy --key kt.npy --value vt.npy --out p.npy --layout bshd --causal --check "
-        "--expect ot.npy --tolerance 2e-6");
+    for (int dims = 3; dims <= 4; dims++) {
+        const int64_t batch = dims == 4 ? B : 1;
+        write_random("qs.npy", dims, batch, 6, 4, 16);
+        write_random("ks.npy", dims, batch, 2, 7, 16);
+        write_random("vs.npy", dims, batch, 2, 7, 5);
+        expect_success(SMALL "--out os.npy --lse l.npy --causal");
+        transpose("qs.npy", "qt.npy");
+        transpose("ks.npy", "kt.npy");
+        transpose("vs.npy", "vt.npy");
+        transpose("os.npy", "ot.npy");
+        expect_success("$rapt attend --query qt.npy --key kt.npy --value vt.npy --out p.npy --lse lt.npy --layout bshd "
+                       "--causal --check --expect ot.npy --tolerance 2e-6");
+        expect_success("$rapt compare l.npy lt.npy --tolerance 2e-6");
+    }
+}
+
+/* [tokens, dim] has one head, wherever the layout puts heads. */
+static void layouts_of_one_head(void **state) {
+    (void)state;
+    write_random("qs.npy", 2, 1, 1, 4, 16);
+    write_random("ks.npy", 2, 1, 1, 7, 16);
+    write_random("vs.npy", 2, 1, 1, 7, 5);
+    expect_success(SMALL "--out os.npy --causal");
+    expect_success(SMALL "--out p.npy --causal --layout bshd --expect os.npy --tolerance 0");
 }
 
 static void dimensions_follow_the_query(void **state) {
@@ -217,9 +238,7 @@ static void dimensions_follow_the_query(void **state) {
         write_random("qs.npy", dims, 1, dims > 2 ? 6 : 1, 3, 16);
         write_random("ks.npy", dims, 1, dims > 2 ? 2 : 1, 7, 16);
         write_random("vs.npy", dims, 1, dims > 2 ? 2 : 1, 7, 5);
-        expect_success(
-            "$rapt attend --query qs.npy --key ks.npy --value vs.npy --out p.npy --lse l.npy --weights w.npy "
-            "--check --tolerance 2e-6");
+        expect_success(SMALL "--out p.npy --lse l.npy --weights w.npy --check --tolerance 2e-6");
         struct npy_array out = npy_read("p.npy", NPY_FLOAT32), lse = npy_read("l.npy", NPY_FLOAT32);
         struct npy_array weights = npy_read("w.npy", NPY_FLOAT32);
         assert_int_equal(out.dims, dims);
@@ -303,7 +322,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(float16_keys_and_values),
         cmocka_unit_test(scores_are_right),
         cmocka_unit_test(no_choice_changes_bits), cmocka_unit_test(threads_that_ran),
-        cmocka_unit_test(layouts_agree),
+        cmocka_unit_test(layouts_agree), cmocka_unit_test(layouts_of_one_head),
         cmocka_unit_test(dimensions_follow_the_query),
         cmocka_unit_test(kinds_of_weights),
         cmocka_unit_test(empty_arrays),
