@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,84 @@ static void masks_of_dot(void **state) {
     expect_success(MASKED "all.npy --out a.npy && " MASKED "last.npy --out l.npy && cmp a.npy l.npy");
     expect_success(MASKED "spread.npy --out s.npy && " MASKED "one.npy --out o1.npy && cmp s.npy o1.npy");
     expect_success("! cmp -s a.npy s.npy");
+}
+
+struct alignment {
+    const char *options;
+    int64_t first; /* where the first query stands among the keys */
+};
+
+/* --causal against a mask of the same pairs. layer: with its inputs. */
+static void expect_alignments(const char *layer, int64_t queries, int64_t keys) {
+    const struct alignment alignments[] = {
+        {"--causal", keys - queries}, {"--causal --query-offset 0", 0}, {"--causal --query-offset 3", 3}};
+    for (size_t a = 0; a < sizeof alignments / sizeof alignments[0]; a++) {
+        unsigned char mask[128];
+        assert_true((size_t)(queries * keys) <= sizeof mask);
+        for (int64_t i = 0; i < queries * keys; i++) mask[i] = i % keys <= i / keys + alignments[a].first;
+        write_npy("seen.npy", NPY_BOOL, mask, 2, (const int64_t[]){queries, keys});
+        expect_success("c=$data/$case; $rapt layer %s --mask seen.npy --out m.npy", layer);
+        expect_success("c=$data/$case; $rapt layer %s %s --out a.npy", layer, alignments[a].options);
+        expect_success("$rapt compare m.npy a.npy");
+    }
+}
+
+static void fewer_queries_than_keys(void **state) {
+    (void)state;
+    setenv("case", "09b_cross_mha", 1);
+    expect_alignments("cross --heads 4 --weights $c --input $c/x_q.npy --memory $c/x_k.npy", 5, 11);
+    setenv("case", "12a_additive", 1);
+    expect_alignments("additive --weights $c --input $c/s.npy --memory $c/h.npy", 4, 10);
+}
+
+/* Reads NAME.npy of the case as [outer][a][b][...], and writes folder/NAME.npy as [outer][b][a][...]. */
+static void write_swapped(const char *folder, const char *name, int64_t outer, int64_t a, int64_t b) {
+    float swapped[512];
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s/%s.npy", getenv("data"), getenv("case"), name);
+    struct npy_array array = npy_read(path, NPY_FLOAT32);
+    const int64_t inner = array.count / (outer * a * b);
+    assert_true((size_t)array.count <= sizeof swapped / sizeof swapped[0]);
+    for (int64_t i = 0; i < array.count; i++) {
+        const int64_t of_b = i / inner % b, of_a = i / inner / b % a, o = i / inner / b / a;
+        swapped[((o * b + of_b) * a + of_a) * inner + i % inner] = ((const float *)array.data)[i];
+    }
+    if (array.dims == 3) { /* heads, out and in */
+        array.shape[1] = b;
+        array.shape[2] = a;
+    }
+    snprintf(path, sizeof path, "%s/%s.npy", folder, name);
+    write_npy(path, NPY_FLOAT32, swapped, array.dims, array.shape);
+}
+
+/* A BLAS may round products of other layouts otherwise. */
+#define SAME "$rapt compare a.npy b.npy --tolerance 1e-6"
+
+static void fused_orders(void **state) {
+    (void)state;
+    setenv("case", "07a_fused_qkv", 1);
+    expect_success("mkdir blocks; cp $data/$case/[wb]_o.npy blocks");
+    write_swapped("blocks", "w_qkv", 1, 3, 3);
+    write_swapped("blocks", "b_qkv", 1, 3, 3);
+#define FUSED "c=$data/$case; $rapt layer fused --heads 3 --input $c/x.npy "
+    expect_success(FUSED "--weights $c --out a.npy");
+    expect_success(FUSED "--weights $c --fused-order per-head --out b.npy && cmp a.npy b.npy");
+    expect_success(FUSED "--weights blocks --fused-order blocks --out b.npy && " SAME);
+    expect_error("--fused-order: 'heads' is none of per-head blocks",
+                 FUSED "--weights blocks --fused-order heads --out new.npy");
+}
+
+static void layouts_of_stacked_heads(void **state) {
+    (void)state;
+    setenv("case", "05b_stacked_bias", 1);
+    expect_success("mkdir turned; cp $data/$case/b_?.npy turned");
+    write_swapped("turned", "w_q", 3, 4, 5);
+    write_swapped("turned", "w_k", 3, 4, 5);
+    write_swapped("turned", "w_v", 3, 4, 5);
+#define STACKED "c=$data/$case; $rapt layer stacked --input $c/x.npy "
+    expect_success(STACKED "--weights $c --weights-layout out-in --out a.npy");
+    expect_success(STACKED "--weights turned --layout in-out --out b.npy && " SAME);
+    expect_error("turned/w_q.npy [3, 5, 4] does not fit", STACKED "--weights turned --out new.npy");
 }
 
 /* The choice of a call comes before that of the environment. */
@@ -96,6 +175,9 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bias_that_cannot_be_read),
         cmocka_unit_test(masks_of_dot),
+        cmocka_unit_test(fewer_queries_than_keys),
+        cmocka_unit_test(fused_orders),
+        cmocka_unit_test(layouts_of_stacked_heads),
         cmocka_unit_test(isa_of_a_layer),
         cmocka_unit_test(bad_options),
     };
