@@ -36,9 +36,6 @@ static void write_pages(const char *path, const char *from, bool bshd) {
 
 static void pages_are_the_rows_that_they_hold(void **state) {
     (void)state;
-    write_pages("kp.npy", "k.npy", false);
-    write_pages("vp.npy", "v.npy", false);
-    write_npy("table.npy", NPY_INT32, table, 2, (const int64_t[]){B, EACH});
     expect_success(ATTEND "--causal --out o.npy");
     expect_success(PAGED "--causal --pages table.npy --lse l.npy" SAME);
     expect_success(PAGED "--causal --pages table.npy --lse l.npy" CHECK);
@@ -184,6 +181,7 @@ static void failed_allocations(void **state) {
     static const int64_t lists[QUERY_BLOCKS][1] = {{0}, {1}};
     (void)state;
     if (command_is_emulated()) skip(); /* many processes, which do here what they do natively */
+    write_npy("lengths.npy", NPY_INT32, (const int32_t[]){PAGE, SK}, 1, (const int64_t[]){B});
     write_npy("all.npy", NPY_BOOL, all, 2, (const int64_t[]){SQ, T});
     write_npy("some.npy", NPY_INT64, lists, 2, (const int64_t[]){QUERY_BLOCKS, 1});
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -214,6 +212,9 @@ int main(int argc, char **argv) {
     write_random("q.npy", 4, B, H, SQ, D);
     write_random("k.npy", 4, B, KV, SK, D);
     write_random("v.npy", 4, B, KV, SK, D);
+    write_pages("kp.npy", "k.npy", false);
+    write_pages("vp.npy", "v.npy", false);
+    write_npy("table.npy", NPY_INT32, table, 2, (const int64_t[]){B, EACH});
     int failed = cmocka_run_group_tests_name("command_caches", tests, NULL, NULL);
     command_stop();
     return failed;

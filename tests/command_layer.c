@@ -17,9 +17,7 @@
 
 static const char *minilm_data, *minilm_model;
 
-static double difference(const char *path, const char *case_name, const char *name) {
-    char expected_path[512];
-    snprintf(expected_path, sizeof expected_path, "%s/%s/%s64.npy", getenv("data"), case_name, name);
+static double distance(const char *path, const char *expected_path) {
     struct npy_array got = npy_read(path, NPY_FLOAT32), expected = npy_read(expected_path, NPY_FLOAT64);
     double largest = 0;
     assert_int_equal(got.dims, expected.dims);
@@ -29,6 +27,12 @@ static double difference(const char *path, const char *case_name, const char *na
         if (!(d <= largest)) largest = d;
     }
     return largest;
+}
+
+static double difference(const char *path, const char *case_name, const char *name) {
+    char expected_path[512];
+    snprintf(expected_path, sizeof expected_path, "%s/%s/%s64.npy", getenv("data"), case_name, name);
+    return distance(path, expected_path);
 }
 
 /* options: without weights and results; $c is the folder of the case. */
@@ -126,16 +130,17 @@ static void dropout_by_seed(void **state) {
     expect_success(DROP "b.npy && ! cmp -s a.npy b.npy");
 }
 
-/* One .npy file behind the other as a safetensors file. */
-static void pack(const char *case_name, const char *const names[], int count) {
+/* One .npy file after the other of a fused layer's weights as a safetensors file. */
+static void pack(void) {
+    static const char *const names[] = {"w_qkv", "b_qkv", "w_o", "b_o"};
     char header[2048] = "{";
     unsigned char length[8] = {0};
     FILE *data = fopen("data.bin", "wb"), *file = fopen("w.safetensors", "wb");
     long offset = 0;
     assert_true(data && file);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < 4; i++) {
         char path[512], shape[NPY_SHAPE_TEXT];
-        snprintf(path, sizeof path, "%s/%s/%s.npy", getenv("data"), case_name, names[i]);
+        snprintf(path, sizeof path, "%s/07a_fused_qkv/%s.npy", getenv("data"), names[i]);
         struct npy_array array = npy_read(path, NPY_FLOAT32);
         const long bytes = (long)array.count * 4;
         sprintf(header + strlen(header), "%s\"layer.%s\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[%ld,%ld]}",
@@ -152,18 +157,17 @@ static void pack(const char *case_name, const char *const names[], int count) {
     expect_success("cat data.bin >> w.safetensors");
 }
 
+#define PACKED "c=$data/07a_fused_qkv; $rapt layer fused --heads 3 --input $c/x.npy "
+
 static void safetensors_are_folders(void **state) {
-    static const char *const names[] = {"w_qkv", "b_qkv", "w_o", "b_o"};
     (void)state;
 #ifndef RAPT_HAVE_SAFETENSORS
     expect_error("built without safetensors: it needs Jansson",
                  "echo > w.safetensors; $rapt layer self --weights w.safetensors --input x.npy --out new.npy");
     skip();
 #endif
-    setenv("case", "07a_fused_qkv", 1);
-    pack("07a_fused_qkv", names, 4);
-    expect_success("c=$data/$case; $rapt layer fused --heads 3 " X "--out a.npy");
-#define PACKED "c=$data/$case; $rapt layer fused --heads 3 --input $c/x.npy "
+    pack();
+    expect_success(PACKED "--weights $c --out a.npy");
     expect_success(PACKED "--weights w.safetensors --prefix layer. --out b.npy && cmp a.npy b.npy");
     expect_error("w.safetensors: the weights lack the tensor 'w_qkv'",
                  PACKED "--weights w.safetensors --out new.npy");
@@ -240,6 +244,7 @@ static void weights_are_not_replaced(void **state) {
     expect_success("cmp learned/w_q.npy $data/$case/w_q.npy && cmp learned/w_k.npy $data/$case/w_k.npy");
     expect_success(LEARNED "--out learned/out.npy");
 #ifdef RAPT_HAVE_SAFETENSORS
+    pack();
     expect_error("rapt: --out: w.safetensors is also --weights\n",
                  PACKED "--weights w.safetensors --out w.safetensors");
 #endif
@@ -254,6 +259,7 @@ static void bad_ids(void **state) {
 }
 
 static void sentences(void **state) {
+    char expected[512];
     (void)state;
     if (access(minilm_model, R_OK) != 0) {
         print_message("# %s is not there: `./dev setup minilm` installs the model\n", minilm_model);
@@ -262,17 +268,17 @@ static void sentences(void **state) {
         skip();
     }
     setenv("model", minilm_model, 1);
-    setenv("data", minilm_data, 1);
-    expect_success("$rapt layer minilm --weights $model --ids $data/embedding/ids.npy --lengths "
-                   "$data/embedding/lengths.npy --out e.npy");
-    const double reached = difference("e.npy", "embedding", "out");
+    setenv("minilm", minilm_data, 1);
+    expect_success("$rapt layer minilm --weights $model --ids $minilm/embedding/ids.npy --lengths "
+                   "$minilm/embedding/lengths.npy --out e.npy");
+    snprintf(expected, sizeof expected, "%s/embedding/out64.npy", minilm_data);
+    const double reached = distance("e.npy", expected);
     print_message("# embeddings: largest error %.2g of 1e-5 allowed\n", reached);
     assert_true(reached <= 1e-5);
     expect_error("lengths[0] = 101 is outside 1 ... 100",
-                 "printf '\\145' > l; cp $data/embedding/lengths.npy l.npy; dd if=l of=l.npy bs=1 seek=128 "
-                  "conv=notrunc "
-                 "2>l.txt; $rapt layer minilm --weights $model --ids $data/embedding/ids.npy "
-                  "--lengths l.npy --out new.npy");
+                 "printf '\\145' > l; cp $minilm/embedding/lengths.npy l.npy; dd if=l of=l.npy bs=1 seek=128 "
+                 "conv=notrunc 2>l.txt; $rapt layer minilm --weights $model --ids $minilm/embedding/ids.npy "
+                 "--lengths l.npy --out new.npy");
 }
 
 int main(int argc, char **argv) {

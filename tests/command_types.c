@@ -32,6 +32,12 @@ static void write_quarters(const char *path, const char *half_path, int multipli
     write_npy(half_path, NPY_FLOAT16, half, 4, shape);
 }
 
+static void write_inputs(void) {
+    write_random("q.npy", 4, B, HEADS, 3, DIM);
+    write_random("k.npy", 4, B, HEADS, TOKENS, DIM);
+    write_random("v.npy", 4, B, HEADS, TOKENS, 32);
+}
+
 static void exact_numbers_give_the_same_file(void **state) {
     (void)state;
     write_random("q.npy", 4, B, HEADS, 3, DIM);
@@ -53,9 +59,7 @@ static void check_sees_the_error_of_a_type(void **state) {
                                             "--kv-type bf16", "--kv-type f8_e4m3", "--key-type f8_e5m2",
                                             "--kv-type i8",   "--value-type i8"};
     (void)state;
-    write_random("q.npy", 4, B, HEADS, 3, DIM);
-    write_random("k.npy", 4, B, HEADS, TOKENS, DIM);
-    write_random("v.npy", 4, B, HEADS, TOKENS, 32);
+    write_inputs();
     expect_success(ATTEND "--check --tolerance 2e-6 --out o.npy");
     for (size_t i = 0; i < sizeof few_bits / sizeof few_bits[0]; i++) {
         char line[256];
@@ -67,6 +71,7 @@ static void check_sees_the_error_of_a_type(void **state) {
 
 static void types_are_told(void **state) {
     (void)state;
+    write_inputs();
     struct command_result told = expect_success(ATTEND "--out o.npy --key-type q8_0 --value-type f16");
     assert_non_null(strstr(told.out, "types    key q8_0, value f16: 34.4 % of the bytes of float32\n"));
     told = expect_success(ATTEND "--out o.npy --key-type i8 --value-type f8_e5m2"); /* 64 + 4 bytes, 32 + 4 */
@@ -87,9 +92,7 @@ static uint16_t bfloat_of(float number) {
 /* What is written is the float32 result, rounded; what is read is that without rounding. */
 static void results_of_other_types(void **state) {
     (void)state;
-    write_random("q.npy", 4, B, HEADS, 3, DIM);
-    write_random("k.npy", 4, B, HEADS, TOKENS, DIM);
-    write_random("v.npy", 4, B, HEADS, TOKENS, 32);
+    write_inputs();
     expect_success(ATTEND "--out o.npy");
     expect_success(ATTEND "--out o16.npy --out-type f16 --expect o.npy --tolerance 5e-4");
     expect_success(ATTEND "--out ob.npy --out-type bf16 --expect o.npy --tolerance 4e-3");
@@ -136,6 +139,7 @@ static void orders(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     char line[256];
     (void)state;
+    write_inputs();
     expect_error("--numerics: '4' is none of 1 2 3 fastest", ATTEND "--out new.npy --numerics 4");
     expect_error("numerics = 2 takes query, key and value that are all bfloat16 or all float16",
                  ATTEND "--out new.npy --numerics 2");
@@ -192,6 +196,7 @@ static void arrays_of_other_types(void **state) {
 
 static void bad_types(void **state) {
     (void)state;
+    write_inputs();
     expect_error("--key-type: 'q8' is none of f32 f16 bf16", ATTEND "--out new.npy --key-type q8");
     expect_error("--out-type: 'q8_0' is none of f32 f16 bf16", ATTEND "--out new.npy --out-type q8_0");
     expect_error("; did you mean q8_0?", ATTEND "--out new.npy --key-type q8");
