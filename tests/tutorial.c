@@ -50,13 +50,15 @@ int main(int argc, char **argv) {
     command_start(emulator, argv[1], argv[2]);
     command_link("sources", argv[5]);
     command_link("build", argv[6]);
-    char here[64], *folder = getcwd(NULL, 0);
-    snprintf(here, sizeof here, "/tmp/rapt-tutorial-%ld", (long)getpid());
+    char outside[] = "/tmp/rapt-tutorial-XXXXXX", here[64], *folder = getcwd(NULL, 0);
+    assert_non_null(mkdtemp(outside));
+    snprintf(here, sizeof here, "%s/here", outside);
     assert_true(folder && symlink(folder, here) == 0); /* the page's lines have no quotes */
     free(folder);
     setenv("here", here, 1);
     int failed = cmocka_run_group_tests_name("tutorial", tests, NULL, NULL);
     unlink(here);
+    rmdir(outside);
     command_stop();
     return failed;
 }
