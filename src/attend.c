@@ -70,15 +70,15 @@ static void look_ahead(struct rapt_loop *loop, const struct rapt_tile *tile, int
                                            expected->place);
 }
 
-/* A block for a tile, and what it points to. */
+/* A block for a tile, and the mask that it points to. */
 struct step {
     struct rapt_block block;
     struct rapt_tile_mask mask;
-    struct rapt_errands errands;
 };
 
-/* False where no row of the tile sees the block. */
-static bool open_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t base, bool careful, struct step *step) {
+/* False where no row of the tile sees the block. errands: for what it prefetches; NULL = nothing. */
+static bool open_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t base, bool careful, struct step *step,
+                       struct rapt_errands *errands) {
     struct rapt_task *task = tile->task;
     struct rapt_tile_mask *mask = &step->mask;
     struct rapt_span keys;
@@ -108,25 +108,28 @@ static bool open_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t b
     tile->flags = mask->selected ? tile->flags | RAPT_TILE_SPARSE : tile->flags & ~(unsigned)RAPT_TILE_SPARSE;
     if (seen == RAPT_SEES_SOME)
         tile->flags |= RAPT_TILE_DOUBTFUL;
-    if (!careful)
-        rapt_prefetch_tile(loop, tile, base, &step->errands, &step->block);
+    if (errands)
+        rapt_prefetch_tile(loop, tile, base, errands, &step->block);
     return true;
 }
 
-static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t base, bool careful) {
+/* Not inlined, nor is attend_heads: each has its own use of the stack. */
+__attribute__((noinline)) static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t base,
+                                                   bool careful) {
     struct step step;
-    if (open_block(loop, tile, base, careful, &step))
+    struct rapt_errands errands;
+    if (open_block(loop, tile, base, careful, &step, careful ? NULL : &errands))
         tile->task->kind->block(&step.block);
 }
 
-/* One tile of each head. */
-static void attend_heads(struct rapt_loop *loop, int64_t base) {
+/* One tile of each head, whose slots request in the order of memory what comes next. */
+__attribute__((noinline)) static void attend_heads(struct rapt_loop *loop, int64_t base) {
     struct step steps[RAPT_MOST_HEADS];
     const struct rapt_block *blocks[RAPT_MOST_HEADS];
     int count = 0;
     RAPT_ASSUME(loop->tile_count == loop->heads && loop->heads <= RAPT_MOST_HEADS);
     for (int head = 0; head < loop->heads; head++)
-        if (open_block(loop, &loop->tiles[head], base, false, &steps[head]))
+        if (open_block(loop, &loop->tiles[head], base, false, &steps[head], NULL))
             blocks[count++] = &steps[head].block;
     rapt_blocks_in_turns(blocks, count);
 }
@@ -245,15 +248,15 @@ static void finish_tasks(struct rapt_loop *loop) {
     for (const struct rapt_tile *tile = loop->tiles; tile < loop->tiles + loop->tile_count; tile++)
         if (!(tile->flags & RAPT_TILE_FINISHED)) /* it sees no keys */
             rapt_finish(tile->task, tile->task->running, tile->first, tile->rows);
-    for (int head = 0; head < loop->heads; head++)
-        rapt_write_weights(&loop->task[head]);
 }
 
-void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t count, int64_t next_index) {
-    struct rapt_task tasks[RAPT_MOST_HEADS], next_task, *const task = tasks;
+/* Not inlined, so that the stack of the loop is free for what comes after it. */
+__attribute__((noinline)) static void attend_tasks(const struct rapt_run *run, struct rapt_task *task, int heads,
+                                                   int64_t next_index) {
+    struct rapt_task next_task;
     struct rapt_loop loop;
     loop.task = task;
-    loop.heads = open_tasks(tasks, run, slot, index, count);
+    loop.heads = heads;
     loop.next_task = NULL;
     loop.ahead.of_next_task = -1;
     if (!task->kind->streams && next_index >= 0 && next_index < run->attention->totals.all_tasks) {
@@ -263,7 +266,7 @@ void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t 
     rapt_source_open(&loop.source, task, task->visible);
     loop.tile_count = 0;
     for (int head = 0; head < loop.heads; head++)
-        open_tiles(&loop, &tasks[head]);
+        open_tiles(&loop, &task[head]);
     loop.takes_turns = rapt_takes_turns(run->attention, &task->work, task->rows, loop.heads);
     if (task->kind->enter)
         task->kind->enter(task);
@@ -272,4 +275,12 @@ void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t 
         task->kind->leave(task);
     if (task->work.splits == 1)
         finish_tasks(&loop);
+}
+
+void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t count, int64_t next_index) {
+    struct rapt_task tasks[RAPT_MOST_HEADS];
+    const int heads = open_tasks(tasks, run, slot, index, count);
+    attend_tasks(run, tasks, heads, next_index);
+    for (int head = 0; tasks->work.splits == 1 && head < heads; head++)
+        rapt_write_weights(&tasks[head]);
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * The number of this process, above 0, by which a forked child notices that it is another one; 1 where none can be. */
+ * What the system says of the process: a number above 0, by which a forked child notices that it is another one, and
+ * the processors. Where it cannot be asked: 1. */
 #ifndef RAPT_PROCESS_H
 #define RAPT_PROCESS_H
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <unistd.h>
 static inline int rapt_process(void) { return (int)getpid(); }
+static inline int rapt_processors(void) { return (int)sysconf(_SC_NPROCESSORS_ONLN); }
 #else
 static inline int rapt_process(void) { return 1; }
+static inline int rapt_processors(void) { return 1; }
 #endif
 
 #endif

@@ -188,10 +188,8 @@ int rapt_schedule_workers(const rapt_run_options *options, int64_t most, bool is
 static int64_t processors(void) {
 #if defined(_OPENMP)
     return omp_get_num_procs();
-#elif defined(_SC_NPROCESSORS_ONLN)
-    return sysconf(_SC_NPROCESSORS_ONLN);
 #else
-    return 1;
+    return rapt_processors();
 #endif
 }
 

@@ -252,14 +252,15 @@ static void draw_rotary_positions(struct drawn *drawn, struct random *random, in
 /* ---------------------------------------------------------------- calls */
 
 void drawn_append(struct drawn *drawn, struct random *random, bool large) {
-    static const int64_t dims[] = {32, 64, 128, 1, 5, 80, 96, 160, 33};
+    static const int64_t dims[] = {32, 64, 128, 1, 5, 80, 96, 160, 33, 256, 576, 1024};
     rapt_append_desc *d = &drawn->desc;
     drawn->desc = (rapt_append_desc)RAPT_APPEND_DESC_INIT;
     d->batch = large ? random_between(random, 1, DRAWN_MOST_BATCH) : random_below(random, 5);
     d->kv_heads = random_between(random, 1, large ? 4 : 3);
     d->length = large ? random_between(random, 100, 400) : random_below(random, 20);
-    d->head_dim = dims[random_below(random, 9)];
-    d->value_dim = random_chance(random, 30) ? dims[random_below(random, 9)] : 0;
+    const int64_t choices = large ? 9 : sizeof dims / sizeof *dims; /* the longest ones in small calls only */
+    d->head_dim = dims[random_below(random, choices)];
+    d->value_dim = random_chance(random, 30) ? dims[random_below(random, choices)] : 0;
     draw_lengths(drawn, random);
     if (random_chance(random, 50))
         draw_slots(drawn, random);

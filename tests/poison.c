@@ -66,7 +66,7 @@ static void test_long_calls(void **state) {
     for (size_t f = 0; f < sizeof features / sizeof *features; f++) {
         struct problem_call prefill = {2, 2, 1, 20 + scaled_work(180), 900, 40, 24, features[f], DATA_NORMAL,
                                        RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_MASKED, f, 0};
-        struct problem_call decode = {2, 4, 2, 1, 2600, 33, 20, features[f], DATA_NORMAL,
+        struct problem_call decode = {1, 4, 2, 1, 4700, 33, 20, features[f], DATA_NORMAL,
                                       RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_SOFTMAX, f, 0};
         check_layouts(&prefill);
         check_layouts(&decode);

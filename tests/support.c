@@ -166,6 +166,18 @@ static void say_what_runs(void) {
     print_message("\n");
 }
 
+/* Whether the build has kernels that do not run here, although the compiler's library says that the processor can. */
+static bool is_overlooked(rapt_isa isa) {
+    bool has = false;
+#ifdef __x86_64__
+    const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    has = has_avx2 && (isa == RAPT_ISA_AVX2 || (isa == RAPT_ISA_AVX512 && has_avx512));
+#endif
+    return has && rapt_table_of(isa) && !rapt_isa_available(isa);
+}
+
 int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]) {
     const char *expected = getenv("RAPT_EXPECT_ISAS"), *only = getenv("RAPT_TEST_ISA");
     int count = 0;
@@ -173,11 +185,14 @@ int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]) {
         if (runs_here((rapt_isa)isa) && (!rapt_isa_is_unit((rapt_isa)isa) || only)) /* its table is there already */
             tables[count++] = rapt_table_of((rapt_isa)isa);
     say_what_runs();
+    for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
+        if (is_overlooked((rapt_isa)isa))
+            fail_msg("%s should run here, and does not", rapt_isa_name((rapt_isa)isa));
     char names[128];
     snprintf(names, sizeof names, "%s", expected ? expected : only ? only : "scalar");
     for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", "))
         if (is_missing(name))
-            fail_msg("RAPT_EXPECT_ISAS names %s, which does not run here", name);
+            fail_msg("%s is expected, and does not run here", name);
     return count;
 }
 

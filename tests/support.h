@@ -105,7 +105,8 @@ void test_free_all(void);
 
 /* Fills tables with those that run here and returns how many; only the one that
  * RAPT_TEST_ISA names, if it is set (amx: that of avx512). Prints their names once, and that of a matrix unit; fails if
- * RAPT_EXPECT_ISAS ("scalar,avx2") has one that is not among them. */
+ * RAPT_EXPECT_ISAS ("scalar,avx2") has one that is not among them, or if the library overlooks what the compiler's own
+ * look at an x86 processor finds. */
 int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]);
 
 /* Whether it is available, and RAPT_TEST_ISA names it or nothing. */

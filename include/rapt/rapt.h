@@ -300,7 +300,8 @@ RAPT_API int64_t rapt_run_concurrency(const rapt_plan *plan, const rapt_run_opti
 
 /* Runs the whole plan. workspace: any alignment, used by one run at a time; it need not be initialised and holds
  * nothing afterwards. options may be NULL. Allocates nothing and does not start threads beyond OpenMP's. With OpenMP,
- * inside a parallel region and in a forked child it runs on the calling thread. */
+ * inside a parallel region of several threads and in a forked child it runs on the calling thread. Here and in all
+ * functions below each thread that takes part uses up to 128 KiB of stack. */
 RAPT_API rapt_status rapt_run(const rapt_plan *plan, void *workspace, size_t workspace_bytes,
                               const rapt_run_options *options);
 

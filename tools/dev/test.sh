@@ -115,6 +115,8 @@ else
     run_fuzz
 fi
 echo
+elsewhere=$(tools/dev/tables.sh elsewhere)
+[ -z "$elsewhere" ] || [ "${1-}" = aarch64 ] || echo "not here:  kernels of $elsewhere, which this machine cannot run"
 arguments=()
 while read -r line; do arguments+=("$line"); done < <(cat "$records/logs" && sed 's/^/--skipped=/' "$records/skipped")
 rm -r "$records"
