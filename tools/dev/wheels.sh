@@ -93,4 +93,10 @@ if command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/
 else
     echo "wheels: left out: ARM, no aarch64-linux-gnu-gcc or qemu-aarch64 (./dev setup arm)"
 fi
+for file in "$folder"/dist/*.whl; do
+    "$python" -m zipfile -l "$file" | grep '\.dist-info/.*LICENSE' >/dev/null || {
+        echo "wheels: the licence is missing in $file" >&2
+        exit 1
+    }
+done
 ls -l "$folder/dist"
