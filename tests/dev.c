@@ -62,6 +62,21 @@ static void help_names_all_groups(void **state) {
           " grep 'setup ' help.txt | grep -q \"[ |]$group[ |]\"; done");
 }
 
+static void arguments_that_nobody_reads(void **state) {
+    (void)state;
+    shell("for verb in test build sweep sanitize lint pictures clean; do"
+          " status=0; ./dev $verb X >log 2>&1 || status=$?; test $status = 2;"
+          " grep -q \"$verb takes no arguments: X\" log; done; test -d build-bench");
+}
+
+/* Before anything is downloaded or built. */
+static void wrong_arguments(void **state) {
+    (void)state;
+    shell("rm -f calls.txt; for line in 'ggml wrong' 'fuzz' 'fuzz descriptor' 'fuzz 0' 'fuzz 1 wrong'; do"
+          " set -- $line; status=0; \"$source\"/tools/dev/$1.sh $2 $3 >log 2>&1 || status=$?; test $status = 2;"
+          " grep -q \"usage: ./dev $1\" log; done; test ! -e calls.txt");
+}
+
 /* Meson knows check and threads only, and leaves out other names without a word. */
 static void named_tests_run(void **state) {
     (void)state;
@@ -128,7 +143,10 @@ static void abi_names_what_breaks_programs(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(packages_that_come),
                                        cmocka_unit_test(bench_installs_what_it_needs),
-                                       cmocka_unit_test(help_names_all_groups), cmocka_unit_test(named_tests_run),
+                                       cmocka_unit_test(help_names_all_groups),
+                                       cmocka_unit_test(arguments_that_nobody_reads),
+                                       cmocka_unit_test(wrong_arguments),
+                                       cmocka_unit_test(named_tests_run),
                                        cmocka_unit_test(abi_names_what_breaks_programs)};
     if (argc != 2) {
         fputs("usage: test_dev SOURCE_ROOT\n", stderr);

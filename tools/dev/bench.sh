@@ -65,6 +65,7 @@ sweep)
     ;;
 types)
     install matplotlib
+    tools/dev/setup.sh
     tools/dev/build.sh build
     exec $python benchmarks/python/type_errors.py --rapt build/tools/rapt "$@"
     ;;

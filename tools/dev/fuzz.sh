@@ -7,8 +7,15 @@
 # one that gets further.
 # fuzz.sh available: whether it can; fuzz.sh build: builds the targets only.
 set -euo pipefail
-seconds=${1:?usage: ./dev fuzz SECONDS [descriptor|states|bindings|append|npy|safetensors]}
-targets=(${2:-descriptor states bindings append npy safetensors})
+seconds=${1-} all=(descriptor states bindings append npy safetensors)
+targets=("${all[@]}")
+[ $# -lt 2 ] || targets=("$2")
+
+# libFuzzer reads what is no number as 0, and 0 seconds as no limit.
+if ! [[ $seconds =~ ^([1-9][0-9]*|available|build)$ && " ${all[*]} " == *" ${2-descriptor} "* ]]; then
+    echo "usage: ./dev fuzz SECONDS [$(IFS='|' && echo "${all[*]}")]" >&2
+    exit 2
+fi
 
 available() {
     echo 'int LLVMFuzzerTestOneInput(const char *data, long bytes) { return data && bytes < 0; }' |

@@ -71,6 +71,10 @@ run_sanitized() {
 
 what=${1-all}
 shift || true
+case $what in
+build | test | perf | model | sanitize | all) ;;
+*) echo "usage: ./dev ggml [build|test|perf|model|sanitize]" >&2 && exit 2 ;;
+esac
 tools/dev/setup.sh ggml
 download
 build_ggml
@@ -84,9 +88,5 @@ all)
     meson test -C "$folder/rapt" --no-rebuild ggml
     run_model
     exec python3 integrations/ggml/bars.py "$bin" "$backend" "$@"
-    ;;
-*)
-    echo "usage: ./dev ggml [build|test|perf|model|sanitize]" >&2
-    exit 2
     ;;
 esac
