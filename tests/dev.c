@@ -77,6 +77,16 @@ static void wrong_arguments(void **state) {
           " grep -q \"usage: ./dev $1\" log; done; test ! -e calls.txt");
 }
 
+/* CI compiles with little optimisation, and what measures with all of it, in one folder. */
+static void flags_of_the_package(void **state) {
+    (void)state;
+    shell("rm -f calls.txt; unset CFLAGS; mkdir -p build-python/bin;"
+          "cp build-bench/benchmarks/rapt_bench build-python/bin/python; CI=true \"$source\"/tools/dev/python.sh build;"
+          "\"$source\"/tools/dev/python.sh build; grep ' pip ' calls.txt >log;"
+          "head -n 1 log | grep -q 'args=-Disas=.* --config-settings=setup-args=-Dc_args=-Og -DRAPT_PLAIN_LOOPS \\.$';"
+          "tail -n 1 log | grep -q 'args=-Disas=auto --config-settings=setup-args=-Dc_args= \\.$'");
+}
+
 /* Meson knows check and threads only, and leaves out other names without a word. */
 static void named_tests_run(void **state) {
     (void)state;
@@ -146,6 +156,7 @@ int main(int argc, char **argv) {
                                        cmocka_unit_test(help_names_all_groups),
                                        cmocka_unit_test(arguments_that_nobody_reads),
                                        cmocka_unit_test(wrong_arguments),
+                                       cmocka_unit_test(flags_of_the_package),
                                        cmocka_unit_test(named_tests_run),
                                        cmocka_unit_test(abi_names_what_breaks_programs)};
     if (argc != 2) {

@@ -14,14 +14,16 @@ has_packages() {
 
 # What was compiled last time is kept, and the tools are those of the venv. In CI the build is hardly optimised, and has
 # two tables of kernels only on x86, which takes a third of the time: the tests of the library have them optimised, those
-# of the package look at what is round them.
+# of the package look at what is round them. Flags go as Meson's option, which each build sets anew: Meson reads CFLAGS
+# the first time only, so a build to measure would keep those of CI.
 build() {
     local flags=${CFLAGS-} tables=auto
     [ "${CI-}" != true ] || flags='-Og -DRAPT_PLAIN_LOOPS'
     [ "${CI-}" != true ] || [ "$(uname -m)" != x86_64 ] || tables=avx2
     tools/dev/setup.sh python
-    CFLAGS=$flags PATH=${python%/*}:$PATH "$python" -m pip install -q --no-deps --no-build-isolation \
-        --force-reinstall --config-settings=build-dir=build-python/build --config-settings=setup-args=-Disas="$tables" .
+    PATH=${python%/*}:$PATH "$python" -m pip install -q --no-deps --no-build-isolation --force-reinstall \
+        --config-settings=build-dir=build-python/build --config-settings=setup-args=-Disas="$tables" \
+        --config-settings=setup-args=-Dc_args="$flags" .
 }
 
 # The package's tests; the JUnit file is for sum_tests.py. Few threads, since many programs run at once.
