@@ -62,6 +62,15 @@ static void help_names_all_groups(void **state) {
           " grep 'setup ' help.txt | grep -q \"[ |]$group[ |]\"; done");
 }
 
+static void old_programs_are_replaced(void **state) {
+    (void)state;
+    shell("rm -f calls.txt; mkdir old; for program in apt-get dpkg-query pip3 python3 sudo; do"
+          " printf '#!/bin/sh\\necho '$program' \"$@\" >>calls.txt\\n' >old/$program; done;"
+          "printf '#!/bin/sh\\necho 1.10.2\\n' >old/ninja; printf '#!/bin/sh\\necho 1.0.1\\n' >old/meson;"
+          "chmod +x old/*; PATH=\"$PWD/old:$PATH\" \"$source\"/tools/dev/setup.sh;"
+          "grep -qx 'python3 -m pip install --user ninja>=1.11' calls.txt");
+}
+
 static void arguments_that_nobody_reads(void **state) {
     (void)state;
     shell("for verb in test build sweep sanitize lint pictures clean; do"
@@ -154,6 +163,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(packages_that_come),
                                        cmocka_unit_test(bench_installs_what_it_needs),
                                        cmocka_unit_test(help_names_all_groups),
+                                       cmocka_unit_test(old_programs_are_replaced),
                                        cmocka_unit_test(arguments_that_nobody_reads),
                                        cmocka_unit_test(wrong_arguments),
                                        cmocka_unit_test(flags_of_the_package),

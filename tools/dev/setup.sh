@@ -74,9 +74,16 @@ else
     pkg-config --exists cmocka || { echo "setup: please install cmocka with its headers" >&2 && exit 1; }
     has ninja || python3 -m pip install --user ninja
 fi
-if [ "$({ meson --version 2>/dev/null || echo 0; echo 1.0; } | sort -V | head -n 1)" != 1.0 ]; then
+
+# is_older PROGRAM VERSION
+is_older() { [ "$({ "$1" --version 2>/dev/null || echo 0; echo "$2"; } | sort -V | head -n 1)" != "$2" ]; }
+
+newer=()
+! is_older meson 1.0 || newer+=('meson>=1.0')
+! is_older ninja 1.11 || newer+=('ninja>=1.11') # it has --quiet, which the scripts pass
+if [ ${#newer[@]} != 0 ]; then
     has pip3 || as_root apt-get install -q -y --no-install-recommends python3-pip
-    python3 -m pip install --user 'meson>=1.0'
+    python3 -m pip install --user "${newer[@]}"
 fi
 
 # The model of tests/command_layer.c, a package of PyPI that is its safetensors file and little else.
@@ -99,7 +106,7 @@ case " $* " in *" python "*)
     if ! build-python/bin/python -c "$all_found" mesonpy ml_dtypes numpy onnx pytest torch transformers; then
         echo "setup: installing PyTorch, Transformers, ONNX, pytest and meson-python into build-python"
         tools/dev/pip_torch.sh build-python/bin/python \
-            'meson>=1.3' meson-python ml_dtypes ninja numpy onnx pytest torch transformers
+            'meson>=1.3' meson-python ml_dtypes ninja numpy onnx 'pip>=23.1' pytest torch transformers
     fi
     ;;
 esac
