@@ -9,7 +9,7 @@ tools/dev/setup.sh
 failed=0
 export RAPT_TEST_SCALE=${RAPT_TEST_SCALE-3}
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
-export LSAN_OPTIONS=suppressions=$PWD/tools/dev/leaks.supp:print_suppressions=0
+export LSAN_OPTIONS="suppressions='$PWD/tools/dev/leaks.supp':print_suppressions=0" # quoted, for a space in it
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1
 
