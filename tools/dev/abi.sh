@@ -13,9 +13,10 @@ if [ -z "$before" ]; then
 fi
 commit=$(git rev-parse --verify "$before^{commit}")
 folder=build-abi/$commit
-if ! [ -d "$folder" ]; then
-    mkdir -p "$folder"
-    git archive "$commit" | tar -x -C "$folder"
+if ! [ -d "$folder" ]; then # complete, since it comes by a rename
+    rm -rf "$folder.part" && mkdir -p "$folder.part"
+    git archive "$commit" | tar -x -C "$folder.part"
+    mv "$folder.part" "$folder"
 fi
 options=(-Ddefault_library=shared -Dtests=disabled -Dtools=disabled -Ddebug=true -Disas=scalar -Doptimization=1)
 (cd "$folder" && tools/dev/build.sh build "${options[@]}")
