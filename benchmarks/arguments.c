@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "arguments.h"
 
+#include "measure.h"
+
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,9 +67,10 @@ void arguments_parse(int argc, char **argv) {
             arguments.list = true;
         else if ((value = value_of("--benchmark_filter", argv, &i)))
             arguments.filter = value;
-        else if ((value = value_of("--seconds", argv, &i)))
-            arguments.seconds = atof(value);
-        else if ((value = value_of("--json", argv, &i))) {
+        else if ((value = value_of("--seconds", argv, &i))) {
+            if (!seconds_parse(value, &arguments.seconds))
+                stop(2, "rapt_bench: --seconds takes a number, 0 ... 3600\n");
+        } else if ((value = value_of("--json", argv, &i))) {
             if ((size_t)snprintf(out, sizeof out, "--benchmark_out=%s", value) >= sizeof out)
                 stop(2, "rapt_bench: the name of the file is too long\n");
             pass_on(out);

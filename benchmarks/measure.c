@@ -3,7 +3,6 @@
 #include "measure.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -21,6 +20,15 @@ double processors_had(const struct contender *contender) {
     return contender->seconds > 0 ? contender->cpu_seconds / contender->seconds : 0;
 }
 
+bool seconds_parse(const char *text, double *seconds) {
+    char *end;
+    const double value = strtod(text, &end);
+    if (end == text || *end || !(value >= 0 && value <= 3600))
+        return false;
+    *seconds = value;
+    return true;
+}
+
 static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -28,41 +36,54 @@ static int ascending(const void *a, const void *b) {
 
 static void finish(struct contender *contender) {
     qsort(contender->samples, (size_t)contender->sample_count, sizeof contender->samples[0], ascending);
-    contender->best_seconds = contender->samples[0];
     contender->median_seconds = contender->samples[contender->sample_count / 2];
     contender->spread =
         (contender->samples[contender->sample_count * 3 / 4] - contender->samples[contender->sample_count / 4]) /
         contender->median_seconds;
 }
 
-/* Returns whether there is room for another round. */
-static bool one_round(struct contender *contender) {
+/* Once there is no room every second sample goes, and from then on every second call is kept, every fourth ... */
+static void keep(struct contender *contender, double taken) {
+    if (taken < contender->best_seconds)
+        contender->best_seconds = taken;
+    if (contender->calls++ % contender->calls_per_sample != 0)
+        return;
+    if (contender->sample_count == MEASURE_MAX_SAMPLES) {
+        contender->sample_count /= 2;
+        contender->calls_per_sample *= 2;
+        for (int i = 0; i < contender->sample_count; i++)
+            contender->samples[i] = contender->samples[2 * i];
+    }
+    contender->samples[contender->sample_count++] = taken;
+}
+
+static void one_round(struct contender *contender) {
     for (int i = 0; i < contender->calls_per_round; i++) {
         double cpu_begin = seconds_of(CLOCK_PROCESS_CPUTIME_ID), begin = now_seconds();
         contender->run(contender->context);
         double taken = now_seconds() - begin;
-        contender->samples[contender->sample_count++] = taken;
+        keep(contender, taken);
         contender->seconds += taken;
         double cpu_taken = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_begin;
         contender->cpu_seconds += cpu_taken;
         if (cpu_taken < contender->best_cpu_seconds)
             contender->best_cpu_seconds = cpu_taken;
     }
-    return contender->sample_count + contender->calls_per_round <= MEASURE_MAX_SAMPLES;
 }
 
 void measure(struct contender **contenders, int count, double seconds, int min_rounds) {
     for (int c = 0; c < count; c++) {
         contenders[c]->sample_count = 0;
+        contenders[c]->calls = 0;
+        contenders[c]->calls_per_sample = 1;
         contenders[c]->seconds = contenders[c]->cpu_seconds = 0;
-        contenders[c]->best_cpu_seconds = HUGE_VAL;
+        contenders[c]->best_seconds = contenders[c]->best_cpu_seconds = HUGE_VAL;
         contenders[c]->run(contenders[c]->context);
     }
     double end = now_seconds() + seconds;
-    bool room = true;
-    for (int round = 0; room && (round < min_rounds || now_seconds() < end); round++)
+    for (int round = 0; round < min_rounds || now_seconds() < end; round++)
         for (int c = 0; c < count; c++)
-            room &= one_round(contenders[c]);
+            one_round(contenders[c]);
     for (int c = 0; c < count; c++)
         finish(contenders[c]);
 }

@@ -5,6 +5,9 @@
 #ifndef RAPT_BENCHMARKS_MEASURE_H
 #define RAPT_BENCHMARKS_MEASURE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 enum { MEASURE_MAX_SAMPLES = 2000 };
 
 struct contender {
@@ -16,11 +19,15 @@ struct contender {
     double spread;                       /* between the quartiles, as a share of the median */
     double best_cpu_seconds;             /* of one call; without what other programs took */
     double seconds, cpu_seconds;         /* of all calls; the process's, with all threads */
-    int sample_count;
+    int64_t calls;
+    int calls_per_sample, sample_count;
     double samples[MEASURE_MAX_SAMPLES];
 };
 
 double now_seconds(void);
+
+/* Of an option: whether the text is a number of seconds, 0 ... 3600. */
+bool seconds_parse(const char *text, double *seconds);
 
 /* Processors that the calls had on average; 1 when nothing else took the one of a single thread. */
 double processors_had(const struct contender *contender);

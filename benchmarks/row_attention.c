@@ -102,7 +102,7 @@ static void report_calls(struct bench_state *state, const struct row_run *run, c
     bench_time(state, run->subject.best_seconds / WORKLOAD_CALLS);
     bench_counter(state, "median_ms", run->subject.median_seconds / WORKLOAD_CALLS * 1e3);
     bench_counter(state, "spread", run->subject.spread);
-    bench_counter(state, "samples", run->subject.sample_count);
+    bench_counter(state, "samples", (double)run->subject.calls);
     bench_counter(state, "microseconds", microseconds);
     bench_counter(state, "microseconds_median", run->subject.median_seconds / WORKLOAD_CALLS * 1e6);
     snprintf(remark, remark_bytes, "%.2f us for plan and run", microseconds);

@@ -23,7 +23,7 @@ void report_time(struct bench_state *state, const struct contender *contender) {
     bench_time(state, contender->best_seconds);
     bench_counter(state, "median_ms", contender->median_seconds * 1e3);
     bench_counter(state, "spread", contender->spread);
-    bench_counter(state, "samples", contender->sample_count);
+    bench_counter(state, "samples", (double)contender->calls);
 }
 
 static double larger(double a, double b) {

@@ -112,7 +112,7 @@ static const char *value_of(const char *option, int argc, char **argv, const cha
 }
 
 int main(int argc, char **argv) {
-    struct slots slots = {.wanted = is_wanted, .seconds = atof(value_of("--seconds", argc, argv, "0.2"))};
+    struct slots slots = {.wanted = is_wanted};
     for (int i = 1; i < argc; i++) {
         const bool has_value = strcmp(argv[i], "--seconds") == 0 || strcmp(argv[i], "--filter") == 0;
         if (strcmp(argv[i], "--list") == 0)
@@ -120,6 +120,8 @@ int main(int argc, char **argv) {
         else if (!has_value || ++i == argc)
             return fputs(usage, strcmp(argv[i - (i == argc)], "--help") ? stderr : stdout), 2;
     }
+    if (!seconds_parse(value_of("--seconds", argc, argv, "0.2"), &slots.seconds))
+        return fputs("rapt_slots: --seconds takes a number, 0 ... 3600\n", stderr), 2;
     if (regcomp(&filter, value_of("--filter", argc, argv, ""), REG_EXTENDED | REG_NOSUB) != 0)
         return fputs("rapt_slots: the filter is no regular expression\n", stderr), 2;
     if (!slots.list)
