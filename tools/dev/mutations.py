@@ -30,6 +30,8 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+if sys.argv[-1] == "--isa":
+    sys.exit("mutations: --isa takes a name, say avx2")
 ISA = sys.argv[sys.argv.index("--isa") + 1] if "--isa" in sys.argv else None
 TABLE = "avx512" if ISA in ("amx", "avx512_bf16") else ISA  # whose kernels a unit's are built with
 TREE, BUILD = (os.path.join(ROOT, "build-mutations", part) for part in ("tree", "build-" + TABLE if TABLE else "build"))
