@@ -14,13 +14,15 @@ class Times:
 
 
 def measure(contenders, seconds, rounds, threads=1, turn_seconds=0.004):
-    """Returns the Times of each. A turn is one run, or as many short ones as fill turn_seconds. Goes on for up to
-    three times as long where other programs had part of the processor."""
-    times_per_turn, kept = [], [[] for _ in contenders]
+    """Returns the Times of each. A turn is one run, or as many short ones as fill turn_seconds; beside a long run, of
+    which there are few rounds, an eighth of it, since a peak has to reach its best in them. Goes on for up to three
+    times as long where other programs had part of the processor."""
+    estimates, kept = [], [[] for _ in contenders]
     for contender in contenders:
         first = contender.sample(1)[0]
-        estimate = first if first > turn_seconds else min(contender.sample(3))
-        times_per_turn.append(max(1, min(1000, int(turn_seconds / max(estimate, 1e-7)))))
+        estimates.append(first if first > turn_seconds else min(contender.sample(3)))
+    turn_seconds = max(turn_seconds, max(estimates) / 8)
+    times_per_turn = [max(1, min(1000, int(turn_seconds / max(estimate, 1e-7)))) for estimate in estimates]
     for _ in range(3):
         begin, processor_begin = time.monotonic(), time.process_time()
         take_turns(contenders, times_per_turn, kept, begin + seconds, rounds, threads)
