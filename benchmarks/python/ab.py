@@ -36,7 +36,8 @@ METRICS = {"decode": "of_stream", "many": "of_stream", "extend": "of_limit", "ma
 
 
 def metric(row):
-    return METRICS.get(row.split("/")[0], "of_peak")
+    kind = row.split("/")[0]  # in pages of any length, prefill and decode alike
+    return "of_limit" if kind.startswith("paged") else METRICS.get(kind, "of_peak")
 
 
 def failure(entry):
@@ -63,16 +64,28 @@ def rows_of(path):
     return rows, failures
 
 
+def commit_of(name):
+    """Empty where there is none of this name."""
+    return subprocess.run(["git", "rev-parse", "--verify", "--quiet", name + "^{commit}"], text=True, check=False,
+                          stdout=subprocess.PIPE).stdout.strip()
+
+
+def checkout(commit):
+    """Its folder; it is complete, since it comes by a rename."""
+    folder = os.path.join("build-compare", commit)
+    if not os.path.isdir(folder):
+        part = folder + ".part"
+        shutil.rmtree(part, ignore_errors=True)
+        os.makedirs(part)
+        archive = subprocess.check_output(["git", "archive", commit])
+        subprocess.run(["tar", "-x", "-C", part], input=archive, check=True)
+        os.rename(part, folder)
+    return folder
+
+
 def build(side, copy):
     """Builds the benchmarks of a commit or a folder into one file, but for the system's libraries."""
-    folder = side
-    if not os.path.isdir(side):
-        name = subprocess.check_output(["git", "rev-parse", "--verify", side + "^{commit}"], text=True).strip()
-        folder = os.path.join("build-compare", name)
-        if not os.path.isdir(folder):
-            os.makedirs(folder)
-            archive = subprocess.check_output(["git", "archive", name])
-            subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
+    folder = side if os.path.isdir(side) else checkout(commit_of(side))
     subprocess.run(["tools/dev/build.sh", "build-ab", "-Dbenchmarks=enabled", "-Dtests=disabled", "-Dtools=disabled",
                     "-Ddefault_library=static"], cwd=folder, check=True, stdout=sys.stderr)
     os.makedirs("build-compare", exist_ok=True)
@@ -188,7 +201,26 @@ def parse():
     parser.add_argument("--seconds", type=float, default=0.4, help="for each row in each run, default 0.4")
     parser.add_argument("--tolerance", type=float, default=2, help="percent, default 2")
     parser.add_argument("--wrap", default="", metavar="COMMAND", help="put before each run, say 'taskset -c 1'")
-    return parser.parse_args()
+    return checked(parser, parser.parse_args())
+
+
+def checked(parser, options):
+    """Before anything is built, which takes minutes."""
+    try:
+        re.compile(options.filter)
+    except re.error as error:
+        parser.error(f"--filter is no regular expression: {error}")
+    if options.rounds < 1:
+        parser.error("--rounds: at least 1")
+    sides = [options.before, options.after]
+    if all(map(os.path.isfile, sides)):
+        return options
+    for side in sides:
+        if os.path.isdir(side) and not os.path.exists(os.path.join(side, "tools/dev/build.sh")):
+            parser.error(f"the folder '{side}' is no checkout of rapt")
+        if not os.path.isdir(side) and not commit_of(side):
+            parser.error(f"'{side}' is no commit, no folder, and no file beside another")
+    return options
 
 
 def main():
