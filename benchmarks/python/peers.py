@@ -5,16 +5,13 @@ A peer has several ways to say the same; each is tried and its fastest counts. "
 group as further query rows, which no framework does for its users. With --types keys and values are stored as runtimes
 store them: in fewer bits, in pages. Bytes are then those of the stored numbers."""
 import argparse
-import datetime
 import importlib
-import json
 import re
-import subprocess
+import sys
 import time
 
-import record
 import report
-import results
+import store
 from caches import Memories
 from cases import Case, Problem
 from library import FmaPeak, Library, Rapt, StreamPeak
@@ -161,6 +158,13 @@ def print_row(row, streams):
     print(" ", row.get("label", ""), flush=True)
 
 
+def pattern(text):
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"no regular expression: {error}") from None
+
+
 def parse():
     parser = argparse.ArgumentParser(prog="./dev bench peers", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -171,7 +175,7 @@ def parse():
     parser.add_argument("--units", action="store_true", help="bfloat16 and float16 throughout, rapt in order 2")
     parser.add_argument("--store", action="store_true", help="keep the medians in benchmarks/results, for --types "
                                                              "and --units")
-    parser.add_argument("--filter", default="", help="with a regular expression: rows of this name only")
+    parser.add_argument("--filter", default="", type=pattern, help="with a regular expression: rows of this name only")
     parser.add_argument("--seconds", type=float, default=5, help="for each case, at least; default 5")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
@@ -183,29 +187,6 @@ def parse():
     return arguments
 
 
-def case_of(row):
-    """The name of a row without who computed it."""
-    return re.sub("^peer:[^/]*/|isa:[^/]*/", "", row["name"])
-
-
-def store(rows, about, isa):
-    """Beside the recording of this machine; rows that were not measured stay as they are, and so does a case whose limit
-    came out below what was reached: something held the peak back."""
-    beyond = {case_of(row) for row in rows if row.get("of_stream_median", 0) > 1}
-    for case in sorted(beyond):
-        print(f"not stored, beyond the limit, measure again: {case}")
-    rows = [row for row in rows if case_of(row) not in beyond]
-    path = results.types_path(record.path_here(isa))
-    kept = json.loads(path.read_text(encoding="utf-8"))["peers"] if path.exists() else []
-    found = {row["name"]: row for row in kept}
-    about["date"] = datetime.date.today().isoformat()
-    about["commit"] = subprocess.run(["git", "log", "-1", "--format=%h", "--", "src", "include"], cwd=results.ROOT,
-                                     check=True, capture_output=True, text=True).stdout.strip()
-    found.update({row["name"]: results.compact(row) | {"date": about["date"]} for row in rows})
-    results.save(path, {"machine": about, "peers": list(found.values())})
-    print(path)
-
-
 def main():
     arguments = parse()
     library = Library(arguments.library)
@@ -214,20 +195,23 @@ def main():
     print(f"rapt {library.version} beside {versions or 'nobody'}; {arguments.threads} threads each\n")
     print(f"{'row':60}{'best ms':>9}{'median':>9}{'G/s':>8}{'of limit':>10}{'(median)':>10}"
           f"{'rapt is':>9}{'(median)':>9}")
-    rows, memories = [], Memories(library.memory)
+    rows, met, memories = [], False, Memories(library.memory)
     kind = cases_of_types if arguments.types else cases_of_units if arguments.units else cases
     for case in kind(arguments.quick):
-        if not re.search(arguments.filter, case.name(f"t{arguments.threads}")):
+        if not arguments.filter.search(case.name(f"t{arguments.threads}")):
             continue
+        met = True
         measured, complaints = measure_case(case, library, memories, peers, arguments)
         for row in measured:
             print_row(row, case.streams)
         for complaint in complaints:
             print("  " + complaint)
         rows += measured
+    if not met:
+        sys.exit("peers: no row has such a name")
     print("\nG/s: GFLOPS, and of the FMA peak; decode: GB/s, and of the stream-read peak. rapt is: times as fast.")
     if arguments.store:
-        store(rows, {"rapt": library.version, "peers": versions}, library.isa_name(library.isas()[0]))
+        store.store(rows, {"rapt": library.version, "peers": versions}, library.isa_name(library.isas()[0]))
     if arguments.json:
         report.write(arguments.json, rows, {"rapt": library.version, "peers": versions})
 
