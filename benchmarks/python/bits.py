@@ -142,8 +142,9 @@ def main():
     found = {name: ways_of(name, arguments.library, len(os.sched_getaffinity(0))) for name in NAMES}
     for name, hashes in found.items():
         print(f"{name:12}", "  ".join(f"{way} {value[:8]}" for way, value in hashes.items()))
-    with open(arguments.json, "w", encoding="utf-8") as file:
-        json.dump(found, file)
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(found, file)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ TOP = pathlib.Path(__file__).parents[2]
 
 
 def ratio(theirs, ours):
-    return f"{theirs / ours:.2g}" if theirs / ours >= 10 else f"{theirs / ours:.2f}"
+    return f"{theirs / ours:.0f}" if theirs / ours >= 10 else f"{theirs / ours:.2f}"
 
 
 def milliseconds(number):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Measures everything that README and docs/ state and stores it in one file: rapt_bench, the peers, the sweeps and the bits.
 
-Leave the machine alone meanwhile. With --quick in two minutes, less steadily and without the largest rows."""
+Leave the machine alone meanwhile. With --quick in three minutes, less steadily and without the largest rows."""
 import argparse
 import datetime
 import json
@@ -114,7 +114,7 @@ def measure(folder, quick, into):
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench record", description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default="build-bench", help=argparse.SUPPRESS)
-    parser.add_argument("--quick", action="store_true", help="two minutes instead of eleven")
+    parser.add_argument("--quick", action="store_true", help="three minutes instead of twelve")
     parser.add_argument("--into", type=pathlib.Path, help="default: benchmarks/results/PROCESSOR.json")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""rapt over many sizes, each in turns with the peaks: what ./dev bench plot draws."""
+"""rapt over many sizes, each in turns with the peaks: what ./dev bench figures draws, once recorded."""
 import argparse
 import os
 import sys
@@ -131,7 +131,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev bench sweep", description=__doc__)
     parser.add_argument("--library", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--json", required=True, help="where the rows go")
-    parser.add_argument("--only", help="one sweep: " + ", ".join(sweep.__name__ for sweep, _ in SWEEPS) + ", threads")
+    parser.add_argument("--only", choices=[*(sweep.__name__ for sweep, _ in SWEEPS), "threads"], help="one sweep")
     parser.add_argument("--seconds", type=float, default=0.35,
                         help="for each point, at least, default 0.35; points that need twice that for a run are left out")
     arguments = parser.parse_args()
