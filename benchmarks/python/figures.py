@@ -85,8 +85,9 @@ def check_pictures(found):
     for path in sorted((results.ROOT / "docs/pictures").glob("*.svg")):
         if path.stem == "types":  # drawn by type_errors.py, and checked by the test `types`
             continue
-        if f"{found.path.name} {found.digest}" not in path.read_text(encoding="utf-8"):
-            complaints.append(f"{path.relative_to(results.ROOT)} was not drawn from {found.path.name} as it is now")
+        source = found.source(path.stem)
+        if f"<dc:source>{source}</dc:source>" not in path.read_text(encoding="utf-8"):
+            complaints.append(f"{path.relative_to(results.ROOT)} was not drawn from {source}")
     return complaints
 
 
@@ -96,6 +97,10 @@ def main():
     parser.add_argument("--check", action="store_true", help="as the test `figures` does")
     parser.add_argument("--only", help="one picture, and nothing else")
     arguments = parser.parse_args()
+    if not arguments.check:
+        import pictures  # needs Matplotlib
+        if arguments.only and arguments.only not in pictures.PICTURES:
+            parser.error(f"there is no picture '{arguments.only}': {', '.join(pictures.PICTURES)}")
     found = results.only_results()
     complaints = []
     if not arguments.only:
@@ -103,7 +108,6 @@ def main():
     if arguments.check:
         complaints += check_pictures(found)
     else:
-        import pictures  # needs Matplotlib
         pictures.draw_all(found, results.ROOT / "docs/pictures", arguments.only)
     for complaint in complaints:
         print(complaint, file=sys.stderr)

@@ -25,8 +25,7 @@ def draw_all(results, folder, only=None):
     for name, draw in PICTURES.items():
         if only in (None, name):
             figure = draw(results)
-            source = f"{results.path.name} {results.digest}"
             figure.savefig(folder / f"{name}.svg", bbox_inches="tight", facecolor="white",
-                           metadata={"Date": None, "Source": source})
+                           metadata={"Date": None, "Source": results.source(name)})
             plt.close(figure)
             print(folder / f"{name}.svg")

@@ -53,12 +53,14 @@ def family(machine):
     return f"family {found[1]}" if found else ""
 
 
+def digest_of(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
 class Results:
     def __init__(self, path):
         self.path = pathlib.Path(path)
-        text = self.path.read_bytes()
-        self.digest = hashlib.sha256(text).hexdigest()[:16]
-        self.parts = json.loads(text)
+        self.parts = json.loads(self.path.read_text(encoding="utf-8"))
         self.machine, self.noise = self.parts["machine"], self.parts["noise"]
         self.bench = {row["name"]: row for row in self.parts["bench"]}
         self.peers, self.sweep, self.bits = (self.parts[name] for name in ("peers", "sweep", "bits"))
@@ -80,6 +82,11 @@ class Results:
             name = name.replace(f"@{number}", f"isa:{isa}")
         return self.bench.get(name)
 
+    def source(self, picture):
+        """The files that a picture is drawn from, with their digests, as the picture names them."""
+        beside = [path_of(self.path) for path_of in DRAWN_FROM.get(picture, ())]
+        return ", ".join(f"{path.name} {digest_of(path)}" for path in (self.path, *beside) if path.exists())
+
     @property
     def title(self):
         """The machine in a few words, for pictures."""
@@ -94,6 +101,10 @@ def types_path(path):
 def units_path(path):
     """What ./dev bench --json was given with --benchmark_filter='order[23]'."""
     return path.with_name(path.stem + "-units.json")
+
+
+# Which pictures are drawn from more than the recording itself.
+DRAWN_FROM = {"peers-units": [types_path], "roofline": [units_path]}
 
 
 def only_results():

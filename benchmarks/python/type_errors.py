@@ -6,7 +6,6 @@ Writes benchmarks/results/types.json, the table of docs/types.md and docs/pictur
 Python and compares."""
 import argparse
 import array
-import hashlib
 import json
 import math
 import pathlib
@@ -107,10 +106,6 @@ def draw(rows, path, digest):
     figure.savefig(path, bbox_inches="tight", facecolor="white", metadata=source)
 
 
-def digest_of(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-
-
 def check(rows):
     complaints = []
     stored = json.loads(STORED.read_text(encoding="utf-8"))["types"]
@@ -120,7 +115,7 @@ def check(rows):
     found = TABLE.search(PAGE.read_text(encoding="utf-8"))
     if not found or found[0] != found[1] + table(stored) + found[2]:
         complaints.append(f"{PAGE.name} does not have the table of {STORED.name}")
-    if f"{STORED.name} {digest_of(STORED)}" not in PICTURE.read_text(encoding="utf-8"):
+    if f"{STORED.name} {results.digest_of(STORED)}" not in PICTURE.read_text(encoding="utf-8"):
         complaints.append(f"{PICTURE.name} was not drawn from {STORED.name} as it is now")
     for complaint in complaints:
         print(complaint + " (./dev bench types)", file=sys.stderr)
@@ -140,7 +135,7 @@ def main():
     results.save(STORED, {"data": "tests/data/minilm", "types": rows})
     text = TABLE.sub(lambda found: found[1] + table(rows) + found[2], PAGE.read_text(encoding="utf-8"))
     PAGE.write_text(text, encoding="utf-8")
-    draw(rows, PICTURE, digest_of(STORED))
+    draw(rows, PICTURE, results.digest_of(STORED))
     return 0
 
 
