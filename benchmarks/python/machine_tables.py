@@ -1,19 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The table of docs/performance.md that has all machines of benchmarks/results side by side."""
-import json
-
 import results as recordings
 from prose import fastest_peer
 from tables import MISSING, percent, table
 
 UNITS = ("amx", "avx512_bf16")  # which order 2 runs on, best first
-
-
-def machines(found):
-    """The one that all else is from, and then the others."""
-    others = [path for path in sorted(recordings.FOLDER.glob("*.json")) if path != found.path
-              and "bench" in json.loads(path.read_text(encoding="utf-8"))]
-    return [found, *map(recordings.Results, others)]
 
 
 def unit_row(machine, case):
@@ -28,7 +19,7 @@ def rate(row):
 
 
 def all_machines(found):
-    every = machines(found)
+    every = recordings.machines(found)
 
     def share(title, name, field):
         return [title, *(percent(machine.row(name), field) for machine in every)]
@@ -60,7 +51,4 @@ def all_machines(found):
         rows = [unit_row(machine, f"decode/bf16/order2/d128/kv32768/g{group}") for machine in every]
         lines.append([f"bfloat16, order 2, decode, 32768 keys, group {group}, of stream",
                       *(percent(row, "of_stream") for row in rows)])
-    names = [machine.machine["cpu"] for machine in every]
-    heads = [f"{name}, {recordings.family(machine.machine)}" if names.count(name) > 1 else name
-             for name, machine in zip(names, every)]
-    return table(["", *heads], lines)
+    return table(["", *recordings.heads(every)], lines)

@@ -2,6 +2,7 @@
 """The figures in the prose of README.md and docs/performance.md, from a file of benchmarks/results."""
 import re
 
+import results as recordings
 from tables import GROUPS, MISSING, PEERS, plain_percent, times
 
 
@@ -42,6 +43,39 @@ def runs_apart(results):
     return f"{100 * max(apart):.0f}"
 
 
+def strides(results):
+    """What long strides of tokens cost, at most, in points: the table `layouts`."""
+    lost = []
+    for length, group in (("s4096", "g1"), ("s4096", "g4"), ("s2048", "g1")):
+        rows = [results.row(f"prefill/f32/d128/{length}/full/layout:{layout}/{group}/@1/t1")
+                for layout in ("bhsd", "bshd", "kv4k", "kv8k", "kv16k")]
+        lost += [rows[0]["of_peak"] - row["of_peak"] for row in rows[1:] if rows[0] and row]
+    return f"{100 * max(lost):.0f}" if lost else MISSING
+
+
+def dot_products(results, shapes):
+    """Times as long with AVX512_BF16 as with AVX-512, in order 2: from the least to the most."""
+    found = [[results.units.get(f"{shape}/isa:{isa}/t1") for isa in ("avx512_bf16", "avx512")] for shape in shapes]
+    ratios = [dot["ms"] / fma["ms"] for dot, fma in found if dot and fma]
+    return f"{min(ratios):.2f} to {max(ratios):.2f}" if ratios else MISSING
+
+
+def decode_rates(machine):
+    rows = [machine.row(f"decode/f32/d128/kv32768/g{group}/@1/t1") for group in (1, 4, 8)]
+    return "{:.0f}, {:.0f} and {:.0f} GB/s".format(*(row["gbps"] for row in rows)) if all(rows) else MISSING
+
+
+def of_all_machines(results):
+    every = recordings.machines(results)
+    window = "prefill/f32/d128/s32768/window1024/@1/t1"
+    rates = {recordings.family(machine.machine).replace(" ", "-"): decode_rates(machine) for machine in every}
+    same = [name for name, machine in zip(recordings.heads(every), every)
+            if machine.bits["rapt"].get("arm") == results.bits["rapt"]["prefill"]]
+    return {"arm": ", ".join(same) or MISSING, "window": plain_percent(results.row(window), "of_peak"),
+            "window-others": " and ".join(plain_percent(machine.row(window), "of_peak") for machine in every[1:]),
+            **{f"decode-{name}": text for name, text in rates.items()}}
+
+
 def figures(results):
     """Name -> text, for <!--name-->text<!----> in prose."""
     return {
@@ -69,5 +103,9 @@ def figures(results):
         "types-peers": re.sub(r"\+(cu\w+|cpu)", "", results.types_machine.get("peers", MISSING)),
         "types-date": results.types_machine.get("date", MISSING),
         "types-commit": results.types_machine.get("commit", MISSING),
+        **of_all_machines(results), "strides": strides(results),
+        "dot-prefill": dot_products(results, [f"prefill/bf16/order2/d{dim}/s2048/{kind}" for dim in (64, 80, 128, 256)
+                                              for kind in ("full", "causal")]),
+        "dot-decode": dot_products(results, [f"decode/bf16/order2/d128/kv32768/g{group}" for group in (1, 4, 8, 16)]),
         "cpu": results.machine["cpu"], "cores": str(results.machine["cores"]), "date": results.machine["date"],
     }

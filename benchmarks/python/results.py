@@ -107,6 +107,20 @@ def units_path(path):
 DRAWN_FROM = {"peers-units": [types_path], "roofline": [units_path]}
 
 
+def machines(found):
+    """The one that README and docs/ are made from, and then the others."""
+    others = [path for path in sorted(FOLDER.glob("*.json")) if path != found.path
+              and "bench" in json.loads(path.read_text(encoding="utf-8"))]
+    return [found, *map(Results, others)]
+
+
+def heads(every):
+    """Their names, told apart."""
+    names = [machine.machine["cpu"] for machine in every]
+    return [f"{name}, {family(machine.machine)}" if names.count(name) > 1 else name
+            for name, machine in zip(names, every)]
+
+
 def only_results():
     """The file that README and docs/ are made from: docs/performance.md names it."""
     for line in (ROOT / "docs/performance.md").read_text(encoding="utf-8").splitlines():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Keeps the rows of ./dev bench peers --types and --units beside the recording of this machine. Each row says when, with
-which commit and which version of its peer it was measured, since some may be measured again without the others."""
+"""Keeps the rows of ./dev bench peers --types and --units beside the recording of this machine. Each row says when,
+with which commit and which version of its peer it was measured, since some may be measured again without the others."""
 import datetime
 import json
 import re
