@@ -67,7 +67,7 @@ static void old_programs_are_replaced(void **state) {
     shell("rm -f calls.txt; mkdir old; for program in apt-get dpkg-query pip3 python3 sudo; do"
           " printf '#!/bin/sh\\necho '$program' \"$@\" >>calls.txt\\n' >old/$program; done;"
           "printf '#!/bin/sh\\necho 1.10.2\\n' >old/ninja; printf '#!/bin/sh\\necho 1.0.1\\n' >old/meson;"
-          "chmod +x old/*; PATH=\"$PWD/old:$PATH\" \"$source\"/tools/dev/setup.sh;"
+          "chmod +x old/*; PATH=\"$PWD/old:$PATH\" \"$source\"/tools/dev/setup.sh >log;"
           "grep -qx 'python3 -m pip install --user ninja>=1.11' calls.txt");
 }
 
@@ -81,8 +81,9 @@ static void arguments_that_nobody_reads(void **state) {
 /* Before anything is downloaded or built. */
 static void wrong_arguments(void **state) {
     (void)state;
-    shell("rm -f calls.txt; for line in 'ggml wrong' 'fuzz' 'fuzz descriptor' 'fuzz 0' 'fuzz 1 wrong'; do"
-          " set -- $line; status=0; \"$source\"/tools/dev/$1.sh $2 $3 >log 2>&1 || status=$?; test $status = 2;"
+    shell("rm -f calls.txt; for line in 'arm wrong' 'ggml wrong' 'python wrong' fuzz 'fuzz descriptor' 'fuzz 0'"
+          " 'fuzz 1 wrong'; do set -- $line; status=0;"
+          " \"$source\"/tools/dev/$1.sh $2 $3 >log 2>&1 || status=$?; test $status = 2;"
           " grep -q \"usage: ./dev $1\" log; done; test ! -e calls.txt");
 }
 

@@ -3,6 +3,10 @@
 # ARM without ARM hardware: whether the library compiles for macOS and Windows, what llvm-mca expects of the NEON
 # inner loops, and all tests under qemu-user, but for `arm.sh analysis`.
 set -euo pipefail
+case ${1-} in
+'' | analysis) ;;
+*) echo "usage: ./dev arm [analysis]" >&2 && exit 2 ;;
+esac
 tools/dev/setup.sh arm
 
 echo "== compiled, not run, for other systems"
