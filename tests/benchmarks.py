@@ -72,6 +72,29 @@ def comparisons_begin_with_their_arguments():
             assert "ab: error: " in done.stderr and not os.listdir(folder), done.stderr
 
 
+def interrupted_checkouts_are_made_again():
+    made = []
+
+    def tar(command, **_):
+        made.append(command[-1])
+        (pathlib.Path(command[-1]) / "some").touch()
+        if len(made) == 1:
+            raise KeyboardInterrupt
+
+    before, old = ab.subprocess, os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            os.chdir(folder)
+            ab.subprocess = SimpleNamespace(check_output=lambda command: b"", run=tar)
+            for _ in range(3):
+                with contextlib.suppress(KeyboardInterrupt):
+                    assert os.listdir(ab.checkout("abc")) == ["some"]
+        finally:
+            ab.subprocess = before
+            os.chdir(old)
+    assert len(made) == 2, made
+
+
 def row_of(name, **more):
     return {"name": name, "median_ms": 2.0, "real_time": 1.0, "gbps": 10.0, **more}
 
@@ -130,8 +153,9 @@ def ratios_are_sorted_as_numbers():
 
 
 TESTS = (short_turns_grow_beside_long_ones, rates_are_medians_but_for_peaks, no_recording_reads_faster_than_memory,
-         pages_are_compared_with_the_limit, comparisons_begin_with_their_arguments, rows_say_when_they_were_measured,
-         recordings_before_rows_said_it, pictures_name_all_their_files, ratios_are_sorted_as_numbers)
+         pages_are_compared_with_the_limit, comparisons_begin_with_their_arguments,
+         interrupted_checkouts_are_made_again, rows_say_when_they_were_measured, recordings_before_rows_said_it,
+         pictures_name_all_their_files, ratios_are_sorted_as_numbers)
 
 
 def main():
