@@ -101,7 +101,8 @@ static void flags_of_the_package(void **state) {
 static void named_tests_run(void **state) {
     (void)state;
     if (system("command -v python3 >/dev/null 2>&1") != 0) skip();
-    shell("cp \"$source\"/tools/dev/sum_tests.py tools/dev; printf '#!/bin/sh\\nexit 1\\n' >tools/dev/python.sh;"
+    shell("cp \"$source\"/tools/dev/sum_tests.py \"$source\"/tools/dev/tables.sh tools/dev;"
+          "printf '#!/bin/sh\\nexit 1\\n' >tools/dev/python.sh;"
           "cp tools/dev/python.sh tools/dev/fuzz.sh; printf '#!/bin/sh\\necho x86_64\\n' >bin/uname;"
           "printf '%s\\n' '#!/bin/sh'"
           " 'while test $# != 0; do case $1 in -C) at=$2;; --logbase) log=$2; esac; shift; done'"

@@ -4,6 +4,7 @@
 #include "x86/unit16/once.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
