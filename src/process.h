@@ -7,10 +7,16 @@
 #if defined(__unix__) || defined(__APPLE__)
 #include <unistd.h>
 static inline int rapt_process(void) { return (int)getpid(); }
-static inline int rapt_processors(void) { return (int)sysconf(_SC_NPROCESSORS_ONLN); }
 #else
 static inline int rapt_process(void) { return 1; }
-static inline int rapt_processors(void) { return 1; }
 #endif
+
+static inline int rapt_processors(void) {
+#ifdef _SC_NPROCESSORS_ONLN
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+#else
+    return 1;
+#endif
+}
 
 #endif

@@ -5,6 +5,7 @@
 #include "task.h"
 
 /* ASSUME index is one of the phase's tasks. Not inlined: fpenv.h. */
-__attribute__((noinline)) void rapt_task_describe(const struct rapt_run *run, int32_t phase, int64_t index, rapt_task_info *info);
+__attribute__((noinline)) void rapt_task_describe(const struct rapt_run *run, int32_t phase, int64_t index,
+                                                  rapt_task_info *info);
 
 #endif

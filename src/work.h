@@ -20,8 +20,8 @@ double rapt_stored_bytes(const struct rapt_plan_body *attention, const struct ra
 /* Bytes of the table of works; 0 without lists. */
 size_t rapt_work_table_bytes(const struct rapt_plan_body *attention);
 
-/* Writes the table. False where a list has changed since the plan was made, so that the plan no longer fits. Not inlined:
- * fpenv.h. */
+/* Writes the table. False where a list has changed since the plan was made, so that the plan no longer fits. Not
+ * inlined: fpenv.h. */
 __attribute__((noinline)) bool rapt_work_write(const struct rapt_plan_body *attention, struct rapt_work *table);
 
 /* Adds a work, and the tokens that it lies among, to a digest of such works; 0 = of none. ASSUME its place among the
