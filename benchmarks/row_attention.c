@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Beyond this many operations two rounds are enough, and long ones for the peak. */
+/* Beyond this many operations two rounds are enough. */
 static const double long_run_flops = 1e11;
 
 static struct workload_shape rival_shape(const struct row *row) {
@@ -41,11 +41,12 @@ static void measure_all(const struct row *row, const struct row_settings *settin
                         size_t *cursor) {
     void (*const work)(void *) = row->kind == ROW_TINY ? workload_plan_and_run : workload_run;
     const bool is_long = run->workload.flops / row->threads > long_run_flops;
+    const int least_share = 8; /* of the time that the row takes at the peak, for the peak itself */
     run->subject = (struct contender){.run = work, .context = &run->workload, .calls_per_round = 1};
     run->rival = (struct contender){.run = work, .context = &run->rival_workload, .calls_per_round = 1};
     fma_peak_init(&run->fma_peak, row_peak_isa(row), row->threads);
-    if (is_long)
-        run->fma_peak.contender.calls_per_round *= 16;
+    while (run->fma_peak.contender.calls_per_round * run->fma_peak.flops < run->workload.flops / least_share)
+        run->fma_peak.contender.calls_per_round *= 2;
     struct contender *contenders[4] = {&run->subject, &run->fma_peak.contender};
     int count = 2;
     if (row->kind == ROW_FROM_MEMORY) {

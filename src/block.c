@@ -266,6 +266,14 @@ static void weigh_in_turns(const struct rapt_block *const *blocks, int heads, in
         }
 }
 
+/* Of kinds with a block of their own. */
+static void whole_blocks_in_turns(const struct rapt_block *const *blocks, int heads) {
+    for (int i = 0; i < heads; i++) {
+        rapt_source_turn_to(blocks[i]->source, blocks[i]->task);
+        blocks[i]->task->kind->block(blocks[i]);
+    }
+}
+
 /* Of kinds that score and weigh one after the other. */
 static void heads_in_turns(const struct rapt_block *const *blocks, int heads) {
     const int turn = blocks[0]->task->kind->slot_turn;
@@ -279,6 +287,10 @@ void rapt_blocks_in_turns(const struct rapt_block *const *blocks, int count) {
     const struct rapt_block *in_turns[RAPT_MOST_HEADS];
     int heads = 0;
     RAPT_ASSUME(count <= RAPT_MOST_HEADS);
+    if (count > 0 && blocks[0]->task->kind->block_turns) {
+        whole_blocks_in_turns(blocks, count);
+        return;
+    }
     if (count > 1 && blocks[0]->task->kind->slot_turn) {
         heads_in_turns(blocks, count);
         return;

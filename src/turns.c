@@ -82,15 +82,15 @@ static bool lies_side_by_side(const struct rapt_plan_body *a, int side, int64_t 
     return tensor->head_stride_bytes == row_bytes && tensor->token_stride_bytes >= heads * row_bytes;
 }
 
-/* Whether so many heads take turns to score and weigh: with all rows of each in one tile, where they lie, and where the
- * batch exceeds caches, since within them turns only add calls. */
-static bool takes_slots_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t heads) {
+/* Whether so many heads take turns to score and weigh, or of whole blocks: with all rows of each in one tile, where they
+ * lie, and where the batch exceeds caches, since within them turns only add calls. */
+static bool takes_steps_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     bool takes = work->task_rows <= kind->rows && kind->slot_turn % heads == 0 && !(a->mask_parts & EXCLUDES) &&
                  !a->planned_in_keys &&
                  (double)a->desc.batch * rapt_stored_bytes(a, work) > RAPT_CACHED_BYTES;
     for (int side = 0; takes && side < RAPT_SIDES; side++)
-        takes = !work->stages[side] && !rapt_is_paged(rapt_pages_of(&a->desc, side));
+        takes = !work->stages[side] && (kind->block_turns || !rapt_is_paged(rapt_pages_of(&a->desc, side)));
     return takes;
 }
 
@@ -100,8 +100,8 @@ int32_t rapt_heads_in_turns(const struct rapt_plan_body *a, const struct rapt_wo
     int32_t heads = rapt_has_heads_in_turns(kind) && !one_block ? RAPT_MOST_HEADS : 1;
     for (; heads > 1; heads--)
         if (a->desc.kv_heads % heads == 0 &&
-            (kind->slot_turn ? takes_slots_in_turns(a, work, heads)
-                             : rapt_plans_turns(a, work, work->task_rows, heads)) &&
+            (kind->slot_turn || kind->block_turns ? takes_steps_in_turns(a, work, heads)
+                                                  : rapt_plans_turns(a, work, work->task_rows, heads)) &&
             lies_side_by_side(a, RAPT_KEYS, heads) && lies_side_by_side(a, RAPT_VALUES, heads))
             break;
     return heads;

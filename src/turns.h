@@ -17,7 +17,7 @@ bool rapt_plans_turns(const struct rapt_plan_body *attention, const struct rapt_
 
 /* Whether KV heads of the kind may take turns. */
 static inline bool rapt_has_heads_in_turns(const struct rapt_tile_kind *kind) {
-    return kind->score_beside || kind->slot_turn;
+    return kind->score_beside || kind->slot_turn || kind->block_turns;
 }
 
 /* How many KV heads take turns with each other, a divisor of all of them; 1 = none. By what was known at planning. */

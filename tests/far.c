@@ -75,15 +75,19 @@ static void test_states(void **state) {
     }
 }
 
+/* Rows of a KV head for narrow tiles and for wide ones; pages of several tokens and of one. */
 static void test_pages(void **state) {
     enum { PAGES = 8, TOKENS = 2 };
     static const int32_t entries[PAGES] = {7, 0, 3, 5, 1, 6, 4, 2};
-    static const int64_t lengths[] = {TOKENS, 1};
+    static const int64_t lengths[] = {TOKENS, 1}, queries[] = {QUERIES, 50};
     (void)state;
-    for (int t = 0; t < table_count * 2; t++) {
-        const int64_t tokens = lengths[t % 2];
+    for (int t = 0; t < table_count * 4; t++) {
+        const int64_t tokens = lengths[t % 2], rows = queries[t / 2 % 2];
         rapt_attention_desc desc = attention();
-        desc.isa = tables[t / 2]->isa;
+        desc.isa = tables[t / 4]->isa;
+        desc.query_length = rows;
+        desc.query = drawn(SEQUENCES, QUERY_HEADS, rows, WIDTH);
+        desc.out = drawn(SEQUENCES, QUERY_HEADS, rows, WIDTH);
         desc.kv_length = tokens * PAGES / SEQUENCES;
         desc.key = in_pages(drawn(PAGES, GROUPS, tokens, WIDTH));
         desc.value = in_pages(drawn(PAGES, GROUPS, tokens, WIDTH));
@@ -95,7 +99,7 @@ static void test_pages(void **state) {
         desc.value_pages = desc.key_pages;
         const struct part parts[] = {{&desc.key, {PAGES, GROUPS, tokens}, WIDTH * 4, false, true},
                                      {&desc.value, {PAGES, GROUPS, tokens}, WIDTH * 4, false, true},
-                                     {&desc.out, {SEQUENCES, QUERY_HEADS, QUERIES}, WIDTH * 4, true, false}};
+                                     {&desc.out, {SEQUENCES, QUERY_HEADS, rows}, WIDTH * 4, true, false}};
         check_parts(parts, sizeof parts / sizeof *parts, attend, &desc);
         test_free_all();
     }

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#define MAP_BYTES (8 * FAR)
-enum { MOST_PARTS = 12 };
+enum { MOST_PARTS = 12, STEPS = 8 };
+#define MAP_BYTES (STEPS * FAR)
 
 char *far_map(void) {
     static char *map;
@@ -78,7 +78,7 @@ void check_parts(const struct part *parts, int count, void (*run)(void *call), v
     for (int p = 0; p < count; p++)
         for (int axis = 0; axis < 3; axis++) {
             const rapt_tensor tensor = *parts[p].tensor;
-            if (parts[p].count[axis] == 1)
+            if (parts[p].count[axis] == 1 || parts[p].count[axis] > STEPS)
                 continue;
             move_far(&parts[p], axis);
             unpack(&parts[p], near[p]);

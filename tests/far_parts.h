@@ -20,7 +20,8 @@ struct part {
 /* Memory for eight steps of FAR; NULL where there are no addresses for it. */
 char *far_map(void);
 
-/* Runs the call with everything near, and with each part far along each axis: all outputs keep their bytes. */
+/* Runs the call with everything near, and with each part far along each axis of up to eight: all outputs keep their
+ * bytes. */
 void check_parts(const struct part *parts, int count, void (*run)(void *call), void *call);
 
 /* Contiguous, of float32, of int8. */

@@ -5,6 +5,7 @@
 #include "dispatch.h"
 #include "problem.h"
 #include "processors.h"
+#include "turns.h"
 
 static struct problem_call call_of(int64_t heads, int64_t group, int64_t queries, int64_t keys, unsigned use) {
     return (struct problem_call){.batch = 1 + keys % 2, .query_heads = heads * group, .kv_heads = heads,
@@ -27,15 +28,20 @@ static const struct problem_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
+/* Of narrow tiles. */
+static const struct rapt_tile_kind *kind_of(const struct rapt_table *table, const struct problem_call *call) {
+    return &(call->numerics ? table->of_unit[RAPT_OF_BF16] : table)->kinds[RAPT_NARROW];
+}
+
 /* On every table, over the calls each layout with what kernels ask of each processor. Where two workers are left with
  * few tasks, each of them takes single heads. Tables without turns take each layout as they take the first. */
 static void check_layouts(struct problem_call call, int layout_count) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
-    const int count = tables_of(1, tables);
+    const int count = tables_of(call.numerics ? call.numerics : 1, tables);
     static int calls;
     struct problem *expected = problem_expected(&call);
     for (int table = 0; table < count; table++)
-        for (int i = 0; i < (tables[table]->kinds[RAPT_NARROW].score_beside ? 2 * layout_count : 1); i++) {
+        for (int i = 0; i < (rapt_has_heads_in_turns(kind_of(tables[table], &call)) ? 2 * layout_count : 1); i++) {
             const struct problem_way way = {.isa = tables[table]->isa, .threads = 1 + i % 2};
             pretend_processor(calls + i);
             problem_check(expected, &layouts[i / 2], &way);
@@ -134,6 +140,25 @@ static void test_few_rows(void **state) {
     }
 }
 
+/* Order 2, whose heads take turns of whole blocks, contiguous and in pages. */
+static void test_order_2(void **state) {
+    static const int formats[] = {RAPT_FORMAT_BF16, RAPT_FORMAT_F16};
+    static const enum data_kind kinds[] = {DATA_NORMAL, DATA_NAN_ROWS, DATA_SPECIAL, DATA_SMALL};
+    static const unsigned uses[] = {0, USE_CAUSAL, USE_CAUSAL | USE_WINDOW, USE_KEEP, USE_STANDARD_ALIBI, USE_WEIGHTS,
+                                    USE_KV_LENGTHS | USE_KEY_POSITION, USE_INITIAL_STATE | USE_FINAL_STATE};
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        struct problem_call call = call_of(8 - i % 3, 1 + i % 5, 1 + i / 4, 2100 + 57 * i, uses[i]);
+        call.batch = 1;
+        call.numerics = RAPT_NUMERICS_ORDER_2;
+        call.key_format = call.value_format = formats[i % 2];
+        call.head_dim = call.value_dim = 320 - i % 2 * 8;
+        call.data = kinds[i % 4];
+        if (is_sampled(i) && has_numerics(RAPT_NUMERICS_ORDER_2, RAPT_ISA_AUTO))
+            check_layouts(call, 3);
+    }
+}
+
 /* Tokens in descending order, in dims whose turns request more lines than they have, or fewer. */
 static void test_reversed(void **state) {
     static const struct problem_layout reversed = {.poison = true, .reversed = true};
@@ -160,7 +185,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_features), cmocka_unit_test(test_split_keys),     cmocka_unit_test(test_data),
         cmocka_unit_test(test_types),    cmocka_unit_test(test_rows_that_fill), cmocka_unit_test(test_few_rows),
-        cmocka_unit_test(test_reversed),
+        cmocka_unit_test(test_order_2),  cmocka_unit_test(test_reversed),
     };
     return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
 }

@@ -20,7 +20,8 @@ static void plan_of(rapt_plan *plan, rapt_attention_desc desc, int64_t heads, in
     desc.query_length = desc.query_length ? desc.query_length : 1;
     desc.kv_length = desc.kv_length ? desc.kv_length : KEYS;
     desc.head_dim = desc.head_dim ? desc.head_dim : DIM;
-    desc.query = rapt_input_bhsd(NULL, 1, heads, desc.query_length, desc.head_dim);
+    desc.query = rapt_tensor_bhsd(NULL, desc.numerics == RAPT_NUMERICS_ORDER_2 ? dtype : RAPT_F32, 1, heads,
+                                  desc.query_length, desc.head_dim);
     desc.value = desc.value.dtype ? desc.value : rapt_tensor_bshd(NULL, dtype, 1, desc.kv_length, heads, desc.head_dim);
     desc.key = desc.key.dtype ? desc.key : desc.value;
     desc.out = rapt_output_bhsd(NULL, 1, heads, desc.query_length, desc.head_dim);
@@ -138,6 +139,29 @@ static void test_which_few(void **state) {
     }
 }
 
+/* Of whole blocks, in order 2. */
+static void test_which_order_2(void **state) {
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, masked = desc;
+    (void)state;
+    masked.mask = (rapt_tensor){.dtype = RAPT_BOOL8};
+    desc.numerics = masked.numerics = RAPT_NUMERICS_ORDER_2;
+    for (int i = tables_of(RAPT_NUMERICS_ORDER_2, tables) - 1; i >= 0; i--) {
+        const struct rapt_tile_kind *kind = &tables[i]->of_unit[RAPT_OF_BF16]->kinds[RAPT_NARROW];
+        const bool can = kind->block_turns;
+        desc.isa = masked.isa = tables[i]->isa;
+        print_message("# %s: heads take turns in order 2: %d\n", tables[i]->name, can);
+        desc.kv_length = KEYS;
+        assert_int_equal(heads_of(desc, 4, RAPT_BF16), 1); /* caches have all */
+        desc.kv_length = masked.kv_length = 64 * KEYS;
+        assert_int_equal(heads_of(desc, 4, RAPT_BF16), can ? 4 : 1);
+        assert_int_equal(heads_of(desc, 12, RAPT_F16), can ? 6 : 1);
+        assert_int_equal(heads_of(desc, 3, RAPT_BF16), can ? 3 : 1);
+        assert_int_equal(heads_of(masked, 4, RAPT_BF16), 1);
+        assert_int_equal(heads_in_pages(desc, 4, RAPT_BF16, 64), can ? 4 : 1);
+    }
+}
+
 static void test_which_pages(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, shifted = desc, aligned = desc, wide = desc;
@@ -225,6 +249,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_which),
         cmocka_unit_test(test_which_few),
+        cmocka_unit_test(test_which_order_2),
         cmocka_unit_test(test_which_pages),
         cmocka_unit_test(test_which_rows),
     };
