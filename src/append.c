@@ -17,7 +17,7 @@ enum {
 
 static void open_side(struct rapt_append *a, int i, const rapt_tensor *from, const rapt_tensor *into, int64_t dim) {
     const bool paged = rapt_cache_shape_of(&a->desc).paged;
-    const uint32_t computes = i == RAPT_APPEND_KEYS ? RAPT_COMPUTE_KEY_SCALES : RAPT_COMPUTE_VALUE_SCALES;
+    const uint32_t computes = i == RAPT_KEYS ? RAPT_COMPUTE_KEY_SCALES : RAPT_COMPUTE_VALUE_SCALES;
     a->side[i] = (struct rapt_append_side){0};
     if (!into->data)
         return;
@@ -28,14 +28,14 @@ static void open_side(struct rapt_append *a, int i, const rapt_tensor *from, con
                                   .from_format = rapt_format_of(from->dtype),
                                   .into_format = rapt_format_of(into->dtype),
                                   .page_stride_bytes = paged ? into->page_stride_bytes : into->batch_stride_bytes,
-                                  .rotates = i == RAPT_APPEND_KEYS && a->desc.rotary.pairing != RAPT_ROTARY_NONE,
+                                  .rotates = i == RAPT_KEYS && a->desc.rotary.pairing != RAPT_ROTARY_NONE,
                                   .computes = a->desc.features & computes};
 }
 
 static int64_t bytes_of(const struct rapt_append *a) {
     const rapt_append_desc *d = &a->desc;
     int64_t bytes = 0;
-    for (int i = 0; i < RAPT_APPEND_SIDES; i++)
+    for (int i = 0; i < RAPT_SIDES; i++)
         if (a->side[i].from)
             bytes += rapt_format_row_bytes(a->side[i].from_format, a->side[i].dim) +
                      rapt_format_row_bytes(a->side[i].into_format, a->side[i].dim);
@@ -45,8 +45,8 @@ static int64_t bytes_of(const struct rapt_append *a) {
 /* An odd number of tasks: strides between places are often powers of two. The cut decides no bit. */
 static void cut(struct rapt_append *a, const rapt_run_options *options) {
     const rapt_append_desc *d = &a->desc;
-    open_side(a, RAPT_APPEND_KEYS, &d->key, &d->key_cache, d->head_dim);
-    open_side(a, RAPT_APPEND_VALUES, &d->value, &d->value_cache, d->value_dim);
+    open_side(a, RAPT_KEYS, &d->key, &d->key_cache, d->head_dim);
+    open_side(a, RAPT_VALUES, &d->value, &d->value_cache, d->value_dim);
     a->pages = rapt_cache_shape_of(d).pages;
     a->page_tokens = rapt_cache_shape_of(d).page_tokens;
     const int workers = rapt_schedule_workers(options, MOST_TASKS, bytes_of(a) < SMALL_APPEND);

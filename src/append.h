@@ -20,12 +20,10 @@ struct rapt_append_side {
     bool rotates, computes;    /* computes scales */
 };
 
-enum { RAPT_APPEND_KEYS, RAPT_APPEND_VALUES, RAPT_APPEND_SIDES };
-
 struct rapt_append {
     rapt_append_desc desc; /* complete */
     const struct rapt_table *table;
-    struct rapt_append_side side[RAPT_APPEND_SIDES];
+    struct rapt_append_side side[RAPT_SIDES];
     struct rapt_angles angles;
     int64_t pages, page_tokens; /* of the caches */
     int64_t tasks;

@@ -104,7 +104,7 @@ static void store_rotated(const struct heads *unrotated, int64_t position) {
 }
 
 void rapt_append_rows(const struct rapt_append *append, const struct rapt_append_token *token) {
-    for (int i = 0; i < RAPT_APPEND_SIDES; i++) {
+    for (int i = 0; i < RAPT_SIDES; i++) {
         const struct rapt_append_side *side = &append->side[i];
         struct heads h = {.append = append, .side = side};
         if (!side->from)

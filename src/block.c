@@ -26,27 +26,13 @@ static struct rapt_score_args score_args(const struct rapt_block *b, float *scor
                                     .errands = NULL};
 }
 
-static void take_keys(struct rapt_score_args *args, const struct rapt_rows *keys, int key) {
-    args->key = keys->base;
-    args->key_stride_bytes = keys->stride_bytes;
-    args->key_format = keys->format;
-    args->scales = keys->scales;
-    args->streams = keys->streams;
-    args->lead_bytes = keys->lead_bytes;
-    args->key_rows = keys->first;
-    args->runs = keys->runs;
-    args->ahead = keys->ahead;
-    args->key_begin = key;
-    args->key_end = key + (int)keys->count;
-}
-
 static void score(const struct rapt_block *b) {
     struct rapt_score_args args = score_args(b, b->scores);
     args.spans = rapt_spans_of(b->mask);
     args.errands = b->of_score;
     for (int key = b->key_begin; key < b->key_end; key = args.key_end) {
         const struct rapt_rows keys = rapt_source_numbered(b->source, RAPT_KEYS, b->base, b->mask, key, b->key_end);
-        take_keys(&args, &keys, key);
+        rapt_take_keys(&args, &keys, key);
         b->task->kind->score(&args);
     }
 }
@@ -57,7 +43,7 @@ static struct rapt_score_args next_args(const struct rapt_block *b) {
     struct rapt_score_args args = score_args(b, next->scores);
     const struct rapt_rows keys = rapt_source_rows(
         b->source, RAPT_KEYS, (struct rapt_span){next->base + next->key_begin, next->base + next->key_end});
-    take_keys(&args, &keys, next->key_begin);
+    rapt_take_keys(&args, &keys, next->key_begin);
     RAPT_ASSUME(args.key_end == next->key_end);
     return args;
 }
@@ -225,7 +211,7 @@ static void score_in_turns(const struct rapt_block *const *blocks, int heads, in
         rapt_source_turn_to(b->source, b->task);
         const struct rapt_rows keys = rapt_source_rows(b->source, RAPT_KEYS, positions);
         args[i] = score_args(b, b->scores);
-        take_keys(&args[i], &keys, b->key_begin);
+        rapt_take_keys(&args[i], &keys, b->key_begin);
         RAPT_ASSUME(b->key_begin == blocks[0]->key_begin && b->key_end == blocks[0]->key_end);
         RAPT_ASSUME(args[i].key_end == b->key_end && !args[i].scales.scales);
         args[i].spans = rapt_spans_of(b->mask);

@@ -195,7 +195,6 @@ rapt_status rapt_describe_states(const rapt_states_desc *desc, rapt_states_desc 
         rapt_clear_strides(&states[i], complete->batch, complete->query_heads, complete->query_length);
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
         rapt_clear_strides(outputs[i], complete->batch, complete->query_heads, complete->query_length);
-    if (complete->query_lengths.data && complete->query_lengths.stride_bytes == 0)
-        complete->query_lengths.stride_bytes = complete->query_lengths.index_bytes;
+    rapt_complete_list(&complete->query_lengths);
     return RAPT_OK;
 }

@@ -4,7 +4,6 @@
 #ifndef RAPT_DESCRIBE_H
 #define RAPT_DESCRIBE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "rapt/cache.h"

@@ -24,9 +24,9 @@
 enum {
     RAPT_BLOCK_KEYS = 256,     /* keys between two rescalings; part of the numeric order */
     RAPT_CHUNK_KEYS = 512,     /* keys whose states are folded; part of the numeric order */
-    RAPT_HALF_KEYS = 128,      /* order 2: keys between two rescalings, half of what a block is elsewhere, */
+    RAPT_HALF_KEYS = 128,      /* orders 2 and 3: keys between two rescalings, half of what a block is elsewhere, */
     RAPT_STEP = 32,            /* and terms of one step of its dot products; both are part of the numeric order */
-    RAPT_SUM_LANES = 16,       /* order 2: lanes of l; part of the numeric order */
+    RAPT_SUM_LANES = 16,       /* orders 2 and 3: lanes of l; part of the numeric order */
     RAPT_INNER_BLOCK = 256,    /* terms of a matrix product that are added up by themselves, and */
     RAPT_INNER_CHAIN = 64,     /* those of one chain; both are part of the numeric order */
     RAPT_MAX_TILE_ROWS = 64,   /* upper bound of every kind's rows */
@@ -188,7 +188,7 @@ struct rapt_tile_kind {
     int copied_rows; /* as many pay for copies of keys and values that evict each other from caches; 0 = none do */
     bool streams;    /* few rows: memory feeds the slots, so they fetch their own rows */
     bool takes_runs; /* score and weigh, or a block of its own, take rows in several runs at once */
-    bool keeps_places; /* keys keep their places in a block, however few matter, since order 2 counts from there */
+    bool keeps_places; /* keys keep their places in a block, however few matter: orders 2 and 3 count from there */
     uint8_t beside_rows[RAPT_FORMAT_COUNT]; /* up to so many rows of a format: score_beside, or a block of its own, */
     int beside_unlike; /* scores keys beside values; of unlike dims where one side has more than this (0: never), */
     bool beside_rests; /* and rows that end within a line only where this is set; */

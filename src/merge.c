@@ -5,12 +5,11 @@
 
 void rapt_merge(const struct rapt_run *run, char *slot, int64_t index) {
     const struct rapt_plan_body *a = run->attention;
-    const struct rapt_work work = rapt_work_of_task(a, run->works, 1, index);
     struct rapt_task task;
-    rapt_task_find(&task, run, rapt_work_first_split(&work, index - work.first_merge), 1);
+    rapt_task_find_merge(&task, run, index);
     rapt_task_open(&task, slot, 0);
     const struct rapt_state into = rapt_state_of_chunk(&task, 0);
-    for (int64_t chunk = a->split_chunks; chunk < work.chunks; chunk++)
+    for (int64_t chunk = a->split_chunks; chunk < task.work.chunks; chunk++)
         a->table->merge(into, rapt_state_of_chunk(&task, chunk), task.rows, (int)a->desc.value_dim);
     for (int first = 0; first < task.rows; first += RAPT_MAX_TILE_ROWS) {
         int left = task.rows - first;

@@ -83,7 +83,7 @@ static void reserve_selected(const struct rapt_plan_body *a, struct rapt_slot_la
     static const unsigned parts[RAPT_KEY_ROWS] = {RAPT_PART_SELECT, RAPT_PART_MASK, RAPT_PART_KEEP, RAPT_PART_BIAS};
     const int64_t keys = RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS;
     const bool may_select = a->mask_parts & (RAPT_PART_SELECT | RAPT_PART_MASK | RAPT_PART_BIAS);
-    const int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
+    const int64_t dim = rapt_larger(a->desc.head_dim, a->desc.value_dim);
     for (int rows = 0; rows < RAPT_KEY_ROWS; rows++) {
         const int64_t bytes = rows == RAPT_BIAS_ROWS ? keys * (int64_t)sizeof(float) : keys;
         layout->rows_of_keys[rows] = reserve(end, may_select && (a->mask_parts & parts[rows]) ? bytes : 0);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Append and rotate, one token after the other (docs/numerics.md, rotary embedding). */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reference.h"

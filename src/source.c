@@ -25,7 +25,6 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
                           task->work.stages[RAPT_VALUES] && task->kind->piece_keys >= RAPT_BLOCK_KEYS;
     for (int i = 0; i < RAPT_SIDES; i++) {
         struct rapt_source_side *side = &source->side[i];
-        side->tensor = rapt_tensor_of(task->attention, i);
         side->dim = rapt_dim_of(task->attention, i);
         side->staged = task->work.stages[i];
         side->here = 0;

@@ -35,7 +35,6 @@ struct rapt_source {
     bool shares_keys;         /* values are a view of staged keys */
     bool in_turns;            /* rows are for turns, which request what comes next by themselves */
     struct rapt_source_side {
-        const rapt_tensor *tensor;
         int64_t dim;
         bool staged;
         bool in_pages; /* and read where they lie, by slots that take several runs at once */
@@ -58,6 +57,21 @@ struct rapt_rows {
     int64_t lead_bytes; /* as in rapt_stage_args */
     struct rapt_scales scales; /* of stored rows */
 };
+
+/* The keys that score takes next, whose number in the block is `key`. */
+static inline void rapt_take_keys(struct rapt_score_args *args, const struct rapt_rows *keys, int key) {
+    args->key = keys->base;
+    args->key_stride_bytes = keys->stride_bytes;
+    args->key_format = keys->format;
+    args->scales = keys->scales;
+    args->streams = keys->streams;
+    args->lead_bytes = keys->lead_bytes;
+    args->key_rows = keys->first;
+    args->runs = keys->runs;
+    args->ahead = keys->ahead;
+    args->key_begin = key;
+    args->key_end = key + (int)keys->count;
+}
 
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Keys and values as the kinds of order 2 lay them out, half a block at a time. */
+ * Keys and values as the kinds of orders 2 and 3 lay them out, half a block at a time. */
 #include "assume.h"
 #include "pages.h"
 #include "source.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Single keys and values of a block, as masks leave them: where they lie, if the kind takes them so, else copied. */
-#include "pages.h"
 #include "source.h"
 
 enum { LONG_RUN = 16 }; /* keys that are worth a call of a slot; fewer are copied together */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The running state of rows, (m, l, o): how it lies in memory, how it begins, how states fold (numerics.md, step 7). */
+ * The running state of rows, (m, l, o): how it lies in memory, and how it begins. */
 #ifndef RAPT_STATE_H
 #define RAPT_STATE_H
 

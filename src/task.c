@@ -51,6 +51,11 @@ static float slope_of(const struct rapt_task *task, int64_t head) {
 
 static float *floats_at(char *slot, size_t offset) { return (float *)(void *)(slot + offset); }
 
+void rapt_task_find_merge(struct rapt_task *task, const struct rapt_run *run, int64_t index) {
+    const struct rapt_work work = rapt_work_of_task(run->attention, run->works, 1, index);
+    rapt_task_find(task, run, rapt_work_first_split(&work, index - work.first_merge), 1);
+}
+
 void rapt_task_open(struct rapt_task *task, char *slot, int number) {
     const struct rapt_plan_body *a = task->attention;
     const struct rapt_slot_layout *at = number > 0 ? &a->further : &a->slot;

@@ -36,6 +36,9 @@ struct rapt_task {
 /* Resolves a task of the attend phase, except for its scratch; with `count` splits of the same keys as a single one. */
 void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t index, int64_t count);
 
+/* Those of the attend phase whose states a task of the merge phase folds: the first of them. */
+void rapt_task_find_merge(struct rapt_task *task, const struct rapt_run *run, int64_t index);
+
 /* Gives a task its scratch; number: among those of the KV heads that take turns, or 0. */
 void rapt_task_open(struct rapt_task *task, char *slot, int number);
 

@@ -4,11 +4,10 @@
 
 /* A task of the merge phase folds the states that the tasks of its KV head left. */
 static int64_t find_merge(struct rapt_task *task, const struct rapt_run *run, int64_t index) {
-    const struct rapt_work work = rapt_work_of_task(run->attention, run->works, 1, index);
-    rapt_task_find(task, run, rapt_work_first_split(&work, index - work.first_merge), 1);
-    task->visible = rapt_visible_to(&run->attention->desc, &work.sequence, rapt_position(task, 0),
+    rapt_task_find_merge(task, run, index);
+    task->visible = rapt_visible_to(&run->attention->desc, &task->work.sequence, rapt_position(task, 0),
                                     rapt_position(task, task->rows - 1));
-    return task->rows * work.chunks * run->attention->desc.value_dim;
+    return task->rows * task->work.chunks * run->attention->desc.value_dim;
 }
 
 void rapt_task_describe(const struct rapt_run *run, int32_t phase, int64_t index, rapt_task_info *info) {

@@ -2,7 +2,6 @@
 #include "turns.h"
 
 #include "cpu.h"
-#include "pages.h"
 #include "work.h"
 
 enum { EXCLUDES = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT /* what may leave the keys of a block out */ };
@@ -41,7 +40,7 @@ static bool reads_in_turns(const struct rapt_plan_body *a, const struct rapt_wor
 
 /* Whether turns take keys and values of so many dims. */
 static bool has_turns_for(const struct rapt_tile_kind *kind, int64_t key_dim, int64_t value_dim) {
-    const int64_t most = key_dim > value_dim ? key_dim : value_dim;
+    const int64_t most = rapt_larger(key_dim, value_dim);
     return key_dim == value_dim || (kind->beside_unlike > 0 && most > kind->beside_unlike);
 }
 
@@ -82,8 +81,8 @@ static bool lies_side_by_side(const struct rapt_plan_body *a, int side, int64_t 
     return tensor->head_stride_bytes == row_bytes && tensor->token_stride_bytes >= heads * row_bytes;
 }
 
-/* Whether so many heads take turns to score and weigh, or of whole blocks: with all rows of each in one tile, where they
- * lie, and where the batch exceeds caches, since within them turns only add calls. */
+/* Whether so many heads take turns to score and weigh, or of whole blocks: with all rows of each in one tile, where
+ * they lie, and where the batch exceeds caches, since within them turns only add calls. */
 static bool takes_steps_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     bool takes = work->task_rows <= kind->rows && kind->slot_turn % heads == 0 && !(a->mask_parts & EXCLUDES) &&

@@ -11,8 +11,6 @@
 #include "isa.h"
 #include "numerics.h"
 
-#define RAPT_LOG2E 0x1.715476p+0f
-
 static const int64_t max_size = (int64_t)1 << 40;
 
 rapt_status rapt_refuse(rapt_message *message, rapt_status status, const char *format, ...) {

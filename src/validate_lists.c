@@ -3,9 +3,9 @@
 #include "checked.h"
 #include "validate_parts.h"
 
-/* count entries of entry_bytes; RAPT_OK promises that they do not wrap round the address space. */
-static rapt_status add_list(struct rapt_validation *v, const char *name, const void *data, int64_t count,
-                            int64_t entry_bytes, int64_t stride_bytes) {
+/* RAPT_OK promises that they do not wrap round the address space. */
+rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, const void *data, int64_t count,
+                                  int64_t entry_bytes, int64_t stride_bytes) {
     int64_t bytes = 0;
     if ((uintptr_t)data % (uintptr_t)entry_bytes)
         return rapt_refuse(v->message, RAPT_MISALIGNED_POINTER, "%s = %p is not aligned to %lld bytes", name,
@@ -61,7 +61,7 @@ static rapt_status check_list_fields(struct rapt_validation *v, const char *name
     const rapt_status status = check_fields(v, name, list, entries);
     if (status != RAPT_OK || !list.data)
         return status;
-    return add_list(v, name, list.data, count, list.index_bytes, list.stride_bytes);
+    return rapt_check_list_bytes(v, name, list.data, count, list.index_bytes, list.stride_bytes);
 }
 
 rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_t batch, int64_t stride_bytes,
@@ -151,7 +151,7 @@ static rapt_status check_head_list(struct rapt_validation *v, const char *name, 
     const int64_t heads = v->desc->query_heads;
     if (!list)
         return RAPT_OK;
-    const rapt_status status = add_list(v, name, list, heads, sizeof *list, sizeof *list);
+    const rapt_status status = rapt_check_list_bytes(v, name, list, heads, sizeof *list, sizeof *list);
     if (status != RAPT_OK)
         return status;
     for (int64_t head = 0; head < heads; head++)
@@ -174,15 +174,10 @@ rapt_status rapt_check_head_lists(struct rapt_validation *v) {
     return status;
 }
 
-rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, const void *data, int64_t count,
-                                  int64_t entry_bytes, int64_t stride_bytes) {
-    return add_list(v, name, data, count, entry_bytes, stride_bytes);
-}
-
 rapt_status rapt_check_list(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t count) {
     const struct entries entries = {count, "", " entries are read", count};
     const rapt_status status = check_fields(v, name, list, entries);
     if (status != RAPT_OK || !list.data || !count)
         return status;
-    return add_list(v, name, list.data, count, list.index_bytes, list.stride_bytes);
+    return rapt_check_list_bytes(v, name, list.data, count, list.index_bytes, list.stride_bytes);
 }

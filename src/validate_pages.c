@@ -2,7 +2,6 @@
  * Page tables: their fields, the memory of their lists, what stands in them. */
 #include <string.h>
 
-#include "checked.h"
 #include "pages.h"
 #include "validate_parts.h"
 

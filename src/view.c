@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "view.h"
 
-#include "pages.h"
-
 static bool is_same_list(const rapt_index_list *a, const rapt_index_list *b) {
     return a->data == b->data && a->index_bytes == b->index_bytes && a->stride_bytes == b->stride_bytes;
 }

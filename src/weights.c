@@ -40,17 +40,7 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
         const struct rapt_span rest = {at, keys.end};
         const struct rapt_rows rows = task->kind->keeps_places ? rapt_source_stored(task, RAPT_KEYS, rest)
                                                                : rapt_source_rows(tile->source, RAPT_KEYS, rest);
-        args.key = rows.base;
-        args.key_stride_bytes = rows.stride_bytes;
-        args.key_format = rows.format;
-        args.scales = rows.scales;
-        args.streams = rows.streams;
-        args.lead_bytes = rows.lead_bytes;
-        args.key_rows = rows.first;
-        args.runs = rows.runs;
-        args.ahead = rows.ahead;
-        args.key_begin = (int)(at - base);
-        args.key_end = (int)(at - base + rows.count);
+        rapt_take_keys(&args, &rows, (int)(at - base));
         tile->kind->score(&args);
     }
     if (raw)

@@ -2,7 +2,6 @@
 #include "work_kind.h"
 
 #include "listed.h"
-#include "pages.h"
 #include "turns.h"
 
 enum {

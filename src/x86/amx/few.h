@@ -5,11 +5,6 @@
 
 #include "x86/amx/few_turns_by_dims.h"
 
-static size_t panel_bytes_few(int rows, int head_dim) {
-    (void)rows;
-    return AMX_TILE * RAPT_SUM_LANES * sizeof(float) + (size_t)unit16_steps(head_dim) * 2 * TILE_BYTES;
-}
-
 /* Scores of two halves, maxima, offsets; four tiles of scores; a panel, sums, and room for copies. */
 static size_t scores_bytes_few(int rows, int dim) {
     const int tiles = 4 + 4 * FEW_DIMS + FEW_FAR_RUNS * (unit16_steps(dim) + 1);
@@ -21,7 +16,7 @@ static void few_lay_out(struct few_task *f, const struct rapt_block *b) {
     float *scores = b->task->scores;
     struct unit16_half *half = &f->a.half;
     f->tiles = (b->rows + TILE_HEIGHT - 1) / TILE_HEIGHT;
-    f->queries = few_queries(b->panel);
+    f->queries = amx_queries(b->panel);
     half->largest = scores + 2 * f->tiles * TILE_HEIGHT * RAPT_HALF_KEYS;
     half->offset = half->largest + f->tiles * TILE_HEIGHT * 16;
     f->scores = (char *)(half->offset + AMX_TILE);
@@ -38,7 +33,7 @@ static void few_lay_out(struct few_task *f, const struct rapt_block *b) {
 
 /* For each 16 rows and 32 dims a tile, whose row i has dims 2i and 2i + 1. */
 static void pack_queries_few(float *panel, const char *const *query_rows, int rows, int head_dim) {
-    char *into = few_queries(panel);
+    char *into = amx_queries(panel);
     for (int first = 0; first < rows; first += TILE_HEIGHT)
         for (int step = 0; step < unit16_steps(head_dim); step++, into += TILE_BYTES) {
             const __mmask32 there = unit16_first(head_dim - step * RAPT_STEP);

@@ -26,8 +26,6 @@ struct few_task {
     bool in_turns;        /* keys of the next half are scored beside its values */
 };
 
-RAPT_INLINE char *few_queries(float *panel) { return (char *)(panel + AMX_TILE * RAPT_SUM_LANES); }
-
 /* Tile `number` of the rows alone. */
 static struct few_task few_tile(const struct few_task *f, int number) {
     struct few_task tile = *f;

@@ -53,7 +53,7 @@ static const struct rapt_tile_kind amx_few = {AMX_KIND("few", AMX_TILE, AMX_TILE
                                                   .beside_rows = {[UNIT16_FORMAT] = AMX_TILE},
                                                   .beside_unlike = FEW_NEAR_DIMS,
                                                   .beside_rests = true,
-                                                  .panel_bytes = panel_bytes_few,
+                                                  .panel_bytes = panel_bytes_amx,
                                                   .scores_bytes = scores_bytes_few,
                                                   .block = block_few,
                                                   .pack_stored = pack_queries_few,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Tables of order 2 with kinds of their own, made when a call first asks for them. */
+ * Tables of orders 2 and 3 with kinds of their own, made when a call first asks for them. */
 #ifndef RAPT_X86_UNIT16_ONCE_H
 #define RAPT_X86_UNIT16_ONCE_H
 
