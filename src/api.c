@@ -35,7 +35,7 @@ const char *rapt_status_text(rapt_status status) {
     case RAPT_INVALID_STRIDE: return "invalid stride";
     case RAPT_INVALID_VALUE: return "value outside its range";
     case RAPT_MISALIGNED_POINTER: return "misaligned pointer";
-    case RAPT_OUT_OF_EXTENT: return "tensor reaches beyond its extent";
+    case RAPT_OUT_OF_EXTENT: return "a tensor or list reaches beyond its extent";
     case RAPT_OVERLAPPING_OUTPUT: return "output overlaps";
     case RAPT_UNSTATED_POSITION: return "the position of the queries is not stated";
     case RAPT_UNUSED_FIELD: return "a field is set that nothing uses";

@@ -147,7 +147,8 @@ static void orders(void **state) {
                  ATTEND "--out new.npy --numerics 2 --query-type bf16 --key-type bf16 --value-type f16");
     expect_error("numerics = 3 takes query, key and value that are all float32",
                  ATTEND "--out new.npy --numerics 3 --kv-type bf16");
-    expect_success(ATTEND "--out o.npy --numerics fastest --check --tolerance 0.1");
+    assert_non_null(strstr(expect_success(ATTEND "--out o.npy --numerics fastest --check --tolerance 0.1").out,
+                           ", numerics 1\n"));
     if (tables_of(RAPT_NUMERICS_ORDER_2, tables) == 0) {
         expect_error("numerics 2 is not available", ATTEND "--out new.npy --numerics 2 --query-type f16 --kv-type f16");
         return;

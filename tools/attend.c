@@ -22,6 +22,7 @@ struct run {
     void *workspace;
     size_t workspace_bytes;
     int64_t threads, repeat;
+    bool tells_order; /* even if it is the usual one */
 };
 
 static void check_status(rapt_status status, const char *detail) {
@@ -52,7 +53,7 @@ static void warn_of_negative_offsets(const struct problem *problem, const struct
 }
 
 static struct run prepare(const struct problem *problem, const struct attend_options *options) {
-    struct run run = {.repeat = options->repeat.given ? options->repeat.value : 1};
+    struct run run = {.repeat = options->repeat.given ? options->repeat.value : 1, .tells_order = options->numerics};
     const rapt_run_options most = {.struct_size = sizeof most, .max_threads = (int32_t)options->threads.value};
     rapt_message message;
     check_status(rapt_plan_init(&run.plan, &problem->stored, &message), message.text);
@@ -137,7 +138,7 @@ static void print_speed(const struct run *run, double time, double rate, bool js
         return;
     }
     printf("kernels  %s, %lld thread%s", kernels, (long long)run->threads, run->threads == 1 ? "" : "s");
-    if (order != RAPT_NUMERICS_VERSION) printf(", numerics %d", order);
+    if (order != RAPT_NUMERICS_VERSION || run->tells_order) printf(", numerics %d", order);
     putchar('\n');
     printf("time     %.3g ms (", time * 1e3);
     if (run->repeat == 1)

@@ -23,7 +23,6 @@ static void check_options(const struct heatmap_options *o) {
     option_needs("theme", o->theme, o->out, "--out");
     option_needs("zoom", o->zoom.given, o->out && ends_in(o->out, ".png"), "--out FILE.png");
     option_at_least_one("zoom", o->zoom, 4);
-    option_needs("key-tokens", o->key_tokens, o->tokens, "--tokens");
     if (o->out && o->colours) tool_die("--colours is for the terminal: it does not go with --out");
     if (o->out && !ends_in(o->out, ".png") && !ends_in(o->out, ".svg")) {
         tool_die("--out: '%s' ends neither in .png nor in .svg", o->out);

@@ -83,8 +83,8 @@ static void draw(struct picture *picture, cairo_surface_t *surface, double scale
     picture_bar(picture);
     text_end(&picture->pen);
     if (unknown)
-        tool_warn("%s: %d character%s of the texts in it %s in no font here and become boxes", picture->map->path,
-                  unknown, unknown == 1 ? "" : "s", unknown == 1 ? "is" : "are");
+        tool_warn("the picture of %s: %d character%s of its texts %s in no font here and become boxes",
+                  picture->map->path, unknown, unknown == 1 ? "" : "s", unknown == 1 ? "is" : "are");
     picture_check(picture, cairo_status(picture->cairo));
     cairo_destroy(picture->cairo);
 }

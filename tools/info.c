@@ -114,12 +114,17 @@ static void tell_tables(void) {
     field("kernels", text);
 }
 
-static void tell_chosen(rapt_isa isa) {
+/* Where RAPT_ISA leads to a refusal, this is where one looks for the reason. */
+static void tell_chosen(void) {
     char text[256];
-    const char *wanted = getenv("RAPT_ISA");
-    const char *features = rapt_isa_needs(isa);
-    snprintf(text, sizeof text, "%s%s, which uses %s", rapt_isa_name(isa), wanted && wanted[0] ? " (by RAPT_ISA)" : "",
-             features[0] ? features : "nothing beyond the compiler's baseline");
+    rapt_isa isa = RAPT_ISA_AUTO;
+    const rapt_status status = rapt_isa_chosen(&isa);
+    const char *asked = getenv("RAPT_ISA"), *features = rapt_isa_needs(isa);
+    if (status != RAPT_OK)
+        snprintf(text, sizeof text, "none: %s: RAPT_ISA=%s", rapt_status_text(status), asked ? asked : "");
+    else
+        snprintf(text, sizeof text, "%s%s, which uses %s", rapt_isa_name(isa), asked && asked[0] ? " (by RAPT_ISA)" : "",
+                 features[0] ? features : "nothing beyond the compiler's baseline");
     field("chosen", text);
 }
 
@@ -127,7 +132,6 @@ int verb_info(int argc, char **argv) {
     struct info_options options = {0};
     char version[64];
     options_parse("info", info_option_rows, &options, argc, argv);
-    const rapt_isa chosen = option_isa_chosen();
     as_json = options.json;
     if (as_json) json_open(NULL, '{');
     snprintf(version, sizeof version, "%s, numerics %d", rapt_version(), rapt_numerics_version());
@@ -139,7 +143,7 @@ int verb_info(int argc, char **argv) {
     tell_build();
     tell_features();
     tell_tables();
-    tell_chosen(chosen);
+    tell_chosen();
     if (as_json) json_close();
     return EXIT_SUCCESS;
 }

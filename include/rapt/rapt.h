@@ -175,7 +175,7 @@ typedef struct rapt_attention_desc {
     float scale;      /* with RAPT_SCALE; finite, 0 gives uniform weights */
     float softcap;    /* cap * tanh(score / cap); finite, 0 = off */
     float mask_fill;  /* with RAPT_MASK_FILL; finite; replaces the score where mask is false */
-    float keep_scale; /* with keep_mask; finite, 1 / (1 - dropout probability) */
+    float keep_scale; /* with keep_mask; finite, 1 / (1 - dropout probability); 0 makes all of out 0 */
 
     int64_t window_left;  /* with RAPT_WINDOW: sees keys at most this far before the query; -1 = no limit */
     int64_t window_right; /* likewise after the query */
@@ -199,7 +199,7 @@ typedef int (*rapt_parallel_for)(void *context, int64_t count, void (*task)(void
 /* Bits of rapt_run_options.flags. */
 #define RAPT_RUN_FORK_SAFE (UINT64_C(1) << 0) /* OpenMP works here, though this may be a forked child */
 
-/* How a call uses threads. Every field may be 0. */
+/* How a call uses threads. Every field may be 0. What it calls must not throw, nor leave by longjmp. */
 typedef struct rapt_run_options {
     uint32_t struct_size;           /* sizeof(rapt_run_options) */
     int32_t max_threads;            /* 0 = as many as OpenMP would use, with parallel_for as many as the machine has */
@@ -290,7 +290,8 @@ RAPT_API rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t ma
 
 /* Enough bytes for every plan that differs from largest in data, extents, strides, lists, and in a batch, query_length
  * and kv_length that are no larger. largest needs no data. Pages may have any lengths, but no plan may have keys
- * or values in pages where largest has not: short pages take more room. */
+ * or values in pages where largest has not: short pages take more room. It counts batch * query_length queries, however
+ * few query_tokens are. */
 RAPT_API rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, int64_t max_concurrency, size_t *bytes,
                                           rapt_message *message);
 

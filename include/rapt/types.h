@@ -205,7 +205,8 @@ static inline rapt_index_list rapt_int64_list(const int64_t *data, int64_t count
  * A page holds page_tokens tokens of every KV head. With a table, the tensor's data is page 0 and page_stride_bytes
  * leads from page to page, its batch_stride_bytes is ignored; its head and token strides apply within a page, and the
  * order of these two is free. Token t of a sequence lies in its page t / page_tokens. Entries beyond a sequence's
- * length are not read; the others are in 0 ... pages - 1. Sequences may share pages. */
+ * length are not read; the others are in 0 ... pages - 1. Sequences may share pages. Of pages [pages, page_tokens,
+ * heads, dim] rapt_tensor_bshd makes a tensor whose page_stride_bytes is the batch_stride_bytes that it has. */
 typedef enum rapt_page_kind {
     RAPT_PAGES_NONE = 0,   /* no table: sequence b is batch b of the tensor */
     RAPT_PAGES_DENSE = 1,  /* entries [batch][entries.count], rows at batch_stride_bytes (vLLM's block table);
@@ -221,7 +222,7 @@ typedef struct rapt_page_table {
     int64_t page_tokens;        /* any number >= 1, not only powers of two; ROW: 0 */
     int64_t pages;              /* of the tensor; ROW: its batches */
     rapt_index_list entries;    /* page numbers */
-    int64_t batch_stride_bytes; /* DENSE; 0 = all sequences have the same row */
+    int64_t batch_stride_bytes; /* DENSE, from row to row; 0 = all sequences have the first row */
     rapt_index_list offsets;    /* LISTED: [batch + 1], monotone */
     uint64_t reserved[2];
 } rapt_page_table;

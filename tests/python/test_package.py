@@ -21,6 +21,8 @@ def test_info():
     text = subprocess.run([sys.executable, "-m", "rapt", "info"], check=True, text=True, capture_output=True).stdout
     assert "isa " in text and rapt.__version__ in text
     assert subprocess.run([sys.executable, "-m", "rapt"], capture_output=True).returncode == 2
+    assert "rapt info" in subprocess.run([sys.executable, "-m", "rapt", "--help"], check=True, text=True,
+                                         capture_output=True).stdout
     assert set(rapt.info()) >= {"version", "numerics", "isa", "cpu_features", "threads", "threads_kind"}
 
 
