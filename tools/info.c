@@ -123,7 +123,8 @@ static void tell_chosen(void) {
     if (status != RAPT_OK)
         snprintf(text, sizeof text, "none: %s: RAPT_ISA=%s", rapt_status_text(status), asked ? asked : "");
     else
-        snprintf(text, sizeof text, "%s%s, which uses %s", rapt_isa_name(isa), asked && asked[0] ? " (by RAPT_ISA)" : "",
+        snprintf(text, sizeof text, "%s%s, which uses %s", rapt_isa_name(isa),
+                 asked && asked[0] ? " (by RAPT_ISA)" : "",
                  features[0] ? features : "nothing beyond the compiler's baseline");
     field("chosen", text);
 }

@@ -290,8 +290,7 @@ RAPT_API rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t ma
 
 /* Enough bytes for every plan that differs from largest in data, extents, strides, lists, and in a batch, query_length
  * and kv_length that are no larger. largest needs no data. Pages may have any lengths, but no plan may have keys
- * or values in pages where largest has not: short pages take more room. It counts batch * query_length queries, however
- * few query_tokens are. */
+ * or values in pages where largest has not: short pages take more room. query_tokens do not lower it. */
 RAPT_API rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, int64_t max_concurrency, size_t *bytes,
                                           rapt_message *message);
 
@@ -300,9 +299,9 @@ RAPT_API rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, in
 RAPT_API int64_t rapt_run_concurrency(const rapt_plan *plan, const rapt_run_options *options);
 
 /* Runs the whole plan. workspace: any alignment, used by one run at a time; it need not be initialised and holds
- * nothing afterwards. options may be NULL. Allocates nothing and does not start threads beyond OpenMP's. With OpenMP,
- * inside a parallel region of several threads and in a forked child it runs on the calling thread. Here and in all
- * functions below each thread that takes part uses up to 128 KiB of stack. */
+ * nothing afterwards. options may be NULL. Allocates nothing, starts no threads beyond OpenMP's, and uses up to 128 KiB
+ * of stack on each, as all functions below. With OpenMP, inside a parallel region of several threads and in a forked
+ * child it runs on the calling thread. */
 RAPT_API rapt_status rapt_run(const rapt_plan *plan, void *workspace, size_t workspace_bytes,
                               const rapt_run_options *options);
 
