@@ -262,7 +262,8 @@ static void missing_glyphs_are_warned_of(void **state) {
     write_bytes("private.txt", tokens, sizeof tokens - 1);
     struct command_result said = command_shell("$rapt heatmap --attention drawn.npy --tokens private.txt --out m.png");
     assert_int_equal(said.status, 0);
-    assert_non_null(strstr(said.err, "warning: the picture of drawn.npy: 2 characters of its texts are in no font here"));
+    assert_non_null(
+        strstr(said.err, "warning: the picture of drawn.npy: 2 characters of its texts are in no font here"));
 }
 
 struct bar {
