@@ -153,7 +153,8 @@ static void bad_options(void **state) {
     expect_error("--tolerance: -1 is not 0 or more", ATTEND "--check --tolerance=-1");
     expect_error("--tolerance changes nothing without", ATTEND "--tolerance 1");
     expect_error("two results cannot have the same name", ATTEND "--lse new.npy");
-    assert_non_null(strstr(expect_success("RAPT_ISA=rubbish $rapt info").out, "none: RAPT_ISA names no instruction set"));
+    assert_non_null(strstr(expect_success("RAPT_ISA=rubbish $rapt info").out,
+                           "none: RAPT_ISA names no instruction set"));
     expect_error("RAPT_ISA", "RAPT_ISA=rubbish; export RAPT_ISA; " ATTEND);
 }
 
