@@ -143,6 +143,7 @@ static void bad_options(void **state) {
     setenv("case", "06a_mha_split", 1);
     expect_error("layer: the kind is missing", "$rapt layer");
     expect_error("'transformer' is no kind of layer: there are simplified dot self", "$rapt layer transformer");
+    expect_error("the kind of layer is missing: there are simplified dot self", "$rapt layer --out new.npy");
     expect_error("layer self: --weights DIR|FILE is required", "$rapt layer self --input x.npy --out new.npy");
     expect_error("layer multi-head: --heads N is required", "c=$data/$case; $rapt layer multi-head " X OUT);
     expect_error("layer self has no --heads", "c=$data/$case; $rapt layer self --heads 2 " X OUT);

@@ -252,6 +252,8 @@ static void refusals(void **state) {
     expect_error("gone.npy: No such file", "$rapt heatmap --weights gone.npy");
     expect_error("gone.txt: No such file", HELLO "--tokens gone.txt");
     expect_error(".: Is a directory", HELLO "--tokens .");
+    expect_error("/dev/zero: a line has more than 1048576 bytes", HELLO "--tokens /dev/zero");
+    expect_error("/dev/stdin: more than 1048579 lines", "yes | " HELLO "--tokens /dev/stdin");
     expect_error("line.npy [3]: expected 2, 3 or 4 dimensions", "$rapt heatmap --weights line.npy");
     expect_error("five.npy [1, 1, 1, 2, 3]: expected 2, 3 or 4 dimensions", "$rapt heatmap --weights five.npy");
     expect_error("ints.npy: holds int32, expected float32 or float64", "$rapt heatmap --weights ints.npy");

@@ -30,8 +30,9 @@ static void check_options(const struct heatmap_options *o) {
 }
 
 static void report(const struct heatmap *map) {
-    printf("weights  %s, %lld head%s of %lld queries, %lld keys\n", text_shown(map->path), (long long)map->heads,
-           map->heads == 1 ? "" : "s", (long long)map->queries, (long long)map->keys);
+    printf("weights  %s, %lld head%s of %lld quer%s, %lld key%s\n", text_shown(map->path), (long long)map->heads,
+           map->heads == 1 ? "" : "s", (long long)map->queries, map->queries == 1 ? "y" : "ies",
+           (long long)map->keys, map->keys == 1 ? "" : "s");
     printf("colours  %.4g ... %.4g%s\n", (double)map->low, (double)map->high,
            map->probabilities ? "" : ", as weights lie outside 0 ... 1");
     if (map->nans || map->infinities)

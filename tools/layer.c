@@ -55,6 +55,7 @@ const struct layer_kind *layer_find(const char *name) {
         strcat(strcat(names, kind == layer_kinds ? "" : " "), kind->name);
         suggest_consider(&suggestion, kind->name);
     }
+    if (name[0] == '-') tool_die("the kind of layer is missing: there are %s", names);
     tool_die("'%s' is no kind of layer: there are %s%s", name, names, suggest_text(&suggestion, "", hint));
 }
 

@@ -2,25 +2,37 @@
 #include "tokens.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "text.h"
 #include "tool.h"
 
+enum { MOST_BYTES = 1 << 20, FURTHER_LINES = 1 << 20 }; /* what has more is no list of tokens: a device, a pipe */
+
+/* The next line, without its end; false where there is none. */
+static bool read_line(FILE *file, const char *path, char line[MOST_BYTES + 1]) {
+    int length = 0, byte;
+    while ((byte = getc(file)) != EOF && byte != '\n') {
+        if (length == MOST_BYTES) tool_die("%s: a line has more than %d bytes", path, MOST_BYTES);
+        line[length++] = (char)byte;
+    }
+    if (ferror(file)) tool_die_of_file(path, errno);
+    line[length] = '\0';
+    return length > 0 || byte != EOF;
+}
+
 struct token_list tokens_read(const char *path, int64_t most) {
     FILE *file = tool_open(path);
     struct token_list tokens = {tool_allocate(most, sizeof(char *), path), 0};
-    char *line = NULL;
-    size_t bytes = 0;
-    for (ssize_t length; (length = getline(&line, &bytes, file)) >= 0; tokens.count++) {
+    static char line[MOST_BYTES + 1];
+    for (; read_line(file, path, line); tokens.count++) {
+        if (tokens.count >= most + FURTHER_LINES) tool_die("%s: more than %lld lines", path, (long long)tokens.count);
         if (tokens.count >= most) continue;
-        line[strcspn(line, "\r\n")] = '\0';
-        tokens.texts[tokens.count] = strcpy(tool_allocate((int64_t)length, 1, path), line);
+        line[strcspn(line, "\r")] = '\0';
+        tokens.texts[tokens.count] = strcpy(tool_allocate((int64_t)strlen(line) + 1, 1, path), line);
     }
-    if (!feof(file)) tool_die_of_file(path, errno);
-    free(line);
     fclose(file);
     return tokens;
 }

@@ -12,7 +12,7 @@ struct token_list {
     int64_t count; /* of the lines, also of those after the first `most`, which have no text */
 };
 
-/* Reads the first most lines of path and counts them all; dies where the file cannot be read. */
+/* Reads the first most lines of path and counts them all; dies where the file cannot be read, or has no end. */
 struct token_list tokens_read(const char *path, int64_t most);
 
 /* Terminal columns of the whole text; what cannot be shown counts as one. */
