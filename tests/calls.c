@@ -11,10 +11,6 @@
 #include "problem.h"
 #include "reference.h"
 
-#ifndef NUMERICS
-#define NUMERICS 0
-#endif
-
 /* Emulators get fewer and smaller calls, and so do other orders, whose reference takes long. */
 static bool is_emulated(void) { return scaled_work(100) < 100; }
 enum { SHARE = NUMERICS == 3 ? 24 : NUMERICS ? 4 : 1, STRIDE = NUMERICS == 3 ? 3 : 1 }; /* 3 is slow */
@@ -313,12 +309,6 @@ static void test_truth(void **state) {
         test_free_all();
     }
     (void)state;
-}
-
-static void test_absent(void **state) {
-    (void)state;
-    print_message("# the library has no order %d\n", NUMERICS);
-    skip();
 }
 
 int main(int count, char **arguments) {

@@ -3,10 +3,6 @@
  * dims over several chunks. Its argument is a pattern of test names. Built for order 1 and, with NUMERICS, for 2. */
 #include "calls_check.h"
 
-#ifndef NUMERICS
-#define NUMERICS 0
-#endif
-
 static int64_t so_many(int64_t usual) { return (scaled_work(usual) + (NUMERICS ? 1 : 0)) / (NUMERICS ? 2 : 1); }
 
 /* At least eight chunks, at most 64 rows. */
@@ -127,12 +123,6 @@ static void test_wide_random(void **state) {
         call.value_dim = n % 4 ? call.head_dim : dims[n / 6 % 6];
         check_call(&call);
     }
-}
-
-static void test_absent(void **state) {
-    (void)state;
-    print_message("# the library has no order %d\n", NUMERICS);
-    skip();
 }
 
 int main(int count, char **arguments) {

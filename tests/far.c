@@ -148,14 +148,7 @@ static void test_rows(void **state) {
     }
 }
 
-static void test_no_room(void **state) {
-    (void)state;
-    print_message("# no addresses for eight strides of %lld bytes\n", (long long)FAR);
-    skip();
-}
-
 int main(void) {
-    const struct CMUnitTest none[] = {cmocka_unit_test(test_no_room)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_states),
@@ -163,8 +156,6 @@ int main(void) {
         cmocka_unit_test(test_scales),
         cmocka_unit_test(test_rows),
     };
-    if (!far_map())
-        return cmocka_run_group_tests_name("far", none, NULL, NULL);
     table_count = machine_tables(tables);
     return cmocka_run_group_tests_name("far", tests, NULL, NULL);
 }

@@ -148,22 +148,13 @@ static void test_products(void **state) {
     test_free_all();
 }
 
-static void test_no_room(void **state) {
-    (void)state;
-    print_message("# no addresses for eight strides of %lld bytes\n", (long long)FAR);
-    skip();
-}
-
 int main(void) {
-    const struct CMUnitTest none[] = {cmocka_unit_test(test_no_room)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_append),
         cmocka_unit_test(test_append_pages),
         cmocka_unit_test(test_rotate),
         cmocka_unit_test(test_products),
     };
-    if (!far_map())
-        return cmocka_run_group_tests_name("far_caches", none, NULL, NULL);
     table_count = machine_tables(tables);
     return cmocka_run_group_tests_name("far_caches", tests, NULL, NULL);
 }

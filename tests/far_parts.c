@@ -14,7 +14,11 @@ char *far_map(void) {
     static char *map;
     if (!map)
         map = mmap(NULL, (size_t)MAP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return map == MAP_FAILED ? NULL : map;
+    if (map == MAP_FAILED) {
+        print_message("# no addresses for %d strides of %lld bytes\n", STEPS, (long long)FAR);
+        skip();
+    }
+    return map;
 }
 
 static int64_t *stride_of(const struct part *part, int axis) {

@@ -17,7 +17,7 @@ struct part {
     bool is_output, is_paged;
 };
 
-/* Memory for eight steps of FAR; NULL where there are no addresses for it. */
+/* Memory for eight steps of FAR; where there are no addresses for it, the test is skipped. */
 char *far_map(void);
 
 /* Runs the call with everything near, and with each part far along each axis of up to eight: all outputs keep their

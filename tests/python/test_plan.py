@@ -104,13 +104,19 @@ def rows_of(out, lists):
     return rows
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("query, key, lists_of", LISTS)
-def test_lists_may_change(random, query, key, lists_of, kind):
+def planned(random, query, key, lists_of, kind):
+    """A plan with lists, its arguments, and what it gives as long as it has them."""
     given, lists = drawn(random, query, key, kind), lists_of(kind)
     options = dict(causal=True) if "kv_lengths" in lists else dict(causal=True, query_position=3)
     expected = rapt.attention(*given, **options, **lists)
     plan = rapt.Plan(*given, **options, **lists)
+    return given, options, lists, plan, expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("query, key, lists_of", LISTS)
+def test_lists_may_change(random, query, key, lists_of, kind):
+    given, options, lists, plan, expected = planned(random, query, key, lists_of, kind)
     for array in lists.values():
         array[:] = 1
     kept = lists_of(kind)
@@ -122,10 +128,7 @@ def test_lists_may_change(random, query, key, lists_of, kind):
 @pytest.mark.parametrize("query, key, lists_of", LISTS)
 def test_lists_may_go(random, query, key, lists_of, kind):
     """A plan that read the memory of a list which is gone would find what is there instead."""
-    given, lists = drawn(random, query, key, kind), lists_of(kind)
-    options = dict(causal=True) if "kv_lengths" in lists else dict(causal=True, query_position=3)
-    expected = rapt.attention(*given, **options, **lists)
-    plan = rapt.Plan(*given, **options, **lists)
+    given, _, lists, plan, expected = planned(random, query, key, lists_of, kind)
     sizes = [(len(array), array.dtype) for array in lists.values()]
     del lists
     gc.collect()
