@@ -2,16 +2,16 @@
  * describe -> validate -> dispatch -> plan -> bind -> run, and nothing else. */
 #include <stdlib.h>
 
-#include "bind.h"
+#include "attend/task_info.h"
 #include "describe.h"
 #include "dispatch.h"
 #include "format.h"
 #include "fpenv.h"
-#include "plan.h"
+#include "plan/bind.h"
+#include "plan/plan.h"
+#include "plan/workspace.h"
 #include "schedule.h"
-#include "task_info.h"
-#include "validate.h"
-#include "workspace.h"
+#include "validate/validate.h"
 
 /* "rapt", the version that made the plan, the bytes of a plan. */
 static const uint64_t PLAN_MAGIC = (uint64_t)0x72617074 << 32 |

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "internal.h"
-#include "validate.h"
+#include "validate/validate.h"
 
 /* One kind of struct. */
 struct shape {

@@ -37,7 +37,7 @@ void rapt_clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64
 /* Entries lie side by side where no stride is stated. */
 void rapt_complete_list(rapt_index_list *list);
 
-/* describe_append.c: complete copies. A rotation is an append to a cache with a row for each token. */
+/* append/describe.c: complete copies. A rotation is an append to a cache with a row for each token. */
 __attribute__((noinline)) rapt_status rapt_describe_append(const rapt_append_desc *desc, rapt_append_desc *into,
                                                            rapt_message *message);
 __attribute__((noinline)) rapt_status rapt_describe_rotate(const rapt_rotate_desc *desc, rapt_append_desc *into,

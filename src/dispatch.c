@@ -12,7 +12,7 @@
 
 #include "cpu.h"
 #include "isa.h"
-#include "validate.h"
+#include "validate/validate.h"
 
 #if !defined(RAPT_CPU_X86) && !defined(RAPT_CPU_ARM)
 struct rapt_cpu rapt_cpu_detect(void) {

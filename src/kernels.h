@@ -232,7 +232,7 @@ struct rapt_tile_kind {
     void (*score_beside)(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads);
 
     /* Kinds of orders 2 and 3 (numerics.md): block, pack and these; softmax, drop and weigh are NULL.
-     * weights.c calls score and logits of kinds[RAPT_NARROW]. A panel holds whatever the kind keeps for
+     * attend/weights.c calls score and logits of kinds[RAPT_NARROW]. A panel holds whatever the kind keeps for
      * a tile: its queries, the lanes of l in a chunk. pack gets widened rows; the stored ones come back exactly.
      *
      * Keys and values that many rows share come packed, from rapt_source_packed: RAPT_HALF_KEYS of them at a time, from

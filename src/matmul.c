@@ -6,10 +6,10 @@
 #include "checked.h"
 #include "describe.h"
 #include "dispatch.h"
-#include "plan.h"
+#include "plan/plan.h"
 #include "schedule.h"
-#include "validate.h"
-#include "validate_matmul.h"
+#include "validate/matmul.h"
+#include "validate/validate.h"
 
 enum {
     TASK_ROWS = 512,       /* at most; each task packs its weights, so more rows cost less each */

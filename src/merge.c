@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "merge.h"
 
-#include "weights.h"
+#include "attend/weights.h"
 
 void rapt_merge(const struct rapt_run *run, char *slot, int64_t index) {
     const struct rapt_plan_body *a = run->attention;

@@ -3,7 +3,7 @@
 #ifndef RAPT_MERGE_H
 #define RAPT_MERGE_H
 
-#include "task.h"
+#include "attend/task.h"
 
 /* The merge phase: folds the states of split keys, left to right, and finishes the rows. */
 void rapt_merge(const struct rapt_run *run, char *slot, int64_t index);

@@ -7,11 +7,11 @@
 #include <omp.h>
 #endif
 
-#include "attend.h"
+#include "attend/attend.h"
 #include "fpenv.h"
 #include "merge.h"
+#include "plan/workspace.h"
 #include "process.h"
-#include "workspace.h"
 
 int32_t rapt_phases(const struct rapt_plan_body *a) { return a->totals.all_merges > 0 ? 2 : 1; }
 

@@ -2,7 +2,7 @@
 #ifndef RAPT_SCHEDULE_H
 #define RAPT_SCHEDULE_H
 
-#include "plan.h"
+#include "plan/plan.h"
 
 /* Attend, and merge where keys are split. */
 int32_t rapt_phases(const struct rapt_plan_body *attention);

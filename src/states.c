@@ -2,14 +2,14 @@
  * Partial states of callers: validate, dispatch, merge rows. A task is a group of rows whose states lie in L1. */
 #include "rapt/states.h"
 
+#include "attend/task.h"
 #include "describe.h"
 #include "dispatch.h"
 #include "fpenv.h"
 #include "numerics.h"
 #include "schedule.h"
-#include "task.h"
-#include "validate.h"
-#include "validate_states.h"
+#include "validate/states.h"
+#include "validate/validate.h"
 
 enum {
     GROUP_FLOATS = 4096,   /* of o, in each of two states; the largest row takes 1024 */

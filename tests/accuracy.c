@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "cmocka_all.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "support.h"
 
 enum { ROWS = 320, DIM = 64 }; /* 20480 outputs */

@@ -3,7 +3,7 @@
 #include "append_draw.h"
 #include "cmocka_all.h"
 #include "pool.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 enum way { SERIAL, OPENMP, POOL, WAYS };
 

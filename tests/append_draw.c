@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "reference.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 enum { UNWRITTEN = 0xa5 };

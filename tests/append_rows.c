@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "append/rotary.h"
 #include "cmocka_all.h"
 #include "guarded.h"
-#include "reference.h"
-#include "rotary.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 static const char *folder;

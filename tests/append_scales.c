@@ -7,7 +7,7 @@
 #include "cmocka_all.h"
 #include "guarded.h"
 #include "internal.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 /* With scales of groups that are given or computed, and zero points where the type may have them. */

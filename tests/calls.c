@@ -9,7 +9,7 @@
 #include "calls_check.h"
 #include "cmocka_all.h"
 #include "problem.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 /* Emulators get fewer and smaller calls, and so do other orders, whose reference takes long. */
 static bool is_emulated(void) { return scaled_work(100) < 100; }

@@ -5,7 +5,7 @@
 
 #include "cmocka_all.h"
 #include "problem.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 #ifndef NUMERICS
 #define NUMERICS 0

@@ -5,7 +5,7 @@
 
 #include "cmocka_all.h"
 #include "cpu.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 const int edge_dims[] = {1,  2,  3,  7,  8,  9,  15,  16,  17,  24,  31,  32,  33,  47,  48,  49,

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "cmocka_all.h"
 #include "cpu.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 struct beside_case {

@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "cmocka_all.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 static const int64_t counts[] = {1,  2,  3,  4,  5,  7,   8,   9,   15,  16,  17,  31,
                                  32, 33, 63, 64, 65, 127, 128, 129, 255, 300, 1000};

@@ -6,7 +6,7 @@
 
 #include "cmocka_all.h"
 #include "cpu.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 enum { CODES = 256, DIM = 32, KEYS = 20 };

@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "cmocka_all.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 static const uint8_t *random_flags(struct random *random, int percent_false) {
     static const uint8_t trues[] = {1, 1, 2, 128, 255, 64, 1, 254};

@@ -2,7 +2,7 @@
  * pack and score: the FMA chains of step 1 and their factor. */
 #include "check.h"
 #include "cmocka_all.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 struct score_case {
     int rows, head_dim;

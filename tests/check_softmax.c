@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "cmocka_all.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 /* What the logits of one row look like. */
 enum logit_kind {

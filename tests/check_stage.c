@@ -3,7 +3,7 @@
 #include "check.h"
 #include "cmocka_all.h"
 #include "guarded.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 /* Rows that end, or begin, at a page which cannot be touched. */

@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "cmocka_all.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 enum { MOST_ROWS = 9 };
 

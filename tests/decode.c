@@ -7,7 +7,7 @@
 #include "cpu.h"
 #include "problem.h"
 #include "processors.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 static struct problem_call call_of(int64_t dim, int64_t queries, int64_t keys, unsigned use) {
     return (struct problem_call){.batch = 1, .query_heads = 2, .kv_heads = 1, .query_length = queries,

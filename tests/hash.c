@@ -10,7 +10,7 @@
 #include "hash_parts.h"
 #include "pool.h"
 #include "problem.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 /* The second third is the first one in order 2, the last one in order 3. */
 enum { PLAIN, EVERYTHING, SPLIT_KEYS, DROPPED_KEYS, CONTINUED, KINDS, PROBLEMS = 3 * KINDS };

@@ -4,9 +4,9 @@
 #include <math.h>
 
 #include "cmocka_all.h"
-#include "plan.h"
+#include "plan/plan.h"
 #include "problem.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 static const struct {

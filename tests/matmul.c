@@ -6,7 +6,7 @@
 #include "cmocka_all.h"
 #include "guarded.h"
 #include "pool.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "registers.h"
 
 static const int64_t edge_rows[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 31, 50};

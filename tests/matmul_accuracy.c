@@ -9,7 +9,7 @@
 #endif
 
 #include "cmocka_all.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 enum { ROWS = 48, COLUMNS = 96 };
 

@@ -2,8 +2,8 @@
  * The library without prefetch.c: all errands are NULL, all rows are staged when they are asked for, and the bits are
  * the same, whichever cache the machine wants lines in. The functions below stand in the place of those of the library,
  * so the linker leaves its object out. */
+#include "attend/prefetch.h"
 #include "cpu.h"
-#include "prefetch.h"
 
 #include "cmocka_all.h"
 #include "problem.h"

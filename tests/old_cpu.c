@@ -15,7 +15,7 @@
 
 #include "append_draw.h"
 #include "problem.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 enum { CHOSEN = 100, WRONG_BITS = 99 }; /* CHOSEN + rapt_isa, or a rapt_status */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "cmocka_all.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "support.h"
 
 struct data {

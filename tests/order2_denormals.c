@@ -2,7 +2,7 @@
  * Order 2 of bfloat16: denormal numbers count as zeros for any number of rows, also where nothing else is small. */
 #include "cmocka_all.h"
 #include "problem.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 enum { HEAD_DIM = 32, VALUE_DIM = 2, MOST_ROWS = 30, MOST_KEYS = 3 };
 

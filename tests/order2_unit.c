@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The matrix unit of src/reference_unit.c: against known answers, against its hash, and against the instructions where
+ * The matrix unit of src/reference/unit.c: against known answers, against its hash, and against the instructions where
  * this machine has them. */
 #include <math.h>
 #include <stdio.h>
 
 #include "cmocka_all.h"
 #include "order2_unit.h"
-#include "reference_order2.h"
+#include "reference/order2.h"
 #include "support.h"
 
 /* ---- known answers: each is wrong in a model that differs in one point */

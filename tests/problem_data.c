@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "reference.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 struct random number_sequence(const struct problem_call *call, int number) {

@@ -3,7 +3,7 @@
 #include "cmocka_all.h"
 #include "dispatch.h"
 #include "problem.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 struct problem *problem_expected(const struct problem_call *call) {

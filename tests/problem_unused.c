@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "problem_data.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 /* Row of an array that may be broadcast. */
 static const char *row_of(const struct problem *plain, enum array_name name, int64_t b, int64_t h, int64_t i) {

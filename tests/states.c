@@ -6,7 +6,7 @@
 
 #include "cmocka_all.h"
 #include "problem.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 static const struct rapt_table *tables[RAPT_ISA_COUNT], *of_order2[RAPT_ISA_COUNT];
 static int table_count, order2_count;

@@ -5,7 +5,7 @@
 
 #include "cmocka_all.h"
 #include "problem.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 static void check(struct problem_call call, int key_format, int value_format) {

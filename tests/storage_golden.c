@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "cmocka_all.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "stored.h"
 
 enum { BLOCKS = 24, BLOCK = 32, NUMBERS = BLOCKS * BLOCK };

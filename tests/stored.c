@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "reference.h"
+#include "reference/reference.h"
 
 int32_t stored_dtype(int format) {
     static const int32_t dtypes[] = {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "cmocka_all.h"
-#include "reference_order2.h"
+#include "reference/order2.h"
 #include "support.h"
 
 enum { EVERY, USUAL, EMULATED, MODES };

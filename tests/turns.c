@@ -3,9 +3,9 @@
  * specification. Which calls do it: turns_which.c. */
 #include "cmocka_all.h"
 #include "dispatch.h"
+#include "plan/turns.h"
 #include "problem.h"
 #include "processors.h"
-#include "turns.h"
 
 static struct problem_call call_of(int64_t heads, int64_t group, int64_t queries, int64_t keys, unsigned use) {
     return (struct problem_call){.batch = 1 + keys % 2, .query_heads = heads * group, .kv_heads = heads,

@@ -5,10 +5,10 @@
 #include "cmocka_all.h"
 #include "cpu.h"
 #include "dispatch.h"
-#include "plan.h"
+#include "plan/plan.h"
+#include "plan/turns.h"
+#include "plan/work.h"
 #include "problem.h"
-#include "turns.h"
-#include "work.h"
 
 enum { KEYS = 1000, DIM = 64 };
 

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "cmocka_all.h"
-#include "work.h"
+#include "plan/work.h"
 
 static int64_t pick(struct random *random, const int64_t *numbers, int64_t count) {
     return numbers[random_below(random, count)];

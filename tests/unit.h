@@ -4,8 +4,8 @@
 #ifndef RAPT_TESTS_UNIT_H
 #define RAPT_TESTS_UNIT_H
 
+#include "attend/source.h"
 #include "dispatch.h"
-#include "source.h"
 #include "support.h"
 
 enum { UNIT_MOST_BATCH = 6 };

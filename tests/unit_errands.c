@@ -5,7 +5,7 @@
 
 #include "cmocka_all.h"
 #include "dispatch.h"
-#include "plan.h"
+#include "plan/plan.h"
 #include "support.h"
 
 enum { MOST_NOTES = 1 << 16 };

@@ -2,7 +2,7 @@
  * What acts on scores: masks, biases, trees, lists of key blocks. */
 #include <math.h>
 
-#include "reference.h"
+#include "reference/reference.h"
 #include "unit.h"
 
 static void add_tree(struct unit *unit, struct random *random) {

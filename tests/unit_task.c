@@ -3,10 +3,10 @@
 #include <math.h>
 
 #include "cmocka_all.h"
+#include "plan/workspace.h"
 #include "problem.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "unit.h"
-#include "workspace.h"
 
 /* ---- states */
 

@@ -2,8 +2,8 @@
  * Which keys are visited, against loops over every pair of a row and a key. */
 #include <math.h>
 
+#include "attend/select.h"
 #include "cmocka_all.h"
-#include "select.h"
 #include "unit.h"
 
 /* Rows [first, first + rows) of a task, which stand for a tile. */

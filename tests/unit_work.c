@@ -2,9 +2,9 @@
  * How the work of random batches is cut: every row meets every chunk of keys exactly once, the table of works agrees
  * with the totals, and what a plan reserves is enough. */
 #include "cmocka_all.h"
-#include "turns.h"
+#include "plan/turns.h"
+#include "plan/workspace.h"
 #include "unit.h"
-#include "workspace.h"
 
 static bool is_splitting(const struct rapt_work *work) { return work->splits > 1; }
 

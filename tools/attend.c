@@ -9,7 +9,7 @@
 #include "kv_type.h"
 #include "measure.h"
 #include "output.h"
-#include "plan.h"
+#include "plan/plan.h"
 #include "problem.h"
 #include "schedule.h"
 #include "show.h"

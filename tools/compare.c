@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "json.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "tool.h"
 #include "verbs.h"
 

@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-#include "block.h"
+#include "attend/block.h"
 #include "isa.h"
 #include "generic/exp2.h"
 #include "generic/score.h"
@@ -160,7 +160,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .formats = STORED_FORMATS,
                                .beside_rows = {RAPT_BESIDE_FORMATS(RAPT_BESIDE_ROWS)},
                                .turn_keys = TURN_KEYS,
-                               .turns_alone = VL < 16, /* where vectors of 16 are faster so, src/turns.c knows */
+                               .turns_alone = VL < 16, /* where vectors of 16 are faster so, src/plan/turns.c knows */
                                .panel_bytes = panel_bytes_narrow,
                                .scores_bytes = scores_bytes_narrow,
                                .block = rapt_block_by_steps,

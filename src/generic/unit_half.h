@@ -3,7 +3,7 @@
 #ifndef RAPT_GENERIC_UNIT_HALF_H
 #define RAPT_GENERIC_UNIT_HALF_H
 
-#include "block.h"
+#include "attend/block.h"
 #include "generic/prefetched.h"
 #include "generic/unit_softmax.h"
 

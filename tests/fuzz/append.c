@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 #include "rapt/cache.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "support.h"
 
 enum { PLAUSIBLE = 216, CACHE_BYTES = 1 << 15, TABLE_FLOATS = 1 << 12, MOST_REGIONS = 24 };

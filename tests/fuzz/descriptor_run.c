@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "pool.h"
-#include "reference.h"
+#include "reference/reference.h"
 #include "support.h"
 
 static const double most_work = 2e5, most_rows = 2e4;

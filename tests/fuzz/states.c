@@ -6,7 +6,7 @@
 
 #include "descriptor_run.h"
 #include "rapt/states.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 enum { MOST_FLOATS = 1 << 14, STATES = 4 };
 

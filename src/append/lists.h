@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * The lists of an append: where each token goes. Shared by validation, which reads all of them, and by the tasks, which
+ * read them again. */
+#ifndef RAPT_APPEND_LISTS_H
+#define RAPT_APPEND_LISTS_H
+
+#include "internal.h"
+#include "rapt/cache.h"
+#include "validate/parts.h"
+
+/* A bit of features in what append/describe.c makes of a rapt_rotate_desc: tokens go to the place in key_cache that
+ * they have in key, and positions count for the rotation alone. */
+#define RAPT_ROTATES_ALONE (UINT32_C(1) << 31)
+
+static inline bool rapt_rotates_alone(const rapt_append_desc *d) { return d->features & RAPT_ROTATES_ALONE; }
+
+/* The names of fields in messages. */
+struct rapt_append_names {
+    const char *from[2], *into[2], *heads, *positions, *rotary_positions;
+};
+
+/* New tokens of sequence b: the number of the first one among all tokens, and how many. */
+struct rapt_append_run {
+    int64_t first, count;
+};
+
+static inline bool rapt_is_inside(int64_t x, int64_t least, int64_t most) { return x >= least && x <= most; }
+
+/* Entries of the lists per token, at most. */
+static inline int64_t rapt_append_count(const rapt_append_desc *d) {
+    return d->offsets.data ? d->tokens : d->batch * d->length;
+}
+
+/* Reads the lists; without tokens where they have no sense. */
+static inline struct rapt_append_run rapt_append_run_of(const rapt_append_desc *d, int64_t b) {
+    struct rapt_append_run run = {b * d->length, d->lengths.data ? rapt_index_at(d->lengths, b) : d->length};
+    if (d->offsets.data) {
+        run.first = rapt_index_at(d->offsets, b);
+        const int64_t end = rapt_index_at(d->offsets, b + 1);
+        run.count = run.first >= 0 && rapt_is_inside(end, run.first, d->tokens) ? end - run.first : 0;
+    }
+    return rapt_is_inside(run.count, 0, d->length) ? run : (struct rapt_append_run){0, 0};
+}
+
+/* The caches: pages of so many tokens; where they have no pages, those of the first dimension of their tensors. */
+struct rapt_cache_shape {
+    int64_t pages, page_tokens;
+    bool paged; /* page_stride_bytes leads from page to page */
+};
+
+/* Whether slots say where tokens go, which may be an empty list that has no data. */
+static inline bool rapt_is_by_slots(const rapt_append_desc *d) {
+    return d->slots.data || (!d->positions.data && !rapt_rotates_alone(d) && !d->pages.kind &&
+                             d->pages.page_tokens > 0 && rapt_append_count(d) == 0);
+}
+
+static inline struct rapt_cache_shape rapt_cache_shape_of(const rapt_append_desc *d) {
+    const rapt_page_table *table = &d->pages;
+    if (rapt_rotates_alone(d) && d->offsets.data)
+        return (struct rapt_cache_shape){1, d->tokens, false};
+    if (rapt_is_by_slots(d) || table->kind == RAPT_PAGES_DENSE || table->kind == RAPT_PAGES_LISTED)
+        return (struct rapt_cache_shape){table->pages, table->page_tokens, true};
+    return (struct rapt_cache_shape){table->kind == RAPT_PAGES_ROW ? table->pages : d->batch, d->cache_length, false};
+}
+
+/* The entries of a sequence: from one of a list on, so many. */
+struct rapt_append_entries {
+    rapt_index_list list;
+    int64_t first, count;
+};
+
+/* By what stands in the table now; none where that has no sense. */
+static inline struct rapt_append_entries rapt_append_entries_of(const rapt_append_desc *d, int64_t b) {
+    const rapt_page_table *table = &d->pages;
+    struct rapt_append_entries entries = {table->entries, 0, table->entries.count};
+    if (table->kind == RAPT_PAGES_ROW) {
+        entries.first = b, entries.count = 1;
+    } else if (table->kind == RAPT_PAGES_DENSE) {
+        entries.list.data = (const char *)entries.list.data + b * table->batch_stride_bytes;
+    } else {
+        const int64_t begin = rapt_index_at(table->offsets, b), end = rapt_index_at(table->offsets, b + 1);
+        const bool makes_sense = rapt_is_inside(begin, 0, table->entries.count) &&
+                                 rapt_is_inside(end, begin, table->entries.count);
+        entries.first = begin, entries.count = makes_sense ? end - begin : 0;
+    }
+    return entries;
+}
+
+/* Where page `page` of sequence b is, by what stands in the table now; -1 where it has none. */
+static inline int64_t rapt_append_page(const rapt_append_desc *d, int64_t b, int64_t page) {
+    if (d->pages.kind == RAPT_PAGES_NONE)
+        return page == 0 ? b : -1;
+    const struct rapt_append_entries entries = rapt_append_entries_of(d, b);
+    const int64_t entry = page < entries.count ? rapt_index_at(entries.list, entries.first + page) : -1;
+    return rapt_is_inside(entry, 0, d->pages.pages - 1) ? entry : -1;
+}
+
+static inline bool rapt_is_rotary_position(const rapt_rotary *rotary, int64_t position) {
+    return rotary->cosines ? rapt_is_inside(position, 0, rotary->table_positions - 1)
+                           : rapt_is_inside(position, -RAPT_MAX_ROTARY_POSITION, RAPT_MAX_ROTARY_POSITION);
+}
+
+/* validate/append_lists.c: memory of the lists and of the rotary tables, and every entry that will be used. */
+rapt_status rapt_check_append_lists(struct rapt_validation *v, const rapt_append_desc *d,
+                                    const struct rapt_append_names *names);
+
+#endif

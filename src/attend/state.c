@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#include "attend/state.h"
+
+#include "assume.h"
+
+static int64_t padded_bytes(int64_t floats) {
+    const int64_t bytes = floats * (int64_t)sizeof(float);
+    return (bytes + RAPT_VECTOR_BYTES - 1) / RAPT_VECTOR_BYTES * RAPT_VECTOR_BYTES;
+}
+
+int64_t rapt_state_bytes(int64_t rows, int64_t o_stride) {
+    return 2 * padded_bytes(rows) + padded_bytes(rows * o_stride);
+}
+
+struct rapt_state rapt_state_at(char *memory, int64_t rows, int64_t o_stride) {
+    RAPT_ASSUME((uintptr_t)memory % RAPT_VECTOR_BYTES == 0 && o_stride % 16 == 0);
+    struct rapt_state state = {.o_stride = o_stride};
+    state.m = (float *)(void *)memory;
+    state.l = (float *)(void *)(memory + padded_bytes(rows));
+    state.o = (float *)(void *)(memory + 2 * padded_bytes(rows));
+    return state;
+}
+
+void rapt_state_clear(struct rapt_state state, int rows) {
+    for (int row = 0; row < rows; row++) {
+        state.m[row] = -__builtin_inff();
+        state.l[row] = 0;
+    }
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * Page tables: the numbers that stand in them, and which are legal. Where a page lies is attend/source.c's business. */
+#ifndef RAPT_PAGES_H
+#define RAPT_PAGES_H
+
+#include "attend/visit.h"
+
+/* Entries that a sequence of so many keys reads. */
+static inline int64_t rapt_pages_needed(const rapt_page_table *table, int64_t keys) {
+    return rapt_is_paged(table) ? keys / table->page_tokens + (keys % table->page_tokens != 0) : keys > 0;
+}
+
+/* The entry as it is at this moment: any number. first: kv_first of the sequence. */
+static inline int64_t rapt_page_entry(const rapt_page_table *table, int64_t batch, int64_t first, int64_t page) {
+    rapt_index_list entries = table->entries;
+    if (table->kind == RAPT_PAGES_DENSE)
+        entries.data = (const char *)entries.data + batch * table->batch_stride_bytes;
+    return rapt_index_at(entries, table->kind == RAPT_PAGES_LISTED ? first + page : page);
+}
+
+static inline bool rapt_is_page(const rapt_page_table *table, int64_t entry) {
+    return entry >= 0 && entry < table->pages;
+}
+
+/* The page, whatever stands in the table now: a caller may have changed it since it was checked. */
+static inline int64_t rapt_page_at(const rapt_page_table *table, int64_t batch, int64_t first, int64_t page) {
+    const int64_t entry = rapt_page_entry(table, batch, first, page);
+    return rapt_is_page(table, entry) ? entry : 0;
+}
+
+/* Gives a sequence with legal lengths its kv_first by the table of a side. RAPT_OK promises that the table has as many
+ * pages as it has keys in, and where look is true that all of them were pages just now. Otherwise message, which may be
+ * NULL, says what is wrong. */
+rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t batch, bool look,
+                            struct rapt_sequence *sequence, rapt_message *message);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * shapes -> constants, works, scratch: a pure function that never asks how many
+ * threads there are. What it chooses is a matter of speed; no choice changes a bit. */
+#include "plan/plan.h"
+
+#include "checked.h"
+#include "numerics.h"
+#include "plan/turns.h"
+#include "plan/view.h"
+#include "plan/work.h"
+
+enum {
+    COLLIDING_MULTIPLE = 1024, /* bytes between tokens */
+    SMALL_WORK = 1 << 20       /* multiply-adds below which waking a thread costs more */
+};
+
+static void set_constants(struct rapt_plan_body *a) {
+    const rapt_attention_desc *desc = &a->desc;
+    a->scale = desc->scale;
+    a->softcap_log2e = desc->softcap * RAPT_LOG2E;
+    a->score_factor = desc->softcap != 0 ? a->scale / desc->softcap : a->scale * RAPT_LOG2E;
+    a->group = desc->query_heads / desc->kv_heads;
+    a->o_stride = rapt_round_up(a->desc.value_dim, RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
+    a->has_lists = desc->query_lengths.data || desc->kv_lengths.data || desc->query_position.data ||
+                   desc->key_position.data || desc->query_offsets.data || desc->kv_offsets.data ||
+                   desc->key_pages.kind || desc->value_pages.kind;
+}
+
+static bool is_present(const rapt_tensor *tensor) { return tensor->dtype != RAPT_NO_DTYPE; }
+
+static unsigned mask_parts_of(const rapt_attention_desc *desc) {
+    const bool alibi = desc->alibi_slopes || (desc->features & RAPT_ALIBI_STANDARD);
+    return (is_present(&desc->bias) ? RAPT_PART_BIAS : 0u) | (is_present(&desc->mask) ? RAPT_PART_MASK : 0u) |
+           (desc->features & RAPT_MASK_FILL ? RAPT_PART_FILL : 0u) | (alibi ? RAPT_PART_ALIBI : 0u) |
+           (desc->softcap * RAPT_LOG2E != 0 ? RAPT_PART_SOFTCAP : 0u) |
+           (is_present(&desc->keep_mask) ? RAPT_PART_KEEP : 0u) |
+           (desc->key_blocks.query_tokens || desc->tree_tokens ? RAPT_PART_SELECT : 0u);
+}
+
+/* Whether rows fall into so few cache sets that they evict each other. Without gaps they do not. */
+static bool rows_collide(int64_t stride_bytes, int64_t row_bytes) {
+    return stride_bytes != row_bytes && stride_bytes % COLLIDING_MULTIPLE == 0 &&
+           stride_bytes / COLLIDING_MULTIPLE >= 2;
+}
+
+/* Without keys or queries a tensor may be absent. */
+static int32_t format_of(const rapt_tensor *tensor) {
+    const int format = rapt_format_of(tensor->dtype);
+    return format == RAPT_FORMAT_COUNT ? RAPT_FORMAT_F32 : format;
+}
+
+static void set_formats(struct rapt_plan_body *a) {
+    a->query_format = format_of(&a->desc.query);
+    a->bias_format = format_of(&a->desc.bias);
+    a->out_format = format_of(&a->desc.out);
+    for (int side = 0; side < RAPT_SIDES; side++) {
+        const rapt_tensor *tensor = rapt_tensor_of(a, side);
+        a->format[side] = format_of(tensor);
+        const rapt_page_table *table = rapt_pages_of(&a->desc, side);
+        int64_t page_bytes, page_scales;
+        a->joins[side] = rapt_is_paged(table) &&
+                         rapt_mul_fits(table->page_tokens, tensor->token_stride_bytes, &page_bytes) &&
+                         page_bytes == tensor->page_stride_bytes &&
+                         rapt_mul_fits(table->page_tokens, tensor->scale_token_stride_bytes, &page_scales) &&
+                         page_scales == tensor->scale_batch_stride_bytes;
+        a->collides[side] =
+            rows_collide(tensor->token_stride_bytes, rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)));
+    }
+}
+
+static size_t reserve(size_t *end, int64_t bytes) {
+    const size_t offset = *end;
+    *end += ((size_t)bytes + RAPT_VECTOR_BYTES - 1) / RAPT_VECTOR_BYTES * RAPT_VECTOR_BYTES;
+    return offset;
+}
+
+static int64_t staged_bytes(const struct rapt_plan_body *a, const struct rapt_totals *totals, int side) {
+    return RAPT_WINDOWS * totals->staged_keys[side] * rapt_dim_of(a, side) * (int64_t)sizeof(float);
+}
+
+/* Room for the keys that masks leave. */
+static void reserve_selected(const struct rapt_plan_body *a, struct rapt_slot_layout *layout, size_t *end) {
+    static const unsigned parts[RAPT_KEY_ROWS] = {RAPT_PART_SELECT, RAPT_PART_MASK, RAPT_PART_KEEP, RAPT_PART_BIAS};
+    const int64_t keys = RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS;
+    const bool may_select = a->mask_parts & (RAPT_PART_SELECT | RAPT_PART_MASK | RAPT_PART_BIAS);
+    const int64_t dim = rapt_larger(a->desc.head_dim, a->desc.value_dim);
+    for (int rows = 0; rows < RAPT_KEY_ROWS; rows++) {
+        const int64_t bytes = rows == RAPT_BIAS_ROWS ? keys * (int64_t)sizeof(float) : keys;
+        layout->rows_of_keys[rows] = reserve(end, may_select && (a->mask_parts & parts[rows]) ? bytes : 0);
+    }
+    layout->gathered = reserve(end, may_select ? RAPT_GATHERED_KEYS * dim * (int64_t)sizeof(float) : 0);
+}
+
+/* What every KV head of a task has. */
+static size_t lay_out_head(const struct rapt_plan_body *a, const struct rapt_totals *totals,
+                           struct rapt_slot_layout *layout) {
+    const int64_t rows = totals->rows, floats = rows * (int64_t)sizeof(float);
+    const int64_t state_bytes = rapt_state_bytes(rows, a->o_stride);
+    size_t end = 0;
+    layout->rows = rows;
+    layout->panel = reserve(&end, totals->panel_bytes);
+    layout->scores = reserve(&end, totals->scores_bytes);
+    layout->bias = reserve(&end, totals->bias_rows * RAPT_BLOCK_KEYS * (int64_t)sizeof(float));
+    layout->alpha = reserve(&end, RAPT_MAX_TILE_ROWS * (int64_t)sizeof(float));
+    layout->slopes = reserve(&end, floats);
+    layout->final_m = reserve(&end, floats);
+    layout->inverse = reserve(&end, floats);
+    layout->running = reserve(&end, state_bytes);
+    layout->chunk = reserve(&end, state_bytes);
+    return end;
+}
+
+/* Narrow tiles, or tiles of few rows, which are so many at most; no masks and nothing staged. Queries that have to be
+ * widened lie where the scores will. */
+static void lay_out_further(const struct rapt_plan_body *a, int64_t rows, struct rapt_slot_layout *layout) {
+    const int head_dim = (int)a->desc.head_dim;
+    struct rapt_totals totals = {.rows = rows};
+    for (int32_t number = 0; number < RAPT_KINDS; number++) {
+        const struct rapt_tile_kind *kind = &a->table->kinds[number];
+        const int most = kind->slot_turn ? (int)rows : kind->rows;
+        if (rows == 0 || !rapt_has_heads_in_turns(kind))
+            continue;
+        const int64_t widened = most * head_dim * (int64_t)sizeof(float);
+        totals.rows = rapt_larger(totals.rows, most);
+        totals.panel_bytes = rapt_larger(totals.panel_bytes, (int64_t)kind->panel_bytes(most, head_dim));
+        totals.scores_bytes = rapt_larger(totals.scores_bytes, (int64_t)kind->scores_bytes(most, head_dim));
+        totals.scores_bytes = rapt_larger(totals.scores_bytes, widened);
+    }
+    *layout = (struct rapt_slot_layout){0};
+    layout->slot_bytes = lay_out_head(a, &totals, layout);
+}
+
+void rapt_lay_out_slot(const struct rapt_plan_body *a, const struct rapt_totals *totals,
+                       struct rapt_slot_layout *layout, struct rapt_slot_layout *further) {
+    size_t end = lay_out_head(a, totals, layout);
+    layout->staged[RAPT_KEYS] = reserve(&end, staged_bytes(a, totals, RAPT_KEYS));
+    layout->staged[RAPT_VALUES] = reserve(&end, staged_bytes(a, totals, RAPT_VALUES));
+    reserve_selected(a, layout, &end);
+    lay_out_further(a, totals->further_rows, further);
+    layout->further = reserve(&end, (totals->heads - 1) * (int64_t)further->slot_bytes);
+    layout->slot_bytes = end;
+}
+
+bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
+    a->numerics = rapt_numerics_of(&a->desc, table);
+    a->table = a->numerics == RAPT_NUMERICS_ORDER_1 ? table : rapt_unit_table(&a->desc, table);
+    set_constants(a);
+    a->mask_parts = mask_parts_of(&a->desc);
+    set_formats(a);
+    rapt_find_view(a);
+    a->planned_in_keys = rapt_is_in_keys(a, RAPT_VALUES);
+    const bool fits = rapt_work_plan(a);
+    rapt_lay_out_slot(a, &a->totals, &a->slot, &a->further);
+    a->is_small = a->totals.multiplications < SMALL_WORK;
+    a->exceeds_caches = a->totals.stored_bytes > RAPT_CACHED_BYTES;
+    return fits;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/turns.h"
+
+#include "cpu.h"
+#include "plan/work.h"
+
+enum { EXCLUDES = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT /* what may leave the keys of a block out */ };
+
+/* Whether a head by itself reads pages in turns. Where requests go into L1, strands keep memory busy as well, except
+ * beside three rows or more of fewer bits, as long as a turn and the next one fit there (docs/performance.md). */
+static bool takes_turns_alone(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int side,
+                              int64_t rows) {
+    enum { LEAST_ROWS = 3, MOST_BYTES = 511 };
+    const int format = a->format[side];
+    return kind->turns_alone || (rapt_cpu_requests() == RAPT_REQUESTS_FAR_INTO_L1 && format != RAPT_FORMAT_F32 &&
+                                 rows >= LEAST_ROWS &&
+                                 rapt_format_row_bytes(format, rapt_dim_of(a, side)) <= MOST_BYTES);
+}
+
+/* Whether turns find pages to be so many rows at one stride each. */
+static bool has_turns_in_pages(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t rows,
+                               int64_t heads) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    const int64_t page_tokens = rapt_pages_of(&a->desc, side)->page_tokens;
+    return kind->score_beside && (heads > 1 || takes_turns_alone(a, kind, side, rows)) &&
+           rapt_takes_runs(a, kind, side) &&
+           page_tokens % kind->turn_keys == 0 && work->sequence.key_position % kind->turn_keys == 0;
+}
+
+/* Whether the rows of a side can be read in turns with those of the other one: at one stride, or, by kinds with a block
+ * of their own, in runs. Values that are all of the keys are read faster after them, as measured. */
+static bool reads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int side, bool in_keys,
+                           int64_t rows, int64_t heads) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    const bool is_all = in_keys && a->desc.value_dim == a->desc.head_dim;
+    const bool reads_on = !work->stages[side] && !in_keys && (!rapt_is_paged(rapt_pages_of(&a->desc, side)) ||
+                                                              has_turns_in_pages(a, work, side, rows, heads));
+    return (kind->takes_runs && !kind->score_beside && !is_all) || reads_on;
+}
+
+/* Whether turns take keys and values of so many dims. */
+static bool has_turns_for(const struct rapt_tile_kind *kind, int64_t key_dim, int64_t value_dim) {
+    const int64_t most = rapt_larger(key_dim, value_dim);
+    return key_dim == value_dim || (kind->beside_unlike > 0 && most > kind->beside_unlike);
+}
+
+/* Whether turns can read the rows of so many heads: whole lines, or whole blocks that follow each other without gaps,
+ * since most kinds read whole vectors. */
+static bool lies_in_lines(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t heads) {
+    const int64_t row_bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
+    const bool is_dense = rapt_tensor_of(a, side)->token_stride_bytes == heads * row_bytes;
+    return a->table->kinds[work->kind].beside_rests || row_bytes % 64 == 0 ||
+           (rapt_format_info(a->format[side])->elements > 1 && is_dense);
+}
+
+/* in_keys: of the values. */
+static bool takes_turns(const struct rapt_plan_body *a, const struct rapt_work *work, bool in_keys, int64_t rows,
+                        int64_t heads) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    bool takes = rows <= kind->rows && rows <= kind->beside_rows[a->format[RAPT_KEYS]] &&
+                 !(a->mask_parts & EXCLUDES) && a->format[RAPT_KEYS] == a->format[RAPT_VALUES] &&
+                 has_turns_for(kind, a->desc.head_dim, a->desc.value_dim);
+    for (int side = 0; takes && side < RAPT_SIDES; side++)
+        takes = lies_in_lines(a, work, side, heads) &&
+                reads_in_turns(a, work, side, side == RAPT_VALUES && in_keys, rows, heads);
+    return takes;
+}
+
+bool rapt_takes_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int64_t heads) {
+    return takes_turns(a, work, rapt_is_in_keys(a, RAPT_VALUES), rows, heads);
+}
+
+bool rapt_plans_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int64_t heads) {
+    return takes_turns(a, work, a->planned_in_keys, rows, heads);
+}
+
+/* Whether the rows of a token follow each other, head after head. */
+static bool lies_side_by_side(const struct rapt_plan_body *a, int side, int64_t heads) {
+    const rapt_tensor *tensor = rapt_tensor_of(a, side);
+    const int64_t row_bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
+    return tensor->head_stride_bytes == row_bytes && tensor->token_stride_bytes >= heads * row_bytes;
+}
+
+/* Whether so many heads take turns to score and weigh, or of whole blocks: with all rows of each in one tile, where
+ * they lie, and where the batch exceeds caches, since within them turns only add calls. */
+static bool takes_steps_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t heads) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    bool takes = work->task_rows <= kind->rows && kind->slot_turn % heads == 0 && !(a->mask_parts & EXCLUDES) &&
+                 !a->planned_in_keys &&
+                 (double)a->desc.batch * rapt_stored_bytes(a, work) > RAPT_CACHED_BYTES;
+    for (int side = 0; takes && side < RAPT_SIDES; side++)
+        takes = !work->stages[side] && (kind->block_turns || !rapt_is_paged(rapt_pages_of(&a->desc, side)));
+    return takes;
+}
+
+int32_t rapt_heads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    const bool one_block = work->sequence.kv_length <= RAPT_BLOCK_KEYS;
+    int32_t heads = rapt_has_heads_in_turns(kind) && !one_block ? RAPT_MOST_HEADS : 1;
+    for (; heads > 1; heads--)
+        if (a->desc.kv_heads % heads == 0 &&
+            (kind->slot_turn || kind->block_turns ? takes_steps_in_turns(a, work, heads)
+                                                  : rapt_plans_turns(a, work, work->task_rows, heads)) &&
+            lies_side_by_side(a, RAPT_KEYS, heads) && lies_side_by_side(a, RAPT_VALUES, heads))
+            break;
+    return heads;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * Turns of keys and values: the keys of a block are scored beside the values of the one before it. KV heads whose rows
+ * lie side by side, token by token, take turns with each other as well, since memory is faster in its own order. */
+#ifndef RAPT_TURNS_H
+#define RAPT_TURNS_H
+
+#include "plan/plan.h"
+
+/* Whether the tasks of a work that have so many rows take turns: by themselves, or those of so many heads together. */
+bool rapt_takes_turns(const struct rapt_plan_body *attention, const struct rapt_work *work, int64_t rows,
+                      int64_t heads);
+
+/* The same when work is cut, by what was known of the data at planning: a binding, which may make values a view of the
+ * keys, or take them apart, must not cut sequences with lists otherwise than the plan did. */
+bool rapt_plans_turns(const struct rapt_plan_body *attention, const struct rapt_work *work, int64_t rows,
+                      int64_t heads);
+
+/* Whether KV heads of the kind may take turns. */
+static inline bool rapt_has_heads_in_turns(const struct rapt_tile_kind *kind) {
+    return kind->score_beside || kind->slot_turn || kind->block_turns;
+}
+
+/* How many KV heads take turns with each other, a divisor of all of them; 1 = none. By what was known at planning. */
+int32_t rapt_heads_in_turns(const struct rapt_plan_body *attention, const struct rapt_work *work);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/view.h"
+
+static bool is_same_list(const rapt_index_list *a, const rapt_index_list *b) {
+    return a->data == b->data && a->index_bytes == b->index_bytes && a->stride_bytes == b->stride_bytes;
+}
+
+static bool is_same_table(const rapt_page_table *a, const rapt_page_table *b) {
+    return a->kind == b->kind && a->page_tokens == b->page_tokens && a->pages == b->pages &&
+           a->batch_stride_bytes == b->batch_stride_bytes && is_same_list(&a->entries, &b->entries) &&
+           is_same_list(&a->offsets, &b->offsets);
+}
+
+static bool is_same_layout(const rapt_tensor *a, const rapt_tensor *b) {
+    return a->batch_stride_bytes == b->batch_stride_bytes && a->head_stride_bytes == b->head_stride_bytes &&
+           a->token_stride_bytes == b->token_stride_bytes && a->page_stride_bytes == b->page_stride_bytes;
+}
+
+/* Values with scales begin where their keys do: scales of groups would have to begin with them otherwise. */
+static bool is_same_scale(const rapt_tensor *a, const rapt_tensor *b, int64_t first) {
+    if (!a->scales && !b->scales)
+        return true;
+    return first == 0 && a->scales == b->scales && a->zero_points == b->zero_points &&
+           a->scale_group == b->scale_group && a->scale_batch_stride_bytes == b->scale_batch_stride_bytes &&
+           a->scale_head_stride_bytes == b->scale_head_stride_bytes &&
+           a->scale_token_stride_bytes == b->scale_token_stride_bytes;
+}
+
+void rapt_find_view(struct rapt_plan_body *a) {
+    const rapt_tensor *key = &a->desc.key, *value = &a->desc.value;
+    const struct rapt_format_info *format = rapt_format_info(a->format[RAPT_KEYS]);
+    const uintptr_t offset = (uintptr_t)value->data - (uintptr_t)key->data; /* huge where values come first */
+    const int64_t key_bytes = rapt_format_row_bytes(a->format[RAPT_KEYS], a->desc.head_dim);
+    a->values_in_keys = -1;
+    if (!key->data || !value->data || a->format[RAPT_KEYS] != a->format[RAPT_VALUES] ||
+        offset >= (uintptr_t)key_bytes || offset % (uintptr_t)format->bytes != 0)
+        return;
+    const int64_t first = (int64_t)offset / format->bytes * format->elements;
+    if (first + a->desc.value_dim <= a->desc.head_dim && is_same_layout(key, value) &&
+        is_same_scale(key, value, first) && is_same_table(&a->desc.key_pages, &a->desc.value_pages))
+        a->values_in_keys = first;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/work.h"
+
+#include <string.h>
+
+#include "checked.h"
+#include "plan/listed.h"
+#include "plan/pages.h"
+#include "plan/turns.h"
+#include "plan/work_kind.h"
+
+enum {
+    SPLIT_ROWS = 64,   /* with more rows, states cost more than they bring */
+    SPLIT_TASKS = 128, /* enough tasks for large machines */
+    SPLIT_CHUNKS = 4   /* chunks that a task has at least */
+};
+
+static void find_chunks(const struct rapt_plan_body *a, struct rapt_work *work) {
+    const struct rapt_sequence *s = &work->sequence;
+    const int64_t last = s->query_position + (s->query_length > 0 ? s->query_length - 1 : 0);
+    const struct rapt_span visible = rapt_visible_to(&a->desc, s, s->query_position, last);
+    work->first_chunk = visible.begin / RAPT_CHUNK_KEYS;
+    work->chunks = (visible.end + RAPT_CHUNK_KEYS - 1) / RAPT_CHUNK_KEYS - work->first_chunk;
+    work->chunks = work->chunks < 0 ? 0 : work->chunks;
+}
+
+/* Chunks that a task has at least: more where lists name few of the keys. */
+static int64_t least_chunks(double listed_share) {
+    const int64_t chunks = listed_share < 1.0 / INT32_MAX ? INT32_MAX : (int64_t)(SPLIT_CHUNKS / listed_share);
+    return listed_share < 1 ? rapt_larger(chunks, SPLIT_CHUNKS) : SPLIT_CHUNKS;
+}
+
+/* Few rows against many keys may be split: several tasks share a row block. */
+static bool may_split(const struct rapt_plan_body *a, const struct rapt_work *work) {
+    return work->row_blocks == 1 && work->task_rows <= SPLIT_ROWS && work->chunks >= 2 * a->least_chunks;
+}
+
+/* Whether the tokens of a sequence are among all of the packed ones. */
+static bool lies_within(rapt_index_list offsets, int64_t first, int64_t length, int64_t tokens) {
+    return !offsets.data || (first >= 0 && first <= tokens - length);
+}
+
+/* A list is read again after it was checked, and any thread may have changed it: its entries count only if the values
+ * of this one read are legal. look: at all pages, too. */
+static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, bool look, struct rapt_sequence *s) {
+    const rapt_attention_desc *desc = &a->desc;
+    const int64_t far = (int64_t)1 << 50;
+    *s = rapt_sequence_of(desc, batch);
+    return s->query_length >= 0 && s->query_length <= desc->query_length && s->kv_length >= 0 &&
+           s->kv_length <= desc->kv_length && s->key_position >= 0 && s->key_position <= far &&
+           s->query_position >= -far && s->query_position <= far &&
+           lies_within(desc->query_offsets, s->query_first, s->query_length, desc->query_tokens) &&
+           lies_within(desc->kv_offsets, s->kv_first[RAPT_KEYS], s->kv_length, desc->kv_tokens) &&
+           rapt_pages_find(desc, RAPT_KEYS, batch, look, s, NULL) == RAPT_OK &&
+           rapt_pages_find(desc, RAPT_VALUES, batch, look, s, NULL) == RAPT_OK;
+}
+
+/* Everything by work->sequence but the splits and the place among other works. */
+static void shape(const struct rapt_plan_body *a, struct rapt_work *work) {
+    work->batch = work->first_task = work->first_merge = work->first_state = 0;
+    work->splits = 1;
+    rapt_choose_kind(a, work);
+    find_chunks(a, work);
+    work->heads = rapt_heads_in_turns(a, work);
+}
+
+static void split(const struct rapt_plan_body *a, struct rapt_work *work) {
+    if (may_split(a, work) && work->chunks > a->split_chunks)
+        work->splits = (work->chunks + a->split_chunks - 1) / a->split_chunks;
+}
+
+struct rapt_work rapt_work_cut(const struct rapt_plan_body *a, const struct rapt_sequence *sequence) {
+    struct rapt_work work;
+    work.sequence = *sequence;
+    shape(a, &work);
+    split(a, &work);
+    return work;
+}
+
+/* Adds the chunks of some heads that may be split. */
+static bool add_chunks(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t times, int64_t *chunks) {
+    int64_t of_heads;
+    return !may_split(a, work) ||
+           (rapt_mul_fits(work->chunks, a->desc.kv_heads, &of_heads) && rapt_mul_fits(of_heads, times, &of_heads) &&
+            rapt_add_fits(*chunks, of_heads, chunks));
+}
+
+/* Chunks that a task has, so that the splits of all sequences are about equal. */
+static int64_t even_split(const struct rapt_plan_body *a) {
+    int64_t chunks = 0;
+    bool fits = a->has_lists || add_chunks(a, &a->each, a->desc.batch, &chunks);
+    for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
+        struct rapt_work work;
+        fits = read_sequence(a, b, false, &work.sequence);
+        if (fits) {
+            shape(a, &work);
+            fits = add_chunks(a, &work, 1, &chunks);
+        }
+    }
+    const int64_t even = chunks / SPLIT_TASKS + (chunks % SPLIT_TASKS != 0);
+    return !fits ? INT64_MAX : rapt_larger(even, a->least_chunks);
+}
+
+/* Of some tiles of a kind. Where queries have to be widened, they lie where the scores will. */
+static void add_tiles(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int64_t tiles, int64_t rows,
+                      struct rapt_totals *totals) {
+    const int head_dim = (int)a->desc.head_dim, dim = (int)rapt_larger(a->desc.head_dim, a->desc.value_dim);
+    const int64_t most = rows < kind->rows ? rows : kind->rows;
+    totals->panel_bytes = rapt_larger(totals->panel_bytes, tiles * (int64_t)kind->panel_bytes(kind->rows, head_dim));
+    totals->scores_bytes = rapt_larger(totals->scores_bytes, (int64_t)kind->scores_bytes(kind->rows, dim));
+    if (a->query_format != RAPT_FORMAT_F32)
+        totals->scores_bytes = rapt_larger(totals->scores_bytes, most * head_dim * (int64_t)sizeof(float));
+    if (a->bias_format != RAPT_FORMAT_F32)
+        totals->bias_rows = rapt_larger(totals->bias_rows, most);
+}
+
+/* Scratch that a task of the work takes. */
+static void add_scratch(const struct rapt_plan_body *a, const struct rapt_work *work, struct rapt_totals *totals) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    totals->rows = rapt_larger(totals->rows, work->task_rows);
+    totals->heads = rapt_larger(totals->heads, work->heads);
+    totals->further_rows = rapt_larger(totals->further_rows, work->heads > 1 ? work->task_rows : 0);
+    add_tiles(a, kind, (work->task_rows + kind->rows - 1) / kind->rows, work->task_rows, totals);
+    for (int side = 0; side < RAPT_SIDES; side++)
+        if (work->stages[side])
+            totals->staged_keys[side] =
+                rapt_larger(totals->staged_keys[side], rapt_staged_keys(kind, side, rapt_dim_of(a, side)));
+    if (a->desc.weights_kind != RAPT_WEIGHTS_NONE)
+        add_tiles(a, &a->table->kinds[RAPT_NARROW], 1, work->task_rows, totals);
+}
+
+double rapt_stored_bytes(const struct rapt_plan_body *a, const struct rapt_work *work) {
+    double bytes = 0;
+    for (int side = 0; side < RAPT_SIDES; side++)
+        bytes += (double)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
+    return bytes * (double)a->desc.kv_heads * (double)work->sequence.kv_length;
+}
+
+static bool add(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t times,
+                struct rapt_totals *totals) {
+    int64_t heads, tasks, bytes = 0;
+    if (!rapt_mul_fits(a->desc.kv_heads, times, &heads) || !rapt_mul_fits(heads, work->row_blocks, &tasks) ||
+        !rapt_mul_fits(tasks, work->splits, &tasks))
+        return false;
+    if (work->splits > 1 && (!rapt_mul_fits(heads, work->chunks, &bytes) ||
+                             !rapt_mul_fits(bytes, rapt_state_bytes(work->task_rows, a->o_stride), &bytes)))
+        return false;
+    totals->sequences[work->kind] += times;
+    totals->tasks[work->kind] += tasks;
+    totals->merges[work->kind] += work->splits > 1 ? heads : 0;
+    totals->all_merges += work->splits > 1 ? heads : 0;
+    totals->multiplications += (double)heads * (double)a->group * (double)work->sequence.query_length *
+                               (double)work->sequence.kv_length * (double)(a->desc.head_dim + a->desc.value_dim) *
+                               a->listed_share;
+    totals->stored_bytes += (double)times * rapt_stored_bytes(a, work);
+    add_scratch(a, work, totals);
+    return rapt_add_fits(totals->all_tasks, tasks, &totals->all_tasks) &&
+           rapt_add_fits(totals->state_bytes, bytes, &totals->state_bytes);
+}
+
+static bool add_up(const struct rapt_plan_body *a, struct rapt_totals *totals) {
+    *totals = (struct rapt_totals){.rows = 1, .heads = 1};
+    bool fits = a->has_lists || a->desc.batch == 0 || add(a, &a->each, a->desc.batch, totals);
+    for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
+        struct rapt_sequence sequence;
+        fits = read_sequence(a, b, false, &sequence);
+        if (fits) {
+            const struct rapt_work work = rapt_work_cut(a, &sequence);
+            fits = add(a, &work, 1, totals);
+            rapt_work_digest(a, &work, &totals->digest);
+        }
+    }
+    return fits;
+}
+
+static bool cut_with(struct rapt_plan_body *a, int64_t split_chunks) {
+    a->split_chunks = split_chunks;
+    a->each.splits = 1;
+    if (!a->has_lists)
+        split(a, &a->each);
+    return add_up(a, &a->totals);
+}
+
+bool rapt_work_plan(struct rapt_plan_body *a) {
+    a->listed_share = a->desc.key_blocks.query_tokens ? rapt_listed_share(&a->desc) : 1;
+    a->least_chunks = least_chunks(a->listed_share);
+    if (!a->has_lists && a->desc.batch > 0) {
+        a->each.sequence = rapt_sequence_of(&a->desc, 0);
+        shape(a, &a->each);
+    } else {
+        a->each = (struct rapt_work){.splits = 1, .heads = 1};
+    }
+    const bool fits = cut_with(a, even_split(a));
+    return fits && a->totals.state_bytes <= RAPT_MOST_STATE_BYTES ? true : cut_with(a, INT64_MAX);
+}
+
+/* Whether some sequence of a capacity may get a kind. */
+static bool may_occur(const struct rapt_plan_body *a, int32_t kind, int64_t most_rows) {
+    const struct rapt_tile_kind *kinds = a->table->kinds, *narrow = &kinds[RAPT_NARROW];
+    if (a->desc.kv_length < kinds[kind].least_keys || a->desc.head_dim < kinds[kind].least_dim ||
+        (kind == RAPT_FEW && kinds[kind].most_rows == narrow->most_rows))
+        return false;
+    return kind == RAPT_NARROW || most_rows > narrow->most_rows || a->desc.head_dim < narrow->least_dim;
+}
+
+/* The most keys that the queries of a work that may be split see. */
+static int64_t most_visible(const rapt_attention_desc *desc) {
+    const int64_t left = desc->window_left, right = desc->features & RAPT_CAUSAL ? 0 : desc->window_right;
+    int64_t keys;
+    if (!(desc->features & RAPT_WINDOW) || left < 0 || right < 0 || !rapt_add_fits(left, right, &keys) ||
+        !rapt_add_fits(keys, SPLIT_ROWS, &keys))
+        return desc->kv_length;
+    return keys < desc->kv_length ? keys : desc->kv_length;
+}
+
+/* The most scratch of each kind with as many rows as it may get, at any strides and lengths of pages; fewer than
+ * SPLIT_TASKS heads are split, as each of them has more than an equal share of all chunks. */
+bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals) {
+    struct rapt_plan_body any = *a;
+    any.collides[RAPT_KEYS] = any.collides[RAPT_VALUES] = true;
+    any.desc.key_pages.page_tokens = any.desc.value_pages.page_tokens = 1;
+    any.desc.key_blocks.query_tokens = 0; /* lists make tasks smaller */
+    const int64_t most_rows = a->group * a->desc.query_length;
+    int64_t heads;
+    *totals = (struct rapt_totals){.rows = 1, .heads = 1};
+    for (int32_t kind = 0; kind < RAPT_KINDS; kind++) {
+        if (!may_occur(a, kind, most_rows))
+            continue;
+        const int64_t of_kind = a->table->kinds[kind].most_rows, rows = of_kind < most_rows ? of_kind : most_rows;
+        struct rapt_work work = {.sequence.query_length = (rows + a->group - 1) / a->group, .kind = kind, .heads = 1};
+        rapt_cut_for_kind(&any, &work);
+        work.task_rows = work.task_rows < rows || rows == 0 ? work.task_rows : (int32_t)rows;
+        if (rapt_has_heads_in_turns(&a->table->kinds[kind])) /* at any strides */
+            work.heads = a->desc.kv_heads < RAPT_MOST_HEADS ? (int32_t)a->desc.kv_heads : RAPT_MOST_HEADS;
+        add_scratch(&any, &work, totals);
+    }
+    if (!rapt_mul_fits(a->desc.batch, a->desc.kv_heads, &heads))
+        return false;
+    totals->all_tasks = INT64_MAX;
+    const int64_t split_heads = heads < SPLIT_TASKS ? heads : SPLIT_TASKS;
+    const int64_t rows = most_rows < SPLIT_ROWS ? most_rows : SPLIT_ROWS;
+    const int64_t chunks = most_visible(&a->desc) / RAPT_CHUNK_KEYS + 2;
+    if (chunks >= 2 * SPLIT_CHUNKS && rows > 0 &&
+        (!rapt_mul_fits(split_heads * rapt_state_bytes(rows, a->o_stride), chunks, &totals->state_bytes) ||
+         totals->state_bytes > RAPT_MOST_STATE_BYTES))
+        totals->state_bytes = RAPT_MOST_STATE_BYTES;
+    return true;
+}
+
+size_t rapt_work_table_bytes(const struct rapt_plan_body *a) {
+    return a->has_lists ? (size_t)a->desc.batch * sizeof(struct rapt_work) : 0;
+}
+
+/* Where the works, tasks and merges of each kind begin. */
+static struct rapt_totals first_numbers(const struct rapt_totals *totals) {
+    struct rapt_totals first = {0};
+    for (int kind = RAPT_KINDS - 2; kind >= 0; kind--) {
+        first.sequences[kind] = first.sequences[kind + 1] + totals->sequences[kind + 1];
+        first.tasks[kind] = first.tasks[kind + 1] + totals->tasks[kind + 1];
+        first.merges[kind] = first.merges[kind + 1] + totals->merges[kind + 1];
+    }
+    return first;
+}
+
+bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
+    if (!a->has_lists)
+        return true;
+    const struct rapt_totals first = first_numbers(&a->totals);
+    struct rapt_totals sum = {.rows = 1, .heads = 1};
+    for (int64_t b = 0; b < a->desc.batch; b++) {
+        struct rapt_sequence sequence;
+        if (!read_sequence(a, b, true, &sequence))
+            return false;
+        struct rapt_work work = rapt_work_cut(a, &sequence);
+        const int kind = work.kind;
+        work.batch = b;
+        work.first_task = first.tasks[kind] + sum.tasks[kind];
+        work.first_merge = first.merges[kind] + sum.merges[kind];
+        work.first_state = sum.state_bytes;
+        const int64_t place = sum.sequences[kind];
+        if (place == a->totals.sequences[kind] || !add(a, &work, 1, &sum))
+            return false;
+        table[first.sequences[kind] + place] = work;
+    }
+    return memcmp(sum.tasks, a->totals.tasks, sizeof sum.tasks) == 0 &&
+           memcmp(sum.merges, a->totals.merges, sizeof sum.merges) == 0 && sum.state_bytes <= a->totals.state_bytes &&
+           sum.rows <= a->totals.rows && sum.heads <= a->totals.heads && sum.further_rows <= a->totals.further_rows &&
+           sum.panel_bytes <= a->totals.panel_bytes && sum.scores_bytes <= a->totals.scores_bytes &&
+           sum.bias_rows <= a->totals.bias_rows && sum.staged_keys[0] <= a->totals.staged_keys[0] &&
+           sum.staged_keys[1] <= a->totals.staged_keys[1];
+}

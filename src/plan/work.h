@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * How the work of each sequence is cut, and which task belongs to which. */
+#ifndef RAPT_WORK_H
+#define RAPT_WORK_H
+
+#include "plan/plan.h"
+
+/* Cuts the work of all sequences: sets each, split_chunks and totals. False where sizes overflow. */
+bool rapt_work_plan(struct rapt_plan_body *attention);
+
+/* The work of a sequence, except for its place among the others. */
+struct rapt_work rapt_work_cut(const struct rapt_plan_body *attention, const struct rapt_sequence *sequence);
+
+/* Bounds what any call needs whose batch and lengths are no larger. False where sizes overflow. */
+bool rapt_work_bound(const struct rapt_plan_body *attention, struct rapt_totals *totals);
+
+/* Bytes of the keys and values of a work, those of all KV heads. */
+double rapt_stored_bytes(const struct rapt_plan_body *attention, const struct rapt_work *work);
+
+/* Bytes of the table of works; 0 without lists. */
+size_t rapt_work_table_bytes(const struct rapt_plan_body *attention);
+
+/* Writes the table. False where a list has changed since the plan was made, so that the plan no longer fits. Not
+ * inlined: fpenv.h. */
+__attribute__((noinline)) bool rapt_work_write(const struct rapt_plan_body *attention, struct rapt_work *table);
+
+/* Adds a work, and the tokens that it lies among, to a digest of such works; 0 = of none. ASSUME its place among the
+ * others is not set yet. */
+void rapt_work_digest(const struct rapt_plan_body *attention, const struct rapt_work *work, uint64_t *digest);
+
+/* The number of a head's first split, where keys are split. Heads that take turns have numbers next to each other, then
+ * comes the next split of all of them. */
+static inline int64_t rapt_work_first_split(const struct rapt_work *work, int64_t kv_head) {
+    return work->first_task + kv_head / work->heads * work->heads * work->splits + kv_head % work->heads;
+}
+
+/* The work that a task of a phase belongs to; table is used with lists. */
+struct rapt_work rapt_work_of_task(const struct rapt_plan_body *attention, const struct rapt_work *table, int32_t phase,
+                                   int64_t task);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/work_kind.h"
+
+#include "plan/listed.h"
+#include "plan/turns.h"
+
+enum {
+    TASK_ROWS = 192,          /* a multiple of every tile height; K and V are read once per task */
+    TASK_OUTPUTS = 192 * 256, /* rows x dims that keep two states of o in L2 */
+    PACKED_ROWS = 1024,       /* packing keys and values costs about as much as 30 rows make of them */
+    PACKED_OUTPUTS = 1024 * 128,
+    FEW_RUN = 32,             /* keys in a row, from which on copies do not pay: shorter runs waste vectors, */
+    WIDE_RUN = 128            /* or load and store sums too often */
+};
+
+/* A tile of few rows transposes keys and packs queries for them, unless it reads keys where they lie: where less than a
+ * block of keys is read, a wide one is faster. */
+static int32_t kind_of(const struct rapt_plan_body *a, int64_t rows, int64_t keys) {
+    const struct rapt_tile_kind *kinds = a->table->kinds;
+    int32_t kind = 0;
+    while (kind < RAPT_KINDS - 1 && (rows > kinds[kind].most_rows || a->desc.head_dim < kinds[kind].least_dim))
+        kind++;
+    return keys < kinds[kind].least_keys ? RAPT_WIDE : kind;
+}
+
+/* A wide tile is faster, too, where it is nearly full, unless heads take turns. */
+static bool is_faster_wide(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows) {
+    const int64_t full = a->table->kinds[RAPT_WIDE].rows;
+    return work->kind == RAPT_FEW && !a->table->kinds[RAPT_FEW].takes_runs && rows <= full && 8 * rows > 7 * full &&
+           rapt_heads_in_turns(a, work) == 1;
+}
+
+/* Slots that take rows as they are stored take one scale of each, no zero points. */
+static bool scales_rows(const rapt_tensor *tensor, int64_t dim) {
+    return tensor->zero_point_dtype == 0 && (tensor->scale_group == 0 || tensor->scale_group >= dim);
+}
+
+/* Each task makes its copies, so where rows could be read in place, copies must serve many rows. */
+static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int side) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    const int64_t run = work->kind == RAPT_WIDE ? WIDE_RUN : FEW_RUN;
+    const rapt_page_table *table = rapt_pages_of(&a->desc, side);
+    if (kind->keeps_places)
+        return kind->packed_bytes != NULL;
+    if (rapt_is_paged(table) && !rapt_takes_runs(a, kind, side) && table->page_tokens < run)
+        return true;
+    if (!(kind->formats >> a->format[side] & 1) || !scales_rows(rapt_tensor_of(a, side), rapt_dim_of(a, side)))
+        return true;
+    return a->collides[side] && kind->copied_rows && rows >= kind->copied_rows;
+}
+
+void rapt_cut_for_kind(const struct rapt_plan_body *a, struct rapt_work *work) {
+    const int64_t rows = a->group * work->sequence.query_length;
+    const int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
+    const int64_t tile = a->table->kinds[work->kind].rows;
+    for (int side = 0; side < RAPT_SIDES; side++)
+        work->stages[side] = stages(a, work, rows, side);
+    int64_t most = work->stages[RAPT_KEYS] || work->stages[RAPT_VALUES] ? 2 * TASK_ROWS : TASK_ROWS;
+    const bool is_packed = a->table->kinds[work->kind].packed_bytes;
+    const int64_t outputs = is_packed ? PACKED_OUTPUTS : TASK_OUTPUTS;
+    most = is_packed ? PACKED_ROWS : most;
+    most = most < RAPT_MAX_TILES * tile ? most : RAPT_MAX_TILES * tile;
+    most = outputs / dim < most ? outputs / dim / tile * tile : most;
+    most = most < tile ? tile : most;
+    most = a->desc.key_blocks.query_tokens ? rapt_rows_of_lists(a, rows, most, tile) : most;
+    work->task_rows = (int32_t)(most < rows ? most : rows > 0 ? rows : 1);
+    work->row_blocks = (rows + work->task_rows - 1) / work->task_rows;
+}
+
+/* Whether narrow tiles take more rows than in general, since these read in turns. */
+static bool fills_narrow(const struct rapt_plan_body *a, struct rapt_work *work, int64_t rows) {
+    const struct rapt_tile_kind *narrow = &a->table->kinds[RAPT_NARROW];
+    if (rows <= narrow->most_rows || rows > narrow->turn_rows || work->sequence.kv_length < RAPT_BLOCK_KEYS)
+        return false;
+    work->kind = RAPT_NARROW;
+    rapt_cut_for_kind(a, work);
+    return rapt_plans_turns(a, work, rows, 1);
+}
+
+void rapt_choose_kind(const struct rapt_plan_body *a, struct rapt_work *work) {
+    const int64_t rows = a->group * work->sequence.query_length;
+    if (fills_narrow(a, work, rows))
+        return;
+    work->kind = kind_of(a, rows, work->sequence.kv_length);
+    rapt_cut_for_kind(a, work);
+    if (is_faster_wide(a, work, rows)) {
+        work->kind = RAPT_WIDE;
+        rapt_cut_for_kind(a, work);
+    }
+}

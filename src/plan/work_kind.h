@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * Which tile kind a sequence gets, and how its rows are cut for it. */
+#ifndef RAPT_WORK_KIND_H
+#define RAPT_WORK_KIND_H
+
+#include "plan/work.h"
+
+/* work: of a sequence; sets the kind, and what follows from it. */
+void rapt_choose_kind(const struct rapt_plan_body *attention, struct rapt_work *work);
+
+/* Rows of a task, row blocks and what is staged, for the kind that the work has. */
+void rapt_cut_for_kind(const struct rapt_plan_body *attention, struct rapt_work *work);
+
+#endif

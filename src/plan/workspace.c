@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan/workspace.h"
+
+#include "fpenv.h"
+
+#include <string.h>
+
+enum { WORKSPACE_MAGIC = 0x72617074 };
+
+/* Offsets in bytes from the first multiple of 64 on. */
+struct layout {
+    size_t works, states, slots, end;
+};
+
+static struct rapt_workspace *workspace_at(void *memory) {
+    const uintptr_t address = (uintptr_t)memory + (RAPT_VECTOR_BYTES - 1);
+    return (struct rapt_workspace *)(address - address % RAPT_VECTOR_BYTES);
+}
+
+/* Moves end on by count * bytes, padded; false where that overflows. */
+static bool reserve(size_t *end, size_t count, size_t bytes) {
+    size_t size;
+    if (__builtin_mul_overflow(count, bytes, &size) || __builtin_add_overflow(size, RAPT_VECTOR_BYTES - 1, &size))
+        return false;
+    return !__builtin_add_overflow(*end, size / RAPT_VECTOR_BYTES * RAPT_VECTOR_BYTES, end);
+}
+
+static bool lay_out(size_t table_bytes, int64_t state_bytes, size_t slot_bytes, int64_t slots, struct layout *at) {
+    at->works = 0;
+    if (slots > INT32_MAX || !reserve(&at->works, 1, sizeof(struct rapt_workspace) + (size_t)slots))
+        return false;
+    at->states = at->works;
+    if (!reserve(&at->states, 1, table_bytes))
+        return false;
+    at->slots = at->states;
+    if (!reserve(&at->slots, 1, (size_t)state_bytes))
+        return false;
+    at->end = at->slots;
+    return reserve(&at->end, (size_t)slots, slot_bytes) &&
+           !__builtin_add_overflow(at->end, RAPT_VECTOR_BYTES - 1, &at->end);
+}
+
+static bool layout_of(const struct rapt_plan_body *a, int64_t slots, struct layout *at) {
+    return lay_out(rapt_work_table_bytes(a), a->totals.state_bytes, a->slot.slot_bytes, slots, at);
+}
+
+static int64_t useful(const struct rapt_plan_body *a, int64_t slots) {
+    const int64_t tasks = a->totals.all_tasks > 0 ? a->totals.all_tasks : 1;
+    return slots < tasks ? slots : tasks;
+}
+
+rapt_status rapt_workspace_bytes(const struct rapt_plan_body *a, int64_t slots, size_t *bytes) {
+    struct layout layout;
+    if (!layout_of(a, useful(a, slots), &layout))
+        return RAPT_SIZE_OVERFLOW;
+    *bytes = layout.end;
+    return RAPT_OK;
+}
+
+rapt_status rapt_workspace_capacity(const struct rapt_plan_body *largest, int64_t slots, size_t *bytes) {
+    struct rapt_plan_body any = *largest, *a = &any;
+    struct rapt_totals totals;
+    struct rapt_slot_layout slot, further;
+    struct layout layout;
+    if (!rapt_work_bound(a, &totals))
+        return RAPT_SIZE_OVERFLOW;
+    const size_t table_bytes = (size_t)a->desc.batch * sizeof(struct rapt_work);
+    a->mask_parts |= RAPT_PART_SELECT; /* trees and lists of key blocks */
+    rapt_lay_out_slot(a, &totals, &slot, &further);
+    if (!lay_out(table_bytes, totals.state_bytes, slot.slot_bytes, slots, &layout))
+        return RAPT_SIZE_OVERFLOW;
+    *bytes = layout.end;
+    return RAPT_OK;
+}
+
+/* The largest number of slots that fits, and their layout; a slot takes slot_bytes and one byte of the header. */
+static int64_t slots_in(const struct rapt_plan_body *a, size_t bytes, struct layout *layout) {
+    if (!layout_of(a, 1, layout) || layout->end > bytes)
+        return 0;
+    const size_t most = 1 + (bytes - layout->end) / a->slot.slot_bytes;
+    int64_t slots = useful(a, most < INT32_MAX ? (int64_t)most : INT32_MAX);
+    for (; slots > 1; slots--)
+        if (layout_of(a, slots, layout) && layout->end <= bytes)
+            return slots;
+    layout_of(a, 1, layout);
+    return 1;
+}
+
+rapt_status rapt_workspace_prepare(const struct rapt_plan_body *a, void *memory, size_t bytes) {
+    struct layout layout;
+    const int64_t slots = slots_in(a, bytes, &layout);
+    if (slots == 0)
+        return RAPT_WORKSPACE_TOO_SMALL;
+    struct rapt_workspace *w = workspace_at(memory);
+    struct rapt_work *works = (struct rapt_work *)(void *)((char *)w + layout.works);
+    w->magic = 0;
+    const rapt_fpenv environment = rapt_fpenv_enter();
+    const bool fits = rapt_work_write(a, works);
+    rapt_fpenv_leave(environment);
+    if (!fits)
+        return RAPT_INVALID_VALUE;
+    w->slots = slots;
+    w->totals = a->totals;
+    w->slot_bytes = a->slot.slot_bytes;
+    w->works = works;
+    w->states = (char *)w + layout.states;
+    w->scratch = (char *)w + layout.slots;
+    for (int phase = 0; phase < 2; phase++)
+        atomic_init(&w->next[phase], 0);
+    atomic_init(&w->stopped, false);
+    for (int64_t slot = 0; slot < slots; slot++)
+        atomic_init(&w->busy[slot], 0);
+    w->magic = WORKSPACE_MAGIC;
+    return RAPT_OK;
+}
+
+struct rapt_workspace *rapt_workspace_of(const struct rapt_plan_body *a, void *memory) {
+    struct rapt_workspace *w = workspace_at(memory);
+    return w->magic == WORKSPACE_MAGIC && w->slot_bytes == a->slot.slot_bytes &&
+                   memcmp(&w->totals, &a->totals, sizeof w->totals) == 0
+               ? w
+               : NULL;
+}
+
+int64_t rapt_workspace_take(struct rapt_workspace *w) {
+    for (int64_t slot = 0; slot < w->slots; slot++)
+        if (!atomic_exchange_explicit(&w->busy[slot], 1, memory_order_acquire))
+            return slot;
+    return -1;
+}
+
+void rapt_workspace_give(struct rapt_workspace *w, int64_t slot) {
+    atomic_store_explicit(&w->busy[slot], 0, memory_order_release);
+}

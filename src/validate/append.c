@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ * Every refusal of rapt_append and rapt_rotate, in the order in which rapt_validate_append lists the checks.
+ * docs/inputs.md is the same list for users. */
+#include "validate/append.h"
+
+#include "append/lists.h"
+#include "checked.h"
+#include "format.h"
+#include "validate/parts.h"
+
+/* One run through the checks. */
+struct checks {
+    const rapt_append_desc *d;
+    const struct rapt_append_names *names;
+    bool is_rotate;
+    rapt_message *message;
+    struct rapt_validation memory; /* footprints */
+};
+
+static rapt_status refuse_unused(struct checks *c, const char *name, const char *why) {
+    return rapt_refuse(c->message, RAPT_UNUSED_FIELD, "%s is set, but %s", name, why);
+}
+
+static rapt_status check_flags(struct checks *c) {
+    const rapt_append_desc *d = c->d;
+    if (d->numerics)
+        return rapt_refuse(c->message, RAPT_UNSUPPORTED_FLAG,
+                           "numerics = %d: this library has one order of operations, which is 0", (int)d->numerics);
+    const rapt_status status = rapt_check_isa(d->isa, c->message);
+    if (status != RAPT_OK)
+        return status;
+    if (!c->is_rotate && d->features & ~(RAPT_COMPUTE_KEY_SCALES | RAPT_COMPUTE_VALUE_SCALES))
+        return rapt_refuse(c->message, RAPT_UNSUPPORTED_FLAG, "features = %#lx has unknown bits",
+                           (unsigned long)d->features);
+    return rapt_check_reserved("reserved", d->reserved, 8, c->message);
+}
+
+static rapt_status check_sizes(struct checks *c) {
+    const rapt_append_desc *d = c->d;
+    const struct rapt_size sizes[] = {
+        {"batch", d->batch, 0, RAPT_MAX_SIZE},
+        {c->names->heads, d->kv_heads, 1, RAPT_MAX_SIZE},
+        {"length", d->length, 0, RAPT_MAX_SIZE},
+        {"tokens", d->tokens, 0, RAPT_MAX_SIZE},
+        {"cache_length", d->cache_length, 0, RAPT_MAX_SIZE},
+        {"head_dim", d->head_dim, 1, RAPT_MAX_HEAD_DIM},
+        {"value_dim", d->value_dim, 1, RAPT_MAX_HEAD_DIM},
+        {"pages.page_tokens", d->pages.page_tokens, 0, RAPT_MAX_SIZE},
+        {"pages.pages", d->pages.pages, 0, RAPT_MAX_SIZE},
+    };
+    return rapt_check_sizes(sizes, sizeof sizes / sizeof *sizes, c->message);
+}
+
+/* Bytes of contiguous rows of the largest head dim fit int64. 0 counts as 1. */
+static bool rows_fit(int64_t heads, int64_t batch, int64_t tokens) {
+    int64_t rows;
+    return rapt_mul_fits(heads, batch + !batch, &rows) && rapt_mul_fits(rows, tokens + !tokens, &rows) &&
+           rapt_mul_fits(rows, 16 * RAPT_MAX_HEAD_DIM, &rows);
+}
+
+static rapt_status check_products(struct checks *c) {
+    const rapt_append_desc *d = c->d;
+    if (!rows_fit(d->kv_heads, d->batch, d->length) || !rows_fit(d->kv_heads, 1, d->tokens))
+        return rapt_refuse(c->message, RAPT_SIZE_OVERFLOW,
+                           "batch = %lld, %s = %lld, length = %lld, tokens = %lld: their product overflows",
+                           (long long)d->batch, c->names->heads, (long long)d->kv_heads, (long long)d->length,
+                           (long long)d->tokens);
+    if (!rows_fit(d->kv_heads, d->batch, d->cache_length) ||
+        !rows_fit(d->kv_heads, d->pages.pages, d->pages.page_tokens))
+        return rapt_refuse(c->message, RAPT_SIZE_OVERFLOW,
+                           "%s = %lld, batch = %lld, cache_length = %lld, pages.pages = %lld, pages.page_tokens = "
+                           "%lld: the rows of a cache overflow int64",
+                           c->names->heads, (long long)d->kv_heads, (long long)d->batch, (long long)d->cache_length,
+                           (long long)d->pages.pages, (long long)d->pages.page_tokens);
+    return RAPT_OK;
+}
+
+/* The first field that says where pages are; NULL = none is set. */
+static const char *field_of_pages(const rapt_page_table *table) {
+    return table->kind                                            ? "pages.kind"
+           : table->entries.data || table->entries.count          ? "pages.entries"
+           : table->batch_stride_bytes                            ? "pages.batch_stride_bytes"
+           : table->offsets.data || table->offsets.count          ? "pages.offsets"
+           : table->reserved_zero                                 ? "pages.reserved_zero"
+           : table->reserved[0] || table->reserved[1]             ? "pages.reserved"
+                                                                  : NULL;
+}
+
+/* Slots take the shape of the caches from the page table, and nothing else. */
+static rapt_status check_pages(struct checks *c) {
+    const rapt_append_desc *d = c->d;
+    const bool paged = rapt_cache_shape_of(d).paged;
+    const bool by_slots = rapt_is_by_slots(d);
+    rapt_page_table table = d->pages;
+    const char *const useless = by_slots ? field_of_pages(&table) : NULL;
+    if (useless)
+        return refuse_unused(c, useless, "slots say where tokens go");
+    if (by_slots && table.page_tokens == 0)
+        return rapt_refuse(c->message, RAPT_INVALID_SHAPE, "pages.page_tokens = 0, but the caches have pages");
+    if (by_slots)
+        table.page_tokens = table.pages = 0;
+    const rapt_status status = rapt_check_page_fields(&c->memory, "pages", &table);
+    if (status != RAPT_OK)
+        return status;
+    if (paged && d->cache_length)
+        return refuse_unused(c, "cache_length", "the caches have pages");
+    if (table.kind && !table.entries.data && rapt_append_count(d))
+        return rapt_refuse(c->message, RAPT_NULL_POINTER, "pages.entries.data is NULL");
+    return RAPT_OK;
+}
+
+static rapt_status check_addressing(struct checks *c) {
+    const rapt_append_desc *d = c->d;
+    if (d->slots.data && d->positions.data)
+        return refuse_unused(c, "positions", "slots say where tokens go");
+    const char *other = c->is_rotate ? c->names->rotary_positions : "slots";
+    const bool has_other = c->is_rotate ? d->rotary_positions.data : d->slots.data;
+    if (c->is_rotate && has_other && d->positions.data)
+        return refuse_unused(c, c->names->positions, "positions has those of all tokens");
+    if (!has_other && !d->positions.data && rapt_append_count(d))
+        return rapt_refuse(c->message, RAPT_NULL_POINTER, "%s.data is NULL, and so is %s.data", c->names->positions,
+                           other);
+    if (d->offsets.data && d->lengths.data)
+        return refuse_unused(c, "lengths", "offsets has the lengths");
+    if (!d->offsets.data && d->tokens)
+        return refuse_unused(c, "tokens", "offsets is absent");
+    return check_pages(c);
+}
+
+/* ---------------------------------------------------------------- tensors */
+
+static rapt_status check_source_dtype(struct checks *c, const char *name, const rapt_tensor *tensor) {
+    const int32_t dtype = tensor->dtype;
+    if (dtype == RAPT_F32 || dtype == RAPT_F16 || dtype == RAPT_BF16)
+        return RAPT_OK;
+    return rapt_refuse(c->message, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %d: expected float32, float16 or bfloat16", name,
+                       (int)dtype);
+}
+
+/* Whether scales of a side are computed. */
+static bool computes(const struct checks *c, int side) {
+    return c->d->features & (side == 0 ? RAPT_COMPUTE_KEY_SCALES : RAPT_COMPUTE_VALUE_SCALES);
+}
+
+/* Any of keys and values; of rotated queries those of sources. */
+static rapt_status check_cache_dtype(struct checks *c, int side, const rapt_tensor *tensor) {
+    return c->is_rotate ? check_source_dtype(c, c->names->into[side], tensor) : RAPT_OK;
+}
+
+/* New rows and the cache that they go to. */
+static rapt_status check_side(struct checks *c, int side, const rapt_tensor *from, const rapt_tensor *into,
+                              int64_t dim) {
+    const rapt_append_desc *d = c->d;
+    const bool packed = d->offsets.data;
+    const struct rapt_cache_shape shape = rapt_cache_shape_of(d);
+    const char *from_name = c->names->from[side], *into_name = c->names->into[side];
+    if (rapt_absent(from) != rapt_absent(into))
+        return rapt_refuse(c->message, RAPT_NULL_POINTER, "%s is absent, but %s is not",
+                           rapt_absent(from) ? from_name : into_name, rapt_absent(from) ? into_name : from_name);
+    if (computes(c, side) && !into->scale_dtype)
+        return rapt_refuse(c->message, RAPT_UNUSED_FIELD,
+                           "features has RAPT_COMPUTE_%s_SCALES, but %s.scale_dtype = 0", side == 0 ? "KEY" : "VALUE",
+                           into_name);
+    rapt_status status = rapt_absent(from) ? RAPT_OK : check_source_dtype(c, from_name, from);
+    if (status == RAPT_OK && !rapt_absent(into))
+        status = check_cache_dtype(c, side, into);
+    if (status != RAPT_OK)
+        return status;
+    const struct rapt_tensor_claim claims[] = {
+        {.name = from_name,
+         .tensor = from,
+         .size = {packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length},
+         .row = dim},
+        {.name = into_name,
+         .tensor = into,
+         .size = {shape.pages, d->kv_heads, shape.page_tokens},
+         .row = dim,
+         .output = true,
+         .writes_scales = computes(c, side),
+         .paged = shape.paged}};
+    status = rapt_check_claim(&c->memory, &claims[0]);
+    return status == RAPT_OK ? rapt_check_claim(&c->memory, &claims[1]) : status;
+}
+
+static rapt_status check_tensors(struct checks *c) {
+    const rapt_append_desc *d = c->d;
+    if (rapt_absent(&d->key) && rapt_absent(&d->value) && rapt_append_count(d))
+        return rapt_refuse(c->message, RAPT_NULL_POINTER,
+                           c->is_rotate ? "in.data is NULL" : "key.data is NULL, and so is value.data");
+    if (d->rotary.pairing && rapt_absent(&d->key) && rapt_append_count(d))
+        return refuse_unused(c, "rotary.pairing", "key is absent");
+    const rapt_status status = check_side(c, 0, &d->key, &d->key_cache, d->head_dim);
+    return status == RAPT_OK ? check_side(c, 1, &d->value, &d->value_cache, d->value_dim) : status;
+}
+
+static rapt_status check_rotary(struct checks *c) {
+    return rapt_check_rotary(&c->d->rotary, c->d->head_dim, c->message);
+}
+
+static rapt_status check_lists(struct checks *c) { return rapt_check_append_lists(&c->memory, c->d, c->names); }
+
+static rapt_status check_overlaps(struct checks *c) { return rapt_check_overlaps(&c->memory); }
+
+rapt_status rapt_validate_append(const rapt_append_desc *desc, enum rapt_append_kind kind, rapt_message *message) {
+    typedef rapt_status (*check)(struct checks *);
+    static const check checks[] = {check_flags,   check_sizes,  check_products, check_addressing,
+                                   check_tensors, check_rotary, check_lists,    check_overlaps};
+    /* Memory is checked for any call that has rows. */
+    static const rapt_attention_desc rows = {.batch = 1, .query_length = 1};
+    static const struct rapt_append_names names[] = {
+        {{"key", "value"}, {"key_cache", "value_cache"}, "kv_heads", "positions", "rotary_positions"},
+        {{"in", ""}, {"out", ""}, "heads", "first_positions", "positions"}};
+    struct checks c = {.d = desc, .names = &names[kind], .is_rotate = kind == RAPT_KIND_ROTATE, .message = message};
+    c.memory = (struct rapt_validation){.desc = &rows, .message = message, .memory = RAPT_MEMORY_GIVEN};
+    rapt_status status = RAPT_OK;
+    for (size_t i = 0; status == RAPT_OK && i < sizeof checks / sizeof *checks; i++)
+        status = checks[i](&c);
+    return status;
+}

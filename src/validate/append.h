@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ * Complete descriptors of rapt_append, and every refusal. rapt_rotate's become descriptors of rapt_append, with
+ * rapt_rotate's names in messages. */
+#ifndef RAPT_VALIDATE_APPEND_H
+#define RAPT_VALIDATE_APPEND_H
+
+#include "rapt/cache.h"
+#include "validate/validate.h"
+
+enum rapt_append_kind { RAPT_KIND_APPEND, RAPT_KIND_ROTATE };
+
+rapt_status rapt_validate_append(const rapt_append_desc *desc, enum rapt_append_kind kind, rapt_message *message);
+
+/* validate/rotary.c. */
+rapt_status rapt_check_rotary(const rapt_rotary *rotary, int64_t head_dim, rapt_message *message);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * The lists of an append: their memory, and every number that will be used. */
+#include "append/lists.h"
+#include "checked.h"
+
+/* One list that has so many entries; required: where it has any, it has data. */
+struct list {
+    const char *name;
+    rapt_index_list list;
+    int64_t count;
+    bool required;
+};
+
+static rapt_status check_list_memory(struct rapt_validation *v, const struct list *rule) {
+    const rapt_index_list list = rule->list;
+    if (!list.data && rule->count && rule->required)
+        return rapt_refuse(v->message, RAPT_NULL_POINTER, "%s.data is NULL", rule->name);
+    return rapt_check_list(v, rule->name, list, rule->count);
+}
+
+static rapt_status check_memory(struct rapt_validation *v, const rapt_append_desc *d,
+                                const struct rapt_append_names *names) {
+    const int64_t tokens = rapt_append_count(d);
+    const bool rotary_list = d->rotary.pairing && d->slots.data;
+    static const struct rapt_page_names of_pages = {"pages", "pages.entries", "pages.offsets",
+                                                    "pages.batch_stride_bytes"};
+    const struct list rules[] = {
+        {"lengths", d->lengths, d->batch, false},
+        {"offsets", d->offsets, d->batch + 1, false},
+        {names->positions, d->positions, d->batch, false},
+        {"slots", d->slots, tokens, false},
+        {names->rotary_positions, d->rotary_positions, tokens, rotary_list},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const rapt_status status = check_list_memory(v, &rules[i]);
+        if (status != RAPT_OK)
+            return status;
+    }
+    if (d->pages.kind == RAPT_PAGES_DENSE && d->pages.entries.count == 0 && tokens)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE, "pages.entries.count = 0, but %lld tokens are appended",
+                           (long long)tokens);
+    if (d->pages.kind != RAPT_PAGES_NONE) {
+        const rapt_status status = rapt_check_page_memory(v, &of_pages, &d->pages, tokens ? d->batch : 0);
+        if (status != RAPT_OK)
+            return status;
+    }
+    if (d->rotary_positions.data && !d->rotary.pairing)
+        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s is set, but rotary.pairing = 0", names->rotary_positions);
+    return RAPT_OK;
+}
+
+/* Floats that are read: rows of so many, at a stride. */
+static rapt_status add_floats(struct rapt_validation *v, const char *name, const float *data, int64_t rows,
+                              int64_t row_floats, int64_t stride_bytes) {
+    int64_t bytes;
+    if (!data || rows == 0)
+        return RAPT_OK;
+    if (!rapt_mul_fits(rows - 1, stride_bytes, &bytes) || !rapt_add_fits(bytes, row_floats * 4, &bytes))
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s: its stride times its positions overflows", name);
+    return rapt_check_list_bytes(v, name, data, bytes / 4, sizeof(float), sizeof(float));
+}
+
+static rapt_status check_rotary_memory(struct rapt_validation *v, const rapt_rotary *rotary) {
+    const int64_t pairs = rotary->dim / 2, positions = rotary->table_positions;
+    rapt_status status = add_floats(v, "rotary.cosines", rotary->cosines, positions, pairs, rotary->table_stride_bytes);
+    if (status == RAPT_OK)
+        status = add_floats(v, "rotary.sines", rotary->sines, positions, pairs, rotary->table_stride_bytes);
+    return status == RAPT_OK ? add_floats(v, "rotary.frequencies", rotary->frequencies, 1, pairs, 0) : status;
+}
+
+/* ---------------------------------------------------------------- numbers */
+
+static rapt_status refuse_entry(struct rapt_validation *v, const char *name, int64_t i, int64_t value, int64_t least,
+                                int64_t most) {
+    return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is outside %lld ... %lld", name, (long long)i,
+                       (long long)value, (long long)least, (long long)most);
+}
+
+static rapt_status check_lengths(struct rapt_validation *v, const rapt_append_desc *d) {
+    int64_t before = 0;
+    for (int64_t b = 0; d->lengths.data && b < d->batch; b++) {
+        const int64_t length = rapt_index_at(d->lengths, b);
+        if (!rapt_is_inside(length, 0, d->length))
+            return refuse_entry(v, "lengths", b, length, 0, d->length);
+    }
+    for (int64_t b = 0; d->offsets.data && b <= d->batch; b++) {
+        const int64_t offset = rapt_index_at(d->offsets, b);
+        if (!rapt_is_inside(offset, before, d->tokens))
+            return refuse_entry(v, "offsets", b, offset, before, d->tokens);
+        if (b > 0 && offset - before > d->length)
+            return rapt_refuse(v->message, RAPT_INVALID_VALUE,
+                               "offsets[%lld] = %lld is %lld after the one before; length = %lld", (long long)b,
+                               (long long)offset, (long long)(offset - before), (long long)d->length);
+        before = offset;
+    }
+    return RAPT_OK;
+}
+
+/* Positions that the rotary embedding has. */
+struct span {
+    int64_t least, most;
+};
+
+static struct span rotary_span(const rapt_rotary *rotary) {
+    return rotary->cosines ? (struct span){0, rotary->table_positions - 1}
+                           : (struct span){-RAPT_MAX_ROTARY_POSITION, RAPT_MAX_ROTARY_POSITION};
+}
+
+/* The tokens of a sequence one by one. */
+static rapt_status check_tokens(struct rapt_validation *v, const rapt_append_desc *d,
+                                const struct rapt_append_names *names, struct rapt_append_run run) {
+    const int64_t slots = d->pages.pages * d->pages.page_tokens;
+    const struct span span = rotary_span(&d->rotary);
+    for (int64_t i = run.first; i < run.first + run.count; i++) {
+        const int64_t slot = d->slots.data ? rapt_index_at(d->slots, i) : 0;
+        if (d->slots.data && slot >= slots)
+            return refuse_entry(v, "slots", i, slot, 0, slots - 1);
+        if (slot < 0 || !d->rotary_positions.data)
+            continue;
+        const int64_t position = rapt_index_at(d->rotary_positions, i);
+        if (!rapt_is_inside(position, span.least, span.most))
+            return refuse_entry(v, names->rotary_positions, i, position, span.least, span.most);
+    }
+    return RAPT_OK;
+}
+
+static rapt_status refuse_page(struct rapt_validation *v, const rapt_append_desc *d, int64_t b, int64_t page,
+                               int64_t position) {
+    const struct rapt_append_entries entries = rapt_append_entries_of(d, b);
+    if (page >= entries.count)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE,
+                           "pages: sequence %lld has %lld entries, but positions[%lld] = %lld takes its page %lld",
+                           (long long)b, (long long)entries.count, (long long)b, (long long)position, (long long)page);
+    return rapt_refuse(v->message, RAPT_INVALID_VALUE,
+                       "pages: page %lld of sequence %lld, for positions[%lld] = %lld, is entry %lld, outside "
+                       "0 ... %lld",
+                       (long long)page, (long long)b, (long long)b, (long long)position,
+                       (long long)rapt_index_at(entries.list, entries.first + page), (long long)(d->pages.pages - 1));
+}
+
+/* Pages that new tokens go to. */
+static rapt_status check_page_entries(struct rapt_validation *v, const rapt_append_desc *d, int64_t b, int64_t position,
+                                      int64_t count) {
+    const struct rapt_cache_shape shape = rapt_cache_shape_of(d);
+    const int64_t first = position / shape.page_tokens, last = (position + count - 1) / shape.page_tokens;
+    for (int64_t page = first; page <= last; page++)
+        if (rapt_append_page(d, b, page) < 0)
+            return refuse_page(v, d, b, page, position);
+    return RAPT_OK;
+}
+
+/* A place, where this is not rapt_rotate, and the rotation, where nothing else has it. */
+static rapt_status check_position(struct rapt_validation *v, const rapt_append_desc *d,
+                                  const struct rapt_append_names *names, int64_t b, int64_t count) {
+    const int64_t position = rapt_index_at(d->positions, b), room = d->cache_length;
+    const struct span span = rotary_span(&d->rotary);
+    const int64_t least = rapt_rotates_alone(d) ? span.least : 0;
+    if (count == 0 && rapt_rotates_alone(d))
+        return RAPT_OK;
+    if (!rapt_is_inside(position, least, RAPT_MAX_POSITION))
+        return refuse_entry(v, names->positions, b, position, least, RAPT_MAX_POSITION);
+    if (count > 0 && !rapt_rotates_alone(d) && !rapt_cache_shape_of(d).paged && position > room - count)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE,
+                           "positions[%lld] = %lld: its %lld new tokens reach beyond the %lld of its cache",
+                           (long long)b, (long long)position, (long long)count, (long long)room);
+    if (count > 0 && d->rotary.pairing && !d->rotary_positions.data && position + count - 1 > span.most)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE,
+                           "%s[%lld] = %lld: the last of its %lld tokens is outside %lld ... %lld of rotary",
+                           names->positions, (long long)b, (long long)position, (long long)count, (long long)span.least,
+                           (long long)span.most);
+    return count > 0 && !rapt_rotates_alone(d) ? check_page_entries(v, d, b, position, count) : RAPT_OK;
+}
+
+rapt_status rapt_check_append_lists(struct rapt_validation *v, const rapt_append_desc *d,
+                                    const struct rapt_append_names *names) {
+    const bool per_token = d->slots.data || (d->rotary_positions.data && d->rotary.pairing);
+    rapt_status status = check_memory(v, d, names);
+    if (status == RAPT_OK)
+        status = check_rotary_memory(v, &d->rotary);
+    if (status == RAPT_OK)
+        status = check_lengths(v, d);
+    for (int64_t b = 0; status == RAPT_OK && rapt_append_count(d) && b < d->batch; b++) {
+        const struct rapt_append_run run = rapt_append_run_of(d, b);
+        if (d->positions.data)
+            status = check_position(v, d, names, b, run.count);
+        if (status == RAPT_OK && per_token)
+            status = check_tokens(v, d, names, run);
+    }
+    return status;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * Shared by the files of validation only; the entrance is validate.h. */
+#ifndef RAPT_VALIDATE_PARTS_H
+#define RAPT_VALIDATE_PARTS_H
+
+#include "internal.h"
+#include "rapt/states.h"
+#include "validate/validate.h"
+
+/* Bytes that a present tensor or list touches: rows of row_bytes at the
+ * address begin + any sum of i * stride, 0 <= i < size. Strides are absolute
+ * values; begin is the lowest address. */
+struct rapt_footprint {
+    const char *name;
+    uintptr_t begin;
+    int64_t bytes; /* to the end of the last row */
+    int64_t row_bytes;
+    int64_t size[3], stride[3]; /* batch, head, token */
+    bool output, placed;        /* begin is known */
+    const rapt_tensor *state;   /* where one of these may be written in place of another; NULL otherwise */
+};
+
+enum { RAPT_SCALE_NAMES = 4 };   /* scales and zero points of keys and values */
+enum { RAPT_FOOTPRINTS = 40 }; /* more than tensors, index lists and head lists */
+
+/* Which memory there is. */
+enum rapt_memory {
+    RAPT_MEMORY_GIVEN,  /* the descriptor has data */
+    RAPT_MEMORY_LATER,  /* it has none: tensors with a dtype are present all the same */
+    RAPT_MEMORY_BINDING /* its data are a binding's, everything else was checked when planning */
+};
+
+/* One run through the checks; each gives RAPT_OK or a refusal. */
+struct rapt_validation {
+    const rapt_attention_desc *desc; /* complete */
+    rapt_message *message;
+    enum rapt_memory memory;
+    int footprint_count, scale_name_count;
+    char scale_names[RAPT_SCALE_NAMES][24]; /* "value.zero_points" */
+    struct rapt_footprint footprints[RAPT_FOOTPRINTS];
+};
+
+/* validate/fields.c: sizes, each with its range; flags; an array of reserved words. */
+#define RAPT_MAX_SIZE ((int64_t)1 << 40)
+struct rapt_size {
+    const char *name;
+    int64_t size, least, most;
+};
+rapt_status rapt_check_sizes(const struct rapt_size *sizes, size_t count, rapt_message *message);
+rapt_status rapt_check_enum(const char *name, int32_t value, int32_t last, rapt_message *message);
+rapt_status rapt_check_isa(int32_t isa, rapt_message *message);
+rapt_status rapt_check_reserved(const char *name, const uint64_t *words, int count, rapt_message *message);
+
+/* validate/tensors.c: fields, dtype, NULL, alignment, strides, extent of each tensor. */
+rapt_status rapt_check_tensors(struct rapt_validation *v);
+
+/* Likewise for merging states: one of them, and the outputs. */
+rapt_status rapt_check_merging(struct rapt_validation *v, const rapt_states_desc *desc, const char *name,
+                               const rapt_tensor *state);
+
+/* The same for a tensor of keys or values that no attention descriptor has; data is required. */
+struct rapt_tensor_claim {
+    const char *name;
+    const rapt_tensor *tensor;
+    int64_t size[3]; /* batch, head, token */
+    int64_t row;     /* elements of the innermost dimension */
+    bool output, writes_scales, paged;
+};
+rapt_status rapt_check_claim(struct rapt_validation *v, const struct rapt_tensor_claim *claim);
+
+/* validate/lists.c: the fields and the memory of a list with so many entries; the memory of any array. */
+rapt_status rapt_check_list(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t count);
+rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, const void *data, int64_t count,
+                                  int64_t entry_bytes, int64_t stride_bytes);
+
+/* validate/lists.c: integers per sequence, floats per head. */
+rapt_status rapt_check_index_lists(struct rapt_validation *v);
+rapt_status rapt_check_head_lists(struct rapt_validation *v);
+
+/* The list that was checked last is there for each sequence, so many bytes apart; name: of the field that says so. */
+rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_t batch, int64_t stride_bytes,
+                             int64_t index_bytes);
+
+/* validate/pages.c: fields of page tables; then, with legal lengths, their lists and what stands in them. */
+rapt_status rapt_check_page_tables(struct rapt_validation *v);
+rapt_status rapt_check_page_lists(struct rapt_validation *v);
+
+/* The same of a table that no attention descriptor has, with the memory of its lists for so many sequences. */
+struct rapt_page_names {
+    const char *table, *entries, *offsets, *batch_stride;
+};
+rapt_status rapt_check_page_fields(struct rapt_validation *v, const char *name, const rapt_page_table *table);
+rapt_status rapt_check_page_memory(struct rapt_validation *v, const struct rapt_page_names *names,
+                                   const rapt_page_table *table, int64_t batch);
+
+/* validate/select.c: trees and lists of key blocks. */
+rapt_status rapt_check_selection(struct rapt_validation *v);
+
+/* validate/overlap.c: no output touches itself, another output or an input. */
+rapt_status rapt_check_overlaps(struct rapt_validation *v);
+
+/* Finite, and still so in base 2, which is what the kernels compute with. */
+bool rapt_finite_log2e(float x);
+
+/* Neither data nor a dtype is given. A tensor without elements may have data = NULL and be present. */
+static inline bool rapt_absent(const rapt_tensor *tensor) {
+    return !tensor->data && tensor->dtype == RAPT_NO_DTYPE;
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * Checks of one tensor by itself, for validate/tensors.c. */
+#ifndef RAPT_VALIDATE_TENSOR_H
+#define RAPT_VALIDATE_TENSOR_H
+
+#include "validate/parts.h"
+
+/* On top come IN_PLACE: the tensor may be another one of these; and SCALES_OUT: its scales are outputs as well. */
+enum {
+    RAPT_REQUIRED_INPUT = 0,
+    RAPT_OPTIONAL_INPUT = 1,
+    RAPT_REQUIRED_OUTPUT = 2,
+    RAPT_OPTIONAL_OUTPUT = 3,
+    RAPT_IN_PLACE = 4,
+    RAPT_SCALES_OUT = 8
+};
+
+/* What the descriptor says about one of its tensors. */
+struct rapt_tensor_rule {
+    const char *name;
+    const rapt_tensor *tensor;
+    const int64_t *size; /* batch (or page), head, token */
+    int64_t row;         /* elements of the innermost dimension */
+    int32_t uses;        /* of format.h: one of them is enough; 0: scales or zero points */
+    int role;
+    bool paged;          /* the first dimension is that of pages */
+};
+
+/* Fields, dtype, NULL, alignment, strides, extent; the same of its scales and zero points. */
+rapt_status rapt_check_tensor(struct rapt_validation *v, const struct rapt_tensor_rule *rule);
+
+#endif
