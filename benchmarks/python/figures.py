@@ -16,7 +16,8 @@ import unit_tables
 
 TABLES = {**tables.TABLES, "units": unit_tables.units, "unit_decode": unit_tables.unit_decode,
           "unit_parts": unit_tables.unit_parts, "unit_peers": unit_tables.unit_peers, "all_machines": machine_tables.all_machines}
-FILES = ("README.md", "docs/performance.md")
+FILES = ("README.md", "docs/performance.md",
+         *sorted(f"docs/performance/{path.name}" for path in (results.ROOT / "docs/performance").glob("*.md")))
 TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.S)
 FIGURE = re.compile(r"(<!--([a-z0-9-]+)-->).*?(<!---->)", re.S)
 # What states a speed: 88 %, 1.4 ×, 1.4x, 20 GFLOPS, 3 GB/s, 1.2 ms

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The figures in the prose of README.md and docs/performance.md, from a file of benchmarks/results."""
+"""The figures in the prose of README.md and docs/ about performance, from a file of benchmarks/results."""
 import re
 
 import results as recordings

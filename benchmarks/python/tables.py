@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tables of docs/performance.md and README.md, from a file of benchmarks/results."""
+"""The tables of docs/performance.md, docs/performance/ and README.md, from a file of benchmarks/results."""
 import re
 
 MISSING = "–"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tables of orders 2 and 3 in docs/performance.md, from what `./dev bench --json` stored of their rows."""
+"""Tables of orders 2 and 3 in docs/performance.md and its pages, from what `./dev bench --json` stored of their rows."""
 from tables import MISSING, percent, table, times
 
 SHAPES = ((128, 512), (128, 2048), (128, 8192), (64, 512), (64, 2048), (64, 8192), (80, 2048), (256, 2048))
