@@ -57,7 +57,8 @@ RAPT_INLINE bool paces_requests(bool exceeds_caches) {
 }
 
 /* The same for turns of keys and values. Where requests go into L1 that pays with AVX-512 only, for up to three rows of
- * float32 whose tokens, of all heads that take turns, are 512 bytes or more (docs/performance.md). */
+ * float32 whose tokens, of all heads that take turns, are 512 bytes or more (see
+ * docs/performance/processors.md). */
 RAPT_INLINE bool paces_turns(bool exceeds_caches, int format, int rows, int64_t token_bytes) {
     enum { MOST_ROWS = 3, LEAST_BYTES = 512 };
     if (!streams_into_l1())

@@ -142,7 +142,8 @@ static const struct rapt_table split_table = {
 #define RAPT_SCORE_BESIDE score_beside
 #endif
 
-/* Whose keys and values are copied where they evict each other (docs/performance.md): measured with vectors of 8. */
+/* Whose keys and values are copied where they evict each other (docs/performance/prefill.md): measured with vectors
+ * of 8. */
 enum { COPIED_ROWS = VL == 8 ? 32 : 192 };
 
 const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {

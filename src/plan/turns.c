@@ -7,7 +7,7 @@
 enum { EXCLUDES = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT /* what may leave the keys of a block out */ };
 
 /* Whether a head by itself reads pages in turns. Where requests go into L1, strands keep memory busy as well, except
- * beside three rows or more of fewer bits, as long as a turn and the next one fit there (docs/performance.md). */
+ * beside three rows or more of fewer bits, as long as a turn and the next one fit there (docs/performance/pages.md). */
 static bool takes_turns_alone(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int side,
                               int64_t rows) {
     enum { LEAST_ROWS = 3, MOST_BYTES = 511 };

@@ -69,7 +69,7 @@ static void detect_tiles(struct rapt_cpu *cpu, uint32_t saved, unsigned edx7) {
     cpu->amx_fp16 = cpu->amx_tile && (eax & CPUID7_1_EAX_AMX_FP16);
 }
 
-/* CPUID tells no speeds; docs/performance.md has what was measured of which processors. */
+/* CPUID tells no speeds; docs/performance/processors.md has what was measured of which processors. */
 static bool is_amd(void) {
     unsigned eax, vendor[3];
     return __get_cpuid(0, &eax, &vendor[0], &vendor[2], &vendor[1]) && memcmp(vendor, "AuthenticAMD", 12) == 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Narrow tiles of some rows on processors that split vectors, of which the kernels of AVX-512 call these. Loads and
- * stores are what limits there, as docs/performance.md says: each multiply-add loads a number of a query, so keys are
- * transposed with few loads, and none goes by way of memory. Others that load halves as fast gain by that as well. */
+ * stores are what limits there (docs/performance/processors.md): each multiply-add loads a number of a query, so keys
+ * are transposed with few loads, and none goes by way of memory. Others that load halves as fast gain by that as
+ * well. */
 #include "cpu.h"
 #include "x86/zen4/kind.h"
 
