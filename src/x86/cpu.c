@@ -84,11 +84,12 @@ static unsigned amd_family(void) {
     return BASE_FAMILY_FULL + (eax >> 20 & 255);
 }
 
-enum { ZEN_4 = 0x19 }; /* the family; it has Zen 3 as well, which wants the same */
+/* Families. That of Zen 4 has Zen 3 as well. */
+enum { ZEN_2 = 0x17, ZEN_4 = 0x19 };
 
 static enum rapt_requests requests_of(unsigned family) {
     return family > ZEN_4    ? RAPT_REQUESTS_FAR_INTO_L1
-           : family == ZEN_4 ? RAPT_REQUESTS_NEXT_PAGE
+           : family >= ZEN_2 ? RAPT_REQUESTS_NEXT_PAGE
                              : RAPT_REQUESTS_FAR_INTO_L2;
 }
 
