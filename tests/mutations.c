@@ -45,19 +45,19 @@ static const struct mutation mutations[] = {
     {"order of the fold", "merge.c", "rapt_state_of_chunk(&task, chunk)",
      "rapt_state_of_chunk(&task, BROKEN ? a->split_chunks + task.work.chunks - 1 - chunk : chunk)", "calls",
      "test_lengths"},
-    {"window off by one", "visit.h", "keys.begin = query_position - desc->window_left;",
+    {"window off by one", "attend/visit.h", "keys.begin = query_position - desc->window_left;",
      "keys.begin = query_position - desc->window_left + BROKEN;", "calls", "test_single_features"},
-    {"NaN of an excluded value", "visit.h", "mask->bias[row][key] != -__builtin_inff()",
+    {"NaN of an excluded value", "attend/visit.h", "mask->bias[row][key] != -__builtin_inff()",
      "BROKEN || mask->bias[row][key] != -__builtin_inff()", "calls", "test_data_kinds"},
-    {"NaN of a value that has no weight", "attend.c", "if ((tile->flags & RAPT_TILE_DOUBTFUL) &&",
+    {"NaN of a value that has no weight", "attend/attend.c", "if ((tile->flags & RAPT_TILE_DOUBTFUL) &&",
      "if (!BROKEN && (tile->flags & RAPT_TILE_DOUBTFUL) &&", "calls", "test_data_kinds"},
-    {"values of the wrong keys", "block.c", "args->value_stride_bytes = values.stride_bytes;",
+    {"values of the wrong keys", "attend/block.c", "args->value_stride_bytes = values.stride_bytes;",
      "args->value_stride_bytes = BROKEN ? 0 : values.stride_bytes;", "calls", "test_single_features"},
-    {"staged rows from the window's start", "source.c", "(rows.begin - window->keys.begin) * from->dim",
+    {"staged rows from the window's start", "attend/source.c", "(rows.begin - window->keys.begin) * from->dim",
      "(BROKEN ? 0 : rows.begin - window->keys.begin) * from->dim", "calls", "test_colliding_strides"},
-    {"states of another sequence", "work.c", "work.first_merge = first.merges[kind] + sum.merges[kind];",
+    {"states of another sequence", "plan/work.c", "work.first_merge = first.merges[kind] + sum.merges[kind];",
      "work.first_merge = first.merges[kind] + (BROKEN ? 0 : sum.merges[kind]);", "calls", "test_lengths"},
-    {"states of another batch", "work_find.c", "work.first_merge = batch * heads;",
+    {"states of another batch", "plan/work_find.c", "work.first_merge = batch * heads;",
      "work.first_merge = BROKEN ? batch : batch * heads;", "calls", "test_lengths"},
     {"no alpha for few rows", "generic/few.h", "v_mul(sum[r][v], v_splat(a->alpha[row + r]))",
      "BROKEN ? sum[r][v] : v_mul(sum[r][v], v_splat(a->alpha[row + r]))", "check", "*weigh"},
@@ -71,7 +71,8 @@ static const struct mutation mutations[] = {
 enum { MUTATIONS = sizeof mutations / sizeof *mutations };
 
 /* What is compiled with the changes: the table's kernels.c, and this. */
-static const char engine[] = "attend.c block.c matmul.c merge.c source.c task.c visit.c work.c work_find.c";
+static const char engine[] = "attend/attend.c attend/block.c attend/source.c attend/task.c attend/visit.c "
+                             "plan/work.c plan/work_find.c merge.c matmul.c";
 
 static const char *compiler, *root, *table, *table_flags, *link_flags, *libraries;
 static char **programs; /* up to NULL */
@@ -156,7 +157,7 @@ static int set_up(void **state) {
     snprintf(command, sizeof command,
              "c='%s -std=c11 -ffp-contract=off -fno-math-errno -DRAPT_HAVE_%s -Isrc -I%s/include -include broken.h -c';"
              "$c broken.c -o mutant/broken.o && $c -Og -DRAPT_PLAIN_LOOPS %s src/%s/kernels.c -o mutant/kernels.o &&"
-             "for i in %s; do $c -Og src/$i -o mutant/$i.o || exit 1; done",
+             "for i in %s; do $c -Og src/$i -o mutant/${i##*/}.o || exit 1; done",
              compiler, strstr(table, "avx2") ? "avx2" : "neon", root, table_flags, table, engine);
     must(command);
     for (char **program = programs; *program; program++) {

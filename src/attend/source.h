@@ -105,25 +105,28 @@ struct rapt_packed {
  * ASSUME. It stays until the same half of another block is asked for. */
 struct rapt_packed rapt_source_packed(struct rapt_source *source, int side, int64_t base);
 
-/* The runs that some stored rows lie in, at the stride of the tensor, and one more that is never read: so many
- * positions and one more are enough. */
-void rapt_source_runs(const struct rapt_task *task, int side, struct rapt_span positions, struct rapt_stored_run *run);
-
-/* Where each of some stored rows lies. */
-void rapt_source_find(const struct rapt_task *task, int side, struct rapt_span positions, const char **rows);
-
 /* Where rows of the block `next` can be staged while the one at base is worked on; NULL where they are not staged
  * ahead. */
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int side, int64_t base, int64_t next);
 
-/* What is to be prefetched: the first `count` of the block's strands, of so many bytes each. The last one comes again
- * until all turns are whole. pace: as in rapt_strands. */
-void rapt_source_close_strands(struct rapt_paged_block *block, int count, int64_t bytes, int pace);
-
 /* Converts such rows. */
 void rapt_source_stage(const struct rapt_source *source, int side, const struct rapt_rows *rows, float *into);
 
-/* Stored rows of a task, as they lie in memory. */
+/* source_stored.c: stored rows of a task, as they lie in memory. */
 struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, struct rapt_span positions);
+
+/* Where each of some stored rows lies. */
+void rapt_source_find(const struct rapt_task *task, int side, struct rapt_span positions, const char **rows);
+
+/* source_paged.c: all rows of some positions of a block, where pages are read where they lie. */
+struct rapt_rows rapt_source_paged(struct rapt_source *source, int side, struct rapt_span positions);
+
+/* The runs that some stored rows lie in, at the stride of the tensor, and one more that is never read: so many
+ * positions and one more are enough. */
+void rapt_source_runs(const struct rapt_task *task, int side, struct rapt_span positions, struct rapt_stored_run *run);
+
+/* What is to be prefetched: the first `count` of the block's strands, of so many bytes each. The last one comes again
+ * until all turns are whole. pace: as in rapt_strands. */
+void rapt_source_close_strands(struct rapt_paged_block *block, int count, int64_t bytes, int pace);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Page tables: the numbers that stand in them, and which are legal. Where a page lies is attend/source.c's business. */
+ * Page tables: the numbers that stand in them, and which are legal. attend/paged.h says where a page lies. */
 #ifndef RAPT_PAGES_H
 #define RAPT_PAGES_H
 
