@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Every refusal of a rotary embedding, but for its memory, which validate/append.c checks. */
+ * Every refusal of a rotary embedding, but for its memory, which append_lists.c checks. */
 #include "internal.h"
 #include "validate/append.h"
+#include "validate/parts.h"
 
 /* One number and its range. */
 struct range {
