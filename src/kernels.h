@@ -60,6 +60,11 @@ enum rapt_mask_part {
     RAPT_PART_SELECT = 1 << 7 /* trees and lists of key blocks exclude */
 };
 
+/* Whether the mask leaves keys out. */
+static inline bool rapt_mask_excludes(unsigned parts) {
+    return (parts & (RAPT_PART_MASK | RAPT_PART_FILL)) == RAPT_PART_MASK;
+}
+
 /* What one key block does to the rows of a tile, besides the dot product. Arrays
  * are indexed by row; pointers point at key 0 of the block.
  *

@@ -108,8 +108,6 @@ static void clear_unused_strides(rapt_matmul_desc *d) {
     d->x_stride_bytes = d->weight_stride_bytes = 0;
 }
 
-static int64_t quotient_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
 /* Up to so many rows, weights are read in place: packing them costs more. Rows of inner are transposed for every group
  * of few rows, as they are when packed, so there packing pays sooner. */
 static int64_t few_rows(const struct product *p) {
@@ -129,8 +127,8 @@ static int64_t few_task_columns(const struct product *p, const rapt_run_options 
     const int64_t columns = p->desc.columns;
     if (p->desc.weight_layout == RAPT_WEIGHT_OUT_IN)
         return FEW_COLUMNS_OUT_IN;
-    int workers = rapt_schedule_workers(options, quotient_up(columns, FEW_COLUMNS_IN_OUT), is_small(&p->desc));
-    return rapt_round_up(quotient_up(columns, workers), RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
+    int workers = rapt_schedule_workers(options, rapt_quotient_up(columns, FEW_COLUMNS_IN_OUT), is_small(&p->desc));
+    return rapt_round_up(rapt_quotient_up(columns, workers), RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
 }
 
 /* The cut decides no bit, so it may follow the number of threads. */
@@ -140,10 +138,10 @@ static void cut(struct product *p, const rapt_matmul_desc *desc, const rapt_run_
     p->few = desc->rows <= few_rows(p) || desc->inner == 0;
     p->task_rows = TASK_ROWS;
     p->task_columns = p->few ? few_task_columns(p, options) : p->table->product.columns;
-    p->column_tasks = quotient_up(desc->columns, p->task_columns);
-    while (p->task_rows > MIN_TASK_ROWS && quotient_up(desc->rows, p->task_rows) * p->column_tasks < ENOUGH_TASKS)
+    p->column_tasks = rapt_quotient_up(desc->columns, p->task_columns);
+    while (p->task_rows > MIN_TASK_ROWS && rapt_quotient_up(desc->rows, p->task_rows) * p->column_tasks < ENOUGH_TASKS)
         p->task_rows /= 2;
-    p->tasks = quotient_up(desc->rows, p->task_rows) * p->column_tasks;
+    p->tasks = rapt_quotient_up(desc->rows, p->task_rows) * p->column_tasks;
 }
 
 static rapt_status run(const struct product *p, const rapt_run_options *options) {

@@ -13,10 +13,10 @@
 #include "plan/workspace.h"
 #include "process.h"
 
-int32_t rapt_phases(const struct rapt_plan_body *a) { return a->totals.all_merges > 0 ? 2 : 1; }
+int32_t rapt_phases(const struct rapt_plan_body *a) { return a->totals.all_merges > 0 ? RAPT_PHASES : 1; }
 
 int64_t rapt_tasks(const struct rapt_plan_body *a, int32_t phase) {
-    return phase == 0 ? a->totals.all_tasks : a->totals.all_merges;
+    return phase == RAPT_PHASE_ATTEND ? a->totals.all_tasks : a->totals.all_merges;
 }
 
 /* A task, or several that go on with the same keys. */
@@ -26,7 +26,7 @@ struct tasks {
 
 static void run_tasks(const struct rapt_run *run, char *slot, int32_t phase, struct tasks tasks, int64_t next_task) {
     rapt_fpenv environment = rapt_fpenv_enter();
-    if (phase == 0)
+    if (phase == RAPT_PHASE_ATTEND)
         rapt_attend(run, slot, tasks.first, tasks.count, next_task);
     else
         rapt_merge(run, slot, tasks.first);
@@ -69,9 +69,9 @@ static int64_t tasks_from(const struct worker *worker, const struct rapt_run *ru
     enum { SHARES = 4, /* for each worker */
            SLOWER = 2  /* times as long, as measured */ };
     const struct rapt_plan_body *a = worker->attention;
-    if (worker->phase != 0 || first >= count)
+    if (worker->phase != RAPT_PHASE_ATTEND || first >= count)
         return 1;
-    const struct rapt_work work = rapt_work_of_task(a, run->works, 0, first);
+    const struct rapt_work work = rapt_work_of_task(a, run->works, RAPT_PHASE_ATTEND, first);
     const int64_t slots = worker->workspace->slots, left = count - first;
     const int64_t number = first - work.first_task, of_keys = work.splits - number / work.heads % work.splits;
     if (SLOWER * left < work.heads * slots)
@@ -80,7 +80,7 @@ static int64_t tasks_from(const struct worker *worker, const struct rapt_run *ru
     if (worker->options->should_stop)
         return work.heads;
     const int64_t share = slots == 1 ? left : left / (SHARES * slots) + 1;
-    const int64_t splits = (share + work.heads - 1) / work.heads;
+    const int64_t splits = rapt_quotient_up(share, work.heads);
     return work.heads * (splits < of_keys ? splits : of_keys);
 }
 

@@ -14,7 +14,7 @@ void rapt_task_describe(const struct rapt_run *run, int32_t phase, int64_t index
     const rapt_attention_desc *desc = &run->attention->desc;
     struct rapt_task task;
     int64_t cost = 0;
-    if (phase == 0)
+    if (phase == RAPT_PHASE_ATTEND)
         rapt_task_find(&task, run, index, 1);
     else
         cost = find_merge(&task, run, index);
@@ -24,7 +24,7 @@ void rapt_task_describe(const struct rapt_run *run, int32_t phase, int64_t index
                              .rows = task.rows,
                              .keys = rapt_span_count(task.visible)};
     info->first_key = info->keys ? task.visible.begin - task.work.sequence.key_position : 0;
-    if (phase == 0)
+    if (phase == RAPT_PHASE_ATTEND)
         cost = (int64_t)((double)(info->rows * info->keys * (desc->head_dim + desc->value_dim)) *
                          run->attention->listed_share);
     info->cost = cost;

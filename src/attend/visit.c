@@ -115,16 +115,12 @@ void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t 
         set_select(task, first, rows, base, keys, mask);
 }
 
-static bool mask_excludes(const struct rapt_tile_mask *mask) {
-    return (mask->parts & (RAPT_PART_MASK | RAPT_PART_FILL)) == RAPT_PART_MASK;
-}
-
 /* A bool mask without a false entry is dropped, and so is a bias of zeros: it could only change the sign of a zero,
  * which no result shows; and what excludes no key of those that are left. */
 static void drop_parts(unsigned found, struct rapt_tile_mask *mask) {
     if (!(found & RAPT_SOME_CHANGE))
         mask->parts &= ~(unsigned)RAPT_PART_BIAS;
-    if (!(found & RAPT_SOME_FALSE) || ((found & RAPT_ALIKE) && mask_excludes(mask)))
+    if (!(found & RAPT_SOME_FALSE) || ((found & RAPT_ALIKE) && rapt_mask_excludes(mask->parts)))
         mask->parts &= ~(unsigned)RAPT_PART_MASK;
     if (found & RAPT_ALIKE)
         mask->parts &= ~(unsigned)RAPT_PART_SELECT;
@@ -148,7 +144,7 @@ static enum rapt_seen look(const struct rapt_task *task, int rows, int64_t base,
     if (numbers && left.count <= most)
         rapt_number_attended(task, rows, attended, mask);
     const bool bias_excludes = (mask->parts & RAPT_PART_BIAS) && !(found & RAPT_ALIKE);
-    return mask_excludes(mask) || bias_excludes || (mask->parts & (RAPT_PART_SPANS | RAPT_PART_SELECT))
+    return rapt_mask_excludes(mask->parts) || bias_excludes || (mask->parts & (RAPT_PART_SPANS | RAPT_PART_SELECT))
                ? RAPT_SEES_SOME
                : RAPT_SEES_ALL;
 }

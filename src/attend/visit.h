@@ -132,10 +132,9 @@ static inline int rapt_end_number(const struct rapt_tile_mask *mask, int64_t bas
  * pairs. */
 static inline bool rapt_is_attended(const struct rapt_tile_mask *mask, int row, int key) {
     const unsigned parts = mask->parts;
-    const bool excludes = (parts & RAPT_PART_MASK) && !(parts & RAPT_PART_FILL);
     if ((parts & RAPT_PART_SPANS) && (key < mask->spans.first_key[row] || key >= mask->spans.end_key[row]))
         return false;
-    if (excludes && mask->mask[row][key] == 0)
+    if (rapt_mask_excludes(parts) && mask->mask[row][key] == 0)
         return false;
     if ((parts & RAPT_PART_SELECT) && mask->select[row][key] == 0)
         return false;

@@ -47,7 +47,7 @@ static uint32_t biased_bits(const float *bias, int count, uint32_t bits) {
 /* Bits of up to 32 keys: whether a row attends to them. */
 static uint32_t attended_bits(const struct rapt_tile_mask *mask, int row, int key, int count) {
     uint32_t bits = first_bits(count);
-    if ((mask->parts & (RAPT_PART_MASK | RAPT_PART_FILL)) == RAPT_PART_MASK)
+    if (rapt_mask_excludes(mask->parts))
         bits &= s_load_bools(mask->mask[row] + key, count);
     if (mask->parts & RAPT_PART_SELECT)
         bits &= s_load_bools(mask->select[row] + key, count);

@@ -7,8 +7,8 @@ double rapt_listed_share(const rapt_attention_desc *desc) {
     const rapt_block_list *blocks = &desc->key_blocks;
     if (rapt_no_rows(desc) || desc->kv_length == 0)
         return 1;
-    const int64_t query_blocks = (desc->query_length - 1) / blocks->query_tokens + 1;
-    const int64_t key_blocks = (desc->kv_length - 1) / blocks->key_tokens + 1;
+    const int64_t query_blocks = rapt_quotient_up(desc->query_length, blocks->query_tokens);
+    const int64_t key_blocks = rapt_quotient_up(desc->kv_length, blocks->key_tokens);
     const double lists = (blocks->batch_stride ? (double)desc->batch : 1) *
                          (blocks->head_stride ? (double)desc->kv_heads : 1) * (double)query_blocks;
     const double share = (double)blocks->entries.count / (lists * (double)key_blocks);
@@ -21,7 +21,7 @@ int64_t rapt_rows_of_lists(const struct rapt_plan_body *a, int64_t rows, int64_t
     if (!rapt_mul_fits(a->desc.key_blocks.query_tokens, a->group, &of_list) ||
         of_list >= rows || 2 * of_list < tile)
         return most;
-    const int64_t parts = (of_list + most - 1) / most;
+    const int64_t parts = rapt_quotient_up(of_list, most);
     for (int more = 0; more < MOST_TRIES && more <= parts; more++)
         if (of_list % (parts + more) == 0)
             return of_list / (parts + more);

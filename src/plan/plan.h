@@ -85,6 +85,9 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     struct rapt_slot_layout slot, further;
 };
 
+/* Phases of a run, as callers number them. */
+enum { RAPT_PHASE_ATTEND, RAPT_PHASE_MERGE, RAPT_PHASES };
+
 _Static_assert(sizeof(struct rapt_plan_body) <= sizeof(rapt_plan), "rapt_plan is too small");
 
 static inline const struct rapt_plan_body *rapt_body_of(const rapt_plan *plan) {
@@ -93,7 +96,10 @@ static inline const struct rapt_plan_body *rapt_body_of(const rapt_plan *plan) {
 
 static inline int64_t rapt_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static inline int64_t rapt_round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+/* Parts of so many that x, which is not negative, fills or begins. */
+static inline int64_t rapt_quotient_up(int64_t x, int64_t by) { return x / by + (x % by != 0); }
+
+static inline int64_t rapt_round_up(int64_t x, int64_t to) { return rapt_quotient_up(x, to) * to; }
 
 /* Numbers in a row of keys or values; staged rows are so many floats apart. */
 static inline int64_t rapt_dim_of(const struct rapt_plan_body *a, int side) {

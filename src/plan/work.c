@@ -20,7 +20,7 @@ static void find_chunks(const struct rapt_plan_body *a, struct rapt_work *work) 
     const int64_t last = s->query_position + (s->query_length > 0 ? s->query_length - 1 : 0);
     const struct rapt_span visible = rapt_visible_to(&a->desc, s, s->query_position, last);
     work->first_chunk = visible.begin / RAPT_CHUNK_KEYS;
-    work->chunks = (visible.end + RAPT_CHUNK_KEYS - 1) / RAPT_CHUNK_KEYS - work->first_chunk;
+    work->chunks = rapt_quotient_up(visible.end, RAPT_CHUNK_KEYS) - work->first_chunk;
     work->chunks = work->chunks < 0 ? 0 : work->chunks;
 }
 
@@ -66,7 +66,7 @@ static void shape(const struct rapt_plan_body *a, struct rapt_work *work) {
 
 static void split(const struct rapt_plan_body *a, struct rapt_work *work) {
     if (may_split(a, work) && work->chunks > a->split_chunks)
-        work->splits = (work->chunks + a->split_chunks - 1) / a->split_chunks;
+        work->splits = rapt_quotient_up(work->chunks, a->split_chunks);
 }
 
 struct rapt_work rapt_work_cut(const struct rapt_plan_body *a, const struct rapt_sequence *sequence) {
@@ -120,7 +120,7 @@ static void add_scratch(const struct rapt_plan_body *a, const struct rapt_work *
     totals->rows = rapt_larger(totals->rows, work->task_rows);
     totals->heads = rapt_larger(totals->heads, work->heads);
     totals->further_rows = rapt_larger(totals->further_rows, work->heads > 1 ? work->task_rows : 0);
-    add_tiles(a, kind, (work->task_rows + kind->rows - 1) / kind->rows, work->task_rows, totals);
+    add_tiles(a, kind, rapt_quotient_up(work->task_rows, kind->rows), work->task_rows, totals);
     for (int side = 0; side < RAPT_SIDES; side++)
         if (work->stages[side])
             totals->staged_keys[side] =
@@ -227,7 +227,7 @@ bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals)
         if (!may_occur(a, kind, most_rows))
             continue;
         const int64_t of_kind = a->table->kinds[kind].most_rows, rows = of_kind < most_rows ? of_kind : most_rows;
-        struct rapt_work work = {.sequence.query_length = (rows + a->group - 1) / a->group, .kind = kind, .heads = 1};
+        struct rapt_work work = {.sequence.query_length = rapt_quotient_up(rows, a->group), .kind = kind, .heads = 1};
         rapt_cut_for_kind(&any, &work);
         work.task_rows = work.task_rows < rows || rows == 0 ? work.task_rows : (int32_t)rows;
         if (rapt_has_heads_in_turns(&a->table->kinds[kind])) /* at any strides */

@@ -13,13 +13,14 @@ static struct rapt_work repeated(const struct rapt_plan_body *a, int64_t batch) 
 
 struct rapt_work rapt_work_of_task(const struct rapt_plan_body *a, const struct rapt_work *table, int32_t phase,
                                    int64_t task) {
-    RAPT_ASSUME(task >= 0 && task < (phase ? a->totals.all_merges : a->totals.all_tasks));
+    const bool merges = phase == RAPT_PHASE_MERGE;
+    RAPT_ASSUME(task >= 0 && task < (merges ? a->totals.all_merges : a->totals.all_tasks));
     if (!a->has_lists)
-        return repeated(a, task / (a->desc.kv_heads * (phase ? 1 : a->each.row_blocks * a->each.splits)));
+        return repeated(a, task / (a->desc.kv_heads * (merges ? 1 : a->each.row_blocks * a->each.splits)));
     int64_t low = 0, high = a->desc.batch - 1; /* the last work that begins no later than the task */
     while (low < high) {
         const int64_t middle = low + (high - low + 1) / 2;
-        if ((phase ? table[middle].first_merge : table[middle].first_task) <= task)
+        if ((merges ? table[middle].first_merge : table[middle].first_task) <= task)
             low = middle;
         else
             high = middle - 1;

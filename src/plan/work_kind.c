@@ -64,7 +64,7 @@ void rapt_cut_for_kind(const struct rapt_plan_body *a, struct rapt_work *work) {
     most = most < tile ? tile : most;
     most = a->desc.key_blocks.query_tokens ? rapt_rows_of_lists(a, rows, most, tile) : most;
     work->task_rows = (int32_t)(most < rows ? most : rows > 0 ? rows : 1);
-    work->row_blocks = (rows + work->task_rows - 1) / work->task_rows;
+    work->row_blocks = rapt_quotient_up(rows, work->task_rows);
 }
 
 /* Whether narrow tiles take more rows than in general, since these read in turns. */

@@ -105,7 +105,7 @@ rapt_status rapt_workspace_prepare(const struct rapt_plan_body *a, void *memory,
     w->works = works;
     w->states = (char *)w + layout.states;
     w->scratch = (char *)w + layout.slots;
-    for (int phase = 0; phase < 2; phase++)
+    for (int phase = 0; phase < RAPT_PHASES; phase++)
         atomic_init(&w->next[phase], 0);
     atomic_init(&w->stopped, false);
     for (int64_t slot = 0; slot < slots; slot++)

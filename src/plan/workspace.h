@@ -11,7 +11,7 @@
 struct rapt_workspace {
     uint64_t magic;
     int64_t slots;
-    _Atomic int64_t next[2]; /* the next task of each phase */
+    _Atomic int64_t next[RAPT_PHASES]; /* tasks that nobody has taken begin here */
     atomic_bool stopped;     /* the caller asked to stop */
     struct rapt_totals totals; /* of the plan that it was prepared for */
     size_t slot_bytes;
