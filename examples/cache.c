@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Caches in float16 that rapt fills: each step appends the new keys, rotated, and values of two sequences of different
- * lengths, rotates the queries, and attends. At the end a second cache is filled in one call; it must hold the same
+ * Caches in float16 that rapt fills: each step appends the new keys (rotated) and values of two sequences of different
+ * lengths, rotates the queries, and attends. At the end a second cache is filled in one call; it must have the same
  * bytes. */
 #include <rapt/cache.h>
 #include <rapt/rapt.h>
@@ -82,7 +82,7 @@ static void attend(const int32_t *lengths) {
     require(rapt_attention(&desc, NULL, &message), &message);
 }
 
-/* All keys of all steps into another cache at once: sequence b's token i is row b of step i. */
+/* Appends all keys of all steps to another cache at once: token i of sequence b is row b of step i. */
 static void append_all(const int32_t *positions) {
     rapt_message message;
     rapt_append_desc desc = RAPT_APPEND_DESC_INIT;
@@ -102,7 +102,7 @@ int main(void) {
     int32_t positions[SEQUENCES] = {0, 20}, lengths[SEQUENCES];
     unsigned seed = 1;
     float *numbers = (float *)(void *)steps;
-    for (size_t i = 0; i < sizeof steps / (sizeof(float)); i++) /* stands for the model */
+    for (size_t i = 0; i < sizeof steps / (sizeof(float)); i++) /* stands in for the model */
         numbers[i] = (float)((seed = seed * 1664525 + 1013904223) >> 8) / 8388608.0f - 1.0f;
     for (int i = 0; i < STEPS; i++) {
         append(&steps[i], positions);

@@ -17,7 +17,7 @@ static float value_cache[KV_HEADS][CAPACITY][HEAD_DIM];
 static float decoded[QUERY_HEADS][TOKENS][HEAD_DIM];
 static float prefilled[QUERY_HEADS][TOKENS][HEAD_DIM];
 
-/* Stands for a model's projections: any numbers will do. */
+/* Stands in for a model's projections: any numbers will do. */
 static void project(int token) {
     static unsigned seed = 1;
     for (int dim = 0; dim < HEAD_DIM; dim++) {

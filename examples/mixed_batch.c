@@ -16,7 +16,7 @@ enum { PAGE_TOKENS = 16, PAGES = 64 };
 static const int32_t earlier[BATCH] = {0, 200, 33, 96, 150, 20}, fresh[BATCH] = {70, 1, 1, 48, 4, 0};
 
 static float key_pool[PAGES][KV_HEADS][PAGE_TOKENS][DIM], value_pool[PAGES][KV_HEADS][PAGE_TOKENS][DIM];
-static float key[BATCH][MOST_KEYS][KV_HEADS][DIM], value[BATCH][MOST_KEYS][KV_HEADS][DIM]; /* what a model gave */
+static float key[BATCH][MOST_KEYS][KV_HEADS][DIM], value[BATCH][MOST_KEYS][KV_HEADS][DIM]; /* from a model */
 static float query[BATCH * MOST_NEW][QUERY_HEADS][DIM], out[BATCH * MOST_NEW][QUERY_HEADS][DIM];
 static float alone[MOST_NEW][QUERY_HEADS][DIM];
 static int32_t offsets[BATCH + 1], lengths[BATCH], pages[PAGES], first_page[BATCH + 1];
@@ -34,7 +34,7 @@ static void fill(void *numbers, size_t bytes) {
         ((float *)numbers)[i] = (float)((seed = seed * 1664525 + 1013904223) >> 8) / 8388608.0f - 1.0f;
 }
 
-/* Lists of pages one after the other, each as long as its sequence requires. */
+/* The sequences' lists of pages, one after the other, each as long as its sequence requires. */
 static void take_pages(void) {
     int count = 0;
     for (int b = 0; b < BATCH; b++) {
@@ -65,7 +65,7 @@ static rapt_page_table page_table(void) {
     return table;
 }
 
-/* Everything so far, in a single call: each token has a slot in a page of its sequence. */
+/* Appends everything so far, in a single call: each token has a slot in a page of its sequence. */
 static void append_all(void) {
     static int64_t slots[BATCH][MOST_KEYS];
     for (int b = 0; b < BATCH; b++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A host with threads of its own, three ways: rapt runs on the host's parallel
- * loop (rapt_run with a callback), the host's threads join it (rapt_join), and
- * the host hands out rapt's tasks itself (rapt_run_task). None needs OpenMP; all
- * give the bits of a serial run. */
+ * loop (rapt_run with a callback), the host's threads join it (rapt_join), or
+ * the host hands out rapt's tasks itself (rapt_run_task). None requires OpenMP;
+ * all give the bits of a serial run. */
 #include <rapt/rapt.h>
 
 #include <pthread.h>

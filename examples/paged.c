@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A decode loop over a cache in pages: sequences take pages of one pool as they grow, each step appends a key and a
+ * A decode loop over a paged cache: sequences take pages from one pool as they grow; each step appends a key and a
  * value per sequence, as float16, and attends. */
 #include <rapt/cache.h>
 #include <rapt/rapt.h>
@@ -17,7 +17,7 @@ static uint16_t key_pool[PAGES][KV_HEADS][PAGE_TOKENS][DIM], value_pool[PAGES][K
 static int32_t tables[BATCH][MOST_PAGES], lengths[BATCH];
 static int free_pages[PAGES], free_count;
 
-/* What a model gives: all keys and values so far, for the check, and the queries of a step. */
+/* From a model: all keys and values so far, for the check, and the queries of a step. */
 static float key[BATCH][MOST_TOKENS][KV_HEADS][DIM], value[BATCH][MOST_TOKENS][KV_HEADS][DIM];
 static float query[BATCH][QUERY_HEADS][DIM], out[BATCH][QUERY_HEADS][DIM];
 static rapt_message message;
@@ -53,7 +53,7 @@ static rapt_page_table page_table(void) {
     return table;
 }
 
-/* New tokens of every sequence, at most `count`: the pages that they require, and a slot in them for each token. */
+/* Adds up to `count` tokens to every sequence: the pages that they require, and a slot in them for each token. */
 static void append(int count, const int32_t *counts) {
     static float new_key[BATCH * MOST_TOKENS][KV_HEADS][DIM], new_value[BATCH * MOST_TOKENS][KV_HEADS][DIM];
     int64_t slots[BATCH * MOST_TOKENS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A server's loop: sequences of different lengths in one batch, one workspace for good, and in each step one plan that
- * serves all layers. docs/embedding.md shows these lines. */
+ * A server's loop: sequences of different lengths in one batch, one workspace for all steps, and in each step one plan
+ * that serves all layers. docs/embedding.md shows these lines. */
 #include <rapt/rapt.h>
 
 #include <stdio.h>

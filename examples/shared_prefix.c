@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Many sequences that begin alike: what they share is attended once for all of them, and each continues from the state
- * that this leaves. docs/embedding.md shows these lines. */
+ * Many sequences with a common prefix: one call attends to it for all of them, and each sequence continues from the
+ * state that this call leaves. docs/embedding.md shows these lines. */
 #include <rapt/rapt.h>
 
 #include <stdio.h>

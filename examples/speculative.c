@@ -55,7 +55,7 @@ static int path_to(int i, int text, int *path) {
 /* NaN, if either is. */
 static double larger(double a, double b) { return isnan(a) || b <= a ? a : b; }
 
-/* Attention as textbooks have it, in double, over such a path as if it were all there is. */
+/* Attention as textbooks have it, in double, over such a path as if there were nothing else. */
 static double error_of(int b, int i, int h, int text) {
     static double weight[CAPACITY];
     static int path[CAPACITY];

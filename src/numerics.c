@@ -8,7 +8,7 @@ static const char order_names[] = "0, 1 (float32), 2 (bfloat16, float16), 3 (flo
 
 rapt_status rapt_check_numerics_number(const rapt_attention_desc *desc, rapt_message *message) {
     if (desc->numerics < RAPT_NUMERICS_FASTEST || desc->numerics > RAPT_NUMERICS_ORDER_3)
-        return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "numerics = %d is none of %s", (int)desc->numerics,
+        return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "numerics = %d is not one of %s", (int)desc->numerics,
                            order_names);
     return RAPT_OK;
 }

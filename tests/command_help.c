@@ -67,7 +67,7 @@ static void near_misses(void **state) {
     expect_error("unknown option '--versoin'; did you mean --version?", "$rapt --versoin");
     expect_error("unknown option --cuasal; did you mean --causal? (see `rapt help attend`)", "$rapt attend --cuasal");
     expect_error("unknown option --xyzzy (see `rapt help attend`)", "$rapt attend --xyzzy");
-    expect_error("no kind of layer: there are simplified dot self stacked multi-head cross fused encoder embedding "
+    expect_error("not a kind of layer: there are simplified dot self stacked multi-head cross fused encoder embedding "
                  "additive luong minilm; did you mean encoder?", "$rapt layer encodr");
     expect_error("did you mean multi-head?", "$rapt help layer multihead");
     expect_error("unexpected argument 'self'", "$rapt help attend self");
@@ -142,7 +142,7 @@ static void expect_completion(const char *words, const char *offered) {
 static void completion(void **state) {
     (void)state;
     expect_error("completion: the shell is missing: bash or zsh", "$rapt completion");
-    expect_error("'fish' is no shell that rapt knows", "$rapt completion fish");
+    expect_error("'fish' is not a shell that rapt knows", "$rapt completion fish");
     if (command_shell("command -v bash").status != 0) skip();
     expect_completion("rapt hea", "heatmap\n");
     expect_completion("rapt attend --query-o", "--query-offset\n");

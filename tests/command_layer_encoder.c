@@ -137,7 +137,7 @@ static void bad_options(void **state) {
     (void)state;
     write_random("x.npy", 2, 1, 1, TOKENS, WIDTH);
 #define ENCODER "c=$data/" CASE "; $rapt layer encoder --heads 2 --weights $c --input x.npy --out new.npy "
-    expect_error("--activation: 'tanh' is none of relu gelu gelu-tanh", ENCODER "--activation tanh");
+    expect_error("--activation: 'tanh' is not one of relu gelu gelu-tanh", ENCODER "--activation tanh");
     expect_error("norm1.epsilon = 0: expected a positive, finite number", ENCODER "--epsilon 0");
     expect_error("layer fused has no --pre-norm",
                  "c=$data/" CASE "; $rapt layer fused --heads 2 --weights $c --input x.npy --out new.npy --pre-norm");

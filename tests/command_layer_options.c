@@ -109,7 +109,7 @@ static void fused_orders(void **state) {
     expect_success(FUSED "--weights $c --out a.npy");
     expect_success(FUSED "--weights $c --fused-order per-head --out b.npy && cmp a.npy b.npy");
     expect_success(FUSED "--weights blocks --fused-order blocks --out b.npy && " SAME);
-    expect_error("--fused-order: 'heads' is none of per-head blocks",
+    expect_error("--fused-order: 'heads' is not one of per-head blocks",
                  FUSED "--weights blocks --fused-order heads --out new.npy");
 }
 
@@ -142,7 +142,7 @@ static void bad_options(void **state) {
     (void)state;
     setenv("case", "06a_mha_split", 1);
     expect_error("layer: the kind is missing", "$rapt layer");
-    expect_error("'transformer' is no kind of layer: there are simplified dot self", "$rapt layer transformer");
+    expect_error("'transformer' is not a kind of layer: there are simplified dot self", "$rapt layer transformer");
     expect_error("the kind of layer is missing: there are simplified dot self", "$rapt layer --out new.npy");
     expect_error("layer self: --weights DIR|FILE is required", "$rapt layer self --input x.npy --out new.npy");
     expect_error("layer multi-head: --heads N is required", "c=$data/$case; $rapt layer multi-head " X OUT);
@@ -161,7 +161,8 @@ static void bad_options(void **state) {
     expect_error("--fused-order changes nothing without w_qkv among the weights",
                  "c=$data/06a_mha_split; $rapt layer encoder --heads 2 --fused-order blocks " X OUT);
     expect_error("--mask-fill changes nothing without --mask", "c=$data/$case; $rapt layer self --mask-fill 1 " X OUT);
-    expect_error("--weights-layout: 'x' is none of out-in in-out", "c=$data/$case; $rapt layer self --layout x " X OUT);
+    expect_error("--weights-layout: 'x' is not one of out-in in-out",
+                 "c=$data/$case; $rapt layer self --layout x " X OUT);
     expect_error("--locality local-m: --reach is required",
                  "c=$data/12b_luong_dot; $rapt layer luong --window local-m " LUONG OUT);
     expect_error("two results cannot have the same name",

@@ -130,7 +130,7 @@ static void queries_are_rounded(void **state) {
     write_random("q.npy", 4, B, HEADS, TOKENS, DIM);
     expect_success(ATTEND "--query-type bf16 --check --tolerance 0.1 --out p.npy");
     assert_int_equal(command_shell(ATTEND "--query-type bf16 --check --tolerance 1e-5 --out p.npy").status, 1);
-    expect_error("--query-type: 'q8_0' is none of f32 f16 bf16", ATTEND "--out new.npy --query-type q8_0");
+    expect_error("--query-type: 'q8_0' is not one of f32 f16 bf16", ATTEND "--out new.npy --query-type q8_0");
 }
 
 /* Order 2 is that of narrow types only, which the options make, and its results have their own error. */
@@ -140,7 +140,7 @@ static void orders(void **state) {
     char line[256];
     (void)state;
     write_inputs();
-    expect_error("--numerics: '4' is none of 1 2 3 fastest", ATTEND "--out new.npy --numerics 4");
+    expect_error("--numerics: '4' is not one of 1 2 3 fastest", ATTEND "--out new.npy --numerics 4");
     expect_error("numerics = 2 takes query, key and value that are all bfloat16 or all float16",
                  ATTEND "--out new.npy --numerics 2");
     expect_error("but value.dtype = 3 (float16)",
@@ -198,15 +198,15 @@ static void arrays_of_other_types(void **state) {
 static void bad_types(void **state) {
     (void)state;
     write_inputs();
-    expect_error("--key-type: 'q8' is none of f32 f16 bf16", ATTEND "--out new.npy --key-type q8");
-    expect_error("--out-type: 'q8_0' is none of f32 f16 bf16", ATTEND "--out new.npy --out-type q8_0");
+    expect_error("--key-type: 'q8' is not one of f32 f16 bf16", ATTEND "--out new.npy --key-type q8");
+    expect_error("--out-type: 'q8_0' is not one of f32 f16 bf16", ATTEND "--out new.npy --out-type q8_0");
     expect_error("; did you mean q8_0?", ATTEND "--out new.npy --key-type q8");
-    expect_error("--value-type: 'bool8' is none of", ATTEND "--out new.npy --value-type bool8");
-    expect_error("--kv-type: '' is none of", ATTEND "--out new.npy --kv-type ''");
+    expect_error("--value-type: 'bool8' is not one of", ATTEND "--out new.npy --value-type bool8");
+    expect_error("--kv-type: '' is not one of", ATTEND "--out new.npy --kv-type ''");
     expect_error("--kv-type changes nothing with",
                  ATTEND "--out new.npy --kv-type f16 --key-type f16 --value-type f16");
     write_random("v.npy", 4, B, HEADS, TOKENS, 24);
-    expect_error("--value-type q8_0: a head has 24 elements, which is no multiple of 32",
+    expect_error("--value-type q8_0: a head has 24 elements, which is not a multiple of 32",
                  ATTEND "--out new.npy --value-type q8_0");
     expect_error("--kv-type q8_0: a head has 24 elements", ATTEND "--out new.npy --kv-type q8_0");
 }

@@ -271,11 +271,11 @@ static void refusals(void **state) {
     expect_error("--batch: 2: wide.npy [2, 2, 2, 5] has 2 sequences, from 0", WIDE "--batch 2");
     expect_error("--out: 'new.jpg' ends neither in .png nor in .svg", HELLO "--out new.jpg");
     expect_error("--out: '.png' ends neither", HELLO "--out .png");
-    expect_error("--theme: 'grey' is none of light dark", HELLO "--out new.png --theme grey");
+    expect_error("--theme: 'grey' is not one of light dark", HELLO "--out new.png --theme grey");
     expect_error("--theme changes nothing without --out", HELLO "--theme dark");
     expect_error("--zoom changes nothing without --out FILE.png", HELLO "--out new.svg --zoom 2");
     expect_error("--zoom: 5 is outside 1 ... 4", HELLO "--out new.png --zoom 5");
-    expect_error("--colours: 'red' is none of auto 24bit 256 none", HELLO "--colours red");
+    expect_error("--colours: 'red' is not one of auto 24bit 256 none", HELLO "--colours red");
     expect_error("--colours is for the terminal", HELLO "--out new.png --colours none");
     expect_success(HELLO "--key-tokens hello.txt"); /* queries are numbered */
     expect_error("standard output: No space left", HELLO ">/dev/full");

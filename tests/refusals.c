@@ -30,7 +30,7 @@ static void all_of(rapt_attention_desc *d, int32_t numerics, int32_t query, int3
 
 static void test_numerics(void **state) {
     (void)state;
-    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = 4 is none of 0, 1 (float32), 2", d->numerics = 4);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = 4 is not one of 0, 1 (float32), 2", d->numerics = 4);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = -2", d->numerics = -2);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = -2147483648", d->numerics = INT32_MIN);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "all bfloat16 or all float16, but query.dtype = 1 (float32)", d->numerics = 2);
@@ -144,7 +144,7 @@ static void test_lists(void **state) {
 static void test_numbers(void **state) {
     (void)state;
     const float wide = 3e38f; /* finite, but not after multiplication by log2(e) */
-    REFUSED(RAPT_INVALID_VALUE, "scale = nan must be finite, and also after multiplication by log2(e)",
+    REFUSED(RAPT_INVALID_VALUE, "scale = nan must be finite, also after multiplication by log2(e)",
             d->features = RAPT_SCALE, d->scale = NAN);
     REFUSED(RAPT_INVALID_VALUE, "scale = inf", d->features = RAPT_SCALE, d->scale = INFINITY);
     REFUSED(RAPT_INVALID_VALUE, "scale = -3e+38", d->features = RAPT_SCALE, d->scale = -wide);

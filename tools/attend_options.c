@@ -21,7 +21,7 @@ const struct option_row attend_option_rows[] = {
      AT(value)},
     {OPTION_TEXT, "out", "FILE", "Where the result goes, in the layout of the query (required).", AT(out)},
     {OPTION_TEXT, "layout", "NAME",
-     "bhsd: [batch, heads, tokens, dim], the default; bshd: [batch, tokens, heads, dim]. It holds for query, "
+     "bhsd: [batch, heads, tokens, dim], the default; bshd: [batch, tokens, heads, dim]. It applies to query, "
      "key, value and out.",
      AT(layout)},
     {OPTION_TEXT, "query-type", "TYPE", "f32, f16 or bf16: round the queries to this type first.", AT(query_type)},
@@ -33,8 +33,8 @@ const struct option_row attend_option_rows[] = {
     {OPTION_TEXT, "kv-type", "TYPE", "The same for keys and values.", AT(kv_type)},
     {OPTION_TEXT, "out-type", "TYPE", "f32, f16 or bf16: what --out is rounded to; default f32.", AT(out_type)},
     {OPTION_TEXT, "pages", "FILE",
-     "Keys and values are pages, [pages, heads, tokens of a page, dim]: int32 or int64 [batch, n], which pages each "
-     "sequence has, in order. With --kv-lengths, pages after a sequence's length are not looked at.",
+     "The page table: int32 or int64 [batch, n], the numbers of each sequence's pages, in order. Keys and values are "
+     "pages, [pages, heads, tokens of a page, dim]. With --kv-lengths, entries after a sequence's length are ignored.",
      AT(pages)},
     {OPTION_TEXT, "query-lengths", "FILE",
      "int32 or int64 [batch]: how many queries of each sequence are real; the rows of the others are 0.",
@@ -48,8 +48,8 @@ const struct option_row attend_option_rows[] = {
      AT(attention_out)},
     {OPTION_TEXT, "weights", "FILE", NULL, AT(attention_out)},
     {OPTION_TEXT, "attention-kind", "KIND",
-     "What --attention-out receives: raw scores (scaled), scores after softcap, scores after bias and mask "
-     "(masked), or probabilities before dropout (softmax, the default).",
+     "What --attention-out receives. raw: scaled scores; softcap: scores after softcap; masked: scores after bias and "
+     "mask; softmax, the default: probabilities before dropout.",
      AT(attention_kind)},
     {OPTION_TEXT, "weights-kind", "KIND", NULL, AT(attention_kind)},
 
@@ -77,18 +77,18 @@ const struct option_row attend_option_rows[] = {
      AT(tree)},
     {OPTION_TEXT, "key-blocks", "FILE",
      "int32 or int64 [batch, key heads, blocks of queries, n]: the numbers of the blocks of keys that each block of "
-     "queries sees, in any order; -1 is none. The first two dimensions may be 1 or missing.",
+     "queries sees, in any order; -1 is no block. The first two dimensions may be 1 or missing.",
      AT(key_blocks)},
-    {OPTION_PAIR, "block-size", "QUERIES,KEYS", "The tokens of such blocks.", AT(block_size)},
+    {OPTION_PAIR, "block-size", "QUERIES,KEYS", "How many tokens these blocks have.", AT(block_size)},
     {OPTION_INTEGER, "query-offset", "N",
      "Position of the first query among the keys, from which --causal, --window and --alibi count. Default: "
      "number of keys - number of queries, by sequence; 0 aligns both at the start (top left, as PyTorch does).",
      AT(query_offset)},
-    {OPTION_TEXT, "query-positions", "FILE", "int32 or int64 [batch]: the same for each sequence.",
+    {OPTION_TEXT, "query-positions", "FILE", "int32 or int64 [batch]: the same, one for each sequence.",
      AT(query_positions)},
     {OPTION_TEXT, "key-positions", "FILE",
      "int32 or int64 [batch]: position of each sequence's first key; default 0.", AT(key_positions)},
-    {OPTION_TEXT, "sinks", "FILE", "[heads]: a score per query head that joins the softmax's sum only.", AT(sinks)},
+    {OPTION_TEXT, "sinks", "FILE", "[heads]: a score per query head, added to the softmax's sum only.", AT(sinks)},
     {OPTION_NUMBER, "drop", "P", "Dropout of attention weights, as in training: zero with probability P.", AT(drop)},
     {OPTION_TEXT, "keep", "FILE", "The weights that dropout keeps: bool, true = keep; broadcast as --bias is.",
      AT(keep)},
@@ -96,13 +96,13 @@ const struct option_row attend_option_rows[] = {
 
     {OPTION_TEXT, "numerics", "1|2|3|fastest",
      "The order of operations, which decides the bits: 1, the default, computes in float32; 2 is that of matrix units, "
-     "for bfloat16 or float16 (--query-type and --kv-type convert); 3 is theirs for float32; fastest is what suits "
-     "this machine and these types, and says what it took.",
+     "for bfloat16 or float16 (--query-type and --kv-type convert); 3 is theirs for float32; fastest takes what "
+     "suits this machine and these types, and the report says which.",
      AT(numerics)},
 
     {OPTION_HEADING, "Running", NULL, "No choice here changes a single bit of the result.", 0},
     {OPTION_TEXT, "isa", "NAME",
-     "Kernel table to use: one that `rapt info` lists, or auto, the default: $RAPT_ISA, else the best.", AT(isa)},
+     "Kernels to use: some that `rapt info` lists, or auto, the default: $RAPT_ISA, else the best.", AT(isa)},
     {OPTION_INTEGER, "threads", "N", "At most N threads; default as OpenMP decides.", AT(threads)},
     {OPTION_INTEGER, "repeat", "N", "Run N times and print the best time; default 1.", AT(repeat)},
     {OPTION_FLAG, "json", NULL, "Print the report as JSON.", AT(json)},

@@ -27,14 +27,14 @@ struct bench_options {
 #define AT(field) offsetof(struct bench_options, field)
 
 const struct option_row bench_option_rows[] = {
-    {OPTION_HEADING, "What", NULL, "Two kinds of prefill and two of decode; of the others there is ./dev bench.", 0},
-    {OPTION_TEXT, "filter", "TEXT", "Only rows whose name contains TEXT, as \"decode\".", AT(filter)},
+    {OPTION_HEADING, "What", NULL, "Two kinds of prefill and two of decode; ./dev bench has more.", 0},
+    {OPTION_TEXT, "filter", "TEXT", "Only rows whose name contains TEXT, such as \"decode\".", AT(filter)},
     {OPTION_INTEGER, "head-dim", "N", "Elements of a head, 1 ... 1024; default 128.", AT(head_dim)},
     {OPTION_INTEGER, "keys", "N", "Keys of every row; default 2048 for prefill, 32768 for decode.", AT(keys)},
 
-    {OPTION_HEADING, "Running", NULL, "Everything is measured in turns with the peak beside it.", 0},
+    {OPTION_HEADING, "Running", NULL, "Each row is measured in turns with its peak.", 0},
     {OPTION_INTEGER, "threads", "N", "At most N threads; default as OpenMP decides.", AT(threads)},
-    {OPTION_NUMBER, "seconds", "X", "Time for each row, at least; default 2.", AT(seconds)},
+    {OPTION_NUMBER, "seconds", "X", "Least time for each row; default 2.", AT(seconds)},
     {OPTION_FLAG, "json", NULL, "Print the results as JSON.", AT(json)},
     {OPTION_HEADING, NULL, NULL, NULL, 0},
 };

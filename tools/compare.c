@@ -153,7 +153,7 @@ const struct option_row compare_option_rows[] = {
     {OPTION_NUMBER, "tolerance", "X", "Largest difference that is accepted; default 0.",
      offsetof(struct compare_options, tolerance)},
     {OPTION_FLAG, "json", NULL, "Print the result as JSON.", offsetof(struct compare_options, json)},
-    {OPTION_FLAG, "quiet", NULL, "Print nothing but errors: the exit status tells.",
+    {OPTION_FLAG, "quiet", NULL, "Print nothing but errors; the exit status is the answer.",
      offsetof(struct compare_options, quiet)},
     {OPTION_HEADING, NULL, NULL, NULL, 0},
 };

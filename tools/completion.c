@@ -79,6 +79,6 @@ int verb_completion(int argc, char **argv) {
     else if (strcmp(argv[first], "zsh") == 0)
         print_zsh();
     else
-        tool_die("'%s' is no shell that rapt knows: there are bash and zsh", argv[first]);
+        tool_die("'%s' is not a shell that rapt knows: there are bash and zsh", argv[first]);
     return EXIT_SUCCESS;
 }

@@ -35,7 +35,7 @@ const struct help_verb help_verbs[] = {
     {"heatmap", "rapt heatmap --attention FILE [--tokens FILE] [--head N|all] [--out FILE] [OPTION ...]",
      "Draw which token attends to which, on the terminal or as a PNG or SVG picture.", heatmap_option_rows},
     {"info", "rapt info [--json]",
-     "Print what this machine offers, how rapt was built and which kernels it takes: paste it into bug reports.",
+     "Print what this machine offers, how rapt was built and which kernels it uses: paste it into bug reports.",
      info_option_rows},
     {"help", "rapt help [VERB [KIND]]", "Print this, or the options of a verb or of a kind of layer.", no_option_rows},
     {"completion", "rapt completion bash|zsh", "Print a script that completes verbs and options in this shell.",
@@ -45,8 +45,8 @@ const struct help_verb help_verbs[] = {
 };
 
 const char help_exit_text[] =
-    "0: done; 1: a difference exceeds the tolerance; 2: an error, told in one line on standard "
-    "error, and no result file was written.";
+    "0: done; 1: a difference exceeds the tolerance; 2: an error, described in one line on standard "
+    "error; no result file was written.";
 
 /* Words from column on, wrapped at PAGE_COLUMNS, further lines begin at indent. */
 static void print_wrapped(const char *text, int column, int indent) {

@@ -32,7 +32,7 @@ static const struct named_type *type_named(const char *option, const char *given
         suggest_consider(&suggestion, types[i].name);
         strcat(strcat(names, " "), types[i].name);
     }
-    tool_die("--%s: '%s' is none of%s%s", option, given, names, suggest_text(&suggestion, "", hint));
+    tool_die("--%s: '%s' is not one of%s%s", option, given, names, suggest_text(&suggestion, "", hint));
 }
 
 void kv_type_check(const char *option, const char *given) {
@@ -60,7 +60,7 @@ struct conversion {
 static rapt_tensor room_for(const struct conversion *to) {
     const struct named_type *type = type_named(to->option, to->type);
     if (to->dim % type->elements != 0)
-        tool_die("--%s %s: a head has %lld elements, which is no multiple of %d", to->option, to->type,
+        tool_die("--%s %s: a head has %lld elements, which is not a multiple of %d", to->option, to->type,
                  (long long)to->dim, type->elements);
     const int64_t rows = tool_product(tool_product(to->batch, to->heads, to->option), to->tokens, to->option);
     void *data = tool_allocate(rows, (size_t)rapt_row_bytes(type->dtype, to->dim), to->option);

@@ -16,18 +16,18 @@ const struct layer_kind layer_kinds[] = {
     {"simplified", "input", "attention-out all-outputs", layer_simplified,
      "softmax(x * x^T) * x: no weights. --input."},
     {"dot", "query key value", MASKS " unscaled", layer_dot,
-     "Scaled dot products of --query, --key and --value, [..., tokens, dim] with any leading dimensions, "
-     "--mask; --unscaled is the generalised form."},
+     "Scaled dot-product attention of --query, --key and --value, [..., tokens, dim] with any leading dimensions, "
+     "and --mask; --unscaled is the generalised form."},
     {"self", "weights input", WEIGHTS ATTEND, layer_self,
-     "One head: w_q, w_k, w_v, and b_q, b_k, b_v where there are such; --input."},
+     "One head: w_q, w_k, w_v, and b_q, b_k, b_v if present; --input."},
     {"stacked", "weights input", WEIGHTS ATTEND, layer_stacked,
      "Heads with weights of their own: w_q, w_k, w_v [heads, out, in], b_* [heads, out]; --input."},
     {"multi-head", "weights input heads", WEIGHTS ATTEND, layer_multi_head,
-     "--heads, the projections of self, and w_o, b_o after the heads; --input."},
+     "--heads heads: the projections of self, and w_o, b_o after the heads; --input."},
     {"cross", "weights input memory heads", WEIGHTS ATTEND "memory-value", layer_cross,
-     "multi-head whose keys come from --memory, and values from --memory-value if that is given."},
+     "multi-head with keys and values from --memory, or values from --memory-value if that is given."},
     {"fused", "weights input heads", WEIGHTS ATTEND "fused-order", layer_fused,
-     "multi-head with one projection for all three, w_qkv, b_qkv; --fused-order."},
+     "multi-head with one projection for queries, keys and values, w_qkv, b_qkv; --fused-order."},
     {"encoder", "weights input heads", WEIGHTS ATTEND "fused-order activation pre-norm epsilon", layer_encoder,
      "Transformer block: fused or multi-head attention, w_ff1, b_ff1, w_ff2, b_ff2, "
      "ln1_gamma, ln1_beta, "
@@ -42,8 +42,8 @@ const struct layer_kind layer_kinds[] = {
      "Luong's: --score and --locality; w_a [state, memory] for general, w_a and v_a for concat, w_p and v_p "
      "for local-p, w_c for --attentional-out; --input (decoder states), --memory (encoder states)."},
     {"minilm", "weights ids", "prefix lengths", layer_minilm,
-     "all-MiniLM-L6-v2 whole: --ids of sentences, [tokens] or [batch, tokens], --lengths where they are "
-     "padded, to one embedding each; --weights is the model's safetensors file."},
+     "The whole model all-MiniLM-L6-v2: from --ids of sentences, [tokens] or [batch, tokens], with --lengths if "
+     "they are padded, to one embedding each; --weights is the model's safetensors file."},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -56,7 +56,7 @@ const struct layer_kind *layer_find(const char *name) {
         suggest_consider(&suggestion, kind->name);
     }
     if (name[0] == '-') tool_die("the kind of layer is missing: there are %s", names);
-    tool_die("'%s' is no kind of layer: there are %s%s", name, names, suggest_text(&suggestion, "", hint));
+    tool_die("'%s' is not a kind of layer: there are %s%s", name, names, suggest_text(&suggestion, "", hint));
 }
 
 int verb_layer(int argc, char **argv) {

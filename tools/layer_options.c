@@ -15,13 +15,13 @@ const struct option_row layer_option_rows[] = {
     {OPTION_TEXT, "out", "FILE", "Where the result goes (required).", AT(out)},
     {OPTION_TEXT, "weights", "DIR|FILE",
      "The learned weights: a folder with NAME.npy, or a safetensors file with tensors NAME.", AT(weights)},
-    {OPTION_TEXT, "prefix", "TEXT", "Stands before each NAME in the weights.", AT(prefix)},
+    {OPTION_TEXT, "prefix", "TEXT", "Text before each NAME in the weights.", AT(prefix)},
     {OPTION_TEXT, "weights-layout", "NAME",
-     "Of linear layers' weights: out-in (PyTorch), the default, or in-out (x * W).", AT(weights_layout)},
+     "Layout of linear layers' weights: out-in (PyTorch), the default, or in-out (x * W).", AT(weights_layout)},
     {OPTION_TEXT, "layout", "NAME", NULL, AT(weights_layout)},
     {OPTION_TEXT, "input", "FILE", "[tokens, width] or [batch, tokens, width].", AT(input)},
-    {OPTION_TEXT, "memory", "FILE", "What keys and values come from, likewise.", AT(memory)},
-    {OPTION_TEXT, "memory-value", "FILE", "What values come from, where that is another.", AT(memory_value)},
+    {OPTION_TEXT, "memory", "FILE", "What keys and values come from, shaped likewise.", AT(memory)},
+    {OPTION_TEXT, "memory-value", "FILE", "What values come from, if not --memory.", AT(memory_value)},
     {OPTION_TEXT, "query", "FILE", "The queries.", AT(query)},
     {OPTION_TEXT, "key", "FILE", "The keys.", AT(key)},
     {OPTION_TEXT, "value", "FILE", "The values.", AT(value)},
@@ -29,14 +29,14 @@ const struct option_row layer_option_rows[] = {
     {OPTION_TEXT, "lengths", "FILE", "int32 or int64 [batch]: how many tokens of each sequence are real.",
      AT(lengths)},
     {OPTION_TEXT, "attention-out", "FILE",
-     "Also write the attention weights, before dropout, [batch, heads, queries, keys]; no batch where the input has "
-     "none, no heads where the kind has one.",
+     "Also write the attention weights, before dropout, [batch, heads, queries, keys]; without batch where the "
+     "input has none, without heads where the kind has one.",
      AT(attention_out)},
     {OPTION_TEXT, "weights-out", "FILE", NULL, AT(attention_out)},
     {OPTION_TEXT, "all-outputs", "DIR",
-     "Also write what is computed on the way into this folder, which is made where there is none: q, k, v (or qkv), "
-     "scores (neither scaled nor masked), attention, context (before w_o), and what else the kind has, as NAME.npy; "
-     "of stacked attention alone.",
+     "Also write intermediate results as NAME.npy into this folder, which is created if missing: q, k, v (or qkv), "
+     "scores (neither scaled nor masked), attention, context (before w_o), and what else the kind has; for stacked "
+     "only attention.",
      AT(all_outputs)},
     {OPTION_TEXT, "attentional-out", "FILE", "Also write tanh(w_c [context; state]).", AT(attentional_out)},
 
@@ -52,7 +52,7 @@ const struct option_row layer_option_rows[] = {
      AT(query_offset)},
     {OPTION_TEXT, "mask", "FILE",
      "bool or int32, not 0 = may attend: [queries, keys], [batch, queries, keys] or [batch, heads, queries, keys]; "
-     "sizes of 1 broadcast. dot: [..., queries, keys], the last of its leading dimensions; those it lacks broadcast.",
+     "sizes of 1 broadcast. dot: [..., queries, keys] with the last of its leading dimensions; missing ones broadcast.",
      AT(mask)},
     {OPTION_NUMBER, "mask-fill", "X", "Replace masked scores by X instead of excluding their keys.", AT(mask_fill)},
     {OPTION_FLAG, "unscaled", NULL, "Do not divide scores by sqrt(dim).", AT(unscaled)},
@@ -60,7 +60,7 @@ const struct option_row layer_option_rows[] = {
     {OPTION_TEXT, "keep", "FILE", "The weights that dropout keeps, bool, as --mask.", AT(keep)},
     {OPTION_INTEGER, "seed", "N", "Without --keep: the seed of dropout's random numbers; default 0.", AT(seed)},
 
-    {OPTION_HEADING, "Of single kinds", NULL, "What the kinds that name them take.", 0},
+    {OPTION_HEADING, "For some kinds", NULL, "Options of the kinds that name them.", 0},
     {OPTION_TEXT, "fused-order", "NAME",
      "per-head: [query key value] of each head, the default; blocks: all queries, all keys, all values.",
      AT(fused_order)},
@@ -71,11 +71,11 @@ const struct option_row layer_option_rows[] = {
     {OPTION_TEXT, "score", "NAME", "dot, the default, general or concat.", AT(score)},
     {OPTION_TEXT, "locality", "NAME", "global, the default, local-m or local-p.", AT(locality)},
     {OPTION_TEXT, "window", "NAME", NULL, AT(locality)},
-    {OPTION_INTEGER, "reach", "N", "How far local attention reaches to both sides.", AT(reach)},
+    {OPTION_INTEGER, "reach", "N", "How far local attention reaches on each side.", AT(reach)},
 
     {OPTION_HEADING, "Running", NULL, "No choice here changes a single bit of the result.", 0},
     {OPTION_TEXT, "isa", "NAME",
-     "Kernel table to use: one that `rapt info` lists, or auto, the default: $RAPT_ISA, else the best.", AT(isa)},
+     "Kernels to use: some that `rapt info` lists, or auto, the default: $RAPT_ISA, else the best.", AT(isa)},
     {OPTION_INTEGER, "threads", "N", "At most N threads; default as OpenMP decides.", AT(threads)},
     {OPTION_FLAG, "quiet", NULL, "Print nothing but errors and warnings.", AT(quiet)},
     {OPTION_HEADING, NULL, NULL, NULL, 0},

@@ -128,7 +128,7 @@ int option_isa(const char *name) {
         if (strcmp(known, name) == 0) return isa;
         strcat(strcat(names, " "), known);
     }
-    tool_die("--isa: '%s' is none of auto%s", name, names);
+    tool_die("--isa: '%s' is not one of auto%s", name, names);
 }
 
 rapt_isa option_isa_chosen(void) {
@@ -147,7 +147,7 @@ int option_one_of(const char *name, const char *given, const char *choices) {
         if (strlen(given) == length && strncmp(given, word, length) == 0) return i;
         word += length + (word[length] == ' ');
     }
-    tool_die("--%s: '%s' is none of %s", name, given, choices);
+    tool_die("--%s: '%s' is not one of %s", name, given, choices);
 }
 
 void option_needs(const char *name, bool given, bool useful, const char *needed) {

@@ -37,7 +37,7 @@ typedef enum rapt_rotary_pairing {
     RAPT_ROTARY_INTERLEAVED = 2 /* 2i and 2i + 1: GPT-J, Llama as published and in GGUF files */
 } rapt_rotary_pairing;
 
-/* What becomes of the frequencies base^(-2i / dim) of a model that sees longer texts than it was trained on. */
+/* How the frequencies base^(-2i / dim) change in a model that sees longer texts than it was trained on. */
 typedef enum rapt_rotary_scaling {
     RAPT_ROTARY_UNSCALED = 0,
     RAPT_ROTARY_LINEAR = 1, /* all divided by factor (position interpolation) */
@@ -74,9 +74,9 @@ typedef struct rapt_rotary {
 
 /* ----------------------------------------------------------------- append */
 
-/* Bits of `features`. Without, the scales and zero points of a cache of float8 or int8 are given: they may be those of
- * a tensor or a head, with strides of 0. With, each row has its own, which are computed from its numbers, in groups of
- * scale_group, and written beside it. */
+/* Bits of `features`. Without them, the scales and zero points of a cache of float8 or int8 are read: they may be those
+ * of a tensor or a head, with strides of 0. With them, each row has its own, which are computed from its numbers, in
+ * groups of scale_group, and written with it. */
 #define RAPT_COMPUTE_KEY_SCALES (UINT32_C(1) << 0)
 #define RAPT_COMPUTE_VALUE_SCALES (UINT32_C(1) << 1)
 
@@ -140,7 +140,7 @@ RAPT_API rapt_status rapt_append(const rapt_append_desc *desc, const rapt_run_op
 
 /* ----------------------------------------------------------------- rotate */
 
-/* Queries, rotated as rapt_append rotates keys, into other memory. Sequence b has lengths[b] tokens (all have length
+/* Rotates queries as rapt_append rotates keys, into other memory. Sequence b has lengths[b] tokens (all have length
  * where the list is absent), at the positions first_positions[b] + i, or each at one of positions. Packed sequences
  * stand one after the other, as those of rapt_attention with query_offsets. */
 typedef struct rapt_rotate_desc {

@@ -22,7 +22,7 @@
  * - Arrays are float32, contiguous, in C order, and the caller's.
  * - `attention` says how to attend: sizes, features, masks, keep_mask, weights, lse, isa and whatever else
  *   rapt_attention_desc has. The layer fills in head_dim, value_dim, query, key, value and out, which must be 0.
- * - Results that are called optional are written where they are not NULL.
+ * - Optional results are written where they are not NULL.
  * - Rows of queries from query_lengths[b] on are not written in any result. Where a token is also a key, it is
  *   projected all the same: fused_out, and norm1_out with pre-norm, have all rows, as key_out and value_out have every
  *   key.
@@ -32,7 +32,7 @@
  * - The caller's rounding mode and flushing of denormals change neither bits nor what is refused. The caller's
  *   functions in options run with them.
  * - Results overlap neither each other nor anything that is read, but for `out` of an encoder block, which may be x.
- *   rapt_dot_product_attention refuses all overlaps, the others some of them; of the rest the results are undefined.
+ *   rapt_dot_product_attention refuses all overlaps, the others some of them; with the rest, results are undefined.
  * - Statuses are those of rapt_attention and rapt_matmul. After a refusal `out` is unchanged, optional results may not
  *   be; after RAPT_OUT_OF_MEMORY, RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED all results are undefined. message may be
  *   NULL.
@@ -167,7 +167,7 @@ typedef struct rapt_multi_head_desc {
 RAPT_LAYERS_API rapt_status rapt_multi_head_attention(const rapt_multi_head_desc *desc, const rapt_run_options *options,
                                                       rapt_message *message);
 
-/* Heads that have weights of their own, like a list of single-head layers; their outputs are put side by side.
+/* Heads with weights of their own, like a list of single-head layers; their outputs are put side by side.
  * attention->query_heads = kv_heads is their number. All heads have the same sizes. */
 typedef struct rapt_stacked_desc {
     uint32_t struct_size;            /* sizeof(rapt_stacked_desc) */
@@ -236,7 +236,7 @@ RAPT_LAYERS_API rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, co
                                                rapt_message *message);
 
 /* out[i] = table[ids[i]]. ids: [count]; table: [rows][width]; out: [count][width]. RAPT_INVALID_VALUE names an id
- * outside 0 ... rows - 1. Ids that change during the call lead to no row outside the table. */
+ * outside 0 ... rows - 1. Ids that change during the call never lead outside the table. */
 RAPT_LAYERS_API rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *table, int64_t rows,
                                            int64_t width, float *out, rapt_message *message);
 

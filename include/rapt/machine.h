@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Instruction sets, and what this machine has of them. rapt.h includes it. */
+ * Instruction sets, and which of them this machine has. rapt.h includes it. */
 #ifndef RAPT_MACHINE_H
 #define RAPT_MACHINE_H
 

@@ -60,7 +60,7 @@ typedef struct rapt_matmul_desc {
  * stack. message may be NULL.
  *
  * Statuses are those of rapt_plan_init and rapt_run. After RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED out is undefined;
- * on any other but RAPT_OK nothing was written to it. */
+ * on any other failure nothing was written to it. */
 RAPT_API rapt_status rapt_matmul(const rapt_matmul_desc *desc, const rapt_run_options *options, rapt_message *message);
 
 #ifdef __cplusplus

@@ -4,8 +4,8 @@
  *
  *     out = softmax(mask(bias(softcap(scale * query * key^T)))) * value
  *
- * exactly as the ONNX operator Attention (opset 25) orders these steps, with the same bits on every instruction set,
- * for every number of threads and for every way of cutting the work (prefill, decode, chunks, batches).
+ * with these steps in the order of the ONNX operator Attention (opset 25), and with the same bits on every instruction
+ * set, for every number of threads and for every way of cutting the work (prefill, decode, chunks, batches).
  *
  * The shortest use is one call:
  *
@@ -54,20 +54,20 @@ extern "C" {
 #define RAPT_VERSION_TEXT(number) RAPT_VERSION_TOKEN(number)
 #define RAPT_VERSION_TOKEN(number) #number
 
-/* The order of operations that decides every bit (docs/numerics.md), where the descriptor's `numerics` is 0. Results of
- * equal numbers are equal bit for bit; they never change without it. */
+/* The number of the order of operations where the descriptor's `numerics` is 0. It decides every bit
+ * (docs/numerics.md): results never change without a change of this number. */
 #define RAPT_NUMERICS_VERSION 1
 
 /* `numerics` of a descriptor: which order. Each gives the same bits on every machine. */
 typedef enum rapt_numerics {
-    RAPT_NUMERICS_FASTEST = -1, /* order 2 for bf16 or f16 where a unit multiplies them, else 1: bits depend on it */
+    RAPT_NUMERICS_FASTEST = -1, /* order 2 for bf16 or f16 where a unit multiplies them, else 1: machines differ */
     RAPT_NUMERICS_DEFAULT = 0,  /* RAPT_NUMERICS_VERSION */
-    RAPT_NUMERICS_ORDER_1 = 1,  /* float32 throughout, of any types */
+    RAPT_NUMERICS_ORDER_1 = 1,  /* float32 throughout, for all dtypes */
     RAPT_NUMERICS_ORDER_2 = 2,  /* the products of matrix units; query, key and value are all bf16, or all f16 */
     RAPT_NUMERICS_ORDER_3 = 3   /* likewise, of float32 query, key and value in three bf16 parts each */
 } rapt_numerics;
 
-/* Parts of a cache whose states are passed on are cut at multiples of it, where bits are to be those of one call. */
+/* Where to cut a cache into parts whose states are passed on: at multiples of this, to get the bits of one call. */
 #define RAPT_STATE_KEYS 512
 
 /* ------------------------------------------------------------ descriptor */
@@ -80,11 +80,11 @@ typedef enum rapt_numerics {
 #define RAPT_ALIBI_STANDARD (UINT64_C(1) << 4) /* slopes of the ALiBi paper for query_heads */
 
 /* Where query 0 of a sequence stands among the keys. Causal, window and ALiBi depend on it, so they require it, unless
- * query_length = kv_length and neither lengths nor key positions are given. */
+ * query_length = kv_length and no lengths, offsets or key positions are given. */
 typedef enum rapt_query_origin {
     RAPT_ORIGIN_UNSTATED = 0,
     RAPT_ORIGIN_TOP_LEFT = 1,     /* at the first stored key (PyTorch; ONNX without a cache) */
-    RAPT_ORIGIN_BOTTOM_RIGHT = 2, /* the last query at the last key (caches): kv length - query length further */
+    RAPT_ORIGIN_BOTTOM_RIGHT = 2, /* the last query at the last key (caches), query 0 at key kv length - query length */
     RAPT_ORIGIN_GIVEN = 3         /* `query_position`, a logical position per sequence */
 } rapt_query_origin;
 
@@ -102,20 +102,20 @@ typedef enum rapt_weights_kind {
  * With offsets, sequences stand one after the other in batch 0 of the tensors: query i of sequence b is token
  * query_offsets[b] + i of query, out, mask, bias, keep_mask, lse and weights, which have query_tokens tokens; key j is
  * token kv_offsets[b] + j of key and value, which have kv_tokens. query_length and kv_length are upper bounds then, and
- * still what masks and weights have per row.
+ * masks and weights still have rows of kv_length.
  *
- * Its key j has the logical position key_position[b] + j, its query i the position of query 0 (see rapt_query_origin) +
- * i.
+ * Key j of sequence b has the logical position key_position[b] + j, query i the position of query 0 (see
+ * rapt_query_origin) + i.
  *
- * A query head h reads KV head h / (query_heads / kv_heads).
+ * Query head h reads KV head h / (query_heads / kv_heads).
  *
  * Keys that a query does not see (mask, causal, window, beyond the length) never reach its result, even if they are
  * NaN. A query that sees no key gets +0 and LSE -infinity. Rows of out, lse and weights that belong to no query are not
  * written.
  *
  * The state of a row is what is known of it after some of its keys: a maximum m, the sum l of the exponentials, and o,
- * their sum with the values. Calls that each have a part of the keys, say so with key_position, and pass states on give
- * the same bits as one call with all keys, if every part but the first begins at a position that is a multiple of
+ * their sum with the values. Calls that each take a part of the keys, at its key_position, and pass states on give the
+ * same bits as one call with all keys, if every part but the first begins at a position that is a multiple of
  * RAPT_STATE_KEYS (docs/numerics.md, States). Empty states, all 0, may begin a chain. lse and softmax weights are those
  * of all keys so far.
  *
@@ -154,7 +154,7 @@ typedef struct rapt_attention_desc {
     rapt_tensor initial_state; /* f32 [batch, query_heads, query_length, 2 + value_dim]: the state of each row after
                                   earlier keys, which this call continues from */
     rapt_tensor final_state;   /* likewise, output: after the keys of this call, too. May be initial_state, row for
-                                  row. out may be absent, and sinks must be then: no state contains one */
+                                  row. out may be absent; sinks then must be, too: no state has one */
 
     rapt_page_table key_pages; /* kind 0: the tensor holds the keys of sequence b in batch b */
     rapt_page_table value_pages;
@@ -180,7 +180,7 @@ typedef struct rapt_attention_desc {
     int64_t window_left;  /* with RAPT_WINDOW: sees keys at most this far before the query; -1 = no limit */
     int64_t window_right; /* likewise after the query */
     int64_t tree_tokens;  /* with tree_masks, 1 ... 64: bit i of a query's mask says whether it sees stored key
-                             kv length - tree_tokens + i; earlier keys of the call are not touched by it. At
+                             kv length - tree_tokens + i; earlier keys of the call are not affected. At
                              most 32 where index_bytes is 4 */
 
     uint64_t reserved[8];
@@ -191,21 +191,21 @@ typedef struct rapt_attention_desc {
 
 /* ------------------------------------------------------------- plan, run */
 
-/* Runs count calls of task(task_argument, i), 0 <= i < count, in any order and on any threads, and returns 0 when all
- * are done. It may run them all on the calling thread. */
+/* Calls task(task_argument, i) for each i in 0 ... count - 1, in any order and on any threads, and returns 0 when all
+ * calls are done. It may make them all on the calling thread. */
 typedef int (*rapt_parallel_for)(void *context, int64_t count, void (*task)(void *task_argument, int64_t i),
                                  void *task_argument);
 
 /* Bits of rapt_run_options.flags. */
 #define RAPT_RUN_FORK_SAFE (UINT64_C(1) << 0) /* OpenMP works here, though this may be a forked child */
 
-/* How a call uses threads. Every field may be 0. What it calls must not throw, nor leave by longjmp. */
+/* How a call uses threads. Every field may be 0. The callbacks must not throw or leave by longjmp. */
 typedef struct rapt_run_options {
     uint32_t struct_size;           /* sizeof(rapt_run_options) */
     int32_t max_threads;            /* 0 = as many as OpenMP would use, with parallel_for as many as the machine has */
     rapt_parallel_for parallel_for; /* NULL = OpenMP, or serial in builds without it */
     void *parallel_for_context;
-    int (*should_stop)(void *context); /* asked before each task, on the thread that would run it; once for
+    int (*should_stop)(void *context); /* called before each task, on the thread that would run it; once for
                                           KV heads that take turns; non-zero = stop */
     void *should_stop_context;
     uint64_t flags;
@@ -284,13 +284,13 @@ typedef struct rapt_bindings {
  * copy. */
 RAPT_API rapt_status rapt_plan_bind(rapt_plan *plan, const rapt_bindings *bindings, rapt_message *message);
 
-/* Bytes of workspace for up to max_concurrency tasks at once (>= 1; more than there are tasks is as many as there are).
+/* Bytes of workspace for up to max_concurrency tasks at once (>= 1; more than there are tasks counts as all of them).
  * The size does not depend on what the tensors hold. */
 RAPT_API rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t max_concurrency, size_t *bytes);
 
-/* Enough bytes for every plan that differs from largest in data, extents, strides, lists, and in a batch, query_length
- * and kv_length that are no larger. largest needs no data. Pages may have any lengths, but no plan may have keys
- * or values in pages where largest has not: short pages take more room. query_tokens do not lower it. */
+/* Enough bytes for every plan that differs from largest only in data, extents, strides and lists, and in a batch,
+ * query_length and kv_length that are no larger. largest requires no data. Pages may have any length, but only where
+ * largest has pages, too: short pages take more room. A smaller query_tokens does not lower the bound. */
 RAPT_API rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, int64_t max_concurrency, size_t *bytes,
                                           rapt_message *message);
 
@@ -300,7 +300,7 @@ RAPT_API int64_t rapt_run_concurrency(const rapt_plan *plan, const rapt_run_opti
 
 /* Runs the whole plan. workspace: any alignment, used by one run at a time; it need not be initialised and holds
  * nothing afterwards. options may be NULL. Allocates nothing, starts no threads beyond OpenMP's, and uses up to 128 KiB
- * of stack on each, as all functions below. With OpenMP, inside a parallel region of several threads and in a forked
+ * of stack on each, as do all functions below. With OpenMP, inside a parallel region of several threads and in a forked
  * child it runs on the calling thread. */
 RAPT_API rapt_status rapt_run(const rapt_plan *plan, void *workspace, size_t workspace_bytes,
                               const rapt_run_options *options);
@@ -320,9 +320,9 @@ RAPT_API rapt_status rapt_prepare(const rapt_plan *plan, void *workspace, size_t
 RAPT_API int32_t rapt_phase_count(const rapt_plan *plan);
 RAPT_API rapt_status rapt_join(const rapt_plan *plan, void *workspace, int32_t phase);
 
-/* Or task by task, each i in 0 ... rapt_task_count(plan, phase) - 1 anywhere, once, instead of rapt_join. rapt_run_task
- * takes a free scratch slot of the workspace and returns RAPT_BUSY, with nothing done, when there is none. Tasks are
- * the same for any number of threads. */
+/* Or task by task instead of rapt_join: each i in 0 ... rapt_task_count(plan, phase) - 1 once, on any thread.
+ * rapt_run_task takes a free scratch slot of the workspace and returns RAPT_BUSY, with nothing done, when there is
+ * none. Tasks are the same for any number of threads. */
 RAPT_API int64_t rapt_task_count(const rapt_plan *plan, int32_t phase);
 RAPT_API rapt_status rapt_run_task(const rapt_plan *plan, void *workspace, int32_t phase, int64_t task);
 

@@ -3,8 +3,8 @@
  * Partial states of attention: merging and finishing them.
  *
  * A state is what rapt_attention_desc.final_state receives: for each row, [2 + value_dim] floats, m, l and o. Calls
- * that saw different keys of the same queries leave states that can be merged: on other machines, of a shared prefix
- * and of what comes after it, or of blocks of a cache in any order.
+ * with the same queries and different keys leave states that can be merged: calls on several machines, on a shared
+ * prefix and on what comes after it, or on blocks of a cache in any order.
  *
  *     rapt_tensor parts[2] = {state_of_prefix, state_of_rest};
  *     rapt_states_desc desc = RAPT_STATES_DESC_INIT;
@@ -30,10 +30,10 @@
 extern "C" {
 #endif
 
-/* Of one call; more are merged in several. */
+/* The most states of one call; more are merged in several calls. */
 #define RAPT_MOST_STATES 64
 
-/* All tensors are float32, but out may be float16 or bfloat16. At least one of merged, out and lse is there. */
+/* All tensors are float32, but out may be float16 or bfloat16. At least one of merged, out and lse is given. */
 typedef struct rapt_states_desc {
     uint32_t struct_size; /* sizeof(rapt_states_desc) */
     int32_t isa;          /* rapt_isa */
@@ -62,7 +62,7 @@ typedef struct rapt_states_desc {
 
 /* Merges states, finishes the rows, or both. options and message may be NULL. Allocates nothing; each thread that takes
  * part uses up to 56 KiB of stack. A refused call writes nothing; after RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED
- * outputs are undefined. A row whose state is none (l negative, NaN, or above 0 and below 2^-126; m not an even
+ * outputs are undefined. A row with an invalid state (l negative, NaN, or above 0 and below 2^-126; m not an even
  * integer, in order 2 not finite) gives NaN. */
 RAPT_API rapt_status rapt_merge_states(const rapt_states_desc *desc, const rapt_run_options *options,
                                        rapt_message *message);

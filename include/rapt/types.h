@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What rapt.h is written with: statuses, tensors, lists. rapt.h includes it. */
+ * The types that rapt.h uses: statuses, tensors, lists. rapt.h includes it. */
 #ifndef RAPT_TYPES_H
 #define RAPT_TYPES_H
 
@@ -110,10 +110,10 @@ RAPT_API int64_t rapt_row_bytes(int32_t dtype, int64_t dim);
  * before data) are refused.
  *
  * Scales are for F8_E4M3, F8_E5M2 and I8; with scale_dtype = 0 there are none, which I8 does not allow. There is a
- * scale, and perhaps a zero point (I8 only), for each scale_group elements of a row, the last of which may be fewer;
- * 0 = for the whole row. Their strides may be 0: one scale per tensor, or one per head. scale_extent_bytes, when not 0,
- * is the number of bytes that may be touched from scales on, and a quarter of it from zero_points on. page_stride_bytes
- * goes with a page table; scale_batch_stride_bytes leads from page to page then. */
+ * scale, and perhaps a zero point (I8 only), for each group of scale_group elements of a row, of which the last may be
+ * shorter; scale_group = 0: for the whole row. Their strides may be 0: one scale per tensor, or one per head.
+ * scale_extent_bytes, when not 0, is the number of bytes that may be touched from scales on, and a quarter of it from
+ * zero_points on. page_stride_bytes is for page tables; with one, scale_batch_stride_bytes leads from page to page. */
 typedef struct rapt_tensor {
     void *data;
     int32_t dtype; /* rapt_dtype */
@@ -203,10 +203,10 @@ static inline rapt_index_list rapt_int64_list(const int64_t *data, int64_t count
  * none.
  *
  * A page holds page_tokens tokens of every KV head. With a table, the tensor's data is page 0 and page_stride_bytes
- * leads from page to page, its batch_stride_bytes is ignored; its head and token strides apply within a page, and the
- * order of these two is free. Token t of a sequence lies in its page t / page_tokens. Entries beyond a sequence's
- * length are not read; the others are in 0 ... pages - 1. Sequences may share pages. Of pages [pages, page_tokens,
- * heads, dim] rapt_tensor_bshd makes a tensor whose page_stride_bytes is the batch_stride_bytes that it has. */
+ * leads from page to page; its batch_stride_bytes is ignored. Its head and token strides apply within a page, in either
+ * order. Token t of a sequence lies in its page t / page_tokens. Entries beyond a sequence's length are not read; the
+ * others are in 0 ... pages - 1. Sequences may share pages. For pages [pages, page_tokens, heads, dim], make the tensor
+ * by rapt_tensor_bshd and set page_stride_bytes to its batch_stride_bytes. */
 typedef enum rapt_page_kind {
     RAPT_PAGES_NONE = 0,   /* no table: sequence b is batch b of the tensor */
     RAPT_PAGES_DENSE = 1,  /* entries [batch][entries.count], rows at batch_stride_bytes (vLLM's block table);
@@ -231,8 +231,8 @@ typedef struct rapt_page_table {
  * the selections of NSA and MoBA. Query i of sequence b belongs to query block i / query_tokens, its stored key j to
  * key block j / key_tokens. List n = b * batch_stride + kv_head * head_stride + query block has the key blocks
  * entries[offsets[n]] ... entries[offsets[n + 1] - 1], ascending; a list may be empty. Keys of other blocks are not
- * seen. Both lists may change until the run, and cannot lead it outside of memory. A call that continues from a state
- * counts its own stored keys. */
+ * seen. offsets and entries may change until the run, and never lead it outside the tensors. A call that continues from
+ * a state counts its own stored keys. */
 typedef struct rapt_block_list {
     int64_t query_tokens;    /* >= 1; 0 = there is no list, and everything else is 0 */
     int64_t key_tokens;      /* >= 1 */

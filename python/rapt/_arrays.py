@@ -57,7 +57,7 @@ def as_array(name: str, array: Array) -> Array:
     try:
         return numpy.asarray(memoryview(array))
     except TypeError:
-        raise TypeError(f"{name}: {type(array)} is no array: it has neither the buffer protocol nor "
+        raise TypeError(f"{name}: {type(array)} is not an array: it has neither the buffer protocol nor "
                         "__dlpack__") from None
 
 
@@ -66,7 +66,7 @@ def shape_of(name: str, array: Array, dims: int) -> "tuple[int, ...]":
     try:
         shape = tuple(array.shape)
     except (AttributeError, TypeError):
-        raise TypeError(f"{name}: {type(array)} is no array: it has no shape") from None
+        raise TypeError(f"{name}: {type(array)} is not an array: it has no shape") from None
     if len(shape) < dims:
         raise ValueError(f"{name}: its shape is {list(shape)}; at least {dims} dimensions are required")
     return shape
@@ -96,7 +96,7 @@ def integers(name: str, value: "Integers | None", count: int) -> Array:
     if numbers.size == 0:
         return numpy.zeros(numbers.shape, numpy.int64)
     if numbers.dtype.kind not in "iu":
-        raise TypeError(f"{name}: {value!r} are no integers of 64 bits")
+        raise TypeError(f"{name}: expected 64-bit integers, not {value!r}")
     return numpy.full(count, numbers, numpy.int64) if numbers.ndim == 0 else numbers.astype(numpy.int64)
 
 

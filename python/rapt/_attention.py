@@ -21,7 +21,7 @@ def choice(name: str, value: Any, choices: "dict[str, int]") -> int:
     try:
         return choices[value]
     except (KeyError, TypeError):
-        raise ValueError(f"{name}: {value!r} is none of {', '.join(choices)}") from None
+        raise ValueError(f"{name}: {value!r} is not one of {', '.join(choices)}") from None
 
 
 def window_sides(window: "int | tuple[int | None, int | None] | None") -> "tuple[int, int] | None":
@@ -45,7 +45,7 @@ def arguments_of(query: Array, key: Array, value: Array, causal: bool, scale: Op
                  mask_fill: Optional[float], lse: Any, weights: Any, weights_kind: str, out: Optional[Array],
                  layout: str, threads: Optional[int], numerics: int, isa: Optional[str],
                  pages: Any = None, stored: Any = None, key_scales: Any = None, value_scales: Any = None) -> list:
-    """The core's arguments; results that are to be made are."""
+    """The core's arguments, with new arrays for the results that are not given."""
     order = LAYOUTS[layout] if layout in LAYOUTS else choice("layout", layout, LAYOUTS)
     if type(query) is not numpy.ndarray:
         query = as_array("query", query)
@@ -105,9 +105,9 @@ def attention(query: Array, key: Array, value: Array, *, causal: bool = False, s
     """softmax(mask(bias(softcap(scale * query * key^T)))) * value
 
     query is [batch, heads, tokens, head_dim], key and value are [batch, kv_heads, tokens, dim], or all of them without
-    batch; with layout="bshd" tokens stand before heads. heads is a multiple of kv_heads: grouped queries need no
-    repeated keys. float32, float16 and bfloat16, each tensor its own; keys and values also float8. Any strides, no
-    copies, unless the last dimension is not contiguous.
+    batch; with layout="bshd" tokens come before heads. heads is a multiple of kv_heads: grouped queries require no
+    repeated keys. Each tensor is float32, float16 or bfloat16, independently; keys and values may also be float8. Any
+    strides are read without a copy, unless the last dimension is not contiguous.
 
     causal          queries do not see later keys
     scale           of the scores; None: 1/sqrt(head_dim)
@@ -117,15 +117,16 @@ def attention(query: Array, key: Array, value: Array, *, causal: bool = False, s
                     in any layout, but not along keys
     alibi           True: the slopes of the paper; or a slope for each head
     sinks           a logit for each head, which takes its share of the softmax
-    query_position  where query 0 stands among the keys, if causal, window or alibi ask and lengths differ: "top-left"
-                    (at key 0), "bottom-right" (the last query at the last key), or a number, or one for each sequence
-    query_lengths, kv_lengths  tokens of each sequence of the batch, where they are fewer
+    query_position  where query 0 stands among the keys, required with causal, window or alibi if lengths differ:
+                    "top-left" (at key 0), "bottom-right" (the last query at the last key), a number, or one for each
+                    sequence
+    query_lengths, kv_lengths  how many tokens of each sequence of the batch are real
     key_position    position of key 0 of each sequence; default 0
     mask_fill       replaces scores where mask is false, instead of excluding them
     lse, weights    True, or a float32 array to fill: log-sum-exp [batch, heads, queries], without sinks, and
                     weights [batch, heads, queries, keys]; weights_kind: "softmax", "raw", "softcap" or "masked"
     out             where the result goes; None: a new array of the query's kind and type
-    threads         at most so many, and no more than there are processors, or than PyTorch's OpenMP has; None: as
+    threads         at most this many, and no more than there are processors, or than PyTorch's OpenMP has; None: as
                     many as PyTorch's OpenMP, or as the machine has
     numerics        number of the order of operations; 0: the library's default, -1: the fastest one here, whose bits
                     depend on the machine
@@ -171,8 +172,8 @@ class Plan:
     def __call__(self, query: Array, key: Array, value: Array, *, mask: Optional[Array] = None,
                  bias: Optional[Array] = None, out: Optional[Array] = None, lse: Optional[Array] = None,
                  weights: Optional[Array] = None) -> Any:
-        """mask and bias as planned; out, lse and weights, where planned, are made if they are not given, without gaps:
-        those that were planned with others must be given."""
+        """mask and bias are given as planned. out, lse and weights, where planned, are made if they are not given; they
+        are contiguous, so those that were planned with gaps must be given."""
         if type(query) is not numpy.ndarray:
             query = as_array("query", query)
             if is_tensor(query):

@@ -19,8 +19,8 @@ SCALINGS = {"none": 0, "linear": 1, "ntk": 2, "yarn": 3, "llama3": 4}
 
 @dataclass(frozen=True)
 class Rotary:
-    """How keys are rotated when they are appended; fields are those of rapt_rotary in rapt/cache.h. Queries are not
-    rotated by themselves: Cache.attend(query, rotate=True), or rotate."""
+    """How keys are rotated when they are appended; fields are those of rapt_rotary in rapt/cache.h. Queries are
+    rotated on request only: by Cache.attend(query, rotate=True), or by rotate."""
 
     base: float
     pairing: str = "halves"
@@ -58,7 +58,7 @@ class _Pool:
                  dim: int) -> None:
         row = _core.row_bytes(choice(dtype_name, dtype, DTYPES), dim)
         if row == 0:
-            raise ValueError(f"{dim_name}: {dim} is no whole number of blocks of {dtype}")
+            raise ValueError(f"{dim_name}: {dim} is not a whole number of blocks of {dtype}")
         self.dtype = DTYPES[dtype]
         self.rows = numpy.empty((pages, kv_heads, page_tokens, row), numpy.uint8)
         self.scales = numpy.empty((pages, kv_heads, page_tokens), numpy.float32) if dtype in WITH_SCALES else None
@@ -83,8 +83,8 @@ class Cache:
         out = cache.attend(query)            # [4, 32, new tokens, 128], causal, the last query at the last key
 
     dtype: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl, or f8_e4m3, f8_e5m2, i8 with a scale for each row;
-    value_dtype where values have another one. rotary: keys are rotated when they are appended, and queries where
-    attend is asked to.
+    value_dtype where values have another one. rotary: keys are rotated when they are appended, and queries by
+    attend with rotate=True.
 
     One thread at a time may use a cache.
     """
@@ -97,7 +97,7 @@ class Cache:
             if number < 1:
                 raise ValueError(f"{name}: {number} is below 1")
         if rotary is not None and not isinstance(rotary, Rotary):
-            raise TypeError(f"rotary: {rotary!r} is no rapt.Rotary")
+            raise TypeError(f"rotary: {rotary!r} is not a rapt.Rotary")
         if value_dim is not None and value_dim < 1:
             raise ValueError(f"value_dim: {value_dim} is below 1")
         if pages < 0:
@@ -125,8 +125,8 @@ class Cache:
 
     def append(self, key: Array, value: Array, *, lengths: Optional[Integers] = None,
                threads: Optional[int] = None) -> None:
-        """New tokens at the end of every sequence, key [batch, kv_heads, tokens, head_dim] or as layout says; of
-        sequence b the first lengths[b]. threads as in rapt.attention."""
+        """Appends tokens to every sequence, key [batch, kv_heads, tokens, head_dim] or as layout says; with lengths,
+        only the first lengths[b] to sequence b. threads as in rapt.attention."""
         batch = len(self._pages.tables)
         check_no_gradient("key value", key, value)
         self._check("key", key, self.head_dim)
@@ -195,7 +195,7 @@ class Cache:
 
     def reorder(self, sources: Sequence[int]) -> None:
         """Sequence b continues from what sequence sources[b] holds, as beam search does; pages are shared until one of
-        their sequences writes to them. The batch may become another one."""
+        their sequences writes to them. The size of the batch may change."""
         sources = numpy.asarray(integers("sources", sources, 1)).tolist()
         batch = len(self._pages.tables)
         if not sources or min(sources) < 0 or max(sources) >= batch:
@@ -206,7 +206,7 @@ class Cache:
         """One for each sequence, of 64 bits."""
         array = numpy.asarray(integers(name, numbers, len(self._pages.tables)))
         if array.dtype.kind not in "iu":
-            raise TypeError(f"{name}: {numbers!r} are no integers")
+            raise TypeError(f"{name}: expected integers, not {numbers!r}")
         return array.astype(numpy.int64)
 
     def _first_positions(self, query_position: Any, query_lengths: Optional[Integers], tokens: int) -> numpy.ndarray:

@@ -93,7 +93,7 @@ class GrowingLayer(DynamicLayer):
             self.values = self._rooms[1].reorder(self.values, order)
 
     def _release(self) -> None:
-        """Memory that is no longer what keys and values are in."""
+        """Drops memory that keys and values are not in."""
         for room, tokens in zip(self._rooms, (self.keys, self.values)):
             if not room.holds(tokens):
                 room.memory = None
@@ -115,8 +115,8 @@ class GrowingLayer(DynamicLayer):
 
 
 class GrowingCache(DynamicCache):
-    """Transformers' DynamicCache, but a token is written after those that are there. DynamicCache copies all keys and
-    values of all layers for each token, which takes as long as attention or longer.
+    """Transformers' DynamicCache, but new tokens are written in place after the others. DynamicCache copies all keys
+    and values of all layers for each token, which takes as long as attention or longer.
 
         cache = rapt.transformers.GrowingCache(model.config)
         model.generate(**inputs, past_key_values=cache)
@@ -125,11 +125,11 @@ class GrowingCache(DynamicCache):
     config decides, as for DynamicCache, which layers have sliding windows or states; they stay Transformers' own, since
     they are short. More options are those of DynamicCache, by name.
 
-    capacity: how many tokens find room from the first on; up to there no token is ever copied.
+    capacity: the first token takes room for this many; up to there no token is ever copied.
 
-    Memory: at most one and a half times what the longest cache takes that there was, or for 64 tokens more than that
-    has, or for capacity. While one layer grows, its old keys or values are there as well; so they are, for all layers,
-    from batch_repeat_interleave or batch_select_indices to the next token. crop keeps the memory, reset returns it.
+    Memory: at most one and a half times what the cache takes at its longest, or room for 64 tokens more than that, or
+    for capacity. While a layer grows, its old keys or values are kept as well; so are those of all layers from
+    batch_repeat_interleave or batch_select_indices to the next token. crop keeps the memory, reset returns it.
 
     The tensors of a layer are views: what crop has removed from them is overwritten by the next tokens. Use the cache
     with torch.no_grad() or inference_mode(), as generate does; where gradients may be recorded it copies everything, as

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What of the library runs here."""
+"""How the library runs here."""
 from typing import Any
 
 from . import _core

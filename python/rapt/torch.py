@@ -134,7 +134,7 @@ BY_RAPT = {SDPA: attend, torch.nn.functional.multi_head_attention_forward: _with
 class sdpa(TorchFunctionMode):
     """While it is active, in this thread, rapt computes torch.nn.functional.scaled_dot_product_attention on CPUs, also
     within torch.nn.MultiheadAttention and the layers of torch.nn that have one. What rapt does not do (gradients,
-    dropout, other devices, nested tensors, values of other heads than keys) PyTorch does, with one warning."""
+    dropout, other devices, nested tensors, values with other heads than keys) PyTorch does, with one warning."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return BY_RAPT.get(function, function)(*args, **(kwargs or {}))

@@ -241,7 +241,7 @@ static bool read_any(struct array *a, PyObject *object, const char *name, bool w
         return use_tensor(a, &tensor, name);
     if (PyObject_HasAttrString(object, "__dlpack__"))
         return read_dlpack(a, object, name);
-    PyErr_Format(PyExc_TypeError, "%s: %R is no array: it has neither the buffer protocol nor __dlpack__", name,
+    PyErr_Format(PyExc_TypeError, "%s: %R is not an array: it has neither the buffer protocol nor __dlpack__", name,
                  (PyObject *)Py_TYPE(object));
     return false;
 }

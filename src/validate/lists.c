@@ -72,7 +72,7 @@ rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_
         return RAPT_OK;
     if (stride_bytes < 0 || stride_bytes % index_bytes)
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
-                           "%s = %lld is no multiple of index_bytes = %lld, or negative", name,
+                           "%s = %lld is negative or not a multiple of index_bytes = %lld", name,
                            (long long)stride_bytes, (long long)index_bytes);
     if (!rapt_mul_fits(batch - 1, stride_bytes, &reach) || !rapt_add_fits(f->bytes, reach, &f->bytes) ||
         UINTPTR_MAX - f->begin < (uint64_t)f->bytes)
@@ -163,14 +163,14 @@ static rapt_status check_head_list(struct rapt_validation *v, const char *name, 
 
 rapt_status rapt_check_head_lists(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
-    const char *must_be_finite = "must be finite, and also after multiplication by log2(e)";
+    const char *must_be_finite = "must be finite, also after multiplication by log2(e)";
     rapt_status status =
         check_head_list(v, "bias_head_factor", desc->bias_head_factor, rapt_finite_log2e, must_be_finite);
     if (status == RAPT_OK)
         status = check_head_list(v, "alibi_slopes", desc->alibi_slopes, rapt_finite_log2e, must_be_finite);
     if (status == RAPT_OK)
         status = check_head_list(v, "sinks", desc->sinks, is_sink,
-                                 "must be -infinity or finite, and also after multiplication by log2(e)");
+                                 "must be -infinity or finite, also after multiplication by log2(e)");
     return status;
 }
 

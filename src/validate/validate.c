@@ -155,12 +155,12 @@ static rapt_status refuse_number(struct rapt_validation *v, const char *name, fl
 static rapt_status check_numbers(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
     const float scale = desc->scale, cap = desc->softcap;
-    const char *must_be_finite = "must be finite, and also after multiplication by log2(e)";
+    const char *must_be_finite = "must be finite, also after multiplication by log2(e)";
     if (!rapt_finite_log2e(scale))
         return refuse_number(v, "scale", scale, must_be_finite);
     if (!rapt_finite_log2e(cap) || cap < 0)
         return refuse_number(v, "softcap", cap,
-                             "must be 0 or more and finite, and also after multiplication by log2(e)");
+                             "must be 0 or more and finite, also after multiplication by log2(e)");
     if (cap > 0 && !__builtin_isfinite(scale / cap))
         return refuse_number(v, "softcap", cap, "is so small that scale / softcap is not finite");
     if (!rapt_finite_log2e(desc->mask_fill))
