@@ -85,6 +85,40 @@ static void overlapping_results_of_luong_leave_out(void **state) {
     test_free_all();
 }
 
+/* Weights that no memory holds are used last, when the context is out already. */
+static void weights_beyond_memory_leave_out(void **state) {
+    const rapt_attention_desc how = sizes(1);
+    const int64_t wild = INT64_C(1) << 62;
+    float *scores = test_floats(BATCH * TOKENS * TOKENS);
+    rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
+    (void)state;
+    luong.attention = &how;
+    luong.state = luong.memory = drawn(COUNT);
+    luong.state_width = luong.memory_width = WIDTH;
+    luong.out = test_floats(COUNT);
+    luong.out[0] = 42;
+    luong.attentional = test_floats(COUNT);
+    luong.w_c = drawn_linear(2 * WIDTH, WIDTH);
+    luong.w_c.weight_stride_bytes = wild;
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_INVALID_STRIDE, "w_c.weight_stride_bytes = 46", __LINE__);
+    assert_true(luong.out[0] == 42);
+    luong.w_c.weight_stride_bytes = 0;
+    luong.w_c.bias = (const float *)(UINTPTR_MAX - 7);
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_INVALID_STRIDE, "leaves the address space", __LINE__);
+    assert_true(luong.out[0] == 42);
+    luong.w_c = (rapt_linear){0};
+    luong.attentional = NULL;
+    luong.window = RAPT_LUONG_LOCAL_P;
+    luong.reach = 2;
+    luong.w_p = drawn_linear(WIDTH, DIM);
+    luong.w_p.weight_stride_bytes = wild;
+    luong.v_p = drawn(DIM);
+    luong.scores = scores;
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_INVALID_STRIDE, "w_p.weight_stride_bytes = 46", __LINE__);
+    assert_true(luong.out[0] == 42);
+    test_free_all();
+}
+
 static void bad_stacked_heads_are_refused(void **state) {
     const rapt_attention_desc good_how = sizes(2);
     const rapt_linear heads[2] = {drawn_linear(WIDTH, DIM), drawn_linear(WIDTH, DIM)};
@@ -176,6 +210,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_older_layers_are_refused),
         cmocka_unit_test(overlapping_results_of_luong_leave_out),
+        cmocka_unit_test(weights_beyond_memory_leave_out),
         cmocka_unit_test(hostile_shapes_are_refused_at_once),
         cmocka_unit_test(context_and_out_are_two),
         cmocka_unit_test(bad_stacked_heads_are_refused),

@@ -111,6 +111,27 @@ static int64_t width_of(const rapt_linear *linear) {
     return linear->layout == RAPT_WEIGHT_IN_OUT ? linear->out : linear->in;
 }
 
+/* Whether rows of width numbers, so many bytes apart, end within the address space. */
+static bool rows_fit(const float *data, int64_t rows, int64_t stride_bytes, int64_t width) {
+    int64_t bytes;
+    return !__builtin_mul_overflow(rows - 1, stride_bytes, &bytes) &&
+           !__builtin_add_overflow(bytes, width * (int64_t)sizeof(float), &bytes) &&
+           (uint64_t)bytes <= UINTPTR_MAX - (uintptr_t)data;
+}
+
+/* The address space, so that the product does not refuse later, when out may be written. */
+static bool check_memory(struct rapt_call *call, const char *name, const rapt_linear *linear) {
+    const int64_t width = width_of(linear), rows = linear->layout == RAPT_WEIGHT_IN_OUT ? linear->in : linear->out;
+    const int64_t stride = linear->weight_stride_bytes ? linear->weight_stride_bytes : width * (int64_t)sizeof(float);
+    if (((uintptr_t)linear->weight | (uintptr_t)linear->bias) % sizeof(float))
+        return rapt_call_refuse(call, RAPT_MISALIGNED_POINTER, "%s: weight or bias is not aligned to 4 bytes", name);
+    if (!rows_fit(linear->weight, rows, stride, width) || !rows_fit(linear->bias, 1, 0, linear->out))
+        return rapt_call_refuse(call, RAPT_INVALID_STRIDE,
+                                "%s.weight_stride_bytes = %lld: weight or bias leaves the address space", name,
+                                (long long)linear->weight_stride_bytes);
+    return call->status == RAPT_OK;
+}
+
 bool rapt_call_linear(struct rapt_call *call, const char *name, const rapt_linear *linear, int64_t in,
                       const char *reads) {
     if (!linear->weight)
@@ -130,9 +151,7 @@ bool rapt_call_linear(struct rapt_call *call, const char *name, const rapt_linea
     if (stride && (stride % 4 || stride / 4 < width))
         return rapt_call_refuse(call, RAPT_INVALID_STRIDE, "%s.weight_stride_bytes = %lld: rows have %lld numbers",
                                 name, (long long)stride, (long long)width);
-    if (((uintptr_t)linear->weight | (uintptr_t)linear->bias) % sizeof(float))
-        return rapt_call_refuse(call, RAPT_MISALIGNED_POINTER, "%s: weight or bias is not aligned to 4 bytes", name);
-    return call->status == RAPT_OK;
+    return check_memory(call, name, linear);
 }
 
 bool rapt_call_product(struct rapt_call *call, int64_t a, int64_t b, int64_t c) {
