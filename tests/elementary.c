@@ -61,6 +61,10 @@ static void edges(void **state) {
     assert_true((float)rapt_sigmoid(-INFINITY) == 0 && rapt_sigmoid(INFINITY) == 1 && isnan(rapt_sigmoid(NAN)));
     assert_true((float)rapt_gelu(-30) == 0 && rapt_gelu(30) == 30 && isnan(rapt_gelu(NAN)));
     assert_true((float)rapt_gelu(-1e30) == 0 && rapt_gelu(1e30) == 1e30);
+    assert_true(rapt_exp(INFINITY) == INFINITY && rapt_sigmoid(-INFINITY) == 0);
+    /* As the formulas have it: -inf * 0. */
+    assert_true(isnan(rapt_gelu(-INFINITY)) && isnan(rapt_gelu_tanh(-INFINITY)));
+    assert_true(rapt_gelu(INFINITY) == INFINITY && rapt_gelu_tanh(INFINITY) == INFINITY);
     assert_true((float)rapt_gelu_tanh(-1e30) == 0 && rapt_gelu_tanh(1e12) == 1e12 && isnan(rapt_gelu_tanh(NAN)));
 }
 

@@ -42,10 +42,12 @@ static inline struct rapt_exp_parts rapt_exp_split(double x) {
     return parts;
 }
 
-/* e^x; 0 below -708, where double would be denormal. */
+/* e^x; 0 below -708, where double would be denormal, and infinity above 708. */
 static inline double rapt_exp(double x) {
     struct rapt_exp_parts e = rapt_exp_split(x);
-    return x < -708 ? 0 : e.power + e.power * e.p;
+    double y = e.power + e.power * e.p;
+    y = x > 708 ? __builtin_inf() : y;
+    return x < -708 ? 0 : y;
 }
 
 /* tanh |x| = t / (t + 2) with t = e^(2|x|) - 1. */
