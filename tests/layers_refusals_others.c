@@ -9,6 +9,9 @@ static void said(rapt_status got, rapt_status expected, const char *text, int li
         fail_msg("line %d: %s: '%s'", line, rapt_status_text(got), message.text);
 }
 
+/* As no float lies. */
+static float *odd(const float *numbers) { return (float *)((uintptr_t)numbers + 1); }
+
 #define OTHER(function, good, status, text, ...)                                                                    \
     do {                                                                                                            \
         rapt_attention_desc how = good_how;                                                                         \
@@ -35,6 +38,7 @@ static void bad_older_layers_are_refused(void **state) {
     ADDITIVE(RAPT_INVALID_SHAPE, "w.out = 4, u.out = 5", d->u = drawn_linear(WIDTH, DIM + 1));
     ADDITIVE(RAPT_NULL_POINTER, "state = NULL", d->state = NULL);
     ADDITIVE(RAPT_NULL_POINTER, "v = NULL", d->v = NULL);
+    ADDITIVE(RAPT_MISALIGNED_POINTER, "v = ", d->v = odd(d->v));
     ADDITIVE(RAPT_UNUSED_FIELD, "attention has a bias", how.features = RAPT_SCALE);
     ADDITIVE(RAPT_UNSUPPORTED_FLAG, "weights_kind = 1: scores are a bias here", how.weights_kind = RAPT_WEIGHTS_RAW,
              how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
@@ -57,6 +61,11 @@ static void bad_older_layers_are_refused(void **state) {
     LUONG(RAPT_UNSUPPORTED_FLAG, "score = 3 is unknown", d->score = 3);
     LUONG(RAPT_UNSUPPORTED_FLAG, "window = -1 is unknown", d->window = -1);
     LUONG(RAPT_INVALID_SHAPE, "reach = 0", d->window = RAPT_LUONG_LOCAL_M);
+    LUONG(RAPT_MISALIGNED_POINTER, "v_a = ", d->score = RAPT_LUONG_CONCAT, d->units = 1, d->v_a = odd(d->v_a));
+    LUONG(RAPT_MISALIGNED_POINTER, "attentional = ", d->w_c = drawn_linear(2 * WIDTH, 1), d->attentional = odd(floats));
+    luong.window = RAPT_LUONG_LOCAL_P, luong.reach = 1, luong.w_p = drawn_linear(WIDTH, DIM), luong.v_p = drawn(DIM);
+    LUONG(RAPT_MISALIGNED_POINTER, "v_p = ", d->v_p = odd(d->v_p));
+    LUONG(RAPT_MISALIGNED_POINTER, "position = ", d->position = odd(floats));
     test_free_all();
 }
 
@@ -167,6 +176,13 @@ static void bad_blocks_are_refused(void **state) {
     BLOCK(RAPT_UNSUPPORTED_FLAG, "pre_norm = 2", d.pre_norm = 2);
     BLOCK(RAPT_INVALID_VALUE, "norm2.epsilon", d.norm2.epsilon = 0);
     BLOCK(RAPT_UNUSED_FIELD, "attention has x or memory", layer.memory = block.x);
+    for (block.pre_norm = 0; block.pre_norm <= 1; block.pre_norm++) {
+        BLOCK(RAPT_MISALIGNED_POINTER, "x = ", d.x = odd(d.x));
+        BLOCK(RAPT_MISALIGNED_POINTER, "out = ", d.out = odd(d.out));
+        BLOCK(RAPT_MISALIGNED_POINTER, "norm1_out = ", d.norm1_out = odd(d.out));
+        BLOCK(RAPT_MISALIGNED_POINTER, "ff_out = ", d.ff_out = odd(d.out));
+        BLOCK(RAPT_MISALIGNED_POINTER, "attention->out = ", layer.out = odd(d.out));
+    }
     test_free_all();
 }
 
@@ -181,17 +197,20 @@ static void context_and_out_are_two(void **state) {
     test_free_all();
 }
 
-/* Lists that lead out of memory, and shapes without rows, however many of them. */
+/* Lists that lead out of memory, numbers that are not aligned, and shapes without rows, however many of them. */
 static void hostile_shapes_are_refused_at_once(void **state) {
     static const int64_t many[] = {INT64_C(1) << 40, INT64_C(1) << 10, 1, 1};
     static float table[4], out[8];
     static const int32_t ids[2];
+    const rapt_norm norm = {NULL, NULL, 1e-5f};
     rapt_index_list list = rapt_int32_list(ids, 0);
     rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;
     (void)state;
     list.stride_bytes = INT64_MAX - 7;
     said(rapt_embedding(list, 3, table, 1, 4, out, &message), RAPT_INVALID_STRIDE, "leave the address space", __LINE__);
     said(rapt_embedding(list, 1, table, 1, 4, out, &message), RAPT_OK, "", __LINE__);
+    said(rapt_layer_norm(&norm, odd(table), 1, 1, out, &message), RAPT_MISALIGNED_POINTER, "x = ", __LINE__);
+    said(rapt_layer_norm(&norm, table, 1, 1, odd(out), &message), RAPT_MISALIGNED_POINTER, "out = ", __LINE__);
     dot.leading = 4;
     dot.shape = many;
     dot.head_dim = 4;

@@ -38,6 +38,7 @@ rapt_status rapt_additive_attention(const rapt_additive_desc *desc, const rapt_r
     rapt_call_needs(&call, desc->state, "state");
     rapt_call_needs(&call, desc->memory, "memory");
     rapt_call_needs(&call, desc->v, "v");
+    rapt_call_aligned(&call, desc->v, "v");
     rapt_call_needs(&call, desc->out, "out");
     rapt_call_linear(&call, "w", &desc->w, 0, "");
     rapt_call_linear(&call, "u", &desc->u, 0, "");

@@ -60,6 +60,13 @@ bool rapt_call_needs(struct rapt_call *call, const void *data, const char *name)
     return call->status == RAPT_OK;
 }
 
+bool rapt_call_aligned(struct rapt_call *call, const float *data, const char *name) {
+    if ((uintptr_t)data % sizeof(float))
+        return rapt_call_refuse(call, RAPT_MISALIGNED_POINTER, "%s = %p is not aligned to 4 bytes", name,
+                                (const void *)data);
+    return call->status == RAPT_OK;
+}
+
 bool rapt_call_size(struct rapt_call *call, int64_t size, int64_t first, const char *name) {
     if (size < first || size > MAX_SIZE)
         return rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s = %lld is outside %lld ... 2^40", name, (long long)size,

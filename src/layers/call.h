@@ -45,6 +45,9 @@ bool rapt_call_refuse(struct rapt_call *call, rapt_status status, const char *fo
 /* Refuses where required data are NULL. */
 bool rapt_call_needs(struct rapt_call *call, const void *data, const char *name);
 
+/* Refuses numbers that no product and no attention looks at where they are not aligned; NULL is. */
+bool rapt_call_aligned(struct rapt_call *call, const float *data, const char *name);
+
 /* Refuses where a size is outside first ... 2^40. */
 bool rapt_call_size(struct rapt_call *call, int64_t size, int64_t first, const char *name);
 

@@ -18,6 +18,8 @@ rapt_status rapt_layer_norm(const rapt_norm *norm, const float *x, int64_t token
     struct rapt_call call = rapt_call_begin(message, NULL, NULL, 0);
     rapt_call_needs(&call, x, "x");
     rapt_call_needs(&call, out, "out");
+    rapt_call_aligned(&call, x, "x");
+    rapt_call_aligned(&call, out, "out");
     rapt_call_size(&call, tokens, 0, "tokens");
     rapt_call_size(&call, width, 1, "width");
     rapt_call_product(&call, tokens, width, 1);
@@ -48,6 +50,11 @@ static void check(struct rapt_call *call, const rapt_encoder_desc *desc, const r
     const rapt_multi_head_desc *inner = desc->attention;
     rapt_call_needs(call, desc->x, "x");
     rapt_call_needs(call, desc->out, "out");
+    rapt_call_aligned(call, desc->x, "x");
+    rapt_call_aligned(call, desc->out, "out");
+    rapt_call_aligned(call, desc->norm1_out, "norm1_out");
+    rapt_call_aligned(call, desc->ff_out, "ff_out");
+    rapt_call_aligned(call, inner->out, "attention->out");
     if (inner->x || inner->memory || inner->memory_value)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has x or memory: the block provides them");
     check_norm(call, &desc->norm1, "norm1");
