@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What layers other than multi-head attention refuse. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "layers_drawn.h"
 
@@ -225,12 +226,46 @@ static void hostile_shapes_are_refused_at_once(void **state) {
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_INVALID_VALUE, "scale", __LINE__);
 }
 
+/* Strides are products of all sizes but the first: none of them overflows, though there is no row. */
+static void empty_batches_of_wild_sizes_are_refused(void **state) {
+    enum { MANY = 1 << 20 };
+    const int64_t wild = INT64_C(1) << 40, shape[] = {0, wild};
+    rapt_attention_desc how = sizes(1);
+    rapt_multi_head_desc layer = make(&how);
+    rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;
+    rapt_additive_desc additive = RAPT_ADDITIVE_DESC_INIT;
+    rapt_stacked_desc stacked = RAPT_STACKED_DESC_INIT;
+    rapt_linear *heads = calloc(MANY, sizeof *heads);
+    (void)state;
+    assert_non_null(heads);
+    how.batch = 0;
+    how.query_length = how.kv_length = wild;
+    dot.leading = 2, dot.shape = shape, dot.head_dim = 4, dot.query_length = dot.kv_length = wild;
+    dot.query = dot.key = dot.value = layer.x, dot.out = layer.out;
+    additive.attention = stacked.attention = &how;
+    additive.state = additive.memory = additive.v = stacked.x = layer.x, additive.out = stacked.out = layer.out;
+    additive.w = additive.u = drawn_linear(WIDTH, DIM);
+    for (int h = 0; h < MANY; h++)
+        heads[h] = rapt_linear_of(layer.x, NULL, WIDTH, 1000);
+    stacked.query = stacked.key = stacked.value = heads;
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_SIZE_OVERFLOW, "the product of shape", __LINE__);
+    said(rapt_additive_attention(&additive, NULL, &message), RAPT_SIZE_OVERFLOW, "an array of", __LINE__);
+    how.query_heads = how.kv_heads = MANY;
+    layer.query = layer.key = layer.value = rapt_linear_of(layer.x, NULL, WIDTH, 1 << 30);
+    layer.output = (rapt_linear){0};
+    said(rapt_multi_head_attention(&layer, NULL, &message), RAPT_SIZE_OVERFLOW, "an array of", __LINE__);
+    said(rapt_stacked_attention(&stacked, NULL, &message), RAPT_SIZE_OVERFLOW, "an array of", __LINE__);
+    free(heads);
+    test_free_all();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_older_layers_are_refused),
         cmocka_unit_test(overlapping_results_of_luong_leave_out),
         cmocka_unit_test(weights_beyond_memory_leave_out),
         cmocka_unit_test(hostile_shapes_are_refused_at_once),
+        cmocka_unit_test(empty_batches_of_wild_sizes_are_refused),
         cmocka_unit_test(context_and_out_are_two),
         cmocka_unit_test(bad_stacked_heads_are_refused),
         cmocka_unit_test(bad_blocks_are_refused),

@@ -163,7 +163,7 @@ bool rapt_call_linear(struct rapt_call *call, const char *name, const rapt_linea
 
 bool rapt_call_product(struct rapt_call *call, int64_t a, int64_t b, int64_t c) {
     int64_t count, bytes;
-    if (__builtin_mul_overflow(a, b, &count) || __builtin_mul_overflow(count, c, &count) ||
+    if (__builtin_mul_overflow(a + !a, b + !b, &count) || __builtin_mul_overflow(count, c + !c, &count) ||
         __builtin_mul_overflow(count, (int64_t)sizeof(float), &bytes) || (uint64_t)bytes > SIZE_MAX - 1)
         return rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "an array of %lld x %lld x %lld numbers is too large",
                                 (long long)a, (long long)b, (long long)c);
@@ -245,7 +245,7 @@ void rapt_call_attend(struct rapt_call *call, const rapt_attention_desc *desc) {
 
 void rapt_call_scores(struct rapt_call *call, const rapt_attention_desc *desc, float *scores) {
     rapt_attention_desc raw = RAPT_ATTENTION_DESC_INIT;
-    if (!scores)
+    if (!scores || call->status != RAPT_OK)
         return;
     raw.isa = desc->isa;
     raw.batch = desc->batch;

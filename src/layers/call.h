@@ -61,7 +61,8 @@ rapt_attention_desc rapt_call_attention(struct rapt_call *call, const rapt_atten
 bool rapt_call_linear(struct rapt_call *call, const char *name, const rapt_linear *linear, int64_t in,
                       const char *reads);
 
-/* Refuses a * b * c floats that no memory can hold; a, b, c >= 0. */
+/* Refuses a * b * c floats that no memory can hold; a, b, c >= 0. A size of 0 counts as 1, as rapt_attention has it:
+ * strides are products of the others. */
 bool rapt_call_product(struct rapt_call *call, int64_t a, int64_t b, int64_t c);
 
 /* given, or scratch memory for a * b * c floats, where given is NULL. NULL

@@ -126,9 +126,11 @@ static void check(struct rapt_call *call, const rapt_dot_product_desc *desc, con
     rapt_call_size(call, desc->kv_length, 0, "kv_length");
     rapt_call_size(call, desc->head_dim, 1, "head_dim");
     rapt_call_size(call, desc->value_dim, 0, "value_dim");
+    /* As rapt_call_product has it, 0 counts as 1. */
+    const int64_t runs = block->runs + !block->runs, batch = block->batch + !block->batch;
     int64_t each = 0, rows = 0;
-    if (call->status == RAPT_OK && (__builtin_mul_overflow(block->runs, block->batch, &each) ||
-                                    __builtin_mul_overflow(each, block->heads, &each) ||
+    if (call->status == RAPT_OK && (__builtin_mul_overflow(runs, batch, &each) ||
+                                    __builtin_mul_overflow(each, block->heads + !block->heads, &each) ||
                                     __builtin_mul_overflow(each, desc->query_length, &rows)))
         rapt_call_refuse(call, RAPT_SIZE_OVERFLOW, "the product of shape overflows");
     rapt_call_product(call, each, 1, 1);

@@ -81,7 +81,7 @@ static void score_concat(struct rapt_call *call, const rapt_luong_desc *desc, co
 static void check_calls(struct rapt_call *call, const rapt_luong_desc *desc, const rapt_attention_desc *all) {
     rapt_attention_desc aligned = *all;
     rapt_call_check(call, all);
-    if (desc->window != RAPT_LUONG_LOCAL_P || !desc->align)
+    if (call->status != RAPT_OK || desc->window != RAPT_LUONG_LOCAL_P || !desc->align)
         return;
     aligned.weights = rapt_output_bhsd(desc->align, all->batch, 1, all->query_length, all->kv_length);
     aligned.weights_kind = RAPT_WEIGHTS_SOFTMAX;

@@ -135,7 +135,8 @@ void rapt_heads_begin(struct rapt_call *call, const rapt_multi_head_desc *desc, 
     const bool output = desc->output.weight != NULL;
     const int64_t rows = all->batch * all->query_length, width = all->query_heads * all->value_dim;
     heads->to = place(call, desc, all);
-    heads->context = rapt_call_floats(call, output ? desc->context : desc->out, rows, width, 1);
+    heads->context =
+        rapt_call_floats(call, output ? desc->context : desc->out, all->batch, all->query_length, width);
     if (output)
         rapt_call_product(call, rows, desc->output.out, 1);
     if (call->status == RAPT_OK && output &&

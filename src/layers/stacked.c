@@ -53,6 +53,7 @@ rapt_status rapt_stacked_attention(const rapt_stacked_desc *desc, const rapt_run
     float *query = rapt_call_floats(&call, NULL, all.batch * tokens, heads, d);
     float *key = rapt_call_floats(&call, NULL, all.batch * tokens, heads, d);
     float *value = rapt_call_floats(&call, NULL, all.batch * tokens, heads, e);
+    rapt_call_product(&call, tokens, heads, d > e ? d : e); /* of an empty batch, too */
     if (call.status != RAPT_OK)
         return rapt_call_end(&call);
     all.query = rapt_input_bshd(query, all.batch, tokens, heads, d);
