@@ -1,69 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The pictures of `rapt heatmap`. argv as of command.c. */
-#include <cairo.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "../tools/viridis.h"
-#include "command_run.h"
+#include "pictures.h"
 
 enum { HEADS = 3, QUERIES = 30, KEYS = 26 };
-
-struct picture {
-    int width, height;
-    cairo_surface_t *surface;
-};
-
-/* Reads a PNG, whose signature and size are those that it should have; size: "... x ..." as the command said. */
-static struct picture read_png(const char *path, const char *said) {
-    unsigned char start[24];
-    struct picture picture;
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    assert_int_equal(fread(start, 1, sizeof start, file), sizeof start);
-    fclose(file);
-    assert_memory_equal(start, "\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
-    picture.width = start[18] << 8 | start[19];
-    picture.height = start[22] << 8 | start[23];
-    char size[64];
-    snprintf(size, sizeof size, "\nout      %s %d x %d pixels\n", path, picture.width, picture.height);
-    assert_non_null(strstr(said, size));
-    picture.surface = cairo_image_surface_create_from_png(path);
-    assert_int_equal(cairo_surface_status(picture.surface), CAIRO_STATUS_SUCCESS);
-    assert_int_equal(cairo_image_surface_get_width(picture.surface), picture.width);
-    return picture;
-}
-
-static uint32_t pixel(const struct picture *picture, int x, int y) {
-    const unsigned char *data = cairo_image_surface_get_data(picture->surface);
-    uint32_t colour;
-    memcpy(&colour, data + (ptrdiff_t)y * cairo_image_surface_get_stride(picture->surface) + 4 * (ptrdiff_t)x,
-           sizeof colour);
-    return colour & 0xffffff;
-}
-
-static bool is_coloured(uint32_t colour) {
-    int red = (int)(colour >> 16), green = (int)(colour >> 8 & 255), blue = (int)(colour & 255);
-    return abs(red - green) + abs(green - blue) + abs(blue - red) > 60;
-}
-
-/* From x, y on, where the first row of a head's cells begins: labels and paper are grey. */
-static void find_cells(const struct picture *picture, int *x, int *y) {
-    for (; *y < picture->height; ++*y, *x = 0) {
-        for (; *x < picture->width; ++*x) {
-            if (is_coloured(pixel(picture, *x, *y))) return;
-        }
-    }
-    fail_msg("no cells");
-}
 
 static void expect_cells(const struct picture *picture, const float *weights, float most, int side, int x, int y,
                          double root(double)) {
@@ -215,100 +156,6 @@ static void hostile_tokens(void **state) {
     }
 }
 
-static struct picture draw(const char *options, float *numbers, int64_t queries, int64_t keys) {
-    write_npy("drawn.npy", NPY_FLOAT32, numbers, 2, (const int64_t[]){queries, keys});
-    struct command_result said = expect_success("$rapt heatmap --attention drawn.npy --zoom 1 --out m.png %s", options);
-    return read_png("m.png", said.out);
-}
-
-/* The columns from 0 on that have ink in rows top to bottom. */
-static int last_ink(const struct picture *picture, int top, int bottom) {
-    for (int x = picture->width - 1; x >= 0; x--) {
-        for (int y = top; y < bottom; y++) {
-            if (pixel(picture, x, y) != 0xffffff) return x;
-        }
-    }
-    return -1;
-}
-
-/* A small map is as wide as its title; a long title takes more lines, and a longer one still more. */
-static void titles_are_whole(void **state) {
-    float one[1] = {0.5f}, many[400] = {0};
-    (void)state;
-    struct picture narrow = draw("--title x", one, 1, 1);
-    struct picture wide = draw("--title 'Attention weights of one head'", one, 1, 1);
-    assert_true(wide.width > narrow.width);
-    assert_true(last_ink(&wide, 0, 30) < wide.width - 10);
-    assert_int_equal(narrow.height, wide.height);
-    cairo_surface_destroy(narrow.surface);
-    cairo_surface_destroy(wide.surface);
-    int height = 0;
-    for (int words = 1; words <= 61; words += 20) {
-        char options[1024] = "--title '";
-        for (int i = 0; i < words; i++) strcat(options, "weights ");
-        strcat(options, "'");
-        struct picture picture = draw(options, many, 20, 20);
-        assert_true(picture.height > height);
-        height = picture.height;
-        cairo_surface_destroy(picture.surface);
-    }
-}
-
-static void missing_glyphs_are_warned_of(void **state) {
-    static const char tokens[] = "\xf4\x8f\xbf\xbd\n"; /* U+10FFFD, of private use */
-    float one[1] = {0.5f};
-    (void)state;
-    write_npy("drawn.npy", NPY_FLOAT32, one, 2, (const int64_t[]){1, 1});
-    write_bytes("private.txt", tokens, sizeof tokens - 1);
-    struct command_result said = command_shell("$rapt heatmap --attention drawn.npy --tokens private.txt --out m.png");
-    assert_int_equal(said.status, 0);
-    assert_non_null(
-        strstr(said.err, "warning: the picture of drawn.npy: 2 characters of its texts are in no font here"));
-}
-
-struct bar {
-    int x, first, last; /* its last column and its rows */
-};
-
-static struct bar find_bar(const struct picture *picture) {
-    struct bar bar = {picture->width, -1, -1};
-    while (bar.first < 0 && bar.x-- > 0) {
-        for (int y = 0; y < picture->height; y++) {
-            if (!is_coloured(pixel(picture, bar.x, y))) continue;
-            if (bar.first < 0) bar.first = y;
-            bar.last = y;
-        }
-    }
-    assert_true(bar.first >= 0);
-    return bar;
-}
-
-/* Rows of the bar that are not coloured. */
-static int gaps_of(const struct picture *picture, struct bar bar) {
-    int gaps = 0;
-    for (int y = bar.first; y <= bar.last; y++) gaps += !is_coloured(pixel(picture, bar.x - 4, y));
-    return gaps;
-}
-
-static bool has_tick(const struct picture *picture, int x, int y) {
-    return pixel(picture, x + 2, y - 1) != 0xffffff || pixel(picture, x + 2, y) != 0xffffff;
-}
-
-/* Scores on both sides of zero have a line at it; both ends of the bar have a number, however odd. */
-static void bars_are_read(void **state) {
-    float signs[4] = {-2, 3.377f, 1, 0}, positive[4] = {0, 3.377f, 1, 2};
-    (void)state;
-    struct picture scores = draw("", signs, 2, 2), none = draw("", positive, 2, 2);
-    struct bar bar = find_bar(&scores);
-    assert_in_range(gaps_of(&scores, bar), 2, 5);
-    assert_true(has_tick(&scores, bar.x, bar.first));
-    assert_true(has_tick(&scores, bar.x, bar.last + 1));
-    assert_false(has_tick(&scores, bar.x, bar.first + 4));
-    assert_int_equal(gaps_of(&none, find_bar(&none)), 0);
-    cairo_surface_destroy(scores.surface);
-    cairo_surface_destroy(none.surface);
-}
-
 static void failed_writes(void **state) {
     (void)state;
     expect_error("none/new.svg: cannot be written: No such file", "$rapt heatmap --weights w.npy --out none/new.svg");
@@ -322,8 +169,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(unseen_cells_are_hatched), cmocka_unit_test(grids_fit_a_page),
         cmocka_unit_test(a_grid_shares_its_scale),
         cmocka_unit_test(all_sizes),                cmocka_unit_test(hostile_tokens),
-        cmocka_unit_test(titles_are_whole),
-        cmocka_unit_test(missing_glyphs_are_warned_of), cmocka_unit_test(bars_are_read),
         cmocka_unit_test(failed_writes),
     };
     float weights[HEADS * QUERIES * KEYS];
