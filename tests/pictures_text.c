@@ -96,11 +96,23 @@ static void bars_are_read(void **state) {
     cairo_surface_destroy(none.surface);
 }
 
+/* Whatever they are: the margin stays empty. */
+static void bar_numbers_are_whole(void **state) {
+    float numbers[][4] = {{-7.51e4f, 5.09e4f, 0, 1}, {-0.000123f, 0.000456f, 0, 0}, {-1.25e-30f, 1, 0, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct picture picture = draw("", numbers[i], 2, 2);
+        assert_true(last_ink(&picture, 0, picture.height) < picture.width - 10);
+        cairo_surface_destroy(picture.surface);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(titles_are_whole),
         cmocka_unit_test(missing_glyphs_are_warned_of),
         cmocka_unit_test(bars_are_read),
+        cmocka_unit_test(bar_numbers_are_whole),
     };
     if (argc < 4) return 2;
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);

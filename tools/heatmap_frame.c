@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What stands around a heatmap's cells: title, axes, colour bar. */
 #include <math.h>
-#include <stdio.h>
 
 #include "heatmap_picture.h"
 #include "viridis.h"
@@ -25,12 +24,6 @@ void picture_names(const struct picture *picture) {
               (layout->top + bottom) / 2, TEXT_MIDDLE, 0, true);
 }
 
-/* The largest of 1, 2, 5 times a power of ten that gives at least four steps, or nearly. */
-static double nice_step(double range) {
-    double power = pow(10, floor(log10(range / 4))), most = range / 4 / power * 1.05;
-    return power * (most >= 5 ? 5 : most >= 2 ? 2 : 1);
-}
-
 static double bar_height_of(const struct picture *picture, double number) {
     double place = fmin(1, fmax(0, heatmap_place(picture->map, (float)number)));
     return picture->layout.bar_top + picture->layout.bar_height * (1 - place);
@@ -39,23 +32,21 @@ static double bar_height_of(const struct picture *picture, double number) {
 static void draw_bar_number(const struct picture *picture, double number, double y) {
     const double right = picture->layout.bar_left + LAYOUT_BAR_WIDTH;
     char text[32];
-    snprintf(text, sizeof text, "%.3g", number);
     picture_tick(picture, right, y, right + 4, y);
-    picture_text(picture, text, picture->theme->ink, right + LAYOUT_GAP, y, TEXT_LEFT);
+    picture_text(picture, heatmap_bar_text(number, text), picture->theme->ink, right + LAYOUT_GAP, y, TEXT_LEFT);
 }
 
 /* Both ends, and round numbers between that leave them room. */
 static void draw_bar_numbers(const struct picture *picture) {
     const struct heatmap_layout *layout = &picture->layout;
-    double low = (double)picture->map->low, high = (double)picture->map->high, step = nice_step(high - low);
     const double bottom = layout->bar_top + layout->bar_height, room = LAYOUT_NAME_FONT * 1.2;
-    draw_bar_number(picture, high, layout->bar_top);
-    draw_bar_number(picture, low, bottom);
-    for (double n = ceil(low / step - 1e-6); n * step <= high + 1e-6 * step; n++) {
-        const double y = bar_height_of(picture, n * step);
-        if (y - layout->bar_top > room && bottom - y > room) draw_bar_number(picture, n == 0 ? 0 : n * step, y);
+    double number;
+    for (int i = 0; heatmap_bar_number(picture->map, i, &number); i++) {
+        const double y = bar_height_of(picture, number);
+        if (i < HEATMAP_BAR_ENDS || (y - layout->bar_top > room && bottom - y > room))
+            draw_bar_number(picture, number, y);
     }
-    if (low >= 0 || high <= 0) return;
+    if (picture->map->low >= 0 || picture->map->high <= 0) return;
     /* Zero parts what attracts from what repels: a line through the bar. */
     const double zero = bar_height_of(picture, 0);
     picture_colour(picture->cairo, picture->theme->paper);

@@ -2,6 +2,7 @@
 #include "heatmap_layout.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tool.h"
@@ -117,6 +118,34 @@ static void break_title(struct heatmap_layout *layout, const char *title, heatma
     layout->title_height = LAYOUT_TITLE_FONT * (1.8 + 1.3 * (lines > 1 ? lines - 1 : 0));
 }
 
+/* The largest of 1, 2, 5 times a power of ten that gives at least four steps, or nearly. */
+static double nice_step(double range) {
+    double power = pow(10, floor(log10(range / 4))), most = range / 4 / power * 1.05;
+    return power * (most >= 5 ? 5 : most >= 2 ? 2 : 1);
+}
+
+bool heatmap_bar_number(const struct heatmap *map, int i, double *number) {
+    const double low = (double)map->low, high = (double)map->high, step = nice_step(high - low);
+    const double steps = ceil(low / step - 1e-6) + i - HEATMAP_BAR_ENDS;
+    *number = i == 0 ? high : i == 1 ? low : steps == 0 ? 0 : steps * step;
+    return i < HEATMAP_BAR_ENDS || *number <= high + 1e-6 * step;
+}
+
+char *heatmap_bar_text(double number, char text[32]) {
+    snprintf(text, 32, "%.3g", number);
+    return text;
+}
+
+/* Room for the numbers at the bar, and for what is grey below it. */
+static double bar_room(const struct heatmap *map, heatmap_measure *measure, void *context) {
+    double room = fmax(measure(context, "-0.0000", LAYOUT_NAME_FONT), measure(context, "unseen", LAYOUT_NAME_FONT));
+    double number;
+    char text[32];
+    for (int i = 0; heatmap_bar_number(map, i, &number); i++)
+        room = fmax(room, measure(context, heatmap_bar_text(number, text), LAYOUT_NAME_FONT));
+    return room;
+}
+
 struct heatmap_layout heatmap_lay_out(const struct heatmap *map, heatmap_measure *measure, void *context) {
     struct heatmap_layout layout = {0};
     const double name_line = LAYOUT_NAME_FONT * 1.5;
@@ -131,8 +160,7 @@ struct heatmap_layout heatmap_lay_out(const struct heatmap *map, heatmap_measure
     layout.step_x = wide + HEAD_GAP;
     layout.step_y = high + head_line + 12;
     double right = layout.left + layout.step_x * (layout.columns - 1) + wide;
-    /* Room for the numbers at the bar, and for what is grey below it. */
-    double numbers = fmax(measure(context, "-0.0000", LAYOUT_NAME_FONT), measure(context, "unseen", LAYOUT_NAME_FONT));
+    const double numbers = bar_room(map, measure, context);
     layout.bar_left = right + 22;
     layout.width = (int)fmin(1e6, layout.bar_left + LAYOUT_BAR_WIDTH + LAYOUT_GAP + numbers + LAYOUT_MARGIN);
     break_title(&layout, map->title, measure, context);

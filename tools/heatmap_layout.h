@@ -30,6 +30,13 @@ struct heatmap_layout {
     double bar_left, bar_top, bar_height;
 };
 
+/* Number i beside the colour bar: its two ends, then the round ones between; false where there are no more. */
+enum { HEATMAP_BAR_ENDS = 2 };
+bool heatmap_bar_number(const struct heatmap *map, int i, double *number);
+
+/* As it is drawn; returns text. */
+char *heatmap_bar_text(double number, char text[32]);
+
 /* How many units wide text is at this font size. */
 typedef double heatmap_measure(void *context, const char *text, double font);
 
