@@ -208,6 +208,24 @@ static void not_numbers_are_said(void **state) {
     assert_non_null(strstr(expect_success("$rapt heatmap --weights grey.npy").out, "\n1   NaN  NaN\n\n0 "));
 }
 
+/* Numbers have as many decimals as the largest, so that each finds room, and those that are none have it, too. */
+static void numbers_have_room(void **state) {
+    const float small[2][3] = {{0.09f, 0.0412f, 0.00123f}, {0, 0.05f, 0.0004f}};
+    const float tiny[2] = {0.00012f, 0.00000047f}, large[2] = {-1234567, 8};
+    const float masked[2][2] = {{100, -INFINITY}, {NAN, 300}};
+    (void)state;
+    write_npy("small.npy", NPY_FLOAT32, small, 2, (const int64_t[]){2, 3});
+    write_npy("tiny.npy", NPY_FLOAT32, tiny, 2, (const int64_t[]){1, 2});
+    write_npy("large.npy", NPY_FLOAT32, large, 2, (const int64_t[]){1, 2});
+    write_npy("masked.npy", NPY_FLOAT32, masked, 2, (const int64_t[]){2, 2});
+    assert_non_null(strstr(expect_success("$rapt heatmap --weights small.npy").out,
+                           "\n0  0.090 0.041 0.001\n1  0.000 0.050 0.000\n"));
+    assert_non_null(strstr(expect_success("$rapt heatmap --weights tiny.npy").out, "\n0  1.2e-04 4.7e-07\n"));
+    assert_non_null(strstr(expect_success("$rapt heatmap --weights large.npy").out, "\n0  -1.2e+06  8.0e+00\n"));
+    assert_non_null(strstr(expect_success("$rapt heatmap --weights masked.npy").out,
+                           "\n0   100 -inf\n1   NaN  300\n"));
+}
+
 static void hostile_tokens(void **state) {
     static const char tokens[] = "\x1b[2J\x07\n\xff\xc3\xa9\n\xe2\x80\xae\tx\n";
     (void)state;
@@ -293,7 +311,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(terminals),               cmocka_unit_test(not_numbers_are_said),
         cmocka_unit_test(hostile_tokens),          cmocka_unit_test(tokens_from_a_pipe),
         cmocka_unit_test(no_locale),               cmocka_unit_test(refusals),
-    };
+        cmocka_unit_test(numbers_have_room),    };
     if (argc < 4) return 2;
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
     unsetenv("COLUMNS");

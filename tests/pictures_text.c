@@ -107,12 +107,34 @@ static void bar_numbers_are_whole(void **state) {
     }
 }
 
+/* Weights below 0.1: none is cut, so that cells end in their colour on both sides. */
+static void small_numbers_are_whole(void **state) {
+    enum { SIDE = 15, CELL = 640 / SIDE };
+    float weights[SIDE * SIDE];
+    (void)state;
+    for (int i = 0; i < SIDE * SIDE; i++) weights[i] = i % 11 == 0 ? 0.09f : i % 3 ? 0.0412f : 0.000123f;
+    struct picture picture = draw("", weights, SIDE, SIDE);
+    int x = 0, y = 0;
+    find_cells(&picture, &x, &y);
+    for (int i = 0; i < SIDE * CELL; i++) {
+        for (int j = 0; j < SIDE; j++) {
+            const uint32_t colour = viridis((double)weights[i / CELL * SIDE + j] / (double)0.09f);
+            for (int k = 0; k < 2; k++) {
+                assert_int_equal(pixel(&picture, x + CELL * j + k, y + i), colour);
+                assert_int_equal(pixel(&picture, x + CELL * (j + 1) - 1 - k, y + i), colour);
+            }
+        }
+    }
+    cairo_surface_destroy(picture.surface);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(titles_are_whole),
         cmocka_unit_test(missing_glyphs_are_warned_of),
         cmocka_unit_test(bars_are_read),
         cmocka_unit_test(bar_numbers_are_whole),
+        cmocka_unit_test(small_numbers_are_whole),
     };
     if (argc < 4) return 2;
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);

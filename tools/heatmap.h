@@ -52,6 +52,10 @@ bool heatmap_unseen(const struct heatmap *map, float weight);
 /* A weight in as few characters as it needs in a cell; returns text. */
 char *heatmap_weight_text(const struct heatmap *map, float weight, char text[32]);
 
+/* Number i of some of these texts, one of which is as wide as any weight's. */
+enum { HEATMAP_WIDE_TEXTS = 4 };
+char *heatmap_wide_text(const struct heatmap *map, int i, char text[32]);
+
 /* Prints to standard output. colours: an option's choice or NULL. */
 void heatmap_print(const struct heatmap *map, const char *colours);
 

@@ -59,9 +59,10 @@ static void choose_cells(struct heatmap_layout *layout, const struct heatmap *ma
 
 static bool fits_cells(const struct heatmap *map, double cell, double font, heatmap_measure *measure,
                          void *context) {
-    char low[32], high[32];
-    double room = fmax(measure(context, heatmap_weight_text(map, map->low, low), font),
-                       measure(context, heatmap_weight_text(map, map->high, high), font));
+    char text[32];
+    double room = 0;
+    for (int i = 0; i < HEATMAP_WIDE_TEXTS; i++)
+        room = fmax(room, measure(context, heatmap_wide_text(map, i, text), font));
     return room <= 0.82 * cell;
 }
 

@@ -134,13 +134,17 @@ bool heatmap_unseen(const struct heatmap *map, float weight) {
     return map->probabilities && weight == 0;
 }
 
-/* As many decimals as tell weights apart that lie within low ... high. */
+/* As many decimals as tell weights apart that lie within low ... high, and as many for all of them, so that none takes
+ * more room than the ends do. */
 static void print_number(const struct heatmap *map, double weight, char text[32]) {
     double most = fmax(fabs((double)map->low), fabs((double)map->high));
-    if (most >= 1e4 || most < 0.1)
-        snprintf(text, 32, "%.2g", weight);
+    int decimals = most >= 100 ? 0 : most >= 10 ? 1 : most >= 0.1 ? 2 : most >= 0.01 ? 3 : 4;
+    if (most < 1e4 && most >= 0.001)
+        snprintf(text, 32, "%.*f", decimals, weight);
+    else if (weight == 0)
+        strcpy(text, "0");
     else
-        snprintf(text, 32, "%.*f", most >= 100 ? 0 : most >= 10 ? 1 : 2, weight);
+        snprintf(text, 32, "%.1e", weight);
 }
 
 char *heatmap_weight_text(const struct heatmap *map, float weight, char text[32]) {
@@ -151,4 +155,10 @@ char *heatmap_weight_text(const struct heatmap *map, float weight, char text[32]
     else
         print_number(map, (double)weight, text);
     return text;
+}
+
+char *heatmap_wide_text(const struct heatmap *map, int i, char text[32]) {
+    const float weights[HEATMAP_WIDE_TEXTS] = {map->low, map->high, map->infinities ? -INFINITY : map->low,
+                                               map->nans ? NAN : map->low};
+    return heatmap_weight_text(map, weights[i], text);
 }

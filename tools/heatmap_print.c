@@ -58,10 +58,13 @@ static int longest(char **texts, int64_t count) {
 
 /* Columns of a cell that shows weights as numbers. */
 static int value_columns(const struct heatmap *map) {
-    char low[32], high[32];
-    int a = (int)strlen(heatmap_weight_text(map, map->low, low));
-    int b = (int)strlen(heatmap_weight_text(map, map->high, high));
-    return 1 + (a > b ? a : b);
+    char text[32];
+    int most = 0;
+    for (int i = 0; i < HEATMAP_WIDE_TEXTS; i++) {
+        const int columns = (int)strlen(heatmap_wide_text(map, i, text));
+        if (columns > most) most = columns;
+    }
+    return 1 + most;
 }
 
 static struct page lay_out(const struct heatmap *map, const char *colours) {
