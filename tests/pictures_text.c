@@ -41,6 +41,22 @@ static void titles_are_whole(void **state) {
     }
 }
 
+/* In a picture that has room for more of a title it is no shorter. */
+static void long_titles_are_whole(void **state) {
+    static float many[6000];
+    char options[1024] = "--title ";
+    int ink[2];
+    (void)state;
+    memset(options + strlen(options), 'm', 250);
+    for (int i = 0; i < 2; i++) {
+        struct picture picture = draw(options, many, 1, 6000);
+        ink[i] = last_ink(&picture, 0, 30);
+        cairo_surface_destroy(picture.surface);
+        memset(options + strlen(options), 'm', 100);
+    }
+    assert_true(ink[1] > ink[0] + 1000);
+}
+
 static void missing_glyphs_are_warned_of(void **state) {
     static const char tokens[] = "\xf4\x8f\xbf\xbd\n"; /* U+10FFFD, of private use */
     float one[1] = {0.5f};
@@ -131,6 +147,7 @@ static void small_numbers_are_whole(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(titles_are_whole),
+        cmocka_unit_test(long_titles_are_whole),
         cmocka_unit_test(missing_glyphs_are_warned_of),
         cmocka_unit_test(bars_are_read),
         cmocka_unit_test(bar_numbers_are_whole),

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* More of a token is never visible, and Pango's time grows with it. */
-enum { MOST_BYTES = 256 };
+/* As many as a line of the largest picture shows; Pango's time grows with them. */
+enum { MOST_BYTES = 2048 };
 
 struct text_pen text_begin(cairo_t *cairo, int *unknown) {
     struct text_pen pen = {cairo, pango_cairo_create_layout(cairo), unknown};
@@ -28,10 +28,11 @@ void text_end(struct text_pen *pen) {
     g_object_unref(pen->layout);
 }
 
-/* Valid UTF-8 whose control characters are written out: \t, \x1b. */
+/* Valid UTF-8 whose control characters are written out: \t, \x1b. What is cut ends in an ellipsis. */
 static void make_visible(const char *text, char visible[MOST_BYTES * 4 + 1]) {
     char *at = visible;
-    gchar *valid = g_utf8_make_valid(text, (gssize)strnlen(text, MOST_BYTES));
+    const size_t bytes = strnlen(text, MOST_BYTES);
+    gchar *valid = g_utf8_make_valid(text, (gssize)bytes);
     for (const char *c = valid; *c && at < visible + (MOST_BYTES - 2) * 4; c = g_utf8_next_char(c)) {
         gunichar character = g_utf8_get_char(c);
         if (character == '\t')
@@ -41,7 +42,7 @@ static void make_visible(const char *text, char visible[MOST_BYTES * 4 + 1]) {
         else
             at += g_unichar_to_utf8(character, at);
     }
-    *at = '\0';
+    strcpy(at, text[bytes] ? "…" : "");
     g_free(valid);
 }
 
