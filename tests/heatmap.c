@@ -234,6 +234,14 @@ static void hostile_tokens(void **state) {
     assert_non_null(strstr(out, "\n       ?[2J?    ?é   ??x\n?[2J?   0.30 "));
 }
 
+/* A line's end may be \r\n; a \r within a token is a part of it. */
+static void lines_end_in_two_ways(void **state) {
+    (void)state;
+    write_bytes("ends.txt", "a\r\nb\rc\n\rd", 9);
+    const char *out = expect_success("$rapt heatmap --weights hello.npy --tokens ends.txt").out;
+    assert_non_null(strstr(out, "\n        a  b?c   ?d\n"));
+}
+
 /* Read once, though it names queries and keys. */
 static void tokens_from_a_pipe(void **state) {
     (void)state;
@@ -311,7 +319,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(terminals),               cmocka_unit_test(not_numbers_are_said),
         cmocka_unit_test(hostile_tokens),          cmocka_unit_test(tokens_from_a_pipe),
         cmocka_unit_test(no_locale),               cmocka_unit_test(refusals),
-        cmocka_unit_test(numbers_have_room),    };
+        cmocka_unit_test(numbers_have_room),       cmocka_unit_test(lines_end_in_two_ways),
+    };
     if (argc < 4) return 2;
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
     unsetenv("COLUMNS");

@@ -11,7 +11,7 @@
 
 enum { MOST_BYTES = 1 << 20, FURTHER_LINES = 1 << 20 }; /* what has more is no list of tokens: a device, a pipe */
 
-/* The next line, without its end; false where there is none. */
+/* The next line, without its end, \n or \r\n; false where there is none. */
 static bool read_line(FILE *file, const char *path, char line[MOST_BYTES + 1]) {
     int length = 0, byte;
     while ((byte = getc(file)) != EOF && byte != '\n') {
@@ -19,8 +19,10 @@ static bool read_line(FILE *file, const char *path, char line[MOST_BYTES + 1]) {
         line[length++] = (char)byte;
     }
     if (ferror(file)) tool_die_of_file(path, errno);
+    const bool is_line = length > 0 || byte != EOF;
+    if (length > 0 && line[length - 1] == '\r') length--;
     line[length] = '\0';
-    return length > 0 || byte != EOF;
+    return is_line;
 }
 
 struct token_list tokens_read(const char *path, int64_t most) {
@@ -30,7 +32,6 @@ struct token_list tokens_read(const char *path, int64_t most) {
     for (; read_line(file, path, line); tokens.count++) {
         if (tokens.count >= most + FURTHER_LINES) tool_die("%s: more than %lld lines", path, (long long)tokens.count);
         if (tokens.count >= most) continue;
-        line[strcspn(line, "\r")] = '\0';
         tokens.texts[tokens.count] = strcpy(tool_allocate((int64_t)strlen(line) + 1, 1, path), line);
     }
     fclose(file);
