@@ -256,6 +256,10 @@ static void bad_ids(void **state) {
     write_npy("ids.npy", NPY_INT64, ids, 1, (const int64_t[]){2});
     expect_error("ids.npy: ids[1] = 23 is outside the table's 0 ... 22",
                  "$rapt layer embedding --weights $data/11_embedding_to_attention --layout in-out --ids ids.npy " OUT);
+    write_npy("line.npy", NPY_FLOAT32, (const float[]){0, 0}, 1, (const int64_t[]){2});
+    expect_error("weight.npy [2]: expected [rows, width]",
+                 "mkdir model; cp line.npy model/embeddings.word_embeddings.weight.npy; $rapt layer minilm --weights "
+                 "model --ids ids.npy --out new.npy");
 }
 
 static void sentences(void **state) {

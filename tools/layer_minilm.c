@@ -20,9 +20,12 @@ struct sentences {
     int64_t batch, tokens, width;
 };
 
+/* width: 0 = any */
 static struct npy_array read_table(const struct layer_job *job, const char *name, int64_t width) {
     struct npy_array table = weights_read(&job->weights, name);
     char shape[NPY_SHAPE_TEXT];
+    if (!width && (table.dims != 2 || table.count == 0))
+        tool_die("%s %s: expected [rows, width]", table.path, npy_shape_text(table.dims, table.shape, shape));
     if (table.dims != 2 || table.count == 0 || (width && table.shape[1] != width))
         tool_die("%s %s: expected [rows, %lld]", table.path, npy_shape_text(table.dims, table.shape, shape),
                  (long long)width);
