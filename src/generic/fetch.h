@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "cpu.h"
-#include "generic/exp2.h"
+#include "generic/loops.h"
 #include "kernels.h"
 
 /* Read within a few hundred cycles. */

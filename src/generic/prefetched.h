@@ -3,8 +3,8 @@
 #ifndef RAPT_GENERIC_PREFETCHED_H
 #define RAPT_GENERIC_PREFETCHED_H
 
-#include "generic/exp2.h"
 #include "generic/fetch.h"
+#include "generic/loops.h"
 
 RAPT_INLINE const char *errand_at(const struct rapt_errands *e) {
     const struct rapt_errand *piece = &e->piece[e->at];

@@ -3,7 +3,8 @@
 #ifndef RAPT_GENERIC_SQUARES_H
 #define RAPT_GENERIC_SQUARES_H
 
-#include "generic/exp2.h"
+#include "generic/loops.h"
+#include "kernels.h"
 
 /* Whether loads insert parts of rows into vectors, which does some of the shuffling. */
 #ifndef RAPT_LOADS_PARTS
