@@ -258,8 +258,8 @@ static void bad_ids(void **state) {
                  "$rapt layer embedding --weights $data/11_embedding_to_attention --layout in-out --ids ids.npy " OUT);
     write_npy("line.npy", NPY_FLOAT32, (const float[]){0, 0}, 1, (const int64_t[]){2});
     expect_error("weight.npy [2]: expected [rows, width]",
-                 "mkdir model; cp line.npy model/embeddings.word_embeddings.weight.npy; $rapt layer minilm --weights "
-                 "model --ids ids.npy --out new.npy");
+                 "mkdir words; cp line.npy words/embeddings.word_embeddings.weight.npy; $rapt layer minilm --weights "
+                 "words --ids ids.npy --out new.npy");
 }
 
 static void sentences(void **state) {
