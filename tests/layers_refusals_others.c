@@ -63,6 +63,7 @@ static void bad_older_layers_are_refused(void **state) {
     LUONG(RAPT_UNSUPPORTED_FLAG, "window = -1 is unknown", d->window = -1);
     LUONG(RAPT_INVALID_SHAPE, "reach = 0", d->window = RAPT_LUONG_LOCAL_M);
     LUONG(RAPT_MISALIGNED_POINTER, "v_a = ", d->score = RAPT_LUONG_CONCAT, d->units = 1, d->v_a = odd(d->v_a));
+    LUONG(RAPT_MISALIGNED_POINTER, "scores = ", d->score = RAPT_LUONG_CONCAT, d->units = 1, d->scores = odd(floats));
     LUONG(RAPT_MISALIGNED_POINTER, "attentional = ", d->w_c = drawn_linear(2 * WIDTH, 1), d->attentional = odd(floats));
     luong.window = RAPT_LUONG_LOCAL_P, luong.reach = 1, luong.w_p = drawn_linear(WIDTH, DIM), luong.v_p = drawn(DIM);
     LUONG(RAPT_MISALIGNED_POINTER, "v_p = ", d->v_p = odd(d->v_p));
