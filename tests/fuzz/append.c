@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Appends of all kinds: a status with a text and no byte written, or the bytes of the reference; and nothing read or
- * written outside of the memory that the call describes. Every pointer has real memory of the extent that is stated. */
+ * Appends of all kinds, and rotations: a status with a text and no byte written, or the bytes of the reference; and
+ * nothing read or written outside of the memory that the call describes. Every pointer has real memory of the extent
+ * that is stated. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,8 @@ enum { ENTRIES = 64, MOST_PAGES = 13 }; /* of a list; of a sequence */
 
 struct fuzzed {
     rapt_append_desc desc;
+    rapt_rotate_desc rotation; /* of keys into their cache, in place of the append */
+    bool rotates;
     struct region regions[MOST_REGIONS];
     int count;
 };
@@ -26,22 +29,9 @@ static struct region *add_region(struct fuzzed *f, size_t bytes) {
 
 /* Mostly one of a few numbers, else anything. */
 static int64_t take_number(struct input *input, const int64_t *plausible, int count) {
-    static const int64_t hostile[] = {-1,
-                                      0,
-                                      1,
-                                      -2,
-                                      2,
-                                      1025,
-                                      INT32_MAX,
-                                      INT32_MIN,
-                                      INT64_MAX,
-                                      INT64_MIN,
-                                      (1 << 29) + 1,
-                                      (int64_t)1 << 40,
-                                      (int64_t)1 << 62,
-                                      -4,
-                                      3,
-                                      ((int64_t)1 << 40) + 1};
+    static const int64_t hostile[] = {
+        -1, 0, 1, -2, 2, 1025, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, (1 << 29) + 1, (int64_t)1 << 40,
+        (int64_t)1 << 62, -4, 3, ((int64_t)1 << 40) + 1};
     const uint8_t choice = take_byte(input);
     if (choice < PLAUSIBLE)
         return plausible[choice % count];
@@ -276,6 +266,36 @@ static void decode(struct fuzzed *f, struct input *input) {
         d->pages.kind = (int32_t)TAKE(input, 1, 2, 3);
 }
 
+/* After everything that inputs of an earlier form hold. */
+static void decode_rotation(struct fuzzed *f, struct input *input) {
+    const rapt_append_desc *d = &f->desc;
+    f->rotates = take_byte(input) == 'r';
+    const uint8_t way = take_byte(input);
+    rapt_rotate_desc *r = &f->rotation;
+    *r = (rapt_rotate_desc)RAPT_ROTATE_DESC_INIT;
+    r->numerics = d->numerics, r->isa = d->isa, r->reserved_zero = way == 255;
+    r->batch = d->batch, r->heads = d->kv_heads, r->length = d->length, r->tokens = d->tokens;
+    r->head_dim = d->head_dim, r->in = d->key, r->out = d->key_cache;
+    r->out.page_stride_bytes = way & 2 ? d->key_cache.page_stride_bytes : 0;
+    r->positions = d->rotary_positions, r->lengths = d->lengths, r->offsets = d->offsets, r->rotary = d->rotary;
+    if (way & 1 || !d->rotary_positions.data)
+        r->first_positions = d->positions;
+}
+
+static rapt_status run(const struct fuzzed *f, rapt_message *message) {
+    return f->rotates ? rapt_rotate(&f->rotation, NULL, message) : rapt_append(&f->desc, NULL, message);
+}
+
+/* Batches without tokens may be large. */
+static void run_reference(const struct fuzzed *f) {
+    if (f->desc.length == 0 && !f->desc.offsets.data)
+        return;
+    if (f->rotates)
+        rapt_reference_rotate(&f->rotation);
+    else
+        rapt_reference_append(&f->desc);
+}
+
 /* What all regions hold. */
 static char *copy_of(const struct fuzzed *f) {
     size_t bytes = 0;
@@ -305,16 +325,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     struct fuzzed f = {.count = 0};
     rapt_message message;
     decode(&f, &input);
+    decode_rotation(&f, &input);
     char *before = copy_of(&f);
     memset(&message, 'x', sizeof message);
-    const rapt_status status = rapt_append(&f.desc, NULL, &message);
+    const rapt_status status = run(&f, &message);
     if (!memchr(message.text, 0, sizeof message.text) || (status == RAPT_OK) != (message.text[0] == 0))
         fuzz_fail("status %d with a wrong text", (int)status);
     if (status == RAPT_OK) {
         char *after = copy_of(&f);
         put_back(&f, before);
-        if (f.desc.length || f.desc.offsets.data) /* batches without tokens may be large */
-            rapt_reference_append(&f.desc);
+        run_reference(&f);
         expect_same(&f, after, "has not the bytes of the reference");
         free(after);
     } else {
