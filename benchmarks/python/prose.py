@@ -65,14 +65,18 @@ def decode_rates(machine):
     return "{:.0f}, {:.0f} and {:.0f} GB/s".format(*(row["gbps"] for row in rows)) if all(rows) else MISSING
 
 
+def listed(texts):
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:]))) or MISSING
+
+
 def of_all_machines(results):
     every = recordings.machines(results)
     window = "prefill/f32/d128/s32768/window1024/@1/t1"
     rates = {recordings.family(machine.machine).replace(" ", "-"): decode_rates(machine) for machine in every}
     same = [name for name, machine in zip(recordings.heads(every), every)
             if machine.bits["rapt"].get("arm") == results.bits["rapt"]["prefill"]]
-    return {"arm": ", ".join(same) or MISSING, "window": plain_percent(results.row(window), "of_peak"),
-            "window-others": " and ".join(plain_percent(machine.row(window), "of_peak") for machine in every[1:]),
+    return {"arm": listed(same), "window": plain_percent(results.row(window), "of_peak"),
+            "window-others": listed([plain_percent(machine.row(window), "of_peak") for machine in every[1:]]),
             **{f"decode-{name}": text for name, text in rates.items()}}
 
 
