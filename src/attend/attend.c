@@ -13,8 +13,8 @@
 static void open_tiles(struct rapt_loop *loop, struct rapt_task *task) {
     const struct rapt_plan_body *a = task->attention;
     const struct rapt_tile_kind *kind = task->kind;
-    const int step = kind->row_step, steps = (task->rows + step - 1) / step;
-    const int count = (task->rows + kind->rows - 1) / kind->rows;
+    const int step = kind->row_step, steps = (int)rapt_quotient_up(task->rows, step);
+    const int count = (int)rapt_quotient_up(task->rows, kind->rows);
     const size_t panel_bytes = kind->panel_bytes(kind->rows, (int)a->desc.head_dim);
     RAPT_ASSUME(loop->tile_count + count <= RAPT_MAX_TILES);
     for (int first = 0, number = 0, rows; first < task->rows; first += rows, number++) {
@@ -223,7 +223,7 @@ static void open_running(struct rapt_loop *loop, int64_t chunk, bool first) {
 static void attend_chunks(struct rapt_loop *loop) {
     struct rapt_task *task = loop->task;
     const int64_t begin = task->visible.begin / RAPT_CHUNK_KEYS;
-    const int64_t end = (task->visible.end + RAPT_CHUNK_KEYS - 1) / RAPT_CHUNK_KEYS;
+    const int64_t end = rapt_quotient_up(task->visible.end, RAPT_CHUNK_KEYS);
     if (begin >= end)
         begin_tasks(loop); /* they see no keys */
     for (int64_t chunk = begin; chunk < end; chunk++) {
@@ -234,7 +234,7 @@ static void attend_chunks(struct rapt_loop *loop) {
 
 /* One task, or the same splits of several heads. */
 static int open_tasks(struct rapt_task *tasks, const struct rapt_run *run, char *slot, int64_t index, int64_t count) {
-    const struct rapt_work work = rapt_work_of_task(run->attention, run->works, 0, index);
+    const struct rapt_work work = rapt_work_of_task(run->attention, run->works, RAPT_PHASE_ATTEND, index);
     const int heads = count > 1 ? work.heads : 1;
     RAPT_ASSUME(count % heads == 0);
     for (int head = 0; head < heads; head++) {

@@ -49,7 +49,7 @@ static const struct rapt_strands *find_expected(struct rapt_source *source, int 
     for (int i = 0; i < expected->count; i++)
         block->strand[i] = find_row(&finder, expected->base + expected->place[i]);
     rapt_source_close_strands(block, expected->count, rapt_format_row_bytes(a->format[side], source->side[side].dim),
-                              (expected->count + keys - 1) / keys);
+                              (int)rapt_quotient_up(expected->count, keys));
     return &block->ahead;
 }
 

@@ -26,7 +26,7 @@ static void lead_to(const struct rapt_task *task, int side, int64_t token, struc
     const int64_t bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
     const int64_t least = rapt_is_in_keys(a, side) ? RAPT_BLOCK_KEYS : LEAD_BYTES / bytes + 1;
     const int64_t page_tokens = pages.page_tokens;
-    const int64_t lead = least < page_tokens ? least : (least + page_tokens - 1) / page_tokens * page_tokens;
+    const int64_t lead = least < page_tokens ? least : rapt_round_up(least, page_tokens);
     const int64_t ahead = token + lead, page = ahead / page_tokens, within = ahead % page_tokens;
     if (ahead >= task->work.sequence.kv_length)
         return;

@@ -15,7 +15,7 @@ void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t 
     task->run = run;
     task->attention = a;
     task->table = a->table;
-    task->work = rapt_work_of_task(a, run->works, 0, index);
+    task->work = rapt_work_of_task(a, run->works, RAPT_PHASE_ATTEND, index);
     task->kind = &a->table->kinds[task->work.kind];
     const struct rapt_work *work = &task->work;
     index -= work->first_task;
@@ -52,7 +52,7 @@ static float slope_of(const struct rapt_task *task, int64_t head) {
 static float *floats_at(char *slot, size_t offset) { return (float *)(void *)(slot + offset); }
 
 void rapt_task_find_merge(struct rapt_task *task, const struct rapt_run *run, int64_t index) {
-    const struct rapt_work work = rapt_work_of_task(run->attention, run->works, 1, index);
+    const struct rapt_work work = rapt_work_of_task(run->attention, run->works, RAPT_PHASE_MERGE, index);
     rapt_task_find(task, run, rapt_work_first_split(&work, index - work.first_merge), 1);
 }
 

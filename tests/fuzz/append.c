@@ -266,7 +266,7 @@ static void decode(struct fuzzed *f, struct input *input) {
         d->pages.kind = (int32_t)TAKE(input, 1, 2, 3);
 }
 
-/* After everything that inputs of an earlier form hold. */
+/* Last, since what an input lacks is zeros: without these bytes it appends. */
 static void decode_rotation(struct fuzzed *f, struct input *input) {
     const rapt_append_desc *d = &f->desc;
     f->rotates = take_byte(input) == 'r';

@@ -108,14 +108,23 @@ rapt_status run_plan(const rapt_plan *plan, uint8_t way) {
     return status;
 }
 
-void expect_reference(const struct fuzzed_call *call, const rapt_attention_desc *desc, const struct snapshot *before) {
+void expect_result(const struct fuzzed_call *call, fuzzed_reference *reference, const void *desc,
+                   const struct snapshot *before) {
     struct snapshot result = snapshot_of(call);
-    rapt_attention_desc resolved = *desc;
-    rapt_plan plan;
     restore(call, before);
-    if (desc->numerics == RAPT_NUMERICS_FASTEST && rapt_plan_init(&plan, desc, NULL) == RAPT_OK)
-        resolved.numerics = rapt_plan_numerics(&plan);
-    rapt_reference_attention(&resolved);
+    reference(desc);
     expect_memory(call, &result, "after a run");
     snapshot_free(&result);
+}
+
+static void attend(const void *desc) {
+    rapt_attention_desc resolved = *(const rapt_attention_desc *)desc;
+    rapt_plan plan;
+    if (resolved.numerics == RAPT_NUMERICS_FASTEST && rapt_plan_init(&plan, &resolved, NULL) == RAPT_OK)
+        resolved.numerics = rapt_plan_numerics(&plan);
+    rapt_reference_attention(&resolved);
+}
+
+void expect_reference(const struct fuzzed_call *call, const rapt_attention_desc *desc, const struct snapshot *before) {
+    expect_result(call, attend, desc, before);
 }

@@ -27,7 +27,10 @@ void expect_text(rapt_status status, const rapt_message *message);
  * or by threads that join. */
 rapt_status run_plan(const rapt_plan *plan, uint8_t way);
 
-/* Fails unless memory is what the reference makes of what was there before. */
+/* Fails unless memory is what a reference makes of what was there before; the second is that of attention. */
+typedef void fuzzed_reference(const void *desc);
+void expect_result(const struct fuzzed_call *call, fuzzed_reference *reference, const void *desc,
+                   const struct snapshot *before);
 void expect_reference(const struct fuzzed_call *call, const rapt_attention_desc *desc, const struct snapshot *before);
 
 #endif

@@ -121,6 +121,12 @@ static void decode(struct product *p, struct input *input) {
     p->given = (const rapt_matmul_desc *)(void *)given->data;
 }
 
+/* The reference goes through rows without columns, however many. */
+static void multiply(const void *desc) {
+    if (((const rapt_matmul_desc *)desc)->columns > 0)
+        rapt_reference_matmul(desc);
+}
+
 static void run(struct product *p, bool wrong) {
     rapt_message message;
     struct snapshot before = snapshot_of(&p->memory);
@@ -129,16 +135,10 @@ static void run(struct product *p, bool wrong) {
     expect_text(status, &message);
     if (status == RAPT_OK && wrong)
         fuzz_fail("a wrong product was taken");
-    if (status == RAPT_OK) {
-        struct snapshot result = snapshot_of(&p->memory);
-        restore(&p->memory, &before);
-        if (p->desc.columns > 0) /* it goes through rows without columns, however many */
-            rapt_reference_matmul(&p->desc);
-        expect_memory(&p->memory, &result, "after a product");
-        snapshot_free(&result);
-    } else {
+    if (status == RAPT_OK)
+        expect_result(&p->memory, multiply, &p->desc, &before);
+    else
         expect_memory(&p->memory, &before, "after a refusal");
-    }
     *(status == RAPT_OK ? &fuzz_taken : &fuzz_refused) += 1;
     snapshot_free(&before);
 }
