@@ -120,6 +120,7 @@ void expect_result(const struct fuzzed_call *call, fuzzed_reference *reference, 
 static void attend(const void *desc) {
     rapt_attention_desc resolved = *(const rapt_attention_desc *)desc;
     rapt_plan plan;
+    resolved.struct_size = sizeof resolved; /* that of a later release says that more follows */
     if (resolved.numerics == RAPT_NUMERICS_FASTEST && rapt_plan_init(&plan, &resolved, NULL) == RAPT_OK)
         resolved.numerics = rapt_plan_numerics(&plan);
     rapt_reference_attention(&resolved);
