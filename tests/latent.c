@@ -180,13 +180,19 @@ static void test_bind(void **state) {
     test_free_all();
 }
 
-static void run(const rapt_plan *plan, const rapt_attention_desc *desc, void *workspace, size_t bytes) {
-    rapt_plan alone;
-    memset(desc->out.data, 0xff, (size_t)(desc->query_heads * desc->value_dim) * sizeof(float));
-    assert_int_equal(rapt_plan_init(&alone, desc, NULL), RAPT_OK);
-    const rapt_status status = rapt_run(plan ? plan : &alone, workspace, bytes, NULL);
+/* With the workspace that it asked for when it was planned. */
+static void run(const rapt_plan *plan, size_t bytes, float *out, size_t count) {
+    memset(out, 0xff, count * sizeof *out);
+    const rapt_status status = rapt_run(plan, test_alloc(bytes), bytes, NULL);
     if (status != RAPT_OK)
         fail_msg("%s", rapt_status_text(status));
+}
+
+static size_t plan_of(rapt_plan *plan, const rapt_attention_desc *desc) {
+    size_t bytes = 0;
+    assert_int_equal(rapt_plan_init(plan, desc, NULL), RAPT_OK);
+    assert_int_equal(rapt_plan_workspace_bytes(plan, 1, &bytes), RAPT_OK);
+    return bytes;
 }
 
 /* Sequences with lists are cut again at each run: as at planning, though values became a view of the keys since, or
@@ -203,7 +209,7 @@ static void test_bind_with_lists(void **state) {
     (void)state;
     for (int i = 0; i < 2 * count; i++) {
         const bool planned_as_view = i % 2;
-        rapt_plan plan;
+        rapt_plan plan, alone;
         rapt_bindings bindings = RAPT_BINDINGS_INIT;
         rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
         desc.isa = tables[i / 2]->isa;
@@ -217,17 +223,14 @@ static void test_bind_with_lists(void **state) {
         desc.value = desc.key;
         desc.out = rapt_output_bhsd(out, 1, HEADS * GROUP, 1, SIZE);
         desc.value.data = planned_as_view ? key : value;
-        assert_int_equal(rapt_plan_init(&plan, &desc, NULL), RAPT_OK);
-        size_t bytes = 0;
-        assert_int_equal(rapt_plan_workspace_bytes(&plan, 1, &bytes), RAPT_OK);
-        void *const workspace = test_alloc(2 * bytes);
+        const size_t bytes = plan_of(&plan, &desc);
         desc.value.data = planned_as_view ? value : key;
-        run(NULL, &desc, workspace, 2 * bytes);
+        run(&alone, plan_of(&alone, &desc), out, OUT);
         memcpy(expected, out, OUT * sizeof *out);
         bindings.query = rapt_input_buffer(query, 0), bindings.key = rapt_input_buffer(key, 0);
         bindings.value = rapt_input_buffer(desc.value.data, 0), bindings.out = rapt_output_buffer(out, 0);
         assert_int_equal(rapt_plan_bind(&plan, &bindings, NULL), RAPT_OK);
-        run(&plan, &desc, workspace, bytes);
+        run(&plan, bytes, out, OUT);
         assert_memory_equal(out, expected, OUT * sizeof *out);
     }
     test_free_all();

@@ -28,9 +28,10 @@ static const struct problem_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
-/* Of narrow tiles. */
+/* Of narrow tiles; tables of a unit are those of order 2 themselves. */
 static const struct rapt_tile_kind *kind_of(const struct rapt_table *table, const struct problem_call *call) {
-    return &(call->numerics ? table->of_unit[RAPT_OF_BF16] : table)->kinds[RAPT_NARROW];
+    const struct rapt_table *of_order2 = table->of_unit[RAPT_OF_BF16] ? table->of_unit[RAPT_OF_BF16] : table;
+    return &(call->numerics ? of_order2 : table)->kinds[RAPT_NARROW];
 }
 
 /* On every table, over the calls each layout with what kernels ask of each processor. Where two workers are left with

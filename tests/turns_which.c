@@ -139,7 +139,14 @@ static void test_which_few(void **state) {
     }
 }
 
-/* Of whole blocks, in order 2. */
+/* Whether the tiles of a call take turns of whole blocks. */
+static bool blocks_take_turns(rapt_attention_desc desc, int64_t heads, int32_t dtype) {
+    rapt_plan plan;
+    plan_of(&plan, desc, heads, dtype);
+    return rapt_body_of(&plan)->table->kinds[work_of(&plan).kind].block_turns;
+}
+
+/* Of whole blocks, in order 2: on all but scalars and the tiles of the matrix unit. */
 static void test_which_order_2(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, masked = desc;
@@ -147,15 +154,17 @@ static void test_which_order_2(void **state) {
     masked.mask = (rapt_tensor){.dtype = RAPT_BOOL8};
     desc.numerics = masked.numerics = RAPT_NUMERICS_ORDER_2;
     for (int i = tables_of(RAPT_NUMERICS_ORDER_2, tables) - 1; i >= 0; i--) {
-        const struct rapt_tile_kind *kind = &tables[i]->of_unit[RAPT_OF_BF16]->kinds[RAPT_NARROW];
-        const bool can = kind->block_turns;
-        desc.isa = masked.isa = tables[i]->isa;
-        print_message("# %s: heads take turns in order 2: %d\n", tables[i]->name, can);
+        const int isa = tables[i]->isa;
+        desc.isa = masked.isa = isa;
         desc.kv_length = KEYS;
+        const bool can = blocks_take_turns(desc, 4, RAPT_BF16), of_half = blocks_take_turns(desc, 4, RAPT_F16);
+        print_message("# %s: heads take turns in order 2: %d, of float16 %d\n", tables[i]->name, can, of_half);
+        assert_int_equal(can, isa != RAPT_ISA_SCALAR && isa != RAPT_ISA_AMX);
+        assert_true(of_half == (isa != RAPT_ISA_SCALAR) || isa == RAPT_ISA_AMX);
         assert_int_equal(heads_of(desc, 4, RAPT_BF16), 1); /* caches have all */
         desc.kv_length = masked.kv_length = 64 * KEYS;
         assert_int_equal(heads_of(desc, 4, RAPT_BF16), can ? 4 : 1);
-        assert_int_equal(heads_of(desc, 12, RAPT_F16), can ? 6 : 1);
+        assert_int_equal(heads_of(desc, 12, RAPT_F16), of_half ? 6 : 1);
         assert_int_equal(heads_of(desc, 3, RAPT_BF16), can ? 3 : 1);
         assert_int_equal(heads_of(masked, 4, RAPT_BF16), 1);
         assert_int_equal(heads_in_pages(desc, 4, RAPT_BF16, 64), can ? 4 : 1);

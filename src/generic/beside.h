@@ -3,8 +3,6 @@
 #ifndef RAPT_GENERIC_BESIDE_H
 #define RAPT_GENERIC_BESIDE_H
 
-#include <limits.h>
-
 #include "generic/score_stored.h"
 #include "generic/softmax.h"
 #include "generic/weigh_narrow.h"
@@ -35,19 +33,6 @@ static int turn_of(const struct rapt_score_args *score, bool in_pages, int heads
     if (in_pages || (score->exceeds_caches && heads * bytes > 48 << 10 && keys > least))
         return least;
     return heads == 1 && RAPT_LONG_TURNS(score->key_format, score->rows, bytes) ? 2 * keys : keys;
-}
-
-/* Near requests are for so many rows on, and far ones for so many after that. */
-RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t near, int64_t far, int64_t row_bytes,
-                                bool paces) {
-    const struct reach reach = reach_of(near * stride_bytes, far * stride_bytes);
-    const bool is_dense = stride_bytes == row_bytes; /* as rows are that are no whole lines */
-    const int lines = paces && is_dense ? 1 : row_bytes % 64 ? INT_MAX : (int)(row_bytes / 64);
-    return (struct lane){.line = row + reach.l1,
-                         .l2 = reach.l2,
-                         .gap = stride_bytes - row_bytes,
-                         .row_lines = lines,
-                         .left = lines};
 }
 
 /* The scores of one turn. jump_bytes: from where its second half would follow the first one to where it lies. */
@@ -145,11 +130,21 @@ static void score_then_weigh(const struct rapt_score_args *keys, const struct ra
 struct course {
     struct walk here, next;
     int64_t stride_bytes, request;
+    bool l1_at_hand; /* as a pair has it */
 };
 
-static struct course course_of(struct walk walk, int64_t stride_bytes, int turn, struct lane *lane) {
-    struct course course = {walk, walk, stride_bytes, lane->line - (walk.row + turn * stride_bytes)};
+/* The lines for L1 and those for L2, which are so many bytes apart in the turn at hand and the next one. */
+static void part_lines(struct course *course, int64_t bytes, struct lane *lane) {
+    if (!course->l1_at_hand)
+        return;
+    lane->l2 = bytes;
+    course->request = -bytes;
+}
+
+static struct course course_of(struct walk walk, int64_t stride_bytes, int turn, bool l1_at_hand, struct lane *lane) {
+    struct course course = {walk, walk, stride_bytes, lane->line - (walk.row + turn * stride_bytes), l1_at_hand};
     walk_by(&course.next, turn, stride_bytes);
+    part_lines(&course, course.next.row - course.here.row, lane);
     lane->line = course.next.row + course.request;
     return course;
 }
@@ -159,51 +154,39 @@ static int64_t jump_of(const struct walk *walk, int turn, int64_t stride_bytes) 
     return walk->left >= turn ? 0 : walk->next->row - (walk->row + walk->left * stride_bytes);
 }
 
-/* Fetches what is left of some rows, and goes on to others. Rows in descending order never get to an end. */
-static void end_rows(struct lane *lane, const char *end, const char *next) {
+/* Fetches what is left of some rows. Those in descending order never get to an end. */
+static void end_rows(struct lane *lane, const char *end) {
     for (int64_t most = (end - lane->line + 63) / 64; most > 0 && lane->line < end; most--) {
         fetch_both(lane->line, lane->l2);
         next_line(lane, false);
     }
+}
+
+static void begin_rows(struct lane *lane, const char *next) {
     lane->line = next;
     lane->left = lane->row_lines;
 }
 
 /* Goes on to the second half of the next turn, and fetches what is left of the first, unless they follow each other. */
-static void begin_second_half(const struct course *course, int turn, struct lane *lane) {
+static void begin_second_half(struct course *course, int turn, struct lane *lane) {
     const int64_t jump_bytes = jump_of(&course->next, turn, course->stride_bytes);
-    const char *const half = course->next.row + turn / 2 * course->stride_bytes + course->request;
-    if (jump_bytes != 0)
-        end_rows(lane, half, half + jump_bytes);
+    const int64_t jump_here = course->l1_at_hand ? jump_of(&course->here, turn, course->stride_bytes) : 0;
+    const char *const half = course->next.row + turn / 2 * course->stride_bytes;
+    if (jump_bytes == 0 && jump_here == 0)
+        return;
+    end_rows(lane, half + course->request);
+    part_lines(course, course->next.row + jump_bytes - (course->here.row + jump_here), lane);
+    begin_rows(lane, half + jump_bytes + course->request);
 }
 
 /* Fetches what is left of the next turn, and goes on to it. */
 static void end_turn(struct course *course, int turn, struct lane *lane) {
     const int64_t bytes = turn * course->stride_bytes + jump_of(&course->next, turn, course->stride_bytes);
-    const char *const end = course->next.row + bytes + course->request;
+    end_rows(lane, course->next.row + bytes + course->request);
     walk_by(&course->here, turn, course->stride_bytes);
     walk_by(&course->next, turn, course->stride_bytes);
-    end_rows(lane, end, course->next.row + course->request);
-}
-
-/* Whether lines are requested a turn ahead and no further: those of several heads, in the order of memory, and of
- * pages. So are those of vectors of 8 numbers on processors for which the far line is in the next page, as measured. */
-static bool requests_turns(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
-    return heads > 1 || score->runs || weigh->runs || (VL == 8 && rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE);
-}
-
-/* Other rows of one head have near and far requests, row by row. */
-static struct pair pair_of(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int turn,
-                           int heads) {
-    const int64_t row_bytes = heads * rapt_format_row_bytes(score->key_format, score->head_dim);
-    const bool paces = is_paced(score->key_format, score->rows) &&
-                       paces_turns(score->exceeds_caches, score->key_format, score->rows, row_bytes);
-    const bool by_turns = requests_turns(score, weigh, heads);
-    const int64_t far = by_turns ? far_rows_of_turns(row_bytes, heads) : far_rows(row_bytes, paces);
-    return (struct pair){
-        .keys = lane_of(score->key, score->key_stride_bytes, turn, far, row_bytes, paces),
-        .values = lane_of(weigh->value, weigh->value_stride_bytes, by_turns ? turn : far, far, row_bytes, paces),
-        .of_heads = heads > 1};
+    part_lines(course, course->next.row - course->here.row, lane);
+    begin_rows(lane, course->next.row + course->request);
 }
 
 typedef void turn_scorer(const struct rapt_score_args *, int64_t jump_bytes, struct pair *);
@@ -310,8 +293,9 @@ static void begin_turns(struct heads *heads, const struct rapt_score_args *score
     heads->pump = (struct pump){.in_pair = true, .pair = pair_of(score, weigh, heads->turn, heads->count)};
     const struct walk keys = walk_of(score->key, score->key_rows, score->runs);
     const struct walk values = walk_of(weigh->value, weigh->value_rows, weigh->runs);
-    heads->key = course_of(keys, score->key_stride_bytes, heads->turn, &heads->pump.pair.keys);
-    heads->value = course_of(values, weigh->value_stride_bytes, heads->turn, &heads->pump.pair.values);
+    struct pair *const pair = &heads->pump.pair;
+    heads->key = course_of(keys, score->key_stride_bytes, heads->turn, pair->l1_at_hand, &pair->keys);
+    heads->value = course_of(values, weigh->value_stride_bytes, heads->turn, pair->l1_at_hand, &pair->values);
 }
 
 /* What turns leave: fewer keys, or those of one side. */

@@ -3,6 +3,7 @@
 #ifndef RAPT_GENERIC_ERRANDS_H
 #define RAPT_GENERIC_ERRANDS_H
 
+#include "generic/lanes.h"
 #include "generic/prefetched.h"
 #include "generic/runs.h"
 #include "generic/stage.h"
@@ -45,47 +46,7 @@ static RAPT_KERNEL struct errand_rows take_errand_rows(struct rapt_errands *e, c
     return rows;
 }
 
-enum {
-    PUMP_LEAD = 48, /* rows that are fetched ahead */
-    LANE_PRODUCTS = 3 /* multiplications between requests of a lane that are paced, as measured */
-};
-
-/* The next lines of rows to come, as fetch_both has it. */
-struct lane {
-    const char *line;
-    int64_t l2, gap; /* from the end of a row to the next */
-    int row_lines, left; /* of a row, to its end; 1 where requests for rows without gaps are paced */
-};
-
-/* Keys and values that take turns. */
-struct pair {
-    struct lane keys, values;
-    bool paces; /* known to the compiler: requests at what counts as the end of a row wait for the one before */
-    bool of_heads; /* several: what their turns leave to the end would be many lines at once */
-};
-
-/* Whether rows of a type are few enough to run ahead of memory. */
-RAPT_INLINE bool is_paced(int format, int rows) {
-    const int of_f32 = VL < 16 ? 2 : 4, of_others = format == RAPT_FORMAT_BF16 ? 1 : 0;
-    return rows <= (format == RAPT_FORMAT_F32 ? of_f32 : of_others);
-}
-
-/* Goes on to the next line of a lane. */
-RAPT_INLINE void next_line(struct lane *lane, bool paces) {
-    lane->line += 64;
-    if (--lane->left == 0) {
-        lane->left = lane->row_lines, lane->line += lane->gap;
-        if (paces)
-            lane->line = (const char *)paced((uintptr_t)lane->line, LANE_PRODUCTS);
-    }
-}
-
-/* of_values: known to the compiler, at best. */
-RAPT_INLINE void pair_line(struct pair *pair, bool of_values) {
-    struct lane *lane = of_values ? &pair->values : &pair->keys;
-    fetch_both(lane->line, lane->l2);
-    next_line(lane, pair->paces);
-}
+enum { PUMP_LEAD = 48 /* rows that are fetched ahead */ };
 
 /* Lines of rows to come. */
 struct pump {
@@ -125,31 +86,6 @@ RAPT_INLINE struct pump idle_pump(const char *line) {
     const struct lane idle = {.line = line, .gap = -64, .row_lines = 1, .left = 1};
     return (struct pump){
         .line = line, .gap = -64, .row_lines = 1, .left = 1, .step_bytes = 64, .pair = {.keys = idle, .values = idle}};
-}
-
-/* A pump of one's own for a loop, and back again what the loop changed: field by field, since compilers copy a struct
- * as vectors, whose loads wait for stores of its single fields. */
-RAPT_INLINE struct lane take_lane(const struct lane *lane) {
-    return (struct lane){lane->line, lane->l2, lane->gap, lane->row_lines, lane->left};
-}
-
-RAPT_INLINE struct pair take_pair(const struct pair *pair) {
-    return (struct pair){.keys = take_lane(&pair->keys), .values = take_lane(&pair->values)};
-}
-
-/* Requests for lines of keys get those of values, and the other way round. */
-RAPT_INLINE struct pair pair_exchanged(const struct pair *pair) {
-    return (struct pair){.keys = take_lane(&pair->values), .values = take_lane(&pair->keys)};
-}
-
-RAPT_INLINE void put_lane(struct lane *lane, const struct lane *own) {
-    lane->line = own->line;
-    lane->left = own->left;
-}
-
-RAPT_INLINE void put_pair(struct pair *pair, const struct pair *own) {
-    put_lane(&pair->keys, &own->keys);
-    put_lane(&pair->values, &own->values);
 }
 
 /* in_pair: of pumps that the loop meets. */

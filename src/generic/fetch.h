@@ -19,9 +19,14 @@ RAPT_INLINE bool streams_into_l1(void) {
     return rapt_cpu_requests() == RAPT_REQUESTS_FAR_INTO_L1;
 }
 
+RAPT_INLINE bool reaches_next_page(void) {
+    const enum rapt_requests requests = rapt_cpu_requests();
+    return requests == RAPT_REQUESTS_NEXT_PAGE || requests == RAPT_REQUESTS_L1_AT_HAND;
+}
+
 /* From the near line to the far one where keys and values are read in turns, in whole rows. */
 RAPT_INLINE int64_t far_rows(int64_t row_bytes, bool paces) {
-    const int64_t bytes = rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE || paces ? 4 << 10 : 2 << 10;
+    const int64_t bytes = reaches_next_page() || paces ? 4 << 10 : 2 << 10;
     return (bytes + row_bytes - 1) / row_bytes;
 }
 
@@ -29,7 +34,7 @@ RAPT_INLINE int64_t far_rows(int64_t row_bytes, bool paces) {
  * may be far enough: then both requests are for it, as they are for a single head in pages, since what follows a page
  * is not its own. */
 RAPT_INLINE int64_t far_rows_of_turns(int64_t row_bytes, int heads) {
-    return rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE || heads == 1 ? 0 : far_rows(row_bytes, false);
+    return reaches_next_page() || heads == 1 ? 0 : far_rows(row_bytes, false);
 }
 
 /* Where memory feeds a loop, it requests two lines at each: one `near` after the line at hand, and one `far` after
@@ -53,16 +58,18 @@ RAPT_INLINE void fetch_both(const char *line, int64_t l2) {
 /* Where a processor reads ahead of what it computes, requests come in bursts, more than its caches can have under way,
  * and loads wait until there is room again. Few rows compute too little to space them out. */
 RAPT_INLINE bool paces_requests(bool exceeds_caches) {
-    return exceeds_caches && rapt_cpu_requests() == RAPT_REQUESTS_NEXT_PAGE;
+    return exceeds_caches && reaches_next_page();
 }
 
-/* The same for turns of keys and values. Where requests go into L1 that pays with AVX-512 only, for up to three rows of
+/* The same for turns of keys and values, of 16 bits where tokens, of all heads that take turns, are 512 bytes or more,
+ * but for one row of bfloat16. Where requests go into L1 that pays with AVX-512 only, for up to three rows of
  * float32 whose tokens, of all heads that take turns, are 512 bytes or more (see
  * docs/performance/processors.md). */
 RAPT_INLINE bool paces_turns(bool exceeds_caches, int format, int rows, int64_t token_bytes) {
     enum { MOST_ROWS = 3, LEAST_BYTES = 512 };
+    const bool is_fast = format == RAPT_FORMAT_F32 || (format == RAPT_FORMAT_BF16 && rows == 1);
     if (!streams_into_l1())
-        return paces_requests(exceeds_caches);
+        return paces_requests(exceeds_caches) && (is_fast || token_bytes >= LEAST_BYTES);
     return exceeds_caches && VL == 16 && format == RAPT_FORMAT_F32 && rows <= MOST_ROWS && token_bytes >= LEAST_BYTES;
 }
 

@@ -117,6 +117,8 @@ struct rapt_cpu rapt_cpu_detect(void) {
     cpu.avx512bw = cpu.avx512f && (ebx & CPUID7_EBX_AVX512BW);
     cpu.avx512vl = cpu.avx512f && (ebx & CPUID7_EBX_AVX512VL);
     cpu.avx512_vbmi = cpu.avx512f && (ecx & CPUID7_ECX_AVX512_VBMI);
+    if (family == ZEN_4 && cpu.avx512f)
+        cpu.requests = RAPT_REQUESTS_L1_AT_HAND;
     detect_tiles(&cpu, saved, edx);
     return cpu;
 }

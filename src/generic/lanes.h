@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * What is prefetched beside keys and values that take turns. */
+#ifndef RAPT_GENERIC_LANES_H
+#define RAPT_GENERIC_LANES_H
+
+#include <limits.h>
+
+#include "generic/fetch.h"
+
+enum { LANE_PRODUCTS = 3 /* multiplications between requests of a lane that are paced, as measured */ };
+
+/* The next lines of rows to come, as fetch_both has it. */
+struct lane {
+    const char *line;
+    int64_t l2, gap; /* from the end of a row to the next */
+    int row_lines, left; /* of a row, to its end; 1 where requests for rows without gaps are paced */
+};
+
+/* Keys and values that take turns. */
+struct pair {
+    struct lane keys, values;
+    bool paces; /* known to the compiler: requests at what counts as the end of a row wait for the one before */
+    bool l1_at_hand; /* near lines are those of the turn at hand, far ones those of the next */
+    bool of_heads; /* several: what their turns leave to the end would be many lines at once */
+};
+
+/* Whether rows of a type are few enough to run ahead of memory. */
+RAPT_INLINE bool is_paced(int format, int rows) {
+    const bool wide = VL >= 16;
+    const int of_f32 = wide ? 4 : 2, of_bf16 = wide ? 2 : 1, of_f16 = wide ? 1 : 0;
+    return rows <= (format == RAPT_FORMAT_F32    ? of_f32
+                    : format == RAPT_FORMAT_BF16 ? of_bf16
+                    : format == RAPT_FORMAT_F16  ? of_f16
+                                                 : 0);
+}
+
+/* Goes on to the next line of a lane. */
+RAPT_INLINE void next_line(struct lane *lane, bool paces) {
+    lane->line += 64;
+    if (--lane->left == 0) {
+        lane->left = lane->row_lines, lane->line += lane->gap;
+        if (paces)
+            lane->line = (const char *)paced((uintptr_t)lane->line, LANE_PRODUCTS);
+    }
+}
+
+/* of_values: known to the compiler, at best. */
+RAPT_INLINE void pair_line(struct pair *pair, bool of_values) {
+    struct lane *lane = of_values ? &pair->values : &pair->keys;
+    fetch_both(lane->line, lane->l2);
+    next_line(lane, pair->paces);
+}
+
+/* Lanes of one's own for a loop, and back again what the loop changed: field by field, since compilers copy a struct
+ * as vectors, whose loads wait for stores of its single fields. */
+RAPT_INLINE struct lane take_lane(const struct lane *lane) {
+    return (struct lane){lane->line, lane->l2, lane->gap, lane->row_lines, lane->left};
+}
+
+RAPT_INLINE struct pair take_pair(const struct pair *pair) {
+    return (struct pair){.keys = take_lane(&pair->keys), .values = take_lane(&pair->values)};
+}
+
+RAPT_INLINE void put_lane(struct lane *lane, const struct lane *own) {
+    lane->line = own->line;
+    lane->left = own->left;
+}
+
+RAPT_INLINE void put_pair(struct pair *pair, const struct pair *own) {
+    put_lane(&pair->keys, &own->keys);
+    put_lane(&pair->values, &own->values);
+}
+
+/* Requests for lines of keys get those of values, and the other way round. */
+RAPT_INLINE struct pair pair_exchanged(const struct pair *pair) {
+    return (struct pair){.keys = take_lane(&pair->values), .values = take_lane(&pair->keys)};
+}
+
+/* Near requests are for so many rows on, and far ones for so many after that. */
+RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t near, int64_t far, int64_t row_bytes,
+                                bool paces) {
+    const struct reach reach = reach_of(near * stride_bytes, far * stride_bytes);
+    const bool is_dense = stride_bytes == row_bytes; /* as rows are that are no whole lines */
+    const int lines = !is_dense ? (int)(row_bytes / 64) : paces ? 1 : INT_MAX;
+    return (struct lane){.line = row + reach.l1,
+                         .l2 = reach.l2,
+                         .gap = stride_bytes - row_bytes,
+                         .row_lines = lines,
+                         .left = lines};
+}
+
+/* Whether lines are requested a turn ahead and no further: those of several heads, in the order of memory, and of
+ * pages. So are those of vectors of 8 numbers on processors for which the far line is in the next page, as measured. */
+static bool requests_turns(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
+    return heads > 1 || score->runs || weigh->runs || (VL == 8 && reaches_next_page());
+}
+
+/* Other rows of one head have near and far requests, row by row. */
+static struct pair pair_of(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int turn,
+                           int heads) {
+    const int64_t row_bytes = heads * rapt_format_row_bytes(score->key_format, score->head_dim);
+    const bool paces = is_paced(score->key_format, score->rows) &&
+                       paces_turns(score->exceeds_caches, score->key_format, score->rows, row_bytes);
+    const bool by_turns = requests_turns(score, weigh, heads);
+    const int64_t far = by_turns ? far_rows_of_turns(row_bytes, heads) : far_rows(row_bytes, paces);
+    const int64_t values_near = by_turns ? turn : far;
+    return (struct pair){
+        .keys = lane_of(score->key, score->key_stride_bytes, turn, far, row_bytes, paces),
+        .values = lane_of(weigh->value, weigh->value_stride_bytes, values_near, far, row_bytes, paces),
+        .of_heads = heads > 1,
+        .l1_at_hand = by_turns && score->exceeds_caches && rapt_cpu_requests() == RAPT_REQUESTS_L1_AT_HAND};
+}
+
+#endif
