@@ -50,8 +50,9 @@ int edge_key_ranges(const struct tile *tile, struct key_range ranges[MAX_KEY_RAN
 extern const int edge_dims[];
 extern const int edge_dim_count;
 
-/* Token strides: contiguous, padded, reversed, all the same row. */
-#define STRIDE_KINDS 4
+/* Token strides: contiguous, padded, reversed, all the same row, all in the same sets of L1. */
+#define STRIDE_KINDS 5
+#define SET_BYTES 4096
 struct strided {
     const char *first; /* row 0 */
     int64_t stride_bytes;

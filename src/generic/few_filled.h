@@ -89,26 +89,36 @@ static RAPT_KERNEL void store_filled(float *scores, const float *sums, int rows,
     }
 }
 
+/* Whether all keys that one vector of rows reads at a time fall into the same set of L1, which holds fewer. */
+RAPT_INLINE bool keys_share_a_set(int rows, int64_t stride_bytes) {
+    enum { LEAST_WAYS = 8, WAY_BYTES = 4096 };
+    return (int)VL > (int)LEAST_WAYS && rows <= VL && stride_bytes % WAY_BYTES == 0;
+}
+
+/* n <= VL keys, one after the other; absent ones hold the last. */
+static void copy_filled(float *copy, const char *key, int64_t stride_bytes, int n, int head_dim) {
+    for (int k = 0; k < VL; k++)
+        memcpy(copy + k * head_dim, key + (k < n ? k : n - 1) * stride_bytes, (size_t)head_dim * sizeof(float));
+}
+
 /* VL keys at a time. */
 static void score_filled(const struct rapt_score_args *a) {
     static filled_scorer *const of_vectors[] = {filled_score_1, filled_score_2, filled_score_3};
     _Alignas(64) float sums[VL * TILE_ROWS];
-    float *rest = a->scores + (int64_t)filled_rows(a->rows) * FEW_STRIDE;
-    const int64_t row_bytes = a->head_dim * (int64_t)sizeof(float), stride_bytes = a->key_stride_bytes;
+    float *const copy = a->scores + (int64_t)filled_rows(a->rows) * FEW_STRIDE;
+    const bool copies = keys_share_a_set(a->rows, a->key_stride_bytes);
     filled_scorer *const score = of_vectors[filled_rows(a->rows) / VL - 1];
     struct pump pump = few_pump(few_keys(a), a->streams, (a->head_dim + 15) / 16, 1);
     const char *key = a->key;
-    int k = a->key_begin;
-    for (; a->key_end - k >= VL; k += VL, key += VL * stride_bytes) {
-        score(a, key, stride_bytes, sums, &pump);
-        store_filled(a->scores + k, sums, a->rows, VL);
-    }
-    if (k < a->key_end) {
-        for (int i = 0; i < VL; i++) /* absent ones hold the last */
-            memcpy(rest + i * a->head_dim, key + (k + i < a->key_end ? i : a->key_end - k - 1) * stride_bytes,
-                   (size_t)row_bytes);
-        score(a, (const char *)rest, row_bytes, sums, &pump);
-        store_filled(a->scores + k, sums, a->rows, a->key_end - k);
+    for (int k = a->key_begin; k < a->key_end; k += VL, key += VL * a->key_stride_bytes) {
+        const int n = a->key_end - k < VL ? a->key_end - k : VL;
+        if (copies || n < VL) {
+            copy_filled(copy, key, a->key_stride_bytes, n, a->head_dim);
+            score(a, (const char *)copy, a->head_dim * (int64_t)sizeof(float), sums, &pump);
+        } else {
+            score(a, key, a->key_stride_bytes, sums, &pump);
+        }
+        store_filled(a->scores + k, sums, a->rows, n);
     }
 }
 
