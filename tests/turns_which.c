@@ -45,7 +45,7 @@ static int heads_of(rapt_attention_desc desc, int64_t heads, int32_t dtype) {
 /* In pages, which tensors of one batch are like. */
 static rapt_attention_desc in_pages(rapt_attention_desc desc, rapt_tensor page, int64_t page_tokens) {
     enum { PAGES = 1000 };
-    static const int32_t entries[KEYS];
+    static const int32_t entries[4 * KEYS]; /* page 0 again and again */
     page.page_stride_bytes = page.batch_stride_bytes;
     page.extent_bytes = PAGES * page.batch_stride_bytes;
     desc.key = desc.value = page;
@@ -173,7 +173,7 @@ static void test_which_order_2(void **state) {
 
 static void test_which_pages(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
-    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, shifted = desc, aligned = desc, wide = desc;
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, shifted = desc, aligned = desc, wide = desc, longer = desc;
     static const int32_t within_turn = 8, whole_turns = 48;
     const int requests = atomic_load(&rapt_requests_here);
     (void)state;
@@ -185,6 +185,7 @@ static void test_which_pages(void **state) {
         const int turn = kind->score_beside ? kind->turn_keys : 32;
         atomic_store(&rapt_requests_here, RAPT_REQUESTS_FAR_INTO_L2);
         desc.isa = shifted.isa = aligned.isa = tables[i]->isa;
+        longer.kv_length = 64 * KEYS;
         shifted.key_position = rapt_int32_list(&within_turn, 1);
         aligned.key_position = rapt_int32_list(&whole_turns, 1);
         print_message("# %s: in pages of %d tokens: %d, alone: %d\n", tables[i]->name, turn, can, alone);
@@ -202,11 +203,18 @@ static void test_which_pages(void **state) {
         assert_int_equal(takes_turns_alone(desc, 3, RAPT_F16, turn), can_halves);
         assert_int_equal(takes_turns_alone(desc, 2, RAPT_F16, turn), can_halves && kind->turns_alone);
         assert_int_equal(takes_turns_alone(desc, 3, RAPT_F32, turn), alone);
-        wide.isa = tables[i]->isa;
+        wide.isa = longer.isa = tables[i]->isa;
         wide.head_dim = 224;
         assert_int_equal(takes_turns_alone(wide, 3, RAPT_F16, turn), can_halves);
         wide.head_dim = 256;
         assert_int_equal(takes_turns_alone(wide, 3, RAPT_F16, turn), can_halves && kind->turns_alone);
+        atomic_store(&rapt_requests_here, RAPT_REQUESTS_L1_AT_HAND);
+        assert_int_equal(takes_turns_alone(desc, 1, RAPT_F32, turn), can);
+        assert_int_equal(takes_turns_alone(longer, 2, RAPT_BF16, 16), can_halves);
+        assert_int_equal(takes_turns_alone(longer, 1, RAPT_F16, 32), can_halves);
+        assert_int_equal(takes_turns_alone(longer, 1, RAPT_F16, 16), can_halves && kind->turns_alone);
+        assert_int_equal(takes_turns_alone(longer, 3, RAPT_Q8_0, 32), can_blocks && kind->turns_alone);
+        assert_int_equal(takes_turns_alone(desc, 3, RAPT_F16, turn), can_halves && kind->turns_alone); /* in caches */
     }
     atomic_store(&rapt_requests_here, requests);
 }

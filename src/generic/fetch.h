@@ -61,15 +61,14 @@ RAPT_INLINE bool paces_requests(bool exceeds_caches) {
     return exceeds_caches && reaches_next_page();
 }
 
-/* The same for turns of keys and values, of 16 bits where tokens, of all heads that take turns, are 512 bytes or more,
- * but for one row of bfloat16. Where requests go into L1 that pays with AVX-512 only, for up to three rows of
- * float32 whose tokens, of all heads that take turns, are 512 bytes or more (see
- * docs/performance/processors.md). */
+/* The same for turns of keys and values. A token's bytes are those of all heads that take turns: of 16 bits they had
+ * better be many. Where requests go into L1 a pace pays with AVX-512 only, for few rows of float32
+ * (docs/performance/processors.md). */
 RAPT_INLINE bool paces_turns(bool exceeds_caches, int format, int rows, int64_t token_bytes) {
-    enum { MOST_ROWS = 3, LEAST_BYTES = 512 };
-    const bool is_fast = format == RAPT_FORMAT_F32 || (format == RAPT_FORMAT_BF16 && rows == 1);
+    enum { MOST_ROWS = 3, LEAST_BYTES = 512, LEAST_OF_ONE_F16 = 256 };
+    const int least = rows > 1 ? LEAST_BYTES : format == RAPT_FORMAT_F16 ? LEAST_OF_ONE_F16 : 0;
     if (!streams_into_l1())
-        return paces_requests(exceeds_caches) && (is_fast || token_bytes >= LEAST_BYTES);
+        return paces_requests(exceeds_caches) && (format == RAPT_FORMAT_F32 || token_bytes >= least);
     return exceeds_caches && VL == 16 && format == RAPT_FORMAT_F32 && rows <= MOST_ROWS && token_bytes >= LEAST_BYTES;
 }
 

@@ -6,15 +6,20 @@
 
 enum { EXCLUDES = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT /* what may leave the keys of a block out */ };
 
-/* Whether a head by itself reads pages in turns. Where requests go into L1, strands keep memory busy as well, except
- * beside three rows or more of fewer bits, as long as a turn and the next one fit there (docs/performance/pages.md). */
-static bool takes_turns_alone(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int side,
-                              int64_t rows) {
-    enum { LEAST_ROWS = 3, MOST_BYTES = 511 };
+/* Whether a head by itself reads pages in turns, where the kind does not always do so. If not, strands keep memory busy
+ * (docs/performance/pages.md). */
+static bool turns_beat_strands(const struct rapt_plan_body *a, int side, int64_t rows) {
+    enum { LEAST_ROWS = 3, MOST_BYTES = 511, LEAST_TOKENS = 32 };
     const int format = a->format[side];
-    return kind->turns_alone || (rapt_cpu_requests() == RAPT_REQUESTS_FAR_INTO_L1 && format != RAPT_FORMAT_F32 &&
-                                 rows >= LEAST_ROWS &&
-                                 rapt_format_row_bytes(format, rapt_dim_of(a, side)) <= MOST_BYTES);
+    const bool is_f32 = format == RAPT_FORMAT_F32, is_half = format == RAPT_FORMAT_F16 || format == RAPT_FORMAT_BF16;
+    switch (rapt_cpu_requests()) {
+    case RAPT_REQUESTS_FAR_INTO_L1: /* as long as a turn and the next one fit there */
+        return !is_f32 && rows >= LEAST_ROWS && rapt_format_row_bytes(format, rapt_dim_of(a, side)) <= MOST_BYTES;
+    case RAPT_REQUESTS_L1_AT_HAND:
+        return is_f32 || (is_half && a->exceeds_caches &&
+                          (rows > 1 || rapt_pages_of(&a->desc, side)->page_tokens >= LEAST_TOKENS));
+    default: return false;
+    }
 }
 
 /* Whether turns find pages to be so many rows at one stride each. */
@@ -22,7 +27,7 @@ static bool has_turns_in_pages(const struct rapt_plan_body *a, const struct rapt
                                int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     const int64_t page_tokens = rapt_pages_of(&a->desc, side)->page_tokens;
-    return kind->score_beside && (heads > 1 || takes_turns_alone(a, kind, side, rows)) &&
+    return kind->score_beside && (heads > 1 || kind->turns_alone || turns_beat_strands(a, side, rows)) &&
            rapt_takes_runs(a, kind, side) &&
            page_tokens % kind->turn_keys == 0 && work->sequence.key_position % kind->turn_keys == 0;
 }
