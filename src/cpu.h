@@ -32,8 +32,8 @@ enum rapt_requests {
     RAPT_REQUESTS_NEXT_PAGE, /* the same, but in turns of keys and values the far one is a page after the near one, or
                                 the same where several heads take turns, and where memory cannot keep up, requests come
                                 one by one (generic/fetch.h) */
-    RAPT_REQUESTS_L1_AT_HAND, /* likewise, and where turns request the next one alone, that goes into L2, and
-                                 what is being read into L1 */
+    RAPT_REQUESTS_L1_AT_HAND, /* likewise, but where turns request no more than the next one, it goes into L2, and
+                                 lines of the one at hand into L1 */
     RAPT_REQUESTS_FAR_INTO_L1 /* where it reads on by itself then; few rows of float32 are requested one by one */
 };
 

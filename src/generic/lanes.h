@@ -80,7 +80,7 @@ RAPT_INLINE struct pair pair_exchanged(const struct pair *pair) {
 RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t near, int64_t far, int64_t row_bytes,
                                 bool paces) {
     const struct reach reach = reach_of(near * stride_bytes, far * stride_bytes);
-    const bool is_dense = stride_bytes == row_bytes; /* as rows are that are no whole lines */
+    const bool is_dense = stride_bytes == row_bytes; /* others are whole lines */
     const int lines = !is_dense ? (int)(row_bytes / 64) : paces ? 1 : INT_MAX;
     return (struct lane){.line = row + reach.l1,
                          .l2 = reach.l2,
