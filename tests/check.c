@@ -46,10 +46,16 @@ int edge_key_ranges(const struct tile *tile, struct key_range ranges[MAX_KEY_RAN
     return count;
 }
 
+int64_t stride_of_kind(int kind, int64_t blocks, int64_t block_bytes) {
+    enum { SET_BYTES = 4096 };
+    const int64_t strides[STRIDE_KINDS] = {blocks, blocks + 3, -(blocks + 1), 0, SET_BYTES / block_bytes};
+    return strides[kind];
+}
+
 struct strided strided_rows(struct random *random, int64_t rows, int dim, int kind,
                             float (*draw)(struct random *)) {
-    const int64_t steps[STRIDE_KINDS] = {dim, dim + 3, -(dim + 1), 0, SET_BYTES / (int64_t)sizeof(float)};
-    int64_t step = steps[kind], span = (rows > 0 ? rows - 1 : 0) * (step < 0 ? -step : step) + dim;
+    const int64_t step = stride_of_kind(kind, dim, sizeof(float));
+    const int64_t span = (rows > 0 ? rows - 1 : 0) * (step < 0 ? -step : step) + dim;
     float *memory = test_floats(span);
     float *first = step < 0 ? memory - (rows - 1) * step : memory;
     for (int64_t row = 0; row < rows; row++)
@@ -95,8 +101,8 @@ struct stored_rows stored_rows(struct random *random, const struct tile *tile, i
     const int format = random_format(random, tile, dim);
     draw_processor(random);
     const int64_t blocks = dim / rapt_format_info(format)->elements, bytes = rapt_format_info(format)->bytes;
-    const int64_t steps[STRIDE_KINDS] = {blocks, blocks + 3, -(blocks + 1), 0, SET_BYTES / bytes};
-    const int64_t step = steps[kind], span = (rows > 0 ? rows - 1 : 0) * (step < 0 ? -step : step) + blocks;
+    const int64_t step = stride_of_kind(kind, blocks, bytes);
+    const int64_t span = (rows > 0 ? rows - 1 : 0) * (step < 0 ? -step : step) + blocks;
     struct stored_rows result = {.format = format};
     float *numbers = test_floats(rows * dim);
     if (format == RAPT_FORMAT_F32) {

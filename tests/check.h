@@ -52,7 +52,7 @@ extern const int edge_dim_count;
 
 /* Token strides: contiguous, padded, reversed, all the same row, all in the same sets of L1. */
 #define STRIDE_KINDS 5
-#define SET_BYTES 4096
+int64_t stride_of_kind(int kind, int64_t blocks, int64_t block_bytes); /* in blocks, of rows of so many */
 struct strided {
     const char *first; /* row 0 */
     int64_t stride_bytes;

@@ -140,9 +140,8 @@ static void check_rows(const struct rapt_table *table, int format, int dim, stru
     for (int r = 0; r < 4; r++)
         for (int kind = 0; kind < STRIDE_KINDS; kind++)
             for (int side = GUARD_END; side <= GUARD_BEGIN; side++) {
-                const int64_t strides[STRIDE_KINDS] = {blocks, blocks + 3, -(blocks + 1), 0,
-                                                       SET_BYTES / rapt_format_info(format)->bytes};
-                const struct stage_case c = {format, row_counts[r], dim, strides[kind], (enum guard_side)side};
+                const int64_t stride = stride_of_kind(kind, blocks, rapt_format_info(format)->bytes);
+                const struct stage_case c = {format, row_counts[r], dim, stride, (enum guard_side)side};
                 if (!is_sample() || random_chance(random, 8))
                     check_one(table, &c, random);
             }

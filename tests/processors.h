@@ -15,7 +15,7 @@ static inline void pretend_processor(int64_t number) {
         bool splits_vectors, loads_halves;
     } processors[] = {{RAPT_REQUESTS_FAR_INTO_L2, false, false}, /* Xeon */
                       {RAPT_REQUESTS_NEXT_PAGE, true, true},     /* Zen 3 */
-                      {RAPT_REQUESTS_L1_AT_HAND, true, true}, /* Zen 4 */
+                      {RAPT_REQUESTS_L1_AT_HAND, true, true},    /* Zen 4 */
                       {RAPT_REQUESTS_FAR_INTO_L1, false, true}}; /* Zen 5 */
     const int i = (int)(number % (int64_t)(sizeof processors / sizeof processors[0]));
     atomic_store(&rapt_requests_here, processors[i].requests);

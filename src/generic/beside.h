@@ -130,7 +130,7 @@ static void score_then_weigh(const struct rapt_score_args *keys, const struct ra
 struct course {
     struct walk here, next;
     int64_t stride_bytes, request;
-    bool l1_at_hand; /* as a pair has it */
+    bool l1_at_hand; /* see takes_l1_at_hand */
 };
 
 /* The lines for L1 and those for L2, which are so many bytes apart in the turn at hand and the next one. */
@@ -294,8 +294,9 @@ static void begin_turns(struct heads *heads, const struct rapt_score_args *score
     const struct walk keys = walk_of(score->key, score->key_rows, score->runs);
     const struct walk values = walk_of(weigh->value, weigh->value_rows, weigh->runs);
     struct pair *const pair = &heads->pump.pair;
-    heads->key = course_of(keys, score->key_stride_bytes, heads->turn, pair->l1_at_hand, &pair->keys);
-    heads->value = course_of(values, weigh->value_stride_bytes, heads->turn, pair->l1_at_hand, &pair->values);
+    const bool l1_at_hand = takes_l1_at_hand(score, weigh, heads->count);
+    heads->key = course_of(keys, score->key_stride_bytes, heads->turn, l1_at_hand, &pair->keys);
+    heads->value = course_of(values, weigh->value_stride_bytes, heads->turn, l1_at_hand, &pair->values);
 }
 
 /* What turns leave: fewer keys, or those of one side. */

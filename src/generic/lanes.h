@@ -20,7 +20,6 @@ struct lane {
 struct pair {
     struct lane keys, values;
     bool paces; /* known to the compiler: requests at what counts as the end of a row wait for the one before */
-    bool l1_at_hand; /* near lines are those of the turn at hand, far ones those of the next */
     bool of_heads; /* several: what their turns leave to the end would be many lines at once */
 };
 
@@ -95,6 +94,12 @@ static bool requests_turns(const struct rapt_score_args *score, const struct rap
     return heads > 1 || score->runs || weigh->runs || (VL == 8 && reaches_next_page());
 }
 
+/* Whether near lines are those of the turn at hand, then, and far ones those of the next. */
+static bool takes_l1_at_hand(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
+    return requests_turns(score, weigh, heads) && score->exceeds_caches &&
+           rapt_cpu_requests() == RAPT_REQUESTS_L1_AT_HAND;
+}
+
 /* Other rows of one head have near and far requests, row by row. */
 static struct pair pair_of(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int turn,
                            int heads) {
@@ -107,8 +112,7 @@ static struct pair pair_of(const struct rapt_score_args *score, const struct rap
     return (struct pair){
         .keys = lane_of(score->key, score->key_stride_bytes, turn, far, row_bytes, paces),
         .values = lane_of(weigh->value, weigh->value_stride_bytes, values_near, far, row_bytes, paces),
-        .of_heads = heads > 1,
-        .l1_at_hand = by_turns && score->exceeds_caches && rapt_cpu_requests() == RAPT_REQUESTS_L1_AT_HAND};
+        .of_heads = heads > 1};
 }
 
 #endif
