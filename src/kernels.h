@@ -244,9 +244,9 @@ struct rapt_tile_kind {
      * a multiple of that position on, once for all tiles of a task. packed_bytes: of so many, a multiple of
      * RAPT_VECTOR_BYTES; NULL where the kind reads rows where they lie. pack_half lays rows of a format out, and says
      * what it found (RAPT_FOUND_...). rows[i]: of position i of the half; NULL = there is none, and it counts as +0;
-     * a step of RAPT_STEP positions without any is never looked at. Others' rows may lie beyond the keys that the block
-     * names, and none of them acts, not even as NaN: kinds with packed_bytes look at FOUND_FINITE themselves; the loop
-     * comes back to the others with `careful` set. */
+     * a step of RAPT_STEP positions without any is never looked at. Rows of one step more follow, for prefetches.
+     * Others' rows may lie beyond the keys that the block names, and none of them acts, not even as NaN: kinds with
+     * packed_bytes look at FOUND_FINITE themselves; the loop comes back to the others with `careful` set. */
     size_t (*packed_bytes)(int side, int dim);
     unsigned (*pack_half[RAPT_SIDES])(void *into, const char *const *rows, int dim, int format);
     /* Where a chunk ends: state.l of a tile's rows, from what its blocks left, and o in its final unit. Only called

@@ -23,10 +23,11 @@ static int32_t kind_of(const struct rapt_plan_body *a, int64_t rows, int64_t key
     return keys < kinds[kind].least_keys ? RAPT_WIDE : kind;
 }
 
-/* A wide tile is faster, too, where it is nearly full, unless heads take turns. */
+/* A wide tile is faster, too, where it is nearly full, unless heads take turns, or it would have keys and values packed
+ * for it alone. */
 static bool is_faster_wide(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows) {
-    const int64_t full = a->table->kinds[RAPT_WIDE].rows;
-    return work->kind == RAPT_FEW && !a->table->kinds[RAPT_FEW].takes_runs && rows <= full && 8 * rows > 7 * full &&
+    const struct rapt_tile_kind *wide = &a->table->kinds[RAPT_WIDE];
+    return work->kind == RAPT_FEW && !wide->packed_bytes && rows <= wide->rows && 8 * rows > 7 * (int64_t)wide->rows &&
            rapt_heads_in_turns(a, work) == 1;
 }
 

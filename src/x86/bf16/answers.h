@@ -24,10 +24,10 @@ static uint32_t dots_answer(const struct unit16_question *q) {
     for (int word = 0; word < DOTS_WORDS; word++)
         b[word][COLUMN] = words[word];
     memcpy(&c[ROW][COLUMN], &q->c, sizeof q->c);
-    const struct dots_product p = {
+    struct dots_product p = {
         .a = a[0], .a_stride = DOTS_WORDS, .b = b[0], .c = c[0], .c_stride = DOTS_COLUMNS, .steps = 1, .adds = true};
     unit_flush(true);
-    dots_multiply(p, DOTS_ROWS);
+    dots_multiply(&p, DOTS_ROWS);
     unit_flush(false);
     memcpy(&answer, &c[ROW][COLUMN], sizeof answer);
     return answer;

@@ -44,13 +44,13 @@ static void dots_score(const struct unit16_task *a) {
     unit_flush(true);
     for (int group = a->first; group < a->first + a->steps; group++) {
         run_errands(b->of_score, UNIT_LINES);
-        const struct dots_product p = {.a = dots_queries(b->panel),
+        struct dots_product p = {.a = dots_queries(b->panel),
                                        .a_stride = steps * DOTS_WORDS,
                                        .b = (const uint32_t *)keys.base + (int64_t)group * steps * DOTS_OF_STEP,
                                        .c = a->t.y + group * DOTS_COLUMNS,
                                        .c_stride = RAPT_HALF_KEYS,
                                        .steps = steps};
-        dots_multiply(p, b->rows);
+        dots_multiply(&p, b->rows);
     }
     unit_flush(false);
     dots_maxima(a);
@@ -95,7 +95,8 @@ static void dots_weigh_attended(const struct unit16_task *a, const uint32_t *pan
     uint32_t *copy = dots_copy(a, (int)stride);
     for (int row = 0; row < a->t.b->rows; row++) {
         dots_attended(a, panel, row, copy);
-        dots_multiply(dots_weighing(a, copy, row, sums, stride), 1);
+        struct dots_product p = dots_weighing(a, copy, row, sums, stride);
+        dots_multiply(&p, 1);
     }
 }
 
@@ -125,10 +126,11 @@ static void dots_weigh(const struct unit16_task *a) {
         const uint32_t *panel = (const uint32_t *)values.base + (int64_t)group * STEPS_OF_HALF * DOTS_OF_STEP;
         run_errands(b->of_weigh, UNIT_LINES);
         float *sums = a->g + group * DOTS_COLUMNS;
+        struct dots_product p = dots_weighing(a, panel, 0, sums, stride);
         if (!(values.found & RAPT_FOUND_FINITE))
             dots_weigh_attended(a, panel, sums, stride);
         else
-            dots_multiply(dots_weighing(a, panel, 0, sums, stride), b->rows);
+            dots_multiply(&p, b->rows);
     }
     unit_flush(false);
     dots_update(a);

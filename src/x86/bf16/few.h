@@ -79,6 +79,22 @@ RAPT_INLINE void dots_score_rows(const struct dots_product *p, const struct dots
     }
 }
 
+/* The same with half of the requests: products with a panel make the others (dots_multiply_ahead). */
+RAPT_INLINE void dots_load_keys_of_panel(__m512i words[DOTS_WORDS], const char *const *rows, int dim, int step,
+                                         struct dots_ahead *ahead) {
+    const __mmask32 there = unit16_first(dim - step * RAPT_STEP);
+    const int64_t at = (int64_t)step * RAPT_STEP * 2;
+    __m512i twos[DOTS_WORDS];
+    RAPT_UNROLL for (int i = 0; i < 16; i += 2) {
+        const __m512i a = _mm512_maskz_loadu_epi16(there, rows[i] + at);
+        const __m512i b = _mm512_maskz_loadu_epi16(there, rows[i + 1] + at);
+        dots_fetch(ahead);
+        twos[i] = dots_words_of_two(a, b, 0);
+        twos[i + 1] = dots_words_of_two(a, b, 1);
+    }
+    unit16_transpose_twos(words, twos);
+}
+
 /* 32 keys from one on to a panel. */
 static RAPT_KERNEL void dots_lay_keys(uint32_t *panel, const struct dots_place *keys, int key) {
     struct dots_ahead ahead = *keys->ahead;
@@ -86,7 +102,7 @@ static RAPT_KERNEL void dots_lay_keys(uint32_t *panel, const struct dots_place *
     for (int step = 0; step < unit16_steps(keys->dim); step++, panel += DOTS_OF_STEP)
         RAPT_UNROLL for (int side = 0; side < DOTS_COLUMNS; side += 16) {
             __m512i words[DOTS_WORDS];
-            dots_load_keys(words, keys->row + key + side, keys->dim, step, &ahead);
+            dots_load_keys_of_panel(words, keys->row + key + side, keys->dim, step, &ahead);
             RAPT_UNROLL for (int i = 0; i < DOTS_WORDS; i++)
                 _mm512_store_si512(panel + i * DOTS_COLUMNS + side, words[i]);
         }
@@ -95,15 +111,15 @@ static RAPT_KERNEL void dots_lay_keys(uint32_t *panel, const struct dots_place *
 
 /* ------------------------------------------------------------ values */
 
-/* Words of 32 values from dim d on: of one even and one odd pair of keys, 32 dims each. */
+/* Words of 32 values from dim d on: of one even and one odd pair of keys, 32 dims each. requests: four, or two. */
 RAPT_INLINE void dots_pairs(__m512i words[4], const struct dots_place *values, int word, __mmask32 there,
-                            struct dots_ahead *ahead) {
+                            struct dots_ahead *ahead, int requests) {
     RAPT_UNROLL for (int odd = 0; odd < 2; odd++) {
         const char *const *row = values->row + dots_first(word) + odd;
         const __m512i a = _mm512_maskz_loadu_epi16(there, row[2] + (int64_t)values->d * 2);
         const __m512i b = _mm512_maskz_loadu_epi16(there, row[0] + (int64_t)values->d * 2);
-        dots_fetch(ahead);
-        dots_fetch(ahead);
+        RAPT_UNROLL for (int i = 0; i < requests / 2; i++)
+            dots_fetch(ahead);
         words[2 * odd] = unit16_in_turns(a, b, 0);
         words[2 * odd + 1] = unit16_in_turns(a, b, 1);
     }
@@ -117,21 +133,49 @@ RAPT_INLINE void dots_weigh_rows(const struct dots_product *p, const struct dots
     dots_clear(even, odd, 2 * rows);
     for (int word = 0; word < DOTS_WORDS / 2; word++) {
         __m512i b[4];
-        dots_pairs(b, values, word, there, ahead);
+        dots_pairs(b, values, word, there, ahead, 4);
         dots_word(even, odd, p->a + word, p->a_stride, b, rows);
     }
     dots_store(even, odd, p->c, p->c_stride, p->adds, rows);
 }
 
 /* 32 dims of 32 values to a panel. */
-static void dots_lay_values(uint32_t *panel, const struct dots_place *values) {
-    const __mmask32 there = unit16_first(values->dim - values->d);
+static RAPT_KERNEL void dots_lay_values(uint32_t *panel, const struct dots_place *place) {
+    const struct dots_place values = *place;
+    const __mmask32 there = unit16_first(values.dim - values.d);
+    struct dots_ahead ahead = *values.ahead;
+    ahead.paces = false;
     RAPT_UNROLL for (int word = 0; word < DOTS_WORDS / 2; word++) {
         __m512i b[4];
-        dots_pairs(b, values, word, there, values->ahead);
+        dots_pairs(b, &values, word, there, &ahead, 2);
         RAPT_UNROLL for (int i = 0; i < 4; i++)
             _mm512_store_si512(panel + (word + i / 2 * (DOTS_WORDS / 2)) * DOTS_COLUMNS + i % 2 * 16, b[i]);
     }
+    *values.ahead = ahead;
+}
+
+/* ------------------------------------------------------------ panels */
+
+static RAPT_KERNEL void dots_multiply_4_ahead(const struct dots_product *p, struct unit_ahead *ahead) {
+    struct unit_ahead own = *ahead;
+    dots_multiply_rows(p, 4, &own);
+    *ahead = own;
+}
+static RAPT_KERNEL void dots_multiply_6_ahead(const struct dots_product *p, struct unit_ahead *ahead) {
+    struct unit_ahead own = *ahead;
+    dots_multiply_rows(p, DOTS_ROWS, &own);
+    *ahead = own;
+}
+
+/* More than DOTS_ROWS rows: the first two of their groups prefetch what the panel left, a line beside each word. */
+static void dots_multiply_ahead(struct dots_product *p, int rows, struct dots_ahead *ahead) {
+    for (int group = 0; group < 2; group++) {
+        const int height = dots_height(rows);
+        (height == 4 ? dots_multiply_4_ahead : dots_multiply_6_ahead)(p, &ahead->lines);
+        dots_go_on(p, height);
+        rows -= height;
+    }
+    dots_multiply(p, rows);
 }
 
 /* ------------------------------------------------------------ rows of a tile */
@@ -188,24 +232,25 @@ static void dots_score_few(const struct unit16_task *a) {
     unit_flush(true);
     if (rows <= DOTS_ROWS)
         dots_some_rows(DOTS_SCORE, &p, &keys, rows);
-    for (int key = 0; rows > DOTS_ROWS && key < keys.count; key += DOTS_COLUMNS, p.c += DOTS_COLUMNS) {
+    for (int key = 0; rows > DOTS_ROWS && key < keys.count; key += DOTS_COLUMNS) {
+        p.a = dots_queries(a->t.b->panel);
+        p.c = a->t.y + first + key;
         dots_lay_keys(f->panel, &keys, key);
-        dots_multiply(p, rows);
+        dots_multiply_ahead(&p, rows, &ahead);
     }
     unit_flush(false);
     dots_maxima(a);
 }
 
-/* All rows, some at a time, of which the first ones prefetch. */
-static void dots_weigh_in_place(struct dots_product p, struct dots_place values, int rows) {
+/* All rows, some at a time, of which the first ones prefetch; p goes on, as in dots_multiply. */
+static void dots_weigh_in_place(struct dots_product *p, const struct dots_place *values, int rows) {
     struct dots_ahead idle = {place_idle(), false};
-    while (rows > 0) {
-        const int height = rows == 7 || rows == 8 ? 4 : DOTS_ROWS;
-        dots_some_rows(DOTS_WEIGH, &p, &values, rows < height ? rows : height);
-        p.a += height * p.a_stride;
-        p.c += height * p.c_stride;
+    const struct dots_place again = {values->row, values->count, values->dim, values->d, &idle};
+    for (const struct dots_place *place = values; rows > 0; place = &again) {
+        const int height = dots_height(rows);
+        dots_some_rows(DOTS_WEIGH, p, place, rows < height ? rows : height);
+        dots_go_on(p, height);
         rows -= height;
-        values.ahead = &idle;
     }
 }
 
@@ -217,7 +262,7 @@ static void dots_weigh_step(const struct dots_few *f, const char *const *rows, i
     const float *words = f->a.t.y + row * RAPT_HALF_KEYS + step * DOTS_WORDS;
     for (int group = 0; group < groups; group++) {
         const struct dots_place values = {rows, RAPT_STEP, f->values.dim, group * DOTS_COLUMNS, ahead};
-        const struct dots_product p = {.a = (const uint32_t *)(const void *)words,
+        struct dots_product p = {.a = (const uint32_t *)(const void *)words,
                                        .a_stride = RAPT_HALF_KEYS,
                                        .b = f->panel,
                                        .c = f->a.g + row * stride + group * DOTS_COLUMNS,
@@ -225,10 +270,10 @@ static void dots_weigh_step(const struct dots_few *f, const char *const *rows, i
                                        .steps = 1,
                                        .adds = step > f->a.first};
         if (count <= DOTS_ROWS || rapt_cpu_splits_vectors()) { /* where a panel takes longer to store than to make */
-            dots_weigh_in_place(p, values, count);
+            dots_weigh_in_place(&p, &values, count);
         } else {
             dots_lay_values(f->panel, &values);
-            dots_multiply(p, count);
+            dots_multiply_ahead(&p, count, ahead);
         }
     }
 }
@@ -268,7 +313,8 @@ static void dots_weigh_few(const struct unit16_task *a) {
 }
 
 static RAPT_KERNEL void block_dots_few(const struct rapt_block *b) {
-    struct dots_few f = {.a.t = {.b = b, .fresh = b->fresh}};
+    struct dots_few f; /* most of it are pointers to rows, which place_find fills */
+    f.a = (struct unit16_task){.t = {.b = b, .fresh = b->fresh}};
     const struct rapt_attention_desc *desc = &b->task->attention->desc;
     RAPT_ASSUME(b->rows <= DOTS_TILE);
     dots_lay_out(&f.a);

@@ -27,6 +27,17 @@ RAPT_INLINE __m512i dots_words(__m512i numbers) {
     return _mm512_permutexvar_epi16(order, numbers);
 }
 
+/* The words of two keys, by turns: the lower two of each quarter, or the upper two. */
+RAPT_INLINE __m512i dots_words_of_two(__m512i a, __m512i b, int upper) {
+    const __m512i order = upper ? _mm512_setr_epi64(0x0028002a0008000a, 0x002c002e000c000e, 0x0038003a0018001a,
+                                                    0x003c003e001c001e, 0x0029002b0009000b, 0x002d002f000d000f,
+                                                    0x0039003b0019001b, 0x003d003f001d001f)
+                                : _mm512_setr_epi64(0x0020002200000002, 0x0024002600040006, 0x0030003200100012,
+                                                    0x0034003600140016, 0x0021002300010003, 0x0025002700050007,
+                                                    0x0031003300110013, 0x0035003700150017);
+    return _mm512_permutex2var_epi16(a, order, b);
+}
+
 /* The upper one of the two terms of a word, the other is 2 later. */
 RAPT_INLINE int dots_first(int word) { return word / DOTS_WORDS * RAPT_STEP + word % DOTS_WORDS / 8 + word % 8 * 4; }
 
@@ -57,15 +68,17 @@ static size_t packed_bytes_dots(int side, int dim) {
     return (size_t)unit16_steps(dim) * STEPS_OF_HALF * DOTS_OF_STEP * sizeof(uint32_t);
 }
 
-/* 32 keys: for each 32 dims a panel. */
-RAPT_INLINE void dots_pack_keys(uint32_t *words, const char *const *rows, int dim) {
+/* 32 keys: for each 32 dims a panel. next: as many rows, which are prefetched, as below. */
+RAPT_INLINE void dots_pack_keys(uint32_t *words, const char *const *rows, const char *const *next, int dim) {
     for (int step = 0; step < unit16_steps(dim); step++, words += DOTS_OF_STEP) {
         const __mmask32 there = unit16_first(dim - step * RAPT_STEP);
         const int64_t at = step * RAPT_STEP * (int64_t)sizeof(uint16_t);
         for (int side = 0; side < 2; side++) {
             __m512i r[16];
-            RAPT_UNROLL for (int i = 0; i < 16; i++)
+            RAPT_UNROLL for (int i = 0; i < 16; i++) {
                 r[i] = dots_words(_mm512_maskz_loadu_epi16(there, rows[side * 16 + i] + at));
+                fetch_soon(next[side * 16 + i] + at);
+            }
             unit16_transpose(r);
             RAPT_UNROLL for (int i = 0; i < 16; i++)
                 _mm512_storeu_si512(words + i * DOTS_COLUMNS + side * 16, r[i]);
@@ -74,16 +87,18 @@ RAPT_INLINE void dots_pack_keys(uint32_t *words, const char *const *rows, int di
 }
 
 static unsigned pack_keys_dots(void *into, const char *const *rows, int dim, int format) {
-    const char *from[RAPT_STEP];
+    const char *from[RAPT_STEP], *next[RAPT_STEP];
     (void)format;
     for (int step = 0; step < STEPS_OF_HALF; step++)
-        if (unit16_rows_of_step(from, rows, step))
-            dots_pack_keys((uint32_t *)into + step * unit16_steps(dim) * DOTS_OF_STEP, from, dim);
+        if (unit16_rows_of_step(from, rows, step)) {
+            (void)unit16_rows_of_step(next, rows, step + 1);
+            dots_pack_keys((uint32_t *)into + step * unit16_steps(dim) * DOTS_OF_STEP, from, next, dim);
+        }
     return RAPT_FOUND_NORMAL;
 }
 
 /* 32 values: for each 32 dims a part of a panel. Returns which numbers are not finite. */
-RAPT_INLINE __mmask32 dots_pack_values(uint32_t *words, const char *const *rows, int dim) {
+RAPT_INLINE __mmask32 dots_pack_values(uint32_t *words, const char *const *rows, const char *const *next, int dim) {
     const __m512i exponent = _mm512_set1_epi16(0x7f80);
     __mmask32 infinite = 0;
     for (int d = 0; d < dim; d += DOTS_COLUMNS, words += STEPS_OF_HALF * DOTS_OF_STEP) {
@@ -93,6 +108,8 @@ RAPT_INLINE __mmask32 dots_pack_values(uint32_t *words, const char *const *rows,
             const int upper = dots_first(word);
             const __m512i a = _mm512_maskz_loadu_epi16(there, rows[upper + 2] + at);
             const __m512i b = _mm512_maskz_loadu_epi16(there, rows[upper] + at);
+            fetch_soon(next[2 * word] + at);
+            fetch_soon(next[2 * word + 1] + at);
             infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, exponent), exponent) |
                         _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, exponent), exponent);
             _mm512_storeu_si512(words + word * DOTS_COLUMNS, unit16_in_turns(a, b, 0));
@@ -103,12 +120,14 @@ RAPT_INLINE __mmask32 dots_pack_values(uint32_t *words, const char *const *rows,
 }
 
 static unsigned pack_values_dots(void *into, const char *const *rows, int dim, int format) {
-    const char *from[RAPT_STEP];
+    const char *from[RAPT_STEP], *next[RAPT_STEP];
     __mmask32 infinite = 0;
     (void)format;
     for (int step = 0; step < STEPS_OF_HALF; step++)
-        if (unit16_rows_of_step(from, rows, step))
-            infinite |= dots_pack_values((uint32_t *)into + step * DOTS_OF_STEP, from, dim);
+        if (unit16_rows_of_step(from, rows, step)) {
+            (void)unit16_rows_of_step(next, rows, step + 1);
+            infinite |= dots_pack_values((uint32_t *)into + step * DOTS_OF_STEP, from, next, dim);
+        }
     return RAPT_FOUND_NORMAL | (infinite ? 0 : RAPT_FOUND_FINITE);
 }
 

@@ -48,7 +48,8 @@ RAPT_INLINE void dots_store(__m512 *even, const __m512 *odd, float *c, int64_t c
         _mm512_store_ps(c + i / 2 * c_stride + i % 2 * 16, even[i]);
 }
 
-RAPT_INLINE void dots_multiply_rows(const struct dots_product *p, int rows) {
+/* ahead: lines of which one is prefetched beside each word; NULL = none. */
+RAPT_INLINE void dots_multiply_rows(const struct dots_product *p, int rows, struct unit_ahead *ahead) {
     const uint32_t *a = p->a, *b = p->b;
     const int64_t a_stride = p->a_stride, c_stride = p->c_stride;
     float *const c = p->c;
@@ -60,6 +61,8 @@ RAPT_INLINE void dots_multiply_rows(const struct dots_product *p, int rows) {
             const uint32_t *columns = b + word * DOTS_COLUMNS, *beside = columns + DOTS_OF_STEP / 2;
             const __m512i four[] = {_mm512_loadu_si512(columns), _mm512_loadu_si512(columns + 16),
                                     _mm512_loadu_si512(beside), _mm512_loadu_si512(beside + 16)};
+            if (ahead)
+                unit_fetch(ahead);
             dots_word(even, odd, a + word, a_stride, four, rows);
         }
         dots_store(even, odd, c, c_stride, adds, rows);
@@ -67,21 +70,30 @@ RAPT_INLINE void dots_multiply_rows(const struct dots_product *p, int rows) {
     }
 }
 
-static RAPT_KERNEL void dots_multiply_1(const struct dots_product *p) { dots_multiply_rows(p, 1); }
-static RAPT_KERNEL void dots_multiply_2(const struct dots_product *p) { dots_multiply_rows(p, 2); }
-static RAPT_KERNEL void dots_multiply_4(const struct dots_product *p) { dots_multiply_rows(p, 4); }
-static RAPT_KERNEL void dots_multiply_6(const struct dots_product *p) { dots_multiply_rows(p, DOTS_ROWS); }
+static RAPT_KERNEL void dots_multiply_1(const struct dots_product *p) { dots_multiply_rows(p, 1, NULL); }
+static RAPT_KERNEL void dots_multiply_2(const struct dots_product *p) { dots_multiply_rows(p, 2, NULL); }
+static RAPT_KERNEL void dots_multiply_4(const struct dots_product *p) { dots_multiply_rows(p, 4, NULL); }
+static RAPT_KERNEL void dots_multiply_6(const struct dots_product *p) { dots_multiply_rows(p, DOTS_ROWS, NULL); }
 
-/* So many rows of a tile, from one on, and perhaps some after them up to DOTS_ROWS. */
-static void dots_multiply(struct dots_product p, int rows) {
+RAPT_INLINE void dots_go_on(struct dots_product *p, int rows) {
+    p->a += rows * p->a_stride;
+    p->c += rows * p->c_stride;
+}
+
+/* How many rows to take of some: seven and eight are halved, since chains of two rows wait for their sums. */
+RAPT_INLINE int dots_height(int rows) { return rows <= 4 || rows == 7 || rows == 8 ? 4 : DOTS_ROWS; }
+
+/* So many rows of a tile, from that of p on, and perhaps some after them up to DOTS_ROWS. p goes on to other rows: a
+ * copy of a struct whose fields were just stored would be waited for. */
+static void dots_multiply(struct dots_product *p, int rows) {
     while (rows > 4) {
-        dots_multiply_6(&p);
-        p.a += DOTS_ROWS * p.a_stride;
-        p.c += DOTS_ROWS * p.c_stride;
-        rows -= DOTS_ROWS;
+        const int height = dots_height(rows);
+        (height == 4 ? dots_multiply_4 : dots_multiply_6)(p);
+        dots_go_on(p, height);
+        rows -= height;
     }
     if (rows > 0)
-        (rows > 2 ? dots_multiply_4 : rows > 1 ? dots_multiply_2 : dots_multiply_1)(&p);
+        (rows > 2 ? dots_multiply_4 : rows > 1 ? dots_multiply_2 : dots_multiply_1)(p);
 }
 
 #endif

@@ -32,13 +32,9 @@ RAPT_INLINE bool unit16_rows_of_step(const char *from[RAPT_STEP], const char *co
     return some;
 }
 
-/* 16 rows of 16 pairs become 16 rows of columns. */
-RAPT_INLINE void unit16_transpose(__m512i *r) {
-    __m512i t[16];
-    RAPT_UNROLL for (int i = 0; i < 8; i++) {
-        t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
-    }
+/* 16 rows of 16 pairs become 16 rows of columns, of which the first step is done: t[2 * i] and t[2 * i + 1] have the
+ * lower and the upper two pairs of each quarter of rows 2 * i and 2 * i + 1, by turns. */
+RAPT_INLINE void unit16_transpose_twos(__m512i *r, __m512i *t) {
     RAPT_UNROLL for (int i = 0; i < 4; i++) {
         r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
         r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
@@ -57,6 +53,16 @@ RAPT_INLINE void unit16_transpose(__m512i *r) {
         r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
         r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
     }
+}
+
+/* All of it. */
+RAPT_INLINE void unit16_transpose(__m512i *r) {
+    __m512i t[16];
+    RAPT_UNROLL for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    unit16_transpose_twos(r, t);
 }
 
 /* Lanes of two rows in turns: dims 0 ... 15, and 16 ... 31. */
