@@ -55,6 +55,7 @@ struct pump {
     int row_lines, left, step_bytes;
     struct strand_cursor *strands; /* what is fetched instead, between keys; NULL = nothing else */
     int at_more; /* lines of a step beside the first (few.h) */
+    bool soon;   /* into L1 (few.h); false is known to the compiler elsewhere */
     bool in_pair; /* known to the compiler. Then these are fetched: */
     struct pair pair;
 };
@@ -113,7 +114,7 @@ RAPT_INLINE void put_pump(struct pump *pump, const struct pump *own) {
 }
 
 RAPT_INLINE void pump_line(struct pump *p) {
-    fetch_later(p->line);
+    fetch_into(p->soon, p->line);
     p->line += p->step_bytes;
     if (__builtin_expect(--p->left == 0, 0))
         p->left = p->row_lines, p->line += p->gap;

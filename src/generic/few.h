@@ -40,7 +40,14 @@ static struct pump few_pump(struct few_rows rows, bool streams, int64_t steps, i
     struct pump pump = pump_of(rows.first, rows.stride_bytes, rows.lead_bytes, dim, rows.format,
                                (int)(at_once * steps * heads / count));
     pump.at_more = (int)at_once - 1;
+    pump.soon = streams_into_l1();
     return pump;
+}
+
+RAPT_INLINE struct pump take_few_pump(const struct pump *pump) {
+    struct pump own = take_pump(pump, false);
+    own.soon = pump->soon;
+    return own;
 }
 
 /* Float32 twice as far ahead as for narrow tiles: they take a part of the keys at a time. Not rows with gaps between
@@ -136,7 +143,7 @@ RAPT_INLINE void few_terms(vf32 sum[][2], const float *numbers, int64_t row_step
 /* The scores of `rows` rows and the n keys of a panel. */
 RAPT_INLINE void few_score(const struct rapt_score_args *a, const float *panel, const float *query, float *scores,
                            int n, struct pump *pump, int rows) {
-    struct pump p = take_pump(pump, false);
+    struct pump p = take_few_pump(pump);
     vf32 sum[FEW_ROWS][2];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         sum[r][0] = sum[r][1] = v_splat(0);
@@ -170,7 +177,7 @@ struct few_step {
 /* So many rows x 2 vectors of value_dim against the values of some keys. */
 RAPT_INLINE void few_weigh(const struct few_step *step, int row, int64_t d, struct pump *pump, int rows) {
     const struct rapt_weigh_args *a = step->args;
-    struct pump of = take_pump(pump, false);
+    struct pump of = take_few_pump(pump);
     vf32 sum[FEW_ROWS][2];
     float *o = a->o + row * a->o_stride + d;
     const float *p = a->probabilities + (int64_t)row * FEW_STRIDE + step->key;

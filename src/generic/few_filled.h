@@ -39,7 +39,7 @@ static size_t scores_bytes_few(int rows, int head_dim) {
 /* The scores [keys][TILE_ROWS] of keys x vectors of rows; prefetches once for NUMBERS numbers of the keys. */
 RAPT_INLINE void filled_chains(const struct rapt_score_args *a, const char *key, int64_t stride_bytes, float *sums,
                                struct pump *pump, int keys, int vectors) {
-    struct pump own = take_pump(pump, false);
+    struct pump own = take_few_pump(pump);
     struct spaced from = spaced_from(key, stride_bytes);
     vf32 sum[VL][FILLED_VECTORS];
     RAPT_UNROLL for (int k = 0; k < keys; k++)

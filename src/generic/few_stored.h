@@ -49,7 +49,7 @@ RAPT_INLINE void few_stored_terms(vf32 sum[][FEW_STORED_VECTORS], const float *n
 /* Adds some dims of FEW_STORED_VECTORS of keys to the chains of `rows` rows. */
 RAPT_INLINE void few_chains(const float *panel, const float *query, int64_t query_step, float *sums, int dims,
                             struct pump *pump, int rows) {
-    struct pump own = take_pump(pump, false);
+    struct pump own = take_few_pump(pump);
     vf32 sum[FEW_STORED_ROWS][FEW_STORED_VECTORS];
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         RAPT_UNROLL for (int v = 0; v < FEW_STORED_VECTORS; v++)
@@ -142,7 +142,7 @@ static void score_few(const struct rapt_score_args *a) {
 
 /* So many rows x FEW_STORED_VECTORS of value_dim against values [key_begin, key_end), in float32. */
 RAPT_INLINE void few_outputs(const struct rapt_weigh_args *a, int row, int64_t d, struct pump *pump, int rows) {
-    struct pump own = take_pump(pump, false);
+    struct pump own = take_few_pump(pump);
     vf32 sum[FEW_STORED_ROWS][FEW_STORED_VECTORS];
     float *o = a->o + row * a->o_stride + d;
     RAPT_UNROLL for (int r = 0; r < rows; r++)
