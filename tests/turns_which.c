@@ -262,6 +262,29 @@ static void test_which_rows(void **state) {
     }
 }
 
+/* Order 2: as many rows as a tile of few rows has are one, though they fill a wide one, too, which would have keys and
+ * values packed for it alone. */
+static void test_which_rows_of_order_2(void **state) {
+    const struct rapt_table *tables[RAPT_ISA_COUNT];
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    rapt_plan plan;
+    (void)state;
+    desc.numerics = RAPT_NUMERICS_ORDER_2;
+    for (int i = tables_of(RAPT_NUMERICS_ORDER_2, tables) - 1; i >= 0; i--) {
+        desc.isa = tables[i]->isa;
+        desc.query_length = 1;
+        plan_of(&plan, desc, 1, RAPT_BF16);
+        const int few = rapt_body_of(&plan)->table->kinds[RAPT_FEW].most_rows;
+        print_message("# %s: tiles of few rows have %d in order 2\n", tables[i]->name, few);
+        desc.query_length = few;
+        plan_of(&plan, desc, 1, RAPT_BF16);
+        assert_int_equal(work_of(&plan).kind, RAPT_FEW);
+        desc.query_length = few + 1;
+        plan_of(&plan, desc, 1, RAPT_BF16);
+        assert_int_equal(work_of(&plan).kind, RAPT_WIDE);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_which),
@@ -269,6 +292,7 @@ int main(void) {
         cmocka_unit_test(test_which_order_2),
         cmocka_unit_test(test_which_pages),
         cmocka_unit_test(test_which_rows),
+        cmocka_unit_test(test_which_rows_of_order_2),
     };
     return cmocka_run_group_tests_name("turns_which", tests, NULL, NULL);
 }
