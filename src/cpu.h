@@ -34,7 +34,8 @@ enum rapt_requests {
                                 one by one (generic/fetch.h) */
     RAPT_REQUESTS_L1_AT_HAND, /* likewise, but where turns request no more than the next one, it goes into L2, and
                                  lines of the one at hand into L1 */
-    RAPT_REQUESTS_FAR_INTO_L1 /* where it reads on by itself then; few rows of float32 are requested one by one */
+    RAPT_REQUESTS_FAR_INTO_L1 /* where it reads on by itself then; few rows of float32 are requested one by one, and
+                                 tiles of few rows, which make one request at each, make it into L1, too */
 };
 
 struct rapt_cpu {

@@ -263,12 +263,12 @@ static void dots_weigh_step(const struct dots_few *f, const char *const *rows, i
     for (int group = 0; group < groups; group++) {
         const struct dots_place values = {rows, RAPT_STEP, f->values.dim, group * DOTS_COLUMNS, ahead};
         struct dots_product p = {.a = (const uint32_t *)(const void *)words,
-                                       .a_stride = RAPT_HALF_KEYS,
-                                       .b = f->panel,
-                                       .c = f->a.g + row * stride + group * DOTS_COLUMNS,
-                                       .c_stride = stride,
-                                       .steps = 1,
-                                       .adds = step > f->a.first};
+                                 .a_stride = RAPT_HALF_KEYS,
+                                 .b = f->panel,
+                                 .c = f->a.g + row * stride + group * DOTS_COLUMNS,
+                                 .c_stride = stride,
+                                 .steps = 1,
+                                 .adds = step > f->a.first};
         if (count <= DOTS_ROWS || rapt_cpu_splits_vectors()) { /* where a panel takes longer to store than to make */
             dots_weigh_in_place(&p, &values, count);
         } else {
