@@ -13,8 +13,11 @@ struct dots_few {
     bool paces;      /* requests */
 };
 
-/* Up to so many rows run ahead of memory; multiplications from a request to the next then. As measured. */
-enum { DOTS_PACED_ROWS = 2, DOTS_PRODUCTS = 4 };
+enum {
+    DOTS_PACED_ROWS = 2,  /* up to so many run ahead of memory; */
+    DOTS_PRODUCTS = 4,    /* multiplications from a request to the next then, as measured */
+    DOTS_PANEL_STEPS = 4  /* of 32 dims of keys: all of those of latent attention would fill L1 */
+};
 
 struct dots_ahead {
     struct unit_ahead lines;
@@ -27,9 +30,15 @@ RAPT_INLINE void dots_fetch(struct dots_ahead *ahead) {
         ahead->lines.byte = (int)paced((uint32_t)ahead->lines.byte, DOTS_PRODUCTS);
 }
 
+/* Steps of a panel of keys, from one of so many on. */
+RAPT_INLINE int dots_panel_steps(int step, int steps) {
+    return steps - step < DOTS_PANEL_STEPS ? steps - step : DOTS_PANEL_STEPS;
+}
+
 /* As dots_lay_out has it; then the panel. */
 static size_t scores_bytes_dots_few(int rows, int dim) {
-    return scores_bytes_dots(rows, dim) + (size_t)unit16_steps(dim) * DOTS_OF_STEP * sizeof(uint32_t);
+    const int steps = dots_panel_steps(0, unit16_steps(dim));
+    return scores_bytes_dots(rows, dim) + (size_t)steps * DOTS_OF_STEP * sizeof(uint32_t);
 }
 
 /* Keys, some times 32, or the values of a step from dim d on. */
@@ -95,11 +104,11 @@ RAPT_INLINE void dots_load_keys_of_panel(__m512i words[DOTS_WORDS], const char *
     unit16_transpose_twos(words, twos);
 }
 
-/* 32 keys from one on to a panel. */
-static RAPT_KERNEL void dots_lay_keys(uint32_t *panel, const struct dots_place *keys, int key) {
+/* 32 keys from one on to a panel: some steps of their dims. */
+static RAPT_KERNEL void dots_lay_keys(uint32_t *panel, const struct dots_place *keys, int key, int first, int count) {
     struct dots_ahead ahead = *keys->ahead;
     ahead.paces = false;
-    for (int step = 0; step < unit16_steps(keys->dim); step++, panel += DOTS_OF_STEP)
+    for (int step = first; step < first + count; step++, panel += DOTS_OF_STEP)
         RAPT_UNROLL for (int side = 0; side < DOTS_COLUMNS; side += 16) {
             __m512i words[DOTS_WORDS];
             dots_load_keys_of_panel(words, keys->row + key + side, keys->dim, step, &ahead);
@@ -232,12 +241,15 @@ static void dots_score_few(const struct unit16_task *a) {
     unit_flush(true);
     if (rows <= DOTS_ROWS)
         dots_some_rows(DOTS_SCORE, &p, &keys, rows);
-    for (int key = 0; rows > DOTS_ROWS && key < keys.count; key += DOTS_COLUMNS) {
-        p.a = dots_queries(a->t.b->panel);
-        p.c = a->t.y + first + key;
-        dots_lay_keys(f->panel, &keys, key);
-        dots_multiply_ahead(&p, rows, &ahead);
-    }
+    for (int key = 0; rows > DOTS_ROWS && key < keys.count; key += DOTS_COLUMNS)
+        for (int step = 0; step < steps; step += DOTS_PANEL_STEPS) {
+            p.a = dots_queries(a->t.b->panel) + step * DOTS_WORDS;
+            p.c = a->t.y + first + key;
+            p.steps = dots_panel_steps(step, steps);
+            p.adds = step > 0;
+            dots_lay_keys(f->panel, &keys, key, step, p.steps);
+            dots_multiply_ahead(&p, rows, &ahead);
+        }
     unit_flush(false);
     dots_maxima(a);
 }
