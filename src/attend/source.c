@@ -130,8 +130,8 @@ struct rapt_packed rapt_source_packed(struct rapt_source *source, int i, int64_t
     RAPT_ASSUME(base % RAPT_HALF_KEYS == 0 && keys.begin < keys.end);
     if (window->keys.begin != keys.begin || window->keys.end != keys.end) {
         const char *rows[RAPT_HALF_KEYS + RAPT_STEP] = {NULL};
-        const struct rapt_span found = {keys.begin, base + RAPT_HALF_KEYS + RAPT_STEP};
-        rapt_source_find(task, i, rapt_intersect(source->visible, found), rows + (keys.begin - base));
+        const struct rapt_span sought = {keys.begin, base + RAPT_HALF_KEYS + RAPT_STEP};
+        rapt_source_find(task, i, rapt_intersect(source->visible, sought), rows + (keys.begin - base));
         window->found = kind->pack_half[i](window->staging.rows, rows, (int)side->dim, task->attention->format[i]);
         window->keys = keys;
     }

@@ -50,15 +50,21 @@ struct dots_place {
 
 /* ------------------------------------------------------------ keys */
 
-/* Words of 32 dims of 16 keys, transposed. */
+/* Words of 32 dims of 16 keys, transposed. requests: for each two keys. */
 RAPT_INLINE void dots_load_keys(__m512i words[DOTS_WORDS], const char *const *rows, int dim, int step,
-                                struct dots_ahead *ahead) {
+                                struct dots_ahead *ahead, int requests) {
     const __mmask32 there = unit16_first(dim - step * RAPT_STEP);
-    RAPT_UNROLL for (int i = 0; i < 16; i++) {
-        words[i] = dots_words(_mm512_maskz_loadu_epi16(there, rows[i] + (int64_t)step * RAPT_STEP * 2));
-        dots_fetch(ahead);
+    const int64_t at = (int64_t)step * RAPT_STEP * 2;
+    __m512i twos[DOTS_WORDS];
+    RAPT_UNROLL for (int i = 0; i < 16; i += 2) {
+        const __m512i a = _mm512_maskz_loadu_epi16(there, rows[i] + at);
+        const __m512i b = _mm512_maskz_loadu_epi16(there, rows[i + 1] + at);
+        RAPT_UNROLL for (int n = 0; n < requests; n++)
+            dots_fetch(ahead);
+        twos[i] = dots_words_of_two(a, b, 0);
+        twos[i + 1] = dots_words_of_two(a, b, 1);
     }
-    unit16_transpose(words);
+    unit16_transpose_twos(words, twos);
 }
 
 /* Rows of queries times keys where they lie, a vector of them at a time. */
@@ -72,7 +78,7 @@ RAPT_INLINE void dots_score_rows(const struct dots_product *p, const struct dots
             const uint32_t *a = p->a + step * DOTS_WORDS;
             __m512i words[DOTS_WORDS];
             __m512 even[DOTS_ROWS], odd[DOTS_ROWS];
-            dots_load_keys(words, keys->row + key, keys->dim, step, ahead);
+            dots_load_keys(words, keys->row + key, keys->dim, step, ahead, 2);
             dots_clear(even, odd, rows);
             RAPT_UNROLL for (int word = 0; word < DOTS_WORDS / 2; word++)
                 RAPT_UNROLL for (int r = 0; r < rows; r++) {
@@ -88,30 +94,15 @@ RAPT_INLINE void dots_score_rows(const struct dots_product *p, const struct dots
     }
 }
 
-/* The same with half of the requests: products with a panel make the others (dots_multiply_ahead). */
-RAPT_INLINE void dots_load_keys_of_panel(__m512i words[DOTS_WORDS], const char *const *rows, int dim, int step,
-                                         struct dots_ahead *ahead) {
-    const __mmask32 there = unit16_first(dim - step * RAPT_STEP);
-    const int64_t at = (int64_t)step * RAPT_STEP * 2;
-    __m512i twos[DOTS_WORDS];
-    RAPT_UNROLL for (int i = 0; i < 16; i += 2) {
-        const __m512i a = _mm512_maskz_loadu_epi16(there, rows[i] + at);
-        const __m512i b = _mm512_maskz_loadu_epi16(there, rows[i + 1] + at);
-        dots_fetch(ahead);
-        twos[i] = dots_words_of_two(a, b, 0);
-        twos[i + 1] = dots_words_of_two(a, b, 1);
-    }
-    unit16_transpose_twos(words, twos);
-}
-
-/* 32 keys from one on to a panel: some steps of their dims. */
+/* 32 keys from one on to a panel: some steps of their dims. Products with it make the other half of the requests
+ * (dots_multiply_ahead). */
 static RAPT_KERNEL void dots_lay_keys(uint32_t *panel, const struct dots_place *keys, int key, int first, int count) {
     struct dots_ahead ahead = *keys->ahead;
     ahead.paces = false;
     for (int step = first; step < first + count; step++, panel += DOTS_OF_STEP)
         RAPT_UNROLL for (int side = 0; side < DOTS_COLUMNS; side += 16) {
             __m512i words[DOTS_WORDS];
-            dots_load_keys_of_panel(words, keys->row + key + side, keys->dim, step, &ahead);
+            dots_load_keys(words, keys->row + key + side, keys->dim, step, &ahead, 1);
             RAPT_UNROLL for (int i = 0; i < DOTS_WORDS; i++)
                 _mm512_store_si512(panel + i * DOTS_COLUMNS + side, words[i]);
         }
