@@ -169,7 +169,7 @@ static void test_nested_regions(void **state) {
 }
 
 struct sampler {
-    atomic_bool stop;
+    atomic_bool started, stop;
     int most;
 };
 
@@ -178,6 +178,7 @@ static void *sample_threads(void *argument) {
     while (!atomic_load(&sampler->stop)) {
         const int now = count_threads();
         sampler->most = now > sampler->most ? now : sampler->most;
+        atomic_store(&sampler->started, true);
         usleep(20);
     }
     return NULL;
@@ -201,6 +202,8 @@ static void test_nested_regions_start_nothing(void **state) {
     assert_int_equal(team, TEAM);
     const int before = count_threads();
     assert_int_equal(pthread_create(&thread, NULL, sample_threads, &sampler), 0);
+    while (!atomic_load(&sampler.started)) /* on a busy machine the calls could be over before */
+        usleep(20);
     for (int64_t round = 0; round < rounds; round++) {
 #pragma omp parallel for num_threads(TEAM)
         for (int i = 0; i < TEAM; i++)
