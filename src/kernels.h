@@ -201,7 +201,7 @@ struct rapt_tile_kind {
     bool turns_alone;  /* on any processor also by a head alone, not only where several take turns */
     int slot_turn;     /* without score_beside: KV heads take turns of so many keys, without scales, to score and weigh;
                           0 = none do */
-    bool block_turns;  /* likewise of whole blocks, by a block of its own */
+    int block_turns;   /* up to so many rows of each take turns of whole blocks, by a block of its own; 0 = none do */
     unsigned formats; /* bit f: score and weigh take rows of format f as they are stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int dim); /* the larger one of keys and values */

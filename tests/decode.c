@@ -246,17 +246,6 @@ static void test_lists_apart(void **state) {
     }
 }
 
-/* Normal numbers as float32, or their upper halves, which are bfloat16, and finite as float16. */
-static char *drawn_of(struct random *random, int dtype, int64_t count) {
-    const size_t bytes = (size_t)rapt_row_bytes(dtype, 1);
-    char *numbers = test_alloc((size_t)count * bytes);
-    for (int64_t i = 0; i < count; i++) {
-        const float x = quick_normal(random);
-        memcpy(numbers + (size_t)i * bytes, (const char *)&x + sizeof x - bytes, bytes);
-    }
-    return numbers;
-}
-
 /* More keys and values than caches hold, for processors that pace requests then. All heads read the same ones. */
 static void test_more_than_caches_hold(void **state) {
     enum { DIM = 64, KEYS = 1100, HEADS = 64 };
@@ -274,9 +263,9 @@ static void test_more_than_caches_hold(void **state) {
         rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
         desc.batch = desc.query_length = 1, desc.kv_length = KEYS, desc.numerics = numerics;
         desc.query_heads = rows, desc.kv_heads = HEADS, desc.head_dim = DIM;
-        desc.query = rapt_tensor_bhsd(drawn_of(&random, query_dtype, rows * DIM), query_dtype, 1, rows, 1, DIM);
-        desc.key = rapt_tensor_bhsd(drawn_of(&random, dtype, KEYS * DIM), dtype, 1, 1, KEYS, DIM);
-        desc.value = rapt_tensor_bhsd(drawn_of(&random, dtype, KEYS * DIM), dtype, 1, 1, KEYS, DIM);
+        desc.query = rapt_tensor_bhsd(test_normal_of(&random, query_dtype, rows * DIM), query_dtype, 1, rows, 1, DIM);
+        desc.key = rapt_tensor_bhsd(test_normal_of(&random, dtype, KEYS * DIM), dtype, 1, 1, KEYS, DIM);
+        desc.value = rapt_tensor_bhsd(test_normal_of(&random, dtype, KEYS * DIM), dtype, 1, 1, KEYS, DIM);
         desc.key.head_stride_bytes = desc.value.head_stride_bytes = 0;
         desc.out = rapt_output_bhsd(expected, 1, rows, 1, DIM);
         rapt_reference_attention(&desc);

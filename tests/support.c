@@ -135,6 +135,16 @@ float *test_drawn(struct random *random, int64_t count, float (*draw)(struct ran
     return values;
 }
 
+char *test_normal_of(struct random *random, int dtype, int64_t count) {
+    const size_t bytes = (size_t)rapt_row_bytes(dtype, 1);
+    char *numbers = test_alloc((size_t)count * bytes);
+    for (int64_t i = 0; i < count; i++) {
+        const float x = quick_normal(random);
+        memcpy(numbers + (size_t)i * bytes, (const char *)&x + sizeof x - bytes, bytes);
+    }
+    return numbers;
+}
+
 void test_free_all(void) {
     while (allocation_count > 0)
         free(allocations[--allocation_count]);

@@ -99,6 +99,8 @@ void *test_alloc(size_t bytes);
 float *test_floats(int64_t count);
 /* As test_floats, filled by draw. */
 float *test_drawn(struct random *random, int64_t count, float (*draw)(struct random *));
+/* Normal numbers as float32, or their upper halves, which are bfloat16, and finite as float16. */
+char *test_normal_of(struct random *random, int dtype, int64_t count);
 void test_free_all(void);
 
 /* ---- this machine */

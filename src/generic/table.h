@@ -90,7 +90,7 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
      .least_keys = (least),                                                                                         \
      .streams = true,                                                                                               \
      .takes_runs = true,                                                                                            \
-     .block_turns = VL > 1,                                                                                         \
+     .block_turns = VL > 1 ? (tile_rows) : 0,                                                                       \
      .beside_rows = {[RAPT_FORMAT_BF16] = UNIT_BESIDE(most), [RAPT_FORMAT_F16] = UNIT_BESIDE(most)},                \
      .scores_bytes = RAPT_UNIT(scores_bytes_in_place),                                                              \
      .block = RAPT_UNIT(block_in_place)}

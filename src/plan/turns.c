@@ -90,7 +90,8 @@ static bool lies_side_by_side(const struct rapt_plan_body *a, int side, int64_t 
  * they lie, and where the batch exceeds caches, since within them turns only add calls. */
 static bool takes_steps_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
-    bool takes = work->task_rows <= kind->rows && kind->slot_turn % heads == 0 && !(a->mask_parts & EXCLUDES) &&
+    const int most_rows = kind->block_turns ? kind->block_turns : kind->rows;
+    bool takes = work->task_rows <= most_rows && kind->slot_turn % heads == 0 && !(a->mask_parts & EXCLUDES) &&
                  !a->planned_in_keys &&
                  (double)a->desc.batch * rapt_stored_bytes(a, work) > RAPT_CACHED_BYTES;
     for (int side = 0; takes && side < RAPT_SIDES; side++)

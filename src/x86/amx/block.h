@@ -3,6 +3,7 @@
 #ifndef RAPT_X86_AMX_BLOCK_H
 #define RAPT_X86_AMX_BLOCK_H
 
+#include "x86/amx/ahead.h"
 #include "x86/amx/product.h"
 #include "x86/unit16/block.h"
 
@@ -53,6 +54,8 @@ RAPT_INLINE int amx_share(const struct amx_shares *s, int group, int groups, int
 
 static inline __attribute__((always_inline)) void beside_scores(void *context, int group, int step, int turn) {
     struct amx_shares *s = context;
+    if (step == 0 && turn == 0 && group < s->a->steps)
+        run_errands(amx_errands(s->a->t.b), UNIT_LINES);
     if (group == 0 || !s->a->plain || (turn < AMX_TURNS - 1 && group < s->a->steps))
         return;
     const int end = amx_share(s, group, s->a->steps, step);
@@ -121,6 +124,8 @@ RAPT_INLINE void amx_add_sums(const struct unit16_task *a, int group, int row, i
 static inline __attribute__((always_inline)) void beside_sums(void *context, int group, int step, int turn) {
     struct amx_shares *s = context;
     const int groups = unit16_steps((int)s->a->t.b->task->attention->desc.value_dim);
+    if (step == 0 && turn == 0 && group < groups)
+        run_errands(amx_errands(s->a->t.b), UNIT_LINES);
     if (group == 0 || (turn < AMX_TURNS - 1 && group < groups))
         return;
     const int end = amx_share(s, group, groups, step);

@@ -50,6 +50,7 @@ enum { CHAINS_ROWS = 2, CHAINS_LEAST_DIM = 3 * RAPT_STEP + 1 };
 static const struct rapt_tile_kind amx_few = {AMX_KIND("few", AMX_TILE, AMX_TILE),
                                                   .streams = true,
                                                   .takes_runs = true,
+                                                  .block_turns = TILE_HEIGHT,
                                                   .beside_rows = {[UNIT16_FORMAT] = AMX_TILE},
                                                   .beside_unlike = FEW_NEAR_DIMS,
                                                   .beside_rests = true,

@@ -69,13 +69,16 @@ struct amx_scoring_beside {
     struct amx_rows *rows;
     const float *y;
     float *largest;
-    int size, share; /* of exponentials, or 0; rows of maxima in a turn */
+    const struct amx_ahead *ahead; /* or NULL */
+    int size, lines, share; /* of exponentials, or 0; of rows ahead; rows of maxima in a turn */
 };
 
 static inline __attribute__((always_inline)) void beside_scoring(void *context, int group, int step, int turn) {
     struct amx_scoring_beside *c = context;
     if (c->size && group < STEPS_OF_HALF)
         amx_turn_of_rows(c->rows, turn, c->size);
+    if (c->ahead && group < STEPS_OF_HALF)
+        amx_fetch_ahead(c->ahead, group, AHEAD_ROWS / STEPS_OF_HALF, AMX_TURNS * step + turn, c->lines);
     if (group == 0)
         return;
     const int first = group < STEPS_OF_HALF ? (AMX_TURNS * step + turn) * c->share : 0;
@@ -86,22 +89,29 @@ static inline __attribute__((always_inline)) void beside_scoring(void *context, 
     }
 }
 
-/* size: head_dim / 32, rounded up, at most AMX_LONG. both: the exponentials of `before` run beside. */
-RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16_task *before, int size, bool both) {
+/* size: head_dim / 32, rounded up, at most AMX_LONG. both: the exponentials of `before` run beside. fetches: requests
+ * for the next block, too, whose rows are short. */
+RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16_task *before, int size, bool both,
+                                bool fetches) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
     const int steps = size < AMX_LONG ? size : unit16_steps((int)b->task->attention->desc.head_dim);
     struct amx_product p = amx_scoring(a, keys.base, steps);
     struct amx_rows rows = amx_rows_of(&before->half);
+    struct amx_ahead ahead;
     struct amx_scoring_beside c = {.rows = &rows,
                                    .y = a->half.y,
                                    .largest = a->half.largest,
+                                   .ahead = fetches ? &ahead : NULL,
+                                   .lines = size,
                                    .size = both ? size : 0,
                                    .share = (AMX_TILE / AMX_TURNS + size - 1) / size};
     for (int row = 0; row < AMX_TILE; row++)
         _mm512_store_ps(c.largest + row * 16, _mm512_set1_ps(-RAPT_INFINITY));
     p.groups = STEPS_OF_HALF;
     p.has_below = true;
+    if (fetches)
+        amx_look_ahead(&ahead, b->of_score, b->panel);
     if (size < AMX_LONG)
         amx_multiply_unrolled(&p, size, beside_scoring, &c, AMX_NUMBERS);
     else
@@ -117,7 +127,8 @@ struct amx_weighing_beside {
     int64_t o_stride;
     __mmask16 keeps; /* o holds something */
     bool is_odd;     /* the last group has 16 dims */
-    int groups, size;
+    const struct amx_ahead *ahead; /* or NULL */
+    int lines, groups, size;
 };
 
 static inline __attribute__((always_inline)) void beside_weighing(void *context, int group, int step, int turn) {
@@ -125,6 +136,8 @@ static inline __attribute__((always_inline)) void beside_weighing(void *context,
     struct amx_weighing_beside *c = context;
     if (c->size && group < c->groups)
         amx_turn_of_rows(c->rows, turn, c->size);
+    if (c->ahead && group < c->groups)
+        amx_fetch_ahead(c->ahead, group, AHEAD_ROWS / c->lines, AMX_TURNS * step + turn, c->lines);
     if (group == 0)
         return;
     const int first = group < c->groups ? (AMX_TURNS * step + turn) * SHARE : 0;
@@ -136,12 +149,14 @@ static inline __attribute__((always_inline)) void beside_weighing(void *context,
 }
 
 /* size: value_dim / 32, rounded up, at most AMX_LONG. Likewise those of `after`. ASSUME probabilities are packed. */
-RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16_task *after, int size, bool both) {
+RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16_task *after, int size, bool both,
+                                bool fetches) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
     struct amx_product p = amx_weighing(a, values.base);
     const int groups = size < AMX_LONG ? size : p.groups;
     struct amx_rows rows = amx_rows_of(&after->half);
+    struct amx_ahead ahead;
     struct amx_weighing_beside c = {.rows = &rows,
                                     .g = a->g,
                                     .alpha = a->half.alpha,
@@ -149,6 +164,8 @@ RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16
                                     .o_stride = b->state.o_stride,
                                     .is_odd = p.is_odd,
                                     .keeps = a->half.fresh ? 0 : 0xffff,
+                                    .ahead = fetches ? &ahead : NULL,
+                                    .lines = size,
                                     .groups = groups,
                                     .size = both ? size : 0};
     p.a = (const char *)a->half.y;
@@ -156,6 +173,8 @@ RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16
     p.a_below = TILE_HEIGHT * p.a_stride;
     p.groups = groups;
     p.has_below = true;
+    if (fetches)
+        amx_look_ahead(&ahead, b->of_score, b->panel);
     amx_multiply_unrolled(&p, STEPS_OF_HALF, beside_weighing, &c, AMX_NUMBERS);
 }
 
@@ -167,37 +186,42 @@ struct amx_size {
     amx_of_size *score, *score_beside, *weigh, *weigh_beside;
 };
 
-#define AMX_OF_SIZE(size)                                                                                      \
-    static RAPT_KERNEL void amx_score_##size(const struct unit16_task *a, const struct unit16_task *other) {   \
-        amx_score_pair(a, other, size, false);                                                              \
-    }                                                                                                          \
-    static RAPT_KERNEL void amx_score_beside_##size(const struct unit16_task *a, const struct unit16_task *other) {\
-        amx_score_pair(a, other, size, true);                                                               \
-    }                                                                                                          \
-    static RAPT_KERNEL void amx_weigh_##size(const struct unit16_task *a, const struct unit16_task *other) {   \
-        amx_weigh_pair(a, other, size, false);                                                              \
-    }                                                                                                          \
-    static RAPT_KERNEL void amx_weigh_beside_##size(const struct unit16_task *a, const struct unit16_task *other) {\
-        amx_weigh_pair(a, other, size, true);                                                               \
-    }                                                                                                          \
-    static const struct amx_size amx_size_##size = {amx_score_##size, amx_score_beside_##size, amx_weigh_##size,\
-                                                    amx_weigh_beside_##size};
-AMX_OF_SIZE(1)
-AMX_OF_SIZE(2)
-AMX_OF_SIZE(3)
-AMX_OF_SIZE(4)
-AMX_OF_SIZE(5)
-AMX_OF_SIZE(6)
-AMX_OF_SIZE(7)
-AMX_OF_SIZE(8)
-AMX_OF_SIZE(9)
+#define AMX_STAGE(name, stage, size, both, fetches)                                                                \
+    static RAPT_KERNEL void name##_##size(const struct unit16_task *a, const struct unit16_task *other) {          \
+        stage(a, other, size, both, fetches);                                                                      \
+    }
+#define AMX_OF_SIZE(name, size, fetches)                                                                           \
+    AMX_STAGE(name##_score, amx_score_pair, size, false, fetches)                                                  \
+    AMX_STAGE(name##_score_beside, amx_score_pair, size, true, fetches)                                            \
+    AMX_STAGE(name##_weigh, amx_weigh_pair, size, false, fetches)                                                  \
+    AMX_STAGE(name##_weigh_beside, amx_weigh_pair, size, true, fetches)                                            \
+    static const struct amx_size name##_##size = {name##_score_##size, name##_score_beside_##size,                 \
+                                                  name##_weigh_##size, name##_weigh_beside_##size};
+AMX_OF_SIZE(amx, 1, false)
+AMX_OF_SIZE(amx, 2, false)
+AMX_OF_SIZE(amx, 3, false)
+AMX_OF_SIZE(amx, 4, false)
+AMX_OF_SIZE(amx, 5, false)
+AMX_OF_SIZE(amx, 6, false)
+AMX_OF_SIZE(amx, 7, false)
+AMX_OF_SIZE(amx, 8, false)
+AMX_OF_SIZE(amx, 9, false)
+AMX_OF_SIZE(amx_fetching, 1, true)
+AMX_OF_SIZE(amx_fetching, 2, true)
+AMX_OF_SIZE(amx_fetching, 3, true)
+AMX_OF_SIZE(amx_fetching, 4, true)
+AMX_OF_SIZE(amx_fetching, 5, true)
+AMX_OF_SIZE(amx_fetching, 6, true)
+AMX_OF_SIZE(amx_fetching, 7, true)
+AMX_OF_SIZE(amx_fetching, 8, true)
 
-static const struct amx_size *amx_size_of(int64_t dim) {
-    static const struct amx_size *const sizes[AMX_LONG] = {&amx_size_1, &amx_size_2, &amx_size_3,
-                                                           &amx_size_4, &amx_size_5, &amx_size_6,
-                                                           &amx_size_7, &amx_size_8, &amx_size_9};
+static const struct amx_size *amx_size_of(int64_t dim, bool fetches) {
+    static const struct amx_size *const sizes[2][AMX_LONG] = {
+        {&amx_1, &amx_2, &amx_3, &amx_4, &amx_5, &amx_6, &amx_7, &amx_8, &amx_9},
+        {&amx_fetching_1, &amx_fetching_2, &amx_fetching_3, &amx_fetching_4, &amx_fetching_5, &amx_fetching_6,
+         &amx_fetching_7, &amx_fetching_8, &amx_9}};
     const int size = unit16_steps((int)dim);
-    return sizes[(size < AMX_LONG ? size : AMX_LONG) - 1];
+    return sizes[fetches][(size < AMX_LONG ? size : AMX_LONG) - 1];
 }
 
 /* ------------------------------------------------------------ the pair */
@@ -217,7 +241,9 @@ static bool amx_is_pair(const struct unit16_task a[2]) {
 /* Rows whose exponents are far go alone. */
 static void amx_pair(struct unit16_task a[2]) {
     const struct rapt_attention_desc *desc = &a->t.b->task->attention->desc;
-    const struct amx_size *keys = amx_size_of(desc->head_dim), *values = amx_size_of(desc->value_dim);
+    const bool fetches = amx_errands(a->t.b) != NULL;
+    const struct amx_size *keys = amx_size_of(desc->head_dim, fetches);
+    const struct amx_size *values = amx_size_of(desc->value_dim, fetches);
     keys->score(&a[0], &a[1]);
     unit16_to_maxima(&a[0]);
     if (a[0].half.far) {
