@@ -24,41 +24,47 @@ static void note(const void *address, int write, int level) {
 #include "x86/amx/ahead.h"
 
 enum { GROUPS = 4, TURNS = 4, LONGEST = 8 }; /* of a product with keys; of a step; lines of a row */
+enum { MOST_ROWS = 100, MOST_HEADS = 3, MOST_BYTES = 600 };
 
 static char memory[1 << 20];
 static const char at_hand[64];
 
-/* Pieces of rows, and the rows. */
-static int64_t draw(struct rapt_errands *e, const char **rows, struct random *random) {
+/* Pieces of rows, and the parts of them in order, of so many lines. */
+static int64_t draw(struct rapt_errands *e, const char **parts, int lines, struct random *random) {
     int64_t count = 0;
     *e = (struct rapt_errands){.count = (int)random_between(random, 0, RAPT_MAX_ERRANDS)};
     for (int i = 0; i < e->count; i++) {
         struct rapt_errand *piece = &e->piece[i];
         *piece = (struct rapt_errand){.base = memory + sizeof memory / 2 + 64 * random_between(random, -400, 400),
                                       .row_stride_bytes = random_between(random, -4, 4) * 512 + 64,
-                                      .rows = (int)random_between(random, 1, 100),
-                                      .heads = 1,
-                                      .row_bytes = 256};
+                                      .head_stride_bytes = random_between(random, -4, 4) * 4096,
+                                      .rows = (int)random_between(random, 1, MOST_ROWS),
+                                      .heads = i % 3 ? 1 : (int)random_between(random, 1, MOST_HEADS),
+                                      .row_bytes = (int)random_between(random, 1, MOST_BYTES)};
         for (int row = 0; row < piece->rows; row++)
-            rows[count++] = piece->base + row * piece->row_stride_bytes;
+            for (int head = 0; head < piece->heads; head++)
+                for (int byte = 0; byte < piece->row_bytes; byte += 64 * lines)
+                    parts[count++] = piece->base + byte + row * piece->row_stride_bytes +
+                                     head * piece->head_stride_bytes;
     }
     return count;
 }
 
-/* Every row once, in order, and then what is at hand. */
+/* Every part once, in order, and then what is at hand. */
 static void test_rows(void **state) {
-    static const char *rows[100 * RAPT_MAX_ERRANDS];
+    static const char *parts[RAPT_MAX_ERRANDS * MOST_ROWS * MOST_HEADS * (MOST_BYTES / 64 + 1)];
     struct random random = {81};
     (void)state;
     for (int64_t turn = scaled_work(500); turn > 0; turn--) {
         struct rapt_errands e;
         struct amx_ahead ahead;
-        const int64_t count = draw(&e, rows, &random);
+        const int lines = (int)random_between(&random, 1, LONGEST);
+        const int64_t count = draw(&e, parts, lines, &random);
         for (int64_t first = 0; first < count + AHEAD_ROWS; first += AHEAD_ROWS) {
-            amx_look_ahead(&ahead, &e, at_hand);
+            amx_look_ahead(&ahead, &e, lines, at_hand);
             for (int i = 0; i < AHEAD_ROWS; i++)
-                assert_ptr_equal(ahead.row[i], first + i < count ? rows[first + i] : at_hand);
-            assert_true(first + AHEAD_ROWS < count ? e.at < e.count : e.at == e.count);
+                assert_ptr_equal(ahead.row[i], first + i < count ? parts[first + i] : at_hand);
+            assert_true(first + AHEAD_ROWS < count ? amx_left(&e) == &e : !amx_left(&e));
         }
     }
 }

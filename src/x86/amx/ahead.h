@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 on the matrix unit: what memory is asked for beside the products of a tile, where it feeds the call. Packing
- * reads the next block only after all tiles of this one, and memory would rest until then. */
+ * Order 2 on the matrix unit: what memory is asked for beside the products of a tile. Packing reads the next block only
+ * after all tiles of this one, and memory would rest until then where it feeds the call; in its last block a tile asks
+ * for its rows of out, and for the queries that follow. */
 #ifndef RAPT_X86_AMX_AHEAD_H
 #define RAPT_X86_AMX_AHEAD_H
 
@@ -12,30 +13,49 @@ enum {
     AHEAD_LINES = 4  /* requested in a turn of products */
 };
 
-/* Rows of the next block, wherever they lie. */
+/* Rows, or parts of longer ones, wherever they lie. */
 struct amx_ahead {
     const char *row[AHEAD_ROWS];
 };
 
-/* NULL: nothing is left to ask for, or caches have it. */
-RAPT_INLINE struct rapt_errands *amx_errands(const struct rapt_block *b) {
-    struct rapt_errands *e = b->task->attention->exceeds_caches ? b->of_score : NULL;
-    return e && e->at < e->count ? e : NULL;
+RAPT_INLINE struct rapt_errands *amx_left(struct rapt_errands *e) { return e && e->at < e->count ? e : NULL; }
+
+/* What products with keys ask for: NULL = nothing is left, or caches have it. */
+RAPT_INLINE struct rapt_errands *amx_beside_keys(const struct rapt_block *b) {
+    return b->task->attention->exceeds_caches ? amx_left(b->of_score) : NULL;
 }
 
-/* Takes the next rows; where none is left, something at hand. */
-RAPT_INLINE void amx_look_ahead(struct amx_ahead *ahead, struct rapt_errands *e, const void *at_hand) {
+/* Products with values. */
+RAPT_INLINE struct rapt_errands *amx_beside_values(const struct rapt_block *b) {
+    struct rapt_errands *e = amx_left(b->of_weigh);
+    return e ? e : amx_beside_keys(b);
+}
+
+/* Takes some rows of a piece of whole rows. */
+RAPT_INLINE int amx_take_rows(const char **row, int room, struct rapt_errands *e) {
+    const struct rapt_errand *piece = &e->piece[e->at];
+    const char *first = errand_at(e);
+    const int left = piece->rows - e->row, rows = left < room ? left : room;
+    for (int i = 0; i < rows; i++)
+        row[i] = first + i * piece->row_stride_bytes;
+    e->row += rows - 1;
+    finish_errand_row(e);
+    return rows;
+}
+
+/* Takes the next rows, so many lines at a time; where none is left, something at hand. */
+RAPT_INLINE void amx_look_ahead(struct amx_ahead *ahead, struct rapt_errands *e, int lines, const void *at_hand) {
     int count = 0;
     while (count < AHEAD_ROWS && e->at < e->count) {
         const struct rapt_errand *piece = &e->piece[e->at];
-        const char *first = errand_at(e);
-        const int left = piece->rows - e->row, room = AHEAD_ROWS - count, rows = left < room ? left : room;
-        RAPT_ASSUME(piece->heads == 1);
-        for (int i = 0; i < rows; i++)
-            ahead->row[count + i] = first + i * piece->row_stride_bytes;
-        count += rows;
-        e->row += rows - 1;
-        finish_errand_row(e);
+        if (piece->heads == 1 && piece->row_bytes <= lines * 64) {
+            count += amx_take_rows(ahead->row + count, AHEAD_ROWS - count, e);
+            continue;
+        }
+        ahead->row[count++] = errand_at(e);
+        e->byte += lines * 64;
+        if (e->byte >= piece->row_bytes)
+            finish_errand_row(e);
     }
     for (; count < AHEAD_ROWS; count++)
         ahead->row[count] = at_hand;

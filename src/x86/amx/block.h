@@ -55,7 +55,7 @@ RAPT_INLINE int amx_share(const struct amx_shares *s, int group, int groups, int
 static inline __attribute__((always_inline)) void beside_scores(void *context, int group, int step, int turn) {
     struct amx_shares *s = context;
     if (step == 0 && turn == 0 && group < s->a->steps)
-        run_errands(amx_errands(s->a->t.b), UNIT_LINES);
+        run_errands(amx_beside_keys(s->a->t.b), UNIT_LINES);
     if (group == 0 || !s->a->plain || (turn < AMX_TURNS - 1 && group < s->a->steps))
         return;
     const int end = amx_share(s, group, s->a->steps, step);
@@ -125,7 +125,7 @@ static inline __attribute__((always_inline)) void beside_sums(void *context, int
     struct amx_shares *s = context;
     const int groups = unit16_steps((int)s->a->t.b->task->attention->desc.value_dim);
     if (step == 0 && turn == 0 && group < groups)
-        run_errands(amx_errands(s->a->t.b), UNIT_LINES);
+        run_errands(amx_beside_values(s->a->t.b), UNIT_LINES);
     if (group == 0 || (turn < AMX_TURNS - 1 && group < groups))
         return;
     const int end = amx_share(s, group, groups, step);

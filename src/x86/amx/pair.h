@@ -89,10 +89,10 @@ static inline __attribute__((always_inline)) void beside_scoring(void *context, 
     }
 }
 
-/* size: head_dim / 32, rounded up, at most AMX_LONG. both: the exponentials of `before` run beside. fetches: requests
- * for the next block, too, whose rows are short. */
-RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16_task *before, int size, bool both,
-                                bool fetches) {
+/* size: head_dim / 32, rounded up, at most AMX_LONG. both: the exponentials of `before` run beside. e: rows to
+ * request, or NULL; of more than AMX_LONG steps none are. */
+RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16_task *before, struct rapt_errands *e,
+                                int size, bool both) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
     const int steps = size < AMX_LONG ? size : unit16_steps((int)b->task->attention->desc.head_dim);
@@ -102,7 +102,7 @@ RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16
     struct amx_scoring_beside c = {.rows = &rows,
                                    .y = a->half.y,
                                    .largest = a->half.largest,
-                                   .ahead = fetches ? &ahead : NULL,
+                                   .ahead = e ? &ahead : NULL,
                                    .lines = size,
                                    .size = both ? size : 0,
                                    .share = (AMX_TILE / AMX_TURNS + size - 1) / size};
@@ -110,8 +110,8 @@ RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16
         _mm512_store_ps(c.largest + row * 16, _mm512_set1_ps(-RAPT_INFINITY));
     p.groups = STEPS_OF_HALF;
     p.has_below = true;
-    if (fetches)
-        amx_look_ahead(&ahead, b->of_score, b->panel);
+    if (e)
+        amx_look_ahead(&ahead, e, size, b->panel);
     if (size < AMX_LONG)
         amx_multiply_unrolled(&p, size, beside_scoring, &c, AMX_NUMBERS);
     else
@@ -149,8 +149,8 @@ static inline __attribute__((always_inline)) void beside_weighing(void *context,
 }
 
 /* size: value_dim / 32, rounded up, at most AMX_LONG. Likewise those of `after`. ASSUME probabilities are packed. */
-RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16_task *after, int size, bool both,
-                                bool fetches) {
+RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16_task *after, struct rapt_errands *e,
+                                int size, bool both) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
     struct amx_product p = amx_weighing(a, values.base);
@@ -164,7 +164,7 @@ RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16
                                     .o_stride = b->state.o_stride,
                                     .is_odd = p.is_odd,
                                     .keeps = a->half.fresh ? 0 : 0xffff,
-                                    .ahead = fetches ? &ahead : NULL,
+                                    .ahead = e ? &ahead : NULL,
                                     .lines = size,
                                     .groups = groups,
                                     .size = both ? size : 0};
@@ -173,22 +173,24 @@ RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16
     p.a_below = TILE_HEIGHT * p.a_stride;
     p.groups = groups;
     p.has_below = true;
-    if (fetches)
-        amx_look_ahead(&ahead, b->of_score, b->panel);
+    if (e)
+        amx_look_ahead(&ahead, e, size, b->panel);
     amx_multiply_unrolled(&p, STEPS_OF_HALF, beside_weighing, &c, AMX_NUMBERS);
 }
 
 /* ------------------------------------------------------------ for each size of heads */
 
-typedef void amx_of_size(const struct unit16_task *a, const struct unit16_task *other);
+typedef void amx_of_size(const struct unit16_task *a, const struct unit16_task *other, struct rapt_errands *e);
 
 struct amx_size {
     amx_of_size *score, *score_beside, *weigh, *weigh_beside;
 };
 
 #define AMX_STAGE(name, stage, size, both, fetches)                                                                \
-    static RAPT_KERNEL void name##_##size(const struct unit16_task *a, const struct unit16_task *other) {          \
-        stage(a, other, size, both, fetches);                                                                      \
+    static RAPT_KERNEL void name##_##size(const struct unit16_task *a, const struct unit16_task *other,            \
+                                          struct rapt_errands *e) {                                                \
+        RAPT_ASSUME(!e == !(fetches));                                                                             \
+        stage(a, other, (fetches) ? e : NULL, size, both);                                                         \
     }
 #define AMX_OF_SIZE(name, size, fetches)                                                                           \
     AMX_STAGE(name##_score, amx_score_pair, size, false, fetches)                                                  \
@@ -215,13 +217,13 @@ AMX_OF_SIZE(amx_fetching, 6, true)
 AMX_OF_SIZE(amx_fetching, 7, true)
 AMX_OF_SIZE(amx_fetching, 8, true)
 
-static const struct amx_size *amx_size_of(int64_t dim, bool fetches) {
+static const struct amx_size *amx_size_of(int64_t dim, const struct rapt_errands *e) {
     static const struct amx_size *const sizes[2][AMX_LONG] = {
         {&amx_1, &amx_2, &amx_3, &amx_4, &amx_5, &amx_6, &amx_7, &amx_8, &amx_9},
         {&amx_fetching_1, &amx_fetching_2, &amx_fetching_3, &amx_fetching_4, &amx_fetching_5, &amx_fetching_6,
          &amx_fetching_7, &amx_fetching_8, &amx_9}};
     const int size = unit16_steps((int)dim);
-    return sizes[fetches][(size < AMX_LONG ? size : AMX_LONG) - 1];
+    return sizes[e != NULL][(size < AMX_LONG ? size : AMX_LONG) - 1];
 }
 
 /* ------------------------------------------------------------ the pair */
@@ -240,26 +242,28 @@ static bool amx_is_pair(const struct unit16_task a[2]) {
 
 /* Rows whose exponents are far go alone. */
 static void amx_pair(struct unit16_task a[2]) {
-    const struct rapt_attention_desc *desc = &a->t.b->task->attention->desc;
-    const bool fetches = amx_errands(a->t.b) != NULL;
-    const struct amx_size *keys = amx_size_of(desc->head_dim, fetches);
-    const struct amx_size *values = amx_size_of(desc->value_dim, fetches);
-    keys->score(&a[0], &a[1]);
+    const struct rapt_block *b = a->t.b;
+    const rapt_attention_desc *desc = &b->task->attention->desc;
+    struct rapt_errands *e = amx_beside_keys(b);
+    const struct amx_size *of_size = amx_size_of(desc->head_dim, e);
+    of_size->score(&a[0], &a[1], e);
     unit16_to_maxima(&a[0]);
     if (a[0].half.far) {
         amx_rest(&a[0]);
         amx_alone(&a[1]);
         return;
     }
-    keys->score_beside(&a[1], &a[0]);
+    of_size->score_beside(&a[1], &a[0], e);
     unit16_to_maxima(&a[1]);
+    e = amx_beside_values(b);
+    of_size = amx_size_of(desc->value_dim, e);
     if (a[1].half.far) {
-        values->weigh(&a[0], &a[1]);
+        of_size->weigh(&a[0], &a[1], e);
         amx_rest(&a[1]);
         return;
     }
-    values->weigh_beside(&a[0], &a[1]);
-    values->weigh(&a[1], &a[0]);
+    of_size->weigh_beside(&a[0], &a[1], e);
+    of_size->weigh(&a[1], &a[0], e);
 }
 
 /* ------------------------------------------------------------ all of it */
