@@ -188,7 +188,7 @@ static void test_which_pages(void **state) {
         const bool can_halves = can && kind->beside_rows[RAPT_FORMAT_F16] > 0;
         const int turn = kind->score_beside ? kind->turn_keys : 32;
         atomic_store(&rapt_requests_here, RAPT_REQUESTS_FAR_INTO_L2);
-        desc.isa = shifted.isa = aligned.isa = tables[i]->isa;
+        desc.isa = shifted.isa = aligned.isa = longer.isa = tables[i]->isa;
         longer.kv_length = 64 * KEYS;
         shifted.key_position = rapt_int32_list(&within_turn, 1);
         aligned.key_position = rapt_int32_list(&whole_turns, 1);
@@ -200,8 +200,11 @@ static void test_which_pages(void **state) {
         assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, 1), 1);
         assert_int_equal(heads_in_pages(aligned, 4, RAPT_F32, turn), can ? 4 : 1);
         assert_int_equal(heads_in_pages(shifted, 4, RAPT_F32, turn), 1); /* pages begin within turns */
-        assert_int_equal(takes_turns_alone(desc, 3, RAPT_F32, turn), alone);
-        assert_int_equal(takes_turns_alone(desc, 3, RAPT_Q8_0, 4 * turn), can_blocks && kind->turns_alone);
+        assert_int_equal(takes_turns_alone(desc, 3, RAPT_F32, turn), can); /* in caches */
+        assert_int_equal(takes_turns_alone(longer, 6, RAPT_F32, turn), alone && kind->beside_rows[RAPT_FORMAT_F32] >= 6);
+        assert_int_equal(takes_turns_alone(longer, 7, RAPT_F32, turn), kind->beside_rows[RAPT_FORMAT_F32] >= 7);
+        assert_int_equal(takes_turns_alone(longer, 1, RAPT_F16, turn), can_halves);
+        assert_int_equal(takes_turns_alone(desc, 3, RAPT_Q8_0, 4 * turn), can_blocks);
         assert_int_equal(takes_turns_alone(desc, 3, RAPT_F32, turn / 2), false);
         atomic_store(&rapt_requests_here, RAPT_REQUESTS_FAR_INTO_L1);
         assert_int_equal(takes_turns_alone(desc, 3, RAPT_F16, turn), can_halves);

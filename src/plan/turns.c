@@ -9,10 +9,11 @@ enum { EXCLUDES = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT /* what may
 /* Whether a head by itself reads pages in turns, where the kind does not always do so. If not, strands keep memory busy
  * (docs/performance/pages.md). */
 static bool turns_beat_strands(const struct rapt_plan_body *a, int side, int64_t rows) {
-    enum { LEAST_ROWS = 3, MOST_BYTES = 511, LEAST_TOKENS = 32 };
+    enum { LEAST_ROWS = 3, MOST_BYTES = 511, LEAST_TOKENS = 32, LEAST_F32_ROWS = 7 };
     const int format = a->format[side];
     const bool is_f32 = format == RAPT_FORMAT_F32, is_half = format == RAPT_FORMAT_F16 || format == RAPT_FORMAT_BF16;
     switch (rapt_cpu_requests()) {
+    case RAPT_REQUESTS_FAR_INTO_L2: return !is_f32 || !a->exceeds_caches || rows >= LEAST_F32_ROWS;
     case RAPT_REQUESTS_FAR_INTO_L1: /* as long as a turn and the next one fit there */
         return !is_f32 && rows >= LEAST_ROWS && rapt_format_row_bytes(format, rapt_dim_of(a, side)) <= MOST_BYTES;
     case RAPT_REQUESTS_L1_AT_HAND:
