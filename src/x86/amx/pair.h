@@ -189,7 +189,7 @@ struct amx_size {
 #define AMX_STAGE(name, stage, size, both, fetches)                                                                \
     static RAPT_KERNEL void name##_##size(const struct unit16_task *a, const struct unit16_task *other,            \
                                           struct rapt_errands *e) {                                                \
-        RAPT_ASSUME(!e == !(fetches));                                                                             \
+        RAPT_ASSUME(e || !(fetches));                                                                              \
         stage(a, other, (fetches) ? e : NULL, size, both);                                                         \
     }
 #define AMX_OF_SIZE(name, size, fetches)                                                                           \
