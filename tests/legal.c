@@ -184,6 +184,8 @@ static void test_sizes(void **state) {
     LEGAL_PLAN(d->kv_length = many, d->key = rapt_input_bhsd(nowhere, 2, 2, many, 8), d->value = d->key);
     LEGAL_PLAN(d->kv_length = many, d->key.token_stride_bytes = d->value.token_stride_bytes = 0);
     LEGAL_PLAN(d->batch = 0, d->query_heads = d->kv_heads = 1, d->query_length = d->kv_length = 1 << 24);
+    LEGAL_PLAN(d->batch = many, d->query_length = d->kv_length = 0,
+               d->key_pages.kind = d->value_pages.kind = RAPT_PAGES_ROW); /* at once */
     END_OF_ROWS;
 }
 

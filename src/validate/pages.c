@@ -89,10 +89,12 @@ rapt_status rapt_check_page_lists(struct rapt_validation *v) {
     rapt_status status = RAPT_OK;
     for (int side = 0; side < RAPT_SIDES && status == RAPT_OK; side++) {
         const rapt_page_table *table = rapt_pages_of(v->desc, side);
+        /* Without keys no memory bounds the batch, but for offsets. */
+        const bool has_pages = v->desc->kv_length > 0 || table->kind == RAPT_PAGES_LISTED;
         if (table->kind == RAPT_PAGES_NONE)
             continue;
         status = rapt_check_page_memory(v, &names[side], table, v->desc->batch);
-        if (status == RAPT_OK && v->memory != RAPT_MEMORY_BINDING && !is_again(v->desc, side))
+        if (status == RAPT_OK && has_pages && v->memory != RAPT_MEMORY_BINDING && !is_again(v->desc, side))
             status = check_sequences(v, side);
     }
     return status;
