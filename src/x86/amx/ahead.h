@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 on the matrix unit: what memory is asked for beside the products of a tile. Packing reads the next block only
- * after all tiles of this one, and memory would rest until then where it feeds the call; in its last block a tile asks
- * for its rows of out, and for the queries that follow. */
+ * Order 2 on the matrix unit: what is requested beside the products of a tile. Packing reads the next block only after
+ * all tiles of this one, and memory would rest until then where it feeds the call; in its last block a tile requests
+ * its rows of out, and the queries that follow. */
 #ifndef RAPT_X86_AMX_AHEAD_H
 #define RAPT_X86_AMX_AHEAD_H
 
@@ -20,12 +20,12 @@ struct amx_ahead {
 
 RAPT_INLINE struct rapt_errands *amx_left(struct rapt_errands *e) { return e && e->at < e->count ? e : NULL; }
 
-/* What products with keys ask for: NULL = nothing is left, or caches have it. */
+/* What is requested beside products with keys: NULL = nothing is left, or caches have it. */
 RAPT_INLINE struct rapt_errands *amx_beside_keys(const struct rapt_block *b) {
     return b->task->attention->exceeds_caches ? amx_left(b->of_score) : NULL;
 }
 
-/* Products with values. */
+/* Beside products with values: the tile's own first. */
 RAPT_INLINE struct rapt_errands *amx_beside_values(const struct rapt_block *b) {
     struct rapt_errands *e = amx_left(b->of_weigh);
     return e ? e : amx_beside_keys(b);

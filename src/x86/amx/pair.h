@@ -90,7 +90,7 @@ static inline __attribute__((always_inline)) void beside_scoring(void *context, 
 }
 
 /* size: head_dim / 32, rounded up, at most AMX_LONG. both: the exponentials of `before` run beside. e: rows to
- * request, or NULL; of more than AMX_LONG steps none are. */
+ * request, or NULL; from AMX_LONG steps on none are. */
 RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16_task *before, struct rapt_errands *e,
                                 int size, bool both) {
     const struct rapt_block *b = a->t.b;
