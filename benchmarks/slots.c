@@ -96,7 +96,7 @@ static void measure_table(struct slots *slots) {
     static void (*const all[])(struct slots *) = {
         slots_pack,
 #define RAPT_SLOT(name) slots_##name,
-#include "../tests/slots.def"
+#include "../tests/kernels/slots.def"
 #undef RAPT_SLOT
         slots_product,
     };

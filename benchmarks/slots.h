@@ -31,9 +31,9 @@ __attribute__((format(printf, 3, 4))) void slots_measure(struct slots *slots, co
 float *slots_zeros(size_t count);
 float *slots_numbers(size_t count);
 
-/* One for each slot or family of slots that tests/check.c holds, and for those that other tests hold. */
+/* One for each slot or family of slots that tests/kernels/check.c holds, and for those that other tests hold. */
 #define RAPT_SLOT(name) void slots_##name(struct slots *slots);
-#include "../tests/slots.def"
+#include "../tests/kernels/slots.def"
 #undef RAPT_SLOT
 void slots_pack(struct slots *slots);
 void slots_product(struct slots *slots);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../tests/cmocka_all.h"
+#include "../../tests/support/cmocka_all.h"
 #include "ggml-cpu.h"
 
 static const char *library;

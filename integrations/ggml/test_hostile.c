@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../tests/cmocka_all.h"
+#include "../../tests/support/cmocka_all.h"
 
 static const struct shape plain = {64, 64, 4, 2, 3, 40, 2, GGML_TYPE_F16, GGML_TYPE_F16, true, true, 8, 30};
 

@@ -2,7 +2,7 @@
  * Functions of one number that layers need besides attention. They compute in
  * double with +, -, *, / alone, in the order written here and without fused
  * operations, so every machine gives the same double; rounded to float the
- * results are within 0.51 ulp (tests/elementary.c). Loops over them become
+ * results are within 0.51 ulp (tests/layers/elementary.c). Loops over them become
  * vector code. */
 #ifndef RAPT_LAYERS_ELEMENTARY_H
 #define RAPT_LAYERS_ELEMENTARY_H

