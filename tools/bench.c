@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json.h"
+#include "common/json.h"
+#include "common/options.h"
+#include "common/tool.h"
 #include "measure.h"
 #include "memory.h"
-#include "options.h"
 #include "peaks.h"
-#include "tool.h"
 #include "verbs.h"
 #include "workload.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
+#include "common/json.h"
+#include "common/tool.h"
 #include "reference/reference.h"
-#include "tool.h"
 #include "verbs.h"
 
 struct difference {

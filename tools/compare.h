@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "options.h"
-#include "problem.h"
+#include "attend/problem.h"
+#include "common/options.h"
 
 enum compare_form { COMPARE_TEXT, COMPARE_JSON, COMPARE_QUIET };
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/tool.h"
 #include "help.h"
-#include "layer_options.h"
-#include "tool.h"
+#include "layer/options.h"
 #include "verbs.h"
 
 static void print_words(const struct layer_kind *kind, const struct option_row *rows) {

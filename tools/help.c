@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attend_options.h"
-#include "heatmap.h"
-#include "layer_options.h"
-#include "suggest.h"
-#include "tool.h"
+#include "attend/options.h"
+#include "common/suggest.h"
+#include "common/tool.h"
+#include "heatmap/heatmap.h"
+#include "layer/options.h"
 #include "verbs.h"
 
 enum { PAGE_COLUMNS = 80, HELP_INDENT = 24 };

@@ -3,7 +3,7 @@
 #ifndef RAPT_HELP_H
 #define RAPT_HELP_H
 
-#include "options.h"
+#include "common/options.h"
 
 struct help_verb {
     const char *name, *usage, *text;

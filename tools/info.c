@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "build_options.h"
-#include "cpu_name.h"
-#include "json.h"
-#include "options.h"
+#include "common/cpu_name.h"
+#include "common/json.h"
+#include "common/options.h"
+#include "common/tool.h"
 #include "rapt/rapt.h"
-#include "tool.h"
 #include "verbs.h"
 
 struct info_options {

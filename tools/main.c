@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "options.h"
+#include "common/options.h"
+#include "common/suggest.h"
+#include "common/tool.h"
 #include "rapt/rapt.h"
-#include "suggest.h"
-#include "tool.h"
 #include "verbs.h"
 
 static int verb_version(int argc, char **argv) {

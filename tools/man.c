@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "help.h"
-#include "layer_options.h"
+#include "layer/options.h"
 #include "rapt/rapt.h"
 #include "verbs.h"
 

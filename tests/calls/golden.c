@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../tools/npy.h"
+#include "files/npy.h"
 #include "rapt/rapt.h"
 
 static const char *data_folder;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "../tools/memory_free.h"
+#include "common/memory_free.h"
 #include "measure.h"
 
 void *__real_calloc(size_t count, size_t size);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../tools/cpu_name.h"
+#include "common/cpu_name.h"
 #include "command/run.h"
 #include "rapt/rapt.h"
 

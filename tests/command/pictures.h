@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "../tools/viridis.h"
+#include "heatmap/viridis.h"
 #include "command/run.h"
 
 struct picture {

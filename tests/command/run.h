@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../tools/npy.h"
+#include "files/npy.h"
 
 /* Makes a folder, goes there, and lets shell lines call the command as $rapt and $rapt_failing. wrapper: an
  * emulator that both need, or "". */

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "../tools/safetensors.h"
+#include "files/safetensors.h"
 #include "support/support.h"
 
 /* A copy on the heap, so that a sanitizer sees a byte read behind it. */

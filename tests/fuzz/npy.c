@@ -2,7 +2,7 @@
  * The reader of .npy files, from the file on: dies with one line, or gives what
  * the file holds, and never asks for more memory than the file can fill. tool.c
  * is replaced by what stands here, since the command ends where it dies. */
-#include "../../tools/npy.h"
+#include "files/npy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../tools/tool.h"
+#include "common/tool.h"
 #include "fuzz.h"
 
 enum { MOST_ALLOCATIONS = 4, MOST_HEADER = 65536 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The reader of safetensors: refuses with a text, or gives tensors that cover the data once. */
-#include "../../tools/safetensors.h"
+#include "files/safetensors.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "../tools/npy.h"
+#include "files/npy.h"
 #include "rapt/layers.h"
 
 /* How this round runs: every round repeats all cases, and all rounds have the same bits. */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "layer/weights.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/tool.h"
+
+/* So that they are still reachable when a leak checker looks: a command has one such file. */
+static struct safetensors tensors_of_file;
+
+static char *joined(const char *a, const char *b, const char *c, const char *d) {
+    const size_t bytes = strlen(a) + strlen(b) + strlen(c) + strlen(d) + 1;
+    char *text = tool_allocate((int64_t)bytes, 1, "a name");
+    snprintf(text, bytes, "%s%s%s%s", a, b, c, d);
+    return text;
+}
+
+static unsigned char *read_file(const char *path, size_t *bytes) {
+    struct stat status;
+    FILE *file = tool_open(path);
+    if (fstat(fileno(file), &status) != 0) tool_die_of_file(path, errno);
+    *bytes = (size_t)status.st_size;
+    unsigned char *content = tool_allocate((int64_t)status.st_size, 1, path);
+    const bool whole = fread(content, 1, *bytes, file) == *bytes;
+    if (ferror(file)) tool_die_of_file(path, errno);
+    if (!whole) tool_die("%s: it got shorter while it was read", tool_file(path));
+    fclose(file);
+    return content;
+}
+
+struct weights weights_open(const char *path, const char *prefix) {
+    struct weights weights = {.path = path, .prefix = prefix ? prefix : ""};
+    struct stat status;
+    char wrong[256];
+    size_t bytes;
+    tool_check_name(path);
+    if (stat(path, &status) != 0) tool_die_of_file(path, errno);
+    if (S_ISDIR(status.st_mode)) return weights;
+    if (!S_ISREG(status.st_mode)) tool_die("%s: is neither a folder nor a file", path);
+    weights.file = read_file(path, &bytes);
+    if (bytes >= 6 && memcmp(weights.file, "\x93NUMPY", 6) == 0)
+        tool_die("%s: is a .npy file: expected the folder that holds it, or a safetensors file", tool_file(path));
+    if (!safetensors_parse(weights.file, bytes, &tensors_of_file, wrong)) tool_die("%s: %s", path, wrong);
+    weights.tensors = &tensors_of_file;
+    return weights;
+}
+
+static const struct safetensor *find(const struct weights *weights, const char *name) {
+    const size_t prefix = strlen(weights->prefix);
+    for (size_t i = 0; i < weights->tensors->count; i++) {
+        const char *has = weights->tensors->tensors[i].name;
+        if (strncmp(has, weights->prefix, prefix) == 0 && strcmp(has + prefix, name) == 0)
+            return &weights->tensors->tensors[i];
+    }
+    return NULL;
+}
+
+static char *path_of(const struct weights *weights, const char *name) {
+    return joined(joined(weights->path, "/", weights->prefix, name), ".npy", "", "");
+}
+
+bool weights_has(const struct weights *weights, const char *name) {
+    struct stat status; /* what is there but cannot be read is an error when it is read */
+    if (weights->file) return find(weights, name) != NULL;
+    return lstat(path_of(weights, name), &status) == 0 || errno != ENOENT;
+}
+
+struct npy_array weights_read(const struct weights *weights, const char *name) {
+    if (!weights->file) {
+        if (!weights_has(weights, name))
+            tool_die("%s: the weights lack %s%s.npy", weights->path, weights->prefix, name);
+        const char *path = path_of(weights, name);
+        tool_name_file(path, tool_option_of(weights->path));
+        return npy_read_floats(path);
+    }
+    const struct safetensor *tensor = find(weights, name);
+    if (!tensor) tool_die("%s: the weights lack the tensor '%s%s'", weights->path, weights->prefix, name);
+    if (strcmp(tensor->dtype, "F32") != 0)
+        tool_die("%s: '%s' holds %s, expected F32", weights->path, tensor->name, tensor->dtype);
+    if (tensor->dims > NPY_MAX_DIMS)
+        tool_die("%s: '%s' has more than %d dimensions", weights->path, tensor->name, NPY_MAX_DIMS);
+    struct npy_array array = {.path = joined(weights->path, ":", tensor->name, ""), .type = NPY_FLOAT32,
+                              .dims = tensor->dims, .count = (tensor->end - tensor->begin) / 4};
+    memcpy(array.shape, tensor->shape, (size_t)tensor->dims * sizeof array.shape[0]);
+    array.data = tool_allocate(array.count, sizeof(float), array.path); /* the file's may be misaligned */
+    memcpy(array.data, weights->file + tensor->begin, (size_t)array.count * sizeof(float));
+    return array;
+}

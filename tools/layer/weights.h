@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Learned weights: a folder of .npy files or one safetensors file. */
+#ifndef RAPT_WEIGHTS_H
+#define RAPT_WEIGHTS_H
+
+#include <stdbool.h>
+
+#include "files/npy.h"
+#include "files/safetensors.h"
+
+struct weights {
+    const char *path, *prefix;
+    unsigned char *file; /* of safetensors; NULL = a folder */
+    const struct safetensors *tensors;
+};
+
+/* prefix stands before every name that is asked for. Dies where the path is neither. */
+struct weights weights_open(const char *path, const char *prefix);
+
+bool weights_has(const struct weights *weights, const char *name);
+
+/* A float32 tensor; path in it is what messages call it. Dies where it is missing or of another type. */
+struct npy_array weights_read(const struct weights *weights, const char *name);
+
+#endif
