@@ -166,7 +166,8 @@ static int set_up(void **state) {
         *sources++ = 0;
         snprintf(command, sizeof command,
                  "objects=; for i in %s; do objects=\"$objects tests/$i.o\"; mkdir -p tests/${i%%/*};"
-                 "test -e tests/$i.o || %s -std=c11 -O1 -I%s/src -I%s/include -I%s/tests -c %s/tests/$i -o tests/$i.o || exit 1; done;"
+                 "test -e tests/$i.o || %s -std=c11 -O1 -I%s/src -I%s/include -I%s/tests"
+                 " -c %s/tests/$i -o tests/$i.o || exit 1; done;"
                  "%s -o %s $objects mutant/*.o %s -lcmocka -lm -pthread %s",
                  sources, compiler, root, root, root, root, compiler, *program, libraries, link_flags);
         must(command);
