@@ -142,6 +142,7 @@ static void bad_options(void **state) {
     expect_error("scale = nan must be finite, also after multiplication by log2(e)", ATTEND "--scale nan");
     expect_error("softcap = -1 must be 0 or more", ATTEND "--softcap=-1");
     expect_error("softcap = inf must be 0 or more and finite", ATTEND "--softcap inf");
+    expect_error("--softcap: 1e-50 is 0 when rounded to float32, which is off", ATTEND "--softcap 1e-50");
     expect_error("--window: '3' is not two integers", ATTEND "--window 3");
     expect_error("--window: '' is not an integer", ATTEND "--window 3,");
     expect_error("window_left", ATTEND "--window=-2,0");

@@ -142,6 +142,8 @@ static void check_scores(const struct attend_options *o) {
     option_needs("seed", o->seed.given, o->drop.given, "--drop");
     if (o->keep && o->seed.given) tool_die("--seed changes nothing with --keep");
     dropout_check(o->drop);
+    if (o->softcap.value == 0 && o->softcap.exact != 0)
+        tool_die("--softcap: %s is 0 when rounded to float32, which is off", o->softcap.text);
     if (o->query_offset.given && o->query_positions)
         tool_die("--query-offset and --query-positions: give one of them");
 }
