@@ -41,6 +41,7 @@ const struct help_verb help_verbs[] = {
     {"completion", "rapt completion bash|zsh", "Print a script that completes verbs and options in this shell.",
      no_option_rows},
     {"version", "rapt version", "Print the versions of rapt and of its numerics.", no_option_rows},
+    {"man", "rapt man", "Print the manual page, in the form that man reads.", no_option_rows},
     {NULL, NULL, NULL, NULL},
 };
 

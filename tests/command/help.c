@@ -26,7 +26,7 @@ static void expect_same(const char *line, const char *other) {
 
 static void help_everywhere(void **state) {
     static const char *const verbs[] = {"attend", "layer", "compare",    "bench",     "heatmap",
-                                        "info",   "help",  "completion", "version", "layer self"};
+                                        "info",   "help",  "completion", "version", "man", "layer self"};
     (void)state;
     expect_said("\n  rapt attend --query FILE", "$rapt help");
     expect_same("$rapt help", "$rapt --help");
