@@ -130,7 +130,8 @@ static void many_lines_are_merged(void **state) {
     write_npy("tall.npy", NPY_FLOAT32, tall, 2, (const int64_t[]){1000, 2});
     result = expect_success("$rapt heatmap --attention tall.npy");
     assert_non_null(strstr(result.out, "\n992  0.00 1.00\n"));
-    assert_non_null(strstr(result.out, "A line stands for 8 queries"));
+    assert_non_null(strstr(result.out, "A line stands for 8 queries, the first of which is named, and shows their "
+                                       "largest weight."));
     assert_null(strstr(result.out, "A column stands for"));
 }
 

@@ -209,7 +209,8 @@ static void print_scale(const struct page *page) {
                (long long)page->pooled);
     }
     if (page->merged > 1)
-        printf("A line stands for %lld queries, the first of which is named, likewise.\n", (long long)page->merged);
+        printf("A line stands for %lld queries, the first of which is named, %s.\n", (long long)page->merged,
+               page->pooled > 1 ? "likewise" : "and shows their largest weight");
     if (map->nans || map->infinities) {
         printf("%lld NaN and %lld infinite weights are %s.\n", (long long)map->nans, (long long)map->infinities,
                page->values ? "written out" : page->ink <= INK_256 ? "grey" : "question marks");
