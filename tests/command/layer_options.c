@@ -46,6 +46,28 @@ static void masks_of_dot(void **state) {
     expect_success(MASKED "all.npy --out a.npy && " MASKED "last.npy --out l.npy && cmp a.npy l.npy");
     expect_success(MASKED "spread.npy --out s.npy && " MASKED "one.npy --out o1.npy && cmp s.npy o1.npy");
     expect_success("! cmp -s a.npy s.npy");
+    expect_error("last.npy [3, 5, 7] does not broadcast to the scores [2, 3, 5, 5]",
+                 "$rapt layer dot --query mq.npy --key mq.npy --value mq.npy --mask last.npy --out new.npy");
+    expect_error("--mask-fill changes nothing without --mask",
+                 "$rapt layer dot --query mq.npy --key mk.npy --value mk.npy --mask-fill 1 --out new.npy");
+}
+
+/* The message shows the mask as it is, not as the library gets it. */
+static void mask_of_sequences(void **state) {
+    (void)state;
+    setenv("case", "06a_mha_split", 1);
+    write_npy("short.npy", NPY_BOOL, (const unsigned char[60]){1}, 3, (const int64_t[]){2, 5, 6});
+    expect_error("short.npy [2, 5, 6] does not broadcast to the scores [2, 6, 6] [batch, queries, keys]",
+                 "c=$data/$case; $rapt layer multi-head --heads 2 --mask short.npy " X OUT);
+}
+
+static void archive_of_weights(void **state) {
+    (void)state;
+    setenv("case", "06a_mha_split", 1);
+    write_bytes("w.npz", "PK\3\4 and what an archive has", 28);
+    expect_error("--weights: w.npz: is an archive: expected a folder with its arrays as NAME.npy, or a safetensors "
+                 "file",
+                 "$rapt layer self --weights w.npz --input $data/$case/x.npy " OUT);
 }
 
 struct alignment {
@@ -177,6 +199,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bias_that_cannot_be_read),
         cmocka_unit_test(masks_of_dot),
+        cmocka_unit_test(mask_of_sequences),
+        cmocka_unit_test(archive_of_weights),
         cmocka_unit_test(fewer_queries_than_keys),
         cmocka_unit_test(fused_orders),
         cmocka_unit_test(layouts_of_stacked_heads),

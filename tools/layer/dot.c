@@ -49,6 +49,21 @@ static void same(const struct npy_array *a, const struct npy_array *b, int from_
                  b->path, npy_shape_text(b->dims, b->shape, shape_b), of_a, of_b, what);
 }
 
+/* As the library would say it, with the name and shape of the file. */
+static void check_mask(const rapt_dot_product_desc *layer, const struct npy_array *mask, const int64_t *mask_shape) {
+    const int dims = layer->leading + 2;
+    int64_t scores[NPY_MAX_DIMS];
+    char has[NPY_SHAPE_TEXT], wants[NPY_SHAPE_TEXT];
+    memcpy(scores, layer->shape, (size_t)layer->leading * sizeof scores[0]);
+    scores[dims - 2] = layer->query_length;
+    scores[dims - 1] = layer->kv_length;
+    for (int i = 0; i < dims; i++) {
+        if (mask_shape[i] != scores[i] && mask_shape[i] != 1)
+            tool_die("%s %s does not broadcast to the scores %s", mask->path,
+                     npy_shape_text(mask->dims, mask->shape, has), npy_shape_text(dims, scores, wants));
+    }
+}
+
 /* Sizes of the mask from the right, those it lacks are 1. One number for all keys is written out. */
 static void set_mask(rapt_dot_product_desc *layer, const char *path, int64_t mask_shape[NPY_MAX_DIMS]) {
     struct npy_array mask = npy_read(path, NPY_BOOL | NPY_INT32);
@@ -58,6 +73,7 @@ static void set_mask(rapt_dot_product_desc *layer, const char *path, int64_t mas
         tool_die("%s %s does not fit scores of %d dimensions", path, npy_shape_text(mask.dims, mask.shape, shape),
                  dims);
     for (int i = 0; i < dims; i++) mask_shape[i] = i < dims - mask.dims ? 1 : mask.shape[i - (dims - mask.dims)];
+    check_mask(layer, &mask, mask_shape);
     const int64_t each = mask_shape[dims - 1] == 1 ? layer->kv_length : 1;
     const int64_t count = tool_product(mask.count, each, path);
     unsigned char *bytes = tool_allocate(count, 1, path);

@@ -81,6 +81,22 @@ const float *job_vector(const struct layer_job *job, const char *name, int64_t c
     return array.data;
 }
 
+/* Three dimensions are of sequences, not of heads. */
+static struct npy_array for_all_heads(struct npy_array array, const rapt_attention_desc *how) {
+    const int64_t wanted[3] = {how->batch, how->query_length, how->kv_length};
+    char has[NPY_SHAPE_TEXT], wants[NPY_SHAPE_TEXT];
+    for (int i = 0; i < 3; i++) {
+        if (array.shape[i] != wanted[i] && array.shape[i] != 1)
+            tool_die("%s %s does not broadcast to the scores %s [batch, queries, keys]", array.path,
+                     npy_shape_text(3, array.shape, has), npy_shape_text(3, wanted, wants));
+    }
+    array.dims = 4;
+    array.shape[3] = array.shape[2];
+    array.shape[2] = array.shape[1];
+    array.shape[1] = 1;
+    return array;
+}
+
 /* bool or int32, [queries, keys], [batch, queries, keys] or [batch, heads, queries, keys]. */
 static rapt_tensor read_pairs(const char *path, const rapt_attention_desc *how) {
     struct npy_array array = npy_read(path, NPY_BOOL | NPY_INT32);
@@ -91,13 +107,7 @@ static rapt_tensor read_pairs(const char *path, const rapt_attention_desc *how) 
         array.data = bytes;
         array.type = NPY_BOOL;
     }
-    if (array.dims == 3) { /* of sequences, not of heads */
-        array.dims = 4;
-        array.shape[3] = array.shape[2];
-        array.shape[2] = array.shape[1];
-        array.shape[1] = 1;
-    }
-    return broadcast_to_scores(array, how);
+    return broadcast_to_scores(array.dims == 3 ? for_all_heads(array, how) : array, how);
 }
 
 static void drop(struct layer_job *job) {
@@ -140,7 +150,6 @@ void job_attend(struct layer_job *job, int64_t heads, const struct tokens *queri
     if (options->causal) align(how, options);
     if (options->mask) how->mask = read_pairs(options->mask, how);
     if (options->mask_fill.given) {
-        if (!options->mask) tool_die("--mask-fill changes nothing without --mask");
         how->features |= RAPT_MASK_FILL;
         how->mask_fill = options->mask_fill.value;
     }

@@ -130,6 +130,7 @@ struct layer_options layer_parse(const struct layer_kind *kind, int argc, char *
     option_at_least_one("reach", options.reach, (int64_t)1 << 40);
     option_at_least_one("threads", options.threads, 4096);
     option_needs("query-offset", options.query_offset.given, options.causal, "--causal");
+    option_needs("mask-fill", options.mask_fill.given, options.mask, "--mask");
     option_needs("prefix", options.prefix, options.weights, "--weights");
     option_needs("weights-layout", options.weights_layout, options.weights, "--weights");
     return options;

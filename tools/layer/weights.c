@@ -44,6 +44,9 @@ struct weights weights_open(const char *path, const char *prefix) {
     weights.file = read_file(path, &bytes);
     if (bytes >= 6 && memcmp(weights.file, "\x93NUMPY", 6) == 0)
         tool_die("%s: is a .npy file: expected the folder that holds it, or a safetensors file", tool_file(path));
+    if (bytes >= 4 && memcmp(weights.file, "PK\3\4", 4) == 0)
+        tool_die("%s: is an archive: expected a folder with its arrays as NAME.npy, or a safetensors file",
+                 tool_file(path));
     if (!safetensors_parse(weights.file, bytes, &tensors_of_file, wrong)) tool_die("%s: %s", path, wrong);
     weights.tensors = &tensors_of_file;
     return weights;
