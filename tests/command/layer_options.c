@@ -61,6 +61,17 @@ static void mask_of_sequences(void **state) {
                  "c=$data/$case; $rapt layer multi-head --heads 2 --mask short.npy " X OUT);
 }
 
+/* The folder of all outputs may be that of the result, also where it is new. */
+static void result_among_all_outputs(void **state) {
+    (void)state;
+    setenv("case", "06a_mha_split", 1);
+#define INTO "c=$data/$case; $rapt layer multi-head --heads 2 " X "--all-outputs made "
+    expect_error("none/y.npy: cannot be written", INTO "--out none/y.npy");
+    expect_error("--out: made: cannot be written: Is a directory", INTO "--out made");
+    expect_success("! test -e made");
+    expect_success(INTO "--out made/y.npy && test -f made/q.npy && test -f made/y.npy");
+}
+
 static void archive_of_weights(void **state) {
     (void)state;
     setenv("case", "06a_mha_split", 1);
@@ -200,6 +211,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(bias_that_cannot_be_read),
         cmocka_unit_test(masks_of_dot),
         cmocka_unit_test(mask_of_sequences),
+        cmocka_unit_test(result_among_all_outputs),
         cmocka_unit_test(archive_of_weights),
         cmocka_unit_test(fewer_queries_than_keys),
         cmocka_unit_test(fused_orders),

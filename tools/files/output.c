@@ -74,6 +74,15 @@ static void catch_signals(void) {
     }
 }
 
+/* Whatever ends the program, nothing that is not whole stays. path: of what is made first. */
+static void watch_end(const char *path) {
+    static bool watches;
+    if (watches) return;
+    watches = true;
+    if (atexit(remove_temporaries) != 0) tool_die("%s: no exit handler is available", path);
+    catch_signals();
+}
+
 static _Noreturn void cannot_write(const char *path, int reason) {
     tool_die("%s: cannot be written: %s", tool_file(path), strerror(reason));
 }
@@ -156,10 +165,7 @@ void output_claim(const char *path) {
     struct stat status;
     tool_check_name(path);
     if (claim_count == MAX_CLAIMS) tool_die("%s: more than %d results", path, MAX_CLAIMS);
-    if (claim_count == 0) {
-        if (atexit(remove_temporaries) != 0) tool_die("%s: no exit handler is available", path);
-        catch_signals();
-    }
+    watch_end(path);
     struct claim *claim = &claims[claim_count];
     *claim = (struct claim){.path = path, .target = resolve(path)};
     claim->existed = stat(claim->target, &status) == 0;
@@ -182,6 +188,7 @@ void output_claim(const char *path) {
 
 void output_make_folder(const char *path) {
     tool_check_name(path);
+    watch_end(path);
     const int reason = mkdir(path, 0777) == 0 ? 0 : errno;
     if (reason == 0)
         made_folder = joined(path, "", "");

@@ -13,6 +13,7 @@
 struct layer_job job_begin(const struct layer_options *options) {
     struct layer_job job = {.options = options, .how = RAPT_ATTENTION_DESC_INIT, .run = RAPT_RUN_OPTIONS_INIT};
     const char *paths[] = {options->out, options->attention_out, options->attentional_out};
+    if (options->all_outputs) output_make_folder(options->all_outputs);
     for (int i = 0; i < 3; i++) {
         if (paths[i]) output_claim_array(paths[i]);
     }
@@ -186,7 +187,6 @@ static int shape_scores(const struct layer_job *job, const struct tokens *querie
 float *job_extra_shaped(struct layer_job *job, const char *name, int dims, const int64_t *shape) {
     const char *folder = job->options->all_outputs;
     if (!folder) return NULL;
-    output_make_folder(folder);
     const size_t bytes = strlen(folder) + strlen(name) + sizeof "/.npy";
     char *path = tool_allocate((int64_t)bytes, 1, "a name");
     snprintf(path, bytes, "%s/%s.npy", folder, name);
