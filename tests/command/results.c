@@ -177,6 +177,16 @@ static void readers_that_leave(void **state) {
                  "mkfifo pipe; head -c 1 pipe >head.txt & " ATTEND "--query big.npy --out pipe --lse new_lse.npy");
 }
 
+/* Who reads a result from a pipe would get the lines of the report before it. */
+static void result_and_report_in_one_pipe(void **state) {
+    (void)state;
+    expect_error("rapt: --out: /dev/stdout: the report goes there as well: --quiet leaves it out",
+                 "mkfifo both; cat both >got.npy & " ATTEND "--out /dev/stdout >both");
+    expect_success("cat both >got.npy & " ATTEND "--out /dev/stdout --quiet >both; wait; cmp got.npy e.npy");
+    expect_error("rapt: --out: /dev/stdout: the report goes there as well",
+                 "cat both >got.npy & $rapt layer simplified --input q3.npy --out /dev/stdout >both");
+}
+
 /* The longest that a file system takes, while others are replaced as well. */
 static void longest_names(void **state) {
     (void)state;
@@ -221,13 +231,15 @@ int main(int argc, char **argv) {
         cmocka_unit_test(bad_results_are_found_first),
         cmocka_unit_test(modes_are_kept),        cmocka_unit_test(names_for_all_or_none),
         cmocka_unit_test(signals_leave_nothing), cmocka_unit_test(ignored_signals_stay_ignored),
-        cmocka_unit_test(readers_that_leave),    cmocka_unit_test(longest_names),
+        cmocka_unit_test(readers_that_leave),    cmocka_unit_test(result_and_report_in_one_pipe),
+        cmocka_unit_test(longest_names),
         cmocka_unit_test(links_to_nothing),      cmocka_unit_test(folders_without_results),
         cmocka_unit_test(closed_streams),
     };
     if (argc < 4) return 2;
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
     write_random("q.npy", 4, 1, 4, 3, 8);
+    write_random("q3.npy", 3, 1, 4, 3, 8);
     write_random("k.npy", 4, 1, 2, 6, 8);
     write_random("v.npy", 4, 1, 2, 6, 8);
     expect_success(ATTEND "&& mv new.npy e.npy");

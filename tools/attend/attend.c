@@ -35,6 +35,7 @@ static void claim_results(const struct attend_options *o) {
     for (int i = 0; i < 3; i++) {
         if (results[i]) output_claim_array(results[i]);
     }
+    output_check_report(!o->quiet);
 }
 
 static void warn_of_negative_offsets(const struct problem *problem, const struct attend_options *options) {

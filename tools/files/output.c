@@ -203,6 +203,17 @@ void output_claim_array(const char *path) {
     output_claim(path);
 }
 
+void output_check_report(bool is_printed) {
+    struct stat status;
+    if (!is_printed || fstat(STDOUT_FILENO, &status) != 0 || !(S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))
+        return;
+    for (int i = 0; i < claim_count; i++) {
+        const struct claim *claim = &claims[i];
+        if (claim->special && claim->device == status.st_dev && claim->inode == status.st_ino)
+            tool_die("%s: the report goes there as well: --quiet leaves it out", tool_file(claim->path));
+    }
+}
+
 static struct claim *claim_of(const char *path) {
     for (int i = 0; i < claim_count; i++) {
         if (claims[i].path == path || strcmp(claims[i].path, path) == 0) return &claims[i];

@@ -5,6 +5,7 @@
 #ifndef RAPT_OUTPUT_H
 #define RAPT_OUTPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "files/npy.h"
@@ -15,6 +16,9 @@ void output_claim(const char *path);
 
 /* The same for an array, which no archive can take: dies where that is what the name says. */
 void output_claim_array(const char *path);
+
+/* Dies where a claimed result is the pipe that standard output is, unless nothing is printed there. */
+void output_check_report(bool is_printed);
 
 /* Makes a folder for results unless there is one; it goes again where no result gets its name. Dies where it cannot. */
 void output_make_folder(const char *path);

@@ -17,6 +17,7 @@ struct layer_job job_begin(const struct layer_options *options) {
     for (int i = 0; i < 3; i++) {
         if (paths[i]) output_claim_array(paths[i]);
     }
+    output_check_report(!options->quiet);
     job.how.isa = option_isa(options->isa);
     job.run.max_threads = (int32_t)options->threads.value;
     option_one_of("weights-layout", options->weights_layout, "out-in in-out");
