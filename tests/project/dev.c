@@ -53,6 +53,8 @@ static void bench_installs_what_it_needs(void **state) {
     (void)state;
     shell("rm -f calls.txt; ./dev bench --json x.json; head -n 1 calls.txt | grep -qx 'setup bench';"
           "tail -n 1 calls.txt | grep -qx 'bench --json x.json'");
+    shell("rm calls.txt; status=0; ./dev bench acuracy >log 2>&1 || status=$?; test $status = 2;"
+          "head -n 1 log | grep -qx \"./dev: there is no bench 'acuracy'\"; test ! -e calls.txt");
 }
 
 static void help_names_all_groups(void **state) {
