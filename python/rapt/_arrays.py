@@ -92,15 +92,18 @@ def integers(name: str, value: "Integers | None", count: int) -> Array:
     """One for each sequence, where there is only one for all of them."""
     if value is None or is_tensor(value) or type(value) is numpy.ndarray and value.ndim > 0:
         return value
-    numbers = numpy.asarray(numpy.from_dlpack(value) if hasattr(value, "__dlpack__") else value)
+    try:
+        numbers = numpy.asarray(numpy.from_dlpack(value) if hasattr(value, "__dlpack__") else value)
+    except ValueError:  # lists of different lengths
+        numbers = None
+    if numbers is None or numbers.size > 0 and numbers.dtype.kind not in "iu":
+        raise TypeError(f"{name}: expected 64-bit integers, not {value!r}")
     if numbers.size == 0:
         return numpy.zeros(numbers.shape, numpy.int64)
-    if numbers.dtype.kind not in "iu":
-        raise TypeError(f"{name}: expected 64-bit integers, not {value!r}")
     return numpy.full(count, numbers, numpy.int64) if numbers.ndim == 0 else numbers.astype(numpy.int64)
 
 
-def floats(value: "Floats | bool | None") -> Array:
+def floats(name: str, value: "Floats | bool | None") -> Array:
     """float32, contiguous, as the library requires factors per head."""
     if value is None or value is True:
         return value
@@ -108,4 +111,7 @@ def floats(value: "Floats | bool | None") -> Array:
         return None
     if is_tensor(value):
         return value.detach().float().contiguous()
-    return numpy.ascontiguousarray(value, numpy.float32)
+    try:
+        return numpy.ascontiguousarray(value, numpy.float32)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected numbers, not {value!r}") from None

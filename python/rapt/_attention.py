@@ -78,8 +78,8 @@ def arguments_of(query: Array, key: Array, value: Array, causal: bool, scale: Op
         kv_lengths = integers("kv_lengths", kv_lengths, batch)
         key_position = integers("key_position", key_position, batch)
     return [query, key, value, out, mask, bias, None if lse is False else lse, None if weights is False else weights,
-            key_scales, value_scales, floats(alibi), floats(sinks), query_lengths, kv_lengths, query_position,
-            key_position, pages, order, stored, causal, scale, softcap, window_sides(window), origin,
+            key_scales, value_scales, floats("alibi", alibi), floats("sinks", sinks), query_lengths, kv_lengths,
+            query_position, key_position, pages, order, stored, causal, scale, softcap, window_sides(window), origin,
             WEIGHTS_KINDS[weights_kind] if weights_kind in WEIGHTS_KINDS else
             choice("weights_kind", weights_kind, WEIGHTS_KINDS), mask_fill, numerics,
             None if isa is None else choice("isa", isa, _core.ISAS), threads]

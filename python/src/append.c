@@ -88,6 +88,8 @@ static bool read_new(rapt_tensor *tensor, const struct array *a, int layout, con
                      const char *name) {
     const int64_t required[4] = {d->batch, layout ? d->length : d->kv_heads, layout ? d->kv_heads : d->length, dim};
     *tensor = tensor_of(a, layout);
+    if (!array_check_elements(a, name, false))
+        return false;
     if (memcmp(a->shape, required, sizeof required) == 0)
         return true;
     PyErr_Format(PyExc_ValueError, "%s: its shape is %s; %s is required", name, shape_of(a->ndim, a->shape).text,

@@ -82,6 +82,15 @@ static bool set_dtype(struct array *a, int code, int bytes, const char *name) {
     return false;
 }
 
+bool array_check_elements(const struct array *a, const char *name, bool bools) {
+    const bool integers = a->dtype >= DTYPE_INT32 || a->dtype == RAPT_I8;
+    if (!integers || (bools && a->dtype == DTYPE_UINT8))
+        return true;
+    PyErr_Format(PyExc_TypeError, "%s: its elements are %s; %s are required", name, dtype_name(a->dtype),
+                 bools ? "bools" : "floats");
+    return false;
+}
+
 static bool set_dims(struct array *a, int ndim, const int64_t *shape, const int64_t *strides, const char *name) {
     if (ndim > MOST_DIMS || ndim < 0) {
         PyErr_Format(PyExc_ValueError, "%s: it has %d dimensions; at most %d are possible", name, ndim, MOST_DIMS);

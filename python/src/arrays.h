@@ -41,6 +41,10 @@ struct arguments_form {
 bool arrays_read(struct array *arrays, const struct arguments_form *form, PyObject *const *arguments, Py_ssize_t count);
 void arrays_release(struct array *arrays, const struct arguments_form *form);
 
+/* False with an exception where elements are integers, which tensors of rapt are only beside scales; bools may be bytes
+ * of uint8. */
+bool array_check_elements(const struct array *array, const char *name, bool bools);
+
 /* Puts dimensions of size 1 in front, up to MOST_DIMS. */
 void array_pad(struct array *array);
 

@@ -275,6 +275,10 @@ static bool read_scalars(struct call *call, PyObject *const *arguments) {
         !read_int(arguments[NUMERICS], &d->numerics, "numerics") || !read_int(arguments[ISA], &d->isa, "isa") ||
         !read_threads(arguments[THREADS], &call->threads))
         return false;
+    if (d->softcap == 0 && arguments[SOFTCAP] != Py_None && PyObject_IsTrue(arguments[SOFTCAP])) {
+        PyErr_Format(PyExc_ValueError, "softcap: %R is 0 when rounded to float32, which is off", arguments[SOFTCAP]);
+        return false;
+    }
     d->weights_kind = call->arrays[WEIGHTS].dtype ? weights_kind : 0;
     if (arguments[ALIBI] == Py_True)
         d->features |= RAPT_ALIBI_STANDARD;
@@ -300,6 +304,14 @@ static bool read_lists(struct call *call) {
     return true;
 }
 
+/* Pages have bytes, whatever is stored in them. */
+static bool check_elements(const struct call *call, bool paged) {
+    for (int i = 0; i < BOUND_ARRAYS; i++)
+        if (!(paged && (i == KEY || i == VALUE)) && !array_check_elements(&call->arrays[i], names[i], i == MASK))
+            return false;
+    return true;
+}
+
 bool call_fill(struct call *call, PyObject *const *arguments, Py_ssize_t count) {
     memset(call, 0, sizeof *call);
     if (count != ARGUMENTS) {
@@ -314,7 +326,7 @@ bool call_fill(struct call *call, PyObject *const *arguments, Py_ssize_t count) 
     int32_t layout;
     d->struct_size = sizeof *d;
     if (!read_int(arguments[LAYOUT], &layout, "layout") || !read_sizes(call, layout, arguments[STORED]) ||
-        !check_out(call, layout))
+        !check_elements(call, arguments[STORED] != Py_None) || !check_out(call, layout))
         return false;
     const int kv_layout = arguments[STORED] == Py_None ? layout : 0;
     d->query = tensor_of(&call->arrays[QUERY], layout);

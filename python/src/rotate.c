@@ -28,6 +28,8 @@ static bool read_rows(rapt_rotate_desc *d, struct array *a, int layout) {
                      shape_of(in->ndim, in->shape).text, shape_of(out->ndim, out->shape).text);
         return false;
     }
+    if (!array_check_elements(in, names[ROTATE_IN], false))
+        return false;
     d->batch = in->shape[0];
     d->heads = in->shape[layout ? 2 : 1];
     d->length = in->shape[layout ? 1 : 2];

@@ -209,6 +209,14 @@ REFUSED = [
     (dict(query_position=float("nan")), TypeError, "query_position: expected 64-bit integers, not nan"),
     (dict(query=numpy.zeros((2, 8, 13, 32), ">f4")), TypeError, "query: its elements are of 4 bytes of another type"),
     (dict(query=(1, 1, 2, 8, 13, 32)), ValueError, "query: it has 6 dimensions"),
+    (dict(query=numpy.zeros((2, 8, 13, 32), numpy.int32)), TypeError, "query: its elements are int32; floats are"),
+    (dict(key=numpy.zeros((2, 2, 13, 32), numpy.int8)), TypeError, "key: its elements are int8; floats are required"),
+    (dict(mask=numpy.ones((13, 13), numpy.int64)), TypeError, "mask: its elements are int64; bools are required"),
+    (dict(out=numpy.zeros((2, 8, 13, 16), numpy.int64)), TypeError, "out: its elements are int64; floats are required"),
+    (dict(sinks="sinks"), TypeError, "sinks: expected numbers, not 'sinks'"),
+    (dict(alibi=[[1], [1, 2]]), TypeError, r"alibi: expected numbers, not \[\[1\], \[1, 2\]\]"),
+    (dict(kv_lengths=[[1], [1, 2]]), TypeError, r"kv_lengths: expected 64-bit integers, not \[\[1\], \[1, 2\]\]"),
+    (dict(softcap=1e-50), ValueError, "softcap: 1e-50 is 0 when rounded to float32, which is off"),
 ]
 
 

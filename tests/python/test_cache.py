@@ -165,6 +165,8 @@ def test_a_refused_append_leaves_the_cache_as_it_was(sequences):
     cache.append(key[:, :, :9], value[:, :, :9])
     with pytest.raises(TypeError, match="value: its elements are float64"):
         cache.append(key[:, :, 9:], value[:, :, 9:].astype(numpy.float64))
+    with pytest.raises(TypeError, match="key: its elements are int32; floats are required"):
+        cache.append(key[:, :, 9:].astype(numpy.int32), value[:, :, 9:])
     assert cache.lengths.tolist() == [9, 9, 9] and len(cache._pages.free) == len(cache._pages.users) - 9
     cache.append(key[:, :, 9:], value[:, :, 9:])
     assert (cache.attend(query) == rapt.attention(query, key, value, causal=True)).all()
