@@ -104,6 +104,8 @@ static void shapes_that_do_not_fit(void **state) {
                  WITH "--key three.npy --value v.npy");
     write_random("flat.npy", 4, 1, 2, 6, 0);
     expect_error("flat.npy: its heads have 0 elements", WITH "--key k.npy --value flat.npy");
+    expect_error("flat.npy: its heads have 0 elements",
+                 "$rapt attend --out new.npy --query flat.npy --key flat.npy --value v.npy --kv-type f16");
     expect_error("one.npy [1, 3] does not broadcast to the scores [1, 4, 3, 6]", ATTEND "--bias one.npy");
     write_npy("five.npy", NPY_FLOAT32, (const float[18]){0}, 5, (const int64_t[]){1, 1, 1, 3, 6});
     expect_error("five.npy [1, 1, 1, 3, 6] does not broadcast to the scores", ATTEND "--bias five.npy");

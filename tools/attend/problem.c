@@ -76,6 +76,7 @@ static void check_fit(const struct npy_array *query, const struct npy_array *key
     fit(v.tokens == k.tokens, value, key, "tokens", v.tokens, k.tokens);
     fit(k.heads > 0 && q.heads % k.heads == 0, key, query, "heads (query heads are a multiple of key heads)",
         k.heads, q.heads);
+    if (q.dim == 0) tool_die("%s: its heads have 0 elements", query->path);
     if (v.dim == 0) tool_die("%s: its heads have 0 elements", value->path);
 }
 
