@@ -63,6 +63,7 @@ static void heads_and_sequences(void **state) {
     write_npy("three.npy", NPY_FLOAT64, wide + H * SLICE, 3, (const int64_t[]){H, Q, K});
     write_npy("two.npy", NPY_FLOAT32, weights + (H + 1) * SLICE, 2, (const int64_t[]){Q, K});
 #define TITLE " --title t"
+    expect_success("$rapt heatmap --weights two.npy --title '' | head -n 1 | grep -qx 'Queries down, keys across'");
     struct command_result alone = expect_success("$rapt heatmap --weights two.npy" TITLE);
     assert_string_equal(expect_success("$rapt heatmap --weights four.npy --batch 1 --head 1" TITLE).out, alone.out);
     assert_string_equal(expect_success("$rapt heatmap --weights three.npy --head 1" TITLE).out, alone.out);

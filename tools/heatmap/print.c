@@ -220,7 +220,7 @@ static void print_scale(const struct page *page) {
 void heatmap_print(const struct heatmap *map, const char *colours) {
     struct page page = lay_out(map, colours);
     tokens_print(map->title, tokens_columns(map->title), false);
-    puts(": queries down, keys across");
+    puts(map->title[0] ? ": queries down, keys across" : "Queries down, keys across");
     for (int64_t h = 0; h < map->heads; h++) {
         putchar('\n');
         char name[32];
