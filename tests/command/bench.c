@@ -61,6 +61,12 @@ static void attend_tells_the_best_time(void **state) {
     assert_non_null(strstr(result.out, "\ntime     250 ms (best of 3 runs), 3.2e-06 GFLOP/s\n"));
     result = expect_success(TIMED "--repeat 3 --json");
     assert_non_null(strstr(result.out, "\"best_milliseconds\": 250,"));
+    /* Of 25 pairs only those in blocks that are listed, the last of which has a single key. */
+    write_npy("b.npy", NPY_INT32, (const int32_t[]){0, 1, 2}, 2, (const int64_t[]){3, 1});
+    result = expect_success(TIMED "--key-blocks b.npy --block-size 2,2");
+    assert_non_null(strstr(result.out, ", 5.76e-07 GFLOP/s\n"));
+    result = expect_success(TIMED "--key-blocks b.npy --block-size 2,2 --causal");
+    assert_non_null(strstr(result.out, ", 4.48e-07 GFLOP/s\n"));
 }
 
 int main(int argc, char **argv) {

@@ -38,19 +38,52 @@ int64_t problem_query_position(const struct problem *problem, int64_t b) {
     return 0;
 }
 
-static int64_t keys_seen(const rapt_attention_desc *desc, int64_t position, int64_t kv_length) {
-    int64_t first = 0, last = kv_length - 1;
+struct range {
+    int64_t first, last;
+};
+
+static int64_t length_of(struct range range) {
+    return range.last < range.first ? 0 : range.last - range.first + 1;
+}
+
+static struct range keys_seen(const rapt_attention_desc *desc, int64_t position, int64_t kv_length) {
+    struct range seen = {0, kv_length - 1};
     int64_t edge; /* where it overflows, no key lies beyond it */
     if ((desc->features & RAPT_WINDOW) && desc->window_left >= 0 &&
-        !__builtin_sub_overflow(position, desc->window_left, &edge) && edge > first) {
-        first = edge;
+        !__builtin_sub_overflow(position, desc->window_left, &edge) && edge > seen.first) {
+        seen.first = edge;
     }
     if ((desc->features & RAPT_WINDOW) && desc->window_right >= 0 &&
         !__builtin_add_overflow(position, desc->window_right, &edge)) {
-        last = lesser(last, edge);
+        seen.last = lesser(seen.last, edge);
     }
-    if (desc->features & RAPT_CAUSAL) last = lesser(last, position);
-    return last < first ? 0 : last - first + 1;
+    if (desc->features & RAPT_CAUSAL) seen.last = lesser(seen.last, position);
+    return seen;
+}
+
+/* Those of the keys seen that are in the blocks of a list. */
+static int64_t keys_listed(const rapt_block_list *blocks, int64_t list, struct range seen) {
+    int64_t count = 0;
+    if (length_of(seen) == 0) return 0;
+    for (int64_t n = list_at(blocks->offsets, list); n < list_at(blocks->offsets, list + 1); n++) {
+        struct range block = {list_at(blocks->entries, n) * blocks->key_tokens, seen.last};
+        if (block.first <= seen.last - blocks->key_tokens) block.last = block.first + blocks->key_tokens - 1;
+        if (block.first < seen.first) block.first = seen.first;
+        count += length_of(block);
+    }
+    return count;
+}
+
+/* Query i of sequence b and the keys that it sees, over all heads. */
+static double pairs_of_query(const rapt_attention_desc *desc, int64_t b, int64_t i, struct range seen) {
+    const rapt_block_list *blocks = &desc->key_blocks;
+    if (blocks->query_tokens == 0) return (double)length_of(seen) * (double)desc->query_heads;
+    double pairs = 0;
+    for (int64_t h = 0; h < desc->kv_heads; h++) {
+        const int64_t list = b * blocks->batch_stride + h * blocks->head_stride + i / blocks->query_tokens;
+        pairs += (double)keys_listed(blocks, list, seen);
+    }
+    return pairs * (double)(desc->query_heads / desc->kv_heads);
 }
 
 double problem_pairs(const struct problem *problem) {
@@ -59,7 +92,7 @@ double problem_pairs(const struct problem *problem) {
     for (int64_t b = 0; b < desc->batch; b++) {
         int64_t origin = problem_query_position(problem, b), kv_length = problem_kv_length(problem, b);
         for (int64_t i = 0; i < problem_query_length(problem, b); i++)
-            pairs += (double)keys_seen(desc, origin + i, kv_length);
+            pairs += pairs_of_query(desc, b, i, keys_seen(desc, origin + i, kv_length));
     }
-    return pairs * (double)desc->query_heads;
+    return pairs;
 }

@@ -27,8 +27,8 @@ int64_t problem_kv_length(const struct problem *problem, int64_t b);
 /* Which of its stored keys query 0 of sequence b stands at, as far as something counts from it; else 0. */
 int64_t problem_query_position(const struct problem *problem, int64_t b);
 
-/* How many (query, key) pairs lengths, causal and window let through, over all heads. Masks, trees and lists of key
- * blocks are not looked at. */
+/* How many (query, key) pairs lengths, causal, window and lists of key blocks let through, over all heads. Masks and
+ * trees are not looked at. */
 double problem_pairs(const struct problem *problem);
 
 #endif
