@@ -42,7 +42,7 @@ def is_traced() -> bool:
 def obstacle(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: Optional[torch.Tensor] = None,
              dropout: float = 0.0) -> Optional[str]:
     """Why rapt cannot compute this, or None."""
-    for tensor in (query, key, value):
+    for tensor in (query, key, value) if bias is None else (query, key, value, bias):
         if not is_traced() and torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             return "a transformation of torch.func is active (torch.ops.rapt.attention has a rule for vmap)"
         if tensor.is_nested:
@@ -51,6 +51,7 @@ def obstacle(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: 
             return f"tensors are of the class {type(tensor).__name__}"
         if tensor.device.type != "cpu":
             return f"tensors are on {tensor.device}, and rapt computes on CPUs"
+    for tensor in (query, key, value):
         if tensor.dtype not in DTYPES:
             return f"tensors are {tensor.dtype}, and rapt takes float32, float16 and bfloat16"
     if dropout > 0:
@@ -91,12 +92,13 @@ def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mas
            dropout_p: float = 0.0, is_causal: bool = False, scale: Optional[float] = None,
            enable_gqa: bool = False) -> torch.Tensor:
     """scaled_dot_product_attention, by rapt where it can."""
+    given = query, key, value, attn_mask  # PyTorch casts them itself
     if torch.is_autocast_enabled("cpu"):
         query, key, value, attn_mask = (
             tensor.to(torch.get_autocast_dtype("cpu")) if tensor is not None and tensor.dtype in DTYPES else tensor
             for tensor in (query, key, value, attn_mask))
     if is_refused(query, key, value, attn_mask, is_causal):
-        return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+        return SDPA(*given, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     is_bool = attn_mask is not None and attn_mask.dtype == torch.bool
     reason = obstacle(query, key, value, attn_mask, dropout_p)
     if reason:
@@ -108,10 +110,10 @@ def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mas
     elif enable_gqa and key.shape[-3:-2] != value.shape[-3:-2]:
         reason = f"the key's shape is {list(key.shape)} and the value's {list(value.shape)}"
     elif not enable_gqa and not query.shape[-3:-2] == key.shape[-3:-2] == value.shape[-3:-2]:
-        return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)  # which refuses, or broadcasts
+        return SDPA(*given, dropout_p, is_causal, scale=scale)  # which refuses, or broadcasts
     if reason:
         warn_once(reason)
-        return SDPA(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+        return SDPA(*given, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     attn_mask = _broadcast(attn_mask, key.shape[-2])
     options = dict(mask=attn_mask if is_bool else None, bias=None if is_bool else attn_mask, causal=is_causal,
                    scale=scale, query_position="top-left" if is_causal else None)

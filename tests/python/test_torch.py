@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rapt.torch  # noqa: E402
+from torch.nn.attention.bias import causal_upper_left  # noqa: E402, a tensor whose numbers mean nothing
 
 SDPA = torch.nn.functional.scaled_dot_product_attention
 
@@ -110,8 +111,17 @@ def test_sdpa_leaves_to_pytorch_what_it_cannot_do(tensors, monkeypatch):
     monkeypatch.setattr(rapt.torch, "call", None)
     nested = [torch.nested.nested_tensor([tensor[0], tensor[1]], layout=torch.jagged)
               for tensor in (array.swapaxes(1, 2).contiguous() for array in (query, key, value))]
+    masks = torch.stack([torch.ones(13, 13, dtype=torch.bool).tril(), torch.ones(13, 13, dtype=torch.bool)])
+
+    def autocast():
+        with torch.autocast("cpu", torch.bfloat16):
+            return SDPA(query, key, value, causal_upper_left(13, 13))
+
     cases = {"nested": lambda: SDPA(*(tensor.transpose(1, 2) for tensor in nested)).transpose(1, 2).values(),
              "torch.func": lambda: torch.func.vmap(SDPA)(query, key, value),
+             "a transformation of torch.func": lambda: torch.func.vmap(lambda mask: SDPA(query, key, value, mask))(masks),
+             "CausalBias": lambda: SDPA(query, key, value, causal_upper_left(13, 13)),
+             "class CausalBias": autocast,
              "a size is 0": lambda: SDPA(query[..., :0], key[..., :0], value)}
     for text, case in cases.items():
         expected = case()
