@@ -23,7 +23,7 @@ def _with_heads(array: numpy.ndarray, heads: Optional[int]) -> numpy.ndarray:
         return array
     if not heads:
         raise ValueError("q_num_heads and kv_num_heads are required where inputs have three dimensions")
-    return array.reshape(*array.shape[:2], heads, -1).swapaxes(1, 2)
+    return array.reshape(*array.shape[:2], heads, array.shape[2] // heads).swapaxes(1, 2)
 
 
 def _padded(mask: Optional[numpy.ndarray], keys: int) -> Optional[numpy.ndarray]:
@@ -64,7 +64,7 @@ def compute(query: numpy.ndarray, key: numpy.ndarray, value: numpy.ndarray, mask
         kv_lengths=None if nonpad_kv_seqlen is None else nonpad_kv_seqlen.reshape(-1).astype(numpy.int64),
         weights=True, weights_kind=WEIGHTS_OF_MODES[qk_matmul_output_mode])
     if not has_heads:
-        out = out.swapaxes(1, 2).reshape(out.shape[0], out.shape[2], -1)
+        out = out.swapaxes(1, 2).reshape(out.shape[0], out.shape[2], out.shape[1] * out.shape[3])
     return out.astype(dtype, copy=False), key, value, weights.astype(dtype)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """onnx's own tests of the operator Attention, by rapt: those of all opsets that have it."""
+import numpy
 import pytest
 
 onnx = pytest.importorskip("onnx")
@@ -32,3 +33,12 @@ def test_opsets():
     opsets = {case.model.opset_import[0].version for case in CASES.values()}
     assert {23, 24} <= opsets <= {23, 24, 25}
     assert len(CASES) >= 60
+
+
+def test_nothing_in_three_dimensions():
+    """An empty batch, and no queries: heads are side by side, and their size is known all the same."""
+    for batch, queries in ((0, 5), (2, 0)):
+        query, key = (numpy.ones((batch, tokens, dim), numpy.float32) for tokens, dim in ((queries, 64), (9, 32)))
+        out, present, _, weights = rapt.onnx.compute(query, key, key, q_num_heads=4, kv_num_heads=2)
+        assert out.shape == query.shape and present.shape == (batch, 2, 9, 16)
+        assert weights.shape == (batch, 4, queries, 9)

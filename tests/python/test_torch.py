@@ -119,7 +119,7 @@ def test_sdpa_leaves_to_pytorch_what_it_cannot_do(tensors, monkeypatch):
 
     cases = {"nested": lambda: SDPA(*(tensor.transpose(1, 2) for tensor in nested)).transpose(1, 2).values(),
              "torch.func": lambda: torch.func.vmap(SDPA)(query, key, value),
-             "a transformation of torch.func": lambda: torch.func.vmap(lambda mask: SDPA(query, key, value, mask))(masks),
+             "a transformation": lambda: torch.func.vmap(lambda mask: SDPA(query, key, value, mask))(masks),
              "CausalBias": lambda: SDPA(query, key, value, causal_upper_left(13, 13)),
              "class CausalBias": autocast,
              "a size is 0": lambda: SDPA(query[..., :0], key[..., :0], value)}
