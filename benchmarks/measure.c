@@ -36,7 +36,8 @@ static int ascending(const void *a, const void *b) {
 
 static void finish(struct contender *contender) {
     qsort(contender->samples, (size_t)contender->sample_count, sizeof contender->samples[0], ascending);
-    contender->median_seconds = contender->samples[contender->sample_count / 2];
+    const double *middle = &contender->samples[contender->sample_count / 2];
+    contender->median_seconds = contender->sample_count % 2 ? *middle : (middle[-1] + *middle) / 2;
     contender->spread =
         (contender->samples[contender->sample_count * 3 / 4] - contender->samples[contender->sample_count / 4]) /
         contender->median_seconds;

@@ -47,6 +47,24 @@ static void samples_are_thinned(void **state) {
     assert_int_equal(contender.sample_count, 5 * MEASURE_MAX_SAMPLES / 8);
 }
 
+static void nap_longer(void *context) {
+    long *nanoseconds = context;
+    nap(nanoseconds);
+    *nanoseconds += 2000000;
+}
+
+/* Long rows have two rounds: neither of them is the median. */
+static void medians_of_even_numbers_lie_between(void **state) {
+    (void)state;
+    static struct contender contender;
+    long nanoseconds = 0;
+    contender = (struct contender){.run = nap_longer, .context = &nanoseconds, .calls_per_round = 1};
+    measure((struct contender *[]){&contender}, 1, 0, 2);
+    assert_int_equal(contender.sample_count, 2);
+    assert_true(contender.samples[0] < contender.median_seconds && contender.median_seconds < contender.samples[1]);
+    assert_true(contender.best_seconds < contender.median_seconds);
+}
+
 static void seconds_are_numbers(void **state) {
     (void)state;
     static const char *const wrong[] = {"", "x", "1x", "1 ", "-1", "nan", "inf", "3601"};
@@ -60,6 +78,8 @@ static void seconds_are_numbers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(seconds_are_measured_in_full),
-                                       cmocka_unit_test(samples_are_thinned), cmocka_unit_test(seconds_are_numbers)};
+                                       cmocka_unit_test(samples_are_thinned),
+                                       cmocka_unit_test(medians_of_even_numbers_lie_between),
+                                       cmocka_unit_test(seconds_are_numbers)};
     return cmocka_run_group_tests_name("measure", tests, NULL, NULL);
 }
