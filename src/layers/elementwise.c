@@ -55,10 +55,11 @@ void rapt_tanh_of(float *x, int64_t count) {
 }
 
 BODY scale_rows(float *x, int64_t stride, const float *to, const float *from, int64_t rows, int64_t width) {
-    for (int64_t i = 0; i < rows; i++, x += stride) {
+    for (int64_t i = 0; i < rows; i++) {
         const double factor = rapt_exp((double)to[i] - from[i]);
+        float *row = x + i * stride; /* that of a single row may be anything */
         for (int64_t j = 0; j < width; j++)
-            x[j] = x[j] == 0 ? 0 : (float)(factor * x[j]); /* an empty row has no factor */
+            row[j] = row[j] == 0 ? 0 : (float)(factor * row[j]); /* an empty row has no factor */
     }
 }
 

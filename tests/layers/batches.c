@@ -207,11 +207,25 @@ static void local_p_has_no_states(void **state) {
     test_free_all();
 }
 
+/* Nobody steps by it: not even a pointer that is not used, as the sanitizer sees. */
+static void local_p_ignores_strides_of_single_rows(void **state) {
+    struct local local = make_local(RAPT_LUONG_DOT, (rapt_index_list){0});
+    float expected[KEYS];
+    (void)state;
+    local.how.batch = local.how.query_length = 1;
+    run_local(&local);
+    memcpy(expected, local.weights, sizeof expected);
+    local.how.weights.batch_stride_bytes = local.how.weights.token_stride_bytes = INT64_MIN;
+    run_local(&local);
+    assert_memory_equal(local.weights, expected, sizeof expected);
+    test_free_all();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(additive_sequences_are_separate), cmocka_unit_test(local_p_around_the_middle),
         cmocka_unit_test(local_p_sequences_are_exact),     cmocka_unit_test(concat_scores_are_exact),
-        cmocka_unit_test(local_p_has_no_states),
+        cmocka_unit_test(local_p_has_no_states),           cmocka_unit_test(local_p_ignores_strides_of_single_rows),
     };
     return cmocka_run_group_tests_name("layers_batches", tests, NULL, NULL);
 }
