@@ -255,7 +255,11 @@ static bool read_any(struct array *a, PyObject *object, const char *name, bool w
     return false;
 }
 
+/* Without elements in any case: PyTorch copies no such tensor to make it so. */
 static bool is_contiguous(const struct array *a) {
+    for (int i = 0; i < a->ndim; i++)
+        if (a->shape[i] == 0)
+            return true;
     return a->ndim == 0 || a->shape[a->ndim - 1] <= 1 || a->stride[a->ndim - 1] == a->item_bytes;
 }
 

@@ -59,6 +59,16 @@ def test_refusals(tensors):
         rapt.attention(query, key.double(), value)
 
 
+def test_tensors_without_elements(tensors):
+    """PyTorch calls them contiguous, and makes no copy that would be."""
+    query, key, value = (tensor[..., ::2] for tensor in tensors)
+    assert rapt.attention(query[:, :, :0], key, value).shape == (2, 8, 0, 8)
+    assert (rapt.attention(query, key[:, :, :0], value[:, :, :0]) == torch.zeros(2, 8, 13, 8)).all()
+    mask = torch.ones(0, 1, dtype=torch.bool)
+    with rapt.torch.sdpa():
+        assert SDPA(query[:, :, :0], key, value, mask, enable_gqa=True).shape == (2, 8, 0, 8)
+
+
 def test_operator(tensors):
     options = dict(causal=True, softcap=3.0, sinks=torch.ones(8))
     expected = rapt.attention(*tensors, **options)
