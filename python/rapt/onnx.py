@@ -35,6 +35,12 @@ def _padded(mask: Optional[numpy.ndarray], keys: int) -> Optional[numpy.ndarray]
     return numpy.pad(mask, [*rows, (0, keys - mask.shape[-1])], constant_values=excluded)
 
 
+def _without_padding(mask: Optional[numpy.ndarray], lengths: numpy.ndarray, keys: int) -> numpy.ndarray:
+    """A mask of bools that excludes keys from lengths[b] on, too."""
+    is_key = (numpy.arange(keys) < lengths[:, None])[:, None, None]
+    return is_key if mask is None else mask & is_key
+
+
 def compute(query: numpy.ndarray, key: numpy.ndarray, value: numpy.ndarray, mask: Optional[numpy.ndarray] = None,
             past_key: Optional[numpy.ndarray] = None, past_value: Optional[numpy.ndarray] = None,
             nonpad_kv_seqlen: Optional[numpy.ndarray] = None, *, scale: Optional[float] = None, is_causal: int = 0,
@@ -51,18 +57,20 @@ def compute(query: numpy.ndarray, key: numpy.ndarray, value: numpy.ndarray, mask
         position = past_key.shape[2]
         key, value = numpy.concatenate((past_key, key), 2), numpy.concatenate((past_value, value), 2)
     arrays = [array.astype(numpy.float32) if array.dtype == numpy.float64 else array for array in (query, key, value)]
-    if nonpad_kv_seqlen is not None:
-        position = nonpad_kv_seqlen.reshape(-1).astype(numpy.int64) - query.shape[2]
+    lengths = None if nonpad_kv_seqlen is None else nonpad_kv_seqlen.reshape(-1).astype(numpy.int64)
+    if lengths is not None:
+        position = lengths - query.shape[2]
     mask = _padded(mask, key.shape[2])
-    is_bool = mask is not None and mask.dtype == numpy.bool_
-    if mask is not None and mask.dtype == numpy.float64:
-        mask = mask.astype(numpy.float32)
+    mask, bias = (mask, None) if mask is not None and mask.dtype == numpy.bool_ else (None, mask)
+    if bias is not None and bias.dtype == numpy.float64:
+        bias = bias.astype(numpy.float32)
+    if lengths is not None and WEIGHTS_OF_MODES[qk_matmul_output_mode] in ("raw", "softcap"):  # products of all keys
+        mask, lengths = _without_padding(mask, lengths, key.shape[2]), None
     window = (left_window_size, right_window_size) if max(left_window_size, right_window_size) >= 0 else None
     out, weights = attention(
-        *arrays, mask=mask if is_bool else None, bias=None if is_bool else mask, causal=bool(is_causal), scale=scale,
-        softcap=softcap or None, window=window, query_position=position if is_causal or window else None,
-        kv_lengths=None if nonpad_kv_seqlen is None else nonpad_kv_seqlen.reshape(-1).astype(numpy.int64),
-        weights=True, weights_kind=WEIGHTS_OF_MODES[qk_matmul_output_mode])
+        *arrays, mask=mask, bias=bias, causal=bool(is_causal), scale=scale, softcap=softcap or None, window=window,
+        query_position=position if is_causal or window else None, kv_lengths=lengths, weights=True,
+        weights_kind=WEIGHTS_OF_MODES[qk_matmul_output_mode])
     if not has_heads:
         out = out.swapaxes(1, 2).reshape(out.shape[0], out.shape[2], out.shape[1] * out.shape[3])
     return out.astype(dtype, copy=False), key, value, weights.astype(dtype)

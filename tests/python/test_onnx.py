@@ -42,3 +42,18 @@ def test_nothing_in_three_dimensions():
         out, present, _, weights = rapt.onnx.compute(query, key, key, q_num_heads=4, kv_num_heads=2)
         assert out.shape == query.shape and present.shape == (batch, 2, 9, 16)
         assert weights.shape == (batch, 4, queries, 9)
+
+
+@pytest.mark.parametrize("mask", [None, "bool", "float"])
+def test_products_of_padding(random, mask):
+    """Modes 0 and 1 come before any mask, that of nonpad_kv_seqlen, too; the result is that of the other modes."""
+    query, key, value, lengths = random(2, 4, 3, 16), random(2, 2, 9, 16), random(2, 2, 9, 8), numpy.array([5, 9])
+    mask = {"bool": random(3, 9) > -0.5, "float": random(4, 3, 9)}.get(mask)
+    for options in ({}, dict(is_causal=1), dict(softcap=1.5)):
+        raw, capped, _, last = (rapt.onnx.compute(query, key, value, mask, nonpad_kv_seqlen=lengths, **options,
+                                                  qk_matmul_output_mode=mode) for mode in range(4))
+        products = query @ numpy.repeat(key, 2, 1).swapaxes(2, 3) / 4
+        assert numpy.allclose(raw[3], products, atol=1e-5)
+        expected = 1.5 * numpy.tanh(products / 1.5) if "softcap" in options else products
+        assert numpy.allclose(capped[3], expected, atol=1e-5)
+        assert (raw[0] == last[0]).all() and (capped[0] == last[0]).all()
