@@ -173,7 +173,7 @@ class Plan:
                  bias: Optional[Array] = None, out: Optional[Array] = None, lse: Optional[Array] = None,
                  weights: Optional[Array] = None) -> Any:
         """mask and bias are given as planned. out, lse and weights, where planned, are made if they are not given; they
-        are contiguous, so those that were planned with gaps must be given."""
+        are contiguous, and out has the query's type, so those that were planned otherwise must be given."""
         if type(query) is not numpy.ndarray:
             query = as_array("query", query)
             if is_tensor(query):
