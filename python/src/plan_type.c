@@ -12,6 +12,12 @@ struct plan_object {
 
 static const char *const names[BOUND_ARRAYS] = {"query", "key", "value", "out", "mask", "bias", "lse", "weights"};
 
+/* Runs bring others: weights alone may be gigabytes, which nobody needs any more. */
+static void release_bound(struct call *call) {
+    for (int i = 0; i < BOUND_ARRAYS; i++)
+        array_release(&call->arrays[i]);
+}
+
 /* Plan.__new__(arguments of the call), which are those of core_attention. */
 static PyObject *plan_new(PyTypeObject *type, PyObject *positional, PyObject *named) {
     PyObject *arguments[ARGUMENTS];
@@ -26,6 +32,7 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *positional, PyObject *na
         return NULL;
     if (call_fill(&self->call, arguments, count)) {
         const rapt_status status = rapt_plan_init(&self->plan, &self->call.desc, &message);
+        release_bound(&self->call);
         if (status == RAPT_OK)
             return (PyObject *)self;
         raise_of_call(status, &message, &self->call);

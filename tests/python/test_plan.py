@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """rapt.Plan: what runs bind, and lists that a plan keeps, whatever becomes of the caller's."""
 import gc
+import weakref
 
 import numpy
 import pytest
@@ -137,3 +138,17 @@ def test_lists_may_go(random, query, key, lists_of, kind):
         others.append(given[0].new_full((count,), 1, dtype=dtype) if kind == "torch" else numpy.ones(count, dtype))
     kept = lists_of(kind)
     assert (rows_of(plan(*given), kept) == rows_of(expected, kept)).all() and len(others) == 50 * len(sizes)
+
+
+def test_arrays_that_were_planned_with_may_go(arrays):
+    """Runs bring others, and weights alone may be larger than everything else."""
+    expected = rapt.attention(*arrays, weights=True)
+    first = [array.copy() for array in arrays]
+    first += [numpy.empty((2, 8, 13, 16), numpy.float32), numpy.empty((2, 8, 13, 13), numpy.float32)]
+    plan, kept = rapt.Plan(*first[:3], out=first[3], weights=first[4]), [weakref.ref(array) for array in first]
+    first.clear()
+    gc.collect()
+    assert not any(array() is not None for array in kept)
+    assert same(plan(*arrays), expected)
+    with pytest.raises(ValueError, match="key: it is float32 of shape .*planned was float32 .2, 2, 13, 32."):
+        plan(arrays[0], arrays[2], arrays[2])
