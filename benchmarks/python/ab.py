@@ -156,17 +156,22 @@ def changes(names, speeds, tolerance):
             if all(name in side for side in speeds)]
 
 
+def on_both_sides(lists):
+    """The names that both lists have; prints the others."""
+    for names, others, word in ((*lists, "before"), (*reversed(lists), "after")):
+        for name in names:
+            if name not in others:
+                print(f"{name:60} only {word}")
+    return [name for name in lists[1] if name in lists[0]]
+
+
 def measure(options):
     """Returns the names of all rows, and speeds and failures of both sides; prints rows as they come."""
     programs, speeds = Programs(options.before, options.after, options), [{}, {}]
     pattern = re.compile("" if options.all else options.filter)
     lists = [[name for name in programs.list(side) if pattern.search(name) and not NOT_RAPT.match(name)]
              for side in (0, 1)]
-    names = [name for name in lists[1] if name in lists[0]]
-    for side, other, word in ((0, 1, "before"), (1, 0, "after")):
-        for name in lists[side]:
-            if name not in lists[other]:
-                print(f"{name:60} only {word}")
+    names = on_both_sides(lists)
     for first in range(0, len(names), ROWS_AT_A_TIME):
         group = names[first:first + ROWS_AT_A_TIME]
         programs.alternate(group, options.rounds, speeds)
@@ -228,7 +233,7 @@ def main():
     print(f"{'row':60} {'compared':>12} {'before':>8} {'after':>8} {'change':>8} {'spread':>8} {'chance':>8}")
     if os.path.isfile(options.before) and os.path.isfile(options.after):
         speeds, failures = zip(rows_of(options.before), rows_of(options.after))
-        names = list(speeds[0])
+        names = on_both_sides([[*side, *failed] for side, failed in zip(speeds, failures)])
         for change in changes(names, speeds, options.tolerance / 100):
             print(change.line())
     else:

@@ -72,6 +72,19 @@ def comparisons_begin_with_their_arguments():
             assert "ab: error: " in done.stderr and not os.listdir(folder), done.stderr
 
 
+def files_say_which_rows_the_other_lacks():
+    with tempfile.TemporaryDirectory() as folder:
+        for side, names in (("before", "ab"), ("after", "bc")):
+            rows = [{"name": f"prefill/{name}", "of_peak": 0.5} for name in names]
+            rows.append({"name": "prefill/failed", "error_occurred": side == "before", "of_peak": 0.5})
+            (pathlib.Path(folder) / side).write_text(json.dumps({"benchmarks": rows}), encoding="utf-8")
+        done = subprocess.run([sys.executable, PYTHON / "ab.py", "before", "after"], cwd=folder, capture_output=True,
+                              text=True, check=False)
+    found = [" ".join(line.split()) for line in done.stdout.splitlines() if " only " in line]
+    assert found == ["prefill/a only before", "prefill/c only after"], done.stdout
+    assert "SLOWER: 0 of 1 rows" in done.stdout, done.stdout
+
+
 def interrupted_checkouts_are_made_again():
     made = []
 
@@ -154,8 +167,8 @@ def ratios_are_sorted_as_numbers():
 
 TESTS = (short_turns_grow_beside_long_ones, rates_are_medians_but_for_peaks, no_recording_reads_faster_than_memory,
          pages_are_compared_with_the_limit, comparisons_begin_with_their_arguments,
-         interrupted_checkouts_are_made_again, rows_say_when_they_were_measured, recordings_before_rows_said_it,
-         pictures_name_all_their_files, ratios_are_sorted_as_numbers)
+         files_say_which_rows_the_other_lacks, interrupted_checkouts_are_made_again, rows_say_when_they_were_measured,
+         recordings_before_rows_said_it, pictures_name_all_their_files, ratios_are_sorted_as_numbers)
 
 
 def main():
