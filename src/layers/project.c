@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "fpenv.h"
+
 #if defined(RAPT_BLAS_ACCELERATE)
 #include <Accelerate/Accelerate.h>
 #elif defined(RAPT_BLAS)
@@ -34,10 +36,12 @@ static bool run_blas(const rapt_matmul_desc *desc) {
     const int ld_out = leading(m, n, desc->out_stride_bytes);
     for (int64_t row = 0; desc->bias && row < m; row++)
         memcpy(desc->out + row * ld_out, desc->bias, (size_t)n * sizeof(float));
+    const rapt_fpenv saved = rapt_fpenv_enter(); /* a BLAS computes in the caller's modes, and sets its flags */
     cblas_sgemm(CblasRowMajor, CblasNoTrans, out_in ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1.0f, desc->x,
                 leading(m, k, desc->x_stride_bytes), desc->weight,
                 leading(weight_rows, weight_width, desc->weight_stride_bytes), desc->bias ? 1.0f : 0.0f, desc->out,
                 ld_out);
+    rapt_fpenv_leave(saved);
     return true;
 }
 
