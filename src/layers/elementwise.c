@@ -54,12 +54,12 @@ void rapt_tanh_of(float *x, int64_t count) {
     rapt_fpenv_leave(saved);
 }
 
-BODY scale_rows(float *x, int64_t stride, const float *to, const float *from, int64_t rows, int64_t width) {
+BODY scale_rows(float *first, int64_t stride, const float *to, const float *from, int64_t rows, int64_t width) {
     for (int64_t i = 0; i < rows; i++) {
         const double factor = rapt_exp((double)to[i] - from[i]);
-        float *row = x + i * stride; /* that of a single row may be anything */
+        float *x = first + i * stride; /* that of a single row may be anything */
         for (int64_t j = 0; j < width; j++)
-            row[j] = row[j] == 0 ? 0 : (float)(factor * row[j]); /* an empty row has no factor */
+            x[j] = x[j] == 0 ? 0 : (float)(factor * x[j]); /* an empty row has no factor */
     }
 }
 
