@@ -10,6 +10,11 @@ static inline int64_t rapt_pages_needed(const rapt_page_table *table, int64_t ke
     return rapt_is_paged(table) ? keys / table->page_tokens + (keys % table->page_tokens != 0) : keys > 0;
 }
 
+/* Whether the table is the same for all sequences. */
+static inline bool rapt_shares_pages(const rapt_page_table *table) {
+    return table->kind == RAPT_PAGES_NONE || (table->kind == RAPT_PAGES_DENSE && table->batch_stride_bytes == 0);
+}
+
 /* The entry as it is at this moment: any number. first: kv_first of the sequence. */
 static inline int64_t rapt_page_entry(const rapt_page_table *table, int64_t batch, int64_t first, int64_t page) {
     rapt_index_list entries = table->entries;

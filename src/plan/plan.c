@@ -5,6 +5,7 @@
 
 #include "checked.h"
 #include "numerics.h"
+#include "plan/pages.h"
 #include "plan/turns.h"
 #include "plan/view.h"
 #include "plan/work.h"
@@ -23,7 +24,8 @@ static void set_constants(struct rapt_plan_body *a) {
     a->o_stride = rapt_round_up(a->desc.value_dim, RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
     a->has_lists = desc->query_lengths.data || desc->kv_lengths.data || desc->query_position.data ||
                    desc->key_position.data || desc->query_offsets.data || desc->kv_offsets.data ||
-                   (desc->kv_length > 0 && (desc->key_pages.kind || desc->value_pages.kind));
+                   (desc->kv_length > 0 &&
+                    !(rapt_shares_pages(&desc->key_pages) && rapt_shares_pages(&desc->value_pages)));
 }
 
 static bool is_present(const rapt_tensor *tensor) { return tensor->dtype != RAPT_NO_DTYPE; }

@@ -77,7 +77,7 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     bool joins[RAPT_SIDES];    /* pages that are neighbours continue each other */
     int64_t values_in_keys;    /* which number of a key its value begins with; -1 = values are elsewhere: plan/view.h */
     bool planned_in_keys;      /* whether that was so when the work was cut, which stays as it was */
-    bool has_lists;       /* sequences may differ (pages where there are keys): their works are a table */
+    bool has_lists;       /* sequences may differ (by pages where there are keys): their works are a table */
     bool is_small;        /* not worth waking threads */
     bool exceeds_caches;  /* keys and values, which memory itself brings then */
     struct rapt_work each; /* without lists: the work of sequence 0, which all others repeat */

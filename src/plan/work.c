@@ -262,9 +262,16 @@ static struct rapt_totals first_numbers(const struct rapt_totals *totals) {
     return first;
 }
 
+/* Without lists all sequences have the pages of the first one, if any. */
+static bool has_legal_pages(const struct rapt_plan_body *a) {
+    struct rapt_sequence first;
+    const bool has_pages = a->desc.key_pages.kind || a->desc.value_pages.kind;
+    return !has_pages || a->desc.batch == 0 || read_sequence(a, 0, true, &first);
+}
+
 bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
     if (!a->has_lists)
-        return true;
+        return has_legal_pages(a);
     const struct rapt_totals first = first_numbers(&a->totals);
     struct rapt_totals sum = {.rows = 1, .heads = 1};
     for (int64_t b = 0; b < a->desc.batch; b++) {

@@ -259,12 +259,25 @@ static void test_other_bounds(void **state) {
     expect_bounds(&small, &large);
 }
 
+/* A row that all sequences share is looked at again, though there is no table of works. */
+static void test_shared_row(void **state) {
+    int32_t page = 7;
+    const rapt_page_table table = {.kind = RAPT_PAGES_DENSE, .page_tokens = 16, .pages = 8,
+                                   .entries = rapt_int32_list(&page, 1)};
+    const rapt_plan plan = plan_of_bounds(&table, 16, 1, NULL, false);
+    char *memory = test_alloc(1 << 20);
+    (void)state;
+    for (page = -1; page <= 8; page++)
+        assert_int_equal(rapt_prepare(&plan, memory, 1 << 20), page >= 0 && page < 8 ? RAPT_OK : RAPT_INVALID_VALUE);
+    test_free_all();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_bytes), cmocka_unit_test(test_other_plan),
                                        cmocka_unit_test(test_failed_preparation),
                                        cmocka_unit_test(test_longer_sequences), cmocka_unit_test(test_more_queries),
                                        cmocka_unit_test(test_moved_offsets),
                                        cmocka_unit_test(test_other_lists), cmocka_unit_test(test_moved_lists),
-                                       cmocka_unit_test(test_other_bounds)};
+                                       cmocka_unit_test(test_other_bounds), cmocka_unit_test(test_shared_row)};
     return cmocka_run_group_tests_name("prepared", tests, NULL, NULL);
 }

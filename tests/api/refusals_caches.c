@@ -269,6 +269,7 @@ static void fill_pages(rapt_attention_desc *d, const float *rows, int64_t batch_
 
 static void test_paged_is_legal(void **state) {
     (void)state;
+    const int64_t many = INT64_C(1) << 33;
     static const int32_t unread[4] = {1, -7, INT32_MAX, 0}, three[2] = {3, 0}, none[2] = {-1, -1}, empty[2] = {0, 0};
     float rows[2 * 2 * 5 * 8], expected[2 * 4 * 3 * 8];
     const rapt_tensor absent = {0};
@@ -288,6 +289,10 @@ static void test_paged_is_legal(void **state) {
     LEGAL(page_both(d), d->kv_lengths = list32(empty), d->key_pages.pages = d->value_pages.pages = 0,
           d->key = d->value = absent);
     LEGAL(page_keys(d), d->key_pages.batch_stride_bytes = 0); /* both sequences read the same row */
+    LEGAL_PLAN(page_both(d), d->key_pages.batch_stride_bytes = d->value_pages.batch_stride_bytes = 0,
+               d->batch = many, d->query_length = 0); /* at once, */
+    LEGAL_PLAN(page_both(d), d->key_pages.batch_stride_bytes = d->value_pages.batch_stride_bytes = 0, d->batch = many,
+               d->query.data = d->key.data = d->value.data = d->out.data = NULL); /* since nobody looks at each */
     LEGAL(page_keys(d), d->key.batch_stride_bytes = INT64_MIN + 2);
     LEGAL(page_keys(d), d->key.page_stride_bytes = -192, d->key.data = (float *)d->key.data + 3 * 48);
     LEGAL(page_keys(d), d->key.extent_bytes = 768);
