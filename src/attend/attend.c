@@ -175,12 +175,12 @@ static void open_chunk(struct rapt_loop *loop) {
     }
 }
 
-static void attend_chunk(struct rapt_loop *loop, int64_t chunk) {
+/* From its first block on; returns that of a later chunk, or -1 where there is none. */
+static int64_t attend_chunk(struct rapt_loop *loop, int64_t chunk, int64_t block) {
     const struct rapt_span visible = loop->task->visible;
     const int64_t end = (chunk + 1) * RAPT_CHUNK_KEYS;
-    int64_t block = rapt_next_selected(loop->task, visible, chunk * RAPT_CHUNK_KEYS), next;
     open_chunk(loop);
-    for (; block >= 0 && block < end; block = next) {
+    for (int64_t next; block >= 0 && block < end; block = next) {
         next = rapt_next_selected(loop->task, visible, block + RAPT_BLOCK_KEYS);
         rapt_prefetch_block(loop, block);
         if (loop->heads > 1)
@@ -194,6 +194,7 @@ static void attend_chunk(struct rapt_loop *loop, int64_t chunk) {
                 close_chunk(loop, tile, chunk);
         }
     }
+    return block;
 }
 
 static void begin_tasks(struct rapt_loop *loop) {
@@ -224,11 +225,15 @@ static void attend_chunks(struct rapt_loop *loop) {
     struct rapt_task *task = loop->task;
     const int64_t begin = task->visible.begin / RAPT_CHUNK_KEYS;
     const int64_t end = rapt_quotient_up(task->visible.end, RAPT_CHUNK_KEYS);
+    int64_t block = rapt_next_selected(task, task->visible, begin * RAPT_CHUNK_KEYS), next;
     if (begin >= end)
         begin_tasks(loop); /* they see no keys */
-    for (int64_t chunk = begin; chunk < end; chunk++) {
+    for (int64_t chunk = begin; chunk < end; chunk = next) {
         open_running(loop, chunk, chunk == begin);
-        attend_chunk(loop, chunk);
+        block = attend_chunk(loop, chunk, block);
+        next = block < 0 ? end : block / RAPT_CHUNK_KEYS;
+        if (task->work.splits > 1)
+            next = chunk + 1; /* each chunk has a state there */
     }
 }
 
