@@ -40,6 +40,13 @@ static bool lies_within(rapt_index_list offsets, int64_t first, int64_t length, 
     return !offsets.data || (first >= 0 && first <= tokens - length);
 }
 
+/* Both sides often have one table, where looking at all pages once is enough. */
+static bool find_pages(const rapt_attention_desc *desc, int64_t batch, bool look, struct rapt_sequence *s) {
+    const bool again = look && memcmp(&desc->key_pages, &desc->value_pages, sizeof desc->key_pages) == 0;
+    return rapt_pages_find(desc, RAPT_KEYS, batch, look, s, NULL) == RAPT_OK &&
+           rapt_pages_find(desc, RAPT_VALUES, batch, look && !again, s, NULL) == RAPT_OK;
+}
+
 /* A list is read again after it was checked, and any thread may have changed it: its entries count only if the values
  * of this one read are legal. look: at all pages, too. */
 static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, bool look, struct rapt_sequence *s) {
@@ -51,8 +58,7 @@ static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, bool lo
            s->query_position >= -far && s->query_position <= far &&
            lies_within(desc->query_offsets, s->query_first, s->query_length, desc->query_tokens) &&
            lies_within(desc->kv_offsets, s->kv_first[RAPT_KEYS], s->kv_length, desc->kv_tokens) &&
-           rapt_pages_find(desc, RAPT_KEYS, batch, look, s, NULL) == RAPT_OK &&
-           rapt_pages_find(desc, RAPT_VALUES, batch, look, s, NULL) == RAPT_OK;
+           find_pages(desc, batch, look, s);
 }
 
 /* Everything by work->sequence but the splits and the place among other works. */

@@ -259,16 +259,43 @@ static void test_other_bounds(void **state) {
     expect_bounds(&small, &large);
 }
 
-/* A row that all sequences share is looked at again, though there is no table of works. */
-static void test_shared_row(void **state) {
-    int32_t page = 7;
-    const rapt_page_table table = {.kind = RAPT_PAGES_DENSE, .page_tokens = 16, .pages = 8,
-                                   .entries = rapt_int32_list(&page, 1)};
-    const rapt_plan plan = plan_of_bounds(&table, 16, 1, NULL, false);
+/* Two sequences; pages of keys and of values, the same for both or a row of each. */
+static rapt_plan plan_of_pages(const int32_t *keys, const int32_t *values, int64_t batch_stride_bytes) {
+    static float numbers[8 * 16 * 16], out[2 * 16];
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    rapt_plan plan;
+    desc.batch = 2, desc.query_heads = desc.kv_heads = desc.query_length = 1;
+    desc.kv_length = desc.head_dim = 16;
+    desc.key = desc.value = rapt_input_bhsd(numbers, 8, 1, 16, 16);
+    desc.key.page_stride_bytes = desc.value.page_stride_bytes = desc.key.batch_stride_bytes;
+    desc.query = rapt_input_bhsd(numbers, 2, 1, 1, 16);
+    desc.out = rapt_output_bhsd(out, 2, 1, 1, 16);
+    desc.key_pages = (rapt_page_table){.kind = RAPT_PAGES_DENSE, .page_tokens = 16, .pages = 8,
+                                       .entries = rapt_int32_list(keys, 1), .batch_stride_bytes = batch_stride_bytes};
+    desc.value_pages = desc.key_pages;
+    desc.value_pages.entries.data = values;
+    assert_int_equal(rapt_plan_init(&plan, &desc, NULL), RAPT_OK);
+    return plan;
+}
+
+/* Pages of either side are looked at again: where all sequences have the same, though there is no table of works, and
+ * where both sides have one table. */
+static void test_changed_pages(void **state) {
+    int32_t pages[4];
     char *memory = test_alloc(1 << 20);
     (void)state;
-    for (page = -1; page <= 8; page++)
-        assert_int_equal(rapt_prepare(&plan, memory, 1 << 20), page >= 0 && page < 8 ? RAPT_OK : RAPT_INVALID_VALUE);
+    for (int row = 0; row < 2; row++)
+        for (int side = 0; side < 2; side++) {
+            memset(pages, 0, sizeof pages);
+            const rapt_plan plan = plan_of_pages(pages, pages + 2 * side, 4 * row);
+            for (int32_t *page = pages; page < pages + 4; page++) {
+                const bool is_read = (page < pages + 2 || side) && (row || (page - pages) % 2 == 0);
+                *page = 8;
+                assert_int_equal(rapt_prepare(&plan, memory, 1 << 20), is_read ? RAPT_INVALID_VALUE : RAPT_OK);
+                *page = 7;
+                assert_int_equal(rapt_prepare(&plan, memory, 1 << 20), RAPT_OK);
+            }
+        }
     test_free_all();
 }
 
@@ -278,6 +305,7 @@ int main(void) {
                                        cmocka_unit_test(test_longer_sequences), cmocka_unit_test(test_more_queries),
                                        cmocka_unit_test(test_moved_offsets),
                                        cmocka_unit_test(test_other_lists), cmocka_unit_test(test_moved_lists),
-                                       cmocka_unit_test(test_other_bounds), cmocka_unit_test(test_shared_row)};
+                                       cmocka_unit_test(test_other_bounds),
+                                       cmocka_unit_test(test_changed_pages)};
     return cmocka_run_group_tests_name("prepared", tests, NULL, NULL);
 }
