@@ -48,10 +48,12 @@ struct rapt_cache_shape {
     bool paged; /* page_stride_bytes leads from page to page */
 };
 
-/* Whether slots say where tokens go, which may be an empty list that has no data. */
+/* Whether slots say where tokens go, which may be an empty list that has no data. Copies of descriptors ask before sizes
+ * are checked, so these are not multiplied. */
 static inline bool rapt_is_by_slots(const rapt_append_desc *d) {
+    const bool has_tokens = d->offsets.data ? d->tokens : d->batch && d->length;
     return d->slots.data || (!d->positions.data && !rapt_rotates_alone(d) && !d->pages.kind &&
-                             d->pages.page_tokens > 0 && rapt_append_count(d) == 0);
+                             d->pages.page_tokens > 0 && !has_tokens);
 }
 
 static inline struct rapt_cache_shape rapt_cache_shape_of(const rapt_append_desc *d) {

@@ -17,6 +17,8 @@ static void refuse_fields(void) {
             d->features = RAPT_COMPUTE_VALUE_SCALES, d->value = d->value_cache = (rapt_tensor){0});
     REFUSED(RAPT_UNUSED_FIELD, "reserved[7] = 2", d->reserved[7] = 2);
     REFUSED(RAPT_INVALID_SHAPE, "batch = -1", d->batch = -1);
+    REFUSED(RAPT_INVALID_SHAPE, "batch = 4611686018427387904", d->batch = INT64_C(1) << 62, d->length = 3,
+            d->positions = (rapt_index_list){0}, d->pages.page_tokens = 16);
     REFUSED(RAPT_INVALID_SHAPE, "kv_heads = 0", d->kv_heads = 0);
     REFUSED(RAPT_INVALID_SHAPE, "length = -1", d->length = -1);
     REFUSED(RAPT_INVALID_SHAPE, "tokens = -1", d->tokens = -1);
