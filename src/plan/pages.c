@@ -30,19 +30,34 @@ static rapt_status find_row(const rapt_page_table *table, const char *name, int6
                              (long long)batch, (long long)row, (long long)(table->pages - 1));
 }
 
+/* Pages of a row that rows before it had, and that were looked at as theirs: rows of a dense table may be one, or
+ * overlap, and then the first entries of each are among those before `looked`. */
+static int64_t pages_known(const rapt_page_table *table, int64_t batch, int64_t looked) {
+    const int64_t stride = table->entries.stride_bytes, row = batch * table->batch_stride_bytes;
+    const bool may_overlap = table->kind == RAPT_PAGES_DENSE && table->batch_stride_bytes % stride == 0;
+    return may_overlap && looked > row ? (looked - row - 1) / stride + 1 : 0;
+}
+
+/* At least one. */
 static rapt_status check_entries(const rapt_page_table *table, const char *name, int64_t batch, int64_t required,
-                                 int64_t first, rapt_message *message) {
-    for (int64_t page = 0; page < required; page++) {
-        const int64_t entry = rapt_page_entry(table, batch, first, page);
+                                 int64_t first, int64_t *looked, rapt_message *message) {
+    const int64_t stride = table->entries.stride_bytes;
+    const int64_t row = table->kind == RAPT_PAGES_DENSE ? batch * table->batch_stride_bytes : first * stride;
+    rapt_index_list entries = table->entries;
+    entries.data = (const char *)entries.data + row;
+    for (int64_t page = pages_known(table, batch, *looked); page < required; page++) {
+        const int64_t entry = rapt_index_at(entries, page);
         if (!rapt_is_page(table, entry))
             return rapt_refuse(message, RAPT_INVALID_VALUE,
                                "%s: page %lld of sequence %lld is %lld, outside 0 ... %lld", name, (long long)page,
                                (long long)batch, (long long)entry, (long long)(table->pages - 1));
     }
+    const int64_t end = row + (required - 1) * stride + 1;
+    *looked = end > *looked ? end : *looked;
     return RAPT_OK;
 }
 
-rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t batch, bool look,
+rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t batch, int64_t *looked,
                             struct rapt_sequence *sequence, rapt_message *message) {
     const rapt_page_table *table = rapt_pages_of(desc, side);
     const char *name = name_of(side);
@@ -62,5 +77,7 @@ rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t b
         status = rapt_refuse(message, RAPT_OUT_OF_EXTENT,
                              "%s: sequence %lld has keys in %lld pages, entries.count = %lld", name, (long long)batch,
                              (long long)required, (long long)table->entries.count);
-    return status == RAPT_OK && look ? check_entries(table, name, batch, required, *first, message) : status;
+    return status == RAPT_OK && looked && required
+               ? check_entries(table, name, batch, required, *first, looked, message)
+               : status;
 }

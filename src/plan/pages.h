@@ -34,9 +34,10 @@ static inline int64_t rapt_page_at(const rapt_page_table *table, int64_t batch, 
 }
 
 /* Gives a sequence with legal lengths its kv_first by the table of a side. RAPT_OK promises that the table has as many
- * pages as it has keys in, and where look is true that all of them were pages just now. Otherwise message, which may be
- * NULL, says what is wrong. */
-rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t batch, bool look,
+ * pages as it has keys in, and where looked is not NULL that all of them were pages just now. Otherwise message, which
+ * may be NULL, says what is wrong. looked: 0 for the first sequence, the same for those after it, which ascend: bytes
+ * from a dense table's first entry to the end of those that were looked at, once each. */
+rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t batch, int64_t *looked,
                             struct rapt_sequence *sequence, rapt_message *message);
 
 #endif

@@ -41,15 +41,17 @@ static bool lies_within(rapt_index_list offsets, int64_t first, int64_t length, 
 }
 
 /* Both sides often have one table, where looking at all pages once is enough. */
-static bool find_pages(const rapt_attention_desc *desc, int64_t batch, bool look, struct rapt_sequence *s) {
-    const bool again = look && memcmp(&desc->key_pages, &desc->value_pages, sizeof desc->key_pages) == 0;
-    return rapt_pages_find(desc, RAPT_KEYS, batch, look, s, NULL) == RAPT_OK &&
-           rapt_pages_find(desc, RAPT_VALUES, batch, look && !again, s, NULL) == RAPT_OK;
+static bool find_pages(const rapt_attention_desc *desc, int64_t batch, int64_t looked[RAPT_SIDES],
+                       struct rapt_sequence *s) {
+    const bool again = looked && memcmp(&desc->key_pages, &desc->value_pages, sizeof desc->key_pages) == 0;
+    int64_t *const of_keys = looked, *const of_values = looked && !again ? looked + RAPT_VALUES : NULL;
+    return rapt_pages_find(desc, RAPT_KEYS, batch, of_keys, s, NULL) == RAPT_OK &&
+           rapt_pages_find(desc, RAPT_VALUES, batch, of_values, s, NULL) == RAPT_OK;
 }
 
 /* A list is read again after it was checked, and any thread may have changed it: its entries count only if the values
- * of this one read are legal. look: at all pages, too. */
-static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, bool look, struct rapt_sequence *s) {
+ * of this one read are legal. looked: at all pages, too, as in plan/pages.h; NULL = not. */
+static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, int64_t *looked, struct rapt_sequence *s) {
     const rapt_attention_desc *desc = &a->desc;
     const int64_t far = (int64_t)1 << 50;
     *s = rapt_sequence_of(desc, batch);
@@ -58,7 +60,7 @@ static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, bool lo
            s->query_position >= -far && s->query_position <= far &&
            lies_within(desc->query_offsets, s->query_first, s->query_length, desc->query_tokens) &&
            lies_within(desc->kv_offsets, s->kv_first[RAPT_KEYS], s->kv_length, desc->kv_tokens) &&
-           find_pages(desc, batch, look, s);
+           find_pages(desc, batch, looked, s);
 }
 
 /* Everything by work->sequence but the splits and the place among other works. */
@@ -97,7 +99,7 @@ static int64_t even_split(const struct rapt_plan_body *a) {
     bool fits = a->has_lists || add_chunks(a, &a->each, a->desc.batch, &chunks);
     for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
         struct rapt_work work;
-        fits = read_sequence(a, b, false, &work.sequence);
+        fits = read_sequence(a, b, NULL, &work.sequence);
         if (fits) {
             shape(a, &work);
             fits = add_chunks(a, &work, 1, &chunks);
@@ -169,7 +171,7 @@ static bool add_up(const struct rapt_plan_body *a, struct rapt_totals *totals) {
     bool fits = a->has_lists || a->desc.batch == 0 || add(a, &a->each, a->desc.batch, totals);
     for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
         struct rapt_sequence sequence;
-        fits = read_sequence(a, b, false, &sequence);
+        fits = read_sequence(a, b, NULL, &sequence);
         if (fits) {
             const struct rapt_work work = rapt_work_cut(a, &sequence);
             fits = add(a, &work, 1, totals);
@@ -271,8 +273,9 @@ static struct rapt_totals first_numbers(const struct rapt_totals *totals) {
 /* Without lists all sequences have the pages of the first one, if any. */
 static bool has_legal_pages(const struct rapt_plan_body *a) {
     struct rapt_sequence first;
+    int64_t looked[RAPT_SIDES] = {0};
     const bool has_pages = a->desc.key_pages.kind || a->desc.value_pages.kind;
-    return !has_pages || a->desc.batch == 0 || read_sequence(a, 0, true, &first);
+    return !has_pages || a->desc.batch == 0 || read_sequence(a, 0, looked, &first);
 }
 
 bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
@@ -280,9 +283,10 @@ bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
         return has_legal_pages(a);
     const struct rapt_totals first = first_numbers(&a->totals);
     struct rapt_totals sum = {.rows = 1, .heads = 1};
+    int64_t looked[RAPT_SIDES] = {0};
     for (int64_t b = 0; b < a->desc.batch; b++) {
         struct rapt_sequence sequence;
-        if (!read_sequence(a, b, true, &sequence))
+        if (!read_sequence(a, b, looked, &sequence))
             return false;
         struct rapt_work work = rapt_work_cut(a, &sequence);
         const int kind = work.kind;

@@ -80,11 +80,12 @@ static rapt_status check_sequences(struct rapt_validation *v, int side) {
     const bool alike = rapt_shares_pages(rapt_pages_of(desc, side)) && !desc->kv_lengths.data && !desc->kv_offsets.data;
     const int64_t batch = alike && desc->batch > 1 ? 1 : desc->batch;
     rapt_status status = RAPT_OK;
+    int64_t looked = 0;
     for (int64_t b = 0; b < batch && status == RAPT_OK; b++) {
         struct rapt_sequence sequence = rapt_sequence_of(desc, b);
         if (sequence.kv_length < 0 || sequence.kv_length > desc->kv_length)
             return rapt_refuse(v->message, RAPT_INVALID_VALUE, "the length of sequence %lld changes", (long long)b);
-        status = rapt_pages_find(desc, side, b, true, &sequence, v->message);
+        status = rapt_pages_find(desc, side, b, &looked, &sequence, v->message);
     }
     return status;
 }

@@ -212,7 +212,7 @@ static void test_table_lists(void **state) {
 static void test_table_entries(void **state) {
     (void)state;
     static const int32_t low[4] = {1, -1, 2, 0}, high[4] = {1, 3, 4, 0}, lowest[4] = {1, 3, 2, INT32_MIN};
-    static const int32_t from_0[3] = {0, 2, 5};
+    static const int32_t from_0[3] = {0, 2, 5}, longer[2] = {3, 4};
     static const int64_t highest[4] = {INT64_MAX, 3, 2, 0}, wrapped[2] = {0, INT64_C(1) << 32}, row[2] = {3, 0};
     REFUSED(RAPT_INVALID_VALUE, "key_pages: page 1 of sequence 0 is -1, outside 0 ... 3", page_keys(d),
             d->key_pages.entries.data = low);
@@ -224,6 +224,13 @@ static void test_table_entries(void **state) {
             d->key_pages.entries = rapt_int64_list(highest, 2), d->key_pages.batch_stride_bytes = 16);
     REFUSED(RAPT_INVALID_VALUE, "key_pages: page 1 of sequence 0 is 3, outside 0 ... 2", page_keys(d),
             d->key_pages.pages = 3);
+    /* Rows that overlap, take turns, or are one of which the second sequence reads more. */
+    REFUSED(RAPT_INVALID_VALUE, "key_pages: page 1 of sequence 1 is 4", page_keys(d), d->key_pages.entries.data = high,
+            d->key_pages.batch_stride_bytes = 4);
+    REFUSED(RAPT_INVALID_VALUE, "key_pages: page 0 of sequence 1 is -1", page_keys(d), d->key_pages.entries.data = low,
+            d->key_pages.entries.stride_bytes = 8, d->key_pages.batch_stride_bytes = 4);
+    REFUSED(RAPT_INVALID_VALUE, "key_pages: page 1 of sequence 1 is -1", page_keys(d), d->key_pages.entries.data = low,
+            d->key_pages.batch_stride_bytes = 0, d->kv_lengths = list32(longer));
     REFUSED(RAPT_INVALID_VALUE, "key_pages: page 0 of sequence 0 is -1, outside 0 ... 3", list_keys(d),
             d->key_pages.offsets = list32(from_0));
     REFUSED(RAPT_INVALID_VALUE, "key_pages.entries[0] = 3 is outside 0 ... 2", row_keys(d),
@@ -293,6 +300,16 @@ static void test_paged_is_legal(void **state) {
                d->batch = many, d->query_length = 0); /* at once, */
     LEGAL_PLAN(page_both(d), d->key_pages.batch_stride_bytes = d->value_pages.batch_stride_bytes = 0, d->batch = many,
                d->query.data = d->key.data = d->value.data = d->out.data = NULL); /* since nobody looks at each */
+    enum { BATCH = 1 << 14, PAGES = 1 << 20 };
+    static int32_t pages[PAGES + BATCH], lengths[BATCH];
+    for (int b = 0; b < BATCH; b++)
+        lengths[b] = PAGES - b % 3;
+    for (int stride = 0; stride < 2; stride++) /* likewise each page once, where rows are one or overlap */
+        LEGAL_PLAN(page_both(d), d->batch = BATCH, d->kv_length = PAGES, d->key_pages.page_tokens = 1,
+                   d->key_pages.entries = rapt_int32_list(pages, PAGES), d->value_pages = d->key_pages,
+                   d->key_pages.batch_stride_bytes = d->value_pages.batch_stride_bytes = 4 * stride,
+                   d->kv_lengths = rapt_int32_list(lengths, BATCH),
+                   d->query.data = d->key.data = d->value.data = d->out.data = NULL);
     LEGAL(page_keys(d), d->key.batch_stride_bytes = INT64_MIN + 2);
     LEGAL(page_keys(d), d->key.page_stride_bytes = -192, d->key.data = (float *)d->key.data + 3 * 48);
     LEGAL(page_keys(d), d->key.extent_bytes = 768);
