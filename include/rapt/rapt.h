@@ -4,8 +4,8 @@
  *
  *     out = softmax(mask(bias(softcap(scale * query * key^T)))) * value
  *
- * with these steps in the order of the ONNX operator Attention (opset 25), and with the same bits on every instruction
- * set, for every number of threads and for every way of cutting the work (prefill, decode, chunks, batches).
+ * with these steps in the order of the ONNX operator Attention (opset 25). Results have the same bits on every
+ * instruction set, for any number of threads, and however the work is cut (prefill, decode, chunks, batches).
  *
  * The shortest use is one call:
  *
@@ -22,17 +22,17 @@
  *     if (rapt_attention(&desc, NULL, &message) != RAPT_OK) puts(message.text);
  *
  * Runtimes that must not allocate make a plan in their own memory, give it a workspace and run it, with OpenMP, with
- * their own parallel loop, or from their own threads. One plan serves all layers of a model, bound to the memory of
- * each in turn.
+ * their own parallel loop, or from their own threads. One plan serves all layers of a model: bind it to each layer's
+ * memory in turn.
  *
- * Nothing in the library prints, aborts, installs handlers or keeps pointers beyond a call, apart from those that a
- * plan copies from its descriptor.
+ * The library never prints, aborts or installs handlers. It keeps no pointers beyond a call, except those that a plan
+ * copies from its descriptor.
  *
- * ABI: a release changes the soname when it changes any struct, constant or symbol below in an incompatible way; before
- * 1.0 every minor release may. Otherwise structs that carry struct_size grow at their end, or turn reserved words into
- * fields, and their 0 means what it meant before: an older caller's smaller struct is read as if zeros followed; a
- * newer caller's larger one is accepted if everything in it that this library does not know is 0, and refused
- * otherwise. Structs without struct_size do not grow. Enums grow at their end.
+ * ABI: an incompatible change of a struct, constant or symbol below changes the soname; before 1.0 any minor release
+ * may make one. Otherwise structs with struct_size grow only at their end or into reserved words, and 0 in such a field
+ * means what it meant before. An older caller's smaller struct is read as if zeros followed. A newer caller's larger
+ * one is accepted if every byte that this library does not know is 0, and refused otherwise. Structs without
+ * struct_size do not grow. Enums grow at their end.
  */
 #ifndef RAPT_RAPT_H
 #define RAPT_RAPT_H
@@ -54,20 +54,20 @@ extern "C" {
 #define RAPT_VERSION_TEXT(number) RAPT_VERSION_TOKEN(number)
 #define RAPT_VERSION_TOKEN(number) #number
 
-/* The number of the order of operations where the descriptor's `numerics` is 0. It decides every bit
- * (docs/numerics.md): results never change without a change of this number. */
+/* The order of operations that `numerics` = 0 selects. It decides every bit (docs/numerics.md): results change only if
+ * this number does. */
 #define RAPT_NUMERICS_VERSION 1
 
-/* `numerics` of a descriptor: which order. Each gives the same bits on every machine. */
+/* `numerics` of a descriptor. Each order gives the same bits on every machine. */
 typedef enum rapt_numerics {
-    RAPT_NUMERICS_FASTEST = -1, /* order 2 for bf16 or f16 where a unit multiplies them, else 1: machines differ */
+    RAPT_NUMERICS_FASTEST = -1, /* order 2 for bf16 or f16 if a unit multiplies them, else 1: machines differ */
     RAPT_NUMERICS_DEFAULT = 0,  /* RAPT_NUMERICS_VERSION */
     RAPT_NUMERICS_ORDER_1 = 1,  /* float32 throughout, for all dtypes */
     RAPT_NUMERICS_ORDER_2 = 2,  /* the products of matrix units; query, key and value are all bf16, or all f16 */
-    RAPT_NUMERICS_ORDER_3 = 3   /* likewise, of float32 query, key and value in three bf16 parts each */
+    RAPT_NUMERICS_ORDER_3 = 3   /* the same, of float32 query, key and value in three bf16 parts each */
 } rapt_numerics;
 
-/* Where to cut a cache into parts whose states are passed on: at multiples of this, to get the bits of one call. */
+/* Parts of a cache whose states are passed on give the bits of one call if they are cut at multiples of this. */
 #define RAPT_STATE_KEYS 512
 
 /* ------------------------------------------------------------ descriptor */
@@ -79,8 +79,8 @@ typedef enum rapt_numerics {
 #define RAPT_MASK_FILL (UINT64_C(1) << 3)      /* `mask_fill` replaces masked scores */
 #define RAPT_ALIBI_STANDARD (UINT64_C(1) << 4) /* slopes of the ALiBi paper for query_heads */
 
-/* Where query 0 of a sequence stands among the keys. Causal, window and ALiBi depend on it, so they require it, unless
- * query_length = kv_length and no lengths, offsets or key positions are given. */
+/* Where query 0 of a sequence stands among the keys. Causal, window and ALiBi require it, unless query_length =
+ * kv_length and no lengths, offsets or key positions are given. */
 typedef enum rapt_query_origin {
     RAPT_ORIGIN_UNSTATED = 0,
     RAPT_ORIGIN_TOP_LEFT = 1,     /* at the first stored key (PyTorch; ONNX without a cache) */
@@ -92,20 +92,20 @@ typedef enum rapt_query_origin {
 typedef enum rapt_weights_kind {
     RAPT_WEIGHTS_NONE = 0,
     RAPT_WEIGHTS_RAW = 1,     /* query . key * scale */
-    RAPT_WEIGHTS_SOFTCAP = 2, /* likewise, after softcap */
-    RAPT_WEIGHTS_MASKED = 3,  /* likewise, after bias, ALiBi and mask; masked keys are -infinity */
+    RAPT_WEIGHTS_SOFTCAP = 2, /* the same, after softcap */
+    RAPT_WEIGHTS_MASKED = 3,  /* the same, after bias, ALiBi and mask; masked keys are -infinity */
     RAPT_WEIGHTS_SOFTMAX = 4  /* probabilities, before dropout; masked keys are 0 */
 } rapt_weights_kind;
 
 /* Everything except sizes, query, key, value and out is optional, and off when 0. All features combine freely. Sequence
- * b has query_lengths[b] queries and kv_lengths[b] keys (all of query_length and kv_length where the list is absent).
- * With offsets, sequences stand one after the other in batch 0 of the tensors: query i of sequence b is token
+ * b has query_lengths[b] queries and kv_lengths[b] keys (query_length and kv_length where the list is absent). With
+ * offsets, sequences are packed one after the other in batch 0 of the tensors: query i of sequence b is token
  * query_offsets[b] + i of query, out, mask, bias, keep_mask, lse and weights, which have query_tokens tokens; key j is
- * token kv_offsets[b] + j of key and value, which have kv_tokens. query_length and kv_length are upper bounds then, and
+ * token kv_offsets[b] + j of key and value, which have kv_tokens. query_length and kv_length are then upper bounds, and
  * masks and weights still have rows of kv_length.
  *
- * Key j of sequence b has the logical position key_position[b] + j, query i the position of query 0 (see
- * rapt_query_origin) + i.
+ * Key j of sequence b is at logical position key_position[b] + j, query i at that of query 0 (see rapt_query_origin) +
+ * i.
  *
  * Query head h reads KV head h / (query_heads / kv_heads).
  *
@@ -113,13 +113,13 @@ typedef enum rapt_weights_kind {
  * NaN. A query that sees no key gets +0 and LSE -infinity. Rows of out, lse and weights that belong to no query are not
  * written.
  *
- * The state of a row is what is known of it after some of its keys: a maximum m, the sum l of the exponentials, and o,
- * their sum with the values. Calls that each take a part of the keys, at its key_position, and pass states on give the
- * same bits as one call with all keys, if every part but the first begins at a position that is a multiple of
- * RAPT_STATE_KEYS (docs/numerics.md, States). Empty states, all 0, may begin a chain. lse and softmax weights are those
- * of all keys so far.
+ * The state of a row is its partial result after some of its keys: a maximum m, the sum l of the exponentials, and the
+ * sum o of the values weighted by them. A chain of calls that pass states on, each with a part of the keys at its
+ * key_position, gives the same bits as one call with all keys, if every part but the first begins at a multiple of
+ * RAPT_STATE_KEYS (docs/numerics.md, States). A chain may begin with empty states, all 0. lse and softmax weights cover
+ * all keys so far.
  *
- * Where no tensor has data, and some would be touched, the descriptor makes a plan without data: see rapt_plan_bind. */
+ * If no tensor has data, and some would be touched, the descriptor makes a plan without data: see rapt_plan_bind. */
 typedef struct rapt_attention_desc {
     uint32_t struct_size; /* sizeof(rapt_attention_desc) */
     int32_t numerics;     /* rapt_numerics */
@@ -141,7 +141,7 @@ typedef struct rapt_attention_desc {
 
     rapt_tensor query; /* f32, f16, bf16 [batch, query_heads, query_length, head_dim] */
     rapt_tensor key;   /* any dtype but bool8 [batch, kv_heads, kv_length, head_dim] */
-    rapt_tensor value; /* likewise [batch, kv_heads, kv_length, value_dim]; may be a view of key */
+    rapt_tensor value; /* same dtypes [batch, kv_heads, kv_length, value_dim]; may be a view of key */
     rapt_tensor out;   /* f32, f16, bf16 [batch, query_heads, query_length, value_dim] */
 
     rapt_tensor mask;      /* bool8 [batch, query_heads, query_length, kv_length], true = attend */
@@ -152,9 +152,9 @@ typedef struct rapt_attention_desc {
     rapt_tensor weights;   /* f32, shaped as mask, output: see weights_kind */
 
     rapt_tensor initial_state; /* f32 [batch, query_heads, query_length, 2 + value_dim]: the state of each row after
-                                  earlier keys, which this call continues from */
-    rapt_tensor final_state;   /* likewise, output: after the keys of this call, too. May be initial_state, row for
-                                  row. out may be absent; sinks then must be, too: no state has one */
+                                  earlier keys, from which this call continues */
+    rapt_tensor final_state;   /* f32, output, same shape: the state after this call's keys. May be initial_state, row
+                                  for row. out may be absent; then sinks must be, too: no state includes one */
 
     rapt_page_table key_pages; /* kind 0: the tensor holds the keys of sequence b in batch b */
     rapt_page_table value_pages;
@@ -170,7 +170,7 @@ typedef struct rapt_attention_desc {
 
     const float *bias_head_factor; /* [query_heads], finite; factor on bias, default 1 */
     const float *alibi_slopes;     /* [query_heads], finite; score -= slope * |query position - key position| */
-    const float *sinks;            /* [query_heads], not NaN or +infinity; a logit that joins the softmax's sum */
+    const float *sinks;            /* [query_heads], not NaN or +infinity; a logit in the softmax's sum only */
 
     float scale;      /* with RAPT_SCALE; finite, 0 gives uniform weights */
     float softcap;    /* cap * tanh(score / cap); finite, 0 = off */
@@ -220,11 +220,11 @@ typedef struct rapt_run_options {
 RAPT_API rapt_status rapt_attention(const rapt_attention_desc *desc, const rapt_run_options *options,
                                     rapt_message *message);
 
-/* A validated descriptor and the way to cut its work. A plain value: copy it, put it on the stack, share it between
- * threads; there is nothing to free. It belongs to the process, and to the copy of the library, that made it. It copies
- * the pointers of its descriptor, whose targets must stay valid. Factors, slopes and sinks must not change until the
- * run is over; lists of lengths and positions must not change after planning. Preparing a workspace reads the lists
- * again: it returns RAPT_INVALID_VALUE if the plan no longer fits them, and never accesses memory outside of the
+/* A validated descriptor and how its work is cut into tasks. A plain value: copy it, put it on the stack, share it
+ * between threads; there is nothing to free. It is valid only in the process and the copy of the library that made it.
+ * It copies the pointers of its descriptor, whose targets must stay valid. Factors, slopes and sinks must not change
+ * until the run is over; lists of lengths and positions must not change after planning. Preparing a workspace reads the
+ * lists again: it returns RAPT_INVALID_VALUE if the plan no longer fits them, and never accesses memory outside of the
  * tensors. */
 typedef struct rapt_plan {
     uint64_t opaque[512];
@@ -234,9 +234,9 @@ typedef struct rapt_plan {
  * returns RAPT_INVALID_PLAN. */
 RAPT_API rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rapt_message *message);
 
-/* The instruction set that the plan runs on, RAPT_ISA_AMX or RAPT_ISA_AVX512_BF16 only if it runs on that unit, and the
- * order of its operations, 1 ... 3: what RAPT_NUMERICS_FASTEST became. RAPT_ISA_AUTO and RAPT_NUMERICS_DEFAULT if the
- * plan is invalid. */
+/* The instruction set that the plan runs on (RAPT_ISA_AMX or RAPT_ISA_AVX512_BF16 only if it uses that unit), and its
+ * order of operations, 1 ... 3: what RAPT_NUMERICS_FASTEST became. RAPT_ISA_AUTO and RAPT_NUMERICS_DEFAULT if the plan
+ * is invalid. */
 RAPT_API rapt_isa rapt_plan_isa(const rapt_plan *plan);
 RAPT_API rapt_numerics rapt_plan_numerics(const rapt_plan *plan);
 
@@ -272,36 +272,35 @@ typedef struct rapt_bindings {
 
 #define RAPT_BINDINGS_INIT RAPT_INIT(rapt_bindings)
 
-/* Gives a plan other memory; everything else stays as planned. A descriptor whose tensors have dtypes and strides but
- * none has data makes a plan without data: it answers every question below, and running it gives RAPT_NOT_BOUND until
- * it is bound. So one plan, made when a step begins, serves all layers.
+/* Points a plan at other memory; everything else stays as planned. A descriptor whose tensors have dtypes and strides
+ * but no data makes a plan without data: it answers every question below, but running it returns RAPT_NOT_BOUND until
+ * it is bound. So one plan per step serves all layers.
  *
- * What was planned must be bound, and nothing else: tensors with a dtype, head lists that were not NULL. A tensor
- * without elements may be NULL. The numbers in the head lists, alignment, extents and overlaps are checked as when
- * planning; the cost does not grow with batch and lengths.
+ * Bind exactly what was planned: tensors with a dtype, and head lists that were not NULL. A tensor without elements may
+ * be NULL. The numbers in head lists, alignment, extents and overlaps are checked as when planning; the cost does not
+ * grow with batch or lengths.
  *
- * On failure the plan stays as it was. No run of the same plan may be under way: give each thread that binds its own
- * copy. */
+ * On failure the plan stays as it was. Never bind a plan while it runs: give each thread that binds its own copy. */
 RAPT_API rapt_status rapt_plan_bind(rapt_plan *plan, const rapt_bindings *bindings, rapt_message *message);
 
-/* Bytes of workspace for up to max_concurrency tasks at once (>= 1; more than there are tasks counts as all of them).
- * The size does not depend on what the tensors hold. */
+/* Bytes of workspace for up to max_concurrency tasks at once (>= 1; capped at the number of tasks). The size does not
+ * depend on what the tensors hold. */
 RAPT_API rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t max_concurrency, size_t *bytes);
 
-/* Enough bytes for every plan that differs from largest only in data, extents, strides and lists, and in a batch,
- * query_length and kv_length that are no larger. largest requires no data. Pages may have any length, but only where
+/* Enough bytes for every plan that differs from largest only in data, extents, strides and lists, and whose batch,
+ * query_length and kv_length are no larger. largest requires no data. Plans may have pages of any length, but only if
  * largest has pages, too: short pages take more room. A smaller query_tokens does not lower the bound. */
 RAPT_API rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, int64_t max_concurrency, size_t *bytes,
                                           rapt_message *message);
 
-/* How many tasks at once a run with these options uses if the workspace allows it: the max_concurrency to pass to the
- * two functions above. options may be NULL. 0 if plan or options are invalid. */
+/* How many tasks a run with these options executes at once if the workspace allows it: the max_concurrency for the two
+ * functions above. options may be NULL. 0 if plan or options are invalid. */
 RAPT_API int64_t rapt_run_concurrency(const rapt_plan *plan, const rapt_run_options *options);
 
 /* Runs the whole plan. workspace: any alignment, used by one run at a time; it need not be initialised and holds
  * nothing afterwards. options may be NULL. Allocates nothing, starts no threads beyond OpenMP's, and uses up to 128 KiB
- * of stack on each, as do all functions below. With OpenMP, inside a parallel region of several threads and in a forked
- * child it runs on the calling thread. */
+ * of stack on each, as do all functions below. With OpenMP, it runs on the calling thread inside a parallel region of
+ * several threads and in a forked child. */
 RAPT_API rapt_status rapt_run(const rapt_plan *plan, void *workspace, size_t workspace_bytes,
                               const rapt_run_options *options);
 
@@ -321,8 +320,8 @@ RAPT_API int32_t rapt_phase_count(const rapt_plan *plan);
 RAPT_API rapt_status rapt_join(const rapt_plan *plan, void *workspace, int32_t phase);
 
 /* Or task by task instead of rapt_join: each i in 0 ... rapt_task_count(plan, phase) - 1 once, on any thread.
- * rapt_run_task takes a free scratch slot of the workspace and returns RAPT_BUSY, with nothing done, when there is
- * none. Tasks are the same for any number of threads. */
+ * rapt_run_task takes a free scratch slot of the workspace; if there is none, it does nothing and returns RAPT_BUSY.
+ * Tasks are the same for any number of threads. */
 RAPT_API int64_t rapt_task_count(const rapt_plan *plan, int32_t phase);
 RAPT_API rapt_status rapt_run_task(const rapt_plan *plan, void *workspace, int32_t phase, int64_t task);
 
@@ -330,7 +329,7 @@ RAPT_API rapt_status rapt_run_task(const rapt_plan *plan, void *workspace, int32
 typedef struct rapt_task_info {
     int64_t sequence, kv_head;
     int64_t first_row, rows; /* row = query * (query_heads / kv_heads) + head of the group */
-    int64_t first_key, keys; /* stored keys that some row of it sees; without masks */
+    int64_t first_key, keys; /* stored keys that some row sees, ignoring masks */
     int64_t cost;            /* roughly the multiply-adds; only for comparing tasks */
     uint64_t reserved[9];    /* 0 */
 } rapt_task_info;
@@ -342,7 +341,7 @@ RAPT_API rapt_status rapt_task_info_of(const rapt_plan *plan, const void *worksp
 
 RAPT_API const char *rapt_version(void);     /* RAPT_VERSION_STRING of the library */
 RAPT_API int rapt_numerics_version(void);    /* RAPT_NUMERICS_VERSION of the library */
-RAPT_API int rapt_openmp_threads(void);      /* how many OpenMP would start; 0 in builds without it */
+RAPT_API int rapt_openmp_threads(void);      /* threads that OpenMP would start; 0 in builds without it */
 
 #ifdef __cplusplus
 }
