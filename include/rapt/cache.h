@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writes new keys and values into the caches that attention reads, in any storage type, and rotates keys and queries:
+ * Appends keys and values to the caches that attention reads, in any storage type, and rotates keys and queries:
  *
  *     rapt_append_desc desc = RAPT_APPEND_DESC_INIT;
  *     desc.batch = 4;  desc.kv_heads = 2;  desc.length = 1;
@@ -16,7 +16,7 @@
  *     rapt_message message;
  *     if (rapt_append(&desc, NULL, &message) != RAPT_OK) puts(message.text);
  *
- * What is stored has the same bits on every instruction set and for every number of threads (docs/numerics.md): ggml's
+ * Stored rows have the same bits on every instruction set and for any number of threads (docs/numerics.md): ggml's
  * blocks are those of its reference quantisers, and the sines and cosines are rapt's own.
  */
 #ifndef RAPT_CACHE_H
@@ -37,7 +37,7 @@ typedef enum rapt_rotary_pairing {
     RAPT_ROTARY_INTERLEAVED = 2 /* 2i and 2i + 1: GPT-J, Llama as published and in GGUF files */
 } rapt_rotary_pairing;
 
-/* How the frequencies base^(-2i / dim) change in a model that sees longer texts than it was trained on. */
+/* How the frequencies base^(-2i / dim) are scaled for texts longer than the model was trained on. */
 typedef enum rapt_rotary_scaling {
     RAPT_ROTARY_UNSCALED = 0,
     RAPT_ROTARY_LINEAR = 1, /* all divided by factor (position interpolation) */
@@ -47,7 +47,7 @@ typedef enum rapt_rotary_scaling {
 } rapt_rotary_scaling;
 
 /* Rotates pair i of a row at position p by the angle p * f_i: (a, b) becomes (a cos - b sin, b cos + a sin). The
- * frequencies f_i come from base and scaling, or are given, or cosines and sines themselves are given. */
+ * frequencies f_i are given or come from base and scaling, or cosines and sines are given. */
 typedef struct rapt_rotary {
     int32_t pairing; /* rapt_rotary_pairing */
     int32_t scaling; /* rapt_rotary_scaling */
@@ -67,34 +67,34 @@ typedef struct rapt_rotary {
     double original_length;  /* YaRN, Llama 3: positions that the model was trained on; >= 1 */
     double low_factor;       /* YaRN: beta_slow, 0 = 1. Llama 3: low_freq_factor, 0 = 1 */
     double high_factor;      /* YaRN: beta_fast, 0 = 32. Llama 3: high_freq_factor, 0 = 4. More than low_factor */
-    double attention_factor; /* cosines and sines are multiplied by it, unless given; 0 = with YaRN
+    double attention_factor; /* multiplies cosines and sines, unless those are given; 0 = with YaRN
                                 0.1 ln(factor) + 1, otherwise 1 */
     uint64_t reserved[4];
 } rapt_rotary;
 
 /* ----------------------------------------------------------------- append */
 
-/* Bits of `features`. Without them, the scales and zero points of a cache of float8 or int8 are read: they may be those
- * of a tensor or a head, with strides of 0. With them, each row has its own, which are computed from its numbers, in
- * groups of scale_group, and written with it. */
+/* Bits of `features`. Without them, the scales and zero points of a float8 or int8 cache are read; with strides of 0
+ * they may be per tensor or per head. With them, each row has its own, computed from its numbers in groups of
+ * scale_group and written with it. */
 #define RAPT_COMPUTE_KEY_SCALES (UINT32_C(1) << 0)
 #define RAPT_COMPUTE_VALUE_SCALES (UINT32_C(1) << 1)
 
-/* New rows of key and value go into the caches. Either of the two may be absent, with its cache.
+/* Appends rows of key and value to the caches. Either of the two may be absent, with its cache.
  *
- * Sequence b has lengths[b] new tokens (all have length where the list is absent). They go to the stored positions
- * positions[b] + i of the sequence, wherever its batch, pages or row of the caches are; or token by token to slots,
- * whatever sequence they belong to. A slot is page * page_tokens + offset, and a negative one skips its token. Where
- * two tokens go to the same place, the last one remains.
+ * Sequence b has lengths[b] new tokens (length where the list is absent). They go to stored positions positions[b] + i
+ * of the sequence, in its batch, pages or row of the caches; or token by token to slots, whatever sequence they belong
+ * to. A slot is page * page_tokens + offset; a negative one skips its token. If two tokens go to the same place, the
+ * last one remains.
  *
- * Stored types: those of keys and values that rapt_attention reads. Rows of the caches' types are made from float32:
- * rounded to the nearest, ties to even; ggml's blocks as its reference quantisers make them; see docs/numerics.md. Rows
- * that are stored as they come, in the same type and without rotation, keep every bit.
+ * Caches may have any type of keys and values that rapt_attention reads. Rows are converted from float32: rounded to
+ * the nearest, ties to even; ggml's blocks as its reference quantisers make them; see docs/numerics.md. Rows of the
+ * cache's own type that are not rotated keep every bit.
  *
- * Numbers of float8 and int8 are divided by their scale before they are rounded. What is too large, infinities too,
- * becomes the largest number of the type; NaN stays NaN, and in int8 becomes 0. Computed scales are max |x| / 448
- * (e4m3), 57344 (e5m2), 127 (int8); with zero points (max - min) / 255, of 0 and the numbers. Numbers that are not
- * finite make the scale of their group NaN. With pages, scale_batch_stride_bytes leads from page to page. */
+ * For float8 and int8, numbers are divided by their scale, then rounded. Larger numbers and infinities saturate to the
+ * largest number of the type; NaN stays NaN, and in int8 becomes 0. Computed scales are max |x| / 448 (e4m3), 57344
+ * (e5m2), 127 (int8); with zero points (max - min) / 255, over the numbers and 0. A number that is not finite makes its
+ * group's scale NaN. With pages, scale_batch_stride_bytes is from page to page. */
 typedef struct rapt_append_desc {
     uint32_t struct_size; /* sizeof(rapt_append_desc) */
     int32_t numerics;     /* 0, as in rapt_attention_desc */
@@ -105,7 +105,7 @@ typedef struct rapt_append_desc {
     int64_t kv_heads;     /* >= 1 */
     int64_t length;       /* new tokens of a sequence, >= 0 */
     int64_t tokens;       /* with offsets: new tokens of all sequences */
-    int64_t cache_length; /* tokens that a batch of the caches has room for; 0 with pages or slots */
+    int64_t cache_length; /* capacity of a batch of the caches, in tokens; 0 with pages or slots */
     int64_t head_dim;     /* of key, 1 ... 1024 */
     int64_t value_dim;    /* of value; 0 = head_dim */
 
@@ -119,8 +119,8 @@ typedef struct rapt_append_desc {
     rapt_index_list positions; /* [batch], >= 0 */
     rapt_index_list slots;     /* [batch * length], or [tokens]; in place of positions */
     rapt_index_list lengths;   /* [batch], each 0 ... length */
-    rapt_index_list offsets;   /* [batch + 1], monotone, 0 ... tokens: sequences one after the other in key and value,
-                                  whose batch is 1 and whose length is tokens */
+    rapt_index_list offsets;   /* [batch + 1], monotone, 0 ... tokens: sequences are packed in key and value, whose
+                                  batch is 1 and whose length is tokens */
 
     rapt_rotary rotary;               /* of keys */
     rapt_index_list rotary_positions; /* [batch * length], or [tokens]; absent: the stored positions. With slots they
@@ -135,14 +135,14 @@ typedef struct rapt_append_desc {
  * may be NULL.
  *
  * Lists must not change during the call. If they do, some rows are not written, or written twice, but nothing outside
- * of the caches is. After RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED the rows that were to be written are undefined. */
+ * the caches is touched. After RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED the rows to write are undefined. */
 RAPT_API rapt_status rapt_append(const rapt_append_desc *desc, const rapt_run_options *options, rapt_message *message);
 
 /* ----------------------------------------------------------------- rotate */
 
-/* Rotates queries as rapt_append rotates keys, into other memory. Sequence b has lengths[b] tokens (all have length
- * where the list is absent), at the positions first_positions[b] + i, or each at one of positions. Packed sequences
- * stand one after the other, as those of rapt_attention with query_offsets. */
+/* Rotates queries as rapt_append rotates keys, into other memory. Sequence b has lengths[b] tokens (length where the
+ * list is absent), at the positions first_positions[b] + i, or each at its own entry of positions. With offsets,
+ * sequences are packed as in rapt_attention with query_offsets. */
 typedef struct rapt_rotate_desc {
     uint32_t struct_size; /* sizeof(rapt_rotate_desc) */
     int32_t numerics;     /* 0 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Layers of attention on top of rapt.h and matmul.h: projections, heads, masks, and what surrounds them in models. A
- * layer adds projections and shapes; scores, softmax and the sum over values are always rapt_attention's.
+ * Attention layers on top of rapt.h and matmul.h: projections, heads, masks, and what surrounds them in models. A layer
+ * adds projections and shapes; rapt_attention always computes scores, softmax and the sum over values.
  *
  *     rapt_attention_desc how = RAPT_ATTENTION_DESC_INIT;
  *     how.batch = 1;  how.query_heads = how.kv_heads = 12;
@@ -19,28 +19,27 @@
  *
  * For all of them:
  *
- * - Arrays are float32, contiguous, in C order, and the caller's.
+ * - Arrays are float32, contiguous, in C order; the caller owns them.
  * - `attention` says how to attend: sizes, features, masks, keep_mask, weights, lse, isa and whatever else
  *   rapt_attention_desc has. The layer fills in head_dim, value_dim, query, key, value and out, which must be 0.
  * - Optional results are written where they are not NULL.
- * - Rows of queries from query_lengths[b] on are not written in any result. Where a token is also a key, it is
- *   projected all the same: fused_out, and norm1_out with pre-norm, have all rows, as key_out and value_out have every
- *   key.
- * - options: as rapt_run's; NULL = all defaults. Projections and attention run on the threads that it names, the rest
- *   on the calling thread.
+ * - Query rows from query_lengths[b] on are not written in any result. A token that is also a key is still projected:
+ *   fused_out, and norm1_out with pre-norm, have all rows, as key_out and value_out have every key.
+ * - options: as rapt_run's; NULL = all defaults. Projections and attention run on its threads, the rest on the calling
+ *   thread.
  * - Scratch memory comes from malloc and is freed before the call returns; there is no state between calls.
- * - The caller's rounding mode and flushing of denormals change neither bits nor what is refused. The caller's
- *   functions in options run with them.
- * - Results overlap neither each other nor anything that is read, but for `out` of an encoder block, which may be x.
- *   rapt_dot_product_attention refuses all overlaps, the others some of them; with the rest, results are undefined.
+ * - The caller's rounding mode and flushing of denormals change neither bits nor refusals. The callbacks in options run
+ *   with them.
+ * - Results must not overlap each other or anything that is read; only `out` of an encoder block may be x.
+ *   rapt_dot_product_attention refuses all overlaps, the others some; with the rest, results are undefined.
  * - Statuses are those of rapt_attention and rapt_matmul. After a refusal `out` is unchanged, optional results may not
  *   be; after RAPT_OUT_OF_MEMORY, RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED all results are undefined. message may be
  *   NULL.
  * - Bits: the same on every instruction set and for every number of threads, like those of rapt.h (docs/layers.md). In
- *   a library that was built with a BLAS the projections have the bits of that BLAS.
+ *   a library built with a BLAS, projections have the bits of that BLAS.
  *
- * No promise of ABI yet: any release may change the structs of this header, so programs are compiled against the
- * library that they run with.
+ * No stable ABI yet: any release may change the structs of this header, so compile programs against the library that
+ * they run with.
  */
 #ifndef RAPT_LAYERS_H
 #define RAPT_LAYERS_H
@@ -138,8 +137,8 @@ typedef enum rapt_fused_order {
     RAPT_FUSED_BLOCKS = 1    /* all queries, all keys, all values (GPT-2's c_attn, torch's in_proj) */
 } rapt_fused_order;
 
-/* Projections, attention per head, heads side by side, output projection. One head without an output projection is
- * plain self-attention; memory makes it cross-attention. Either query, key and value or fused are given.
+/* Projections, attention per head, concatenated heads, output projection. One head without an output projection is
+ * plain self-attention; memory makes it cross-attention. Give either query, key and value, or fused.
  *
  * Heads are equal parts of the projections' columns: query.out = query_heads * head_dim, key.out = kv_heads * head_dim,
  * value.out = kv_heads * value_dim; fused.out = (query_heads + 2 * kv_heads) * head_dim. */
@@ -167,7 +166,7 @@ typedef struct rapt_multi_head_desc {
 RAPT_LAYERS_API rapt_status rapt_multi_head_attention(const rapt_multi_head_desc *desc, const rapt_run_options *options,
                                                       rapt_message *message);
 
-/* Heads with weights of their own, like a list of single-head layers; their outputs are put side by side.
+/* Heads with their own weights, like a list of single-head layers; their outputs are concatenated.
  * attention->query_heads = kv_heads is their number. All heads have the same sizes. */
 typedef struct rapt_stacked_desc {
     uint32_t struct_size;            /* sizeof(rapt_stacked_desc) */
@@ -184,9 +183,8 @@ RAPT_LAYERS_API rapt_status rapt_stacked_attention(const rapt_stacked_desc *desc
 
 /* ---------------------------------------------------------------- dropout */
 
-/* Fills a keep_mask for training: keep[i] is 1 with probability 1 - drop, and depends on seed, stream and i alone, so
- * that any part can be filled by any thread. Set the descriptor's keep_scale to 1/(1 - drop); at inference leave
- * keep_mask out.
+/* Fills a keep_mask for training: keep[i] is 1 with probability 1 - drop, and depends only on seed, stream and i, so
+ * any thread can fill any part. Set the descriptor's keep_scale to 1/(1 - drop); at inference leave keep_mask out.
  *
  * Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11): key = seed, low word first;
  * counter = {n / 4 low, n / 4 high, stream low, stream high} for n = first + i; word n % 4 of the result is compared:
@@ -236,7 +234,7 @@ RAPT_LAYERS_API rapt_status rapt_encoder_block(const rapt_encoder_desc *desc, co
                                                rapt_message *message);
 
 /* out[i] = table[ids[i]]. ids: [count]; table: [rows][width]; out: [count][width]. RAPT_INVALID_VALUE names an id
- * outside 0 ... rows - 1. Ids that change during the call never lead outside the table. */
+ * outside 0 ... rows - 1. Ids that change during the call never cause reads outside the table. */
 RAPT_LAYERS_API rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *table, int64_t rows,
                                            int64_t width, float *out, rapt_message *message);
 

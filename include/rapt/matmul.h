@@ -4,8 +4,8 @@
  *
  *     out[m][n] = sum over k of x[m][k] * w(k, n) + bias[n]
  *
- * in one fixed order of operations (docs/numerics.md), so that the bits are the same on every instruction set, in both
- * layouts of the weights, for every number of threads and for any cut of the rows.
+ * in one fixed order of operations (docs/numerics.md): the bits are the same on every instruction set, in both weight
+ * layouts, for any number of threads, and however the rows are cut.
  *
  *     rapt_matmul_desc desc = RAPT_MATMUL_DESC_INIT;
  *     desc.rows = tokens;  desc.inner = 768;  desc.columns = 2304;
@@ -16,8 +16,8 @@
  *     rapt_message message;
  *     if (rapt_matmul(&desc, NULL, &message) != RAPT_OK) puts(message.text);
  *
- * No promise of ABI yet: any release may change the struct of this header, so programs are compiled against the library
- * that they run with.
+ * No stable ABI yet: any release may change the struct of this header, so compile programs against the library that
+ * they run with.
  */
 #ifndef RAPT_MATMUL_H
 #define RAPT_MATMUL_H

@@ -14,10 +14,10 @@
  *     rapt_message message;
  *     if (rapt_merge_states(&desc, NULL, &message) != RAPT_OK) puts(message.text);
  *
- * Merging folds the states one after the other, in their order, as attention folds the chunks of its keys
- * (docs/numerics.md, States). The result has the same bits on every instruction set and for any number of threads. It
- * is as exact as one call with all keys, but has that call's bits only where each state but the first is that of one
- * chunk; a call that continues from a state has them always.
+ * Merging folds the states in their order, as attention folds the chunks of its keys (docs/numerics.md, States). The
+ * result has the same bits on every instruction set and for any number of threads. It is as accurate as one call with
+ * all keys, but has that call's bits only if each state but the first is that of one chunk; a call that continues from
+ * a state has them at every multiple of RAPT_STATE_KEYS.
  *
  * Structs grow as those of rapt.h do.
  */
@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-/* The most states of one call; more are merged in several calls. */
+/* The most states per call; merge more in several calls. */
 #define RAPT_MOST_STATES 64
 
 /* All tensors are float32, but out may be float16 or bfloat16. At least one of merged, out and lse is given. */
@@ -51,7 +51,7 @@ typedef struct rapt_states_desc {
     rapt_index_list query_lengths; /* each 0 ... query_length: rows from there on are neither read nor written */
     const float *sinks;            /* [query_heads], with out: as in rapt_attention_desc */
 
-    int32_t numerics;      /* rapt_numerics of the calls that left the states, but for RAPT_NUMERICS_FASTEST; those of
+    int32_t numerics;      /* rapt_numerics of the calls that left the states, not RAPT_NUMERICS_FASTEST; those of
                               orders 1 and 3 may be merged with each other */
     int32_t reserved_zero;
     uint64_t reserved[3];

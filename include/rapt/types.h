@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* RAPT_STATIC: the library is linked as an archive, and was built with RAPT_STATIC as well. Its symbols are hidden, so
- * a shared object that contains rapt keeps it to itself. */
+/* RAPT_STATIC: the library is linked as an archive that was built with RAPT_STATIC, too. Its symbols are hidden, so a
+ * shared object that contains rapt does not export it. */
 #if defined(RAPT_STATIC) && defined(__GNUC__) && !defined(_WIN32)
 #define RAPT_API __attribute__((visibility("hidden")))
 #elif defined(RAPT_STATIC)
@@ -85,35 +85,36 @@ typedef enum rapt_dtype {
     RAPT_BOOL8 = 2, /* one byte: 0 = false, any other value = true */
     RAPT_F16 = 3,   /* IEEE-754 binary16, aligned to 2 bytes */
     RAPT_BF16 = 4,  /* the upper half of a binary32, aligned to 2 bytes */
-    /* Of keys and values only: ggml's blocks of 32 numbers, byte for byte; aligned to 2 bytes. d, m: binary16. Nibbles:
-     * those of numbers 0 ... 15 are the lower halves of 16 bytes, those of 16 ... 31 the upper ones. */
+    /* Keys and values only: ggml's blocks of 32 numbers, byte for byte, aligned to 2 bytes. d, m: binary16. Nibbles:
+     * numbers 0 ... 15 are the lower halves of 16 bytes, numbers 16 ... 31 the upper halves. */
     RAPT_Q8_0 = 5,   /* d, 32 int8 q:                        d * q */
     RAPT_Q4_0 = 6,   /* d, nibbles q:                        d * (q - 8) */
     RAPT_Q4_1 = 7,   /* d, m, nibbles q:                     d * q + m */
     RAPT_Q5_0 = 8,   /* d, 32 fifth bits, nibbles, both q:   d * (q - 16) */
     RAPT_Q5_1 = 9,   /* d, m, 32 fifth bits, nibbles:        d * q + m */
     RAPT_IQ4_NL = 10, /* d, nibbles q:                       d * (number q of a table of 16) */
-    /* Likewise, bytes with scales: */
+    /* Keys and values only: bytes with scales. */
     RAPT_F8_E4M3 = 11, /* no infinities; NaN is 0x7f and 0xff (the variant "fn"); number * scale */
     RAPT_F8_E5M2 = 12, /* the upper half of a binary16; number * scale */
     RAPT_I8 = 13       /* (number - zero point) * scale; has scales */
 } rapt_dtype;
 
-/* Bytes of a row of dim elements; 0 for an unknown dtype, on overflow, and where dim is no whole number of blocks. */
+/* Bytes of a row of dim elements; 0 for an unknown dtype, on overflow, or if dim is not a whole number of blocks. */
 RAPT_API int64_t rapt_row_bytes(int32_t dtype, int64_t dim);
 
 /* An array [batch, head, token, innermost] whose innermost dimension is contiguous. The sizes come from the descriptor.
- * Strides are in bytes and, where the tensor is read, may be 0 (broadcast) or negative; the stride of a dimension of
- * size 1 is ignored. A tensor with dtype = 0 is absent, and all its fields are 0.
+ * Strides are in bytes; those of inputs may be 0 (broadcast) or negative. The stride of a dimension of size 1 is
+ * ignored. A tensor with dtype = 0 is absent; all its fields are 0.
  *
  * extent_bytes, when not 0, is the number of bytes that may be touched from data on; shapes that reach further (or
  * before data) are refused.
  *
- * Scales are for F8_E4M3, F8_E5M2 and I8; with scale_dtype = 0 there are none, which I8 does not allow. There is a
- * scale, and perhaps a zero point (I8 only), for each group of scale_group elements of a row, of which the last may be
- * shorter; scale_group = 0: for the whole row. Their strides may be 0: one scale per tensor, or one per head.
+ * Scales are for F8_E4M3, F8_E5M2 and I8; scale_dtype = 0 means none, which I8 does not allow. Each group of
+ * scale_group elements of a row has a scale and, optionally, a zero point (I8 only). The last group may be shorter;
+ * scale_group = 0: the row is one group. Their strides may be 0: one scale per tensor, or one per head.
  * scale_extent_bytes, when not 0, is the number of bytes that may be touched from scales on, and a quarter of it from
- * zero_points on. page_stride_bytes is for page tables; with one, scale_batch_stride_bytes leads from page to page. */
+ * zero_points on. page_stride_bytes is for page tables; with one, scale_batch_stride_bytes is the stride from page to
+ * page. */
 typedef struct rapt_tensor {
     void *data;
     int32_t dtype; /* rapt_dtype */
@@ -125,7 +126,7 @@ typedef struct rapt_tensor {
     int32_t scale_dtype;      /* RAPT_F32, or 0 = no scales */
     int32_t zero_point_dtype; /* RAPT_I8, or 0 = no zero points */
     void *scales;             /* [batch, head, token, groups], any numbers */
-    void *zero_points;        /* one for each scale, laid out as the scales are, element for element */
+    void *zero_points;        /* one per scale, laid out as the scales, element for element */
     int64_t scale_group;      /* 0, or a multiple of 16 */
     int64_t scale_batch_stride_bytes;
     int64_t scale_head_stride_bytes;
@@ -199,18 +200,17 @@ static inline rapt_index_list rapt_int64_list(const int64_t *data, int64_t count
     return list;
 }
 
-/* Where the keys or the values of a sequence lie when they are not contiguous. Each of the two has its own table, or
- * none.
+/* Where the keys or values of a sequence are when they are not contiguous. Each of the two has its own table, or none.
  *
- * A page holds page_tokens tokens of every KV head. With a table, the tensor's data is page 0 and page_stride_bytes
- * leads from page to page; its batch_stride_bytes is ignored. Its head and token strides apply within a page, in either
- * order. Token t of a sequence lies in its page t / page_tokens. Entries beyond a sequence's length are not read; the
- * others are in 0 ... pages - 1. Sequences may share pages. For pages [pages, page_tokens, heads, dim], make the tensor
- * by rapt_tensor_bshd and set page_stride_bytes to its batch_stride_bytes. */
+ * A page holds page_tokens tokens of every KV head. With a table, the tensor's data is page 0, page_stride_bytes is
+ * from page to page, and batch_stride_bytes is ignored. Its head and token strides apply within a page, in either
+ * order. Token t of a sequence is in its page t / page_tokens. Entries beyond a sequence's length are not read; the
+ * others are in 0 ... pages - 1. Sequences may share pages. For pages [pages, page_tokens, heads, dim], use
+ * rapt_tensor_bshd and set page_stride_bytes to its batch_stride_bytes. */
 typedef enum rapt_page_kind {
     RAPT_PAGES_NONE = 0,   /* no table: sequence b is batch b of the tensor */
     RAPT_PAGES_DENSE = 1,  /* entries [batch][entries.count], rows at batch_stride_bytes (vLLM's block table);
-                              count 0 = as many as kv_length takes; rapt_append requires it */
+                              count 0 = as many as kv_length takes; rapt_append requires a count */
     RAPT_PAGES_LISTED = 2, /* entries offsets[b] ... offsets[b + 1] - 1 (FlashInfer's and SGLang's indptr, indices);
                               entries.count says how many there are in all */
     RAPT_PAGES_ROW = 3     /* entries [batch]: sequence b is batch entries[b] of the tensor (cache_batch_idx) */
@@ -222,14 +222,14 @@ typedef struct rapt_page_table {
     int64_t page_tokens;        /* any number >= 1, not only powers of two; ROW: 0 */
     int64_t pages;              /* of the tensor; ROW: its batches */
     rapt_index_list entries;    /* page numbers */
-    int64_t batch_stride_bytes; /* DENSE, from row to row; 0 = all sequences have the first row */
+    int64_t batch_stride_bytes; /* DENSE, from row to row; 0 = all sequences share the first row */
     rapt_index_list offsets;    /* LISTED: [batch + 1], monotone */
     uint64_t reserved[2];
 } rapt_page_table;
 
-/* Which blocks of keys the queries of a block attend to, per sequence and KV head: the block-sparse rows of FlashInfer,
- * the selections of NSA and MoBA. Query i of sequence b belongs to query block i / query_tokens, its stored key j to
- * key block j / key_tokens. List n = b * batch_stride + kv_head * head_stride + query block has the key blocks
+/* Which key blocks each query block attends to, per sequence and KV head: the block-sparse rows of FlashInfer, the
+ * selections of NSA and MoBA. Query i of sequence b belongs to query block i / query_tokens, its stored key j to key
+ * block j / key_tokens. List n = b * batch_stride + kv_head * head_stride + query block has the key blocks
  * entries[offsets[n]] ... entries[offsets[n + 1] - 1], ascending; a list may be empty. Keys of other blocks are not
  * seen. offsets and entries may change until the run, and never lead it outside the tensors. A call that continues from
  * a state counts its own stored keys. */
