@@ -181,7 +181,7 @@ static inline rapt_tensor rapt_output_bshd(float *data, int64_t batch, int64_t t
     return rapt_tensor_bshd(data, RAPT_F32, batch, tokens, heads, dim);
 }
 
-/* One integer per sequence; absent where data is NULL. */
+/* A list of integers, often one per sequence; absent where data is NULL. */
 typedef struct rapt_index_list {
     const void *data;
     int32_t index_bytes;  /* 4: int32_t, 8: int64_t */
