@@ -17,7 +17,7 @@
 static const uint64_t PLAN_MAGIC = (uint64_t)0x72617074 << 32 |
                                    (uint64_t)(RAPT_VERSION_MAJOR << 7 | RAPT_VERSION_MINOR) << 16 | sizeof(rapt_plan);
 
-/* Its address tells plans of this copy of the library, in this process, from all others. */
+/* Its address identifies the plans of this copy of the library in this process. */
 static const char this_copy;
 
 const char *rapt_version(void) { return RAPT_VERSION_STRING; }

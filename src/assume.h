@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * RAPT_ASSUME: what the caller of an internal function must ensure. Debug and sanitizer builds check it, release
- * builds trust it, as clang's analyzer does. What users hand in is refused by validate.c. */
+ * RAPT_ASSUME: what the caller of an internal function must ensure. Debug and sanitizer builds check it; release
+ * builds and clang's analyzer trust it. User input is checked in validate/ instead. */
 #ifndef RAPT_ASSUME_H
 #define RAPT_ASSUME_H
 

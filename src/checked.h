@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * int64 arithmetic that notices overflow: the result is true where it fits. */
+ * int64 arithmetic that detects overflow: true if the result fits. */
 #ifndef RAPT_CHECKED_H
 #define RAPT_CHECKED_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Structs that begin with struct_size: read those of older and newer callers. */
+ * Reads structs that begin with struct_size, of older and newer callers. */
 #include "describe.h"
 
 #include <stddef.h>
@@ -8,7 +8,6 @@
 #include "internal.h"
 #include "validate/validate.h"
 
-/* One kind of struct. */
 struct shape {
     const char *name; /* before struct_size in messages */
     size_t least;     /* bytes that every release's struct has */
@@ -17,7 +16,7 @@ struct shape {
 
 enum { MOST_BYTES = 4096 }; /* a larger struct_size is garbage and is not read */
 
-/* What this library does not know must be 0, so that ignoring it is right. */
+/* Unknown fields must be 0, so that this library may ignore them. */
 static rapt_status check_tail(const struct shape *shape, const unsigned char *from, size_t bytes,
                               rapt_message *message) {
     for (size_t i = shape->known; i < bytes; i++)
@@ -36,7 +35,7 @@ static rapt_status copy(const struct shape *shape, const void *from, void *into,
                            "%sstruct_size = %lu is not a multiple of 8 from %zu to %d", shape->name,
                            (unsigned long)bytes, shape->least, MOST_BYTES);
     const size_t common = bytes < shape->known ? bytes : shape->known;
-    memmove(into, from, common); /* compilers copy a multiple of 8 bytes in place, which takes longer */
+    memmove(into, from, common); /* memcpy of a multiple of 8 bytes would be inlined, and slower */
     if (common < shape->known)
         memset((char *)into + common, 0, shape->known - common);
     const uint32_t known = (uint32_t)shape->known;
@@ -46,7 +45,7 @@ static rapt_status copy(const struct shape *shape, const void *from, void *into,
 
 static void clear_scale_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
     if (tensor->scale_dtype == RAPT_NO_DTYPE)
-        return; /* they are unused, and refused */
+        return; /* unused, and refused if set */
     if (batch == 1)
         tensor->scale_batch_stride_bytes = 0;
     if (heads == 1)
@@ -102,7 +101,7 @@ static void complete_lists(rapt_attention_desc *desc) {
         rapt_complete_list(lists[i]);
 }
 
-/* Entries of a row of a dense table. */
+/* Entries per row of a dense table. */
 static void complete_pages(const rapt_attention_desc *desc, rapt_page_table *table) {
     if (table->kind != RAPT_PAGES_DENSE)
         return;

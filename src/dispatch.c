@@ -23,8 +23,8 @@ struct rapt_cpu rapt_cpu_detect(void) {
 
 /* ------------------------------------------------------------ the machine */
 
-/* Packs the struct into one word, so that threads which detect at the same
- * time store the same value and none sees half of it. */
+/* Packs the struct into one word, so that threads that detect at the same time
+ * store the same value and none sees half of it. */
 enum {
 #define RAPT_CPU_FEATURE(name) BIT_##name,
     RAPT_CPU_FEATURES(RAPT_CPU_FEATURE)
@@ -45,7 +45,7 @@ atomic_bool rapt_multiplies_pairs, rapt_splits_vectors, rapt_loads_halves, rapt_
 
 static uint32_t machine_features(void) {
     static _Atomic uint32_t known;
-    uint32_t features = atomic_load_explicit(&known, memory_order_acquire); /* and what was stored before it */
+    uint32_t features = atomic_load_explicit(&known, memory_order_acquire); /* and the traits stored before */
     if (!features) {
         const struct rapt_cpu cpu = rapt_cpu_detect();
         atomic_store_explicit(&rapt_requests_here, cpu.requests, memory_order_relaxed);
@@ -128,7 +128,7 @@ const struct rapt_table *rapt_table_of(rapt_isa isa) {
     return (unsigned)isa < RAPT_ISA_COUNT ? entries[isa].table : NULL;
 }
 
-/* The bit of a feature's name that ends at a space or the end; a feature of other architectures has none here. */
+/* The bit of a feature with a name of `length` characters; 0 for a feature of another architecture. */
 static uint32_t feature_bit(const char *name, size_t length) {
     for (int bit = 0; bit < BIT_detected; bit++)
         if (strncmp(feature_names[bit], name, length) == 0 && !feature_names[bit][length])
@@ -148,7 +148,7 @@ static bool machine_has(const char *features) {
     return true;
 }
 
-/* Bit isa: its features are there. Found once, since every plan asks for it; bit 0 says that it was. */
+/* Bit isa: the CPU has its features. Found once, since every plan asks; bit 0: they were found. */
 static uint32_t featured_isas(void) {
     static _Atomic uint32_t known;
     uint32_t featured = atomic_load_explicit(&known, memory_order_relaxed);
@@ -170,7 +170,7 @@ static bool takes(rapt_isa isa, const struct rapt_unit *unit) {
     return isa == RAPT_ISA_AUTO ? !unit->pays || unit->pays() : isa == unit->isa;
 }
 
-/* The best unit for a type that a table has of this isa, or of any that pays where it is RAPT_ISA_AUTO. */
+/* The table's best unit for a type: the one that isa names, or with RAPT_ISA_AUTO any that pays. */
 static const struct rapt_table *unit_of(const struct rapt_table *table, rapt_isa isa, int type) {
     for (const struct rapt_unit *unit = table->units; unit && unit->table; unit++) {
         const bool may_be = is_featured(unit->isa) && takes(isa, unit);
@@ -181,7 +181,7 @@ static const struct rapt_table *unit_of(const struct rapt_table *table, rapt_isa
     return NULL;
 }
 
-/* Only calls that name a matrix unit ask for it, which acts on the process. */
+/* Requests the matrix unit, process-wide, only for an isa that names it. */
 int rapt_isa_available(rapt_isa isa) {
     if ((unsigned)isa >= RAPT_ISA_COUNT || !is_featured(isa))
         return 0;
@@ -197,7 +197,7 @@ static rapt_isa best_isa(void) {
 
 /* -------------------------------------------------------- the environment */
 
-/* A program with more rights than its caller does not follow the caller's environment. */
+/* A setuid program must not follow its caller's environment. */
 static const char *environment_text(void) {
 #if defined(__linux__)
     return secure_getenv("RAPT_ISA");
@@ -223,7 +223,7 @@ static int parse_environment(void) {
     return RUBBISH;
 }
 
-/* Read once: setenv in a running program changes nothing, and no call races with it. */
+/* Read once, so that setenv in a running program changes nothing and races with no call. */
 static int environment_isa(void) {
     static atomic_int known = UNREAD;
     int isa = atomic_load_explicit(&known, memory_order_relaxed);

@@ -7,13 +7,13 @@
 
 #include "rapt/rapt.h"
 
-/* Tensors that a storage type is for, and what goes with its numbers. */
+/* Which tensors may have a storage type; its scales and zero points. */
 enum {
     RAPT_USE_FLOATS = 1,    /* lse, weights */
-    RAPT_USE_KEY_VALUE = 2, /* key and value, of any two such types */
+    RAPT_USE_KEY_VALUE = 2, /* key and value, in any combination */
     RAPT_USE_MASK = 4,      /* mask, keep_mask */
-    RAPT_USE_STATES = 8,    /* states, and what merging makes of them */
-    RAPT_USE_ENDS = 16,     /* query, bias and out, of any three such types */
+    RAPT_USE_STATES = 8,    /* states; the lse that merging writes */
+    RAPT_USE_ENDS = 16,     /* query, bias and out, in any combination */
     RAPT_MAY_SCALE = 32,    /* rapt_tensor.scales */
     RAPT_MUST_SCALE = 64,
     RAPT_MAY_SHIFT = 128    /* rapt_tensor.zero_points */
@@ -40,7 +40,7 @@ struct rapt_format_info {
     int uses;
 };
 
-/* RAPT_FORMAT_COUNT for a dtype that is none. */
+/* RAPT_FORMAT_COUNT for an unknown dtype. */
 static inline int rapt_format_of(int32_t dtype) {
     switch (dtype) {
 #define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) case RAPT_##NAME: return RAPT_FORMAT_##NAME;
@@ -59,7 +59,7 @@ static inline const struct rapt_format_info *rapt_format_info(int format) {
     return &infos[format];
 }
 
-/* Bytes of a row of so many elements. ASSUME whole blocks. Divisions would take time in short calls. */
+/* Bytes of a row. ASSUME whole blocks. Shifts, since divisions would slow down short calls. */
 static inline int64_t rapt_format_row_bytes(int format, int64_t elements) {
     const struct rapt_format_info *info = rapt_format_info(format);
     return (elements >> __builtin_ctz((unsigned)info->elements)) * info->bytes;

@@ -7,10 +7,9 @@
  *     compute();
  *     rapt_fpenv_leave(saved);
  *
- * The caller's registers come back as they were, sticky flags included.
- * ASSUME compute is a call that is not inlined, nor by link-time optimisation:
- * nothing else keeps the compiler from moving float operations across
- * these two. */
+ * rapt_fpenv_leave restores the caller's registers, sticky flags included.
+ * ASSUME compute is never inlined, not even by link-time optimisation: nothing
+ * else keeps the compiler from moving float operations across these two. */
 #ifndef RAPT_FPENV_H
 #define RAPT_FPENV_H
 
@@ -34,7 +33,7 @@ static inline void rapt_fpenv_leave(rapt_fpenv saved) {
     __asm__ volatile("ldmxcsr %0" : : "m"(saved.mxcsr) : "memory");
 }
 
-/* Within: denormal arguments and results count as zeros, as in matrix units (numerics.md, order 2); and back. */
+/* Between enter and leave: whether denormals flush to zero, as in matrix units (numerics.md, order 2). */
 static inline void rapt_fpenv_flush(bool on) {
     const uint32_t mxcsr = on ? 0x9FC0 : 0x1F80;
     __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr) : "memory");
@@ -42,7 +41,7 @@ static inline void rapt_fpenv_flush(bool on) {
 
 #elif defined(__aarch64__)
 
-/* Flushing before the rounding is of no use to order 2. */
+/* ARM flushes before rounding, which order 2 does not. */
 static inline void rapt_fpenv_flush(bool on) { (void)on; }
 
 typedef struct rapt_fpenv {

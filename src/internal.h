@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Small things that all stages share. */
+ * Helpers that all stages share. */
 #ifndef RAPT_INTERNAL_H
 #define RAPT_INTERNAL_H
 
@@ -17,7 +17,7 @@ enum { RAPT_MAX_HEAD_DIM = 1024 };
 /* Far larger than any cache; sums of positions and sizes stay well inside int64. */
 #define RAPT_MAX_POSITION (INT64_C(1) << 48)
 
-/* Whether so many bytes, a multiple of 8, are 0. A number of at most 256 is a row of wide loads to compilers. */
+/* Whether all bytes are 0; bytes: a multiple of 8. Compilers turn constants up to 256 into wide loads. */
 static inline bool rapt_is_zero(const void *data, size_t bytes) {
     uint64_t word, any = 0;
     for (size_t i = 0; i < bytes; i += sizeof word) {
@@ -27,7 +27,7 @@ static inline bool rapt_is_zero(const void *data, size_t bytes) {
     return any == 0;
 }
 
-/* Sizes of the first and the third dimension of tensors. Packed sequences stand one after the other in batch 0. */
+/* Sizes of a tensor's first and third dimensions. Packed sequences follow each other in batch 0. */
 struct rapt_extent {
     int64_t batch, tokens;
 };
@@ -46,7 +46,7 @@ static inline bool rapt_is_paged(const rapt_page_table *table) {
     return table->kind == RAPT_PAGES_DENSE || table->kind == RAPT_PAGES_LISTED;
 }
 
-/* With a table, the first dimension is that of pages or rows. */
+/* With a page table, the first dimension is pages or rows. */
 static inline struct rapt_extent rapt_kv_extent(const rapt_attention_desc *desc, int side) {
     const rapt_page_table *table = rapt_pages_of(desc, side);
     if (table->kind != RAPT_PAGES_NONE)
@@ -59,13 +59,13 @@ static inline bool rapt_no_rows(const rapt_attention_desc *desc) {
     return desc->batch == 0 || desc->query_length == 0 || rapt_query_extent(desc).tokens == 0;
 }
 
-/* A valid descriptor with rows has one of these. */
+/* A bound descriptor with rows has out or a state. */
 static inline bool rapt_is_bound(const rapt_attention_desc *desc) {
     return desc->out.data || desc->final_state.data || rapt_no_rows(desc);
 }
 
-/* Entry i of a list, a caller's or a complete one; list.data is not NULL. Atomic, so that what was checked is what is
- * used: no compiler reads it a second time. */
+/* Entry i of a list, the caller's or completed; list.data is not NULL. Atomic, so that the compiler cannot read an
+ * entry again after it was checked. */
 static inline int64_t rapt_index_at(rapt_index_list list, int64_t i) {
     const char *entry = (const char *)list.data + i * (list.stride_bytes ? list.stride_bytes : list.index_bytes);
     return list.index_bytes == 4 ? __atomic_load_n((const int32_t *)(const void *)entry, __ATOMIC_RELAXED)

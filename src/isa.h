@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Instruction sets of isa.def, and how many there are; numbers are those of rapt_isa. */
+ * The instruction sets of isa.def and their count; numbers are those of rapt_isa. */
 #ifndef RAPT_ISA_H
 #define RAPT_ISA_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Slots of a table that caches use: rotation, and rows to their stored form. */
+ * What a table's slots for caches take: rotation and storing of rows. */
 #ifndef RAPT_KERNELS_APPEND_H
 #define RAPT_KERNELS_APPEND_H
 
@@ -11,8 +11,8 @@
 
 enum { RAPT_PAIR_HALVES = 0, RAPT_PAIR_INTERLEAVED = 1, RAPT_PAIRINGS = 2 };
 
-/* One float32 row to its stored form. Scales are those of rapt_scales, for each `group` numbers of the row; without any
- * they are 1. */
+/* Stores one float32 row. Scales are those of rapt_scales, one per `group` numbers of the row; without any they are 1.
+ */
 struct rapt_store_args {
     char *into;
     const float *from;

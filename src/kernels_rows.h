@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: MIT
- * Stored rows as slots take them, and those that they fetch and stage while they compute. */
+ * Stored rows as slots take them, and those that slots prefetch or stage meanwhile. */
 #ifndef RAPT_KERNELS_ROWS_H
 #define RAPT_KERNELS_ROWS_H
 
 #include <stdint.h>
 
-enum { RAPT_MAX_ERRANDS = 40 }; /* all pages of 16 tokens of a block on both sides, and some */
+enum { RAPT_MAX_ERRANDS = 40 }; /* a block's pages of 16 tokens, keys and values, and some */
 
 /* The scales of some stored rows. */
 struct rapt_scales {
-    const float *scales;       /* of the first row; NULL = there are none */
+    const float *scales;       /* of the first row; NULL = none */
     const int8_t *zero_points; /* likewise */
-    int64_t stride_bytes;      /* of scales, from row to row; zero points lie a fourth of it apart */
-    int64_t group;             /* numbers to a scale, a multiple of 16; 0 = all of a row */
+    int64_t stride_bytes;      /* of scales, from row to row; that of zero points is a fourth */
+    int64_t group;             /* numbers per scale, a multiple of 16; 0 = the whole row */
 };
 
-/* Room for stored rows in float32, dim floats apart: rows [0, ready) are there. */
+/* Buffer for stored rows as float32, dim floats apart; rows [0, ready) are filled. */
 struct rapt_staging {
     float *rows;
     int64_t ready;
     int dim, format;
 };
 
-/* Rows of memory that a slot fetches while it computes, a few lines at a time; score also stages those that have a
- * place. Slots advance the cursor, or leave it where they have no time. NULL is legal everywhere and changes no
- * result. */
+/* Rows that a slot prefetches while it computes, a few cache lines at a time; score also stages those that have a
+ * buffer. Slots advance the cursor as far as they find time. NULL is legal everywhere and changes no result. */
 struct rapt_errands {
     int count, at, row, head, byte; /* pieces; the cursor: piece, and row, head and byte in it */
     int64_t lines;                  /* of 64 bytes, in all pieces */
@@ -34,23 +33,23 @@ struct rapt_errands {
         int rows, heads, row_bytes;
         struct rapt_staging *staging; /* NULL = none; ASSUME heads = 1 */
         struct rapt_scales scales;    /* of these rows, for staging */
-        int64_t first;                /* row 0 is this one of staging */
+        int64_t first;                /* row of staging for row 0 */
     } piece[RAPT_MAX_ERRANDS];
 };
 
-/* Some of the stored rows that a slot works on, which lie at its stride. */
+/* A run of the stored rows that a slot works on, at its stride. */
 struct rapt_stored_run {
     const char *row;
     int64_t rows;
 };
 
-/* Rows that come later, to be prefetched at the pace at which a slot reads. Memory serves several pages at once faster
- * than one after the other, so their strands take turns, a few lines each. */
+/* Later rows, to be prefetched at the pace at which a slot reads. Memory serves several pages at once faster than one
+ * after the other, so their strands are interleaved, a few cache lines of each. */
 struct rapt_strands {
-    const char *const *strand; /* [count], each of so many bytes */
+    const char *const *strand; /* [count], `bytes` each */
     int count;                 /* a multiple of */
-    int beside;                /* those that take turns, a power of 2 */
-    int pace;                  /* so many lines for each that slots read */
+    int beside;                /* strands interleaved, a power of 2 */
+    int pace;                  /* lines prefetched per line read */
     int64_t bytes;
 };
 

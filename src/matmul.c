@@ -12,9 +12,9 @@
 #include "validate/validate.h"
 
 enum {
-    TASK_ROWS = 512,       /* at most; each task packs its weights, so more rows cost less each */
-    MIN_TASK_ROWS = 128,   /* at least, where there are more */
-    ENOUGH_TASKS = 32,     /* from this many rows on, tasks take TASK_ROWS */
+    TASK_ROWS = 512,       /* at most; each task packs its weights, which more rows share */
+    MIN_TASK_ROWS = 128,   /* at least, if there are more */
+    ENOUGH_TASKS = 32,     /* with fewer, tasks take fewer rows */
     FEW_COLUMNS_OUT_IN = 128, /* columns of a task for few rows, and the least of them in the other layout */
     FEW_COLUMNS_IN_OUT = 512,
     SMALL_PRODUCT = 1 << 20 /* multiply-adds below which waking a thread costs more */
@@ -31,7 +31,7 @@ static const char *row_of(const float *base, int64_t stride_bytes, int64_t row) 
     return (const char *)base + row * stride_bytes;
 }
 
-/* Tile of out from row and column on; weights are those of its columns. */
+/* The part of out from row and column on, with the weights of its columns. */
 static struct rapt_product_args args_of(const struct product *p, int64_t row, int64_t column) {
     const rapt_matmul_desc *d = &p->desc;
     const bool out_in = d->weight_layout == RAPT_WEIGHT_OUT_IN;
@@ -48,7 +48,7 @@ static struct rapt_product_args args_of(const struct product *p, int64_t row, in
     return args;
 }
 
-/* The weights of the block after k, which the kernel fetches. */
+/* The weights of the block after k, for the kernel to prefetch. */
 static void set_errands(const struct product *p, const struct rapt_product_args *tile, int64_t k,
                         struct rapt_errands *errands) {
     const int64_t next = k + RAPT_INNER_BLOCK, left = p->desc.inner - next;
@@ -95,7 +95,7 @@ static void run_task(const void *argument, int64_t task) {
         run_tile(p, &args);
 }
 
-/* Strides of single rows may hold anything, and fetches multiply them. */
+/* Strides of single rows may hold anything, but enter prefetches. */
 static void clear_unused_strides(rapt_matmul_desc *d) {
     if (d->rows == 1)
         d->x_stride_bytes = d->out_stride_bytes = 0;
@@ -103,13 +103,13 @@ static void clear_unused_strides(rapt_matmul_desc *d) {
         d->weight_stride_bytes = 0;
     if (d->inner > 0)
         return;
-    d->weight_layout = RAPT_WEIGHT_OUT_IN; /* nothing of x and weight is touched then */
+    d->weight_layout = RAPT_WEIGHT_OUT_IN; /* x and weight are not touched then */
     d->x = d->weight = d->out;
     d->x_stride_bytes = d->weight_stride_bytes = 0;
 }
 
-/* Up to so many rows, weights are read in place: packing them costs more. Rows of inner are transposed for every group
- * of few rows, as they are when packed, so there packing pays sooner. */
+/* Up to so many rows, reading weights in place costs less than packing them. Rows of inner are transposed for every
+ * group of few rows, which packing does once, so there it pays sooner. */
 static int64_t few_rows(const struct product *p) {
     const int most = p->table->product.few_rows;
     return p->desc.weight_layout == RAPT_WEIGHT_OUT_IN ? (most + 1) / 2 : most;
@@ -121,8 +121,8 @@ static bool is_small(const rapt_matmul_desc *desc) {
            work < SMALL_PRODUCT;
 }
 
-/* For few rows. Memory delivers long pieces of a row of weights faster than short ones, so where columns are contiguous
- * each worker has one piece. */
+/* For few rows. Memory delivers long pieces of a row of weights faster than short ones, so if columns are contiguous,
+ * each worker gets one piece. */
 static int64_t few_task_columns(const struct product *p, const rapt_run_options *options) {
     const int64_t columns = p->desc.columns;
     if (p->desc.weight_layout == RAPT_WEIGHT_OUT_IN)
@@ -131,7 +131,7 @@ static int64_t few_task_columns(const struct product *p, const rapt_run_options 
     return rapt_round_up(rapt_quotient_up(columns, workers), RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
 }
 
-/* The cut decides no bit, so it may follow the number of threads. */
+/* The cut changes no bit, so it may depend on the number of threads. */
 static void cut(struct product *p, const rapt_matmul_desc *desc, const rapt_run_options *options) {
     p->desc = *desc;
     clear_unused_strides(&p->desc);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Orders of operations: which a call asks for, and which are available. */
+ * Orders of operations: which one a call requests, which are available. */
 #ifndef RAPT_NUMERICS_H
 #define RAPT_NUMERICS_H
 

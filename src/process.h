@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the system says of the process: a number above 0, by which a forked child notices that it is another one, and
- * the processors. Where it cannot be asked: 1. */
+ * The process id, above 0, by which a forked child is recognised, and the number of processors; 1 where the system
+ * does not tell. */
 #ifndef RAPT_PROCESS_H
 #define RAPT_PROCESS_H
 

@@ -19,7 +19,7 @@ int64_t rapt_tasks(const struct rapt_plan_body *a, int32_t phase) {
     return phase == RAPT_PHASE_ATTEND ? a->totals.all_tasks : a->totals.all_merges;
 }
 
-/* A task, or several that go on with the same keys. */
+/* A task, or several that share the same keys. */
 struct tasks {
     int64_t first, count;
 };
@@ -49,7 +49,6 @@ rapt_status rapt_schedule_task(const struct rapt_plan_body *a, void *memory, int
 /* Takes tasks until none is left. */
 typedef void (*work_body)(void *argument, int64_t number);
 
-/* Whether the caller asks to stop. */
 static bool should_stop(const rapt_run_options *options) {
     return options->should_stop && options->should_stop(options->should_stop_context) != 0;
 }
@@ -61,10 +60,10 @@ struct worker {
     const rapt_run_options *options;
 };
 
-/* How many tasks from one on a worker takes at once: splits of the same keys, since the first and the last keys of a
- * run are slower than those between them, of all heads that take turns. A share of what is left, so that the last ones
- * go to whoever is free; one split where the caller wants to be asked before each; and single heads where these take
- * longer but end sooner, on more workers. */
+/* How many tasks a worker takes at once, from `first` on: splits of the same keys, since the first and last keys of a
+ * run are slower than those between, for all heads that take turns. It takes a share of what is left, so that the last
+ * tasks go to whoever is free; one split if the caller has should_stop; and near the end single heads, which take
+ * longer but, on more workers, end sooner. */
 static int64_t tasks_from(const struct worker *worker, const struct rapt_run *run, int64_t first, int64_t count) {
     enum { SHARES = 4, /* for each worker */
            SLOWER = 2  /* times as long, as measured */ };
@@ -75,7 +74,7 @@ static int64_t tasks_from(const struct worker *worker, const struct rapt_run *ru
     const int64_t slots = worker->workspace->slots, left = count - first;
     const int64_t number = first - work.first_task, of_keys = work.splits - number / work.heads % work.splits;
     if (SLOWER * left < work.heads * slots)
-        return 1; /* and so to the end, as ever less is left */
+        return 1; /* and from here on, as less and less is left */
     RAPT_ASSUME(number % work.heads == 0);
     if (worker->options->should_stop)
         return work.heads;
@@ -94,7 +93,7 @@ static struct tasks take_tasks(const struct worker *worker, const struct rapt_ru
     return tasks;
 }
 
-/* One worker's answer stops all of them. */
+/* One stop stops all workers. */
 static bool stops(const struct worker *worker) {
     atomic_bool *stopped = &worker->workspace->stopped;
     if (!atomic_load_explicit(stopped, memory_order_relaxed) && should_stop(worker->options))
@@ -102,8 +101,8 @@ static bool stops(const struct worker *worker) {
     return atomic_load_explicit(stopped, memory_order_relaxed);
 }
 
-/* Takes tasks until none is left; workers are at most as many as slots. While many are left, each worker holds one more
- * than it works on and fetches its data; the last ones go to whoever is free, so there the next task is a guess. */
+/* Takes tasks until none is left. While many are left, each worker also holds its next task and prefetches its data;
+ * the last ones go to whoever is free, so there the next task is a guess. */
 static void work(void *argument, int64_t number) {
     enum { MANY = 4 }; /* tasks for each worker */
     const struct worker *worker = argument;
@@ -134,8 +133,8 @@ rapt_status rapt_schedule_join(const struct rapt_plan_body *a, void *memory, int
 }
 
 #ifdef _OPENMP
-/* A forked child inherits the bookkeeping of a thread pool but not its threads, and libgomp would wait for them for
- * ever. A child is a process other than the one that loaded the library. */
+/* A forked child inherits the bookkeeping of a thread pool but not its threads, and libgomp would wait for them
+ * forever. A child is any process but the one that loaded the library. */
 static int loading_process;
 __attribute__((constructor)) static void remember_process(void) { loading_process = rapt_process(); }
 static int is_forked_child(void) { return loading_process != rapt_process(); }
@@ -184,7 +183,7 @@ int rapt_schedule_workers(const rapt_run_options *options, int64_t most, bool is
     return (int)workers;
 }
 
-/* How many threads a caller's parallel-for is likely to have. */
+/* How many threads a caller's parallel-for probably has. */
 static int64_t processors(void) {
 #if defined(_OPENMP)
     return omp_get_num_procs();
@@ -200,7 +199,7 @@ int64_t rapt_schedule_concurrency(const struct rapt_plan_body *a, const rapt_run
     return workers > 0 ? workers : 1;
 }
 
-/* Calls body(argument, number) for up to workers numbers from 0 on, side by side, and waits for all. */
+/* Calls body(argument, number) for up to `workers` numbers from 0 on, concurrently, and waits for all. */
 static rapt_status schedule_work(const rapt_run_options *options, int workers, int64_t tasks, work_body body,
                                  void *argument) {
     int64_t count = tasks < workers ? tasks : workers;
@@ -208,7 +207,7 @@ static rapt_status schedule_work(const rapt_run_options *options, int workers, i
         if (options->parallel_for(options->parallel_for_context, count, body, argument) != 0)
             return RAPT_PARALLEL_FOR_FAILED;
     } else if (count > 1) {
-        run_openmp(body, argument, workers); /* libgomp would end the threads that a smaller team leaves idle */
+        run_openmp(body, argument, workers); /* libgomp ends threads that a smaller team leaves idle */
     } else {
         body(argument, 0);
     }
@@ -226,7 +225,7 @@ rapt_status rapt_schedule_run(const struct rapt_plan_body *a, void *memory, cons
         if (atomic_load_explicit(&w->stopped, memory_order_relaxed))
             return RAPT_STOPPED;
         if (atomic_load_explicit(&w->next[phase], memory_order_relaxed) < rapt_tasks(a, phase))
-            return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
+            return RAPT_PARALLEL_FOR_FAILED; /* it left tasks undone */
     }
     return RAPT_OK;
 }
@@ -242,7 +241,7 @@ struct queue {
     atomic_bool stopped;
 };
 
-/* should_stop is the caller's, and runs in the caller's floating-point environment. */
+/* should_stop runs in the caller's floating-point environment. */
 static void work_off(void *argument, int64_t number) {
     struct queue *queue = argument;
     int64_t task;
@@ -267,6 +266,6 @@ rapt_status rapt_schedule_tasks(const rapt_run_options *options, int workers, in
     if (status == RAPT_OK && atomic_load_explicit(&queue.stopped, memory_order_relaxed))
         return RAPT_STOPPED;
     if (status == RAPT_OK && atomic_load_explicit(&queue.next, memory_order_relaxed) < tasks)
-        return RAPT_PARALLEL_FOR_FAILED; /* it returned before it ran */
+        return RAPT_PARALLEL_FOR_FAILED; /* it left tasks undone */
     return status;
 }

@@ -8,7 +8,7 @@
 int32_t rapt_phases(const struct rapt_plan_body *attention);
 int64_t rapt_tasks(const struct rapt_plan_body *attention, int32_t phase);
 
-/* RAPT_NOT_PREPARED where memory is not. A join takes tasks until none is left. */
+/* RAPT_NOT_PREPARED if memory is not. A join takes tasks until none is left. */
 rapt_status rapt_schedule_task(const struct rapt_plan_body *attention, void *memory, int32_t phase, int64_t task);
 rapt_status rapt_schedule_join(const struct rapt_plan_body *attention, void *memory, int32_t phase);
 
@@ -17,13 +17,13 @@ rapt_status rapt_schedule_run(const struct rapt_plan_body *attention, void *memo
 
 int rapt_schedule_threads(void);
 
-/* How many tasks at once a run uses where the workspace allows it, at least 1. */
+/* How many tasks a run has under way if the workspace allows it, at least 1. */
 int64_t rapt_schedule_concurrency(const struct rapt_plan_body *attention, const rapt_run_options *options);
 
-/* How many workers are of use, where most could work; small work stays on the calling thread. */
+/* How many workers to use, at most `most`; OpenMP leaves small work to the calling thread. */
 int rapt_schedule_workers(const rapt_run_options *options, int64_t most, bool is_small);
 
-/* Tasks 0 ... tasks - 1 of any kind, in rounding to nearest, by up to so many workers. */
+/* Runs tasks 0 ... tasks - 1, rounding to nearest, on up to so many workers. */
 typedef void (*rapt_run_one)(const void *argument, int64_t task);
 rapt_status rapt_schedule_tasks(const rapt_run_options *options, int workers, int64_t tasks, rapt_run_one run,
                                 const void *argument);

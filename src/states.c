@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Partial states of callers: validate, dispatch, merge rows. A task is a group of rows whose states lie in L1. */
+ * Callers' partial states: validate, dispatch, merge rows. A task is a group of rows whose states fit L1. */
 #include "rapt/states.h"
 
 #include "attend/task.h"
@@ -23,7 +23,7 @@ struct merge {
     int64_t o_stride, rows, group_rows, groups; /* rows: of all sequences and heads */
 };
 
-/* Rows of a group: where they are in the tensors. */
+/* The rows of a group: batch, head and token. */
 struct group {
     int count;
     int64_t at[RAPT_MAX_TILE_ROWS][3];
@@ -138,7 +138,7 @@ static rapt_status take_order(struct merge *merge, rapt_message *message) {
     return merge->table ? RAPT_OK : rapt_refuse_order(merge->desc.numerics, message);
 }
 
-/* Sinks are floats that are looked at, so not in the caller's floating-point environment. */
+/* Compares sinks, so not in the caller's floating-point environment. */
 static __attribute__((noinline)) rapt_status prepare(struct merge *merge, const rapt_states_desc *desc,
                                                      rapt_message *message) {
     rapt_status status = rapt_describe_states(desc, &merge->desc, merge->states, message);
