@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Every refusal of rapt_append and rapt_rotate, in the order in which rapt_validate_append lists the checks.
+ * Every refusal of rapt_append and rapt_rotate, in the order of the checks in rapt_validate_append.
  * docs/inputs.md is the same list for users. */
 #include "validate/append.h"
 
@@ -51,7 +51,7 @@ static rapt_status check_sizes(struct checks *c) {
     return rapt_check_sizes(sizes, sizeof sizes / sizeof *sizes, c->message);
 }
 
-/* Bytes of contiguous rows of the largest head dim fit int64. 0 counts as 1. */
+/* Whether contiguous rows of the largest head_dim fit int64. 0 counts as 1. */
 static bool rows_fit(int64_t heads, int64_t batch, int64_t tokens) {
     int64_t rows;
     return rapt_mul_fits(heads, batch + !batch, &rows) && rapt_mul_fits(rows, tokens + !tokens, &rows) &&
@@ -75,7 +75,7 @@ static rapt_status check_products(struct checks *c) {
     return RAPT_OK;
 }
 
-/* The first field that says where pages are; NULL = none is set. */
+/* The first field set that locates pages; NULL = none. */
 static const char *field_of_pages(const rapt_page_table *table) {
     return table->kind                                            ? "pages.kind"
            : table->entries.data || table->entries.count          ? "pages.entries"
@@ -86,7 +86,7 @@ static const char *field_of_pages(const rapt_page_table *table) {
                                                                   : NULL;
 }
 
-/* Slots take the shape of the caches from the page table, and nothing else. */
+/* With slots, the page table only gives the shape of the caches. */
 static rapt_status check_pages(struct checks *c) {
     const rapt_append_desc *d = c->d;
     const bool paged = rapt_cache_shape_of(d).paged;
@@ -142,7 +142,7 @@ static bool computes(const struct checks *c, int side) {
     return c->d->features & (side == 0 ? RAPT_COMPUTE_KEY_SCALES : RAPT_COMPUTE_VALUE_SCALES);
 }
 
-/* Any of keys and values; of rotated queries those of sources. */
+/* Any type for caches; for rotation only those of sources. */
 static rapt_status check_cache_dtype(struct checks *c, int side, const rapt_tensor *tensor) {
     return c->is_rotate ? check_source_dtype(c, c->names->into[side], tensor) : RAPT_OK;
 }
@@ -205,7 +205,7 @@ rapt_status rapt_validate_append(const rapt_append_desc *desc, enum rapt_append_
     typedef rapt_status (*check)(struct checks *);
     static const check checks[] = {check_flags,   check_sizes,  check_products, check_addressing,
                                    check_tensors, check_rotary, check_lists,    check_overlaps};
-    /* Memory is checked for any call that has rows. */
+    /* Memory is checked as for a call with rows. */
     static const rapt_attention_desc rows = {.batch = 1, .query_length = 1};
     static const struct rapt_append_names names[] = {
         {{"key", "value"}, {"key_cache", "value_cache"}, "kv_heads", "positions", "rotary_positions"},

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Complete descriptors of rapt_append, and every refusal. rapt_rotate's become descriptors of rapt_append, with
- * rapt_rotate's names in messages. */
+ * Refusals of complete descriptors of rapt_append, which those of rapt_rotate become, with its names in messages. */
 #ifndef RAPT_VALIDATE_APPEND_H
 #define RAPT_VALIDATE_APPEND_H
 

@@ -3,7 +3,7 @@
 #include "append/lists.h"
 #include "checked.h"
 
-/* One list that has so many entries; required: where it has any, it has data. */
+/* A list and its number of entries; required: if it has any, it has data. */
 struct list {
     const char *name;
     rapt_index_list list;
@@ -49,7 +49,7 @@ static rapt_status check_memory(struct rapt_validation *v, const rapt_append_des
     return RAPT_OK;
 }
 
-/* Floats that are read: rows of so many, at a stride. */
+/* Rows of floats that are read, at a stride. */
 static rapt_status add_floats(struct rapt_validation *v, const char *name, const float *data, int64_t rows,
                               int64_t row_floats, int64_t stride_bytes) {
     int64_t bytes;
@@ -96,7 +96,7 @@ static rapt_status check_lengths(struct rapt_validation *v, const rapt_append_de
     return RAPT_OK;
 }
 
-/* Positions that the rotary embedding has. */
+/* Positions that the embedding covers. */
 struct span {
     int64_t least, most;
 };
@@ -149,7 +149,7 @@ static rapt_status check_page_entries(struct rapt_validation *v, const rapt_appe
     return RAPT_OK;
 }
 
-/* A place, where this is not rapt_rotate, and the rotation, where nothing else has it. */
+/* The place, except in rapt_rotate, and the rotation, unless rotary_positions has it. */
 static rapt_status check_position(struct rapt_validation *v, const rapt_append_desc *d,
                                   const struct rapt_append_names *names, int64_t b, int64_t count) {
     const int64_t position = rapt_index_at(d->positions, b), room = d->cache_length;

@@ -3,7 +3,7 @@
 #include "checked.h"
 #include "validate/parts.h"
 
-/* RAPT_OK promises that they do not wrap round the address space. */
+/* RAPT_OK: the entries do not wrap around the address space. */
 rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, const void *data, int64_t count,
                                   int64_t entry_bytes, int64_t stride_bytes) {
     int64_t bytes = 0;

@@ -52,7 +52,7 @@ static rapt_status check_stride(const struct matrix *matrix, rapt_message *messa
     return RAPT_OK;
 }
 
-/* Adds the bytes that the matrix touches to those that the overlap check looks at. */
+/* Adds the bytes that the matrix touches to the overlap check. */
 static rapt_status add_footprint(struct rapt_validation *v, const struct matrix *matrix) {
     const uintptr_t data = (uintptr_t)matrix->data;
     const int64_t row_bytes = matrix->columns * 4;

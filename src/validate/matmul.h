@@ -5,8 +5,8 @@
 
 #include "rapt/matmul.h"
 
-/* Every refusal of a product. ASSERT its sizes and strides are safe to
- * compute with when it returns RAPT_OK. message may be NULL. */
+/* Every refusal of a product. ASSERT with RAPT_OK its sizes and strides are safe to compute with. message may be
+ * NULL. */
 __attribute__((noinline)) rapt_status rapt_validate_matmul(const rapt_matmul_desc *desc, rapt_message *message);
 
 #endif

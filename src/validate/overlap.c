@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * No output shares a byte with anything else: tests over the touched bytes. */
+ * Checks that no output shares a byte with anything else. */
 #include "validate/parts.h"
 
 /* Each output row has its own bytes if every stride steps over all that the
- * smaller strides span. */
+ * smaller ones span. */
 static rapt_status check_self(struct rapt_validation *v, const struct rapt_footprint *f) {
     int64_t span = f->row_bytes;
     bool done[3] = {f->size[0] == 1, f->size[1] == 1, f->size[2] == 1};
@@ -32,7 +32,7 @@ struct sums {
     int count;
 };
 
-/* Multiples of a stride that the steps of a dividing stride reach without a gap are one dimension. */
+/* Merges two dimensions if the smaller stride divides the larger one and fills its steps. */
 static void merge_dividing(struct sums *sums) {
     for (int i = sums->count - 2; i >= 0; i--) {
         const int64_t ratio = sums->stride[i] / sums->stride[i + 1];
@@ -78,8 +78,7 @@ static bool reaches(const struct sums *sums, int first, int64_t low, int64_t hig
     return false;
 }
 
-/* Whether some row of a meets some row of b. Parts of one fused buffer take
- * turns and do not. */
+/* Whether any row of a meets any row of b. Interleaved parts of one buffer do not. */
 static bool rows_meet(const struct rapt_footprint *a, const struct rapt_footprint *b) {
     const int64_t absurd = INT64_MAX / 8; /* sums below stay inside int64 */
     struct sums sums = {.count = 0};

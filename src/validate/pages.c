@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Page tables: their fields, the memory of their lists, what stands in them. */
+ * Page tables: their fields, the memory of their lists, their entries. */
 #include <string.h>
 
 #include "plan/pages.h"
@@ -14,7 +14,7 @@ static rapt_status refuse_number(struct rapt_validation *v, rapt_status status, 
     return rapt_refuse(v->message, status, "%s.%s = %lld %s", name, field, (long long)number, why);
 }
 
-/* Fields that the kind has no use for. */
+/* Fields that the kind does not use. */
 static rapt_status check_unused(struct rapt_validation *v, const char *name, const rapt_page_table *table) {
     static const rapt_index_list no_list = {0};
     if (table->reserved_zero || table->reserved[0] || table->reserved[1])
@@ -69,7 +69,7 @@ rapt_status rapt_check_page_memory(struct rapt_validation *v, const struct rapt_
     return rapt_repeat_list(v, of->batch_stride, batch, table->batch_stride_bytes, table->entries.index_bytes);
 }
 
-/* Both sides often have one table. */
+/* Both sides often share a table. */
 static bool is_again(const rapt_attention_desc *desc, int side) {
     return side == RAPT_VALUES && memcmp(&desc->key_pages, &desc->value_pages, sizeof desc->key_pages) == 0;
 }
@@ -94,7 +94,7 @@ rapt_status rapt_check_page_lists(struct rapt_validation *v) {
     rapt_status status = RAPT_OK;
     for (int side = 0; side < RAPT_SIDES && status == RAPT_OK; side++) {
         const rapt_page_table *table = rapt_pages_of(v->desc, side);
-        /* Without keys no memory bounds the batch, but for offsets. */
+        /* Without keys, no memory but offsets bounds the batch. */
         const bool has_pages = v->desc->kv_length > 0 || table->kind == RAPT_PAGES_LISTED;
         if (table->kind == RAPT_PAGES_NONE)
             continue;

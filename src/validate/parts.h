@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Shared by the files of validation only; the entrance is validate.h. */
+ * For the files of validate/ only; others include validate.h. */
 #ifndef RAPT_VALIDATE_PARTS_H
 #define RAPT_VALIDATE_PARTS_H
 
@@ -17,7 +17,7 @@ struct rapt_footprint {
     int64_t row_bytes;
     int64_t size[3], stride[3]; /* batch, head, token */
     bool output, placed;        /* begin is known */
-    const rapt_tensor *state;   /* where one of these may be written in place of another; NULL otherwise */
+    const rapt_tensor *state;   /* set if a state may be updated in place; NULL otherwise */
 };
 
 enum { RAPT_SCALE_NAMES = 4 };   /* scales and zero points of keys and values */
@@ -27,7 +27,7 @@ enum { RAPT_FOOTPRINTS = 40 }; /* more than tensors, index lists and head lists 
 enum rapt_memory {
     RAPT_MEMORY_GIVEN,  /* the descriptor has data */
     RAPT_MEMORY_LATER,  /* it has none: tensors with a dtype are present all the same */
-    RAPT_MEMORY_BINDING /* its data are a binding's, everything else was checked when planning */
+    RAPT_MEMORY_BINDING /* its data are a binding's; planning checked everything else */
 };
 
 /* One run through the checks; each gives RAPT_OK or a refusal. */
@@ -54,11 +54,11 @@ rapt_status rapt_check_reserved(const char *name, const uint64_t *words, int cou
 /* validate/tensors.c: fields, dtype, NULL, alignment, strides, extent of each tensor. */
 rapt_status rapt_check_tensors(struct rapt_validation *v);
 
-/* Likewise for merging states: one of them, and the outputs. */
+/* The same for merging: one state, and the outputs. */
 rapt_status rapt_check_merging(struct rapt_validation *v, const rapt_states_desc *desc, const char *name,
                                const rapt_tensor *state);
 
-/* The same for a tensor of keys or values that no attention descriptor has; data is required. */
+/* The same for keys or values outside an attention descriptor; data is required. */
 struct rapt_tensor_claim {
     const char *name;
     const rapt_tensor *tensor;
@@ -77,15 +77,15 @@ rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, c
 rapt_status rapt_check_index_lists(struct rapt_validation *v);
 rapt_status rapt_check_head_lists(struct rapt_validation *v);
 
-/* The list that was checked last is there for each sequence, so many bytes apart; name: of the field that says so. */
+/* Repeats the list checked last for each sequence, so many bytes apart; name: of the stride's field. */
 rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_t batch, int64_t stride_bytes,
                              int64_t index_bytes);
 
-/* validate/pages.c: fields of page tables; then, with legal lengths, their lists and what stands in them. */
+/* validate/pages.c: fields of page tables; then, with legal lengths, their lists and entries. */
 rapt_status rapt_check_page_tables(struct rapt_validation *v);
 rapt_status rapt_check_page_lists(struct rapt_validation *v);
 
-/* The same of a table that no attention descriptor has, with the memory of its lists for so many sequences. */
+/* The same for a table outside an attention descriptor, and the memory of its lists for `batch` sequences. */
 struct rapt_page_names {
     const char *table, *entries, *offsets, *batch_stride;
 };
@@ -99,7 +99,7 @@ rapt_status rapt_check_selection(struct rapt_validation *v);
 /* validate/overlap.c: no output touches itself, another output or an input. */
 rapt_status rapt_check_overlaps(struct rapt_validation *v);
 
-/* Finite, and still so in base 2, which is what the kernels compute with. */
+/* Whether x is finite, also in base 2, in which kernels compute. */
 bool rapt_finite_log2e(float x);
 
 /* Neither data nor a dtype is given. A tensor without elements may have data = NULL and be present. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Every refusal of a rotary embedding, but for its memory, which append_lists.c checks. */
+ * Every refusal of a rotary embedding, except its memory, which append_lists.c checks. */
 #include "internal.h"
 #include "validate/append.h"
 #include "validate/parts.h"
@@ -35,7 +35,7 @@ static rapt_status check_enums(const rapt_rotary *rotary, rapt_message *message)
     return status == RAPT_OK ? rapt_check_reserved("rotary.reserved", rotary->reserved, 4, message) : status;
 }
 
-/* Cosines and sines that the caller has. */
+/* The caller's cosines and sines. */
 static rapt_status check_table(const rapt_rotary *rotary, const struct range *numbers, int count,
                                rapt_message *message) {
     const int64_t row_bytes = rotary->dim / 2 * (int64_t)sizeof(float);
@@ -85,7 +85,7 @@ static rapt_status check_scaling(const rapt_rotary *rotary, const struct range *
     return check_unset(numbers + used, 5 - used, "rotary.scaling has no use for it", message);
 }
 
-/* The fields of RAPT_ROTARY_NONE. */
+/* RAPT_ROTARY_NONE uses no field. */
 static rapt_status check_none(const rapt_rotary *rotary, rapt_message *message) {
     const char *field = rotary->scaling                 ? "scaling"
                         : rotary->dim                   ? "dim"

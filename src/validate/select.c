@@ -48,7 +48,7 @@ static rapt_status check_block_fields(struct rapt_validation *v) {
     return rapt_check_reserved("key_blocks.reserved", blocks->reserved, 2, v->message);
 }
 
-/* Offsets that are read: one more than the number of the last list. */
+/* Counts the offsets up to the end of the last list. */
 static bool count_offsets(const rapt_attention_desc *desc, int64_t *count) {
     const rapt_block_list *blocks = &desc->key_blocks;
     int64_t of_batch, of_heads;

@@ -44,7 +44,7 @@ static rapt_status check_outputs(const rapt_states_desc *desc, rapt_message *mes
     return RAPT_OK;
 }
 
-/* Outputs, lists, and one of the states: there may be more of these than an overlap check takes at once. */
+/* Outputs, lists and one state: an overlap check cannot take all states at once. */
 static rapt_status check_memory(const rapt_states_desc *desc, const rapt_attention_desc *lists, int64_t number,
                                 rapt_message *message) {
     struct rapt_validation v = {.desc = lists, .message = message, .memory = RAPT_MEMORY_GIVEN};

@@ -5,8 +5,8 @@
 
 #include "rapt/states.h"
 
-/* Every refusal of a complete descriptor (describe.h). ASSERT it is safe to compute with when it returns RAPT_OK.
- * message may be NULL. Not inlined: it computes in the floating-point environment that the caller has set. */
+/* Every refusal of a complete descriptor (describe.h). ASSERT a descriptor with RAPT_OK is safe to compute with.
+ * message may be NULL. Not inlined: fpenv.h. */
 __attribute__((noinline)) rapt_status rapt_validate_states(const rapt_states_desc *desc, rapt_message *message);
 
 #endif

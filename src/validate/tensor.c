@@ -11,16 +11,16 @@ static bool is_output(const struct rapt_tensor_rule *rule) { return rule->role &
 
 static bool is_optional(const struct rapt_tensor_rule *rule) { return rule->role & RAPT_OPTIONAL_INPUT; }
 
-/* NULL for a dtype that is none. */
+/* NULL for an unknown dtype. */
 static const struct rapt_format_info *info_of(const rapt_tensor *t) {
     const int format = rapt_format_of(t->dtype);
     return format != RAPT_FORMAT_COUNT ? rapt_format_info(format) : NULL;
 }
 
-/* Whether the numbers of a tensor may have scales. */
+/* Whether a format may have scales. */
 static bool may_scale(const struct rapt_format_info *info) { return info && (info->uses & RAPT_MAY_SCALE); }
 
-/* The first field of scales or zero points that is set; NULL = none is. */
+/* The first field of scales or zero points that is set; NULL = none. */
 static const char *scale_field_of(const rapt_tensor *t) {
     return t->scales                     ? "scales"
            : t->zero_point_dtype         ? "zero_point_dtype"
@@ -33,7 +33,7 @@ static const char *scale_field_of(const rapt_tensor *t) {
                                          : NULL;
 }
 
-/* Whether there is none of what most tensors do not have: scales, pages, reserved words. */
+/* Whether the tensor, like most, has no scales, pages or reserved words. */
 static bool is_plain(const rapt_tensor *t) {
     const size_t first = offsetof(rapt_tensor, scale_dtype);
     return !t->reserved_zero && rapt_is_zero((const char *)t + first, sizeof *t - first);
@@ -52,13 +52,13 @@ static rapt_status check_reserved_fields(struct rapt_validation *v, const struct
     return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.%s is set, but nothing uses it", rule->name, field);
 }
 
-/* Whether the call has the tensor, though perhaps no memory for it, which is all the same without rows. */
+/* Whether the call has the tensor: data or, if these may come later and there are rows, a dtype. */
 static bool is_present(const struct rapt_validation *v, const struct rapt_tensor_rule *rule) {
     const bool needs_none = v->memory == RAPT_MEMORY_GIVEN || rapt_no_rows(v->desc);
     return rule->tensor->data || (!needs_none && rule->tensor->dtype != RAPT_NO_DTYPE);
 }
 
-/* Whether a tensor with elements may have no data, and nothing in it suggests that it should have some. */
+/* Whether a tensor with elements may lack data, and no field of it suggests that it should have some. */
 static rapt_status check_null(struct rapt_validation *v, const struct rapt_tensor_rule *rule) {
     const rapt_tensor *t = rule->tensor;
     if (v->memory == RAPT_MEMORY_LATER && is_present(v, rule))
@@ -100,7 +100,7 @@ static rapt_status refuse_dtype(struct rapt_validation *v, const struct rapt_ten
                        (int)rule->tensor->dtype, expected, info ? info->text : "none");
 }
 
-/* What a tensor touches, counted from data: the bytes [low, high). */
+/* The bytes [low, high) that a tensor touches, counted from data. */
 struct reach {
     int64_t low, high;
 };
@@ -230,7 +230,7 @@ static rapt_status check_scale_dtypes(struct rapt_validation *v, const struct ra
     return RAPT_OK;
 }
 
-/* One of scales, zero points: an array of its own, of so many numbers to a row, its strides a part of the scales'. */
+/* Scales or zero points: an array of its own, whose strides are those of the scales divided by `part`. */
 static rapt_status check_scale_memory(struct rapt_validation *v, const struct rapt_tensor_rule *rule, const void *data,
                                       int32_t dtype, int64_t part) {
     const rapt_tensor *t = rule->tensor;
@@ -246,7 +246,7 @@ static rapt_status check_scale_memory(struct rapt_validation *v, const struct ra
                                .batch_stride_bytes = t->scale_batch_stride_bytes / part,
                                .head_stride_bytes = t->scale_head_stride_bytes / part,
                                .token_stride_bytes = t->scale_token_stride_bytes / part,
-                               .extent_bytes = is_scales ? t->scale_extent_bytes : 0}; /* theirs is just as full */
+                               .extent_bytes = is_scales ? t->scale_extent_bytes : 0}; /* the scales' bounds both */
     const int64_t group = t->scale_group ? t->scale_group : rule->row;
     const struct rapt_tensor_rule of_array = {.name = name,
                                          .tensor = &array,

@@ -5,7 +5,7 @@
 
 #include "validate/parts.h"
 
-/* On top come IN_PLACE: the tensor may be another one of these; and SCALES_OUT: its scales are outputs as well. */
+/* Flags on top: IN_PLACE, the tensor may be another one of these; SCALES_OUT, its scales are outputs as well. */
 enum {
     RAPT_REQUIRED_INPUT = 0,
     RAPT_OPTIONAL_INPUT = 1,
@@ -21,9 +21,9 @@ struct rapt_tensor_rule {
     const rapt_tensor *tensor;
     const int64_t *size; /* batch (or page), head, token */
     int64_t row;         /* elements of the innermost dimension */
-    int32_t uses;        /* of format.h: one of them is enough; 0: scales or zero points */
+    int32_t uses;        /* of format.h, any of which suffices; 0: scales or zero points */
     int role;
-    bool paged;          /* the first dimension is that of pages */
+    bool paged;          /* the first dimension is pages */
 };
 
 /* Fields, dtype, NULL, alignment, strides, extent; the same of its scales and zero points. */

@@ -74,7 +74,7 @@ rapt_status rapt_check_merging(struct rapt_validation *v, const rapt_states_desc
     return status;
 }
 
-/* One that is absent has no size and no fields. */
+/* An absent one must have no field set. */
 rapt_status rapt_check_claim(struct rapt_validation *v, const struct rapt_tensor_claim *claim) {
     const bool absent = rapt_absent(claim->tensor);
     const struct rapt_tensor_rule rule = {.name = claim->name,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Every refusal, in the order in which rapt_validate lists the checks.
+ * Every refusal, in the order of the checks in rapt_validate.
  * docs/inputs.md is the same list for users. */
 #include "validate/parts.h"
 
@@ -67,8 +67,8 @@ static rapt_status check_sizes(struct rapt_validation *v) {
     return status;
 }
 
-/* Sizes multiply only after this: rows, scores, and bytes of contiguous
- * tensors with the largest head dim fit int64. 0 counts as 1. */
+/* Makes products of sizes safe: rows, scores, and bytes of contiguous
+ * tensors with the largest head_dim fit int64. 0 counts as 1. */
 static rapt_status check_products(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
     const int64_t batch = desc->batch + !desc->batch;
@@ -88,7 +88,7 @@ static rapt_status check_products(struct rapt_validation *v) {
     return RAPT_OK;
 }
 
-/* A field that its feature does not switch on. */
+/* Refuses a field whose feature is off. */
 static rapt_status refuse_unused(struct rapt_validation *v, const char *name, const char *user) {
     return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s is set, but %s", name, user);
 }
@@ -198,7 +198,7 @@ static rapt_status check_query_origin(struct rapt_validation *v) {
                        listed ? " and with lists of lengths, offsets or key_position" : "");
 }
 
-/* Most calls have neither pages, selections of keys nor lists per sequence: checks of them are skipped. */
+/* Most calls have no pages, selections of keys or lists per sequence, so checks of these are skipped. */
 struct check {
     rapt_status (*run)(struct rapt_validation *);
     bool of_lists;

@@ -5,11 +5,11 @@
 
 #include "rapt/rapt.h"
 
-/* Every refusal of a complete descriptor (describe.h). ASSERT desc is safe to plan and run when it returns RAPT_OK.
- * message may be NULL. Not inlined: it computes in the floating-point environment that the caller has set. */
+/* Every refusal of a complete descriptor (describe.h). ASSERT a descriptor with RAPT_OK is safe to plan and run.
+ * message may be NULL. Not inlined: fpenv.h. */
 __attribute__((noinline)) rapt_status rapt_validate(const rapt_attention_desc *desc, rapt_message *message);
 
-/* What of it depends on pointers, for a descriptor that was planned and has others now. */
+/* The checks that depend on pointers, for a planned descriptor that is given others. */
 __attribute__((noinline)) rapt_status rapt_validate_binding(const rapt_attention_desc *desc, rapt_message *message);
 
 /* Writes message (if any) and returns status, so that refusals are one line. */
