@@ -76,7 +76,7 @@ static void put(rapt_attention_desc *desc, const rapt_bindings *bindings) {
     desc->sinks = bindings->sinks;
 }
 
-/* A plan stays as it is where its bindings are refused. */
+/* Refused bindings leave the plan as it is. */
 rapt_status rapt_bind(struct rapt_plan_body *a, const rapt_bindings *bindings, rapt_message *message) {
     rapt_bindings complete;
     rapt_attention_desc desc;
@@ -85,7 +85,7 @@ rapt_status rapt_bind(struct rapt_plan_body *a, const rapt_bindings *bindings, r
         status = check_names(&a->desc, &complete, message);
     if (status != RAPT_OK)
         return status;
-    memcpy(&desc, &a->desc, a->desc.struct_size); /* compilers copy a constant number in place, which takes longer */
+    memcpy(&desc, &a->desc, a->desc.struct_size); /* a constant size would be copied inline, which is slower */
     put(&desc, &complete);
     status = rapt_validate_binding(&desc, message);
     if (status == RAPT_OK) {

@@ -5,8 +5,7 @@
 
 #include "plan/plan.h"
 
-/* All of it or, with a refusal, nothing. Not inlined: it computes in the
- * floating-point environment that the caller has set. */
+/* Binds all or, on a refusal, nothing. Not inlined: fpenv.h. */
 __attribute__((noinline)) rapt_status rapt_bind(struct rapt_plan_body *attention, const rapt_bindings *bindings,
                                                 rapt_message *message);
 

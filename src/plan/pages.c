@@ -19,7 +19,7 @@ static rapt_status find_listed(const rapt_page_table *table, const char *name, i
     return RAPT_OK;
 }
 
-/* The entry of a row is looked at once: what is found is used. */
+/* Reads the entry once, so that the checked value is used. */
 static rapt_status find_row(const rapt_page_table *table, const char *name, int64_t batch, int64_t required,
                             int64_t *first, rapt_message *message) {
     const int64_t row = required ? rapt_index_at(table->entries, batch) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Page tables: the numbers that stand in them, and which are legal. attend/paged.h says where a page lies. */
+ * Page tables: their entries, and which are legal. attend/paged.h says where a page lies. */
 #ifndef RAPT_PAGES_H
 #define RAPT_PAGES_H
 
@@ -10,12 +10,12 @@ static inline int64_t rapt_pages_needed(const rapt_page_table *table, int64_t ke
     return rapt_is_paged(table) ? keys / table->page_tokens + (keys % table->page_tokens != 0) : keys > 0;
 }
 
-/* Whether the table is the same for all sequences. */
+/* Whether all sequences have the same pages. */
 static inline bool rapt_shares_pages(const rapt_page_table *table) {
     return table->kind == RAPT_PAGES_NONE || (table->kind == RAPT_PAGES_DENSE && table->batch_stride_bytes == 0);
 }
 
-/* The entry as it is at this moment: any number. first: kv_first of the sequence. */
+/* The entry at this moment, which may be any number. first: kv_first of the sequence. */
 static inline int64_t rapt_page_entry(const rapt_page_table *table, int64_t batch, int64_t first, int64_t page) {
     rapt_index_list entries = table->entries;
     if (table->kind == RAPT_PAGES_DENSE)
@@ -27,16 +27,16 @@ static inline bool rapt_is_page(const rapt_page_table *table, int64_t entry) {
     return entry >= 0 && entry < table->pages;
 }
 
-/* The page, whatever stands in the table now: a caller may have changed it since it was checked. */
+/* The page, or 0 if no page is entered: a caller may have changed the table since it was checked. */
 static inline int64_t rapt_page_at(const rapt_page_table *table, int64_t batch, int64_t first, int64_t page) {
     const int64_t entry = rapt_page_entry(table, batch, first, page);
     return rapt_is_page(table, entry) ? entry : 0;
 }
 
-/* Gives a sequence with legal lengths its kv_first by the table of a side. RAPT_OK promises that the table has as many
- * pages as it has keys in, and where looked is not NULL that all of them were pages just now. Otherwise message, which
- * may be NULL, says what is wrong. looked: 0 for the first sequence, the same for those after it, which ascend: bytes
- * from a dense table's first entry to the end of those that were looked at, once each. */
+/* Sets kv_first of a sequence with legal lengths, from the table of a side. RAPT_OK promises that the table has entries
+ * for all its keys and, if looked is not NULL, that these were legal just now. Otherwise message, which may be NULL,
+ * says what is wrong. looked spares entries that rows of a dense table share: bytes from its first entry to the end of
+ * those already checked, 0 for the first sequence; then the other sequences follow in order. */
 rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t batch, int64_t *looked,
                             struct rapt_sequence *sequence, rapt_message *message);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * shapes -> constants, works, scratch: a pure function that never asks how many
- * threads there are. What it chooses is a matter of speed; no choice changes a bit. */
+ * threads there are. Its choices affect speed only; none changes a bit. */
 #include "plan/plan.h"
 
 #include "checked.h"
@@ -93,7 +93,7 @@ static void reserve_selected(const struct rapt_plan_body *a, struct rapt_slot_la
     layout->gathered = reserve(end, may_select ? RAPT_GATHERED_KEYS * dim * (int64_t)sizeof(float) : 0);
 }
 
-/* What every KV head of a task has. */
+/* Scratch of every KV head of a task. */
 static size_t lay_out_head(const struct rapt_plan_body *a, const struct rapt_totals *totals,
                            struct rapt_slot_layout *layout) {
     const int64_t rows = totals->rows, floats = rows * (int64_t)sizeof(float);
@@ -112,8 +112,8 @@ static size_t lay_out_head(const struct rapt_plan_body *a, const struct rapt_tot
     return end;
 }
 
-/* Narrow tiles, or tiles of few rows, which are so many at most; no masks and nothing staged. Queries that have to be
- * widened lie where the scores will. */
+/* For narrow tiles, or tiles of few rows, of at most so many; without masks and staging. Queries that must be widened
+ * lie where the scores will. */
 static void lay_out_further(const struct rapt_plan_body *a, int64_t rows, struct rapt_slot_layout *layout) {
     const int head_dim = (int)a->desc.head_dim;
     struct rapt_totals totals = {.rows = rows};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A plan: the descriptor, its constants, and the way the work is cut. A task is sequence x KV head x block of rows
+ * A plan: the descriptor, its constants, and how the work is cut. A task is sequence x KV head x block of rows
  * [x split of the chunks]; a row is one query of one head of the group: row = query * group + head in group. */
 #ifndef RAPT_PLAN_H
 #define RAPT_PLAN_H
@@ -18,7 +18,7 @@ enum {
 /* Rows of a tile, an element per key of a block: what is selected, and copies of what masks hold for selected keys. */
 enum rapt_key_rows { RAPT_SELECT_ROWS, RAPT_MASK_ROWS, RAPT_KEEP_ROWS, RAPT_BIAS_ROWS, RAPT_KEY_ROWS };
 
-/* How the work of one sequence is cut. Each has its own kind of tile, so that a batch may mix prefill and decode. */
+/* How the work of one sequence is cut. Each has its own tile kind, so that a batch may mix prefill and decode. */
 struct rapt_work {
     struct rapt_sequence sequence;
     int64_t batch;            /* its number in the batch */
@@ -30,7 +30,7 @@ struct rapt_work {
     int64_t first_chunk, chunks; /* that any row sees */
     int32_t task_rows;        /* rows of a task at most */
     int32_t kind;             /* of table->kinds */
-    int32_t heads;            /* KV heads whose tasks are neighbours, and take turns where one worker has them all */
+    int32_t heads;            /* KV heads whose tasks are neighbours, and take turns if one worker has them all */
     bool stages[RAPT_SIDES];  /* keys, values are staged: copied to contiguous float32 rows */
 };
 
@@ -39,13 +39,13 @@ struct rapt_slot_layout {
     int64_t rows; /* of the states */
     size_t panel, scores, bias, alpha, slopes, final_m, inverse, running, chunk, staged[RAPT_SIDES];
     size_t rows_of_keys[RAPT_KEY_ROWS], gathered; /* where masks may leave few keys */
-    size_t further; /* where KV heads take turns: what all but the first have, each the slot_bytes of its layout */
+    size_t further; /* if KV heads take turns: scratch of all but the first, each the slot_bytes of its layout */
     size_t slot_bytes;
 };
 
-enum { RAPT_CACHED_BYTES = 16 << 20 /* of keys and values, that a cache may still have from the call before */ };
+enum { RAPT_CACHED_BYTES = 16 << 20 /* of keys and values that caches may still hold from the last call */ };
 
-/* What the works of a call come to. Tasks are numbered kind by kind, the kind with the most rows first. */
+/* Totals over the works of a call. Tasks are numbered kind by kind, the kind with the most rows first. */
 struct rapt_totals {
     int64_t sequences[RAPT_KINDS], tasks[RAPT_KINDS], merges[RAPT_KINDS];
     int64_t all_tasks, all_merges, state_bytes;
@@ -65,7 +65,7 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     float scale;          /* as given, or 1/sqrt(head_dim) */
     float score_factor;   /* dot product -> what logits expects */
     float softcap_log2e;  /* 0 = no softcap */
-    unsigned mask_parts;  /* rapt_mask_part, but for spans */
+    unsigned mask_parts;  /* rapt_mask_part, except spans */
 
     int64_t group;        /* query heads of a KV head */
     int64_t o_stride;     /* floats per row of o */
@@ -75,11 +75,11 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     int32_t format[RAPT_SIDES], query_format, bias_format, out_format;
     bool collides[RAPT_SIDES]; /* rows fall into few cache sets */
     bool joins[RAPT_SIDES];    /* pages that are neighbours continue each other */
-    int64_t values_in_keys;    /* which number of a key its value begins with; -1 = values are elsewhere: plan/view.h */
-    bool planned_in_keys;      /* whether that was so when the work was cut, which stays as it was */
+    int64_t values_in_keys;    /* index in a key where its value begins; -1 = values are elsewhere: plan/view.h */
+    bool planned_in_keys;      /* whether values were in the keys when the work was cut */
     bool has_lists;       /* sequences may differ (by pages where there are keys): their works are a table */
     bool is_small;        /* not worth waking threads */
-    bool exceeds_caches;  /* keys and values, which memory itself brings then */
+    bool exceeds_caches;  /* keys and values do, so they come from memory */
     struct rapt_work each; /* without lists: the work of sequence 0, which all others repeat */
     struct rapt_totals totals;
     struct rapt_slot_layout slot, further;
@@ -96,18 +96,18 @@ static inline const struct rapt_plan_body *rapt_body_of(const rapt_plan *plan) {
 
 static inline int64_t rapt_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Parts of so many that x, which is not negative, fills or begins. */
+/* x / by, rounded up. ASSUME x is not negative. */
 static inline int64_t rapt_quotient_up(int64_t x, int64_t by) { return x / by + (x % by != 0); }
 
 static inline int64_t rapt_round_up(int64_t x, int64_t to) { return rapt_quotient_up(x, to) * to; }
 
-/* Numbers in a row of keys or values; staged rows are so many floats apart. */
+/* Numbers in a row of keys or values, and floats from one staged row to the next. */
 static inline int64_t rapt_dim_of(const struct rapt_plan_body *a, int side) {
     return side == RAPT_KEYS ? a->desc.head_dim : a->desc.value_dim;
 }
 
-/* Keys or values that there is room for in a window of staged rows of so many numbers; of packed ones as many as take
- * the memory of half a block, such that the next window begins with a line. */
+/* Keys or values that a window of staged rows has room for. Packed: as many rows as the bytes of half a block amount
+ * to, rounded up so that the next window begins a cache line. */
 static inline int64_t rapt_staged_keys(const struct rapt_tile_kind *kind, int side, int64_t dim) {
     const int64_t row_bytes = dim * (int64_t)sizeof(float), line = RAPT_VECTOR_BYTES / (int64_t)sizeof(float);
     return kind->packed_bytes ? rapt_round_up(kind->packed_bytes(side, (int)dim), line * row_bytes) / row_bytes
@@ -118,7 +118,7 @@ static inline const rapt_tensor *rapt_tensor_of(const struct rapt_plan_body *a, 
     return side == RAPT_KEYS ? &a->desc.key : &a->desc.value;
 }
 
-/* Values that were read as keys of the same block: they are in a cache, and what comes next are keys. */
+/* Whether values were read as keys of the same block: they are in a cache, and keys come next. */
 static inline bool rapt_is_in_keys(const struct rapt_plan_body *a, int side) {
     return side == RAPT_VALUES && a->values_in_keys >= 0;
 }
@@ -128,19 +128,18 @@ static inline bool rapt_takes_runs(const struct rapt_plan_body *a, const struct 
     return kind->takes_runs && !rapt_tensor_of(a, side)->scale_dtype;
 }
 
-/* Order 2: whether scores enter exponentials before their factor, since nothing but masks acts on them. A factor that
- * cannot tell what is excluded acts at once, to the same effect. */
+/* Order 2: whether the exponentials apply the factor of scores, since only masks act on these. A factor of 0 or that is
+ * not finite would hide exclusions, so it acts at once, to the same effect. */
 static inline bool rapt_enters_unscaled(const struct rapt_plan_body *a) {
     return a->numerics == RAPT_NUMERICS_ORDER_2 &&
            !(a->mask_parts & (RAPT_PART_BIAS | RAPT_PART_ALIBI | RAPT_PART_FILL)) && a->desc.softcap == 0 &&
            a->score_factor != 0 && a->score_factor - a->score_factor == 0;
 }
 
-/* Cuts the work of attention->desc, which is complete and valid; false where sizes overflow. Not inlined, so that its
- * arithmetic stays between the caller's changes of the floating-point environment. */
+/* Cuts the work of attention->desc, which is complete and valid; false if sizes overflow. Not inlined: fpenv.h. */
 __attribute__((noinline)) bool rapt_cut(struct rapt_plan_body *attention, const struct rapt_table *table);
 
-/* further: of each further KV head that takes turns, from layout->further on. */
+/* further: for each further KV head that takes turns, from layout->further on. */
 void rapt_lay_out_slot(const struct rapt_plan_body *attention, const struct rapt_totals *totals,
                        struct rapt_slot_layout *layout, struct rapt_slot_layout *further);
 

@@ -4,9 +4,9 @@
 #include "cpu.h"
 #include "plan/work.h"
 
-enum { EXCLUDES = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT /* what may leave the keys of a block out */ };
+enum { EXCLUDES = RAPT_PART_MASK | RAPT_PART_BIAS | RAPT_PART_SELECT /* what may exclude keys of a block */ };
 
-/* Whether a head by itself reads pages in turns, where the kind does not always do so. If not, strands keep memory busy
+/* Whether a single head reads pages in turns, if its kind does not always do so. Otherwise strands keep memory busy
  * (docs/performance/pages.md). */
 static bool turns_beat_strands(const struct rapt_plan_body *a, int side, int64_t rows) {
     enum { LEAST_ROWS = 3, MOST_BYTES = 511, LEAST_TOKENS = 32, LEAST_F32_ROWS = 7 };
@@ -14,7 +14,7 @@ static bool turns_beat_strands(const struct rapt_plan_body *a, int side, int64_t
     const bool is_f32 = format == RAPT_FORMAT_F32, is_half = format == RAPT_FORMAT_F16 || format == RAPT_FORMAT_BF16;
     switch (rapt_cpu_requests()) {
     case RAPT_REQUESTS_FAR_INTO_L2: return !is_f32 || !a->exceeds_caches || rows >= LEAST_F32_ROWS;
-    case RAPT_REQUESTS_FAR_INTO_L1: /* as long as a turn and the next one fit there */
+    case RAPT_REQUESTS_FAR_INTO_L1: /* if a turn and the next one fit L1 */
         return !is_f32 && rows >= LEAST_ROWS && rapt_format_row_bytes(format, rapt_dim_of(a, side)) <= MOST_BYTES;
     case RAPT_REQUESTS_L1_AT_HAND:
         return is_f32 || (is_half && a->exceeds_caches &&
@@ -23,7 +23,7 @@ static bool turns_beat_strands(const struct rapt_plan_body *a, int side, int64_t
     }
 }
 
-/* Whether turns find pages to be so many rows at one stride each. */
+/* Whether turns, or their halves, each lie within one page. */
 static bool has_turns_in_pages(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t rows,
                                int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
@@ -33,8 +33,8 @@ static bool has_turns_in_pages(const struct rapt_plan_body *a, const struct rapt
            page_tokens % kind->turn_keys == 0 && work->sequence.key_position % kind->turn_keys == 0;
 }
 
-/* Whether the rows of a side can be read in turns with those of the other one: at one stride, or, by kinds with a block
- * of their own, in runs. Values that are all of the keys are read faster after them, as measured. */
+/* Whether the rows of a side can be read in turns with the other side's: at one stride or, by kinds with their own
+ * block, in runs. Values that are whole keys are read faster after them, as measured. */
 static bool reads_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int side, bool in_keys,
                            int64_t rows, int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
@@ -44,14 +44,14 @@ static bool reads_in_turns(const struct rapt_plan_body *a, const struct rapt_wor
     return (kind->takes_runs && !kind->score_beside && !is_all) || reads_on;
 }
 
-/* Whether turns take keys and values of so many dims. */
+/* Whether turns take keys and values of these dims. */
 static bool has_turns_for(const struct rapt_tile_kind *kind, int64_t key_dim, int64_t value_dim) {
     const int64_t most = rapt_larger(key_dim, value_dim);
     return key_dim == value_dim || (kind->beside_unlike > 0 && most > kind->beside_unlike);
 }
 
-/* Whether turns can read the rows of so many heads: whole lines, or whole blocks that follow each other without gaps,
- * since most kinds read whole vectors. */
+/* Whether turns can read the rows of so many heads: most kinds read whole vectors, so these must be whole cache lines,
+ * or blocks without gaps. */
 static bool lies_in_lines(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t heads) {
     const int64_t row_bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
     const bool is_dense = rapt_tensor_of(a, side)->token_stride_bytes == heads * row_bytes;
@@ -59,7 +59,7 @@ static bool lies_in_lines(const struct rapt_plan_body *a, const struct rapt_work
            (rapt_format_info(a->format[side])->elements > 1 && is_dense);
 }
 
-/* in_keys: of the values. */
+/* in_keys: the values are. */
 static bool takes_turns(const struct rapt_plan_body *a, const struct rapt_work *work, bool in_keys, int64_t rows,
                         int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
@@ -87,8 +87,8 @@ static bool lies_side_by_side(const struct rapt_plan_body *a, int side, int64_t 
     return tensor->head_stride_bytes == row_bytes && tensor->token_stride_bytes >= heads * row_bytes;
 }
 
-/* Whether so many heads take turns to score and weigh, or of whole blocks: with all rows of each in one tile, where
- * they lie, and where the batch exceeds caches, since within them turns only add calls. */
+/* Whether so many heads take turns to score and weigh, or of whole blocks: if the rows of each are one tile, keys and
+ * values are read in place, and the batch exceeds caches, within which turns only add calls. */
 static bool takes_steps_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     const int most_rows = kind->block_turns ? kind->block_turns : kind->rows;

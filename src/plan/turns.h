@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Turns of keys and values: the keys of a block are scored beside the values of the one before it. KV heads whose rows
- * lie side by side, token by token, take turns with each other as well, since memory is faster in its own order. */
+ * lie side by side, token by token, take turns with each other as well, since memory is faster in address order. */
 #ifndef RAPT_TURNS_H
 #define RAPT_TURNS_H
 
 #include "plan/plan.h"
 
-/* Whether the tasks of a work that have so many rows take turns: by themselves, or those of so many heads together. */
+/* Whether tasks of a work with so many rows take turns: alone (heads = 1), or those of so many heads together. */
 bool rapt_takes_turns(const struct rapt_plan_body *attention, const struct rapt_work *work, int64_t rows,
                       int64_t heads);
 
-/* The same when work is cut, by what was known of the data at planning: a binding, which may make values a view of the
- * keys, or take them apart, must not cut sequences with lists otherwise than the plan did. */
+/* The same for cutting work, by what was known of the data at planning: a binding may make values a view of the keys,
+ * or undo that, but must not change how the plan cut sequences with lists. */
 bool rapt_plans_turns(const struct rapt_plan_body *attention, const struct rapt_work *work, int64_t rows,
                       int64_t heads);
 
@@ -20,7 +20,7 @@ static inline bool rapt_has_heads_in_turns(const struct rapt_tile_kind *kind) {
     return kind->score_beside || kind->slot_turn || kind->block_turns;
 }
 
-/* How many KV heads take turns with each other, a divisor of all of them; 1 = none. By what was known at planning. */
+/* How many KV heads take turns with each other, a divisor of kv_heads; 1 = none. By what was known at planning. */
 int32_t rapt_heads_in_turns(const struct rapt_plan_body *attention, const struct rapt_work *work);
 
 #endif

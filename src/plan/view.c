@@ -16,7 +16,7 @@ static bool is_same_layout(const rapt_tensor *a, const rapt_tensor *b) {
            a->token_stride_bytes == b->token_stride_bytes && a->page_stride_bytes == b->page_stride_bytes;
 }
 
-/* Values with scales begin where their keys do: scales of groups would have to begin with them otherwise. */
+/* Values with scales must begin where their keys do: otherwise a group of scales might not begin there. */
 static bool is_same_scale(const rapt_tensor *a, const rapt_tensor *b, int64_t first) {
     if (!a->scales && !b->scales)
         return true;

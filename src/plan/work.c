@@ -10,9 +10,9 @@
 #include "plan/work_kind.h"
 
 enum {
-    SPLIT_ROWS = 64,   /* with more rows, states cost more than they bring */
+    SPLIT_ROWS = 64,   /* with more rows, states cost more than they gain */
     SPLIT_TASKS = 128, /* enough tasks for large machines */
-    SPLIT_CHUNKS = 4   /* chunks that a task has at least */
+    SPLIT_CHUNKS = 4   /* of a task at least */
 };
 
 static void find_chunks(const struct rapt_plan_body *a, struct rapt_work *work) {
@@ -24,7 +24,7 @@ static void find_chunks(const struct rapt_plan_body *a, struct rapt_work *work) 
     work->chunks = work->chunks < 0 ? 0 : work->chunks;
 }
 
-/* Chunks that a task has at least: more where lists name few of the keys. */
+/* The fewest chunks of a task: more if lists name few of the keys. */
 static int64_t least_chunks(double listed_share) {
     const int64_t chunks = listed_share < 1.0 / INT32_MAX ? INT32_MAX : (int64_t)(SPLIT_CHUNKS / listed_share);
     return listed_share < 1 ? rapt_larger(chunks, SPLIT_CHUNKS) : SPLIT_CHUNKS;
@@ -35,12 +35,12 @@ static bool may_split(const struct rapt_plan_body *a, const struct rapt_work *wo
     return work->row_blocks == 1 && work->task_rows <= SPLIT_ROWS && work->chunks >= 2 * a->least_chunks;
 }
 
-/* Whether the tokens of a sequence are among all of the packed ones. */
+/* Whether the tokens of a sequence are among the packed ones. */
 static bool lies_within(rapt_index_list offsets, int64_t first, int64_t length, int64_t tokens) {
     return !offsets.data || (first >= 0 && first <= tokens - length);
 }
 
-/* Both sides often have one table, where looking at all pages once is enough. */
+/* Both sides often have one table, whose entries are checked once. */
 static bool find_pages(const rapt_attention_desc *desc, int64_t batch, int64_t looked[RAPT_SIDES],
                        struct rapt_sequence *s) {
     const bool again = looked && memcmp(&desc->key_pages, &desc->value_pages, sizeof desc->key_pages) == 0;
@@ -49,8 +49,8 @@ static bool find_pages(const rapt_attention_desc *desc, int64_t batch, int64_t l
            rapt_pages_find(desc, RAPT_VALUES, batch, of_values, s, NULL) == RAPT_OK;
 }
 
-/* A list is read again after it was checked, and any thread may have changed it: its entries count only if the values
- * of this one read are legal. looked: at all pages, too, as in plan/pages.h; NULL = not. */
+/* Lists are read again after they were checked, and any thread may have changed them, so the values read here must be
+ * legal. looked: at all page entries, too, as in plan/pages.h; NULL = not. */
 static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, int64_t *looked, struct rapt_sequence *s) {
     const rapt_attention_desc *desc = &a->desc;
     const int64_t far = (int64_t)1 << 50;
@@ -63,7 +63,7 @@ static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, int64_t
            find_pages(desc, batch, looked, s);
 }
 
-/* Everything by work->sequence but the splits and the place among other works. */
+/* Sets all but the splits and the place among other works, from work->sequence. */
 static void shape(const struct rapt_plan_body *a, struct rapt_work *work) {
     work->batch = work->first_task = work->first_merge = work->first_state = 0;
     work->splits = 1;
@@ -93,7 +93,7 @@ static bool add_chunks(const struct rapt_plan_body *a, const struct rapt_work *w
             rapt_add_fits(*chunks, of_heads, chunks));
 }
 
-/* Chunks that a task has, so that the splits of all sequences are about equal. */
+/* Chunks per split, such that the splits of all sequences are about equal. */
 static int64_t even_split(const struct rapt_plan_body *a) {
     int64_t chunks = 0;
     bool fits = a->has_lists || add_chunks(a, &a->each, a->desc.batch, &chunks);
@@ -109,7 +109,7 @@ static int64_t even_split(const struct rapt_plan_body *a) {
     return !fits ? INT64_MAX : rapt_larger(even, a->least_chunks);
 }
 
-/* Of some tiles of a kind. Where queries have to be widened, they lie where the scores will. */
+/* Adds scratch of some tiles of a kind. Widened queries lie where the scores will. */
 static void add_tiles(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int64_t tiles, int64_t rows,
                       struct rapt_totals *totals) {
     const int head_dim = (int)a->desc.head_dim, dim = (int)rapt_larger(a->desc.head_dim, a->desc.value_dim);
@@ -122,7 +122,7 @@ static void add_tiles(const struct rapt_plan_body *a, const struct rapt_tile_kin
         totals->bias_rows = rapt_larger(totals->bias_rows, most);
 }
 
-/* Scratch that a task of the work takes. */
+/* Adds scratch of a task of the work. */
 static void add_scratch(const struct rapt_plan_body *a, const struct rapt_work *work, struct rapt_totals *totals) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     totals->rows = rapt_larger(totals->rows, work->task_rows);
@@ -202,7 +202,7 @@ bool rapt_work_plan(struct rapt_plan_body *a) {
     return fits && a->totals.state_bytes <= RAPT_MOST_STATE_BYTES ? true : cut_with(a, INT64_MAX);
 }
 
-/* Whether some sequence of a capacity may get a kind. */
+/* Whether a sequence in a capacity may get a kind. */
 static bool may_occur(const struct rapt_plan_body *a, int32_t kind, int64_t most_rows) {
     const struct rapt_tile_kind *kinds = a->table->kinds, *narrow = &kinds[RAPT_NARROW];
     if (a->desc.kv_length < kinds[kind].least_keys || a->desc.head_dim < kinds[kind].least_dim ||
@@ -211,7 +211,7 @@ static bool may_occur(const struct rapt_plan_body *a, int32_t kind, int64_t most
     return kind == RAPT_NARROW || most_rows > narrow->most_rows || a->desc.head_dim < narrow->least_dim;
 }
 
-/* The most keys that the queries of a work that may be split see. */
+/* The most keys that the queries of a splittable work see. */
 static int64_t most_visible(const rapt_attention_desc *desc) {
     const int64_t left = desc->window_left, right = desc->features & RAPT_CAUSAL ? 0 : desc->window_right;
     int64_t keys;
@@ -221,7 +221,7 @@ static int64_t most_visible(const rapt_attention_desc *desc) {
     return keys < desc->kv_length ? keys : desc->kv_length;
 }
 
-/* The most scratch of each kind with as many rows as it may get, at any strides and lengths of pages; fewer than
+/* The most scratch of any kind, with as many rows as it may get, at any strides and page lengths; fewer than
  * SPLIT_TASKS heads are split, as each of them has more than an equal share of all chunks. */
 bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals) {
     struct rapt_plan_body any = *a;

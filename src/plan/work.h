@@ -5,31 +5,31 @@
 
 #include "plan/plan.h"
 
-/* Cuts the work of all sequences: sets each, split_chunks and totals. False where sizes overflow. */
+/* Cuts the work of all sequences: sets each, split_chunks and totals. False if sizes overflow. */
 bool rapt_work_plan(struct rapt_plan_body *attention);
 
 /* The work of a sequence, except for its place among the others. */
 struct rapt_work rapt_work_cut(const struct rapt_plan_body *attention, const struct rapt_sequence *sequence);
 
-/* Bounds what any call needs whose batch and lengths are no larger. False where sizes overflow. */
+/* Bounds what any call takes whose batch and lengths are no larger. False if sizes overflow. */
 bool rapt_work_bound(const struct rapt_plan_body *attention, struct rapt_totals *totals);
 
-/* Bytes of the keys and values of a work, those of all KV heads. */
+/* Bytes of the keys and values of a work, over all KV heads. */
 double rapt_stored_bytes(const struct rapt_plan_body *attention, const struct rapt_work *work);
 
 /* Bytes of the table of works; 0 without lists. */
 size_t rapt_work_table_bytes(const struct rapt_plan_body *attention);
 
-/* Writes the table. False where a list has changed since the plan was made, so that the plan no longer fits. Not
- * inlined: fpenv.h. */
+/* Writes the table. False if a list has changed since the plan was made, so that the plan does not fit. Not inlined:
+ * fpenv.h. */
 __attribute__((noinline)) bool rapt_work_write(const struct rapt_plan_body *attention, struct rapt_work *table);
 
-/* Adds a work, and the tokens that it lies among, to a digest of such works; 0 = of none. ASSUME its place among the
- * others is not set yet. */
+/* Adds a work to a digest, which begins with the bounds of lists; 0 = empty. ASSUME the work's place among the others
+ * is not set yet. */
 void rapt_work_digest(const struct rapt_plan_body *attention, const struct rapt_work *work, uint64_t *digest);
 
-/* The number of a head's first split, where keys are split. Heads that take turns have numbers next to each other, then
- * comes the next split of all of them. */
+/* The task number of a head's first split, if keys are split. Heads that take turns have adjacent numbers, followed by
+ * the next split of all of them. */
 static inline int64_t rapt_work_first_split(const struct rapt_work *work, int64_t kv_head) {
     return work->first_task + kv_head / work->heads * work->heads * work->splits + kv_head % work->heads;
 }

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* FNV-1a, by words; the shift brings upper bits down, which a product only moves up. */
+/* FNV-1a, by words; the shift brings upper bits down, as products only move up. */
 static uint64_t with_word(uint64_t digest, int64_t word) {
     digest = (digest ^ (uint64_t)word) * 0x100000001b3;
     return digest ^ digest >> 32;

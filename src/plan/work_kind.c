@@ -7,14 +7,14 @@
 enum {
     TASK_ROWS = 192,          /* a multiple of every tile height; K and V are read once per task */
     TASK_OUTPUTS = 192 * 256, /* rows x dims that keep two states of o in L2 */
-    PACKED_ROWS = 1024,       /* packing keys and values costs about as much as 30 rows make of them */
+    PACKED_ROWS = 1024,       /* packing keys and values costs about as much as 30 rows do */
     PACKED_OUTPUTS = 1024 * 128,
-    FEW_RUN = 32,             /* keys in a row, from which on copies do not pay: shorter runs waste vectors, */
+    FEW_RUN = 32,             /* run of keys from which on copies do not pay: shorter ones waste vectors, */
     WIDE_RUN = 128            /* or load and store sums too often */
 };
 
-/* A tile of few rows transposes keys and packs queries for them, unless it reads keys where they lie: where less than a
- * block of keys is read, a wide one is faster. */
+/* A tile of few rows transposes keys and packs queries for them, unless it reads keys in place: for less than a block
+ * of keys, a wide one is faster. */
 static int32_t kind_of(const struct rapt_plan_body *a, int64_t rows, int64_t keys) {
     const struct rapt_tile_kind *kinds = a->table->kinds;
     int32_t kind = 0;
@@ -23,20 +23,20 @@ static int32_t kind_of(const struct rapt_plan_body *a, int64_t rows, int64_t key
     return keys < kinds[kind].least_keys ? RAPT_WIDE : kind;
 }
 
-/* A wide tile is faster, too, where it is nearly full, unless heads take turns, or it would have keys and values packed
- * for it alone. */
+/* A wide tile is faster, too, if it is nearly full, unless heads take turns, or keys and values would be packed for it
+ * alone. */
 static bool is_faster_wide(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows) {
     const struct rapt_tile_kind *wide = &a->table->kinds[RAPT_WIDE];
     return work->kind == RAPT_FEW && !wide->packed_bytes && rows <= wide->rows && 8 * rows > 7 * (int64_t)wide->rows &&
            rapt_heads_in_turns(a, work) == 1;
 }
 
-/* Slots that take rows as they are stored take one scale of each, no zero points. */
+/* Slots that read stored rows take one scale per row, and no zero points. */
 static bool scales_rows(const rapt_tensor *tensor, int64_t dim) {
     return tensor->zero_point_dtype == 0 && (tensor->scale_group == 0 || tensor->scale_group >= dim);
 }
 
-/* Each task makes its copies, so where rows could be read in place, copies must serve many rows. */
+/* Each task makes its own copies, so if rows could be read in place, copies must serve many rows. */
 static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int side) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     const int64_t run = work->kind == RAPT_WIDE ? WIDE_RUN : FEW_RUN;
@@ -68,7 +68,7 @@ void rapt_cut_for_kind(const struct rapt_plan_body *a, struct rapt_work *work) {
     work->row_blocks = rapt_quotient_up(rows, work->task_rows);
 }
 
-/* Whether narrow tiles take more rows than in general, since these read in turns. */
+/* Whether narrow tiles take more rows than usual, since these read in turns. */
 static bool fills_narrow(const struct rapt_plan_body *a, struct rapt_work *work, int64_t rows) {
     const struct rapt_tile_kind *narrow = &a->table->kinds[RAPT_NARROW];
     if (rows <= narrow->most_rows || rows > narrow->turn_rows || work->sequence.kv_length < RAPT_BLOCK_KEYS)

@@ -5,10 +5,10 @@
 
 #include "plan/work.h"
 
-/* work: of a sequence; sets the kind, and what follows from it. */
+/* Sets the kind of a sequence's work, and what follows from it. */
 void rapt_choose_kind(const struct rapt_plan_body *attention, struct rapt_work *work);
 
-/* Rows of a task, row blocks and what is staged, for the kind that the work has. */
+/* Sets rows of a task, row blocks and what is staged, for the work's kind. */
 void rapt_cut_for_kind(const struct rapt_plan_body *attention, struct rapt_work *work);
 
 #endif

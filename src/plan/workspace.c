@@ -17,7 +17,7 @@ static struct rapt_workspace *workspace_at(void *memory) {
     return (struct rapt_workspace *)(address - address % RAPT_VECTOR_BYTES);
 }
 
-/* Moves end on by count * bytes, padded; false where that overflows. */
+/* Advances end by count * bytes, padded; false on overflow. */
 static bool reserve(size_t *end, size_t count, size_t bytes) {
     size_t size;
     if (__builtin_mul_overflow(count, bytes, &size) || __builtin_add_overflow(size, RAPT_VECTOR_BYTES - 1, &size))

@@ -7,11 +7,11 @@
 
 #include "attend/task.h"
 
-/* At the first multiple of 64 of the memory. */
+/* At the first multiple of 64 in the memory. */
 struct rapt_workspace {
     uint64_t magic;
     int64_t slots;
-    _Atomic int64_t next[RAPT_PHASES]; /* tasks that nobody has taken begin here */
+    _Atomic int64_t next[RAPT_PHASES]; /* the first task that nobody has taken */
     atomic_bool stopped;     /* the caller asked to stop */
     struct rapt_totals totals; /* of the plan that it was prepared for */
     size_t slot_bytes;
