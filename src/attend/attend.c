@@ -9,7 +9,7 @@
 #include "merge.h"
 #include "plan/turns.h"
 
-/* As few tiles of a task as possible, equally high up to one step: low tiles are slow. */
+/* As few tiles as possible, of equal height up to one step: low tiles are slow. */
 static void open_tiles(struct rapt_loop *loop, struct rapt_task *task) {
     const struct rapt_plan_body *a = task->attention;
     const struct rapt_tile_kind *kind = task->kind;
@@ -32,13 +32,13 @@ static void open_tiles(struct rapt_loop *loop, struct rapt_task *task) {
     }
 }
 
-/* Just before the first use, so that it finds the panel in L1. */
+/* Just before the first use, which then finds the panel in L1. */
 static void pack(struct rapt_tile *tile) {
     rapt_task_pack(tile->task, tile->task->kind, tile->panel, tile->first, tile->rows);
     tile->flags |= RAPT_TILE_PACKED;
 }
 
-/* Where the scores of a block lie, and those of the next one. */
+/* Places the scores of a block, and those of the next one. */
 static void set_scores(const struct rapt_loop *loop, struct rapt_tile *tile, struct rapt_block *block) {
     struct rapt_scored *scored = &tile->scored;
     const int64_t second = (int64_t)RAPT_BLOCK_KEYS * tile->rows;
@@ -58,7 +58,7 @@ static void set_scores(const struct rapt_loop *loop, struct rapt_tile *tile, str
                                                 .key_end = (int)(keys.end - scored->base)};
 }
 
-/* Where masks leave few keys, those of the next block are expected to be few, too: memory is asked for these alone. */
+/* If masks left few keys of a block, they are expected to leave few of the next one: only these are prefetched. */
 static void look_ahead(struct rapt_loop *loop, const struct rapt_tile *tile, int64_t base) {
     struct rapt_expected *expected = &loop->source.expected;
     expected->count = 0;
@@ -76,7 +76,7 @@ struct step {
     struct rapt_tile_mask mask;
 };
 
-/* False where no row of the tile sees the block. errands: for what it prefetches; NULL = nothing. */
+/* False if no row of the tile sees the block. errands: gets what it prefetches; NULL = nothing. */
 static bool open_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t base, bool careful, struct step *step,
                        struct rapt_errands *errands) {
     struct rapt_task *task = tile->task;
@@ -113,7 +113,7 @@ static bool open_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t b
     return true;
 }
 
-/* Not inlined, nor is attend_heads: each has its own use of the stack. */
+/* Not inlined, nor is attend_heads: their stack frames should not add up. */
 __attribute__((noinline)) static void attend_block(struct rapt_loop *loop, struct rapt_tile *tile, int64_t base,
                                                    bool careful) {
     struct step step;
@@ -122,7 +122,7 @@ __attribute__((noinline)) static void attend_block(struct rapt_loop *loop, struc
         tile->task->kind->block(&step.block);
 }
 
-/* One tile of each head, whose slots request in the order of memory what comes next. */
+/* One tile per head; their slots prefetch what comes next in address order. */
 __attribute__((noinline)) static void attend_heads(struct rapt_loop *loop, int64_t base) {
     struct step steps[RAPT_MOST_HEADS];
     const struct rapt_block *blocks[RAPT_MOST_HEADS];
@@ -134,7 +134,7 @@ __attribute__((noinline)) static void attend_heads(struct rapt_loop *loop, int64
     rapt_blocks_in_turns(blocks, count);
 }
 
-/* Again, without the values of excluded pairs. */
+/* Repeats a chunk, without values of excluded pairs. */
 static void attend_again(struct rapt_loop *loop, struct rapt_tile *tile, int64_t chunk) {
     const int64_t end = (chunk + 1) * RAPT_CHUNK_KEYS;
     tile->flags &= ~(unsigned)RAPT_TILE_TOUCHED;
@@ -202,8 +202,8 @@ static void begin_tasks(struct rapt_loop *loop) {
         rapt_task_begin(&loop->task[head]);
 }
 
-/* Where the running state lies, and what it begins with. Only a fold from the first chunk on may be shared
- * (numerics.md, step 7): later splits keep the state of each chunk for the merge phase. */
+/* Sets where the running state lies and what it begins with. Only the first split may fold its chunks (numerics.md,
+ * step 7): later ones keep the state of each chunk for the merge phase. */
 static void open_running(struct rapt_loop *loop, int64_t chunk, bool first) {
     struct rapt_task *task = loop->task;
     const struct rapt_plan_body *a = task->attention;
@@ -255,7 +255,7 @@ static void finish_tasks(struct rapt_loop *loop) {
             rapt_finish(tile->task, tile->task->running, tile->first, tile->rows);
 }
 
-/* Not inlined, so that the stack of the loop is free for what comes after it. */
+/* Not inlined, so that the stack of the loop is free for what follows. */
 __attribute__((noinline)) static void attend_tasks(const struct rapt_run *run, struct rapt_task *task, int heads,
                                                    int64_t next_index) {
     struct rapt_task next_task;

@@ -20,10 +20,10 @@ struct rapt_tile {
     unsigned flags;
     struct rapt_span visible; /* positions that any of its rows sees */
     float *panel;
-    struct rapt_state state;  /* of this chunk, which is the running one in the first */
+    struct rapt_state state;  /* of this chunk; in the first one the running state */
     struct rapt_scored { /* where kinds score keys beside values */
-        int here;        /* the scores of the current block are the first or the second ones */
-        int64_t base;    /* of the block whose scores are in the others; -1 = none */
+        int here;        /* which of two places has the scores of the current block */
+        int64_t base;    /* of the block whose scores the other one has; -1 = none */
     } scored;
 };
 
@@ -42,7 +42,7 @@ struct rapt_loop {
 };
 
 /* The attend phase: a task, or `count` that are splits of the same keys, of all heads that take turns. next_index: the
- * number of the task that this thread is likely to get next, or any number that is not a task's. */
+ * task that this thread is likely to get next, or any number that is no task's. */
 void rapt_attend(const struct rapt_run *run, char *slot, int64_t index, int64_t count, int64_t next_index);
 
 #endif

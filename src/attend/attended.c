@@ -24,7 +24,7 @@ int rapt_places_of(const uint32_t attended[WORDS], uint8_t place[RAPT_BLOCK_KEYS
     return count;
 }
 
-/* The number of the first key that is at a place or after it. Places ascend from call to call. */
+/* The number of the first key at or after a place. Places ascend from call to call. */
 static int number_from(const struct rapt_tile_mask *mask, int number, int32_t place) {
     while (number < mask->selected && mask->place[number] < place)
         number++;
@@ -43,7 +43,7 @@ static void number_spans(int rows, struct rapt_tile_mask *mask) {
         mask->parts &= ~(unsigned)RAPT_PART_SPANS;
 }
 
-/* Copies what bytes hold for the keys, in place or elsewhere; rows that were one stay one. */
+/* Copies the bytes of the keys, in place or elsewhere; rows that were shared stay shared. */
 static void copy_bytes(int rows, const struct rapt_tile_mask *mask, char *room, const uint8_t **bytes) {
     const uint8_t *before = NULL;
     uint8_t *copy = (uint8_t *)room;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "attend/block.h"
 
-/* Arguments have all of their fields set: compilers would clear the whole struct first. */
+/* Sets every field: otherwise compilers would clear the whole struct first. */
 static struct rapt_score_args score_args(const struct rapt_block *b, float *scores) {
     const struct rapt_task *task = b->task;
     return (struct rapt_score_args){.query = b->panel,
@@ -48,10 +48,10 @@ static struct rapt_score_args next_args(const struct rapt_block *b) {
     return args;
 }
 
-/* Whether l is left to score_beside: it is the sum of what dropout has not touched. */
+/* Whether score_beside sums l, which is the sum before dropout. */
 static bool sums_beside(const struct rapt_block *b) { return b->next.scores && !(b->mask->parts & RAPT_PART_KEEP); }
 
-/* Group by group of rows where logits come first, so that the softmax finds them in L1. */
+/* By groups of rows if logits come first, so that the softmax finds them in L1. */
 static void softmax(const struct rapt_block *b) {
     const struct rapt_task *task = b->task;
     const struct rapt_tile_kind *kind = task->kind;
@@ -66,7 +66,7 @@ static void softmax(const struct rapt_block *b) {
     }
 }
 
-/* For some rows, of no keys yet. */
+/* For some rows, without keys. */
 static struct rapt_weigh_args weigh_args(const struct rapt_block *b, int first, int rows, int key, bool fresh,
                                          const float *alpha) {
     const struct rapt_state state = rapt_state_from(b->state, first);
@@ -111,7 +111,7 @@ static void take_values(struct rapt_weigh_args *args, const struct rapt_block *b
     args->key_end = key + (int)values.count;
 }
 
-/* o takes the values of the keys from key_begin on. */
+/* Adds the values of keys from key_begin on to o. */
 static void weigh(const struct rapt_block *b, struct rapt_weigh_args *args, int end) {
     for (int key = args->key_begin; key < end; key = args->key_end, args->fresh = false, args->alpha = NULL) {
         take_values(args, b, key, end);
@@ -119,7 +119,7 @@ static void weigh(const struct rapt_block *b, struct rapt_weigh_args *args, int 
     }
 }
 
-/* Each row takes its runs of attended keys only. */
+/* Each row weighs its runs of attended keys only. */
 static void weigh_attended(const struct rapt_block *b) {
     for (int row = 0; row < b->rows; row++) {
         struct rapt_weigh_args args = weigh_args(b, row, 1, b->key_begin, b->fresh, b->task->alpha + row);
@@ -153,7 +153,7 @@ static void find_probabilities(const struct rapt_block *b) {
     scores_to_probabilities(b);
 }
 
-/* All but the values that are read in turns with the next block's keys; returns whether they are. */
+/* All but values that are read in turns with the next block's keys; returns whether they are. */
 static bool begin_block(const struct rapt_block *b) {
     find_probabilities(b);
     if (b->careful && b->seen == RAPT_SEES_SOME) {
@@ -174,8 +174,8 @@ static int64_t head_bytes(const struct rapt_block *const *blocks, int head, int 
     return (blocks[head]->task->kv_head - first->kv_head) * rapt_tensor_of(first->attention, side)->head_stride_bytes;
 }
 
-/* The first head comes last: the source has its runs then. Others lie where their heads are in its pages, whatever
- * their own look-ups found: entries may change meanwhile. */
+/* The first head comes last, so that the source has its runs. Others lie in its pages, whatever their own look-ups
+ * found, since entries may change meanwhile. */
 static void take_turns(const struct rapt_block *const *blocks, int heads) {
     struct rapt_score_args next[RAPT_MOST_HEADS];
     struct rapt_weigh_args args[RAPT_MOST_HEADS];
@@ -196,8 +196,8 @@ static void take_turns(const struct rapt_block *const *blocks, int heads) {
     blocks[0]->task->kind->score_beside(next, args, heads);
 }
 
-/* From the rows of a head in its turn to those that it prefetches: its share of the next turn's, which are requested in
- * the order of memory, those of all heads. */
+/* Bytes from the rows of a head in its turn to those that it prefetches: its share of the next turn's rows of all
+ * heads, in address order. */
 static int64_t lead_of_turn(const char *first_head, const char *head, int64_t stride_bytes, int turn, int number,
                             int heads) {
     return first_head - head + (turn + number * turn / heads) * stride_bytes;
@@ -252,7 +252,7 @@ static void weigh_in_turns(const struct rapt_block *const *blocks, int heads, in
         }
 }
 
-/* Of kinds with a block of their own. */
+/* For kinds with their own block. */
 static void whole_blocks_in_turns(const struct rapt_block *const *blocks, int heads) {
     for (int i = 0; i < heads; i++) {
         rapt_source_turn_to(blocks[i]->source, blocks[i]->task);
@@ -260,7 +260,7 @@ static void whole_blocks_in_turns(const struct rapt_block *const *blocks, int he
     }
 }
 
-/* Of kinds that score and weigh one after the other. */
+/* For kinds that score and weigh separately. */
 static void heads_in_turns(const struct rapt_block *const *blocks, int heads) {
     const int turn = blocks[0]->task->kind->slot_turn;
     score_in_turns(blocks, heads, turn);

@@ -20,14 +20,14 @@ struct rapt_block {
     enum rapt_seen seen;
     bool fresh;              /* o holds nothing yet */
     bool careful;            /* no value of an excluded pair may take part, not even with a weight of 0 */
-    struct rapt_next_scores { /* of the block after it, computed beside the weighing of this one */
-        float *scores;        /* NULL = not so */
+    struct rapt_next_scores { /* of the next block, computed while this one is weighed */
+        float *scores;        /* NULL = none */
         int64_t base;
         int key_begin, key_end;
     } next;
 };
 
-/* The same block for the tiles of some KV heads, at most RAPT_MOST_HEADS, that take turns. */
+/* The same block for the tiles of at most RAPT_MOST_HEADS KV heads, which take turns. */
 void rapt_blocks_in_turns(const struct rapt_block *const *blocks, int count);
 
 /* The block slot of kinds whose steps are slots. */

@@ -6,7 +6,7 @@
 #include "attend/task.h"
 #include "plan/pages.h"
 
-/* What the lookup of each page takes, and the rows of a KV head in it. */
+/* What it takes to look up pages, and the rows of a KV head in them. */
 struct rapt_paged {
     const rapt_page_table *table;
     const char *base; /* token 0 of page 0 */

@@ -60,7 +60,7 @@ static bool nears_end(const struct rapt_loop *loop, int64_t base) {
     return loop->next_task && base + 2 * RAPT_BLOCK_KEYS >= loop->task->visible.end;
 }
 
-/* A tile that is alone has time for the keys in score, and for the values in weigh. */
+/* A single tile has time for the keys in score, and for the values in weigh. */
 static int sides_in_score(const struct rapt_loop *loop) { return loop->tile_count > 1 ? RAPT_SIDES : 1; }
 
 void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
@@ -85,7 +85,7 @@ void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
         add_next_task(ahead, loop, side);
 }
 
-/* Bytes [offset, offset + row_bytes) of some rows of a task: all heads of the queries that they belong to. */
+/* Bytes [offset, offset + row_bytes) of some rows of a task, for all heads of their queries. */
 static void add_rows(struct rapt_errands *errands, const struct rapt_task *task, const rapt_tensor *tensor, int first,
                      int count, int64_t offset, int64_t row_bytes) {
     const int64_t group = task->attention->group, row = task->first_row + first;
@@ -101,7 +101,7 @@ static void add_rows(struct rapt_errands *errands, const struct rapt_task *task,
                          .row_bytes = (int)row_bytes});
 }
 
-/* Masks and biases of the tile that comes next. */
+/* Masks and biases of the next tile. */
 static void add_masks(struct rapt_errands *errands, const struct rapt_loop *loop, const struct rapt_tile *tile,
                       int64_t base) {
     const struct rapt_plan_body *a = loop->task->attention;
@@ -118,7 +118,7 @@ static void add_masks(struct rapt_errands *errands, const struct rapt_loop *loop
              rapt_format_row_bytes(a->bias_format, count));
 }
 
-/* Where a tile ends: its rows of out, and the queries of the next task that take its place. A call of one task is too
+/* At a tile's end: its rows of out, and the queries of the next task that take its place. A call of one task is too
  * short to gain. */
 static void add_end(struct rapt_errands *errands, const struct rapt_loop *loop, const struct rapt_tile *tile) {
     const struct rapt_plan_body *a = loop->task->attention;
@@ -134,7 +134,7 @@ static void add_end(struct rapt_errands *errands, const struct rapt_loop *loop, 
                  rapt_format_row_bytes(a->query_format, desc->head_dim));
 }
 
-/* Values beyond those that weigh prefetches before it begins, so that memory is not idle during the softmax. */
+/* Values beyond those that weigh prefetches before it begins, to keep memory busy during the softmax. */
 static void add_own_values(struct rapt_errands *errands, const struct rapt_loop *loop, const struct rapt_tile *tile,
                            int64_t base) {
     enum { SKIPPED = 48, COUNT = 32 }; /* keys; there is time for COUNT of them */

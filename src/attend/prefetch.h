@@ -10,9 +10,9 @@
  * the task those of the next task's first block. Slots of kinds that stream prefetch their own rows instead. */
 void rapt_prefetch_block(struct rapt_loop *loop, int64_t base);
 
-/* What one tile prefetches while it works on the block at base: those keys and values; the masks of the next tile;
- * where the tile ends, its rows of out and the queries of the next task that take its place. Fills errands and sets in
- * block which slot runs which list. */
+/* What one tile prefetches while it works on the block at base: those keys and values; the masks of the next tile; at
+ * its end, its rows of out and the queries of the next task that take its place. Fills errands, and sets in block which
+ * slot runs which list. */
 void rapt_prefetch_tile(struct rapt_loop *loop, const struct rapt_tile *tile, int64_t base,
                         struct rapt_errands *errands, struct rapt_block *block);
 

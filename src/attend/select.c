@@ -24,7 +24,7 @@ static struct entries entries_of(const struct rapt_task *task, int64_t query_blo
     return entries;
 }
 
-/* The rest of a list from the first entry on that is at least key_block. */
+/* The rest of a list, from the first entry >= key_block on. */
 static struct entries entries_from(const struct rapt_task *task, struct entries entries, int64_t key_block) {
     int64_t low = entries.at, high = entries.end;
     while (low < high) {
@@ -57,7 +57,7 @@ static void select_listed(const struct rapt_task *task, int64_t query, int64_t b
 
 /* ---- trees */
 
-/* The stored key that bit 0 of a tree mask stands for; negative where the sequence is shorter than the tree. */
+/* The stored key of bit 0 of a tree mask; negative if the sequence is shorter than the tree. */
 static int64_t tree_begin(const struct rapt_task *task) {
     return task->work.sequence.kv_length - task->attention->desc.tree_tokens;
 }
@@ -66,7 +66,7 @@ static bool reaches_tree(const struct rapt_task *task, int64_t end) {
     return task->attention->desc.tree_tokens > 0 && end > tree_begin(task);
 }
 
-/* Clears the bytes of the stored keys [begin, end) that the tree of a query takes away. */
+/* Clears the bytes of the stored keys [begin, end) that the tree of a query excludes. */
 static void prune(const struct rapt_task *task, int64_t query, int64_t begin, int64_t end, uint8_t *bytes) {
     const rapt_attention_desc *desc = &task->attention->desc;
     const int64_t first =
@@ -104,7 +104,7 @@ void rapt_select(const struct rapt_task *task, int64_t query, int64_t base, stru
         prune(task, query, begin, end, bytes);
 }
 
-/* The first stored key from begin on, and before end, that a list names; end where there is none. */
+/* The first stored key of [begin, end) that a list names; end = none. */
 static int64_t next_listed(const struct rapt_task *task, int64_t query_block, int64_t begin, int64_t end) {
     const int64_t tokens = blocks_of(task)->key_tokens;
     const struct entries entries = entries_from(task, entries_of(task, query_block), begin / tokens);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Keys and values as tile kinds take them: where they lie, converted ahead of their use, or packed. */
+ * Keys and values as tile kinds take them: in place, converted ahead of their use, or packed. */
 #include "attend/source.h"
 
 #include "assume.h"
 #include "plan/turns.h"
 
-/* Blocks take longer to widen than to read, so pages that fill two panels of keys are taken one by one, or in turns. */
+/* Formats with blocks take longer to widen than to read, so pages of two panels of keys go one by one, or in turns. */
 static bool takes_runs(const struct rapt_task *task, int side) {
     enum { PANELS_KEYS = 64 };
     const struct rapt_plan_body *a = task->attention;

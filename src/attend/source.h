@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The keys and values of a task in the form that slots take: rows at one stride, of a format that the tile kind takes
- * as it is stored. Others are staged, that is converted to float32 by the table's slot. */
+ * The keys and values of a task in the form that slots take: rows at one stride, in a format that the tile kind reads
+ * as stored. Others are staged: the table's slot converts them to float32. */
 #ifndef RAPT_SOURCE_H
 #define RAPT_SOURCE_H
 
@@ -13,16 +13,16 @@ struct rapt_window {
     unsigned found; /* packed: RAPT_FOUND_... */
 };
 
-enum { RAPT_STRANDS = 16 }; /* that take turns at most */
+enum { RAPT_STRANDS = 16 }; /* interleaved at most */
 
-/* Where the keys or values of a block lie, and what to prefetch beside them: of pages, or of single keys. */
+/* Where the keys or values of a block lie, and what to prefetch beside them: pages or single keys. */
 struct rapt_paged_block {
     struct rapt_stored_run run[RAPT_BLOCK_KEYS + 1];
     const char *strand[RAPT_BLOCK_KEYS + RAPT_STRANDS];
     struct rapt_strands ahead;
 };
 
-/* The keys of a later block that are likely to be selected, by their places; none where nobody looked. */
+/* The keys of a later block that are likely to be selected, by place; none if nobody looked. */
 struct rapt_expected {
     int64_t base;
     int count;
@@ -33,11 +33,11 @@ struct rapt_source {
     const struct rapt_task *task; /* whose keys and values these are */
     struct rapt_span visible; /* all positions that will be read */
     bool shares_keys;         /* values are a view of staged keys */
-    bool in_turns;            /* rows are for turns, which request what comes next by themselves */
+    bool in_turns;            /* rows are for turns, which prefetch what comes next by themselves */
     struct rapt_source_side {
         int64_t dim;
         bool staged;
-        bool in_pages; /* and read where they lie, by slots that take several runs at once */
+        bool in_pages; /* and read in place, by slots that take several runs at once */
         int here; /* the window of the current block; the other one is for the next block */
         struct rapt_window window[RAPT_WINDOWS];
     } side[RAPT_SIDES];
@@ -45,7 +45,7 @@ struct rapt_source {
     struct rapt_expected expected;
 };
 
-/* Rows at one stride, from a position on; with runs the first `first` of them, and the others as kernels.h has it. */
+/* Rows at one stride, from a position on. With runs, `first` rows lie at base and the others in runs (kernels.h). */
 struct rapt_rows {
     const char *base;
     int64_t first;
@@ -53,12 +53,12 @@ struct rapt_rows {
     const struct rapt_strands *ahead;
     int64_t stride_bytes, count;
     int format;
-    bool streams; /* memory feeds their reader, and the rows to come are where lead_bytes says */
+    bool streams; /* memory limits their reader, and lead_bytes says where the next rows are */
     int64_t lead_bytes; /* as in rapt_stage_args */
     struct rapt_scales scales; /* of stored rows */
 };
 
-/* The keys that score takes next, whose number in the block is `key`. */
+/* Gives score its next keys, from number `key` of the block on. */
 static inline void rapt_take_keys(struct rapt_score_args *args, const struct rapt_rows *keys, int key) {
     args->key = keys->base;
     args->key_stride_bytes = keys->stride_bytes;
@@ -75,17 +75,17 @@ static inline void rapt_take_keys(struct rapt_score_args *args, const struct rap
 
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible);
 
-/* To another KV head of the same keys, read where they lie. */
+/* To another KV head of the same keys, read in place. */
 static inline void rapt_source_turn_to(struct rapt_source *source, const struct rapt_task *task) {
     source->task = task;
 }
 
-/* Keys or values from positions.begin on, at least one and within positions, which lie in one block. They stay until
- * the next call for this side. */
+/* Keys or values from positions.begin on, at least one and within positions, which lie in one block. Valid until the
+ * next call for this side. */
 struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct rapt_span positions);
 
-/* The same from a key on, in the numbers that a mask gives the keys of the block at base, and before `end`. Scattered
- * ones come in runs where the kind takes these, else they are copied. */
+/* The same for keys from `key` on, before `end`, as a mask numbers the keys of the block at base. Scattered ones come
+ * in runs if the kind takes these, else they are copied. */
 struct rapt_rows rapt_source_selected(struct rapt_source *source, int side, int64_t base,
                                       const struct rapt_tile_mask *mask, int key, int end);
 
@@ -101,12 +101,11 @@ struct rapt_packed {
     unsigned found; /* RAPT_FOUND_... */
 };
 
-/* The half of positions [base, base + RAPT_HALF_KEYS), as far as some row of the task sees them: at least one of them
- * ASSUME. It stays until the same half of another block is asked for. */
+/* The half at positions [base, base + RAPT_HALF_KEYS), as far as any row of the task sees it; ASSUME some row does.
+ * Valid until the same half of another block is requested. */
 struct rapt_packed rapt_source_packed(struct rapt_source *source, int side, int64_t base);
 
-/* Where rows of the block `next` can be staged while the one at base is worked on; NULL where they are not staged
- * ahead. */
+/* Where rows of the block `next` can be staged while the one at base is computed; NULL = they are not staged ahead. */
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int side, int64_t base, int64_t next);
 
 /* Converts such rows. */
@@ -115,18 +114,18 @@ void rapt_source_stage(const struct rapt_source *source, int side, const struct 
 /* source_stored.c: stored rows of a task, as they lie in memory. */
 struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, struct rapt_span positions);
 
-/* Where each of some stored rows lies. */
+/* Where each of these rows lies. */
 void rapt_source_find(const struct rapt_task *task, int side, struct rapt_span positions, const char **rows);
 
-/* source_paged.c: all rows of some positions of a block, where pages are read where they lie. */
+/* source_paged.c: all rows of some positions of a block, if pages are read in place. */
 struct rapt_rows rapt_source_paged(struct rapt_source *source, int side, struct rapt_span positions);
 
-/* The runs that some stored rows lie in, at the stride of the tensor, and one more that is never read: so many
- * positions and one more are enough. */
+/* The runs of some stored rows, at the tensor's stride, and a sentinel that is never read: room for one more than there
+ * are positions is enough. */
 void rapt_source_runs(const struct rapt_task *task, int side, struct rapt_span positions, struct rapt_stored_run *run);
 
-/* What is to be prefetched: the first `count` of the block's strands, of so many bytes each. The last one comes again
- * until all turns are whole. pace: as in rapt_strands. */
+/* Sets what to prefetch: the first `count` of the block's strands, of so many bytes each. Repeats the last one until
+ * count is a multiple of beside. pace: as in rapt_strands. */
 void rapt_source_close_strands(struct rapt_paged_block *block, int count, int64_t bytes, int pace);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Several pages at once: the runs that their rows make, and in which order the next ones are prefetched. */
+ * Several pages at once: the runs of their rows, and the order in which the next ones are prefetched. */
 #include "attend/paged.h"
 #include "attend/source.h"
 #include "cpu.h"
 
-/* The runs of some tokens, and one more that is never read. Pages that are neighbours may continue each other. */
+/* The runs of some tokens, and a sentinel that is never read. Neighbouring pages may continue each other. */
 static void find_runs(const struct rapt_paged *pages, int64_t token, int64_t count, struct rapt_stored_run *run) {
     const int64_t page_tokens = pages->page_tokens;
     int64_t page = token / page_tokens, within = token % page_tokens;
@@ -34,15 +34,15 @@ void rapt_source_runs(const struct rapt_task *task, int side, struct rapt_span p
     run[1] = (struct rapt_stored_run){rows.base, INT64_MAX};
 }
 
-/* How pages are prefetched: rows that lie one after the other in a page make a strand, if they are no more than so
- * many; so many strands take turns at most, and so many bytes are under way. */
+/* How pages are prefetched: at most so many contiguous rows of a page make a strand, at most `beside` strands are
+ * interleaved, and at most so many bytes are in flight. */
 struct habit {
     int64_t rows, bytes;
     int beside;
 };
 
-/* Into L2, many strands keep more requests under way. Requests into L1 teach the processor to go on by itself, and it
- * follows a few strands only. */
+/* Into L2, many strands keep more requests in flight. Prefetches into L1 make the processor read ahead by itself, and
+ * it follows only a few strands. */
 static struct habit habit_here(void) {
     static const struct habit into_l2 = {16, 64 << 10, RAPT_STRANDS}, into_l1 = {64, 32 << 10, 2};
     return rapt_cpu_requests() == RAPT_REQUESTS_FAR_INTO_L1 ? into_l1 : into_l2;
@@ -79,7 +79,7 @@ static void find_strands(const struct rapt_paged *pages, int64_t token, int64_t 
     rapt_source_close_strands(block, count, rows * row_bytes, 1);
 }
 
-/* Keys that are fetched ahead. */
+/* Keys to prefetch ahead. */
 static int64_t lead_of(int64_t row_bytes) {
     enum { LEAST = 16 };
     const int64_t bytes = habit_here().bytes;
@@ -89,7 +89,7 @@ static int64_t lead_of(int64_t row_bytes) {
     return keys;
 }
 
-/* All of some positions of a block at once; in turns with the runs of as many keys more as a turn has at most. */
+/* All of some positions of a block at once; for turns, with the runs of as many more keys as the longest turn has. */
 struct rapt_rows rapt_source_paged(struct rapt_source *source, int side, struct rapt_span positions) {
     const struct rapt_task *task = source->task;
     const struct rapt_paged pages = rapt_paged_of(task, side);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Single keys and values of a block, as masks leave them: where they lie, if the kind takes them so, else copied. */
+ * Single keys and values of a block, as masks leave them: in place, if the kind takes them so, else copied. */
 #include "attend/source.h"
 
 enum { LONG_RUN = 16 }; /* keys that are worth a call of a slot; fewer are copied together */
 
-/* How many keys from one on follow each other in the block. */
+/* How many keys from one on are contiguous in the block. */
 static int run_of(const struct rapt_tile_mask *mask, int key, int end) {
     int next = key + 1;
     while (next < end && mask->place[next] == mask->place[next - 1] + 1)
@@ -38,7 +38,7 @@ static const char *find_row(const struct finder *finder, int64_t position) {
     return rapt_source_stored(finder->task, finder->side, (struct rapt_span){position, position + 1}).base;
 }
 
-/* The rows that are expected after these, to be prefetched; NULL where none are. */
+/* The rows expected after these, to be prefetched; NULL = none. */
 static const struct rapt_strands *find_expected(struct rapt_source *source, int side, int keys,
                                                 struct rapt_paged_block *block) {
     const struct rapt_plan_body *a = source->task->attention;
@@ -53,7 +53,7 @@ static const struct rapt_strands *find_expected(struct rapt_source *source, int 
     return &block->ahead;
 }
 
-/* All of the keys where they lie, run by run. */
+/* All of the keys in place, run by run. */
 static struct rapt_rows in_place(struct rapt_source *source, int side, int64_t base, const struct rapt_tile_mask *mask,
                                  int key, int end) {
     struct rapt_paged_block *block = &source->block[side];
@@ -78,7 +78,7 @@ static struct rapt_rows in_place(struct rapt_source *source, int side, int64_t b
                               .streams = true};
 }
 
-/* Beside these rows of a key, those of an expected one are prefetched, number by number. What follows in memory is not
+/* Beside these rows of a key, prefetches those of the expected one of the same number. What follows in memory is not
  * expected. */
 static void lead_to_expected(const struct rapt_source *source, int side, int number, struct rapt_rows *rows) {
     const struct rapt_expected *expected = &source->expected;
@@ -125,6 +125,6 @@ struct rapt_rows rapt_source_selected(struct rapt_source *source, int side, int6
     if (run < LONG_RUN)
         return gather(source, side, base, mask, key, end);
     struct rapt_rows rows = rapt_source_rows(source, side, (struct rapt_span){first, first + run});
-    rows.ahead = NULL; /* who knows what comes next */
+    rows.ahead = NULL; /* what comes next is unknown */
     return rows;
 }

@@ -17,8 +17,8 @@ static struct rapt_scales scales_of(const rapt_tensor *tensor, int64_t batch, in
         .group = tensor->scale_group};
 }
 
-/* Where the rows lie that are to be prefetched beside those of a run: whole pages ahead, or so many rows where pages
- * are long. The run is cut where these rows change pages. */
+/* Sets which rows to prefetch beside those of a run: whole pages ahead, or some rows if pages are long. The run is cut
+ * where these rows change pages. */
 static void lead_to(const struct rapt_task *task, int side, int64_t token, struct rapt_rows *rows) {
     enum { LEAD_BYTES = 24 << 10 };
     const struct rapt_plan_body *a = task->attention;

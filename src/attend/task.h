@@ -26,20 +26,20 @@ struct rapt_task {
     struct rapt_span visible; /* positions that any row sees */
 
     float *panel, *scores, *alpha, *slopes, *final_m, *inverse;
-    float *bias;                      /* of a tile and a block, where it is not stored as float32 */
+    float *bias;                      /* of a tile and a block, if it is not stored as float32 */
     struct rapt_state running, chunk; /* [rows] */
     float *staged[RAPT_SIDES];        /* used where the work stages */
     char *rows_of_keys[RAPT_KEY_ROWS]; /* [RAPT_MAX_TILE_ROWS][RAPT_BLOCK_KEYS], used where masks may leave few keys */
     float *gathered;                   /* likewise, [RAPT_GATHERED_KEYS][dim] */
 };
 
-/* Resolves a task of the attend phase, except for its scratch; with `count` splits of the same keys as a single one. */
+/* Resolves a task of the attend phase, except for its scratch; takes `count` splits of the same keys as one. */
 void rapt_task_find(struct rapt_task *task, const struct rapt_run *run, int64_t index, int64_t count);
 
-/* Those of the attend phase whose states a task of the merge phase folds: the first of them. */
+/* The first of the attend tasks whose states a task of the merge phase folds. */
 void rapt_task_find_merge(struct rapt_task *task, const struct rapt_run *run, int64_t index);
 
-/* Gives a task its scratch; number: among those of the KV heads that take turns, or 0. */
+/* Gives a task its scratch; number: among the KV heads that take turns, or 0. */
 void rapt_task_open(struct rapt_task *task, char *slot, int number);
 
 /* Position of the query of a row. */
@@ -61,7 +61,7 @@ static inline const char *rapt_row(const rapt_tensor *tensor, int64_t batch, int
 /* Pointers to the rows [first, first + count) of a tensor. */
 void rapt_task_rows(const struct rapt_task *task, const rapt_tensor *tensor, int first, int count, char **rows);
 
-/* Lays the queries of the rows [first, first + count) out for a kind's score. The scores are scratch meanwhile. */
+/* Lays out the queries of the rows [first, first + count) for a kind's score. The scores serve as scratch. */
 void rapt_task_pack(const struct rapt_task *task, const struct rapt_tile_kind *kind, float *panel, int first,
                     int count);
 

@@ -68,7 +68,7 @@ static void set_alibi(const struct rapt_task *task, int first, int count, int64_
     }
 }
 
-/* A row of bytes for each query; rows that see the same share one. */
+/* A row of bytes per query; rows that see the same share one. */
 static void set_select(const struct rapt_task *task, int first, int rows, int64_t base, struct rapt_span keys,
                        struct rapt_tile_mask *mask) {
     const int64_t group = task->attention->group;
@@ -115,8 +115,8 @@ void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t 
         set_select(task, first, rows, base, keys, mask);
 }
 
-/* A bool mask without a false entry is dropped, and so is a bias of zeros: it could only change the sign of a zero,
- * which no result shows; and what excludes no key of those that are left. */
+/* Drops a bool mask without a false entry; a bias of zeros, which could only change the sign of a zero that no result
+ * shows; and what excludes none of the keys that are left. */
 static void drop_parts(unsigned found, struct rapt_tile_mask *mask) {
     if (!(found & RAPT_SOME_CHANGE))
         mask->parts &= ~(unsigned)RAPT_PART_BIAS;
@@ -126,7 +126,7 @@ static void drop_parts(unsigned found, struct rapt_tile_mask *mask) {
         mask->parts &= ~(unsigned)RAPT_PART_SELECT;
 }
 
-/* Leaves out the keys that masks, biases and selections take away from every row. */
+/* Leaves out the keys that masks, biases and selections exclude for every row. */
 static enum rapt_seen look(const struct rapt_task *task, int rows, int64_t base, struct rapt_span *keys,
                            struct rapt_tile_mask *mask) {
     uint32_t attended[RAPT_BLOCK_KEYS / 32];

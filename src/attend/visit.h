@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Which keys are visited: by position (length, causal, window), then by what masks hold. The loop, the source of keys
- * and fetching all ask here. Positions are logical; see rapt_attention_desc. */
+ * and prefetching all ask here. Positions are logical: rapt_attention_desc. */
 #ifndef RAPT_VISIT_H
 #define RAPT_VISIT_H
 
@@ -27,7 +27,7 @@ static inline int64_t rapt_length_at(rapt_index_list list, int64_t i, int64_t ot
     return list.data ? rapt_index_at(list, i) : otherwise;
 }
 
-/* A length by offsets, by lengths, or the same for all; first: the token that the sequence begins with. */
+/* A length from offsets, from lengths, or the same for all; first: the sequence's first token. */
 static inline int64_t rapt_length_of(rapt_index_list offsets, rapt_index_list lengths, int64_t batch, int64_t otherwise,
                                      int64_t *first) {
     *first = rapt_length_at(offsets, batch, 0);
@@ -110,12 +110,12 @@ struct rapt_task;
 enum rapt_seen rapt_visit(const struct rapt_task *task, int first, int rows, struct rapt_span visible, int64_t base,
                           struct rapt_span *keys, struct rapt_tile_mask *mask);
 
-/* The places of keys of the block at base that the rows will attend to, as far as masks tell beforehand, and how many
- * these are. Overwrites what rapt_visit left in the task. */
+/* The places of keys of the block at base that the rows will attend to, as far as masks tell beforehand; returns how
+ * many. Overwrites what rapt_visit left in the task. */
 int rapt_visit_ahead(const struct rapt_task *task, int first, int rows, struct rapt_span visible, int64_t base,
                      uint8_t place[RAPT_BLOCK_KEYS]);
 
-/* What acts on those keys, without a look at what masks hold. */
+/* What acts on those keys, without looking into masks. */
 void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t base, struct rapt_span keys,
                      struct rapt_tile_mask *mask);
 

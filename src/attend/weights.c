@@ -18,7 +18,7 @@ struct weights_tile {
 
 static float *row_of(const struct weights_tile *tile, int row) { return (float *)(void *)tile->out[row]; }
 
-/* Whether the weights are s * scale, as both kinds are without a softcap. */
+/* Whether the weights are s * scale: RAW, or SOFTCAP without a softcap. */
 static bool is_raw(const struct rapt_plan_body *a) {
     const int32_t kind = a->desc.weights_kind;
     return kind == RAPT_WEIGHTS_RAW || (kind == RAPT_WEIGHTS_SOFTCAP && a->softcap_log2e == 0);
@@ -52,8 +52,8 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
         tile->kind->logits(task->scores, 0, tile->rows, (int)(keys.begin - base), (int)(keys.end - base), mask);
 }
 
-/* One row of probabilities. Where their sum is NaN, keys that are not attended
- * have to be told from those that are: their weight is 0 all the same. */
+/* One row of probabilities. If their sum is NaN, keys that are not attended
+ * must be told apart: their weight is 0 all the same. */
 static void export_softmax(const struct weights_tile *tile, int row, int key, int count, float *scores, float *out,
                            const struct rapt_tile_mask *mask) {
     const struct rapt_task *task = tile->task;
@@ -91,7 +91,7 @@ static void export_block(const struct weights_tile *tile, int64_t base, struct r
     }
 }
 
-/* Keys after the last one of the sequence are not read; their places get what a masked key gets. */
+/* Keys beyond the sequence are not read; their weights are those of masked keys. */
 static void fill_rest(const struct weights_tile *tile) {
     const struct rapt_plan_body *a = tile->task->attention;
     float rest = a->desc.weights_kind == RAPT_WEIGHTS_MASKED ? -__builtin_inff() : 0;
@@ -117,7 +117,7 @@ void rapt_write_weights(struct rapt_task *task) {
     const struct rapt_span stored = {sequence->key_position, sequence->key_position + sequence->kv_length};
     const bool splits = a->desc.weights_kind == RAPT_WEIGHTS_SOFTMAX && rapt_enters_unscaled(a);
     struct rapt_source source;
-    if (a->desc.weights_kind == RAPT_WEIGHTS_NONE || a->desc.kv_length == 0) /* nobody has looked at its strides */
+    if (a->desc.weights_kind == RAPT_WEIGHTS_NONE || a->desc.kv_length == 0) /* its strides are unchecked */
         return;
     rapt_source_open(&source, task, stored);
     for (int first = 0; first < task->rows; first += kind->rows) {

@@ -4,7 +4,7 @@
 
 #include "attend/task.h"
 
-/* Writes the attention weights of a task whose rows are finished, where the descriptor asks for them. */
+/* Writes the attention weights of a task whose rows are finished, if the descriptor requests them. */
 void rapt_write_weights(struct rapt_task *task);
 
 #endif

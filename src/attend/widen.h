@@ -13,8 +13,8 @@ struct rapt_widening {
     int64_t room_stride; /* at least end */
 };
 
-/* Where number 0 of each row is in float32, given where it is stored: in place, or in the room. Rows that are one in
- * memory and follow each other, as those of heads that share a bias, are widened once. */
+/* Finds number 0 of each row in float32, given where it is stored: in place, or in the room. Consecutive rows that are
+ * one in memory, such as those of heads that share a bias, are widened once. */
 void rapt_widen(const struct rapt_widening *widening, char *const *stored, const float **rows);
 
 #endif
