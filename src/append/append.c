@@ -42,7 +42,7 @@ static int64_t bytes_of(const struct rapt_append *a) {
     return bytes * d->kv_heads * rapt_append_count(d);
 }
 
-/* An odd number of tasks: strides between places are often powers of two. The cut decides no bit. */
+/* An odd number of tasks: strides between places are often powers of two. The cut changes no bit. */
 static void cut(struct rapt_append *a, const rapt_run_options *options) {
     const rapt_append_desc *d = &a->desc;
     open_side(a, RAPT_KEYS, &d->key, &d->key_cache, d->head_dim);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * New rows of keys and values on their way into caches. rapt_rotate is the same: its output is a cache of one row for
- * each token.
+ * Writes new rows of keys and values to caches. rapt_rotate is the same: its output is a cache with one row per token.
  *
- * A cache is pages of page_tokens tokens; where it has no pages, those of the first dimension of its tensor. Place =
+ * A cache is pages of page_tokens tokens; if it has none, the first dimension of its tensor counts as pages. Place =
  * page * page_tokens + offset. Each task looks at all tokens and takes those whose place belongs to it, in order, so
- * that of two tokens with the same place the last one remains for any number of threads. */
+ * that of two tokens with the same place the last one wins for any number of threads. */
 #ifndef RAPT_APPEND_H
 #define RAPT_APPEND_H
 
@@ -36,7 +35,7 @@ struct rapt_append_token {
     int64_t rotary_position;
 };
 
-/* Calls take for the tokens of a task, in order. Lists are read again, and what no longer fits is left out. */
+/* Calls take for the tokens of a task, in order. Lists are read again, and what has become illegal is skipped. */
 typedef void (*rapt_take_token)(const struct rapt_append *append, const struct rapt_append_token *token);
 void rapt_append_tokens(const struct rapt_append *append, int64_t task, rapt_take_token take);
 

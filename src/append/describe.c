@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Complete copies of what rapt_append and rapt_rotate are given. */
+ * Complete copies of what rapt_append and rapt_rotate get. */
 #include <stddef.h>
 #include <string.h>
 

@@ -8,8 +8,8 @@
 #include "rapt/cache.h"
 #include "validate/parts.h"
 
-/* A bit of features in what append/describe.c makes of a rapt_rotate_desc: tokens go to the place in key_cache that
- * they have in key, and positions count for the rotation alone. */
+/* A bit of features that append/describe.c sets for a rapt_rotate_desc: tokens have the same place in key_cache as in
+ * key, and positions are for the rotation alone. */
 #define RAPT_ROTATES_ALONE (UINT32_C(1) << 31)
 
 static inline bool rapt_rotates_alone(const rapt_append_desc *d) { return d->features & RAPT_ROTATES_ALONE; }
@@ -26,12 +26,12 @@ struct rapt_append_run {
 
 static inline bool rapt_is_inside(int64_t x, int64_t least, int64_t most) { return x >= least && x <= most; }
 
-/* Entries of the lists per token, at most. */
+/* Entries of per-token lists, at most. */
 static inline int64_t rapt_append_count(const rapt_append_desc *d) {
     return d->offsets.data ? d->tokens : d->batch * d->length;
 }
 
-/* Reads the lists; without tokens where they have no sense. */
+/* Reads the lists; no tokens if these make no sense. */
 static inline struct rapt_append_run rapt_append_run_of(const rapt_append_desc *d, int64_t b) {
     struct rapt_append_run run = {b * d->length, d->lengths.data ? rapt_index_at(d->lengths, b) : d->length};
     if (d->offsets.data) {
@@ -42,14 +42,14 @@ static inline struct rapt_append_run rapt_append_run_of(const rapt_append_desc *
     return rapt_is_inside(run.count, 0, d->length) ? run : (struct rapt_append_run){0, 0};
 }
 
-/* The caches: pages of so many tokens; where they have no pages, those of the first dimension of their tensors. */
+/* The caches: pages of so many tokens; if they have none, the first dimension of their tensors counts as pages. */
 struct rapt_cache_shape {
     int64_t pages, page_tokens;
     bool paged; /* page_stride_bytes leads from page to page */
 };
 
-/* Whether slots say where tokens go, which may be an empty list that has no data. Copies of descriptors ask before sizes
- * are checked, so these are not multiplied. */
+/* Whether slots say where tokens go; an empty list may have no data. Asked before sizes are checked, so it multiplies
+ * none. */
 static inline bool rapt_is_by_slots(const rapt_append_desc *d) {
     const bool has_tokens = d->offsets.data ? d->tokens : d->batch && d->length;
     return d->slots.data || (!d->positions.data && !rapt_rotates_alone(d) && !d->pages.kind &&
@@ -65,13 +65,13 @@ static inline struct rapt_cache_shape rapt_cache_shape_of(const rapt_append_desc
     return (struct rapt_cache_shape){table->kind == RAPT_PAGES_ROW ? table->pages : d->batch, d->cache_length, false};
 }
 
-/* The entries of a sequence: from one of a list on, so many. */
+/* The entries of a sequence: `count` of a list from `first` on. */
 struct rapt_append_entries {
     rapt_index_list list;
     int64_t first, count;
 };
 
-/* By what stands in the table now; none where that has no sense. */
+/* As the table is at this moment; none if that makes no sense. */
 static inline struct rapt_append_entries rapt_append_entries_of(const rapt_append_desc *d, int64_t b) {
     const rapt_page_table *table = &d->pages;
     struct rapt_append_entries entries = {table->entries, 0, table->entries.count};
@@ -88,7 +88,7 @@ static inline struct rapt_append_entries rapt_append_entries_of(const rapt_appen
     return entries;
 }
 
-/* Where page `page` of sequence b is, by what stands in the table now; -1 where it has none. */
+/* Where page `page` of sequence b is, as the table is at this moment; -1 = nowhere. */
 static inline int64_t rapt_append_page(const rapt_append_desc *d, int64_t b, int64_t page) {
     if (d->pages.kind == RAPT_PAGES_NONE)
         return page == 0 ? b : -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Frequencies, in double by basic operations only, so that they are the same on every system. */
+ * Frequencies, in double with basic operations only, so that they are the same on every system. */
 #include "append/rotary.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static double floor_of(double x) { /* |x| < 2^53 */
     return whole > x ? whole - 1 : whole;
 }
 
-/* Where pairs turn so many times within the original length. */
+/* The pair that turns so often in the original length. */
 static double pair_of_turns(const rapt_rotary *rotary, double turns) {
     return (double)rotary->dim * log2_of(rotary->original_length / (turns * TWO_PI)) / (2 * log2_of(rotary->base));
 }

@@ -35,7 +35,7 @@ static void place_scales(struct heads *h, const struct rapt_append_token *token)
         h->zero_points = (int8_t *)into->zero_points + bytes / (int64_t)sizeof(float);
 }
 
-/* A stored row as float32: where it lies, or in wide. */
+/* A stored row as float32: in place, or in wide. */
 static const float *widen(const struct heads *h, const char *from, float *wide) {
     if (h->side->from_format == RAPT_FORMAT_F32)
         return (const float *)(const void *)from;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From the lists of a descriptor to the tokens of a task and their places. Lists were checked, and may have changed
- * since: every number is read once and compared again. */
+ * From the lists of a descriptor to the tokens of a task and their places. Lists may have changed since they were
+ * checked: every number is read once and checked again. */
 #include "append/append.h"
 #include "append/lists.h"
 
@@ -11,7 +11,7 @@ static bool belongs(const struct rapt_append *append, int64_t place, int64_t tas
     return (uint32_t)(group ^ group >> 32) % (uint32_t)append->tasks == (uint32_t)task;
 }
 
-/* False where the token is not stored, or not by this task. */
+/* False if the token is not stored, or not by this task. */
 static bool place_by_slot(const struct rapt_append *append, int64_t number, int64_t task,
                           struct rapt_append_token *token) {
     const int64_t slot = rapt_index_at(append->desc.slots, number);
@@ -24,14 +24,14 @@ static bool place_by_slot(const struct rapt_append *append, int64_t number, int6
 
 static bool place_by_position(const struct rapt_append *append, int64_t b, int64_t position, int64_t task,
                               struct rapt_append_token *token) {
-    if (append->page_tokens <= 0) /* lists that were checked have no tokens then */
+    if (append->page_tokens <= 0) /* checked lists have no tokens then */
         return false;
     token->page = rapt_append_page(&append->desc, b, position / append->page_tokens);
     token->offset = position % append->page_tokens;
     return token->page >= 0 && belongs(append, token->page * append->page_tokens + token->offset, task);
 }
 
-/* Where it stands in the source. */
+/* At its place in the source. */
 static bool place_alike(const struct rapt_append *append, int64_t task, struct rapt_append_token *token) {
     token->page = token->batch;
     token->offset = token->row;
