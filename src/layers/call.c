@@ -118,7 +118,7 @@ static int64_t width_of(const rapt_linear *linear) {
     return linear->layout == RAPT_WEIGHT_IN_OUT ? linear->out : linear->in;
 }
 
-/* Whether rows of width numbers, so many bytes apart, end within the address space. */
+/* Whether rows of width numbers at this stride end within the address space. */
 static bool rows_fit(const float *data, int64_t rows, int64_t stride_bytes, int64_t width) {
     int64_t bytes;
     return !__builtin_mul_overflow(rows - 1, stride_bytes, &bytes) &&
@@ -126,7 +126,7 @@ static bool rows_fit(const float *data, int64_t rows, int64_t stride_bytes, int6
            (uint64_t)bytes <= UINTPTR_MAX - (uintptr_t)data;
 }
 
-/* The address space, so that the product does not refuse later, when out may be written. */
+/* So that the product does not refuse later, when out may be written already. */
 static bool check_memory(struct rapt_call *call, const char *name, const rapt_linear *linear) {
     const int64_t width = width_of(linear), rows = linear->layout == RAPT_WEIGHT_IN_OUT ? linear->in : linear->out;
     const int64_t stride = linear->weight_stride_bytes ? linear->weight_stride_bytes : width * (int64_t)sizeof(float);
@@ -171,7 +171,7 @@ bool rapt_call_product(struct rapt_call *call, int64_t a, int64_t b, int64_t c) 
 }
 
 float *rapt_call_floats(struct rapt_call *call, float *given, int64_t a, int64_t b, int64_t c) {
-    /* Also for memory of the caller: later steps multiply these sizes. */
+    /* Also for the caller's memory: later steps multiply these sizes. */
     if (call->status != RAPT_OK || !rapt_call_product(call, a, b, c))
         return NULL;
     if (given)

@@ -26,34 +26,33 @@ struct rapt_call {
     void *block[RAPT_CALL_BLOCKS];
 };
 
-/* desc: a layer's descriptor, which begins with struct_size, of desc_bytes as
- * compiled; with desc_bytes = 0 there is none. */
+/* desc: a layer's descriptor, which begins with struct_size; desc_bytes: its
+ * size as compiled, 0 = no descriptor. */
 struct rapt_call rapt_call_begin(rapt_message *message, const rapt_run_options *options, const void *desc,
                                  size_t desc_bytes);
 
-/* The isa of what the call computes. Refuses one that this machine lacks, and options that no call takes, before
- * anything is written. */
+/* Sets the isa of the call. Refuses one that this machine lacks, and invalid options, before anything is written. */
 void rapt_call_isa(struct rapt_call *call, int32_t isa);
 
-/* Frees the scratch memory, brings the caller's floating-point environment back and returns the status. */
+/* Frees the scratch memory, restores the caller's floating-point environment and returns the status. */
 rapt_status rapt_call_end(struct rapt_call *call);
 
 /* Records a refusal unless one is recorded already; returns false. */
 bool rapt_call_refuse(struct rapt_call *call, rapt_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Refuses where required data are NULL. */
+/* Refuses required data that are NULL. */
 bool rapt_call_needs(struct rapt_call *call, const void *data, const char *name);
 
-/* Refuses numbers that no product and no attention looks at where they are not aligned; NULL is. */
+/* Refuses unaligned numbers that neither a product nor attention would check; NULL is aligned. */
 bool rapt_call_aligned(struct rapt_call *call, const float *data, const char *name);
 
-/* Refuses where a size is outside first ... 2^40. */
+/* Refuses a size outside first ... 2^40. */
 bool rapt_call_size(struct rapt_call *call, int64_t size, int64_t first, const char *name);
 
-/* A copy of attention. ASSERT when the call has not failed: its struct_size is
+/* A copy of attention. ASSERT unless the call has failed: its struct_size is
  * known, all that the layer fills in is empty, batch * length is at most 2^60
- * and heads at most 2^20. Sizes are 0 when it has. */
+ * and heads at most 2^20. Otherwise sizes are 0. */
 rapt_attention_desc rapt_call_attention(struct rapt_call *call, const rapt_attention_desc *attention);
 
 /* Refuses a linear layer that is malformed or does not read `in` numbers;
@@ -61,12 +60,12 @@ rapt_attention_desc rapt_call_attention(struct rapt_call *call, const rapt_atten
 bool rapt_call_linear(struct rapt_call *call, const char *name, const rapt_linear *linear, int64_t in,
                       const char *reads);
 
-/* Refuses a * b * c floats that no memory can hold; a, b, c >= 0. A size of 0 counts as 1, as rapt_attention has it:
+/* Refuses a * b * c floats that no memory can hold; a, b, c >= 0. A size of 0 counts as 1, as in rapt_attention:
  * strides are products of the others. */
 bool rapt_call_product(struct rapt_call *call, int64_t a, int64_t b, int64_t c);
 
-/* given, or scratch memory for a * b * c floats, where given is NULL. NULL
- * once the call has failed. */
+/* given or, if that is NULL, scratch memory for a * b * c floats. NULL once the
+ * call has failed. */
 float *rapt_call_floats(struct rapt_call *call, float *given, int64_t a, int64_t b, int64_t c);
 
 /* out = linear(x); x is [rows][linear->in], out [rows][out_stride] floats. An
@@ -74,13 +73,13 @@ float *rapt_call_floats(struct rapt_call *call, float *given, int64_t a, int64_t
 void rapt_call_project(struct rapt_call *call, const rapt_linear *linear, const float *x, int64_t rows, float *out,
                        int64_t out_stride);
 
-/* The share of x in linear([... x ...]), where x is [rows][width] and stands at
- * first among the inputs of linear; the bias joins where first is 0. */
+/* The share of x in linear([... x ...]), where x is [rows][width] and begins at
+ * input `first` of linear; the bias joins if first is 0. */
 void rapt_call_project_part(struct rapt_call *call, const rapt_linear *linear, int64_t first, int64_t width,
                             const float *x, int64_t rows, float *out);
 
-/* Entry i of a list that has data. Atomic, so that what was checked is what is
- * used: no compiler reads it a second time. */
+/* Entry i of a list that has data. Atomic, so that the compiler cannot read an
+ * entry again after it was checked. */
 static inline int64_t rapt_call_index(rapt_index_list list, int64_t i) {
     const int64_t stride = list.stride_bytes ? list.stride_bytes : list.index_bytes;
     const char *entry = (const char *)list.data + i * stride;
@@ -99,7 +98,7 @@ void rapt_call_check(struct rapt_call *call, const rapt_attention_desc *desc);
 void rapt_call_attend(struct rapt_call *call, const rapt_attention_desc *desc);
 
 /* scores = query . key, neither scaled nor masked, in the rows of queries that
- * exist; nothing where scores is NULL. Overwrites desc->out. */
+ * exist; nothing if scores is NULL. Overwrites desc->out. */
 void rapt_call_scores(struct rapt_call *call, const rapt_attention_desc *desc, float *scores);
 
 #endif

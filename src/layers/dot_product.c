@@ -96,7 +96,7 @@ static int64_t mask_offset(const rapt_dot_product_desc *desc, const struct block
     return offset;
 }
 
-/* Gives a run its parts of the arrays. */
+/* Points at a run's parts of the arrays. */
 static void point(rapt_attention_desc *all, const rapt_dot_product_desc *desc, const struct block *block, int64_t run,
                   float **scores) {
     const int64_t batch = block->batch, heads = block->heads, each = batch * heads * run;
@@ -126,7 +126,7 @@ static void check(struct rapt_call *call, const rapt_dot_product_desc *desc, con
     rapt_call_size(call, desc->kv_length, 0, "kv_length");
     rapt_call_size(call, desc->head_dim, 1, "head_dim");
     rapt_call_size(call, desc->value_dim, 0, "value_dim");
-    /* As rapt_call_product has it, 0 counts as 1. */
+    /* As in rapt_call_product, 0 counts as 1. */
     const int64_t runs = block->runs + !block->runs, batch = block->batch + !block->batch;
     int64_t each = 0, rows = 0;
     if (call->status == RAPT_OK && (__builtin_mul_overflow(runs, batch, &each) ||
@@ -174,7 +174,7 @@ rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc, const 
     if (call.status != RAPT_OK || block.runs == 0 || block.heads == 0)
         return rapt_call_end(&call);
     rapt_attention_desc all = describe(desc, &block);
-    const bool has_rows = block.batch > 0 && desc->query_length > 0; /* else one run, for what it refuses */
+    const bool has_rows = block.batch > 0 && desc->query_length > 0; /* else one run, for its refusals */
     for (int64_t run = 0; run < (has_rows ? block.runs : 1) && call.status == RAPT_OK; run++) {
         float *scores;
         point(&all, desc, &block, run, &scores);

@@ -4,7 +4,7 @@
 #include "fpenv.h"
 #include "layers/elementary.h"
 
-/* Bodies stand in functions that are not inlined: see fpenv.h. */
+/* Bodies are in functions that are not inlined: see fpenv.h. */
 #define BODY static __attribute__((noinline)) void
 
 BODY relu(float *x, int64_t count) {
@@ -71,7 +71,7 @@ void rapt_scale_rows(float *x, int64_t stride, const float *to, const float *fro
 
 enum { LANES = 8 };
 
-/* Eight sums side by side, element i in sum i % 8, then one after the other. */
+/* Eight sums side by side, element i in sum i % 8, then added in order. */
 static double sum_of_squares(const float *x, int64_t width, double mean) {
     double lane[LANES] = {0}, sum = 0;
     int64_t i = 0;

@@ -22,7 +22,7 @@ void rapt_tanh_of(float *x, int64_t count);
  * width are used. Zeros stay. */
 void rapt_scale_rows(float *x, int64_t stride, const float *to, const float *from, int64_t rows, int64_t width);
 
-/* As rapt_layer_norm, of valid arguments. */
+/* rapt_layer_norm, with valid arguments. */
 void rapt_normalise(const rapt_norm *norm, const float *x, int64_t tokens, int64_t width, float *out);
 
 /* sum over k of v[k] * tanh(a[k] + b[k]), each sum in double, rounded once;

@@ -4,7 +4,7 @@
 
 #include "layers/call.h"
 
-/* Reads ids[i], once; 0 where it is refused. */
+/* Reads ids[i], once; 0 if it is refused. */
 static int64_t id_at(struct rapt_call *call, rapt_index_list ids, int64_t i, int64_t rows) {
     const int64_t id = rapt_call_index(ids, i);
     if (id >= 0 && id < rows)

@@ -44,7 +44,7 @@ static void check_attended(struct rapt_call *call, const rapt_multi_head_desc *i
                          (long long)all.query_heads, (long long)all.value_dim, (long long)width);
 }
 
-/* Everything of the block that the attention does not check itself. */
+/* Checks all of the block that attention does not check itself. */
 static void check(struct rapt_call *call, const rapt_encoder_desc *desc, const rapt_attention_desc *all,
                   int64_t width) {
     const rapt_multi_head_desc *inner = desc->attention;
@@ -96,7 +96,7 @@ static void feed_forward(struct rapt_call *call, const rapt_encoder_desc *desc, 
     float *hidden = to->hidden + first * desc->ff1.out, *sum = to->sum + at, *norm2 = to->norm2 + at;
     float *ff = to->ff + at, *out = desc->out + at;
     rapt_add(desc->x + at, to->attention + at, count, sum);
-    /* What the feed-forward part reads, and what its result is added to. */
+    /* Input of the feed-forward part; without pre_norm also its residual. */
     rapt_normalise(desc->pre_norm ? &desc->norm2 : &desc->norm1, sum, rows, width, norm2);
     rapt_call_project(call, &desc->ff1, norm2, rows, hidden, 0);
     if (call->status != RAPT_OK)

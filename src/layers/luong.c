@@ -6,7 +6,7 @@
 #include "layers/elementwise.h"
 #include "layers/luong.h"
 
-/* It attends twice, so nothing that one pass of the engine leaves is a result. */
+/* It attends twice, so what one pass of the engine leaves is no result. */
 static void check_local_p(struct rapt_call *call, const rapt_luong_desc *desc, const rapt_attention_desc *all) {
     if (rapt_call_needs(call, desc->v_p, "v_p"))
         rapt_call_linear(call, "w_p", &desc->w_p, desc->state_width, "state has");
@@ -61,7 +61,7 @@ static void check(struct rapt_call *call, const rapt_luong_desc *desc, const rap
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attentional without w_c");
 }
 
-/* w_a [h_t; h_s] is the sum of two projections: the rows side by side never exist. */
+/* w_a [h_t; h_s] is the sum of two projections: concatenated rows never exist. */
 static void score_concat(struct rapt_call *call, const rapt_luong_desc *desc, const rapt_attention_desc *all,
                          float *scores) {
     const int64_t b = all->batch, tq = all->query_length, tk = all->kv_length, units = desc->units;
@@ -78,7 +78,7 @@ static void score_concat(struct rapt_call *call, const rapt_luong_desc *desc, co
                              scores + i * tq * tk);
 }
 
-/* Local-p writes align by a call of its own, whose descriptor is all's but for that. */
+/* Local-p writes align in a call of its own, whose descriptor otherwise equals all. */
 static void check_calls(struct rapt_call *call, const rapt_luong_desc *desc, const rapt_attention_desc *all) {
     rapt_attention_desc aligned = *all;
     rapt_call_check(call, all);
@@ -89,7 +89,7 @@ static void check_calls(struct rapt_call *call, const rapt_luong_desc *desc, con
     rapt_call_check(call, &aligned);
 }
 
-/* The engine's query, key and what else makes the scores. */
+/* Sets query, key and what else makes the engine's scores. */
 static void set_scores(struct rapt_call *call, const rapt_luong_desc *desc, rapt_attention_desc *all) {
     const int64_t b = all->batch, tq = all->query_length, tk = all->kv_length, e = desc->memory_width;
     if (desc->score == RAPT_LUONG_CONCAT) {

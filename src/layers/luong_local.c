@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Luong's local-p. Its weights are softmax(scores in the window) * Gaussian,
  * not normalised again. The logarithm of the Gaussian enters the engine as a
- * bias; that normalises, which the difference of the two sums of exponentials,
- * with and without the Gaussian, takes back:
+ * bias; the engine normalises, which the difference of the two LSEs, with and
+ * without the Gaussian, undoes:
  *
  *     softmax(s) * g = softmax(s + log g) * exp(lse(s + log g) - lse(s))
  */

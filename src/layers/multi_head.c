@@ -86,7 +86,7 @@ static void shape(struct rapt_call *call, const rapt_multi_head_desc *desc, rapt
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "context without output: it would be the same as out");
 }
 
-/* Gives the results of the projections their places. */
+/* Places the results of the projections. */
 static struct rapt_projected place(struct rapt_call *call, const rapt_multi_head_desc *desc, rapt_attention_desc *all) {
     struct rapt_projected to = {0};
     const int64_t b = all->batch, tq = all->query_length, tk = all->kv_length, d = all->head_dim;

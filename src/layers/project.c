@@ -25,7 +25,7 @@ static int leading(int64_t rows, int64_t width, int64_t stride_bytes) {
     return (int)(rows < 2 ? width : stride_bytes / 4);
 }
 
-/* ASSUME desc is not empty; false where no BLAS can do it. */
+/* ASSUME desc is not empty; false if no BLAS can do it. */
 static bool run_blas(const rapt_matmul_desc *desc) {
     const bool out_in = desc->weight_layout == RAPT_WEIGHT_OUT_IN;
     const int64_t m = desc->rows, n = desc->columns, k = desc->inner;

@@ -6,17 +6,17 @@
 
 #include "layers/call.h"
 
-/* Queries of sequence b. ASSUME rapt_call_check has passed; never more than query_length, even where the list has
+/* Queries of sequence b. ASSUME rapt_call_check has passed; never more than query_length, even if the list has
  * changed since. */
 int64_t rapt_queries_of(const rapt_attention_desc *all, int64_t b);
 
-/* Rows of [batch][query_length] that exist and follow each other. Begins as {0}. */
+/* Contiguous rows of [batch][query_length] that exist. Begins as {0}. */
 struct rapt_rows_of_queries {
     int64_t first, count;
     int64_t batch; /* the next sequence */
 };
 
-/* Turns to the next rows; false where there are none. */
+/* Moves to the next rows; false if there are none. */
 bool rapt_next_rows(const rapt_attention_desc *all, struct rapt_rows_of_queries *rows);
 
 /* out = linear(x) in the rows that exist; x is [batch][query_length][linear->in], out [..][linear->out]. */
