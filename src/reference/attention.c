@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rows of order 1 (docs/numerics.md), put together from the steps in
- * reference.c. b = sequence, h = query head, i = query, j = key, d = dimension.
+ * The rows of order 1 (docs/numerics.md), composed of the steps in reference.c.
+ * b = sequence, h = query head, i = query, j = key, d = dimension.
  */
 #include "reference/order2.h"
 #include "reference/rows.h"
@@ -48,7 +48,7 @@ static void row_logits(const struct call *call, int64_t b, int64_t h, int64_t i,
     }
 }
 
-/* Step 6, dropout: acts on p where it meets values, not where it is summed. */
+/* Step 6, dropout: acts on p in products with values, not in the sum l. */
 static void drop(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t begin, int64_t end) {
     const rapt_attention_desc *desc = call->desc;
     if (desc->keep_mask.data != NULL) {
@@ -60,7 +60,7 @@ static void drop(const struct call *call, int64_t b, int64_t h, int64_t i, int64
 }
 
 /* Steps 3 to 7: blocks into chunks, chunks into the row. Both are anchored at
- * logical position 0, so the first of a sequence may be a short one. */
+ * logical position 0, so the first of a sequence may be short. */
 static struct rapt_reference_state row_state(const struct call *call, int64_t b, int64_t h, int64_t i,
                                              int64_t keys) {
     const rapt_attention_desc *desc = call->desc;

@@ -35,7 +35,7 @@ static float product(const rapt_matmul_desc *desc, const float *x, int64_t n) {
 void rapt_reference_matmul(const rapt_matmul_desc *desc) {
     for (int64_t m = 0; m < desc->rows; m++) {
         float *out = (float *)(void *)((char *)desc->out + m * desc->out_stride_bytes);
-        const float *x = desc->inner ? row_of(desc->x, desc->x_stride_bytes, m) : NULL; /* which it may be then */
+        const float *x = desc->inner ? row_of(desc->x, desc->x_stride_bytes, m) : NULL; /* as it may be then */
         for (int64_t n = 0; n < desc->columns; n++) {
             out[n] = product(desc, x, n);
         }

@@ -14,8 +14,8 @@ enum { RAPT_UNIT_TERMS = 32 }; /* products of a step: a row of a tile */
  * bits of float32: bfloat16 and float16 widened exactly. */
 uint32_t rapt_unit_dot(uint32_t c, const uint32_t *a, const uint32_t *b, int64_t pairs);
 
-/* Its parts, in integers: inputs that are denormal count as 0, results that are tiny after rounding become 0. The first
- * NaN among the arguments comes out. */
+/* Its parts, in integers: denormal inputs count as 0, results that are tiny after rounding become 0. Returns the first
+ * NaN among the arguments. */
 uint32_t rapt_unit_fma(uint32_t a, uint32_t b, uint32_t c);
 uint32_t rapt_unit_add(uint32_t x, uint32_t y);
 
@@ -37,8 +37,8 @@ void rapt_order2_sink(struct rapt_reference_state *row, float sink_log2e, int64_
 
 /* ---- reference/order2.c */
 
-/* Likewise rapt_reference_attention, of a descriptor with numerics 2 or 3 and float32 keys and values [batch, kv_heads,
- * kv_length, dim]; in order 2 they are widened ones of the type of the query: bfloat16 or float16. */
+/* rapt_reference_attention for a descriptor with numerics 2 or 3 and float32 keys and values [batch, kv_heads,
+ * kv_length, dim]; in order 2 these are widened from the type of the query: bfloat16 or float16. */
 void rapt_reference_order2(const rapt_attention_desc *desc);
 
 #endif

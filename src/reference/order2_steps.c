@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The steps of order 2 (docs/numerics.md) that know one number or one state. */
+ * The steps of order 2 (docs/numerics.md) that take one number or one state. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

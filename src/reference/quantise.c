@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * float32 rows to stored rows, number by number (docs/numerics.md, stored numbers). The blocks are after ggml's
+ * float32 rows to stored rows, number by number (docs/numerics.md, stored numbers). Blocks follow ggml's
  * quantize_row_*_ref. */
 #include <float.h>
 #include <math.h>
@@ -10,8 +10,8 @@
 
 enum { Q8_0 = 5, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL }; /* as in rapt_dtype */
 
-/* The code of the number of a binary format that is nearest to x, ties to even; what is above the code `most`,
- * which may be infinity, becomes it. */
+/* The code of a binary format's number nearest to x, ties to even; codes above `most`, which may be infinity, become
+ * `most`. */
 static unsigned ieee_of(float x, int exponent_bits, int fraction_bits, unsigned most, unsigned nan) {
     const int bias = (1 << (exponent_bits - 1)) - 1;
     const unsigned sign = signbit(x) ? 1u << (exponent_bits + fraction_bits) : 0;
@@ -36,7 +36,7 @@ static void put_half(unsigned char *into, float x) { put_word(into, ieee_of(x, 5
 
 static float inverse_of(float d) { return d != 0 && isfinite(1.0f / d) ? 1.0f / d : 0; }
 
-/* Everything that the block formats ask about 32 numbers. */
+/* What the block formats use of 32 numbers. */
 struct block {
     float amax, max; /* largest magnitude, and the first number that has it */
     float low, high; /* likewise the least and the largest number */
@@ -186,7 +186,7 @@ static unsigned char byte_of(int32_t dtype, float t, int zero_point) {
     return (unsigned char)(int)fmin(fmax(code, -128), 127);
 }
 
-/* The scale and the zero point of some numbers; NaN where one is not finite or the range overflows. */
+/* The scale and the zero point of some numbers; NaN if one is not finite or the range overflows. */
 static float scale_of(int32_t dtype, const float *x, int64_t count, signed char *zero_point) {
     const float most = dtype == RAPT_F8_E4M3 ? 448 : dtype == RAPT_F8_E5M2 ? 57344 : 127;
     float low = 0, high = 0;

@@ -14,8 +14,8 @@
 #error "the numeric order needs IEEE arithmetic: build without -ffast-math"
 #endif
 
-/* A call of fmaf takes ten times as long as the instruction, which x86 processors have that are not old: GCC compiles
- * the chains once more for those. The bits are the same. */
+/* Calling fmaf takes ten times as long as the instruction of most x86 processors, so GCC compiles the chains once more
+ * for these. The bits are the same. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define WITH_FMA __attribute__((target_clones("default", "fma")))

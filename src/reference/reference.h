@@ -21,8 +21,8 @@
 #include "rapt/rapt.h"
 #include "rapt/states.h"
 
-/* Zeros; the caller's to free. Where there is no memory, rapt_reference_no_memory is called, which does not return: it
- * is abort, unless a program sets another function. (reference/storage.c) */
+/* Zeros; the caller frees them. If there is no memory, calls rapt_reference_no_memory, which does not return: it is
+ * abort, unless a program sets another function. (reference/storage.c) */
 void *rapt_reference_room(int64_t count, size_t bytes);
 extern void (*rapt_reference_no_memory)(void);
 
@@ -35,14 +35,14 @@ int64_t rapt_reference_keys(const rapt_attention_desc *desc, int64_t b);
 /* Number d of a row of a dtype. */
 float rapt_reference_number(int32_t dtype, const void *row, int64_t d);
 
-/* Gives a descriptor float32 keys and values [batch, kv_heads, kv_length, dim] where its own have another dtype, are
- * packed or in pages; the copies are the caller's to free. */
+/* Gives a descriptor float32 keys and values [batch, kv_heads, kv_length, dim] if its own have another dtype, are
+ * packed or in pages; the caller frees the copies. */
 struct rapt_reference_copy {
-    float *key, *value; /* NULL where there was nothing to convert */
+    float *key, *value; /* NULL if there was nothing to convert */
 };
 struct rapt_reference_copy rapt_reference_widen(rapt_attention_desc *desc);
 
-/* The pieces of it, with the numbers of the steps of docs/numerics.md. */
+/* Its pieces, with the numbers of the steps of docs/numerics.md. */
 
 /* 1: the FMA chain query . key. */
 float rapt_reference_dot(const float *query, const float *key, int64_t head_dim);
@@ -92,7 +92,7 @@ void rapt_reference_fold_by(struct rapt_reference_state *into, const struct rapt
 void rapt_reference_fold(struct rapt_reference_state *into, const struct rapt_reference_state *next,
                          int64_t value_dim);
 
-/* States: m, l and o of a row as callers keep them, to the state and back. What is no state gets l = NaN. */
+/* States: callers' m, l and o of a row, to the state and back. An invalid state gets l = NaN. */
 void rapt_reference_load_state(struct rapt_reference_state *into, const float *row, int64_t value_dim);
 void rapt_reference_store_state(const struct rapt_reference_state *state, float *row, int64_t value_dim);
 
@@ -110,8 +110,8 @@ float rapt_reference_alibi_slope(int64_t head, int64_t heads);    /* 10 */
 /* reference/quantise.c: a row of a dtype from float32. */
 void rapt_reference_store(int32_t dtype, const float *x, int64_t dim, void *row);
 
-/* The same with the scales of the row, for each `group` numbers of it (0 = all), to be read, or computed and written.
- * All NULL: there are none. */
+/* The same with the scales of the row, one per `group` numbers (0 = all), read, or computed and written. All NULL:
+ * there are none. */
 struct rapt_reference_scales {
     float *scales;
     signed char *zero_points;

@@ -6,7 +6,7 @@
 
 #include "reference/reference.h"
 
-/* 2^exponent, from the smallest denormal on: as ldexpf has it, which takes ten times as long. */
+/* 2^exponent, from the smallest denormal on: like ldexpf, which takes ten times as long. */
 static float power(int exponent) {
     const uint32_t bits = exponent < -126 ? 1u << (exponent + 149) : (uint32_t)(exponent + 127) << 23;
     float result;

@@ -27,7 +27,7 @@ static const void *at(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t t
            token * tensor->token_stride_bytes;
 }
 
-/* What a tensor with one row per query has for this one. */
+/* This query's row of a tensor with one row per query. */
 static const void *at_query(const struct row *row, const rapt_tensor *tensor) {
     const rapt_index_list offsets = row->desc->query_offsets;
     return offsets.data ? at(tensor, 0, row->h, rapt_index_at(offsets, row->b) + row->i)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The matrix unit of x86 in integers: one output of TDPBF16PS and TDPFP16PS, which differ in how their inputs are
- * widened only. Everything is float32 and rounds to nearest even. A denormal input counts as zero of its sign; a result
+ * The matrix unit of x86 in integers: one output of TDPBF16PS and TDPFP16PS, which differ only in how their inputs are
+ * widened. Everything is float32 and rounds to nearest even. A denormal input counts as zero of its sign; a result
  * that is tiny after rounding becomes zero of its sign. The unit knows no rounding mode and no flags.
  */
 #include <string.h>
@@ -62,7 +62,7 @@ static uint32_t rounded(struct exact x) {
                             : sign | (uint32_t)(exponent + 127) << 23 | (kept & 0x7fffffu);
 }
 
-/* The highest bit at TOP, unless that is lower; what falls off at the end stays visible in bit 0. */
+/* Shifts left, or right by -left; bits that fall off stay visible in bit 0. */
 static uint128 moved(uint128 mantissa, int left) {
     if (left >= 0) {
         return mantissa << left;
@@ -130,8 +130,8 @@ static bool is_normal(uint32_t x) { return (x >> 23 & 255) - 1 < 254; }
 
 static bool is_finite(uint32_t x) { return (x >> 23 & 255) != 255; }
 
-/* The same as rapt_unit_fma, sooner: far from where it differs from the machine's. The product is exact, of bfloat16
- * (8 bits), float16 (11) and of 1, so the addition rounds alone. */
+/* rapt_unit_fma, but faster far from where it differs from the machine. Products of bfloat16 (8 bits), float16 (11) and
+ * 1 are exact, so only the addition rounds. */
 static uint32_t step(uint32_t a, uint32_t b, uint32_t c) {
     if (is_normal(a) && is_normal(b) && (is_normal(c) || c == 0)) {
         float product = float_of(a) * float_of(b);
@@ -171,7 +171,7 @@ static bool is_all_zeros(const uint32_t *x, int64_t count) {
 
 static uint32_t ordinary_dot(uint32_t c, const uint32_t *a, const uint32_t *b, int64_t pairs) {
     float even = 0.0f, odd = 0.0f;
-    if (is_all_zeros(a, 2 * pairs) || is_all_zeros(b, 2 * pairs)) { /* such as what fills up a block */
+    if (is_all_zeros(a, 2 * pairs) || is_all_zeros(b, 2 * pairs)) { /* such as padding of a block */
         return add(c, 0);
     }
     for (int64_t k = 0; k < pairs; k++) {
@@ -205,8 +205,7 @@ float rapt_reference_unit(const float *a, const float *b, int64_t count) {
     return float_of(c);
 }
 
-/* Order 3: a number in three bfloat16 parts. What is denormal counts as 0. Without branches, so that compilers take
- * some numbers at once. */
+/* Order 3: a number in three bfloat16 parts. Denormals count as 0. Without branches, so that compilers use vectors. */
 
 static uint32_t part(uint32_t x) {
     uint32_t nearest = (x + 0x7fffu + (x >> 16 & 1)) & 0xffff0000u;
