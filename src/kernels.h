@@ -285,8 +285,8 @@ struct rapt_table {
     void (*store_states)(struct rapt_state from, char *const *rows, int count, int value_dim);
     /* p[i] = 2^(t[i] - m) (step 5); m is an even integer or -infinity. In place is fine. */
     void (*exponentials)(const float *t, float *p, int64_t count, float m);
-    /* Which keys masks, biases and selections leave: sets the bit of each key that some row attends to, or all bits if
-     * these are more than three in four. RAPT_ALIKE: they are not, and every row attends to exactly these.
+    /* Which keys masks, biases and selections leave: sets the bit of each key that some row attends to, or of all keys
+     * if these are more than three in four. RAPT_ALIKE: they are not, and every row attends to just these.
      * RAPT_SOME_FALSE: a bool mask has a false entry. RAPT_SOME_CHANGE: a bias is not 0. ASSUME there is a key. */
     unsigned (*survey)(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask,
                        uint32_t attended[RAPT_BLOCK_KEYS / 32]);

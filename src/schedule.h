@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-/* Attend, and merge where keys are split. */
+/* Attend, and merge if keys are split. */
 int32_t rapt_phases(const struct rapt_plan_body *attention);
 int64_t rapt_tasks(const struct rapt_plan_body *attention, int32_t phase);
 

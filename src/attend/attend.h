@@ -28,7 +28,7 @@ struct rapt_tile {
 };
 
 struct rapt_loop {
-    struct rapt_task *task; /* those of further heads come after it */
+    struct rapt_task *task; /* followed by those of further heads */
     int heads;              /* KV heads that take turns, one tile each; 1 = none */
     struct rapt_source source;
     struct rapt_tile tiles[RAPT_MAX_TILES];

@@ -90,7 +90,7 @@ static inline struct rapt_span rapt_block_of(struct rapt_span visible, int64_t b
     return rapt_intersect(visible, (struct rapt_span){base, base + RAPT_BLOCK_KEYS});
 }
 
-/* The first block of visible at or after base; -1 where there is none. */
+/* The first block of visible at or after base; -1 = none. */
 static inline int64_t rapt_next_block(struct rapt_span visible, int64_t base) {
     const int64_t first = visible.begin / RAPT_BLOCK_KEYS * RAPT_BLOCK_KEYS;
     const int64_t next = base > first ? base : first;

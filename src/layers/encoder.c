@@ -30,7 +30,7 @@ rapt_status rapt_layer_norm(const rapt_norm *norm, const float *x, int64_t token
     return rapt_call_end(&call);
 }
 
-/* The attention's result is added to x: that of the output projection, or the heads side by side. */
+/* Attention's result is added to x: that of the output projection, or the heads side by side. */
 static void check_attended(struct rapt_call *call, const rapt_multi_head_desc *inner, rapt_attention_desc all,
                            int64_t width) {
     rapt_shape_heads(call, inner, &all);

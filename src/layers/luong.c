@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Luong's attention: three scores, global or around a position. Scores dot and
  * general are the engine's own dot products; those of concat are computed here
- * and enter as additive ones do. */
+ * and enter like additive ones. */
 #include "layers/additive.h"
 #include "layers/elementwise.h"
 #include "layers/luong.h"

@@ -12,7 +12,7 @@ enum {
     RAPT_MAX_TILES = 128,            /* of a task */
     RAPT_WINDOWS = 2,                /* of staged keys or values: for the current block and the next one */
     RAPT_GATHERED_KEYS = 32,         /* scattered keys or values that are copied at once, and stay in L1 */
-    RAPT_MOST_STATE_BYTES = 1 << 28  /* for partial states; keys are not split where these would take more */
+    RAPT_MOST_STATE_BYTES = 1 << 28  /* for partial states; keys are not split if these would take more */
 };
 
 /* Rows of a tile, an element per key of a block: what is selected, and copies of what masks hold for selected keys. */

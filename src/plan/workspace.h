@@ -29,7 +29,7 @@ rapt_status rapt_workspace_capacity(const struct rapt_plan_body *attention, int6
 /* Lays the workspace out with as many slots as fit and are of use, and writes the works. */
 rapt_status rapt_workspace_prepare(const struct rapt_plan_body *attention, void *memory, size_t bytes);
 
-/* NULL where memory was not prepared for this plan, a copy of it, or one whose work is cut alike. */
+/* NULL if memory was not prepared for this plan, a copy of it, or one whose work is cut alike. */
 struct rapt_workspace *rapt_workspace_of(const struct rapt_plan_body *attention, void *memory);
 
 /* A free scratch slot, or -1. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Refusals of complete descriptors of rapt_append, which those of rapt_rotate become, with its names in messages. */
+ * Refusals of complete descriptors of rapt_append. rapt_rotate's become such ones, with its names in messages. */
 #ifndef RAPT_VALIDATE_APPEND_H
 #define RAPT_VALIDATE_APPEND_H
 
