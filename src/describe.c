@@ -8,7 +8,7 @@
 #include "internal.h"
 #include "validate/validate.h"
 
-struct shape {
+struct struct_sizes {
     const char *name; /* before struct_size in messages */
     size_t least;     /* bytes that every release's struct has */
     size_t known;
@@ -17,30 +17,30 @@ struct shape {
 enum { MOST_BYTES = 4096 }; /* a larger struct_size is garbage and is not read */
 
 /* Unknown fields must be 0, so that this library may ignore them. */
-static rapt_status check_tail(const struct shape *shape, const unsigned char *from, size_t bytes,
+static rapt_status check_tail(const struct struct_sizes *sizes, const unsigned char *from, size_t bytes,
                               rapt_message *message) {
-    for (size_t i = shape->known; i < bytes; i++)
+    for (size_t i = sizes->known; i < bytes; i++)
         if (from[i])
             return rapt_refuse(message, RAPT_UNSUPPORTED_VERSION,
                                "%sstruct_size = %zu, this library knows %zu, and byte %zu beyond them is not 0",
-                               shape->name, bytes, shape->known, i);
+                               sizes->name, bytes, sizes->known, i);
     return RAPT_OK;
 }
 
-static rapt_status copy(const struct shape *shape, const void *from, void *into, rapt_message *message) {
+static rapt_status copy(const struct struct_sizes *sizes, const void *from, void *into, rapt_message *message) {
     uint32_t bytes;
     memcpy(&bytes, from, sizeof bytes);
-    if (bytes < shape->least || bytes > MOST_BYTES || bytes % 8)
+    if (bytes < sizes->least || bytes > MOST_BYTES || bytes % 8)
         return rapt_refuse(message, RAPT_UNSUPPORTED_VERSION,
-                           "%sstruct_size = %lu is not a multiple of 8 from %zu to %d", shape->name,
-                           (unsigned long)bytes, shape->least, MOST_BYTES);
-    const size_t common = bytes < shape->known ? bytes : shape->known;
+                           "%sstruct_size = %lu is not a multiple of 8 from %zu to %d", sizes->name,
+                           (unsigned long)bytes, sizes->least, MOST_BYTES);
+    const size_t common = bytes < sizes->known ? bytes : sizes->known;
     memmove(into, from, common); /* memcpy of a multiple of 8 bytes would be inlined, and slower */
-    if (common < shape->known)
-        memset((char *)into + common, 0, shape->known - common);
-    const uint32_t known = (uint32_t)shape->known;
+    if (common < sizes->known)
+        memset((char *)into + common, 0, sizes->known - common);
+    const uint32_t known = (uint32_t)sizes->known;
     memcpy(into, &known, sizeof known);
-    return check_tail(shape, from, bytes, message);
+    return check_tail(sizes, from, bytes, message);
 }
 
 static void clear_scale_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens) {
@@ -112,10 +112,10 @@ static void complete_pages(const rapt_attention_desc *desc, rapt_page_table *tab
 }
 
 rapt_status rapt_describe(const rapt_attention_desc *desc, rapt_attention_desc *complete, rapt_message *message) {
-    static const struct shape shape = {"", offsetof(rapt_attention_desc, reserved), sizeof *desc};
+    static const struct struct_sizes sizes = {"", offsetof(rapt_attention_desc, reserved), sizeof *desc};
     if (!desc)
         return rapt_refuse(message, RAPT_NULL_POINTER, "desc is NULL");
-    const rapt_status status = copy(&shape, desc, complete, message);
+    const rapt_status status = copy(&sizes, desc, complete, message);
     if (status != RAPT_OK)
         return status;
     if (!(complete->features & RAPT_SCALE)) {
@@ -133,9 +133,9 @@ rapt_status rapt_describe(const rapt_attention_desc *desc, rapt_attention_desc *
 }
 
 rapt_status rapt_describe_options(const rapt_run_options *options, rapt_run_options *complete, rapt_message *message) {
-    static const struct shape shape = {"options.", offsetof(rapt_run_options, should_stop), sizeof *options};
+    static const struct struct_sizes sizes = {"options.", offsetof(rapt_run_options, should_stop), sizeof *options};
     static const rapt_run_options defaults = RAPT_RUN_OPTIONS_INIT;
-    const rapt_status status = copy(&shape, options ? options : &defaults, complete, message);
+    const rapt_status status = copy(&sizes, options ? options : &defaults, complete, message);
     if (status != RAPT_OK)
         return status;
     if (complete->max_threads < 0)
@@ -152,10 +152,10 @@ rapt_status rapt_describe_options(const rapt_run_options *options, rapt_run_opti
 }
 
 rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings *complete, rapt_message *message) {
-    static const struct shape shape = {"bindings.", offsetof(rapt_bindings, reserved), sizeof *bindings};
+    static const struct struct_sizes sizes = {"bindings.", offsetof(rapt_bindings, reserved), sizeof *bindings};
     if (!bindings)
         return rapt_refuse(message, RAPT_NULL_POINTER, "bindings is NULL");
-    const rapt_status status = copy(&shape, bindings, complete, message);
+    const rapt_status status = copy(&sizes, bindings, complete, message);
     if (status != RAPT_OK)
         return status;
     if (complete->reserved_zero)
@@ -170,16 +170,16 @@ rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings 
 
 rapt_status rapt_describe_copy(const char *name, size_t least, size_t known, const void *from, void *into,
                                rapt_message *message) {
-    const struct shape shape = {name, least, known};
-    return copy(&shape, from, into, message);
+    const struct struct_sizes sizes = {name, least, known};
+    return copy(&sizes, from, into, message);
 }
 
 rapt_status rapt_describe_states(const rapt_states_desc *desc, rapt_states_desc *complete,
                                  rapt_tensor states[RAPT_MOST_STATES], rapt_message *message) {
-    static const struct shape shape = {"", offsetof(rapt_states_desc, numerics), sizeof *desc};
+    static const struct struct_sizes sizes = {"", offsetof(rapt_states_desc, numerics), sizeof *desc};
     if (!desc)
         return rapt_refuse(message, RAPT_NULL_POINTER, "desc is NULL");
-    const rapt_status status = copy(&shape, desc, complete, message);
+    const rapt_status status = copy(&sizes, desc, complete, message);
     if (status != RAPT_OK)
         return status;
     if (complete->count < 1 || complete->count > RAPT_MOST_STATES)

@@ -66,7 +66,7 @@ static bool holds(const struct rapt_window *window, int64_t position) {
 }
 
 /* Makes the window that holds a position the current one, if there is one. */
-static void turn_to(struct rapt_source_side *side, int64_t position) {
+static void use_window_of(struct rapt_source_side *side, int64_t position) {
     if (!holds(&side->window[side->here], position) && holds(&side->window[!side->here], position))
         side->here = !side->here;
 }
@@ -90,7 +90,7 @@ struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct r
         return rapt_source_paged(source, side, positions);
     if (!from->staged)
         return rapt_source_stored(source->task, side, positions);
-    turn_to(from, positions.begin);
+    use_window_of(from, positions.begin);
     struct rapt_window *window = &from->window[from->here];
     if (!holds(window, positions.begin)) {
         window->keys = piece_of(source, positions.begin);
@@ -111,7 +111,7 @@ struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int i, int64_
     if (!side->staged || (i == RAPT_VALUES && source->shares_keys) || kind->piece_keys < RAPT_BLOCK_KEYS ||
         kind->packed_bytes)
         return NULL;
-    turn_to(side, rapt_block_of(source->visible, base).begin);
+    use_window_of(side, rapt_block_of(source->visible, base).begin);
     struct rapt_window *window = &side->window[!side->here];
     const struct rapt_span keys = rapt_block_of(source->visible, next);
     if (window->keys.begin != keys.begin || window->keys.end != keys.end) {

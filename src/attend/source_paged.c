@@ -97,16 +97,16 @@ struct rapt_rows rapt_source_paged(struct rapt_source *source, int side, struct 
     const int64_t origin = task->work.sequence.key_position, token = positions.begin - origin;
     const int64_t count = positions.end - positions.begin;
     const int64_t row_bytes = rapt_format_row_bytes(task->attention->format[side], source->side[side].dim);
-    const bool lists = !source->in_turns && !rapt_is_in_keys(task->attention, side);
+    const bool prefetches = !source->in_turns && !rapt_is_in_keys(task->attention, side);
     const int64_t lead = source->in_turns ? 2 * task->kind->turn_keys : lead_of(row_bytes);
     const int64_t end = smaller(token + count + lead, source->visible.end - origin);
     find_runs(&pages, token, source->in_turns ? end - token : count, block->run);
-    if (lists)
+    if (prefetches)
         find_strands(&pages, smaller(token + lead, end), end, row_bytes, block);
     return (struct rapt_rows){.base = block->run->row,
                               .first = block->run->rows,
                               .runs = block->run + 1,
-                              .ahead = lists ? &block->ahead : NULL,
+                              .ahead = prefetches ? &block->ahead : NULL,
                               .stride_bytes = pages.token_stride_bytes,
                               .count = count,
                               .format = task->attention->format[side],

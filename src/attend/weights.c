@@ -115,7 +115,7 @@ void rapt_write_weights(struct rapt_task *task) {
     const struct rapt_tile_kind *kind = &task->table->kinds[RAPT_NARROW];
     const struct rapt_sequence *sequence = &task->work.sequence;
     const struct rapt_span stored = {sequence->key_position, sequence->key_position + sequence->kv_length};
-    const bool splits = a->desc.weights_kind == RAPT_WEIGHTS_SOFTMAX && rapt_enters_unscaled(a);
+    const bool unscaled = a->desc.weights_kind == RAPT_WEIGHTS_SOFTMAX && rapt_enters_unscaled(a);
     struct rapt_source source;
     if (a->desc.weights_kind == RAPT_WEIGHTS_NONE || a->desc.kv_length == 0) /* its strides are unchecked */
         return;
@@ -123,8 +123,8 @@ void rapt_write_weights(struct rapt_task *task) {
     for (int first = 0; first < task->rows; first += kind->rows) {
         char *out[RAPT_MAX_TILE_ROWS];
         const int left = task->rows - first, rows = left < kind->rows ? left : kind->rows;
-        const struct weights_tile tile = {task, &source, kind, first, rows, out, splits ? 1 : a->score_factor,
-                                          splits ? a->score_factor : 1};
+        const struct weights_tile tile = {task, &source, kind, first, rows, out, unscaled ? 1 : a->score_factor,
+                                          unscaled ? a->score_factor : 1};
         rapt_task_rows(task, &a->desc.weights, first, rows, out);
         rapt_task_pack(task, kind, task->panel, first, rows);
         write_tile(&tile, stored);

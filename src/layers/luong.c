@@ -102,10 +102,10 @@ static void set_scores(struct rapt_call *call, const rapt_luong_desc *desc, rapt
     const float *query = desc->state;
     if (desc->score == RAPT_LUONG_GENERAL) {
         const rapt_linear general = rapt_linear_in_out(desc->w_a, NULL, desc->state_width, e);
-        float *turned = rapt_call_floats(call, NULL, b, tq, e);
+        float *projected = rapt_call_floats(call, NULL, b, tq, e);
         if (rapt_call_linear(call, "w_a", &general, 0, ""))
-            rapt_call_project(call, &general, desc->state, b * tq, turned, 0);
-        query = turned;
+            rapt_call_project(call, &general, desc->state, b * tq, projected, 0);
+        query = projected;
     }
     all->features |= RAPT_SCALE;
     all->scale = 1;
