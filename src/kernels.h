@@ -169,7 +169,7 @@ struct rapt_finish_args {
 
 /* ------------------------------------------------------------ tile kinds */
 
-enum { RAPT_MOST_HEADS = 8 }; /* KV heads that take turns */
+enum { RAPT_MOST_HEADS = 8 }; /* in turns, at most */
 
 struct rapt_block;
 struct rapt_task;

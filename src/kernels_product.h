@@ -20,8 +20,8 @@ struct rapt_product_args {
     struct rapt_errands *errands; /* tile: the weights of the next block */
 };
 
-/* out = sum of x * weight + bias, by blocks of RAPT_INNER_BLOCK (numerics.md, matrix products). The index of pack and
- * few is rapt_weight_layout. */
+/* out = sum of x * weight + bias, by blocks of RAPT_INNER_BLOCK (numerics.md, matrix products). pack and few are
+ * indexed by rapt_weight_layout. */
 struct rapt_product_kernels {
     int columns;  /* of a tile */
     int few_rows; /* few takes at most */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Runs the tasks of a plan: OpenMP, the caller's parallel-for, or serial. The
- * only file that knows of threads. */
+ * only file that starts threads. */
 #include "schedule.h"
 
 #ifdef _OPENMP

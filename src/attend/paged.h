@@ -25,7 +25,7 @@ static inline struct rapt_paged rapt_paged_of(const struct rapt_task *task, int 
                                .token_stride_bytes = tensor->token_stride_bytes};
 }
 
-/* The number that page `page` of the sequence has in the tensor. */
+/* The tensor's number of page `page` of the sequence. */
 static inline int64_t rapt_paged_number(const struct rapt_paged *pages, int64_t page) {
     return rapt_page_at(pages->table, pages->batch, pages->first, page);
 }

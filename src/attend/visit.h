@@ -71,7 +71,7 @@ static inline struct rapt_span rapt_visible(const rapt_attention_desc *desc, con
     return keys;
 }
 
-/* What any of the queries from position first to position last sees. */
+/* All that queries at positions first ... last see. */
 static inline struct rapt_span rapt_visible_to(const rapt_attention_desc *desc, const struct rapt_sequence *s,
                                                int64_t first, int64_t last) {
     return (struct rapt_span){rapt_visible(desc, s, first).begin, rapt_visible(desc, s, last).end};
@@ -100,7 +100,7 @@ static inline int64_t rapt_next_block(struct rapt_span visible, int64_t base) {
 enum rapt_seen {
     RAPT_SEES_NOTHING, /* skip the block */
     RAPT_SEES_ALL,     /* each row attends to each key of the span */
-    RAPT_SEES_SOME     /* each row to those that the mask lets it */
+    RAPT_SEES_SOME     /* each row to those that the mask allows */
 };
 
 struct rapt_task;
@@ -128,8 +128,7 @@ static inline int rapt_end_number(const struct rapt_tile_mask *mask, int64_t bas
     return mask->selected ? mask->selected : (int)(keys.end - base);
 }
 
-/* Whether a pair takes part; keys are numbered as slots do. For the paths that NaN and infinity force to look at single
- * pairs. */
+/* Whether a pair takes part; keys have slots' numbers. For paths that NaN and infinity force to check single pairs. */
 static inline bool rapt_is_attended(const struct rapt_tile_mask *mask, int row, int key) {
     const unsigned parts = mask->parts;
     if ((parts & RAPT_PART_SPANS) && (key < mask->spans.first_key[row] || key >= mask->spans.end_key[row]))

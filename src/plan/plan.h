@@ -15,7 +15,7 @@ enum {
     RAPT_MOST_STATE_BYTES = 1 << 28  /* for partial states; keys are not split if these would take more */
 };
 
-/* Rows of a tile, an element per key of a block: what is selected, and copies of what masks hold for selected keys. */
+/* Arrays per row of a tile, with an element per key: what is selected, and copies of masks for selected keys. */
 enum rapt_key_rows { RAPT_SELECT_ROWS, RAPT_MASK_ROWS, RAPT_KEEP_ROWS, RAPT_BIAS_ROWS, RAPT_KEY_ROWS };
 
 /* How the work of one sequence is cut. Each has its own tile kind, so that a batch may mix prefill and decode. */

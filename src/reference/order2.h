@@ -19,10 +19,10 @@ uint32_t rapt_unit_dot(uint32_t c, const uint32_t *a, const uint32_t *b, int64_t
 uint32_t rapt_unit_fma(uint32_t a, uint32_t b, uint32_t c);
 uint32_t rapt_unit_add(uint32_t x, uint32_t y);
 
-/* a . b as steps of 32 from +0, the last one filled up with zeros. */
+/* a . b as steps of 32 from +0, the last one padded with zeros. */
 float rapt_reference_unit(const float *a, const float *b, int64_t count);
 
-/* Order 3: the same of float32 numbers, six steps for every 32 terms, of parts of a and parts of b. */
+/* Order 3: the same for float32 numbers: six steps per 32 terms, of parts of a and parts of b. */
 float rapt_reference_unit_split(const float *a, const float *b, int64_t count);
 
 /* ---- reference/order2_steps.c */
