@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What slots expect of their callers, as kernels.h has it; nothing in release builds. */
+ * Checks of what slots assume of their callers (kernels.h); none in release builds. */
 #ifndef RAPT_GENERIC_ASSUMED_H
 #define RAPT_GENERIC_ASSUMED_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Scores of the next block's keys beside the products with this one's values, where memory feeds both. */
+ * Scores the next block's keys and weighs this one's values in turns, where both are memory-bound. */
 #ifndef RAPT_GENERIC_BESIDE_H
 #define RAPT_GENERIC_BESIDE_H
 
@@ -8,9 +8,9 @@
 #include "generic/weigh_narrow.h"
 
 enum {
-    BESIDE_KEYS = 16,  /* of a turn of float32: score some, weigh as many */
-    BESIDE_STORED = 32, /* of types of fewer bits */
-    TURN_KEYS = 16,     /* runs are multiples of so many: a turn lies in one of them, or each half of it does */
+    BESIDE_KEYS = 16,  /* per turn of float32: score some, weigh as many */
+    BESIDE_STORED = 32, /* per turn, other types */
+    TURN_KEYS = 16,     /* runs are multiples of this: a turn, or each half of it, lies in one run */
     LEAST_STORED = WORD_VECTORS * VL > TURN_KEYS ? WORD_VECTORS * VL : TURN_KEYS /* keys of the shortest turn */
 };
 
@@ -19,13 +19,13 @@ _Static_assert(LEAST_STORED == TURN_KEYS || (LEAST_STORED == 2 * TURN_KEYS && (i
                "half a turn is one vector of keys");
 _Static_assert(!NARROW_FILLS || (int)LEAST_STORED == (int)TURN_KEYS, "rows that fill a vector take turns of one run");
 
-/* Whether turns of so many bytes of keys are better than of half as many, in a file where some are: each turn loads and
+/* Whether turns of so many bytes of keys beat turns of half as many, in a file where some do: each turn loads and
  * stores the sums of all rows. */
 #ifndef RAPT_LONG_TURNS
 #define RAPT_LONG_TURNS(format, rows, bytes) ((void)(format), (void)(bytes), RAPT_IS_FILLED(rows))
 #endif
 
-/* Keys of a turn. Those of several heads, which are read one after the other, should not be much more than L1 has. */
+/* Keys of a turn. Turns of several heads, read one after the other, should not exceed L1 by much. */
 static int turn_of(const struct rapt_score_args *score, bool in_pages, int heads) {
     const bool is_f32 = score->key_format == RAPT_FORMAT_F32;
     const int keys = is_f32 ? BESIDE_KEYS : BESIDE_STORED, least = is_f32 ? TURN_KEYS : LEAST_STORED;
@@ -35,7 +35,7 @@ static int turn_of(const struct rapt_score_args *score, bool in_pages, int heads
     return heads == 1 && RAPT_LONG_TURNS(score->key_format, score->rows, bytes) ? 2 * keys : keys;
 }
 
-/* The scores of one turn. jump_bytes: from where its second half would follow the first one to where it lies. */
+/* The scores of one turn. jump_bytes: offset of its second half from where it would follow the first. */
 RAPT_INLINE void score_turn(const struct rapt_score_args *a, int64_t jump_bytes, int format, int rows,
                             struct pair *pair) {
     const int vectors = vectors_of_words(format, rows), n = VL * vectors;
@@ -54,7 +54,7 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int64_t jump_bytes,
                                                        struct pair *pair) {                                      \
         if ((int)(rows) > (int)BESIDE_##NAME || !NARROW_FILLS)                                                   \
             return;                                                                                              \
-        (void)jump_bytes; /* turns that are one run */                                                           \
+        (void)jump_bytes; /* such turns are one run */                                                           \
         struct pair own = take_pair(pair);                                                                       \
         score_filled_turn(RAPT_FORMAT_##NAME, a, &own);                                                          \
         put_pair(pair, &own);                                                                                    \
@@ -77,8 +77,8 @@ RAPT_HEIGHTS(RAPT_TURN_ROWS)
 #undef RAPT_TURN_ROWS
 #undef RAPT_TURN
 
-/* What softmax left to do, before scores, which hide that each addition waits for the one before. p: of the first row
- * and key. */
+/* The sum l that softmax left, before scores, which hide the latency of its serial additions. p: of the first row and
+ * key. */
 RAPT_INLINE void add_turn(const struct rapt_weigh_args *values, const float *p, int keys) {
     if (!values->l)
         return;
@@ -87,7 +87,7 @@ RAPT_INLINE void add_turn(const struct rapt_weigh_args *values, const float *p, 
     add_all_rows(p, values->rows, keys, values->l, NULL);
 }
 
-/* One run of a head after the other; `walk` is that of the first head, whose rows are so many bytes before these. */
+/* A head, run by run; `walk` is the first head's, whose rows lie `after` bytes before these. */
 static void score_by_runs(struct rapt_score_args a, struct walk walk, int64_t after) {
     const int end = a.key_end;
     a.runs = NULL;
@@ -125,15 +125,15 @@ static void score_then_weigh(const struct rapt_score_args *keys, const struct ra
     }
 }
 
-/* The turns of a side: where the rows of the first head lie in the one at hand and in the next one, whose lines are
- * requested, so many bytes after them. */
+/* Turns of keys or values: where the first head's rows lie in this turn and in the next one, whose lines are requested
+ * `request` bytes on. */
 struct course {
     struct walk here, next;
     int64_t stride_bytes, request;
     bool l1_at_hand; /* see takes_l1_at_hand */
 };
 
-/* The lines for L1 and those for L2, which are so many bytes apart in the turn at hand and the next one. */
+/* Requests lines of this turn into L1, and those of the next, `bytes` on, into L2. */
 static void part_lines(struct course *course, int64_t bytes, struct lane *lane) {
     if (!course->l1_at_hand)
         return;
@@ -149,12 +149,12 @@ static struct course course_of(struct walk walk, int64_t stride_bytes, int turn,
     return course;
 }
 
-/* From where the second half of a turn would follow the first one to where it lies: the next run, perhaps. */
+/* Offset of a turn's second half from where it would follow the first: perhaps in the next run. */
 static int64_t jump_of(const struct walk *walk, int turn, int64_t stride_bytes) {
     return walk->left >= turn ? 0 : walk->next->row - (walk->row + walk->left * stride_bytes);
 }
 
-/* Fetches what is left of some rows. Those in descending order never get to an end. */
+/* Fetches the remaining lines of some rows. Rows in descending order never end. */
 static void end_rows(struct lane *lane, const char *end) {
     for (int64_t most = (end - lane->line + 63) / 64; most > 0 && lane->line < end; most--) {
         fetch_both(lane->line, lane->l2);
@@ -167,7 +167,7 @@ static void begin_rows(struct lane *lane, const char *next) {
     lane->left = lane->row_lines;
 }
 
-/* Goes on to the second half of the next turn, and fetches what is left of the first, unless they follow each other. */
+/* Fetches the rest of the next turn's first half and goes on to the second, unless they are contiguous. */
 static void begin_second_half(struct course *course, int turn, struct lane *lane) {
     const int64_t jump_bytes = jump_of(&course->next, turn, course->stride_bytes);
     const int64_t jump_here = course->l1_at_hand ? jump_of(&course->here, turn, course->stride_bytes) : 0;
@@ -179,7 +179,7 @@ static void begin_second_half(struct course *course, int turn, struct lane *lane
     begin_rows(lane, half + jump_bytes + course->request);
 }
 
-/* Fetches what is left of the next turn, and goes on to it. */
+/* Fetches the rest of the next turn, and goes on to it. */
 static void end_turn(struct course *course, int turn, struct lane *lane) {
     const int64_t bytes = turn * course->stride_bytes + jump_of(&course->next, turn, course->stride_bytes);
     end_rows(lane, course->next.row + bytes + course->request);
@@ -254,12 +254,12 @@ static void take_turns(struct heads *heads, const struct rapt_score_args *score,
     end_turn(&heads->value, turn, &pair->values);
 }
 
-/* Whether runs divide turns in halves at most, all but the last one, which ends anywhere. */
+/* Whether all runs but the last, which may end anywhere, split turns at most in halves. */
 static bool fills_turns(const struct rapt_stored_run *runs, int64_t first_rows, int keys) {
     return !runs || first_rows % TURN_KEYS == 0 || first_rows >= keys;
 }
 
-/* How many turns there are enough keys for, on both sides. */
+/* Whole turns that both sides have keys for. */
 static int turns_of(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int turn) {
     const int keys = score->key_end - score->key_begin, values = weigh->key_end - weigh->key_begin;
     const bool fits = fills_turns(score->runs, score->key_rows, keys) &&

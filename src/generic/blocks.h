@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Blocks of VL rows, where lanes are rows: their bytes are transposed as words, and numbers made of them one at a
- * time. */
+ * Blocks of VL rows, where lanes are rows: bytes are transposed as 32-bit words, then widened one number at a time. */
 #ifndef RAPT_GENERIC_BLOCKS_H
 #define RAPT_GENERIC_BLOCKS_H
 
 #include "generic/stored.h"
 
-/* What v_byte_of makes of a byte, over the byte, is 1 over this. */
+/* v_byte_of returns a byte over this. */
 static const float unit_of_bytes = 0x1p-24f;
 
 RAPT_INLINE bool is_of_bytes(int format) { return format == RAPT_FORMAT_Q8_0 || format == RAPT_FORMAT_I8; }
@@ -17,17 +16,17 @@ RAPT_INLINE bool is_of_nibbles(int format) {
 }
 RAPT_INLINE bool has_minimum(int format) { return format == RAPT_FORMAT_Q4_1 || format == RAPT_FORMAT_Q5_1; }
 
-/* Where vectors are long, looking a number up by itself takes less than four bytes at once, and then one of them. */
+/* With long vectors, looking up one number at a time is cheaper than four bytes at once, then extracting one. */
 RAPT_INLINE bool is_by_nibbles(int format) { return is_of_nibbles(format) && !has_fifth_bits(format) && VL >= 16; }
 
-/* 32 int8 or nibbles of VL rows, mostly a block with a scale of its own: their bytes are transposed as words. fifth:
- * bit n is that of number n. */
+/* 32 int8 or nibbles of each of VL rows, mostly a block with its own scale; bytes are transposed as words. fifth: bit n
+ * is that of number n. */
 struct blocks {
     vbits word[8], fifth;
     vf32 scale, minimum;
 };
 
-/* From that byte on. scale: of int8. */
+/* From `byte` on. scale: for int8. */
 RAPT_INLINE struct blocks load_blocks(int format, const char *const *rows, int64_t byte, vf32 scale) {
     const int scales = format == RAPT_FORMAT_I8 ? 0 : has_minimum(format) ? 4 : 2; /* bytes */
     const int head = scales + (has_fifth_bits(format) ? 4 : 0);
@@ -52,7 +51,7 @@ RAPT_INLINE const int8_t *codes_of_nibbles(int format) {
                                         : codes_of_iq4_nl;
 }
 
-/* Numbers 4 * c ... 4 * c + 3 of each row, bytes of int8. */
+/* Numbers 4 * c ... 4 * c + 3 of each row, as int8. */
 RAPT_INLINE vbits bytes_of_blocks(int format, const struct blocks *blocks, int c) {
     if (is_of_bytes(format))
         return blocks->word[c];

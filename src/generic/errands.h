@@ -32,7 +32,7 @@ struct errand_rows {
     int rows;
 };
 
-/* Up to most_lines lines of the next rows of one piece; where none is left, a row of `dim` floats at at_hand. */
+/* Up to most_lines lines of the next rows of one piece; if none is left, a row of `dim` floats at at_hand. */
 static RAPT_KERNEL struct errand_rows take_errand_rows(struct rapt_errands *e, const char *at_hand, int64_t dim,
                                                        int64_t most_lines) {
     if (!e || e->at >= e->count)
@@ -48,19 +48,19 @@ static RAPT_KERNEL struct errand_rows take_errand_rows(struct rapt_errands *e, c
 
 enum { PUMP_LEAD = 48 /* rows that are fetched ahead */ };
 
-/* Lines of rows to come. */
+/* A prefetch cursor. */
 struct pump {
     const char *line;
     int64_t gap;    /* from the end of a row to the next */
     int row_lines, left, step_bytes;
-    struct strand_cursor *strands; /* what is fetched instead, between keys; NULL = nothing else */
-    int at_more; /* lines of a step beside the first (few.h) */
-    bool soon;   /* into L1 (few.h); false is known to the compiler elsewhere */
-    bool in_pair; /* known to the compiler. Then these are fetched: */
+    struct strand_cursor *strands; /* fetched instead, between keys; NULL = none */
+    int at_more; /* lines per step beyond the first (few.h) */
+    bool soon;   /* into L1 (few.h); elsewhere a constant false */
+    bool in_pair; /* a compile-time constant; if set, fetches: */
     struct pair pair;
 };
 
-/* From a row to the one that is prefetched beside it: given, or 0 = as many bytes as PUMP_LEAD rows of float32. */
+/* Distance from a row to the one prefetched with it: given, or if 0, the bytes of PUMP_LEAD float32 rows. */
 RAPT_INLINE int64_t lead_of(int64_t given, int64_t stride_bytes, int format, int dim) {
     if (given)
         return given;
@@ -69,7 +69,7 @@ RAPT_INLINE int64_t lead_of(int64_t given, int64_t stride_bytes, int format, int
            (format == RAPT_FORMAT_F32 ? PUMP_LEAD : PUMP_LEAD * bytes / rapt_format_row_bytes(format, dim));
 }
 
-/* steps: prefetches for a row, evenly over its bytes; of float32 a line each where there are no more than lines. */
+/* steps: prefetches per row, spread evenly over its bytes; of float32 one line each, if no more than lines. */
 RAPT_INLINE struct pump pump_of(const char *rows, int64_t stride_bytes, int64_t lead_bytes, int dim, int format,
                                 int steps) {
     const int64_t even = (rapt_format_row_bytes(format, dim) + steps - 1) / steps;
@@ -120,7 +120,7 @@ RAPT_INLINE void pump_line(struct pump *p) {
         p->left = p->row_lines, p->line += p->gap;
 }
 
-/* Beside the values of narrow tiles: step i of so many that share so many lines. */
+/* Beside values of narrow tiles: step i of `steps`, which share `lines` lines. */
 RAPT_INLINE void pump_value_line(struct pump *p, int i, int lines, int steps) {
     if (i * lines % steps >= lines)
         return;

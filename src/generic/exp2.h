@@ -38,7 +38,7 @@ RAPT_INLINE struct exp2_row exp2_row(vf32 m) {
     return row;
 }
 
-/* ways exponentials side by side, so that their latencies overlap. */
+/* `ways` exponentials, interleaved to overlap their latencies. */
 RAPT_INLINE void exp2_ways(vf32 *t, const struct exp2_row *row, int ways, int shifted) {
     vf32 scale[EXP_WAYS], p[EXP_WAYS];
     RAPT_UNROLL for (int i = 0; i < ways; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Requests for lines of memory. */
+ * Prefetches of lines. */
 #ifndef RAPT_GENERIC_FETCH_H
 #define RAPT_GENERIC_FETCH_H
 
@@ -24,24 +24,24 @@ RAPT_INLINE bool reaches_next_page(void) {
     return requests == RAPT_REQUESTS_NEXT_PAGE || requests == RAPT_REQUESTS_L1_AT_HAND;
 }
 
-/* From the near line to the far one where keys and values are read in turns, in whole rows. */
+/* Distance from near to far line where keys and values take turns, in whole rows. */
 RAPT_INLINE int64_t far_rows(int64_t row_bytes, bool paces) {
     const int64_t bytes = reaches_next_page() || paces ? 4 << 10 : 2 << 10;
     return (bytes + row_bytes - 1) / row_bytes;
 }
 
-/* The same where several heads take turns, or turns go from page to page. Their near line is a whole turn ahead, which
- * may be far enough: then both requests are for it, unless they part (takes_l1_at_hand in lanes.h). So are those of
+/* The same where several heads take turns, or turns go page by page. Their near line is a whole turn ahead, which may
+ * be far enough: then both requests are for it, unless they are split (takes_l1_at_hand in lanes.h). So are those of
  * one head in pages, since what follows a page is not its own. */
 RAPT_INLINE int64_t far_rows_of_turns(int64_t row_bytes, int heads) {
     return reaches_next_page() || heads == 1 ? 0 : far_rows(row_bytes, false);
 }
 
-/* Where memory feeds a loop, it requests two lines at each: one `near` after the line at hand, and one `far` after
- * that. The first goes into L1 and the second into L2, or the other way round, since L2 has then what is near. Chosen
- * before the loop: a branch at each line would keep compilers from mixing the steps around it. */
+/* Memory-bound loops request two lines per line: one `near` after the current line, and one `far` after that. The first
+ * goes into L1 and the second into L2, or the other way round, since L2 then holds what is near. Chosen before the
+ * loop: a branch per line would keep compilers from interleaving the steps around it. */
 struct reach {
-    int64_t l1; /* from the line at hand to the one for L1 */
+    int64_t l1; /* from the current line to the one for L1 */
     int64_t l2; /* from there to the one for L2 */
 };
 
@@ -55,14 +55,14 @@ RAPT_INLINE void fetch_both(const char *line, int64_t l2) {
     fetch_later(line + l2);
 }
 
-/* Where a processor reads ahead of what it computes, requests come in bursts, more than its caches can have under way,
- * and loads wait until there is room again. Few rows compute too little to space them out. */
+/* Where a processor runs ahead of its computation, requests come in bursts, more than its caches can track, and loads
+ * stall until there is room. Few rows compute too little to space them out. */
 RAPT_INLINE bool paces_requests(bool exceeds_caches) {
     return exceeds_caches && reaches_next_page();
 }
 
-/* The same for turns of keys and values. A token's bytes are those of all heads that take turns: of 16 bits they had
- * better be many. Where requests go into L1 a pace pays with AVX-512 only, for few rows of float32
+/* The same for turns of keys and values. token_bytes covers all heads that take turns: with 16-bit types they should be
+ * many. Where requests go into L1, pacing pays only with AVX-512, for few rows of float32
  * (docs/performance/processors.md). */
 RAPT_INLINE bool paces_turns(bool exceeds_caches, int format, int rows, int64_t token_bytes) {
     enum { MOST_ROWS = 3, LEAST_BYTES = 512, LEAST_OF_ONE_F16 = 256 };
@@ -72,8 +72,8 @@ RAPT_INLINE bool paces_turns(bool exceeds_caches, int format, int rows, int64_t 
     return exceeds_caches && VL == 16 && format == RAPT_FORMAT_F32 && rows <= MOST_ROWS && token_bytes >= LEAST_BYTES;
 }
 
-/* The same number, known so many multiplications later: a request that depends on it comes that long after the one
- * before, while instructions that do not ask for it go on. */
+/* The same number after a dependency chain of multiplications: a request that uses it issues that much later than the
+ * one before, while independent instructions go on. */
 RAPT_INLINE uintptr_t paced(uintptr_t at, int products) {
     uintptr_t one = 1;
     RAPT_OPAQUE(one);

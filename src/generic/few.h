@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Tiles of a few rows, more than narrow ones have: lanes are keys, or value_dim. Some keys at a time are transposed
- * into a panel that stays in L1, which all rows read then; so a tile takes any number of rows without waste. Memory
- * feeds these loops: they prefetch their own rows, one line at a time and evenly, since bursts fill all miss buffers
- * and delay the loads. */
+ * Tiles of few rows, more than narrow ones have: lanes are keys, or value_dim. Some keys at a time are transposed into
+ * a panel that stays in L1 and serves all rows, so a tile takes any number of rows without waste. These loops are
+ * memory-bound: they prefetch their own rows, one line at a time and evenly, since bursts fill all miss buffers and
+ * delay the loads. */
 #ifndef RAPT_GENERIC_FEW_H
 #define RAPT_GENERIC_FEW_H
 
@@ -12,7 +12,7 @@
 
 enum {
     FEW_KEYS = 2 * VL,                   /* of a panel */
-    FEW_STRIDE = RAPT_BLOCK_KEYS + 16,   /* of rows of scores, which would otherwise fall into few sets of L1 */
+    FEW_STRIDE = RAPT_BLOCK_KEYS + 16,   /* of rows of scores, which would otherwise map to few sets of L1 */
     VALUES_PART = 32,                    /* values at a time that stay in L1; twice as many for more tiles */
     FEW_TURN = FEW_STORED_VECTORS * VL > 32 ? FEW_STORED_VECTORS * VL : 32, /* keys, where heads take turns */
     FEW_UNROLLED = VL < 16 ? 2 : 1       /* dims of a panel, or values, between prefetches */
@@ -21,16 +21,15 @@ enum {
 _Static_assert(FEW_TURN % FEW_KEYS == 0 && FEW_TURN % (FEW_STORED_VECTORS * VL) == 0, "turns are whole steps");
 _Static_assert(FEW_ROWS <= 12 && FEW_MOST >= NARROW_ROWS && FEW_MOST <= (int)RAPT_MAX_TILE_ROWS, "rows of a few");
 
-/* Whose lines are prefetched: rows of a head, or, where several take turns, of all of them, which are as many for each
- * of their calls. */
+/* Rows to prefetch: those of one head, or, where several take turns, of all, spread evenly over their calls. */
 struct few_rows {
     const char *first;
     int64_t stride_bytes, lead_bytes;
     int dim, format, heads;
 };
 
-/* The lines of `count` rows of a head in so many steps: one at each, as nearly always, or several. To find out whether
- * one is due costs more than the one, above all where two threads share a core and its decoders. */
+/* Spreads the lines of `count` rows of a head over `steps` steps: nearly always one per step. Testing whether one is
+ * due costs more than the prefetch, above all where two threads share a core's decoders. */
 static struct pump few_pump(struct few_rows rows, bool streams, int64_t steps, int64_t count) {
     if (!streams || steps == 0)
         return idle_pump(rows.first);
@@ -50,8 +49,8 @@ RAPT_INLINE struct pump take_few_pump(const struct pump *pump) {
     return own;
 }
 
-/* Float32 twice as far ahead as for narrow tiles: they take a part of the keys at a time. Not rows with gaps between
- * them, which share sets of the caches; with AVX-512 that was not measured. */
+/* Float32 twice as far ahead as in narrow tiles: they take part of the keys at a time. Not rows with gaps, which share
+ * cache sets; that was not measured with AVX-512. */
 RAPT_INLINE int64_t few_lead(int64_t given, int64_t stride_bytes, int format, int dim) {
     const bool has_gaps = VL < 16 && stride_bytes != rapt_format_row_bytes(format, dim);
     return given || format != RAPT_FORMAT_F32 || has_gaps ? given : 2 * lead_of(0, stride_bytes, format, dim);
@@ -77,11 +76,11 @@ RAPT_INLINE void few_lines(struct pump *pump) {
 
 /* ---- scores */
 
-/* Tile `number` of so many that share the rows, in heights that differ by one at most. */
+/* Rows are split into register tiles whose heights differ by one at most. */
 RAPT_INLINE int few_tiles(int rows) { return (rows + FEW_ROWS - 1) / FEW_ROWS; }
 RAPT_INLINE int few_height(int rows, int tiles, int number) { return rows / tiles + (number < rows % tiles); }
 
-/* A count that the compiler knows keeps the square in registers. */
+/* A constant count keeps the square in registers. */
 RAPT_INLINE void few_keys_square(float *panel, const float *const *keys, int64_t d) {
     vf32 lanes[VL];
     v_load_square(lanes, keys, d);
@@ -96,7 +95,7 @@ static RAPT_KERNEL void few_part(float *panel, const float *const *keys, int64_t
         v_store(panel + i * FEW_KEYS, lanes[i]);
 }
 
-/* FEW_KEYS keys, whole squares of them; returns how many dims. */
+/* Whole squares of FEW_KEYS keys; returns their dims. */
 static RAPT_KERNEL int few_squares(float *panel, const struct rapt_score_args *a, const char *key) {
     int d = 0;
     for (int v = 0; v < FEW_KEYS; v += VL) {
@@ -174,7 +173,7 @@ struct few_step {
     bool first; /* fresh and alpha act */
 };
 
-/* So many rows x 2 vectors of value_dim against the values of some keys. */
+/* rows x 2 vectors of value_dim against the values of some keys. */
 RAPT_INLINE void few_weigh(const struct few_step *step, int row, int64_t d, struct pump *pump, int rows) {
     const struct rapt_weigh_args *a = step->args;
     struct pump of = take_few_pump(pump);
@@ -242,8 +241,8 @@ static void score_few_floats(const struct rapt_score_args *a) {
 
 RAPT_WEIGH_WIDE(few, NARROW_ROWS, 1, FEW_STRIDE, 1)
 
-/* A few keys at a time, so that their values stay in L1 for all rows and panels. What fills no two vectors goes one by
- * one, all keys at once. */
+/* A few keys at a time, so that their values stay in L1 for all rows and panels. Leftover single vectors take all keys
+ * at once. */
 static void weigh_few_floats(const struct rapt_weigh_args *args) {
     typedef void weigher(const struct few_step *, int, int64_t, struct pump *);
 #define RAPT_FEW(height) few_weigh_##height,
@@ -318,7 +317,7 @@ static void add_few(const float *p, int rows, int count, float *l) {
 static void softmax_few(float *scores, int first_row, int end_row, int key_begin, int key_end,
                         const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
                         struct rapt_errands *errands) {
-    (void)spans; /* few rows: little to leave out */
+    (void)spans; /* few rows: little to skip */
     assume_rows(first_row, end_row, VL, RAPT_MAX_TILE_ROWS);
     assume_keys(key_begin, key_end);
     const int count = key_end - key_begin;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Scores of few rows that fill vectors, or nearly: lanes are rows, each number of a key is broadcast. No key is
- * transposed, only their scores are. */
+ * Scores of few rows that fill vectors, or nearly: lanes are rows, each number of a key is broadcast. Scores are
+ * transposed instead of keys. */
 #ifndef RAPT_GENERIC_FEW_FILLED_H
 #define RAPT_GENERIC_FEW_FILLED_H
 
@@ -8,7 +8,7 @@
 #include "generic/filled.h"
 
 enum {
-    FILLED_PADS = VL / 5 /* lanes without a row, which cost less than transposing keys */
+    FILLED_PADS = VL / 5 /* padding lanes: so many cost less than transposing keys */
 };
 
 _Static_assert(FILLED_VECTORS * VL <= (int)RAPT_MAX_TILE_ROWS, "as many lines of scores");
@@ -19,7 +19,7 @@ RAPT_INLINE bool rows_fill(int rows) {
     return filled_rows(rows) - rows <= FILLED_PADS && filled_rows(rows) <= FILLED_VECTORS * VL;
 }
 
-/* From one dimension of packed queries to the next; lanes without a row hold +0. */
+/* Stride of dims in packed queries; lanes without a row hold +0. */
 RAPT_INLINE int few_width(int rows) { return rows_fill(rows) ? filled_rows(rows) : rows; }
 
 static void pack_few(float *panel, const float *const *query_rows, int rows, int head_dim) {
@@ -36,7 +36,7 @@ static size_t scores_bytes_few(int rows, int head_dim) {
     return ((size_t)few_width(rows) * FEW_STRIDE + (size_t)head_dim * FEW_KEYS) * sizeof(float);
 }
 
-/* The scores [keys][TILE_ROWS] of keys x vectors of rows; prefetches once for NUMBERS numbers of the keys. */
+/* Scores [keys][TILE_ROWS] of keys x vectors of rows; prefetches a line per NUMBERS numbers of the keys. */
 RAPT_INLINE void filled_chains(const struct rapt_score_args *a, const char *key, int64_t stride_bytes, float *sums,
                                struct pump *pump, int keys, int vectors) {
     struct pump own = take_few_pump(pump);
@@ -45,7 +45,7 @@ RAPT_INLINE void filled_chains(const struct rapt_score_args *a, const char *key,
     RAPT_UNROLL for (int k = 0; k < keys; k++)
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             sum[k][v] = v_splat(0);
-    enum { NUMBERS = 16 }; /* to a prefetch: a line of float32 */
+    enum { NUMBERS = 16 }; /* per prefetch: a line of float32 */
     const int dims = keys < NUMBERS ? NUMBERS / keys : 1;
     const float *query = a->query;
     int left = a->head_dim;
@@ -65,7 +65,7 @@ RAPT_INLINE void filled_chains(const struct rapt_score_args *a, const char *key,
 typedef void filled_scorer(const struct rapt_score_args *a, const char *key, int64_t stride_bytes, float *sums,
                            struct pump *pump);
 
-/* The VL keys from one on. */
+/* VL keys from `key` on. */
 #define RAPT_FILLED(vectors, keys)                                                                               \
     static RAPT_KERNEL void filled_score_##vectors(const struct rapt_score_args *a, const char *key,             \
                                                    int64_t stride_bytes, float *sums, struct pump *pump) {       \
@@ -77,7 +77,7 @@ RAPT_FILLED(2, VL / 2 + VL % 2)
 RAPT_FILLED(3, VL / 2 + VL % 2)
 #undef RAPT_FILLED
 
-/* To lines of scores, as the other slots expect them; lanes without a row go to lines without one. */
+/* To rows of scores, as the other slots expect them; padding lanes go to padding rows. */
 static RAPT_KERNEL void store_filled(float *scores, const float *sums, int rows, int n) {
     for (int row = 0; row < rows; row += VL) {
         vf32 square[VL];
@@ -89,13 +89,13 @@ static RAPT_KERNEL void store_filled(float *scores, const float *sums, int rows,
     }
 }
 
-/* Whether all keys that one vector of rows reads at a time fall into the same set of L1, which holds fewer. */
+/* Whether the keys that one vector of rows reads at a time map to one set of L1, which holds fewer. */
 RAPT_INLINE bool keys_share_a_set(int rows, int64_t stride_bytes) {
     enum { LEAST_WAYS = 8, WAY_BYTES = 4096 };
     return (int)VL > (int)LEAST_WAYS && rows <= VL && stride_bytes % WAY_BYTES == 0;
 }
 
-/* n <= VL keys, one after the other; absent ones hold the last. */
+/* Packs n <= VL keys densely; absent ones repeat the last. */
 static void copy_filled(float *copy, const char *key, int64_t stride_bytes, int n, int head_dim) {
     for (int k = 0; k < VL; k++)
         memcpy(copy + k * head_dim, key + (k < n ? k : n - 1) * stride_bytes, (size_t)head_dim * sizeof(float));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tiles of a few rows against keys and values that are read as they are stored: some of them at a time are widened into
- * L1, once for all rows. Where values are a view of the keys, L2 still holds them. */
+ * Tiles of few rows against keys and values in stored form: some of them at a time are widened into L1, once for all
+ * rows. Values that are a view of the keys are still in L2. */
 #ifndef RAPT_GENERIC_FEW_STORED_H
 #define RAPT_GENERIC_FEW_STORED_H
 
@@ -10,7 +10,7 @@
 
 enum {
     FEW_PANELS = FEW_STORED_VECTORS * VL > STORED_KEYS ? FEW_STORED_VECTORS * VL / STORED_KEYS : 1,
-    FEW_STORED_KEYS = FEW_PANELS * STORED_KEYS, /* that are scored at a time, */
+    FEW_STORED_KEYS = FEW_PANELS * STORED_KEYS, /* scored at a time, */
     FEW_DIMS = 64,                              /* so many dims of them, */
     FEW_PANEL = FEW_DIMS * STORED_KEYS,         /* floats */
     FEW_VALUES = 64                             /* values at a time, and dims of them */
@@ -33,7 +33,7 @@ RAPT_INLINE int few_stored_tiles(int rows) { return (rows + FEW_STORED_ROWS - 1)
 
 /* ---- scores */
 
-/* As few_terms, of vectors in panels so many numbers wide and so many floats apart. */
+/* As few_terms, on panels `width` numbers wide, `panel_step` floats apart. */
 RAPT_INLINE void few_stored_terms(vf32 sum[][FEW_STORED_VECTORS], const float *numbers, int64_t row_step,
                                   const float *panel, int width, int panel_step, int rows) {
     vf32 x[FEW_STORED_VECTORS];
@@ -79,7 +79,7 @@ typedef void few_chains_of(const float *panel, const float *query, int64_t query
 RAPT_HEIGHTS(RAPT_FEW)
 #undef RAPT_FEW
 
-/* Some dims of all rows and the keys of the panels. */
+/* Adds some dims of the panels' keys, for all rows. */
 static void few_dims(const struct rapt_score_args *a, const float *panels, float *sums, int64_t d, int dims, int used,
                      struct pump *pump) {
 #define RAPT_FEW(height) few_chains_##height,
@@ -108,7 +108,7 @@ static void few_stored_keys(const struct rapt_score_args *a, const char *key, fl
         keys[k] = key + (k < n ? k : 0) * a->key_stride_bytes;
     for (int i = 0; i < a->rows * FEW_STORED_KEYS; i += VL)
         v_store(sums + i, v_splat(0));
-    if (used < FEW_STORED_KEYS) /* what is in memory may be denormal, which takes long */
+    if (used < FEW_STORED_KEYS) /* stale memory may hold denormals, which are slow */
         memset(panels, 0, sizeof panels);
     for (int64_t d = 0; d < a->head_dim; d += FEW_DIMS) {
         const int dims = a->head_dim - d < FEW_DIMS ? (int)(a->head_dim - d) : FEW_DIMS;
@@ -140,7 +140,7 @@ static void score_few(const struct rapt_score_args *a) {
 
 /* ---- values */
 
-/* So many rows x FEW_STORED_VECTORS of value_dim against values [key_begin, key_end), in float32. */
+/* rows x FEW_STORED_VECTORS of value_dim against float32 values [key_begin, key_end). */
 RAPT_INLINE void few_outputs(const struct rapt_weigh_args *a, int row, int64_t d, struct pump *pump, int rows) {
     struct pump own = take_few_pump(pump);
     vf32 sum[FEW_STORED_ROWS][FEW_STORED_VECTORS];
@@ -180,7 +180,7 @@ typedef void few_outputs_of(const struct rapt_weigh_args *a, int row, int64_t d,
 RAPT_HEIGHTS(RAPT_FEW)
 #undef RAPT_FEW
 
-/* Widened values; what fills no step goes by single vectors. */
+/* Widened values; leftover dims go by single vectors. */
 static void few_weigh_part(const struct rapt_weigh_args *a, struct pump *pump) {
 #define RAPT_FEW(height) few_outputs_##height,
     static few_outputs_of *const of_height[] = {RAPT_HEIGHTS(RAPT_FEW)};

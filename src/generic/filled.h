@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Scores of rows that fill vectors, or nearly: lanes are rows, each number of a key is broadcast. No key is transposed,
- * only scores are; types other than float32 are widened into L1 first. */
+ * Scores of rows that fill vectors, or nearly: lanes are rows, each number of a key is broadcast, and only scores are
+ * transposed. Types other than float32 are first widened into L1. */
 #ifndef RAPT_GENERIC_FILLED_H
 #define RAPT_GENERIC_FILLED_H
 
 #include "generic/score_words.h"
 
 enum {
-    FILLED_VECTORS = SCORE_VECTORS < 3 ? SCORE_VECTORS : 3, /* of rows at most */
-    FILLED_STEP = 16,  /* dims of a turn of the loop, */
-    FILLED_DIMS = 128  /* and of those that are widened at a time */
+    FILLED_VECTORS = SCORE_VECTORS < 3 ? SCORE_VECTORS : 3, /* of rows */
+    FILLED_STEP = 16,  /* dims per iteration, */
+    FILLED_DIMS = 128  /* and dims widened at a time */
 };
 
 /* Whether a narrow tile has so many rows that they fill a vector. */
 #define RAPT_IS_FILLED(rows) ((rows) > NARROW_ROWS && (rows) <= NARROW_MOST)
 
-/* Adds one number of each key to the chains, and goes on to the next. */
+/* Adds one number of each key to the chains, and advances. */
 RAPT_INLINE void filled_dimension(struct spaced *from, const float *query, vf32 sum[][FILLED_VECTORS], int keys,
                                   int vectors) {
     vf32 q[FILLED_VECTORS];
@@ -29,8 +29,8 @@ RAPT_INLINE void filled_dimension(struct spaced *from, const float *query, vf32 
     go_on(from, sizeof(float));
 }
 
-/* Adds so many dims of VL keys to the chains of one vector of rows, [VL][VL] of keys and rows. `format` says how many
- * lines to prefetch. */
+/* Adds dims of VL keys to the chains of one vector of rows, [VL keys][VL rows]. `format` determines the lines to
+ * prefetch. */
 RAPT_INLINE void filled_sums(int format, float *sums, const float *query, const char *key, int64_t stride_bytes,
                              int dims, struct stream *stream) {
     const int lines = whole_lines(format, VL * FILLED_STEP), steps = FILLED_STEP / 2;
@@ -64,7 +64,7 @@ RAPT_INLINE void store_filled_scores(const struct rapt_score_args *a, const floa
     }
 }
 
-/* The scores of VL keys from one on, float32 or of types without scales. */
+/* The scores of VL keys from `key` on: float32, or types without scales. */
 RAPT_INLINE void filled_keys(int format, const struct rapt_score_args *a, const char *key, float *scores,
                              struct stream *stream) {
     _Alignas(64) float sums[VL * VL] = {0}, widened[VL * FILLED_DIMS];
@@ -89,8 +89,8 @@ RAPT_INLINE void score_filled_turn(int format, const struct rapt_score_args *a, 
         filled_keys(format, a, key, a->scores + k, &stream);
 }
 
-/* The scores of n <= VL keys, the first of which has that number among all of the call; widened with what their lines
- * bring beside them. */
+/* The scores of n <= VL keys, the first of which is row `number` of the call; lines are prefetched while they are
+ * widened. */
 static RAPT_KERNEL void filled_widened(const struct rapt_score_args *a, const char *const *keys, int number,
                                        float *scores, int n, struct stream *stream) {
     _Alignas(64) float sums[VL * VL] = {0}, widened[VL * FILLED_DIMS];

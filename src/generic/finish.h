@@ -47,7 +47,7 @@ static void merge(struct rapt_state into, struct rapt_state next, int rows, int 
     merge_rows(into, next, rows, value_dim, s_pow2);
 }
 
-/* The sink joins m and l; o has to be multiplied by the result. */
+/* Joins the sink to m and l; returns the factor for o. */
 static float join_sink(float sink_log2e, float *m, float *l) {
     if (sink_log2e == -RAPT_INFINITY)
         return 1.0f;
@@ -144,7 +144,7 @@ RAPT_INLINE void finish_rows(const struct rapt_finish_args *a, float (*join)(flo
 
 static void finish(const struct rapt_finish_args *a) { finish_rows(a, join_sink); }
 
-/* Whether m is the maximum of a row with keys, and l its sum, as step 4 leaves the one and step 9 takes the other. */
+/* Whether m and l can be the maximum and sum of a row with keys: m as step 4 leaves it, l as step 9 takes it. */
 static int is_state(float m, float l) {
     const float even = first_lane(v_ceil(v_splat(m * 0.5f))) * 2.0f;
     return l >= 0x1p-126f && m == even && m - m == 0;
@@ -168,7 +168,7 @@ static void load_states(struct rapt_state into, char *const *rows, int count, in
     load_rows(into, rows, count, value_dim, is_state);
 }
 
-/* Signs of zeros differ from one instruction set to another. */
+/* Canonical: signs of zeros differ between ISAs. */
 static void store_states(struct rapt_state from, char *const *rows, int count, int value_dim) {
     RAPT_ASSUME(count >= 0 && value_dim >= 1 && from.o_stride >= value_dim);
     for (int row = 0; row < count; row++) {
@@ -183,7 +183,7 @@ static void store_states(struct rapt_state from, char *const *rows, int count, i
     }
 }
 
-/* 0 * x is NaN where x is not finite, and NaN stays in a sum. */
+/* 0 * x is NaN unless x is finite, and NaN stays in a sum. */
 static bool all_finite(const char *base, int64_t stride_bytes, int64_t rows, int count) {
     vf32 sum[4] = {v_splat(0), v_splat(0), v_splat(0), v_splat(0)};
     RAPT_ASSUME(rows >= 0 && count >= 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Float8 numbers as bfloat16, which has them all, by tables: where processors look bytes up in registers. */
+ * Float8 to bfloat16, exactly, by tables: for processors that look bytes up in registers. */
 #ifndef RAPT_GENERIC_FLOAT8_H
 #define RAPT_GENERIC_FLOAT8_H
 
@@ -34,7 +34,7 @@
     RAPT_CODES_16(X, n), RAPT_CODES_16(X, (n) + 16), RAPT_CODES_16(X, (n) + 32), RAPT_CODES_16(X, (n) + 48)
 #define RAPT_TABLE_OF_CODES(X) {RAPT_CODES_64(X, 0), RAPT_CODES_64(X, 64)}
 
-/* Never called: loops name these for all instruction sets. */
+/* Never called, but loops name them on all ISAs. */
 #ifndef RAPT_LOOKS_UP_BYTES
 #define RAPT_LOOKS_UP_BYTES 0
 RAPT_INLINE vbits v_look_up(vbits codes, const uint8_t table[128]) { return (void)table, codes; }
@@ -52,10 +52,10 @@ RAPT_INLINE vf32 v_join_high(vbits high, vbits low) { return (void)high, (void)l
 /* Types that are looked up. */
 RAPT_INLINE bool is_looked_up(int format) { return RAPT_LOOKS_UP_BYTES && is_float8(format); }
 
-/* The type whose kernels take one: of those that are looked up both kinds, with a table each. */
+/* The type whose kernels take a format: looked-up float8 types share them, with a table each. */
 RAPT_INLINE int kernel_format(int format) { return is_looked_up(format) ? RAPT_FORMAT_F8_E4M3 : format; }
 
-/* Of each code without its sign. */
+/* By code without sign. */
 struct float8_table {
     uint8_t high[128], low[128];
     bool is_e4m3;
@@ -69,7 +69,7 @@ RAPT_INLINE const struct float8_table *float8_table_of(int format) {
     return format == RAPT_FORMAT_F8_E4M3 ? &of_e4m3 : &of_e5m2;
 }
 
-/* Of 4 * VL codes, one to a byte: the upper and the lower byte of their bfloat16. */
+/* High and low bytes of the bfloat16 of 4 * VL codes, one code per byte. */
 struct float8_parts {
     vbits high, low;
 };
@@ -78,14 +78,13 @@ RAPT_INLINE struct float8_parts float8_parts_of(const struct float8_table *table
     return (struct float8_parts){v_with_top_bits(v_look_up(codes, table->high), codes), v_look_up(codes, table->low)};
 }
 
-/* Of each four numbers number n. */
+/* Number n of every four. */
 RAPT_INLINE vf32 float8_number(struct float8_parts parts, int n) {
     const vf32 two = n < 2 ? v_join_low(parts.high, parts.low) : v_join_high(parts.high, parts.low);
     return n % 2 == 0 ? v_even_bf16(two) : v_odd_bf16(two);
 }
 
-/* So many vectors of numbers, of each two the even ones and the odd ones. Widening a single vector takes less than
- * looking it up. */
+/* Vectors of numbers: of each two, even and odd ones. Converting a single vector is cheaper than looking it up. */
 RAPT_INLINE void load_float8(const struct float8_table *table, vf32 *x, const uint8_t *codes, int vectors) {
     if (vectors == 1) {
         x[0] = table->is_e4m3 ? v_load_e4m3(codes) : v_load_e5m2(codes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What is prefetched beside keys and values that take turns. */
+ * Prefetches beside keys and values that take turns. */
 #ifndef RAPT_GENERIC_LANES_H
 #define RAPT_GENERIC_LANES_H
 
@@ -7,23 +7,23 @@
 
 #include "generic/fetch.h"
 
-enum { LANE_PRODUCTS = 3 /* multiplications between requests of a lane that are paced, as measured */ };
+enum { LANE_PRODUCTS = 3 /* multiplications between paced requests of a lane, as measured */ };
 
-/* The next lines of rows to come, as fetch_both has it. */
+/* A prefetch stream: its next line; l2: see fetch_both. */
 struct lane {
     const char *line;
     int64_t l2, gap; /* from the end of a row to the next */
-    int row_lines, left; /* of a row, to its end; 1 where requests for rows without gaps are paced */
+    int row_lines, left; /* per row, and left of it; 1 where requests for dense rows are paced */
 };
 
 /* Keys and values that take turns. */
 struct pair {
     struct lane keys, values;
-    bool paces; /* known to the compiler: requests at what counts as the end of a row wait for the one before */
-    bool of_heads; /* several: what their turns leave to the end would be many lines at once */
+    bool paces; /* a compile-time constant: requests at the end of row_lines wait for the one before */
+    bool of_heads; /* several heads: the lines left at the end of a turn would be a burst */
 };
 
-/* Whether rows of a type are few enough to run ahead of memory. */
+/* Whether so few rows of a type run ahead of memory. */
 RAPT_INLINE bool is_paced(int format, int rows) {
     const bool wide = VL >= 16;
     const int of_f32 = wide ? 4 : 2, of_bf16 = wide ? 2 : 1, of_f16 = wide ? 1 : 0;
@@ -33,7 +33,7 @@ RAPT_INLINE bool is_paced(int format, int rows) {
                                                  : 0);
 }
 
-/* Goes on to the next line of a lane. */
+/* Advances a lane by one line. */
 RAPT_INLINE void next_line(struct lane *lane, bool paces) {
     lane->line += 64;
     if (--lane->left == 0) {
@@ -43,15 +43,15 @@ RAPT_INLINE void next_line(struct lane *lane, bool paces) {
     }
 }
 
-/* of_values: known to the compiler, at best. */
+/* of_values: ideally a constant. */
 RAPT_INLINE void pair_line(struct pair *pair, bool of_values) {
     struct lane *lane = of_values ? &pair->values : &pair->keys;
     fetch_both(lane->line, lane->l2);
     next_line(lane, pair->paces);
 }
 
-/* Lanes of one's own for a loop, and back again what the loop changed: field by field, since compilers copy a struct
- * as vectors, whose loads wait for stores of its single fields. */
+/* Local copies of lanes for a loop, and back what it changed: field by field, since compilers copy structs by vector
+ * loads, which stall on stores to single fields. */
 RAPT_INLINE struct lane take_lane(const struct lane *lane) {
     return (struct lane){lane->line, lane->l2, lane->gap, lane->row_lines, lane->left};
 }
@@ -70,12 +70,12 @@ RAPT_INLINE void put_pair(struct pair *pair, const struct pair *own) {
     put_lane(&pair->values, &own->values);
 }
 
-/* Requests for lines of keys get those of values, and the other way round. */
+/* Swaps the lanes: requests for keys fetch values, and vice versa. */
 RAPT_INLINE struct pair pair_exchanged(const struct pair *pair) {
     return (struct pair){.keys = take_lane(&pair->values), .values = take_lane(&pair->keys)};
 }
 
-/* Near requests are for so many rows on, and far ones for so many after that. */
+/* Near requests are `near` rows ahead, far ones `far` rows beyond those. */
 RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t near, int64_t far, int64_t row_bytes,
                                 bool paces) {
     const struct reach reach = reach_of(near * stride_bytes, far * stride_bytes);
@@ -88,19 +88,19 @@ RAPT_INLINE struct lane lane_of(const char *row, int64_t stride_bytes, int64_t n
                          .left = lines};
 }
 
-/* Whether lines are requested a turn ahead and no further: those of several heads, in the order of memory, and of
- * pages. So are those of vectors of 8 numbers on processors for which the far line is in the next page, as measured. */
+/* Whether lines are requested one turn ahead and no further: for several heads, in memory order, and for pages; with 8
+ * lanes also on processors for which the far line is in the next page, as measured. */
 static bool requests_turns(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
     return heads > 1 || score->runs || weigh->runs || (VL == 8 && reaches_next_page());
 }
 
-/* Whether near lines are those of the turn at hand, then, and far ones those of the next. */
+/* Whether near requests then fetch this turn, and far ones the next. */
 static bool takes_l1_at_hand(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
     return requests_turns(score, weigh, heads) && score->exceeds_caches &&
            rapt_cpu_requests() == RAPT_REQUESTS_L1_AT_HAND;
 }
 
-/* Other rows of one head have near and far requests, row by row. */
+/* Otherwise a head's rows get near and far requests, one by one. */
 static struct pair pair_of(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int turn,
                            int heads) {
     const int64_t row_bytes = heads * rapt_format_row_bytes(score->key_format, score->head_dim);

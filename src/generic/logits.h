@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * From scaled dot products to base-2 logits: softcap, bias, ALiBi, fill and
- * exclusion, in the order of the ONNX operator Attention; and dropout. A wide
- * tile takes one of them after the other, vector of rows by vector of rows, so
- * that each costs only what it needs. */
+ * From scaled dot products to base-2 logits: softcap, bias, ALiBi, fill and exclusion, in the order of the ONNX
+ * operator Attention; and dropout. A wide tile applies them one after the other, per vector of rows, so that each costs
+ * only its own work. */
 #ifndef RAPT_GENERIC_LOGITS_H
 #define RAPT_GENERIC_LOGITS_H
 
@@ -10,7 +9,7 @@
 
 RAPT_INLINE vf32 with_softcap(vf32 t, vf32 softcap_log2e) { return v_mul(softcap_log2e, v_tanh(t)); }
 
-/* Finite biases are limited first, so that no mask of lowest floats overflows. */
+/* Finite biases are clamped first, so that masks of -FLT_MAX do not overflow. */
 RAPT_INLINE vf32 with_bias(vf32 t, vf32 bias, vf32 factor) {
     vf32 limited = v_smaller(v_splat(0x1p126f), v_larger(v_splat(-0x1p126f), bias));
     return v_fma(v_select(v_less(bias, v_splat(RAPT_INFINITY)), limited, bias), factor, t);
@@ -21,7 +20,7 @@ RAPT_INLINE vf32 without_biased(vf32 t, vf32 bias) {
     return v_select(v_equal(bias, v_splat(-RAPT_INFINITY)), v_splat(-RAPT_INFINITY), t);
 }
 
-/* Beyond 2^24 a difference of floats is no longer the float of the difference. */
+/* Beyond 2^24 a difference of floats is not the float of the difference. */
 RAPT_INLINE int is_far(int64_t distance) { return distance > 16776000 || distance < -16776000; }
 
 static float far_distance(int64_t distance) { return (float)(distance < 0 ? -distance : distance); }
@@ -30,8 +29,8 @@ static float of_false(const struct rapt_tile_mask *mask) {
     return mask->parts & RAPT_PART_FILL ? mask->fill_log2e : -RAPT_INFINITY;
 }
 
-/* Whether what comes after the bias could undo its exclusion: a fill does, while an FMA whose factors are finite, as
- * those of ALiBi are, leaves -infinity what it is. */
+/* Whether a later part could undo the bias's exclusion: a fill does, while an FMA with finite factors, as in ALiBi,
+ * keeps -infinity. */
 static bool bias_acts_again(const struct rapt_tile_mask *mask) {
     const unsigned parts = RAPT_PART_BIAS | RAPT_PART_MASK | RAPT_PART_FILL;
     return (mask->parts & parts) == parts;
@@ -51,7 +50,7 @@ static void softcap_column(const struct column *c, float softcap_log2e) {
         v_store(column_at(c, key), with_softcap(v_load(column_at(c, key)), v_splat(softcap_log2e)));
 }
 
-/* Neither limited nor excluded: 4 * bias would be infinite or NaN then, and NaN spreads. */
+/* Neither clamped nor excluded: 4 * bias would be infinite or NaN, and NaN propagates. */
 RAPT_INLINE bool are_ordinary(const vf32 *bias) {
     vf32 spread[4] = {v_splat(0), v_splat(0), v_splat(0), v_splat(0)};
     RAPT_UNROLL for (int k = 0; k < VL; k++)
@@ -60,7 +59,7 @@ RAPT_INLINE bool are_ordinary(const vf32 *bias) {
     return !v_any(v_not(v_equal(spread[0], spread[0])));
 }
 
-/* n keys; excluding: only the exclusion is repeated. */
+/* n keys; excluding: repeats only the exclusion. */
 static RAPT_KERNEL void bias_part(const struct column *c, const struct rapt_tile_mask *mask, vf32 factor, int key,
                                   int n, bool excluding) {
     vf32 bias[VL];
@@ -72,7 +71,7 @@ static RAPT_KERNEL void bias_part(const struct column *c, const struct rapt_tile
     }
 }
 
-/* VL keys of VL rows, as far as they are ordinary; a count that the compiler knows keeps them in registers. */
+/* VL keys of VL rows, if all are ordinary; the constant count keeps them in registers. */
 RAPT_INLINE bool bias_square(const struct column *c, const struct rapt_tile_mask *mask, vf32 factor, int key) {
     float *score = column_at(c, key);
     vf32 bias[VL];
@@ -93,7 +92,7 @@ static void bias_column(const struct column *c, const struct rapt_tile_mask *mas
     }
 }
 
-/* How far a key lies from key 0 of the block. */
+/* Offset of a key from key 0 of the block. */
 RAPT_INLINE int place_of(const struct rapt_tile_mask *mask, int key) { return mask->selected ? mask->place[key] : key; }
 
 static vf32 column_distance(const int64_t *distance, int rows, int place) {
@@ -106,7 +105,7 @@ static vf32 column_distance(const int64_t *distance, int rows, int place) {
 static void alibi_column(const struct column *c, const struct rapt_tile_mask *mask) {
     const int64_t *distance = mask->distance + c->row;
     float starts[VL] = {0};
-    int far = mask->selected; /* places that do not follow each other */
+    int far = mask->selected; /* places are not consecutive */
     for (int i = 0; i < c->rows; i++) {
         far |= is_far(distance[i]);
         starts[i] = (float)distance[i];
@@ -125,8 +124,8 @@ static void alibi_column(const struct column *c, const struct rapt_tile_mask *ma
     }
 }
 
-/* Bools of 32 keys, a word for each row. Gathered long before they are read: a vector that is read just after its
- * lanes were written has to wait for them. */
+/* Bools of 32 keys, one word per row. Gathered long before use: loading a vector right after storing its single lanes
+ * stalls. */
 struct flags {
     uint32_t words[RAPT_BLOCK_KEYS / 32 + 1][VL];
 };
@@ -227,7 +226,7 @@ static vf32 alibi_line(vf32 t, const struct rapt_tile_mask *mask, int row, int k
     return v_fma(v_splat(mask->alibi_factor[row]), at, t);
 }
 
-/* n keys of a row. parts: a constant where one acts alone, since choices for each vector cost as much as most parts. */
+/* n keys of a row. parts: a constant if only one acts, since tests per vector cost as much as most parts. */
 RAPT_INLINE vf32 logits_of(vf32 t, unsigned parts, const struct rapt_tile_mask *mask, int row, int key, int n) {
     vf32 bias = (parts & RAPT_PART_BIAS) ? v_load_n(mask->bias[row] + key, n) : v_splat(0);
     if (parts & RAPT_PART_SOFTCAP)

@@ -65,7 +65,7 @@ RAPT_INLINE vf32 join_chain(vf32 sum, float *held, float *held_pair, int number,
     return sum;
 }
 
-/* Terms [k, end) of rows x vectors chains. Meanwhile it prefetches the x of a later row, line by line. */
+/* Terms [k, end) of rows x vectors chains. Meanwhile prefetches x of a later row, line by line. */
 RAPT_INLINE void product_part(const struct rapt_product_args *a, const float *const *x, vf32 sum[][SCORE_VECTORS],
                               const char *line, int64_t k, int64_t end, int rows, int vectors) {
     const float *panel = (const float *)(const void *)a->weight + k * TILE_ROWS;
@@ -239,14 +239,14 @@ static void few_transposed(const struct rapt_product_args *a) {
         }
 }
 
-/* Columns [begin, end), with sums[row][column - begin] for the chains of all rows; those before are held. */
+/* Columns [begin, end), with sums[row][column - begin] for the chains of all rows; held: earlier chains. */
 struct strip {
     const struct rapt_product_args *args;
     float sums[FEW_COLUMNS], held[FEW_COLUMNS], held_pair[FEW_COLUMNS];
     int64_t sums_stride, begin, end;
 };
 
-/* What lies FEW_AHEAD columns after a column; after the strip's end, in the rows of weights that come next. */
+/* Offset to weights FEW_AHEAD columns on; past the strip's end, in the next rows of weights. */
 RAPT_INLINE int64_t bytes_ahead(const struct strip *s, int64_t column, int steps) {
     if (column + FEW_AHEAD < s->end)
         return FEW_AHEAD * (int64_t)sizeof(float);
@@ -304,7 +304,7 @@ static void few_chain(struct strip *s, int64_t k) {
         }
 }
 
-/* Columns whose weights lie side by side, in place: a few rows of weights at a time, as long as the sums fit. */
+/* Weights with contiguous columns, in place: a few rows of weights at a time, as long as the sums fit. */
 static void few_in_place(const struct rapt_product_args *a) {
     struct strip s;
     RAPT_ASSUME(a->rows >= 1 && a->rows <= PRODUCT_ROWS && a->inner >= 0);

@@ -28,7 +28,7 @@ RAPT_INLINE float float_of_bits(uint32_t bits) {
 
 RAPT_INLINE float magnitude_of(float x) { return float_of_bits(float_bits(x) & 0x7fffffffu); }
 
-/* The binary16 nearest to x, ties to even. 0.5 has the unit of the denormals, so that adding it rounds to them. */
+/* The binary16 nearest to x, ties to even. 0.5 has the ulp of the denormals, so that adding it rounds to them. */
 RAPT_INLINE void put_half(char *into, float x) {
     const uint32_t bits = float_bits(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffffu;
     const uint32_t rounding = 0xfff + (magnitude >> 13 & 1);
@@ -50,13 +50,13 @@ RAPT_INLINE float inverse_of(float d) {
 
 enum { QUANTISE_VECTORS = QUANTISE_BLOCK / VL };
 
-/* Integers from numbers of magnitude below 2^22. */
+/* floor for magnitudes below 2^22. */
 RAPT_INLINE vf32 v_floor_small(vf32 t) {
     const vf32 unit = v_splat(0x1.8p23f), nearest = v_sub(v_add(t, unit), unit);
     return v_sub(nearest, v_select(v_less(t, nearest), v_splat(1), v_splat(0)));
 }
 
-/* As roundf has it: ties away from zero. */
+/* roundf: ties away from zero. */
 RAPT_INLINE vf32 v_round_away(vf32 t) {
     const vf32 a = v_abs(t), unit = v_splat(0x1p23f), even = v_sub(v_add(a, unit), unit);
     const vmask is_tie = v_equal(v_sub(a, even), v_splat(0.5f));
@@ -113,13 +113,13 @@ RAPT_INLINE void range_of(const vf32 numbers[QUANTISE_VECTORS], const float *x, 
             *least = x[i];
 }
 
-/* A block in which something is not finite: all of it is NaN when it is read. */
+/* A block with a number that is not finite: all of it reads as NaN. */
 RAPT_INLINE void put_nan(char *into, int bytes) {
     memset(into, 0, (size_t)bytes);
     put_half(into, __builtin_nanf(""));
 }
 
-/* Codes of four bits, two to a byte: the first half of the block in the lower ones. */
+/* 4-bit codes, two per byte: the first half of the block in the low nibbles. */
 RAPT_INLINE void put_nibbles(char *into, const vf32 codes[QUANTISE_VECTORS]) {
     enum { HALF = QUANTISE_VECTORS / 2 };
     RAPT_UNROLL
@@ -127,7 +127,7 @@ RAPT_INLINE void put_nibbles(char *into, const vf32 codes[QUANTISE_VECTORS]) {
         v_store_byte((uint8_t *)into + i * VL, v_add(codes[i], v_mul(codes[i + HALF], v_splat(16))));
 }
 
-/* Codes of five bits: a word of the fifth ones, then the others. */
+/* 5-bit codes: a word of fifth bits, then nibbles. */
 RAPT_INLINE void put_fives(char *into, const vf32 codes[QUANTISE_VECTORS]) {
     vf32 lower[QUANTISE_VECTORS];
     uint8_t fifths[QUANTISE_BLOCK];
@@ -158,7 +158,7 @@ RAPT_INLINE void quantise_q8_0(char *into, const float *x) {
         v_store_byte((uint8_t *)into + 2 + i * VL, v_round_away(v_mul(numbers[i], inverse)));
 }
 
-/* q4_0, q5_0: codes -levels ... levels - 1, of which the number with the largest magnitude has the first. */
+/* q4_0, q5_0: codes -levels ... levels - 1; the number of largest magnitude gets -levels. */
 RAPT_INLINE void quantise_signed(char *into, const float *x, int levels) {
     vf32 numbers[QUANTISE_VECTORS];
     load_block(numbers, x);
@@ -257,7 +257,7 @@ static inline void store_f32(const struct rapt_store_args *a) {
         v_store_n(into + d, v_one_nan(v_load_n(a->from + d, a->dim - d)), a->dim - d);
 }
 
-/* Rows of 16-bit numbers; v_store is v_store_half or v_store_bf16. */
+/* 16-bit rows; v_store_short is v_store_half or v_store_bf16. */
 #define RAPT_STORE_SHORT(name, v_store_short)                                         \
     static inline void store_##name(const struct rapt_store_args *a) {                \
         uint16_t *into = (uint16_t *)(void *)a->into, rest[VL];                       \

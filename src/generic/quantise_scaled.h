@@ -8,14 +8,14 @@
 #include "generic/exp2.h"
 #include "generic/stored.h"
 
-#define RAPT_ROUNDER 0x1.8p23f /* sums with it have units of 1 */
+#define RAPT_ROUNDER 0x1.8p23f /* adding it rounds to integers */
 
 /* The largest number of a format; of int8 the largest of both signs. */
 RAPT_INLINE float most_of(int format) {
     return format == RAPT_FORMAT_F8_E4M3 ? 448 : format == RAPT_FORMAT_F8_E5M2 ? 57344 : 127;
 }
 
-/* Codes of VL numbers. Too large ones get the largest code; NaN that of NaN, in int8 the zero point. */
+/* Codes of VL numbers. Numbers too large saturate; NaN gets its code, in int8 the zero point. */
 RAPT_INLINE void put_codes(int format, char *into, vf32 numbers, struct stored_scale by) {
     uint8_t *bytes = (uint8_t *)into;
     const vf32 t = v_div(numbers, by.scale), rounder = v_splat(RAPT_ROUNDER);
@@ -44,7 +44,7 @@ RAPT_INLINE void put_group(int format, char *into, const float *from, int count,
     }
 }
 
-/* The largest number of a group and the magnitude of the least one, 0 at least; whether all are finite. */
+/* The largest number of a group and the magnitude of the least, both >= 0; whether all are finite. */
 struct group_range {
     float up, down;
     bool finite;
@@ -62,8 +62,8 @@ RAPT_INLINE struct group_range group_range_of(const float *x, int count) {
     return (struct group_range){s_largest(up), s_largest(down), !v_any(v_not(finite))};
 }
 
-/* What a group is stored with: NaN where something is not finite, or the range overflows; 0 where all numbers are 0, or
- * too small for a scale. */
+/* A group's stored scale: NaN if a number is not finite or the range overflows; 0 if all numbers are 0, or too small
+ * for a scale. */
 struct group_scale {
     float scale;
     int zero_point;

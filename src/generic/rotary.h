@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Rotary embedding: cosines and sines of a position, and the rotation of a row (docs/numerics.md, rotary embedding). In
- * double, and by pairs of elements, for which simd.h has no vectors: plain loops that compilers turn into vectors. */
+ * double, and by pairs of elements, for which simd.h has no vectors: compilers vectorise these plain loops. */
 #ifndef RAPT_GENERIC_ROTARY_H
 #define RAPT_GENERIC_ROTARY_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Stored rows one after the other, run by run, and those that are prefetched meanwhile. */
+ * Stored rows, run by run, and strands that are prefetched meanwhile. */
 #ifndef RAPT_GENERIC_RUNS_H
 #define RAPT_GENERIC_RUNS_H
 
 #include "assume.h"
 #include "generic/fetch.h"
 
-/* The next row, and how many follow it at the stride. */
+/* The next row, and how many its run has from it on. */
 struct walk {
     const char *row;
     int64_t left;
@@ -17,7 +17,7 @@ RAPT_INLINE struct walk walk_of(const char *row, int64_t rows, const struct rapt
     return (struct walk){row, next ? rows : INT64_MAX, next};
 }
 
-/* n rows further; ASSUME n <= left. */
+/* Skips n rows; ASSUME n <= left. */
 RAPT_INLINE void walk_on(struct walk *walk, int64_t n, int64_t stride_bytes) {
     walk->row += n * stride_bytes;
     walk->left -= n;
@@ -29,7 +29,7 @@ RAPT_INLINE void walk_on(struct walk *walk, int64_t n, int64_t stride_bytes) {
     }
 }
 
-/* Any number of rows further. */
+/* Skips any number of rows. */
 RAPT_INLINE void walk_by(struct walk *walk, int64_t n, int64_t stride_bytes) {
     for (int64_t run; n > 0; n -= run) {
         run = n < walk->left ? n : walk->left;
@@ -37,7 +37,7 @@ RAPT_INLINE void walk_by(struct walk *walk, int64_t n, int64_t stride_bytes) {
     }
 }
 
-/* The next n rows, at most `width` many; the others are the first of them. */
+/* The next n <= width rows; the rest of `rows` repeats the first. */
 static RAPT_KERNEL void walk_rows(struct walk *walk, int64_t stride_bytes, const char **rows, int n, int width) {
     RAPT_ASSUME(n >= 1);
     int at = 0;
@@ -61,11 +61,11 @@ static RAPT_KERNEL void walk_rows(struct walk *walk, int64_t stride_bytes, const
         rows[at] = rows[0];
 }
 
-enum { TURN_LINES = 2 }; /* of a strand, before it is the turn of the next one */
+enum { TURN_LINES = 2 }; /* lines of a strand before the next one's turn */
 
-/* Strands, and where they stand. */
+/* A cursor over strands. */
 struct strand_cursor {
-    const char *const *next, *const *after, *const *end; /* whose turn it is; after those beside it; after all */
+    const char *const *next, *const *after, *const *end; /* current strand; end of its group; end of all */
     int64_t at, bytes;
     int beside, pace, lines;
     bool into_l1;
@@ -83,7 +83,7 @@ static RAPT_KERNEL struct strand_cursor open_strands(const struct rapt_strands *
                                   .pace = ahead->pace};
 }
 
-/* Fetches some more lines, all in all as many as slots read, or that times their pace. */
+/* Prefetches about as many lines as slots read meanwhile, times the pace. */
 RAPT_INLINE void fetch_strands(struct strand_cursor *strands, int lines) {
     const char *const *next = strands->next, *const *const end = strands->end;
     const bool into_l1 = strands->into_l1;

@@ -24,7 +24,7 @@ RAPT_INLINE void load_transposed(vf32 *lanes, const float *const *rows, int row_
     v_transpose(lanes);
 }
 
-/* A count that the compiler knows keeps the square in registers. */
+/* A constant count keeps the square in registers. */
 RAPT_INLINE void pack_square(float *panel, const float *const *rows, int64_t offset) {
     vf32 lanes[VL];
     v_load_square(lanes, rows, offset);
@@ -32,7 +32,7 @@ RAPT_INLINE void pack_square(float *panel, const float *const *rows, int64_t off
         v_store(panel + i * TILE_ROWS, lanes[i]);
 }
 
-/* Of n dimensions; stores so many lanes, `step` floats apart. */
+/* n dims; stores lanes_stored lanes, `step` floats apart. */
 static RAPT_KERNEL void pack_part(float *panel, int64_t step, int lanes_stored, const float *const *rows,
                                   int row_count, int64_t offset, int n) {
     vf32 lanes[VL];
@@ -63,15 +63,15 @@ static void pack_lanes(float *panel, const float *const *query_rows, int rows, i
         }
 }
 
-/* From one dimension of packed queries to the next; lanes without a row hold +0. */
+/* Stride of dims in packed queries; lanes without a row hold +0. */
 RAPT_INLINE int narrow_width(int rows) { return rows > NARROW_ROWS ? VL : rows; }
 
 static size_t panel_bytes_narrow(int rows, int head_dim) {
     return (size_t)narrow_width(rows) * (size_t)((head_dim + 2 * VL - 1) / (2 * VL) * (2 * VL)) * sizeof(float);
 }
 
-/* [head_dim][rows], of tiles whose lanes are keys: what these multiply is found from one pointer; then -0 up to whole
- * squares of 16-bit keys, the widest. */
+/* [head_dim][rows] where lanes are keys, so that one pointer finds all factors; then -0 up to whole squares of 16-bit
+ * keys, the widest. */
 static void pack_narrow(float *panel, const float *const *query_rows, int rows, int head_dim) {
     RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && head_dim >= 1);
     const int width = narrow_width(rows);
@@ -88,7 +88,7 @@ RAPT_INLINE void score_dimension(vf32 sum[2 * SCORE_KEYS][SCORE_VECTORS], const 
     RAPT_UNROLL for (int v = 0; v < vectors; v++)
         q[v] = v_load(query + v * VL);
     RAPT_UNROLL for (int k = 0; k < keys; k++) {
-        /* Pointers to more keys than 8 would not fit the registers of x86. */
+        /* Pointers to more than 8 keys would not fit the registers of x86. */
         vf32 x = v_splat(keys > 8 ? row_at((const char *)row[k / 4 * 4], stride, k % 4)[d] : row[k][d]);
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             sum[k][v] = v_fma(x, q[v], sum[k][v]);
@@ -248,7 +248,7 @@ static size_t scores_bytes_wide(int rows, int head_dim) {
     return (size_t)RAPT_BLOCK_KEYS * TILE_ROWS * sizeof(float);
 }
 
-/* Of this block and of the next one. */
+/* For this block and the next one. */
 static size_t scores_bytes_narrow(int rows, int head_dim) {
     (void)head_dim;
     return 2 * (size_t)RAPT_BLOCK_KEYS * (size_t)rows * sizeof(float);

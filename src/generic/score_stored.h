@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Scores of keys that are read as they are stored: some keys and dims at a time are widened and transposed into a panel
- * that stays in L1, once for all rows. Both halves of a step are functions of their own, by format and by number of
- * rows, and processors run the one of the next step beside that of this one. */
+ * Scores of keys in stored form: some keys and dims at a time are widened and transposed into a panel that stays in L1,
+ * once for all rows. The two halves of a step are separate functions, per format and per number of rows; processors
+ * overlap one step with the next. */
 #ifndef RAPT_GENERIC_SCORE_STORED_H
 #define RAPT_GENERIC_SCORE_STORED_H
 
@@ -27,7 +27,7 @@ RAPT_INLINE void stored_square(int format, float *panel, const char *const *rows
     }
 }
 
-/* The same of 2 * VL halves, transposed as they are: conversions read memory as fast as registers. */
+/* The same for 2 * VL halves, transposed first: conversions read memory as fast as registers. */
 RAPT_INLINE void stored_halves(int format, float *panel, const char *const *rows, int64_t d, vf32 scale,
                                struct stream *stream) {
     const int lines = stored_lines(format, 2 * VL * VL);
@@ -49,7 +49,7 @@ RAPT_INLINE void stored_halves(int format, float *panel, const char *const *rows
     }
 }
 
-/* The same of 2 * VL numbers of bfloat16, transposed as pairs. */
+/* The same for 2 * VL bfloat16, transposed as pairs. */
 RAPT_INLINE void stored_pairs(float *panel, const char *const *rows, int64_t d, struct stream *stream) {
     const int lines = stored_lines(RAPT_FORMAT_BF16, 2 * VL * VL);
     vf32 lanes[VL];
@@ -63,7 +63,7 @@ RAPT_INLINE void stored_pairs(float *panel, const char *const *rows, int64_t d, 
     }
 }
 
-/* Blocks of VL rows, which have scales of their own, or numbers of int8. */
+/* Blocks of VL rows, which have their own scales, or int8. */
 RAPT_INLINE void stored_blocks(int format, float *panel, const char *const *rows, int64_t d, vf32 scale,
                                struct stream *stream) {
     const int lines = stored_lines(format, STORED_STEP * VL);
@@ -78,7 +78,7 @@ RAPT_INLINE void stored_blocks(int format, float *panel, const char *const *rows
 typedef void stored_squares(float *panel, const char *const *rows, int64_t d, int dims, int used,
                             const struct row_scales *scales, struct stream *stream);
 
-/* has_strands: known to the compiler, which then prefetches in one way without asking. */
+/* has_strands: a compile-time constant, which avoids tests at each prefetch. */
 RAPT_INLINE void squares_of(int format, bool has_strands, float *panel, const char *const *rows, int64_t d, int dims,
                             int used, const struct row_scales *scales, struct stream *stream) {
     const bool folds = !is_scaled(format) || scales->exact;
@@ -147,7 +147,7 @@ RAPT_INLINE void stored_chains(const float *panel, const float *query, float *su
             v_store(sums + r * STORED_KEYS + v * VL, sum[r][v]);
 }
 
-/* A chain waits for each of its sums, so few rows take all keys of a panel at once. */
+/* FMAs of a chain are serial, so few rows take all keys of a panel at once. */
 RAPT_INLINE int vectors_of_chains(int rows) { return rows * NARROW_VECTORS <= 2 * FEW_ROWS ? NARROW_VECTORS : 2; }
 
 typedef void stored_chains_of(const float *panel, const float *query, float *sums, int dims);
@@ -172,7 +172,7 @@ static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed
     const int used = (n + VL - 1) / VL * VL, step = vectors_of_chains(a->rows) * VL;
     for (int i = 0; i < a->rows * STORED_KEYS; i += VL)
         v_store(sums + i, v_splat(0));
-    for (int v = used; v < STORED_KEYS; v += VL) /* what is in memory may be denormal, which takes long */
+    for (int v = used; v < STORED_KEYS; v += VL) /* stale memory may hold denormals, which are slow */
         for (int i = 0; i < STORED_DIMS; i++)
             v_store(panel + i * STORED_KEYS + v, v_splat(0));
     if (is_scaled(a->key_format))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Scores of narrow tiles, whose lanes are keys: float32, and types that are widened beside their products. Other types:
+ * Scores of narrow tiles, whose lanes are keys: float32, and types that are widened between FMAs. Other types:
  * score_stored.h. */
 #ifndef RAPT_GENERIC_SCORE_WORDS_H
 #define RAPT_GENERIC_SCORE_WORDS_H
@@ -10,8 +10,7 @@
 #include "generic/squares.h"
 #include "generic/stream.h"
 
-/* Where VL keys lie at one stride: every fourth, since processors add a register, or two or four times it, to an
- * address. */
+/* VL keys at one stride: pointers to every fourth, since addressing modes add a register times 1, 2 or 4. */
 struct spaced {
     const char *fourth[(VL + 3) / 4];
     int64_t stride_bytes, three; /* strides */
@@ -38,8 +37,8 @@ RAPT_INLINE void go_on(struct spaced *keys, int64_t bytes) {
     }
 }
 
-/* Rows of these are transposed by words, of one number or two; others by way of a panel, which is faster where a square
- * has few words and few chains at once wait for their sums. A bit for each type. */
+/* Rows of these are transposed by words; others go through a panel, which is faster where a square has few words and
+ * few chains are in flight. A bit per type. */
 enum {
     WORD_FORMATS =
         1 << RAPT_FORMAT_F32 | (VL > 1) << RAPT_FORMAT_BF16 | (VL >= 8) << RAPT_FORMAT_F16 |
@@ -49,24 +48,24 @@ enum {
 };
 #define RAPT_IS_OF_WORDS(format) ((WORD_FORMATS >> (format) & 1) != 0)
 
-/* Of blocks: of 32 numbers, a VLth. */
+/* Blocks: a VLth of 32 numbers. */
 RAPT_INLINE int numbers_of_word(int format) {
     return format == RAPT_FORMAT_F32 ? 1 : is_of_blocks(format) ? STORED_STEP / VL : 2;
 }
 
-/* Words of each key in a square. Blocks are whole ones. */
+/* Words per key in a square. Blocks come whole. */
 RAPT_INLINE int square_words(int format) { return RAPT_HALF_SQUARES && !is_of_blocks(format) ? VL / 2 : VL; }
 
 enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
 
-/* Whether a square goes by way of L1, from where conversions read as fast as from registers. Where these are few, two
- * squares of bfloat16 and the sums of some rows would take more than there are. */
+/* Whether a square goes through L1, from where conversions read as fast as from registers. With few registers, two
+ * squares of bfloat16 and the sums of some rows would spill. */
 RAPT_INLINE bool is_by_halves(int format, int rows) {
     return !RAPT_HALF_SQUARES && (format == RAPT_FORMAT_F16 ||
                                   (format == RAPT_FORMAT_BF16 && VL == 8 && rows >= 3 && rows <= 5));
 }
 
-/* A chain waits for each of its sums. Few rows take more keys at once, where keys are less to read than that takes and
+/* FMAs of a chain are serial: few rows take more keys at once, where that latency exceeds reading the keys, and
  * registers suffice. Where vectors are split, two sums are enough. */
 RAPT_INLINE int vectors_of_words(int format, int rows) {
     if (RAPT_HALF_SQUARES)
@@ -142,7 +141,7 @@ struct key_place {
     const char *key, *const *at;
 };
 
-/* What is known of VL keys. */
+/* State of VL keys. */
 struct key_words {
     struct spaced spaced;
     const char *const *at; /* NULL = spaced */
@@ -156,8 +155,8 @@ RAPT_INLINE vf32 number_of_keys(int format, const struct key_words *keys, int n,
     return is_scaled(format) ? v_mul(number, keys->scale) : number;
 }
 
-/* Adds words of VL keys, and of VL more unless NULL, to the chains of `rows` rows, and prefetches as many lines: memory
- * feeds this. square: its number. width: what there is of it. */
+/* Adds words of VL keys, and of VL more unless NULL, to the chains of `rows` rows, and prefetches as many lines: it is
+ * memory-bound. square: its number. width: what exists of it. */
 RAPT_INLINE void score_words(int format, const float *query, struct key_words *keys, struct key_words *more,
                              struct stream *stream, int square, int lines, int width, int rows) {
     const int words = square_words(format), numbers = words * numbers_of_word(format);
@@ -179,7 +178,7 @@ RAPT_INLINE void score_words(int format, const float *query, struct key_words *k
     }
 }
 
-/* Some bytes of each of VL rows, and zeros after them; rows: then those of the copy. */
+/* Copies some bytes of each of VL rows, zero-padded; rows then points to the copies. */
 static RAPT_KERNEL void copy_rests(char (*copy)[4 * VL], const char **rows, size_t bytes) {
     for (int i = 0; i < VL; i++) {
         copy_rest(copy[i], rows[i], bytes);
@@ -187,7 +186,7 @@ static RAPT_KERNEL void copy_rests(char (*copy)[4 * VL], const char **rows, size
     }
 }
 
-/* key: the first of the VL, of which there are n. */
+/* key: the first of VL, of which n exist. */
 RAPT_INLINE vf32 scales_of_keys(const struct rapt_score_args *a, int key, int n) {
     const int64_t step = a->scales.stride_bytes / (int64_t)sizeof(float);
     if (!a->scales.scales || step == 0)
@@ -237,7 +236,7 @@ RAPT_INLINE void store_scores(const struct rapt_score_args *a, const struct key_
 }
 
 /* rows x n scores of one vector of keys or two, from key_begin + first on, by transposing VL x VL words of their rows.
- * What is left then has zeros after it, and -0 the query: a sum plus -0 is this sum. whole: nothing is left. */
+ * A remainder is padded with zeros, and its query with -0: a sum plus -0 is this sum. whole: no remainder. */
 RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, const struct key_place *places,
                                   bool whole, struct stream *stream, float *scores, int first, int n, int rows) {
     const int width = square_words(format) * numbers_of_word(format);
@@ -254,7 +253,7 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, c
             fetch_strands(stream->strands, lines);
         int here = whole ? width : left;
         if (!whole)
-            RAPT_OPAQUE(here); /* else compilers make a loop of its own of the last turn */
+            RAPT_OPAQUE(here); /* else compilers split off the last iteration */
         here = here < width ? here : width;
         load_keys(format, &keys, byte, here, rows);
         if (two)
@@ -268,7 +267,7 @@ RAPT_INLINE void score_transposed(const struct rapt_score_args *a, int format, c
         store_scores(a, &more, scores + VL, n - VL, rows);
 }
 
-/* Where the next n keys are, as far as they fill vectors that lie in one run; others are `at`. */
+/* Places of the next n keys: by stride for full vectors within one run, else `at`. */
 RAPT_INLINE void find_keys(struct key_place *places, struct walk walk, int64_t stride_bytes, const char *const *at,
                            int n, int vectors) {
     RAPT_UNROLL for (int v = 0; v < vectors; v++) {
@@ -294,7 +293,7 @@ RAPT_INLINE void score_rows(const struct rapt_score_args *a, int format, int row
     }
 }
 
-/* Numbers of rows that have a function of their own. */
+/* Row counts with functions of their own. */
 #define RAPT_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 
 /* Types that may be of words. */

@@ -33,7 +33,7 @@ RAPT_INLINE void exp2_column(float *scores, int key_begin, int key_end, vf32 m, 
     v_store(sums, l);
 }
 
-/* Functions of their own, since the registers are just enough. */
+/* Separate functions, since registers barely suffice. */
 static RAPT_KERNEL void exp2_wide(float *scores, int key_begin, int key_end, vf32 m, float *sums) {
     exp2_column(scores, key_begin, key_end, m, sums, 0);
 }
@@ -42,7 +42,7 @@ static RAPT_KERNEL void exp2_wide_shifted(float *scores, int key_begin, int key_
     exp2_column(scores, key_begin, key_end, m, sums, 1);
 }
 
-/* Eight chains, since one comparison has to wait for the one before it. */
+/* Eight chains hide the latency of comparisons. */
 RAPT_INLINE vf32 largest_in_column(const float *scores, int key_begin, int key_end) {
     vf32 largest[8];
     RAPT_UNROLL for (int i = 0; i < 8; i++)
@@ -76,8 +76,8 @@ RAPT_INLINE vf32 maximum_wide(const float *scores, int rows, struct span keys, f
     return after;
 }
 
-/* The maximum of a vector of rows goes before the exponentials of the vector before: these hide its latency, and find
- * their scores still in L1. */
+/* The maximum of a vector of rows precedes the exponentials of the vector before: these hide its latency and find their
+ * scores still in L1. */
 static void softmax_wide(float *scores, int first_row, int end_row, int key_begin, int key_end,
                          const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
                          struct rapt_errands *errands) {
@@ -132,7 +132,7 @@ static void exponentials(const float *t, float *p, int64_t count, float m) {
         exp2_line(t, p, count, &row, 0);
 }
 
-/* In lanes: the maximum of one row, of which each lane saw a part. */
+/* Each lane: the maximum of a part of the row. */
 RAPT_INLINE vf32 largest_in_row(const float *scores, int count) {
     vf32 largest[2] = {v_splat(-RAPT_INFINITY), v_splat(-RAPT_INFINITY)};
     int i = 0;

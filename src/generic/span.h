@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * What the visible spans of some rows have in common, so that kernels can leave out
- * the keys that none of them sees and the questions where all of them do. */
+ * Hull and intersection of the visible spans of some rows: kernels skip keys that no row sees, and the tests where
+ * every row sees all. */
 #ifndef RAPT_GENERIC_SPAN_H
 #define RAPT_GENERIC_SPAN_H
 
 #include "generic/assumed.h"
 
 struct span {
-    int begin, end;             /* some row sees these keys at most */
-    int inner_begin, inner_end; /* every row sees these; within begin and end */
+    int begin, end;             /* no row sees keys outside these */
+    int inner_begin, inner_end; /* every row sees these; within [begin, end) */
 };
 
 RAPT_INLINE int clipped(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
 
-/* Of rows [row, row + count), within [key_begin, key_end). spans may be NULL. */
+/* Rows [row, row + count), within [key_begin, key_end); spans may be NULL. */
 RAPT_INLINE struct span span_of(const struct rapt_visible_spans *spans, int row, int count, int key_begin,
                                 int key_end) {
     struct span s = {key_begin, key_end, key_begin, key_end};

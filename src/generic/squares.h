@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Keys transposed, a square of VL words of VL keys at a time. */
+ * Transposes keys, a square of VL words of VL keys at a time. */
 #ifndef RAPT_GENERIC_SQUARES_H
 #define RAPT_GENERIC_SQUARES_H
 
 #include "generic/loops.h"
 #include "kernels.h"
 
-/* Whether loads insert parts of rows into vectors, which does some of the shuffling. */
+/* Whether loads insert parts of rows into vectors, which saves shuffles. */
 #ifndef RAPT_LOADS_PARTS
 #define RAPT_LOADS_PARTS 0
 RAPT_INLINE void v_load_square_by_halves(vf32 *square, const float *const *rows, int64_t offset) {
@@ -24,9 +24,8 @@ RAPT_INLINE void v_transpose_halves_by_quarters(uint16_t *into, const char *cons
 }
 #endif
 
-/* Whether to load quarters of vectors: that takes more instructions, of which fewer wait for the one port of shuffles.
- * Beside the multiply-adds of some rows it is faster, for few rows, and where these take several vectors of keys at
- * once, it is not. */
+/* Whether to load quarters of vectors: more instructions, but fewer for the single shuffle port. Faster beside the FMAs
+ * of some rows, but not for few rows, nor for several vectors of keys at once. */
 RAPT_INLINE bool suits_quarters(int rows, int vectors) { return RAPT_LOADS_PARTS && rows >= 4 && vectors == 1; }
 
 /* 1 in a file whose kernels take half a square at a time, all of it in registers. */
@@ -34,7 +33,7 @@ RAPT_INLINE bool suits_quarters(int rows, int vectors) { return RAPT_LOADS_PARTS
 #define RAPT_HALF_SQUARES 0
 #endif
 
-/* Words, from that byte of each key on: number i of all keys is lanes[i]. */
+/* Words of each key from `byte` on: lanes[i] holds number i of all keys. */
 RAPT_INLINE void load_square_of_words(vf32 *lanes, const char *const *keys, int64_t byte, bool quarters) {
     const float *rows[VL];
     RAPT_UNROLL for (int i = 0; i < VL; i++)
@@ -47,7 +46,7 @@ RAPT_INLINE void load_square_of_words(vf32 *lanes, const char *const *keys, int6
         v_load_square_by_halves(lanes, rows, 0);
 }
 
-/* Halves, twice as many of each key: number i of all keys begins at into[i * VL]. */
+/* Twice as many halves per key: number i of all keys begins at into[i * VL]. */
 RAPT_INLINE void load_square_of_halves(uint16_t *into, const char *const *keys, int64_t byte, bool quarters) {
     if (quarters)
         v_transpose_halves_by_quarters(into, keys, byte);

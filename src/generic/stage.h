@@ -8,8 +8,8 @@
 #include "generic/stored.h"
 
 enum {
-    STAGE_NEAR = 8, /* rows that are prefetched: processors do not recognise the pattern of rows far apart */
-    STAGE_FAR = 48 /* the same into L2, where memory feeds the loop */
+    STAGE_NEAR = 8, /* rows prefetched ahead: processors do not detect such large strides */
+    STAGE_FAR = 48 /* the same into L2, if memory limits the loop */
 };
 
 RAPT_INLINE void fetch_stored(const struct rapt_stage_args *a, const char *from, int64_t row, int64_t row_bytes) {
@@ -44,7 +44,7 @@ RAPT_INLINE void stage_stored(int format, float *into, const char *row, int dim)
         v_store_n(into + d, v_load_stored_rest(format, row, d, dim - d), dim - d);
 }
 
-/* The same of a format with scales, numbers [d, end) of which have one. */
+/* The same with scales: numbers [d, end) share one. */
 RAPT_INLINE void stage_group(int format, float *into, const char *row, int64_t d, int64_t end, struct stored_scale by) {
     for (; end - d >= VL; d += VL)
         v_store(into + d, v_scaled(v_load_stored(format, row, d), by));
@@ -52,7 +52,7 @@ RAPT_INLINE void stage_group(int format, float *into, const char *row, int64_t d
         v_store_n(into + d, v_scaled(v_load_stored_rest(format, row, d, (int)(end - d)), by), (int)(end - d));
 }
 
-/* number: of the row, whose scales these are. */
+/* number: of the row, for its scales. */
 RAPT_INLINE void stage_scaled(int format, float *into, const char *row, int dim, const struct rapt_scales *scales,
                               int64_t number) {
     const int64_t step = scales->group && scales->group < dim ? scales->group : dim;
@@ -71,7 +71,7 @@ RAPT_INLINE void stage_scaled(int format, float *into, const char *row, int dim,
 #include "format.def"
 #undef RAPT_FORMAT
 
-/* One row; its number is its place among those that the scales are of. */
+/* One row; its number is its index into the scales. */
 static void (*const stage_row[RAPT_FORMAT_COUNT])(float *, const char *, int, const struct rapt_scales *, int64_t) = {
 #define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) stage_row_##name,
 #include "format.def"

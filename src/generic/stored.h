@@ -5,13 +5,13 @@
 
 #include "kernels.h"
 
-/* Numbers of the largest block. Loops over a row that take so many at a time see a block's scale as one. */
+/* Numbers in the largest block. Loops that take so many at a time load a block's scale once. */
 enum { STORED_STEP = 32 };
 
 _Static_assert(STORED_STEP % VL == 0, "a step is whole vectors");
 
-/* Copies fewer than 4 * VL bytes, and zeros after them; into: has 4 * VL. As one vector, since a load of what several
- * stores wrote waits for all of them. */
+/* Copies fewer than 4 * VL bytes into 4 * VL, zero-padded, by one vector store: a load that spans several stores waits
+ * for all of them. */
 RAPT_INLINE void copy_rest(void *into, const char *from, size_t bytes) {
     const size_t whole = bytes / 4 * 4;
     const vf32 words = v_load_n((const float *)(const void *)from, (int)(whole / 4));
@@ -20,7 +20,7 @@ RAPT_INLINE void copy_rest(void *into, const char *from, size_t bytes) {
         memcpy((char *)into + whole, from + whole, bytes - whole);
 }
 
-/* The bytes of the block that number d lies in. ASSUME d is a multiple of VL. */
+/* The block that holds number d. ASSUME d is a multiple of VL. */
 RAPT_INLINE const char *stored_block(int format, const char *row, int64_t d) {
     const struct rapt_format_info *info = rapt_format_info(format);
     return row + (size_t)d / (size_t)info->elements * (size_t)info->bytes;
@@ -31,24 +31,24 @@ static const int8_t codes_of_q5_0[16] = {-16, -15, -14, -13, -12, -11, -10, -9, 
 static const int8_t codes_of_q4_1[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 static const int8_t codes_of_iq4_nl[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
-/* Nibbles of a block: numbers 0 ... 15 are the lower halves of 16 bytes, 16 ... 31 the upper ones. */
+/* Nibbles of a block: numbers 0 ... 15 are the low nibbles of 16 bytes, 16 ... 31 the high ones. */
 RAPT_INLINE vf32 stored_nibbles(const char *nibbles, size_t at, const int8_t *codes) {
     return v_load_nibbles((const uint8_t *)nibbles + at % 16, (int)(at / 16 * 4), codes);
 }
 
-/* The same with fifth bits, a little-endian word of them. */
+/* The same with fifth bits, in a little-endian word. */
 RAPT_INLINE vf32 stored_fives(const char *bits, const char *nibbles, size_t at) {
     uint32_t word;
     memcpy(&word, bits, sizeof word);
     return v_load_fives((const uint8_t *)nibbles + at % 16, (int)(at / 16 * 4), word >> at);
 }
 
-/* Numbers d ... d + VL - 1 of a row, all of which exist; of types that may have scales, before these act. ASSUME d is a
- * multiple of VL, and format a constant once this is inlined: what remains are the loads of one type. */
+/* Numbers d ... d + VL - 1 of a row, all present; separate scales are not applied. ASSUME d is a multiple of VL, and
+ * format a constant after inlining, which leaves only the loads of one type. */
 RAPT_INLINE vf32 v_load_stored(int format, const char *row, int64_t d) {
     const char *block = stored_block(format, row, d);
-    const uint16_t *words = (const uint16_t *)(const void *)block; /* the scale; then the minimum, where there is one */
-    const size_t at = (size_t)d % STORED_STEP; /* in a block of so many */
+    const uint16_t *words = (const uint16_t *)(const void *)block; /* the scale, then the minimum if any */
+    const size_t at = (size_t)d % STORED_STEP;
     switch (format) {
     case RAPT_FORMAT_F32: return v_load((const float *)(const void *)block);
     case RAPT_FORMAT_F16: return v_load_half(words);
@@ -69,8 +69,8 @@ RAPT_INLINE vf32 v_load_stored(int format, const char *row, int64_t d) {
     }
 }
 
-/* The same of the last `count` numbers of a row, fewer than VL; the other lanes hold zeros or anything. Reads nothing
- * after them. Only types without blocks have such a rest. */
+/* The same for the last `count` < VL numbers of a row; other lanes hold zeros or anything. Reads nothing beyond. Only
+ * types without blocks have such a remainder. */
 RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int count) {
     char rest[64] = {0}; /* VL floats, or a block: compilers see reads of blocks, which never come here */
     copy_rest(rest, stored_block(format, row, d), (size_t)count * (size_t)rapt_format_info(format)->bytes);
@@ -88,12 +88,12 @@ RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int 
 enum { STORED_FORMATS = 1 << RAPT_FORMAT_F32 RAPT_STORED_FORMATS(RAPT_STORED) };
 #undef RAPT_STORED
 
-/* Rows of a narrow tile at most. */
+/* Most rows of a narrow tile. */
 enum { NARROW_MOST = NARROW_FILLS ? VL : NARROW_ROWS };
 
-/* Up to how many rows score_beside takes keys and values of a type: where memory limits, and the registers suffice.
- * Functions of a type and a number of rows begin with conditions of constants as these, which compilers see before they
- * inline anything: what does not exist would take a third of their time otherwise. */
+/* The most rows for which score_beside takes a type: where memory is the limit and registers suffice. Functions per
+ * type and row count begin with tests of such constants, which compilers fold before they inline: unused bodies would
+ * take a third of the compile time. */
 enum {
     BESIDE_F32 = VL > 1 ? NARROW_MOST : 0,
     BESIDE_F16 = VL < 8 ? 0 : NARROW_MOST,
@@ -112,7 +112,7 @@ enum {
     X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(IQ4_NL) X(F8_E4M3) X(F8_E5M2)
 #define RAPT_BESIDE_ROWS(NAME) [RAPT_FORMAT_##NAME] = BESIDE_##NAME,
 
-/* false for some in a file whose kernels take others. */
+/* Files whose kernels take only some redefine this. */
 #ifndef RAPT_TAKES_ROWS
 #define RAPT_TAKES_ROWS(format, rows) ((void)(format), (rows) >= 1)
 #endif
@@ -120,29 +120,29 @@ enum {
 /* Whether narrow tiles of so many rows have kernels here. */
 #define RAPT_IS_NARROW(format, rows) ((rows) <= NARROW_ROWS && RAPT_TAKES_ROWS(format, rows))
 
-/* Lines that so many numbers take. */
+/* Cache lines, rounded up. */
 RAPT_INLINE int stored_lines(int format, int numbers) {
     const struct rapt_format_info *info = rapt_format_info(format);
     return (numbers * info->bytes + 64 * info->elements - 1) / (64 * info->elements);
 }
 
-/* Those that they fill. */
+/* Rounded down. */
 RAPT_INLINE int whole_lines(int format, int numbers) {
     const struct rapt_format_info *info = rapt_format_info(format);
     return numbers * info->bytes / (64 * info->elements);
 }
 
-/* false in a file whose kernels are called with scales of 1 only, and multiply by none. */
+/* false in a file whose kernels only get scales of 1 and skip the product. */
 #ifndef RAPT_SCALES_ACT
 #define RAPT_SCALES_ACT true
 #endif
 
-/* Whether scales may act on the numbers of a format. */
+/* Whether a format may have separate scales. */
 RAPT_INLINE bool is_scaled(int format) {
     return RAPT_SCALES_ACT && rapt_format_info(format)->uses & RAPT_MAY_SCALE;
 }
 
-/* What acts on the numbers of a group of a row. */
+/* For a group of a row. */
 struct stored_scale {
     vf32 scale, zero_point;
 };
@@ -153,7 +153,7 @@ RAPT_INLINE struct stored_scale stored_scale_of(const struct rapt_scales *scales
                                  v_splat(scales->zero_points ? scales->zero_points[at] : 0)};
 }
 
-/* Those of so many rows further on. */
+/* Skips so many rows. */
 RAPT_INLINE void scales_on(struct rapt_scales *scales, int rows) {
     if (scales->scales)
         scales->scales += rows * (scales->stride_bytes / (int64_t)sizeof(float));
@@ -161,15 +161,14 @@ RAPT_INLINE void scales_on(struct rapt_scales *scales, int rows) {
 
 enum { ROW_SCALES = 64 };
 
-/* The scales of some rows that have one each, no zero points; and the same times a unit, a power of two. exact: none of
- * these products lost a bit, so that numbers over the unit times them are what numbers times scales are. */
+/* Scales of rows that have one each, no zero points: plain, and folded with a unit, a power of two. exact: folding lost
+ * no bit, so that (number / unit) * folded is number * plain. */
 struct row_scales {
     _Alignas(64) float plain[ROW_SCALES], folded[ROW_SCALES];
     bool exact;
 };
 
-/* Of rows first ... first + count - 1, and of the first one for those up to a multiple of VL. ASSUME at most
- * ROW_SCALES. */
+/* For rows first ... first + count - 1, padded to a multiple of VL with the first one. ASSUME at most ROW_SCALES. */
 RAPT_INLINE void load_row_scales(struct row_scales *into, const struct rapt_scales *scales, int64_t first, int count,
                                  float unit) {
     const int64_t step = scales->stride_bytes / (int64_t)sizeof(float);
@@ -185,7 +184,7 @@ RAPT_INLINE void load_row_scales(struct row_scales *into, const struct rapt_scal
 
 RAPT_INLINE bool is_float8(int format) { return format == RAPT_FORMAT_F8_E4M3 || format == RAPT_FORMAT_F8_E5M2; }
 
-/* What numbers are over, as v_halves_of_float8 leaves them. */
+/* v_halves_of_float8 divides numbers by this. */
 RAPT_INLINE float unit_of_halves(int format) { return format == RAPT_FORMAT_F8_E4M3 ? 0x1p8f : 1; }
 
 RAPT_INLINE void v_halves_of_float8(int format, uint16_t *into, const char *p) {

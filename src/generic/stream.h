@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * The keys of a call to score where memory feeds it: row by row, panel by panel, and what is prefetched beside them. */
+ * The keys of a memory-bound call to score: row by row, panel by panel, and what is prefetched beside them. */
 #ifndef RAPT_GENERIC_STREAM_H
 #define RAPT_GENERIC_STREAM_H
 
 #include "generic/errands.h"
 
-/* The next rows, prefetched in memory order: far ahead into L2, which has room for many requests, and just before their
- * use into L1. */
+/* The next rows, prefetched in memory order: far ahead into L2, which has room for many requests, and just before use
+ * into L1. */
 struct stream {
     const char *row;
     int64_t byte, row_bytes;
     int64_t step_bytes;                   /* to the next row; 0 where rows do not come from memory */
-    const char *const *next, *const *end; /* the rows after this one, as long as there are some here */
-    int64_t l2;          /* as fetch_both has it */
-    struct strand_cursor *strands; /* what is fetched into L2 instead; NULL = nothing else */
+    const char *const *next, *const *end; /* the rows after this one, while any are listed */
+    int64_t l2;          /* see fetch_both */
+    struct strand_cursor *strands; /* fetched into L2 instead; NULL = none */
     struct pair *pair;   /* fetched instead of all that; NULL = none */
 };
 
-/* `rows` rows at a stride; those that lie without a gap are like one. */
+/* `rows` rows at a stride; dense rows count as one. */
 RAPT_INLINE struct stream stream_at(const struct rapt_score_args *a, int format, const char *row, int rows) {
     const int64_t row_bytes = rapt_format_row_bytes(format, a->head_dim);
     const bool dense = a->key_stride_bytes == row_bytes;
@@ -26,7 +26,7 @@ RAPT_INLINE struct stream stream_at(const struct rapt_score_args *a, int format,
                            .step_bytes = dense ? rows * row_bytes : a->key_stride_bytes};
 }
 
-/* Rows that come `keys` after the one at key; where lead_bytes says that rows to come are elsewhere, those at key. */
+/* Rows from `keys` after key on; from key on where lead_bytes says that the next rows are elsewhere. */
 RAPT_INLINE struct stream stream_of(const struct rapt_score_args *a, int format, const char *key, int keys) {
     const int64_t stride_bytes = a->streams ? a->key_stride_bytes : 0;
     struct stream stream = stream_at(a, format, a->lead_bytes ? key : key + keys * stride_bytes, keys);
@@ -57,7 +57,7 @@ RAPT_INLINE void put_stream(struct stream *stream, const struct stream *own) {
     stream->next = own->next;
 }
 
-/* Step i of so many that share so many lines. */
+/* Step i of `steps`, which share `lines`. */
 RAPT_INLINE void stream_line(struct stream *stream, int i, int lines, int steps) {
     if (i * lines % steps >= lines)
         return;
@@ -72,7 +72,7 @@ RAPT_INLINE void stream_line(struct stream *stream, int i, int lines, int steps)
         if (stream->next < stream->end)
             stream->row = *stream->next++;
     }
-    RAPT_OPAQUE(stream->byte); /* else compilers make a copy of what follows for rows that end here */
+    RAPT_OPAQUE(stream->byte); /* else compilers duplicate what follows for rows that end here */
 }
 
 enum { FEED_KEYS = NARROW_VECTORS * VL }; /* at once, at most */

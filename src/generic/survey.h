@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What masks hold, so that keys can be left out. */
+ * Scans masks for keys to leave out. */
 #ifndef RAPT_GENERIC_SURVEY_H
 #define RAPT_GENERIC_SURVEY_H
 
@@ -26,7 +26,7 @@ static bool has_false(const uint8_t *bytes, int key_begin, int key_end) {
     return all != UINT32_MAX;
 }
 
-/* Those bits whose bias is not -infinity, of up to 32 keys. Vectors of one kind need no look at single ones. */
+/* Keeps bits whose bias is not -infinity, of up to 32 keys. Uniform vectors skip the test of single keys. */
 static uint32_t biased_bits(const float *bias, int count, uint32_t bits) {
     for (int key = 0; key < count; key += VL) {
         const int n = count - key < VL ? count - key : VL;
@@ -63,7 +63,7 @@ static bool share_masks(const struct rapt_tile_mask *mask, int row, int other) {
            (!(mask->parts & RAPT_PART_BIAS) || mask->bias[row] == mask->bias[other]);
 }
 
-/* Whether some biases are not 0. */
+/* Whether any bias is not 0. */
 static bool has_change(const float *bias, int key_begin, int key_end) {
     int key = key_begin;
     for (; key_end - key >= 4 * VL; key += 4 * VL) {
@@ -91,7 +91,7 @@ static unsigned survey_parts(int rows, int key_begin, int key_end, const struct 
     return (some_false ? RAPT_SOME_FALSE : 0u) | (some_change ? RAPT_SOME_CHANGE : 0u);
 }
 
-/* Masks and biases of a row that comes soon: their rows are far apart, so the processor does not prefetch them. */
+/* Masks and biases of an upcoming row: rows are too far apart for the processor to prefetch. */
 RAPT_INLINE void prefetch_masks(const struct rapt_tile_mask *mask, int row, int key_begin, int key_end) {
     if (mask->parts & RAPT_PART_MASK)
         for (int key = key_begin; key < key_end + 63; key += 64)

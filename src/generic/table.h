@@ -27,7 +27,7 @@
 #include "generic/rotary.h"
 #include "generic/quantise.h"
 
-/* What README.md says that the constants of a simd.h must be. */
+/* The rules of README.md for the constants of a simd.h. */
 _Static_assert(VL >= 1 && 16 % VL == 0, "VL divides 16");
 _Static_assert(SCORE_KEYS >= 2, "a panel of keys is halved");
 _Static_assert(SCORE_DIMS >= 1 && SCORE_DIMS <= 4, "SCORE_DIMS is 1 ... 4");
@@ -70,8 +70,8 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
 #ifndef RAPT_WITHOUT_UNITS
 #include "generic/unit_table.h"
 
-/* Order 2 by chains of FMAs, whose functions unit.c has: few rows, against keys and values where they lie, and any
- * number of them, against packed ones. */
+/* Order 2 by chains of FMAs (functions in unit.c): few rows against keys and values in place, any number of rows
+ * against packed ones. */
 #define RAPT_UNIT_KIND(kind, most, tile_rows, suffix)                                                               \
     .name = kind,                                                                                                   \
     .most_rows = (most),                                                                                            \
@@ -135,15 +135,14 @@ static const struct rapt_table split_table = {
 };
 #endif
 
-/* Unless kernels.c has some that hand types on to others. */
+/* Unless kernels.c defines slots that hand types on. */
 #ifndef RAPT_SCORE_NARROW
 #define RAPT_SCORE_NARROW score_narrow
 #define RAPT_WEIGH_NARROW weigh_narrow
 #define RAPT_SCORE_BESIDE score_beside
 #endif
 
-/* Whose keys and values are copied where they evict each other (docs/performance/prefill.md): measured with vectors
- * of 8. */
+/* Least rows that copy keys and values that evict each other (docs/performance/prefill.md): measured with 8 lanes. */
 enum { COPIED_ROWS = VL == 8 ? 32 : 192 };
 
 const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {

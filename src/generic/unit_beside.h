@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows: scores of the next block's keys in turns with the products with this one's values, a step of
- * each at a time, where memory feeds both. */
+ * Order 2 of few rows: scores the next block's keys and weighs this one's values in turns, a step of each at a time,
+ * where both are memory-bound. */
 #ifndef RAPT_GENERIC_UNIT_BESIDE_H
 #define RAPT_GENERIC_UNIT_BESIDE_H
 
@@ -19,7 +19,7 @@ struct turn_keys {
     struct unit_pair *ahead;
 };
 
-/* 2 * VL numbers of VL keys, transposed: pairs in registers, or halves, which conversions read from memory as fast. */
+/* 2 * VL numbers of VL keys, transposed: pairs in registers, or halves in L1, which convert as fast from there. */
 struct turn_words {
     vf32 pairs[VL];
     uint16_t halves[2 * VL * VL];
@@ -38,7 +38,7 @@ RAPT_INLINE vf32 turn_number(const struct turn_words *words, int n, int format) 
     return n % 2 == 0 ? v_even_bf16(words->pairs[n / 2]) : v_odd_bf16(words->pairs[n / 2]);
 }
 
-/* Few rows take two vectors of keys at once: a chain waits for each of its sums. */
+/* Few rows take two vectors of keys at once: FMAs of a chain are serial. */
 RAPT_INLINE int turn_vectors(int rows) { return VL == 16 && rows <= 2 ? 2 : 1; }
 
 /* A step of VL or 2 * VL keys: sum += even + odd. */
@@ -78,7 +78,7 @@ RAPT_INLINE void turn_score(const struct turn_keys *k, int rows, int format) {
     for (int key = 0; key < RAPT_STEP; key += vectors * VL) {
         vf32 sum[2 * PLACE_ROWS];
         RAPT_UNROLL for (int i = 0; i < rows * vectors; i++)
-            sum[i] = v_splat(-0.0f); /* a sum with it is the other term, even where that is -0 */
+            sum[i] = v_splat(-0.0f); /* adding it keeps the other term, even -0 */
         for (int d = 0; d < k->dim; d += RAPT_STEP) {
             const float *query = k->query + (int64_t)(d / RAPT_HALF_KEYS) * k->all_rows * RAPT_HALF_KEYS;
             turn_step(k->row + key, query + d % RAPT_HALF_KEYS, 2 * d, sum, &ahead, rows, format);
@@ -110,8 +110,8 @@ static turn_scorer *const turn_scorers[2][12] = {{PLACE_HEIGHTS(TURN_BF16)}, {PL
 #undef TURN_BF16
 #undef TURN_HALF
 
-/* What is prefetched in a turn: keys of the one after it, and values as far as requests reach, twice within those rows
- * that have a place (PLACE_ALL). */
+/* Prefetches of a turn: keys of the next one, and values as far as requests reach, twice within the rows that have a
+ * place (PLACE_ALL). */
 RAPT_INLINE struct unit_pair turn_ahead(const char *const *keys, const char *const *values, int row_bytes) {
     const int64_t rows = far_rows(row_bytes, false);
     const int far = rows < PLACE_FAR / 2 ? (int)rows : PLACE_FAR / 2;

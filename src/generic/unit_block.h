@@ -130,7 +130,7 @@ void RAPT_UNIT(block)(const struct rapt_block *b) {
     }
 }
 
-/* Lanes of l fold; float16 leaves its range, and dropout scales. */
+/* Folds lanes of l; unscales float16; applies keep_scale. */
 void RAPT_UNIT(close)(const struct rapt_task *task, float *panel, struct rapt_state state, int rows) {
     const struct rapt_plan_body *a = task->attention;
     const float unshift = unit_format(task) == RAPT_FORMAT_F16 ? 0x1p-15f : 1;

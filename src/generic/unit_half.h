@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Orders 2 and 3: half a block of a tile, and what becomes of its scores, whatever multiplies. */
+ * Orders 2 and 3: half a block of a tile, from scores to probabilities, whatever multiplies. */
 #ifndef RAPT_GENERIC_UNIT_HALF_H
 #define RAPT_GENERIC_UNIT_HALF_H
 
@@ -7,7 +7,7 @@
 #include "generic/prefetched.h"
 #include "generic/unit_softmax.h"
 
-enum { UNIT_LINES = 24 /* lines that are prefetched beside a panel of keys or values */ };
+enum { UNIT_LINES = 24 /* lines prefetched beside a panel of keys or values */ };
 
 /* Half a block: keys [begin, end) of it, all of which are at base + first or after. */
 struct unit_task {
@@ -16,7 +16,7 @@ struct unit_task {
     int begin, end;     /* in those of the half, as all below */
     bool fresh;
     float *y, *sums;    /* [rows][RAPT_HALF_KEYS], [rows][sum_stride] */
-    int64_t y_part;     /* order 3: from one part of the probabilities to the next; otherwise 0 */
+    int64_t y_part;     /* order 3: stride of the parts of probabilities; otherwise 0 */
     bool is_normal;     /* RAPT_FOUND_NORMAL of these */
     int sum_stride;
     uint8_t row_begin[RAPT_MAX_TILE_ROWS], row_end[RAPT_MAX_TILE_ROWS];
@@ -25,7 +25,7 @@ struct unit_task {
 static int unit_format(const struct rapt_task *task) { return task->attention->format[RAPT_KEYS]; }
 static bool unit_is_split(const struct rapt_block *b) { return unit_format(b->task) == RAPT_FORMAT_F32; }
 
-/* The block after this one, as far as its scores go. */
+/* The next block, with what its scores use. */
 RAPT_INLINE struct rapt_block unit_next_block(const struct rapt_block *b) {
     struct rapt_block next = *b;
     next.base = b->next.base;
@@ -44,7 +44,7 @@ static bool unit_turn_to(struct unit_task *t, int first) {
     return t->begin < t->end;
 }
 
-/* Where a byte is false, t is -infinity: y of keys that a row does not attend to. */
+/* Sets t to -infinity for keys that a row does not attend to. */
 static void unit_exclude(float *y, const uint8_t *attends, int begin, int end, float factor) {
     const vf32 out = v_splat(factor < 0 ? RAPT_INFINITY : -RAPT_INFINITY);
     int key = begin;
@@ -61,13 +61,13 @@ static void unit_scale(float *y, int begin, int end, float factor) {
         v_store(y + key, v_mul(v_load(y + key), v_splat(factor)));
 }
 
-/* The scores of a tile whose rows have as many keys as a block, such that this row lies where it does. */
+/* The base of a tile with a block's keys per row such that this row coincides. */
 static float *unit_as_narrow(const struct unit_task *t, int row) {
     const int64_t before = (int64_t)row * (RAPT_BLOCK_KEYS - RAPT_HALF_KEYS) + t->first;
     return (float *)((uintptr_t)t->y - (uintptr_t)before * sizeof(float));
 }
 
-/* Scores to y; returns the factor that is left. */
+/* Scores to y; returns the remaining factor. */
 static float unit_logits(const struct unit_task *t) {
     const struct rapt_block *b = t->b;
     const struct rapt_plan_body *a = b->task->attention;

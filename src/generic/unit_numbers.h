@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Orders 2 and 3: what all that multiplies for them has in common. Numbers, parts of numbers and what is found among
- * them; the panel of queries; rows that come. */
+ * Orders 2 and 3: what all products share. Numbers, their parts and what is found among them; the panel of queries;
+ * upcoming rows. */
 #ifndef RAPT_GENERIC_UNIT_NUMBERS_H
 #define RAPT_GENERIC_UNIT_NUMBERS_H
 
@@ -15,7 +15,7 @@ enum {
     UNIT_ROWS = WEIGH_ROWS,         /* of accumulators, against 2 vectors */
     UNIT_COLUMNS = 2 * VL,          /* of a panel of keys or values */
     UNIT_PARTS = 3,                 /* of a number of order 3 */
-    UNIT_AHEAD = 16,                /* values that are prefetched before their turn */
+    UNIT_AHEAD = 16,                /* values prefetched ahead */
     UNIT_HEAD = 16                  /* floats at the start of a panel of queries: the first says what was found */
 };
 
@@ -23,7 +23,7 @@ _Static_assert(RAPT_HALF_KEYS % UNIT_COLUMNS == 0, "panels divide the keys of a 
 
 RAPT_INLINE int unit_up(int count, int to) { return (count + to - 1) / to * to; }
 
-/* Order 3: which parts of a and b are multiplied, one after the other. */
+/* Order 3: the parts of a and b to multiply, in order. */
 enum { UNIT_SPLIT_SUMS = 6 };
 static const uint8_t unit_split_sums[UNIT_SPLIT_SUMS][2] = {{0, 2}, {1, 1}, {0, 1}, {2, 0}, {1, 0}, {0, 0}};
 
@@ -35,7 +35,7 @@ RAPT_INLINE void unit_flush(bool on) {
 
 /* ------------------------------------------------------------ what is found */
 
-/* Largest and least magnitude of numbers seen so far, zeros left out of the latter. */
+/* Of numbers seen so far: NaN if one is not finite; the least magnitude but 0. */
 struct unit_found {
     vf32 spread, least;
 };
@@ -55,7 +55,7 @@ RAPT_INLINE vf32 unit_look(struct unit_found *found, vf32 x, int format) {
     return flushed;
 }
 
-/* Order 3: what bfloat16 holds of a number, of the rest, and of the rest of that. */
+/* Order 3: a number in bfloat16, then the remainder, then that of the remainder. */
 RAPT_INLINE void unit_split(vf32 x, vf32 parts[UNIT_PARTS], struct unit_found *found) {
     RAPT_UNROLL for (int i = 0; i < UNIT_PARTS; i++) {
         const vf32 part = v_select(v_less(v_abs(x), v_splat(0x1p-126f)), v_splat(0), v_round_bf16(x));
@@ -88,16 +88,16 @@ RAPT_INLINE float *unit_queries(float *panel, int rows) {
     return panel + UNIT_HEAD + unit_up(rows, UNIT_ROWS) * RAPT_SUM_LANES;
 }
 
-/* From one part of the queries to the next. */
+/* Stride of the parts of queries. */
 RAPT_INLINE int64_t unit_query_part(int rows, int head_dim) {
     return (int64_t)unit_up(rows, UNIT_ROWS) * unit_up(head_dim, RAPT_HALF_KEYS);
 }
 
-/* ------------------------------------------------------------ rows that come */
+/* ------------------------------------------------------------ next rows */
 
 static const float unit_zeros[RAPT_MAX_HEAD_DIM + RAPT_STEP];
 
-/* Rows that come, line by line; reach: in rows. */
+/* The next rows, line by line; reach: in rows. */
 struct unit_ahead {
     const char *const *row; /* and those after it */
     int byte, row_bytes;

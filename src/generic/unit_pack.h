@@ -49,7 +49,7 @@ void RAPT_UNIT(pack_split)(float *panel, const float *const *query_rows, int row
 
 /* ------------------------------------------------------------ keys, values */
 
-/* Floats of one part of packed keys or values, so many of them. */
+/* Floats of one part of `count` packed keys or values. */
 RAPT_INLINE int64_t unit_packed_part(int side, int count, int dim) {
     return (int64_t)unit_up(dim, side == RAPT_KEYS ? RAPT_STEP : UNIT_COLUMNS) * count;
 }
@@ -60,8 +60,8 @@ size_t RAPT_UNIT(packed_bytes)(int side, int dim) {
 
 size_t RAPT_UNIT(packed_bytes_split)(int side, int dim) { return UNIT_PARTS * RAPT_UNIT(packed_bytes)(side, dim); }
 
-/* Numbers [d, d + UNIT_COLUMNS) of VL keys, as rows of a panel with so many columns; of them n exist. As many bytes are
- * prefetched; ahead may be NULL. */
+/* Numbers [d, d + UNIT_COLUMNS) of VL keys, of which n exist, as rows of a panel of `columns` columns. Prefetches as
+ * many bytes, unless ahead is NULL. */
 RAPT_INLINE void unit_transpose(float *into, int columns, const char *const *rows, int d, int n, int format,
                                 struct unit_found *found, struct unit_ahead *ahead) {
     enum { LINES = VL * UNIT_COLUMNS * 2 / 64 };
@@ -95,7 +95,7 @@ RAPT_INLINE void unit_transpose(float *into, int columns, const char *const *row
     }
 }
 
-/* The same of float32 in parts, which lie `part` floats apart. */
+/* The same for float32, in parts `part` floats apart. */
 RAPT_INLINE void unit_transpose_split(float *into, int64_t part, int columns, const char *const *rows, int d, int n,
                                       struct unit_found *found) {
     for (int at = 0; at < UNIT_COLUMNS; at += VL) {
@@ -115,7 +115,7 @@ RAPT_INLINE void unit_transpose_split(float *into, int64_t part, int columns, co
     }
 }
 
-/* Numbers from d on of rows that come soon; lines of them, on the whole, once. */
+/* Numbers from d on of the next rows; each line about once. */
 RAPT_INLINE void unit_prefetch(const char *const *rows, int count, int d, int format) {
     for (int i = 0; d % (64 / unit_bytes(format)) == 0 && i < count; i++)
         if (rows[i])

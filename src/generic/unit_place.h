@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows: keys and values are read where they lie, and widened in L1, once for all rows. */
+ * Order 2 of few rows: keys and values are read in place and widened into L1, once for all rows. */
 #ifndef RAPT_GENERIC_UNIT_PLACE_H
 #define RAPT_GENERIC_UNIT_PLACE_H
 
@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------ numbers that the processor does not flush */
 
-/* Of numbers that chains read as they are: one that is denormal is small, and no zero as in what is packed. */
+/* For numbers that chains read unflushed: a denormal counts as small, not as zero as in packed ones. */
 RAPT_INLINE void place_look(struct unit_found *found, const uint16_t *p) {
     const vf32 x = unit_load(p, RAPT_FORMAT_BF16);
     found->least = v_smaller(v_select(v_equal(x, v_splat(0)), v_splat(RAPT_INFINITY), v_abs(x)), found->least);
@@ -32,7 +32,7 @@ static bool place_is_normal(const struct place_side *side, int begin, int end, f
     return unit_finds(&found, least) & RAPT_FOUND_NORMAL;
 }
 
-/* Rows from number `first` of the half on, so many dims in; NULL where the block names none. */
+/* Rows from `first` of the half on, at dim d; NULL where the block names none. */
 static void place_offset(const struct unit_task *t, const struct place_side *side, const char **rows, int first,
                          int count, int d) {
     for (int i = 0; i < count; i++) {
@@ -176,7 +176,7 @@ static void place_weigh_rest(const struct unit_task *t, const struct place_side 
     place_weigh_panel(t, &w, 2, values->format);
 }
 
-/* The rows of a step, of which the block may name some only: others count as zeros, whatever they hold. */
+/* The rows of a step. Those that the block does not name count as zeros, whatever they hold. */
 static const char *const *place_named(const struct unit_task *t, const struct place_side *values, int key,
                                       const char **named) {
     const char *const *rows = values->row + t->first + key;
@@ -187,13 +187,13 @@ static const char *const *place_named(const struct unit_task *t, const struct pl
     return named;
 }
 
-/* What is prefetched beside it. */
+/* Prefetches beside a step. */
 static struct unit_ahead place_ahead(const struct unit_task *t, const struct place_side *values, int key) {
     return (struct unit_ahead){values->row + t->first + key + PLACE_NEAR, 0, values->dim * 2,
                                reach_of(0, PLACE_FAR - PLACE_NEAR)};
 }
 
-/* keys: as place_values has it. */
+/* keys: see place_values. */
 static void place_weigh_step(const struct unit_task *t, const struct place_side *values, int key, bool adds,
                              struct unit_ahead *ahead, struct unit_ahead *keys) {
     const int wide = place_wide(t->b->rows < PLACE_ROWS ? t->b->rows : PLACE_ROWS);
@@ -239,7 +239,7 @@ static void place_weigh_half(const struct unit_task *t, const struct place_side 
 
 /* ------------------------------------------------------------ the block */
 
-/* Scores of a half begin here. Products of packed keys write whole groups of rows. */
+/* Start of a half's scores. Products of packed keys write whole groups of rows. */
 static float *place_scores(const struct rapt_block *b, int half) {
     return b->scores + half * RAPT_HALF_KEYS * (FLUSHES ? b->rows : unit_up(b->rows, UNIT_ROWS));
 }

@@ -6,14 +6,14 @@
 #include "generic/unit_half.h"
 
 enum {
-    PLACE_NEAR = 16,          /* rows that are prefetched into L1, and */
+    PLACE_NEAR = 16,          /* rows prefetched into L1, and */
     PLACE_FAR = 96,           /* into L2 */
     PLACE_ALL = RAPT_BLOCK_KEYS + PLACE_FAR
 };
 
 /* Rows of keys or values from position 0 of a block on. */
 struct place_side {
-    const char *row[PLACE_ALL]; /* what is not there is zeros */
+    const char *row[PLACE_ALL]; /* absent rows are zeros */
     int format, dim;
 };
 

@@ -12,7 +12,7 @@ enum {
 
 _Static_assert(RAPT_HALF_KEYS % PLACE_COLUMNS == 0, "panels divide the keys of a half");
 
-/* Vectors of a wide panel of values; 0: they take panels of 2. */
+/* Vectors of a wide panel of values; 0: only panels of 2. */
 RAPT_INLINE int place_wide(int rows) { return rows == 1 && PLACE_ROWS >= 8 ? 8 : 4 * rows <= PLACE_ROWS ? 4 : 0; }
 
 /* Whether registers hold the sums of even and of odd terms side by side. */
@@ -88,7 +88,7 @@ struct place_values {
     struct unit_ahead *keys;  /* half of them in_pair with these */
 };
 
-/* odd: known to the compiler, as well as in_pair. */
+/* odd, in_pair: compile-time constants. */
 RAPT_INLINE void place_load_values(vf32 *x, const struct place_values *w, int k, int odd, int vectors, int format,
                                    struct unit_pair *ahead, bool in_pair) {
     enum { LINE = 64 };
@@ -130,8 +130,8 @@ RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors
     place_add(even, odd, w->g, w->g_stride, w->adds, rows, vectors);
 }
 
-/* By the number of rows; values also by vectors: 2, or 4, or 8 of one row; and alone or in a pair, which takes turns
- * (place_weigh_block). What the table does not call is empty. */
+/* Per number of rows; values also per number of vectors (2, 4, or 8 for one row), alone or in a pair that takes turns
+ * (place_weigh_block). Those that the table omits are empty. */
 #define PLACE_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #define PLACE_WEIGHERS(height, name, format, in_pair)                                                    \
     static RAPT_KERNEL void place_weigh_##name##_##height##_2(const struct place_values *w) {            \

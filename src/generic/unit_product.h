@@ -10,16 +10,16 @@
 struct unit_product {
     const float *a;      /* [rows][RAPT_HALF_KEYS], with rows up to a multiple of UNIT_ROWS */
     const float *b;      /* [terms][UNIT_COLUMNS] */
-    float *c;            /* likewise */
+    float *c;            /* [rows][c_stride] */
     int64_t c_stride;
     int64_t a_part, b_part; /* order 3: from one part of the numbers to the next; otherwise 0 */
     int rows, terms;     /* terms: a multiple of 4 */
     bool adds;           /* c holds a sum already */
 };
 
-/* Where the processor does not flush as order 2 does. Tiny results are found by the same operation on numbers that are
- * 2^64 times as large: only a result of exactly 2^-126 may have been rounded up to it from one that is flushed. No
- * result is that small where an argument is large. */
+/* Where the processor does not flush as order 2 does. Tiny results are found by the same operation on numbers 2^64
+ * times as large: only a result of exactly 2^-126 may have been rounded up to it from one to be flushed. No result is
+ * that small where an argument is large. */
 RAPT_INLINE vf32 unit_fma_exact(vf32 a, vf32 b, vf32 c) {
     const vf32 up = v_splat(0x1p32f), sum = v_fma(a, b, c);
     const vf32 scaled = v_fma(v_mul(a, up), v_mul(b, up), v_mul(v_mul(c, up), up));
@@ -114,7 +114,7 @@ static void unit_multiply(const struct unit_product *p, bool normal) {
         unit_rows_one(p, row);
 }
 
-/* One row and the keys that it attends to alone: others count as +0, whatever they hold. */
+/* One row and only the keys it attends to: others count as +0, whatever they hold. */
 static RAPT_KERNEL void unit_careful(const struct unit_product *p, const uint8_t *attended) {
     vf32 total[2] = {v_splat(0), v_splat(0)};
     const int first_sum = p->a_part ? 0 : UNIT_SPLIT_SUMS - 1;

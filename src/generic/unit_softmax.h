@@ -5,7 +5,7 @@
 
 #include "generic/unit_numbers.h"
 
-/* What is common to the rows of a half. t = y * factor. */
+/* Shared by the rows of a half. t = y * factor. */
 struct unit_half {
     float *y;                /* [rows][RAPT_HALF_KEYS]: scores, and then probabilities */
     float *lanes;            /* [rows][RAPT_SUM_LANES] */
@@ -56,7 +56,7 @@ RAPT_INLINE vmask unit_among(int key, int begin, int end) {
     return v_and(v_not(v_less(at, v_splat((float)begin))), v_less(at, v_splat((float)end)));
 }
 
-/* The largest t of a row, NaN left out. Where the factor is positive it is that of the largest y. */
+/* The largest t of a row, ignoring NaN. With a positive factor it is that of the largest y. */
 static float unit_largest(const float *y, int begin, int end, float factor) {
     const vf32 none = v_splat(-RAPT_INFINITY), by = v_splat(factor > 0 ? 1 : factor);
     vf32 largest[2] = {none, none};

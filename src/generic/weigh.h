@@ -10,10 +10,10 @@
 enum {
     WEIGH_AHEAD = 32, /* keys, where memory feeds the loop */
     NARROW_PIECE = WEIGH_AHEAD, /* keys that are staged at once for few rows, and stay in L1 then */
-    FETCH_KEYS = 16 /* keys per group of prefetches: for fewer, GCC keeps sums on the stack */
+    FETCH_KEYS = 16 /* keys per group of prefetches: with fewer, GCC spills sums */
 };
 
-/* What rows x vectors accumulators have in common; width < VL cuts the last vector. */
+/* A register tile of rows x vectors accumulators; width < VL cuts the last vector. */
 struct panel {
     int rows, vectors, width;
     int64_t row_step, key_step;
@@ -50,8 +50,8 @@ RAPT_INLINE void weigh_keys(const struct rapt_weigh_args *a, struct panel of, vf
     }
 }
 
-/* How many lines each part of FETCH_KEYS keys prefetches, so that the last one prefetches the last line, where the row
- * in the middle sees about as many keys as the rows do on average. */
+/* Lines to prefetch per part of FETCH_KEYS keys, so that the last part fetches the last line, if the middle row sees
+ * about as many keys as rows do on average. */
 RAPT_INLINE int64_t lines_of_part(const struct rapt_weigh_args *a, struct panel of) {
     const int64_t groups = (a->rows + of.rows - 1) / of.rows, width = of.vectors * VL;
     const struct span keys = span_of(a->spans, a->rows / 2, 1, a->key_begin, a->key_end);
@@ -92,7 +92,7 @@ RAPT_INLINE void weigh_panel(const struct rapt_weigh_args *a, int row, int64_t d
             v_store(o + r * a->o_stride + v * VL, sum[r][v]);
 }
 
-/* As many groups of so many rows as there are, from row on. Returns the row after them. */
+/* All whole groups of `rows` rows, from row on. Returns the row after them. */
 RAPT_INLINE int weigh_groups(const struct rapt_weigh_args *a, int row, int64_t d, struct panel of, int rows) {
     of.rows = rows;
     for (; a->rows - row >= rows; row += rows)
@@ -105,7 +105,7 @@ RAPT_INLINE bool suffices(int rows, int of_group, int most) {
     return of_group < most && (rows + of_group - 1) / of_group == (rows + most - 1) / most;
 }
 
-/* All rows of one panel of value_dim, in groups of at most of.rows; 16 are 8 and 8 rather than 12 and 4. */
+/* All rows of one panel of value_dim, in groups of at most of.rows; 16 are 8 + 8, not 12 + 4. */
 RAPT_INLINE void weigh_rows(const struct rapt_weigh_args *a, int64_t d, struct panel of) {
     int row = 0;
     if (!suffices(a->rows, 8, of.rows) && !suffices(a->rows, 4, of.rows))

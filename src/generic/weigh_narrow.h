@@ -33,7 +33,7 @@ static int64_t weigh_filled_panels(const struct rapt_weigh_args *a, struct pump 
     return d;
 }
 
-/* What fills no panel, and types with scales: widened into L1, once for all rows. */
+/* Leftover dims, and types with scales: widened into L1, once for all rows. */
 static void weigh_filled_rest(const struct rapt_weigh_args *a, int64_t d, struct pump *pump, struct pump *idle) {
     _Alignas(64) float values[STORED_AHEAD * REST_DIMS];
     struct rapt_weigh_args part = *a;
@@ -56,7 +56,7 @@ static void weigh_filled_rest(const struct rapt_weigh_args *a, int64_t d, struct
     }
 }
 
-/* Rows that fill a vector, which are more than there are registers for. */
+/* Rows that fill a vector: more than registers hold. */
 static void weigh_filled(const struct rapt_weigh_args *a, struct pump *pump) {
     struct pump idle = idle_pump(a->value);
     idle.in_pair = pump->in_pair;
@@ -81,7 +81,7 @@ static void weigh_narrow_part(const struct rapt_weigh_args *a, struct pump *pump
         weigh_rest(a, d, pump);
 }
 
-/* Steps that one row of values makes, which fetch another row. */
+/* Steps per row of values, which prefetch another row. */
 static int steps_of_row(const struct rapt_weigh_args *a) {
     int steps = 0;
     int64_t d = 0;

@@ -12,8 +12,8 @@ enum {
     STORED_HALF = STORED_STEP / 2          /* of a block */
 };
 
-/* Read as words of two numbers: of each two vectors the first has the even dims and the second the odd ones. One number
- * alone may lie where no word may. */
+/* Read as words of two numbers: of each two vectors the first holds even dims, the second odd ones. One number alone
+ * may lie where no word may. */
 RAPT_INLINE bool is_in_pairs(int format, int vectors) {
     return ((VL > 1 && format == RAPT_FORMAT_BF16) || is_looked_up(format)) && vectors > 1;
 }
@@ -91,7 +91,7 @@ RAPT_INLINE void stored_value(int format, const struct float8_table *table, vf32
     }
 }
 
-/* Adds so many values at the stride, two at a time, since each may have an odd number of lines. p, scales: of the first
+/* Adds `count` values at the stride, two at a time, since each may have an odd number of lines. p, scales: of the first
  * row. */
 RAPT_INLINE void stored_values(int format, const struct rapt_weigh_args *a, vf32 sum[][8], const float *p,
                                const float *scales, const char *value, int count, struct pump *pump, int rows,
@@ -105,21 +105,21 @@ RAPT_INLINE void stored_values(int format, const struct rapt_weigh_args *a, vf32
         stored_value(format, table, sum, p, scales, value, pump, 0, rows, vectors, first, width);
 }
 
-/* Keys from one on, at most so many, that lie in one run; few where lines are fetched between them. */
+/* The next keys within one run, at most `keys`; few where lines are fetched between them. */
 RAPT_INLINE int run_of(const struct walk *walk, int keys, const struct pump *pump) {
     enum { BETWEEN = 4 };
     const int most = pump->strands && keys > BETWEEN ? BETWEEN : keys;
     return most < walk->left ? most : (int)walk->left;
 }
 
-/* What panels request that have less than a line for two values. */
+/* Requests of panels with less than a line per two values. */
 static RAPT_KERNEL void pair_lines(struct pair *pair, bool of_values, int lines) {
     for (; lines > 0; lines--)
         pair_line(pair, of_values);
 }
 
-/* rows x vectors of dims from d on, as in weigh_panel; fetches the lines of as many values.
- * first: of a block, where d is not its first number. in_pair: of the pump, known to the compiler. */
+/* rows x vectors of dims from d on, as in weigh_panel; prefetches the lines of as many values. first: offset of d in
+ * its block. in_pair: the pump's, a compile-time constant. */
 RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
                               struct pump *pump, int rows, int vectors, int first, bool in_pair) {
     const int lines = whole_lines(format, 2 * vectors * VL), keys = a->key_end - a->key_begin;
@@ -186,7 +186,7 @@ typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, const fl
 #define RAPT_FITS_REGISTERS(rows, vectors)                                                                       \
     ((rows) <= 3 || (vectors) <= 2 || (FEW_STORED_VECTORS >= (vectors) && (rows) <= FEW_STORED_ROWS))
 
-/* Float8 that no table widens is converted to halves by two vectors, whose unit its scales have. */
+/* Float8 without tables becomes halves two vectors at a time; its scales absorb their unit. */
 #define RAPT_IS_BY_TWO(format)                                                                                   \
     (!RAPT_LOOKS_UP_BYTES && ((format) == RAPT_FORMAT_F8_E4M3 || (format) == RAPT_FORMAT_F8_E5M2))
 
@@ -237,7 +237,7 @@ RAPT_INLINE stored_weigher *weigher_for(const struct rapt_weigh_args *a, int vec
     return weigher_of[kernel_format(a->value_format)][a->rows][vectors];
 }
 
-/* That a panel takes: less than a vector is read where it lies in float32 only. */
+/* Least dims of a panel: only float32 is read in place for less than a vector. */
 RAPT_INLINE int least_dims(const struct rapt_weigh_args *a, int vectors) {
     return vectors == 1 && a->value_format == RAPT_FORMAT_F32 ? 1 : vectors * VL;
 }
@@ -253,7 +253,7 @@ static int64_t weigh_panels(const struct rapt_weigh_args *a, const float *scales
     return d;
 }
 
-/* Of a row from d on; what comes before d fetched a line that it shares. */
+/* Of a row from d on; 0 where dims before d fetched a line it shares. */
 RAPT_INLINE int lines_of_rest(int format, int64_t d, int dims) {
     return rapt_format_row_bytes(format, d) % 64 == 0 ? stored_lines(format, dims) : 0;
 }
@@ -266,7 +266,7 @@ RAPT_INLINE void fetch_beside_rest(struct pump *pump, int lines) {
             pump_line(pump);
 }
 
-/* What fills no panel: widened into L1, for all rows. */
+/* Leftover dims: widened into L1, for all rows. */
 static void weigh_rest(const struct rapt_weigh_args *a, int64_t d, struct pump *pump) {
     _Alignas(64) float values[STORED_AHEAD * REST_DIMS];
     struct rapt_weigh_args part = *a;
