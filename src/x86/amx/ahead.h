@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 on the matrix unit: what is requested beside the products of a tile. Packing reads the next block only after
- * all tiles of this one, and memory would rest until then where it feeds the call; in its last block a tile requests
- * its rows of out, and the queries that follow. */
+ * Order 2 on the matrix unit: prefetches beside the products of a tile. Packing reads the next block only after all
+ * tiles of this one, and memory would idle until then in a memory-bound call; in its last block a tile requests its
+ * rows of out, and the next queries. */
 #ifndef RAPT_X86_AMX_AHEAD_H
 #define RAPT_X86_AMX_AHEAD_H
 
@@ -20,7 +20,7 @@ struct amx_ahead {
 
 RAPT_INLINE struct rapt_errands *amx_left(struct rapt_errands *e) { return e && e->at < e->count ? e : NULL; }
 
-/* What is requested beside products with keys: NULL = nothing is left, or caches have it. */
+/* Prefetches beside products with keys: NULL = none left, or caches hold them. */
 RAPT_INLINE struct rapt_errands *amx_beside_keys(const struct rapt_block *b) {
     return b->task->attention->exceeds_caches ? amx_left(b->of_score) : NULL;
 }
@@ -43,7 +43,7 @@ RAPT_INLINE int amx_take_rows(const char **row, int room, struct rapt_errands *e
     return rows;
 }
 
-/* Takes the next rows, so many lines at a time; where none is left, something at hand. */
+/* Takes the next rows, `lines` lines at a time; if none are left, at_hand. */
 RAPT_INLINE void amx_look_ahead(struct amx_ahead *ahead, struct rapt_errands *e, int lines, const void *at_hand) {
     int count = 0;
     while (count < AHEAD_ROWS && e->at < e->count) {
@@ -61,7 +61,7 @@ RAPT_INLINE void amx_look_ahead(struct amx_ahead *ahead, struct rapt_errands *e,
         ahead->row[count] = at_hand;
 }
 
-/* Turn `turn` of a group of products, which has so many of the rows, of so many lines each: constants. */
+/* Turn `turn` of a group of products, which fetches `rows` rows of `lines` lines each: constants. */
 RAPT_INLINE void amx_fetch_ahead(const struct amx_ahead *ahead, int group, int rows, int turn, int lines) {
     RAPT_UNROLL for (int i = turn * AHEAD_LINES; i < (turn + 1) * AHEAD_LINES; i++)
         if (i < rows * lines)

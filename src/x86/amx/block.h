@@ -9,7 +9,7 @@
 
 enum { AMX_SCORES = AMX_TILE * RAPT_HALF_KEYS };
 
-/* What lies in task->scores; y and alpha of the halves of a block. */
+/* Layout of task->scores; y and alpha per half of a block. */
 struct amx_scratch {
     float y[2][AMX_SCORES];
     float g[AMX_TILE * AMX_COLUMNS];       /* probabilities times values, of some dims */
@@ -39,7 +39,7 @@ static void lay_out(struct unit16_task *a, int number) {
     a->half.rows = b->rows;
 }
 
-/* What runs beside products: the rows of a group in equal shares, one a step. */
+/* Work beside products: the rows of a group in equal shares, one per step. */
 struct amx_shares {
     const struct unit16_task *a;
     int steps, row;
@@ -90,7 +90,7 @@ RAPT_INLINE void amx_score(const struct unit16_task *a) {
     amx_multiply(&p, steps, beside_scores, &shares, AMX_NUMBERS);
 }
 
-/* The largest scores of a row take 32 more. */
+/* Merges 32 more scores into row maxima. */
 RAPT_INLINE void amx_raise(float *largest, const float *y) {
     const __m512 most = _mm512_max_ps(_mm512_load_ps(y), _mm512_load_ps(largest));
     _mm512_store_ps(largest, _mm512_max_ps(_mm512_load_ps(y + 16), most));
@@ -133,7 +133,7 @@ static inline __attribute__((always_inline)) void beside_sums(void *context, int
     s->row = end;
 }
 
-/* Values of the steps that are worked on. */
+/* Values of the current steps. */
 RAPT_INLINE struct amx_product amx_weighing(const struct unit16_task *a, const char *values) {
     const int dim = (int)a->t.b->task->attention->desc.value_dim;
     return (struct amx_product){.a = (const char *)a->t.y + a->first * TILE_ROW_BYTES,
@@ -164,7 +164,7 @@ static struct amx_attended amx_attended_of(const struct unit16_task *a, int row)
     return attended;
 }
 
-/* A tile of values of a step, with zeros for keys that are not attended. */
+/* Copies a tile of values, with zeros for keys that are not attended. */
 RAPT_INLINE void amx_copy_attended(char *copy, const char *tile, int step, struct amx_attended attended) {
     for (int pair = 0; pair < TILE_HEIGHT; pair++) {
         const int key = step * RAPT_STEP + 2 * pair;
@@ -174,8 +174,8 @@ RAPT_INLINE void amx_copy_attended(char *copy, const char *tile, int step, struc
     }
 }
 
-/* One row, whose values of pairs that are not attended count as +0, whatever they hold: copies of their tiles have
- * zeros there. */
+/* One row. Values that it does not attend to count as +0, whatever they hold: copies of their tiles have zeros
+ * there. */
 RAPT_INLINE void amx_weigh_row(const struct unit16_task *a, const char *values, int row) {
     char *copy = amx_scratch_of(a->t.b->task)->copy;
     const struct amx_product p = amx_weighing(a, values);

@@ -68,8 +68,8 @@ static bool few_are_regular(const struct few_task *f, const struct few_task *nex
            next->a.t.end == RAPT_HALF_KEYS && !(f->rows->scattered & runs);
 }
 
-/* The half whose keys are scored beside the values of this one: the other one of the block, or the first one of the
- * block `after`. */
+/* The half whose keys are scored beside this one's values: the block's other one, or the first one of the block
+ * `after`. */
 static bool few_next_half(struct few_task *next, const struct few_task *f, const struct rapt_block *after) {
     if (f->a.t.first == 0)
         return few_turn_to(next, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows on the matrix unit, in turns: the lines of the turn after this one, which are prefetched in the
- * order of memory, each beside some of this turn's work. */
+ * Order 2 of few rows on the matrix unit, in turns: prefetches the next turn's lines in memory order, spread over this
+ * turn's work. */
 #ifndef RAPT_X86_AMX_FEW_AHEAD_H
 #define RAPT_X86_AMX_FEW_AHEAD_H
 
@@ -8,10 +8,10 @@
 
 enum {
     FEW_TURNS = RAPT_HALF_KEYS / FEW_TURN,
-    FEW_TURN_BYTES = 2 << 10, /* from a line that goes into L1 to the one that goes into L2 */
-    FEW_TURN_RUNS = 4,        /* that these are in */
-    /* Memory is busy all the time only where requests come evenly. Rows of the next turn that are prefetched beside
-     * each part of this one: */
+    FEW_TURN_BYTES = 2 << 10, /* from a line fetched into L1 to the one into L2 */
+    FEW_TURN_RUNS = 4,        /* that hold these */
+    /* Only evenly spaced requests keep memory busy. Rows of the next turn that are prefetched beside each part of this
+     * one: */
     BESIDE_SCORING = 8,
     BESIDE_INTERLEAVING = 12,
     BESIDE_TRANSPOSING = 4,
@@ -20,11 +20,11 @@ enum {
 
 _Static_assert(BESIDE_SCORING + BESIDE_INTERLEAVING + BESIDE_TRANSPOSING + BESIDE_WEIGHING == FEW_TURN, "all rows");
 
-/* Steps of 32 dims of keys, and of the values that are worked on: all of near rows; of far ones some, one part after
- * the other, so that their sums stay in L1. */
+/* Steps of 32 dims of keys, and of values at a time: all of near rows; of far ones, part by part, so that their sums
+ * stay in L1. */
 struct few_shape {
     int key_steps, steps;
-    bool dense; /* all rows of a side follow one another without a gap, which saves arithmetic */
+    bool dense; /* all rows of a side are contiguous, which saves arithmetic */
 };
 
 RAPT_INLINE bool few_is_far_shape(struct few_shape shape) { return shape.key_steps > FEW_DIMS; }
@@ -39,7 +39,7 @@ RAPT_INLINE const char *few_row_ahead(const struct few_ahead *ahead, int side, i
     return ahead->base[side][row / FEW_RUN] + row % FEW_RUN * ahead->stride[side];
 }
 
-/* Lines [line, end) of both to L1, and those some way beyond them to L2. */
+/* Lines [line, end) of both sides into L1, and lines beyond into L2. */
 RAPT_INLINE void few_fetch(const struct few_ahead *ahead, int line, int end, int steps) {
     const int far = FEW_TURN_BYTES / (steps * TILE_ROW_BYTES);
     RAPT_UNROLL for (int i = line; i < end; i++)
@@ -49,7 +49,7 @@ RAPT_INLINE void few_fetch(const struct few_ahead *ahead, int line, int end, int
         }
 }
 
-/* Of far rows, which are too many for L1, lines of values to L2, and as large a share of half as many keys. */
+/* Far rows exceed L1: lines of values into L2, and an equal share of half as many keys. */
 RAPT_INLINE void few_fetch_far(const struct few_ahead *ahead, int line, int end, struct few_shape shape) {
     const int keys = shape.key_steps, steps = shape.steps;
     RAPT_UNROLL for (int i = line; i < end; i++)
@@ -58,7 +58,7 @@ RAPT_INLINE void few_fetch_far(const struct few_ahead *ahead, int line, int end,
         fetch_later(few_row_ahead(ahead, RAPT_KEYS, i / keys) + i % keys * 64);
 }
 
-/* Part i of so many, of `rows` rows from one on. */
+/* Part i of `parts` of rows [row, row + rows). */
 RAPT_INLINE void few_fetch_part(const struct few_ahead *ahead, int row, int rows, int i, int parts,
                                 struct few_shape shape) {
     const int line = row * shape.steps + rows * shape.steps * i / parts;

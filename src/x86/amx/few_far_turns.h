@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows on the matrix unit, in turns: far rows. The sums of all dims of these, and a panel of 32 values,
- * are more than L1 has room for. So the values of a half are gone over twice, half of the dims each time, and a turn
- * has 16 keys, whose lines are as many as those of 32 values. */
+ * Order 2 of few rows on the matrix unit, in turns: far rows. Their sums of all dims, and a panel of 32 values, exceed
+ * L1. So there are two passes over the values of a half, with half of the dims each, and a turn has 16 keys, which have
+ * as many lines as its 32 values. */
 #ifndef RAPT_X86_AMX_FEW_FAR_TURNS_H
 #define RAPT_X86_AMX_FEW_FAR_TURNS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows on the matrix unit, in turns: rows of any number of dims, keys and values of unlike ones, and two
- * tiles of rows. 32 values of some dims are a turn, and all of a half are gone over before other dims are, so their
- * sums stay in four registers: those of 64 dims, or of 32 dims for two tiles of rows. As many turns as there are parts
- * of dims share the products of 32 keys of the next half. */
+ * Order 2 of few rows on the matrix unit, in turns: any number of dims, unlike ones of keys and values, and two tiles
+ * of rows. A turn takes some dims of 32 values, and all values of a half come before other dims, so that sums stay in
+ * four registers: those of 64 dims, or of 32 dims for two tiles of rows. As many turns as there are parts of dims share
+ * the products of 32 keys of the next half. */
 #ifndef RAPT_X86_AMX_FEW_LONG_TURNS_H
 #define RAPT_X86_AMX_FEW_LONG_TURNS_H
 
@@ -11,8 +11,8 @@
 enum {
     LONG_SUMS = 4,
     LONG_PAIRS = FEW_TURN / 2,
-    LONG_SCORED = 2, /* pairs of products with keys that something is prefetched beside */
-    /* Shares of all rows that are prefetched beside each product, and each pair of values: */
+    LONG_SCORED = 2, /* pairs of products with keys that prefetch */
+    /* Shares of all rows to prefetch beside each product, and each pair of values: */
     BESIDE_PRODUCT = 2,
     BESIDE_PAIR = 1,
     /* the first of those beside values, and beside products with them. */
@@ -28,7 +28,7 @@ struct few_long {
     int half, parts, key_steps;
     bool views;                                /* values are of keys: these are prefetched for both */
     struct few_run keys[2], end[2];            /* 32 keys, and their last step; */
-    int both, step, steps;                     /* their first run, and what this turn has of their steps */
+    int both, step, steps;                     /* their first run, and this turn's share of their steps */
     struct few_run keys_ahead[2], ahead[2];    /* the next 32 keys; and of these, what is prefetched next */
     struct few_run values[2], values_ahead[2]; /* of this turn, and of the next one */
 };
@@ -47,7 +47,7 @@ RAPT_INLINE struct few_run long_step_ahead(const struct few_long *l, int at) {
     return (struct few_run){keys.base + (at - run * l->key_steps) * TILE_ROW_BYTES, keys.stride};
 }
 
-/* Of the next 32 keys, shares [first, end) of what this turn's steps have. */
+/* Fetches shares [first, end) of this turn's steps of the next 32 keys. */
 RAPT_INLINE void long_fetch_keys(struct few_long *l, int first, int end, int tiles) {
     RAPT_UNROLL for (int i = first / tiles; i < end / tiles; i++) {
         struct few_run *of_run = &l->ahead[i / FEW_RUN];
@@ -61,7 +61,7 @@ RAPT_INLINE void long_fetch_keys(struct few_long *l, int first, int end, int til
     }
 }
 
-/* Of two tiles of rows, a step that comes after those. */
+/* With two tiles of rows: a step after those. */
 RAPT_INLINE void long_fetch_step(const struct few_long *l, int at) {
     const struct few_run ahead = long_step_ahead(l, at);
     RAPT_UNROLL for (int i = 0; i < FEW_RUN; i++)
@@ -102,7 +102,7 @@ RAPT_INLINE void long_turn_to_keys(struct few_long *l, int turn, int tiles) {
     }
 }
 
-/* Two products of a step, with scores to tiles 4 and 5. Beside each, so many shares of keys from `first` on. */
+/* Two products of a step, into tiles 4 and 5. Beside each, fetches `beside` shares of keys from `first` on. */
 RAPT_INLINE void long_score(struct few_long *l, int at, int first, int beside, int tiles) {
     const int run = long_run_of(l, at, tiles), step = at - run * l->key_steps;
     const char *const queries = l->f->queries + step * TILE_BYTES;
@@ -150,7 +150,7 @@ RAPT_INLINE void long_score_all(struct few_long *l, int tiles) {
     }
 }
 
-/* dims: those of values from this part on. whole: a part has all of its own, a constant. */
+/* dims: of values, from this part on. whole: this part has all of its dims; a constant. */
 RAPT_INLINE void long_interleave(struct few_long *l, int dims, bool whole, int tiles) {
     const __mmask32 low = whole ? FEW_ALL_DIMS : unit16_first(dims);
     const __mmask32 high = whole ? FEW_ALL_DIMS : unit16_first(dims - RAPT_STEP);
@@ -169,7 +169,7 @@ RAPT_INLINE void long_interleave(struct few_long *l, int dims, bool whole, int t
     }
 }
 
-/* Scores of the keys that are done with to rows of keys. */
+/* Scores of finished keys to rows of keys. */
 RAPT_INLINE void long_transpose(const struct few_long *l, int tiles) {
     float *const y = l->next->a.t.y + l->both * FEW_RUN;
     RAPT_UNROLL for (int run = 0; run < tiles; run++) {

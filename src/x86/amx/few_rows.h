@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The rows of a block where they lie, in the order in which they are read, so that each can be prefetched before its
- * turn, since tile loads train no prefetcher of the processor: near ones into L1 some rows before, and far ones, which
- * are too long for that, into L2 half a block before. What misses L1 waits for all lines that are under way from
- * memory: so also the list of these rows has to be short. */
+ * The rows of a block in place, in the order in which they are read, so that each can be prefetched, since tile loads
+ * train no hardware prefetcher: near ones into L1 some rows ahead, and far ones, too long for that, into L2 half a
+ * block ahead. An L1 miss waits for all lines in flight from memory, so the list of these rows has to be short, too. */
 #ifndef RAPT_X86_AMX_FEW_ROWS_H
 #define RAPT_X86_AMX_FEW_ROWS_H
 
@@ -12,9 +11,9 @@
 
 enum {
     FEW_RUN = 16,                               /* rows */
-    FEW_KEYS_LEAD = 2,                          /* runs that are prefetched before their turn, as measured: of keys, */
+    FEW_KEYS_LEAD = 2,                          /* prefetch distance in runs, as measured: of keys, */
     FEW_VALUES_LEAD = 1,                        /* and of values; */
-    FEW_NEAR_DIMS = 4 * RAPT_STEP,              /* of near rows at most: registers hold queries of as many */
+    FEW_NEAR_DIMS = 4 * RAPT_STEP,              /* of near rows at most: registers hold their queries */
     FEW_FAR_DIMS = 8 * RAPT_STEP,               /* of far rows in turns of two parts; of more: few_long_turns.h */
     FEW_BESIDE_KEYS = 5,                        /* rows of 16 prefetched beside scores, where values are of keys */
     FEW_RUNS = 2 * RAPT_BLOCK_KEYS / FEW_RUN,   /* of a block */
@@ -23,14 +22,14 @@ enum {
     FEW_ALL = 2 * FEW_RUNS
 };
 
-/* 16 rows at one stride, but for those whose rows do not lie so: these are copied when their turn comes. */
+/* 16 rows at one stride, unless scattered: those are copied when their turn comes. */
 struct few_run {
     const char *base;
     int64_t stride;
 };
 
-/* Keys and values of one half, those of the other one, and of the next block what is prefetched or scored beside. What
- * is not there is zeros. */
+/* Keys and values of one half, those of the other one, and what of the next block is prefetched or scored. Absent rows
+ * are zeros. */
 struct few_rows {
     struct few_run run[FEW_ALL];
     uint64_t scattered; /* bit run: */
@@ -42,7 +41,7 @@ RAPT_INLINE bool few_is_far(const struct rapt_task *task) {
     return desc->head_dim > FEW_NEAR_DIMS || desc->value_dim > FEW_NEAR_DIMS;
 }
 
-/* Rows of each far run that are prefetched beside the scores of another one; where values are not of keys, all. */
+/* Rows of each far run prefetched beside the scores of another one: all, unless values are of keys. */
 RAPT_INLINE int few_beside_keys(const struct rapt_task *task) {
     return task->attention->values_in_keys >= 0 ? FEW_BESIDE_KEYS : FEW_RUN;
 }
@@ -133,7 +132,7 @@ static void few_find(struct few_rows *rows, const struct rapt_block *b, bool in_
     }
 }
 
-/* Where some steps of 32 dims of a run lie: where it is, or copied, with zeros after the last dim. */
+/* Some steps of 32 dims of a run: in place, or copied, with zeros after the last dim. */
 RAPT_INLINE struct few_run few_part(const struct few_rows *rows, int number, char *copy, int dim, int first,
                                     int steps) {
     const int64_t stride = steps * TILE_ROW_BYTES;
@@ -147,10 +146,10 @@ RAPT_INLINE struct few_run few_part(const struct few_rows *rows, int number, cha
     return (struct few_run){copy, stride};
 }
 
-/* Which dims of the last step of a row there are. */
+/* Which dims the last step of a row has. */
 RAPT_INLINE __mmask32 few_last_dims(int dim, int steps) { return unit16_first(dim - (steps - 1) * RAPT_STEP); }
 
-/* The last step of a run as a tile: where it is, or copied, if some of its dims are not there. */
+/* The last step of a run as a tile: in place, or copied if some of its dims are absent. */
 RAPT_INLINE struct few_run few_last(const struct few_run *run, char *copy, int dim, int steps) {
     const __mmask32 there = few_last_dims(dim, steps);
     const char *const from = run->base + (steps - 1) * TILE_ROW_BYTES;
@@ -161,13 +160,13 @@ RAPT_INLINE struct few_run few_last(const struct few_run *run, char *copy, int d
     return (struct few_run){copy, TILE_ROW_BYTES};
 }
 
-/* Where a step of a run lies whose last one is `last`. */
+/* A step of a run whose last step is `last`. */
 RAPT_INLINE struct few_run few_step(const struct few_run *run, const struct few_run *last, int step, int steps) {
     return step < steps - 1 ? (struct few_run){run->base + step * TILE_ROW_BYTES, run->stride} : *last;
 }
 
-/* Turns [first, end) of some runs, a row each, so many lines of it. Of rows of four lines, a turn has one line of every
- * fourth row instead: lines side by side, requested at once, keep memory waiting. */
+/* Turns [first, end) of some runs: a row each, `lines` lines of it. With four lines, a turn takes one line of every
+ * fourth row instead: requesting adjacent lines at once keeps memory waiting. */
 RAPT_INLINE void few_prefetch(const struct few_run *run, int first, int end, int lines) {
     RAPT_UNROLL for (int i = first; i < end; i++)
         RAPT_UNROLL for (int line = 0; line < lines; line++) {

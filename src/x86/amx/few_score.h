@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows on the matrix unit: products with keys, which are their left side, rows of stored keys as they
- * are. So scores come out with keys as rows and are transposed. */
+ * Order 2 of few rows on the matrix unit: products with keys. Stored keys, as they are, are the rows of the left side,
+ * so scores come out with keys as rows and are transposed. */
 #ifndef RAPT_X86_AMX_FEW_SCORE_H
 #define RAPT_X86_AMX_FEW_SCORE_H
 
@@ -8,15 +8,15 @@
 #include "x86/amx/few_rows.h"
 
 enum {
-    FEW_AT_ONCE = 4, /* rows that are prefetched beside the products of 16 keys, and */
-    FEW_PART = 3,    /* beside each quarter of their way to rows of keys */
+    FEW_AT_ONCE = 4, /* rows prefetched beside the products of 16 keys, and */
+    FEW_PART = 3,    /* beside each quarter of their transposition */
     FEW_FAR_RUNS = 4 /* of far rows at once */
 };
 
 /* A half block of a tile of one or two times 16 rows, and its scratch. */
 struct few_task {
     struct unit16_task a; /* a.g: [tiles of dims][16 rows][16 dims], the dims of two tiles as few_update has them */
-    int tiles, first_row; /* of 16 rows; and where the one begins that is worked on alone */
+    int tiles, first_row; /* of 16 rows; and the first row of the current one */
     const char *queries;  /* [tiles of rows][steps of dims] */
     char *scores;         /* for each tile of rows two: [keys][rows] */
     char *panel;          /* 32 values, interleaved: [tiles of dims][16 pairs of keys][16 dims][2]; or far scores */
@@ -26,7 +26,7 @@ struct few_task {
     bool in_turns;        /* keys of the next half are scored beside its values */
 };
 
-/* Tile `number` of the rows alone. */
+/* Tile `number` of the rows only. */
 static struct few_task few_tile(const struct few_task *f, int number) {
     struct few_task tile = *f;
     tile.first_row = number * TILE_HEIGHT;
@@ -103,8 +103,8 @@ RAPT_INLINE void few_score_near(const struct few_task *f, int dim, int steps) {
         few_prefetch_later(ahead + (sum), 0, beside, step, step + 1);                        \
     } while (0)
 
-/* Four chains of products share the loads of queries, and none waits for its own sums. Keys before the
- * first step and after the last one have scores, too, where nobody looks. */
+/* Four chains of products share the loads of queries and hide each other's latency. Keys before the first step and
+ * after the last one get scores, too, which nothing reads. */
 static RAPT_KERNEL void few_score_far(const struct few_task *f, int dim) {
     const int steps = unit16_steps(dim), first = f->a.first * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
     const int beside = few_beside_keys(f->a.t.b->task);

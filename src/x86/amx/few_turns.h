@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows on the matrix unit, where memory feeds it: products with the next half's keys in turns with those
- * with this half's values. */
+ * Order 2 of few rows on the matrix unit, if memory-bound: products with the next half's keys and with this half's
+ * values, in turns. */
 #ifndef RAPT_X86_AMX_FEW_TURNS_H
 #define RAPT_X86_AMX_FEW_TURNS_H
 
@@ -148,8 +148,8 @@ RAPT_INLINE void few_turn_weigh(const struct few_task *f, const struct few_turn 
 
 /* ------------------------------------------------------------ a half */
 
-/* Where the values of a turn lie, which counts through all `parts` of so many steps of dims. After the last turn come
- * the values of the next half's first one. */
+/* The values of a turn, which counts through all `parts` of `steps` steps of dims. After the last turn comes the first
+ * one of the next half. */
 RAPT_INLINE void few_find_values(const struct few_task *f, struct few_run *values, int turn, int parts, int steps) {
     enum { BOTH = FEW_TURN / FEW_RUN };
     const int half = f->a.t.first / RAPT_HALF_KEYS, over = turn == parts * FEW_TURNS;
@@ -160,8 +160,8 @@ RAPT_INLINE void few_find_values(const struct few_task *f, struct few_run *value
     }
 }
 
-/* Vector work lies between stores of tiles, or to the panel, and what loads the same: that would wait for the end of
- * all requests before them. */
+/* Vector work separates stores of tiles, or to the panel, from loads of the same: these would wait for all requests
+ * before them. */
 RAPT_INLINE void few_one_turn(const struct few_task *f, const struct few_turn *t, int turn, int dim,
                               struct few_shape shape) {
     few_turn_score(f, t, shape);
@@ -206,7 +206,7 @@ RAPT_INLINE void few_all_turns(const struct few_task *f, const struct few_task *
     few_take_sums(f, 0, dim, steps, 1);
 }
 
-/* Whether all rows are as few_turn_of has it, those that are prefetched, too. */
+/* Whether all rows are dense as in few_turn_of, prefetched ones included. */
 static bool few_are_dense(const struct few_rows *rows, int half, int64_t row_bytes) {
     for (int side = 0; side < RAPT_SIDES; side++) {
         const int from = half + (side == RAPT_KEYS);

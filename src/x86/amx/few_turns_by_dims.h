@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows on the matrix unit, in turns: a function for each size of rows, since what overlaps well has
- * loops of constant size. */
+ * Order 2 of few rows on the matrix unit, in turns: a function per size of rows, since only loops of constant size
+ * overlap well. */
 #ifndef RAPT_X86_AMX_FEW_TURNS_BY_DIMS_H
 #define RAPT_X86_AMX_FEW_TURNS_BY_DIMS_H
 

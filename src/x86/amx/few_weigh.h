@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows on the matrix unit: products with values, of which pairs are interleaved in L1 on their way into
- * the unit. */
+ * Order 2 of few rows on the matrix unit: products with values, whose pairs are interleaved in L1 first. */
 #ifndef RAPT_X86_AMX_FEW_WEIGH_H
 #define RAPT_X86_AMX_FEW_WEIGH_H
 
@@ -11,22 +10,21 @@ enum {
     FEW_WHOLE = 3                         /* those whose sums all stay in registers */
 };
 
-/* 32 dims of two values, zeros where one is not there, in turns, four at a time: dims 0 ... 3, 8 ... 11 and so on, then
- * those between. */
+/* Interleaves 32 dims of two values, absent ones being zeros: dims 0 ... 3, 8 ... 11 and so on, then those between. */
 RAPT_INLINE void few_interleave_pair(char *into, const char *even_row, const char *odd_row, __mmask32 there) {
     const __m512i even = _mm512_maskz_loadu_epi16(there, even_row), odd = _mm512_maskz_loadu_epi16(there, odd_row);
     _mm512_store_si512(into, _mm512_unpacklo_epi16(even, odd));
     _mm512_store_si512(into + TILE_BYTES, _mm512_unpackhi_epi16(even, odd));
 }
 
-/* Steps of dims that are worked on at once, and what far rows prefetch beside each run. */
+/* Steps of dims taken at once, and what far rows prefetch beside each run. */
 struct few_dims {
     int first, steps;
     const struct few_run *ahead; /* of run 0 */
-    int row, line, end_line;     /* rows from that one on, some lines of them */
+    int row, line, end_line;     /* rows from `row` on: [line, end_line) */
 };
 
-/* 16 values to the panel. beside: rows of near ones that are prefetched, from that one on. */
+/* 16 values to the panel. beside: the first near row to prefetch. */
 RAPT_INLINE void few_interleave(const struct few_task *f, const struct few_dims *d, char *panel, int number, int dim,
                                 int steps, int beside, bool far) {
     enum { PAIRS = FEW_RUN / 2 };
@@ -47,7 +45,7 @@ RAPT_INLINE void few_interleave(const struct few_task *f, const struct few_dims 
     }
 }
 
-/* Near rows to prefetch beside one of some tiles. */
+/* Prefetches near rows beside one of the tiles. */
 #define FEW_BESIDE(tile)                                                                                            \
     if (!far)                                                                                                       \
     few_prefetch(near, TILE_HEIGHT * (tile) / (2 * steps), TILE_HEIGHT * ((tile) + 1) / (2 * steps), steps)
@@ -59,7 +57,7 @@ RAPT_INLINE void few_interleave(const struct few_task *f, const struct few_dims 
         FEW_BESIDE(sum);                                             \
     }
 
-/* Of sums that are loaded and stored for each step. */
+/* For sums that are loaded and stored at each step. */
 #define FEW_MULTIPLY_STORED(tile)                                    \
     if (2 * steps > (tile)) {                                        \
         if (step > first)                                            \
@@ -82,7 +80,7 @@ RAPT_INLINE int few_rows_of_tile(const struct few_task *f) {
     return left < TILE_HEIGHT ? left : TILE_HEIGHT;
 }
 
-/* o of rows [row, end) of a tile, so many dims from `at` on. */
+/* o of rows [row, end) of a tile, count dims from `at` on. */
 RAPT_INLINE void few_update(const struct few_task *f, int at, int count, int row, int end) {
     const struct rapt_state state = f->a.t.b->state;
     const bool fresh = f->a.t.fresh;
@@ -142,7 +140,7 @@ RAPT_INLINE void few_multiply(const struct few_task *f, const struct few_dims *d
     few_update(f, at, dim - at < steps * RAPT_STEP ? dim - at : steps * RAPT_STEP, row, end);
 }
 
-/* Of near rows all dims at once. */
+/* Near rows: all dims at once. */
 typedef void few_weigher(const struct few_task *f, int row, int end);
 #define FEW_WEIGHER(steps)                                                                      \
     static RAPT_KERNEL void few_weigh_##steps(const struct few_task *f, int row, int end) {     \
@@ -163,7 +161,7 @@ typedef void few_multiplier(const struct few_task *f, const struct few_dims *d, 
 FEW_STEPS(FEW_MULTIPLIER)
 #undef FEW_MULTIPLIER
 
-/* Of far rows some dims after the others, whose sums stay in registers. */
+/* Far rows: part of the dims at a time, whose sums stay in registers. */
 static RAPT_KERNEL void few_weigh_far(const struct few_task *f, int row, int end) {
 #define FEW_MULTIPLIER(steps) few_multiply_##steps,
     static few_multiplier *const of_steps[] = {FEW_STEPS(FEW_MULTIPLIER)};

@@ -21,7 +21,7 @@ static bool add_tiles_of_parts(struct rapt_table *table) {
     tiles.close = table->kinds[RAPT_WIDE].close; /* the lanes of l lie as those of chains */
     table->kinds[RAPT_WIDE] = tiles;
     table->kinds[RAPT_FEW].most_rows = 0;
-    table->kinds[RAPT_NARROW].most_rows = 0; /* but weights take its scores */
+    table->kinds[RAPT_NARROW].most_rows = 0; /* but weights use its scores */
     return true;
 }
 

@@ -10,7 +10,7 @@
 #include "x86/amx/pair.h"
 #include "x86/unit16/once.h"
 
-/* What was configured before, where alpha of rows beyond those of a tile would be. */
+/* The previous configuration, where alpha of rows beyond those of a tile would be. */
 static struct tile_config *configured(const struct rapt_task *task) {
     _Static_assert((RAPT_MAX_TILE_ROWS - AMX_TILE) * sizeof(float) >= sizeof(struct tile_config), "there is room");
     return (struct tile_config *)(void *)(task->alpha + AMX_TILE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Queries, keys and values of 16 bits in the layout that tiles take. The left side of a product has rows as they are,
- * 32 terms in a tile. The right side has pairs of terms: row i of a tile holds terms 2i and 2i + 1 of 16 columns. */
+ * 16-bit queries, keys and values in tile layout. The left side of a product has rows as they are, 32 terms in a tile.
+ * The right side has pairs of terms: row i of a tile holds terms 2i and 2i + 1 of 16 columns. */
 #ifndef RAPT_X86_AMX_PACK_H
 #define RAPT_X86_AMX_PACK_H
 
@@ -68,7 +68,7 @@ static unsigned pack_keys_amx(void *into, const char *const *rows, int dim, int 
     for (int step = 0; step < STEPS_OF_HALF; step++)
         if (unit16_rows_of_step(from, rows, step))
             pack_keys_of_step((char *)into + step * step_bytes, from, dim);
-    return 0; /* nobody asks */
+    return 0; /* not used */
 }
 
 /* ------------------------------------------------------------ values */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 on the matrix unit: both halves of a block as one. The exponentials of the first run beside the products of
- * queries and keys of the second, and those of the second beside the values of the first. Code beside products comes in
- * straight lines, so sizes are constants: branches and addresses in between cost as much as what was gained. From
- * AMX_LONG on, a half has so many products that their loop needs no straight line. */
+ * Order 2 on the matrix unit: both halves of a block together. The exponentials of the first overlap the products of
+ * queries and keys of the second, and those of the second overlap the values of the first. Code between products is
+ * straight-line, so sizes are constants: branches and address arithmetic would cost the gain. From AMX_LONG on, a half
+ * has so many products that their loop can stay rolled. */
 #ifndef RAPT_X86_AMX_PAIR_H
 #define RAPT_X86_AMX_PAIR_H
 
@@ -33,7 +33,7 @@ RAPT_INLINE struct amx_rows amx_rows_of(const struct unit16_half *h) {
                              .left = AMX_TILE};
 }
 
-/* Steps [first, end) of a row: the next ones. */
+/* The next steps of a row, [first, end). */
 RAPT_INLINE void amx_some_of_row(struct amx_rows *r, int first, int end) {
     const struct unit16_row row = {r->factor, _mm512_set1_ps(*r->offset), _mm512_setzero_ps(), _mm512_setzero_ps()};
     if (first == 0)
@@ -51,10 +51,10 @@ RAPT_INLINE void amx_some_of_row(struct amx_rows *r, int first, int end) {
     r->left--;
 }
 
-/* Rows in a step of products: 4 groups of `size` steps, or as many groups of 4, have all 32, or time to spare. */
+/* Rows per step of products, so that 4 groups of `size` steps, or `size` groups of 4, take all 32 or more. */
 RAPT_INLINE int amx_rate(int size) { return size >= 8 ? 1 : size >= 4 ? 2 : size >= 2 ? 4 : 8; }
 
-/* What is due in a turn. */
+/* A turn's exponentials. */
 RAPT_INLINE void amx_turn_of_rows(struct amx_rows *r, int turn, int size) {
     const int rate = amx_rate(size), first = turn * rate % STEPS_OF_HALF;
     const bool spares = rate * size * STEPS_OF_HALF > AMX_TILE;
@@ -89,8 +89,8 @@ static inline __attribute__((always_inline)) void beside_scoring(void *context, 
     }
 }
 
-/* size: head_dim / 32, rounded up, at most AMX_LONG. both: the exponentials of `before` run beside. e: rows to
- * request, or NULL; from AMX_LONG steps on none are. */
+/* size: head_dim / 32, rounded up, at most AMX_LONG. both: the exponentials of `before` are interleaved. e: rows to
+ * prefetch, or NULL, as from AMX_LONG steps on. */
 RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16_task *before, struct rapt_errands *e,
                                 int size, bool both) {
     const struct rapt_block *b = a->t.b;
@@ -148,7 +148,7 @@ static inline __attribute__((always_inline)) void beside_weighing(void *context,
                     group == c->groups && c->is_odd ? 16 : AMX_COLUMNS);
 }
 
-/* size: value_dim / 32, rounded up, at most AMX_LONG. Likewise those of `after`. ASSUME probabilities are packed. */
+/* size: value_dim / 32, rounded up, at most AMX_LONG. both: those of `after`. ASSUME probabilities are packed. */
 RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16_task *after, struct rapt_errands *e,
                                 int size, bool both) {
     const struct rapt_block *b = a->t.b;
@@ -233,14 +233,14 @@ static bool amx_is_finite(const struct unit16_task *a) {
     return rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first).found & RAPT_FOUND_FINITE;
 }
 
-/* Whether both halves have all steps, and all rows what they need. */
+/* Whether both halves are whole, finite and without dropout. */
 static bool amx_is_pair(const struct unit16_task a[2]) {
     const struct rapt_block *b = a->t.b;
     return a[0].steps == STEPS_OF_HALF && a[1].steps == STEPS_OF_HALF && b->rows == AMX_TILE &&
            !(b->mask->parts & RAPT_PART_KEEP) && amx_is_finite(&a[0]) && amx_is_finite(&a[1]);
 }
 
-/* Rows whose exponents are far go alone. */
+/* Halves with far rows are not paired. */
 static void amx_pair(struct unit16_task a[2]) {
     const struct rapt_block *b = a->t.b;
     const rapt_attention_desc *desc = &b->task->attention->desc;

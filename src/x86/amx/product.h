@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Products of 32 rows on the matrix unit, 32 columns at a time: two tiles by two. Measured rules (16 cycles are one
  * product of tiles):
- * - a register is loaded again right after its last use, one step ahead;
- * - tile loads wait for a tile store before them that waits for its sum, and stores take many slots of the front end,
- *   so those of a group stand between the products and loads of the next one: 16.2 cycles in place of 19.2;
- * - vector work stands between products, too. */
+ * - a register is reloaded right after its last use, one step ahead;
+ * - a tile load waits for an earlier tile store that waits for its sum, and stores take many front-end slots, so
+ *   those of a group are spread between the products and loads of the next one: 16.2 cycles instead of 19.2;
+ * - vector work is interleaved with products, too. */
 #ifndef RAPT_X86_AMX_PRODUCT_H
 #define RAPT_X86_AMX_PRODUCT_H
 
@@ -35,19 +35,19 @@ enum { AMX_PART = 2 * TILE_BYTES };
 
 RAPT_INLINE int amx_sums(int numbers) { return numbers == AMX_PARTS ? UNIT_SPLIT_SUMS : 1; }
 
-/* Where the tile of one of these sums is. side: 0 = a, 1 = b. */
+/* The tile of one of these sums. side: 0 = a, 1 = b. */
 RAPT_INLINE const char *amx_part(const char *at, int numbers, int sum, int side) {
     return numbers == AMX_PARTS ? at + unit_split_sums[sum][side] * AMX_PART : at;
 }
 
-/* Stores the sum of the group before, and starts anew. */
+/* Stores and clears the sum of the group before. */
 #define AMX_NEXT(number, at)                                                                                       \
     if (step == 0 && i == 0 && to) {                                                                               \
         TILE_STORE(number, to + (at), p->c_stride);                                                                \
         TILE_ZERO(number);                                                                                         \
     }
 
-/* Where the tiles lie that are loaded next, and where the sums of the group before go; NULL = there was none. */
+/* The tiles to load next, and where the sums of the group before go; NULL = there was none. */
 struct amx_cursor {
     const char *a, *b;
     int64_t b_beside;
@@ -62,7 +62,7 @@ RAPT_INLINE void amx_advance(const struct amx_product *p, struct amx_cursor *at,
         at->b_beside = 0;
 }
 
-/* A step of a group: four products for each sum, each register loaded again after its last use. Registers: 0 1 / 2 3
+/* A step of a group: four products for each sum; registers are reloaded after their last use. Registers: 0 1 / 2 3
  * sums, 4 / 5 rows, 6 7 columns. */
 RAPT_INLINE void amx_multiply_step(const struct amx_product *p, struct amx_cursor *at, int group, int step, int steps,
                                    amx_beside *beside, void *context, int numbers) {

@@ -11,7 +11,7 @@ struct split_rows_of_tiles {
     char of[STEPS_OF_HALF][UNIT_PARTS][AMX_PART];
 };
 
-/* What lies in task->scores; y and what follows from it of the halves of a block. */
+/* Layout of task->scores; y and what derives from it per half of a block. */
 struct split_scratch {
     float y[2][AMX_SCORES]; /* scores, or probabilities */
     struct split_rows_of_tiles p[2];
@@ -170,7 +170,7 @@ struct split_weighing_beside {
     int groups;
 };
 
-/* All rows of the group before, once its sums are there. */
+/* All rows of the group before, once it is summed. */
 static inline __attribute__((always_inline)) void beside_split_sums(void *context, int group, int step, int turn) {
     const struct split_weighing_beside *c = context;
     const bool due = turn == SPLIT_TURNS - 1 && step == 0;

@@ -23,7 +23,7 @@ RAPT_INLINE void split_parts(__m512 low, __m512 high, __m512i parts[UNIT_PARTS])
     }
 }
 
-/* Of numbers [d, d + 32) of a row, those that there are; NULL = zeros. */
+/* Numbers [d, d + 32) of a row, as far as they exist; NULL = zeros. */
 RAPT_INLINE void split_row(const float *row, int d, int dim, __m512i parts[UNIT_PARTS]) {
     const __mmask32 there = row ? unit16_first(dim - d) : 0;
     const float *from = row ? row + d : unit_zeros;
@@ -104,7 +104,7 @@ static unsigned pack_keys_split(void *into, const char *const *rows, int dim, in
                             next < RAPT_HALF_KEYS ? rows + next : NULL, dim);
         }
     }
-    return 0; /* nobody asks */
+    return 0; /* not used */
 }
 
 /* ------------------------------------------------------------ values */

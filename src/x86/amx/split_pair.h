@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Order 3 on the matrix unit: both halves of a block as one, as in pair.h. A step has six times as many products as
- * there, so the rows that have their turn in one are few, and are counted at run time. */
+ * Order 3 on the matrix unit: both halves of a block together, as in pair.h. A step has six times as many products as
+ * there, so it takes the exponentials of few rows, counted at run time. */
 #ifndef RAPT_X86_AMX_SPLIT_PAIR_H
 #define RAPT_X86_AMX_SPLIT_PAIR_H
 
@@ -48,7 +48,7 @@ RAPT_INLINE void split_some_of_line(struct split_lines *r, int step) {
     r->left--;
 }
 
-/* The first of `count` things in a step that come in a turn or after it. */
+/* The first of a step's `count` items that is due in a turn or later. */
 RAPT_INLINE int split_due(int turn, int count) { return turn * count / SPLIT_TURNS; }
 
 RAPT_INLINE void split_turn_of_lines(struct split_lines *r, int turn, int rate, bool spares) {
@@ -58,7 +58,7 @@ RAPT_INLINE void split_turn_of_lines(struct split_lines *r, int turn, int rate, 
             split_some_of_line(r, at % STEPS_OF_HALF);
 }
 
-/* What runs beside products: exponentials of rate rows in a step, none if it is 0; time is to spare or not. */
+/* Work beside products: exponentials of `rate` rows per step, 0 = none. spares: there is time to spare. */
 struct split_beside {
     struct split_lines *lines;
     int rate;
@@ -187,7 +187,7 @@ static struct split_rate_kernels split_kernels_of(int64_t dim) {
 
 /* ------------------------------------------------------------ the pair */
 
-/* Whether both halves have all steps, and rows see all. So no value is there that may not act. */
+/* Whether both halves have all steps, and rows see all, so that every value acts. */
 static bool split_is_pair(const struct split_task t[2]) {
     const struct rapt_attention_desc *desc = &t->a.t.b->task->attention->desc;
     return t[0].a.steps == STEPS_OF_HALF && t[1].a.steps == STEPS_OF_HALF && t->a.plain && t[0].sees_all &&
@@ -195,7 +195,7 @@ static bool split_is_pair(const struct split_task t[2]) {
            unit16_steps((int)desc->value_dim) > 1;
 }
 
-/* Rows whose exponents are far go alone. */
+/* Halves with far rows are not paired. */
 static void split_pair(struct split_task t[2]) {
     const struct rapt_attention_desc *desc = &t->a.t.b->task->attention->desc;
     split_score_first(&t[0], &t[1]);

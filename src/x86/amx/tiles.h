@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Instructions on tiles: 8 registers of 16 rows of 64 bytes. Written in assembly, so that their order against loads and
- * stores stays as it is here: the compilers' intrinsics promise nothing about memory. */
+ * Instructions on tiles: 8 registers of 16 rows of 64 bytes. In assembly, which keeps their order relative to loads and
+ * stores: compilers' intrinsics promise nothing about memory. */
 #ifndef RAPT_X86_AMX_TILES_H
 #define RAPT_X86_AMX_TILES_H
 
@@ -10,7 +10,7 @@ enum { TILE_HEIGHT = 16, TILE_ROW_BYTES = 64, TILE_BYTES = 1024, TILE_FLOATS = 1
 
 #define TILE_NAME(number) "%%tmm" #number
 
-/* Rows `stride` bytes apart. _streamed: of data that pass by, which should not push others out of L1. */
+/* Rows `stride` bytes apart. _STREAMED: for streamed data, which should not evict others from L1. */
 #define TILE_LOAD(number, from, stride)                                                                            \
     __asm__ volatile("tileloadd (%0,%1,1), " TILE_NAME(number) : : "r"(from), "r"((int64_t)(stride)) : "memory")
 #define TILE_LOAD_STREAMED(number, from, stride)                                                                   \
@@ -26,7 +26,7 @@ enum { TILE_HEIGHT = 16, TILE_ROW_BYTES = 64, TILE_BYTES = 1024, TILE_FLOATS = 1
 #define TILE_MULTIPLY_F16(sum, a, b)                                                                               \
     __asm__ volatile(".byte 0xc4, 0xe2, ((15 - " #b ") << 3) | 3, 0x5c, 0xc0 | (" #sum " << 3) | " #a : : : "memory")
 
-/* What LDTILECFG takes. */
+/* LDTILECFG's operand. */
 struct tile_config {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
@@ -55,8 +55,8 @@ static inline struct tile_config tiles_whole(void) {
     return config;
 }
 
-/* The configuration that was there comes back, if there was one; the contents of tiles do not, which belong to no
- * caller across a call. */
+/* Restores the previous configuration, if any, but not the contents of tiles, which belong to no caller across a
+ * call. */
 static inline void tiles_restore(const struct tile_config *before) {
     if (before->palette)
         tiles_load_config(before);
