@@ -65,7 +65,7 @@ static void dots_probabilities(const struct unit16_task *a) {
         }
 }
 
-/* A panel whose values of pairs that a row does not attend to are +0, whatever they hold. */
+/* Copies a panel, with +0 for values that a row does not attend to, whatever they hold. */
 static void dots_attended(const struct unit16_task *a, const uint32_t *panel, int row, uint32_t *copy) {
     for (int word = 0; word < RAPT_HALF_KEYS / 2; word++, panel += DOTS_COLUMNS, copy += DOTS_COLUMNS) {
         const int upper = dots_first(word), lower = upper + 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows by VDPBF16PS: keys and values are read where they lie, and laid out in L1, 32 at a time. */
+ * Order 2 of few rows by VDPBF16PS: keys and values are read in place, and packed into L1, 32 at a time. */
 #ifndef RAPT_X86_BF16_FEW_H
 #define RAPT_X86_BF16_FEW_H
 
@@ -15,13 +15,13 @@ struct dots_few {
 
 enum {
     DOTS_PACED_ROWS = 2,  /* up to so many run ahead of memory; */
-    DOTS_PRODUCTS = 4,    /* multiplications from a request to the next then, as measured */
+    DOTS_PRODUCTS = 4,    /* multiplications between their requests, as measured */
     DOTS_PANEL_STEPS = 4  /* of 32 dims of keys: all of those of latent attention would fill L1 */
 };
 
 struct dots_ahead {
     struct unit_ahead lines;
-    bool paces; /* known to the compiler */
+    bool paces; /* a constant */
 };
 
 RAPT_INLINE void dots_fetch(struct dots_ahead *ahead) {
@@ -30,7 +30,7 @@ RAPT_INLINE void dots_fetch(struct dots_ahead *ahead) {
         ahead->lines.byte = (int)paced((uint32_t)ahead->lines.byte, DOTS_PRODUCTS);
 }
 
-/* Steps of a panel of keys, from one of so many on. */
+/* Steps in the panel of keys that begins at `step`. */
 RAPT_INLINE int dots_panel_steps(int step, int steps) {
     return steps - step < DOTS_PANEL_STEPS ? steps - step : DOTS_PANEL_STEPS;
 }
@@ -50,7 +50,7 @@ struct dots_place {
 
 /* ------------------------------------------------------------ keys */
 
-/* Words of 32 dims of 16 keys, transposed. requests: for each two keys. */
+/* Words of 32 dims of 16 keys, transposed. requests: per two keys. */
 RAPT_INLINE void dots_load_keys(__m512i words[DOTS_WORDS], const char *const *rows, int dim, int step,
                                 struct dots_ahead *ahead, int requests) {
     const __mmask32 there = unit16_first(dim - step * RAPT_STEP);
@@ -67,13 +67,13 @@ RAPT_INLINE void dots_load_keys(__m512i words[DOTS_WORDS], const char *const *ro
     unit16_transpose_twos(words, twos);
 }
 
-/* Rows of queries times keys where they lie, a vector of them at a time. */
+/* Rows of queries times keys in place, a vector of keys at a time. */
 RAPT_INLINE void dots_score_rows(const struct dots_product *p, const struct dots_place *keys, struct dots_ahead *ahead,
                                  int rows) {
     for (int key = 0; key < keys->count; key += 16) {
         __m512 sum[DOTS_ROWS];
         RAPT_UNROLL for (int r = 0; r < rows; r++)
-            sum[r] = _mm512_set1_ps(-0.0f); /* a sum with it is the other term, even where that is -0 */
+            sum[r] = _mm512_set1_ps(-0.0f); /* adding it keeps the other term, even -0 */
         for (int step = 0; step < p->steps; step++) {
             const uint32_t *a = p->a + step * DOTS_WORDS;
             __m512i words[DOTS_WORDS];
@@ -94,7 +94,7 @@ RAPT_INLINE void dots_score_rows(const struct dots_product *p, const struct dots
     }
 }
 
-/* 32 keys from one on to a panel: some steps of their dims. Products with it make the other half of the requests
+/* Packs some steps of dims of 32 keys into a panel. Products with it make the other half of the requests
  * (dots_multiply_ahead). */
 static RAPT_KERNEL void dots_lay_keys(uint32_t *panel, const struct dots_place *keys, int key, int first, int count) {
     struct dots_ahead ahead = *keys->ahead;
@@ -125,7 +125,7 @@ RAPT_INLINE void dots_pairs(__m512i words[4], const struct dots_place *values, i
     }
 }
 
-/* Rows of p, a step of them, times 32 dims of values where they lie. */
+/* A step of rows of p times 32 dims of values in place. */
 RAPT_INLINE void dots_weigh_rows(const struct dots_product *p, const struct dots_place *values,
                                  struct dots_ahead *ahead, int rows) {
     __m512 even[2 * DOTS_ROWS], odd[2 * DOTS_ROWS];
@@ -167,7 +167,7 @@ static RAPT_KERNEL void dots_multiply_6_ahead(const struct dots_product *p, stru
     *ahead = own;
 }
 
-/* More than DOTS_ROWS rows: the first two of their groups prefetch what the panel left, a line beside each word. */
+/* More than DOTS_ROWS rows: the first two groups prefetch what packing left, a line per word. */
 static void dots_multiply_ahead(struct dots_product *p, int rows, struct dots_ahead *ahead) {
     for (int group = 0; group < 2; group++) {
         const int height = dots_height(rows);
@@ -204,7 +204,7 @@ DOTS_KERNELS(weigh)
 
 enum dots_slot { DOTS_SCORE, DOTS_WEIGH };
 
-/* Up to DOTS_ROWS, and perhaps some after them up to it. */
+/* `rows` <= DOTS_ROWS rows, perhaps rounded up. */
 static void dots_some_rows(enum dots_slot slot, const struct dots_product *p, const struct dots_place *place,
                            int rows) {
     static dots_kernel *const of_height[2][4] = {{dots_score_1, dots_score_2, dots_score_4, dots_score_6},
@@ -245,7 +245,7 @@ static void dots_score_few(const struct unit16_task *a) {
     dots_maxima(a);
 }
 
-/* All rows, some at a time, of which the first ones prefetch; p goes on, as in dots_multiply. */
+/* All rows, some at a time; only the first ones prefetch. Advances p, like dots_multiply. */
 static void dots_weigh_in_place(struct dots_product *p, const struct dots_place *values, int rows) {
     struct dots_ahead idle = {place_idle(), false};
     const struct dots_place again = {values->row, values->count, values->dim, values->d, &idle};
@@ -272,7 +272,7 @@ static void dots_weigh_step(const struct dots_few *f, const char *const *rows, i
                                  .c_stride = stride,
                                  .steps = 1,
                                  .adds = step > f->a.first};
-        if (count <= DOTS_ROWS || rapt_cpu_splits_vectors()) { /* where a panel takes longer to store than to make */
+        if (count <= DOTS_ROWS || rapt_cpu_splits_vectors()) { /* storing a panel takes longer than making it */
             dots_weigh_in_place(&p, &values, count);
         } else {
             dots_lay_values(f->panel, &values);
@@ -281,7 +281,7 @@ static void dots_weigh_step(const struct dots_few *f, const char *const *rows, i
     }
 }
 
-/* Values of a step that take part: of those that the block names, or, careful, that a row attends to. Others count as
+/* Values of a step that take part: those that the block names and, if careful, that a row attends to. Others count as
  * +0, whatever they hold. */
 static const char *const *dots_named(const struct dots_few *f, int step, int row, bool careful, const char **named) {
     const struct unit_task *t = &f->a.t;
@@ -316,7 +316,7 @@ static void dots_weigh_few(const struct unit16_task *a) {
 }
 
 static RAPT_KERNEL void block_dots_few(const struct rapt_block *b) {
-    struct dots_few f; /* most of it are pointers to rows, which place_find fills */
+    struct dots_few f; /* mostly pointers to rows, which place_find fills */
     f.a = (struct unit16_task){.t = {.b = b, .fresh = b->fresh}};
     const struct rapt_attention_desc *desc = &b->task->attention->desc;
     RAPT_ASSUME(b->rows <= DOTS_TILE);

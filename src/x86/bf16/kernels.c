@@ -46,7 +46,7 @@ static bool add_dots(struct rapt_table *table) {
     table->isa = RAPT_ISA_AVX512_BF16;
     table->kinds[RAPT_WIDE] = dots_of_bf16;
     table->kinds[RAPT_FEW] = few_dots_of_bf16;
-    table->kinds[RAPT_NARROW].most_rows = 0; /* but weights take its scores */
+    table->kinds[RAPT_NARROW].most_rows = 0; /* but weights use its scores */
     return true;
 }
 

@@ -13,7 +13,7 @@ enum {
     DOTS_COLUMNS = 32,      /* keys, or dims of values, of a panel */
     DOTS_WORDS = RAPT_STEP / 2,
     DOTS_OF_STEP = DOTS_WORDS * DOTS_COLUMNS, /* words of a panel */
-    DOTS_NEAR = 16,         /* few rows: keys and values that are prefetched into L1, and */
+    DOTS_NEAR = 16,         /* few rows: keys and values prefetched into L1, and */
     DOTS_FAR = 48           /* into L2 */
 };
 
@@ -27,7 +27,7 @@ RAPT_INLINE __m512i dots_words(__m512i numbers) {
     return _mm512_permutexvar_epi16(order, numbers);
 }
 
-/* The words of two keys, by turns: the lower two of each quarter, or the upper two. */
+/* Interleaved words of two keys: the lower two of each quarter, or the upper two. */
 RAPT_INLINE __m512i dots_words_of_two(__m512i a, __m512i b, int upper) {
     const __m512i order = upper ? _mm512_setr_epi64(0x0028002a0008000a, 0x002c002e000c000e, 0x0038003a0018001a,
                                                     0x003c003e001c001e, 0x0029002b0009000b, 0x002d002f000d000f,
@@ -38,7 +38,7 @@ RAPT_INLINE __m512i dots_words_of_two(__m512i a, __m512i b, int upper) {
     return _mm512_permutex2var_epi16(a, order, b);
 }
 
-/* The upper one of the two terms of a word, the other is 2 later. */
+/* The upper term of a word; the lower one is 2 later. */
 RAPT_INLINE int dots_first(int word) { return word / DOTS_WORDS * RAPT_STEP + word % DOTS_WORDS / 8 + word % 8 * 4; }
 
 /* ------------------------------------------------------------ queries */
@@ -68,7 +68,7 @@ static size_t packed_bytes_dots(int side, int dim) {
     return (size_t)unit16_steps(dim) * STEPS_OF_HALF * DOTS_OF_STEP * sizeof(uint32_t);
 }
 
-/* 32 keys: for each 32 dims a panel. next: as many rows, which are prefetched, as below. */
+/* 32 keys: for each 32 dims a panel. next: as many rows to prefetch, as below. */
 RAPT_INLINE void dots_pack_keys(uint32_t *words, const char *const *rows, const char *const *next, int dim) {
     for (int step = 0; step < unit16_steps(dim); step++, words += DOTS_OF_STEP) {
         const __mmask32 there = unit16_first(dim - step * RAPT_STEP);

@@ -23,7 +23,7 @@ RAPT_INLINE __m512 dots_add(__m512 sum, uint32_t pair, __m512i pairs) {
 RAPT_INLINE void dots_clear(__m512 *even, __m512 *odd, int count) {
     RAPT_UNROLL for (int i = 0; i < count; i++) {
         even[i] = odd[i] = _mm512_setzero_ps();
-        __asm__("" : "+v"(even[i]), "+v"(odd[i])); /* each by itself: copies of one zero wait for each other */
+        __asm__("" : "+v"(even[i]), "+v"(odd[i])); /* separately: copies of one zero wait for each other */
     }
 }
 
@@ -48,7 +48,7 @@ RAPT_INLINE void dots_store(__m512 *even, const __m512 *odd, float *c, int64_t c
         _mm512_store_ps(c + i / 2 * c_stride + i % 2 * 16, even[i]);
 }
 
-/* ahead: lines of which one is prefetched beside each word; NULL = none. */
+/* ahead: one of its lines is prefetched per word; NULL = none. */
 RAPT_INLINE void dots_multiply_rows(const struct dots_product *p, int rows, struct unit_ahead *ahead) {
     const uint32_t *a = p->a, *b = p->b;
     const int64_t a_stride = p->a_stride, c_stride = p->c_stride;
@@ -80,11 +80,11 @@ RAPT_INLINE void dots_go_on(struct dots_product *p, int rows) {
     p->c += rows * p->c_stride;
 }
 
-/* How many rows to take of some: seven and eight are halved, since chains of two rows wait for their sums. */
+/* Rows to take at once: seven and eight are halved, since chains of two rows are latency-bound. */
 RAPT_INLINE int dots_height(int rows) { return rows <= 4 || rows == 7 || rows == 8 ? 4 : DOTS_ROWS; }
 
-/* So many rows of a tile, from that of p on, and perhaps some after them up to DOTS_ROWS. p goes on to other rows: a
- * copy of a struct whose fields were just stored would be waited for. */
+/* `rows` rows of a tile from p's on, perhaps rounded up to DOTS_ROWS. Advances p itself: copying a struct whose fields
+ * were just stored would stall. */
 static void dots_multiply(struct dots_product *p, int rows) {
     while (rows > 4) {
         const int height = dots_height(rows);

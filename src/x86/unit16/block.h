@@ -19,13 +19,13 @@ typedef void unit16_product(const struct unit16_task *task);
 
 /* ------------------------------------------------------------ what rows do not see */
 
-/* 16 scores, of keys from `key` on. A masked store would keep the maxima waiting: what loads it cannot take it over. */
+/* 16 scores, of keys from `key` on. A masked store would stall the maxima: it does not forward to loads. */
 RAPT_INLINE void unit16_exclude(float *y, int key, int begin, int end, __m512 out) {
     const __mmask16 inside = (__mmask16)(unit16_first(end - key) & ~unit16_first(begin - key));
     _mm512_store_ps(y + key, _mm512_mask_mov_ps(out, inside, _mm512_load_ps(y + key)));
 }
 
-/* Scores outside the span of a row become what comes out as probability 0. */
+/* Sets scores outside a row's span to what gives probability 0. */
 static void unit16_exclude_outside(const struct unit16_task *a) {
     const __m512 out = _mm512_set1_ps(a->half.factor < 0 ? RAPT_INFINITY : -RAPT_INFINITY);
     const int first = a->first * RAPT_STEP, last = first + a->steps * RAPT_STEP;
@@ -40,7 +40,7 @@ static void unit16_exclude_outside(const struct unit16_task *a) {
     }
 }
 
-/* Whether all rows see all keys of the steps that are worked on. */
+/* Whether all rows see all keys of the current steps. */
 static bool unit16_sees_all(const struct unit16_task *a) {
     int begin = a->t.begin, end = a->t.end;
     for (int row = 0; row < a->t.b->rows; row++) {
@@ -50,7 +50,7 @@ static bool unit16_sees_all(const struct unit16_task *a) {
     return begin <= a->first * RAPT_STEP && end >= (a->first + a->steps) * RAPT_STEP;
 }
 
-/* Pairs that are dropped weigh nothing; their probabilities are in l already. */
+/* Dropped pairs weigh nothing; their probabilities are in l already. */
 static void unit16_drop(const struct unit16_task *a) {
     const struct rapt_block *b = a->t.b;
     for (int row = 0; row < b->rows; row++)
@@ -120,7 +120,7 @@ RAPT_INLINE void unit16_block(struct unit16_task *a, unit16_product *score, unit
         }
 }
 
-/* Lanes of l fold; float16 leaves its range, and dropout scales. */
+/* Folds lanes of l; unscales float16; applies keep_scale. */
 static void unit16_close(const struct rapt_task *task, float *lanes, struct rapt_state state, int rows) {
     const struct rapt_plan_body *a = task->attention;
     const float unshift = UNIT16_IS_F16 ? 0x1p-15f : 1;

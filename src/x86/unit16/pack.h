@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Numbers of 16 bits to columns of pairs, which products of order 2 take on x86. */
+ * 16-bit numbers to columns of pairs, as products of order 2 take them on x86. */
 #ifndef RAPT_X86_UNIT16_PACK_H
 #define RAPT_X86_UNIT16_PACK_H
 
 #include "generic/unit_half.h"
 
-/* Whether numbers are float16; a file of kernels that does not say so is of bfloat16. */
+/* Whether numbers are float16; bfloat16 by default. */
 #ifndef UNIT16_IS_F16
 #define UNIT16_IS_F16 0
 #endif
@@ -20,8 +20,8 @@ RAPT_INLINE __mmask32 unit16_first(int count) {
     return count >= 32 ? 0xffffffffu : count <= 0 ? 0 : (1u << count) - 1;
 }
 
-/* The rows of a step, zeros for those that are not there: a load that is masked out whole, of no address, takes
- * hundreds of cycles. False if none is there, since steps that nobody looks at are not packed. */
+/* The rows of a step, zeros for absent ones: a fully masked load from no valid address takes hundreds of cycles. False
+ * if all are absent, since steps that nothing reads are not packed. */
 RAPT_INLINE bool unit16_rows_of_step(const char *from[RAPT_STEP], const char *const *rows, int step) {
     bool some = false;
     for (int i = 0; i < RAPT_STEP; i++) {
@@ -32,8 +32,8 @@ RAPT_INLINE bool unit16_rows_of_step(const char *from[RAPT_STEP], const char *co
     return some;
 }
 
-/* 16 rows of 16 pairs become 16 rows of columns, of which the first step is done: t[2 * i] and t[2 * i + 1] have the
- * lower and the upper two pairs of each quarter of rows 2 * i and 2 * i + 1, by turns. */
+/* Transposes 16 rows of 16 pairs, whose first step is done: t[2 * i] and t[2 * i + 1] have the lower and the upper two
+ * pairs of each quarter of rows 2 * i and 2 * i + 1, interleaved. */
 RAPT_INLINE void unit16_transpose_twos(__m512i *r, __m512i *t) {
     RAPT_UNROLL for (int i = 0; i < 4; i++) {
         r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
@@ -55,7 +55,7 @@ RAPT_INLINE void unit16_transpose_twos(__m512i *r, __m512i *t) {
     }
 }
 
-/* All of it. */
+/* All steps. */
 RAPT_INLINE void unit16_transpose(__m512i *r) {
     __m512i t[16];
     RAPT_UNROLL for (int i = 0; i < 16; i += 2) {
@@ -65,7 +65,7 @@ RAPT_INLINE void unit16_transpose(__m512i *r) {
     unit16_transpose_twos(r, t);
 }
 
-/* Lanes of two rows in turns: dims 0 ... 15, and 16 ... 31. */
+/* Interleaves two rows: dims 0 ... 15, or 16 ... 31. */
 RAPT_INLINE __m512i unit16_in_turns(__m512i a, __m512i b, int upper) {
     const __m512i low = _mm512_setr_epi32(0x00200000, 0x00210001, 0x00220002, 0x00230003, 0x00240004, 0x00250005,
                                           0x00260006, 0x00270007, 0x00280008, 0x00290009, 0x002a000a, 0x002b000b,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Whether instructions compute as order 2 says: questions to which wrong arithmetic has wrong answers. A unit that
- * misses one is not used, and chains of FMAs take its place. */
+ * Known-answer tests of order 2's arithmetic. A unit that fails one is not used, and chains of FMAs take its place. */
 #ifndef RAPT_X86_UNIT16_QUESTIONS_H
 #define RAPT_X86_UNIT16_QUESTIONS_H
 

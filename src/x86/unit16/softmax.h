@@ -9,20 +9,20 @@
 
 #define UNIT16_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
-/* What there is to the rows of a half. t = y * factor. */
+/* Shared by the rows of a half. t = y * factor. */
 struct unit16_half {
     float *y;                /* [rows][RAPT_HALF_KEYS], 32 at most, as below */
     float *lanes;            /* of l: [rows][RAPT_SUM_LANES] */
     float *largest;          /* [rows][16]: the largest y of some keys, or the least where the factor is negative */
     float *m, *alpha;        /* [rows] */
     float *offset;           /* [32]: of exponents; */
-    uint32_t far;            /* bit row: but not where maxima are so large that it cannot be rounded away */
+    uint32_t far;            /* bit row: its maximum is so large that the offset is not used */
     int rows, first, last;   /* steps of 32 keys */
     float factor;
     bool fresh;              /* lanes hold nothing yet */
 };
 
-/* The largest of each of 16 rows of 16 lanes; combine: max, or + (in the order of step 7). */
+/* Reduces each of 16 rows of 16 lanes. combine: max, or + (in the order of step 7). */
 #define UNIT16_JOIN(name, combine)                                                                                  \
     static __m512 name(const float *lanes) {                                                                        \
         __m512 a[8], b[4], c[2];                                                                                    \
@@ -40,7 +40,7 @@ struct unit16_half {
 UNIT16_JOIN(unit16_largest, _mm512_max_ps)
 UNIT16_JOIN(unit16_sum, _mm512_add_ps)
 
-/* largest of rows [row, end) takes the keys of a step; NaN is left out. */
+/* Updates `largest` of rows [row, end) with a step's keys; ignores NaN. */
 RAPT_INLINE void unit16_maxima(const struct unit16_half *h, int step, int row, int end) {
     const __m512 sign = _mm512_set1_ps(h->factor < 0 ? -0.0f : 0.0f);
     for (; row < end; row++) {
@@ -72,7 +72,7 @@ RAPT_INLINE void unit16_new_maxima(struct unit16_half *h) {
 
 /* ------------------------------------------------------------ exponentials */
 
-/* Of Q, from the last one on. */
+/* Of Q, highest power first. */
 #if UNIT16_IS_F16
 enum { UNIT16_DEGREE = 4 };
 static const float unit16_factors[] = {0x1.3a02ccp-7f, 0x1.c9fc46p-5f, 0x1.ec0378p-3f, 0x1.62e12cp-1f, 1.0f};
@@ -124,7 +124,7 @@ RAPT_INLINE __m512 unit16_step(float *y, uint16_t *p, const struct unit16_row *r
     return _mm512_add_ps(l, _mm512_castsi512_ps(_mm512_shuffle_epi8(both, even)));
 }
 
-/* count rows from one on, side by side. */
+/* `count` rows, interleaved. */
 RAPT_INLINE void unit16_lines(const struct unit16_half *h, int number, int count, int far) {
     struct unit16_row row[2];
     __m512 l[2];
