@@ -23,8 +23,8 @@ struct amx_product {
     bool is_odd;                               /* the last group has 16 columns */
 };
 
-/* What happens beside the products of a group, in AMX_TURNS turns to four products of tiles, and once more after the
- * last group, whose number is that of the groups then. The sums of the group before have been stored. */
+/* Work beside the products of a group: AMX_TURNS turns per four products of tiles, and once more after the last group,
+ * with group = groups. Of the group before, sums of rows 0 ... 15 are stored first, all by turn 2. */
 enum { AMX_TURNS = 4 };
 typedef void amx_beside(void *context, int group, int step, int turn);
 
