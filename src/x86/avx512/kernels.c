@@ -10,7 +10,7 @@ static const struct rapt_unit units[] = {{.isa = RAPT_ISA_AMX, .table = rapt_amx
                                          {RAPT_ISA_AVX512_BF16, rapt_cpu_multiplies_pairs, rapt_bf16_table},
                                          {.table = NULL}};
 
-/* Processors that look bytes up in registers take float8 otherwise, and those that load halves some rows. */
+/* Other kernels take float8 where bytes are looked up in registers, and some rows where halves load fast. */
 static void score_narrow_here(const struct rapt_score_args *args);
 static void weigh_narrow_here(const struct rapt_weigh_args *args);
 static void score_beside_here(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads);
@@ -22,7 +22,7 @@ static void score_beside_here(const struct rapt_score_args *score, const struct 
 #define RAPT_UNITS units
 #include "generic/table.h"
 
-/* Rows of float32 with gaps between them come from memory more slowly than that is worth. */
+/* Float32 rows with gaps come from memory too slowly for that to pay. */
 static bool is_split(const struct rapt_score_args *a) {
     const int64_t row_bytes = rapt_format_row_bytes(a->key_format, a->head_dim);
     const bool is_faster = rapt_cpu_splits_vectors() ? RAPT_IS_SPLIT(a->key_format, a->rows)
@@ -31,7 +31,7 @@ static bool is_split(const struct rapt_score_args *a) {
            (a->key_format != RAPT_FORMAT_F32 || a->key_stride_bytes == row_bytes);
 }
 
-/* Words have zeros after a row that ends within some of them, and a zero times an infinite scale would be NaN. */
+/* A row that ends within a word is zero-padded, and zero times an infinite scale would be NaN. */
 static bool is_looked_up_here(const struct rapt_score_args *a) {
     return is_float8(a->key_format) && rapt_cpu_looks_up_bytes() && (a->head_dim % 8 == 0 || !a->scales.scales);
 }

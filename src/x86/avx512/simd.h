@@ -10,15 +10,15 @@
 enum {
     VL = 16,          /* float32 lanes */
     SCORE_KEYS = 8,   /* wide score: keys x vectors of rows in registers */
-    SCORE_DIMS = 4,   /* wide score: dimensions of a turn of its loop */
+    SCORE_DIMS = 4,   /* wide score: dims per iteration */
     SCORE_VECTORS = 3,
     WEIGH_ROWS = 12,  /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
     NARROW_ROWS = 12, /* narrow score: in registers beside a VL x VL transpose */
-    NARROW_FILLS = 0, /* whether narrow tiles take as many rows as fill a vector, too */
+    NARROW_FILLS = 0, /* whether narrow tiles also take rows that fill a vector */
     NARROW_VECTORS = 2, /* of stored keys at once */
     FEW_ROWS = 12,    /* few: rows at once, against 2 vectors of keys or of value_dim */
-    FEW_STORED_ROWS = 6,    /* of stored types, so many at once */
+    FEW_STORED_ROWS = 6,    /* rows of stored types at once, */
     FEW_STORED_VECTORS = 4, /* against so many vectors */
     FEW_MOST = 60,    /* rows up to which tiles are few */
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
@@ -46,7 +46,7 @@ static inline vf32 v_load_bf16(const uint16_t *p) {
 static inline vf32 v_load_int8(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 }
-/* Sixteen bytes, one to a lane. */
+/* Sixteen bytes, one per lane. */
 static inline __m512i v_sixteen(const uint8_t *p) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
@@ -59,7 +59,7 @@ static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
     const __m512 nibbles = v_load_nibbles(p, shift, codes);
     return _mm512_mask_add_ps(nibbles, (__mmask16)bits, nibbles, _mm512_set1_ps(16));
 }
-/* As a half these have the same bits but for the exponent's bias. */
+/* As halves, these differ at most in the exponent's bias. */
 static inline vf32 v_load_e5m2(const uint8_t *p) {
     const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm512_cvtph_ps(_mm256_slli_epi16(words, 8));
@@ -72,8 +72,8 @@ static inline vf32 v_load_e4m3(const uint8_t *p) {
     return _mm512_mask_mul_ps(_mm512_set1_ps(__builtin_nanf("")), numbers, _mm512_cvtph_ps(halves),
                               _mm512_set1_ps(256));
 }
-/* 32 of either as halves in memory, which conversions read faster than registers; e4m3 over 2^8. A NaN is the one
- * whose fraction and exponent carry into the next bit. */
+/* 32 of either as halves in memory, which conversions read faster than registers; e4m3 over 2^8. Only a NaN's exponent
+ * and fraction carry into the next bit. */
 static inline void v_halves_of_e5m2(uint16_t *into, const uint8_t *p) {
     const __m512i words = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
     _mm512_storeu_si512(into, _mm512_slli_epi16(words, 8));
@@ -89,7 +89,7 @@ static inline void v_store(float *p, vf32 a) { _mm512_storeu_ps(p, a); }
 static inline void v_store_half(uint16_t *p, vf32 a) {
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
-/* With integers, since the instruction of some processors flushes denormals. */
+/* With integers, since some processors' instruction flushes denormals. */
 static inline void v_store_bf16(uint16_t *p, vf32 a) {
     __m512i bits = _mm512_castps_si512(a);
     __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
@@ -99,8 +99,8 @@ static inline void v_store_bf16(uint16_t *p, vf32 a) {
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(high, 16)));
 }
 static inline void v_store_low(uint8_t *p, __m512i words) { _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(words)); }
-/* The bits of a fraction that are lost, the exponents below those of the format, and the number that has the unit of
- * its denormals, so that adding it rounds to them. */
+/* lost: fraction bits dropped; exponents: those below the format's; denormal: has the ulp of the format's denormals, so
+ * that adding it rounds to them. */
 static inline void v_store_float8(uint8_t *p, vf32 a, int lost, int exponents, float denormal) {
     const __m512i bits = _mm512_castps_si512(a), size = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
     const __m512i even = _mm512_and_si512(_mm512_srli_epi32(size, (unsigned)lost), _mm512_set1_epi32(1));
@@ -154,7 +154,7 @@ static inline vmask v_load_bool(const uint8_t *p, int n) {
     return _mm_test_epi8_mask(bytes, bytes);
 }
 
-/* Bools of up to 32 keys: a word for each lane, bit i of key i. */
+/* Bools of up to 32 keys: a word per lane, bit i for key i. */
 typedef __m512i vbits;
 static inline uint32_t s_load_bools(const uint8_t *p, int n) {
     __m256i bytes = _mm256_maskz_loadu_epi8((__mmask32)(UINT32_MAX >> (32 - n)), p);
@@ -178,7 +178,7 @@ static inline vf32 v_odd_bf16(vf32 a) {
     return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(a), _mm512_set1_epi32((int)0xffff0000)));
 }
 
-/* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */
+/* Byte k of each word as int8; its four bits from bit i on, looked up in a table. */
 static inline vf32 v_byte_of(vbits a, int k) {
     const int at = 0x00808080 | k << 24; /* bytes of 0 below byte k, in each quarter */
     const __m512i top = _mm512_set4_epi32(at + (12 << 24), at + (8 << 24), at + (4 << 24), at);
@@ -188,12 +188,12 @@ static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) {
     return _mm512_permutexvar_ps(_mm512_srli_epi32(a, (unsigned)i), v_load_int8(table));
 }
 
-/* The four bits of each byte from bit i on as codes of a table: bytes. */
+/* Four bits of each byte, from bit i on, looked up in a table: bytes. */
 static inline vbits v_codes_of(vbits a, int i, const int8_t *table) {
     const __m512i codes = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)table));
     return _mm512_shuffle_epi8(codes, _mm512_and_si512(_mm512_srli_epi32(a, (unsigned)i), _mm512_set1_epi8(15)));
 }
-/* 16 more in byte k of each lane where bit i + k of `bits` is set. */
+/* Adds 16 to byte k of each lane where bit i + k of `bits` is set. */
 static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
     const int byte = i / 8 * 0x01010101;
     const __m512i at = _mm512_set4_epi32(byte + 0x0c0c0c0c, byte + 0x08080808, byte + 0x04040404, byte);
@@ -215,7 +215,7 @@ static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
     return _mm512_cvtph_ps(_mm256_set_m128i(high, low));
 }
 
-/* Rounded to bfloat16 or binary16, as floats; a NaN is a NaN. */
+/* Rounded to bfloat16 or binary16, as floats; NaN stays NaN. */
 static inline vf32 v_round_bf16(vf32 a) {
     const __m512i bits = _mm512_castps_si512(a);
     const __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
@@ -227,7 +227,7 @@ static inline vf32 v_round_half(vf32 a) {
     return _mm512_cvtph_ps(_mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-/* Of the lanes of a and then b, those with even and odd numbers. */
+/* Even and odd lanes of a, then b. */
 static inline vf32 v_evens(vf32 a, vf32 b) {
     const __m512i lanes = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     return _mm512_permutex2var_ps(a, lanes, b);
@@ -236,7 +236,7 @@ static inline vf32 v_odds(vf32 a, vf32 b) {
     const __m512i lanes = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
     return _mm512_permutex2var_ps(a, lanes, b);
 }
-/* The lanes of both in turns: the first VL of them, and the others. */
+/* Interleaved lanes of both: the first VL, and the rest. */
 static inline vf32 v_zip_low(vf32 a, vf32 b) {
     const __m512i lanes = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     return _mm512_permutex2var_ps(a, lanes, b);

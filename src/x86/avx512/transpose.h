@@ -5,7 +5,7 @@
 
 #define RAPT_LOADS_PARTS 1
 
-/* Of each four vectors: column c of each quarter of them becomes that quarter of vector c. */
+/* Per four vectors: column c of each quarter of them becomes that quarter of vector c. */
 static inline __attribute__((always_inline)) void v_transpose_fours(vf32 *a, int count) {
 #pragma GCC unroll 4
     for (int i = 0; i < count; i += 4) {
@@ -39,7 +39,7 @@ static inline vf32 v_two_rows(const float *const *rows, int64_t offset) {
     return _mm512_insertf32x8(first, _mm256_loadu_ps(rows[4] + offset), 1);
 }
 
-/* 16 rows of 8 floats from offset on, transposed. Loads that insert do a quarter of the shuffling, on two ports. */
+/* 16 rows of 8 floats from offset on, transposed. Inserting loads do a quarter of the shuffling, on two ports. */
 static inline __attribute__((always_inline)) void v_load_half_square(vf32 square[8], const float *const *rows,
                                                                      int64_t offset) {
     vf32 a[8]; /* of rows 0 ... 7 and 8 ... 15 */
@@ -68,8 +68,8 @@ static inline __attribute__((always_inline)) __m512i v_four_rows(const char *con
     return _mm512_inserti32x4(bytes, _mm_loadu_si128((const void *)(rows[12] + offset)), 3);
 }
 
-/* 64 bytes of each row: b[4 * c + j] has bytes 16 * c and on of rows j, j + 4, j + 8 and j + 12. A row
- * is read to its end at once: rows a power of two apart share a set of L1 that has fewer than 16 ways. */
+/* 64 bytes of each row: b[4 * c + j] has bytes 16 * c and on of rows j, j + 4, j + 8 and j + 12. A row is read to its
+ * end at once: rows a power of two apart share an L1 set of fewer than 16 ways. */
 static inline __attribute__((always_inline)) void v_load_quarters(vbits b[16], const char *const *rows,
                                                                   int64_t offset) {
 #pragma GCC unroll 4
@@ -113,7 +113,7 @@ static inline __attribute__((always_inline)) void v_transpose_quarters(vbits a[4
     a[2] = _mm512_unpacklo_epi32(high, high2), a[3] = _mm512_unpackhi_epi32(high, high2);
 }
 
-/* Of each eight vectors of a, which it writes over: column c of halves of each quarter of them becomes that quarter of
+/* Per eight vectors of a, which it overwrites: column c of halves of each quarter of them becomes that quarter of
  * vector c of b. */
 static inline __attribute__((always_inline)) void v_transpose_eights(__m512i *b, __m512i *a, int count) {
 #pragma GCC unroll 8
