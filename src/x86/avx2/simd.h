@@ -10,15 +10,15 @@
 enum {
     VL = 8,           /* float32 lanes */
     SCORE_KEYS = 4,   /* wide score: keys x vectors of rows in registers */
-    SCORE_DIMS = 4,   /* wide score: dimensions of a turn of its loop */
+    SCORE_DIMS = 4,   /* wide score: dims per iteration */
     SCORE_VECTORS = 3,
     WEIGH_ROWS = 6,   /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
     NARROW_ROWS = 6, /* narrow score: in registers beside a VL x VL transpose */
-    NARROW_FILLS = 1, /* whether narrow tiles take as many rows as fill a vector, too */
+    NARROW_FILLS = 1, /* whether narrow tiles also take rows that fill a vector */
     NARROW_VECTORS = 2, /* of stored keys at once */
     FEW_ROWS = 6,     /* few: rows at once, against 2 vectors of keys or of value_dim */
-    FEW_STORED_ROWS = 6,    /* of stored types, so many at once */
+    FEW_STORED_ROWS = 6,    /* rows of stored types at once, */
     FEW_STORED_VECTORS = 2, /* against so many vectors */
     FEW_MOST = 40,    /* rows up to which tiles are few */
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
@@ -48,7 +48,7 @@ static inline vf32 v_load_bf16(const uint16_t *p) {
 static inline vf32 v_load_int8(const int8_t *p) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
-/* Eight bytes, one to a lane. */
+/* Eight bytes, one per lane. */
 static inline __m256i v_eight(const uint8_t *p) {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
 }
@@ -64,7 +64,7 @@ static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
     const __m256i set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)bits), bit), bit);
     return _mm256_cvtepi32_ps(_mm256_or_si256(nibbles, _mm256_and_si256(set, _mm256_set1_epi32(16))));
 }
-/* As a half these have the same bits but for the exponent's bias. */
+/* As halves, these differ at most in the exponent's bias. */
 static inline vf32 v_load_e5m2(const uint8_t *p) {
     const __m128i words = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p));
     return _mm256_cvtph_ps(_mm_slli_epi16(words, 8));
@@ -76,8 +76,7 @@ static inline vf32 v_load_e4m3(const uint8_t *p) {
     const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
     return _mm256_or_ps(a, _mm256_cmp_ps(size, _mm256_set1_ps(480), _CMP_EQ_OQ)); /* all bits are a NaN */
 }
-/* 16 of either as halves in memory; e4m3 over 2^8. A NaN is the one whose fraction and exponent carry into the next
- * bit. */
+/* 16 of either as halves in memory; e4m3 over 2^8. Only a NaN's exponent and fraction carry into the next bit. */
 static inline void v_halves_of_e5m2(uint16_t *into, const uint8_t *p) {
     const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
     _mm256_storeu_si256((__m256i *)(void *)into, _mm256_slli_epi16(words, 8));
@@ -93,7 +92,7 @@ static inline void v_store(float *p, vf32 a) { _mm256_storeu_ps(p, a); }
 static inline void v_store_half(uint16_t *p, vf32 a) {
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
 }
-/* With integers, since the instruction of some processors flushes denormals. */
+/* With integers, since some processors' instruction flushes denormals. */
 static inline void v_store_bf16(uint16_t *p, vf32 a) {
     __m256i bits = _mm256_castps_si256(a);
     __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -110,8 +109,8 @@ static inline void v_store_low(uint8_t *p, __m256i words) {
     const __m128i low = _mm256_castsi256_si128(halves);
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(low, low));
 }
-/* The bits of a fraction that are lost, the exponents below those of the format, and the number that has the unit of
- * its denormals, so that adding it rounds to them. */
+/* lost: fraction bits dropped; exponents: those below the format's; denormal: has the ulp of the format's denormals, so
+ * that adding it rounds to them. */
 static inline void v_store_float8(uint8_t *p, vf32 a, int lost, int exponents, float denormal) {
     const __m256i bits = _mm256_castps_si256(a), size = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
     const __m256i even = _mm256_and_si256(_mm256_srli_epi32(size, lost), _mm256_set1_epi32(1));
@@ -169,7 +168,7 @@ static inline vmask v_load_bool(const uint8_t *p, int n) {
     return _mm256_castsi256_ps(_mm256_cmpgt_epi32(lanes, _mm256_setzero_si256()));
 }
 
-/* Bools of up to 32 keys: a word for each lane, bit i of key i. */
+/* Bools of up to 32 keys: a word per lane, bit i for key i. */
 typedef __m256i vbits;
 static inline uint32_t s_load_bools(const uint8_t *p, int n) {
     uint8_t copy[32] = {0};
@@ -262,7 +261,7 @@ static inline __attribute__((always_inline)) void v_load_words(vbits a[4], const
     a[2] = _mm256_unpacklo_epi64(high, high2), a[3] = _mm256_unpackhi_epi64(high, high2);
 }
 
-/* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */
+/* Byte k of each word as int8; its four bits from bit i on, looked up in a table. */
 static inline vf32 v_byte_of(vbits a, int k) {
     const int at = 0x00808080 | k << 24; /* bytes of 0 below byte k, in each half */
     const __m256i top = _mm256_setr_epi32(at, at + (4 << 24), at + (8 << 24), at + (12 << 24), at, at + (4 << 24),
@@ -275,12 +274,12 @@ static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) {
     return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi8(codes, index), 24), 24));
 }
 
-/* The four bits of each byte from bit i on as codes of a table: bytes. */
+/* Four bits of each byte, from bit i on, looked up in a table: bytes. */
 static inline vbits v_codes_of(vbits a, int i, const int8_t *table) {
     const __m256i codes = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));
     return _mm256_shuffle_epi8(codes, _mm256_and_si256(_mm256_srli_epi32(a, i), _mm256_set1_epi8(15)));
 }
-/* 16 more in byte k of each lane where bit i + k of `bits` is set. */
+/* Adds 16 to byte k of each lane where bit i + k of `bits` is set. */
 static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
     const int byte = i / 8 * 0x01010101;
     const __m256i at = _mm256_setr_epi32(byte, byte + 0x04040404, byte + 0x08080808, byte + 0x0c0c0c0c, byte,
@@ -304,7 +303,7 @@ static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
     return _mm256_cvtph_ps(halves);
 }
 
-/* Rounded to bfloat16 or binary16, as floats; a NaN is a NaN. */
+/* Rounded to bfloat16 or binary16, as floats; NaN stays NaN. */
 static inline vf32 v_round_bf16(vf32 a) {
     const __m256i bits = _mm256_castps_si256(a);
     const __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -316,13 +315,13 @@ static inline vf32 v_round_half(vf32 a) {
     return _mm256_cvtph_ps(_mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-/* Of the lanes of a and then b, those with even and odd numbers. */
+/* Even and odd lanes of a, then b. */
 static inline vf32 v_in_order(__m256 quarters) {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(quarters), 0xd8));
 }
 static inline vf32 v_evens(vf32 a, vf32 b) { return v_in_order(_mm256_shuffle_ps(a, b, 0x88)); }
 static inline vf32 v_odds(vf32 a, vf32 b) { return v_in_order(_mm256_shuffle_ps(a, b, 0xdd)); }
-/* The lanes of both in turns: the first VL of them, and the others. */
+/* Interleaved lanes of both: the first VL, and the rest. */
 static inline vf32 v_zip_low(vf32 a, vf32 b) { return _mm256_unpacklo_ps(v_in_order(a), v_in_order(b)); }
 static inline vf32 v_zip_high(vf32 a, vf32 b) { return _mm256_unpackhi_ps(v_in_order(a), v_in_order(b)); }
 
