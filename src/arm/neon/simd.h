@@ -10,22 +10,22 @@
 enum {
     VL = 4,           /* float32 lanes */
     SCORE_KEYS = 4,   /* wide score: keys x vectors of rows in registers */
-    SCORE_DIMS = 1,   /* wide score: dimensions of a turn of its loop */
+    SCORE_DIMS = 1,   /* wide score: dims per iteration */
     SCORE_VECTORS = 6,
     WEIGH_ROWS = 12,  /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 8, /* weigh: rows x 3 vectors */
     NARROW_ROWS = 4, /* narrow score: in registers beside a VL x VL transpose */
-    NARROW_FILLS = 0, /* whether narrow tiles take as many rows as fill a vector, too */
+    NARROW_FILLS = 0, /* whether narrow tiles also take rows that fill a vector */
     NARROW_VECTORS = 4, /* of stored keys at once */
     FEW_ROWS = 8,     /* few: rows at once, against 2 vectors of keys or of value_dim */
-    FEW_STORED_ROWS = 8,    /* of stored types, so many at once */
+    FEW_STORED_ROWS = 8,    /* rows of stored types at once, */
     FEW_STORED_VECTORS = 2, /* against so many vectors */
     FEW_MOST = 4,     /* rows up to which tiles are few */
     WEIGH_BY_LANE = 1, /* an FMA takes one lane of a vector as its factor */
 #if defined(__clang__)
     SCORE_BY_LANE = 1,
 #else
-    SCORE_BY_LANE = 0, /* GCC 12 moves registers about; its scalar loads are free beside the FMAs */
+    SCORE_BY_LANE = 0, /* GCC 12 inserts register moves; scalar loads are free beside the FMAs */
 #endif
     FLUSHES = 0,      /* whether denormals can be flushed after rounding (rapt_fpenv_flush) */
     EXP_WAYS = 4      /* exponentials in flight */
@@ -58,7 +58,7 @@ static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
     const uint8x8_t set = vtst_u8(vdup_n_u8((uint8_t)bits), vcreate_u8(0x08040201));
     return v_of_int8(vreinterpret_s8_u8(vorr_u8(v_nibbles(p, shift), vand_u8(set, vdup_n_u8(16)))));
 }
-/* As a half these have the same bits but for the exponent's bias. */
+/* As halves, these differ at most in the exponent's bias. */
 static inline int16x4_t v_words(const uint8_t *p) { return vget_low_s16(vmovl_s8(vreinterpret_s8_u8(v_bytes(p)))); }
 static inline vf32 v_load_e5m2(const uint8_t *p) {
     return vcvt_f32_f16(vreinterpret_f16_s16(vshl_n_s16(v_words(p), 8)));
@@ -68,8 +68,7 @@ static inline vf32 v_load_e4m3(const uint8_t *p) {
     const float32x4_t a = vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(halves)), 256);
     return vbslq_f32(vceqq_f32(vabsq_f32(a), vdupq_n_f32(480)), vdupq_n_f32(__builtin_nanf("")), a);
 }
-/* 8 of either as halves in memory; e4m3 over 2^8. A NaN is the one whose fraction and exponent carry into the next
- * bit. */
+/* 8 of either as halves in memory; e4m3 over 2^8. Only a NaN's exponent and fraction carry into the next bit. */
 static inline void v_halves_of_e5m2(uint16_t *into, const uint8_t *p) { vst1q_u16(into, vshll_n_u8(vld1_u8(p), 8)); }
 static inline void v_halves_of_e4m3(uint16_t *into, const uint8_t *p) {
     const uint16x8_t words = vreinterpretq_u16_s16(vmovl_s8(vreinterpret_s8_u8(vld1_u8(p))));
@@ -91,8 +90,8 @@ static inline void v_store_low(uint8_t *p, uint32x4_t words) {
     const uint32_t bytes = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(halves, halves))), 0);
     memcpy(p, &bytes, sizeof bytes);
 }
-/* The bits of a fraction that are lost, the exponents below those of the format, and the number that has the unit of
- * its denormals, so that adding it rounds to them. */
+/* lost: fraction bits dropped; exponents: those below the format's; denormal: has the ulp of the format's denormals, so
+ * that adding it rounds to them. */
 static inline void v_store_float8(uint8_t *p, vf32 a, int lost, uint32_t exponents, float denormal) {
     const uint32x4_t bits = vreinterpretq_u32_f32(a), size = vbicq_u32(bits, vdupq_n_u32(0x80000000u));
     const uint32x4_t even = vandq_u32(vshlq_u32(size, vdupq_n_s32(-lost)), vdupq_n_u32(1));
@@ -154,7 +153,7 @@ static inline vmask v_load_bool(const uint8_t *p, int n) {
     return vtstq_u32(lanes, lanes);
 }
 
-/* Bools of up to 32 keys: a word for each lane, bit i of key i. */
+/* Bools of up to 32 keys: a word per lane, bit i for key i. */
 typedef uint32x4_t vbits;
 static inline uint32_t s_load_bools(const uint8_t *p, int n) {
     static const uint8_t bit_of_byte[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
@@ -226,7 +225,7 @@ static inline __attribute__((always_inline)) void v_load_words(vbits a[4], const
         a[c] = vreinterpretq_u32_f32(square[c]);
 }
 
-/* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */
+/* Byte k of each word as int8; its four bits from bit i on, looked up in a table. */
 static inline vf32 v_byte_of(vbits a, int k) {
     const uint32x4_t moved = vshlq_u32(a, vdupq_n_s32(24 - 8 * k));
     return vcvtq_f32_s32(vreinterpretq_s32_u32(vandq_u32(moved, vdupq_n_u32(0xff000000u))));
@@ -237,12 +236,12 @@ static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) {
     return vcvtq_f32_s32(vshrq_n_s32(vshlq_n_s32(vreinterpretq_s32_s8(codes), 24), 24));
 }
 
-/* The four bits of each byte from bit i on as codes of a table: bytes. */
+/* Four bits of each byte, from bit i on, looked up in a table: bytes. */
 static inline vbits v_codes_of(vbits a, int i, const int8_t *table) {
     const uint32x4_t nibbles = vandq_u32(vshlq_u32(a, vdupq_n_s32(-i)), vdupq_n_u32(0x0f0f0f0f));
     return vreinterpretq_u32_s8(vqtbl1q_s8(vld1q_s8(table), vreinterpretq_u8_u32(nibbles)));
 }
-/* 16 more in byte k of each lane where bit i + k of `bits` is set. */
+/* Adds 16 to byte k of each lane where bit i + k of `bits` is set. */
 static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
     const uint64_t byte = (uint64_t)(i / 8) * 0x0101010101010101;
     const uint8x16_t at = vcombine_u8(vcreate_u8(byte + 0x0404040400000000), vcreate_u8(byte + 0x0c0c0c0c08080808));
@@ -259,7 +258,7 @@ static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
     return v_load_half(halves);
 }
 
-/* Rounded to bfloat16 or binary16, as floats; a NaN is a NaN. */
+/* Rounded to bfloat16 or binary16, as floats; NaN stays NaN. */
 static inline vf32 v_round_bf16(vf32 a) {
     const uint32x4_t bits = vreinterpretq_u32_f32(a), even = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
     const uint32x4_t rounded = vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7fff)), even);
@@ -268,10 +267,10 @@ static inline vf32 v_round_bf16(vf32 a) {
 }
 static inline vf32 v_round_half(vf32 a) { return vcvt_f32_f16(vcvt_f16_f32(a)); }
 
-/* Of the lanes of a and then b, those with even and odd numbers. */
+/* Even and odd lanes of a, then b. */
 static inline vf32 v_evens(vf32 a, vf32 b) { return vuzp1q_f32(a, b); }
 static inline vf32 v_odds(vf32 a, vf32 b) { return vuzp2q_f32(a, b); }
-/* The lanes of both in turns: the first VL of them, and the others. */
+/* Interleaved lanes of both: the first VL, and the rest. */
 static inline vf32 v_zip_low(vf32 a, vf32 b) { return vzip1q_f32(a, b); }
 static inline vf32 v_zip_high(vf32 a, vf32 b) { return vzip2q_f32(a, b); }
 
