@@ -10,15 +10,15 @@
 enum {
     VL = 1,           /* float32 lanes */
     SCORE_KEYS = 4,   /* wide score: keys x vectors of rows in registers */
-    SCORE_DIMS = 1,   /* wide score: dimensions of a turn of its loop */
+    SCORE_DIMS = 1,   /* wide score: dims per iteration */
     SCORE_VECTORS = 3,
     WEIGH_ROWS = 4,   /* weigh: rows x 2 vectors of value_dim */
     WEIGH_ROWS_3 = 4, /* weigh: rows x 3 vectors */
     NARROW_ROWS = 1, /* narrow score: in registers beside a VL x VL transpose */
-    NARROW_FILLS = 0, /* whether narrow tiles take as many rows as fill a vector, too */
+    NARROW_FILLS = 0, /* whether narrow tiles also take rows that fill a vector */
     NARROW_VECTORS = 4, /* of stored keys at once */
     FEW_ROWS = 3,     /* few: rows at once, against 2 vectors of keys or of value_dim */
-    FEW_STORED_ROWS = 3,    /* of stored types, so many at once */
+    FEW_STORED_ROWS = 3,    /* rows of stored types at once, */
     FEW_STORED_VECTORS = 2, /* against so many vectors */
     FEW_MOST = 1,     /* rows up to which tiles are few */
     WEIGH_BY_LANE = 0, /* whether an FMA takes one lane of a vector as its factor */
@@ -42,9 +42,9 @@ static inline float s_from_bits(uint32_t bits) {
 }
 
 /* a * b + c with one rounding. The product of two floats is exact in double. Where a second rounding could differ, half
- * way between two floats and below their normal range, the sum is rounded to odd there, which makes the rounding to
- * float the only one that counts (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms
- * using rounding to odd", 2008). */
+ * way between two floats and below their normal range, the sum is rounded to odd, so that only the rounding to float
+ * counts (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd",
+ * 2008). */
 static inline float s_fma(float a, float b, float c) {
 #if defined(__FMA__) || defined(__aarch64__)
     return __builtin_fmaf(a, b, c);
@@ -73,7 +73,7 @@ static inline vf32 v_load_half(const uint16_t *p) {
         float number;
     } magnitude = {(uint32_t)(*p & 0x7fff) << 13}, result;
     result.number = magnitude.number * 0x1p112f;
-    if ((*p & 0x7c00) == 0x7c00) /* infinity, NaN; quiet, as conversions of processors are */
+    if ((*p & 0x7c00) == 0x7c00) /* infinity, NaN; quiet, as from hardware conversions */
         result.bits = 0x7f800000 | magnitude.bits | (*p & 0x3ff ? 0x00400000u : 0);
     result.bits |= (uint32_t)(*p & 0x8000) << 16;
     return result.number;
@@ -85,7 +85,7 @@ static inline vf32 v_load_nibbles(const uint8_t *p, int shift, const int8_t *tab
 static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
     return (float)((*p >> shift & 15) + (int)(bits & 1) * 16);
 }
-/* As a half these have the same bits but for the exponent's bias. */
+/* As halves, these differ at most in the exponent's bias. */
 static inline vf32 v_load_e5m2(const uint8_t *p) {
     const uint16_t half = (uint16_t)(*p << 8);
     return v_load_half(&half);
@@ -104,7 +104,7 @@ static inline void v_halves_of_e4m3(uint16_t *into, const uint8_t *p) {
         into[i] = (uint16_t)((p[i] & 0x80) << 8 | ((p[i] & 0x7f) == 0x7f ? 0x7e00 : (p[i] & 0x7f) << 7));
 }
 static inline void v_store(float *p, vf32 a) { *p = a; }
-/* Below the normal binary16 numbers, half has their unit, so that the addition rounds at it. */
+/* 0.5 has the ulp of the binary16 denormals, so that adding it rounds to them. */
 static inline void v_store_half(uint16_t *p, vf32 a) {
     const uint32_t magnitude = s_bits(a) & 0x7fffffffu, rounding = 0xfff + (magnitude >> 13 & 1);
     const uint32_t half = magnitude > 0x7f800000u    ? 0x7e00 | (magnitude >> 13 & 0x3ff)
@@ -117,8 +117,8 @@ static inline void v_store_bf16(uint16_t *p, vf32 a) {
     const uint32_t bits = s_bits(a);
     *p = (uint16_t)(a == a ? (bits + 0x7fff + (bits >> 16 & 1)) >> 16 : bits >> 16 | 0x40);
 }
-/* Of the float8 formats likewise: the bits of a fraction that are lost, the exponents below theirs, and the number that
- * has the unit of their denormals. */
+/* The same for float8. lost: fraction bits dropped; exponents: those below the format's; denormal: has the ulp of the
+ * format's denormals. */
 static inline void v_store_float8(uint8_t *p, vf32 a, int lost, uint32_t exponents, float denormal) {
     const uint32_t magnitude = s_bits(a) & 0x7fffffffu;
     const uint32_t rounded = magnitude + (1u << (lost - 1)) - 1 + (magnitude >> lost & 1);
@@ -129,7 +129,7 @@ static inline void v_store_float8(uint8_t *p, vf32 a, int lost, uint32_t exponen
 }
 static inline void v_store_e4m3(uint8_t *p, vf32 a) { v_store_float8(p, a, 20, 120, 0x1p14f); }
 static inline void v_store_e5m2(uint8_t *p, vf32 a) { v_store_float8(p, a, 21, 112, 0x1p7f); }
-/* The sum has units of 1, and the lower bits of the integer. */
+/* The sum's ulp is 1, so its low bits are the integer's. */
 static inline void v_store_byte(uint8_t *p, vf32 a) { *p = (uint8_t)s_bits(a + 0x1.8p23f); }
 static inline vf32 v_load_n(const float *p, int n) { return n > 0 ? *p : 0; }
 static inline void v_store_n(float *p, vf32 a, int n) {
@@ -172,7 +172,7 @@ static inline vf32 v_with_sign(vf32 magnitude, vf32 sign) {
 static inline vf32 v_shift_to_exponent(vf32 a) { return s_from_bits(s_bits(a) << 23); }
 static inline vf32 v_iota(void) { return 0; }
 static inline vmask v_load_bool(const uint8_t *p, int n) { return n > 0 && *p != 0; }
-/* Bools of up to 32 keys: a word for each lane, bit i of key i. */
+/* Bools of up to 32 keys: a word per lane, bit i for key i. */
 typedef uint32_t vbits;
 static inline uint32_t s_load_bools(const uint8_t *p, int n) {
     uint32_t bits = 0;
@@ -208,18 +208,18 @@ static inline void v_load_words(vbits a[4], const char *const *rows, int64_t off
     }
 }
 
-/* Byte k of each word as int8, and its four bits from bit i on as codes of a table. */
+/* Byte k of each word as int8; its four bits from bit i on, looked up in a table. */
 static inline vf32 v_byte_of(vbits a, int k) { return (float)(int8_t)(uint8_t)(a >> 8 * k) * 0x1p24f; }
 static inline vf32 v_nibble_of(vbits a, int i, const int8_t *table) { return table[a >> i & 15]; }
 
-/* The four bits of each byte from bit i on as codes of a table: bytes. */
+/* Four bits of each byte, from bit i on, looked up in a table: bytes. */
 static inline vbits v_codes_of(vbits a, int i, const int8_t *table) {
     vbits codes = 0;
     for (int at = 0; at < 32; at += 8)
         codes |= (vbits)(uint8_t)table[a >> at >> i & 15] << at;
     return codes;
 }
-/* 16 more in byte k of each lane where bit i + k of `bits` is set. */
+/* Adds 16 to byte k of each lane where bit i + k of `bits` is set. */
 static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
     vbits raised = 0;
     for (int k = 0; k < 4; k++)
@@ -232,7 +232,7 @@ static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
     return v_load_half((const uint16_t *)(const void *)(rows[0] + offset));
 }
 
-/* Rounded to bfloat16 or binary16, as floats; a NaN is a NaN. */
+/* Rounded to bfloat16 or binary16, as floats; NaN stays NaN. */
 static inline vf32 v_round_bf16(vf32 a) {
     uint16_t narrow;
     v_store_bf16(&narrow, a);
@@ -244,10 +244,10 @@ static inline vf32 v_round_half(vf32 a) {
     return v_load_half(&narrow);
 }
 
-/* Of the lanes of a and then b, those with even and odd numbers. */
+/* Even and odd lanes of a, then b. */
 static inline vf32 v_evens(vf32 a, vf32 b) { return (void)b, a; }
 static inline vf32 v_odds(vf32 a, vf32 b) { return (void)a, b; }
-/* The lanes of both in turns: the first VL of them, and the others. */
+/* Interleaved lanes of both: the first VL, and the rest. */
 static inline vf32 v_zip_low(vf32 a, vf32 b) { return (void)b, a; }
 static inline vf32 v_zip_high(vf32 a, vf32 b) { return (void)a, b; }
 
