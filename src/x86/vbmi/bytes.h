@@ -7,7 +7,7 @@
 
 #define RAPT_LOOKS_UP_BYTES 1
 
-/* Of the lower seven bits of each byte. */
+/* By the lower seven bits of each byte. */
 static inline vbits v_look_up(vbits codes, const uint8_t table[128]) {
     return _mm512_permutex2var_epi8(_mm512_loadu_si512(table), codes, _mm512_loadu_si512(table + 64));
 }
@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) void v_load_code_pairs(vbits a[4], 
     v_transpose_quarters(a, b);
 }
 
-/* The bytes of both side by side, as pairs of bfloat16: of the lower half of each 16 bytes, and of the upper one. */
+/* Joins the bytes of both to pairs of bfloat16: of the lower half of each 16 bytes, and of the upper one. */
 static inline vf32 v_join_low(vbits high, vbits low) { return _mm512_castsi512_ps(_mm512_unpacklo_epi8(low, high)); }
 static inline vf32 v_join_high(vbits high, vbits low) { return _mm512_castsi512_ps(_mm512_unpackhi_epi8(low, high)); }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Float8 keys and values of narrow tiles, for which the kernels of AVX-512 call these where the processor has VBMI. */
+ * Float8 keys and values of narrow tiles; the kernels of AVX-512 call these where the processor has VBMI. */
 #include "x86/vbmi/narrow.h"
 
-/* As caches have them that are written without scales; a product with 1 changes nothing. */
+/* As in caches written without scales; multiplying by 1 changes nothing. */
 static bool are_ones(const struct rapt_scales *scales) {
     return !scales->scales || (scales->stride_bytes == 0 && scales->scales[0] == 1);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of narrow tiles for float8, which is looked up: one type here, whose kernels take the table of both. */
+ * The kernels of narrow tiles for float8, by lookup: one type here, whose kernels take either table. */
 #ifndef RAPT_X86_VBMI_NARROW_H
 #define RAPT_X86_VBMI_NARROW_H
 

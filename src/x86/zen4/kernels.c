@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Narrow tiles of some rows on processors that split vectors, of which the kernels of AVX-512 call these. Loads and
- * stores are what limits there (docs/performance/processors.md): each multiply-add loads a number of a query, so keys
- * are transposed with few loads, and none goes by way of memory. Others that load halves as fast gain by that as
- * well. */
+ * Narrow tiles of some rows on processors that split vectors; the kernels of AVX-512 call these. Loads and stores are
+ * the limit there (docs/performance/processors.md): each FMA loads a number of a query, so keys are transposed with few
+ * loads, and none goes through memory. Others that load halves as fast gain by that as well. */
 #include "cpu.h"
 #include "x86/zen4/kind.h"
 
 #define RAPT_TAKES_ROWS RAPT_IS_SPLIT
 #define RAPT_HALF_SQUARES 1
-/* As long as L1 has room; float32 of few rows waits for memory instead, as all do where vectors are whole. */
+/* While they fit L1; float32 of few rows waits for memory instead, as all do where vectors are whole. */
 #define RAPT_LONG_TURNS(format, rows, bytes)                                                                     \
     (rapt_cpu_splits_vectors() && ((format) == RAPT_FORMAT_F32 ? (rows) >= 7 && (bytes) <= 16 << 10              \
                                                                : (rows) >= 3 && (bytes) <= 32 << 10))

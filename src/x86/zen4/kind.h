@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Narrow tiles of some rows where vectors are split, or loads of their halves fast. */
+ * Narrow tiles of some rows where vectors are split, or their halves load fast. */
 #ifndef RAPT_X86_ZEN4_KIND_H
 #define RAPT_X86_ZEN4_KIND_H
 
 #include "kernels.h"
 
-/* Numbers of rows of a format for which these are faster where vectors are split, */
+/* Row counts of a format for which these are faster where vectors are split, */
 #define RAPT_IS_SPLIT(format, rows)                                                                              \
     ((format) == RAPT_FORMAT_F32    ? (rows) >= 6                                                                \
      : (format) == RAPT_FORMAT_BF16 ? (rows) >= 3                                                                \
