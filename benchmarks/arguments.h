@@ -14,10 +14,10 @@ struct arguments {
 
 extern struct arguments arguments;
 
-/* Ends the program on --help and on wrong usage. */
+/* Exits on --help and on wrong usage. */
 void arguments_parse(int argc, char **argv);
 
-/* Whether a row of this name is to run; prints it where the list is asked for. */
+/* Whether to run a row of this name; prints it if the list is requested. */
 bool arguments_want(const char *name);
 
 #endif

@@ -14,7 +14,7 @@ struct call {
     int threads;
 };
 
-/* All calls share one, as the layers of a model do. */
+/* Shared by all calls, as by the layers of a model. */
 static void *workspace;
 static size_t workspace_bytes;
 
@@ -150,12 +150,12 @@ double call_fma(int isa, int threads, int64_t times, double *seconds) {
 double call_stream(int isa, int threads, int64_t eighth, int64_t times, double *seconds) {
     static bool chosen;
     size_t cursor = (size_t)eighth;
-    static unsigned calls; /* the ways to read take turns */
+    static unsigned calls; /* alternates ways to read */
     struct stream_peak peak;
     char text[128];
     if (!peak_known((rapt_isa)isa) || threads > peak_threads() || !arena.base)
         return 0;
-    if (!chosen) /* units read nothing by themselves */
+    if (!chosen) /* units have no reads of their own */
         stream_choose(&arena, peak_is_of_unit((rapt_isa)isa) ? RAPT_ISA_AVX512 : (rapt_isa)isa, text, sizeof text);
     chosen = true;
     stream_peak_init(&peak, &arena, arena.bytes / 8, &cursor, threads);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * rapt and the peaks for other languages: flat functions of a shared library,
- * which Python calls with ctypes. Times are taken in C, so that the caller
- * costs nothing. To be used by one thread. */
+ * rapt and the peaks for other languages: flat functions of a shared library, which Python calls with ctypes. Times are
+ * taken in C, so that the caller costs nothing. For use by one thread. */
 #ifndef RAPT_BENCHMARKS_CALL_H
 #define RAPT_BENCHMARKS_CALL_H
 
@@ -13,8 +12,8 @@ struct call;
 
 /* library.py has the same struct. Arrays are [batch, heads, tokens, dim], and the last query is at the last key; query
  * and out are float32, in order 2 of the type of keys and values. With page_tokens keys and values are [page, head,
- * token in the page, dim] instead, and pages has the numbers of each sequence's pages in turn. A row of int8 has a
- * float32 at its end, its scale. */
+ * token in the page, dim] instead, and pages lists the pages of one sequence after the other. A row of int8 ends with
+ * its scale, a float32. */
 struct call_shape {
     int32_t isa, threads;
     int32_t key_value; /* rapt_dtype */
@@ -28,7 +27,7 @@ struct call_shape {
     const int32_t *pages;
 };
 
-/* Plans attention. Returns NULL and says why where rapt refuses. */
+/* Plans attention. If rapt refuses, returns NULL and says why. */
 struct call *call_new(const struct call_shape *shape, const void *query, const void *key, const void *value,
                       void *out, char *why, size_t why_bytes);
 void call_free(struct call *call);
@@ -36,15 +35,15 @@ void call_free(struct call *call);
 /* The rapt_isa that it runs on. */
 int call_isa(const struct call *call);
 
-/* Runs calls[first], calls[first + 1] ... of a circle of count, and puts the time of each into seconds. Returns
- * the rapt_status that was not RAPT_OK, if any. */
+/* Runs calls[first], calls[first + 1] ... cyclically modulo count, and puts each time into seconds. Returns a
+ * rapt_status other than RAPT_OK, if any. */
 int call_run(struct call *const *calls, int64_t first, int64_t count, int64_t times, double *seconds);
 
-/* Random numbers, far more than caches hold; NULL where memory is short. */
+/* Random numbers, far more than caches hold; NULL if memory is short. */
 void *call_memory(size_t *bytes);
 
-/* The peaks: each of the times into seconds. They return the operations or bytes of one; 0 where no loop is
- * known for isa or so many threads. Stream reads an eighth of what call_memory returned before, then the next. */
+/* The peaks: put each time into seconds, and return the operations or bytes of one run; 0 if no loop is known for isa
+ * or so many threads. Stream reads an eighth of call_memory's data, then the next. */
 double call_fma(int isa, int threads, int64_t times, double *seconds);
 double call_stream(int isa, int threads, int64_t eighth, int64_t times, double *seconds);
 

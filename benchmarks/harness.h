@@ -10,8 +10,7 @@ extern "C" {
 
 struct bench_state;
 
-/* Measures one row by its own means and says the result through the calls
- * below; called once for each repetition. */
+/* Measures one row by its own means and reports through the calls below; called once per repetition. */
 typedef void bench_function(struct bench_state *state, const void *argument);
 
 /* name and argument must stay. */
@@ -21,13 +20,13 @@ void bench_time(struct bench_state *state, double seconds); /* exactly once, unl
 void bench_counter(struct bench_state *state, const char *name, double value);
 void bench_note(struct bench_state *state, const char *text);
 void bench_skip(struct bench_state *state, const char *why); /* this machine cannot run it */
-void bench_fail(struct bench_state *state, const char *why); /* it should have run: bench_run will return 1 */
+void bench_fail(struct bench_state *state, const char *why); /* it should have run; bench_run returns 1 */
 
 /* A line for the head of the output and of the JSON file. */
 void bench_context(const char *key, const char *value);
 
-/* Counters that the console shows, in this order; a row without one shows a gap. rows: what the names of rows
- * that show it begin with, up to the first slash, with spaces between; NULL = all. */
+/* Counters that the console shows, in this order; a row without one shows a gap. rows: prefixes of the names of rows
+ * that show it, up to the first slash, separated by spaces; NULL = all. */
 struct bench_column {
     const char *counter, *title, *unit;
     double factor;
@@ -35,8 +34,7 @@ struct bench_column {
     const char *rows;
 };
 
-/* Runs all rows; argv as Google Benchmark understands it. Returns the exit status: 1 where a row failed, 2 for wrong
- * usage. */
+/* Runs all rows; argv is Google Benchmark's. Returns the exit status: 1 if a row failed, 2 for wrong usage. */
 int bench_run(int argc, char **argv, const struct bench_column *columns, int column_count);
 
 #ifdef __cplusplus

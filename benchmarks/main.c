@@ -54,7 +54,7 @@ static void describe_machine(void) {
         peer_describe() ? peer_describe() : "OpenBLAS was absent when this was built: no peer rows");
 }
 
-/* Measures every peak once before the rows, so that these have something to be held against. */
+/* Measures every peak once before the rows, which are compared with it. */
 static void first_peaks(const struct arena *arena) {
     static struct fma_peak fma;
     static struct stream_peak stream;

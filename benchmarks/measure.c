@@ -43,7 +43,7 @@ static void finish(struct contender *contender) {
         contender->median_seconds;
 }
 
-/* Once there is no room every second sample goes, and from then on every second call is kept, every fourth ... */
+/* When full, drops every second sample; from then on keeps every second call, then every fourth ... */
 static void keep(struct contender *contender, double taken) {
     if (taken < contender->best_seconds)
         contender->best_seconds = taken;

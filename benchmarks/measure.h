@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Times several pieces of work in turns, so that a slow moment of the machine
- * meets all of them and their ratios hold. */
+ * Times several pieces of work in turns, so that a slow moment of the machine hits all of them and their ratios
+ * hold. */
 #ifndef RAPT_BENCHMARKS_MEASURE_H
 #define RAPT_BENCHMARKS_MEASURE_H
 
@@ -16,9 +16,9 @@ struct contender {
     int calls_per_round;
 
     double best_seconds, median_seconds; /* of one call; results */
-    double spread;                       /* between the quartiles, as a share of the median */
-    double best_cpu_seconds;             /* of one call; without what other programs took */
-    double seconds, cpu_seconds;         /* of all calls; the process's, with all threads */
+    double spread;                       /* interquartile range, as a share of the median */
+    double best_cpu_seconds;             /* of one call; excludes other programs */
+    double seconds, cpu_seconds;         /* of all calls; of the process, all threads */
     int64_t calls;
     int calls_per_sample, sample_count;
     double samples[MEASURE_MAX_SAMPLES];
@@ -26,14 +26,14 @@ struct contender {
 
 double now_seconds(void);
 
-/* Of an option: whether the text is a number of seconds, 0 ... 3600. */
+/* Whether the text of an option is a number of seconds, 0 ... 3600. */
 bool seconds_parse(const char *text, double *seconds);
 
-/* Processors that the calls had on average; 1 when nothing else took the one of a single thread. */
+/* Processors that the calls had on average; 1 if nothing else used that of a single thread. */
 double processors_had(const struct contender *contender);
 
-/* After one call of each that does not count: rounds, in which each contender
- * has its calls, until both seconds and min_rounds are reached. */
+/* After one untimed call of each: rounds, in which each contender has its calls, until both seconds and min_rounds are
+ * reached. */
 void measure(struct contender **contenders, int count, double seconds, int min_rounds);
 
 #endif

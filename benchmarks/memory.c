@@ -51,7 +51,7 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-/* Normal by the sum of eight uniform 16-bit numbers, variance 1. */
+/* Normal: the sum of eight uniform 16-bit numbers, variance 1. */
 static float next_normal(uint64_t *state) {
     int64_t sum = 0;
     for (int word = 0; word < 2; word++) {
@@ -62,8 +62,8 @@ static float next_normal(uint64_t *state) {
     return (float)sum * (float)(1 / 53509.9);
 }
 
-/* The upper half of such a float is a finite float16, too, and without one of its bits two finite float8 numbers. The
- * lower half repeats it, so that the memory holds numbers for rows of each type. */
+/* The upper half of such a float is a finite float16, too, and, with a bit cleared, two finite float8 numbers. The
+ * lower half repeats it, so that memory holds numbers for rows of each type. */
 static float with_equal_halves(float number) {
     uint32_t bits;
     memcpy(&bits, &number, sizeof bits);
@@ -73,7 +73,7 @@ static float with_equal_halves(float number) {
     return number;
 }
 
-/* 16 MiB of numbers over and over: speed does not depend on them, the time to make them does. */
+/* 16 MiB of numbers, repeated: they do not affect speed, but take time to make. */
 static void fill(float *data, size_t count) {
     const size_t period = (size_t)4 << 20;
     uint64_t state = 1;
@@ -102,7 +102,7 @@ void arena_free(struct arena *arena) {
     free(arena->base);
 }
 
-/* KiB of this process in transparent huge pages; -1 where the system does not say. */
+/* KiB of this process in transparent huge pages; -1 if unknown. */
 static long huge_kib(void) {
     long kib = -1;
     char line[256];

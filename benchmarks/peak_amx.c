@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The peak of the matrix unit: independent products of tiles, on registers that hold ordinary numbers (the processor
- * runs faster on zeros). */
+ * The peak of the matrix unit: independent products of tiles, on registers with ordinary numbers (zeros make the
+ * processor faster). */
 #include "peak_kernels.h"
 
 #include "x86/amx/tiles.h"
@@ -17,7 +17,7 @@ static void fill(uint16_t numbers[NUMBERS]) {
     }
 }
 
-/* 4 sums hide the latency of a product, 52 cycles where one begins every 16. */
+/* 4 sums hide the latency of a product: 52 cycles, one starting every 16. */
 static float multiply(int64_t rounds) {
     const struct tile_config whole = tiles_whole();
     uint16_t numbers[NUMBERS];

@@ -14,7 +14,7 @@ static float multiply(int64_t rounds) {
     for (int i = 0; i < SUMS; i++)
         sum[i] = _mm512_set1_ps((float)i);
     for (int64_t round = 0; round < rounds; round++) {
-        __asm__("" : "+v"(numbers)); /* else sums are worked out once */
+        __asm__("" : "+v"(numbers)); /* else sums are hoisted */
 #pragma GCC unroll 32
         for (int i = 0; i < SUMS; i++)
             sum[i] = _mm512_dpbf16_ps(sum[i], (__m512bh)numbers, (__m512bh)numbers);

@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-/* Chains hide the latency of the units: 12 do for 4 cycles on up to three units and fit 16 registers; with
- * 32 registers there are 24, for four units and more. */
+/* Chains hide latency: 12 suffice for 4 cycles on up to three units and fit 16 registers; 32 registers allow 24, for
+ * four units and more. */
 #define TWELVE_CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define TWELVE_MORE(X) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
 #if REGISTERS >= 32

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The two loops that bound attention, per instruction set: multiply-adds on
- * registers alone, and reading memory once. */
+ * The two loops that bound attention, per instruction set: FMAs on registers alone, and reading memory once. */
 #ifndef RAPT_BENCHMARKS_PEAK_KERNELS_H
 #define RAPT_BENCHMARKS_PEAK_KERNELS_H
 

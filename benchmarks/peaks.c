@@ -24,7 +24,7 @@ static const struct peak_kernels *const kernels_of[RAPT_ISA_COUNT] = {
 
 static struct peak_range history[RAPT_ISA_COUNT][PEAK_MAX_THREADS + 1];
 
-/* Keeps what the loops compute alive. */
+/* Keeps the results of loops alive. */
 static volatile float fma_sink[PEAK_MAX_THREADS];
 static volatile uint64_t read_sink[PEAK_MAX_THREADS];
 
@@ -36,7 +36,7 @@ struct stream_way {
     int runs;
 };
 
-/* The fastest of those tried, taken in turns: which of them wins changes with what the neighbours do. */
+/* The fastest of those tried, in turns: which one wins varies with the load of other programs. */
 enum { STREAM_MAX_WAYS = 16, STREAM_WAYS = 4 };
 static struct stream_way ways[STREAM_WAYS];
 
@@ -76,7 +76,7 @@ static void run_fma(void *context) {
         fma_sink[thread] = kernels->fma(fma_rounds[peak->isa]);
 }
 
-/* Rounds of about a millisecond: 1500 MHz to 5 GHz give 0.7 to 2 ms. */
+/* Rounds of about a millisecond: 0.7 to 2 ms for 5 GHz to 1500 MHz. */
 static void choose_fma_rounds(rapt_isa isa) {
     const struct peak_kernels *kernels = kernels_of[isa];
     int64_t rounds = 10000;

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a C programmer would write without rapt: scores by BLAS, softmax over
- * the rows, output by BLAS. */
+ * What a C programmer would write without rapt: scores by BLAS, softmax over the rows, output by BLAS. */
 #ifndef RAPT_BENCHMARKS_PEER_H
 #define RAPT_BENCHMARKS_PEER_H
 
 #include "workload.h"
 
-/* Which BLAS, or NULL where this build has none: nothing else exists then. */
+/* Which BLAS, or NULL if this build has none: the rest is then absent. */
 const char *peer_describe(void);
 
-/* OpenBLAS takes its oldest kernels on processors that it does not know; told
- * better ones, which works only at its start, it needs the program to begin
- * anew. Returns where that is not needed. */
+/* OpenBLAS falls back to its oldest kernels on processors that it does not know. It can be told better ones only at its
+ * start, so this restarts the program. Returns if that is unnecessary. */
 void peer_prefer_kernels(char **argv);
 
 struct peer {
@@ -26,7 +24,7 @@ void peer_init(struct peer *peer, const struct workload *workload);
 void peer_run(void *peer);
 void peer_free(struct peer *peer);
 
-/* Largest difference between the outputs of peer and workload, running both once. */
+/* Largest difference between the outputs of peer and workload; runs both once. */
 double peer_difference(struct peer *peer, struct workload *workload);
 
 /* Turns scores into exp(score - maximum) and returns their sum. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Compiled for the machine at hand and with fast math, so that the compiler
- * makes vector code of these loops. */
+ * Compiled for this machine and with fast math, so that the compiler vectorises these loops. */
 #include "peer.h"
 
-/* x <= 0, to about 2 units in the last place: 2^n * e^r, |r| <= ln(2)/2, Taylor's series for the latter. */
+/* x <= 0, to about 2 ulp: 2^n * e^r, |r| <= ln(2)/2, Taylor series for the latter. */
 static inline float fast_exp(float x) {
     x = x > -87 ? x : -87;
     int32_t n = (int32_t)(x * 1.44269504f - 0.5f);
@@ -18,7 +17,7 @@ static inline float fast_exp(float x) {
     return power.value * series;
 }
 
-/* Functions of their own: clang makes no vectors of these loops where it sees them beside each other. */
+/* Separate functions: clang does not vectorise these loops side by side. */
 __attribute__((noinline)) static float maximum_of(const float *scores, int64_t count) {
     float maximum = scores[0];
     for (int64_t i = 1; i < count; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of rapt_append: new keys and values from one region of the arena after the other into one region of a pool after
- * the other, in turns with memcpy of as many bytes. "append/f16/d128/h8/n4096", and /paged16: slots in pages of 16
- * tokens, /rotary: keys are rotated. float8 has one scale, int8 one for each token and head, which is computed. */
+ * Rows of rapt_append: new keys and values from successive regions of the arena into successive regions of a pool, in
+ * turns with memcpy of as many bytes. "append/f16/d128/h8/n4096", and /paged16: slots in pages of 16 tokens, /rotary:
+ * keys are rotated. float8 has one scale, int8 computes one per token and head. */
 #include "row_kinds.h"
 
 #include "rapt/cache.h"
@@ -78,7 +78,7 @@ static void add_scales(struct append *a, rapt_tensor *cache, int side, int64_t d
     a->desc.features |= side ? RAPT_COMPUTE_VALUE_SCALES : RAPT_COMPUTE_KEY_SCALES;
 }
 
-/* Every page once, in an order that no prefetcher knows. */
+/* Every page once, in an order that defeats prefetchers. */
 static void shuffle_slots(struct append *a, int64_t tokens, int64_t page_tokens) {
     const int64_t pages = tokens / page_tokens;
     a->slots = malloc((size_t)tokens * sizeof *a->slots);

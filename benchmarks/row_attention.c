@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Beyond this many operations two rounds are enough. */
+/* Beyond so many operations two rounds suffice. */
 static const double long_run_flops = 1e11;
 
 static struct workload_shape rival_shape(const struct row *row) {
@@ -27,7 +27,7 @@ static bool prepare(const struct row *row, const struct row_settings *settings, 
     const struct workload_shape other = rival_shape(row);
     const int threads = row->rival == RIVAL_CONTIGUOUS ? row->threads : 1;
     size_t *const own_cursor = row->kind == ROW_FROM_MEMORY ? cursor : NULL;
-    run->rival_workload.status = RAPT_OK; /* that of an earlier row says nothing */
+    run->rival_workload.status = RAPT_OK; /* not that of an earlier row */
     if (!workload_init(&run->workload, &row->shape, row->isa, row->threads, settings->arena, own_cursor, why))
         return false;
     if (row->rival == RIVAL_NONE ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Multi-head attention with its four projections at GPT-2 small's shape, weights and biases included. The projections
- * have places, as in a program that calls it for each layer: memory that is new in each call costs page faults. */
+ * reuse their memory, as in a program that calls it per layer: fresh memory in each call costs page faults. */
 #include "row_kinds.h"
 
 #include "rapt/layers.h"
@@ -57,7 +57,7 @@ static void set_up(struct gpt2 *gpt2, const struct row *row, int threads, const 
     gpt2->status = RAPT_OK;
 }
 
-/* What the rates are of. */
+/* The work behind rates. */
 static void count_work(struct workload *work, int64_t tokens) {
     const double n = (double)tokens, width = GPT2_WIDTH;
     work->shape.query_heads = GPT2_HEADS;

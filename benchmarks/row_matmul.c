@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of matrix products. Weights of few rows lie in regions of the arena, a new one in each run. */
+ * Rows of matrix products. Weights of few rows lie in regions of the arena, a new one per run. */
 #include "row_kinds.h"
 
 #include "rapt/matmul.h"

@@ -26,7 +26,7 @@ struct memory {
     int64_t sequences, query_heads, kv_heads, query_room, kv_room, head_dim;
     rapt_dtype kv_dtype;
     int64_t page_tokens, page_count; /* 0 = keys and values are contiguous */
-    int32_t *pages;                  /* [sequence][kv_room / page_tokens], in no order */
+    int32_t *pages;                  /* [sequence][kv_room / page_tokens], shuffled */
     void *query, *out, *key, *value;
 };
 
@@ -41,7 +41,7 @@ static void step_run(void *context) {
         step->status = status;
 }
 
-/* Keys of the decodes: between the shortest and the longest, each length as likely as its half and its double. */
+/* Keys of the decodes: between the shortest and the longest, log-uniform. */
 static void set_lengths(struct step *step, const struct mixed_shape *shape) {
     uint32_t seed = 1;
     for (int64_t i = 0; i < shape->prefills; i++)
@@ -106,7 +106,7 @@ static rapt_page_table table_of(const struct memory *memory, int64_t first) {
                              .batch_stride_bytes = row * (int64_t)sizeof(int32_t)};
 }
 
-/* Plans the sequences [first, first + count) of memory, whose lengths stand in the step. */
+/* Plans the sequences [first, first + count) of memory, whose lengths are in the step. */
 static rapt_status step_plan(struct step *step, const struct row *row, const struct memory *memory, int64_t first,
                              int64_t count, rapt_message *why) {
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
@@ -152,7 +152,7 @@ static void *new_tensor(const struct memory *memory, const struct arena *arena, 
     return tensor;
 }
 
-/* Tables of pages in no order for the keys that are touched, and as many pages. */
+/* Tables of shuffled pages for the keys that are touched, and as many pages. */
 static void set_pages(struct memory *memory, const int32_t *touched) {
     const int64_t page = memory->page_tokens, row = memory->kv_room / page;
     memory->pages = buffer_new((size_t)(memory->sequences * row) * sizeof *memory->pages);
@@ -210,7 +210,7 @@ static void copy_lengths(struct step *step, int64_t first, int64_t count) {
     memcpy(step->kv_lengths, whole.kv_lengths + first, (size_t)count * sizeof(int32_t));
 }
 
-/* Plans the whole and its parts; returns the number of parts, 0 where rapt refuses. */
+/* Plans the whole and its parts; returns the number of parts, 0 if rapt refuses. */
 static int plan_all(const struct row *row, const struct arena *arena, struct memory *memory, rapt_message *why) {
     const struct mixed_shape *shape = &row->mixed;
     const int64_t count = shape->prefills + shape->decodes;

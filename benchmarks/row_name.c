@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The name of a row says what it is: "prefill/f32/d128/s2048/causal" is parsed, so that no name is wrong. */
+ * The name of a row defines it: "prefill/f32/d128/s2048/causal" is parsed, so that no name is wrong. */
 #define _DEFAULT_SOURCE
 #include "row_table.h"
 
@@ -81,7 +81,7 @@ static void take_part(struct name_parts *parts, const char *part) {
         parts->layout = part + 7;
 }
 
-/* Heads that make a run of some milliseconds, and give two threads enough tasks. */
+/* Heads for a run of some milliseconds, and enough tasks for two threads. */
 static int64_t prefill_heads(int64_t length) {
     return length <= 128 ? 32 : length <= 512 ? 8 : length <= 2048 ? 2 : 1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of the peaks: measured once more, and what the rows before saw of them. */
+ * Rows of the peaks: measured once more, and what earlier rows saw of them. */
 #include "row_kinds.h"
 
 #include <stdio.h>

@@ -30,7 +30,7 @@ static double larger(double a, double b) {
     return a > b ? a : b;
 }
 
-/* ..._median: the median of the row against the best of the peak, the harder of both comparisons. */
+/* ..._median: the row's median against the peak's best, the stricter comparison. */
 void report_rates(struct bench_state *state, const struct row *row, const struct row_run *run) {
     const struct workload *work = &run->workload;
     const double best = run->subject.best_seconds, median = run->subject.median_seconds;
@@ -53,7 +53,7 @@ void report_rates(struct bench_state *state, const struct row *row, const struct
     bench_counter(state, "threads", row->threads);
 }
 
-/* The ratio to the limit as it would be had nobody else used the processor; tells of one thread only. */
+/* The ratio to the limit, had nobody else used the processor; meaningful for one thread only. */
 static double ratio_in_processor_time(const struct row_run *run, bool by_memory) {
     double seconds = run->subject.best_cpu_seconds;
     const struct contender *fma = &run->fma_peak.contender, *stream = &run->stream_peak.contender;

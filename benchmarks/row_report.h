@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What rows say of what they measured. */
+ * What rows report. */
 #ifndef RAPT_BENCHMARKS_ROW_REPORT_H
 #define RAPT_BENCHMARKS_ROW_REPORT_H
 
@@ -16,19 +16,19 @@ struct row_run {
     struct stream_peak stream_peak;
 };
 
-/* Why a row did not begin: RAPT_OK where the machine has too little memory for it, which is no failure. */
+/* Why a row did not start: RAPT_OK if the machine has too little memory, which is no failure. */
 void report_refusal(struct bench_state *state, rapt_status status, const char *why);
 
-/* After the figures: a row that failed has none, nor has one whose rival failed. */
+/* After the figures: a failed row has none, nor has one whose rival failed. */
 void report_failure(struct bench_state *state, rapt_status subject, rapt_status rival);
 
 void report_time(struct bench_state *state, const struct contender *contender);
 
-/* Rates of the subject, which did the work of the workload, and ratios to both peaks. */
+/* Rates of the subject, which did the workload's work, and ratios to both peaks. */
 void report_rates(struct bench_state *state, const struct row *row, const struct row_run *run);
 
-/* The remark, which may be empty, and where the row cannot be trusted: where other work held a processor, or
- * where the peak beside it was far from the best of the run so far. */
+/* The remark, which may be empty, and whether the row is doubtful: other work held a processor, or the peak beside it
+ * was far from the best of the run so far. */
 void report_remark(struct bench_state *state, const struct row *row, const struct row_run *run,
                    const char *remark);
 

@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 
-/* Rows run on the best instruction set with one thread, and where it says so, on the others and with more.
- * VERSUS: what they run in turns with, see enum row_rival. UNITS: first of all on those of the machine;
- * MATRIX: on matrix units; HALVES: on those that multiply float16. */
+/* Rows run on the best instruction set with one thread, and if flagged, on the others and with more. VERSUS: their
+ * rivals, see enum row_rival. UNITS: first on the machine's units; MATRIX: on matrix units; HALVES: on those that
+ * multiply float16. */
 enum { ALONE = 0, OTHER_ISAS = 1, MORE_THREADS = 2, VERSUS_FULL = 4, VERSUS_HEADS = 8, UNITS = 16, MATRIX = 32,
        HALVES = 64 };
 
@@ -86,6 +86,6 @@ int row_table(struct row rows[ROW_MAX_COUNT]) {
                 if (peak_known(isa))
                     add_attention(&table, &entries[i], isa, 1);
     }
-    add_peaks(&table); /* last: they sum up what was measured beside the rows */
+    add_peaks(&table); /* last: they summarise measurements beside the rows */
     return table.count;
 }

@@ -50,10 +50,10 @@ static inline bool row_is_from_memory(const struct row *row) {
 
 enum { ROW_MAX_COUNT = 512 };
 
-/* Whose FMA peak the row is held against: float32 against that of float32 on matrix units, too. */
+/* Whose FMA peak the row is compared with: float32's for float32 on matrix units, too. */
 rapt_isa row_peak_isa(const struct row *row);
 
-/* Fills rows with all of this machine, in the order to run them; returns how many. */
+/* Fills rows with all of this machine, in running order; returns how many. */
 int row_table(struct row rows[ROW_MAX_COUNT]);
 
 /* Kind and shape as the name says, which ends before isa and threads. */

@@ -6,13 +6,13 @@
 
 struct row_settings {
     const struct arena *arena;
-    double seconds; /* to spend on a row, at least */
+    double seconds; /* per row, at least */
     int min_rounds;
 };
 
 typedef bool row_wanted(const char *name);
 
-/* Adds every row whose name is wanted and returns how many; settings must stay. */
+/* Adds every wanted row and returns how many; settings must stay. */
 int rows_add(const struct row_settings *settings, row_wanted *wanted);
 
 #endif

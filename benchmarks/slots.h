@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Each slot of a kernel table by itself, on data that lie in the caches. */
+ * Each slot of a kernel table by itself, on cached data. */
 #ifndef RAPT_BENCHMARKS_SLOTS_H
 #define RAPT_BENCHMARKS_SLOTS_H
 
@@ -13,12 +13,12 @@ struct slots {
     const struct rapt_table *table;
     double seconds; /* for each line */
     bool list;      /* names only */
-    int lines;      /* that were wanted, of all tables */
+    int lines;      /* selected, of all tables */
     bool (*wanted)(const char *name);
 };
 
-/* What is measured: run treats numbers of numbers, with so many floating-point operations where it is made of
- * multiply-adds (0: it is not). Prints a line under the name of the format, unless that is not wanted. */
+/* A measurement: run processes `numbers` numbers, with so many floating-point operations if it consists of FMAs (0: it
+ * does not). Prints a line under the name of the format, if selected. */
 struct slot_case {
     void (*run)(void *context);
     void *context;
@@ -31,7 +31,7 @@ __attribute__((format(printf, 3, 4))) void slots_measure(struct slots *slots, co
 float *slots_zeros(size_t count);
 float *slots_numbers(size_t count);
 
-/* One for each slot or family of slots that tests/kernels/check.c holds, and for those that other tests hold. */
+/* One per slot or family of slots that tests/kernels/check.c tests, and for those that other tests do. */
 #define RAPT_SLOT(name) void slots_##name(struct slots *slots);
 #include "../tests/kernels/slots.def"
 #undef RAPT_SLOT

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The slots of a table that know nothing of tiles: states, rows of numbers, stored rows. */
+ * The slots of a table that do not involve tiles: states, rows of numbers, stored rows. */
 #include "slots.h"
 
 enum { ROWS = 48, DIM = 128, NUMBERS = 4096 };

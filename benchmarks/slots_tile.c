@@ -92,7 +92,7 @@ static void run_weigh(void *context) {
     tile->kind->weigh(&args);
 }
 
-/* The scores go to the second of two blocks. */
+/* Scores go to the second of two blocks. */
 static void run_beside(void *context) {
     struct tile *tile = context;
     struct rapt_score_args score = score_args(tile);
@@ -222,7 +222,7 @@ static void run_survey(void *context) {
     surveyed->found |= surveyed->table->survey(RAPT_MAX_TILE_ROWS, 0, RAPT_BLOCK_KEYS, &surveyed->mask, attended);
 }
 
-/* A mask that is all true, a bias that is all -infinity: nothing ends the search early. */
+/* An all-true mask, an all -infinity bias: nothing ends the search early. */
 void slots_survey(struct slots *slots) {
     static const char *const names[] = {"mask", "bias"};
     for (int bias = 0; bias < 2; bias++) {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* K or V, of rows of so many numbers. */
+/* K or V: rows of so many numbers. */
 static size_t kv_tensor_bytes(const struct workload_shape *shape, int64_t dim) {
     if (shape->kv_token_bytes)
         return (size_t)(shape->batch * shape->kv_length * shape->kv_token_bytes);
@@ -30,13 +30,13 @@ static double attended_pairs(const struct workload_shape *shape, double queries,
     return window * (window + 1) / 2 + (queries - window) * window;
 }
 
-/* Keys of which something must be read. Many queries that select may need all of them together. */
+/* Keys of which something must be read. Many queries that select may together need all. */
 static double keys_read(const struct workload_shape *shape, double queries, double keys) {
     const bool selects = shape->feature == FEATURE_TOP_KEYS || shape->feature == FEATURE_KEY_BLOCKS;
     return selects && shape->query_length == 1 ? attended_pairs(shape, queries, keys) : keys;
 }
 
-/* In no order, as sequences come, with odd lengths among them. */
+/* Unordered, as sequences arrive, with odd lengths among them. */
 static void set_lengths(struct workload *workload) {
     const int64_t shortest = 37, longest = workload->shape.query_length, last = workload->shape.batch - 1;
     for (int64_t b = 0; b <= last; b++)

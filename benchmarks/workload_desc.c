@@ -69,7 +69,7 @@ static rapt_tensor score_tensor(const struct workload_shape *shape, void *data, 
         .data = data, .dtype = dtype, .token_stride_bytes = shape->kv_length * element_bytes};
 }
 
-/* Sets so many of the bytes, in no order. */
+/* Sets so many of the bytes, at random. */
 static void select_some(unsigned char *bytes, int64_t count, int64_t selected, uint32_t seed) {
     memset(bytes, 0, (size_t)count);
     for (uint32_t state = seed; selected > 0;) {
@@ -127,7 +127,7 @@ static void fill_mask(struct workload *workload, const float *random) {
 
 static void add_feature(struct workload *workload, const struct arena *arena) {
     rapt_attention_desc *desc = &workload->desc;
-    /* Normal numbers far behind what this shape reads as K and V. */
+    /* Normal numbers far beyond what this shape reads as K and V. */
     float *random = (float *)(void *)(arena->base + arena->bytes / 2);
     switch (workload->shape.feature) {
     case FEATURE_NONE:
