@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "scalar/simd.h"
 
-/* Loops over the 16 lanes of l would be more than half of this code, and no faster: registers hold fewer. */
+/* Unrolled loops over the 16 lanes of l would be most of this code, and no faster: registers hold fewer. */
 #define RAPT_UNROLLED 8
 
 #define RAPT_TABLE scalar
