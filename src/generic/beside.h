@@ -154,7 +154,7 @@ static int64_t jump_of(const struct walk *walk, int turn, int64_t stride_bytes) 
     return walk->left >= turn ? 0 : walk->next->row - (walk->row + walk->left * stride_bytes);
 }
 
-/* Fetches the remaining lines of some rows. Rows in descending order never end. */
+/* Fetches the remaining lines of some rows; descending ones never reach `end`. */
 static void end_rows(struct lane *lane, const char *end) {
     for (int64_t most = (end - lane->line + 63) / 64; most > 0 && lane->line < end; most--) {
         fetch_both(lane->line, lane->l2);
@@ -299,7 +299,7 @@ static void begin_turns(struct heads *heads, const struct rapt_score_args *score
     heads->value = course_of(values, weigh->value_stride_bytes, heads->turn, l1_at_hand, &pair->values);
 }
 
-/* What turns leave: fewer keys, or those of one side. */
+/* What turns leave: less than a turn, or one side. */
 static void end_turns(struct heads *heads, const struct rapt_score_args *score, const struct rapt_weigh_args *weigh) {
     for (int head = 0; head < heads->count; head++) {
         heads->keys[head].key_end = score[head].key_end;

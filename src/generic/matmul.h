@@ -11,9 +11,9 @@ _Static_assert(RAPT_INNER_BLOCK == 4 * RAPT_INNER_CHAIN, "a block is four chains
 
 enum {
     PRODUCT_ROWS = NARROW_ROWS < 8 ? NARROW_ROWS : 8, /* that few takes */
-    FEW_COLUMNS = 4096, /* sums that one pass over weights in place adds to */
+    FEW_COLUMNS = 4096, /* sums per pass over weights in place */
     FEW_STEPS = 8,      /* rows of weights in place at once; divides RAPT_INNER_BLOCK */
-    FEW_AHEAD = 128     /* floats that rows of weights are prefetched ahead */
+    FEW_AHEAD = 128     /* prefetch distance in rows of weights, floats */
 };
 
 /* Adds the sums of a block to n <= VL numbers of out, and finishes them. */

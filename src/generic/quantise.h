@@ -97,8 +97,8 @@ RAPT_INLINE float number_with(const vf32 numbers[QUANTISE_VECTORS], const float 
     return *x;
 }
 
-/* The least and the largest number, the first of those that are equal where that matters: of zeros, of which the
- * largest may be +0. ASSUME all are finite. */
+/* The least and the largest number. If zeros are the least, it is the first of them; the largest is never -0. ASSUME
+ * all are finite. */
 RAPT_INLINE void range_of(const vf32 numbers[QUANTISE_VECTORS], const float *x, float *least, float *most) {
     vf32 low = numbers[0], high = numbers[0];
     RAPT_UNROLL

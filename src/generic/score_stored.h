@@ -110,7 +110,7 @@ RAPT_INLINE void squares_of(int format, bool has_strands, float *panel, const ch
     static RAPT_KERNEL void squares_##name##suffix(float *panel, const char *const *rows, int64_t d, int dims,   \
                                                    int used, const struct row_scales *scales,                    \
                                                    struct stream *stream) {                                      \
-        if (has_strands || !RAPT_IS_OF_WORDS(RAPT_FORMAT_##NAME)) /* few has strands always */                   \
+        if (has_strands || !RAPT_IS_OF_WORDS(RAPT_FORMAT_##NAME)) /* few always has strands */                   \
             squares_of(RAPT_FORMAT_##NAME, has_strands, panel, rows, d, dims, used, scales, stream);             \
     }
 #define RAPT_STORED(name, NAME) RAPT_SQUARES(name, NAME, , false) RAPT_SQUARES(name, NAME, _of_strands, true)

@@ -64,7 +64,7 @@ RAPT_INLINE void clear_column(float *scores, int key_begin, int key_end) {
         v_store(scores + key * TILE_ROWS, v_splat(0));
 }
 
-/* Maximum, and the factor of what came before. */
+/* The maximum, and alpha for earlier keys. */
 RAPT_INLINE vf32 maximum_wide(const float *scores, int rows, struct span keys, float *m, float *l, float *alpha,
                               float *sums) {
     vf32 before = v_load_n(m, rows);
@@ -81,7 +81,7 @@ RAPT_INLINE vf32 maximum_wide(const float *scores, int rows, struct span keys, f
 static void softmax_wide(float *scores, int first_row, int end_row, int key_begin, int key_end,
                          const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
                          struct rapt_errands *errands) {
-    (void)errands; /* score and weigh have time for all of them */
+    (void)errands; /* score and weigh run them all */
     assume_rows(first_row, end_row, VL, TILE_ROWS);
     assume_keys(key_begin, key_end);
     assume_spans(spans, end_row);
@@ -146,7 +146,7 @@ RAPT_INLINE vf32 largest_in_row(const float *scores, int count) {
     return v_larger(largest[0], largest[1]);
 }
 
-/* What maximum_wide does, for up to VL rows: its lanes are rows. */
+/* maximum_wide for up to VL separate rows, as its lanes. */
 static void maximum_lines(const float *scores, int stride, int rows, int count, float *m, float *l, float *alpha) {
     float parts[VL * TILE_ROWS], sums[VL];
     vf32 largest[VL];
@@ -190,7 +190,7 @@ static void add_all_rows(const float *p, int rows, int count, float *l, struct r
 static void softmax_narrow(float *scores, int first_row, int end_row, int key_begin, int key_end,
                            const struct rapt_visible_spans *spans, float *m, float *l, float *alpha,
                            struct rapt_errands *errands) {
-    (void)spans; /* few rows: little to leave out */
+    (void)spans; /* few rows: little to skip */
     assume_rows(first_row, end_row, 1, NARROW_MOST);
     assume_keys(key_begin, key_end);
     int count = key_end - key_begin;

@@ -9,7 +9,7 @@
 
 enum {
     STAGE_NEAR = 8, /* rows prefetched ahead: processors do not detect such large strides */
-    STAGE_FAR = 48 /* the same into L2, if memory limits the loop */
+    STAGE_FAR = 48 /* the same into L2, if memory-bound */
 };
 
 RAPT_INLINE void fetch_stored(const struct rapt_stage_args *a, const char *from, int64_t row, int64_t row_bytes) {

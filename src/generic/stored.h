@@ -77,7 +77,7 @@ RAPT_INLINE vf32 v_load_stored_rest(int format, const char *row, int64_t d, int 
     return v_load_stored(format, rest, 0);
 }
 
-/* Types that narrow tiles take as they are stored. */
+/* Types that narrow tiles take in stored form. */
 #ifndef RAPT_STORED_FORMATS
 #define RAPT_STORED_FORMATS(X)                                                                                   \
     X(f16, F16) X(bf16, BF16) X(q8_0, Q8_0) X(q4_0, Q4_0) X(q4_1, Q4_1) X(q5_0, Q5_0) X(q5_1, Q5_1)              \

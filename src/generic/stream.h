@@ -100,7 +100,7 @@ static RAPT_KERNEL struct stream look_ahead(struct feed *feed, const struct rapt
     return stream;
 }
 
-/* What is fetched beside `width` keys from `key` on; feed: after them. */
+/* Prefetches beside `width` keys from `key` on; feed is past them. */
 RAPT_INLINE struct stream feed_stream(struct feed *feed, const struct rapt_score_args *a, int format, const char *key,
                                       int width) {
     if (!a->runs)

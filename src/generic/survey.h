@@ -79,7 +79,7 @@ static bool has_change(const float *bias, int key_begin, int key_end) {
     return false;
 }
 
-/* Whether bool masks have false entries, and biases others than 0. */
+/* Whether bool masks have false entries, and biases nonzero ones. */
 static unsigned survey_parts(int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
     bool some_false = false, some_change = false;
     for (int row = 0; (mask->parts & RAPT_PART_MASK) && row < rows && !some_false; row++)

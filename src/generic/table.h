@@ -104,7 +104,7 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
 enum {
     UNIT_TILE_ROWS = 24 /* queries and a panel of keys fit L1 */
 };
-/* Where memory limits few rows; shorter vectors are slower in turns. */
+/* Few rows, if memory-bound; shorter vectors are slower in turns. */
 #define UNIT_BESIDE(most) (FLUSHES && VL >= 16 && (most) == WEIGH_ROWS ? WEIGH_ROWS : 0)
 _Static_assert(UNIT_TILE_ROWS % WEIGH_ROWS == 0, "tiles are filled");
 
@@ -160,7 +160,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .formats = STORED_FORMATS,
                                .beside_rows = {RAPT_BESIDE_FORMATS(RAPT_BESIDE_ROWS)},
                                .turn_keys = TURN_KEYS,
-                               .turns_alone = VL < 16, /* where vectors of 16 are faster so, src/plan/turns.c knows */
+                               .turns_alone = VL < 16, /* src/plan/turns.c knows where 16 lanes are faster so */
                                .panel_bytes = panel_bytes_narrow,
                                .scores_bytes = scores_bytes_narrow,
                                .block = rapt_block_by_steps,

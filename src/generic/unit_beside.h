@@ -110,8 +110,8 @@ static turn_scorer *const turn_scorers[2][12] = {{PLACE_HEIGHTS(TURN_BF16)}, {PL
 #undef TURN_BF16
 #undef TURN_HALF
 
-/* Prefetches of a turn: keys of the next one, and values as far as requests reach, twice within the rows that have a
- * place (PLACE_ALL). */
+/* Prefetches of a turn: keys of the next one, and values as far as requests reach; twice that is within the rows listed
+ * (PLACE_ALL). */
 RAPT_INLINE struct unit_pair turn_ahead(const char *const *keys, const char *const *values, int row_bytes) {
     const int64_t rows = far_rows(row_bytes, false);
     const int far = rows < PLACE_FAR / 2 ? (int)rows : PLACE_FAR / 2;

@@ -49,7 +49,7 @@ static int64_t unit_value_part(const struct unit_task *t) {
     return unit_packed_part(RAPT_VALUES, RAPT_HALF_KEYS, (int)t->b->task->attention->desc.value_dim);
 }
 
-/* Row by row, where values of other pairs may be NaN or infinite. */
+/* Row by row: values of unattended pairs may be NaN or infinite. */
 static void unit_weigh_attended(const struct unit_task *t, const float *panel) {
     for (int row = 0; row < t->b->rows; row++) {
         uint8_t attended[RAPT_HALF_KEYS] = {0};

@@ -12,8 +12,8 @@ enum { UNIT_LINES = 24 /* lines prefetched beside a panel of keys or values */ }
 /* Half a block: keys [begin, end) of it, all of which are at base + first or after. */
 struct unit_task {
     const struct rapt_block *b;
-    int first;          /* key 0 of the half in the numbers of the mask */
-    int begin, end;     /* in those of the half, as all below */
+    int first;          /* key 0 of the half, as the mask counts */
+    int begin, end;     /* as the half counts, like all below */
     bool fresh;
     float *y, *sums;    /* [rows][RAPT_HALF_KEYS], [rows][sum_stride] */
     int64_t y_part;     /* order 3: stride of the parts of probabilities; otherwise 0 */

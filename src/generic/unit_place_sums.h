@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows: chains against keys in a panel that stays in L1, and against values where they lie. */
+ * Order 2 of few rows: chains against keys in a panel that stays in L1, and against values in place. */
 #ifndef RAPT_GENERIC_UNIT_PLACE_SUMS_H
 #define RAPT_GENERIC_UNIT_PLACE_SUMS_H
 
@@ -84,8 +84,8 @@ struct place_values {
     float *g;
     int64_t g_stride;
     bool adds;
-    struct unit_ahead *ahead; /* as many lines are prefetched: all of these, or */
-    struct unit_ahead *keys;  /* half of them in_pair with these */
+    struct unit_ahead *ahead; /* prefetched, a line per line read; or, in_pair, */
+    struct unit_ahead *keys;  /* in turns with these */
 };
 
 /* odd, in_pair: compile-time constants. */

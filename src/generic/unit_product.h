@@ -12,7 +12,7 @@ struct unit_product {
     const float *b;      /* [terms][UNIT_COLUMNS] */
     float *c;            /* [rows][c_stride] */
     int64_t c_stride;
-    int64_t a_part, b_part; /* order 3: from one part of the numbers to the next; otherwise 0 */
+    int64_t a_part, b_part; /* order 3: stride of the parts of numbers; otherwise 0 */
     int rows, terms;     /* terms: a multiple of 4 */
     bool adds;           /* c holds a sum already */
 };

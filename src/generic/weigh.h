@@ -8,8 +8,8 @@
 #include "generic/span.h"
 
 enum {
-    WEIGH_AHEAD = 32, /* keys, where memory feeds the loop */
-    NARROW_PIECE = WEIGH_AHEAD, /* keys that are staged at once for few rows, and stay in L1 then */
+    WEIGH_AHEAD = 32, /* keys, if memory-bound */
+    NARROW_PIECE = WEIGH_AHEAD, /* keys staged at once for few rows, which then stay in L1 */
     FETCH_KEYS = 16 /* keys per group of prefetches: with fewer, GCC spills sums */
 };
 

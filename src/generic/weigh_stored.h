@@ -38,7 +38,7 @@ RAPT_INLINE void store_dims(int format, float *into, const vf32 *x, int vectors)
     }
 }
 
-/* Some vectors of a row from number `first` of a block on, before scales act. width: of a single one, less than VL in
+/* Some vectors of a row from number `first` of a block on, before scaling. width: of a single one, less than VL in
  * float32 only. */
 RAPT_INLINE void load_stored(int format, const struct float8_table *table, vf32 *x, const char *block, int first,
                              int vectors, int width) {
@@ -126,7 +126,7 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
     const int64_t line = 2 * rapt_format_row_bytes(format, d) / 64; /* of two rows, those before d */
     const bool ends_line = 2 * rapt_format_row_bytes(format, d + vectors * VL) / 64 > line;
     const bool begins = !in_pair || lines != 1 || ends_line;
-    const bool is_exchanged = in_pair && lines == 1 && line % 2; /* lines of keys and of values by turns */
+    const bool is_exchanged = in_pair && lines == 1 && line % 2; /* lines of keys and values in turns */
     struct pump own = take_pump(pump, in_pair);
     if (in_pair && lines == 0 && ends_line && pump->pair.of_heads)
         pair_lines(&pump->pair, line % 2, keys / 2);

@@ -144,7 +144,7 @@ static inline vf32 v_div(vf32 a, vf32 b) { return a / b; }
 static inline vf32 v_fma(vf32 a, vf32 b, vf32 c) { return s_fma(a, b, c); }
 static inline vf32 v_larger(vf32 a, vf32 b) { return a > b ? a : b; }
 static inline vf32 v_smaller(vf32 a, vf32 b) { return a < b ? a : b; }
-/* Four floats to multiply with one by one. */
+/* Four floats to multiply by, one by one. */
 typedef const float *vfour;
 static inline vfour v_four(const float *p) { return p; }
 #define v_fma_lane(four, lane, b, c) v_fma(v_splat((four)[lane]), b, c)

@@ -170,7 +170,7 @@ static inline uint32_t s_load_bools(const uint8_t *p, int n) {
 static inline vbits v_load_bits(const uint32_t *p) { return vld1q_u32(p); }
 static inline vmask v_test_bit(vbits a, int i) { return vtstq_u32(a, vdupq_n_u32(1u << i)); }
 
-/* Four floats to multiply with one by one. */
+/* Four floats to multiply by, one by one. */
 typedef float32x4_t vfour;
 static inline vfour v_four(const float *p) { return vld1q_f32(p); }
 #define v_fma_lane(four, lane, b, c) vfmaq_laneq_f32(c, b, four, lane)

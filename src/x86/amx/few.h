@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of few rows on the matrix unit: keys and values are read where they lie. */
+ * Order 2 of few rows on the matrix unit: keys and values are read in place. */
 #ifndef RAPT_X86_AMX_FEW_H
 #define RAPT_X86_AMX_FEW_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 on the matrix unit: the kinds of tiles for the numbers of a file of kernels, and the table that has them. */
+ * Order 2 on the matrix unit: the tile kinds for the number type of a kernels file, and the table that has them. */
 #ifndef RAPT_X86_AMX_KINDS_H
 #define RAPT_X86_AMX_KINDS_H
 

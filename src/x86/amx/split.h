@@ -89,7 +89,7 @@ RAPT_INLINE __m512 split_step(const float *y, char *to, __m512 factor, const str
     return v_add(v_add(l, p[0]), p[1]);
 }
 
-/* m, alpha and what exponentials take, of all rows. */
+/* m, alpha and exp2 constants of all rows. */
 static void split_new_maxima(struct split_task *t) {
     struct unit16_half *h = &t->a.half;
     const __m512 factor = _mm512_set1_ps(h->factor);
@@ -128,7 +128,7 @@ static RAPT_KERNEL void split_exponentials(const struct split_task *t) {
             split_line(t, row, 0);
 }
 
-/* Where scores are changed first. */
+/* If scores are modified first. */
 static RAPT_KERNEL void split_general_softmax(struct split_task *t) {
     unit_probabilities(&t->a.t);
     for (int row = 0; row < t->a.t.b->rows; row++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Queries, keys and values of order 3 in the layout that tiles take (pack.h): of each tile three, one for each part
- * that bfloat16 holds of float32 numbers. */
+ * Queries, keys and values of order 3 in tile layout (pack.h): three tiles instead of one, one per bfloat16 part of
+ * float32 numbers. */
 #ifndef RAPT_X86_AMX_SPLIT_PACK_H
 #define RAPT_X86_AMX_SPLIT_PACK_H
 

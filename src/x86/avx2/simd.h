@@ -183,7 +183,7 @@ static inline vmask v_test_bit(vbits a, int i) {
     return _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(a, bit), bit));
 }
 
-/* Four floats to multiply with one by one. */
+/* Four floats to multiply by, one by one. */
 typedef const float *vfour;
 static inline vfour v_four(const float *p) { return p; }
 #define v_fma_lane(four, lane, b, c) v_fma(v_splat((four)[lane]), b, c)

@@ -163,7 +163,7 @@ static inline uint32_t s_load_bools(const uint8_t *p, int n) {
 static inline vbits v_load_bits(const uint32_t *p) { return _mm512_loadu_si512(p); }
 static inline vmask v_test_bit(vbits a, int i) { return _mm512_test_epi32_mask(a, _mm512_set1_epi32((int)(1u << i))); }
 
-/* Four floats to multiply with one by one. */
+/* Four floats to multiply by, one by one. */
 typedef const float *vfour;
 static inline vfour v_four(const float *p) { return p; }
 #define v_fma_lane(four, lane, b, c) v_fma(v_splat((four)[lane]), b, c)

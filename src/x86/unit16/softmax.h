@@ -13,7 +13,7 @@
 struct unit16_half {
     float *y;                /* [rows][RAPT_HALF_KEYS], 32 at most, as below */
     float *lanes;            /* of l: [rows][RAPT_SUM_LANES] */
-    float *largest;          /* [rows][16]: the largest y of some keys, or the least where the factor is negative */
+    float *largest;          /* [rows][16]: the largest y of some keys, or -y where the factor is negative */
     float *m, *alpha;        /* [rows] */
     float *offset;           /* [32]: of exponents; */
     uint32_t far;            /* bit row: its maximum is so large that the offset is not used */
