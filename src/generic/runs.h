@@ -61,7 +61,7 @@ static RAPT_KERNEL void walk_rows(struct walk *walk, int64_t stride_bytes, const
         rows[at] = rows[0];
 }
 
-enum { TURN_LINES = 2 }; /* lines of a strand before the next one's turn */
+enum { STRAND_LINES = 2 }; /* lines of a strand before the next one's turn */
 
 /* A cursor over strands. */
 struct strand_cursor {
@@ -88,14 +88,14 @@ RAPT_INLINE void fetch_strands(struct strand_cursor *strands, int lines) {
     const char *const *next = strands->next, *const *const end = strands->end;
     const bool into_l1 = strands->into_l1;
     int64_t at = strands->at;
-    for (lines = lines * strands->pace + strands->lines; next < end && lines > 0; lines -= TURN_LINES) {
+    for (lines = lines * strands->pace + strands->lines; next < end && lines > 0; lines -= STRAND_LINES) {
         const char *line = *next++ + at;
-        RAPT_UNROLL for (int i = 0; i < TURN_LINES; i++)
+        RAPT_UNROLL for (int i = 0; i < STRAND_LINES; i++)
             fetch_into(into_l1, line + 64 * i);
         if (next < strands->after)
             continue;
         next -= strands->beside;
-        at += 64 * TURN_LINES;
+        at += 64 * STRAND_LINES;
         if (at < strands->bytes)
             continue;
         at = 0;

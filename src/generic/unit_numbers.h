@@ -37,7 +37,7 @@ RAPT_INLINE void unit_flush(bool on) {
 
 /* Of numbers seen so far: NaN if one is not finite; the least magnitude but 0. */
 struct unit_found {
-    vf32 spread, least;
+    vf32 nonfinite, least;
 };
 
 RAPT_INLINE struct unit_found unit_nothing_found(void) {
@@ -46,7 +46,7 @@ RAPT_INLINE struct unit_found unit_nothing_found(void) {
 
 /* A denormal number counts as zero of its sign: bfloat16 only, since widened float16 has none. */
 RAPT_INLINE vf32 unit_look(struct unit_found *found, vf32 x, int format) {
-    found->spread = v_fma(x, v_splat(0), found->spread); /* NaN after infinities and NaN */
+    found->nonfinite = v_fma(x, v_splat(0), found->nonfinite); /* NaN after infinities and NaN */
     if (FLUSHES || format == RAPT_FORMAT_F16)
         return x;
     const vf32 size = v_abs(x);
@@ -67,7 +67,7 @@ RAPT_INLINE void unit_split(vf32 x, vf32 parts[UNIT_PARTS], struct unit_found *f
 /* Products of numbers of 8 bits that are at least 2^-56 are multiples of 2^-126, and so are their sums; probabilities
  * are multiples of 2^-55. */
 RAPT_INLINE unsigned unit_finds(const struct unit_found *found, float least) {
-    const bool finite = !v_any(v_not(v_equal(found->spread, found->spread)));
+    const bool finite = !v_any(v_not(v_equal(found->nonfinite, found->nonfinite)));
     const bool normal = !v_any(v_less(found->least, v_splat(least)));
     return (finite ? RAPT_FOUND_FINITE : 0u) | (normal ? RAPT_FOUND_NORMAL : 0u);
 }

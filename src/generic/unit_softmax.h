@@ -99,7 +99,7 @@ RAPT_INLINE void unit_step(float *y, int key, int begin, int end, const struct u
     }
 }
 
-RAPT_INLINE void unit_line(const struct unit_half *h, int number, int half, int far) {
+RAPT_INLINE void unit_exp_row(const struct unit_half *h, int number, int half, int far) {
     enum { VECTORS = RAPT_SUM_LANES / VL };
     const struct unit_row row = unit_row_of(h->factor, h->m[number], half);
     const int begin = h->begin[number], end = h->end[number];
@@ -116,16 +116,16 @@ RAPT_INLINE void unit_line(const struct unit_half *h, int number, int half, int 
         v_store(lanes + i * VL, l[i]);
 }
 
-RAPT_INLINE void unit_lines(const struct unit_half *h, int half) {
+RAPT_INLINE void unit_exp_rows(const struct unit_half *h, int half) {
     for (int row = 0; row < h->rows; row++)
         if (unit_row_of(h->factor, h->m[row], half).far)
-            unit_line(h, row, half, 1);
+            unit_exp_row(h, row, half, 1);
         else
-            unit_line(h, row, half, 0);
+            unit_exp_row(h, row, half, 0);
 }
 
 /* Order 3: probabilities are those of order 1, and are not rounded. */
-RAPT_INLINE void unit_exact_line(const struct unit_half *h, int number, const struct exp2_row *row, int shifted) {
+RAPT_INLINE void unit_exact_row(const struct unit_half *h, int number, const struct exp2_row *row, int shifted) {
     enum { VECTORS = RAPT_SUM_LANES / VL };
     const int begin = h->begin[number], end = h->end[number];
     float *y = h->y + number * RAPT_HALF_KEYS, *lanes = h->lanes + number * RAPT_SUM_LANES;
@@ -144,19 +144,19 @@ RAPT_INLINE void unit_exact_line(const struct unit_half *h, int number, const st
     }
 }
 
-static RAPT_KERNEL void unit_lines_exact(const struct unit_half *h) {
+static RAPT_KERNEL void unit_exp_rows_exact(const struct unit_half *h) {
     for (int number = 0; number < h->rows; number++) {
         const vf32 m = v_splat(h->m[number]);
         const struct exp2_row row = exp2_row(m);
         if (v_any(is_shifted(m)))
-            unit_exact_line(h, number, &row, 1);
+            unit_exact_row(h, number, &row, 1);
         else
-            unit_exact_line(h, number, &row, 0);
+            unit_exact_row(h, number, &row, 0);
     }
 }
 
-static RAPT_KERNEL void unit_lines_bf16(const struct unit_half *h) { unit_lines(h, 0); }
-static RAPT_KERNEL void unit_lines_half(const struct unit_half *h) { unit_lines(h, 1); }
+static RAPT_KERNEL void unit_exp_rows_bf16(const struct unit_half *h) { unit_exp_rows(h, 0); }
+static RAPT_KERNEL void unit_exp_rows_half(const struct unit_half *h) { unit_exp_rows(h, 1); }
 
 /* Scores to probabilities in place; m, alpha and the lanes of l. */
 static void unit_softmax(const struct unit_half *h, int format) {
@@ -172,7 +172,7 @@ static void unit_softmax(const struct unit_half *h, int format) {
         v_store_n(h->alpha + row, is_split ? v_pow2(change) : unit_alpha(change), n);
         v_store_n(h->m + row, after, n);
     }
-    (is_split ? unit_lines_exact : format == RAPT_FORMAT_F16 ? unit_lines_half : unit_lines_bf16)(h);
+    (is_split ? unit_exp_rows_exact : format == RAPT_FORMAT_F16 ? unit_exp_rows_half : unit_exp_rows_bf16)(h);
 }
 
 #endif

@@ -125,7 +125,7 @@ RAPT_INLINE __m512 unit16_step(float *y, uint16_t *p, const struct unit16_row *r
 }
 
 /* `count` rows, interleaved. */
-RAPT_INLINE void unit16_lines(const struct unit16_half *h, int number, int count, int far) {
+RAPT_INLINE void unit16_exp_rows(const struct unit16_half *h, int number, int count, int far) {
     struct unit16_row row[2];
     __m512 l[2];
     RAPT_UNROLL for (int i = 0; i < count; i++) {
@@ -149,12 +149,12 @@ RAPT_INLINE void unit16_exponentials(const struct unit16_half *h) {
     int row = 0;
     if (!h->far)
         for (; row + 1 < h->rows; row += 2)
-            unit16_lines(h, row, 2, 0);
+            unit16_exp_rows(h, row, 2, 0);
     for (; row < h->rows; row++)
         if (h->far >> row & 1)
-            unit16_lines(h, row, 1, 1);
+            unit16_exp_rows(h, row, 1, 1);
         else
-            unit16_lines(h, row, 1, 0);
+            unit16_exp_rows(h, row, 1, 0);
 }
 
 #endif

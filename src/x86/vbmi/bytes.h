@@ -20,10 +20,10 @@ static inline vbits v_with_top_bits(vbits bytes, vbits codes) {
 
 /* Codes of 2 or 4 vectors, in the order that joins to the first two vectors and to the last. */
 static inline vbits v_load_codes(const uint8_t *p, int count) {
-    const __m512i halves_in_turns = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m512i interleaved_halves = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
     const __m512i codes = count == 64 ? _mm512_loadu_si512(p)
                                       : _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)p));
-    return _mm512_permutexvar_epi64(halves_in_turns, codes);
+    return _mm512_permutexvar_epi64(interleaved_halves, codes);
 }
 
 /* Sixteen codes of each row: those of a[c], joined, are numbers 4 * c and 4 * c + 1 of row j in lane j, and the next
