@@ -44,7 +44,7 @@ struct rapt_cpu {
 #undef RAPT_CPU_FEATURE
     bool detected;
     enum rapt_requests requests;
-    bool multiplies_pairs; /* see rapt_multiplies_pairs */
+    bool has_fast_bf16_dots; /* see rapt_has_fast_bf16_dots */
     bool splits_vectors;   /* see rapt_splits_vectors */
     bool loads_halves;     /* see rapt_loads_halves */
 };
@@ -60,10 +60,10 @@ static inline enum rapt_requests rapt_cpu_requests(void) {
 }
 
 /* Whether AVX512_BF16 dot products have the throughput of FMAs; if not, chains of FMAs are faster. Valid likewise. */
-extern atomic_bool rapt_multiplies_pairs;
+extern atomic_bool rapt_has_fast_bf16_dots;
 
-static inline bool rapt_cpu_multiplies_pairs(void) {
-    return atomic_load_explicit(&rapt_multiplies_pairs, memory_order_relaxed);
+static inline bool rapt_cpu_has_fast_bf16_dots(void) {
+    return atomic_load_explicit(&rapt_has_fast_bf16_dots, memory_order_relaxed);
 }
 
 /* Whether 512-bit vectors execute in halves, so that loads and stores limit kernels. Valid likewise. */
@@ -88,10 +88,10 @@ static inline bool rapt_cpu_looks_up_bytes(void) { return atomic_load_explicit(&
 
 #ifdef RAPT_CPU_X86
 /* Whether the matrix unit also multiplies float16. Valid likewise. */
-extern atomic_bool rapt_multiplies_halves;
+extern atomic_bool rapt_has_amx_fp16;
 
-static inline bool rapt_cpu_multiplies_halves(void) {
-    return atomic_load_explicit(&rapt_multiplies_halves, memory_order_relaxed);
+static inline bool rapt_cpu_has_amx_fp16(void) {
+    return atomic_load_explicit(&rapt_has_amx_fp16, memory_order_relaxed);
 }
 
 /* Asks the operating system to let this process use the tiles of the matrix unit; returns whether it does. ASSUME

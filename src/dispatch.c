@@ -41,7 +41,7 @@ static uint32_t features_of(struct rapt_cpu cpu) {
 }
 
 atomic_int rapt_requests_here;
-atomic_bool rapt_multiplies_pairs, rapt_splits_vectors, rapt_loads_halves, rapt_has_vbmi, rapt_multiplies_halves;
+atomic_bool rapt_has_fast_bf16_dots, rapt_splits_vectors, rapt_loads_halves, rapt_has_vbmi, rapt_has_amx_fp16;
 
 static uint32_t machine_features(void) {
     static _Atomic uint32_t known;
@@ -49,12 +49,12 @@ static uint32_t machine_features(void) {
     if (!features) {
         const struct rapt_cpu cpu = rapt_cpu_detect();
         atomic_store_explicit(&rapt_requests_here, cpu.requests, memory_order_relaxed);
-        atomic_store_explicit(&rapt_multiplies_pairs, cpu.multiplies_pairs, memory_order_relaxed);
+        atomic_store_explicit(&rapt_has_fast_bf16_dots, cpu.has_fast_bf16_dots, memory_order_relaxed);
         atomic_store_explicit(&rapt_splits_vectors, cpu.splits_vectors, memory_order_relaxed);
         atomic_store_explicit(&rapt_loads_halves, cpu.loads_halves, memory_order_relaxed);
 #ifdef RAPT_CPU_X86
         atomic_store_explicit(&rapt_has_vbmi, cpu.avx512_vbmi, memory_order_relaxed);
-        atomic_store_explicit(&rapt_multiplies_halves, cpu.amx_fp16, memory_order_relaxed);
+        atomic_store_explicit(&rapt_has_amx_fp16, cpu.amx_fp16, memory_order_relaxed);
 #endif
         features = features_of(cpu);
         atomic_store_explicit(&known, features, memory_order_release);

@@ -181,7 +181,7 @@ static void take_turns(const struct rapt_block *const *blocks, int heads) {
     struct rapt_weigh_args args[RAPT_MOST_HEADS];
     for (int i = heads - 1; i >= 0; i--) {
         const struct rapt_block *b = blocks[i];
-        rapt_source_turn_to(b->source, b->task);
+        rapt_source_set_head(b->source, b->task);
         b->source->in_turns = true;
         next[i] = next_args(b);
         args[i] = all_args(b);
@@ -208,7 +208,7 @@ static void score_in_turns(const struct rapt_block *const *blocks, int heads, in
     for (int i = 0; i < heads; i++) {
         const struct rapt_block *b = blocks[i];
         const struct rapt_span positions = {b->base + b->key_begin, b->base + b->key_end};
-        rapt_source_turn_to(b->source, b->task);
+        rapt_source_set_head(b->source, b->task);
         const struct rapt_rows keys = rapt_source_rows(b->source, RAPT_KEYS, positions);
         args[i] = score_args(b, b->scores);
         rapt_take_keys(&args[i], &keys, b->key_begin);
@@ -233,7 +233,7 @@ static void weigh_in_turns(const struct rapt_block *const *blocks, int heads, in
     struct rapt_weigh_args args[RAPT_MOST_HEADS];
     for (int i = 0; i < heads; i++) {
         const struct rapt_block *b = blocks[i];
-        rapt_source_turn_to(b->source, b->task);
+        rapt_source_set_head(b->source, b->task);
         args[i] = all_args(b);
         take_values(&args[i], b, b->key_begin, b->key_end);
         RAPT_ASSUME(args[i].key_end == b->key_end && !args[i].scales.scales);
@@ -255,7 +255,7 @@ static void weigh_in_turns(const struct rapt_block *const *blocks, int heads, in
 /* For kinds with their own block. */
 static void whole_blocks_in_turns(const struct rapt_block *const *blocks, int heads) {
     for (int i = 0; i < heads; i++) {
-        rapt_source_turn_to(blocks[i]->source, blocks[i]->task);
+        rapt_source_set_head(blocks[i]->source, blocks[i]->task);
         blocks[i]->task->kind->block(blocks[i]);
     }
 }
@@ -283,7 +283,7 @@ void rapt_blocks_in_turns(const struct rapt_block *const *blocks, int count) {
     }
     for (int i = 0; i < count; i++) {
         const struct rapt_block *b = blocks[i];
-        rapt_source_turn_to(b->source, b->task);
+        rapt_source_set_head(b->source, b->task);
         if (begin_block(b))
             in_turns[heads++] = b;
     }

@@ -70,7 +70,7 @@ void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
         return;
     if (own >= 0) { /* under way already */
         for (int i = 0; i < own; i++)
-            ahead->piece[i].staging = NULL; /* its window is in use */
+            ahead->piece[i].staging = NULL; /* its buffer is in use */
         for (; ahead->at < own; ahead->at++)
             ahead->row = ahead->byte = 0;
         return;

@@ -29,11 +29,11 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
         side->staged = task->work.stages[i];
         side->here = 0;
         side->in_pages = takes_runs(task, i);
-        const int64_t window_floats = rapt_staged_keys(task->kind, i, side->dim) * side->dim;
-        for (int w = 0; side->staged && w < RAPT_WINDOWS; w++)
-            side->window[w] = (struct rapt_window){.staging = {.rows = task->staged[i] + w * window_floats,
-                                                               .dim = (int)side->dim,
-                                                               .format = task->attention->format[i]}};
+        const int64_t buffer_floats = rapt_staged_keys(task->kind, i, side->dim) * side->dim;
+        for (int w = 0; side->staged && w < RAPT_STAGING_BUFFERS; w++)
+            side->buffer[w] = (struct rapt_staging_buffer){.staging = {.rows = task->staged[i] + w * buffer_floats,
+                                                                       .dim = (int)side->dim,
+                                                                       .format = task->attention->format[i]}};
     }
 }
 
@@ -50,24 +50,24 @@ void rapt_source_stage(const struct rapt_source *source, int side, const struct 
     source->task->table->stage(&args);
 }
 
-/* Stages the rows that a window still lacks. */
-static void complete(const struct rapt_source *source, int side, struct rapt_window *window) {
-    struct rapt_staging *staging = &window->staging;
-    while (staging->ready < rapt_span_count(window->keys)) {
-        const struct rapt_span missing = {window->keys.begin + staging->ready, window->keys.end};
+/* Stages the rows that a buffer still lacks. */
+static void complete(const struct rapt_source *source, int side, struct rapt_staging_buffer *buffer) {
+    struct rapt_staging *staging = &buffer->staging;
+    while (staging->ready < rapt_span_count(buffer->keys)) {
+        const struct rapt_span missing = {buffer->keys.begin + staging->ready, buffer->keys.end};
         const struct rapt_rows rows = rapt_source_stored(source->task, side, missing);
         rapt_source_stage(source, side, &rows, staging->rows + staging->ready * staging->dim);
         staging->ready += rows.count;
     }
 }
 
-static bool holds(const struct rapt_window *window, int64_t position) {
-    return position >= window->keys.begin && position < window->keys.end;
+static bool holds(const struct rapt_staging_buffer *buffer, int64_t position) {
+    return position >= buffer->keys.begin && position < buffer->keys.end;
 }
 
-/* Makes the window that holds a position the current one, if there is one. */
-static void use_window_of(struct rapt_source_side *side, int64_t position) {
-    if (!holds(&side->window[side->here], position) && holds(&side->window[!side->here], position))
+/* Makes the buffer that holds a position the current one, if there is one. */
+static void use_buffer_of(struct rapt_source_side *side, int64_t position) {
+    if (!holds(&side->buffer[side->here], position) && holds(&side->buffer[!side->here], position))
         side->here = !side->here;
 }
 
@@ -90,16 +90,16 @@ struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct r
         return rapt_source_paged(source, side, positions);
     if (!from->staged)
         return rapt_source_stored(source->task, side, positions);
-    use_window_of(from, positions.begin);
-    struct rapt_window *window = &from->window[from->here];
-    if (!holds(window, positions.begin)) {
-        window->keys = piece_of(source, positions.begin);
-        window->staging.ready = 0;
+    use_buffer_of(from, positions.begin);
+    struct rapt_staging_buffer *buffer = &from->buffer[from->here];
+    if (!holds(buffer, positions.begin)) {
+        buffer->keys = piece_of(source, positions.begin);
+        buffer->staging.ready = 0;
     }
-    complete(source, side, window);
-    const struct rapt_span rows = rapt_intersect(window->keys, positions);
+    complete(source, side, buffer);
+    const struct rapt_span rows = rapt_intersect(buffer->keys, positions);
     return (struct rapt_rows){
-        .base = (const char *)(window->staging.rows + (rows.begin - window->keys.begin) * from->dim),
+        .base = (const char *)(buffer->staging.rows + (rows.begin - buffer->keys.begin) * from->dim),
         .stride_bytes = from->dim * (int64_t)sizeof(float),
         .count = rows.end - rows.begin,
         .format = RAPT_FORMAT_F32};
@@ -111,29 +111,29 @@ struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int i, int64_
     if (!side->staged || (i == RAPT_VALUES && source->shares_keys) || kind->piece_keys < RAPT_BLOCK_KEYS ||
         kind->packed_bytes)
         return NULL;
-    use_window_of(side, rapt_block_of(source->visible, base).begin);
-    struct rapt_window *window = &side->window[!side->here];
+    use_buffer_of(side, rapt_block_of(source->visible, base).begin);
+    struct rapt_staging_buffer *buffer = &side->buffer[!side->here];
     const struct rapt_span keys = rapt_block_of(source->visible, next);
-    if (window->keys.begin != keys.begin || window->keys.end != keys.end) {
-        window->keys = keys;
-        window->staging.ready = 0;
+    if (buffer->keys.begin != keys.begin || buffer->keys.end != keys.end) {
+        buffer->keys = keys;
+        buffer->staging.ready = 0;
     }
-    return &window->staging;
+    return &buffer->staging;
 }
 
 struct rapt_packed rapt_source_packed(struct rapt_source *source, int i, int64_t base) {
     const struct rapt_task *task = source->task;
     const struct rapt_tile_kind *kind = task->kind;
     struct rapt_source_side *side = &source->side[i];
-    struct rapt_window *window = &side->window[base / RAPT_HALF_KEYS % RAPT_WINDOWS];
+    struct rapt_staging_buffer *buffer = &side->buffer[base / RAPT_HALF_KEYS % RAPT_STAGING_BUFFERS];
     const struct rapt_span keys = rapt_intersect(source->visible, (struct rapt_span){base, base + RAPT_HALF_KEYS});
     RAPT_ASSUME(base % RAPT_HALF_KEYS == 0 && keys.begin < keys.end);
-    if (window->keys.begin != keys.begin || window->keys.end != keys.end) {
+    if (buffer->keys.begin != keys.begin || buffer->keys.end != keys.end) {
         const char *rows[RAPT_HALF_KEYS + RAPT_STEP] = {NULL};
         const struct rapt_span sought = {keys.begin, base + RAPT_HALF_KEYS + RAPT_STEP};
         rapt_source_find(task, i, rapt_intersect(source->visible, sought), rows + (keys.begin - base));
-        window->found = kind->pack_half[i](window->staging.rows, rows, (int)side->dim, task->attention->format[i]);
-        window->keys = keys;
+        buffer->found = kind->pack_half[i](buffer->staging.rows, rows, (int)side->dim, task->attention->format[i]);
+        buffer->keys = keys;
     }
-    return (struct rapt_packed){window->staging.rows, window->found};
+    return (struct rapt_packed){buffer->staging.rows, buffer->found};
 }

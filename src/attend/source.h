@@ -7,7 +7,7 @@
 #include "attend/task.h"
 
 /* Some positions, staged. */
-struct rapt_window {
+struct rapt_staging_buffer {
     struct rapt_span keys;
     struct rapt_staging staging;
     unsigned found; /* packed: RAPT_FOUND_... */
@@ -38,8 +38,8 @@ struct rapt_source {
         int64_t dim;
         bool staged;
         bool in_pages; /* and read in place, by slots that take several runs at once */
-        int here; /* the window of the current block; the other one is for the next block */
-        struct rapt_window window[RAPT_WINDOWS];
+        int here; /* the buffer of the current block; the other one is for the next block */
+        struct rapt_staging_buffer buffer[RAPT_STAGING_BUFFERS];
     } side[RAPT_SIDES];
     struct rapt_paged_block block[RAPT_SIDES];
     struct rapt_expected expected;
@@ -76,7 +76,7 @@ static inline void rapt_take_keys(struct rapt_score_args *args, const struct rap
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible);
 
 /* To another KV head of the same keys, read in place. */
-static inline void rapt_source_turn_to(struct rapt_source *source, const struct rapt_task *task) {
+static inline void rapt_source_set_head(struct rapt_source *source, const struct rapt_task *task) {
     source->task = task;
 }
 

@@ -96,7 +96,7 @@ static void score_by_runs(struct rapt_score_args a, struct walk walk, int64_t af
         a.key = walk.row + after;
         a.key_end = walk.left < end - a.key_begin ? a.key_begin + (int)walk.left : end;
         score_narrow(&a);
-        walk_on(&walk, a.key_end - a.key_begin, a.key_stride_bytes);
+        walk_advance(&walk, a.key_end - a.key_begin, a.key_stride_bytes);
     }
 }
 
@@ -108,7 +108,7 @@ static void weigh_by_runs(struct rapt_weigh_args a, struct walk walk, int64_t af
         a.value = walk.row + after;
         a.key_end = walk.left < end - a.key_begin ? a.key_begin + (int)walk.left : end;
         weigh_narrow(&a);
-        walk_on(&walk, a.key_end - a.key_begin, a.value_stride_bytes);
+        walk_advance(&walk, a.key_end - a.key_begin, a.value_stride_bytes);
     }
 }
 
@@ -197,7 +197,7 @@ static void take_keys(struct rapt_score_args *keys, turn_scorer *score, int turn
     keys->key_end = keys->key_begin + turn;
     score(keys, jump_bytes, pair);
     keys->key_begin = keys->key_end;
-    scales_on(&keys->scales, turn);
+    scales_advance(&keys->scales, turn);
 }
 
 /* Weighs a turn of values of a head. */
@@ -210,7 +210,7 @@ static void take_values(struct rapt_weigh_args *values, int turn, int64_t jump_b
         values->value += keys * values->value_stride_bytes + jump_bytes;
         values->fresh = false;
         values->alpha = NULL;
-        scales_on(&values->scales, keys);
+        scales_advance(&values->scales, keys);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "generic/stored.h"
 
 /* v_byte_of returns a byte over this. */
-static const float unit_of_bytes = 0x1p-24f;
+static const float scale_of_bytes = 0x1p-24f;
 
 RAPT_INLINE bool is_of_bytes(int format) { return format == RAPT_FORMAT_Q8_0 || format == RAPT_FORMAT_I8; }
 RAPT_INLINE bool has_fifth_bits(int format) { return format == RAPT_FORMAT_Q5_0 || format == RAPT_FORMAT_Q5_1; }
@@ -38,7 +38,7 @@ RAPT_INLINE struct blocks load_blocks(int format, const char *const *rows, int64
         blocks.fifth = words[0];
     }
     if (scales && !is_by_nibbles(format))
-        blocks.scale = v_mul(blocks.scale, v_splat(unit_of_bytes));
+        blocks.scale = v_mul(blocks.scale, v_splat(scale_of_bytes));
     for (int c = 0; c < (is_of_bytes(format) ? 8 : 4); c += 4)
         v_load_words(blocks.word + c, rows, byte + head + 4 * c);
     return blocks;

@@ -106,7 +106,7 @@ static RAPT_KERNEL int few_squares(float *panel, const struct rapt_score_args *a
             RAPT_UNROLL for (int i = 0; i < VL; i++)
                 rows[i] = spaced_row(&keys, i);
             load_square_of_words(lanes, rows, 0, suits_quarters(FEW_ROWS, 1));
-            go_on(&keys, VL * sizeof(float));
+            spaced_advance(&keys, VL * sizeof(float));
             RAPT_UNROLL for (int i = 0; i < VL; i++)
                 v_store(panel + (d + i) * FEW_KEYS + v, lanes[i]);
         }
@@ -279,14 +279,14 @@ static void logits_few(float *scores, int first_row, int end_row, int key_begin,
     assume_rows(first_row, end_row, VL, RAPT_MAX_TILE_ROWS);
     assume_keys(key_begin, key_end);
     for (int row = first_row; row < end_row; row++)
-        logits_line(scores + (int64_t)row * FEW_STRIDE, row, key_begin, key_end, mask);
+        logits_row(scores + (int64_t)row * FEW_STRIDE, row, key_begin, key_end, mask);
 }
 
 static void drop_few(float *scores, int rows, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
     assume_rows(0, rows, 1, RAPT_MAX_TILE_ROWS);
     assume_keys(key_begin, key_end);
     for (int row = 0; row < rows; row++)
-        drop_line(scores + (int64_t)row * FEW_STRIDE, row, key_begin, key_end, mask);
+        drop_row(scores + (int64_t)row * FEW_STRIDE, row, key_begin, key_end, mask);
 }
 
 /* l += p, keys ascending, for up to VL rows: lanes are rows. */
@@ -325,7 +325,7 @@ static void softmax_few(float *scores, int first_row, int end_row, int key_begin
     scores += key_begin;
     for (int row = first_row; row < end_row; row += VL) {
         const int end = end_row - row < VL ? end_row : row + VL;
-        maximum_lines(scores + (int64_t)row * FEW_STRIDE, FEW_STRIDE, end - row, count, m + row, l + row, alpha + row);
+        maximum_rows(scores + (int64_t)row * FEW_STRIDE, FEW_STRIDE, end - row, count, m + row, l + row, alpha + row);
         for (int line = row; line < end; line++) {
             run_errands(errands, lines < 2 * SOFTMAX_LINES ? lines : 2 * SOFTMAX_LINES);
             exponentials(scores + (int64_t)line * FEW_STRIDE, scores + (int64_t)line * FEW_STRIDE, count, m[line]);

@@ -26,7 +26,7 @@ RAPT_INLINE void filled_dimension(struct spaced *from, const float *query, vf32 
         RAPT_UNROLL for (int v = 0; v < vectors; v++)
             sum[k][v] = v_fma(x, q[v], sum[k][v]);
     }
-    go_on(from, sizeof(float));
+    spaced_advance(from, sizeof(float));
 }
 
 /* Adds dims of VL keys to the chains of one vector of rows, [VL keys][VL rows]. `format` determines the lines to

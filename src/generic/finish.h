@@ -73,7 +73,7 @@ RAPT_INLINE vf32 scaled(vf32 x, float first_factor, float factor, int twice) {
 }
 
 /* Stores n lanes as numbers i ... i + n - 1 of a row. */
-RAPT_INLINE void store_number(char *row, int64_t i, vf32 a, int n, int format) {
+RAPT_INLINE void store_numbers(char *row, int64_t i, vf32 a, int n, int format) {
     uint16_t rest[VL], *narrow = n == VL ? (uint16_t *)(void *)row + i : rest;
     if (format == RAPT_FORMAT_F32 && n == VL)
         v_store((float *)(void *)row + i, a);
@@ -92,10 +92,10 @@ RAPT_INLINE void export_lanes(const float *in, char *out, int format, int64_t co
                               int twice) {
     int64_t i = 0;
     for (; count - i >= VL; i += VL)
-        store_number(out, i, scaled(v_load(in + i), first_factor, factor, twice), VL, format);
+        store_numbers(out, i, scaled(v_load(in + i), first_factor, factor, twice), VL, format);
     if (i < count) {
         const int n = (int)(count - i);
-        store_number(out, i, scaled(v_load_n(in + i, n), first_factor, factor, twice), n, format);
+        store_numbers(out, i, scaled(v_load_n(in + i, n), first_factor, factor, twice), n, format);
     }
 }
 

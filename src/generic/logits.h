@@ -256,7 +256,7 @@ RAPT_INLINE void logits_by_parts(float *scores, int row, int key_begin, int key_
 }
 
 /* What the spans exclude: all before the first key, and from the end on. */
-static void exclude_line(float *scores, int first, int end, int key_begin, int key_end) {
+static void exclude_row(float *scores, int first, int end, int key_begin, int key_end) {
     for (int key = key_begin; key < key_end; key += VL) {
         const int n = key_end - key < VL ? key_end - key : VL;
         const vf32 at = v_add(v_splat((float)key), v_iota());
@@ -266,7 +266,7 @@ static void exclude_line(float *scores, int first, int end, int key_begin, int k
     }
 }
 
-static void logits_line(float *scores, int row, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
+static void logits_row(float *scores, int row, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
     const unsigned parts = mask->parts & ~(unsigned)(RAPT_PART_SPANS | RAPT_PART_KEEP);
     if (parts == RAPT_PART_SOFTCAP)
         logits_by_parts(scores, row, key_begin, key_end, mask, RAPT_PART_SOFTCAP);
@@ -279,7 +279,7 @@ static void logits_line(float *scores, int row, int key_begin, int key_end, cons
     else if (parts)
         logits_by_parts(scores, row, key_begin, key_end, mask, parts);
     if (mask->parts & RAPT_PART_SPANS)
-        exclude_line(scores, mask->spans.first_key[row], mask->spans.end_key[row], key_begin, key_end);
+        exclude_row(scores, mask->spans.first_key[row], mask->spans.end_key[row], key_begin, key_end);
 }
 
 static void logits_narrow(float *scores, int first_row, int end_row, int key_begin, int key_end,
@@ -287,7 +287,7 @@ static void logits_narrow(float *scores, int first_row, int end_row, int key_beg
     assume_rows(first_row, end_row, 1, RAPT_MAX_TILE_ROWS); /* order 2 has tiles of more rows */
     assume_keys(key_begin, key_end);
     for (int row = first_row; row < end_row; row++)
-        logits_line(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);
+        logits_row(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);
 }
 
 /* ---- dropout */
@@ -313,7 +313,7 @@ static void drop_wide(float *scores, int rows, int key_begin, int key_end, const
     }
 }
 
-static void drop_line(float *p, int row, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
+static void drop_row(float *p, int row, int key_begin, int key_end, const struct rapt_tile_mask *mask) {
     for (int key = key_begin; key < key_end; key += VL) {
         int n = key_end - key < VL ? key_end - key : VL;
         v_store_n(p + key, dropped(v_load_n(p + key, n), v_load_bool(mask->keep[row] + key, n), mask->keep_scale), n);
@@ -324,7 +324,7 @@ static void drop_narrow(float *scores, int rows, int key_begin, int key_end, con
     assume_rows(0, rows, 1, NARROW_MOST);
     assume_keys(key_begin, key_end);
     for (int row = 0; row < rows; row++)
-        drop_line(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);
+        drop_row(scores + (int64_t)row * RAPT_BLOCK_KEYS, row, key_begin, key_end, mask);
 }
 
 #endif

@@ -18,7 +18,7 @@ RAPT_INLINE struct walk walk_of(const char *row, int64_t rows, const struct rapt
 }
 
 /* Skips n rows; ASSUME n <= left. */
-RAPT_INLINE void walk_on(struct walk *walk, int64_t n, int64_t stride_bytes) {
+RAPT_INLINE void walk_advance(struct walk *walk, int64_t n, int64_t stride_bytes) {
     walk->row += n * stride_bytes;
     walk->left -= n;
     if (walk->left == 0) {
@@ -33,7 +33,7 @@ RAPT_INLINE void walk_on(struct walk *walk, int64_t n, int64_t stride_bytes) {
 RAPT_INLINE void walk_by(struct walk *walk, int64_t n, int64_t stride_bytes) {
     for (int64_t run; n > 0; n -= run) {
         run = n < walk->left ? n : walk->left;
-        walk_on(walk, run, stride_bytes);
+        walk_advance(walk, run, stride_bytes);
     }
 }
 
@@ -44,7 +44,7 @@ static RAPT_KERNEL void walk_rows(struct walk *walk, int64_t stride_bytes, const
     if (n == width && walk->left >= width) {
         RAPT_UNROLL for (int i = 0; i < width; i++)
             rows[i] = walk->row + i * stride_bytes;
-        walk_on(walk, width, stride_bytes);
+        walk_advance(walk, width, stride_bytes);
         return;
     }
     while (n - at > walk->left) {
@@ -52,11 +52,11 @@ static RAPT_KERNEL void walk_rows(struct walk *walk, int64_t stride_bytes, const
         for (int i = 0; i < run; i++)
             rows[at + i] = walk->row + i * stride_bytes;
         at += run;
-        walk_on(walk, run, stride_bytes);
+        walk_advance(walk, run, stride_bytes);
     }
     for (int i = 0; at + i < n; i++)
         rows[at + i] = walk->row + i * stride_bytes;
-    walk_on(walk, n - at, stride_bytes);
+    walk_advance(walk, n - at, stride_bytes);
     for (at = n; at < width; at++)
         rows[at] = rows[0];
 }

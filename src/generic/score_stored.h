@@ -177,7 +177,7 @@ static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed
             v_store(panel + i * STORED_KEYS + v, v_splat(0));
     if (is_scaled(a->key_format))
         load_row_scales(&row_scales, &a->scales, first, n,
-                        a->key_format == RAPT_FORMAT_I8 ? unit_of_bytes : unit_of_halves(a->key_format));
+                        a->key_format == RAPT_FORMAT_I8 ? scale_of_bytes : scale_of_halves(a->key_format));
     struct stream stream = feed_keys(feed, a, a->key_format, keys, n, STORED_KEYS);
     for (int64_t d = 0; d < a->head_dim; d += STORED_DIMS) {
         const int dims = a->head_dim - d < STORED_DIMS ? (int)(a->head_dim - d) : STORED_DIMS;

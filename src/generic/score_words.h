@@ -30,7 +30,7 @@ RAPT_INLINE const char *spaced_row(const struct spaced *keys, int i) {
     return keys->fourth[i / 4] + (i % 4 == 3 ? keys->three : i % 4 * keys->stride_bytes);
 }
 
-RAPT_INLINE void go_on(struct spaced *keys, int64_t bytes) {
+RAPT_INLINE void spaced_advance(struct spaced *keys, int64_t bytes) {
     RAPT_UNROLL for (int i = 0; i < VL; i += 4) {
         keys->fourth[i / 4] += bytes;
         RAPT_OPAQUE(keys->fourth[i / 4]);
@@ -116,7 +116,7 @@ RAPT_INLINE void load_spaced(int format, struct words *words, struct spaced *key
     RAPT_UNROLL for (int i = 0; i < VL; i++)
         at[i] = spaced_row(keys, i);
     load_words_of(format, words, at, rows);
-    go_on(keys, square_bytes);
+    spaced_advance(keys, square_bytes);
 }
 
 /* Number n of each row. */

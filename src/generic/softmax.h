@@ -147,7 +147,7 @@ RAPT_INLINE vf32 largest_in_row(const float *scores, int count) {
 }
 
 /* maximum_wide for up to VL separate rows, as its lanes. */
-static void maximum_lines(const float *scores, int stride, int rows, int count, float *m, float *l, float *alpha) {
+static void maximum_rows(const float *scores, int stride, int rows, int count, float *m, float *l, float *alpha) {
     float parts[VL * TILE_ROWS], sums[VL];
     vf32 largest[VL];
     for (int row = 0; row < VL; row++)
@@ -197,8 +197,8 @@ static void softmax_narrow(float *scores, int first_row, int end_row, int key_be
     float no_sums[NARROW_MOST] = {0}, *sums = l ? l : no_sums;
     scores += key_begin;
     for (int row = first_row; row < end_row; row += VL)
-        maximum_lines(scores + (int64_t)row * RAPT_BLOCK_KEYS, RAPT_BLOCK_KEYS, end_row - row < VL ? end_row - row : VL,
-                      count, m + row, sums + row, alpha + row);
+        maximum_rows(scores + (int64_t)row * RAPT_BLOCK_KEYS, RAPT_BLOCK_KEYS, end_row - row < VL ? end_row - row : VL,
+                     count, m + row, sums + row, alpha + row);
     for (int row = first_row; row < end_row; row++) {
         float *line = scores + (int64_t)row * RAPT_BLOCK_KEYS;
         run_errands(errands, 2 * SOFTMAX_LINES);

@@ -154,7 +154,7 @@ RAPT_INLINE struct stored_scale stored_scale_of(const struct rapt_scales *scales
 }
 
 /* Skips so many rows. */
-RAPT_INLINE void scales_on(struct rapt_scales *scales, int rows) {
+RAPT_INLINE void scales_advance(struct rapt_scales *scales, int rows) {
     if (scales->scales)
         scales->scales += rows * (scales->stride_bytes / (int64_t)sizeof(float));
 }
@@ -185,7 +185,7 @@ RAPT_INLINE void load_row_scales(struct row_scales *into, const struct rapt_scal
 RAPT_INLINE bool is_float8(int format) { return format == RAPT_FORMAT_F8_E4M3 || format == RAPT_FORMAT_F8_E5M2; }
 
 /* v_halves_of_float8 divides numbers by this. */
-RAPT_INLINE float unit_of_halves(int format) { return format == RAPT_FORMAT_F8_E4M3 ? 0x1p8f : 1; }
+RAPT_INLINE float scale_of_halves(int format) { return format == RAPT_FORMAT_F8_E4M3 ? 0x1p8f : 1; }
 
 RAPT_INLINE void v_halves_of_float8(int format, uint16_t *into, const char *p) {
     if (format == RAPT_FORMAT_F8_E4M3)

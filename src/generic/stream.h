@@ -118,7 +118,7 @@ RAPT_INLINE struct stream feed_stream(struct feed *feed, const struct rapt_score
 RAPT_INLINE struct stream feed_spaced(struct feed *feed, const struct rapt_score_args *a, int format, int n) {
     const char *key = feed->walk.row;
     feed->left -= n;
-    walk_on(&feed->walk, n, a->key_stride_bytes);
+    walk_advance(&feed->walk, n, a->key_stride_bytes);
     return feed_stream(feed, a, format, key, n);
 }
 

@@ -48,7 +48,7 @@ static void weigh_filled_rest(const struct rapt_weigh_args *a, int64_t d, struct
         for (int key = 0; key < a->key_end - a->key_begin; key++) {
             stage_row[a->value_format](values + key * REST_DIMS, stored_block(a->value_format, walk.row, d),
                                        part.value_dim, &a->scales, key);
-            walk_on(&walk, 1, a->value_stride_bytes);
+            walk_advance(&walk, 1, a->value_stride_bytes);
             fetch_beside_rest(pump, lines_of_rest(a->value_format, d, part.value_dim));
         }
         for (int64_t at = weigh_filled_panels(&part, idle, idle); at < part.value_dim; at += VL)
@@ -74,7 +74,7 @@ static void weigh_narrow_part(const struct rapt_weigh_args *a, struct pump *pump
     scales.exact = true;
     if (is_scaled(a->value_format))
         load_row_scales(&scales, &a->scales, 0, a->key_end - a->key_begin,
-                        is_looked_up(a->value_format) ? 1 : unit_of_halves(a->value_format));
+                        is_looked_up(a->value_format) ? 1 : scale_of_halves(a->value_format));
     if (scales.exact)
         d = weigh_panels(a, scales.folded, pump);
     if (d < a->value_dim)
@@ -113,7 +113,7 @@ static void weigh_narrow(const struct rapt_weigh_args *a) {
         part.value_rows = walk.left;
         part.runs = walk.next;
         weigh_narrow_part(&part, &pump);
-        scales_on(&part.scales, part.key_end - part.key_begin);
+        scales_advance(&part.scales, part.key_end - part.key_begin);
         walk_by(&walk, part.key_end - part.key_begin, a->value_stride_bytes);
         part.key_begin = part.key_end;
         part.fresh = false;

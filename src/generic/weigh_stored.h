@@ -160,7 +160,7 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
             fetch_strands(pump->strands, run * stored_lines(format, vectors * VL));
         stored_values(format, a, sum, p + key, is_scaled(format) ? scales + key : NULL,
                       stored_block(format, walk.row, d), run, &own, rows, vectors, first, width);
-        walk_on(&walk, run, a->value_stride_bytes);
+        walk_advance(&walk, run, a->value_stride_bytes);
     }
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         store_dims(format, o + r * a->o_stride, sum[r], vectors);
@@ -284,7 +284,7 @@ static void weigh_rest(const struct rapt_weigh_args *a, int64_t d, struct pump *
         for (int key = 0; key < a->key_end - a->key_begin; key++) {
             stage_row[a->value_format](values + key * dims, stored_block(a->value_format, walk.row, d), dims,
                                        &a->scales, key);
-            walk_on(&walk, 1, a->value_stride_bytes);
+            walk_advance(&walk, 1, a->value_stride_bytes);
             fetch_beside_rest(pump, lines);
         }
         weigh_panels(&part, NULL, &idle);

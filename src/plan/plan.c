@@ -77,7 +77,7 @@ static size_t reserve(size_t *end, int64_t bytes) {
 }
 
 static int64_t staged_bytes(const struct rapt_plan_body *a, const struct rapt_totals *totals, int side) {
-    return RAPT_WINDOWS * totals->staged_keys[side] * rapt_dim_of(a, side) * (int64_t)sizeof(float);
+    return RAPT_STAGING_BUFFERS * totals->staged_keys[side] * rapt_dim_of(a, side) * (int64_t)sizeof(float);
 }
 
 /* Room for the keys that masks leave. */

@@ -10,7 +10,7 @@
 
 enum {
     RAPT_MAX_TILES = 128,            /* of a task */
-    RAPT_WINDOWS = 2,                /* of staged keys or values: for the current block and the next one */
+    RAPT_STAGING_BUFFERS = 2,        /* of staged keys or values: for the current block and the next one */
     RAPT_GATHERED_KEYS = 32,         /* scattered keys or values that are copied at once, and stay in L1 */
     RAPT_MOST_STATE_BYTES = 1 << 28  /* for partial states; keys are not split if these would take more */
 };
@@ -106,8 +106,8 @@ static inline int64_t rapt_dim_of(const struct rapt_plan_body *a, int side) {
     return side == RAPT_KEYS ? a->desc.head_dim : a->desc.value_dim;
 }
 
-/* Keys or values that a window of staged rows has room for. Packed: as many rows as the bytes of half a block amount
- * to, rounded up so that the next window begins a cache line. */
+/* Keys or values that a staging buffer has room for. Packed: as many rows as the bytes of half a block amount
+ * to, rounded up so that the next buffer begins a cache line. */
 static inline int64_t rapt_staged_keys(const struct rapt_tile_kind *kind, int side, int64_t dim) {
     const int64_t row_bytes = dim * (int64_t)sizeof(float), line = RAPT_VECTOR_BYTES / (int64_t)sizeof(float);
     return kind->packed_bytes ? rapt_round_up(kind->packed_bytes(side, (int)dim), line * row_bytes) / row_bytes

@@ -97,7 +97,7 @@ struct rapt_cpu rapt_cpu_detect(void) {
     const unsigned family = amd_family();
     struct rapt_cpu cpu = {.detected = true,
                            .requests = requests_of(family),
-                           .multiplies_pairs = is_amd(),
+                           .has_fast_bf16_dots = is_amd(),
                            .splits_vectors = family == ZEN_4,
                            .loads_halves = family >= ZEN_4};
     unsigned eax, ebx, ecx, edx;

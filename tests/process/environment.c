@@ -179,7 +179,7 @@ static void test_takes_unit(void **state) {
 
 /* What is automatic never chooses a unit by its name, but uses the best one that pays, as who names it does, for
  * bfloat16 in order 2, and a matrix unit for order 3; and whoever names its instruction set does not. */
-static bool multiplies_halves(rapt_isa unit) { return unit == RAPT_ISA_AMX && has_feature("amx_fp16"); }
+static bool has_amx_fp16(rapt_isa unit) { return unit == RAPT_ISA_AMX && has_feature("amx_fp16"); }
 
 static void test_unit(void **state) {
     (void)state;
@@ -194,7 +194,7 @@ static void test_unit(void **state) {
         }
         best = best == RAPT_ISA_AUTO && pays(units[i]) ? units[i] : best;
         assert_int_equal(ask(name, isa_of_bfloat16), units[i]);
-        assert_int_equal(ask(name, isa_of_float16), multiplies_halves(units[i]) ? RAPT_ISA_AMX : RAPT_ISA_AVX512);
+        assert_int_equal(ask(name, isa_of_float16), has_amx_fp16(units[i]) ? RAPT_ISA_AMX : RAPT_ISA_AVX512);
         assert_int_equal(ask(name, isa_of_order_3), units[i] == RAPT_ISA_AMX ? RAPT_ISA_AMX : RAPT_ISA_AVX512);
         assert_int_equal(ask("avx512", isa_of_order_3), RAPT_ISA_AVX512);
         assert_int_equal(ask(name, isa_of_order_1), RAPT_ISA_AVX512);

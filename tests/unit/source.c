@@ -172,7 +172,7 @@ static bool open_task(struct bench *bench, struct random *random) {
     rapt_task_find(&bench->task, &bench->run, random_below(random, a->totals.all_tasks), 1);
     for (int side = 0; side < RAPT_SIDES; side++) {
         bench->staged_bytes[side] =
-            RAPT_WINDOWS * bench->task.kind->piece_keys * rapt_dim_of(a, side) * (int64_t)sizeof(float);
+            RAPT_STAGING_BUFFERS * bench->task.kind->piece_keys * rapt_dim_of(a, side) * (int64_t)sizeof(float);
         bench->staged[side] = test_alloc((size_t)bench->staged_bytes[side] + 2 * BESIDE);
         bench->task.staged[side] = (float *)(void *)(bench->staged[side] + BESIDE);
     }

@@ -8,10 +8,10 @@
 #include "cpu.h"
 #include "x86/amx/kind.h"
 #include "x86/amx/pack.h"
-#include "x86/unit16/questions.h"
+#include "x86/unit16/known_answers.h"
 
 /* In row 3 and column 5 of a product. */
-static uint32_t amx_answer(const struct unit16_question *q) {
+static uint32_t amx_answer(const struct unit16_known_answer *q) {
     enum { ROW = 3, COLUMN = 5 };
     uint32_t c[16][16] = {{0}};
     uint16_t a[16][32] = {{0}}, b[16][16][2] = {{{0}}};
@@ -35,11 +35,11 @@ static bool amx_is_usable(void) {
     struct tile_config before;
     const struct tile_config whole = tiles_whole();
     bool right;
-    if ((UNIT16_IS_F16 && !rapt_cpu_multiplies_halves()) || !rapt_cpu_permits_tiles())
+    if ((UNIT16_IS_F16 && !rapt_cpu_has_amx_fp16()) || !rapt_cpu_permits_tiles())
         return false;
     tiles_store_config(&before);
     tiles_load_config(&whole);
-    right = unit16_answers(amx_answer);
+    right = unit16_passes(amx_answer);
     tiles_restore(&before);
     return right;
 }

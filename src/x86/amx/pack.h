@@ -86,8 +86,8 @@ RAPT_INLINE __mmask32 interleave_step(char *tile, const char *const *rows, int d
             const __m512i b = _mm512_maskz_loadu_epi16(there, rows[2 * pair + 1] + group * TILE_ROW_BYTES);
             infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, exponent), exponent) |
                         _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, exponent), exponent);
-            _mm512_storeu_si512(into, unit16_in_turns(a, b, 0));
-            _mm512_storeu_si512(into + STEPS_OF_HALF * TILE_BYTES, unit16_in_turns(a, b, 1));
+            _mm512_storeu_si512(into, unit16_interleave(a, b, 0));
+            _mm512_storeu_si512(into + STEPS_OF_HALF * TILE_BYTES, unit16_interleave(a, b, 1));
         }
     }
     return infinite;

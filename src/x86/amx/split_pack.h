@@ -123,8 +123,8 @@ RAPT_INLINE __mmask32 split_interleave(char *to, const char *const *rows, const 
         infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(even[0], exponent), exponent) |
                     _mm512_cmpeq_epi16_mask(_mm512_and_si512(odd[0], exponent), exponent);
         RAPT_UNROLL for (int part = 0; part < UNIT_PARTS; part++) {
-            _mm512_storeu_si512(to + part * AMX_PART, unit16_in_turns(even[part], odd[part], 0));
-            _mm512_storeu_si512(to + part * AMX_PART + TILE_BYTES, unit16_in_turns(even[part], odd[part], 1));
+            _mm512_storeu_si512(to + part * AMX_PART, unit16_interleave(even[part], odd[part], 0));
+            _mm512_storeu_si512(to + part * AMX_PART + TILE_BYTES, unit16_interleave(even[part], odd[part], 1));
         }
     }
     return infinite;

@@ -7,7 +7,7 @@
 #include "x86/zen4/kind.h"
 
 static const struct rapt_unit units[] = {{.isa = RAPT_ISA_AMX, .table = rapt_amx_table},
-                                         {RAPT_ISA_AVX512_BF16, rapt_cpu_multiplies_pairs, rapt_bf16_table},
+                                         {RAPT_ISA_AVX512_BF16, rapt_cpu_has_fast_bf16_dots, rapt_bf16_table},
                                          {.table = NULL}};
 
 /* Other kernels take float8 where bytes are looked up in registers, and some rows where halves load fast. */

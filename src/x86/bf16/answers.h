@@ -4,10 +4,10 @@
 #define RAPT_X86_BF16_ANSWERS_H
 
 #include "x86/bf16/product.h"
-#include "x86/unit16/questions.h"
+#include "x86/unit16/known_answers.h"
 
 /* In row 3 and column 21 of a product. */
-static uint32_t dots_answer(const struct unit16_question *q) {
+static uint32_t dots_answer(const struct unit16_known_answer *q) {
     enum { ROW = 3, COLUMN = 21 };
     _Alignas(64) uint16_t row[RAPT_STEP] = {0}, column[RAPT_STEP] = {0};
     _Alignas(64) uint32_t a[DOTS_ROWS][DOTS_WORDS] = {{0}}, b[DOTS_WORDS][DOTS_COLUMNS] = {{0}};
@@ -36,7 +36,7 @@ static uint32_t dots_answer(const struct unit16_question *q) {
 /* Called before a plan has set the floating-point environment. */
 static bool dots_are_usable(void) {
     const rapt_fpenv saved = rapt_fpenv_enter();
-    const bool right = unit16_answers(dots_answer);
+    const bool right = unit16_passes(dots_answer);
     rapt_fpenv_leave(saved);
     return right;
 }

@@ -120,8 +120,8 @@ RAPT_INLINE void dots_pairs(__m512i words[4], const struct dots_place *values, i
         const __m512i b = _mm512_maskz_loadu_epi16(there, row[0] + (int64_t)values->d * 2);
         RAPT_UNROLL for (int i = 0; i < requests / 2; i++)
             dots_fetch(ahead);
-        words[2 * odd] = unit16_in_turns(a, b, 0);
-        words[2 * odd + 1] = unit16_in_turns(a, b, 1);
+        words[2 * odd] = unit16_interleave(a, b, 0);
+        words[2 * odd + 1] = unit16_interleave(a, b, 1);
     }
 }
 
@@ -172,7 +172,7 @@ static void dots_multiply_ahead(struct dots_product *p, int rows, struct dots_ah
     for (int group = 0; group < 2; group++) {
         const int height = dots_height(rows);
         (height == 4 ? dots_multiply_4_ahead : dots_multiply_6_ahead)(p, &ahead->lines);
-        dots_go_on(p, height);
+        dots_advance(p, height);
         rows -= height;
     }
     dots_multiply(p, rows);
@@ -252,7 +252,7 @@ static void dots_weigh_in_place(struct dots_product *p, const struct dots_place 
     for (const struct dots_place *place = values; rows > 0; place = &again) {
         const int height = dots_height(rows);
         dots_some_rows(DOTS_WEIGH, p, place, rows < height ? rows : height);
-        dots_go_on(p, height);
+        dots_advance(p, height);
         rows -= height;
     }
 }

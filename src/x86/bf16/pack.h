@@ -112,8 +112,8 @@ RAPT_INLINE __mmask32 dots_pack_values(uint32_t *words, const char *const *rows,
             fetch_soon(next[2 * word + 1] + at);
             infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, exponent), exponent) |
                         _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, exponent), exponent);
-            _mm512_storeu_si512(words + word * DOTS_COLUMNS, unit16_in_turns(a, b, 0));
-            _mm512_storeu_si512(words + word * DOTS_COLUMNS + 16, unit16_in_turns(a, b, 1));
+            _mm512_storeu_si512(words + word * DOTS_COLUMNS, unit16_interleave(a, b, 0));
+            _mm512_storeu_si512(words + word * DOTS_COLUMNS + 16, unit16_interleave(a, b, 1));
         }
     }
     return infinite;

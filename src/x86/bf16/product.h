@@ -75,7 +75,7 @@ static RAPT_KERNEL void dots_multiply_2(const struct dots_product *p) { dots_mul
 static RAPT_KERNEL void dots_multiply_4(const struct dots_product *p) { dots_multiply_rows(p, 4, NULL); }
 static RAPT_KERNEL void dots_multiply_6(const struct dots_product *p) { dots_multiply_rows(p, DOTS_ROWS, NULL); }
 
-RAPT_INLINE void dots_go_on(struct dots_product *p, int rows) {
+RAPT_INLINE void dots_advance(struct dots_product *p, int rows) {
     p->a += rows * p->a_stride;
     p->c += rows * p->c_stride;
 }
@@ -89,7 +89,7 @@ static void dots_multiply(struct dots_product *p, int rows) {
     while (rows > 4) {
         const int height = dots_height(rows);
         (height == 4 ? dots_multiply_4 : dots_multiply_6)(p);
-        dots_go_on(p, height);
+        dots_advance(p, height);
         rows -= height;
     }
     if (rows > 0)

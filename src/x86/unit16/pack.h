@@ -66,7 +66,7 @@ RAPT_INLINE void unit16_transpose(__m512i *r) {
 }
 
 /* Interleaves two rows: dims 0 ... 15, or 16 ... 31. */
-RAPT_INLINE __m512i unit16_in_turns(__m512i a, __m512i b, int upper) {
+RAPT_INLINE __m512i unit16_interleave(__m512i a, __m512i b, int upper) {
     const __m512i low = _mm512_setr_epi32(0x00200000, 0x00210001, 0x00220002, 0x00230003, 0x00240004, 0x00250005,
                                           0x00260006, 0x00270007, 0x00280008, 0x00290009, 0x002a000a, 0x002b000b,
                                           0x002c000c, 0x002d000d, 0x002e000e, 0x002f000f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Known-answer tests of order 2's arithmetic. A unit that fails one is not used, and chains of FMAs take its place. */
-#ifndef RAPT_X86_UNIT16_QUESTIONS_H
-#define RAPT_X86_UNIT16_QUESTIONS_H
+#ifndef RAPT_X86_UNIT16_KNOWN_ANSWERS_H
+#define RAPT_X86_UNIT16_KNOWN_ANSWERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,14 +10,14 @@
 #include "x86/unit16/pack.h"
 
 /* c plus the products of up to 3 terms of a step, as bits of float32 and of the numbers. */
-static const struct unit16_question {
+static const struct unit16_known_answer {
     uint32_t c;
     struct {
         uint8_t term;
         uint16_t a, b;
     } product[3];
     uint32_t answer;
-} unit16_questions[] = {
+} unit16_known_answers[] = {
 #if UNIT16_IS_F16
     {0x3f800000, {{0, 0x0001, 0x3c00}, {1, 0x0001, 0x3c00}}, 0x3f800001}, /* both chains meet before c */
     {0, {{0, 0x0001, 0x3c00}, {2, 0x0001, 0x3c00}, {4, 0x3c00, 0x3c00}}, 0x3f800001}, /* terms ascend */
@@ -46,10 +46,10 @@ static const struct unit16_question {
 #endif
 };
 
-static inline bool unit16_answers(uint32_t (*answer)(const struct unit16_question *question)) {
+static inline bool unit16_passes(uint32_t (*answer)(const struct unit16_known_answer *question)) {
     bool right = true;
-    for (size_t i = 0; i < sizeof unit16_questions / sizeof *unit16_questions; i++)
-        right = right && answer(&unit16_questions[i]) == unit16_questions[i].answer;
+    for (size_t i = 0; i < sizeof unit16_known_answers / sizeof *unit16_known_answers; i++)
+        right = right && answer(&unit16_known_answers[i]) == unit16_known_answers[i].answer;
     return right;
 }
 
