@@ -116,7 +116,7 @@ else
 fi
 echo
 elsewhere=$(tools/dev/tables.sh elsewhere)
-[ -z "$elsewhere" ] || [ "${1-}" = aarch64 ] || echo "not here:  kernels of $elsewhere, which this machine cannot run"
+[ -z "$elsewhere" ] || [ "${1-}" = aarch64 ] || echo "not here:  kernels of $elsewhere, which this machine cannot run, or does not choose"
 arguments=()
 while read -r line; do arguments+=("$line"); done < <(cat "$records/logs" && sed 's/^/--skipped=/' "$records/skipped")
 rm -r "$records"
