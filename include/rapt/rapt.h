@@ -58,9 +58,9 @@ extern "C" {
  * this number does. */
 #define RAPT_NUMERICS_VERSION 1
 
-/* `numerics` of a descriptor. Each order gives the same bits on every machine. */
+/* `numerics` of a descriptor. Each order gives the same bits on every machine. The fastest is not the same on all. */
 typedef enum rapt_numerics {
-    RAPT_NUMERICS_FASTEST = -1, /* order 2 for bf16 or f16 if a unit multiplies them, else 1: machines differ */
+    RAPT_NUMERICS_FASTEST = -1, /* 2 for bf16 or f16 if a unit beats FMAs and isa, RAPT_ISA name no other set, else 1 */
     RAPT_NUMERICS_DEFAULT = 0,  /* RAPT_NUMERICS_VERSION */
     RAPT_NUMERICS_ORDER_1 = 1,  /* float32 throughout, for all dtypes */
     RAPT_NUMERICS_ORDER_2 = 2,  /* the products of matrix units; query, key and value are all bf16, or all f16 */
@@ -97,12 +97,12 @@ typedef enum rapt_weights_kind {
     RAPT_WEIGHTS_SOFTMAX = 4  /* probabilities, before dropout; masked keys are 0 */
 } rapt_weights_kind;
 
-/* Everything except sizes, query, key, value and out is optional, and off when 0. All features combine freely. Sequence
- * b has query_lengths[b] queries and kv_lengths[b] keys (query_length and kv_length where the list is absent). With
- * offsets, sequences are packed one after the other in batch 0 of the tensors: query i of sequence b is token
- * query_offsets[b] + i of query, out, mask, bias, keep_mask, lse and weights, which have query_tokens tokens; key j is
- * token kv_offsets[b] + j of key and value, which have kv_tokens. query_length and kv_length are then upper bounds, and
- * masks and weights still have rows of kv_length.
+/* Everything except sizes, query, key, value and, without final_state, out is optional, and off when 0. All features
+ * combine freely. Sequence b has query_lengths[b] queries and kv_lengths[b] keys (query_length and kv_length where the
+ * list is absent). With offsets, sequences are packed one after the other in batch 0 of the tensors: query i of
+ * sequence b is token query_offsets[b] + i of query, out, mask, bias, keep_mask, lse and weights, which have
+ * query_tokens tokens; key j is token kv_offsets[b] + j of key and value, which have kv_tokens. query_length and
+ * kv_length are then upper bounds, and masks and weights still have rows of kv_length.
  *
  * Key j of sequence b is at logical position key_position[b] + j, query i at that of query 0 (see rapt_query_origin) +
  * i.
