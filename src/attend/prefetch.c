@@ -85,19 +85,21 @@ void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
         add_next_task(ahead, loop, side);
 }
 
-/* Bytes [offset, offset + row_bytes) of some rows of a task, for all heads of their queries. */
+/* Bytes [offset, offset + row_bytes) of some rows of a task, for all heads of their queries, or, in groups of more
+ * heads than there are rows, for as many from the first row's on. */
 static void add_rows(struct rapt_errands *errands, const struct rapt_task *task, const rapt_tensor *tensor, int first,
                      int count, int64_t offset, int64_t row_bytes) {
     const int64_t group = task->attention->group, row = task->first_row + first;
     const int64_t query = row / group, end = (row + count - 1) / group + 1;
+    const int64_t head = group > count ? row % group : 0, heads = group - head < count ? group - head : count;
     const int64_t token = task->work.sequence.query_first + query;
     if (tensor->data && count > 0)
         add(errands, (struct rapt_errand){
-                         .base = rapt_row(tensor, task->work.batch, task->kv_head * group, token) + offset,
+                         .base = rapt_row(tensor, task->work.batch, task->kv_head * group + head, token) + offset,
                          .row_stride_bytes = tensor->token_stride_bytes,
                          .head_stride_bytes = tensor->head_stride_bytes,
                          .rows = (int)(end - query),
-                         .heads = (int)group,
+                         .heads = (int)heads,
                          .row_bytes = (int)row_bytes});
 }
 

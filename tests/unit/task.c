@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * A task's number to its rows, heads and scratch; how states, slots and workspaces lie in memory. */
+ * A task's number to its rows, heads and scratch; which rows a tile requests; how states, slots and workspaces lie in
+ * memory. */
 #include <math.h>
 
+#include "attend/prefetch.h"
 #include "plan/workspace.h"
 #include "reference/reference.h"
 #include "support/cmocka_all.h"
@@ -53,6 +55,34 @@ static void test_clear_some(void **state) {
 }
 
 /* ---- rows of a task */
+
+/* A tile requests rows of its own heads alone, in groups of any size. */
+static void test_requested_heads(void **state) {
+    enum { QUERIES = 2, KEYS = 5, ROWS = 4 };
+    static const int64_t groups[] = {3, ROWS, 5, 64, INT64_C(1) << 31, (INT64_C(1) << 32) + 2};
+    static const unsigned char mask[QUERIES * KEYS] = {1};
+    (void)state;
+    for (int i = 0; i < (int)(sizeof groups / sizeof groups[0]); i++)
+        for (int64_t row = 0; row <= QUERIES * groups[i] - ROWS; row += i < 4 ? 1 : groups[i] - 1) {
+            struct rapt_plan_body body = {.group = groups[i]};
+            struct rapt_tile_kind kind = {.streams = true};
+            struct rapt_task task = {.attention = &body, .kind = &kind, .first_row = row, .rows = ROWS};
+            struct rapt_loop loop = {.task = &task, .tile_count = 2};
+            struct rapt_errands errands;
+            struct rapt_block block = {.is_scored = true};
+            const int64_t head = groups[i] > ROWS ? row % groups[i] : 0;
+            body.desc.mask = (rapt_tensor){.data = (void *)(uintptr_t)mask, .token_stride_bytes = KEYS};
+            loop.tiles[1] = (struct rapt_tile){.task = &task, .rows = ROWS, .visible = {0, KEYS}};
+            rapt_prefetch_tile(&loop, &loop.tiles[0], 0, &errands, &block);
+            const struct rapt_errand *piece = &errands.piece[0];
+            assert_true(errands.count == 1 && block.of_weigh == &errands);
+            assert_ptr_equal(piece->base, mask + row / groups[i] * KEYS);
+            assert_int_equal(piece->rows, (row + ROWS - 1) / groups[i] - row / groups[i] + 1);
+            assert_in_range(piece->heads, 1, ROWS);
+            assert_true(head + piece->heads == groups[i] || piece->heads == ROWS);
+            assert_int_equal(errands.lines, piece->rows * piece->heads);
+        }
+}
 
 static void expect_pointers(const struct unit *unit, const struct rapt_task *task, struct random *random) {
     const rapt_tensor *tensors[] = {&unit->desc.query, &unit->desc.out};
@@ -274,7 +304,7 @@ static void test_packed_windows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_states), cmocka_unit_test(test_clear_some),
-                                       cmocka_unit_test(test_tasks), cmocka_unit_test(test_workspaces),
-                                       cmocka_unit_test(test_packed_windows)};
+                                       cmocka_unit_test(test_requested_heads), cmocka_unit_test(test_tasks),
+                                       cmocka_unit_test(test_workspaces), cmocka_unit_test(test_packed_windows)};
     return cmocka_run_group_tests_name("unit_task", tests, NULL, NULL);
 }
