@@ -103,6 +103,49 @@ static rapt_status check_entries(struct rapt_validation *v, int64_t n) {
     return RAPT_OK;
 }
 
+static int64_t common_divisor(int64_t a, int64_t b) {
+    while (b) {
+        const int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
+}
+
+/* The first head of sequence b whose lists begin where none before do: at a common multiple of the strides those of an
+ * earlier sequence and a later head begin. */
+static int64_t first_new_head(const rapt_block_list *blocks, int64_t b, int64_t heads) {
+    if (b == 0)
+        return 0;
+    const int64_t divisor = common_divisor(blocks->batch_stride, blocks->head_stride);
+    const int64_t same = heads - blocks->batch_stride / divisor;
+    return b >= blocks->head_stride / divisor && same > 0 ? same : 0;
+}
+
+/* The lists of a sequence and a head but those that the sequence or the head before has, too. */
+static rapt_status check_lists(struct rapt_validation *v, int64_t b, int64_t h) {
+    const rapt_block_list *blocks = &v->desc->key_blocks;
+    const int64_t first = b * blocks->batch_stride + h * blocks->head_stride;
+    const int64_t count = blocks_in(v->desc->query_length, blocks->query_tokens);
+    const int64_t of_batch = b > 0 && blocks->batch_stride < count ? blocks->batch_stride : count;
+    const int64_t new_ones = h > 0 && blocks->head_stride < of_batch ? blocks->head_stride : of_batch;
+    rapt_status status = RAPT_OK;
+    for (int64_t i = count - new_ones; status == RAPT_OK && i < count; i++)
+        status = check_entries(v, first + i);
+    return status;
+}
+
+/* Without data, memory bounds only how many numbers of lists there are, not how many sequences and heads share them. */
+static rapt_status check_all_lists(struct rapt_validation *v) {
+    const rapt_block_list *blocks = &v->desc->key_blocks;
+    const int64_t batch = blocks->batch_stride ? v->desc->batch : 1;
+    const int64_t heads = blocks->head_stride ? v->desc->kv_heads : 1;
+    rapt_status status = RAPT_OK;
+    for (int64_t b = 0; status == RAPT_OK && b < batch; b++)
+        for (int64_t h = first_new_head(blocks, b, heads); status == RAPT_OK && h < heads; h++)
+            status = check_lists(v, b, h);
+    return status;
+}
+
 static rapt_status check_blocks(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
     const rapt_block_list *blocks = &desc->key_blocks;
@@ -116,12 +159,7 @@ static rapt_status check_blocks(struct rapt_validation *v) {
         status = check_block_tables(v);
     if (rapt_no_rows(desc) || v->memory == RAPT_MEMORY_BINDING)
         return status;
-    const int64_t batches = blocks->batch_stride ? desc->batch : 1, heads = blocks->head_stride ? desc->kv_heads : 1;
-    for (int64_t b = 0; status == RAPT_OK && b < batches; b++)
-        for (int64_t h = 0; status == RAPT_OK && h < heads; h++)
-            for (int64_t i = 0; status == RAPT_OK && i < blocks_in(desc->query_length, blocks->query_tokens); i++)
-                status = check_entries(v, b * blocks->batch_stride + h * blocks->head_stride + i);
-    return status;
+    return status == RAPT_OK ? check_all_lists(v) : status;
 }
 
 rapt_status rapt_check_selection(struct rapt_validation *v) {

@@ -83,7 +83,60 @@ static void test_key_blocks(void **state) {
     END_OF_ROWS;
 }
 
+/* Without data, as many sequences and heads as there is memory for numbers of their lists. */
+static void with_strides(rapt_attention_desc *d, int64_t batch, int64_t heads, int64_t batch_stride,
+                         int64_t head_stride) {
+    d->batch = batch, d->query_heads = d->kv_heads = heads;
+    d->query = rapt_input_bhsd(NULL, batch, heads, d->query_length, d->head_dim);
+    d->key = d->value = rapt_input_bhsd(NULL, batch, heads, d->kv_length, d->head_dim);
+    d->out = rapt_output_bhsd(NULL, batch, heads, d->query_length, d->head_dim);
+    d->key_blocks.batch_stride = batch_stride, d->key_blocks.head_stride = head_stride;
+}
+
+enum { BATCH = 4, HEADS = 5, MOST_STRIDE = 7, MOST_LISTS = 64 };
+
+static bool is_reached(int64_t n, int64_t batch_stride, int64_t head_stride, int64_t blocks) {
+    for (int64_t b = 0; b < BATCH; b++)
+        for (int64_t h = 0; h < HEADS; h++)
+            if (n >= b * batch_stride + h * head_stride && n < b * batch_stride + h * head_stride + blocks)
+                return true;
+    return false;
+}
+
+/* List n alone is wrong: it is refused where a sequence and a head have it, whoever else has. */
+static void expect_reached(int64_t batch_stride, int64_t head_stride, int32_t query_tokens) {
+    static const int32_t entries[1] = {0};
+    const int64_t blocks = (3 + query_tokens - 1) / query_tokens;
+    int32_t offsets[MOST_LISTS + 1];
+    for (int n = 0; n < MOST_LISTS; n++) {
+        for (int i = 0; i <= MOST_LISTS; i++)
+            offsets[i] = i <= n;
+        rapt_attention_desc *d = fresh();
+        with_blocks(d, offsets, entries, 1);
+        with_strides(d, BATCH, HEADS, batch_stride, head_stride);
+        d->key_blocks.query_tokens = query_tokens;
+        rapt_plan plan;
+        const rapt_status status = rapt_plan_init(&plan, d, NULL);
+        assert_int_equal(status, is_reached(n, batch_stride, head_stride, blocks) ? RAPT_INVALID_VALUE : RAPT_OK);
+    }
+}
+
+static void test_lists_that_are_shared(void **state) {
+    enum { MANY = 1 << 20 };
+    static const int32_t none[2 * MANY];
+    (void)state;
+    for (int64_t batch_stride = 0; batch_stride <= MOST_STRIDE; batch_stride++)
+        for (int64_t head_stride = 0; head_stride <= MOST_STRIDE; head_stride++)
+            for (int32_t query_tokens = 1; query_tokens <= 3; query_tokens++)
+                expect_reached(batch_stride, head_stride, query_tokens);
+    /* At once: not a look at each of 2^40 pairs. */
+    LEGAL_PLAN(with_blocks(d, none, NULL, 0), d->key_blocks.entries = (rapt_index_list){0},
+               with_strides(d, MANY, MANY, 1, 1));
+    END_OF_ROWS;
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_trees), cmocka_unit_test(test_key_blocks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_trees), cmocka_unit_test(test_key_blocks),
+                                       cmocka_unit_test(test_lists_that_are_shared)};
     return cmocka_run_group_tests_name("refusals_select", tests, NULL, NULL);
 }
