@@ -13,7 +13,8 @@
 
 struct difference {
     double absolute;
-    double relative; /* to the largest expected number of the row */
+    double relative; /* to the largest expected number of the row, of those that are finite */
+    double scaled;   /* the same where that number is above 1, else absolute */
     int64_t place;   /* of the largest absolute one, or of the first NaN that only one side has */
     bool one_nan;
 };
@@ -35,24 +36,29 @@ static void add(struct difference *largest, long double got, long double expecte
     largest->one_nan = one_nan;
 }
 
-/* absolute: the largest of a row; magnitude: its largest expected number, maybe infinite as well. */
+static double larger_magnitude(double magnitude, double expected) {
+    return isfinite(expected) ? fmax(magnitude, fabs(expected)) : magnitude;
+}
+
+/* absolute: the largest of a row. */
 static void add_row_end(struct difference *largest, double absolute, double magnitude) {
-    const double relative = isinf(absolute) ? INFINITY : absolute / magnitude;
-    if (absolute > 0) largest->relative = fmax(largest->relative, relative);
+    if (absolute > 0) largest->relative = fmax(largest->relative, absolute / magnitude);
+    largest->scaled = fmax(largest->scaled, absolute / fmax(magnitude, 1));
 }
 
 static void add_row(struct difference *largest, const double *got, const double *expected, int64_t count) {
     double absolute = 0, magnitude = 0;
     for (int64_t i = 0; i < count; i++) {
         add(largest, got[i], expected[i], 0, &absolute);
-        magnitude = fmax(magnitude, fabs(expected[i]));
+        magnitude = larger_magnitude(magnitude, expected[i]);
     }
     add_row_end(largest, absolute, magnitude);
 }
 
-static bool print(const char *name, struct difference largest, struct option_number tolerance,
+/* bounded: the error that the tolerance bounds. */
+static bool print(const char *name, struct difference largest, double bounded, struct option_number tolerance,
                   enum compare_form form) {
-    const bool fine = !tolerance.given || (largest.absolute <= tolerance.exact && !largest.one_nan);
+    const bool fine = !tolerance.given || (bounded <= tolerance.exact && !largest.one_nan);
     if (form == COMPARE_JSON) {
         json_open(name, '{');
         json_number("largest_error", largest.absolute);
@@ -70,6 +76,11 @@ static bool print(const char *name, struct difference largest, struct option_num
         putchar('\n');
     }
     return fine;
+}
+
+static bool print_absolute(const char *name, struct difference largest, struct option_number tolerance,
+                           enum compare_form form) {
+    return print(name, largest, largest.absolute, tolerance, form);
 }
 
 /* Rows of out stand as the layout says, the truth's as [batch, heads, queries]. */
@@ -103,7 +114,6 @@ static struct difference compare_array(const struct npy_array *got, const double
 static void no_memory(void) { tool_die("out of memory: --check computes in double precision"); }
 
 bool compare_with_truth(const struct problem *problem, struct option_number tolerance, enum compare_form form) {
-    static const struct option_number any = {0};
     const struct npy_array *lse = &problem->lse, *weights = &problem->weights;
     double *truth = tool_allocate(problem->out.count, sizeof *truth, "--check");
     double *truth_lse = lse->data ? tool_allocate(lse->count, sizeof *truth_lse, "--check") : NULL;
@@ -111,13 +121,16 @@ bool compare_with_truth(const struct problem *problem, struct option_number tole
         weights->data ? tool_allocate(weights->count, sizeof *truth_weights, "--check") : NULL;
     rapt_reference_no_memory = no_memory;
     rapt_truth_attention(&problem->desc, truth, truth_lse, truth_weights);
-    const char *prefix = form == COMPARE_JSON ? "check_" : " ";
-    char name[32];
-    bool fine = print("check", compare_out(problem, truth), tolerance, form);
-    snprintf(name, sizeof name, "%slse", prefix);
-    if (truth_lse) print(name, compare_array(lse, truth_lse, 1), any, form);
-    snprintf(name, sizeof name, "%sattention", prefix);
-    if (truth_weights) print(name, compare_array(weights, truth_weights, problem->desc.kv_length), any, form);
+    const bool json = form == COMPARE_JSON;
+    bool fine = print_absolute("check", compare_out(problem, truth), tolerance, form);
+    if (truth_lse) {
+        const struct difference largest = compare_array(lse, truth_lse, 1);
+        fine = print(json ? "check_lse" : " lse", largest, largest.scaled, tolerance, form) && fine;
+    }
+    if (truth_weights) {
+        const struct difference largest = compare_array(weights, truth_weights, problem->desc.kv_length);
+        fine = print(json ? "check_attention" : " weights", largest, largest.scaled, tolerance, form) && fine;
+    }
     return fine;
 }
 
@@ -136,7 +149,7 @@ const double *compare_load(const char *path, const struct npy_array *result) {
 
 bool compare_with_numbers(const struct problem *problem, const double *expected, struct option_number tolerance,
                           enum compare_form form) {
-    return print("expect", compare_array(&problem->out, expected, problem->desc.value_dim), tolerance, form);
+    return print_absolute("expect", compare_array(&problem->out, expected, problem->desc.value_dim), tolerance, form);
 }
 
 struct compare_options {
@@ -171,7 +184,7 @@ static struct difference difference_of(const struct npy_array *a, const struct n
         double absolute = 0, magnitude = 0;
         for (int64_t i = first; i < first + row_length; i++) {
             add(&largest, number_of(a, of_a, i), number_of(b, of_b, i), i, &absolute);
-            magnitude = fmax(magnitude, fabs(of_b[i]));
+            magnitude = larger_magnitude(magnitude, of_b[i]);
         }
         add_row_end(&largest, absolute, magnitude);
     }
@@ -198,7 +211,7 @@ static bool print_difference(const struct npy_array *array, struct difference la
         printf("differ   NaN in one file only, at %s\n", text);
         return false;
     }
-    const bool fine = print(form == COMPARE_JSON ? "difference" : "differ", largest, options->tolerance, form);
+    const bool fine = print_absolute(form == COMPARE_JSON ? "difference" : "differ", largest, options->tolerance, form);
     if (form == COMPARE_JSON && largest.absolute > 0) json_shape("at", array->dims, place);
     if (form == COMPARE_TEXT && largest.absolute > 0) printf("at       %s\n", text);
     return fine;

@@ -10,8 +10,8 @@
 
 enum compare_form { COMPARE_TEXT, COMPARE_JSON, COMPARE_QUIET };
 
-/* --check: prints the largest errors against attention in double. False where that of out exceeds the
- * tolerance. */
+/* --check: prints the largest errors against attention in double. False where one exceeds the tolerance; lse and
+ * weights, which may be large, are held to it relative to their row's largest number if that is above 1. */
 bool compare_with_truth(const struct problem *problem, struct option_number tolerance, enum compare_form form);
 
 /* --expect: the numbers of a file; dies where it is not shaped as the result. */

@@ -63,6 +63,17 @@ static void comparing_doubles(void **state) {
     assert_non_null(strstr(result.out, "largest error inf, inf of its row's maximum"));
 }
 
+/* Relative errors are those of the numbers beside an infinity. */
+static void comparing_masked_rows(void **state) {
+    static const double a[] = {4, -INFINITY, 2}, b[] = {4, -INFINITY, 3};
+    (void)state;
+    write_npy("a.npy", NPY_FLOAT64, a, 1, (const int64_t[]){3});
+    write_npy("b.npy", NPY_FLOAT64, b, 1, (const int64_t[]){3});
+    const struct command_result result = command_shell("$rapt compare b.npy a.npy");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.out, "largest error 1, 0.25 of its row's maximum"));
+}
+
 /* As double they would be the same. */
 static void comparing_integers(void **state) {
     static const int64_t a[] = {INT64_C(1) << 53, 5}, b[] = {(INT64_C(1) << 53) + 1, 5};
@@ -117,6 +128,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comparing),
         cmocka_unit_test(comparing_doubles),
+        cmocka_unit_test(comparing_masked_rows),
         cmocka_unit_test(comparing_integers),
         cmocka_unit_test(comparing_nan),
     };

@@ -195,6 +195,28 @@ static void forms_of_reports(void **state) {
                                        "--quiet").out, "");
 }
 
+/* Two keys of the same score: out and weights are exact, and the LSE, which float32 cannot hold, is not. */
+static void checks_of_all_results(void **state) {
+    static const float query[1] = {1}, key[2] = {1000, 1000}, value[2] = {1, 1};
+    (void)state;
+    write_npy("hq.npy", NPY_FLOAT32, query, 3, (const int64_t[]){1, 1, 1});
+    write_npy("hk.npy", NPY_FLOAT32, key, 3, (const int64_t[]){1, 2, 1});
+    write_npy("hv.npy", NPY_FLOAT32, value, 3, (const int64_t[]){1, 2, 1});
+#define TWO "$rapt attend --query hq.npy --key hk.npy --value hv.npy --out p.npy --check "
+    expect_success(TWO "--tolerance 1e-12");
+    expect_success(TWO "--tolerance 1e-12 --attention-out a.npy");
+    struct command_result result = command_shell(TWO "--tolerance 1e-12 --lse l.npy --attention-out a.npy");
+    assert_int_equal(result.status, 1);
+    assert_non_null(strstr(result.out, "\ncheck    largest error 0, 0 of its row's maximum; within 1e-12\n lse     "));
+    assert_non_null(strstr(result.out, "; EXCEEDS 1e-12\n weights largest error 0, "));
+    assert_non_null(strstr(result.out, "\nweights  a.npy [1, 1, 2]\n"));
+    result = command_shell(TWO "--tolerance 1e-12 --lse l.npy --json");
+    assert_non_null(strstr(result.out, "\"tolerance\": 1e-12, \"within\": false}"));
+    assert_int_equal(command_shell(TWO "--tolerance 1e-12 --lse l.npy --quiet").status, 1);
+    /* Its error is 3e-5, and a tolerance of 1e-7 is one of 1e-4 there. */
+    expect_success(TWO "--tolerance 1e-7 --lse l.npy");
+}
+
 /* Python's own module writes what NumPy's savez and savez_compressed do. */
 static void archives(void **state) {
     (void)state;
@@ -236,7 +258,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(dropout),                cmocka_unit_test(layers_align_as_attend),
         cmocka_unit_test(isa_auto),               cmocka_unit_test(numbers_mean_what_they_say),
         cmocka_unit_test(shown_sequences),        cmocka_unit_test(forms_of_reports),
-        cmocka_unit_test(archives),
+        cmocka_unit_test(checks_of_all_results),  cmocka_unit_test(archives),
     };
     if (argc < 4) return 2;
     setenv("LC_ALL", "C.UTF-8", 1);

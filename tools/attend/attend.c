@@ -83,9 +83,10 @@ struct named_array {
 };
 
 static void print_arrays(const struct problem *problem, bool json) {
+    const char *const weights = json ? "attention" : "weights"; /* the column has 8 letters */
     const struct named_array arrays[] = {{"query", &problem->query}, {"key", &problem->key},
                                          {"value", &problem->value}, {"out", &problem->out},
-                                         {"lse", &problem->lse},     {"attention", &problem->weights}};
+                                         {"lse", &problem->lse},     {weights, &problem->weights}};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
         const struct npy_array *array = arrays[i].array;
         char shape[NPY_SHAPE_TEXT];

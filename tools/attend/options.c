@@ -113,7 +113,9 @@ const struct option_row attend_option_rows[] = {
      AT(check)},
     {OPTION_TEXT, "expect", "FILE",
      "float16, bfloat16, float32 or float64, shaped as the result: print the largest difference from it.", AT(expect)},
-    {OPTION_NUMBER, "tolerance", "X", "Largest difference that --check and --expect accept; default any.",
+    {OPTION_NUMBER, "tolerance", "X",
+     "Largest difference that --check and --expect accept; default any. --check holds --lse and --attention-out to it, "
+     "too, where rows whose largest number is above 1 may differ by X times that number.",
      AT(tolerance)},
 
     {OPTION_HEADING, "Showing", NULL, "Which word attends to which, for one head.", 0},
