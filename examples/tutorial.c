@@ -214,8 +214,8 @@ static void step_8(void) {
 
 int main(int count, char **arguments) {
     static void (*const steps[])(void) = {step_1, step_2, step_3, step_4, step_5, step_6, step_7, step_8};
-    const int only = count > 1 ? atoi(arguments[1]) : 0;
-    if (count > 2 || only < 0 || only > 8) {
+    const int only = count == 2 && strlen(arguments[1]) == 1 ? arguments[1][0] - '0' : 0;
+    if (count > 2 || (count == 2 && (only < 1 || only > 8))) {
         fputs("usage: example_tutorial [STEP], STEP = 1 ... 8\n", stderr);
         return 2;
     }
