@@ -154,6 +154,8 @@ static void abi_names_what_breaks_programs(void **state) {
     abi_begins();
     abi_says("printf '#!/bin/sh\\necho stopped; exit 1\\n' >../bin/tar; chmod +x ../bin/tar", "1", "stopped");
     abi_says("rm ../bin/tar", "0", "abi: ok");
+    shell("cd abi; status=0; tools/dev/abi.sh v0.wrong >log 2>&1 || status=$?; test $status = 2;"
+          "grep -qx \"abi: there is no commit 'v0.wrong'\" log");
     abi_says("sed -i 's/.*rapt_stop.*//' library.c", "1", "function int rapt_stop(");
     abi_says("sed -i 's/int second/short second/' include/rapt/rapt.h", "1", "size changed from 32 to 16");
     abi_says("sed -i 's/long res/int third; long res/' include/rapt/rapt.h", "0", "abi: ok");

@@ -11,7 +11,10 @@ if [ -z "$before" ]; then
     echo "abi: there is no release to compare with; ./dev abi COMMIT compares with a commit"
     exit 0
 fi
-commit=$(git rev-parse --verify "$before^{commit}")
+commit=$(git rev-parse --quiet --verify "$before^{commit}") || {
+    echo "abi: there is no commit '$before'" >&2
+    exit 2
+}
 folder=build-abi/$commit
 if ! [ -d "$folder" ]; then # complete, since it comes by a rename
     rm -rf "$folder.part" && mkdir -p "$folder.part"
