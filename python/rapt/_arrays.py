@@ -96,7 +96,7 @@ def integers(name: str, value: "Integers | None", count: int) -> Array:
         numbers = numpy.asarray(numpy.from_dlpack(value) if hasattr(value, "__dlpack__") else value)
     except ValueError:  # lists of different lengths
         numbers = None
-    if numbers is None or numbers.size > 0 and numbers.dtype.kind not in "iu":
+    if numbers is None or numbers.size > 0 and (numbers.dtype.kind not in "iu" or int(numbers.max()) >= 2**63):
         raise TypeError(f"{name}: expected 64-bit integers, not {value!r}")
     if numbers.size == 0:
         return numpy.zeros(numbers.shape, numpy.int64)

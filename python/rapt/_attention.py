@@ -28,7 +28,7 @@ def window_sides(window: "int | tuple[int | None, int | None] | None") -> "tuple
     """A number of keys, the query's own among them, or how many before and after it; None or -1: no limit."""
     if window is None:
         return None
-    if isinstance(window, Integral):  # NumPy's, too
+    if isinstance(window, Integral) and not isinstance(window, bool):  # NumPy's, too
         if window < 1:
             raise ValueError(f"window: {window} is below 1")
         return int(window) - 1, 0

@@ -257,10 +257,14 @@ static bool read_window(PyObject *pair, rapt_attention_desc *d) {
     return true;
 }
 
+/* bool, NumPy's, or what equals one: the truth of anything else, such as that of a text, is no answer. */
 static bool read_causal(PyObject *object, rapt_attention_desc *d) {
-    const int is_causal = PyObject_IsTrue(object);
+    const int is_causal = PyObject_RichCompareBool(object, Py_True, Py_EQ);
     d->features |= is_causal > 0 ? RAPT_CAUSAL : 0;
-    return is_causal >= 0;
+    if (is_causal > 0 || object == Py_None || (!is_causal && PyObject_RichCompareBool(object, Py_False, Py_EQ) > 0))
+        return true;
+    PyErr_Format(PyExc_TypeError, "causal: a bool is required, not %R", object);
+    return false;
 }
 
 static bool read_scalars(struct call *call, PyObject *const *arguments) {

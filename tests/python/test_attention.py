@@ -195,6 +195,13 @@ REFUSED = [
     (dict(threads=-1), ValueError, "threads: -1 is below 1"),
     (dict(threads="2"), TypeError, "threads: an integer is required, not '2'"),
     (dict(scale="a"), TypeError, "scale: a number is required, not 'a'"),
+    (dict(causal="no"), TypeError, "causal: a bool is required, not 'no'"),
+    (dict(causal=2), TypeError, "causal: a bool is required, not 2"),
+    (dict(causal=numpy.array([True, False])), TypeError, r"causal: a bool is required, not array\("),
+    (dict(window=True), TypeError, r"window: True is neither a number of keys nor a pair"),
+    (dict(kv_lengths=[2**63, 2**63]), TypeError, "kv_lengths: expected 64-bit integers, not .9223372036854775808, "),
+    (dict(query_position=2**63), TypeError, "query_position: expected 64-bit integers, not 9223372036854775808"),
+    (dict(mask=numpy.ones((13, 13), numpy.int32)), TypeError, "mask: its elements are int32; bools are required"),
     (dict(isa="mmx"), ValueError, "isa: 'mmx'"),
     (dict(query=(2, 8, 12, 32), causal=True), ValueError, 'query_position: "top-left", "bottom-right"'),
     (dict(query=numpy.zeros((2, 8, 13, 32))), TypeError, "query: its elements are float64"),
@@ -248,6 +255,13 @@ def test_queries_of_any_kind(arrays):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     halves = query.astype(ml_dtypes.bfloat16)
     assert (rapt.attention(halves.view(Named), key, value) == rapt.attention(halves, key, value)).all()
+
+
+def test_bools_of_any_kind(arrays):
+    for causal in (True, False):
+        expected = rapt.attention(*arrays, causal=causal)
+        for same in (numpy.bool_(causal), int(causal)):
+            assert (rapt.attention(*arrays, causal=same) == expected).all()
 
 
 def test_one_length_for_all(arrays):
