@@ -75,10 +75,25 @@ static void result_among_all_outputs(void **state) {
 static void archive_of_weights(void **state) {
     (void)state;
     setenv("case", "06a_mha_split", 1);
-    write_bytes("w.npz", "PK\3\4 and what an archive has", 28);
-    expect_error("--weights: w.npz: is an archive: expected a folder with its arrays as NAME.npy, or a safetensors "
-                 "file",
-                 "$rapt layer self --weights w.npz --input $data/$case/x.npy " OUT);
+    write_bytes("w.zip", "PK\3\4 and what an archive has", 28);
+    expect_error("--weights: w.zip: is an archive, but its name does not end with .npz",
+                 "$rapt layer self --weights w.zip --input $data/$case/x.npy " OUT);
+#define ARCHIVE "c=$data/$case; $rapt layer multi-head --heads 2 --input $c/x.npy --weights w.npz "
+#ifndef RAPT_HAVE_NPZ
+    expect_error("w.npz:w_q: this rapt was built without .npz archives", "cp w.zip w.npz; " ARCHIVE OUT);
+    skip();
+#endif
+    expect_error("rapt: --weights: w.npz: ", "cp w.zip w.npz; " ARCHIVE OUT);
+    if (command_shell("command -v python3").status != 0) skip();
+    expect_success("python3 -c 'import os, zipfile\n"
+                   "with zipfile.ZipFile(\"w.npz\", \"w\", zipfile.ZIP_DEFLATED) as z:\n"
+                   "  for a in (\"w_q.npy\", \"w_k.npy\", \"w_v.npy\", \"w_o.npy\", \"b_o.npy\"):\n"
+                   "    z.write(os.environ[\"data\"] + \"/06a_mha_split/\" + a, \"mha.\" + a)\n'");
+    expect_success("c=$data/$case; $rapt layer multi-head --heads 2 " X "--out a.npy");
+    expect_success(ARCHIVE "--prefix mha. --out b.npy && cmp a.npy b.npy");
+    expect_error("w.npz: the weights lack w_q.npy", ARCHIVE OUT);
+    expect_error("rapt: --out: w.npy is also --weights w.npz\n",
+                 "ln w.npz w.npy; " ARCHIVE "--prefix mha. --out w.npy");
 }
 
 struct alignment {

@@ -2,7 +2,6 @@
  * libzip reads the archive and checks sizes and sums. */
 #include "files/npz.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 #include <zip.h>
@@ -87,20 +86,38 @@ static void *read_member(zip_t *archive, const char *path, zip_int64_t index, si
     return content;
 }
 
+struct member {
+    zip_t *archive;
+    const char *archive_path, *name;
+    zip_int64_t index; /* below 0: the archive has no such member */
+};
+
+/* split: where the name of the archive ends in path. */
+static struct member find_member(const char *path, const char *split) {
+    char *archive_path = copy(path, (size_t)(split - path) + 4), *name = copy(split + 5, strlen(split + 5));
+    tool_name_file(archive_path, tool_option_of(path));
+    struct member member = {open_archive(archive_path), archive_path, name, -1};
+    strcat(name, ".npy");
+    member.index = zip_name_locate(member.archive, name, 0);
+    name[strlen(name) - 4] = '\0';
+    if (member.index < 0) member.index = zip_name_locate(member.archive, name, 0);
+    return member;
+}
+
+bool npz_has(const char *path) {
+    const struct member member = find_member(path, strstr(path, ".npz:"));
+    zip_discard(member.archive);
+    return member.index >= 0;
+}
+
 FILE *npz_open(const char *path) {
     const char *split = strstr(path, ".npz:");
     if (!split || access(path, F_OK) == 0) return NULL;
-    char *archive_path = copy(path, (size_t)(split - path) + 4), *name = copy(split + 5, strlen(split + 5));
-    tool_name_file(archive_path, tool_option_of(path));
-    zip_t *archive = open_archive(archive_path);
-    strcat(name, ".npy");
-    zip_int64_t index = zip_name_locate(archive, name, 0);
-    name[strlen(name) - 4] = '\0';
-    if (index < 0) index = zip_name_locate(archive, name, 0);
-    if (index < 0) no_member(archive, archive_path, name);
+    const struct member member = find_member(path, split);
+    if (member.index < 0) no_member(member.archive, member.archive_path, member.name);
     size_t bytes;
-    void *content = read_member(archive, path, index, &bytes);
-    zip_discard(archive);
+    void *content = read_member(member.archive, path, member.index, &bytes);
+    zip_discard(member.archive);
     if (bytes == 0) tool_die("%s: not a whole .npy file: it is empty", path);
     FILE *file = fmemopen(content, bytes, "rb");
     if (!file) tool_die("%s: it cannot be read", path);

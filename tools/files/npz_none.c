@@ -6,9 +6,12 @@
 #include "common/tool.h"
 #include "files/npz.h"
 
+bool npz_has(const char *path) {
+    tool_die("%s: this rapt was built without .npz archives: it needs libzip (Debian: libzip-dev)", path);
+}
+
 FILE *npz_open(const char *path) {
-    if (strstr(path, ".npz:") && access(path, F_OK) != 0)
-        tool_die("%s: this rapt was built without .npz archives: it needs libzip (Debian: libzip-dev)", path);
+    if (strstr(path, ".npz:") && access(path, F_OK) != 0) npz_has(path);
     return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/tool.h"
+#include "files/npz.h"
 
 /* So that they are still reachable when a leak checker looks: a command has one such file. */
 static struct safetensors tensors_of_file;
@@ -41,12 +42,13 @@ struct weights weights_open(const char *path, const char *prefix) {
     if (stat(path, &status) != 0) tool_die_of_file(path, errno);
     if (S_ISDIR(status.st_mode)) return weights;
     if (!S_ISREG(status.st_mode)) tool_die("%s: is neither a folder nor a file", path);
+    weights.is_archive = strlen(path) > 4 && strcmp(path + strlen(path) - 4, ".npz") == 0;
+    if (weights.is_archive) return weights;
     weights.file = read_file(path, &bytes);
     if (bytes >= 6 && memcmp(weights.file, "\x93NUMPY", 6) == 0)
         tool_die("%s: is a .npy file: expected the folder that holds it, or a safetensors file", tool_file(path));
     if (bytes >= 4 && memcmp(weights.file, "PK\3\4", 4) == 0)
-        tool_die("%s: is an archive: expected a folder with its arrays as NAME.npy, or a safetensors file",
-                 tool_file(path));
+        tool_die("%s: is an archive, but its name does not end with .npz", tool_file(path));
     if (!safetensors_parse(weights.file, bytes, &tensors_of_file, wrong)) tool_die("%s: %s", path, wrong);
     weights.tensors = &tensors_of_file;
     return weights;
@@ -62,13 +64,17 @@ static const struct safetensor *find(const struct weights *weights, const char *
     return NULL;
 }
 
-static char *path_of(const struct weights *weights, const char *name) {
-    return joined(joined(weights->path, "/", weights->prefix, name), ".npy", "", "");
+static const char *path_of(const struct weights *weights, const char *name) {
+    const char *path = joined(weights->path, weights->is_archive ? ":" : "/", weights->prefix, name);
+    if (!weights->is_archive) path = joined(path, ".npy", "", "");
+    tool_name_file(path, tool_option_of(weights->path));
+    return path;
 }
 
 bool weights_has(const struct weights *weights, const char *name) {
     struct stat status; /* what is there but cannot be read is an error when it is read */
     if (weights->file) return find(weights, name) != NULL;
+    if (weights->is_archive) return npz_has(path_of(weights, name));
     return lstat(path_of(weights, name), &status) == 0 || errno != ENOENT;
 }
 
@@ -76,9 +82,7 @@ struct npy_array weights_read(const struct weights *weights, const char *name) {
     if (!weights->file) {
         if (!weights_has(weights, name))
             tool_die("%s: the weights lack %s%s.npy", weights->path, weights->prefix, name);
-        const char *path = path_of(weights, name);
-        tool_name_file(path, tool_option_of(weights->path));
-        return npy_read_floats(path);
+        return npy_read_floats(path_of(weights, name));
     }
     const struct safetensor *tensor = find(weights, name);
     if (!tensor) tool_die("%s: the weights lack the tensor '%s%s'", weights->path, weights->prefix, name);

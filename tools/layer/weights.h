@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Learned weights: a folder of .npy files or one safetensors file. */
+ * Learned weights: a folder of .npy files, an .npz archive of them or one safetensors file. */
 #ifndef RAPT_WEIGHTS_H
 #define RAPT_WEIGHTS_H
 
@@ -10,11 +10,12 @@
 
 struct weights {
     const char *path, *prefix;
-    unsigned char *file; /* of safetensors; NULL = a folder */
+    bool is_archive;
+    unsigned char *file; /* of safetensors; NULL = a folder or an archive */
     const struct safetensors *tensors;
 };
 
-/* prefix stands before every name that is asked for. Dies where the path is neither. */
+/* prefix stands before every name that is asked for. Dies where the path is none of them. */
 struct weights weights_open(const char *path, const char *prefix);
 
 bool weights_has(const struct weights *weights, const char *name);
