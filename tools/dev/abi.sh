@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: abi.sh [COMMIT]: does the working tree break programs built for a commit, by default the last release?
-# libabigail's abidiff compares the shared libraries and the types of their public headers, numbers.py what abidiff does
-# not look at: enumerators and macros, and the members of structs that may grow. Fails where the soname stayed and
-# something that programs use changed; what was added is printed.
+# libabigail's abidiff compares the shared libraries and the types of their public headers, numbers.py what abidiff
+# ignores: enumerators, macros, and members of structs that may grow. Fails if something that programs use changed under
+# the same soname; additions are printed.
 set -euo pipefail
 tools/dev/setup.sh abi
 before=${1-$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || true)}
@@ -16,7 +16,7 @@ commit=$(git rev-parse --quiet --verify "$before^{commit}") || {
     exit 2
 }
 folder=build-abi/$commit
-if ! [ -d "$folder" ]; then # complete, since it comes by a rename
+if ! [ -d "$folder" ]; then # complete, as renamed last
     rm -rf "$folder.part" && mkdir -p "$folder.part"
     git archive "$commit" | tar -x -C "$folder.part"
     mv "$folder.part" "$folder"
@@ -39,7 +39,7 @@ for library in src/librapt.so src/layers/librapt_layers.so; do
     status=0
     compare || status=$?
     [ $((status & 3)) = 0 ] || exit 2 # abidiff itself failed
-    # 4: something changed, 8: a symbol is gone or differs. Additions change nothing for programs.
+    # 4: something changed, 8: a symbol is gone or differs. Additions break no program.
     changed=0
     compare --no-added-syms --suppressions tools/dev/abi.supp >/dev/null || changed=1
     describe "$folder/include" "$old" build-abi/before.xml

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ARM without ARM hardware: whether the library compiles for macOS and Windows, what llvm-mca expects of the NEON
-# inner loops, and all tests under qemu-user, but for `arm.sh analysis`.
+# ARM without ARM hardware: whether the library compiles for macOS and Windows, what llvm-mca predicts for the NEON
+# inner loops, and, except for `arm.sh analysis`, all tests under qemu-user.
 set -euo pipefail
 case ${1-} in
 '' | analysis) ;;
@@ -10,11 +10,11 @@ esac
 tools/dev/setup.sh arm
 
 echo "== compiled, not run, for other systems"
-# In CI, whose time is short, Clang reads the sources and generates no code.
+# In CI, where time is short, Clang only parses the sources.
 code=-c
 [ "${CI-}" != true ] || code=-fsyntax-only
 sources=$(find src -name '*.c' -not -path 'src/x86/*' -not -path 'src/reference/*')
-for source in $sources; do # the two for one source side by side
+for source in $sources; do # both targets of a source at once
     printf '%s\n' "arm64-apple-macos11 $source" "aarch64-pc-windows-msvc $source"
 done | xargs -P "$(nproc)" -L 1 sh -c 'exec clang-19 -target $0 -std=c11 -O2 -ffreestanding -nostdlibinc -fno-math-errno \
     -ffp-contract=off -DRAPT_HAVE_neon -DRAPT_BUILD -Wall -Wextra -Werror -isystem cross/freestanding -Iinclude -Isrc \

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: bench.sh peers|accuracy|sweep|record|figures|types|ab|slots [arguments]: what is not rapt_bench alone. All but ab, slots and
-# figures --check need packages from PyPI.
+# usage: bench.sh peers|accuracy|sweep|record|figures|types|ab|slots [arguments]: all but plain rapt_bench.
+# All but ab, slots and figures --check need packages from PyPI.
 set -euo pipefail
 verb=$1
 shift
 python=build-python/bin/python
 
-# install PACKAGE...: into build-python, those that are missing; what fails is said, and the rest goes on.
+# install PACKAGE...: installs missing ones into build-python; reports failures and goes on.
 install() {
     local package installer
     [ -x $python ] || { tools/dev/setup.sh bench >&2 && python3 -m venv ${python%/bin/python}; }
@@ -21,7 +21,7 @@ install() {
     done
 }
 
-# alone MODULE PACKAGE: likewise, without what else the package asks for.
+# alone MODULE PACKAGE: the same, without the package's dependencies.
 alone() {
     ! $python -c "import sys, importlib.util; sys.exit(importlib.util.find_spec('$1') is None)" || return 0
     echo "bench: installing $2 into ${python%/bin/python}"
@@ -40,7 +40,7 @@ run() {
 case $verb in
 peers)
     case " $* " in *" --types "* | *" --units "*)
-        # vLLM's operators load with one release of PyTorch only.
+        # vLLM's operators load with only one release of PyTorch.
         python=build-python-types/bin/python
         install numpy
         $python -c 'import torch' 2>/dev/null || $python -m pip install -q torch==2.13.0

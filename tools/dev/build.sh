@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: [CFLAGS=FLAGS] [NINJA_ARGS='-j 1 TARGET'] build.sh FOLDER [Meson options, for the first time]
-# What Meson looked for and did not find stays away until it looks again, so it does where other packages are there
-# than at the last time.
+# Meson does not look again for a dependency that it missed, so reconfigure when the installed packages have changed.
 set -euo pipefail
 
 optional_packages() {
@@ -11,7 +10,7 @@ optional_packages() {
     done
 }
 
-# Where there are 1.5 GB for each processor, GCC collects its garbage less often: the same code in four fifths of the time.
+# With 1.5 GB per processor, GCC collects garbage less often: the same code in four fifths of the time.
 flags=${CFLAGS-}
 least_kilobytes=$(($(getconf _NPROCESSORS_ONLN) * 1500000))
 if "${CC-cc}" --version 2>/dev/null | grep -q 'Free Software' &&
@@ -26,5 +25,5 @@ elif [ "$packages" != "$(cat "$1/packages.txt" 2>/dev/null)" ]; then
     meson setup --reconfigure "$1"
 fi
 echo "$packages" >"$1/packages.txt"
-# No more at once than there are processors: what takes longest begins first, and shall have one of its own.
+# One job per processor: the longest begin first, and each should have a processor to itself.
 exec ninja -C "$1" --quiet -j "$(getconf _NPROCESSORS_ONLN)" ${NINJA_ARGS-}

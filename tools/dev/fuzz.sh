@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: fuzz.sh SECONDS [TARGET]: runs the fuzz targets of tests/fuzz side by side, with Clang's libFuzzer, AddressSanitizer and
-# UBSan (leaks are looked for at the end only, since a look takes longer than an input). They start from
-# tests/fuzz/corpus and from what earlier runs found, in build-fuzz/corpus; RAPT_FUZZ_SEED=N takes the same way again, or
-# nearly. In CI, which has a seed, they end after so many inputs: what has passed on one machine does not fail on a faster
-# one that gets further.
-# fuzz.sh available: whether it can; fuzz.sh build: builds the targets only.
+# UBSan (leaks are checked only at the end, since a check takes longer than an input). They start from
+# tests/fuzz/corpus and from what earlier runs found, in build-fuzz/corpus; RAPT_FUZZ_SEED=N repeats a run, or nearly.
+# In CI, which has a seed, they end after a fixed number of inputs, so that a faster machine does not get further and
+# fail where a slower one passed.
+# fuzz.sh available: whether it can run; fuzz.sh build: only builds the targets.
 set -euo pipefail
 seconds=${1-} all=(descriptor states bindings append matmul npy safetensors)
 targets=("${all[@]}")
 [ $# -lt 2 ] || targets=("$2")
 
-# libFuzzer reads what is no number as 0, and 0 seconds as no limit.
+# libFuzzer reads non-numbers as 0, and 0 seconds as no limit.
 if ! [[ $seconds =~ ^([1-9][0-9]*|available|build)$ && " ${all[*]} " == *" ${2-descriptor} "* ]]; then
     echo "usage: ./dev fuzz SECONDS [$(IFS='|' && echo "${all[*]}")]" >&2
     exit 2
@@ -41,7 +41,7 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
 declare -A most=([descriptor]=8000 [states]=40000 [bindings]=12000 [append]=12000 [matmul]=20000 [npy]=1000000 [safetensors]=900000)
 
-# libFuzzer learns from comparisons, of addresses too: the same way needs the same addresses.
+# libFuzzer learns from comparisons, also of addresses: repeating a run needs the same ones.
 runs=-1 in_place=()
 fixed=(setarch "$(uname -m)" -R)
 [ -z "${RAPT_FUZZ_SEED-}" ] || ! "${fixed[@]}" true 2>/dev/null || in_place=("${fixed[@]}")
@@ -60,7 +60,7 @@ for target in "${targets[@]}"; do
     running[$!]=$target
 done
 
-# As Meson writes them, so that sum_tests.py can add them.
+# In Meson's format, for sum_tests.py.
 failed=0
 suites=
 : >build-fuzz/log.json

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # usage: ggml.sh [build|test|perf|model|sanitize] [arguments of bars.py or model.py in integrations/ggml]
-# ggml's own sources, tests and benchmarks, and rapt as its backend; without arguments everything (half an hour, the first
-# time longer: ggml is compiled). All of it lies in build-ggml/, the backend in build-ggml/rapt/integrations/ggml/.
+# ggml's own sources, tests and benchmarks, with rapt as its backend; without arguments everything (half an hour, longer
+# the first time, to compile ggml). All of it is in build-ggml/, the backend in build-ggml/rapt/integrations/ggml/.
 set -euo pipefail
 package=llama-cpp-python version=0.3.36 # its source distribution carries llama.cpp with ggml and its tests
 folder=$PWD/build-ggml
@@ -19,7 +19,7 @@ download() {
     tar -xzf "$folder/${package//-/_}-$version.tar.gz" -C "$folder"
 }
 
-# The instructions of this machine, as ggml's options. With dynamic backends it takes no -march=native.
+# This machine's instructions, as ggml's options. With dynamic backends it takes no -march=native.
 cpu_options() {
     case $(uname -m) in
     x86_64)
@@ -41,7 +41,7 @@ build_ggml() {
         -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF -DCMAKE_C_COMPILER_LAUNCHER=$launcher \
         -DCMAKE_CXX_COMPILER_LAUNCHER=$launcher >"$folder/cmake.log"
     ninja -C "$folder/out" --quiet ggml-base ggml ggml-cpu
-    # Alone it needs no more than ggml; llama.cpp's own build would compile all of llama.cpp for it.
+    # Alone it needs only ggml; llama.cpp's own build would compile all of llama.cpp for it.
     [ "$bin/test-backend-ops" -nt "$bin/libggml.so" ] || c++ -std=c++17 -O2 -DNDEBUG -pthread -I "$llama/ggml/include" \
         "$llama/tests/test-backend-ops.cpp" -o "$bin/test-backend-ops" -L "$bin" -lggml -lggml-base -Wl,-rpath,'$ORIGIN'
 }
@@ -52,7 +52,7 @@ build_backend() {
     ninja -C "$folder/rapt" --quiet integrations/ggml/libggml-rapt.so integrations/ggml/test_ggml
 }
 
-# Whole models; the package that writes a random one stands beside ggml.
+# Whole models; the package that writes a random one is beside ggml.
 run_model() {
     ninja -C "$folder/out" --quiet llama-bench llama-perplexity llama-completion
     "$python" -c "import numpy, yaml, tqdm, requests" 2>/dev/null || "$python" -m pip install -q numpy pyyaml tqdm requests

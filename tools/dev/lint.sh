@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Warnings of GCC and Clang as errors, clang-tidy, compiler flags, the style that a script can see, the analysis of the
+# GCC and Clang warnings as errors, clang-tidy, compiler flags, style as far as a script can check it, analysis of the
 # NEON loops.
 set -euo pipefail
 tools/dev/setup.sh lint
@@ -14,9 +14,9 @@ complain() {
 sources() { find include src tools tests examples benchmarks integrations python \( "$@" \) -not -path '*/__pycache__/*'; }
 
 echo "== GCC and Clang, warnings are errors"
-# Read, not compiled: without optimisation GCC takes four minutes for the largest kernels and finds no more, and with it
-# CI's build for the tests finds the rest. That build has all but the benchmarks, so in CI GCC reads these alone. What
-# several targets have is left to clang-tidy for one of them, which reports Clang's warnings as well.
+# Parsed, not compiled: unoptimised, GCC takes four minutes for the largest kernels and finds no more; optimised, CI's
+# build for the tests finds the rest. That build covers all but the benchmarks, so in CI GCC reads only these. Sources
+# shared by several targets are left to clang-tidy for one of them, which reports Clang's warnings as well.
 # read_all FOLDER all|others [PART]
 read_all() {
     NINJA_ARGS=build.ninja tools/dev/build.sh "$1" -Dwerror=true -Dbenchmarks=enabled
@@ -66,7 +66,7 @@ complain "another line length than .clang-format:" "$(grep -nE 'max_line_length 
 complain "more than $columns columns:" "$(LC_ALL=C.UTF-8 grep -nE "^.{$((columns + 1))}" $code || true)"
 prose=$(find . -name '*.md' -not -path './.*' -not -path './build*' -not -path './tests/data/*' -not -path './benchmarks/*')
 complain "more than $columns columns, not in a table:" "$(LC_ALL=C.UTF-8 grep -nE "^[^|].{$columns}" $prose || true)"
-# What this project's pages and comments say otherwise: after, required, expected, last, cannot, per word.
+# This project's pages and comments say instead: after, required, expected, last, cannot, per word.
 avoided='can not|set out|behind|wanted|needed|the newest'
 avoided+='|(numbers?|bytes?|lines?|floats?|operations?|divisions?|softmax|GFLOPS) an? (word|token|row|pair|score|core|head|key)'
 complain "words to avoid (CONTRIBUTING.md, style):" \
@@ -88,8 +88,8 @@ tidy() {
     grep -E "$1" <<<"$once" |
         xargs -P "$(nproc)" -n 4 clang-tidy-14 --quiet -p build-lint-clang/once "${@:2}" 2>/dev/null || failed=1
 }
-# The analyzer takes 3 seconds a file, all else a tenth of one: it looks at what users run; in CI, whose time is short,
-# not through calls (mode=shallow).
+# The analyzer takes 3 seconds per file, all else a tenth of one: it checks only what users run, and in CI, where time
+# is short, does not follow calls (mode=shallow).
 depth=()
 [ "${CI-}" != true ] || depth=(--extra-arg={-Xclang,-analyzer-config,-Xclang,mode=shallow})
 tidy '^(include|src|tools)/' "${depth[@]}"

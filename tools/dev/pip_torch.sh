@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# usage: pip_torch.sh PYTHON PACKAGE...: installs them, PyTorch from its own index, which has wheels without CUDA; where
-# that is not reached, those of PyPI do, at a few GB.
+# usage: pip_torch.sh PYTHON PACKAGE...: installs them, PyTorch from its own index, which has wheels without CUDA; if
+# that is unreachable, from PyPI, at a few GB.
 set -euo pipefail
 python=$1
 shift

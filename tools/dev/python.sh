@@ -6,16 +6,16 @@
 set -euo pipefail
 python=$PWD/build-python/bin/python
 
-# Whether they are installed; to load them takes seconds.
+# Whether they are installed; loading them takes seconds.
 has_packages() {
     local all_found='import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))'
     [ -x "$python" ] && "$python" -c "$all_found" numpy onnx pytest torch transformers
 }
 
-# What was compiled last time is kept, and the tools are those of the venv. In CI the build is hardly optimised, and has
-# two tables of kernels only on x86, which takes a third of the time: the tests of the library have them optimised, those
-# of the package look at what is round them. Flags go as Meson's option, which each build sets anew: Meson reads CFLAGS
-# the first time only, so a build to measure would keep those of CI.
+# Incremental, with the tools of the venv. In CI the build is hardly optimised, and has only two kernel tables on x86,
+# which takes a third of the time: the library's tests have them optimised, the package's tests check what surrounds
+# them. Flags go as a Meson option, which each build sets anew: Meson reads CFLAGS only the first time, so a build to
+# measure would keep those of CI.
 build() {
     local flags=${CFLAGS-} tables=auto
     [ "${CI-}" != true ] || flags='-Og -DRAPT_PLAIN_LOOPS'
@@ -26,7 +26,7 @@ build() {
         --config-settings=setup-args=-Dc_args="$flags" .
 }
 
-# The package's tests; the JUnit file is for sum_tests.py. Few threads, since many programs run at once.
+# The JUnit file is for sum_tests.py. Few threads, since many programs run at once.
 run_tests() {
     rm -f build-python/tests.xml
     OMP_NUM_THREADS=2 "$python" -m pytest -q --junit-xml="$PWD/build-python/tests.xml" tests/python "$@"

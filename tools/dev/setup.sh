@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs what is missing for building and testing, and for the groups that the arguments name.
+# Installs what is missing for building, testing and the groups named as arguments.
 set -euo pipefail
 [ "${1-}" != all ] || set -- abi arm bench fuzz lint minilm pictures python
 
@@ -10,7 +10,7 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# What the base needs, asked for by use and not by package, since there are many ways to have it.
+# What the base lacks, found by use and not by package, since there are many ways to install it.
 missing_base() {
     has cc || echo "gcc libc6-dev"
     has meson || echo meson
@@ -80,7 +80,7 @@ is_older() { [ "$({ "$1" --version 2>/dev/null || echo 0; echo "$2"; } | sort -V
 
 newer=()
 ! is_older meson 1.0 || newer+=('meson>=1.0')
-! is_older ninja 1.11 || newer+=('ninja>=1.11') # it has --quiet, which the scripts pass
+! is_older ninja 1.11 || newer+=('ninja>=1.11') # has --quiet, which the scripts pass
 if [ ${#newer[@]} != 0 ]; then
     has pip3 || as_root apt-get install -q -y --no-install-recommends python3-pip
     python3 -m pip install --user "${newer[@]}"
@@ -98,10 +98,10 @@ case " $* " in *" minilm "*)
     ;;
 esac
 
-# What the tests of the Python package run beside it.
+# For the tests of the Python package.
 case " $* " in *" python "*)
     [ -x build-python/bin/python ] || python3 -m venv build-python
-    # Found, not loaded: that takes seconds, and each verb asks.
+    # Found, not loaded: loading takes seconds, for each verb.
     all_found='import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))'
     if ! build-python/bin/python -c "$all_found" mesonpy ml_dtypes numpy onnx pytest torch transformers; then
         echo "setup: installing PyTorch, Transformers, ONNX, pytest and meson-python into build-python"

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Runs every test on this machine, on emulated older CPUs and on emulated ARM, and a minute of fuzzing, as far as the
-# emulator, the cross compiler and Clang are installed; test.sh aarch64: on emulated ARM only. With CI=true a run that
-# cannot be made is a failure.
+# emulator, the cross compiler and Clang are installed; test.sh aarch64: on emulated ARM only. With CI=true a skipped
+# run is a failure.
 set -euo pipefail
-export OMP_WAIT_POLICY=passive # many programs at once: threads that spin while they wait take the cores from others
-records=$(mktemp -d) # what ran and what did not, a line each, also of what runs in the background
+export OMP_WAIT_POLICY=passive # many programs at once: spinning threads take cores from others
+records=$(mktemp -d) # a line per run, done or skipped, also of background runs
 touch "$records/logs" "$records/skipped"
 
 has() { command -v "$1" >/dev/null; }
 
-# run NAME FOLDER "PROGRAM ..." [meson test options]: all programs where none is named. Meson may leave out a name that
-# it does not know, and write no log where it knows none; sum_tests.py looks for each.
+# run NAME FOLDER "PROGRAM ..." [meson test options]: all programs if none is named. Meson may skip a name that it does
+# not know, and write no log if it knows none; sum_tests.py looks for each.
 run() {
     echo
     echo "== tests on $1"
@@ -22,8 +22,8 @@ run() {
 
 skip() { echo "$1: $2" >>"$records/skipped"; }
 
-# run_emulated NAME QEMU_CPU ISAS: enough to reach every kernel of the tables and the command; the same code has run
-# in full natively, and test_old_cpu asks ten models which table they choose.
+# run_emulated NAME QEMU_CPU ISAS: enough to reach every kernel of the tables and the command; the same code runs in
+# full natively, and test_old_cpu checks which table ten models choose.
 run_emulated() {
     if ! has qemu-x86_64; then
         skip "$1" "no qemu-x86_64"
@@ -34,7 +34,7 @@ run_emulated() {
     fi
 }
 
-# In CI, whose time is short, kernels that nothing could run here are hardly optimised, which takes a third of the time.
+# In CI, where time is short, kernels that cannot run here are hardly optimised, which takes a third of the time.
 run_here() {
     local options=()
     [ "${CI-}" != true ] || options=(-Dwerror=true -Drough_isas="$(tools/dev/tables.sh elsewhere)")
@@ -65,27 +65,27 @@ run_aarch64() {
     fi
 }
 
-# All targets at once, a minute in all, from one seed: what CI has passed does not fail by chance. ./dev fuzz draws its own.
+# All targets at once, a minute in all, from a fixed seed, so that CI does not fail by chance. ./dev fuzz draws its own.
 run_fuzz() {
     if ! tools/dev/fuzz.sh available; then
         skip fuzz "no clang-14 with libFuzzer"
     else
         echo
         echo "== fuzz"
-        rm -f build-fuzz/log.json build-fuzz/log.junit.xml # what an earlier run says
+        rm -f build-fuzz/log.json build-fuzz/log.junit.xml # of an earlier run
         RAPT_FUZZ_SEED=1 tools/dev/fuzz.sh 60 || true
         echo "fuzz=build-fuzz/log.json" >>"$records/logs"
     fi
 }
 
-# Beside the build and the tests here, which do not keep all processors busy and go first: the build of the fuzz targets,
-# then the Python package and what it connects to.
+# Beside the build and the tests here, which have priority but leave processors idle: builds the fuzz targets, then
+# tests the Python package and what it connects to.
 begin_beside() {
     {
         renice -n 5 -p "$BASHPID" >/dev/null || true
         ! tools/dev/fuzz.sh available || tools/dev/fuzz.sh build || true
         if tools/dev/python.sh available; then
-            rm -f build-python/tests.xml # what an earlier run says
+            rm -f build-python/tests.xml # of an earlier run
             tools/dev/python.sh test || true
             echo "python=build-python/tests.xml" >>"$records/logs"
         else
@@ -108,7 +108,7 @@ else
     begin_beside
     run_here
     end_beside
-    run_older >"$records/older" 2>&1 & # one of its programs is most of it, and has one thread
+    run_older >"$records/older" 2>&1 & # mostly one program with one thread
     run_aarch64
     wait $!
     cat "$records/older"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Wheels of the Python package for Linux on x86-64 and ARM, and the source distribution, into build-wheels/dist. Both are
 # compiled against the C library of Debian 11 (2.31), the oldest that Debian still has; auditwheel says how old a system
-# may be. Each is installed into a bare venv, or what stands for one under qemu-user, and tested there.
+# may be. Each is installed into a bare venv, or its substitute under qemu-user, and tested there.
 set -euo pipefail
 folder=$PWD/build-wheels
 python=$PWD/build-python/bin/python
@@ -13,7 +13,7 @@ export PATH=${python%/*}:$PATH CCACHE_NOHASHDIR=1
 launcher=
 ! command -v ccache >/dev/null || launcher="'ccache', "
 
-# debian RELEASE ARCHITECTURE PACKAGE...: their files, below build-wheels/RELEASE-ARCHITECTURE; installs nothing.
+# debian RELEASE ARCHITECTURE PACKAGE...: unpacks them below build-wheels/RELEASE-ARCHITECTURE; installs nothing.
 debian() {
     local root=$folder/$1-$2 apt
     [ ! -e "$root/done" ] || return 0
@@ -30,7 +30,7 @@ debian() {
     touch "$root/done"
 }
 
-# wheel MACHINE ARCHITECTURE COMPILER: a cross build in both cases, since the C library is another one.
+# wheel MACHINE ARCHITECTURE COMPILER: a cross build in both cases, since the C library differs.
 wheel() {
     local file=$folder/$1.ini root=$folder/bullseye-$2 libraries=/usr/lib/$1-linux-gnu
     debian bullseye "$2" libc6 libc6-dev linux-libc-dev
@@ -41,7 +41,7 @@ ar = 'ar'
 strip = '$3-strip'
 python = '$python'
 [built-in options]
-c_link_args = ['-B$root$libraries', '-L$root$libraries', '-L$root${libraries#/usr}'] # before those of the compiler
+c_link_args = ['-B$root$libraries', '-L$root$libraries', '-L$root${libraries#/usr}'] # before the compiler's own
 [host_machine]
 system = 'linux'
 cpu_family = '$1'
