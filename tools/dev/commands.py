@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The compile commands of a Meson build folder, which has some sources for several targets.
+"""The compile commands of a Meson build folder, where several targets may share a source.
 
 usage: commands.py BUILD all [PART]  commands that read the sources whose path has PART and generate no code, each
                                      ended by a zero byte

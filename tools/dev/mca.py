@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Static analysis of NEON inner loops: which share of a core's FMA rate llvm-mca expects of them.
+"""Static analysis of NEON inner loops: the share of a core's FMA rate that llvm-mca predicts.
 
 usage: mca.py OBJECT FUNCTION...
 
-Prints every innermost straight loop of OBJECT with at least 16 FMA accumulators: four units of latency 4 need as
-many. None of them may touch the stack. Those with 24, the full tiles, must reach 95 % of the model's own FMA peak,
-and each FUNCTION must have one. A bar on code generation, not a speed.
+Prints every innermost straight loop of OBJECT with at least 16 FMA accumulators, as many as four units of latency 4
+need. None may touch the stack. Those with 24, the full tiles, must reach 95 % of the model's own FMA peak, and each
+FUNCTION must have one. A bar on code generation, not a speed.
 """
 import json
 import re
@@ -45,7 +45,7 @@ def functions(path):
 
 
 def straight_loops(code):
-    """Bodies that a branch at their end repeats and that contain no other branch."""
+    """Bodies whose only branch is the one at their end that repeats them."""
     branch = re.compile(r"(b|b\.\w+|bl|cbn?z|tbn?z|blr|br|ret)\b")
     position = {address: i for i, (address, _) in enumerate(code)}
     for end, (address, text) in enumerate(code):
@@ -63,7 +63,7 @@ def accumulators(body):
 
 
 def cycles(core, bodies):
-    """Cycles of one iteration of each body, without what filling the pipeline takes."""
+    """Cycles per iteration of each body, without filling the pipeline."""
     text = "".join("# LLVM-MCA-BEGIN %d\n%s\n# LLVM-MCA-END %d\n" % (i, "\n".join(b), i) for i, b in enumerate(bodies))
     totals = []
     for iterations in (200, 600):

@@ -33,13 +33,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 if sys.argv[-1] == "--isa":
     sys.exit("mutations: --isa takes a name, say avx2")
 ISA = sys.argv[sys.argv.index("--isa") + 1] if "--isa" in sys.argv else None
-TABLE = "avx512" if ISA in ("amx", "avx512_bf16") else ISA  # whose kernels a unit's are built with
+TABLE = "avx512" if ISA in ("amx", "avx512_bf16") else ISA  # a unit's kernels are built with it
 TREE, BUILD = (os.path.join(ROOT, "build-mutations", part) for part in ("tree", "build-" + TABLE if TABLE else "build"))
 LIST = os.path.join(ROOT, "tests", "mutations.txt")
 PARTS = [int(os.environ["RAPT_TEST_SCALE"])] if "RAPT_TEST_SCALE" in os.environ else [4, 25, 100]
 EMULATED = "tiles_"  # the same program with an emulated matrix unit
-SECONDS = 400  # of processor time, for one test; one that hangs has noticed
-WALL_SECONDS = 1800  # waiting counts nothing, so that a busy machine is no hang
+SECONDS = 400  # of processor time per test; a test that hangs has noticed
+WALL_SECONDS = 1800  # more, so that a busy machine is not taken for a hang
 
 
 def is_chosen(line, number, pattern):
@@ -62,14 +62,14 @@ def read_edits(patterns):
 
 
 def copied(path, content):
-    """What stands in the copy: kernels compile in less time, which changes no bit of theirs."""
+    """The copy's content: with less optimisation kernels compile faster, to the same bits."""
     if os.path.relpath(path, TREE) == os.path.join("src", "meson.build"):
         return content.replace(b"'optimization=3'", b"'optimization=1'")
     return content
 
 
 def copy_tree():
-    """Files that changed only, so that ninja builds what depends on them."""
+    """Only files that changed, so that ninja rebuilds only what depends on them."""
     seen = set()
     for folder, folders, files in os.walk(ROOT):
         folders[:] = [f for f in folders if not f.startswith(("build", ".")) and f != "__pycache__"]
@@ -94,14 +94,14 @@ def copy_tree():
 
 
 def run(command, seconds=None, **environment):
-    """0, or what the command says; None where it waited for too long. A pattern that no test has is no success."""
+    """0, or the command's output; None after a timeout. A pattern that matches no test is a failure."""
     limit = (lambda: resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))) if seconds else None
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
                                preexec_fn=limit, env={**os.environ, **environment})
     try:
         output, _ = process.communicate(timeout=WALL_SECONDS)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGTERM)  # Meson ends the test, which is in a group of its own
+        os.killpg(process.pid, signal.SIGTERM)  # Meson ends the test, which has its own group
         try:
             process.communicate(timeout=10)
         except subprocess.TimeoutExpired:
@@ -119,14 +119,14 @@ def program(test):
 
 
 def build(tests):
-    """Tests of the command start it, with allocators that fail; they and an empty list build everything."""
+    """Tests of the command run it, with failing allocators; these and an empty list build everything."""
     everything = any(test.startswith("command") for test in tests)
     return run(["ninja", "-C", BUILD, *([] if everything else map(program, tests))])
 
 
 def passes(test, percent=100):
     command = ["meson", "test", "-C", BUILD, "--no-rebuild", "--timeout-multiplier", "10", test]
-    if "/" in test or test.startswith(EMULATED):  # Meson would have its own scale
+    if "/" in test or test.startswith(EMULATED):  # Meson would set its own scale
         command = [os.path.join(BUILD, program(test)), *test.split("/", 1)[1:]]
     isa = "amx" if test.startswith(EMULATED) else ISA
     return run(command, SECONDS * max(percent, 50) // 100, OMP_WAIT_POLICY="passive", RAPT_TEST_SCALE=str(percent),
@@ -145,7 +145,7 @@ def whole_suite():
 
 
 def try_edit(tests, only_named):
-    """What notices the sources as they are now; None: nothing does."""
+    """The test that notices the edit; None if none does."""
     wrong = build(tests)
     if wrong != 0:
         return None, "does not build:\n" + wrong[-2000:]
@@ -185,7 +185,7 @@ def is_test(name):
 
 
 def check(edits):
-    """Lines that the code has left: their text does not stand once in its file, or a test of theirs is gone."""
+    """Lines that no longer fit the code: their text is not once in its file, or one of their tests is gone."""
     wrong = []
     for number, file, text, _, tests in edits:
         path = os.path.join(ROOT, file)
@@ -204,7 +204,7 @@ def show(number, file, text, replacement, result, seconds):
 
 
 def passes_unchanged(test, proved):
-    """A test that fails anyway would prove nothing: each has to pass, in one of three attempts on a busy machine."""
+    """A test that fails anyway proves nothing: each must pass, in one of three attempts on a busy machine."""
     if test not in proved:
         wrong = build([test])
         if wrong != 0:

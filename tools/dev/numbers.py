@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """usage: numbers.py BEFORE.xml BEFORE_INCLUDE AFTER.xml AFTER_INCLUDE
-Numbers that programs have compiled in: names each enumerator, macro and member of a struct of the public headers that
-is gone, or has another value, place or type. Those that are added are no concern. The XML is abidw's."""
+Numbers that programs have compiled in: prints each enumerator, macro and struct member of the public headers that is
+gone, or has another value, place or type. Additions are ignored. The XML is abidw's."""
 import pathlib
 import re
 import sys
 import xml.etree.ElementTree
 
-GROWS = re.compile(r"\.reserved ")  # later members take its place
+GROWS = re.compile(r"\.reserved ")  # later members replace it
 MACRO = re.compile(r"^#define (RAPT_\w+) +(\(?(?:U?INT64_C\(|-?\d).*?) *(?:/\*.*)?$", re.MULTILINE)
 RISES = re.compile(r"^RAPT_\w*VERSION")
 

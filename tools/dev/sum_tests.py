@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Sums what Meson read of several test runs; the last line is "N passed, N failed".
+"""Sums the results of several test runs; the last line is "N passed, N failed".
 
-Arguments: NAME=TESTLOG.json[:PROGRAM...] of each run, beside which lies the JUnit file of the run, with the programs
-that must be among those that ran; or NAME=FILE.xml of pytest; --skipped=TEXT for each run that was not made.
+Arguments: NAME=TESTLOG.json[:PROGRAM...] of each run of Meson, with its JUnit file beside it, and the programs that
+must have run; or NAME=FILE.xml of pytest; --skipped=TEXT for each run that was not made.
 """
 import json
 import os
@@ -12,7 +12,7 @@ import xml.etree.ElementTree
 
 
 def plain_name(name):
-    """Without the suite, which Meson sometimes says."""
+    """Without the suite, which Meson sometimes adds."""
     return name.split(" / ")[-1]
 
 
@@ -22,14 +22,14 @@ def counts_of(suite):
 
 
 def files_of(path):
-    """The same of pytest's file, which is as old as the last run: it is missing after one that could not begin."""
+    """The same of pytest's file, which is missing after a run that could not begin."""
     suites = list(xml.etree.ElementTree.parse(path).getroot().iter("testsuite")) if os.path.exists(path) else []
     for tests, failed, skipped in map(counts_of, suites):
         yield max(tests - failed - skipped, 0), max(failed, tests == 0), skipped
 
 
 def programs_of_log(path):
-    """Each program's name, and its passed, failed and skipped tests. One that ends badly failed at least once."""
+    """Each program's name, and its passed, failed and skipped tests: at least one failed if it ended badly."""
     suites = xml.etree.ElementTree.parse(path.removesuffix("json") + "junit.xml").getroot().iter("testsuite")
     counts = {plain_name(suite.get("name").split(".", 1)[-1]): suite for suite in suites}
     with open(path, encoding="utf-8") as log:
@@ -42,7 +42,7 @@ def programs_of_log(path):
 
 
 def run_of(file):
-    """What programs passed, failed and skipped, and the names of those that did not run."""
+    """Each program's passed, failed and skipped tests, and the names of programs that did not run."""
     path, *expected = file.split(":")
     if path.endswith(".xml"):
         return list(files_of(path)), []
