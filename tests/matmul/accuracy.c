@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Errors of matrix products against double, beside those of one long chain and, where it is there, of OpenBLAS. */
+ * Errors of matrix products against double, beside those of one long chain and, if present, of OpenBLAS. */
 #include "matmul/matmul.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static double truth(const rapt_matmul_desc *d, int64_t m, int64_t n) {
     return sum;
 }
 
-/* Root of the mean square. */
+/* Root mean square of the errors. */
 static double error_of(const float *out, const double *expected) {
     double squares = 0;
     for (int i = 0; i < ROWS * COLUMNS; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products against the specification, bit for bit: sizes round every
- * edge, both layouts, strides, special numbers, threads, cuts of the rows. */
+ * Matrix products against the specification, bit for bit: sizes around every edge, both layouts, strides, special
+ * numbers, threads, splits of the rows. */
 #include "matmul/matmul.h"
 
 #include "reference/reference.h"
@@ -49,7 +49,7 @@ static void test_edges(void **state) {
     }
 }
 
-/* Several tasks of rows and of columns, for many and for few rows. */
+/* Several tasks of rows and of columns, with many and few rows. */
 static const struct product_case large_cases[] = {
     {600, 70, 100, RAPT_WEIGHT_OUT_IN, true, 0, random_normal},
     {600, 70, 100, RAPT_WEIGHT_IN_OUT, false, 3, random_normal},
@@ -62,7 +62,7 @@ static const struct product_case large_cases[] = {
 };
 enum { LARGE_CASES = sizeof large_cases / sizeof *large_cases };
 
-/* Emulators get every third. */
+/* Emulators run every third. */
 static int large_step(void) { return scaled_work(100) < 100 ? 3 : 1; }
 
 static void test_large(void **state) {
@@ -121,7 +121,7 @@ static void test_failing_parallel_for(void **state) {
     test_free_all();
 }
 
-/* Any cut of the rows: all at once, piece by piece, one by one. */
+/* Any split of the rows: all at once, piecewise, one by one. */
 static void test_rows(void **state) {
     static const int64_t pieces[] = {1, 5, 9, 16, 40};
     struct random random = {5};
@@ -146,7 +146,7 @@ static void test_rows(void **state) {
     }
 }
 
-/* x and weights of stride 0, a product of a matrix with itself, strides of single rows that say nothing. */
+/* x and weights of stride 0, a matrix times itself, single rows with meaningless strides. */
 static void test_odd_inputs(void **state) {
     struct random random = {6};
     (void)state;
@@ -168,7 +168,7 @@ static void test_odd_inputs(void **state) {
         }
 }
 
-/* Copies to memory that ends, or begins, at a page which cannot be touched. */
+/* Copies to memory that ends, or begins, at a guard page. */
 static const float *guard(const float *values, int64_t count, enum guard_side side, struct guarded *memory) {
     size_t bytes = (size_t)count * sizeof(float);
     *memory = guarded_new(bytes, side, 0, 0xff);
@@ -211,7 +211,7 @@ static void test_guarded(void **state) {
     }
 }
 
-/* The caller's flushing, rounding and traps change nothing, and come back. */
+/* The caller's flushing, rounding and traps change nothing, and are restored. */
 static void test_float_modes(void **state) {
     struct random random = {8};
     (void)state;

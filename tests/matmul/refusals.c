@@ -4,7 +4,7 @@
 
 #include "support/cmocka_all.h"
 
-static float memory[64]; /* of all four, so that each can reach into another */
+static float memory[64]; /* of all four, so that each can overlap another */
 static float *const x = memory, *const weight = memory + 8, *const bias = memory + 24, *const out = memory + 32;
 
 /* 2 x 3 times 3 x 4. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One head of random numbers, attended whole or part of the keys at a time. */
+ * One head of random numbers, attended at once or in parts. */
 #ifndef RAPT_TESTS_STATES_DATA_H
 #define RAPT_TESTS_STATES_DATA_H
 

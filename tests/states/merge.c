@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Merging states: bits against the reference, for any layout, number of states and threads; and whole calls whose keys
- * are dealt out to independent ones, against attention in double. */
+ * Merging states: bits against the reference, for any layout, number of states and threads; and whole calls with keys
+ * split among independent ones, against attention in double. */
 #include <math.h>
 
 #include "reference/reference.h"
@@ -24,7 +24,7 @@ struct merging {
     float sinks[8];
 };
 
-/* A tensor between pages that fault: padded, heads or tokens first, read ones perhaps reversed or broadcast. */
+/* A tensor between guard pages: padded, heads or tokens first; inputs perhaps reversed or broadcast. */
 static rapt_tensor new_tensor(struct guarded *memory, const rapt_states_desc *desc, int32_t dtype, int64_t numbers,
                               bool is_output, struct random *random) {
     const int64_t bytes = rapt_row_bytes(dtype, numbers), row = bytes + 4 * random_below(random, 3);
@@ -72,7 +72,7 @@ static struct merging draw(uint64_t seed) {
     struct random random = {seed};
     struct merging m = {.desc = RAPT_STATES_DESC_INIT};
     rapt_states_desc *d = &m.desc;
-    const bool is_large = random_chance(&random, 20); /* worth several threads */
+    const bool is_large = random_chance(&random, 20); /* enough for several threads */
     d->batch = random_between(&random, 1, 3);
     d->query_heads = random_between(&random, 1, is_large ? 8 : 3);
     d->query_length = random_between(&random, 1, is_large ? 150 : 9);
@@ -116,7 +116,7 @@ static void blank_outputs(const struct merging *m) {
             memset(m->memory[i].data, 0xff, m->memory[i].bytes);
 }
 
-/* Without order 2 its states are refused. */
+/* Without order 2, its states are refused. */
 static bool lacks_order(const rapt_states_desc *d) {
     rapt_message message;
     if (d->numerics != RAPT_NUMERICS_ORDER_2 || has_numerics(d->numerics, (rapt_isa)d->isa))
@@ -217,7 +217,7 @@ static void merge(const rapt_tensor *states, int64_t count, float *out, float *l
         fail_msg("%s", message.text);
 }
 
-/* Where every state but the first is one chunk's, the folds are those of the undivided call. */
+/* If every state but the first is of a single chunk, the folds are those of the undivided call. */
 static void test_single_chunks(void **state) {
     float out[2][ROWS * DIM], lse[2][ROWS];
     rapt_tensor states[MOST_MERGED];
@@ -236,7 +236,7 @@ static void test_single_chunks(void **state) {
     test_free_all();
 }
 
-/* Before, between and after others, states without keys change no bit. */
+/* States without keys, before, between and after others, change no bit. */
 static void test_identity(void **state) {
     float out[2][ROWS * DIM], lse[2][ROWS], *zeros = test_floats(ROWS * (2 + DIM));
     (void)state;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Every refusal of merging states: status, the field in the message, nothing written; and unusual inputs that are
- * right. */
+ * Every refusal of merging states: status, the field in the message, nothing written; and unusual valid inputs. */
 #include <math.h>
 
 #include "isa.h"
@@ -8,7 +7,7 @@
 #include "support/cmocka_all.h"
 #include "support/support.h"
 
-static float memory[400]; /* of all tensors, so that each can reach into another */
+static float memory[400]; /* of all tensors, so that each can overlap another */
 static float *const first = memory, *const second = memory + 100, *const outputs = memory + 200;
 static rapt_tensor states[2], many[RAPT_MOST_STATES + 1];
 static const rapt_tensor none;
@@ -150,7 +149,7 @@ static int fails(void *context, int64_t count, void (*task)(void *, int64_t), vo
 
 static int stop(void *context) { return ++*(int *)context > 0; }
 
-/* What a caller's loop and its wish to stop lead to. */
+/* What a caller's failing loop and its stop lead to. */
 static void test_ends(void) {
     const rapt_states_desc d = fresh();
     int asked = 0;

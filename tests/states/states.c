@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Partial states: calls whose keys are cut at chunk boundaries and that pass their states on have the bits of the
- * undivided call, whatever machine and how many threads each part runs on. */
+ * Partial states: calls cut at chunk boundaries, passing on their states, have the bits of the undivided call, on
+ * whatever machine and however many threads each part runs. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -114,7 +114,7 @@ static void run(struct random *random, rapt_attention_desc *desc) {
         fail_msg("%s", message.text);
 }
 
-/* Probabilities of earlier parts were those of their own keys; the expected ones stand in for them. */
+/* Earlier parts wrote probabilities of their own keys only; the expected ones replace them. */
 static void copy_weights(const struct chain *chain, int64_t first, int64_t keys) {
     const rapt_attention_desc *whole = chain->whole;
     for (int64_t b = chain->b; b < chain->b + chain->batch; b++)
@@ -155,7 +155,7 @@ static int compare_keys(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Cuts at up to three boundaries of chunks, some of them perhaps equal, before the first key or after the last. */
+/* Cuts at up to three chunk boundaries; cuts may coincide, precede the first key or follow the last. */
 static void run_chain(struct chain *chain) {
     const rapt_attention_desc *whole = chain->whole;
     const int64_t position = listed(whole->key_position, chain->b, 0), keys = whole->kv_length;
@@ -197,16 +197,16 @@ static void test_parts(void **state) {
     for (int64_t seed = 1; seed <= scaled_work(600); seed++) {
         const int32_t numerics = seed % 3 ? RAPT_NUMERICS_DEFAULT : RAPT_NUMERICS_ORDER_2;
         struct problem_call call = random_call_of(numerics, (uint64_t)seed, numerics ? 300000 : 1500000);
-        call.use &= ~(unsigned)(USE_TREE | USE_BLOCKS); /* both count keys from where a call has its first or last */
+        call.use &= ~(unsigned)(USE_TREE | USE_BLOCKS); /* both count from a call's first or last key */
         if (call.kv_length < CHUNK && seed % 4)
             call.kv_length = 300 + 300 * (seed % 5), call.query_length = call.query_length % (numerics ? 3 : 9);
         if (numerics)
-            call.query_heads = call.kv_heads; /* the reference takes long */
+            call.query_heads = call.kv_heads; /* the reference is slow */
         check_chains(&call);
     }
 }
 
-/* Few rows and many keys, which are split: the first split begins with the initial state. */
+/* Few rows and many keys, which are split; the first split begins with the initial state. */
 static void test_split_keys(void **state) {
     (void)state;
     for (int64_t seed = 1; seed <= scaled_work(12); seed++) {
@@ -220,9 +220,9 @@ static void test_split_keys(void **state) {
     }
 }
 
-/* ---- what is no state */
+/* ---- invalid states */
 
-/* Row 1 of three is wrong, and gives NaN; the others are empty and unharmed. */
+/* Row 1 of three is invalid, and gives NaN; the others are empty and unharmed. */
 static void expect_nan(rapt_attention_desc *desc, float *states, float m, float l) {
     const float *out = desc->out.data, *lse = desc->lse.data, *final_state = desc->final_state.data;
     memset(states, 0, 12 * sizeof *states);

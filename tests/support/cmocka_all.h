@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * cmocka 1.1 wants these headers before its own. */
+ * cmocka 1.1 requires these headers first. */
 #ifndef RAPT_TESTS_CMOCKA_ALL_H
 #define RAPT_TESTS_CMOCKA_ALL_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * A matrix unit for machines that have none. With RAPT_TEST_TILES (support.h) in the environment of a test program the
- * library finds AMX with bfloat16 and float16, and a handler of SIGILL computes what the instructions on tiles would
- * (Intel's manual, volume 1, 18): to the bit, as order2_unit compares, and a thousand times slower. It is linked by
- * --wrap, so the library knows nothing of it. */
-#define _GNU_SOURCE /* registers of a signal's context */
+ * A matrix unit for machines without one. With RAPT_TEST_TILES (support.h) in a test program's environment the library
+ * finds AMX with bfloat16 and float16, and a SIGILL handler computes what the tile instructions would (Intel's manual,
+ * volume 1, 18): to the bit, as order2_unit compares, and a thousand times slower. It is linked by --wrap, so the
+ * library knows nothing of it. */
+#define _GNU_SOURCE /* registers in a signal's context */
 
 #include <immintrin.h>
 #include <signal.h>
@@ -17,22 +17,22 @@
 
 enum { TILES = 8, ROWS = 16, ROW_BYTES = 64, WORDS = 16 };
 
-/* As LDTILECFG takes it. */
+/* The operand of LDTILECFG. */
 struct configuration {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
     uint8_t rows[16];
 };
 
-static bool is_wrong; /* sums of products meet one after the other */
+static bool is_wrong; /* adds the chains to c one by one */
 
-/* The unit of a thread; palette 0: released. */
+/* A thread's unit; palette 0: released. */
 static _Thread_local struct {
     struct configuration configuration;
     uint32_t tile[TILES][ROWS][WORDS];
 } unit;
 
-/* ---- what instructions do */
+/* ---- instructions */
 
 static bool is_valid(const struct configuration *c) {
     bool valid = c->palette <= 1 && c->start_row == 0;
@@ -70,7 +70,7 @@ static void store_tile(int tile, char *to, int64_t stride) {
 
 #define WITH_VECTORS __attribute__((noinline, target("avx512f,avx512vl,f16c,fma")))
 
-/* The lower or upper numbers of 16 pairs, as float32; float16 keeps its denormal numbers. */
+/* The lower or upper numbers of 16 pairs, as float32; float16 denormals are kept. */
 static inline __attribute__((always_inline, target("avx512f,avx512vl,f16c,fma"))) __m512 wide(__m512i pairs, int upper,
                                                                                               bool is_half) {
     if (is_half)
@@ -79,11 +79,11 @@ static inline __attribute__((always_inline, target("avx512f,avx512vl,f16c,fma"))
                                      : _mm512_slli_epi32(pairs, 16));
 }
 
-/* In assembly, since which NaN comes out depends on the order of operands, which compilers exchange. */
+/* In assembly: the order of operands decides which NaN comes out, and compilers swap them. */
 #define ADD_PRODUCT(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
 #define ADD(sum, a, b) __asm__("vaddps %2, %1, %0" : "=v"(sum) : "v"(a), "v"(b))
 
-/* Two chains of FMAs of the row's terms, and what comes of them to c. */
+/* Adds the row's terms to c: two chains of FMAs. */
 static WITH_VECTORS void multiply_row(uint32_t *c, const uint32_t *a, uint32_t (*b)[WORDS], int pairs, bool is_half) {
     __m512 even = _mm512_setzero_ps(), odd = even;
     for (int k = 0; k < pairs; k++) {
@@ -101,7 +101,7 @@ static WITH_VECTORS void multiply_row(uint32_t *c, const uint32_t *a, uint32_t (
     _mm512_storeu_ps(c, sum);
 }
 
-/* Tiny numbers are flushed, whatever the caller's mode is; the signal's return restores that. */
+/* Denormals are flushed, whatever the caller's mode; returning from the signal restores that. */
 static bool multiply_tiles(int c, int a, int b, bool is_half) {
     const size_t columns = bytes_of(c);
     if (a == b || a == c || b == c || bytes_of(a) / 4 != (size_t)rows_of(b) || rows_of(c) != rows_of(a) ||
@@ -117,7 +117,7 @@ static bool multiply_tiles(int c, int a, int b, bool is_half) {
     return true;
 }
 
-/* ---- what an instruction says */
+/* ---- decoding */
 
 /* VEX of three bytes, map 0F38, W0, 128 bits: Intel's manual, volume 2, 2.3. */
 struct instruction {
@@ -143,7 +143,7 @@ static int64_t displacement(const uint8_t *at, int bytes) {
     return four;
 }
 
-/* ModRM, SIB and displacement. Tiles lie `stride` apart from base + displacement on; others add the index, too. */
+/* ModRM, SIB and displacement. Tiles lie `stride` apart from base + displacement; other operands add the index. */
 static void read_address(struct instruction *i, const ucontext_t *context, int extends_index, int extends_base) {
     const uint8_t *at = i->bytes + 4, modrm = *at++, mode = modrm >> 6;
     int64_t base = 0;
@@ -197,7 +197,7 @@ static bool configures(const struct instruction *i, bool has_address) {
     return false;
 }
 
-/* False where the processor, too, would refuse it. */
+/* False if the processor would refuse it, too. */
 static bool execute(const struct instruction *i) {
     const bool has_address = i->bytes[4] >> 6 != 3;
     if (i->opcode == 0x49)
@@ -224,7 +224,7 @@ static void on_illegal_instruction(int number, siginfo_t *info, void *data) {
     if (read_instruction(&i, context) && execute(&i))
         context->uc_mcontext.gregs[REG_RIP] += i.length;
     else
-        sigaction(number, &usual, NULL); /* it comes again, for good */
+        sigaction(number, &usual, NULL); /* it recurs, and is fatal */
 }
 
 /* ---- what the library sees */
@@ -248,7 +248,7 @@ struct rapt_cpu __wrap_rapt_cpu_detect(void) {
 
 bool __wrap_rapt_cpu_permits_tiles(void) { return has_emulated_tiles() || __real_rapt_cpu_permits_tiles(); }
 
-/* In libc's place, since cmocka takes over signals for the time of each test: this one stays here. */
+/* Replaces libc's: cmocka sets signal handlers around each test, and this one must stay. */
 __sighandler_t signal(int number, __sighandler_t handler) {
     struct sigaction action = {.sa_flags = SA_RESTART}, before;
     action.sa_handler = handler;
@@ -257,8 +257,8 @@ __sighandler_t signal(int number, __sighandler_t handler) {
     return sigaction(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
 }
 
-/* Kernels round to bfloat16 by an instruction of AVX512_BF16, which every machine with tiles has. Where tiles are those
- * of the machine, the usual tests run on them. */
+/* Kernels round to bfloat16 with AVX512_BF16, which every machine with tiles has. On machines with tiles the usual
+ * tests run on those. */
 static bool can_emulate(void) {
     const struct rapt_cpu cpu = __real_rapt_cpu_detect();
     return cpu.avx512_bf16 && !cpu.amx_tile;

@@ -20,8 +20,8 @@ static size_t body_bytes(const struct guarded *memory) {
 #ifdef __x86_64__
 static void leave(int signal_number) { _exit(signal_number); }
 
-/* Whether a masked load faults for lanes that are masked off. CPUs do not, but
- * QEMU 7.2 does, and then every tail beside a guard page would look broken. */
+/* Whether masked loads fault for masked-off lanes. CPUs' do not, QEMU 7.2's do, and would make every tail beside a
+ * guard page look broken. */
 static bool masked_loads_fault(void) {
     if (!__builtin_cpu_supports("avx2"))
         return false;
@@ -41,7 +41,7 @@ static bool masked_loads_fault(void) {
 static bool masked_loads_fault(void) { return false; }
 #endif
 
-/* Bytes more between data and guard page: 0 on every CPU. */
+/* Extra bytes between data and guard page: 0 on every CPU. */
 static size_t slack(void) {
     static int faults = -1;
     if (faults < 0) {

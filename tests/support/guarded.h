@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Memory that ends, or begins, exactly at a page which cannot be touched. */
+ * Memory that ends, or begins, exactly at a guard page. */
 #ifndef RAPT_TESTS_GUARDED_H
 #define RAPT_TESTS_GUARDED_H
 
@@ -16,14 +16,14 @@ struct guarded {
     size_t page;
 };
 
-/* distance: bytes between the data and the guarded side, canaries like the
- * rest of the body; it makes odd addresses. All bytes of data are `fill`. */
+/* distance: bytes between the data and the guarded side, canaries like the rest of the body; for odd addresses. All
+ * bytes of data are `fill`. */
 struct guarded guarded_new(size_t bytes, enum guard_side side, size_t distance, unsigned char fill);
 
-/* From here on a write to the data is a fault as well. */
+/* From here on, writing to the data faults, too. */
 void guarded_make_read_only(struct guarded *memory);
 
-/* Whether the bytes beside the data are as they were. */
+/* Whether the bytes beside the data are unchanged. */
 bool guarded_is_clean(const struct guarded *memory);
 
 void guarded_free(struct guarded *memory);

@@ -37,7 +37,7 @@ void pool_run(int threads, void (*body)(void *argument, int number), void *argum
 struct loop {
     void (*task)(void *task_argument, int64_t i);
     void *task_argument;
-    _Atomic int64_t next; /* counts down, so that tasks begin in reverse order */
+    _Atomic int64_t next; /* counts down: tasks begin in reverse order */
 };
 
 static void take_tasks(void *argument, int number) {

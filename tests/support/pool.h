@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Starts threads threads, lets each call body(argument, its number), joins them. */
+/* Starts `threads` threads, each of which calls body(argument, its number), and joins them. */
 void pool_run(int threads, void (*body)(void *argument, int number), void *argument);
 
 /* A rapt_parallel_for over pool_run. */
@@ -13,7 +13,7 @@ struct pool {
     int threads;
     int64_t largest_count; /* set by the calls */
     int calls;
-    int fail_at_call; /* returns 1 at this call, counted from 1, with nothing run; 0 = never */
+    int fail_at_call; /* this call, counted from 1, returns 1 and runs nothing; 0: none */
 };
 int pool_parallel_for(void *context, int64_t count, void (*task)(void *task_argument, int64_t i), void *task_argument);
 

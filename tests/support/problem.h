@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One attention call with random contents, each array of it between pages that fault. What the arrays hold depends on
- * the call, never on the layout, so two layouts of one call give the same bits. */
+ * One attention call with random contents, each array between guard pages. Contents depend on the call, not on the
+ * layout: two layouts of one call give the same bits. */
 #ifndef RAPT_TESTS_PROBLEM_H
 #define RAPT_TESTS_PROBLEM_H
 
@@ -29,7 +29,7 @@ enum problem_use {
     USE_INITIAL_STATE = 1 << 18,
     USE_FINAL_STATE = 1 << 19,
     USE_NO_OUT = 1 << 20,   /* with USE_FINAL_STATE only */
-    USE_QUERY_16 = 1 << 21, /* query is float16 or bfloat16, as the seed has it; likewise */
+    USE_QUERY_16 = 1 << 21, /* query is float16 or bfloat16, by the seed; so are biases and out below */
     USE_BIAS_16 = 1 << 22,
     USE_OUT_16 = 1 << 23,
     USE_TREE = 1 << 24,
@@ -42,7 +42,7 @@ enum problem_use {
 enum data_kind {
     DATA_NORMAL,
     DATA_HUGE_ROWS,      /* some rows ten thousand times the others */
-    DATA_NAN_ROWS,       /* a NaN or infinity in some keys and values */
+    DATA_NAN_ROWS,       /* NaN or infinity in some keys and values */
     DATA_INFINITE,       /* some scores overflow to either infinity */
     DATA_MINUS_INFINITE, /* most scores are -infinity, some values NaN */
     DATA_DENORMAL,
@@ -50,10 +50,10 @@ enum data_kind {
     DATA_LOUD, /* softmax is nearly one-hot, maxima move from block to block */
     DATA_BIG,  /* maxima beyond 2^22 */
     DATA_KINDS,
-    DATA_TINY = DATA_KINDS, /* of orders 2 and 3, whose random calls have it: products round about 2^-126 */
-    DATA_SMALL, /* likewise: products that are denormal, sums that are not */
+    DATA_TINY = DATA_KINDS, /* random calls of orders 2 and 3 have it: products around 2^-126 */
+    DATA_SMALL, /* and this one: denormal products, normal sums */
     DATA_KINDS_OF_UNITS,
-    DATA_LATE_BIG = DATA_KINDS_OF_UNITS /* maxima beyond 2^22 from key 128 on; only by name */
+    DATA_LATE_BIG = DATA_KINDS_OF_UNITS /* maxima beyond 2^22 from key 128 on; never drawn */
 };
 
 struct problem_call {
@@ -63,10 +63,10 @@ struct problem_call {
     int32_t origin, weights_kind; /* ignored where nothing uses them */
     uint64_t seed;
     uint64_t variant; /* other elements of tensors and head lists, all else the same */
-    int key_format, value_format; /* of format.h; blocks that do not divide the dims become float32 */
-    int key_scales, value_scales; /* 0: none, if the format allows it; 1: of whole rows; otherwise of so many numbers */
-    int32_t numerics; /* 0; 2: query, key and value are bfloat16 or float16, as the seed has it, or key_format; 3: they
-                         are float32 */
+    int key_format, value_format; /* of format.h; float32 if blocks do not divide the dims */
+    int key_scales, value_scales; /* 0: none, if the format allows it; 1: per row; otherwise per so many numbers */
+    int32_t numerics; /* 0; 2: query, key and value are bfloat16 or float16, by the seed, or key_format; 3: they are
+                       * float32 */
 };
 
 enum { PACKED_QUERIES = 1, PACKED_KEYS = 2 };
@@ -76,10 +76,10 @@ struct problem_layout {
     int padding;      /* elements between rows, heads and sequences */
     bool token_major; /* [batch, token, head, dim] */
     bool reversed;    /* tokens stored last to first */
-    bool poison;      /* NaN wherever the result must not depend on the content */
+    bool poison;      /* NaN wherever the result must not depend on it */
     enum guard_side side;
     size_t distance; /* bytes of canaries between data and guard page, a multiple of 4 */
-    int packed;          /* sequences one after the other, by offsets */
+    int packed;          /* sequences one after another, by offsets */
     int32_t page_kind;   /* rapt_page_kind of keys and values, shuffled */
     int64_t page_tokens; /* with page_kind */
 };
@@ -118,10 +118,10 @@ enum array_name {
 struct problem_array {
     struct guarded memory; /* memory.data is NULL where the call has no such array */
     int32_t dtype;         /* of tensors */
-    int64_t element_bytes; /* of a block, where the numbers come in blocks */
+    int64_t element_bytes; /* of a block, if the numbers come in blocks */
     int64_t count[4]; /* batch, head, token, innermost; 1 where broadcast */
     int64_t stride_bytes[4];
-    int64_t first_byte; /* of element 0, 0, 0, 0; not 0 where a dimension is stored last to first */
+    int64_t first_byte; /* of element 0, 0, 0, 0; not 0 if a dimension is stored last to first */
     int64_t *places;    /* packed and paged: bytes from there to token [batch][token], or NO_PLACE */
 };
 
@@ -148,7 +148,7 @@ struct problem {
     struct problem_tables tables;
 };
 
-/* The arrays without gaps, at the end of their pages. Inputs are read-only. */
+/* Arrays without gaps, ending at guard pages. Inputs are read-only. */
 struct problem *problem_new(const struct problem_call *call);
 
 /* The inputs of such a problem in another layout. */
@@ -170,19 +170,19 @@ const char *problem_text(const struct problem_call *call);
 /* Whether all results have the same bits; prints the first difference. */
 bool problem_same(const struct problem *got, const struct problem *expected);
 
-/* Whether nothing but results was written: bytes beside arrays, gaps between rows, rows from the query lengths on.
- * Prints what is not. */
+/* Whether only results were written, not bytes beside arrays, gaps between rows, rows from the query lengths on. Prints
+ * what was. */
 bool problem_is_clean(const struct problem *problem);
 
 /* Whether no byte of an output was written. */
 bool problem_is_untouched(const struct problem *problem);
 
-/* The hash of all results, in logical order. */
+/* Hashes all results, in logical order. */
 uint64_t problem_hash(uint64_t hash, const struct problem *problem);
 
 /* ---- runs: problem_run.c */
 
-/* What the specification gives. */
+/* The specification's results. */
 struct problem *problem_expected(const struct problem_call *call);
 
 struct problem_way {
@@ -193,26 +193,26 @@ struct problem_way {
     unsigned char workspace; /* all of whose bytes are this */
 };
 
-/* Plans and runs with a workspace of exactly the bytes asked for. */
+/* Plans and runs with a workspace of exactly the bytes requested. */
 void problem_run(struct problem *problem, const struct problem_way *way);
 
-/* Lays the call out, runs it, and fails the test unless its bits are those of expected and nothing else was written. */
+/* Lays the call out, runs it, and fails the test unless its bits are those expected and nothing else was written. */
 void problem_check(const struct problem *expected, const struct problem_layout *layout, const struct problem_way *way);
 
-/* A random call that one core answers in about work multiplications. */
+/* A random call of about `work` multiplications. */
 struct problem_call random_call(uint64_t seed, int64_t work);
 
-/* Likewise of an order of operations: 0, 2, or 3. */
+/* The same, of a numeric order: 0, 2, or 3. */
 struct problem_call random_call_of(int32_t numerics, uint64_t seed, int64_t work);
 
-/* Likewise of any order that the library has. */
+/* The same, of any order that the library has. */
 struct problem_call random_call_of_any(uint64_t seed, int64_t work);
 
 /* Whether the library has the order, on this instruction set. */
 bool has_numerics(int32_t numerics, rapt_isa isa);
 
-/* Those of machine_tables that have it; of order 2 and bfloat16 also that of a matrix unit, which runs the chains of
- * its instruction set for float16. */
+/* Those of machine_tables that have it; for order 2 and bfloat16 also a matrix unit's, which runs its instruction set's
+ * chains for float16. */
 int tables_of(int32_t numerics, const struct rapt_table *tables[RAPT_ISA_COUNT]);
 
 static inline char *tensor_at(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t token) {

@@ -11,7 +11,7 @@ struct random number_sequence(const struct problem_call *call, int number) {
     return (struct random){call->seed * 1000003u + (uint64_t)number * 7919u};
 }
 
-/* Lists have no number of their own. */
+/* Lists have no sequence of their own. */
 static int number_of(enum array_name name) {
     return name < ARRAY_TREE_MASKS ? (int)name : (int)name - (ARRAY_INITIAL_STATE - ARRAY_TREE_MASKS);
 }
@@ -98,12 +98,12 @@ static void draw_bias(float *row, int64_t count, uint64_t array_seed, bool is_be
             row[j] = -0x1.fffffep+127f;
         if (kind == SPECIAL && random_chance(random, 2))
             row[j] = random_special(random);
-        if (kind == ZEROS) /* blocks of zeros of either sign, beside blocks with holes */
+        if (kind == ZEROS) /* blocks of zeros of either sign, next to blocks with holes */
             row[j] = j / 256 % 2 && is_chosen ? -INFINITY : random_chance(random, 50) ? 0.0f : -0.0f;
     }
 }
 
-/* l = 0 is an empty state, whatever else it holds. What no call leaves behind is legal, too. */
+/* l = 0 is an empty state, whatever else it holds. States that no call writes are legal, too. */
 static void draw_state(float *row, int64_t count, enum data_kind kind, struct random *random) {
     static const float maxima[] = {0, 2, -2, 4, 40, -126, 254, 0x1p22f, -0x1p30f, 0x1p127f};
     static const float odd[] = {1, -0.5f, INFINITY, -INFINITY, NAN, 0x1p-140f, 0x1.fffffep+21f, -0.0f};
@@ -130,7 +130,7 @@ static void draw_head_list(float *list, int64_t heads, enum array_name name, str
 
 /* ---- few keys */
 
-/* Whether a row allows a key: some single ones, or runs of them. */
+/* Whether a row allows a key: single ones, or runs. */
 static bool is_kept(uint64_t row_seed, int64_t j) {
     static const int64_t runs[] = {1, 3, 20, 64};
     struct random random = {row_seed};
@@ -139,7 +139,7 @@ static bool is_kept(uint64_t row_seed, int64_t j) {
     return random_chance(&random, 6);
 }
 
-/* Rows differ, or they share the keys. */
+/* Rows share their keys, or differ. */
 static void make_sparse(void *row, int64_t count, int32_t dtype, uint64_t array_seed, struct random *random) {
     const uint64_t own = random_bits(random), seed = array_seed & 64 ? array_seed : own;
     for (int64_t j = 0; j < count; j++) {
@@ -171,7 +171,7 @@ static int format_of(const struct problem_call *call, enum array_name name) {
 static bool is_scales(enum array_name name) { return name >= ARRAY_KEY_SCALES && name <= ARRAY_VALUE_ZEROS; }
 static bool is_zeros(enum array_name name) { return name == ARRAY_KEY_ZEROS || name == ARRAY_VALUE_ZEROS; }
 
-/* Scales of a row. */
+/* Scales per row. */
 static int64_t groups_of(const struct problem_call *call, enum array_name name) {
     const bool is_key = name == ARRAY_KEY_SCALES || name == ARRAY_KEY_ZEROS;
     const int64_t dim = is_key ? call->head_dim : call->value_dim;
@@ -200,7 +200,7 @@ void logical_counts(const struct problem_call *call, enum array_name name, int64
         count[3] /= rapt_format_info(format_of(call, name))->elements;
 }
 
-/* The first number of a sequence tells how the array looks; head lists have none. */
+/* The first number of a sequence decides the array's kind; head lists have none. */
 struct random random_of(const struct problem_call *call, enum array_name name) {
     struct random random = number_sequence(call, is_index_list(name) ? LISTS_SEQUENCE : number_of(name));
     if (!is_head_list(name))
@@ -262,7 +262,7 @@ static void draw_indices(const struct problem_array *array, const struct problem
     }
 }
 
-/* As large as makes numbers of ordinary size. */
+/* Sized so that numbers are ordinary. */
 static void draw_scales(float *row, int64_t count, int format, bool special, struct random *random) {
     const float size = rapt_format_info(format)->uses & RAPT_MUST_SCALE ? 0.01f : 1.0f;
     for (int64_t i = 0; i < count; i++)
@@ -273,14 +273,14 @@ static bool has_special(enum data_kind kind) {
     return kind == DATA_NAN_ROWS || kind == DATA_MINUS_INFINITE || kind == DATA_SPECIAL;
 }
 
-/* Whether an array has the numbers of its kind of data in a 16-bit type. */
+/* Whether an array has numbers of its kind of data in a 16-bit type. */
 static bool is_narrow(const struct problem_call *call, enum array_name name, int32_t dtype) {
     const bool is_stored = name == ARRAY_KEY || name == ARRAY_VALUE;
     return (name == ARRAY_QUERY || name == ARRAY_BIAS || (is_stored && call->numerics == RAPT_NUMERICS_ORDER_2)) &&
            dtype != RAPT_F32;
 }
 
-/* A row of a 16-bit type; what is finite stays it. */
+/* A row of a 16-bit type; finite numbers stay finite. */
 static void draw_narrow(void *row, const struct problem_array *array, const struct problem_call *call,
                         enum data_kind kind, enum array_name name, struct random *random) {
     const float most = array->dtype == RAPT_F16 ? 65504.0f : 0x1.fep+127f;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Layouts in which a sequence is not a batch of the tensor: packed by offsets, and keys and values in pages or rows of
- * a pool. Each array then has a table of where its tokens lie. */
+ * Layouts in which a sequence is not a batch of the tensor: packed by offsets, or keys and values in pages or rows of a
+ * pool. Each array then has a table of its tokens' places. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -70,14 +70,14 @@ static int64_t pages_of(const struct problem *plain, const struct problem_layout
     return layout->page_kind == RAPT_PAGES_ROW ? keys > 0 : (keys + layout->page_tokens - 1) / layout->page_tokens;
 }
 
-/* Where an entry stands in the list. */
+/* An entry's index in the list. */
 static int64_t entry_number(const struct problem_table *table, int64_t b, int64_t page) {
     return table->kind == RAPT_PAGES_LISTED ? get(&table->offsets, b) + page
            : table->kind == RAPT_PAGES_ROW  ? b
                                             : b * table->columns + page;
 }
 
-/* Some sequences share a page at times, as they do a prefix. Entries that nothing reads are no pages. */
+/* Sequences sometimes share a page, like a prefix. Entries that nothing reads are garbage. */
 static void make_table(struct problem_table *table, const struct problem *plain, const struct problem_layout *layout,
                        struct random *random) {
     static const int64_t garbage[] = {-1, INT32_MAX, INT32_MIN, 1000000};
@@ -106,7 +106,7 @@ static void make_table(struct problem_table *table, const struct problem *plain,
     for (int64_t i = 0; i < table->entries.count; i++)
         put(&table->entries, i, garbage[random_below(random, 4)]);
     int64_t *free_pages = calloc((size_t)table->pages + 1, sizeof *free_pages), next = 0;
-    for (int64_t i = 0; i < table->pages; i++) { /* shuffled, or at times in order */
+    for (int64_t i = 0; i < table->pages; i++) { /* shuffled, or sometimes in order */
         const int64_t other = random_chance(random, 80) ? random_below(random, i + 1) : i;
         free_pages[i] = free_pages[other];
         free_pages[other] = i;

@@ -14,7 +14,7 @@ void problem_reset(struct problem *problem) {
             memset(problem->arrays[name].memory.data, CANARY, problem->arrays[name].memory.bytes);
 }
 
-/* Results are the rows below the query lengths. Goes to the next one; false where there is none. */
+/* Results are the rows below the query lengths. Advances to the next; false if there is none. */
 struct row {
     const struct problem *problem;
     enum array_name name;
@@ -46,7 +46,7 @@ static size_t bytes_in(const struct row *row) {
     return (size_t)(numbers_in(row) * row->problem->arrays[row->name].element_bytes);
 }
 
-/* The bits of a result; those of a 16-bit type are the upper half. */
+/* The bits of a result; a 16-bit type's are the upper half. */
 static uint32_t word_at(const struct row *row, const struct problem *problem, int64_t i) {
     const char *bytes = bytes_of(row, problem);
     uint32_t word;
@@ -80,7 +80,7 @@ uint64_t problem_hash(uint64_t hash, const struct problem *problem) {
     return hash;
 }
 
-/* ---- what must stay as it was */
+/* ---- unwritten bytes */
 
 static bool is_canary(const char *bytes, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -89,7 +89,7 @@ static bool is_canary(const char *bytes, size_t count) {
     return true;
 }
 
-/* Whether all bytes of the outputs but those of results are canaries: looks at copies without the results. */
+/* Whether all output bytes outside of results are canaries, by copies without the results. */
 static bool gaps_are_clean(const struct problem *problem) {
     char *copies[ARRAYS] = {NULL};
     bool clean = true;

@@ -44,7 +44,7 @@ static int64_t pick(struct random *random, const int64_t *values, int count) {
     return values[random_below(random, count)];
 }
 
-/* A type of keys or values, and a dim that has whole blocks of it. */
+/* A type of keys or values, and a dim of whole blocks. */
 static int pick_format(struct random *random, int64_t *dim) {
     int format;
     if (random_chance(random, 50))
@@ -70,7 +70,7 @@ struct problem_call random_call(uint64_t seed, int64_t work) {
                                    40, 48, 63, 64, 65, 72, 80, 96, 100, 128, 130, 255, 256, 257};
     struct random random = {seed};
     struct problem_call call = {.seed = seed, .use = (unsigned)random_bits(&random)};
-    if (random_chance(&random, 60)) /* few features, else half of them */
+    if (random_chance(&random, 60)) /* few features, or half of them */
         call.use &= (unsigned)random_bits(&random) & (unsigned)random_bits(&random);
     call.use &= (1u << USE_COUNT) - 1;
     call.data = random_chance(&random, 40) ? DATA_NORMAL : (enum data_kind)random_below(&random, DATA_KINDS);

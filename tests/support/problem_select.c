@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Trees and lists of key blocks, and how many integers lists have. */
+ * Trees and lists of key blocks, and the sizes of lists. */
 #include "support/problem_data.h"
 
 enum { TREES_SEQUENCE = 200, BLOCKS_SEQUENCE = 201, FIRST_LIST_SEQUENCE = 300 };
@@ -39,7 +39,7 @@ static int64_t list_count(const struct problem_call *call, const rapt_block_list
            blocks_in(call->query_length, blocks->query_tokens);
 }
 
-/* Lists differ in how much they have: nothing, little, half, all. */
+/* Lists differ in density: none, few, half, all. */
 static bool list_has(const struct problem_call *call, int64_t list, int64_t block) {
     static const int percent[] = {0, 10, 10, 30, 50, 100};
     struct random of_list = sequence(call, FIRST_LIST_SEQUENCE + list);
@@ -48,7 +48,7 @@ static bool list_has(const struct problem_call *call, int64_t list, int64_t bloc
     return random_chance(&of_list, chance);
 }
 
-/* Entries of the lists before one. */
+/* Entries of earlier lists. */
 static int64_t entries_before(const struct problem_call *call, int64_t list) {
     const rapt_block_list blocks = drawn_blocks(call);
     int64_t count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which elements no result of a problem may depend on. */
+ * Elements that no result of a problem may depend on. */
 #include <math.h>
 
 #include "reference/reference.h"
@@ -95,7 +95,7 @@ static bool kv_row_is_unused(const struct problem *plain, enum array_name name, 
     return true;
 }
 
-/* A -infinity excludes, so it is never without effect; any other bias of a pair that is excluded is. */
+/* A -infinity excludes, so it always has an effect; any other bias of an excluded pair has none. */
 static bool bias_is_unused(const struct problem *plain, const int64_t at[4]) {
     const int64_t *in_memory = plain->arrays[ARRAY_BIAS].count;
     int64_t first[3], end[3], count[4];

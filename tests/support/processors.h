@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What kernels ask of the processor, as some would answer. */
+ * What kernels ask about the processor, answered as by some. */
 #ifndef RAPT_TESTS_PROCESSORS_H
 #define RAPT_TESTS_PROCESSORS_H
 
@@ -8,7 +8,7 @@
 
 #include "cpu.h"
 
-/* From here on kernels find one of them. Bits do not depend on it. */
+/* Kernels find one of these from here on. Bits do not depend on it. */
 static inline void pretend_processor(int64_t number) {
     static const struct {
         int requests;

@@ -23,7 +23,7 @@ const char *stored_name(int format) {
     return names[format];
 }
 
-/* The largest number of a block; NaN where one is. */
+/* The largest number of a block; NaN if one is. */
 static float largest(int format, const void *block) {
     float most = 0;
     for (int d = 0; d < rapt_format_info(format)->elements; d++) {
@@ -35,7 +35,7 @@ static float largest(int format, const void *block) {
     return most;
 }
 
-/* A number of 0.25 ... 4 of a format that has one per block: sign, exponent, fraction. */
+/* A number of magnitude 0.25 ... 4, in a format of single numbers: sign, exponent, fraction. */
 static void draw_number(struct random *random, int format, unsigned char *into) {
     const int bytes = rapt_format_info(format)->bytes;
     const int fraction = format == RAPT_FORMAT_F32       ? 23
@@ -50,7 +50,7 @@ static void draw_number(struct random *random, int format, unsigned char *into) 
     memcpy(into, &number, (size_t)bytes);
 }
 
-/* Whether the scale of a block, to be multiplied with up to 127, leaves no number near 0.25 ... 4. */
+/* Whether the scale of a block, multiplied by up to 127, leaves no number near 0.25 ... 4. */
 static bool is_far(const unsigned char *block) { return (block[1] & 0x7f) < 0x18 || (block[1] & 0x7f) > 0x43; }
 
 static void draw_bytes(struct random *random, unsigned char *into, int bytes) {
@@ -60,7 +60,7 @@ static void draw_bytes(struct random *random, unsigned char *into, int bytes) {
     }
 }
 
-/* Numbers of any kind, all finite, or of ordinary size: for those a block gets other scales until one fits. */
+/* Numbers of any kind, all finite, or of ordinary size; the last two redraw the scale until it fits. */
 static void draw_block(struct random *random, int format, unsigned char *block, bool special) {
     const struct rapt_format_info *info = rapt_format_info(format);
     const bool is_any = special && random_chance(random, 2), is_finite = special && random_chance(random, 2);

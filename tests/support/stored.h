@@ -5,8 +5,8 @@
 
 #include "support/support.h"
 
-/* Fills so many blocks of a format with numbers below 4; special: with any, infinities and NaN among them where the
- * format has them. */
+/* Fills `count` blocks of a format with numbers below 4; special: with any, infinities and NaN included if the format
+ * has them. */
 void stored_draw(struct random *random, int format, void *blocks, int64_t count, bool special);
 
 static inline bool stored_is_key_value(int format) { return rapt_format_info(format)->uses & RAPT_USE_KEY_VALUE; }

@@ -58,7 +58,7 @@ float random_normal(struct random *random) {
     return sum * 0.5f;
 }
 
-/* Three times 21 bits. */
+/* The sum of three 21-bit numbers. */
 float quick_normal(struct random *random) {
     const uint64_t bits = random_bits(random), part = (1u << 21) - 1;
     const uint64_t sum = (bits & part) + (bits >> 21 & part) + (bits >> 42 & part);
@@ -97,7 +97,7 @@ float random_special(struct random *random) {
     return draws_no_number(random, &x) ? x : random_finite(random);
 }
 
-/* Without branches, of which processors would guess every third one wrong. */
+/* Without branches, of which processors would mispredict every third. */
 float quick_finite(struct random *random) {
     static const float factors[] = {3.0f, 3.0f, 3.0f, 100.0f};
     const uint64_t bits = random_bits(random), one = (bits >> 8) % (EDGES * 5 / 2);
@@ -176,7 +176,7 @@ static void say_what_runs(void) {
     print_message("\n");
 }
 
-/* Whether the build has kernels that do not run here, although the compiler's library says that the processor can. */
+/* Whether the build has kernels that do not run here, although the compiler's library says the processor can. */
 static bool is_overlooked(rapt_isa isa) {
     bool has = false;
 #ifdef __x86_64__
@@ -192,7 +192,8 @@ int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]) {
     const char *expected = getenv("RAPT_EXPECT_ISAS"), *only = getenv("RAPT_TEST_ISA");
     int count = 0;
     for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
-        if (runs_here((rapt_isa)isa) && (!rapt_isa_is_unit((rapt_isa)isa) || only)) /* its table is there already */
+        if (runs_here((rapt_isa)isa) && (!rapt_isa_is_unit((rapt_isa)isa) || only)) /* its base table is there already
+                                                                                     * */
             tables[count++] = rapt_table_of((rapt_isa)isa);
     say_what_runs();
     for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
@@ -231,7 +232,7 @@ int64_t scaled_work(int64_t usual) {
     return work > 0 ? work : 1;
 }
 
-/* Scattered, so that what turns with a period meets all of its phases. */
+/* Scattered, so that periodic cases meet all phases. */
 bool is_sampled(int64_t number) {
     const int64_t percent = work_percent(), least = 3;
     return ((uint32_t)number * 2654435761u >> 16) % 100 < (uint32_t)(percent > least ? percent : least);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the bit tests share: random data, comparison of bits, a hash, the
- * instruction sets of this machine. Nothing here uses libm's transcendental
- * functions, so data are the same on every system. */
+ * Shared by bit tests: random data, comparison of bits, a hash, this machine's instruction sets. Nothing here uses
+ * libm's transcendental functions, so data are the same on every system. */
 #ifndef RAPT_TESTS_SUPPORT_H
 #define RAPT_TESTS_SUPPORT_H
 
@@ -38,7 +37,7 @@ bool same_bits(float got, float expected, enum nan_rule rule);
 /* Index of the first difference of [count], -1 if there is none. */
 int64_t first_difference(const float *got, const float *expected, int64_t count, enum nan_rule rule);
 
-/* Prints what, the index and both values, and fails the test, where they differ. */
+/* Where they differ, prints what, the index and both values, and fails the test. */
 void expect_bits(const float *got, const float *expected, int64_t count, enum nan_rule rule, const char *what,
                  ...) __attribute__((format(printf, 5, 6)));
 
@@ -59,7 +58,7 @@ struct random {
     uint64_t state;
 };
 
-/* splitmix64; in line, as all below, since drawing data took more of the tests' time than what they test. */
+/* splitmix64; inline, as all below: drawing data took the tests more time than what they test. */
 static inline uint64_t random_bits(struct random *random) {
     uint64_t z = random->state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -87,7 +86,7 @@ float random_heavy(struct random *random);   /* Student's t with 2 degrees of fr
 float random_special(struct random *random); /* zeros, denormals, infinities, NaN, huge, integers, ordinary */
 float random_finite(struct random *random);  /* the same without infinities and NaN */
 
-/* The same in a fraction of the time, for tests that draw much and have no stored hash; normal ones are at most 3. */
+/* The same, many times faster, for tests that draw much and store no hash; normal ones are at most 3. */
 float quick_normal(struct random *random);
 float quick_special(struct random *random);
 float quick_finite(struct random *random);
@@ -99,23 +98,22 @@ void *test_alloc(size_t bytes);
 float *test_floats(int64_t count);
 /* As test_floats, filled by draw. */
 float *test_drawn(struct random *random, int64_t count, float (*draw)(struct random *));
-/* Normal numbers as float32, or their upper halves, which are bfloat16, and finite as float16. */
+/* Normal numbers as float32, or their upper halves: bfloat16, and finite as float16. */
 char *test_normal_of(struct random *random, int dtype, int64_t count);
 void test_free_all(void);
 
 /* ---- this machine */
 
-/* Fills tables with those that run here and returns how many; only the one that
- * RAPT_TEST_ISA names, if it is set (amx: that of avx512). Prints their names once, and that of a matrix unit; fails if
- * RAPT_EXPECT_ISAS ("scalar,avx2") has one that is not among them, or if the library overlooks what the compiler's own
- * look at an x86 processor finds. */
+/* Fills tables with those that run here, or only the one that RAPT_TEST_ISA names (amx: that of avx512), and returns
+ * how many. Prints their names once, and a matrix unit's; fails if one of RAPT_EXPECT_ISAS ("scalar,avx2") is missing,
+ * or if the library overlooks one that the compiler's own x86 detection finds. */
 int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]);
 
-/* Whether it is available, and RAPT_TEST_ISA names it or nothing. */
+/* Whether it is available and RAPT_TEST_ISA names it or nothing. */
 bool runs_here(rapt_isa isa);
 
-/* Whether RAPT_TEST_TILES asks for the matrix unit of emulated_tiles.c: 1, bf16 (which lacks float16), wrong (which
- * adds in another order). */
+/* Whether RAPT_TEST_TILES selects the matrix unit of emulated_tiles.c: 1, bf16 (without float16), wrong (which adds in
+ * another order). */
 bool has_emulated_tiles(void);
 
 /* Whether the machine has this one of rapt_cpu_features. */
@@ -124,7 +122,7 @@ bool has_feature(const char *name);
 /* Percentage of the usual work: RAPT_TEST_SCALE, default 100; emulators set less. */
 int64_t scaled_work(int64_t usual);
 
-/* Whether case `number` of a fixed list is among those: all at 100, and never fewer than one in twenty. */
+/* Whether case `number` of a fixed list runs: all at 100, and about 3 in 100 at least. */
 bool is_sampled(int64_t number);
 
 #endif

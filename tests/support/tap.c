@@ -5,7 +5,7 @@
 
 #include "support/cmocka_all.h"
 
-/* In the place of cmocka's, which up to 1.1.5 says "not ok" of a skipped test, so that Meson would count a failure. */
+/* Replaces cmocka's, which up to 1.1.5 prints "not ok" for a skipped test, a failure to Meson. */
 void print_message(const char *const format, ...) {
     va_list rest;
     va_start(rest, format);

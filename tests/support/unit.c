@@ -62,7 +62,7 @@ void unit_draw(struct unit *unit, struct random *random, int64_t most_queries, i
     draw_lists(unit, random);
 }
 
-/* Elements from one index of a dimension to the next, innermost last. */
+/* Strides in elements, innermost last. */
 static void draw_strides(struct random *random, const int64_t *size, int64_t dim, int64_t *stride) {
     static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {2, 1, 0}};
     const int *order = orders[random_below(random, 3)];
@@ -141,7 +141,7 @@ struct rapt_sequence unit_sequence(const struct unit *unit, int64_t batch) {
     if (d->query_origin == RAPT_ORIGIN_TOP_LEFT)
         s.query_position = s.key_position;
     else if (d->query_origin == RAPT_ORIGIN_BOTTOM_RIGHT)
-        s.query_position = /* lists that changed may hold anything: the sum wraps */
+        s.query_position = /* changed lists may hold anything: the sum wraps */
             (int64_t)((uint64_t)s.key_position + (uint64_t)s.kv_length - (uint64_t)s.query_length);
     else
         s.query_position = unit->query_position.wide[batch];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Random batches for the units of the engine, planned on the scalar table, and what docs/inputs.md says about them in
- * the plainest words. Nothing here calls the engine but unit_cut. */
+ * Random batches for the engine's units, planned on the scalar table, and what docs/inputs.md says about them, as
+ * plainly as possible. Only unit_cut calls the engine. */
 #ifndef RAPT_TESTS_UNIT_H
 #define RAPT_TESTS_UNIT_H
 
@@ -27,30 +27,30 @@ void unit_draw(struct unit *unit, struct random *random, int64_t most_queries, i
 void unit_set(struct unit_list *list, int64_t i, int64_t number);
 
 /* Memory for a tensor of a dtype, in random order of dimensions and with gaps; every byte is ff. read: tokens may be
- * stored last to first, sequences and heads be shared. */
+ * stored last to first, sequences and heads shared. */
 rapt_tensor unit_tensor(struct random *random, int32_t dtype, int64_t batch, int64_t heads, int64_t tokens, int64_t dim,
                         bool read);
 
 /* Tensors of queries, keys and values; keys and values hold numbers. */
 void unit_add_inputs(struct unit *unit, struct random *random, int32_t dtype);
 
-/* unit_masks.c: some of all that acts on scores. */
+/* unit_masks.c: a random choice of what acts on scores. */
 void unit_add_masks(struct unit *unit, struct random *random);
 
 /* Plans. Without tensors nothing may run. */
 void unit_cut(struct unit *unit);
 
-/* ---- in the plainest words */
+/* ---- as plainly as possible */
 
 struct rapt_sequence unit_sequence(const struct unit *unit, int64_t batch);
 
 /* Whether query i sees key j of a sequence by their positions. */
 bool unit_sees(const struct unit *unit, const struct rapt_sequence *sequence, int64_t i, int64_t j);
 
-/* The bytes of a row. */
+/* A row's first byte. */
 const char *unit_row(const rapt_tensor *tensor, int64_t batch, int64_t head, int64_t token);
 
-/* The number of a half. */
+/* A half as float32. */
 float unit_widen(uint16_t half);
 
 /* Element d of a row of a dtype. */
