@@ -20,7 +20,7 @@ static double truth(const rapt_matmul_desc *d, int64_t m, int64_t n) {
     return sum;
 }
 
-/* Root mean square of the errors. */
+/* Root mean square. */
 static double error_of(const float *out, const double *expected) {
     double squares = 0;
     for (int i = 0; i < ROWS * COLUMNS; i++)

@@ -3,7 +3,7 @@
 
 #include "support/cmocka_all.h"
 
-/* Fills rows of `width` numbers; *stride_bytes is negative if the gap is odd. Returns the address of row 0. */
+/* Fills rows of `width` numbers; *stride_bytes is negative if the gap is odd. Returns row 0. */
 static const float *draw_matrix(struct random *random, const struct product_case *c, int64_t rows, int64_t width,
                                 int64_t *stride_bytes) {
     const int64_t step = width + c->gap;

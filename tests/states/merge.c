@@ -72,7 +72,7 @@ static struct merging draw(uint64_t seed) {
     struct random random = {seed};
     struct merging m = {.desc = RAPT_STATES_DESC_INIT};
     rapt_states_desc *d = &m.desc;
-    const bool is_large = random_chance(&random, 20); /* enough for several threads */
+    const bool is_large = random_chance(&random, 20); /* several threads */
     d->batch = random_between(&random, 1, 3);
     d->query_heads = random_between(&random, 1, is_large ? 8 : 3);
     d->query_length = random_between(&random, 1, is_large ? 150 : 9);

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Starts `threads` threads, each of which calls body(argument, its number), and joins them. */
+/* Calls body(argument, number) on each of so many threads, and joins them. */
 void pool_run(int threads, void (*body)(void *argument, int number), void *argument);
 
 /* A rapt_parallel_for over pool_run. */

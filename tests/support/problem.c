@@ -11,7 +11,7 @@ enum { POISON = 0xff, BLANK = 0 }; /* of inputs; POISON bytes are a NaN */
 
 static bool is_output(int name) { return name >= ARRAY_OUT; }
 
-/* An origin that nothing counts from is refused. */
+/* An origin that nothing uses is refused. */
 static int32_t origin_of(const struct problem_call *call) {
     const bool counts = call->use & (USE_CAUSAL | USE_WINDOW | USE_ALIBI | USE_STANDARD_ALIBI);
     return counts ? call->origin : RAPT_ORIGIN_UNSTATED;
@@ -58,7 +58,7 @@ static bool is_present(const struct problem_call *call, int name) {
     }
 }
 
-/* ---- where the elements of an array are */
+/* ---- layouts of arrays */
 
 struct arrangement {
     int order; /* 1: token-major; 2: head-major */
@@ -136,7 +136,7 @@ static rapt_tensor tensor(const struct problem *problem, enum array_name name, c
     for (int dim = 0; dim < 3; dim++) {
         *strides[dim] = in_memory[dim] == 1 ? 0 : array->stride_bytes[dim];
         if (logical[dim] == 1 && layout->seed && random_chance(&random, 50))
-            *strides[dim] = -123456789012345; /* nobody looks at it */
+            *strides[dim] = -123456789012345; /* never read */
     }
     result.data = array->memory.data + array->first_byte;
     result.dtype = array->dtype;
@@ -259,7 +259,7 @@ static bool exists(const struct problem_array *array, int64_t b, int64_t token) 
     return !array->places || array->places[b * array->count[2] + token] != NO_PLACE;
 }
 
-/* Elements that no result depends on keep the poison of the allocation; in biases these are single ones, else rows. */
+/* Elements that no result depends on keep the allocation's poison: whole rows, in biases single elements. */
 static void copy_array(const struct problem *from, struct problem_array *to, enum array_name name, bool poison) {
     const struct problem_array *array = &from->arrays[name];
     const int64_t *n = to->count, bytes = array->element_bytes, step = name == ARRAY_BIAS && poison ? 1 : n[3];

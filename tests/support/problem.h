@@ -29,7 +29,7 @@ enum problem_use {
     USE_INITIAL_STATE = 1 << 18,
     USE_FINAL_STATE = 1 << 19,
     USE_NO_OUT = 1 << 20,   /* with USE_FINAL_STATE only */
-    USE_QUERY_16 = 1 << 21, /* query is float16 or bfloat16, by the seed; so are biases and out below */
+    USE_QUERY_16 = 1 << 21, /* query is float16 or bfloat16, by the seed; likewise */
     USE_BIAS_16 = 1 << 22,
     USE_OUT_16 = 1 << 23,
     USE_TREE = 1 << 24,

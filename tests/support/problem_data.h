@@ -8,16 +8,15 @@
 /* What outputs hold before a run. */
 enum { CANARY = 0xa5 };
 
-/* Array names, and these two, number the sequences of a seed: tests/calls/hash.c stores what they gave. */
+/* Array names, and these two, number the sequences of a seed; hashes in tests/calls/hash.c depend on it. */
 enum { LISTS_SEQUENCE = 9, NUMBERS_SEQUENCE = 10 };
 struct random number_sequence(const struct problem_call *call, int number);
 
-/* Sizes of an array in the call, its innermost one in blocks; in memory some of them are 1, where draw_shape
- * broadcasts. */
+/* Sizes of an array in the call, the innermost in blocks; in memory some are 1, where draw_shape broadcasts. */
 void logical_counts(const struct problem_call *call, enum array_name name, int64_t count[4]);
 
-/* The sequence from which an array's shape is drawn, and then its elements. All lists of integers share one, and are
- * drawn in the order of their names. */
+/* The sequence that draws an array's shape, then its elements. All lists of integers share one, and are drawn in the
+ * order of their names. */
 struct random random_of(const struct problem_call *call, enum array_name name);
 
 /* Sets count and element_bytes. */
@@ -40,7 +39,7 @@ void draw_selection(const struct problem_array *array, const struct problem_call
 /* Writes entry i of a list. */
 void set_index(const struct problem_array *array, int64_t i, int64_t index);
 
-/* problem_numbers.c: the call without what does not go together; features and numbers of the descriptor. */
+/* problem_numbers.c: the call without conflicting features; features and numbers of the descriptor. */
 struct problem_call consistent_call(struct problem_call call);
 void draw_numbers(rapt_attention_desc *desc, const struct problem_call *call);
 
@@ -48,15 +47,15 @@ void draw_numbers(rapt_attention_desc *desc, const struct problem_call *call);
 bool has_places(const struct problem_layout *layout, enum array_name name);
 void draw_tables(struct problem *problem, const struct problem *plain, const struct problem_layout *layout);
 void free_tables(struct problem *problem);
-/* Sizes of such an array as they are in memory; then, with its strides set, where the tokens are. */
+/* Sizes of such an array in memory; then, with its strides set, the places of its tokens. */
 void shape_in_memory(const struct problem *problem, enum array_name name, int64_t count[4]);
 void set_places(const struct problem *problem, const struct problem *plain, struct problem_array *array,
                 enum array_name name);
-/* The trees of queries that are packed. */
+/* Trees of packed queries. */
 void copy_packed_trees(const struct problem *plain, struct problem *problem);
 void describe_tables(struct problem *problem, const struct problem_layout *layout);
 
-/* problem_unused.c: whether no result depends on that element; at counts as in memory. */
+/* problem_unused.c: whether no result depends on that element; `at` counts as in memory. */
 bool is_unused(const struct problem *plain, enum array_name name, const int64_t at[4]);
 
 #endif

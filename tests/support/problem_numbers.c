@@ -33,7 +33,7 @@ static int consistent_scales(int format, int scales) {
     return !(uses & RAPT_MAY_SCALE) ? 0 : !scales && (uses & RAPT_MUST_SCALE) ? 1 : scales;
 }
 
-/* In order 2 keys and values share a type. */
+/* Order 2 has one type for both. */
 static void set_half_formats(struct problem_call *call) {
     struct random random = {call->seed * 31 + 5};
     const bool is_half = call->key_format == RAPT_FORMAT_F16;

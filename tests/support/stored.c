@@ -35,7 +35,7 @@ static float largest(int format, const void *block) {
     return most;
 }
 
-/* A number of magnitude 0.25 ... 4, in a format of single numbers: sign, exponent, fraction. */
+/* A number of 0.25 ... 4, in a format without blocks: sign, exponent, fraction. */
 static void draw_number(struct random *random, int format, unsigned char *into) {
     const int bytes = rapt_format_info(format)->bytes;
     const int fraction = format == RAPT_FORMAT_F32       ? 23

@@ -58,7 +58,7 @@ float random_normal(struct random *random) {
     return sum * 0.5f;
 }
 
-/* The sum of three 21-bit numbers. */
+/* Sums three 21-bit numbers. */
 float quick_normal(struct random *random) {
     const uint64_t bits = random_bits(random), part = (1u << 21) - 1;
     const uint64_t sum = (bits & part) + (bits >> 21 & part) + (bits >> 42 & part);
@@ -192,8 +192,7 @@ int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]) {
     const char *expected = getenv("RAPT_EXPECT_ISAS"), *only = getenv("RAPT_TEST_ISA");
     int count = 0;
     for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
-        if (runs_here((rapt_isa)isa) && (!rapt_isa_is_unit((rapt_isa)isa) || only)) /* its base table is there already
-                                                                                     * */
+        if (runs_here((rapt_isa)isa) && (!rapt_isa_is_unit((rapt_isa)isa) || only)) /* its table is there already */
             tables[count++] = rapt_table_of((rapt_isa)isa);
     say_what_runs();
     for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)

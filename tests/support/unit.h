@@ -34,7 +34,7 @@ rapt_tensor unit_tensor(struct random *random, int32_t dtype, int64_t batch, int
 /* Tensors of queries, keys and values; keys and values hold numbers. */
 void unit_add_inputs(struct unit *unit, struct random *random, int32_t dtype);
 
-/* unit_masks.c: a random choice of what acts on scores. */
+/* unit_masks.c: some of all that acts on scores. */
 void unit_add_masks(struct unit *unit, struct random *random);
 
 /* Plans. Without tensors nothing may run. */
