@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Questions without data, and bindings with the data of a descriptor. */
+ * Descriptors without data, and bindings with the data of one. */
 #ifndef RAPT_TESTS_API_BIND_H
 #define RAPT_TESTS_API_BIND_H
 
@@ -66,7 +66,7 @@ static inline void bind(rapt_plan *plan, const rapt_attention_desc *desc) {
         fail_msg("%s", message.text);
 }
 
-/* With everything; split keys; many rows; scales; a state instead of an output. */
+/* Most features; split keys; many rows; scales; a state instead of an output. */
 static const struct problem_call calls[] = {
     {2, 4, 2, 5, 60, 20, 12,
      USE_MASK | USE_BIAS | USE_KEEP | USE_LSE | USE_WEIGHTS | USE_HEAD_FACTOR | USE_ALIBI | USE_SINKS |

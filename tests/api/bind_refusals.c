@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Bindings that are refused: nothing is written, and the plan stays as it was. */
+ * Refused bindings: nothing is written, and the plan stays the same. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "support/cmocka_all.h"
 #include "support/problem.h"
 
-/* ---- what a binding is refused for */
+/* ---- refusals */
 
 struct binding_case {
     struct problem *old, *new, *expected;
@@ -17,7 +17,7 @@ struct binding_case {
     int refused;
 };
 
-/* The plan must still be bound to the old memory, and the other one to none. */
+/* The plan must stay bound to the old memory, and the other one to none. */
 static void expect_refused(struct binding_case *c, const rapt_bindings *bindings, rapt_status status, const char *text,
                            int line) {
     rapt_message message = {""};
@@ -121,7 +121,7 @@ static void test_refused_scales(void **state) {
     end(&c);
 }
 
-/* The lists of the plan are read at each run, so no output may be where they are. */
+/* Runs read the plan's lists, so no output may overlap them. */
 static void test_refused_where_lists_are(void **state) {
     static int32_t memory[64];
     static const struct problem_call call = {2, 2, 2, 3, 40, 8, 8, USE_LSE, DATA_NORMAL, RAPT_ORIGIN_UNSTATED,
@@ -174,7 +174,7 @@ static void test_refused_what_was_not_planned(void **state) {
     end(&c);
 }
 
-/* Data of one tensor, whichever it is: all that are there need theirs. */
+/* Data for one tensor, whichever it is: all present tensors need theirs. */
 static void test_some_data(void **state) {
     struct problem *problem = problem_new(&calls[0]);
     const rapt_attention_desc bare = question(&problem->desc);

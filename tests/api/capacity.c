@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * rapt_workspace_bound against what smaller calls of the same kind ask for. */
+ * rapt_workspace_bound against the workspaces of smaller calls of the same kind. */
 #include <string.h>
 
 #include "support/cmocka_all.h"
@@ -29,7 +29,7 @@ static rapt_attention_desc shape(int64_t batch, int64_t query_heads, int64_t kv_
     return desc;
 }
 
-/* Orders have types. */
+/* Orders imply types. */
 static void set_types(rapt_attention_desc *desc, int32_t dtype) {
     const int64_t batch = desc->batch, heads = desc->kv_heads, keys = desc->kv_length;
     desc->query = rapt_tensor_bhsd(NULL, dtype, batch, desc->query_heads, desc->query_length, desc->head_dim);
@@ -37,7 +37,7 @@ static void set_types(rapt_attention_desc *desc, int32_t dtype) {
     desc->value = rapt_tensor_bhsd(NULL, dtype, batch, heads, keys, desc->value_dim);
 }
 
-/* Sequences share one row of page 0: only how long pages are matters. Few entries have to be read for all of them. */
+/* Sequences share one row of page 0: only page lengths matter, and few entries have to be read. */
 static void give_pages(struct random *random, rapt_attention_desc *desc, int side) {
     static const int32_t entries[MOST_PAGES];
     rapt_tensor *tensor = side ? &desc->value : &desc->key;
@@ -63,7 +63,7 @@ static rapt_attention_desc random_capacity(struct random *random, const struct r
     rapt_attention_desc desc =
         shape(one_of(random, batches, 5), heads * one_of(random, groups, 7), heads, one_of(random, queries, 7),
               one_of(random, keys, 5), dim, random_chance(random, 70) ? dim : one_of(random, dims, 10));
-    desc.isa = random_chance(random, 40) ? RAPT_ISA_AUTO : table->isa; /* AUTO has the matrix unit, too */
+    desc.isa = random_chance(random, 40) ? RAPT_ISA_AUTO : table->isa; /* AUTO includes the matrix unit */
     if (random_chance(random, 20)) {
         desc.weights_kind = RAPT_WEIGHTS_RAW;
         desc.weights = rapt_output_bhsd(NULL, desc.batch, desc.query_heads, desc.query_length, desc.kv_length);
@@ -98,7 +98,7 @@ static int64_t no_more_than(struct random *random, int64_t most) {
     return random_between(random, 1, below);
 }
 
-/* Lengths of sequences that have little in common: some long, most short, or the other way round. */
+/* Lengths of sequences that differ a lot: some long, most short, or vice versa. */
 static rapt_index_list random_lengths(struct random *random, int64_t *entries, int64_t batch, int64_t most) {
     const int percent = (int)random_below(random, 100);
     for (int64_t b = 0; b < batch; b++)
@@ -106,7 +106,7 @@ static rapt_index_list random_lengths(struct random *random, int64_t *entries, i
     return rapt_int64_list(entries, batch);
 }
 
-/* One key block for all queries, or a tree of queries where a few masks are enough. */
+/* One key block for all queries, or a tree if a few masks suffice. */
 static void give_selection(struct random *random, rapt_attention_desc *desc) {
     static const int64_t offsets[2] = {0, 1}, entries[1], masks[MOST_MASKS];
     if (desc->batch * desc->query_length <= MOST_MASKS && random_chance(random, 50)) {
@@ -166,7 +166,7 @@ static size_t bytes_of(const rapt_attention_desc *desc, int64_t slots) {
     return bytes;
 }
 
-/* Of two blocks of keys and values, which calls copy from pages, or where rows evict each other from caches. */
+/* Two blocks of keys and values: calls copy them from pages, or if rows evict each other from caches. */
 static size_t staged_bytes(const rapt_attention_desc *desc) {
     return (size_t)(2 * BLOCK_KEYS * (desc->head_dim + desc->value_dim)) * sizeof(float);
 }
@@ -191,7 +191,7 @@ static void test_bound(void **state) {
                          i, j,
                          (long long)desc.batch, (long long)desc.query_length, (long long)desc.kv_length, bytes, bound);
         }
-        /* Not absurdly more than the largest call needs, states of split keys and staged rows aside. */
+        /* Not absurdly more than the largest call, states of split keys and staged rows aside. */
         if (largest.batch * largest.kv_heads >= slots)
             assert_true(bound <= 16 * bytes_of(&largest, slots) + (size_t)slots * staged_bytes(&largest) + STATES);
     }

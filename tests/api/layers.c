@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Layers on a caller's threads, stopped, in any floating-point mode, and with weights that have gaps between their
- * rows. */
+ * Layers on a caller's threads, stopped, in any floating-point mode, and with weights with gaps between rows. */
 #include <stdatomic.h>
 
 #include "layers/drawn.h"
@@ -39,7 +38,7 @@ static int always(void *context) {
     return 1;
 }
 
-/* The same bits with all defaults and on a pool; the pool was used; and it can be stopped. */
+/* The same bits by default and on a pool; the pool is used; runs can be stopped. */
 static void check_kind(const struct kind *kind) {
     struct pool pool = {.threads = 3};
     atomic_int asked = 0;
@@ -155,7 +154,7 @@ static const float *spread(const float *rows, int64_t count, int64_t width, int6
     return apart;
 }
 
-/* What lies in the gaps is NaN (test_alloc), and shows where it is read. */
+/* The gaps are NaN (test_alloc), which shows if read. */
 static void test_weight_stride(void **state) {
     enum { STRIDE = WIDTH + 3 };
     const rapt_attention_desc how = sizes(HEADS);
@@ -198,10 +197,10 @@ static int looking_stop(void *context) {
     return 0;
 }
 
-/* The caller's functions run in its mode, and it comes back, though layers compute in another. */
+/* The caller's functions run in its mode, and it is restored, though layers compute in another. */
 static void test_float_modes(void **state) {
 #ifdef RAPT_BLAS
-    enum { LEAST_CALLS = 2 }; /* those of attention: a BLAS has its own idea of threads and does not stop */
+    enum { LEAST_CALLS = 2 }; /* attention's: a BLAS has its own threads and does not stop */
 #else
     enum { LEAST_CALLS = 10 };
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Unusual inputs that are right: they must pass, and the empty ones have a stated result. */
+ * Unusual valid inputs: they must pass, and empty ones have a stated result. */
 #include "api/refusals.h"
 
 #include <math.h>
 
 static const rapt_tensor no_tensor;
 static void *const nowhere =
-    (void *)(UINTPTR_MAX / 4 + 1); /* far from the outputs; a plan does not read there */
+    (void *)(UINTPTR_MAX / 4 + 1); /* far from the outputs; plans do not read it */
 
 static void no_tensors(rapt_attention_desc *d) { d->query = d->key = d->value = d->out = no_tensor; }
 
@@ -185,7 +185,7 @@ static void test_sizes(void **state) {
     LEGAL_PLAN(d->kv_length = many, d->key.token_stride_bytes = d->value.token_stride_bytes = 0);
     LEGAL_PLAN(d->batch = 0, d->query_heads = d->kv_heads = 1, d->query_length = d->kv_length = 1 << 24);
     LEGAL_PLAN(d->batch = many, d->query_length = d->kv_length = 0,
-               d->key_pages.kind = d->value_pages.kind = RAPT_PAGES_ROW); /* at once */
+               d->key_pages.kind = d->value_pages.kind = RAPT_PAGES_ROW); /* instantly */
     END_OF_ROWS;
 }
 

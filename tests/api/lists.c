@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lists that change after planning: every array has guard pages round it, so that a wrong access is a fault. */
+ * Lists that change after planning, between guard pages, so that stray accesses fault. */
 #define _GNU_SOURCE /* REG_EFL */
 #include <signal.h>
 #include <sys/mman.h>
@@ -30,7 +30,7 @@ static void change_lists(struct random *random, const struct problem_call *call)
     assert_int_equal(rapt_plan_workspace_bytes(&plan, 1, &bytes), RAPT_OK);
     struct guarded workspace = guarded_new(bytes, GUARD_END, 0, 0xff);
     for (int round = 0; round < 20; round++) {
-        /* All entries, or one that is only a little too large: the work stays the same then. */
+        /* All entries, or one that is only a little too large: the work stays the same. */
         memcpy(entries, legal, sizeof entries);
         const int64_t one = random_below(random, 4), batch = random_below(random, call->batch);
         for (int i = 0; round % 2 && i < 4; i++)
@@ -64,9 +64,9 @@ static void test_changed_lists(void **state) {
     change_lists(&random, &split);
 }
 
-/* ---- trees and lists of key blocks are read while tasks run */
+/* ---- trees and lists of key blocks, read while tasks run */
 
-/* A copy of a list, in memory that ends with it, as 8-byte integers. */
+/* Copies a list to memory that ends with it, as 8-byte integers. */
 static struct guarded copy_list(rapt_index_list *list, int64_t count) {
     struct guarded copy = guarded_new((size_t)count * 8, GUARD_END, 0, 0);
     for (int64_t i = 0; i < count; i++)
@@ -121,23 +121,23 @@ static void test_changed_selections(void **state) {
     }
 }
 
-/* ---- a list that is another at each look: its page faults, shows other content for one instruction, faults again */
+/* ---- a list that changes at each read: its page faults, has other content for one instruction, faults again */
 
 #if defined(__x86_64__) && defined(__linux__)
 
-enum { BATCH = 20, KEYS = 5, LONGER = 200, TRAP_FLAG = 0x100 }; /* not so long that the work would be cut otherwise */
+enum { BATCH = 20, KEYS = 5, LONGER = 200, TRAP_FLAG = 0x100 }; /* short, or the work would be cut differently */
 
 static struct {
     int64_t *lengths;
     size_t bytes;
-    uint64_t next; /* a bit for each look: whether the lengths are too large */
+    uint64_t next; /* a bit per read: whether the lengths are too large */
     int looks;
 } list;
 
 static void show_next(int number, siginfo_t *info, void *context) {
     ucontext_t *interrupted = context;
     if ((char *)info->si_addr < (char *)list.lengths || (char *)info->si_addr >= (char *)list.lengths + list.bytes) {
-        signal(number, SIG_DFL); /* an access that no list explains: it faults again */
+        signal(number, SIG_DFL); /* not an access to the list: it faults again */
         return;
     }
     mprotect(list.lengths, list.bytes, PROT_READ | PROT_WRITE);
@@ -168,7 +168,7 @@ static rapt_status plan_with(rapt_plan *plan, const rapt_attention_desc *desc, u
     return rapt_plan_init(plan, desc, NULL);
 }
 
-/* Whatever a look shows, a run is refused or stays within the tensors. */
+/* Whatever a read finds, a run is refused or stays within the tensors. */
 static void run_patterns(struct problem *problem) {
     struct random random = {1};
     rapt_plan plan;
@@ -180,7 +180,7 @@ static void run_patterns(struct problem *problem) {
     for (int i = 0; i < 200; i++) {
         const int first = i % 50;
         rapt_plan other;
-        list.next = first < 45 ? UINT64_C(1) << first : random_bits(&random); /* one look, or any */
+        list.next = first < 45 ? UINT64_C(1) << first : random_bits(&random); /* one read, or any */
         list.looks = 0;
         const rapt_status status = rapt_run(&plan, workspace.data, bytes, &serial);
         assert_true(status == RAPT_OK || status == RAPT_INVALID_VALUE);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tasks run in a workspace that was prepared for their plan, and in no other:
- * not in any bytes, not in that of another plan, not in one whose preparation
- * failed after an earlier one was good. */
+ * Tasks run only in a workspace prepared for their plan: not in arbitrary bytes, not in another plan's, not in one
+ * whose preparation failed after an earlier one succeeded. */
 #include "support/cmocka_all.h"
 #include "support/small.h"
 
@@ -75,7 +74,7 @@ static void test_failed_preparation(void **state) {
     (void)state;
 }
 
-/* As many tasks, but with more rows or more chunks of keys than the workspace has room for. */
+/* As many tasks, but more rows or chunks of keys than the workspace has room for. */
 static void test_longer_sequences(void **state) {
     static float numbers[1 << 20];
     (void)state;
@@ -125,7 +124,7 @@ static void test_more_queries(void **state) {
         }
 }
 
-/* Packed sequences that are moved before the first token, with lengths that are right. */
+/* Packed sequences moved before the first token, with valid lengths. */
 static void test_moved_offsets(void **state) {
     static float numbers[4096];
     (void)state;
@@ -151,7 +150,7 @@ static void test_moved_offsets(void **state) {
     }
 }
 
-/* One token of each sequence; kv_lengths, or query_offsets of so many tokens. */
+/* One token per sequence; kv_lengths, or query_offsets into so many tokens. */
 static rapt_plan plan_of_lists(int64_t batch, const int32_t *lengths, const int32_t *offsets, int64_t tokens) {
     static float query[65 * 16], keys[3 * 64 * 16], out[65 * 16];
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
@@ -169,8 +168,8 @@ static rapt_plan plan_of_lists(int64_t batch, const int32_t *lengths, const int3
     return plan;
 }
 
-/* Plans with as many tasks of the same sizes, but other lists: a table where another has none, lengths in another
- * order, other tokens. */
+/* Plans with as many tasks of the same sizes, but other lists: with or without a table, lengths in another order, other
+ * tokens. */
 static void test_other_lists(void **state) {
     static const int32_t equal[] = {64, 64, 64}, second[] = {64, 63, 64}, first[] = {63, 64, 64}, late[] = {64, 65},
                          early[] = {0, 1};
@@ -188,7 +187,7 @@ static void test_other_lists(void **state) {
     test_free_all();
 }
 
-/* A list that moved on since planning leads no other plan outside of fewer tokens. */
+/* A list that changed since planning leads no other plan beyond its fewer tokens. */
 static void test_moved_lists(void **state) {
     int32_t offsets[] = {0, 1};
     const rapt_plan few = plan_of_lists(1, NULL, offsets, 1), many = plan_of_lists(1, NULL, offsets, 65);
@@ -201,7 +200,7 @@ static void test_moved_lists(void **state) {
     test_free_all();
 }
 
-/* One token, on keys and values of so many batches, pages or tokens at most. */
+/* One token, on keys and values of at most so many batches, pages or tokens. */
 static rapt_plan plan_of_bounds(const rapt_page_table *table, int64_t most_keys, int64_t most_queries,
                                 const int32_t *lengths, bool of_queries) {
     static float query[64 * 16], keys[8 * 64 * 16], out[64 * 16];
@@ -223,7 +222,7 @@ static rapt_plan plan_of_bounds(const rapt_page_table *table, int64_t most_keys,
     return plan;
 }
 
-/* What was legal in the plan that the workspace is prepared for would not be in the other one. */
+/* What was legal in the plan that the workspace is prepared for is illegal in the other. */
 static void expect_bounds(const rapt_plan *small, const rapt_plan *large) {
     char *memory = test_alloc(1 << 20);
     rapt_task_info info;
@@ -259,7 +258,7 @@ static void test_other_bounds(void **state) {
     expect_bounds(&small, &large);
 }
 
-/* Two sequences; pages of keys and of values, the same for both or a row of each. */
+/* Two sequences; keys and values share their pages, or have a row each. */
 static rapt_plan plan_of_pages(const int32_t *keys, const int32_t *values, int64_t batch_stride_bytes) {
     static float numbers[8 * 16 * 16], out[2 * 16];
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;

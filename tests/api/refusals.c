@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Every input that docs/inputs.md lists, but for tensors: its status, the field
- * in the message, and that a refused call writes nothing. */
+ * Every input that docs/inputs.md lists, except tensors: its status, the field in the message, and that a refused call
+ * writes nothing. */
 #include "api/refusals.h"
 #include "isa.h"
 
@@ -83,7 +83,7 @@ static void test_sizes(void **state) {
     REFUSED(RAPT_INVALID_SHAPE, "kv_length", d->kv_length = INT64_MAX);
     REFUSED(RAPT_SIZE_OVERFLOW, "batch = 1099511627776", d->batch = absurd - 1, d->query_heads = absurd - 1);
     REFUSED(RAPT_SIZE_OVERFLOW, "query_length = 1099511627776", d->query_length = d->kv_length = absurd - 1);
-    /* the scores fit, the bytes of keys do not */
+    /* scores fit, the bytes of keys do not */
     REFUSED(RAPT_SIZE_OVERFLOW, "kv_length = 33554432", d->query_heads = 1 << 30, d->query_length = 1,
             d->kv_length = 1 << 25);
     /* those fit, the bytes of scores do not */
@@ -143,7 +143,7 @@ static void test_lists(void **state) {
 
 static void test_numbers(void **state) {
     (void)state;
-    const float wide = 3e38f; /* finite, but not after multiplication by log2(e) */
+    const float wide = 3e38f; /* finite, but not times log2(e) */
     REFUSED(RAPT_INVALID_VALUE, "scale = nan must be finite, also after multiplication by log2(e)",
             d->features = RAPT_SCALE, d->scale = NAN);
     REFUSED(RAPT_INVALID_VALUE, "scale = inf", d->features = RAPT_SCALE, d->scale = INFINITY);
@@ -247,7 +247,7 @@ static void test_machine(void **state) {
     END_OF_ROWS;
 }
 
-/* A plan that was refused does not run, whatever it held before. */
+/* A refused plan does not run, whatever it held before. */
 static void test_refused_plan(void **state) {
     (void)state;
     rapt_plan plan;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Rows of the tables in refusals.c and legal.c: a small valid call, one change, what comes of it.
+ * Rows of the tables in refusals.c and legal.c: a small valid call, one change, the outcome.
  *
  *     REFUSED(RAPT_INVALID_SHAPE, "batch = -1", d->batch = -1);
  *     LEGAL(d->kv_length = 0);
@@ -18,7 +18,7 @@
 
 #include "rapt/rapt.h"
 
-/* Plans and runs the call, in both forms; a wrong row is printed and counted. */
+/* Plans and runs the call, in both forms; prints and counts wrong rows. */
 #define REFUSED(status, text, ...)                                                                 \
     do {                                                                                           \
         rapt_attention_desc *d = fresh();                                                          \
@@ -46,11 +46,11 @@
 void expect_refused(const rapt_attention_desc *desc, rapt_status status, const char *text, int line);
 void expect_legal(const rapt_attention_desc *desc, bool run, int line);
 
-/* Since the last question. */
+/* Since the last call. */
 int wrong_rows(void);
 
-/* batch 2, 4 query heads, 2 KV heads, 3 queries, 5 keys, head_dim 8; query, key, value and out only.
- * Every array has room for ROOM elements, so sizes and strides may grow. Outputs hold canaries again. */
+/* batch 2, 4 query heads, 2 KV heads, 3 queries, 5 keys, head_dim 8; query, key, value and out only. Every array has
+ * room for ROOM elements, so sizes and strides may grow. Outputs are reset to canaries. */
 enum { ROOM = 4096 };
 rapt_attention_desc *fresh(void);
 bool outputs_untouched(void);
@@ -65,7 +65,7 @@ void with_lse(rapt_attention_desc *desc);
 void with_weights(rapt_attention_desc *desc); /* after softmax */
 void with_states(rapt_attention_desc *desc);  /* both; the initial ones are empty */
 
-/* query and out as parts of one record per token; out begins `floats` behind query: 32 or it overlaps. */
+/* query and out as parts of one record per token; out begins `floats` after query: below 32 they overlap. */
 void fuse(rapt_attention_desc *desc, int floats);
 
 extern const float zeros[ROOM];

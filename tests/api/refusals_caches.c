@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Packed sequences: what is refused, and the odd ones that are right. */
+ * Packed sequences and pages: refusals, and odd valid ones. */
 #include "api/refusals.h"
 
 #include <math.h>
@@ -75,7 +75,7 @@ static void test_packed_memory(void **state) {
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps itself", pack_queries(d), d->out.token_stride_bytes = 32);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key", pack_keys(d), d->key.data = d->out.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key", pack_keys(d), d->kv_tokens = 22,
-            d->key.data = (float *)d->out.data - 2 * 8 * 21); /* the last token, which no sequence has */
+            d->key.data = (float *)d->out.data - 2 * 8 * 21); /* the last token, of no sequence */
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps query_offsets", pack_queries(d),
             d->query_offsets = list32(zeros), d->out.data = (void *)(uintptr_t)(zeros + 2));
     END_OF_ROWS;
@@ -224,7 +224,7 @@ static void test_table_entries(void **state) {
             d->key_pages.entries = rapt_int64_list(highest, 2), d->key_pages.batch_stride_bytes = 16);
     REFUSED(RAPT_INVALID_VALUE, "key_pages: page 1 of sequence 0 is 3, outside 0 ... 2", page_keys(d),
             d->key_pages.pages = 3);
-    /* Rows that overlap, take turns, or are one of which the second sequence reads more. */
+    /* Rows that overlap, interleave, or are one, of which the second sequence reads more. */
     REFUSED(RAPT_INVALID_VALUE, "key_pages: page 1 of sequence 1 is 4", page_keys(d), d->key_pages.entries.data = high,
             d->key_pages.batch_stride_bytes = 4);
     REFUSED(RAPT_INVALID_VALUE, "key_pages: page 0 of sequence 1 is -1", page_keys(d), d->key_pages.entries.data = low,
@@ -251,7 +251,7 @@ static void test_paged_memory(void **state) {
             d->key_pages.pages = INT64_C(1) << 40, d->key.page_stride_bytes = INT64_C(1) << 40);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key", page_keys(d), d->key.data = d->out.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps value", page_both(d), d->value_pages.pages = 9,
-            d->value.data = (float *)d->out.data - 8 * 48); /* the last page, which no sequence has */
+            d->value.data = (float *)d->out.data - 8 * 48); /* the last page, of no sequence */
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key_pages.entries", page_keys(d),
             d->key_pages.entries.data = zeros, d->key_pages.batch_stride_bytes = 1024,
             d->out.data = (void *)(uintptr_t)(zeros + 257));
@@ -264,7 +264,7 @@ static void test_paged_memory(void **state) {
     END_OF_ROWS;
 }
 
-/* The same keys and values, 5 of each sequence, in pages of 3 and where they are. */
+/* The same keys and values, 5 per sequence, in pages of 3 and in place. */
 static void fill_pages(rapt_attention_desc *d, const float *rows, int64_t batch_stride) {
     static const int page_of[2][2] = {{1, 3}, {2, 0}};
     for (int b = 0; b < 2; b++)
@@ -295,16 +295,16 @@ static void test_paged_is_legal(void **state) {
     LEGAL(row_keys(d), d->key_pages.entries = list32(none), d->kv_lengths = list32(empty));
     LEGAL(page_both(d), d->kv_lengths = list32(empty), d->key_pages.pages = d->value_pages.pages = 0,
           d->key = d->value = absent);
-    LEGAL(page_keys(d), d->key_pages.batch_stride_bytes = 0); /* both sequences read the same row */
+    LEGAL(page_keys(d), d->key_pages.batch_stride_bytes = 0); /* both sequences share a row */
     LEGAL_PLAN(page_both(d), d->key_pages.batch_stride_bytes = d->value_pages.batch_stride_bytes = 0,
-               d->batch = many, d->query_length = 0); /* at once, */
+               d->batch = many, d->query_length = 0); /* instantly, */
     LEGAL_PLAN(page_both(d), d->key_pages.batch_stride_bytes = d->value_pages.batch_stride_bytes = 0, d->batch = many,
-               d->query.data = d->key.data = d->value.data = d->out.data = NULL); /* since nobody looks at each */
+               d->query.data = d->key.data = d->value.data = d->out.data = NULL); /* without a look at each */
     enum { BATCH = 1 << 14, PAGES = 1 << 20 };
     static int32_t pages[PAGES + BATCH], lengths[BATCH];
     for (int b = 0; b < BATCH; b++)
         lengths[b] = PAGES - b % 3;
-    for (int stride = 0; stride < 2; stride++) /* likewise each page once, where rows are one or overlap */
+    for (int stride = 0; stride < 2; stride++) /* so, too, each page once, if rows are one or overlap */
         LEGAL_PLAN(page_both(d), d->batch = BATCH, d->kv_length = PAGES, d->key_pages.page_tokens = 1,
                    d->key_pages.entries = rapt_int32_list(pages, PAGES), d->value_pages = d->key_pages,
                    d->key_pages.batch_stride_bytes = d->value_pages.batch_stride_bytes = 4 * stride,
@@ -314,7 +314,7 @@ static void test_paged_is_legal(void **state) {
     LEGAL(page_keys(d), d->key.page_stride_bytes = -192, d->key.data = (float *)d->key.data + 3 * 48);
     LEGAL(page_keys(d), d->key.extent_bytes = 768);
     LEGAL(page_keys(d), pack_queries(d));
-    LEGAL(pack_keys(d), page_keys(d)); /* offsets have the lengths, and say where values are */
+    LEGAL(pack_keys(d), page_keys(d)); /* offsets give the lengths, and the places of values */
     LEGAL(page_keys(d), d->batch = 1, d->key_pages.batch_stride_bytes = -3);
     LEGAL(page_keys(d), d->batch = 0);
     END_OF_ROWS;

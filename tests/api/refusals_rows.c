@@ -35,7 +35,7 @@ rapt_attention_desc *fresh(void) {
     desc.key = rapt_input_bhsd(key, 2, 2, 5, 8);
     desc.value = rapt_input_bhsd(value, 2, 2, 5, 8);
     desc.out = rapt_output_bhsd(out, 2, 4, 3, 8);
-    /* Rows change sizes and strides, and say themselves what they want of extents. */
+    /* Rows change sizes and strides, and set the extents that they test. */
     desc.query.extent_bytes = desc.key.extent_bytes = desc.value.extent_bytes = desc.out.extent_bytes = 0;
     return &desc;
 }

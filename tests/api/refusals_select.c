@@ -39,14 +39,14 @@ static void test_key_blocks(void **state) {
     const int64_t far = INT64_MAX / 2;
     static const int64_t far_apart[3] = {7, INT64_C(1) << 30, INT64_C(1) << 38};
     LEGAL(with_blocks(d, all, entries, 3));
-    /* At once: keys that no list names take no time. */
+    /* Instantly: keys that no list names take no time. */
     LEGAL(with_blocks(d, all, entries, 3), d->key_blocks.entries = rapt_int64_list(far_apart, 3),
           d->kv_length = INT64_C(1) << 40, d->key.token_stride_bytes = d->value.token_stride_bytes = 0);
     REFUSED(RAPT_UNUSED_FIELD, "key_blocks is set", d->key_blocks.key_tokens = 64);
     REFUSED(RAPT_UNUSED_FIELD, "key_blocks is set", d->key_blocks.offsets = list32(all));
     REFUSED(RAPT_INVALID_SHAPE, "key_blocks.query_tokens = -3", with_blocks(d, all, entries, 3),
             d->key_blocks.query_tokens = -3);
-    /* At once, not after a look at each sequence. */
+    /* Instantly, not after a look at each sequence. */
     REFUSED(RAPT_INVALID_SHAPE, "key_blocks.query_tokens = -3", with_blocks(d, all, entries, 3),
             d->key_blocks.query_tokens = -3, d->key_blocks.batch_stride = 1, d->batch = INT64_C(1) << 40,
             d->query.batch_stride_bytes = d->key.batch_stride_bytes = d->value.batch_stride_bytes = 0,

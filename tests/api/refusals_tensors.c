@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The tensors of docs/inputs.md: what is refused, with which status and text. */
+ * The tensors of docs/inputs.md: refusals, with status and text. */
 #include "api/refusals.h"
 
 static void test_tensors(void **state) {
@@ -63,7 +63,7 @@ static void test_tensors(void **state) {
     END_OF_ROWS;
 }
 
-/* int8 keys with a scale per row, and values as well. */
+/* int8 keys and values with a scale per row. */
 static void with_int8(rapt_attention_desc *d) {
     d->key = rapt_tensor_bhsd(d->key.data, RAPT_I8, 2, 2, 5, 8);
     d->key.scale_dtype = RAPT_F32;
@@ -136,7 +136,7 @@ static void test_scale_extents(void **state) {
     REFUSED(RAPT_OUT_OF_EXTENT, "key.scales: scale_extent_bytes = 76, but the strides reach bytes 0 ... 80",
             with_int8(d), d->key.scale_extent_bytes = 76);
     REFUSED(RAPT_OUT_OF_EXTENT, "key.scales: scale_extent_bytes = 76, but the strides reach bytes 0 ... 80",
-            with_int8(d), d->key.scale_group = 16, d->key.scale_extent_bytes = 76); /* a group that is not full */
+            with_int8(d), d->key.scale_group = 16, d->key.scale_extent_bytes = 76); /* a partial group */
     REFUSED(RAPT_OUT_OF_EXTENT, "key.scales: scale_extent_bytes = 80, but the strides reach bytes -16 ... 56",
             with_int8(d), d->key.scale_token_stride_bytes = -4, d->key.scale_head_stride_bytes = 12,
             d->key.scales = (void *)(uintptr_t)(zeros + 20), d->key.scale_extent_bytes = 80);
@@ -230,7 +230,7 @@ static void test_overlaps(void **state) {
             d->out.data = (void *)(uintptr_t)zeros);
     /* Fused [token][query heads | out heads], but out begins inside the query's part. */
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps query", fuse(d, 31));
-    /* Rows that take turns, at strides with which sums of them are too large to tell. */
+    /* Interleaved rows, with strides so large that their sums do not tell. */
     const int64_t far = (int64_t)1 << 59;
     LEGAL_PLAN(fuse(d, 32), d->query.batch_stride_bytes = d->out.batch_stride_bytes = far);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps query", fuse(d, 32),
@@ -266,7 +266,7 @@ static void test_states(void **state) {
             d->final_state.data = d->query.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps initial_state", with_states(d), d->initial_state.data = d->out.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps final_state", with_states(d), d->final_state.data = d->out.data);
-    /* In place is the same rows, not others of the same memory. */
+    /* In place means the same rows, not others of the same memory. */
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "final_state overlaps initial_state", with_states(d),
             d->initial_state.data = (float *)d->final_state.data + 10);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "final_state overlaps initial_state", with_states(d),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Offsets and page tables that change after planning, and while tasks run: every array has guard pages round it, so
- * that a wrong access is a fault. */
+ * Offsets and page tables that change after planning, and while tasks run, between guard pages, so that stray accesses
+ * fault. */
 #include "support/cmocka_all.h"
 #include "support/problem.h"
 
@@ -18,7 +18,7 @@ static int64_t entry(const rapt_index_list *list, int64_t i) {
     return list->index_bytes == 4 ? ((const int32_t *)list->data)[i] : ((const int64_t *)list->data)[i];
 }
 
-/* The lists of a descriptor move to memory that can be changed. */
+/* Moves a descriptor's lists to writable memory. */
 static void take_lists(struct lists *lists, rapt_attention_desc *desc) {
     rapt_index_list *const all[LISTS] = {&desc->query_offsets,     &desc->kv_offsets,
                                          &desc->key_pages.entries, &desc->value_pages.entries,
@@ -54,7 +54,7 @@ static void spoil(struct lists *lists, struct random *random) {
     }
 }
 
-/* Prepared with legal lists, run with others: no number of theirs counts then, or it is looked at again. */
+/* Prepared with legal lists, run with others: runs use none of their numbers, or check them again. */
 static void run_spoilt(const rapt_plan *plan, struct guarded *workspace, struct lists *lists, struct random *random) {
     memcpy(lists->now, lists->legal, sizeof lists->now);
     assert_int_equal(rapt_prepare(plan, workspace->data, workspace->bytes), RAPT_OK);

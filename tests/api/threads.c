@@ -47,7 +47,7 @@ static void job_end(struct job *job, const struct problem *expected) {
 struct joined {
     const struct job *job;
     int32_t phase;
-    int order;          /* 0: all at once; 1, 2: the first, the last comes late; 3: each comes twice */
+    int order;          /* 0: all at once; 1, 2: the first, the last is late; 3: each joins twice */
     int threads;
     atomic_int failed;
 };
@@ -85,7 +85,7 @@ static void test_join(void **state) {
     }
 }
 
-/* Threads without a slot leave the work to those that have one. */
+/* Threads without a slot leave the work to the others. */
 static void test_join_with_few_slots(void **state) {
     (void)state;
     struct problem *expected = problem_expected(&calls[0]);
@@ -120,7 +120,7 @@ static void test_join_is_refused(void **state) {
 
 struct patience {
     atomic_int asked;
-    int most; /* answers "go on" so often */
+    int most; /* says "go on" so often */
 };
 
 static int impatient(void *context) {
@@ -135,7 +135,7 @@ static int tasks_of(const struct job *job) {
     return (int)tasks;
 }
 
-/* Stops before each task in turn; asked once for each, it does not stop. */
+/* Stops before the first, last and some other tasks; asked once per task, it does not stop. */
 static void stop_run(const struct problem_call *call, const struct problem *expected, int threads) {
     struct job job = job_of(call, threads);
     const int tasks = tasks_of(&job);
@@ -157,7 +157,7 @@ static void stop_run(const struct problem_call *call, const struct problem *expe
         if (threads == 1)
             assert_int_equal(patience.asked, most < tasks ? most + 1 : tasks);
     }
-    /* The workspace is as good as before. */
+    /* The workspace is still usable. */
     assert_int_equal(rapt_run(&job.plan, job.workspace, job.bytes, NULL), RAPT_OK);
     job_end(&job, expected);
 }
@@ -208,9 +208,9 @@ static void test_stop_matmul(void **state) {
     test_free_all();
 }
 
-/* ---- what a run would use */
+/* ---- use of threads */
 
-/* Those that this process may run on; 1 where the system does not say. */
+/* Those that this process may run on; 1 if the system does not say. */
 static int64_t own_processors(void) {
 #ifdef __linux__
     cpu_set_t set;
@@ -241,7 +241,7 @@ static void test_concurrency(void **state) {
     assert_int_equal(rapt_run_concurrency(&many.plan, &options), rapt_task_count(&many.plan, 0));
     options.max_threads = -1;
     assert_int_equal(rapt_run_concurrency(&many.plan, &options), 0);
-    /* The one-call form brings as many slots as that. */
+    /* The one-call form brings that many slots. */
     options.max_threads = 3;
     pool.largest_count = 0;
     assert_int_equal(rapt_attention(&many.problem->desc, &options, NULL), RAPT_OK);
@@ -251,7 +251,7 @@ static void test_concurrency(void **state) {
     test_free_all();
 }
 
-/* The tasks of the first phase cover every row of every head of a sequence, and the keys that it sees, once. */
+/* The tasks of the first phase cover every row of every head of a sequence, and the keys it sees, exactly once. */
 static void test_task_info(void **state) {
     static const struct problem_call call = {2, 4, 2, 230, 700, 16, 16, USE_CAUSAL, DATA_NORMAL,
                                              RAPT_ORIGIN_BOTTOM_RIGHT, RAPT_WEIGHTS_NONE, 1, 0};
@@ -293,8 +293,7 @@ static void test_task_info(void **state) {
     test_free_all();
 }
 
-/* Keys count from the first that is stored, wherever it stands; lists of blocks that name half of the keys halve a
- * cost. */
+/* Keys count from the first stored one, wherever that is; block lists that name half of the keys halve a cost. */
 static void test_task_info_of_lists(void **state) {
     static float numbers[1 << 16];
     static const int64_t position[1] = {700}, offsets[2] = {0, 1}, entries[1] = {1};

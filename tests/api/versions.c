@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Callers of other releases: structs that are smaller or larger, plans that are none of this library. */
+ * Callers of other releases: smaller or larger structs, plans of other libraries. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ enum { MOST = 4096, LEAST = offsetof(rapt_attention_desc, reserved) };
 static const struct problem_call call = {2, 4, 2, 3, 40, 16, 12, USE_MASK | USE_LSE | USE_KV_LENGTHS, DATA_NORMAL,
                                        RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_NONE, 1, 0};
 
-/* A struct of another size at the end of its page, so that a byte read behind it is a fault. */
+/* A struct of another size, ending at a guard page, so that reading past it faults. */
 static struct guarded sized(const void *from, size_t known, size_t bytes) {
     struct guarded memory = guarded_new(bytes, GUARD_END, 0, 0);
     const uint32_t struct_size = (uint32_t)bytes;
@@ -56,7 +56,7 @@ static void refuse_sized(const struct problem *problem, size_t stated, size_t by
     guarded_free(&memory);
 }
 
-/* Nothing behind the four bytes of the size is read where the size is none. */
+/* With an invalid size, nothing after its four bytes is read. */
 static void test_sizes_that_are_none(void **state) {
     struct problem *problem = problem_new(&call);
     (void)state;
@@ -93,7 +93,7 @@ static rapt_status run_with(struct problem *problem, const void *options) {
     return rapt_attention(&problem->desc, options, NULL);
 }
 
-/* What a plan answers is the order that it has, also where the call leaves it to the library. */
+/* A plan states the order it has, even if the call leaves it to the library. */
 static void test_orders(void **state) {
     static const int32_t asked[] = {RAPT_NUMERICS_DEFAULT, RAPT_NUMERICS_ORDER_1, RAPT_NUMERICS_FASTEST,
                                     RAPT_NUMERICS_ORDER_3};
@@ -162,8 +162,8 @@ static bool has_unit_of_its_own(void) {
     return false;
 }
 
-/* Order 2 is the fastest of bfloat16, or float16, where there is a unit for it, and nobody asks for an instruction set
- * without. */
+/* Order 2 is the fastest for bfloat16, or float16, if there is a unit for it and the instruction set is left open or
+ * has it. */
 static void test_fastest(void **state) {
     const rapt_plan open = plan_of_fastest(RAPT_BF16, RAPT_ISA_AUTO);
     const bool has_unit = has_unit_of_its_own();
@@ -189,7 +189,7 @@ static void test_sizes_of_options(void **state) {
         struct guarded memory = sized(&off, sizeof off, bytes);
         assert_int_equal(run_with(problem, memory.data), RAPT_OK);
         assert_true(problem_same(problem, expected));
-        memory.data[bytes - 1] = 1; /* in a reserved word, a pointer's unused half, or behind what is known */
+        memory.data[bytes - 1] = 1; /* in a reserved word, a pointer's unused half, or past the known fields */
         const rapt_status status = bytes > 56 ? run_with(problem, memory.data) : RAPT_UNUSED_FIELD;
         assert_int_equal(status, bytes > sizeof off ? RAPT_UNSUPPORTED_VERSION : RAPT_UNUSED_FIELD);
         guarded_free(&memory);
@@ -227,7 +227,7 @@ static void expect_no_plan(const rapt_plan *plan) {
     assert_int_equal(rapt_task_count(plan, 0), 0);
 }
 
-/* The first word has the version and the size, the second one the copy of the library. */
+/* The first word has the version and the size, the second the copy of the library. */
 static void test_plans_of_others(void **state) {
     struct problem *problem = problem_new(&call);
     rapt_plan plan;
