@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Plans without data, and the memory that they are bound to. */
+ * Plans without data, and their bindings. */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static void test_answers_and_does_not_run(void **state) {
     }
 }
 
-/* What can be checked without memory is: dtypes, strides, extents, an output that overlaps itself. */
+/* What needs no memory is checked: dtypes, strides, extents, an output that overlaps itself. */
 static void test_questions_are_checked(void **state) {
     struct problem *problem = problem_new(&calls[2]);
     const rapt_attention_desc bare = question(&problem->desc);
@@ -131,7 +131,7 @@ static void test_empty_needs_no_binding(void **state) {
     assert_int_equal(rapt_run(&plan, workspace, sizeof workspace, NULL), RAPT_OK);
 }
 
-/* The cost of a binding does not grow with the batch: lists of lengths are not read again. */
+/* A binding's cost does not grow with the batch: lists of lengths are not reread. */
 static void test_binding_reads_no_list(void **state) {
     struct problem *problem = problem_new(&calls[2]);
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);

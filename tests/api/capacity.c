@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * rapt_workspace_bound against the workspaces of smaller calls of the same kind. */
+ * rapt_workspace_bound against what smaller calls of its kind require. */
 #include <string.h>
 
 #include "support/cmocka_all.h"

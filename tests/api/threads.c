@@ -135,7 +135,7 @@ static int tasks_of(const struct job *job) {
     return (int)tasks;
 }
 
-/* Stops before the first, last and some other tasks; asked once per task, it does not stop. */
+/* Stops before some tasks in turn; asked once per task, it does not stop. */
 static void stop_run(const struct problem_call *call, const struct problem *expected, int threads) {
     struct job job = job_of(call, threads);
     const int tasks = tasks_of(&job);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * rapt_append and rapt_rotate: the bytes of the reference, on every instruction set, for any number of threads. */
+ * rapt_append and rapt_rotate: the reference's bytes, on every instruction set, for any number of threads. */
 #include "append/draw.h"
 #include "reference/reference.h"
 #include "support/cmocka_all.h"
@@ -50,7 +50,7 @@ static void test_calls(void **state) {
     }
 }
 
-/* Positions of tokens, or first ones of sequences, which may have lengths or be packed. */
+/* Positions of tokens, or of first ones of sequences, which may have lengths or be packed. */
 static void draw_rotated(struct drawn *drawn, struct random *random, rapt_rotate_desc *d) {
     const int way = (int)random_below(random, 3);
     int64_t count = d->batch * d->length, *numbers = drawn->lists[0];
@@ -72,7 +72,7 @@ static void draw_rotated(struct drawn *drawn, struct random *random, rapt_rotate
     *(first ? &d->first_positions : &d->positions) = rapt_int64_list(drawn->lists[1], entries);
 }
 
-/* Queries into any of the three types. */
+/* Queries to any of the three types. */
 static void test_rotate(void **state) {
     static const int32_t dtypes[] = {RAPT_F32, RAPT_F16, RAPT_BF16};
     const struct rapt_table *tables[RAPT_ISA_COUNT];
@@ -109,7 +109,7 @@ static void test_rotate(void **state) {
     }
 }
 
-/* A stopped call says so; a caller's loop that fails as well. */
+/* A stopped call says so, and so does a caller's failing loop. */
 static int stop_at_once(void *context) {
     (void)context;
     return 1;

@@ -8,7 +8,7 @@
 
 enum { UNWRITTEN = 0xa5 };
 
-/* Strides for dimensions in random order, with gaps; returns the bytes that the tensor reaches. */
+/* Random order of dimensions, with gaps; returns the bytes that the tensor spans. */
 static size_t draw_strides(struct random *random, int32_t dtype, const int64_t size[3], int64_t dim,
                            int64_t strides[3]) {
     const struct rapt_format_info *info = rapt_format_info(rapt_format_of(dtype));
@@ -41,7 +41,7 @@ static int32_t draw_cache_dtype(struct random *random, int64_t dim) {
     }
 }
 
-/* Any scale: now and then 0, infinite, NaN, negative or tiny. */
+/* Any scale: occasionally 0, infinite, NaN, negative or tiny. */
 static float draw_scale(struct random *random) {
     return random_chance(random, 10) ? random_special(random) : ldexpf(random_uniform(random) + 1.5f, -5);
 }
@@ -66,7 +66,7 @@ static void draw_scale_memory(struct drawn *drawn, struct random *random, int si
     guarded_make_read_only(into);
 }
 
-/* Scales per row and group that are computed; or given ones, perhaps for all tokens or heads. */
+/* Computed scales per row and group; or given ones, perhaps shared by all tokens or heads. */
 static void draw_scales(struct drawn *drawn, struct random *random, int side, const int64_t size[3], int64_t dim) {
     rapt_append_desc *d = &drawn->desc;
     rapt_tensor *into = side ? &d->value_cache : &d->key_cache;
@@ -137,7 +137,7 @@ static rapt_index_list list_of(struct drawn *drawn, struct random *random, int w
     return rapt_int32_list(drawn->narrow, count);
 }
 
-/* Sequences of different lengths, or one after the other. */
+/* Sequences of different lengths, or packed. */
 static void draw_lengths(struct drawn *drawn, struct random *random) {
     rapt_append_desc *d = &drawn->desc;
     const int way = (int)random_below(random, 3);
@@ -169,7 +169,7 @@ static void draw_slots(struct drawn *drawn, struct random *random) {
     d->slots = list_of(drawn, random, 2, tokens_of(d));
 }
 
-/* A table for what the positions need; pages in any order, some of two sequences. */
+/* A table for the positions; pages in any order, some shared by two sequences. */
 static void draw_table(struct drawn *drawn, struct random *random) {
     rapt_append_desc *d = &drawn->desc;
     rapt_page_table *table = &d->pages;
@@ -258,7 +258,7 @@ void drawn_append(struct drawn *drawn, struct random *random, bool large) {
     d->batch = large ? random_between(random, 1, DRAWN_MOST_BATCH) : random_below(random, 5);
     d->kv_heads = random_between(random, 1, large ? 4 : 3);
     d->length = large ? random_between(random, 100, 400) : random_below(random, 20);
-    const int64_t choices = large ? 9 : sizeof dims / sizeof *dims; /* the longest ones in small calls only */
+    const int64_t choices = large ? 9 : sizeof dims / sizeof *dims; /* the longest in small calls only */
     d->head_dim = dims[random_below(random, choices)];
     d->value_dim = random_chance(random, 30) ? dims[random_below(random, choices)] : 0;
     draw_lengths(drawn, random);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Descriptors of rapt_append and rapt_rotate that are legal, for the one program that makes them illegal. */
+ * Legal descriptors of rapt_append and rapt_rotate, for the one program that makes them illegal. */
 #ifndef RAPT_TESTS_APPEND_LEGAL_H
 #define RAPT_TESTS_APPEND_LEGAL_H
 
@@ -69,7 +69,7 @@ static inline void with_table(rapt_append_desc *d, rapt_page_kind kind) {
     }
 }
 
-/* int8 caches, each with 40 scales and zero points that are computed. */
+/* int8 caches, each with 40 computed scales and zero points. */
 static inline void with_scales(rapt_append_desc *d) {
     d->features = RAPT_COMPUTE_KEY_SCALES | RAPT_COMPUTE_VALUE_SCALES;
     for (int i = 0; i < 2; i++) {
@@ -120,7 +120,7 @@ static inline rapt_rotate_desc fresh_rotate(void) {
     return d;
 }
 
-/* The first positions of sequences. */
+/* First positions of sequences. */
 static inline void with_first(rapt_rotate_desc *d) {
     d->positions = (rapt_index_list){0};
     d->first_positions = rapt_int64_list(positions, 2);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Where tokens go: the last of two with the same place remains; lists that change between the checks and their use. */
+ * Where tokens go: the last of two in one place remains; lists that change between their checks and uses. */
 #include "append/draw.h"
 #include "support/cmocka_all.h"
 
-/* Tokens 0 ... count - 1 hold their number. */
+/* Tokens 0 ... count - 1 hold their index. */
 static void test_last_remains(void **state) {
     enum { COUNT = 3000, SLOTS = 48, DIM = 32 };
     static float from[COUNT * DIM], into[SLOTS * DIM];
@@ -37,7 +37,7 @@ static void test_last_remains(void **state) {
     }
 }
 
-/* should_stop is asked after the checks: it makes the lists hostile. */
+/* should_stop, called after the checks, makes the lists hostile. */
 struct hostile {
     struct drawn *drawn;
     struct random *random;
@@ -74,7 +74,7 @@ static void test_changed_lists(void **state) {
     }
 }
 
-/* Hostile from the start: refused with nothing written, or right. */
+/* Hostile from the start: refused with nothing written, or valid. */
 static void test_hostile_lists(void **state) {
     static struct drawn drawn;
     struct random random = {9};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Calls that are refused with a status and the name of a field, and that write nothing; or legal ones. */
+ * Calls that are refused with a status and a field's name, and write nothing; or legal ones. */
 #ifndef RAPT_TESTS_APPEND_REFUSED_H
 #define RAPT_TESTS_APPEND_REFUSED_H
 

@@ -28,7 +28,7 @@ static void expect_stored(const struct rapt_table *table, int format, const floa
     guarded_free(&into);
 }
 
-/* Numbers of one kind, so that blocks without infinities occur. */
+/* Numbers of one kind, so that some blocks lack infinities. */
 static void draw_row(struct random *random, float *x, int dim) {
     static float (*const draws[])(struct random *) = {random_normal, random_finite, random_special, random_heavy};
     const int kind = (int)random_below(random, 8), scale = (int)random_between(random, -140, 127);
@@ -64,7 +64,7 @@ static void test_store(void **state) {
     test_free_all();
 }
 
-/* Each number of a 16-bit type, those halfway to the next one, and their neighbours. */
+/* Each number of a 16-bit type, each midpoint to the next, and their neighbours. */
 static void test_halfway(void **state) {
     static const int32_t dtypes[] = {RAPT_F16, RAPT_BF16};
     const struct rapt_table *tables[RAPT_ISA_COUNT];
@@ -135,7 +135,7 @@ static double ulp_of(float x) {
     return (double)nextafterf(a, INFINITY) - (double)a;
 }
 
-/* The bits of the reference, and within 0.51 ulp of sine and cosine of the exact product. */
+/* The reference's bits, and within 0.51 ulp of sine and cosine of the exact product. */
 static void test_angles(void **state) {
     enum { PAIRS = 37 };
     const struct rapt_table *tables[RAPT_ISA_COUNT];

@@ -10,7 +10,7 @@
 #include "support/guarded.h"
 #include "support/stored.h"
 
-/* With scales of groups that are given or computed, and zero points where the type may have them. */
+/* With given or computed scales per group, and zero points if the type may have them. */
 static void expect_scaled(const struct rapt_table *table, int format, const float *x, int dim, struct random *random) {
     enum { MOST_GROUPS = RAPT_MAX_HEAD_DIM / 16 };
     float scales[MOST_GROUPS], expected_scales[MOST_GROUPS];
@@ -45,7 +45,7 @@ static void expect_scaled(const struct rapt_table *table, int format, const floa
     guarded_free(&into);
 }
 
-/* Numbers of one kind: ordinary ones, any bits, one sign, few values, so large that ranges overflow, denormals. */
+/* Numbers of one kind: ordinary, any bits, one sign, few values, so large that ranges overflow, denormals. */
 static void draw_row(struct random *random, float *x, int dim) {
     const int kind = (int)random_below(random, 9);
     const int scale = random_chance(random, 50) ? (int)random_between(random, -149, -139)
@@ -80,8 +80,8 @@ static void test_scaled(void **state) {
     test_free_all();
 }
 
-/* Every code of float8: its number gives it, and so do those that are nearer to it than to the next one; halfway to the
- * next one the even of both is stored. What is larger than all of them becomes the largest, NaN becomes one NaN. */
+/* Every code of float8: its number gives it, and so do numbers nearer to it than to the next one; ties go to the even
+ * code. Larger numbers become the largest, NaN becomes one NaN. */
 static void test_float8_codes(void **state) {
     static const struct format8 {
         int32_t dtype;
@@ -116,7 +116,7 @@ static void test_float8_codes(void **state) {
         }
 }
 
-/* int8 with computed scales: within half a step of the numbers, the extremes are met. */
+/* int8 with computed scales: within half a step of the numbers; the extremes are met. */
 static void test_int8_error(void **state) {
     enum { DIM = 96, GROUP = 32 };
     const struct rapt_table *tables[RAPT_ISA_COUNT];
@@ -141,7 +141,7 @@ static void test_int8_error(void **state) {
             for (int d = 0; d < DIM; d++) {
                 const int group = d / GROUP;
                 const double step = (double)scales[group], error = (into[d] - zeros[group]) * step - (double)x[d];
-                /* a zero point that is rounded moves the ends by half a step more */
+                /* rounding a zero point moves the ends by half a step more */
                 if (!(fabs(error) <= step * (round % 2 ? 1.01 : 0.51)) || step > (double)(round % 2 ? 0.1F : 0.2F))
                     fail_msg("%s: round %d: %.9g is off by %.9g at a step of %.9g", tables[t]->name, round,
                              (double)x[d], error, step);
@@ -150,8 +150,8 @@ static void test_int8_error(void **state) {
     }
 }
 
-/* A scale near the least denormal is rounded so far that a range has more than 255 steps of it: the zero point stays
- * the largest one. */
+/* A scale near the least denormal is rounded so far that its range exceeds 255 steps: the zero point stays the largest.
+ * */
 static void test_more_steps(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     const int count = machine_tables(tables);

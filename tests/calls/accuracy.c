@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Errors against attention in double, beside those of the plain float32 form,
- * both relative to the largest output of the row; and the worst data, for which
- * docs/numerics.md states how large the error is. */
+ * Errors against attention in double, beside those of the plain float32 form, both relative to the row's largest
+ * output; and the worst data, whose errors docs/numerics.md states. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,7 +95,7 @@ static void test_accuracy(void **state) {
 
 enum { CHUNK = 512 };
 
-/* Of the sum of a chunk's worth of p * v, relative. */
+/* Relative error of a chunk's sum of p * v. */
 static double error_of_sum(float p, float v) {
     float sum = 0;
     for (int i = 0; i < CHUNK; i++)
@@ -109,7 +108,7 @@ static float weight_of(float logit) {
     return rapt_reference_exp2(t, rapt_reference_even_maximum(-INFINITY, t));
 }
 
-/* |out / value - 1| where all keys and all values are equal. */
+/* |out / value - 1| if all keys and all values are equal. */
 static double error_of_equals(float logit, float value, int64_t keys) {
     float *key = test_floats(keys), *values = test_floats(keys), out;
     for (int64_t i = 0; i < keys; i++)
@@ -121,8 +120,8 @@ static double error_of_equals(float logit, float value, int64_t keys) {
     return fabs((double)out / (double)value - 1);
 }
 
-/* Each of the two sums is off by up to (terms of a chunk + chunks) / 4 units of 2^-24, all roundings going one way. The
- * data are searched: a weight whose sum is too small, and a value for which that of the products is too large. */
+/* Each of the two sums is off by up to (terms of a chunk + chunks) / 4 units of 2^-24, if all roundings go one way. The
+ * data are searched: a weight whose sum is too small, and a value whose sum of products is too large. */
 static void test_equal_values(void **state) {
     struct random random = {5};
     float logit = -0.5f, value = 1;
@@ -151,7 +150,7 @@ static void test_equal_values(void **state) {
     }
 }
 
-/* Integers, so that dot products are exact: with_common adds the same 8e6 to all, which the logits are 1/8 of. */
+/* Integers, for exact dot products: with_common adds the same 8e6 to all; logits are 1/8 of them. */
 static void check_large_logits(bool with_common, double least, double most) {
     enum { KEYS = 512 };
     struct random random = {6};
@@ -173,7 +172,7 @@ static void check_large_logits(bool with_common, double least, double most) {
     test_free_all();
 }
 
-/* A logit is rounded before the maximum is taken off: at 1e6, or 1.4e6 to base 2, to multiples of 2^-3. */
+/* Logits are rounded before the maximum is subtracted: at 1e6, or 1.4e6 to base 2, to multiples of 2^-3. */
 static void test_large_logits(void **state) {
     (void)state;
     check_large_logits(false, 0, 1e-6);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Whole calls on every instruction set against the reference, bit for bit: each feature alone, pairs of them, random
- * combinations; and against attention in double. Its argument is a pattern of test names, or the seed of the one random
+ * Whole calls on every instruction set against the reference, bit for bit: each feature alone, in pairs, in random
+ * combinations; and against attention in double. The argument is a pattern of test names, or the seed of one random
  * call to run. Built for order 1 and, with NUMERICS, for 2 and 3. */
 #include <math.h>
 #include <stdio.h>
@@ -11,12 +11,12 @@
 #include "support/cmocka_all.h"
 #include "support/problem.h"
 
-/* Emulators get fewer and smaller calls, and so do other orders, whose reference takes long. */
+/* Emulators run fewer and smaller calls, and so do other orders, whose reference is slow. */
 static bool is_emulated(void) { return scaled_work(100) < 100; }
 enum { SHARE = NUMERICS == 3 ? 24 : NUMERICS ? 4 : 1, STRIDE = NUMERICS == 3 ? 3 : 1 }; /* 3 is slow */
 static int64_t so_many(int64_t usual) { return (scaled_work(usual) + SHARE - 1) / SHARE; }
 
-/* Sizes that take a wide and a narrow tile, one and several chunks. */
+/* Sizes that use wide and narrow tiles, one and several chunks. */
 static const struct problem_call shapes[] = {
     {.batch = 2,
      .query_heads = 4,
@@ -79,7 +79,7 @@ static void test_pairs(void **state) {
     (void)state;
 }
 
-/* Rows of keys and values that lie a power of two apart are copied to contiguous ones. */
+/* Rows of keys and values a power of two apart are copied to contiguous ones. */
 static void test_colliding_strides(void **state) {
     int colliding = 0;
     for (int64_t n = 0; n < so_many(12) || colliding == 0; n++) {
@@ -94,7 +94,7 @@ static void test_colliding_strides(void **state) {
         call.origin = RAPT_ORIGIN_BOTTOM_RIGHT;
         call.data = n % 3 ? DATA_NORMAL : DATA_NAN_ROWS;
         struct problem *plain = problem_new(&call), *problem = problem_laid_out(plain, &layout);
-        const int64_t far = NUMERICS == 2 ? 1024 : 2048; /* of numbers of 2 bytes, or 4 */
+        const int64_t far = NUMERICS == 2 ? 1024 : 2048; /* in numbers of 2 bytes, or 4 */
         colliding += problem->desc.key.token_stride_bytes == far || problem->desc.value.token_stride_bytes == far;
         problem_free(plain);
         problem_free(problem);
@@ -133,21 +133,21 @@ static void check_tiles(int64_t seed, int64_t kv_length, unsigned use, enum data
     check_call(&call);
 }
 
-/* Exponents that are far in the second half of a block only; factors below 0, whose largest score is the least. */
+/* Far exponents in the second half of a block only; factors below 0, whose largest score is the least. */
 static void test_late_maxima(void **state) {
     for (int64_t n = 0; n < 12; n++)
         check_tiles(n, 512, n < 4 ? USE_FINAL_STATE : USE_SCALE, n < 4 ? DATA_LATE_BIG : DATA_NORMAL);
     (void)state;
 }
 
-/* Windows that begin in the first step of a block, and so leave its second half to all rows, are some of these. */
+/* Some of these windows begin in the first step of a block, and so leave its second half to all rows. */
 static void test_first_halves(void **state) {
     for (int64_t n = 0; n < (is_emulated() ? 4 : 40); n++)
         check_tiles(n, 600, USE_WINDOW, DATA_NORMAL);
     (void)state;
 }
 
-/* Every kind of data where every kind of mask is. */
+/* Every kind of data with every kind of mask. */
 static void test_data_kinds(void **state) {
     static const unsigned uses[] = {0,
                                     USE_LSE | USE_WEIGHTS,
@@ -190,7 +190,7 @@ static void test_ends(void **state) {
     (void)state;
 }
 
-/* Lengths round the edges of blocks and chunks, for decode and for a small prefill. */
+/* Lengths around the edges of blocks and chunks, for decode and a small prefill. */
 static void test_lengths(void **state) {
     static const int64_t lengths[] = {0,   1,   2,   7,   8,   15,   16,   17,   31,   33,   255, 256,
                                       257, 511, 512, 513, 767, 1023, 1024, 1025, 1100, 1537, 5000, 5003};
@@ -230,8 +230,8 @@ static void test_group_ratios(void **state) {
     (void)state;
 }
 
-/* Heads that do not divide the rows of a task: the later tasks begin within a group, and what differs by head or
- * position has to follow. */
+/* Heads that do not divide a task's rows: later tasks begin within a group, and what depends on head or position must
+ * follow. */
 static void test_tasks_within_groups(void **state) {
     static const unsigned uses[] = {USE_BIAS | USE_HEAD_FACTOR, USE_MASK, USE_ALIBI, USE_SINKS,
                                     USE_CAUSAL, USE_KEEP, USE_WEIGHTS | USE_LSE};
@@ -262,15 +262,15 @@ static void test_random(void **state) {
     }
 }
 
-/* ---- the truth: the reference itself might be wrong everywhere in the same way */
+/* ---- double: the reference might be wrong the same way everywhere */
 
-/* Order 2 rounds probabilities to 8 or 11 bits, and divides by the sum of those. Values are at most 6. */
+/* Order 2 rounds probabilities to 8 or 11 bits, and divides by their rounded sum. Values are at most 6. */
 static double rounding_of(const struct problem_call *call) {
     return NUMERICS != 2 ? 0 : call->key_format == RAPT_FORMAT_BF16 ? 0x1p-8 + 1.0e-4 : 0x1p-11 + 2.9e-6;
 }
 
-/* A float32 logit this large is rounded so coarsely that probabilities differ. Biases of float16 go so far; logits
- * beyond that are all the same, in double as well. */
+/* Large float32 logits are rounded so coarsely that probabilities differ. float16 biases go so far; logits beyond are
+ * all the same, in double as well. */
 static double rounding_of_logits(double lse) {
     return fabs(lse) > 1e3 && fabs(lse) < 1e6 ? 12 * fabs(lse) * 0x1p-23 : 0;
 }
@@ -337,7 +337,7 @@ int main(int count, char **arguments) {
         return cmocka_run_group_tests_name("one call", one, NULL, NULL);
     if (count > 1)
         cmocka_set_test_filter(arguments[1]);
-    else if (NUMERICS && is_emulated()) /* where the others take minutes */
+    else if (NUMERICS && is_emulated()) /* the others take minutes */
         return cmocka_run_group_tests_name("few calls", few, NULL, NULL);
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A call on each of some tables, in one of several layouts, against the reference: in order 1, or in NUMERICS. */
+ * A call on some tables, each in one of several layouts, against the reference: in order 1, or in NUMERICS. */
 #ifndef RAPT_TESTS_CALLS_CHECK_H
 #define RAPT_TESTS_CALLS_CHECK_H
 
@@ -26,7 +26,7 @@ static rapt_status answer(const rapt_attention_desc *desc, bool with_plan, rapt_
     return status == RAPT_OK ? rapt_run(&plan, test_alloc(bytes), bytes, NULL) : status;
 }
 
-/* Half of the calls have one batch per sequence; the others pack sequences, keep keys in pages, or both. */
+/* Half of the calls have a batch per sequence; the others pack sequences, page keys, or both. */
 static struct problem_layout layout_of(const struct problem_call *call) {
     struct problem_layout layout = {.seed = call->seed};
     struct random random = {call->seed * 31 + 7};
@@ -42,13 +42,13 @@ static struct problem_layout layout_of(const struct problem_call *call) {
     return layout;
 }
 
-/* The scalar table takes as long as all others together: every third call, where there are others. */
+/* The scalar table is as slow as all others together: with others, it gets every third call. */
 static bool is_left_out(const struct rapt_table *table, const struct problem_call *call) {
     struct random random = {call->seed};
     return table->isa == RAPT_ISA_SCALAR && table_count > 1 && random_below(&random, 3) > 0;
 }
 
-/* Also what features do nothing without. */
+/* Adds what features depend on. */
 static inline unsigned with_partners(unsigned use) {
     if ((use & USE_FILL) || ((use & USE_SPARSE) && !(use & USE_BIAS)))
         use |= USE_MASK;
@@ -81,7 +81,7 @@ static void check_call(const struct problem_call *call) {
     test_free_all();
 }
 
-/* In place of all others, where tables has none. */
+/* Replaces all others if there are no tables. */
 static void test_absent(void **state) {
     (void)state;
     print_message("# the library has no order %d\n", NUMERICS);

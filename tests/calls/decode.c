@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Few rows on several blocks, where scores of a block run beside the values of the one before if nothing is in the way:
- * the bits of the specification with everything that may be, in orders 1 and 2. */
+ * Few rows on several blocks, where a block's scores run beside the previous block's values if nothing prevents it: the
+ * specification's bits with all that may, in orders 1 and 2. */
 #include <stdatomic.h>
 
 #include "cpu.h"
@@ -15,7 +15,7 @@ static struct problem_call call_of(int64_t dim, int64_t queries, int64_t keys, u
                                  .origin = RAPT_ORIGIN_BOTTOM_RIGHT, .seed = (uint64_t)(keys + queries) + use};
 }
 
-/* On every table, plainly and in pages, with what kernels ask of each processor in turns. */
+/* On every table, contiguous and in pages, with each processor's traits in turn. */
 static void check(struct problem_call call) {
     static const int64_t pages[] = {0, 16, 100, 24};
     const struct rapt_table *tables[RAPT_ISA_COUNT];
@@ -75,7 +75,7 @@ static void test_types(void **state) {
     }
 }
 
-/* Rows without gaps that end within a vector: after the last of them there is nothing to read. */
+/* Rows without gaps that end within a vector: nothing may be read after the last. */
 static void test_rows_of_no_whole_vectors(void **state) {
     static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_F8_E4M3,
                                   RAPT_FORMAT_Q8_0};
@@ -97,8 +97,7 @@ static struct problem_call order2_of(int64_t dim, int64_t queries, int64_t keys,
     return call;
 }
 
-/* Halves that end within the keys, or in the middle of a block, and blocks of which only one half is there; rows of
- * whole steps, and others. */
+/* Halves that end within the keys, or mid-block, and blocks with only one half; rows of whole and partial steps. */
 static void test_order2(void **state) {
     static const unsigned uses[] = {0, USE_CAUSAL, USE_CAUSAL | USE_WINDOW, USE_KEEP, USE_SOFTCAP, USE_KV_LENGTHS,
                                     USE_INITIAL_STATE | USE_FINAL_STATE, USE_SCALE};
@@ -116,7 +115,7 @@ static void test_order2(void **state) {
     }
 }
 
-/* Of keys and values of unlike dims, and of rows of many. */
+/* Keys and values of different dims, and long rows. */
 static void test_order2_long(void **state) {
     static const int64_t dims[][2] = {{192, 128}, {64, 512}, {512, 64}, {288, 288}, {300, 200}, {40, 150}};
     static const unsigned uses[] = {0, USE_CAUSAL, USE_CAUSAL | USE_WINDOW, USE_KV_LENGTHS};
@@ -150,7 +149,7 @@ static void test_order2_more_rows(void **state) {
     }
 }
 
-/* A value that all but the first query exclude is NaN: a chunk runs once more, and other chunks come after it. */
+/* A value that all but the first query exclude is NaN: one chunk is repeated, and others follow. */
 static void test_order2_again(void **state) {
     enum { DIM = 128, KEYS = 1700, QUERIES = 5, WINDOW = 900, NOT_A_NUMBER = 0x7fc0 };
     const unsigned use = USE_CAUSAL | USE_WINDOW;
@@ -180,7 +179,7 @@ static void test_order2_again(void **state) {
     }
 }
 
-/* A list that goes on far beyond the keys of a block, where there is no room to note what it says. All keys are one. */
+/* A list that continues far past a block's keys, beyond what there is room to note. All keys are one. */
 static void test_far_list(void **state) {
     enum { DIM = 64, KEYS = 1 << 24, LISTED = 64 };
     static const int32_t offsets[] = {0, 2}, entries[] = {0, KEYS / LISTED - 1};
@@ -207,7 +206,7 @@ static void test_far_list(void **state) {
         assert_true(out[d] == 1);
 }
 
-/* Queries of one task, each of which has one block of keys anywhere: no list stands for those after it. */
+/* Queries of one task, with one block of keys each, anywhere: no list may stand in for later ones. */
 static void test_lists_apart(void **state) {
     enum { DIM = 32, QUERIES = 40, KEYS = 2000, LISTED = 50 };
     struct random random = {15};
@@ -246,7 +245,7 @@ static void test_lists_apart(void **state) {
     }
 }
 
-/* More keys and values than caches hold, for processors that pace requests then. All heads read the same ones. */
+/* More keys and values than caches hold, for processors that then pace requests. All heads share them. */
 static void test_more_than_caches_hold(void **state) {
     enum { DIM = 64, KEYS = 1100, HEADS = 64 };
     static const int kinds[][3] = {{RAPT_F32, 1, 1},  {RAPT_F32, 1, 3},  {RAPT_F16, 1, 1},  {RAPT_BF16, 1, 1},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Attention with strides beyond 32 bits in every place that has one (vllm #50427: key offsets of 32 bits). */
+ * Attention with strides beyond 32 bits wherever there is one (vllm #50427: 32-bit key offsets). */
 #include "calls/far_parts.h"
 #include "support/cmocka_all.h"
 
@@ -56,7 +56,7 @@ static void test_attention(void **state) {
     }
 }
 
-/* A call that continues from the states of another one. */
+/* A call that continues from another's states. */
 static void test_states(void **state) {
     (void)state;
     for (int t = 0; t < table_count; t++) {
@@ -75,7 +75,7 @@ static void test_states(void **state) {
     }
 }
 
-/* Rows of a KV head for narrow tiles and for wide ones; pages of several tokens and of one. */
+/* Rows of a KV head for narrow and wide tiles; pages of several tokens and of one. */
 static void test_pages(void **state) {
     enum { PAGES = 8, TOKENS = 2 };
     static const int32_t entries[PAGES] = {7, 0, 3, 5, 1, 6, 4, 2};

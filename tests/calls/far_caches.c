@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Appending, rotating and products with strides beyond 32 bits in every place that has one. */
+ * Appending, rotating and products with strides beyond 32 bits wherever there is one. */
 #include "calls/far_parts.h"
 #include "rapt/cache.h"
 #include "rapt/matmul.h"
@@ -136,7 +136,7 @@ static void test_products(void **state) {
         desc.weight = (float *)(void *)(far_map() + 4096);
         desc.out = (float *)(void *)(far_map() + 8192);
         desc.x_stride_bytes = desc.out_stride_bytes = FAR;
-        desc.weight_stride_bytes = FAR / 4; /* the lines are more */
+        desc.weight_stride_bytes = FAR / 4; /* there are more rows */
         for (int64_t i = 0; i < ROWS; i++)
             memcpy(far_map() + i * FAR, x + i * INNER, INNER * 4);
         for (int64_t i = 0; i < lines; i++)

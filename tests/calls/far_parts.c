@@ -37,7 +37,7 @@ static char *row_at(const struct part *part, int64_t row) {
 
 static int64_t rows_of(const struct part *part) { return part->count[0] * part->count[1] * part->count[2]; }
 
-/* Its rows, one after the other. */
+/* Copies its rows, packed. */
 static char *packed(const struct part *part) {
     char *rows = test_alloc((size_t)(rows_of(part) * part->row_bytes));
     for (int64_t row = 0; row < rows_of(part); row++)
@@ -55,7 +55,7 @@ static void scribble(const struct part *part) {
         memset(row_at(part, row), 0xff, (size_t)part->row_bytes);
 }
 
-/* Rows lie next to each other, but for the steps of one axis. */
+/* Packs rows except along one axis. */
 static void move_far(const struct part *part, int axis) {
     int64_t next = (part->row_bytes + 3) / 4 * 4;
     part->tensor->data = far_map();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Calls whose tensors lie near, and then one after the other, along each axis, with strides beyond 32 bits, in memory
- * that is reserved, but hardly used. */
+ * Calls with tensors near, then far, one by one along each axis, by strides beyond 32 bits, in memory that is reserved
+ * but hardly used. */
 #ifndef RAPT_TESTS_FAR_PARTS_H
 #define RAPT_TESTS_FAR_PARTS_H
 
@@ -10,17 +10,17 @@
 #define FAR ((4ll << 30) + 4096 * 20)
 enum { SEQUENCES = 2, QUERY_HEADS = 4, GROUPS = 2, QUERIES = 3, KEYS = 8, WIDTH = 20 };
 
-/* A tensor of a call. With pages these are axis 0. */
+/* A tensor of a call. Pages are axis 0. */
 struct part {
     rapt_tensor *tensor;
     int64_t count[3], row_bytes;
     bool is_output, is_paged;
 };
 
-/* Memory for eight steps of FAR; where there are no addresses for it, the test is skipped. */
+/* Memory for eight steps of FAR; the test is skipped if there is no address space for it. */
 char *far_map(void);
 
-/* Runs the call with everything near, and with each part far along each axis of up to eight: all outputs keep their
+/* Runs the call with all parts near, then with each part far along each axis of up to eight: all outputs keep their
  * bytes. */
 void check_parts(const struct part *parts, int count, void (*run)(void *call), void *call);
 
@@ -28,10 +28,10 @@ void check_parts(const struct part *parts, int count, void (*run)(void *call), v
 rapt_tensor drawn(int64_t batch, int64_t heads, int64_t tokens, int64_t dim);
 rapt_tensor drawn_bytes(int64_t batch, int64_t heads, int64_t tokens, int64_t dim);
 
-/* What were batches are pages. */
+/* Batches become pages. */
 rapt_tensor in_pages(rapt_tensor tensor);
 
-/* Of float32, which lie as a tensor of their own does. */
+/* Of float32, in a separate tensor. */
 void set_scales(rapt_tensor *tensor, const rapt_tensor *scales);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The queries, keys and values of a real language model against what PyTorch made of them
- * (data/minilm/README.md), on every instruction set of this machine. argv[1]: the folder of the data. */
+ * Queries, keys and values of a real language model against PyTorch's results (data/minilm/README.md), on every
+ * instruction set of this machine. argv[1]: the folder of the data. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,7 +92,7 @@ static void check_weights(struct scene *scene, const char *folder) {
     const int64_t head = scene->desc.query_length * scene->desc.kv_length;
     assert_int_equal(expected.count, 2 * head);
     const float *last = scene->weights + (scene->desc.query_heads - 1) * head;
-    /* Four times what PyTorch's float32 weights of these heads are off. */
+    /* Four times the error of PyTorch's float32 weights of these heads. */
     const double tolerance = 7.8e-7;
     assert_true(largest_difference(scene->weights, expected.data, head) <= tolerance);
     assert_true(largest_difference(last, (const double *)expected.data + head, head) <= tolerance);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Not one byte outside the described memory is read or written: every array
- * and the workspace ends, then begins, at a page that cannot be touched. */
+ * Not one byte outside the described memory is read or written: every array and the workspace ends, then begins, at a
+ * guard page. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
-static struct problem_call current; /* batch = 0 when all went well */
+static struct problem_call current; /* batch = 0 if all went well */
 
 static int forget(void **state) {
     (void)state;
@@ -20,7 +20,7 @@ static int forget(void **state) {
     return 0;
 }
 
-/* A fault unwinds to the teardown, which tells where it was. */
+/* A fault unwinds to the teardown, which says where it was. */
 static int tell(void **state) {
     (void)state;
     if (current.batch)
@@ -70,7 +70,7 @@ static void test_edges(void **state) {
     }
 }
 
-/* Keys and values of each type, with dims that fill no vector where it has no blocks; tiles of all kinds. */
+/* Keys and values of each type; types without blocks have dims that fill no vector; tiles of all kinds. */
 static void test_stored(void **state) {
     static const int64_t queries[] = {1, 5, 30, 70};
     (void)state;
@@ -93,7 +93,7 @@ static void test_stored(void **state) {
         }
 }
 
-/* Windows that end before a tile's last queries: nothing after the keys is visited for them. */
+/* Windows that end before a tile's last queries: those visit nothing past the keys. */
 static void test_window_beyond_keys(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 6; seed++) {
@@ -120,7 +120,7 @@ static void test_order2(void **state) {
     }
 }
 
-/* The guard itself: what it is meant to catch does show. */
+/* Tests the guard: what it should catch shows. */
 static void test_canaries_show(void **state) {
     (void)state;
     for (int side = GUARD_END; side <= GUARD_BEGIN; side++) {
@@ -139,7 +139,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_stored, forget, tell),
         cmocka_unit_test_setup_teardown(test_window_beyond_keys, forget, tell),
         cmocka_unit_test_setup_teardown(test_random_calls, forget, tell),
-        cmocka_unit_test_setup_teardown(test_order2, forget, tell), /* the last one: it keeps its tables only */
+        cmocka_unit_test_setup_teardown(test_order2, forget, tell), /* last: it keeps only its tables */
     };
     table_count = machine_tables(tables);
     return cmocka_run_group_tests_name("guard", tests, NULL, NULL);

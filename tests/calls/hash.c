@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One matrix, one hash: threads x schedules x batch neighbours x prefill
- * against decode against chunks x strides x instruction set. The hashes are
- * constants, the same on every machine. */
+ * One matrix, one hash: threads x schedules x batch neighbours x prefill against decode against chunks x strides x
+ * instruction set. Hashes are constants, the same on every machine. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -12,12 +11,12 @@
 #include "support/pool.h"
 #include "support/problem.h"
 
-/* The second third is the first one in order 2, the last one in order 3. */
+/* The second third repeats the first in order 2, the last in order 3. */
 enum { PLAIN, EVERYTHING, SPLIT_KEYS, DROPPED_KEYS, CONTINUED, KINDS, PROBLEMS = 3 * KINDS };
 
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
-static bool has_problem[RAPT_ISA_COUNT][PROBLEMS]; /* of a table: it has kernels of its own */
+static bool has_problem[RAPT_ISA_COUNT][PROBLEMS]; /* the table has its own kernels */
 
 static const struct problem_call calls[KINDS] = {
     {2, 4, 2, 40, 40, 32, 32, USE_CAUSAL | USE_LSE, DATA_NORMAL, RAPT_ORIGIN_TOP_LEFT, 0, 1, 0},
@@ -31,7 +30,7 @@ static const struct problem_call calls[KINDS] = {
      RAPT_ORIGIN_UNSTATED, RAPT_WEIGHTS_SOFTMAX, 5, 0},
 };
 
-/* What every way to compute them must give. */
+/* What every way to compute must give. */
 static const uint64_t expected_hashes[PROBLEMS] = {
     0x9883fe6f100dde4du, 0x5956e2b68ae43ee4u, 0x00ed211a0c832c4cu, 0x8af95daaf4adfc16u, 0x2d02010bb698dd1cu,
     0xe9c4aecf7f53dd71u, 0xb432107e714d5d77u, 0x925cb1aea7bb43c6u, 0x5723a398411a6eafu, 0x5e8d40bab612b191u,
@@ -45,7 +44,7 @@ static int format_of(int number) {
     return order_of(number) != RAPT_NUMERICS_ORDER_2 ? RAPT_FORMAT_F32 : halves;
 }
 
-/* The data of each problem are drawn once. */
+/* Each problem's data are drawn once. */
 static struct problem *make_problem(int number, uint64_t layout_seed, rapt_isa isa) {
     static struct problem *plain[PROBLEMS];
     static const int64_t position_230[] = {230};
@@ -146,7 +145,7 @@ static void run(const rapt_attention_desc *desc, enum schedule schedule, int thr
     }
 }
 
-/* All of the problem, cut into parts of so many sequences and queries. */
+/* The whole problem, in parts of so many sequences and queries. */
 static uint64_t hash_in_parts(int number, uint64_t layout, rapt_isa isa, int64_t batch, int64_t queries,
                               enum schedule schedule, int threads) {
     struct problem *problem = make_problem(number, layout, isa);
@@ -165,7 +164,7 @@ static uint64_t hash_in_parts(int number, uint64_t layout, rapt_isa isa, int64_t
     return hash;
 }
 
-/* A unit has kernels of its own for numbers of 16 bits. */
+/* A unit has its own kernels for 16-bit numbers. */
 static bool has_own(const struct rapt_table *table, int number) {
     const struct rapt_table *having[RAPT_ISA_COUNT];
     const int count = tables_of(order_of(number), having);
@@ -190,7 +189,7 @@ static void find_problems(void) {
     }
 }
 
-/* From this number on, of those whose order the table has. */
+/* The first from this number on whose order the table has. */
 static int next_problem(int t, int number) {
     while (number < PROBLEMS && !has_problem[t][number])
         number++;
@@ -203,8 +202,8 @@ static void expect_hash(uint64_t hash, int number, const char *who, const char *
                  (long long)detail, (unsigned long long)hash, (unsigned long long)expected_hashes[number]);
 }
 
-/* ---- the matrix; emulators take one entry of a row and another one of the next, and so does the scalar table, which
- * takes longest, beside others */
+/* ---- the matrix; emulators run one entry of a row, and another of the next; so does the scalar table, the slowest, if
+ * there are others */
 
 static bool is_emulated(void) { return scaled_work(100) < 100; }
 
@@ -262,7 +261,7 @@ static void test_strides(void **state) {
     (void)state;
 }
 
-/* A cache that forgets its first keys gives the bits of one that keeps them. */
+/* A cache without its first keys gives the bits of a full one. */
 static void test_dropped_keys(void **state) {
     static const int64_t drops[] = {1, 31, 64, 100, 129, 130};
     for (int t = 0; t < table_count; t++)
@@ -287,7 +286,7 @@ static void test_dropped_keys(void **state) {
     (void)state;
 }
 
-/* ---- the hash sees what it should see */
+/* ---- the hash notices changes */
 
 static void expect_other_hash(struct problem *problem, int number, const char *what) {
     run(&problem->desc, OPENMP, 1);

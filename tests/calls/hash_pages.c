@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Lengths of pages x orders within a page x kinds of table x types x rows x instruction sets: the output of a call
- * whose keys and values lie in pages is that of the same call on contiguous ones, bit for bit. Windows begin in the
- * middle of pages. What nothing may read are bytes of ff: NaN, in most types. */
+ * Page lengths x orders within a page x kinds of table x types x rows x instruction sets: a call with keys and values
+ * in pages gives the output of the same call on contiguous ones, bit for bit. Windows begin mid-page. What nothing may
+ * read is ff bytes: NaN in most types. */
 #include <stdlib.h>
 
 #include "dispatch.h"
@@ -87,7 +87,7 @@ static void copy_token(const struct cache *into, int64_t outer, int64_t token, c
     }
 }
 
-/* Numbers of ordinary size: random bytes but for what makes halves, floats and float8 large. */
+/* Numbers of ordinary size: random bytes without the bit that makes halves and float8 large. */
 static void draw_row(const struct type *type, struct random *random, char *row, int64_t bytes) {
     for (int64_t i = 0; i < bytes; i++)
         row[i] = (char)(random_bits(random) & 0xbf);
@@ -119,7 +119,7 @@ struct paging {
     bool by_token;
 };
 
-/* The same rows in pages in no order. Entries that nothing reads are no pages. */
+/* The same rows in pages, shuffled. Entries that nothing reads are garbage. */
 static struct cache paged(const struct cache *from, const struct type *type, const struct paging *paging,
                           struct random *random, rapt_page_table *table) {
     const int64_t page = paging->page_tokens, columns = (KEYS + page - 1) / page, pages = BATCH * columns + 1;
@@ -203,7 +203,7 @@ static void test_pages(void **state) {
     int ran = 0, available = 0;
     for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
         available += rapt_isa_available((rapt_isa)isa) && !rapt_isa_is_unit((rapt_isa)isa);
-    if (getenv("RAPT_TEST_ISA")) /* ./dev mutations asks for one */
+    if (getenv("RAPT_TEST_ISA")) /* ./dev mutations sets one */
         available = 1;
     assert_int_equal(count, available);
     for (int t = 0; t < count; t++)
@@ -213,7 +213,7 @@ static void test_pages(void **state) {
                     const int32_t kind = way % 2 ? RAPT_PAGES_DENSE : RAPT_PAGES_LISTED;
                     const struct paging paging = {kind, page_tokens[p], way > 1};
                     const int64_t some = random_chance(&random, 15) ? 2 : random_below(&random, 2);
-                    if (random_below(&random, 100) < 5 + scaled_work(95)) /* all, unless less is asked for */
+                    if (random_below(&random, 100) < 5 + scaled_work(95)) /* all, unless told otherwise */
                         check(&types[type], &paging, queries[some], tables[t], &random);
                 }
     assert_int_equal(ran, available * TYPES * 11 * 4);

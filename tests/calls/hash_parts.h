@@ -13,7 +13,7 @@ struct part_lists {
     int64_t kv_length[4], key_position[4], query_position[4];
 };
 
-/* Queries [query_first, + queries) of sequences [batch_first, + batch) as a call of their own. */
+/* Queries [query_first, + queries) of sequences [batch_first, + batch) as a separate call. */
 rapt_attention_desc part_of(const rapt_attention_desc *whole, struct part part, struct part_lists *lists);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Calls of sizes that random ones hardly ever reach, with features: keys split among tasks, and wide tiles of usual
- * dims over several chunks. Its argument is a pattern of test names. Built for order 1 and, with NUMERICS, for 2. */
+ * Calls of sizes that random ones hardly ever reach, with features: keys split among tasks, and wide tiles of common
+ * dims over several chunks. The argument is a pattern of test names. Built for order 1 and, with NUMERICS, for 2. */
 #include "calls/check.h"
 
 static int64_t so_many(int64_t usual) { return (scaled_work(usual) + (NUMERICS ? 1 : 0)) / (NUMERICS ? 2 : 1); }
@@ -31,7 +31,7 @@ static void test_split_features(void **state) {
         }
 }
 
-/* What excluded keys and values hold reaches no result, and no split takes another one's word for that. */
+/* Excluded keys and values reach no result, whatever they hold, and no split relies on another's check. */
 static void test_split_data(void **state) {
     static const unsigned uses[] = {USE_MASK, USE_KV_LENGTHS | USE_LSE, USE_CAUSAL | USE_KEEP, USE_WINDOW | USE_SINKS,
                                     USE_MASK | USE_SPARSE | USE_WEIGHTS, USE_BIAS | USE_OUT_16 | USE_WEIGHTS};
@@ -46,7 +46,7 @@ static void test_split_data(void **state) {
         }
 }
 
-/* Values of keys that the last query sees alone: those of the others have a weight of 0 there, whatever they hold. */
+/* Values of keys that only the last query sees: for the others they have weight 0, whatever they hold. */
 static void test_split_excluded(void **state) {
     enum { QUERIES = 4, KEYS = 4200, DIM = 16, RESULTS = QUERIES * DIM };
     struct random random = {11};
@@ -81,7 +81,7 @@ static void test_split_excluded(void **state) {
     test_free_all();
 }
 
-/* Each kind of weights, which the last task to end writes. */
+/* Each kind of weights, which the last task to finish writes. */
 static void test_split_weights(void **state) {
     (void)state;
     for (int32_t kind = RAPT_WEIGHTS_RAW; kind <= RAPT_WEIGHTS_SOFTMAX; kind++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Latent attention: one KV head, whose values are a view of its keys. The bits of the specification, which reads keys
- * and values apart, for every storage type, in place and in pages; and the error against double. */
+ * Latent attention: one KV head, with values a view of its keys. The bits of the specification, which reads keys and
+ * values separately, for every storage type, in place and in pages; and the error against double. */
 #include <math.h>
 
 #include "plan/plan.h"
@@ -26,7 +26,7 @@ static int64_t view_of(const rapt_attention_desc *desc) {
     return rapt_body_of(&plan)->values_in_keys;
 }
 
-/* On every table, plainly and in pages; some kinds stage short pages, others read them in place. */
+/* On every table, contiguous and in pages; some kinds stage short pages, others read them in place. */
 static void check(struct problem_call call) {
     static const int64_t pages[] = {0, 16, 100};
     const struct rapt_table *tables[RAPT_ISA_COUNT];
@@ -44,7 +44,7 @@ static void check(struct problem_call call) {
     test_free_all();
 }
 
-/* One to 16 queries of 16 heads, and one of up to 128: each tile kind. */
+/* One to 17 queries of 2 to 128 heads: each tile kind. */
 static void test_decode(void **state) {
     static const int64_t rows[][2] = {{16, 1}, {16, 3}, {2, 1}, {8, 1}, {40, 1}, {128, 1}, {4, 17}};
     (void)state;
@@ -54,7 +54,7 @@ static void test_decode(void **state) {
                 check(call_of((int)i % 3, format, rows[i][0], rows[i][1], i == 0 ? 600 : 270 + (int64_t)i));
 }
 
-/* Order 2; with several queries, values of pairs that are excluded may be NaN. */
+/* Order 2; with several queries, values of excluded pairs may be NaN. */
 static void test_order2(void **state) {
     static const int64_t rows[][2] = {{16, 1}, {5, 3}, {8, 2}, {3, 1}, {32, 1}, {7, 3}, {10, 2}};
     enum { SHAPES = sizeof rows / sizeof rows[0] };
@@ -69,7 +69,7 @@ static void test_order2(void **state) {
     }
 }
 
-/* The first call's shape with the longest keys, split over tasks. */
+/* The first shape with many keys, split over tasks. */
 static void test_split(void **state) {
     static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0,
                                   RAPT_FORMAT_F8_E4M3};
@@ -86,7 +86,7 @@ static void test_prefill(void **state) {
         check(call_of((int)i % 3, formats[i], 4, is_sample ? 20 : 70, is_sample ? 300 : 530));
 }
 
-/* Values that begin inside a key, or are none of it. */
+/* Values that begin inside a key, or outside it. */
 static void test_offset(void **state) {
     static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_BF16, RAPT_FORMAT_Q4_0};
     (void)state;
@@ -109,7 +109,7 @@ static void test_offset(void **state) {
     }
 }
 
-/* Values are a view only where every number of theirs is one of the key beside it. */
+/* Values are a view only if every number of theirs is in the key beside it. */
 static void test_no_view(void **state) {
     static const int32_t entries[2][1] = {{0}, {0}};
     static float memory[4096], scales[2][64];
@@ -140,7 +140,7 @@ static void test_no_view(void **state) {
         else if (change == 3)
             d.value.token_stride_bytes += 4;
         else if (change == 4)
-            d.value.data = (char *)d.value.data + 33 * 4; /* beyond the end of the key */
+            d.value.data = (char *)d.value.data + 33 * 4; /* beyond the key */
         else if (change == 5)
             d.key.dtype = d.value.dtype = RAPT_Q8_0, d.key.page_stride_bytes = d.value.page_stride_bytes = 1088,
             d.key.token_stride_bytes = d.value.token_stride_bytes = 136,
@@ -157,7 +157,7 @@ static void test_no_view(void **state) {
     }
 }
 
-/* Other memory for a plan: values that are apart from the keys, and a view again. */
+/* Rebinds a plan: to values apart from the keys, and to a view again. */
 static void test_bind(void **state) {
     const struct problem_call call = call_of(2, RAPT_FORMAT_F32, 4, 1, 40);
     struct problem *problem = problem_new(&call);
@@ -180,7 +180,7 @@ static void test_bind(void **state) {
     test_free_all();
 }
 
-/* With the workspace that it asked for when it was planned. */
+/* With the workspace that it required when planned. */
 static void run(const rapt_plan *plan, size_t bytes, float *out, size_t count) {
     memset(out, 0xff, count * sizeof *out);
     const rapt_status status = rapt_run(plan, test_alloc(bytes), bytes, NULL);
@@ -195,8 +195,8 @@ static size_t plan_of(rapt_plan *plan, const rapt_attention_desc *desc) {
     return bytes;
 }
 
-/* Sequences with lists are cut again at each run: as at planning, though values became a view of the keys since, or
- * left them. */
+/* Sequences with lists are cut again at each run: as at planning, even if values have since become a view of the keys,
+ * or ceased to be one. */
 static void test_bind_with_lists(void **state) {
     enum { HEADS = 8, GROUP = 8, TOKENS = 600, SIZE = 64, OUT = HEADS * GROUP * SIZE };
     static const int32_t lengths[] = {TOKENS - 7};
@@ -236,8 +236,8 @@ static void test_bind_with_lists(void **state) {
     test_free_all();
 }
 
-/* A chain of 576 products is off by about 24 roundings, its root, and so are weights; results are averages of values
- * that are two to three times as large. */
+/* A chain of 576 products is off by about 24 roundings, its root, and so are weights; results average values two to
+ * three times as large. */
 static void test_error(void **state) {
     static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0};
     (void)state;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The library without prefetch.c: all errands are NULL, all rows are staged when they are asked for, and the bits are
- * the same, whichever cache the machine wants lines in. The functions below stand in the place of those of the library,
- * so the linker leaves its object out. */
+ * The library without prefetch.c: all errands are NULL, all rows are staged on demand, and bits are the same, whichever
+ * cache the machine prefetches into. The functions below replace the library's, so the linker leaves its object out. */
 #include "attend/prefetch.h"
 #include "cpu.h"
 
@@ -35,7 +34,7 @@ enum { REQUESTS = RAPT_REQUESTS_FAR_INTO_L1 + 1 };
 
 static void expect_same(struct problem *problem, const struct problem *expected) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
-    const int table_count = machine_tables(tables), ways = scaled_work(100) < 10 ? 1 : REQUESTS; /* 1: the usual one */
+    const int table_count = machine_tables(tables), ways = scaled_work(100) < 10 ? 1 : REQUESTS; /* 1: the usual */
     for (int t = 0; t < ways * table_count; t++) {
         atomic_store(&rapt_requests_here, t % ways);
         problem->desc.isa = tables[t / ways]->isa;
@@ -46,7 +45,7 @@ static void expect_same(struct problem *problem, const struct problem *expected)
     }
 }
 
-/* What tests/calls/calls.c holds the whole library to. */
+/* What tests/calls/calls.c checks of the whole library. */
 static void test_random_calls(void **state) {
     for (int64_t seed = scaled_work(60); seed > 0; seed--) {
         const struct problem_call call = random_call_of_any((uint64_t)seed, 400000);
@@ -61,7 +60,7 @@ static void test_random_calls(void **state) {
     (void)state;
 }
 
-/* The same rows at a stride at which they meet in few sets of the caches. */
+/* The same rows at a stride that maps them to few cache sets. */
 static void spread(rapt_tensor *tensor, const struct problem_call *call, int64_t dim) {
     enum { STRIDE = 2048 };
     const int64_t heads = call->kv_heads, tokens = call->kv_length, rows = call->batch * heads * tokens;
@@ -76,7 +75,7 @@ static void spread(rapt_tensor *tensor, const struct problem_call *call, int64_t
     tensor->extent_bytes = 0;
 }
 
-/* Every block is staged when its turn comes, and some once more where excluded values are not finite. */
+/* Every block is staged in its turn, some again because excluded values are not finite. */
 static void test_staged(void **state) {
     for (int data = 0; data < DATA_KINDS; data++)
         for (int causal = 0; causal < 2; causal++) {

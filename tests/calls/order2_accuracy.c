@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Errors of orders 2 and 3 against attention in double on the same bfloat16 (float16, float32) numbers, relative to the
- * root of the mean square of the outputs: docs/numerics.md states them. Outputs are float32, so that what they show is
- * the order's. */
+ * outputs' root mean square: docs/numerics.md states them. Outputs are float32, so that the errors are the order's own.
+ * */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ struct data {
     bool is_causal;
     float query_factor, value_offset;
     float (*draw)(struct random *random);
-    double of_bf16, of_half, of_float; /* errors that are stated */
+    double of_bf16, of_half, of_float; /* the stated errors */
 };
 
 static const struct data all_data[] = {
@@ -61,7 +61,7 @@ static double error_of(const struct data *data, int32_t dtype) {
     desc.value = drawn(&random, data, dtype, data->keys, 1, data->value_offset);
     desc.out = rapt_output_bhsd(out, 1, 1, QUERIES, data->dim);
     int64_t positions[QUERIES];
-    if (data->is_causal) { /* of a query for each key, every so many */
+    if (data->is_causal) { /* a query for every n-th key */
         for (int64_t i = 0; i < QUERIES; i++)
             positions[i] = i * data->keys / QUERIES;
         desc.features = RAPT_CAUSAL;
@@ -84,7 +84,7 @@ static double error_of(const struct data *data, int32_t dtype) {
 }
 
 static void test_errors(void **state) {
-    const size_t step = scaled_work(100) < 100 ? 5 : 1; /* the reference takes long where it is emulated */
+    const size_t step = scaled_work(100) < 100 ? 5 : 1; /* the reference is slow under emulation */
     for (size_t n = step / 2; n < sizeof all_data / sizeof *all_data; n += step) {
         const struct data *data = &all_data[n];
         const double bf16 = error_of(data, RAPT_BF16), half = error_of(data, RAPT_F16);

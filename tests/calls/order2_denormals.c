@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Order 2 of bfloat16: denormal numbers count as zeros for any number of rows, also where nothing else is small. */
+ * Order 2 of bfloat16: denormals count as zeros for any number of rows, even if nothing else is small. */
 #include "reference/reference.h"
 #include "support/cmocka_all.h"
 #include "support/problem.h"
 
 enum { HEAD_DIM = 32, VALUE_DIM = 2, MOST_ROWS = 30, MOST_KEYS = 3 };
 
-/* Denormal, normal and denormal again; the last key has both in one row. */
+/* Denormal, normal, denormal; the last key has both in one row. */
 static const uint16_t values[MOST_KEYS][VALUE_DIM] = {{0x0053, 0x3f80}, {0x8054, 0}, {0x007f, 0x0080}};
 
 static rapt_attention_desc call_of(const uint16_t *query, const uint16_t *key, int rows, int keys, float *out) {
@@ -42,7 +42,7 @@ static void test_values_and_keys(void **state) {
     const int count = tables_of(2, tables);
     (void)state;
     for (int i = 0; i < MOST_ROWS * HEAD_DIM; i++)
-        query[i] = 0x7f00; /* times a denormal number nearly 1 */
+        query[i] = 0x7f00; /* times a denormal nearly 1 */
     for (int i = 0; i < MOST_KEYS * HEAD_DIM; i++)
         denormal[i] = 0x0040;
     for (int t = 0; t < count; t++)

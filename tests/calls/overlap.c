@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Random small layouts of query and out in one arena, against a map of every
- * byte: a layout that writes a byte twice, or writes what it reads, must be
- * refused, and any other whose out nests must pass. */
+ * Random small layouts of query and out in one arena, against a map of every byte: layouts that write a byte twice, or
+ * write what they read, must be refused; any other with a nested out must pass. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +19,7 @@ struct layout {
     int64_t size[3], stride[3], row_bytes, offset;
 };
 
-/* Counts the layout's visits to each byte of the arena; false where it leaves it. */
+/* Counts the layout's accesses to each byte of the arena; false if it leaves it. */
 static bool visit(const struct layout *l, unsigned char *visits) {
     for (int64_t b = 0; b < l->size[0]; b++)
         for (int64_t h = 0; h < l->size[1]; h++)
@@ -44,7 +43,7 @@ static rapt_tensor tensor_of(const struct layout *l) {
     return tensor;
 }
 
-/* Dimensions in random order, each stride steps over what is inside it. */
+/* Dimensions in random order; each stride steps over the inner ones. */
 static void nest(struct random *random, struct layout *l) {
     const int first = (int)random_below(random, 3), turn = 1 + (int)random_below(random, 2);
     int64_t span = l->row_bytes;

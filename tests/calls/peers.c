@@ -13,7 +13,7 @@
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
-/* pytorch #127055, #103749: exp(-inf - -inf) where a whole block of keys is masked. */
+/* pytorch #127055, #103749: exp(-inf - -inf) if a whole block of keys is masked. */
 static void test_masked_block(void **state) {
     (void)state;
     enum { KEYS = 1100 };
@@ -37,7 +37,7 @@ static void test_masked_block(void **state) {
     }
 }
 
-/* The same for a whole chunk between two that are seen: the sum of the first one stays. */
+/* The same for a whole chunk between two visible ones: the first one's sum stays. */
 static void test_masked_chunk(void **state) {
     (void)state;
     enum { KEYS = 1100, BEGIN = 512, END = 1024 };
@@ -47,7 +47,7 @@ static void test_masked_chunk(void **state) {
             unsigned char mask[KEYS];
             memset(mask, 1, sizeof mask);
             memset(mask + BEGIN, 0, END - BEGIN);
-            memset(s.query, 0, (size_t)(BATCH * HEADS * queries * DIM) * sizeof(float)); /* each key counts 1 */
+            memset(s.query, 0, (size_t)(BATCH * HEADS * queries * DIM) * sizeof(float)); /* each key weighs 1 */
             s.desc.mask = (rapt_tensor){.data = mask, .dtype = RAPT_BOOL8};
             small_run(&s, tables[t]->isa);
             for (int64_t r = 0; r < BATCH * HEADS * queries; r++)
@@ -75,7 +75,7 @@ static void test_nan_in_query(void **state) {
     }
 }
 
-/* Query i sees key j unless (i + j) % 3 == 0: by a mask of bools, or by a bias of -infinity. */
+/* Query i sees key j unless (i + j) % 3 == 0: by a bool mask, or a bias of -infinity. */
 static void mask_third(struct small *s, bool by_bias) {
     unsigned char *mask = test_alloc((size_t)(s->queries * s->keys));
     float *bias = test_floats(s->queries * s->keys);
@@ -112,8 +112,8 @@ static void check_bad_in_masked_key(rapt_isa isa, int64_t queries, bool by_bias,
     test_free_all();
 }
 
-/* flash-attention #1745, #2374, pytorch #101967: 0 * NaN of a masked key or
- * value. Rows that mask it are as if it were not there; the others are NaN. */
+/* flash-attention #1745, #2374, pytorch #101967: 0 * NaN of a masked key or value. Rows that mask it ignore it; the
+ * others are NaN. */
 static void test_nan_in_masked_key(void **state) {
     (void)state;
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -123,7 +123,7 @@ static void test_nan_in_masked_key(void **state) {
                 check_bad_in_masked_key(tables[t]->isa, queries, k >= 6, k % 6 < 3, bad[k % 3], k % 2 ? 299 : 120);
 }
 
-/* The same where the mask forgets itself after the block with that key: the doubt stays until the chunk ends. */
+/* The same with a mask that ends after that key's block: the doubt remains until the chunk ends. */
 static void test_nan_before_an_unmasked_block(void **state) {
     (void)state;
     enum { KEYS = 600, MASKED = 120, ROW = BATCH * HEADS * DIM };
@@ -145,8 +145,7 @@ static void test_nan_before_an_unmasked_block(void **state) {
     }
 }
 
-/* pytorch #141218: a division by zero where a dimension is zero; ik_llama.cpp:
- * abort on an empty mask. */
+/* pytorch #141218: division by zero if a dimension is zero; ik_llama.cpp: abort on an empty mask. */
 static void test_empty(void **state) {
     (void)state;
     for (int t = 0; t < table_count; t++) {
@@ -177,7 +176,7 @@ static void test_empty(void **state) {
     }
 }
 
-/* openvino #30482, llama.cpp #95: bits by number of threads; llama.cpp #6583: by batch size. */
+/* openvino #30482, llama.cpp #95: bits by thread count; llama.cpp #6583: by batch size. */
 static void test_threads_and_neighbours(void **state) {
     (void)state;
     for (int t = 0; t < table_count; t++) {

@@ -45,7 +45,7 @@ static bool is_finite(const struct problem *expected) {
     return finite;
 }
 
-/* These bits, in this layout, on every table. */
+/* This result, in this layout, on every table. */
 static void expect_result(const struct problem *expected, const struct problem_layout *layout) {
     const struct problem_call *call = &expected->call;
     struct problem *plain = problem_new(call);
@@ -60,7 +60,7 @@ static void expect_result(const struct problem *expected, const struct problem_l
     problem_free(plain);
 }
 
-/* Those of the specification. */
+/* The specification's result. */
 static void expect_right(const struct problem_call *call, const struct problem_layout *layout) {
     struct problem *expected = problem_expected(call);
     expect_result(expected, layout);
@@ -120,7 +120,7 @@ static void test_softcap(void **state) {
 
 /* ---- float8 */
 
-/* Sign, exponent, fraction; the numbers without an exponent are those that went missing. */
+/* Sign, exponent, fraction; other libraries lost those with exponent 0. */
 static double number_of(int code, int exponent_bits) {
     const int fraction_bits = 7 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
     const int exponent = code >> fraction_bits & ((1 << exponent_bits) - 1);
@@ -158,7 +158,7 @@ static void test_float8_numbers(void **state) {
     }
 }
 
-/* A process aborted by an f16 hint: any of the three types, in any of five places. */
+/* A process aborted by an f16 hint: any of the three types, in each of five places. */
 static void test_halves_everywhere(void **state) {
     static const int32_t dtypes[] = {RAPT_F32, RAPT_F16, RAPT_BF16};
     (void)state;

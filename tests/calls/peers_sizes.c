@@ -11,8 +11,7 @@
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
-/* onnxruntime #28031, #29447, flash-attention #2709: a length used as a size
- * before anyone looked at it. */
+/* onnxruntime #28031, #29447, flash-attention #2709: a length used as a size before it was checked. */
 static void test_lengths(void **state) {
     (void)state;
     static const int64_t wrong[] = {-1, 9, INT64_MIN, INT64_MAX, 1ll << 32, (1ll << 32) + 1};
@@ -31,7 +30,7 @@ static void test_lengths(void **state) {
     }
 }
 
-/* CVE-2026-33298, CVE-2024-21802 (ggml): products of sizes that wrap round to something small. */
+/* CVE-2026-33298, CVE-2024-21802 (ggml): products of sizes that wrap around to small ones. */
 static void test_sizes_that_overflow(void **state) {
     (void)state;
     static const int64_t big[] = {1ll << 31, 1ll << 32, 1ll << 61, 1ll << 62, INT64_MAX};
@@ -63,7 +62,7 @@ static void test_sizes_that_overflow(void **state) {
     }
 }
 
-/* onnxruntime #28259: a check that refused what is legal. */
+/* onnxruntime #28259: a check that refused a legal call. */
 static void test_legal_calls_are_accepted(void **state) {
     (void)state;
     struct small s = small_new(4, 8);
@@ -78,7 +77,7 @@ static void test_legal_calls_are_accepted(void **state) {
     small_run(&s, RAPT_ISA_AUTO);
     const float *last = small_row(s.out, &s, 1, 3, 3);
     assert_true(row_is_zero(s.out) && row_is_finite(last) && !row_is_zero(last));
-    s.desc.batch = 1; /* strides of dimensions of size 1 are not looked at */
+    s.desc.batch = 1; /* strides of dimensions of size 1 are ignored */
     s.desc.query.batch_stride_bytes = s.desc.out.batch_stride_bytes = 1;
     small_run(&s, RAPT_ISA_AUTO);
     s.desc.value = s.desc.key; /* a view of the keys */
@@ -91,7 +90,7 @@ static void test_legal_calls_are_accepted(void **state) {
     test_free_all();
 }
 
-/* Strides of dimensions of size 1 are not looked at, so they may be rubbish. */
+/* Strides of dimensions of size 1 are ignored, so they may be garbage. */
 static void test_strides_of_single_tokens(void **state) {
     (void)state;
     static const int64_t rubbish[] = {INT64_MAX, INT64_MIN, 3};

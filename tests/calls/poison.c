@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What no result may depend on is NaN (gaps between rows, queries and keys
- * behind their lengths, keys and values that nobody sees, bias of excluded
- * pairs, the workspace); what no call may write is a canary. Every layout
- * gives the bits of the plain one. */
+ * What no result may depend on is NaN (gaps between rows, queries and keys past their lengths, keys and values that
+ * nobody sees, biases of excluded pairs, the workspace); what no call may write is a canary. Every layout gives the
+ * bits of the plain one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +51,7 @@ static void test_order2(void **state) {
     }
 }
 
-/* Sizes at which blocks and chunks are left out, cut and shared. */
+/* Sizes at which blocks and chunks are skipped, cut and shared. */
 static void test_long_calls(void **state) {
     (void)state;
     static const unsigned features[] = {
@@ -73,7 +72,7 @@ static void test_long_calls(void **state) {
     }
 }
 
-/* The poison is there, and it is poison: read where it matters, it shows. */
+/* The poison works: it shows if read where it matters. */
 static void test_poison_shows(void **state) {
     (void)state;
     struct problem_call call = {.batch = 1, .query_heads = 1, .kv_heads = 1, .query_length = 4, .kv_length = 40,
@@ -87,7 +86,7 @@ static void test_poison_shows(void **state) {
     problem_run(problem, &way);
     print_message("# expected to differ:\n");
     assert_false(problem_same(problem, expected));
-    ((float *)problem->desc.out.data)[8] = 0; /* the gap behind row 0 */
+    ((float *)problem->desc.out.data)[8] = 0; /* the gap after row 0 */
     assert_false(problem_is_clean(problem));
     problem_free(problem);
     problem_free(expected);
@@ -98,7 +97,7 @@ int main(void) {
         cmocka_unit_test(test_poison_shows),
         cmocka_unit_test(test_random_calls),
         cmocka_unit_test(test_long_calls),
-        cmocka_unit_test(test_order2), /* the last one: it keeps its tables only */
+        cmocka_unit_test(test_order2), /* last: it keeps only its tables */
     };
     table_count = machine_tables(tables);
     return cmocka_run_group_tests_name("poison", tests, NULL, NULL);

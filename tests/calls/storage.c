@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Keys and values of every two storage types, on every table: the bits of the specification, which widens each number
- * first and computes with float32. */
+ * Keys and values of all pairs of storage types, on every table: the bits of the specification, which widens each
+ * number first and computes in float32. */
 #include <stdlib.h>
 
 #include "reference/reference.h"
@@ -23,7 +23,7 @@ static void check(struct problem_call call, int key_format, int value_format) {
     test_free_all();
 }
 
-/* Calls of few features, so that the numbers reach the results. */
+/* Calls with few features, so that the numbers reach the results. */
 static struct problem_call draw(struct random *random, int64_t most_keys) {
     static const int64_t dims[] = {32, 64, 96, 128, 160}, odd[] = {1, 7, 15, 17, 31, 33, 63, 65};
     struct problem_call call = {.use = (unsigned)random_bits(random) & (USE_LSE | USE_WEIGHTS | USE_CAUSAL | USE_MASK),
@@ -82,7 +82,7 @@ static void test_lengths(void **state) {
         }
 }
 
-/* The library's float32 path on numbers that were widened before gives the same bits. */
+/* The library's float32 path on numbers widened in advance gives the same bits. */
 static void test_widened(void **state) {
     struct random random = {9};
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What stored bytes mean to other software (tests/data/storage/README.md), to the specification and to every table. */
+ * Meanings of stored bytes to other software (tests/data/storage/README.md), the specification and every table. */
 #include <stdio.h>
 
 #include "reference/reference.h"
@@ -61,7 +61,7 @@ static void test_numbers(void **state) {
     (void)state;
 }
 
-/* Traps that other libraries fell into. */
+/* Traps that caught other libraries. */
 static void test_float8(void **state) {
     const unsigned char e4m3[] = {0x01, 0x81, 0x07, 0x7e, 0x7f, 0xff}, e5m2[] = {0x01, 0x82, 0x7b, 0x7c, 0xfc, 0x7d};
     const float e4m3_numbers[] = {0x1p-9f, -0x1p-9f, 0x1.cp-7f, 448, float_of(0x7fc00000u), float_of(0x7fc00000u)};
@@ -73,7 +73,7 @@ static void test_float8(void **state) {
     test_free_all();
 }
 
-/* (number - zero point) * scale, whatever the scale is, in rows of two groups of which the last is shorter. */
+/* (number - zero point) * scale, for any scale, in rows of two groups, the last shorter. */
 static void test_scales(void **state) {
     enum { DIM = 75, ROWS = 12, GROUP = 48, STRIDE = 3 };
     const struct rapt_table *tables[RAPT_ISA_COUNT];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * KV heads whose keys and values lie side by side, token by token, and take turns, and turns in pages: the bits of the
- * specification. Which calls do it: turns_which.c. */
+ * KV heads that alternate token by token in memory, and are read in turns, also in pages: the specification's bits.
+ * Which calls do: turns_which.c. */
 #include "dispatch.h"
 #include "plan/turns.h"
 #include "support/cmocka_all.h"
@@ -15,7 +15,7 @@ static struct problem_call call_of(int64_t heads, int64_t group, int64_t queries
                                  .seed = (uint64_t)(keys + queries) + use};
 }
 
-/* Some pages are no whole turns; in others the heads follow each other, so that each is read by itself. */
+/* Some pages are no whole turns; in others the heads follow each other, and are read separately. */
 static const struct problem_layout layouts[] = {
     {.token_major = true, .poison = true},
     {.token_major = true, .poison = true, .page_kind = RAPT_PAGES_DENSE, .page_tokens = 32},
@@ -28,14 +28,14 @@ static const struct problem_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
-/* Of narrow tiles; tables of a unit are those of order 2 themselves. */
+/* Of narrow tiles; a unit's tables are themselves those of order 2. */
 static const struct rapt_tile_kind *kind_of(const struct rapt_table *table, const struct problem_call *call) {
     const struct rapt_table *of_order2 = table->of_unit[RAPT_OF_BF16] ? table->of_unit[RAPT_OF_BF16] : table;
     return &(call->numerics ? of_order2 : table)->kinds[RAPT_NARROW];
 }
 
-/* On every table, over the calls each layout with what kernels ask of each processor. Where two workers are left with
- * few tasks, each of them takes single heads. Tables without turns take each layout as they take the first. */
+/* On every table; calls take layouts and processors' traits in turn. If two workers are left with few tasks, each takes
+ * single heads. Tables without turns treat all layouts alike. */
 static void check_layouts(struct problem_call call, int layout_count) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     const int count = tables_of(call.numerics ? call.numerics : 1, tables);
@@ -66,7 +66,7 @@ static void test_features(void **state) {
                 check(call_of(heads[i], 1 + u % 3, 1 + i % 2, 300 + 411 * i, uses[u]));
 }
 
-/* So many that tasks have some of them, and merge. */
+/* So many that tasks get some each, and merge. */
 static void test_split_keys(void **state) {
     static const unsigned uses[] = {0, USE_CAUSAL, USE_KV_LENGTHS, USE_INITIAL_STATE | USE_FINAL_STATE, USE_KEEP};
     (void)state;
@@ -102,8 +102,7 @@ static void test_types(void **state) {
     }
 }
 
-/* As many rows as fill a vector where that is more than registers hold, and about as many, in whole lines of dims and
- * in others. */
+/* As many rows as fill a vector, if registers hold fewer, and about as many, in dims of whole lines and others. */
 static void test_rows_that_fill(void **state) {
     static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0,
                                   RAPT_FORMAT_Q4_0, RAPT_FORMAT_Q4_1, RAPT_FORMAT_IQ4_NL};
@@ -121,7 +120,7 @@ static void test_rows_that_fill(void **state) {
     }
 }
 
-/* More than narrow tiles take, whose heads take turns to score and weigh where caches do not have all of the rows. */
+/* More than narrow tiles take; heads take turns to score and weigh unless caches hold all of the rows. */
 static void test_few_rows(void **state) {
     static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_Q8_0};
     static const int64_t keys[] = {1000, 1900, 3500};
@@ -141,7 +140,7 @@ static void test_few_rows(void **state) {
     }
 }
 
-/* Order 2, whose heads take turns of whole blocks, contiguous and in pages. */
+/* Order 2: heads take turns of whole blocks, contiguous and in pages. */
 static void test_order_2(void **state) {
     static const int formats[] = {RAPT_FORMAT_BF16, RAPT_FORMAT_F16};
     static const enum data_kind kinds[] = {DATA_NORMAL, DATA_NAN_ROWS, DATA_SPECIAL, DATA_SMALL};
@@ -149,7 +148,7 @@ static void test_order_2(void **state) {
                                     USE_KV_LENGTHS | USE_KEY_POSITION, USE_INITIAL_STATE | USE_FINAL_STATE};
     (void)state;
     for (int i = 0; i < 10; i++) {
-        const bool is_near = i >= 8; /* so few dims that the matrix unit has other turns for them */
+        const bool is_near = i >= 8; /* so few dims that the matrix unit takes other turns */
         struct problem_call call = call_of(8 - i % 3, 1 + i % 5, is_near ? 1 : 1 + i / 4, 2100 + 57 * i, uses[i % 8]);
         call.batch = 1;
         call.numerics = RAPT_NUMERICS_ORDER_2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The bounds of the workspace that docs/performance.md states. */
+ * The workspace bounds that docs/performance.md states. */
 #include <stdbool.h>
 
 #include "rapt/rapt.h"
@@ -7,7 +7,7 @@
 
 enum { KIB = 1024, HEADS = 8, STATE_KEYS = 512 };
 
-static float memory[16]; /* plans look at addresses only */
+static float memory[16]; /* plans read addresses only */
 
 static rapt_attention_desc shape(int64_t queries, int64_t keys, int64_t dim) {
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
@@ -32,7 +32,7 @@ static size_t bytes_of_plan(const rapt_attention_desc *desc, int64_t threads) {
     return bytes;
 }
 
-/* Tokens follow each other, or heads do. */
+/* Tokens are contiguous, or heads are. */
 static size_t bytes_of(int64_t queries, int64_t keys, int64_t dim, bool heads_first, int64_t threads) {
     rapt_attention_desc desc = shape(queries, keys, dim);
     if (!heads_first) {
@@ -43,7 +43,7 @@ static size_t bytes_of(int64_t queries, int64_t keys, int64_t dim, bool heads_fi
     return bytes_of_plan(&desc, threads);
 }
 
-/* Prefill: a bound for each thread, whatever the lengths. */
+/* Prefill: a bound per thread, whatever the lengths. */
 static void test_prefill(void **state) {
     static const struct {
         int64_t dim;
@@ -61,7 +61,7 @@ static void test_prefill(void **state) {
     (void)state;
 }
 
-/* Decode: besides, a state for each head and each 512 keys. */
+/* Decode: also a state per head and 512 keys. */
 static void test_decode(void **state) {
     const int64_t dim = 128, keys = (int64_t)1 << 20;
     size_t states = (size_t)(HEADS * (keys / STATE_KEYS + 2) * (dim + 32) * (int64_t)sizeof(float));
@@ -78,7 +78,7 @@ static size_t bound_of(const rapt_attention_desc *desc, int64_t threads) {
     return bytes;
 }
 
-/* Of all keys, those that a window may show decide, for a plan and for a capacity. */
+/* Only keys that a window may show count, for a plan and for a capacity. */
 static void test_window(void **state) {
     enum { WINDOW = 900, OPEN = 1 << 20 };
     static const int64_t queries[] = {1, 8, 64, 65, 1000};
