@@ -195,8 +195,8 @@ static size_t plan_of(rapt_plan *plan, const rapt_attention_desc *desc) {
     return bytes;
 }
 
-/* Sequences with lists are cut again at each run: as at planning, even if values have since become a view of the keys,
- * or ceased to be one. */
+/* Sequences with lists are cut again at each run, as at planning, even if values became a view of the keys since, or
+ * ceased to be one. */
 static void test_bind_with_lists(void **state) {
     enum { HEADS = 8, GROUP = 8, TOKENS = 600, SIZE = 64, OUT = HEADS * GROUP * SIZE };
     static const int32_t lengths[] = {TOKENS - 7};

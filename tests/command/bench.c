@@ -12,7 +12,7 @@
 #include "command/run.h"
 #include "rapt/rapt.h"
 
-/* Numbers are for people; on an emulator they would take minutes and tell nothing. All kernels but the scalar ones have
+/* Numbers are for people; on an emulator they would take minutes and mean nothing. All kernels but the scalar ones have
  * a peak. */
 static struct command_result bench(const char *options) {
     char line[256];
@@ -49,7 +49,7 @@ static void bench_refuses(void **state) {
     expect_error("--head-dim: 1025 is outside 1 ... 1024", "$rapt bench --head-dim 1025");
 }
 
-/* By a clock of which the test says what it shows before and after each run. */
+/* With a clock whose readings before and after each run the test sets. */
 static void attend_tells_the_best_time(void **state) {
     (void)state;
     write_random("x.npy", 2, 1, 1, 5, 8);
@@ -61,7 +61,7 @@ static void attend_tells_the_best_time(void **state) {
     assert_non_null(strstr(result.out, "\ntime     250 ms (best of 3 runs), 3.2e-06 GFLOP/s\n"));
     result = expect_success(TIMED "--repeat 3 --json");
     assert_non_null(strstr(result.out, "\"best_milliseconds\": 250,"));
-    /* Of 25 pairs only those in blocks that are listed, the last of which has a single key. */
+    /* Of 25 pairs only those in listed blocks; the last block has a single key. */
     write_npy("b.npy", NPY_INT32, (const int32_t[]){0, 1, 2}, 2, (const int64_t[]){3, 1});
     result = expect_success(TIMED "--key-blocks b.npy --block-size 2,2");
     assert_non_null(strstr(result.out, ", 5.76e-07 GFLOP/s\n"));

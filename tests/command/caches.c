@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `rapt attend` with keys and values in pages, trees, lists of key blocks. argv as that of command.c. */
+ * `rapt attend` with keys and values in pages, trees, lists of key blocks. argv as of command.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@ enum { B = 2, H = 4, KV = 2, SQ = 6, SK = 12, D = 32, PAGE = 4, EACH = SK / PAGE
 
 static const int32_t table[B][EACH] = {{5, 0, 3}, {2, 7, 4}};
 
-/* The same numbers, in pages; the others are NaN. */
+/* The same numbers, in pages; the rest is NaN. */
 static void write_pages(const char *path, const char *from, bool bshd) {
     static uint32_t pages[PAGES][KV * PAGE][D];
     const struct npy_array array = npy_read(from, NPY_FLOAT32);
@@ -48,7 +48,7 @@ static void pages_are_the_rows_that_they_hold(void **state) {
     expect_success("$rapt attend --layout bshd --query qb.npy --key kb.npy --value vb.npy --pages table.npy" CHECK);
 }
 
-/* A table may have more than a sequence needs, and nobody looks at it. */
+/* A table may have more entries than a sequence reads. */
 static void pages_after_the_length(void **state) {
     static const int64_t ragged[B][EACH] = {{5, -7, 1 << 30}, {2, 7, PAGES}}, one[] = {5, 0, 3};
     (void)state;
@@ -125,7 +125,7 @@ static void blocks_are_masks(void **state) {
     expect_success(ATTEND "--mask mask.npy --out o.npy");
     expect_success(ATTEND "--key-blocks lists.npy --block-size 4,5" SAME);
     expect_success(ATTEND "--key-blocks lists.npy --block-size 4,5" CHECK);
-    /* One list for all heads of a sequence: the first of each is heads 0 and 1 of sequence 0 here. */
+    /* One list for all heads of a sequence; here those of KV heads 0 and 1 of sequence 0. */
     bool each[B][1][SQ][SK];
     for (int b = 0; b < B; b++) memcpy(each[b][0], mask[0][b * (H / KV)], sizeof each[b][0]);
     write_npy("lists.npy", NPY_INT64, lists, 4, (const int64_t[]){B, 1, QUERY_BLOCKS, LISTED});
@@ -171,7 +171,7 @@ static void bad_blocks(void **state) {
     expect_error("--block-size: '4' is not two integers", ATTEND "--key-blocks lists.npy --block-size 4 --out new.npy");
 }
 
-/* Each allocation fails once: one line, and no file. */
+/* Each allocation fails once: one line, no file. */
 static void failed_allocations(void **state) {
     static const char *const calls[] = {
         "--query q.npy --key kp.npy --value vp.npy --pages table.npy --key-type q8_0 --value-type bf16 --check",
@@ -180,7 +180,7 @@ static void failed_allocations(void **state) {
     static const bool all[SQ][T];
     static const int64_t lists[QUERY_BLOCKS][1] = {{0}, {1}};
     (void)state;
-    if (command_is_emulated()) skip(); /* many processes, which do here what they do natively */
+    if (command_is_emulated()) skip(); /* many processes, which behave as they do natively */
     write_npy("lengths.npy", NPY_INT32, (const int32_t[]){PAGE, SK}, 1, (const int64_t[]){B});
     write_npy("all.npy", NPY_BOOL, all, 2, (const int64_t[]){SQ, T});
     write_npy("some.npy", NPY_INT64, lists, 2, (const int64_t[]){QUERY_BLOCKS, 1});

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the command `rapt` computes: options that mean the same give the same file. argv: the command, the
- * command with the failing allocator, the folder of the data, the emulator that they need or nothing. */
+ * What the command `rapt` computes: equivalent options give the same file. argv: the command, the command with the
+ * failing allocator, the data folder, the emulator for both or nothing. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -111,7 +111,7 @@ static void bias_means_alibi(void **state) {
     assert_int_equal(command_shell(ATTEND SAME).status, 1);
 }
 
-/* Halves of small integers: bits of value n / 4 for -8 <= n < 8, in both types. */
+/* Small integers / 4: n / 4 for -8 <= n < 8, in both types. */
 static void write_halves(const char *half_path, const char *wide_path, int multiplier) {
     static const int64_t shape[] = {B, H, SK, D};
     static const uint16_t quarters[] = {0, 0x3400, 0x3800, 0x3a00, 0x3c00, 0x3d00, 0x3e00, 0x3f00, 0x4000};
@@ -172,7 +172,7 @@ static void no_choice_changes_bits(void **state) {
     assert_true(tables >= 1);
 }
 
-/* Small calls run on the calling thread, whatever they may have. */
+/* Small calls run on the calling thread, whatever the limit. */
 static void threads_that_ran(void **state) {
     (void)state;
     assert_non_null(strstr(expect_success("OMP_NUM_THREADS=3 " ATTEND "--threads 8").out, ", 1 thread\n"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `rapt compare`, and `rapt attend --expect`, which counts as it does. argv as of command.c. */
+ * `rapt compare`, and `rapt attend --expect`, which counts alike. argv as of command.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static void comparing(void **state) {
     assert_non_null(strstr(result.out, "largest error 0.5"));
     assert_non_null(strstr(result.out, "\nat       [1, 1]\n"));
     expect_success("$rapt compare a.npy b.npy --tolerance 0.5");
-    /* A number where NaN is expected, and the other way round. */
+    /* A number where NaN is expected, and vice versa. */
     static const float c[] = {1, NAN, NAN, 4, 5, INFINITY};
     write_npy("c.npy", NPY_FLOAT32, c, 2, shape);
     result = command_shell("$rapt compare a.npy c.npy");
@@ -49,7 +49,7 @@ static void comparing(void **state) {
     expect_error("--json does not go with --quiet", "$rapt compare a.npy a.npy --json --quiet");
 }
 
-/* No tolerance is rounded to float32, whose next number is above it. */
+/* Tolerances are not rounded to float32: the next one is above 0.1. */
 static void comparing_doubles(void **state) {
     static const double tenth[] = {0.1000000001, 0}, zero[] = {0, 0}, infinite[] = {INFINITY, 1};
     (void)state;
@@ -74,7 +74,7 @@ static void comparing_masked_rows(void **state) {
     assert_non_null(strstr(result.out, "largest error 1, 0.25 of its row's maximum"));
 }
 
-/* As double they would be the same. */
+/* As doubles they would be equal. */
 static void comparing_integers(void **state) {
     static const int64_t a[] = {INT64_C(1) << 53, 5}, b[] = {(INT64_C(1) << 53) + 1, 5};
     static const int64_t least[] = {INT64_MIN, 5}, most[] = {INT64_MAX, 5};
@@ -100,7 +100,7 @@ static void comparing_integers(void **state) {
     assert_non_null(strstr(result.out, "largest error 1.8e+19, "));
 }
 
-/* No tolerance accepts it, and neither an infinity before it nor one after it hides where it is. */
+/* No tolerance accepts NaN, and no infinity before or after it hides its place. */
 static void comparing_nan(void **state) {
     static const float a[] = {1, NAN, INFINITY, NAN, 5, 6}, b[] = {1, NAN, 3, 4, NAN, 6};
     const int64_t shape[] = {2, 3};

@@ -188,7 +188,7 @@ static void bad_tokens(void **state) {
     expect_error("--tokens shows softmax", ATTEND "--tokens six.txt --weights w.npy --weights-kind raw");
 }
 
-/* A missing file is named with the option that wants it, and so is a result that cannot be written. */
+/* A missing file is named with its option, and so is a result that cannot be written. */
 static void files_have_options(void **state) {
     static const char *const options[] = {"key", "value", "mask", "bias", "kv-lengths", "query-lengths", "sinks",
                                           "alibi", "tree", "pages", "expect", "tokens"};
@@ -225,13 +225,13 @@ static void failed_writes(void **state) {
     expect_error("File too large", "ulimit -f 8; " ATTEND "--query big.npy --out old.npy");
     assert_string_equal(expect_success("cat old.npy").out, "before\n");
     assert_string_equal(expect_success("ls | grep -c '^old\\|^folder'").out, "2\n");
-    /* A pipe is written to, not replaced. No device here: a broken command could replace that too. */
+    /* Pipes are written to, not replaced. No device here: a broken command could replace it. */
     expect_success("mkfifo pipe; cat pipe > got.npy & " ATTEND
                    "--out pipe; test -p pipe || { kill $!; exit 1; }; wait; "
                    "cmp got.npy e.npy");
 }
 
-/* Bytes of files and of their names, which could control a terminal. */
+/* Bytes of files and their names that could control a terminal. */
 static void hostile_bytes(void **state) {
     (void)state;
     setenv("LC_ALL", "C.UTF-8", 1);
@@ -246,7 +246,7 @@ static void hostile_bytes(void **state) {
     unsetenv("LC_ALL");
 }
 
-/* More than there is is refused with its size, though the system would promise it. */
+/* More than is free is refused with its size, though the system would promise it. */
 static void more_than_is_free(void **state) {
     (void)state;
     write_random("long.npy", 2, 1, 1, 4000, 1);

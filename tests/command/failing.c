@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Linked into the command with --wrap: the n-th allocation fails, n from RAPT_TEST_FAIL_ALLOCATION; the n-th file that
- * is given a name fails, n from RAPT_TEST_FAIL_RENAME; as much memory is free as RAPT_TEST_FREE_MEMORY says; the clock
- * shows what RAPT_TEST_SECONDS lists. */
+ * Linked into the command with --wrap: allocation number RAPT_TEST_FAIL_ALLOCATION fails; so does rename number
+ * RAPT_TEST_FAIL_RENAME; RAPT_TEST_FREE_MEMORY sets the free memory, RAPT_TEST_SECONDS lists the clock's readings. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>

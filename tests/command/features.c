@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What `rapt attend` reaches of the engine, forms of input and of reports. argv as of command.c. */
+ * What `rapt attend` exposes of the engine, forms of input and reports. argv as of command.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static void write_list(const char *path, int64_t a, int64_t b) {
     write_npy(path, NPY_INT64, (const int64_t[]){a, b}, 1, (const int64_t[]){B});
 }
 
-/* Rows from a sequence's length on are 0, and the others as they would be alone. */
+/* Rows from a sequence's length on are 0; the others are as if alone. */
 static void query_lengths(void **state) {
     (void)state;
     write_list("lengths.npy", 3, SQ);
@@ -74,7 +74,7 @@ static void masks_and_factors(void **state) {
     write_npy("factors.npy", NPY_FLOAT32, factors, 1, (const int64_t[]){H});
     expect_success(ATTEND "--mask mask.npy --mask-fill=-1.5" CHECK);
     assert_int_equal(command_shell(ATTEND SAME " --mask mask.npy").status, 1);
-    expect_success(ATTEND "--mask none.npy --mask-fill 3" CHECK); /* all alike: uniform */
+    expect_success(ATTEND "--mask none.npy --mask-fill 3" CHECK); /* all equal: uniform */
     expect_success(ATTEND "--scale 0 --expect o.npy --tolerance 1e-6 --out p.npy");
     expect_success(ATTEND "--bias bias.npy --bias-factor factors.npy" CHECK);
     expect_success(ATTEND SAME " --bias scaled.npy");
@@ -102,7 +102,7 @@ static void dropout(void **state) {
     expect_error("--drop: nan must be at least 0", ATTEND "--drop nan --out new.npy");
 }
 
-/* Both align the last query with the last key, and both can be asked for the first with the first. */
+/* Both align the last query with the last key by default, and the first with the first on request. */
 static void layers_align_as_attend(void **state) {
     (void)state;
     expect_success("$rapt layer dot --query q.npy --key kk.npy --value vv.npy --causal --out p.npy");
@@ -118,7 +118,7 @@ static void layers_align_as_attend(void **state) {
                  "$rapt layer dot --query q.npy --key kk.npy --value vv.npy --query-offset 1 --out new.npy");
 }
 
-/* Against other options or plain C: --check takes numbers from where the call does. */
+/* Against other options or plain C: --check reads the same options as the call. */
 static void numbers_mean_what_they_say(void **state) {
     static float zeros[B * H * SQ * D], fill[SQ][SK];
     unsigned char mask[SQ][SK], all[SQ][SK];
@@ -150,7 +150,7 @@ static void numbers_mean_what_they_say(void **state) {
         assert_true(fabs((double)((const float *)kept.data)[i] - 4 * (double)((const float *)plain.data)[i]) < 1e-5);
 }
 
-/* The sequence that is asked for, and its words where padding shortens it. */
+/* Shows the chosen sequence, and its words if padding shortens it. */
 static void shown_sequences(void **state) {
     struct command_result result;
     static const float query[2][3] = {{9, 0, 0}, {0, 9, 0}};
@@ -217,7 +217,7 @@ static void checks_of_all_results(void **state) {
     expect_success(TWO "--tolerance 1e-7 --lse l.npy");
 }
 
-/* Python's own module writes what NumPy's savez and savez_compressed do. */
+/* Python's own module writes what NumPy's savez and savez_compressed write. */
 static void archives(void **state) {
     (void)state;
 #ifndef RAPT_HAVE_NPZ

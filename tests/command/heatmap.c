@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `rapt heatmap` in the terminal, and what it refuses. argv as of command.c. */
+ * `rapt heatmap` in the terminal, and its refusals. argv as of command.c. */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 #include "command/run.h"
 
-/* The weights of "Hello shiny sun!", the first of the systems that the tutorial shows. */
+/* The weights of "Hello shiny sun!", the tutorial's first system. */
 static const float hello[3][3] = {
     {0.2994f, 0.3572f, 0.3434f}, {0.2291f, 0.4063f, 0.3646f}, {0.2320f, 0.3841f, 0.3839f}};
 
@@ -50,7 +50,7 @@ static void more_tokens_have_marks(void **state) {
         "0  .:-=+*#%@ 0.406\n");
 }
 
-/* Head 1 of sequence 1 of a 4-D array is what a file of that slice alone shows; float64 as float32. */
+/* Head 1 of sequence 1 of a 4-D array looks like a file of that slice alone; float64 like float32. */
 static void heads_and_sequences(void **state) {
     enum { B = 2, H = 3, Q = 2, K = 4, SLICE = Q * K };
     float weights[B * H * SLICE];
@@ -100,7 +100,7 @@ static void fits_the_width(void **state) {
     }
 }
 
-/* A column of many keys shows the largest, and that one of them is NaN. */
+/* A column of many keys shows the largest, and whether one is NaN. */
 static void pooling_keeps_peaks(void **state) {
     float weights[100] = {0};
     (void)state;
@@ -112,7 +112,7 @@ static void pooling_keeps_peaks(void **state) {
     assert_non_null(strstr(result.out, "A column stands for 2 keys"));
 }
 
-/* Queries are merged as keys are: a map of many tokens stays about square, whatever the lines are named. */
+/* Queries are merged like keys: a map of many tokens stays roughly square, whatever the option's name. */
 static void many_lines_are_merged(void **state) {
     static float weights[512 * 512], tall[1000][2];
     (void)state;
@@ -167,12 +167,12 @@ static int open_terminal(void) {
     return -1;
 }
 
-/* What the command prints to a terminal of so many columns. */
+/* What the command prints to a terminal of `columns` columns. */
 static const char *on_terminal(const char *environment, int columns) {
     static char text[8192];
     int terminal = open_terminal();
     struct winsize size = {.ws_row = 25, .ws_col = (unsigned short)columns};
-    int line = open(ptsname(terminal), O_RDWR | O_NOCTTY); /* keeps what was printed until it is read */
+    int line = open(ptsname(terminal), O_RDWR | O_NOCTTY); /* keeps the output until it is read */
     assert_true(line >= 0);
     assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
     expect_success("export %s; $rapt heatmap --weights hello.npy >%s", environment, ptsname(terminal));
@@ -210,7 +210,7 @@ static void not_numbers_are_said(void **state) {
     assert_non_null(strstr(expect_success("$rapt heatmap --weights grey.npy").out, "\n1   NaN  NaN\n\n0 "));
 }
 
-/* Numbers have as many decimals as the largest, so that each finds room, and those that are none have it, too. */
+/* Numbers have as many decimals as fit the largest; NaN and infinities fit, too. */
 static void numbers_have_room(void **state) {
     const float small[2][3] = {{0.09f, 0.0412f, 0.00123f}, {0, 0.05f, 0.0004f}};
     const float tiny[2] = {0.00012f, 0.00000047f}, large[2] = {-1234567, 8};
@@ -236,7 +236,7 @@ static void hostile_tokens(void **state) {
     assert_non_null(strstr(out, "\n       ?[2J?    ?é   ??x\n?[2J?   0.30 "));
 }
 
-/* A line's end may be \r\n; a \r within a token is a part of it. */
+/* Lines may end in \r\n; a \r within a token is part of it. */
 static void lines_end_in_two_ways(void **state) {
     (void)state;
     write_bytes("ends.txt", "a\r\nb\rc\n\rd", 9);
@@ -253,7 +253,7 @@ static void tokens_from_a_pipe(void **state) {
     free((void *)(uintptr_t)file);
 }
 
-/* Where no locale is set, tokens are UTF-8. */
+/* Without a locale, tokens are UTF-8. */
 static void no_locale(void **state) {
     (void)state;
     write_bytes("accents.txt", "\xc3\xa9t\xc3\xa9\na\nb\n", 10);

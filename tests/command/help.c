@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the command `rapt` tells of itself, and that it understands its options one way only. argv as of command.c. */
+ * What the command `rapt` says about itself, and that each option has one spelling. argv as of command.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static void near_misses(void **state) {
     expect_error("unexpected argument 'self'", "$rapt help attend self");
 }
 
-/* What begins like one option only today would change its meaning with another option. */
+/* A unique prefix today could become ambiguous with another option. */
 static void abbreviations_are_refused(void **state) {
     (void)state;
     expect_error("unknown option --quer; did you mean --query?", "$rapt attend --quer q.npy");
@@ -83,7 +83,7 @@ static void abbreviations_are_refused(void **state) {
     expect_error("--causal=: the option takes no value", "$rapt attend --causal=");
 }
 
-/* They mean what they meant, and nothing tells of them. */
+/* They still work, and nothing mentions them. */
 static void older_names(void **state) {
     (void)state;
     write_random("q.npy", 3, 1, 2, 3, 8);
@@ -131,7 +131,7 @@ static void cpus_have_names(void **state) {
     assert_string_equal(cpu_name("gone.txt", text, sizeof text), "");
 }
 
-/* The words that the shell would offer after these. */
+/* Completions of these words. */
 static void expect_completion(const char *words, const char *offered) {
     struct command_result result = expect_success(
         "$rapt completion bash > rapt.bash; bash -c '. ./rapt.bash; COMP_WORDS=(%s); "
@@ -155,7 +155,7 @@ static void completion(void **state) {
         expect_success("$rapt completion zsh > _rapt; zsh -n _rapt");
 }
 
-/* Names of options stay whole, however narrow the page. */
+/* Option names stay whole, however narrow the page. */
 static void man_page(void **state) {
     (void)state;
     expect_said("\n\\fB\\-\\-kv\\-lengths\\fR \\fIFILE\\fR\n", "$rapt man");

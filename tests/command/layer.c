@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * `rapt layer`: each kind against what its original computes, folders against safetensors, errors. argv: the
- * command, the command with the failing allocator, the folder of the cases, that of the model's data, where the
- * model's package would be, the emulator or nothing. */
+ * `rapt layer`: each kind against its original's results, folders against safetensors, errors. argv: the command, the
+ * command with the failing allocator, the folders of the cases and of the model's data, the model package's place, the
+ * emulator or nothing. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,7 +130,7 @@ static void dropout_by_seed(void **state) {
     expect_success(DROP "b.npy && ! cmp -s a.npy b.npy");
 }
 
-/* One .npy file after the other of a fused layer's weights as a safetensors file. */
+/* A fused layer's weights, concatenated from .npy files, as a safetensors file. */
 static void pack(void) {
     static const char *const names[] = {"w_qkv", "b_qkv", "w_o", "b_o"};
     char header[2048] = "{";

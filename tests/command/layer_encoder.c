@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `rapt layer encoder`: where its norms stand, their epsilon and the activation, against libm in double. argv as of
+ * `rapt layer encoder`: placement of norms, their epsilon, the activation, against libm in double. argv as of
  * command_layer_options.c. */
 #include <math.h>
 #include <setjmp.h>
@@ -90,7 +90,7 @@ struct block {
     double epsilon;
 };
 
-/* From what attention gave, which is that of a layer by itself. */
+/* From attention's output, which equals that of a separate layer. */
 static void expect_block(const struct block *block) {
     double x[TOKENS * WIDTH], norm1[TOKENS * WIDTH], inner[TOKENS * WIDTH], out[TOKENS * WIDTH];
     expect_success("c=$data/" CASE "; $rapt layer encoder --heads 2 --weights $c --input x.npy --out o.npy "
@@ -126,7 +126,7 @@ static void blocks(void **state) {
         {"--pre-norm --activation gelu --epsilon 0.25", true, RAPT_GELU, 0.25},
         {"--pre-norm --activation gelu-tanh", true, RAPT_GELU_TANH, 1e-5},
     };
-    float x[TOKENS * WIDTH]; /* so small that the default epsilon shows */
+    float x[TOKENS * WIDTH]; /* so small that the default epsilon matters */
     (void)state;
     for (int i = 0; i < TOKENS * WIDTH; i++) x[i] = (float)(i * 37 % 101 - 50) / 5000;
     write_npy("x.npy", NPY_FLOAT32, x, 2, (const int64_t[]){TOKENS, WIDTH});

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * `rapt layer`: what its options mean, and which do not go together. argv: the command, the command with the failing
- * allocator, the folder of the cases, the emulator or nothing. */
+ * `rapt layer`: its options' meanings and conflicts. argv: the command, the command with the failing allocator, the
+ * folder of the cases, the emulator or nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #define LUONG "--weights $c --input $c/h_t.npy --memory $c/h_s.npy "
 #define OUT "--out new.npy --weights-out new_weights.npy "
 
-/* A file that is there but cannot be read is no absent bias. */
+/* An unreadable bias file is not an absent bias. */
 static void bias_that_cannot_be_read(void **state) {
     (void)state;
     setenv("case", "06a_mha_split", 1);
@@ -52,7 +52,7 @@ static void masks_of_dot(void **state) {
                  "$rapt layer dot --query mq.npy --key mk.npy --value mk.npy --mask-fill 1 --out new.npy");
 }
 
-/* The message shows the mask as it is, not as the library gets it. */
+/* The message shows the mask's own shape, not the library's. */
 static void mask_of_sequences(void **state) {
     (void)state;
     setenv("case", "06a_mha_split", 1);
@@ -61,7 +61,7 @@ static void mask_of_sequences(void **state) {
                  "c=$data/$case; $rapt layer multi-head --heads 2 --mask short.npy " X OUT);
 }
 
-/* The folder of all outputs may be that of the result, also where it is new. */
+/* The folder of all outputs may hold the result, too, even if not there before. */
 static void result_among_all_outputs(void **state) {
     (void)state;
     setenv("case", "06a_mha_split", 1);
@@ -98,10 +98,10 @@ static void archive_of_weights(void **state) {
 
 struct alignment {
     const char *options;
-    int64_t first; /* where the first query stands among the keys */
+    int64_t first; /* the first query's position among the keys */
 };
 
-/* --causal against a mask of the same pairs. layer: with its inputs. */
+/* --causal against an explicit mask. layer: with its inputs. */
 static void expect_alignments(const char *layer, int64_t queries, int64_t keys) {
     const struct alignment alignments[] = {
         {"--causal", keys - queries}, {"--causal --query-offset 0", 0}, {"--causal --query-offset 3", 3}};
@@ -144,7 +144,7 @@ static void write_swapped(const char *folder, const char *name, int64_t outer, i
     write_npy(path, NPY_FLOAT32, swapped, array.dims, array.shape);
 }
 
-/* A BLAS may round products of other layouts otherwise. */
+/* A BLAS may round differently for other layouts. */
 #define SAME "$rapt compare a.npy b.npy --tolerance 1e-6"
 
 static void fused_orders(void **state) {
@@ -174,7 +174,7 @@ static void layouts_of_stacked_heads(void **state) {
     expect_error("turned/w_q.npy [3, 5, 4] does not fit", STACKED "--weights turned --out new.npy");
 }
 
-/* The choice of a call comes before that of the environment. */
+/* A call's choice precedes the environment's. */
 static void isa_of_a_layer(void **state) {
     (void)state;
     setenv("case", "01b_simplified_journey", 1);

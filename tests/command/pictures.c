@@ -56,7 +56,7 @@ static void a_root_parts_small_weights(void **state) {
     expect_error("--scale", "$rapt heatmap --weights w.npy --scale cube --out m.png");
 }
 
-/* Cells of exactly 0 are paper with lines; among scores 0 is a number as any other. */
+/* Cells of exactly 0 are hatched paper; in scores 0 is an ordinary number. */
 static void unseen_cells_are_hatched(void **state) {
     enum { SIDE = 64 };
     (void)state;
@@ -109,7 +109,7 @@ static void a_grid_shares_its_scale(void **state) {
     cairo_surface_destroy(picture.surface);
 }
 
-/* As many cells as make labels, axes, bar and grid come out in each of their ways. */
+/* Cell counts that bring out every form of labels, axes, bar and grid. */
 static void all_sizes(void **state) {
     static const int sizes[][3] = {{1, 1, 1}, {1, 12, 12}, {1, 128, 128}, {12, 2, 2},   {1, 1, 700},
                                    {1, 700, 1}, {5, 40, 33}, {7, 129, 3},   {1, 5, 20}, {25, 4, 4}};

@@ -22,7 +22,7 @@ struct picture {
     cairo_surface_t *surface;
 };
 
-/* Reads a PNG, whose signature and size are those that it should have; size: "... x ..." as the command said. */
+/* Reads a PNG after checking its signature and size; size: "... x ..." as the command said. */
 static inline struct picture read_png(const char *path, const char *said) {
     unsigned char start[24];
     struct picture picture;
@@ -55,7 +55,7 @@ static inline bool is_coloured(uint32_t colour) {
     return abs(red - green) + abs(green - blue) + abs(blue - red) > 60;
 }
 
-/* From x, y on, where the first row of a head's cells begins: labels and paper are grey. */
+/* The first row of a head's cells from x, y on; labels and paper are grey. */
 static inline void find_cells(const struct picture *picture, int *x, int *y) {
     for (; *y < picture->height; ++*y, *x = 0) {
         for (; *x < picture->width; ++*x) {

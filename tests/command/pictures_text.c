@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Texts in the pictures of `rapt heatmap`, and its colour bar. argv as of command.c. */
+ * Texts in pictures of `rapt heatmap`, and their colour bar. argv as of command.c. */
 #include "command/pictures.h"
 
 static struct picture draw(const char *options, float *numbers, int64_t queries, int64_t keys) {
@@ -8,7 +8,7 @@ static struct picture draw(const char *options, float *numbers, int64_t queries,
     return read_png("m.png", said.out);
 }
 
-/* The columns from 0 on that have ink in rows top to bottom. */
+/* The last column with ink in rows top to bottom. */
 static int last_ink(const struct picture *picture, int top, int bottom) {
     for (int x = picture->width - 1; x >= 0; x--) {
         for (int y = top; y < bottom; y++) {
@@ -18,7 +18,7 @@ static int last_ink(const struct picture *picture, int top, int bottom) {
     return -1;
 }
 
-/* A small map is as wide as its title; a long title takes more lines, and a longer one still more. */
+/* A small map is as wide as its title; long titles take more lines, longer ones still more. */
 static void titles_are_whole(void **state) {
     float one[1] = {0.5f}, many[400] = {0};
     (void)state;
@@ -41,7 +41,7 @@ static void titles_are_whole(void **state) {
     }
 }
 
-/* In a picture that has room for more of a title it is no shorter. */
+/* A longer title is not cut shorter in a picture that has room. */
 static void long_titles_are_whole(void **state) {
     static float many[6000];
     char options[1024] = "--title ";
@@ -86,7 +86,7 @@ static struct bar find_bar(const struct picture *picture) {
     return bar;
 }
 
-/* Rows of the bar that are not coloured. */
+/* Uncoloured rows of the bar. */
 static int gaps_of(const struct picture *picture, struct bar bar) {
     int gaps = 0;
     for (int y = bar.first; y <= bar.last; y++) gaps += !is_coloured(pixel(picture, bar.x - 4, y));
@@ -97,7 +97,7 @@ static bool has_tick(const struct picture *picture, int x, int y) {
     return pixel(picture, x + 2, y - 1) != 0xffffff || pixel(picture, x + 2, y) != 0xffffff;
 }
 
-/* Scores on both sides of zero have a line at it; both ends of the bar have a number, however odd. */
+/* Scores on both sides of zero have a line at it; both ends of the bar have numbers, however odd. */
 static void bars_are_read(void **state) {
     float signs[4] = {-2, 3.377f, 1, 0}, positive[4] = {0, 3.377f, 1, 2};
     (void)state;
@@ -112,7 +112,7 @@ static void bars_are_read(void **state) {
     cairo_surface_destroy(none.surface);
 }
 
-/* Whatever they are: the margin stays empty. */
+/* Whatever the numbers: the margin stays empty. */
 static void bar_numbers_are_whole(void **state) {
     float numbers[][4] = {{-7.51e4f, 5.09e4f, 0, 1}, {-0.000123f, 0.000456f, 0, 0}, {-1.25e-30f, 1, 0, 0}};
     (void)state;
@@ -123,7 +123,7 @@ static void bar_numbers_are_whole(void **state) {
     }
 }
 
-/* Weights below 0.1: none is cut, so that cells end in their colour on both sides. */
+/* Weights below 0.1: no number is cut, so cells have their colour at both edges. */
 static void small_numbers_are_whole(void **state) {
     enum { SIDE = 15, CELL = 640 / SIDE };
     float weights[SIDE * SIDE];

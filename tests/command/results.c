@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Results are not lost: all files or none, by whatever name, through errors and signals. argv as of command.c. */
+ * Results are not lost: all files or none, under any name, despite errors and signals. argv as of command.c. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ static void one_file_by_two_names(void **state) {
     expect_success(ATTEND "--out link.npy && test -L link.npy && cmp old.npy e.npy");
 }
 
-/* Whichever is looked at first, and by whatever name. */
+/* Whichever is checked first, and by whatever name. */
 static void inputs_are_not_replaced(void **state) {
     (void)state;
     write_random("in.npy", 4, 1, 4, 3, 8);
@@ -55,7 +55,7 @@ static void inputs_are_not_replaced(void **state) {
     expect_success("cmp in.npy before.npy && test $(ls | grep -c '^in') = 5 && test $(ls in | wc -l) = 1");
 }
 
-/* .npy bytes under such a name would be read by nobody. */
+/* Nobody would read .npy bytes under such a name. */
 static void archives_are_no_results(void **state) {
     (void)state;
     expect_error("rapt: --out: new.npz: results are .npy files", ATTEND "--out new.npz");
@@ -67,7 +67,7 @@ static void archives_are_no_results(void **state) {
                  "$rapt layer simplified --input q.npy --out new.npy --weights-out new.npz");
 }
 
-/* Inputs would have to be read first: here they are not even there. */
+/* Checked before inputs are read: here they do not exist. */
 static void bad_results_are_found_first(void **state) {
     (void)state;
     expect_error("none/lse.npy: cannot be written: No such file", ATTEND "--query none.npy --lse none/lse.npy");
@@ -101,7 +101,7 @@ static void expect_files(const char *prefix, int expected, const char *line) {
     if (found != expected) fail_msg("%s\nleaves %d files %s*, not %d", line, found, prefix, expected);
 }
 
-/* Whichever name cannot be given, all are as they were. */
+/* Whichever rename fails, all files are as before. */
 static void names_for_all_or_none(void **state) {
     (void)state;
     expect_success("echo lse > old_lse.npy; echo out > old_out.npy");
@@ -125,7 +125,7 @@ static void wait_for_temporary(void) {
     fail_msg("no temporary file appears");
 }
 
-/* The command waits for a query that never comes when the signal does. */
+/* The signal arrives while the command waits for a query. */
 static void signals_leave_nothing(void **state) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     (void)state;
@@ -146,7 +146,7 @@ static void signals_leave_nothing(void **state) {
     }
 }
 
-/* What is ignored, as nohup does, stays so: the command goes on and fails for the reason that follows. */
+/* Ignored signals, as under nohup, stay ignored: the command goes on and fails for the next reason. */
 static void ignored_signals_stay_ignored(void **state) {
     int status = 0;
     (void)state;
@@ -171,13 +171,13 @@ static void readers_that_leave(void **state) {
     assert_string_equal(expect_success("cat status.txt").out, "0\n");
     expect_success("{ sleep 0.2; $rapt help attend; echo $? >status.txt; } | true");
     assert_string_equal(expect_success("cat status.txt").out, "0\n");
-    /* The result itself has a reader that leaves. */
+    /* The result's own reader leaves. */
     write_random("big.npy", 4, 1, 4, 1000, 8);
     expect_error("pipe: cannot be written: Broken pipe",
                  "mkfifo pipe; head -c 1 pipe >head.txt & " ATTEND "--query big.npy --out pipe --lse new_lse.npy");
 }
 
-/* Who reads a result from a pipe would get the lines of the report before it. */
+/* Readers of a result from a pipe would get report lines first. */
 static void result_and_report_in_one_pipe(void **state) {
     (void)state;
     expect_error("rapt: --out: /dev/stdout: the report goes there as well: --quiet leaves it out",
@@ -187,7 +187,7 @@ static void result_and_report_in_one_pipe(void **state) {
                  "cat both >got.npy & $rapt layer simplified --input q3.npy --out /dev/stdout >both");
 }
 
-/* The longest that a file system takes, while others are replaced as well. */
+/* The longest that a file system allows, while other files are replaced. */
 static void longest_names(void **state) {
     (void)state;
     expect_success("long=$(printf '%%0251d' 0).npy; touch $long old.npy; " ATTEND "--out $long --lse old.npy && "
@@ -202,7 +202,7 @@ static void links_to_nothing(void **state) {
     expect_success("test -L dangling.npy && rm dangling.npy");
 }
 
-/* A folder that was made for results goes again with them. */
+/* A folder made for results is removed with them. */
 static void folders_without_results(void **state) {
     (void)state;
 #define DOT "$rapt layer dot --query q.npy --key q.npy --value q.npy --out new.npy --all-outputs folder "
@@ -213,7 +213,7 @@ static void folders_without_results(void **state) {
     expect_files("folder", 1, "a refusal after success");
 }
 
-/* A file that took the place of standard error would have the warnings in it. */
+/* A file opened in place of standard error would receive the warnings. */
 static void closed_streams(void **state) {
     (void)state;
     write_random("long.npy", 4, 1, 4, 20, 8);

@@ -14,11 +14,11 @@
 
 #include "support/support.h"
 
-/* With a space, which nothing may stumble over. */
+/* With a space, to catch missing quotes. */
 static char folder[] = "/tmp/rapt command-XXXXXX";
 static bool has_wrapper;
 
-/* A script of this name, which shell lines call by the variable of this name. */
+/* A script of this name, for shell lines to call by the variable of this name. */
 static void set_command(const char *name, const char *wrapper, const char *resolved) {
     char path[64];
     snprintf(path, sizeof path, "bin/%s-tested", name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The reader of safetensors: what it takes, every refusal, and bytes that flip. */
+ * The reader of safetensors: what it accepts, every refusal, flipped bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 #include "files/safetensors.h"
 #include "support/support.h"
 
-/* A copy on the heap, so that a sanitizer sees a byte read behind it. */
+/* A copy on the heap, so that a sanitizer sees reads past it. */
 static unsigned char *file_of(const char *header, size_t length, size_t data_bytes, size_t *bytes) {
     *bytes = 8 + length + data_bytes;
     unsigned char *file = calloc(*bytes + !*bytes, 1);
@@ -166,7 +166,7 @@ static void bad_tensors(void **state) {
     refused("{}", 1, "1 bytes follow");
 }
 
-/* Whatever is accepted points into the file; a sanitizer looks for the rest. */
+/* Whatever is accepted points into the file; sanitizers check the rest. */
 static void flipped_bytes(void **state) {
     struct random random = {5};
     size_t bytes;
@@ -197,8 +197,7 @@ static void flipped_bytes(void **state) {
     free(file);
 }
 
-/* What reading takes, in bytes for each of the header's, and whether it succeeds: in a process of its own, whose
- * peak it is. */
+/* Memory used per byte of the header, and whether reading succeeds: in a child process, to measure its peak. */
 static double memory_per_byte(const unsigned char *file, size_t bytes, bool *read) {
     int status = 0;
     FILE *answer = tmpfile();
@@ -227,7 +226,7 @@ static double memory_per_byte(const unsigned char *file, size_t bytes, bool *rea
     return (double)kilobytes * 1024 / (double)(bytes - 8);
 }
 
-/* A header of entries times this text, each after a name of its own where numbered. */
+/* A header of `entries` copies of this text, each after its own name if numbered. */
 static unsigned char *many(const char *each, bool numbered, size_t entries, size_t *bytes) {
     char *header = malloc(entries * (strlen(each) + 32) + 2);
     size_t length = 1;
@@ -243,7 +242,7 @@ static unsigned char *many(const char *each, bool numbered, size_t entries, size
     return file;
 }
 
-/* Sanitizers keep what was freed for a while. */
+/* Sanitizers delay reuse of freed memory. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -257,9 +256,9 @@ static const double most_allowed = 100;
 static const double most_allowed = 10;
 #endif
 
-/* Headers as models have them can be read, whatever their size, and no other takes more memory than they may. */
+/* Headers like those of models can be read, whatever their size, and no other takes more memory than allowed. */
 static void bounded_memory(void **state) {
-#ifdef __SANITIZE_ADDRESS__ /* whose allocations take three times as long */
+#ifdef __SANITIZE_ADDRESS__ /* its allocations take three times as long */
     enum { ENTRIES = 50000 };
 #else
     enum { ENTRIES = 500000 };
@@ -286,7 +285,7 @@ static void bounded_memory(void **state) {
         assert_true(most < most_allowed);
         free(file);
     }
-    /* One tensor that is described by very much. */
+    /* One tensor with a huge description. */
     size_t bytes;
     bool read;
     unsigned char *file = many("[],", false, 20 * ENTRIES, &bytes);

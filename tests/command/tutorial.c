@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Every command of docs/tutorial.md and README.md prints what the page says. argv: as of command.c, then the top of
- * the source tree and that of the build. */
+ * Every command of docs/tutorial.md and README.md prints what the page says. argv: as of command.c, then the tops of
+ * the source and build trees. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 
 static const char *emulator;
 
-/* Speed, threads and kernels are the machine's, and the size of a picture is that of its fonts. */
+/* Speed, threads and kernels depend on the machine, a picture's size on its fonts. */
 #define COMPARED "grep -vE '^(kernels|time) |pixels$' | sed 's/ *$//'"
 
 static const struct page {
@@ -32,7 +32,7 @@ static void commands_print_what_the_page_says(void **state) {
     const struct page *page = *state;
     expect_success("awk -v pictures=" PICTURES " -f sources/tests/command/tutorial.awk sources/%s", page->name);
     assert_true(atoi(expect_success("grep -c '^\\$ ' wanted.txt").out) >= page->commands);
-    /* Results go to this folder, and their names are as the page has them again in what is compared. */
+    /* Results go to this folder; comparison restores the page's names. */
     expect_success("sed \"s,/tmp/,$here/,g; s,^build/,%s $here/build/,\" script.sh > here.sh", emulator);
     expect_success("name=$rapt; rapt() { $name \"$@\"; }; set -e; cd sources; . $here/here.sh >$here/got.txt");
     expect_success("sed \"s,$here/,/tmp/,g\" got.txt | " COMPARED " > got; "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `rapt attend` with keys and values in other storage types. argv as that of command.c. */
+ * `rapt attend` with keys and values in other storage types. argv as of command.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 
 enum { B = 2, HEADS = 2, TOKENS = 40, DIM = 64, COUNT = B * HEADS * TOKENS * DIM };
 
-/* n / 4 for -8 <= n < 8, which each floating-point type holds exactly, as float32 and as float16. */
+/* n / 4 for -8 <= n < 8, exact in each floating-point type, as float32 and as float16. */
 static void write_quarters(const char *path, const char *half_path, int multiplier) {
     static const int64_t shape[] = {B, HEADS, TOKENS, DIM};
     static const uint16_t quarters[] = {0, 0x3400, 0x3800, 0x3a00, 0x3c00, 0x3d00, 0x3e00, 0x3f00, 0x4000};
@@ -53,7 +53,7 @@ static void exact_numbers_give_the_same_file(void **state) {
     expect_success("$rapt attend --query v.npy --key k.npy --value v.npy --layout bshd --kv-type f16" SAME);
 }
 
-/* The check is against the numbers that were given, so the error is that of the types. */
+/* The check uses the given numbers, so the error is the types'. */
 static void check_sees_the_error_of_a_type(void **state) {
     static const char *const few_bits[] = {"--kv-type q8_0", "--key-type q8_0",    "--value-type q8_0",
                                             "--kv-type bf16", "--kv-type f8_e4m3", "--key-type f8_e5m2",
@@ -89,7 +89,7 @@ static uint16_t bfloat_of(float number) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* What is written is the float32 result, rounded; what is read is that without rounding. */
+/* What is written is the rounded float32 result; what is read is unrounded. */
 static void results_of_other_types(void **state) {
     (void)state;
     write_inputs();
@@ -106,7 +106,7 @@ static void results_of_other_types(void **state) {
         assert_true(-difference <= 0x1p-11f * (number < 0 ? -number : number) + 0x1p-25f);
         assert_int_equal(((const uint16_t *)brief.data)[i], bfloat_of(number));
     }
-    /* The check is of the numbers as they are written. */
+    /* The check uses the numbers as written. */
     assert_int_equal(command_shell(ATTEND "--out p.npy --out-type f16 --check --tolerance 2e-6").status, 1);
     expect_success(ATTEND "--out p.npy --out-type f16 --check --tolerance 5e-4 --lse l.npy --attention-out a.npy");
     struct command_result told = expect_success(ATTEND "--out p.npy --out-type bf16");
@@ -133,7 +133,7 @@ static void queries_are_rounded(void **state) {
     expect_error("--query-type: 'q8_0' is not one of f32 f16 bf16", ATTEND "--out new.npy --query-type q8_0");
 }
 
-/* Order 2 is that of narrow types only, which the options make, and its results have their own error. */
+/* Order 2 requires narrow types, which the options make, and its results have their own error. */
 static void orders(void **state) {
     static const char *const types[] = {"bf16", "f16"};
     const struct rapt_table *tables[RAPT_ISA_COUNT];
@@ -167,7 +167,7 @@ static void orders(void **state) {
     }
 }
 
-/* Queries and biases, too, in every type that files have. */
+/* Queries and biases, too, in every file type. */
 static void arrays_of_other_types(void **state) {
     static const char *const names[] = {"q", "k", "v"};
     static uint16_t brief[COUNT];
