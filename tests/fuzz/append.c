@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Appends of all kinds, and rotations: a status with a text and no byte written, or the bytes of the reference; and
- * nothing read or written outside of the memory that the call describes. Every pointer has real memory of the extent
- * that is stated. */
+ * Appends and rotations of all kinds: a status with a text and no byte written, or the reference's bytes; and nothing
+ * accessed outside the memory that the call describes. Every pointer has real memory of the stated extent. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +10,11 @@
 #include "support/support.h"
 
 enum { PLAUSIBLE = 216, CACHE_BYTES = 1 << 15, TABLE_FLOATS = 1 << 12, MOST_REGIONS = 24 };
-enum { ENTRIES = 64, MOST_PAGES = 13 }; /* of a list; of a sequence */
+enum { ENTRIES = 64, MOST_PAGES = 13 }; /* per list; per sequence */
 
 struct fuzzed {
     rapt_append_desc desc;
-    rapt_rotate_desc rotation; /* of keys into their cache, in place of the append */
+    rapt_rotate_desc rotation; /* of keys into their cache, instead of the append */
     bool rotates;
     struct region regions[MOST_REGIONS];
     int count;
@@ -72,7 +71,7 @@ static void take_tensor(struct fuzzed *f, struct input *input, rapt_tensor *tens
         tensor->extent_bytes = CACHE_BYTES - 4;
 }
 
-/* Memory that is exactly as large as the count says. */
+/* Memory of exactly the stated count. */
 static rapt_index_list list_of(struct fuzzed *f, const int64_t *numbers, int64_t count, bool wide) {
     const struct region *region = add_region(f, (size_t)count * (wide ? 8 : 4));
     for (int64_t i = 0; i < count; i++)
@@ -95,14 +94,14 @@ static rapt_index_list take_list(struct fuzzed *f, struct input *input, int64_t 
     return list_of(f, numbers, ENTRIES - take_byte(input) % 16, wide);
 }
 
-/* Entries for each sequence, in rows that may overlap, one after the other, or one. */
+/* Entries for each sequence, in rows that overlap, follow each other, or are one. */
 static void take_entries(struct fuzzed *f, struct input *input, int64_t each) {
     rapt_append_desc *d = &f->desc;
     rapt_page_table *table = &d->pages;
     int64_t numbers[(ENTRIES + 1) * MOST_PAGES], offsets[ENTRIES + 1], count = 0;
     const uint8_t way = take_byte(input);
     const bool dense = table->kind == RAPT_PAGES_DENSE;
-    const int64_t batch = d->batch < 0 || d->batch > ENTRIES ? 3 : d->batch; /* more than lists have are refused */
+    const int64_t batch = d->batch < 0 || d->batch > ENTRIES ? 3 : d->batch; /* more than lists hold are refused */
     const int64_t row = dense ? each - (way & 2 ? 1 : 0) : each;
     for (int64_t b = 0; b <= batch; b++) {
         offsets[b] = way & 16 && take_byte(input) > 128 ? TAKE(input, 0, b * each - 1) : b * each;
@@ -121,13 +120,13 @@ static void take_entries(struct fuzzed *f, struct input *input, int64_t each) {
         table->offsets = list_of(f, offsets, batch + 1, way & 8);
 }
 
-/* Others, however large, would have memory that nobody has: a list states no extent. */
+/* Other strides, however large, would reach unmapped memory: a list states no extent. */
 static const int64_t refused_strides[] = {-4, 2, INT64_MIN};
 
 static void take_table(struct fuzzed *f, struct input *input) {
     rapt_page_table *table = &f->desc.pages;
     const uint8_t wrong = take_byte(input);
-    const int64_t less = wrong < 200 ? 0 : TAKE(input, 0, 1, 4, 8); /* a stride that leads nowhere else */
+    const int64_t less = wrong < 200 ? 0 : TAKE(input, 0, 1, 4, 8); /* a smaller stride, within memory */
     table->kind = 1 + take_byte(input) % 3;
     table->page_tokens = table->kind == RAPT_PAGES_ROW ? TAKE(input, 0) : TAKE(input, 8, 4, 1, 3);
     table->pages = TAKE(input, 2, 1, 3);
@@ -161,7 +160,7 @@ static void take_rotary(struct fuzzed *f, struct input *input, rapt_rotary *rota
     rotary->pairing = (int32_t)TAKE(input, 1, 2);
     rotary->dim = TAKE(input, 0, 0, 2, 4);
     fill(table, take_byte(input));
-    if (way == 0) { /* rows that the table has */
+    if (way == 0) { /* rows within the table */
         rotary->cosines = (const float *)(const void *)table->data;
         rotary->sines = take_byte(input) % 16 == 15 ? NULL : rotary->cosines + take_byte(input);
         rotary->table_positions = take_byte(input) % 16;
@@ -187,7 +186,7 @@ static void take_rotary(struct fuzzed *f, struct input *input, rapt_rotary *rota
     rotary->attention_factor = take_double(input, 0);
 }
 
-/* A cache of bytes, with scales for its whole shape: one after the other, or shared where they are read. */
+/* A byte cache, with scales for its whole shape: contiguous, or shared if only read. */
 static void take_scales(struct fuzzed *f, struct input *input, rapt_tensor *tensor, int64_t dim, uint32_t feature) {
     const rapt_append_desc *d = &f->desc;
     const bool by_row = d->pages.kind == RAPT_PAGES_ROW || (!d->slots.data && d->pages.kind == RAPT_PAGES_NONE);
@@ -266,7 +265,7 @@ static void decode(struct fuzzed *f, struct input *input) {
         d->pages.kind = (int32_t)TAKE(input, 1, 2, 3);
 }
 
-/* Last, since what an input lacks is zeros: without these bytes it appends. */
+/* Last, because exhausted inputs read as zeros: without these bytes it appends. */
 static void decode_rotation(struct fuzzed *f, struct input *input) {
     const rapt_append_desc *d = &f->desc;
     f->rotates = take_byte(input) == 'r';
@@ -296,7 +295,7 @@ static void run_reference(const struct fuzzed *f) {
         rapt_reference_append(&f->desc);
 }
 
-/* What all regions hold. */
+/* Copies all regions. */
 static char *copy_of(const struct fuzzed *f) {
     size_t bytes = 0;
     for (int i = 0; i < f->count; i++)

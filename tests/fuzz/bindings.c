@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Plans that are bound to memory of all kinds: a status with a text, and the plan and all memory as they were; or the
- * bits of the reference, and nothing read or written outside of the memory that the bindings state. The first bytes of
- * an input choose the bindings, the others are a call as in descriptor.c. */
+ * Plans bound to memory of all kinds: a status with a text, and the plan and all memory unchanged; or the reference's
+ * bits, and nothing accessed outside the memory that the bindings state. An input's first bytes choose the bindings,
+ * the rest is a call as in descriptor.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct bound {
     rapt_attention_desc desc;
     rapt_bindings bindings;
     const rapt_bindings *given; /* struct_size bytes */
-    bool is_right;              /* just what the call has */
+    bool is_right;              /* exactly the call's own */
 };
 
 static rapt_tensor *tensor_of(rapt_attention_desc *d, int i) {
@@ -47,7 +47,7 @@ static size_t bytes_from(const struct region *region, const void *data) {
 
 enum { RIGHT, RIGHT_TOO, COPY, ELSEWHERE, ABSENT, EXTENT, SHIFTED, SCALED, CHOICES };
 
-/* What is not stated has all memory that the strides reach; anything else states what is there, or less. */
+/* Without a stated extent, all memory that the strides reach; otherwise it states what exists, or less. */
 static void decode_buffer(struct fuzzed_call *call, rapt_buffer *buffer, const rapt_tensor *tensor,
                           struct input *prefix) {
     const uint8_t way = take_byte(prefix), detail = take_byte(prefix);
@@ -97,7 +97,7 @@ static void decode_buffer(struct fuzzed_call *call, rapt_buffer *buffer, const r
     }
 }
 
-/* ---- lists: the library may read query_heads floats, so many are there */
+/* ---- lists: the library may read query_heads floats, so many exist */
 
 static void decode_list(struct fuzzed_call *call, const float **bound, const float *list, struct input *prefix) {
     const uint8_t way = take_byte(prefix), detail = take_byte(prefix);
@@ -131,7 +131,7 @@ static void decode_list(struct fuzzed_call *call, const float **bound, const flo
 
 /* ---- bindings */
 
-/* The caller's own copy, of the size that it states and not a byte more. */
+/* The caller's copy, of exactly the size that it states. */
 static void give(struct fuzzed_call *call, struct bound *bound, uint8_t way) {
     const size_t whole = sizeof bound->bindings;
     const size_t some[] = {0, 4, 8, whole / 16 * 8, whole - 64, whole - 8, whole + 8, whole + 64};
@@ -156,7 +156,7 @@ static void decode_bindings(struct fuzzed_call *call, struct bound *bound, uint8
     decode_list(call, &b->bias_head_factor, call->desc.bias_head_factor, prefix);
     decode_list(call, &b->alibi_slopes, call->desc.alibi_slopes, prefix);
     decode_list(call, &b->sinks, call->desc.sinks, prefix);
-    for (int i = TENSORS - 2; i < TENSORS; i++) /* states: after what inputs of an earlier form hold */
+    for (int i = TENSORS - 2; i < TENSORS; i++) /* states: after the fields of earlier inputs */
         decode_buffer(call, buffer_of(b, i), tensor_of(&call->desc, i), prefix);
     give(call, bound, way);
     *d = call->desc;
@@ -181,7 +181,7 @@ static void decode_bindings(struct fuzzed_call *call, struct bound *bound, uint8
     d->sinks = b->sinks;
 }
 
-/* With the call's memory, or with none. */
+/* With the call's memory, or none. */
 static rapt_status plan_of(rapt_plan *plan, const rapt_attention_desc *desc, bool with_data) {
     rapt_attention_desc d = *desc;
     d.struct_size = sizeof d;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Attention calls of all kinds: a status with a text and no byte written, or
- * the bits of the reference; and nothing read or written outside the memory
- * that the call describes. */
+ * Attention calls of all kinds: a status with a text and no byte written, or the reference's bits; and nothing accessed
+ * outside the memory that the call describes. */
 #include <string.h>
 
 #include "descriptor_run.h"

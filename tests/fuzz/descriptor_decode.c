@@ -6,7 +6,7 @@
 
 #include "support/support.h"
 
-/* Third bytes from here on announce packed sequences and pages. */
+/* Third bytes from here on mean packed sequences and pages. */
 enum { PLACED = 144 };
 
 static const int64_t hostile_integers[] = {
@@ -66,7 +66,7 @@ struct shape {
     int dtype;
 };
 
-/* A storage type for keys or values, whose rows are whole blocks of it. */
+/* A storage type for keys or values, whose rows are whole blocks. */
 static int stored_dtype(uint8_t choice, int64_t dim) {
     int32_t dtype = 0;
     for (int left = choice % 16; left >= 0; left--)
@@ -83,8 +83,8 @@ static int64_t *stride_of(const struct fuzzed_call *call, rapt_tensor *tensor, i
     return strides[dim];
 }
 
-/* A layout of this shape in memory that is exactly as large; false where that would be too much.
- * style: which dims are reversed or broadcast, their order, padding. */
+/* Lays this shape out in memory of exactly its size; false if that is too large. style: which dims are reversed or
+ * broadcast, their order, padding. */
 static bool lay_out(struct fuzzed_call *call, rapt_tensor *tensor, const struct shape *shape, uint8_t style,
                     uint8_t content) {
     static const int orders[3][3] = {{2, 1, 0}, {1, 2, 0}, {2, 0, 1}}; /* innermost first */
@@ -113,7 +113,7 @@ static bool lay_out(struct fuzzed_call *call, rapt_tensor *tensor, const struct 
     return true;
 }
 
-/* Memory of some size, stated, and strides that need not fit. An extent of 0 would state nothing. */
+/* Memory of some size, stated, and strides that may not fit. An extent of 0 would state nothing. */
 static void state_extent(struct fuzzed_call *call, rapt_tensor *tensor, const struct shape *shape,
                          struct input *input, bool is_shared, uint8_t content) {
     static const int sizes[] = {4, 64, 400, 1000, 4096, 20000, 17, 8192};
@@ -134,7 +134,7 @@ static void state_extent(struct fuzzed_call *call, rapt_tensor *tensor, const st
 
 enum { WAY_PRESENT = 1, WAY_STATED = 2, WAY_SHARED = 4, WAY_HOSTILE = 8, WAY_ABSENT_REQUIRED = 0xf0 };
 
-/* A pointer to scales or zero points that nobody can tell from one to memory. */
+/* A pointer to scales or zero points that cannot be told from a valid one. */
 static bool is_wild(const rapt_tensor *tensor, size_t offset, int64_t hostile) {
     return (offset == offsetof(rapt_tensor, scales) && tensor->scale_dtype && hostile && hostile % 4 == 0) ||
            (offset == offsetof(rapt_tensor, zero_points) && tensor->zero_point_dtype && hostile);
@@ -155,7 +155,7 @@ static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct 
     if ((way & (WAY_STATED | WAY_SHARED)) || !lay_out(call, tensor, shape, style, content))
         state_extent(call, tensor, shape, input, way & WAY_SHARED, content);
     add_scales(call, tensor, shape->count, content);
-    if (way & WAY_HOSTILE) { /* one word of the tensor behind its data: with the extent stated, or refused */
+    if (way & WAY_HOSTILE) { /* one word of the tensor after its data: with the extent stated, or refused */
         const size_t first = offsetof(rapt_tensor, data) + sizeof tensor->data;
         const size_t words = (sizeof *tensor - first) / 8, word = take_byte(input) % words;
         const int64_t hostile = take_hostile(input);
@@ -174,7 +174,7 @@ static void decode_tensor(struct fuzzed_call *call, rapt_tensor *tensor, struct 
             memcpy((char *)tensor + first + 8 * word, &hostile, 8);
         if (tensor->extent_bytes == 0 &&
             rapt_row_bytes(tensor->dtype, shape->count[3]) > rapt_row_bytes(shape->dtype, shape->count[3]))
-            tensor->dtype = shape->dtype; /* there is no memory for longer rows, and nothing states so */
+            tensor->dtype = shape->dtype; /* longer rows have no memory, and nothing states so */
     }
 }
 
@@ -203,7 +203,7 @@ static void decode_tensors(struct fuzzed_call *call, struct input *input) {
         decode_tensor(call, tensors[i].tensor, &tensors[i].shape, tensors[i].is_required, input);
 }
 
-/* After everything that inputs of an earlier form hold. Numbers may be such that most states are legal. */
+/* After all fields of earlier inputs. Numbers may make most states legal. */
 static void decode_states(struct fuzzed_call *call, struct input *input) {
     enum { WAY_IN_PLACE = 16, CONTENT_EVEN = 64 };
     rapt_attention_desc *d = &call->desc;
@@ -269,13 +269,13 @@ static void decode_numbers(rapt_attention_desc *d, struct input *input) {
         d->window_left = kept & 4 ? take_hostile(input) : windows[window % 8];
         d->window_right = kept & 8 ? take_hostile(input) : windows[window / 8 % 8];
     }
-    if (switches & 128) { /* any word of the head, or of what is reserved */
+    if (switches & 128) { /* any word of the head, or of the reserved ones */
         uint64_t *const words[] = {&d->features, &d->reserved[0], &d->reserved[7]};
         *words[take_byte(input) % 3] = (uint64_t)take_hostile(input);
     }
 }
 
-/* Queries, keys and values of the one type that another order takes, where there is memory for so many. */
+/* Queries, keys and values of the one type that another order requires, if their memory suffices. */
 static void set_order(rapt_attention_desc *d, uint8_t way) {
     rapt_tensor *const tensors[] = {&d->query, &d->key, &d->value};
     const int64_t dims[] = {d->head_dim, d->head_dim, d->value_dim ? d->value_dim : d->head_dim};
@@ -286,7 +286,7 @@ static void set_order(rapt_attention_desc *d, uint8_t way) {
             tensors[i]->dtype = dtype;
 }
 
-/* The caller's own copy, of the size that it states and not a byte more. */
+/* The caller's copy, of exactly the size that it states. */
 static void give(struct fuzzed_call *call, struct input *input) {
     const uint8_t way = take_byte(input);
     rapt_attention_desc *d = &call->desc;

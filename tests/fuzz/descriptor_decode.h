@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * An attention call out of bytes: every field plausible or hostile, every
- * pointer to real memory of known extent. */
+ * Decodes bytes to an attention call: every field plausible or hostile, every pointer to real memory of known extent.
+ * */
 #ifndef RAPT_TESTS_FUZZ_DESCRIPTOR_DECODE_H
 #define RAPT_TESTS_FUZZ_DESCRIPTOR_DECODE_H
 
@@ -10,8 +10,8 @@
 enum { MOST_REGIONS = 52, MOST_COMPUTED = 1 << 20 };
 
 struct fuzzed_call {
-    rapt_attention_desc desc; /* as the library has to read it: what the caller does not give is 0 */
-    const rapt_attention_desc *given; /* struct_size bytes of it, and no more, as the caller gives them */
+    rapt_attention_desc desc; /* as the library must read it: fields not given are 0 */
+    const rapt_attention_desc *given; /* exactly its struct_size bytes, as the caller gives them */
     struct region regions[MOST_REGIONS]; /* all that the call points to, and `given` */
     int region_count;
     uint8_t way;    /* how to run it */
@@ -21,30 +21,30 @@ struct fuzzed_call {
 void fuzzed_call_decode(struct fuzzed_call *call, struct input *input);
 void fuzzed_call_free(struct fuzzed_call *call);
 
-/* ---- parts, for what else a call is given */
+/* ---- parts, shared with other targets */
 
-/* Memory that belongs to the call. */
+/* Memory of the call. */
 struct region *add_region(struct fuzzed_call *call, size_t bytes);
 
 /* Ordinary numbers, special ones, or any bits. */
 void fill(const struct region *region, int dtype, uint8_t content);
 
-/* Scales of keys or values of so many [batch, head, token, innermost], and zero points of int8, in memory that is
- * exactly as large; none for other types. */
+/* Scales for keys or values of this [batch, head, token, innermost], and zero points for int8, in memory of exactly
+ * their size; none for other types. */
 void add_scales(struct fuzzed_call *call, rapt_tensor *tensor, const int64_t *counts, uint8_t content);
 
-/* descriptor_lists.c: lists of a descriptor, their memory exactly as large as they state. */
+/* descriptor_lists.c: lists of a descriptor, in memory of exactly the stated size. */
 enum { MOST_LISTED = 4096 };
 void decode_call_lists(struct fuzzed_call *call, struct input *input);
 
-/* Memory for so many entries, all 0, of 4 or 8 bytes at a stride, as way says; the count is stated, or 0. */
+/* Memory for `count` entries, all 0, of 4 or 8 bytes at a stride, by way; the count is stated, or 0. */
 const struct region *make_list(struct fuzzed_call *call, rapt_index_list *list, int64_t count, uint8_t way);
 void put_entry(const struct region *region, const rapt_index_list *list, int64_t i, int64_t entry);
 
-/* One field is wrong; a count is no larger than `most`. */
+/* Makes one field wrong; a count stays at most `most`. */
 void spoil_list(rapt_index_list *list, int64_t most, struct input *input);
 
-/* descriptor_places.c: where sequences lie. Batches and tokens that a tensor has room for. */
+/* descriptor_places.c: where sequences lie. Batches and tokens for which a tensor has room. */
 struct counted {
     int64_t batch, tokens;
 };

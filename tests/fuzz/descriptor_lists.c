@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lists of a fuzzed call: the library may read as many entries as the call has sequences, or query heads; so many are
- * there, or none. */
+ * Lists of a fuzzed call: the library may read one entry per sequence, or query head; so many exist, or none. */
 #include <string.h>
 
 #include "descriptor_decode.h"
@@ -25,7 +24,7 @@ void put_entry(const struct region *region, const rapt_index_list *list, int64_t
 }
 
 void spoil_list(rapt_index_list *list, int64_t most, struct input *input) {
-    static const int64_t wrong[] = {-4, 2, 6, INT64_MIN}; /* strides; a right one has the memory that it needs */
+    static const int64_t wrong[] = {-4, 2, 6, INT64_MIN}; /* strides; valid ones have enough memory */
     const uint8_t field = take_byte(input);
     if (field % 3 == 0) {
         list->index_bytes = field % 8 == 4 ? 3 : field % 8; /* never wider than the memory */

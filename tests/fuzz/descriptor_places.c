@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where the sequences of a fuzzed call lie: one after the other, in pages, in rows. */
+ * Where a fuzzed call's sequences lie: packed, in pages, in rows. */
 #include "descriptor_decode.h"
 
 enum { HOSTILE = 250 }; /* bytes above it */
@@ -44,7 +44,7 @@ static void decode_offsets(struct fuzzed_call *call, rapt_index_list *list, int6
 
 /* ---- page tables: lists state what memory they have */
 
-/* Pages that a sequence may have keys in. */
+/* Pages that may hold a sequence's keys. */
 static int64_t most_pages(const rapt_attention_desc *d, const rapt_page_table *table) {
     const int64_t keys = d->kv_length > 0 ? d->kv_length : 0;
     return keys / table->page_tokens + (keys % table->page_tokens != 0);
@@ -98,7 +98,7 @@ static void decode_rows(struct fuzzed_call *call, rapt_page_table *table, uint8_
     set_pages(make_list(call, &table->entries, batch, way), table, batch, input);
 }
 
-/* One field is wrong, or says less. Where no count is stated, other fields say how many entries are read. */
+/* Makes one field wrong, or smaller. Without a stated count, other fields say how many entries are read. */
 static void spoil_table(rapt_page_table *table, struct input *input) {
     const uint8_t field = take_byte(input);
     const bool is_stated = table->entries.count > 0 || !table->entries.data;

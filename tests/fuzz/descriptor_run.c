@@ -58,7 +58,7 @@ void snapshot_free(struct snapshot *snapshot) {
         free(snapshot->bytes[i]);
 }
 
-/* ---- ways to run a plan; the workspace is exactly as large as it has to be, at any address */
+/* ---- ways to run a plan; the workspace has exactly the required size, at any address */
 
 static rapt_status run_tasks(const rapt_plan *plan, void *workspace, size_t bytes) {
     rapt_status status = rapt_prepare(plan, workspace, bytes);
@@ -81,7 +81,7 @@ static void join(void *argument, int number) {
     (void)number;
 }
 
-/* More threads than there are slots: some find none and leave. */
+/* More threads than slots: some find none and leave. */
 static rapt_status join_phases(const rapt_plan *plan, void *workspace, size_t bytes, int threads) {
     struct joined joined = {.plan = plan, .workspace = workspace};
     const rapt_status status = rapt_prepare(plan, workspace, bytes);
@@ -120,7 +120,7 @@ void expect_result(const struct fuzzed_call *call, fuzzed_reference *reference, 
 static void attend(const void *desc) {
     rapt_attention_desc resolved = *(const rapt_attention_desc *)desc;
     rapt_plan plan;
-    resolved.struct_size = sizeof resolved; /* that of a later release says that more follows */
+    resolved.struct_size = sizeof resolved; /* a later release's says that more follows */
     if (resolved.numerics == RAPT_NUMERICS_FASTEST && rapt_plan_init(&plan, &resolved, NULL) == RAPT_OK)
         resolved.numerics = rapt_plan_numerics(&plan);
     rapt_reference_attention(&resolved);

@@ -5,10 +5,10 @@
 
 #include "descriptor_decode.h"
 
-/* Whether a call is to be run, not only planned: the reference does not take too long, no workspace is too large. */
+/* Whether to run a call, not only plan it: the reference is fast enough, no workspace too large. */
 bool is_small(const rapt_attention_desc *desc);
 
-/* What the regions of a call hold. */
+/* The contents of a call's regions. */
 struct snapshot {
     char *bytes[MOST_REGIONS];
 };
@@ -17,17 +17,17 @@ struct snapshot snapshot_of(const struct fuzzed_call *call);
 void snapshot_free(struct snapshot *snapshot);
 void restore(const struct fuzzed_call *call, const struct snapshot *snapshot);
 
-/* Ends the program where a region holds something else. */
+/* Ends the program if a region differs. */
 void expect_memory(const struct fuzzed_call *call, const struct snapshot *expected, const char *what);
 
 /* The status has a text if it is a refusal, and only then. */
 void expect_text(rapt_status status, const rapt_message *message);
 
-/* Runs a copy of the plan in a workspace of exactly the bytes that it takes, at any address: as a whole, task by task,
- * or by threads that join. */
+/* Runs a copy of the plan in a workspace of exactly the required size, at any address: whole, task by task, or by
+ * joining threads. */
 rapt_status run_plan(const rapt_plan *plan, uint8_t way);
 
-/* Fails unless memory is what a reference makes of what was there before; the second is that of attention. */
+/* Fails unless memory is what a reference makes of its earlier content; the second is attention's. */
 typedef void fuzzed_reference(const void *desc);
 void expect_result(const struct fuzzed_call *call, fuzzed_reference *reference, const void *desc,
                    const struct snapshot *before);

@@ -6,7 +6,7 @@
 
 enum { MOST_ENTRIES = 4096 };
 
-/* Memory that is exactly as large as the count says. */
+/* Memory of exactly the stated count. */
 static const struct region *decode_indices(struct fuzzed_call *call, rapt_index_list *list, int64_t count,
                                            uint8_t way) {
     list->index_bytes = way & 2 ? 8 : 4;

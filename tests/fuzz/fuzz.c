@@ -26,8 +26,8 @@ static void *owned(void *memory) {
     return memory;
 }
 
-/* Regions of sizes that come again: the system takes ten times as long to map and clear one as the calls do. It gives
- * new ones the addresses of old ones, too: a pointer that outlives its input meets no fault either way. */
+/* Regions of recurring sizes: mapping and clearing one takes the system ten times as long as the calls. It reuses
+ * addresses, too: a pointer that outlives its input faults neither way. */
 enum { KEPT = 32, MOST_KEPT_BYTES = 1 << 16 };
 static struct guarded *kept[KEPT];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the fuzz targets share. A target is LLVMFuzzerTestOneInput: libFuzzer calls it (./dev fuzz), and replay.c
+ * Shared by the fuzz targets. A target is LLVMFuzzerTestOneInput: libFuzzer calls it (./dev fuzz), and replay.c does
  * with the files of corpus/ under any compiler. */
 #ifndef RAPT_TESTS_FUZZ_H
 #define RAPT_TESTS_FUZZ_H
@@ -10,13 +10,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-/* How many inputs the target refused, and how many it took. */
+/* Counts of inputs that the target refused, and accepted. */
 extern int64_t fuzz_refused, fuzz_taken;
 
-/* Prints the text and ends the program as a crash, which is what libFuzzer looks for. */
+/* Prints the text and crashes, for libFuzzer to see. */
 _Noreturn void fuzz_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- memory that ends at a guard page, which kernels see as well; a sanitizer does not look into them */
+/* ---- memory that ends at a guard page, which kernels hit, too; sanitizers do not check them */
 
 struct region {
     char *data;
@@ -27,7 +27,7 @@ struct region {
 struct region region_new(size_t bytes);
 void region_free(struct region *region);
 
-/* ---- an input, piece by piece; zeros when it is used up */
+/* ---- an input, piece by piece; zeros at its end */
 
 struct input {
     const uint8_t *at, *end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products, right and hostile: a status with a text and no byte written, or the bits of the reference; and
- * nothing read or written outside the memory that the call describes. */
+ * Matrix products, valid and hostile: a status with a text and no byte written, or the reference's bits; and nothing
+ * accessed outside the memory that the call describes. */
 #include <string.h>
 
 #include "descriptor_run.h"
@@ -15,7 +15,7 @@ struct product {
     const rapt_matmul_desc *given; /* struct_size bytes */
 };
 
-/* One of the four arrays, and the memory that it has. */
+/* One of the four arrays, and its memory. */
 struct matrix {
     const float *data;
     int64_t rows, columns, stride_bytes;
@@ -31,7 +31,7 @@ static void matrices_of(const rapt_matmul_desc *d, struct matrix *into) {
     into[3] = (struct matrix){d->out, d->rows, d->columns, d->out_stride_bytes, true};
 }
 
-/* Addresses of the first byte and of the one after the last; false if there is none. */
+/* Addresses of the first byte and the one after the last; false if there are none. */
 static bool touched(const struct matrix *m, __int128 *begin, __int128 *end) {
     const __int128 first = (__int128)(uintptr_t)m->data;
     const __int128 reach = m->rows > 1 ? ((__int128)m->rows - 1) * m->stride_bytes : 0;
@@ -42,7 +42,7 @@ static bool touched(const struct matrix *m, __int128 *begin, __int128 *end) {
 
 static bool is_size(int64_t size) { return size >= 0 && size <= INT64_C(1) << 40; }
 
-/* What no product may have, whatever memory there is. */
+/* What no product may have, whatever its memory. */
 static bool is_wrong(const rapt_matmul_desc *d) {
     const bool none = d->rows == 0 || d->columns == 0;
     struct matrix matrices[MATRICES];
@@ -59,7 +59,7 @@ static bool is_wrong(const rapt_matmul_desc *d) {
     return false;
 }
 
-/* Whether all that a legal product touches is memory of the call. */
+/* Whether all that a legal product touches is the call's memory. */
 static bool is_within(const struct product *p) {
     struct matrix matrices[MATRICES];
     __int128 begin, end;
@@ -76,11 +76,11 @@ static bool is_within(const struct product *p) {
     return true;
 }
 
-/* Rows with gaps, backwards or all in one place, in memory that is exactly as large. */
+/* Rows with gaps, reversed or all in one place, in memory of exactly that size. */
 static float *lay_out(struct product *p, int64_t rows, int64_t columns, int64_t *stride_bytes, struct input *input) {
     const uint8_t way = take_byte(input), content = take_byte(input);
     const int64_t step = 4 * (columns + way % 4), count = rows > 0 ? rows - 1 : 0;
-    const int64_t off = way & 64 && way & 128 ? 1 + way % 3 : 0; /* not aligned */
+    const int64_t off = way & 64 && way & 128 ? 1 + way % 3 : 0; /* misaligned */
     *stride_bytes = way & 16 ? -step : way & 32 ? 0 : step;
     const struct region *region =
         add_region(&p->memory, (size_t)((*stride_bytes ? count * step : 0) + 4 * columns + off));
@@ -103,7 +103,7 @@ static void decode(struct product *p, struct input *input) {
                         input);
     d->bias = more & 32 ? lay_out(p, 1, d->columns, &of_bias, input) : NULL;
     d->out = lay_out(p, d->rows, d->columns, &d->out_stride_bytes, input);
-    if (way & 32) /* in place of the factors, or beside them */
+    if (way & 32) /* in place of the factors, or next to them */
         d->out = (float *)(uintptr_t)(take_byte(input) % 2 ? d->x : d->weight) + take_byte(input) % 4;
     int64_t *const words[] = {&d->rows, &d->inner, &d->columns, &d->x_stride_bytes, &d->weight_stride_bytes,
                               &d->out_stride_bytes};
@@ -121,7 +121,7 @@ static void decode(struct product *p, struct input *input) {
     p->given = (const rapt_matmul_desc *)(void *)given->data;
 }
 
-/* The reference goes through rows without columns, however many. */
+/* The reference loops over rows without columns, however many. */
 static void multiply(const void *desc) {
     if (((const rapt_matmul_desc *)desc)->columns > 0)
         rapt_reference_matmul(desc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The reader of .npy files, from the file on: dies with one line, or gives what
- * the file holds, and never asks for more memory than the file can fill. tool.c
- * is replaced by what stands here, since the command ends where it dies. */
+ * The reader of .npy files, starting from the file: dies with one line, or gives the file's contents, and never
+ * requests more memory than the file can fill. The code here replaces tool.c, because the command exits when it dies.
+ * */
 #include "files/npy.h"
 
 #include <setjmp.h>
@@ -63,7 +63,7 @@ int64_t tool_product(int64_t a, int64_t b, const char *what) {
     return product;
 }
 
-/* The reader leaves the file open where it dies. With large offsets, which Meson asks for, fopen is fopen64. */
+/* The reader leaves the file open when it dies. With large offsets, which Meson enables, fopen is fopen64. */
 FILE *__real_fopen64(const char *path, const char *mode);
 FILE *__wrap_fopen64(const char *path, const char *mode);
 FILE *__wrap_fopen64(const char *path, const char *mode) { return opened = __real_fopen64(path, mode); }
@@ -100,13 +100,13 @@ static bool read_file(const uint8_t *data, size_t bytes, struct npy_array *array
     return true;
 }
 
-/* Told from its name: "float16", "int64", "bool". */
+/* By its name: "float16", "int64", "bool". */
 static size_t element_bytes(enum npy_type type) {
     const char *name = npy_type_name(type), *digits = name + strcspn(name, "0123456789");
     return *digits ? (size_t)strtol(digits, NULL, 10) / 8 : 1;
 }
 
-/* What the command writes of this array is read as the same one. */
+/* Arrays that the command writes are read back the same. */
 static void check_round_trip(const struct npy_array *array, const uint8_t *data, size_t data_bytes) {
     char header[256];
     const size_t length = (size_t)npy_header(header, array->type, array->dims, array->shape);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A fuzz target without a fuzzer: every file of its corpus, every beginning of
- * it, and every byte of it changed in a few ways. Argument: the corpus. */
+ * A fuzz target without a fuzzer: every file of its corpus, every prefix of it, every byte changed in a few ways.
+ * Argument: the corpus. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static const char *corpus;
 static uint8_t file[MOST_BYTES];
 static size_t file_bytes;
 
-/* A copy that ends at a guard page: the target may not read behind its input. */
+/* A copy that ends at a guard page: the target may not read past its input. */
 static void feed(size_t bytes) {
     struct region copy = region_new(bytes);
     memcpy(copy.data, file, bytes);
@@ -32,7 +32,7 @@ static void load(const char *name) {
     fclose(stream);
 }
 
-/* One in so many variants where an emulator runs it. */
+/* Under emulation, only one variant in so many. */
 static int64_t stride(void) {
     const int64_t percent = scaled_work(100);
     return percent < 100 ? 100 / percent : 1;
@@ -66,7 +66,7 @@ static void test_corpus(void **state) {
     print_message("# %d files: %lld inputs taken, %lld refused\n", files, (long long)fuzz_taken,
                   (long long)fuzz_refused);
     assert_true(files > 0);
-    assert_true(fuzz_taken > 0); /* a corpus that is refused as a whole reaches nothing */
+    assert_true(fuzz_taken > 0); /* a corpus of refusals reaches nothing */
     assert_true(fuzz_refused > 0);
     (void)state;
 }

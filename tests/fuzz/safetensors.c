@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 
-/* Bits of a dtype, told from its name: "BF16", "F8_E4M3", "BOOL". */
+/* Bits of a dtype, by its name: "BF16", "F8_E4M3", "BOOL". */
 static int64_t bits_of_dtype(const char *name) {
     int64_t bits = 0;
     if (strcmp(name, "BOOL") == 0)
@@ -52,7 +52,7 @@ static void parse(const uint8_t *file, size_t bytes) {
     fuzz_taken++;
 }
 
-/* From a copy beside a guard page, since no sanitizer looks into Jansson. */
+/* From a copy next to a guard page: sanitizers do not check Jansson. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     struct region copy = region_new(bytes);
     if (bytes > 0)

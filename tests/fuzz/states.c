@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Merging of states, right and hostile: a status with a text and no byte written, or the bits of the reference; and
- * nothing read or written outside the memory that the call describes. */
+ * Merging of states, valid and hostile: a status with a text and no byte written, or the reference's bits; and nothing
+ * accessed outside the memory that the call describes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static int64_t *stride_of(rapt_tensor *tensor, int dim) {
     return strides[dim];
 }
 
-/* Rows with gaps in memory that is exactly as large; false where that would be too much. */
+/* Rows with gaps in memory of exactly that size; false if that is too large. */
 static bool lay_out(struct merging *m, rapt_tensor *tensor, int64_t floats, uint8_t style, uint8_t content) {
     const int64_t sizes[3] = {m->desc.batch, m->desc.query_heads, m->desc.query_length};
     int64_t last = 0;
@@ -39,7 +39,7 @@ static bool lay_out(struct merging *m, rapt_tensor *tensor, int64_t floats, uint
     const bool is_empty = !sizes[0] || !sizes[1] || !sizes[2];
     const struct region *region = add_region(&m->memory, is_empty ? 0 : (size_t)(4 * (last + floats)));
     fill(region, RAPT_F32, content);
-    for (size_t i = 0; content & 64 && i + 4 <= region->bytes; i += 4) { /* most rows are states then */
+    for (size_t i = 0; content & 64 && i + 4 <= region->bytes; i += 4) { /* then most rows are states */
         const float x = (float)((i / 4 + content) * 7 % 5) * 2;
         memcpy(region->data + i, &x, sizeof x);
     }
@@ -55,7 +55,7 @@ static void decode_tensor(struct merging *m, rapt_tensor *tensor, int64_t floats
     tensor->dtype = RAPT_F32;
     if (way & WAY_SAME && m->states && tensor != m->states) {
         const bool counted = m->desc.count > 0 && m->desc.count <= STATES;
-        /* In place, or beside it; of a state that is not read, nobody checks the strides. */
+        /* In place, or next to it; nobody checks the strides of a state that is not read. */
         *tensor = m->states[style % (counted ? m->desc.count : 1)];
         if (content & 1)
             tensor->data = (char *)tensor->data + 4;
@@ -70,7 +70,7 @@ static void decode_tensor(struct merging *m, rapt_tensor *tensor, int64_t floats
         for (int dim = 0; dim < 3; dim++)
             *stride_of(tensor, dim) = take_byte(input) % 2 ? take_hostile(input) : 4 * (int64_t)take_byte(input);
     }
-    if (way & WAY_WORD && tensor->extent_bytes > 0) { /* one word behind data, and not a larger extent */
+    if (way & WAY_WORD && tensor->extent_bytes > 0) { /* one word after data, and not a larger extent */
         const size_t first = offsetof(rapt_tensor, data) + sizeof tensor->data;
         const size_t at = first + 8 * (take_byte(input) % ((sizeof *tensor - first) / 8));
         const int64_t hostile = take_hostile(input);
@@ -123,7 +123,7 @@ static void decode(struct merging *m, struct input *input) {
         decode_tensor(m, (rapt_tensor *)(void *)states->data + i, d->value_dim < 2000 ? d->value_dim + 2 : 0, input);
     m->states = (rapt_tensor *)(void *)states->data;
     d->states = outputs & 32 ? NULL : m->states;
-    if (d->count > STATES && d->count <= RAPT_MOST_STATES) /* there are no more */
+    if (d->count > STATES && d->count <= RAPT_MOST_STATES) /* no more exist */
         d->count = STATES;
     if (outputs & 1)
         decode_tensor(m, &d->merged, d->value_dim < 2000 ? d->value_dim + 2 : 0, input);
@@ -141,7 +141,7 @@ static void decode(struct merging *m, struct input *input) {
         memset((char *)d + d->struct_size, 0, sizeof *d - d->struct_size);
 }
 
-/* The reference goes through a batch without queries, however large. */
+/* The reference loops over a batch without queries, however large. */
 static void merge(const void *desc) {
     if (((const rapt_states_desc *)desc)->query_length > 0)
         rapt_reference_merge_states(desc);
