@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * score_beside: score and weigh of two blocks, in turns. */
+ * score_beside: score and weigh of two blocks, interleaved. */
 #include <math.h>
 
 #include "cpu.h"
@@ -16,7 +16,7 @@ struct beside_case {
     float (*draw)(struct random *);
 };
 
-/* Of the format of the case. */
+/* In the case's format. */
 static struct stored_rows rows_of(struct random *random, const struct tile *tile, const struct beside_case *c,
                                   struct key_range range, int stride_kind) {
     for (;;) {
@@ -63,7 +63,7 @@ static void check_one(const struct tile *tile, const struct beside_case *c, stru
         rows_of(random, tile, c, c->weighed, (c->stride_kind + c->rows) % STRIDE_KINDS);
     float *scores = test_floats(score_count(tile)), *before = test_floats(score_count(tile));
     float *scores_expected = test_floats(score_count(tile));
-    const int64_t o_count = (int64_t)(c->rows + 1) * c->dim; /* a row after them that must stay */
+    const int64_t o_count = (int64_t)(c->rows + 1) * c->dim; /* one more row that must not change */
     float *o = test_drawn(random, o_count, c->draw), *o_expected = test_floats(o_count);
     float *l = test_drawn(random, c->rows + 1, quick_normal), *l_expected = test_floats(c->rows + 1);
     memcpy(o_expected, o, (size_t)o_count * sizeof(float));

@@ -73,8 +73,8 @@ static int random_format(struct random *random, const struct tile *tile, int dim
     return random_chance(random, 50) ? RAPT_FORMAT_F32 : formats[random_below(random, count)];
 }
 
-/* None, the same for all rows, or one of each. special: some so large or small that few products are exact, and often
- * one that leaves the range of floats where it takes in a type's unit. */
+/* None, one for all rows, or one per row. special: some so large or small that few products are exact, and often one
+ * that overflows when multiplied by a type's unit. */
 static struct rapt_scales random_scales(struct random *random, int64_t rows, bool special) {
     const int64_t step = random_between(random, 0, 3), count = (rows > 0 ? rows - 1 : 0) * step + 1;
     float *scales = test_floats(count);
@@ -88,8 +88,7 @@ static struct rapt_scales random_scales(struct random *random, int64_t rows, boo
 
 static bool machine_has_vbmi, machine_splits_vectors, machine_loads_halves;
 
-/* Where the machine has VBMI, kernels use it in every other case, and any machine may split vectors, or
- * load their halves fast. */
+/* With VBMI, kernels use it in every other case; any machine may split vectors, or load their halves fast. */
 static void draw_processor(struct random *random) {
     atomic_store(&rapt_has_vbmi, machine_has_vbmi && random_chance(random, 50));
     atomic_store(&rapt_splits_vectors, random_chance(random, 50));
@@ -146,7 +145,7 @@ const struct rapt_stored_run *random_runs(struct random *random, const struct ti
 
 void expect_scores(const struct tile *tile, const float *got, const float *expected, const float *before,
                    int rows, struct key_range range, const char *slot) {
-    const bool takes_turns = tile->slots->score_beside != NULL; /* scores of another block come after the last row */
+    const bool takes_turns = tile->slots->score_beside != NULL; /* scores of another block follow the last row */
     for (int row = 0; row < rows + (takes_turns && rows < tile->most_rows); row++)
         for (int key = 0; key < RAPT_BLOCK_KEYS; key++) {
             int64_t at = score_at(tile, row, key);

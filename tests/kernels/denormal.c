@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Products of orders 2 and 3 that are denormal count as 0 on every instruction set. */
+ * Denormal products of orders 2 and 3 count as 0 on every instruction set. */
 #include <string.h>
 
 #include "isa.h"
 #include "support/cmocka_all.h"
 
-/* Order 3 flushes products that are denormal, of small probabilities too: 2^-100 of 2^-40 is 0. */
+/* Order 3 flushes denormal products, also with small probabilities: 2^-100 of 2^-40 is 0. */
 static void test_float32(void **state) {
     const float query = 1, key[2] = {0, -69.314718f}, value[2] = {0, 0x1p-40f};
     (void)state;
@@ -36,7 +36,7 @@ static uint16_t bf16(float x) {
     return (uint16_t)(bits >> 16);
 }
 
-/* The same of order 2, by queries x keys and by probabilities x values, of few rows and of many. */
+/* The same in order 2, by queries x keys and probabilities x values, for few and many rows. */
 static void check_bfloat16(rapt_isa isa, int64_t queries, const float *query, const float *key,
                                 const float *value, float *out, float *weights) {
     enum { MOST = 16 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The slots that take arrays: exponentials, tanhs, log2s, export_row, all_finite. */
+ * The slots on arrays: exponentials, tanhs, log2s, export_row, all_finite. */
 #include <math.h>
 
 #include "kernels/check.h"
@@ -10,7 +10,7 @@ static const int64_t counts[] = {1,  2,  3,  4,  5,  7,   8,   9,   15,  16,  17
                                  32, 33, 63, 64, 65, 127, 128, 129, 255, 300, 1000};
 enum { COUNTS = sizeof counts / sizeof *counts, BEHIND = 3 };
 
-/* Calls from a float off the vectors' alignment, in place or not, and looks behind the end. */
+/* Calls on misaligned floats, in place or not, and checks past the end. */
 static void expect_elementwise(const char *name, const char *slot, const float *in, const float *expected,
                                int64_t count, enum nan_rule rule,
                                void (*call)(const float *in, float *out, int64_t count, const void *context),
@@ -66,7 +66,7 @@ static void call_log2s(const float *in, float *out, int64_t count, const void *t
     ((const struct rapt_table *)table)->log2s(in, out, count);
 }
 
-/* The sweep has the values; this has the sizes, and what lies outside of the sweep. */
+/* The sweep covers values; this covers sizes, and what the sweep omits. */
 void check_elementary(const struct rapt_table *table) {
     struct random random = {9};
     for (int turn = 0; turn < 4 * COUNTS; turn++) {
@@ -77,7 +77,7 @@ void check_elementary(const struct rapt_table *table) {
         expect_elementwise(table->name, "tanhs", x, expected, count, NAN_ANY, call_tanhs, table);
         for (int64_t i = 0; i < count; i++) {
             x[i] = fabsf(x[i]) < 0x1p-126f ? 1.0f : fabsf(x[i]);
-            if (i % 8 == 7) /* round sqrt(2) and its half, where the exponent is split off */
+            if (i % 8 == 7) /* around sqrt(2) and its half, where the exponent is split off */
                 x[i] = float_of((i % 16 == 7 ? 0x3f3504f3u : 0x3fb504f3u) + (uint32_t)(i / 16 % 3) - 1);
             expected[i] = rapt_reference_log2(x[i]);
         }

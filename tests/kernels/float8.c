@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Every code of float8 as a key and as a value of narrow tiles, with VBMI and without it. */
+ * Every code of float8 as a key and as a value of narrow tiles, with and without VBMI. */
 #include "kernels/check.h"
 
 #include <math.h>
@@ -14,13 +14,13 @@ enum { CODES = 256, DIM = 32, KEYS = 20 };
 static const int formats[] = {RAPT_FORMAT_F8_E4M3, RAPT_FORMAT_F8_E5M2};
 static const int row_counts[] = {1, 2, 4, 5, 8, 12};
 
-/* Number `code` times the scale, as a sum that begins with +0 has it. */
+/* Number `code` times the scale, as a sum that starts at +0. */
 static float expected_number(int format, int code, float scale) {
     const uint8_t byte = (uint8_t)code;
     return 0.0f + scale * rapt_reference_number(stored_dtype(format), &byte, 0);
 }
 
-/* Key `code` has this one in some place and zeros elsewhere. */
+/* Key `code` has this one somewhere and zeros elsewhere. */
 static void check_keys(const struct tile *tile, int format, int rows, const float *scale) {
     uint8_t *keys = test_alloc(CODES * DIM);
     memset(keys, 0, CODES * DIM);
@@ -48,7 +48,7 @@ static void check_keys(const struct tile *tile, int format, int rows, const floa
     test_free_all();
 }
 
-/* Keys of few numbers, none of them 0, whose scale is infinite: so are their scores, whatever fills rows up. */
+/* Keys of few numbers, none 0, with an infinite scale: scores are infinite, whatever pads the rows. */
 static void check_rests(const struct tile *tile, int format, int rows) {
     static const int dims[] = {1, 3, 8, 9, 31, 33};
     static const float infinite = INFINITY;
@@ -76,7 +76,7 @@ static void check_rests(const struct tile *tile, int format, int rows) {
     test_free_all();
 }
 
-/* One value that has them all, with weight 1. */
+/* One value with all codes, with weight 1. */
 static void check_value(const struct tile *tile, int format, int rows, const float *scale, int dims) {
     uint8_t *value = test_alloc((size_t)dims);
     float *weights = test_floats(score_count(tile)), *o = test_floats((int64_t)rows * dims);

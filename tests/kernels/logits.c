@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * logits and drop: what a mask does to scores and probabilities. */
+ * logits and drop: effects of masks on scores and probabilities. */
 #include <math.h>
 
 #include "kernels/check.h"
@@ -20,7 +20,7 @@ static float random_bias(struct random *random) {
     return random_chance(random, 20) ? -INFINITY : quick_special(random);
 }
 
-/* Ordinary ones but for a few, so that the others do not hide what becomes of a large finite one. */
+/* Mostly ordinary: rare large finite ones then show what becomes of them. */
 static float ordinary_bias(struct random *random) {
     return random_chance(random, 1) ? random_bias(random) : quick_normal(random);
 }
@@ -60,7 +60,7 @@ static struct rapt_tile_mask *random_mask(struct random *random, int rows, unsig
         mask->keep[row] = random_flags(random, 40);
         mask->select[row] = random_flags(random, 40);
         mask->bias_factor[row] = random_chance(random, 50) ? 0x1.715476p+0f : quick_normal(random);
-        /* At times so steep that the term overflows, also upwards, which must not bring back what a bias excludes. */
+        /* Sometimes so steep that the term overflows, even upwards, which must not bring back what a bias excludes. */
         mask->alibi_factor[row] = random_chance(random, 90)   ? quick_normal(random) * 0.25f
                                   : random_chance(random, 50) ? 3e38f
                                                               : -3e38f;
@@ -127,7 +127,7 @@ void check_logits(const struct rapt_table *table) {
     }
 }
 
-/* Whether a row attends to a key, as far as masks, biases and selections say. */
+/* Whether masks, biases and selections let a row attend to a key. */
 static bool is_left(const struct rapt_tile_mask *mask, int row, int key) {
     const bool excludes = (mask->parts & RAPT_PART_MASK) && !(mask->parts & RAPT_PART_FILL);
     return !(excludes && mask->mask[row][key] == 0) &&
@@ -158,7 +158,7 @@ static unsigned expected_survey(const struct rapt_tile_mask *mask, int rows, str
     return found | (alike && !dense ? RAPT_ALIKE : 0u);
 }
 
-/* Rows of one value but for some places, which rows share or not. */
+/* Rows of one value except in some places, which rows may share. */
 static void draw_surveyed(struct rapt_tile_mask *mask, int rows, struct random *random) {
     const bool value = random_chance(random, 50), shared = random_chance(random, 50), same = random_chance(random, 20);
     const float other = random_chance(random, 50) ? 0.0f : -0.0f;

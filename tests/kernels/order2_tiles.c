@@ -19,7 +19,7 @@ static bool processor_has(bool is_half) {
     if (__get_cpuid_max(0, NULL) < 7)
         return false;
     __cpuid(1, a, b, c, d);
-    if (!(c >> 27 & 1)) /* the system switched XGETBV on */
+    if (!(c >> 27 & 1)) /* the system enabled XGETBV */
         return false;
     __cpuid_count(7, 0, a, b, c, of_tiles);
     __cpuid_count(7, 1, a, b, c, d);
@@ -37,7 +37,7 @@ bool tile_unit_has(bool is_half) {
                                     syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0);
 }
 
-/* TDPFP16PS tmm0, tmm1, tmm2 in bytes: assemblers learned its name late. */
+/* TDPFP16PS tmm0, tmm1, tmm2 as bytes: only recent assemblers know it. */
 void tile_unit_run(struct tiles *tiles, bool is_half) {
     struct {
         uint8_t palette, start_row, reserved[14];
@@ -69,7 +69,7 @@ void tile_unit_run(struct tiles *tiles, bool is_half) {
                      : "memory", "cc");
 }
 
-/* VL, F and BF16 of AVX-512, whose registers the system saves. */
+/* VL, F and BF16 of AVX-512, with registers that the system saves. */
 bool dot_unit_has(void) {
     unsigned a, b, c, d, low, high;
     if (__get_cpuid_max(0, NULL) < 7)

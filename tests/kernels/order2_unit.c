@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The matrix unit of src/reference/unit.c: against known answers, against its hash, and against the instructions where
- * this machine has them. */
+ * The matrix unit of src/reference/unit.c: against known answers, its hash, and this machine's instructions, if any. */
 #include <math.h>
 #include <stdio.h>
 
@@ -62,15 +61,15 @@ static void test_known_answers(void **state) {
 
 enum tile_class {
     NORMAL,
-    SMALL_PRODUCTS, /* exponents of products near -126 */
+    SMALL_PRODUCTS, /* products with exponents near -126 */
     SMALL_SUMS,     /* sums near 2^-126, of products of powers of two */
     DENORMALS,
     HUGE_NUMBERS, /* sums that overflow, and come back */
     INFINITIES,
     NANS,
-    ZEROS,   /* of both signs, half of all */
-    CANCELS, /* each product with its opposite */
-    SPREAD,  /* exponents all over */
+    ZEROS,   /* half of all, of both signs */
+    CANCELS, /* each product with its negative */
+    SPREAD,  /* exponents everywhere */
     ANY_BITS,
     CLASSES
 };
@@ -84,7 +83,7 @@ static uint16_t number(struct random *random, int exponent, bool is_half) {
 }
 
 static uint16_t term(struct random *random, enum tile_class kind, bool is_half) {
-    const int low = is_half ? -12 : -63; /* of a factor whose products are the smallest normal ones, or thereabouts */
+    const int low = is_half ? -12 : -63; /* of a factor whose products are about the smallest normal ones */
     const uint16_t infinity = is_half ? 0x7c00 : 0x7f80, sign = (uint16_t)(random_bits(random) & 0x8000u);
     switch (kind) {
     case SMALL_PRODUCTS: return number(random, low + (int)random_between(random, -4, 6), is_half);
@@ -136,7 +135,7 @@ static void draw(struct random *random, enum tile_class kind, bool is_half, stru
 
 /* ---- the specification on them */
 
-/* Bits of float32; those of a NaN's fraction stay. */
+/* Bits as float32; a NaN's fraction is kept. */
 static uint32_t widened(uint16_t x, bool is_half) {
     const uint32_t sign = (uint32_t)(x & 0x8000u) << 16, fraction = x & 0x3ffu, exponent = x >> 10 & 31;
     if (!is_half)
@@ -182,7 +181,7 @@ static uint64_t hash_of_class(enum tile_class kind, bool is_half) {
     return hash;
 }
 
-/* The instructions gave these bits on the machines that have them. */
+/* The instructions' hashes on machines that have them. */
 static void test_hashes(void **state) {
     static const uint64_t expected[2] = {0x76fac1fae3dc9aefu, 0x904a547abf1ef84au};
     for (int is_half = 0; is_half < 2; is_half++) {
@@ -198,7 +197,7 @@ static void test_hashes(void **state) {
     (void)state;
 }
 
-/* Numbers round the edges of what the specification leaves to the machine, with chains that cancel. */
+/* Numbers around the edges of what the specification leaves to the machine, with chains that cancel. */
 static void test_shorter_way(void **state) {
     static const int exponents[] = {-64, -53, 59, 63};
     struct random random = {78};
@@ -249,7 +248,7 @@ static void test_instruction(bool is_half) {
     }
 }
 
-/* A million outputs of VDPBF16PS, by the steps of which a chain consists. */
+/* A million outputs of VDPBF16PS, by the steps of a chain. */
 static void test_dots(void **state) {
     struct random random = {79};
     const int64_t most = scaled_work(1000000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The matrix unit of this machine, for tests of what it computes. */
+ * This machine's matrix unit, for tests of its arithmetic. */
 #ifndef RAPT_TESTS_ORDER2_UNIT_H
 #define RAPT_TESTS_ORDER2_UNIT_H
 
@@ -8,7 +8,7 @@
 
 enum { TILE_ROWS = 16, TILE_COLUMNS = 16, TILE_TERMS = 32 };
 
-/* C[m][n] += a[m][...] . b[...][n]: the terms of b stand in pairs, as the instructions want them. */
+/* C[m][n] += a[m][...] . b[...][n]: terms of b are in pairs, as the instructions take them. */
 struct tiles {
     int rows, columns, pairs; /* at least 1 */
     float c[TILE_ROWS][TILE_COLUMNS];
@@ -22,7 +22,7 @@ bool tile_unit_has(bool is_half);
 /* One instruction. ASSUME tile_unit_has. */
 void tile_unit_run(struct tiles *tiles, bool is_half);
 
-/* Likewise VDPBF16PS: a chain of one for each pair of terms, the second term of a pair first. */
+/* The same for VDPBF16PS: a chain per pair of terms, the second term of a pair first. */
 bool dot_unit_has(void);
 void dot_unit_run(struct tiles *tiles);
 

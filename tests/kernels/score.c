@@ -14,7 +14,7 @@ struct score_case {
 
 static void check_panel(const struct tile *tile, const float *panel, const float *const *query, int rows,
                         int dim) {
-    enum { WHOLE = 64 }; /* dims after which no panel has pads */
+    enum { WHOLE = 64 }; /* dims after which no panel is padded */
     const int width = (int)(tile->slots->panel_bytes(rows, WHOLE) / sizeof(float)) / WHOLE; /* from d to d + 1 */
     assert_true(width >= rows);
     for (int row = 0; row < width; row++)

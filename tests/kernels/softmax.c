@@ -6,7 +6,7 @@
 #include "reference/reference.h"
 #include "support/cmocka_all.h"
 
-/* What the logits of one row look like. */
+/* Kinds of logits in a row. */
 enum logit_kind {
     ORDINARY,
     WITH_HOLES,
@@ -91,7 +91,7 @@ static void check_one(const struct tile *tile, int rows, struct key_range range,
     for (int row = 0; row < rows; row++)
         expected_row(tile, expected, row, range, &expected_state);
     const int cut = random_cut(tile, rows, random);
-    float *l = tile->slots->score_beside && random_below(random, 2) ? NULL : state.l; /* which adds it up then */
+    float *l = tile->slots->score_beside && random_below(random, 2) ? NULL : state.l; /* it then adds l up */
     if (!l)
         memcpy(expected_state.l, state.l, sizeof state.l);
     tile->slots->softmax(got, 0, cut, range.begin, range.end, seen, state.m, l, state.alpha, NULL);

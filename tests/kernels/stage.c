@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * stage: stored rows to float32, element by element, with their scales, and not one byte beside them. */
+ * stage: stored rows to float32, element by element, with their scales, touching no byte beside them. */
 #include "kernels/check.h"
 #include "reference/reference.h"
 #include "support/cmocka_all.h"
 #include "support/guarded.h"
 #include "support/stored.h"
 
-/* Rows that end, or begin, at a page which cannot be touched. */
+/* Rows that end, or begin, at a guard page. */
 struct stage_case {
     int format, rows, dim;
     int64_t stride; /* blocks */
     enum guard_side side;
 };
 
-/* Whether less than the usual work is asked for. */
+/* Whether less than the usual work is set. */
 static bool is_sample(void) { return scaled_work(100) < 100; }
 
 /* Any bytes: NaN, infinities and odd scales. */
@@ -22,7 +22,7 @@ static void fill(struct random *random, struct guarded *memory) {
         memory->data[at] = (char)random_bits(random);
 }
 
-/* NaN may come from 0 times infinity, whose bits differ between processors. */
+/* 0 times infinity gives NaN, whose bits differ between processors. */
 static bool is_same(float got, float expected) { return same_bits(got, expected, NAN_ANY); }
 
 /* A number of stored bytes. */
@@ -30,8 +30,8 @@ static float number_of(int format, const void *row, int64_t d) {
     return rapt_reference_number(stored_dtype(format), row, d);
 }
 
-/* Where the format has them: a scale for each group of numbers, of rows that may share theirs, and at times a zero
- * point beside it. A group may be longer than a row. */
+/* If the format has them: a scale per group of numbers, perhaps shared by rows, and sometimes a zero point. A group may
+ * be longer than a row. */
 static struct rapt_scales random_scales(struct random *random, const struct stage_case *c) {
     const int64_t group = random_below(random, 6) * 16, groups = group ? (c->dim - 1) / group + 1 : 1;
     const int64_t step = random_chance(random, 20) ? 0 : random_between(random, groups, groups + 2);
@@ -91,7 +91,7 @@ static void check_one(const struct rapt_table *table, const struct stage_case *c
     test_free_all();
 }
 
-/* Rows of random bytes, but for one word of each block: place 0 or 1, where scales are, or any, has the next code. */
+/* Rows of random bytes, but one word of each block, at place 0 or 1 for scales, or any, has the next code. */
 static void fill_codes(struct random *random, unsigned char *blocks, int64_t count, int format, int64_t first_code,
                        int place) {
     const struct rapt_format_info *info = rapt_format_info(format);
@@ -106,7 +106,7 @@ static void fill_codes(struct random *random, unsigned char *blocks, int64_t cou
     }
 }
 
-/* All codes of a word, in rows of dim numbers; an eighth of a block's on an emulated processor. */
+/* All codes of a word, in rows of dim numbers; an eighth of a block's under emulation. */
 static void check_codes(const struct rapt_table *table, int format, int dim, int place, struct random *random) {
     enum { ROWS = 256, CODES = 1 << 16 };
     const int64_t row_bytes = rapt_format_row_bytes(format, dim),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * merge, finish, and states as callers keep them: steps 7 to 9. */
+ * merge, finish, and states in callers' form: steps 7 to 9. */
 #include <math.h>
 
 #include "kernels/check.h"
@@ -81,7 +81,7 @@ struct results {
 static struct results blank_results(int value_dim) {
     struct results results;
     for (int row = 0; row < MOST_ROWS; row++) {
-        results.out[row] = test_alloc((size_t)(value_dim + 1) * sizeof(float)); /* one more that must stay */
+        results.out[row] = test_alloc((size_t)(value_dim + 1) * sizeof(float)); /* one more, to stay unchanged */
         results.lse[row] = test_alloc(2 * sizeof(float));
         results.final_m[row] = results.inverse[row] = 0;
     }
@@ -103,7 +103,7 @@ static void expected_finish(struct rapt_state state, int row, int value_dim, int
     results->inverse[row] = s.l == 0 ? 0 : inverse;
 }
 
-/* The bytes of out, and those after them. */
+/* The bytes of out, and the next ones. */
 static void expect_results(const char *name, const struct results *got, const struct results *expected,
                            int rows, int value_dim, int32_t dtype) {
     for (int row = 0; row < rows; row++) {
@@ -158,7 +158,7 @@ void check_finish(const struct rapt_table *table) {
         }
 }
 
-/* m and l of every kind, legal or not, to a state and back. Rows begin at odd places; anything may follow them. */
+/* m and l of every kind, legal or not, to a state and back. Rows begin misaligned; anything may follow them. */
 void check_states(const struct rapt_table *table) {
     static const float maxima_too[] = {1, -0.5f, -INFINITY, NAN, 0x1p-140f, 0x1.fffffep+21f, 8388609.0f, -0.0f};
     static const float sums[] = {0, -0.0f, 0.25f, 3, 1e9f, -1, 0x1p-130f, 0x1p-126f, 0x1.fffffep+127f, INFINITY,
@@ -174,7 +174,7 @@ void check_states(const struct rapt_table *table) {
             char *from[MOST_ROWS], *into[MOST_ROWS];
             for (int row = 0; row < rows; row++) {
                 in[row] = test_floats(value_dim + 4) + 1;
-                out[row] = test_floats(value_dim + 3); /* one behind that must stay */
+                out[row] = test_floats(value_dim + 3); /* one more, to stay unchanged */
                 stored[row] = test_floats(value_dim + 3);
                 from[row] = (char *)in[row];
                 into[row] = (char *)out[row];

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The elementary functions over all their arguments, as hashes: an error in
- * the last bit of one coefficient shows nowhere else. By default one float of
- * 101 (under RAPT_TEST_SCALE one of 1009); with --all every float, where tanh
- * and log2 are left out as far as they are constant or repeat: seconds for
- * each function and table natively, minutes under emulation. Another argument
- * is a pattern of test names. */
+ * The elementary functions over all their arguments, as hashes: an error in a coefficient's last bit shows nowhere
+ * else. By default one float in 101 (under RAPT_TEST_SCALE one in 1009); with --all every float, except tanh and log2
+ * where they are constant or repeat: seconds per function and table natively, minutes under emulation. Any other
+ * argument is a pattern of test names. */
 #include <stdio.h>
 
 #include "reference/order2.h"
@@ -20,7 +18,7 @@ struct range {
 struct function {
     const char *name;
     struct range every, strided;
-    uint32_t steps[MODES]; /* between two arguments */
+    uint32_t steps[MODES]; /* between arguments */
     uint64_t hashes[MODES];
     void (*of_table)(const struct rapt_table *table, const float *x, float *y, int64_t count);
     float (*of_reference)(float x);
@@ -58,8 +56,8 @@ static float rounded_to(int32_t dtype, float p) {
 static float reference_of_bf16(float x) { return rounded_to(RAPT_BF16, rapt_order2_exp2(x, false)); }
 static float reference_of_f16(float x) { return rounded_to(RAPT_F16, rapt_order2_exp2(x + 15.0f, true)) * 0x1p-15f; }
 
-/* exp2 of [-151, -0], tanh of finite numbers, log2 of positive normal numbers.
- * Order 2 has those of [-64, -0]. "exp2 of a period" has every argument that its polynomial can see. */
+/* exp2 of [-151, -0], tanh of finite numbers, log2 of positive normal numbers. Order 2 uses [-64, -0]. "exp2 of a
+ * period" has every argument its polynomial can get. */
 static const struct function functions[] = {
     {"exp2",
      {0x80000000u, 0xc3170000u},

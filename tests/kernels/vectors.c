@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Every operation of every simd.h, scalar's too, against its definition
- * (src/generic/README.md) in plain C, lane by lane; what computes stands here,
- * special values in every lane. */
+ * Every operation of every simd.h, scalar included, against its definition (src/generic/README.md) in plain C, lane by
+ * lane; arithmetic is here, special values in every lane. */
 #include "kernels/vectors_check.h"
 
 #include <math.h>
@@ -14,7 +13,7 @@
 RAPT_VECTOR_TABLES
 #undef VECTOR_TABLE
 
-/* Any bits; or near 1, so that products and sums are rounded at many places. */
+/* Any bits; or near 1, so that products and sums round at many places. */
 static float drawn(struct random *random) {
     const uint32_t bits = (uint32_t)random_bits(random);
     return float_of(random_chance(random, 40) ? bits : (bits & 0x83ffffffu) | 0x3c000000u);
@@ -47,7 +46,7 @@ static float define_lane(enum lane_operation operation, float a, float b, float 
     return 0;
 }
 
-/* Moved bits are exact, of NaN too; computed ones are NaN of any kind. */
+/* Moved bits are exact, even of NaN; computed NaN may be any. */
 static bool is_lane_right(enum lane_operation operation, float got, float expected) {
     const bool is_computed = operation <= LANE_FMA || operation == LANE_SCALAR_FMA || operation == LANE_CEIL ||
                              operation == LANE_WITH_SIGN;
@@ -75,8 +74,8 @@ static void check_lanes(const struct vector_table *table, const float *a, const 
     }
 }
 
-/* A denormal plus half of the smallest one, but for 2^-36 of that half or less: a sum in double is half way between two
- * floats, and only what it lost says which is nearest. */
+/* A denormal plus half of the smallest one, but for 2^-36 of that half or less: a sum in double is a tie between two
+ * floats, and only its rounding error tells which is nearest. */
 static void draw_near_tie(struct random *random, float *a, float *b, float *c) {
     const float part = (float)random_between(random, 1, 31) * 0x1p-23f;
     *a = 0x1p-75f * (1 + part);
@@ -84,7 +83,7 @@ static void draw_near_tie(struct random *random, float *a, float *b, float *c) {
     *c = float_of((uint32_t)random_bits(random) & 0x807fffffu);
 }
 
-/* All pairs of special values with a third, then random ones; lanes hold different ones. */
+/* All pairs of special values with a third, then random ones; lanes differ. */
 static void test_lanes(const struct vector_table *table) {
     float a[MOST_LANES], b[MOST_LANES], c[MOST_LANES];
     struct random random = {5};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The vector operations of one simd.h as functions on memory, so that one test
- * can call those of every instruction set. vectors_table.c is compiled once
- * for each of them, with its flags. */
+ * The vector operations of one simd.h as functions on memory, so that one test can call every instruction set's.
+ * vectors_table.c is compiled once for each, with its flags. */
 #ifndef RAPT_TESTS_VECTORS_H
 #define RAPT_TESTS_VECTORS_H
 
@@ -9,7 +8,7 @@
 
 enum { MOST_LANES = 16, MOST_BOOLS = 32 };
 
-/* What acts lane by lane on up to three vectors a, b, c. A mask comes out as 1 and 0. */
+/* Operations lane by lane on up to three vectors a, b, c. Masks come out as 1 and 0. */
 enum lane_operation {
     LANE_ADD,
     LANE_SUB,
@@ -32,7 +31,7 @@ enum lane_operation {
     LANE_OPERATIONS
 };
 
-/* Every array has `lanes` elements unless said otherwise. */
+/* Every array has `lanes` elements unless noted. */
 struct vector_table {
     const char *name;
     int lanes;

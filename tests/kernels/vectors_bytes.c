@@ -10,7 +10,7 @@ struct bytes_store {
     const struct vector_table *table;
     void (*store)(uint8_t *p, const float *a);
     const char *name;
-    int count; /* numbers are collected until a vector is full */
+    int count; /* numbers accumulate until a vector is full */
     float numbers[MOST_LANES];
     uint8_t expected[MOST_LANES];
 };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * What the pages of the test of vector operations share. */
+ * Shared by the tests of vector operations. */
 #ifndef RAPT_TESTS_VECTORS_CHECK_H
 #define RAPT_TESTS_VECTORS_CHECK_H
 
 #include "kernels/vectors.h"
 #include "support/support.h"
 
-/* Zeros, denormals, infinities, NaN, the largest, ties of rounding, halves and the end of the integers. */
+/* Zeros, denormals, infinities, NaN, the largest, rounding ties, halves and the integers' ends. */
 enum { SPECIALS = 45 };
 float special(int64_t number); /* modulo SPECIALS */
 
-/* vectors_memory.c: what moves values and does not compute. */
+/* vectors_memory.c: operations that only move values. */
 void test_constants(const struct vector_table *table);
 void test_parts(const struct vector_table *table);
 void test_bools(const struct vector_table *table);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The vector operations that move values: loads and stores of every count beside guard pages, bools, bits, squares. */
+ * The vector operations that move values: loads and stores of every count at guard pages, bools, bits, squares. */
 #include "kernels/vectors_check.h"
 
 #include "support/cmocka_all.h"
@@ -80,7 +80,7 @@ static void check_stores(const struct vector_table *table, int n, enum guard_sid
     }
 }
 
-/* What follows the n elements stays as it was where it may be written. */
+/* What follows the n elements is unchanged if writable. */
 static void check_rest(const struct vector_table *table, int n) {
     float memory[2 * MOST_LANES], values[MOST_LANES], expected[2 * MOST_LANES];
     for (int i = 0; i < 2 * MOST_LANES; i++)
@@ -134,7 +134,7 @@ void test_bools(const struct vector_table *table) {
         for (int number = 0; number < 4 * MOST_BOOLS; number++) {
             struct guarded memory = guarded_new((size_t)n, number % 2 ? GUARD_BEGIN : GUARD_END, 0, 0);
             uint8_t *p = (uint8_t *)memory.data;
-            if (number < 2 * MOST_BOOLS) /* one alone */
+            if (number < 2 * MOST_BOOLS) /* a single one */
                 p[number / 2 % n] = bytes[1 + number % 6];
             else
                 for (int i = 0; i < n; i++)
@@ -169,7 +169,7 @@ void test_bits(const struct vector_table *table) {
 
 /* ---- stored numbers */
 
-/* Bits of the float32 of the same value; NaN keeps its fraction and becomes quiet. */
+/* Bits of the value as float32; NaN keeps its fraction and becomes quiet. */
 static uint32_t widened(uint16_t half) {
     const uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31, fraction = half & 1023;
     if (exponent == 0)
@@ -183,7 +183,7 @@ static uint32_t half_bits(const unsigned char *p) { return widened((uint16_t)(p[
 static uint32_t bf16_bits(const unsigned char *p) { return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 24; }
 static uint32_t int8_bits(const unsigned char *p) { return bits_of((float)(*p < 128 ? *p : *p - 256)); }
 
-/* Every code of so many bytes in some lane, in memory that ends where the last one does; step: from lane to lane. */
+/* Every code of so many bytes in some lane, in memory that ends with the last; step: between lanes. */
 static void check_codes(const struct vector_table *table, const char *name, void (*load)(const void *, float *),
                         int bytes, int step, uint32_t (*bits)(const unsigned char *)) {
     const int codes = 1 << 8 * bytes, lanes = step ? table->lanes : 1;
@@ -216,7 +216,7 @@ void test_codes(const struct vector_table *table) {
 
 /* ---- squares */
 
-/* Halves, twice as many columns: every element another one; the last row ends at a guard page. */
+/* Halves, with twice as many columns: all elements differ; the last row ends at a guard page. */
 static void check_halves(const struct vector_table *table, int64_t offset, enum guard_side side) {
     struct guarded memory[MOST_LANES];
     const char *rows[MOST_LANES];
@@ -274,7 +274,7 @@ static void check_alternate_lanes(const struct vector_table *table) {
     expect_moved(table, got, turns, 2 * table->lanes, "v_zip_low, v_zip_high");
 }
 
-/* Every element another one, NaN among them; the last row ends at a guard page. */
+/* All elements differ, some are NaN; the last row ends at a guard page. */
 void test_squares(const struct vector_table *table) {
     static const int64_t offsets[] = {0, 1, 7, 16};
     const int lanes = table->lanes;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * float32 to the 16-bit types, against definitions that look for the nearest of the two neighbours: every number of
- * the type, every tie, and what lies next to them. */
+ * float32 to the 16-bit types, against definitions that pick the nearer neighbour: every number of the type, every tie,
+ * and the numbers next to them. */
 #include <math.h>
 
 #include "kernels/vectors_check.h"
 #include "support/cmocka_all.h"
 #include "support/guarded.h"
 
-/* IEEE 754-2019, 4.3.1. The unit of a binary16 number with this exponent is 2^(exponent - 10), in doubles exactly. */
+/* IEEE 754-2019, 4.3.1. The unit of a binary16 number with this exponent is 2^(exponent - 10), exact in double. */
 static uint16_t nearest_half(float x) {
     const uint16_t sign = bits_of(x) >> 31 ? 0x8000 : 0;
     if (isnan(x))
@@ -17,7 +17,7 @@ static uint16_t nearest_half(float x) {
     int exponent;
     frexp((double)fabsf(x), &exponent);
     exponent = x == 0 || exponent - 1 < -14 ? -14 : exponent - 1;
-    const double units = nearbyint(ldexp((double)fabsf(x), 10 - exponent)); /* at least 1024 where it is normal */
+    const double units = nearbyint(ldexp((double)fabsf(x), 10 - exponent)); /* at least 1024 if normal */
     const bool overflows = exponent > 15 || (exponent == 15 && units >= 2048);
     return sign | (uint16_t)(overflows ? 0x7c00 : units + (exponent + 14) * 1024);
 }
@@ -31,7 +31,7 @@ static uint16_t nearest_bf16(float x) {
     return up ? (uint16_t)(below + 1) : below;
 }
 
-/* Numbers are collected until a vector is full. */
+/* Numbers accumulate until a vector is full. */
 struct rounding {
     const struct vector_table *table;
     int count;
@@ -54,7 +54,7 @@ static void expect_nearest(const struct rounding *rounding, bool is_half) {
     }
 }
 
-/* Rounded in place: the number that is stored, or a NaN. */
+/* Rounded in place: the stored number, or a NaN. */
 static void expect_rounded(const struct rounding *rounding, bool is_half) {
     const struct vector_table *table = rounding->table;
     uint16_t stored[MOST_LANES];
@@ -80,7 +80,7 @@ static void add(struct rounding *rounding, uint32_t bits) {
     rounding->count = 0;
 }
 
-/* Of either sign, and those next to it. */
+/* Both signs, and their neighbours. */
 static void add_around(struct rounding *rounding, uint32_t bits) {
     for (uint32_t next = 0; next < 3; next++) {
         add(rounding, (bits + next - (bits != 0)) & 0x7fffffffu);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The vector operations on stored numbers of a byte or less: every code, and nothing read beyond the last one. */
+ * The vector operations on stored numbers of a byte or less: every code, and nothing read past the last one. */
 #include <math.h>
 
 #include "kernels/vectors_check.h"
@@ -11,7 +11,7 @@ static const int8_t table_of_codes[2][16] = {
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
 };
 
-/* Bits are those of the number; one NaN is as good as another. */
+/* The number's bits; any NaN will do. */
 static void expect_number(const struct vector_table *table, const char *name, int lane, float got, float expected) {
     if (isnan(expected) ? !isnan(got) : bits_of(got) != bits_of(expected))
         fail_msg("%s: %s: lane %d is %08x, expected %08x", table->name, name, lane, bits_of(got), bits_of(expected));
@@ -19,7 +19,7 @@ static void expect_number(const struct vector_table *table, const char *name, in
 
 /* ---- float8 */
 
-/* Sign, exponent of so many bits, fraction: IEEE's rule for numbers that are finite. */
+/* Sign, exponent of so many bits, fraction: IEEE's rule for finite numbers. */
 static float small_float(unsigned code, int exponent_bits) {
     const int fraction_bits = 7 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
     const int exponent = (int)(code >> fraction_bits & ((1u << exponent_bits) - 1));
@@ -72,7 +72,7 @@ static void check_nibbles(const struct vector_table *table, const uint8_t *p, in
                       (float)((p[lane] >> shift & 15) + (bits >> lane & 1 ? 16 : 0)));
 }
 
-/* Every byte in some lane, next to others; bits beyond the lanes are any. */
+/* Every byte in some lane, next to others; bits past the lanes are arbitrary. */
 void test_nibbles(const struct vector_table *table) {
     struct random random = {11};
     struct guarded codes = guarded_new(16, GUARD_END, 0, 0), bytes = guarded_new(MOST_LANES, GUARD_END, 0, 0);
@@ -91,7 +91,7 @@ void test_nibbles(const struct vector_table *table) {
 
 /* ---- words */
 
-/* Sixteen bytes of each row, which end at a guard page. */
+/* Sixteen bytes of each row, ending at a guard page. */
 static void check_words(const struct vector_table *table, struct random *random, enum guard_side side,
                         int64_t offset) {
     struct guarded memory[MOST_LANES];

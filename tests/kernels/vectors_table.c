@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of one simd.h: RAPT_VECTORS names it, RAPT_VECTORS_SIMD is the file. */
+ * The table of one simd.h: RAPT_VECTORS names it, RAPT_VECTORS_SIMD is its file. */
 #include "kernels/vectors.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static void splat(float x, float *result) { v_store(result, v_splat(x)); }
 static void iota(float *result) { v_store(result, v_iota()); }
 static void load(const float *p, float *result) {
     const vf32 a = v_load(p);
-    for (int lane = 0; lane < VL; lane++) /* not with v_store, which then would be tested by itself alone */
+    for (int lane = 0; lane < VL; lane++) /* not by v_store, which would then only be tested by itself */
         memcpy(&result[lane], (const char *)&a + (size_t)lane * sizeof(float), sizeof(float));
 }
 static void store(float *p, const float *a) {
@@ -107,7 +107,7 @@ static void load_halves(const char *const *rows, int64_t offset, float *result) 
     v_store(result, v_load_halves(rows, offset));
 }
 
-/* Numbers of bytes and bits are constants in kernels. */
+/* Byte and bit numbers are constants in kernels. */
 static void byte_of(const uint32_t *p, int k, float *result) {
     const vbits words = v_load_bits(p);
     const vf32 bytes[4] = {v_byte_of(words, 0), v_byte_of(words, 1), v_byte_of(words, 2), v_byte_of(words, 3)};

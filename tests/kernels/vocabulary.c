@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The vector vocabulary as a list: what src/generic/README.md has under Operations, every simd.h has and the test of
- * vectors calls; and the bodies use nothing else. Argument: the source root. */
+ * The vector vocabulary as a list: what src/generic/README.md lists under Operations, every simd.h defines and the test
+ * of vectors calls; and bodies use nothing else. Argument: the source root. */
 #define _DEFAULT_SOURCE
 #include <ctype.h>
 #include <glob.h>
@@ -45,7 +45,7 @@ static void add(struct names *names, const char *name, size_t length) {
         memcpy(names->name[names->count++], copy, sizeof copy);
 }
 
-/* Adds v_... and s_..., all or those with a parenthesis after them. */
+/* Adds v_... and s_..., all or only those before a parenthesis. */
 static void add_names(struct names *names, const char *begin, const char *end, bool all) {
     for (const char *p = begin; p + 2 < end; p++) {
         const bool is_first = p == begin || !(isalnum((unsigned char)p[-1]) || p[-1] == '_');
@@ -59,7 +59,7 @@ static void add_names(struct names *names, const char *begin, const char *end, b
     }
 }
 
-/* What stands in the first line of a function or macro, parameters of macros too: compilers see to the rest. */
+/* Names in the first line of functions and macros, macro parameters included: compilers check the rest. */
 static void add_definitions(struct names *names, const char *text) {
     for (const char *line = text; *line;) {
         const char *end = strchr(line, '\n');
@@ -70,7 +70,7 @@ static void add_definitions(struct names *names, const char *text) {
     }
 }
 
-/* The cell on the left of the table. */
+/* The table's left column. */
 static struct names operations(void) {
     struct names names = {.count = 0};
     char path[1024];
@@ -88,7 +88,7 @@ static struct names operations(void) {
     return names;
 }
 
-/* The files of a pattern below the root; each has to have some. */
+/* The files of a pattern below the root, at least one. */
 static glob_t files_of(const char *pattern) {
     char path[1024];
     glob_t files;
@@ -103,7 +103,7 @@ static void expect_all(const struct names *expected, const struct names *names, 
             fail_msg("%s has no %s", where, expected->name[i]);
 }
 
-/* simd.h and what stands beside it. */
+/* simd.h and the headers next to it. */
 static struct names defined_beside(const char *simd) {
     struct names names = {.count = 0};
     char pattern[1024];
@@ -147,7 +147,7 @@ static void test_vectors_call_it(void **state) {
     (void)state;
 }
 
-/* A body may call what the list has, and what bodies define. */
+/* Bodies may call what the list has, and what bodies define. */
 static void test_bodies_use_nothing_else(void **state) {
     struct names known = operations(), used = {.count = 0};
     glob_t files = files_of("src/generic/*.h");

@@ -32,7 +32,7 @@ static void expected_row(const struct tile *tile, const struct rapt_weigh_args *
 
 static void check_one(const struct tile *tile, const struct weigh_case *c, struct random *random) {
     int64_t o_stride = (c->value_dim + 15) / 16 * 16 + (c->value_dim % 2) * 16;
-    int64_t o_count = o_stride * (c->rows + 1); /* a row behind them that must stay */
+    int64_t o_count = o_stride * (c->rows + 1); /* one more row that must not change */
     float *got = test_drawn(random, o_count, c->draw), *expected = test_floats(o_count);
     memcpy(expected, got, (size_t)o_count * sizeof(float));
     const struct stored_rows value =
@@ -73,7 +73,7 @@ static void check_one(const struct tile *tile, const struct weigh_case *c, struc
         args.runs = runs + 1;
     }
     tile->slots->weigh(&args);
-    for (int64_t i = 0; seen && i < o_count; i++) { /* a zero that is left alone keeps its sign */
+    for (int64_t i = 0; seen && i < o_count; i++) { /* an untouched zero keeps its sign */
         got[i] = got[i] == 0 ? 0.0f : got[i];
         expected[i] = expected[i] == 0 ? 0.0f : expected[i];
     }
@@ -97,7 +97,7 @@ void check_weigh(const struct rapt_table *table) {
         int rows[MAX_ROW_COUNTS], row_counts = edge_rows(&tile, rows), turn = 0;
         struct key_range ranges[MAX_KEY_RANGES];
         int range_count = edge_key_ranges(&tile, ranges);
-        ranges[range_count++] = (struct key_range){11, 11}; /* o = o * alpha and nothing else */
+        ranges[range_count++] = (struct key_range){11, 11}; /* only o = o * alpha */
         for (int d = 0; d < edge_dim_count; d++)
             for (int r = 0; r < row_counts; r++)
                 for (int end = turn + 5; turn < end; turn++) {
