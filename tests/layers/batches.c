@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The older layers with more than one sequence: as each sequence by itself, and Luong's local-p in double. */
+ * The older layers with several sequences: each as if alone, and Luong's local-p in double. */
 #include <math.h>
 
 #include "layers/drawn.h"
@@ -66,7 +66,7 @@ struct local {
     float *weights;
 };
 
-/* Rows of weights have gaps, and so have sequences. */
+/* Weight rows have gaps, and so do sequences. */
 static struct local make_local(int32_t score, rapt_index_list kv_lengths) {
     struct local local = {.how = how_of(MANY, KEYS), .layer = RAPT_LUONG_DESC_INIT};
     rapt_luong_desc *layer = &local.layer;
@@ -102,7 +102,7 @@ static void expect_near(float got, double exact, const char *name, int b, int q,
         fail_msg("%s, sequence %d, query %d, %d: got %g, expected %g", name, b, q, i, (double)got, exact);
 }
 
-/* Weights by equations 9 and 10, from the scores that the layer gives. */
+/* Weights by equations 9 and 10, from the layer's scores. */
 static void expect_local_row(const struct local *local, int b, int q, int keys, double position) {
     const int64_t row = b * QUERIES + q;
     const float *scores = local->layer.scores + row * KEYS, *memory = local->layer.memory + (int64_t)b * KEYS * WIDTH;
@@ -124,7 +124,7 @@ static void expect_local_row(const struct local *local, int b, int q, int keys, 
     for (int d = 0; d < WIDTH; d++) expect_near(local->layer.out[row * WIDTH + d], context[d], "out", b, q, d);
 }
 
-/* p = S / 2, so that keys lie at exactly D from it, and the last sequence has none. */
+/* p = S / 2: keys lie at exactly D from it, and the last sequence has none. */
 static void local_p_around_the_middle(void **state) {
     const int32_t lengths[MANY] = {KEYS, 6, 0};
     struct local local = make_local(RAPT_LUONG_DOT, rapt_int32_list(lengths, MANY));
@@ -140,7 +140,7 @@ static void local_p_around_the_middle(void **state) {
     test_free_all();
 }
 
-/* Positions of their own, with all keys and with lists, for scores that the engine computes and those of the layer. */
+/* Separate positions, with all keys and with lists, for scores of the engine and of the layer. */
 static void local_p_sequences_are_exact(void **state) {
     static const int64_t lengths[MANY] = {2, KEYS, 7};
     (void)state;
@@ -185,7 +185,7 @@ static void concat_scores_are_exact(void **state) {
     test_free_all();
 }
 
-/* It attends twice, and the second time would go on from what the first has left. */
+/* It attends twice: the second pass would continue from the first. */
 static void local_p_has_no_states(void **state) {
     static float memory[MANY * QUERIES * (2 + WIDTH)]; /* empty states */
     const rapt_tensor states = rapt_output_bhsd(memory, MANY, 1, QUERIES, 2 + WIDTH);
@@ -207,7 +207,7 @@ static void local_p_has_no_states(void **state) {
     test_free_all();
 }
 
-/* Nobody steps by it: not even a pointer that is not used, as the sanitizer sees. */
+/* Never stepped by: not even for unused pointers, as the sanitizer sees. */
 static void local_p_ignores_strides_of_single_rows(void **state) {
     struct local local = make_local(RAPT_LUONG_DOT, (rapt_index_list){0});
     float expected[KEYS];

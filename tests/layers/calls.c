@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the cases of tests/data/layers do not reach: ways to say the same that must give the same bits, pre-norm
- * and GELU, masks. */
+ * Beyond the cases of tests/data/layers: equivalent forms that must give the same bits, pre-norm and GELU, masks. */
 #include <math.h>
 
 #include "layers/drawn.h"
@@ -124,7 +123,7 @@ static void exact_norm(const rapt_norm *norm, const float *x, float *y) {
     }
 }
 
-/* The block from its parts: norms, activation and sums by libm in double. */
+/* The block from its parts: norms, activation and sums with libm in double. */
 static void composed(const rapt_encoder_desc *block, float *out) {
     float *a = test_floats(COUNT), *b = test_floats(COUNT), *hidden = test_floats(BATCH * TOKENS * HIDDEN);
     rapt_multi_head_desc inner = *block->attention;
@@ -176,7 +175,7 @@ static void blocks_are_their_parts(void **state) {
     test_free_all();
 }
 
-/* A local window that everything fits, with a Gaussian that is nearly flat, is global attention. */
+/* A local window as wide as everything, with a nearly flat Gaussian, is global attention. */
 static void wide_windows_are_global(void **state) {
     rapt_attention_desc how = sizes(1);
     rapt_luong_desc layer = RAPT_LUONG_DESC_INIT;
@@ -234,7 +233,7 @@ static void attentional_states_are_exact(void **state) {
     test_free_all();
 }
 
-/* Six leading dimensions, of which the mask has every other one, against one run each. */
+/* Six leading dimensions, of which the mask has every other, against separate runs. */
 static void leading_dimensions_are_separate(void **state) {
     const int64_t shape[6] = {2, 3, 2, 2, 3, 2}, mask_shape[8] = {2, 1, 2, 1, 3, 1, 1, 4};
     enum { ALL = 144, MASKS = 12, QUERIES = 2, KEYS = 4 };

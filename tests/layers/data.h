@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The cases of tests/data/layers, and what the layers are held to: every result against its float64 twin,
- * within four times (`slack`) what PyTorch's own float32 result is off, at least 2^-21 of the largest number. */
+ * The cases of tests/data/layers, and the layers' tolerances: every result is within four times (`slack`) the error of
+ * PyTorch's float32 result against the float64 one, at least 2^-21 of the largest number. */
 #ifndef RAPT_TESTS_LAYERS_DATA_H
 #define RAPT_TESTS_LAYERS_DATA_H
 
@@ -15,7 +15,7 @@
 #include "files/npy.h"
 #include "rapt/layers.h"
 
-/* How this round runs: every round repeats all cases, and all rounds have the same bits. */
+/* This round's settings: every round repeats all cases, and all rounds give the same bits. */
 extern rapt_isa layers_isa;
 extern int32_t layers_threads;
 
@@ -24,7 +24,7 @@ const rapt_run_options *layers_options(void);
 
 void layers_begin(const char *folder);
 
-/* The case that load, floats and expect speak of; slack: of its tolerance. */
+/* Sets the case for load, floats and expect; slack: of its tolerance. */
 void layers_case(const char *name, double slack);
 
 /* NAME.npy of the case. */
@@ -41,22 +41,22 @@ rapt_linear linear_in_out(const char *weight);
 
 /* got, shaped as NAME.npy, is within the tolerance of NAME64.npy. */
 void expect(const char *name, const float *got);
-/* The same where only the values of some heads side by side are at hand: got is [batch][tokens][row], head h at
- * first + h * step, and NAME is [batch, heads, tokens, dim]. */
+/* The same if only the values of some adjacent heads are available: got is [batch][tokens][row], head h at first + h *
+ * step, and NAME is [batch, heads, tokens, dim]. */
 void expect_heads(const char *name, const float *got, int64_t row, int64_t first, int64_t step);
 /* The numbers that the tutorial prints, four decimals. */
 void expect_digits(const float *got, const float *digits, int64_t count);
 
 void expect_ok(rapt_status status, const rapt_message *message);
 
-/* Compares the round's bits with those of the first round, frees what results gave. */
+/* Compares the round's bits with the first round's, frees what `results` allocated. */
 void layers_end_round(void);
-/* Error reached beside PyTorch's, result by result. */
+/* Errors beside PyTorch's, result by result. */
 void layers_print_table(void);
 
 /* Sizes into a descriptor with one number of heads. */
 rapt_attention_desc attention(int64_t batch, int64_t heads, int64_t query_length, int64_t kv_length);
-/* Weights after softmax, asked for and expected as NAME. */
+/* Requests weights after softmax, to be compared with NAME. */
 float *ask_weights(rapt_attention_desc *desc);
 
 /* The files of cases; each runs all of its cases. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Systems 1, 8 and the generalised attention of 12: dot products without weights of their own. */
+ * Systems 1, 8 and the generalised attention of 12: dot products without their own weights. */
 #include "layers/data.h"
 
-/* Query, key, value and mask of the case by their own shapes; fill: replaces masked scores. */
+/* Query, key, value and mask of the case in their own shapes; fill: replaces masked scores. */
 struct dot {
     const char *name, *query, *key, *value, *mask;
     bool scaled, scores;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the tests of layers draw their data with. */
+ * Random data for tests of layers. */
 #ifndef RAPT_TESTS_LAYERS_DRAWN_H
 #define RAPT_TESTS_LAYERS_DRAWN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The layers' functions of one number against libm in long double, and Philox against its authors' vectors. */
+ * The layers' scalar functions against libm in long double, and Philox against its authors' vectors. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static long double true_gelu_tanh(long double x) {
     return x / (1 + expl(-2 * sqrtl(2 / 3.14159265358979323846264L) * (x + 0.044715L * x * x * x)));
 }
 
-/* In units of the last place of a float. */
+/* In ulps of float. */
 static double ulps(float got, long double exact) {
     const float rounded = (float)exact;
     const float next = nextafterf(fabsf(rounded), INFINITY);
@@ -62,7 +62,7 @@ static void edges(void **state) {
     assert_true((float)rapt_gelu(-30) == 0 && rapt_gelu(30) == 30 && isnan(rapt_gelu(NAN)));
     assert_true((float)rapt_gelu(-1e30) == 0 && rapt_gelu(1e30) == 1e30);
     assert_true(rapt_exp(INFINITY) == INFINITY && rapt_sigmoid(-INFINITY) == 0);
-    /* As the formulas have it: -inf * 0. */
+    /* As in the formulas: -inf * 0. */
     assert_true(isnan(rapt_gelu(-INFINITY)) && isnan(rapt_gelu_tanh(-INFINITY)));
     assert_true(rapt_gelu(INFINITY) == INFINITY && rapt_gelu_tanh(INFINITY) == INFINITY);
     assert_true((float)rapt_gelu_tanh(-1e30) == 0 && rapt_gelu_tanh(1e12) == 1e12 && isnan(rapt_gelu_tanh(NAN)));
@@ -90,7 +90,7 @@ static void dropout(void **state) {
     int64_t kept = 0;
     (void)state;
     assert_int_equal(rapt_dropout_keep(whole, COUNT, 0.1, 7, 3, 0), RAPT_OK);
-    /* Any cut, in any order. */
+    /* Any split, in any order. */
     for (int64_t first = COUNT; first > 0; first -= 777) {
         const int64_t begin = first > 777 ? first - 777 : 0;
         assert_int_equal(rapt_dropout_keep(part + begin, first - begin, 0.1, 7, 3, (uint64_t)begin), RAPT_OK);
@@ -126,7 +126,7 @@ static void dropout_at_the_threshold(void **state) {
     }
 }
 
-/* In double, where no rounding to float hides an error of the series. */
+/* In double, where no rounding to float hides the series' errors. */
 static void exp_is_exact_in_double(void **state) {
     double worst = 0;
     (void)state;

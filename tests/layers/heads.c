@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Systems 6, 7 and 9, dropout in many heads (4): several heads with an output projection. */
+ * Systems 6, 7 and 9, dropout in several heads (4): several heads with an output projection. */
 #include "layers/data.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static rapt_multi_head_desc layer_of(const rapt_attention_desc *how) {
     return layer;
 }
 
-/* Runs a layer with three projections; keeps what they gave in *_out and context. */
+/* Runs a layer with three projections; keeps their outputs in *_out and context. */
 static void run_split(rapt_multi_head_desc *layer) {
     const rapt_attention_desc *how = layer->attention;
     const int64_t queries = how->batch * how->query_length, keys = how->batch * how->kv_length;
@@ -97,7 +97,7 @@ static void cross(const char *name, int64_t batch, int64_t heads, int64_t querie
     expect("out", layer.out);
 }
 
-/* mask_dims: 0 = none, 2 = for all, 3 = one per sequence. */
+/* mask_dims: 0 = none, 2 = for all, 3 = per sequence. */
 static void fused(const char *name, int64_t heads, int64_t dim, int mask_dims) {
     layers_case(name, 4);
     rapt_message message;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The twelve systems of the attention family against the numbers of the original programs
- * (data/layers/README.md), on every instruction set and with one thread and all; every round has the same bits.
- * argv[1]: the folder of the data. */
+ * The twelve systems of the attention family against the original programs' numbers (data/layers/README.md), on every
+ * instruction set, with one thread and all; every round has the same bits. argv[1]: the folder of the data. */
 #include "dispatch.h"
 #include "isa.h"
 #include "layers/data.h"

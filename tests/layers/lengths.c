@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sequences with fewer queries than query_length: their rows are those of a call that has all, and the other rows stay
- * as they were, in every result with a row for each query. */
+ * Sequences with fewer queries than query_length: their rows are those of a full call, and the other rows stay
+ * unchanged, in every result with a row per query. */
 #include "layers/drawn.h"
 
 static const float untouched = 123;
@@ -38,7 +38,7 @@ static void expect_rows(const struct result *result, const float *whole, const i
                 (int)lengths[0], (int)lengths[1]);
 }
 
-/* how is the layer's; with_keys gives it kv_lengths as well. */
+/* how is the layer's; with_keys also gives it kv_lengths. */
 static void check(rapt_attention_desc *how, const struct result *results, int count,
                   rapt_status (*run)(const void *desc), const void *desc) {
 #ifdef RAPT_BLAS /* promises no bits for products of other shapes */
@@ -102,7 +102,7 @@ static void heads_have_their_rows(void **state) {
     }
 }
 
-/* Nothing optional: what is not asked for lies in scratch memory. */
+/* Nothing optional: unrequested results use scratch memory. */
 static void bare_heads_have_their_rows(void **state) {
     rapt_attention_desc how = sizes(HEADS);
     struct heads heads = {&how, make(&how)};
@@ -165,7 +165,7 @@ static void blocks_have_their_rows(void **state) {
     }
 }
 
-/* out = x: a row without a query stays what it was. */
+/* out = x: a row without a query is unchanged. */
 static void blocks_in_place_keep_rows(void **state) {
     const int32_t lengths[BATCH] = {2, 4};
     rapt_attention_desc how = sizes(HEADS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What layers refuse: the status, a word of the message, and out as it was. And what is odd but legal. */
+ * Layers' refusals: the status, a word of the message, and out unchanged. And odd legal calls. */
 #include "layers/drawn.h"
 #include "support/registers.h"
 
@@ -73,8 +73,8 @@ static void block_refused(const rapt_encoder_desc *block, rapt_status status, co
     block_refused_with(NULL, block, status, said);
 }
 
-/* Four query heads share those of keys and values: together they are wider than value or a third of fused. Pre-norm
- * writes nothing before such a refusal either. */
+/* Four query heads share keys and values: together they are wider than value or a third of fused. Pre-norm, too, writes
+ * nothing before such a refusal. */
 static void blocks_of_wide_heads_are_refused(void **state) {
     rapt_attention_desc how = sizes(4);
     rapt_multi_head_desc inner = make(&how);
@@ -139,7 +139,7 @@ static void bad_ids_are_refused(void **state) {
     assert_int_equal(rapt_embedding(rapt_int32_list(ids, 3), 2, table, 5, 2, out, &message), RAPT_OK);
 }
 
-/* out lies over the second id, so that the first row changes it after it was checked, as another thread might. */
+/* out covers the second id, so that the first row changes it after its check, as another thread might. */
 static void ids_that_change_stay_in_the_table(void **state) {
     enum { ROWS = 5, ID = ROWS };
     struct {
@@ -184,7 +184,7 @@ static void others_are_refused(void **state) {
     assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_UNSUPPORTED_FLAG);
 }
 
-/* Three leading dimensions, so that the engine runs twice; TWO floats in every array, ONE for each run. */
+/* Three leading dimensions, for which the engine runs twice; TWO floats per array, ONE per run. */
 enum { ONE = 4, TWO = 2 * ONE };
 
 static rapt_dot_product_desc two_runs(float *x, unsigned char *mask) {
@@ -211,7 +211,7 @@ static void overlaps(const rapt_dot_product_desc *dot, const float *x, int64_t c
     assert_memory_equal(x, before, (size_t)count * sizeof *x);
 }
 
-/* What one run writes belongs to no other. */
+/* No run's output overlaps another's. */
 static void runs_do_not_overlap(void **state) {
     enum { FLOATS = 8 * TWO };
     float x[FLOATS] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -239,12 +239,12 @@ static void runs_do_not_overlap(void **state) {
         overlaps(&dot, x, FLOATS, pairs[i / 2].said);
     }
     dot = good;
-    dot.mask = (const unsigned char *)dot.out - ONE - 1; /* no more than the second run's reaches into out */
+    dot.mask = (const unsigned char *)dot.out - ONE - 1; /* only the second run's reaches into out */
     overlaps(&dot, x, FLOATS, "out overlaps mask at ");
     test_free_all();
 }
 
-/* Where queries and keys differ in number, causal means nothing until the caller says which corner it is. */
+/* If queries and keys differ in number, causal means nothing until the caller picks a corner. */
 static void the_causal_corner_is_asked_for(void **state) {
     float x[4] = {0.5f, -1, 2, 1}, out[2];
     rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;
@@ -258,14 +258,14 @@ static void the_causal_corner_is_asked_for(void **state) {
     assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_UNSTATED_POSITION);
     dot.query_origin = RAPT_ORIGIN_TOP_LEFT;
     expect_ok(rapt_dot_product_attention(&dot, NULL, &message));
-    assert_true(out[0] == x[0]); /* it sees the first key alone */
+    assert_true(out[0] == x[0]); /* it sees the first key only */
     dot.query_origin = RAPT_ORIGIN_BOTTOM_RIGHT;
     expect_ok(rapt_dot_product_attention(&dot, NULL, &message));
     assert_true(out[0] != x[0]);
     dot.query_origin = RAPT_ORIGIN_GIVEN;
     assert_int_equal(rapt_dot_product_attention(&dot, NULL, &message), RAPT_UNSUPPORTED_FLAG);
     dot.query_origin = 0;
-    dot.kv_length = 2; /* as many: both corners are one */
+    dot.kv_length = 2; /* equal: both corners are one */
     expect_ok(rapt_dot_product_attention(&dot, NULL, &message));
     assert_true(out[0] == x[0]);
 }
@@ -284,7 +284,7 @@ static void nothing_is_legal(void **state) {
 
 enum { MODE_ROWS = 5 };
 
-/* What is refused depends on no mode: denormals are no zeros, even to a caller that has them flushed. */
+/* Refusals depend on no mode: denormals are not zeros, even if the caller flushes them. */
 static void statuses_in_a_mode(rapt_status *status, float *out) {
     static const float x[4] = {1, 2, 3, 5}, zeros[BATCH * TOKENS * WIDTH];
     const rapt_norm tiny = {NULL, NULL, 1e-42f}, negative = {NULL, NULL, -1e-42f};

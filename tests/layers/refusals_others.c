@@ -10,7 +10,7 @@ static void said(rapt_status got, rapt_status expected, const char *text, int li
         fail_msg("line %d: %s: '%s'", line, rapt_status_text(got), message.text);
 }
 
-/* As no float lies. */
+/* Misaligned. */
 static float *odd(const float *numbers) { return (float *)((uintptr_t)numbers + 1); }
 
 #define OTHER(function, good, status, text, ...)                                                                    \
@@ -71,7 +71,7 @@ static void bad_older_layers_are_refused(void **state) {
     test_free_all();
 }
 
-/* By the last call of several, which would come when scores have taken out for scratch memory. */
+/* By the last of several calls, after scores would have used out as scratch memory. */
 static void overlapping_results_of_luong_leave_out(void **state) {
     static float scores[BATCH * TOKENS * TOKENS];
     const rapt_attention_desc how = sizes(1);
@@ -96,7 +96,7 @@ static void overlapping_results_of_luong_leave_out(void **state) {
     test_free_all();
 }
 
-/* Weights that no memory holds are used last, when the context is out already. */
+/* Weights beyond memory are used last, when the context is already in out. */
 static void weights_beyond_memory_leave_out(void **state) {
     const rapt_attention_desc how = sizes(1);
     const int64_t wild = INT64_C(1) << 62;
@@ -199,7 +199,7 @@ static void context_and_out_are_two(void **state) {
     test_free_all();
 }
 
-/* Lists that lead out of memory, numbers that are not aligned, and shapes without rows, however many of them. */
+/* Lists that lead out of memory, misaligned numbers, and shapes without rows, however many. */
 static void hostile_shapes_are_refused_at_once(void **state) {
     static const int64_t many[] = {INT64_C(1) << 40, INT64_C(1) << 10, 1, 1};
     static float table[4], out[8];
@@ -227,7 +227,7 @@ static void hostile_shapes_are_refused_at_once(void **state) {
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_INVALID_VALUE, "scale", __LINE__);
 }
 
-/* Strides are products of all sizes but the first: none of them overflows, though there is no row. */
+/* Strides are products of all sizes but the first: none overflows, though there is no row. */
 static void empty_batches_of_wild_sizes_are_refused(void **state) {
     enum { MANY = 1 << 20 };
     const int64_t wild = INT64_C(1) << 40, shape[] = {0, wild};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Systems 2 to 5 and 11: one head with weights of its own, causal, with dropout, stacked, on embeddings. */
+ * Systems 2 to 5 and 11: one head with its own weights, causal, with dropout, stacked, on embeddings. */
 #include "layers/data.h"
 
-/* One head; results that are NULL in the case are not there. */
+/* One head; results NULL in the case are absent. */
 struct self {
     const char *name;
     int64_t batch, tokens;
@@ -21,7 +21,7 @@ static void set_dropout(rapt_attention_desc *desc) {
     desc->keep_scale = (float)(1 / (1 - p));
 }
 
-/* What the engine's sum over values has used. */
+/* What the engine's sum over values used. */
 static void expect_dropped(const rapt_attention_desc *desc, const float *weights, int64_t count) {
     float *dropped = results(count);
     const unsigned char *keep = desc->keep_mask.data;
@@ -117,7 +117,7 @@ static void embedding(void) {
     run(&self, x, out);
 }
 
-/* head h's matrix out of [heads][out][in]. */
+/* head h's matrix from [heads][out][in]. */
 static rapt_linear head_of(const char *weight, const char *bias, int64_t h) {
     struct npy_array array = load(weight, NPY_FLOAT32);
     const int64_t out = array.shape[1], in = array.shape[2];

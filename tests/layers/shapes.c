@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Heads of unequal numbers and sizes. */
+ * Heads of differing counts and sizes. */
 #include <math.h>
 
 #include "layers/drawn.h"
 
-/* The outputs of all of them, one after another. */
+/* Concatenates the outputs of all. */
 static rapt_linear joined(const rapt_linear *const *linears, int count) {
     int64_t out = 0, at = 0;
     for (int i = 0; i < count; i++) out += linears[i]->out;
@@ -16,7 +16,7 @@ static rapt_linear joined(const rapt_linear *const *linears, int count) {
     return rapt_linear_of(weight, bias, WIDTH, out);
 }
 
-/* Four query heads for two of keys and values. */
+/* Four query heads on two of keys and values. */
 static void fused_blocks_share_key_heads(void **state) {
 #ifdef RAPT_BLAS
     skip();
@@ -42,7 +42,7 @@ static void fused_blocks_share_key_heads(void **state) {
     test_free_all();
 }
 
-/* Asking for scores changes nothing else, and they are products of what the projections gave. */
+/* Requesting scores changes nothing else, and they are products of the projections. */
 static void scores_of_other_value_dims(void **state) {
     (void)state;
     for (int64_t value_dim = DIM - 2; value_dim <= DIM + 2; value_dim++) {
@@ -86,7 +86,7 @@ static rapt_multi_head_desc grouped(const rapt_attention_desc *how, bool fused) 
     return layer;
 }
 
-/* Without an output projection, the heads themselves are added: as with one that changes nothing. */
+/* Without an output projection, the heads themselves are added, as with an identity. */
 static void blocks_take_grouped_heads(void **state) {
     (void)state;
     for (int way = 0; way < 8; way++) {

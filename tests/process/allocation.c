@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory that runs out. The linker sends every allocation of this program's
- * own objects, rapt's among them, to the functions below. */
+ * Memory that runs out. The linker redirects every allocation of this program's objects, rapt's included, to the
+ * functions below. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "support/problem.h"
 
 static bool counting;
-static int allocations, frees, fail_at; /* fail_at: number of the allocation that fails, 0 = none */
+static int allocations, frees, fail_at; /* fail_at: number of the failing allocation, 0 = none */
 
 static bool fails(void) { return counting && ++allocations == fail_at; }
 
@@ -82,7 +82,7 @@ static struct problem *laid_out(int call) {
     return problem;
 }
 
-/* Each allocation of the one-call form fails once: a status, nothing written, nothing lost. */
+/* Each allocation of the one-call form fails once: a status, nothing written, nothing leaked. */
 static void test_one_call(void **state) {
     (void)state;
     for (int c = 0; c < CALLS; c++) {
@@ -95,7 +95,7 @@ static void test_one_call(void **state) {
             counting = false;
             needed = allocations >= fail ? allocations : needed;
             if (fail > needed)
-                break; /* none failed any more */
+                break; /* none failed */
             assert_int_equal(status, RAPT_OUT_OF_MEMORY);
             assert_int_equal(frees, allocations - 1);
             assert_true(message.text[0] != 0);
@@ -109,7 +109,7 @@ static void test_one_call(void **state) {
     }
 }
 
-/* One attempt of a layer; 1 where the fail-th allocation was reached. */
+/* One attempt of a layer; 1 if the fail-th allocation was reached. */
 static int layer_fails(rapt_status (*run)(rapt_message *message), int fail) {
     rapt_message message;
     start_counting(fail);
@@ -165,7 +165,7 @@ static rapt_status run_local(rapt_message *message) {
     return rapt_luong_attention(&layer, NULL, message);
 }
 
-/* Layers: a status, nothing lost. */
+/* Layers: a status, nothing leaked. */
 static void test_layers(void **state) {
     static rapt_status (*const layers[])(rapt_message *) = {run_block, run_local};
     (void)state;
@@ -210,7 +210,7 @@ static void test_plan_and_run_allocate_nothing(void **state) {
     }
 }
 
-/* Caches of every type, large ones with OpenMP; OpenMP's own allocations are not this program's. */
+/* Caches of every type, large ones with OpenMP, whose own allocations are not this program's. */
 static void test_append_allocates_nothing(void **state) {
     static struct drawn drawn;
     struct random random = {31};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * In builds with assertions a wrong call of a slot stops the program; in others nothing is looked at. */
+ * In builds with assertions a wrong call of a slot stops the program; others check nothing. */
 #define _DEFAULT_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "support/cmocka_all.h"
 #include "support/support.h"
 
-/* score of the whole block, from key_begin on. */
+/* Scores the whole block, from key_begin on. */
 static void call_score(const struct rapt_tile_kind *kind, int rows, int key_begin) {
     static float numbers[RAPT_BLOCK_KEYS * RAPT_MAX_TILE_ROWS];
     float *scores = test_floats((int64_t)(kind->scores_bytes(kind->rows, 1) / sizeof(float)));
@@ -25,14 +25,14 @@ static void call_score(const struct rapt_tile_kind *kind, int rows, int key_begi
     kind->score(&args);
 }
 
-/* Whether it ends by itself, in a process of its own; its message is not for the log. */
+/* Whether it survives, in a child process; its message stays out of the log. */
 static bool is_survived(const struct rapt_tile_kind *kind, int rows, int key_begin) {
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
         if (!freopen("/dev/null", "w", stderr))
             _exit(2);
-        signal(SIGABRT, SIG_DFL); /* cmocka would go on */
+        signal(SIGABRT, SIG_DFL); /* cmocka would continue */
         call_score(kind, rows, key_begin);
         _exit(0);
     }

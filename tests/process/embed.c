@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Two copies of rapt in one process: two shared objects that each contain the archive, whose symbols are hidden. */
+ * Two copies of rapt in one process: two shared objects that each contain the archive with hidden symbols. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include <dlfcn.h>
 
@@ -26,7 +26,7 @@ static void test_they_do_not_meet(void **state) {
     assert_non_null(dlsym(RTLD_DEFAULT, "embed_one"));
 }
 
-/* Its kernels and its layout are those of the copy that made it. */
+/* Plans depend on their copy's kernels and layout. */
 static void test_plans_stay_apart(void **state) {
     uint64_t plan[PLAN_WORDS];
     float out[2] = {0, 0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One shared object of embed.c. Compiled with -DPART=embed_one or embed_two, and with RAPT_STATIC. */
+ * A shared object of embed.c. Compiled with -DPART=embed_one or embed_two, and RAPT_STATIC. */
 #include "process/embed_part.h"
 #include "rapt/rapt.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which units calls are given: of machines that this one is not. The library looks once, so each has a process of its
- * own. */
+ * Units chosen for calls, on machines unlike this one. The library detects once, so each has its own process. */
 #define _DEFAULT_SOURCE
 
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 #include "support/cmocka_all.h"
 #include "support/support.h"
 
-/* What question() gives where the unit is this one: RAPT_TEST_TILES. */
+/* The result of question() if the unit is this one: RAPT_TEST_TILES. */
 static int ask(const char *unit, int (*question)(void)) {
     int status = 0;
     const pid_t child = fork();
@@ -72,7 +71,7 @@ static void test_bfloat16_alone(void **state) {
     assert_int_equal(ask("bf16", fastest_of_float16), RAPT_NUMERICS_ORDER_1);
 }
 
-/* What a call is told that demands the unit. */
+/* The answer to a call that demands the unit. */
 static int is_refused(void) {
     const struct rapt_table *kernels;
     rapt_message message = {""};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * RAPT_ISA. The library reads it once, so each case has a process of its own. */
+ * RAPT_ISA. The library reads it once, so each case has its own process. */
 #define _DEFAULT_SOURCE
 
 #include <setjmp.h>
@@ -24,7 +24,7 @@
 #include <sys/auxv.h>
 #endif
 
-/* What question() gives in a child with RAPT_ISA = text; NULL = not set. */
+/* The result of question() in a child with RAPT_ISA = text; NULL = not set. */
 static int ask(const char *text, int (*question)(void)) {
     int status = 0;
     const pid_t child = fork();
@@ -144,7 +144,7 @@ static void test_each_isa(void **state) {
     }
 }
 
-/* Dot products of bfloat16 are faster than FMAs on AMD's processors alone. */
+/* bfloat16 dot products beat FMAs on AMD's processors only. */
 static bool pays(rapt_isa unit) {
 #ifdef __x86_64__
     return unit != RAPT_ISA_AVX512_BF16 || __builtin_cpu_is("amd");
@@ -153,7 +153,7 @@ static bool pays(rapt_isa unit) {
 #endif
 }
 
-/* An instruction set that is named, here or there, is one without a unit, unless the name is the unit's. */
+/* A named instruction set, here or there, means no unit, unless the name is the unit's. */
 static void takes(rapt_isa unit) {
     the_unit = unit;
     if (!rapt_table_of(unit))
@@ -177,8 +177,8 @@ static void test_takes_unit(void **state) {
     takes(RAPT_ISA_AVX512_BF16);
 }
 
-/* What is automatic never chooses a unit by its name, but uses the best one that pays, as who names it does, for
- * bfloat16 in order 2, and a matrix unit for order 3; and whoever names its instruction set does not. */
+/* The automatic choice never names a unit, but uses the best that pays, as naming it would, for bfloat16 in order 2,
+ * and a matrix unit for order 3; naming a base instruction set uses none. */
 static bool has_amx_fp16(rapt_isa unit) { return unit == RAPT_ISA_AMX && has_feature("amx_fp16"); }
 
 static void test_unit(void **state) {
@@ -220,7 +220,7 @@ static void test_feature_names(void **state) {
     assert_int_equal(strlen(cut), length < 3 ? length : 3);
     assert_int_equal(rapt_isa_available(RAPT_ISA_AVX2) != 0,
                      rapt_table_of(RAPT_ISA_AVX2) && strstr(whole, "avx2") && strstr(whole, "fma"));
-    /* One that answers otherwise than order 2 says is not used, and no other test would notice. */
+    /* One that deviates from order 2 is not used, which no other test would notice. */
     assert_int_equal(rapt_isa_available(RAPT_ISA_AVX512_BF16) != 0,
                      rapt_isa_available(RAPT_ISA_AVX512) && strstr(whole, "avx512_bf16"));
 }
@@ -229,7 +229,7 @@ static void test_feature_names(void **state) {
 
 static int has_unit(void) { return rapt_isa_available(RAPT_ISA_AMX) != 0; }
 
-/* Linux does not let a process have tiles whose state its signal stack would not hold. */
+/* Linux denies tiles to a process whose signal stack cannot hold their state. */
 static int is_refused_on_small_stack(void) {
     static char stack[8192];
     const stack_t small = {.ss_sp = stack, .ss_size = sizeof stack};
@@ -245,7 +245,7 @@ static int is_refused_on_small_stack(void) {
     return isa_of_bfloat16() == (has_dots ? RAPT_ISA_AVX512_BF16 : RAPT_ISA_AVX512) ? 0 : 4;
 }
 
-/* Runs first: who has been given tiles keeps them, and so do its children. */
+/* Runs first: processes keep granted tiles, and so do their children. */
 static void test_refused_unit(void **state) {
     (void)state;
     if (has_emulated_tiles() || !ask(NULL, has_unit)) /* of which the system knows nothing */
@@ -256,10 +256,10 @@ static void test_refused_unit(void **state) {
 
 enum { NOT_SECURE = 120, NOT_STARTED = 121 };
 
-/* "probe": what a program with rights of its own makes of RAPT_ISA = rubbish. */
+/* "probe": how a privileged program treats RAPT_ISA = rubbish. */
 static int probe(void) { return getauxval(AT_SECURE) ? chosen_status() : NOT_SECURE; }
 
-/* Another user for root; else another of the caller's groups. False where there is none. */
+/* Another user for root; else another of the caller's groups. False if there is none. */
 static bool give_rights(int file) {
     gid_t groups[64];
     if (geteuid() == 0)
@@ -270,7 +270,7 @@ static bool give_rights(int file) {
     return false;
 }
 
-/* A copy of this program, which is gone when it has run. */
+/* A copy of this program, which is deleted after its run. */
 static bool copy_with_rights(char *path) {
     char buffer[1 << 16];
     const int from = open("/proc/self/exe", O_RDONLY), to = mkstemp(path);
@@ -322,7 +322,7 @@ static void test_programs_with_rights(void **state) {
 
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "probe") == 0)
-        _exit(probe()); /* a checker of leaks does not work in such a program */
+        _exit(probe()); /* leak checkers do not work in such a program */
 
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused_unit),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Older CPUs under qemu-x86_64: the right table, refusals instead of SIGILL.
- * Usage: test_old_cpu QEMU. Run as "test_old_cpu probe WHAT" it is the program
- * that runs on the other CPU; its exit status is the answer. */
+ * Older CPUs under qemu-x86_64: the right table, refusals instead of SIGILL. Usage: test_old_cpu QEMU. As "test_old_cpu
+ * probe WHAT" it is the program that runs on the other CPU; its exit status is the answer. */
 #define _DEFAULT_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +21,7 @@ enum { CHOSEN = 100, WRONG_BITS = 99 }; /* CHOSEN + rapt_isa, or a rapt_status *
 
 static const char *self, *qemu;
 
-/* A call on every table from the first on that claims to be available; CHOSEN where all is right. */
+/* A call on every table from `first` on that claims to be available; CHOSEN if all are right. */
 static int probe_call(const struct problem_call *call, const struct problem_layout *layout, rapt_isa first) {
     struct problem *expected = problem_expected(call), *plain = problem_new(call);
     for (int isa = (int)first; isa < RAPT_ISA_COUNT; isa++) {
@@ -42,7 +41,7 @@ static int probe_call(const struct problem_call *call, const struct problem_layo
     return CHOSEN;
 }
 
-/* Keys and values of every storage type, of a decode step, a few rows and a prefill, in pages and not. */
+/* Keys and values of every storage type, in a decode step, a few rows and a prefill, in pages and not. */
 static int probe_stored(void) {
     static const struct problem_layout layouts[] = {{0}, {.page_kind = RAPT_PAGES_DENSE, .page_tokens = 16}};
     static const int64_t queries[] = {1, 10, 28};
@@ -90,9 +89,9 @@ static bool appends_right(void) {
     return right;
 }
 
-/* Runs calls on every table that claims to be available: "choice", of order 1; "orders", of all orders; "everything",
- * with all types as well. Their numbers are no denormal halves: this emulator flushes them where order 2 widens them,
- * processors do not (the calls of calls.c have some). */
+/* Calls every table that claims to be available: "choice", in order 1; "orders", in all orders; "everything", also with
+ * all types. No denormal halves: this emulator flushes them where order 2 widens them, unlike processors (calls.c
+ * covers them). */
 static int probe(const char *what) {
     static const struct problem_layout plain;
     const bool all = strcmp(what, "everything") == 0;
@@ -121,7 +120,7 @@ static int probe(const char *what) {
     return answer != CHOSEN ? answer : status == RAPT_OK ? CHOSEN + (int)chosen : (int)status;
 }
 
-/* The answer of the probe on that CPU with RAPT_ISA = environment (NULL: not set). */
+/* The probe's answer on that CPU with RAPT_ISA = environment (NULL: not set). */
 static int ask(const char *cpu, const char *environment, const char *what) {
     pid_t child = fork();
     if (child == 0) {
@@ -161,8 +160,7 @@ static void test_table_chosen(void **state) {
     }
 }
 
-/* Storage types and caches: conversions have instructions of their own, which the least CPU of each table lacks, or
- * has. */
+/* Storage types and caches: conversions use extra instructions, which each table's least CPU lacks, or has. */
 static void test_storage_types(void **state) {
     static const struct {
         const char *cpu;

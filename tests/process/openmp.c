@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * OpenMP's troubles: regions inside regions, fork, several pools, limits. */
+ * OpenMP's pitfalls: nested regions, fork, several pools, limits. */
 #define _DEFAULT_SOURCE
 #include <dirent.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ enum { CALLS = sizeof calls / sizeof *calls };
 
 static struct problem *expected_of[CALLS];
 
-/* The same problem once more; to draw it anew takes longer than to solve it. */
+/* The same problem again; drawing it takes longer than solving it. */
 static struct problem *copy_of(const struct problem *expected) {
     static const struct problem_layout plain = {0};
     return problem_laid_out(expected, &plain);
@@ -38,7 +38,7 @@ static void check_one_call(const struct problem *expected) {
     problem_free(problem);
 }
 
-/* 0 when the child's call gave the right bits in time. */
+/* 0 if the child's call gave the right bits in time. */
 static int child_status(const struct problem *expected) {
     pid_t child = fork();
     if (child == 0) {
@@ -70,7 +70,7 @@ static int count_threads(void) {
 }
 
 /* A child of a process without a pool: the caller knows that OpenMP works there, rapt does not. alone: the process had
- * one thread only, as it does not under an emulator, so that threads can be counted. */
+ * only one thread, so that threads can be counted; emulators add some. */
 static int safe_child(const struct problem *expected, bool alone) {
     static char workspace[1 << 22];
     rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
@@ -100,8 +100,7 @@ static void test_fork_that_is_safe(void **state) {
     assert_int_equal(status, 0);
 }
 
-/* The program used OpenMP, rapt did not yet. In a process of its own, since
- * this one must not have used either before. */
+/* The program used OpenMP, rapt did not yet. In a separate process, because this one must not have used either. */
 static void test_fork_after_foreign_openmp(void **state) {
     (void)state;
     struct problem *expected = expected_of[0];
@@ -115,7 +114,7 @@ static void test_fork_after_foreign_openmp(void **state) {
     assert_int_equal(status, 0);
 }
 
-/* Before anything else here has started threads. */
+/* Before anything here starts threads. */
 static void test_max_threads(void **state) {
     (void)state;
     if (count_threads() != 1)
@@ -184,7 +183,7 @@ static void *sample_threads(void *argument) {
     return NULL;
 }
 
-/* A call inside of a region starts no threads beside those of the region. */
+/* A call inside a region starts no threads beyond the region's. */
 static void test_nested_regions_start_nothing(void **state) {
     (void)state;
     enum { TEAM = 2 };
@@ -202,7 +201,7 @@ static void test_nested_regions_start_nothing(void **state) {
     assert_int_equal(team, TEAM);
     const int before = count_threads();
     assert_int_equal(pthread_create(&thread, NULL, sample_threads, &sampler), 0);
-    while (!atomic_load(&sampler.started)) /* on a busy machine the calls could be over before */
+    while (!atomic_load(&sampler.started)) /* on a busy machine the calls could finish first */
         usleep(20);
     for (int64_t round = 0; round < rounds; round++) {
 #pragma omp parallel for num_threads(TEAM)
@@ -211,7 +210,7 @@ static void test_nested_regions_start_nothing(void **state) {
     }
     atomic_store(&sampler.stop, true);
     pthread_join(thread, NULL);
-    /* The sampler is one; a thread that a smaller team left over may have been counted while it ended. */
+    /* The sampler is one; a leftover thread of a smaller team may have been counted while ending. */
     assert_in_range(sampler.most, TEAM + 1, before + 1);
     for (int i = 0; i < TEAM; i++)
         problem_free(problems[i]);
@@ -227,7 +226,7 @@ static void run_one(void *argument, int number) {
     several->status[number] = rapt_attention(&several->problems[number]->desc, NULL, NULL);
 }
 
-/* Threads of the program that each have an OpenMP pool of their own. */
+/* Threads of the program with an OpenMP pool each. */
 static void test_several_pools(void **state) {
     (void)state;
     struct problem *expected = expected_of[0];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The stack that a thread uses for attention, merging and products, of every instruction set and kind of tile, is no
- * more than the headers say. Built with optimisation only, as users have it. */
+ * Threads use no more stack for attention, merging and products than the headers say, on every instruction set and tile
+ * kind. Built with optimisation only, like users' builds. */
 #define _DEFAULT_SOURCE
 #include "support/cmocka_all.h"
 
@@ -29,12 +29,12 @@ enum {
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
-/* ---- what a function leaves on a painted stack */
+/* ---- traces on a painted stack */
 
 static struct {
     void (*function)(void *argument);
     void *argument;
-    char *top; /* where it was called */
+    char *top; /* at the call */
 } job;
 
 static void *call_job(void *unused) {
@@ -118,7 +118,7 @@ static void join(void *argument) {
     p->status = rapt_join(&p->plan, p->workspace, 0);
 }
 
-/* 0 where the machine has no such order. */
+/* 0 if the machine lacks the order. */
 static int64_t stack_of_shape(const struct shape *shape) {
     const rapt_attention_desc desc = described(shape);
     struct prepared p = {.status = RAPT_OK};
@@ -147,7 +147,7 @@ static void check_shape(const struct shape *shape, int64_t *most) {
 static void check_order(int32_t numerics, int32_t dtype) {
     static const int64_t rows[] = {1, 3, 7, 16, 33, MOST_ROWS}, pages[] = {0, 1, 60};
     for (int t = 0; t < table_count; t++) {
-        const int64_t many = tables[t]->isa == RAPT_ISA_SCALAR ? 3 : 16; /* which take long, and no turns */
+        const int64_t many = tables[t]->isa == RAPT_ISA_SCALAR ? 3 : 16; /* slow, and without turns */
         int64_t most = 0;
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
             for (int64_t heads = 1; heads <= (rows[r] > many ? 1 : MOST_HEADS); heads += MOST_HEADS - 1)
@@ -176,7 +176,7 @@ static void test_order_3(void **state) {
     check_order(RAPT_NUMERICS_ORDER_3, RAPT_F32);
 }
 
-/* ---- what else runs on the caller's threads */
+/* ---- other work on the caller's threads */
 
 static void multiply(void *argument) { assert_int_equal(rapt_matmul(argument, NULL, NULL), RAPT_OK); }
 
@@ -215,7 +215,7 @@ static void test_merging(void **state) {
     assert_in_range(stack_of(merge, &desc), 1, MERGE_BYTES);
 }
 
-/* A function whose need is known. */
+/* A function of known stack use. */
 static void use_stack(void *argument) {
     volatile char used[100 * KIB];
     for (int i = 0; i < 100 * KIB; i += 64)

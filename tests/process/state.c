@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A call leaves the caller's registers and floating-point environment as they
- * were, and that environment never changes a bit of the result. */
+ * A call preserves the caller's registers and floating-point environment, and that environment never changes a bit of
+ * the result. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,8 +18,8 @@
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
-/* Split keys, whole tiles and narrow ones; results in the denormal range,
- * where flushing shows, and ordinary ones, where rounding does. */
+/* Split keys, whole and narrow tiles; denormal results, where flushing shows, and ordinary ones, where rounding does.
+ * */
 static const struct problem_call calls[] = {
     {1, 2, 1, 40, 300, 17, 20, USE_LSE | USE_CAUSAL | USE_ALIBI | USE_SOFTCAP | USE_SINKS, DATA_DENORMAL,
      RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0},
@@ -40,7 +40,7 @@ struct job {
     rapt_status status;
 };
 
-/* Only rapt's own work, so that what came back is rapt's doing. */
+/* Only rapt's work, so that changes are rapt's doing. */
 static void plan_and_run(void *argument) {
     struct job *job = argument;
     job->status = rapt_plan_init(&job->plan, &job->problem->desc, NULL);
@@ -102,7 +102,7 @@ static void test_float_modes(void **state) {
     }
 }
 
-/* NaN and infinities do not trap where the caller's environment would. */
+/* NaN and infinities do not trap even if the caller enables traps. */
 static void test_traps_stay_off(void **state) {
     (void)state;
     struct problem_call call = calls[0];
@@ -121,7 +121,7 @@ static void test_traps_stay_off(void **state) {
     problem_free(expected);
 }
 
-/* Sinks are looked at, and weighed, in rapt's own environment. */
+/* Sinks are checked, and weighed, in rapt's own environment. */
 static void test_merges_in_float_modes(void **state) {
     static float rows[2][3] = {{2, 1.5f, 0.7f}, {-4, 1.25f, 0.3f}};
     const rapt_tensor parts[] = {rapt_input_bhsd(rows[0], 1, 1, 1, 3), rapt_input_bhsd(rows[1], 1, 1, 1, 3)};
@@ -150,7 +150,7 @@ static void test_merges_in_float_modes(void **state) {
     }
 }
 
-/* Each public function that computes what a call costs, of a share of its keys that no binary fraction is. */
+/* Each public function that computes costs, with a share of keys that is no binary fraction. */
 static rapt_status prepare_and_ask(const rapt_attention_desc *desc) {
     static char workspace[1 << 20];
     rapt_task_info info;
@@ -190,7 +190,7 @@ static void test_costs_in_float_modes(void **state) {
     }
 }
 
-/* The modes do matter here: the same arithmetic outside of rapt changes. */
+/* The modes matter here: the same arithmetic outside rapt changes. */
 static void test_modes_act(void **state) {
     (void)state;
     volatile float tiny = 0x1p-140f, one = 1, three = 3;
@@ -231,7 +231,7 @@ static void test_vector_state(void **state) {
 #endif
 }
 
-/* ---- threads that carry modes of their own */
+/* ---- threads with their own modes */
 
 struct moody {
     void (*task)(void *argument, int64_t i);

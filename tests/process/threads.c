@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Threads that rapt did not start: the caller's parallel-for, tasks from own
- * threads, concurrent runs; and what the calls of plan and run refuse. No
- * OpenMP here, so that a thread sanitizer understands everything. */
+ * Threads that rapt did not start: the caller's parallel-for, tasks on own threads, concurrent runs; and refusals by
+ * calls on plans and runs. No OpenMP here, so that a thread sanitizer understands everything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,7 +91,7 @@ static void test_run_task(void **state) {
     }
 }
 
-/* One slot, more threads: some task is told BUSY, and nothing goes wrong. */
+/* One slot, more threads: some task gets BUSY, and nothing goes wrong. */
 static void test_busy(void **state) {
     (void)state;
     struct problem *expected = problem_expected(&calls[0]);
@@ -154,7 +153,7 @@ static int lazy_parallel_for(void *context, int64_t count, void (*task)(void *, 
     return 0;
 }
 
-/* A callback that says it is done and is not: no silent success. */
+/* A callback that reports success but does nothing: an error. */
 static void test_parallel_for_does_nothing(void **state) {
     (void)state;
     rapt_run_options options = {.struct_size = sizeof options, .parallel_for = lazy_parallel_for};
@@ -300,7 +299,7 @@ static void test_plans_that_are_none(void **state) {
     test_free_all();
 }
 
-/* A plan is a value: its copy works when the original and the descriptor are gone. */
+/* A plan is a value: its copy works after the original and the descriptor are gone. */
 static void test_plan_copied(void **state) {
     (void)state;
     struct problem *expected = problem_expected(&calls[1]);
