@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * CMake projects that use rapt: an installed and moved prefix, and each CMakeLists.txt of docs/cmake.md.
+ * CMake projects that use rapt: an installed and moved prefix, and each CMakeLists.txt in docs/cmake.md.
  * Usage: test_cmake CMAKE MESON BUILD_ROOT SOURCE_ROOT COMPILER */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void shell(const char *script) {
     }
 }
 
-/* An example, and an installation that lies elsewhere than it was configured for. */
+/* An example, and an installation moved from where it was configured. */
 static int begin(void **state) {
     (void)state;
     assert_non_null(mkdtemp(folder));
@@ -46,7 +46,7 @@ static int end(void **state) {
     return run("cd /; rm -r \"$OLDPWD\"; exec >/dev/null");
 }
 
-/* Every target, from C, and from a project that knows no C. */
+/* Every target, from C, and from a project without C. */
 static void test_targets(void **state) {
     (void)state;
     shell("mkdir targets; cd targets; cat >CMakeLists.txt <<'E'\n"
@@ -82,7 +82,7 @@ static void test_versions(void **state) {
         "done");
 }
 
-/* Meson leaves folders outside the prefix absolute. */
+/* Meson keeps folders outside the prefix absolute. */
 static void test_folders_outside_the_prefix(void **state) {
     (void)state;
     shell("mkdir outside; cd outside; printf '%s\\n' 'cmake_minimum_required(VERSION 3.16)' 'project(outside NONE)'"
@@ -96,8 +96,8 @@ static void test_folders_outside_the_prefix(void **state) {
           "done");
 }
 
-/* take FOLDER HEADING: the CMakeLists.txt below a heading of docs/cmake.md, with the program. One kernel
- * table builds sooner than all, with few optimisations, for the archive that these link. */
+/* take FOLDER HEADING: the CMakeLists.txt under a heading of docs/cmake.md, with the program. For the archives that
+ * these link, one kernel table with little optimisation builds sooner. */
 #define TAKE                                                                                                 \
     "take() { mkdir $1; cp program.c $1; cd $1; awk -v h=\"## $2\" '$0 == h { here = 1 } /^```$/ { on = "    \
     "here = on ? 0 : here }"                                                                                 \

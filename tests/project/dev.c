@@ -16,7 +16,7 @@ static void shell(const char *script) {
     if (system(line) != 0) fail_msg("%s", script);
 }
 
-/* Each writes into calls.txt what it is called with. */
+/* Each logs its arguments to calls.txt. */
 static int begin(void **state) {
     (void)state;
     assert_non_null(mkdtemp(folder));
@@ -38,7 +38,7 @@ static int end(void **state) {
     return 0;
 }
 
-/* A package that comes later is looked for again, and only then. Flags are the caller's, and at times some for GCC. */
+/* Only a package that appears later is looked for again. Flags are the caller's, sometimes GCC-only. */
 static void packages_that_come(void **state) {
     (void)state;
     shell("mkdir folder; build=$source/tools/dev/build.sh; CFLAGS=-g1 \"$build\" folder -Dtests=disabled;"
@@ -89,7 +89,7 @@ static void wrong_arguments(void **state) {
           " grep -q \"usage: ./dev $1\" log; done; test ! -e calls.txt");
 }
 
-/* CI compiles with little optimisation, and what measures with all of it, in one folder. */
+/* CI compiles with little optimisation, measurements with full, in one folder. */
 static void flags_of_the_package(void **state) {
     (void)state;
     shell("rm -f calls.txt; unset CFLAGS; mkdir -p build-python/bin;"
@@ -99,7 +99,7 @@ static void flags_of_the_package(void **state) {
           "tail -n 1 log | grep -q 'args=-Disas=auto --config-settings=setup-args=-Dc_args= \\.$'");
 }
 
-/* Meson knows check and threads only, and leaves out other names without a word. */
+/* Meson knows only check and threads, and silently skips other names. */
 static void named_tests_run(void **state) {
     (void)state;
     if (system("command -v python3 >/dev/null 2>&1") != 0) skip();
@@ -123,7 +123,7 @@ static void named_tests_run(void **state) {
           "! python3 tools/dev/sum_tests.py some=build/meson-logs/nosuch.json:check >log; grep -q 'run check,' log");
 }
 
-/* A library of a few lines, committed and then changed, stands for rapt. */
+/* A small library, committed and then changed, stands in for rapt. */
 static void abi_begins(void) {
     shell("mkdir -p abi/tools/dev abi/include/rapt; cd abi; cp \"$source\"/tools/dev/abi.*"
           " \"$source\"/tools/dev/numbers.py tools/dev; echo 'build-*' >.gitignore;"

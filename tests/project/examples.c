@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The programs of examples/ check themselves, and stop with a message where rapt refuses. Usage: test_examples
- * EMULATOR PROGRAM...; an empty EMULATOR runs them directly. */
+ * The programs of examples/ check themselves, and stop with a message if rapt refuses. Usage: test_examples EMULATOR
+ * PROGRAM...; an empty EMULATOR runs them directly. */
 #define _DEFAULT_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static void execute(const char *program, const char *argument) {
     _exit(98);
 }
 
-/* Runs the program; what it says on stdout and stderr goes to these files, unless they are NULL. */
+/* Runs the program; its stdout and stderr go to these files, unless NULL. */
 static int run(const char *program, const char *argument, FILE *out, FILE *err) {
     pid_t child = fork();
     if (child == 0) {

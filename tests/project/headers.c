@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The headers, and the program that README.md shows, compile without a warning: C and C++, every compiler that is here.
+ * The headers, and README.md's program, compile without warnings: C and C++, every compiler installed.
  * Usage: test_headers SOURCE_ROOT COMPILER... */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <stdbool.h>
@@ -89,7 +89,7 @@ static int compile(const char *compiler, const char *language, const char *stand
     return status != 0;
 }
 
-/* A C compiler without its C++ half cannot say anything of C++; with CI=true it has to be there. */
+/* Without its C++ half a C compiler cannot test C++; with CI=true it must be there. */
 static bool speaks_cpp(const char *compiler) {
     char line[256];
     const char *ci = getenv("CI");

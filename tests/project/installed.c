@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * An installed prefix: a program that is told where librapt_layers lies finds librapt too.
+ * An installed prefix: a program that is given librapt_layers' place finds librapt, too.
  * Usage: test_installed MESON BUILD_ROOT SOURCE_ROOT COMPILER */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <stdio.h>
@@ -47,14 +47,14 @@ static void test_sonames(void **state) {
           "test -e $lib/librapt_layers.so.0.1; test ! -e $lib/librapt.so.0");
 }
 
-/* What a program's own names may meet, in all members of the archive. */
+/* Names in the archive's members that a program's own could clash with. */
 static void test_names(void **state) {
     (void)state;
     shell("nm --defined-only -g $(find $PWD -name librapt.a) >names; grep -q ' T rapt_' names;"
           "! grep -E ' [A-Z] ' names | grep -v ' rapt_'");
 }
 
-/* With the archive: nothing of rapt is exported, and RAPT_STATIC is no condition. */
+/* With the archive: nothing of rapt is exported, and RAPT_STATIC is optional. */
 static void test_archive(void **state) {
     (void)state;
     shell("lib=$(dirname $(find $PWD -name librapt.a)); include=$(dirname $(dirname $(find $PWD -name rapt.h)));"
@@ -63,7 +63,7 @@ static void test_archive(void **state) {
           "./first | grep -q 'last token, head 0: +0.011344'; ! nm -D --defined-only first | grep rapt_");
 }
 
-/* Every pkg-config file has the URL of a page that is there, with all that it shows. */
+/* Every pkg-config file has the URL of an existing page, with all that it links to. */
 static void test_url(void **state) {
     (void)state;
     shell("for pc in $(find $PWD -name rapt.pc) $(find $PWD -name rapt_layers.pc); do"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * How the benchmarks take times (benchmarks/measure.h). */
+ * How the benchmarks measure time (benchmarks/measure.h). */
 #define _POSIX_C_SOURCE 200809L
 #include "../benchmarks/measure.h"
 
@@ -16,7 +16,7 @@ static void count(void *context) {
     ++*(int64_t *)context;
 }
 
-/* One that is called often has more samples than there is room for; the other goes on. */
+/* The one called often overflows its sample buffer; the other goes on. */
 static void seconds_are_measured_in_full(void **state) {
     (void)state;
     static struct contender often, once;
@@ -35,7 +35,7 @@ static void seconds_are_measured_in_full(void **state) {
     assert_true(often.best_seconds <= often.samples[0]);
 }
 
-/* The samples that are left lie evenly over the run. */
+/* The remaining samples are spread evenly over the run. */
 static void samples_are_thinned(void **state) {
     (void)state;
     static struct contender contender;
@@ -53,7 +53,7 @@ static void nap_longer(void *context) {
     *nanoseconds += 2000000;
 }
 
-/* Long rows have two rounds: neither of them is the median. */
+/* Long rows have two rounds: neither is the median. */
 static void medians_of_even_numbers_lie_between(void **state) {
     (void)state;
     static struct contender contender;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A test of the tests: breaks a copy of the sources in one place at a time and demands that a bit test with it fails.
- * All changes are compiled in once; each acts where it is the one that the environment names.
- * Arguments: compiler, source root, table ("x86/avx2"), its flags, flags of
- * the link, libraries to link; then the sources of each test, "calls:
- * calls/calls.c support/support.c". */
+ * A test of the tests: breaks a copy of the sources in one place at a time and expects a bit test with it to fail. All
+ * changes are compiled in; the environment selects the active one. Arguments: compiler, source root, table
+ * ("x86/avx2"), its flags, link flags, libraries to link; then the sources of each test, "calls: calls/calls.c
+ * support/support.c". */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,8 +14,8 @@
 
 struct mutation {
     const char *name;
-    const char *file, *from, *to; /* the first place where `from` stands; BROKEN holds while this one is tried */
-    const char *program, *tests;  /* what has to notice it */
+    const char *file, *from, *to; /* the first place with `from`; BROKEN is true while this one is tried */
+    const char *program, *tests;  /* what must notice it */
 };
 
 static const struct mutation mutations[] = {
@@ -70,7 +69,7 @@ static const struct mutation mutations[] = {
 };
 enum { MUTATIONS = sizeof mutations / sizeof *mutations };
 
-/* What is compiled with the changes: the table's kernels.c, and this. */
+/* Compiled with the changes: the table's kernels.c, and these. */
 static const char engine[] = "attend/attend.c attend/block.c attend/source.c attend/task.c attend/visit.c "
                              "plan/work.c plan/work_find.c merge.c matmul.c";
 
@@ -78,7 +77,7 @@ static const char *compiler, *root, *table, *table_flags, *link_flags, *librarie
 static char **programs; /* up to NULL */
 static char folder[64] = "/tmp/rapt-mutations-XXXXXX";
 
-/* Runs a command, its output in folder/log; the exit status. */
+/* Runs a command, output in folder/log; returns its status. */
 static int shell(const char *command) {
     char line[6000];
     int length = snprintf(line, sizeof line, "cd %s && { %s; } >log 2>&1", folder, command);
@@ -113,7 +112,7 @@ static char *read_text(const char *path) {
     return text;
 }
 
-/* Every change at once: each acts where BROKEN is true, which the environment says for one of them. */
+/* Makes every change at once: each acts if BROKEN is true, which the environment sets for one. */
 static void change_file(int number) {
     const struct mutation *mutation = &mutations[number];
     char path[256];
@@ -134,7 +133,7 @@ static void change_file(int number) {
     free(text);
 }
 
-/* What says which change acts, for the sources and for the programs. */
+/* Says which change is active, for the sources and the programs. */
 static void write_switch(void) {
     must("echo 'extern int rapt_broken;' >broken.h; echo '#include <stdlib.h>\nint rapt_broken;\n"
          "__attribute__((constructor)) static void begin(void) { rapt_broken = atoi(getenv(\"RAPT_BROKEN\")); }'"
@@ -201,7 +200,7 @@ int main(int count, char **arguments) {
     link_flags = arguments[5];
     libraries = arguments[6];
     programs = arguments + 7;
-    if (getenv("RAPT_TEST_SCALE")) { /* emulated: these are native programs, and were tested natively */
+    if (getenv("RAPT_TEST_SCALE")) { /* emulated: these programs are native, and tested natively */
         puts("1..0 # SKIP only with the whole work");
         return 0;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Every C block of the pages (```c) stands, line for line, in one of the programs of examples/, which other tests
- * compile and run. Usage: test_snippets PAGE.md... PROGRAM.c... */
+ * Every C block of the pages (```c) appears, line for line, in a program of examples/, which other tests compile and
+ * run. Usage: test_snippets PAGE.md... PROGRAM.c... */
 #define _DEFAULT_SOURCE
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static bool is_page(const char *path) {
     return length > 3 && strcmp(path + length - 3, ".md") == 0;
 }
 
-/* Adds a line without its indentation. */
+/* Appends a line without its indentation. */
 static void add_line(char *text, size_t room, const char *line) {
     const size_t used = strlen(text);
     line += strspn(line, " ");
@@ -27,7 +27,7 @@ static void add_line(char *text, size_t room, const char *line) {
     memcpy(text + used, line, strlen(line) + 1);
 }
 
-/* A program's text without indentation. It begins with a newline, so that a block begins where a line does. */
+/* A program's text without indentation. It starts with a newline, so that blocks match from a line's start. */
 static char *read_program(const char *path) {
     enum { ROOM = 1 << 16 };
     char line[LINE], *text = calloc(ROOM, 1);
@@ -51,7 +51,7 @@ static bool stands_in_a_program(const char *block) {
     return found;
 }
 
-/* Returns how many blocks the page has. */
+/* Returns the page's number of blocks. */
 static int check_page(const char *path) {
     char line[LINE], block[BLOCK] = "";
     bool inside = false;

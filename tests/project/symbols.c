@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the shared library exports and what it asks for. Usage: test_symbols
- * LIBRARY HEADER ...; reads the ELF dynamic symbols itself. */
+ * What the shared library exports and imports. Usage: test_symbols LIBRARY HEADER ...; reads the ELF dynamic symbols
+ * itself. */
 #include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static int unload(void **state) {
     return 0;
 }
 
-/* Calls visit(name, whether the library defines it) for every dynamic symbol; returns how many. */
+/* Calls visit(name, whether the library defines it) for every dynamic symbol; returns their number. */
 static int each_symbol(void (*visit)(const char *name, int defined)) {
     const Elf64_Ehdr *elf = (const void *)library;
     const Elf64_Shdr *sections = (const void *)(library + elf->e_shoff);
@@ -102,7 +102,7 @@ static void find_sanitizer(const char *name, int defined) {
     sanitized += !defined && (strstr(name, "san_") != NULL);
 }
 
-/* Nothing that prints, aborts, starts threads or rounds as a libm pleases. */
+/* Nothing that prints, aborts, starts threads or rounds as libm pleases. */
 static void check_import(const char *name, int defined) {
     static const char *const allowed[] = {
         "memcpy", "memset", "memmove", "memcmp", "strcmp", "strncmp", "strlen", "snprintf", "vsnprintf",
@@ -118,7 +118,7 @@ static void check_import(const char *name, int defined) {
 #endif
         "__cxa_finalize", "__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable",
     };
-    /* rapt_*: what the layers ask the library for; no other symbol of it may stay open at its own link. */
+    /* rapt_*: the layers' imports from the library; the linker refuses other undefined rapt symbols. */
     if (defined || strncmp(name, "rapt_", 5) == 0 || strncmp(name, "omp_", 4) == 0 || strncmp(name, "GOMP_", 5) == 0 ||
         strncmp(name, "__kmpc_", 7) == 0)
         return;
@@ -137,7 +137,7 @@ static void test_imports(void **state) {
     each_symbol(check_import);
 }
 
-/* A process may hold two copies, one of which the dynamic linker finds first: each has to call itself. */
+/* With two copies in a process, the dynamic linker finds one first: each must call itself. */
 static void test_calls_stay_inside(void **state) {
     const Elf64_Ehdr *elf = (const void *)library;
     const Elf64_Shdr *sections = (const void *)(library + elf->e_shoff);

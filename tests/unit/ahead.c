@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tiles of order 2 on the matrix unit whose keys and values come from memory: which lines of the next block they
- * request, and that their bits are those of the reference. */
+ * Tiles of order 2 on the matrix unit with keys and values from memory: which lines of the next block they request, and
+ * that their bits are the reference's. */
 #include "plan/plan.h"
 #include "reference/reference.h"
 #include "support/cmocka_all.h"
@@ -23,13 +23,13 @@ static void note(const void *address, int write, int level) {
 #include "scalar/simd.h"
 #include "x86/amx/ahead.h"
 
-enum { GROUPS = 4, TURNS = 4, LONGEST = 8 }; /* of a product with keys; of a step; lines of a row */
+enum { GROUPS = 4, TURNS = 4, LONGEST = 8 }; /* per product with keys; per step; lines per row */
 enum { MOST_ROWS = 100, MOST_HEADS = 3, MOST_BYTES = 600 };
 
 static char memory[1 << 20];
 static const char at_hand[64];
 
-/* Pieces of rows, and the parts of them in order, of so many lines. */
+/* Pieces of rows, and their parts in order, of so many lines. */
 static int64_t draw(struct rapt_errands *e, const char **parts, int lines, struct random *random) {
     int64_t count = 0;
     *e = (struct rapt_errands){.count = (int)random_between(random, 0, RAPT_MAX_ERRANDS)};
@@ -50,7 +50,7 @@ static int64_t draw(struct rapt_errands *e, const char **parts, int lines, struc
     return count;
 }
 
-/* Every part once, in order, and then what is at hand. */
+/* Every part once, in order, then what is at hand. */
 static void test_rows(void **state) {
     static const char *parts[RAPT_MAX_ERRANDS * MOST_ROWS * MOST_HEADS * (MOST_BYTES / 64 + 1)];
     struct random random = {81};
@@ -77,7 +77,7 @@ static void expect_lines(const struct amx_ahead *ahead, int count, int lines) {
     notes.count = 0;
 }
 
-/* Products with keys have groups of as many steps as rows have lines, those with values as many groups of four. */
+/* Products with keys have as many steps per group as rows have lines; those with values, as many groups of four. */
 static void test_lines(void **state) {
     struct amx_ahead ahead;
     (void)state;
@@ -96,7 +96,7 @@ static void test_lines(void **state) {
     }
 }
 
-/* More sequences of the same keys and values than caches would hold, whole tiles and one that is not. */
+/* More sequences on the same keys and values than caches hold, with whole and partial tiles. */
 static void check_bits(int64_t dim, int64_t queries) {
     enum { KEYS = 600 };
     const int64_t batch = RAPT_CACHED_BYTES / (2 * KEYS * dim * (int64_t)sizeof(uint16_t)) + 1;
@@ -120,7 +120,7 @@ static void check_bits(int64_t dim, int64_t queries) {
     for (int i = 0; i < count; i++) {
         rapt_plan plan;
         if (tables[i]->isa == RAPT_ISA_SCALAR)
-            continue; /* it has no prefetches, and takes long */
+            continue; /* it has no prefetches, and is slow */
         desc.isa = tables[i]->isa;
         assert_int_equal(rapt_plan_init(&plan, &desc, NULL), RAPT_OK);
         assert_true(rapt_body_of(&plan)->exceeds_caches);

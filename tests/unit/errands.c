@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Errands: rows are fetched one after the other, each line once, and staged into their own places only. The kernels are
- * compiled once more here, on the scalar vectors, with prefetches that are written down. */
+ * Errands: rows are fetched in order, each line once, and staged only into their own places. The kernels are compiled
+ * again here, on scalar vectors, with prefetches that are recorded. */
 #include <math.h>
 
 #include "dispatch.h"
@@ -11,7 +11,7 @@
 enum { MOST_NOTES = 1 << 16 };
 
 static struct {
-    const char *begin, *end; /* addresses elsewhere are the slots' own business */
+    const char *begin, *end; /* other addresses are the slots' own business */
     const char *address[MOST_NOTES];
     int64_t count;
 } notes;
@@ -31,12 +31,12 @@ static void note(const void *address, int write, int level) {
 extern const struct rapt_table rapt_table_probe;
 enum { RAPT_ISA_NUMBER_probe = RAPT_ISA_SCALAR };
 #define RAPT_WITHOUT_UNITS
-#define RAPT_WORD_FORMATS(X, rows) X(f32, F32, rows) /* the rest compiles for half a minute */
+#define RAPT_WORD_FORMATS(X, rows) X(f32, F32, rows) /* the rest takes half a minute to compile */
 #define RAPT_STORED_FORMATS(X) X(f16, F16)
 #define RAPT_FEW_FORMATS RAPT_STORED_FORMATS
 #include "generic/table.h"
 
-/* ---- the order in which lines are fetched */
+/* ---- order of fetched lines */
 
 struct plan {
     struct rapt_errands errands;
@@ -44,7 +44,7 @@ struct plan {
     int64_t count;
 };
 
-/* Pieces in memory of their own. */
+/* Pieces in separate memory. */
 static void draw(struct plan *plan, struct random *random) {
     enum { BYTES = 1 << 17 };
     struct rapt_errands *e = &plan->errands;
@@ -75,7 +75,7 @@ static void draw(struct plan *plan, struct random *random) {
     assert_int_equal(plan->count, e->lines);
 }
 
-/* What was fetched so far is what comes first, and the cursor stands behind it. */
+/* Fetches so far are the first ones, and the cursor is after them. */
 static void expect_prefix(const struct plan *plan) {
     const struct rapt_errands *e = &plan->errands;
     assert_in_range(notes.count, 0, plan->count);
@@ -120,7 +120,7 @@ static void test_rows(void **state) {
             const int64_t lines = random_between(&random, 1, 9);
             const struct errand_rows rows = take_errand_rows(e, at_hand, 33, lines);
             assert_true(rows.rows >= 1 && (rows.rows - 1) * rows.lines < lines);
-            for (int row = 0; row < rows.rows; row++) /* as a slot would fetch them */
+            for (int row = 0; row < rows.rows; row++) /* like a slot */
                 for (int64_t i = 0; i < rows.lines; i++)
                     notes.address[notes.count++] = rows.row + row * rows.stride_bytes + 64 * i;
             expect_prefix(&plan);
@@ -168,7 +168,7 @@ static void run_softmax(const struct rapt_tile_kind *kind, struct rapt_errands *
     kind->softmax(scores, 0, rows, 0, end, NULL, m, l, l + RAPT_MAX_TILE_ROWS, errands);
 }
 
-/* weigh and softmax fetch line by line, each line once. */
+/* weigh and softmax fetch line by line, each once. */
 static void test_slots(void **state) {
     struct random random = {63};
     int64_t ended = 0;
@@ -187,12 +187,12 @@ static void test_slots(void **state) {
     (void)state;
 }
 
-/* ---- score: whole rows, and staging them */
+/* ---- score: whole rows, and their staging */
 
 struct stage_case {
     struct rapt_errands errands;
     struct rapt_staging staging[RAPT_MAX_ERRANDS];
-    int64_t first[RAPT_MAX_ERRANDS]; /* rows that were there before */
+    int64_t first[RAPT_MAX_ERRANDS]; /* rows staged before */
     int format, dim;
 };
 
@@ -221,7 +221,7 @@ static void draw_staged(struct stage_case *c, struct random *random) {
     }
 }
 
-/* Rows up to ready are those that are stored; nothing else of the room was written. */
+/* Rows up to ready match the stored ones; nothing else was written. */
 static void expect_staged(const struct rapt_table *table, const struct stage_case *c) {
     for (int i = 0; i < c->errands.count; i++) {
         const struct rapt_errand *piece = &c->errands.piece[i];
@@ -265,7 +265,7 @@ static void run_score(const struct rapt_tile_kind *kind, struct rapt_errands *er
     kind->score(&args);
 }
 
-/* Where the cursor stands, in rows. */
+/* The cursor's position, in rows. */
 static int64_t rows_done(const struct rapt_errands *e) {
     int64_t rows = e->row;
     for (int i = 0; i < e->at; i++)
@@ -282,14 +282,14 @@ static void check_staging(const struct rapt_table *table, struct random *random)
         assert_true(rows_done(&c.errands) > before);
         expect_staged(table, &c);
     }
-    for (int i = 0; i + 1 < c.errands.at; i++) /* all but what comes last */
+    for (int i = 0; i + 1 < c.errands.at; i++) /* all but the last */
         if (c.errands.piece[i].staging)
             assert_int_equal(c.staging[i].ready - c.first[i], c.errands.piece[i].rows);
     test_free_all();
 }
 
-/* Lanes of dense rows fetch line after line, whether each line is a row of its own, as paced requests have it, or not;
- * others leave the gaps between rows out. */
+/* Lanes of dense rows fetch line after line, even if each line is a row, as for paced requests; others skip the gaps
+ * between rows. */
 static void test_lanes(void **state) {
     enum { ROW_LINES = 3, ROWS = 5, LINES = ROWS * ROW_LINES, FAR = 1 << 12 };
     static char memory[1 << 14];
@@ -311,7 +311,7 @@ static void test_lanes(void **state) {
     }
 }
 
-/* Calls whose keys and values are more than 16 MiB are those that memory itself serves. */
+/* Calls with more than 16 MiB of keys and values are memory-bound. */
 static void test_caches(void **state) {
     enum { ROW_BYTES = 2 * (64 + 32), HEADS = 8, BATCH = 2, MOST = (16 << 20) / (ROW_BYTES * HEADS * BATCH) };
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;

@@ -47,7 +47,7 @@ static void fill_masks(const struct unit *unit, struct random *random) {
     static const int percents[] = {0, 50, 98, 100};
     const int excluded = percents[random_below(random, 4)];
     const bool zeros = random_chance(random, 50);
-    const bool shared = random_chance(random, 30); /* rows have the same */
+    const bool shared = random_chance(random, 30); /* by all rows */
     const uint64_t seed = random_bits(random);
     for (int64_t row = 0; row < desc->batch * desc->query_heads * desc->query_length; row++) {
         const int64_t query = row % desc->query_length, head = row / desc->query_length % desc->query_heads;
@@ -55,7 +55,7 @@ static void fill_masks(const struct unit *unit, struct random *random) {
         if (shared)
             random->state = seed;
         for (int64_t key = 0; key < desc->kv_length; key++) {
-            const bool far = key % 700 > 200 && random_chance(random, 98); /* blocks of one kind as well */
+            const bool far = key % 700 > 200 && random_chance(random, 98); /* uniform blocks as well */
             if (desc->mask.data)
                 ((uint8_t *)(uintptr_t)unit_row(&desc->mask, b, head, query))[key] =
                     far ? excluded == 0 : !random_chance(random, excluded);

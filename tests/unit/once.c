@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Tables that are made once: by one of many threads, and anew by a child that was forked meanwhile. */
+ * Tables that are made once: by one of many threads, and again by a child forked meanwhile. */
 #define _DEFAULT_SOURCE
 #include "x86/unit16/once.h"
 
@@ -26,11 +26,11 @@ static bool refuse(struct rapt_table *table) {
     return false;
 }
 
-/* The child finds the table in its parent's hands. */
+/* The child finds its parent making the table. */
 static bool fork_meanwhile(struct rapt_table *table) {
     const pid_t child = fork();
     if (child == 0) {
-        alarm(20); /* instead of waiting for ever */
+        alarm(20); /* instead of hanging */
         const struct rapt_table *own = unit16_once(&once, &chains, name);
         _exit(own && strcmp(own->name, "made") == 0 && unit16_once(&once, &chains, name) == own && made == 1 ? 0 : 1);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Keys and values in pages, read where they lie: the runs of a block are the rows that the table names, and what is
- * fetched ahead are rows of the sequence and head, each before it is asked for. */
+ * Keys and values in pages, read in place: a block's runs are the rows that the table names, and what is prefetched are
+ * rows of the sequence and head, each before its use. */
 #include "support/cmocka_all.h"
 #include "support/unit.h"
 
@@ -39,7 +39,7 @@ static void draw(struct bench *bench, struct random *random) {
     rapt_attention_desc *desc = &bench->desc;
     *desc = (rapt_attention_desc)RAPT_ATTENTION_DESC_INIT;
     const int32_t dtype = dtypes[random_below(random, 3)];
-    const int64_t sizes = dtype == RAPT_Q8_0 ? 6 : 11; /* longer pages of blocks are taken one by one */
+    const int64_t sizes = dtype == RAPT_Q8_0 ? 6 : 11; /* longer pages of blocks are handled one by one */
     const int64_t page = page_tokens[random_below(random, sizes)], dim = 32 * random_between(random, 1, 20);
     desc->isa = RAPT_ISA_SCALAR;
     desc->batch = 1;
@@ -65,7 +65,7 @@ static void draw(struct bench *bench, struct random *random) {
         fail_msg("%s", why.text);
 }
 
-/* All of some tokens at once, as the table has them. */
+/* All of some tokens at once, by the table. */
 static struct rapt_rows ask(struct bench *bench, int side, struct rapt_span tokens) {
     const struct rapt_rows rows = rapt_source_rows(&bench->source, side, tokens);
     const struct rapt_stored_run *run = rows.runs;
@@ -82,7 +82,7 @@ static struct rapt_rows ask(struct bench *bench, int side, struct rapt_span toke
     return rows;
 }
 
-/* Each strand lies in rows of the head in one page, and begins with a row. */
+/* Each strand lies within rows of the head in one page, and begins with a row. */
 static void note_strands(struct bench *bench, int side, const struct rapt_strands *ahead, int64_t row_bytes,
                          int64_t stride_bytes) {
     const int64_t page_tokens = bench->desc.key_pages.page_tokens, length = bench->desc.kv_length;
@@ -117,7 +117,7 @@ static void check(struct bench *bench, int side, struct random *random) {
                 fail_msg("token %lld of [%lld, %lld) was not fetched", (long long)token, (long long)visible.begin,
                          (long long)visible.end);
     }
-    for (int turn = 0; turn < 5; turn++) { /* parts of blocks, as sparse masks ask for them */
+    for (int turn = 0; turn < 5; turn++) { /* parts of blocks, as for sparse masks */
         const int64_t begin = random_between(random, visible.begin, visible.end - 1);
         const struct rapt_span block = rapt_block_of(visible, begin / RAPT_BLOCK_KEYS * RAPT_BLOCK_KEYS);
         ask(bench, side, (struct rapt_span){begin, random_between(random, begin + 1, block.end)});

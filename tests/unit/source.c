@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Keys and values of tasks, in place and staged: whatever is asked for, in whatever order, the numbers are those that
- * are stored. */
+ * Keys and values of tasks, in place and staged: whatever is requested, in any order, the numbers are the stored ones.
+ * */
 #include "support/cmocka_all.h"
 #include "support/unit.h"
 
-/* Where staged rows may be written, with canaries beside. */
+/* Space for staged rows, with canaries beside it. */
 enum { BESIDE = 64 };
 
 struct bench {
@@ -42,7 +42,7 @@ static void expect_canaries(const struct bench *bench) {
         }
 }
 
-/* Asks for all of some positions of one block, run by run. */
+/* Requests all of some positions of one block, run by run. */
 static void ask(struct bench *bench, int side, struct rapt_span positions) {
     const bool is_staged = bench->task.work.stages[side];
     for (int64_t at = positions.begin, last = at; at < positions.end; last = at) {
@@ -59,7 +59,7 @@ static void ask(struct bench *bench, int side, struct rapt_span positions) {
     expect_canaries(bench);
 }
 
-/* What errands do beside score: they stage a few of the rows that are missing. */
+/* Like errands beside score: stages a few of the missing rows. */
 static void stage_some(const struct bench *bench, int side, int64_t next, struct rapt_staging *staging, int64_t most) {
     const struct rapt_span keys = rapt_block_of(bench->source.visible, next);
     for (; most > 0 && staging->ready < rapt_span_count(keys); most--) {
@@ -90,8 +90,8 @@ static struct rapt_span random_part(struct random *random, struct rapt_span span
     return (struct rapt_span){begin, random_between(random, begin + 1, span.end)};
 }
 
-/* Blocks in order, each asked for by several tiles while the next one is staged; at times the one before once more, as
- * a chunk does that is done again. */
+/* Blocks in order, each requested by several tiles while the next is staged; sometimes the one before again, like a
+ * repeated chunk. */
 static int64_t check_in_order(struct bench *bench, int side, struct random *random) {
     const struct rapt_span visible = bench->source.visible;
     int64_t before = -1, ahead = 0;
@@ -108,14 +108,14 @@ static int64_t check_in_order(struct bench *bench, int side, struct random *rand
         if (before >= 0 && random_chance(random, 30)) {
             ask(bench, side, random_part(random, rapt_block_of(visible, before)));
             ask(bench, side, random_part(random, rapt_block_of(visible, base)));
-            if (staging) /* what comes now must not be taken for rows of the next block */
+            if (staging) /* must not be taken for rows of the next block */
                 assert_ptr_equal(rapt_source_ahead(&bench->source, side, base, next), staging);
         }
     }
     return ahead;
 }
 
-/* Each row is staged once, ahead or when it is asked for. */
+/* Each row is staged once, ahead or on demand. */
 static void check_once(struct bench *bench, int side, struct random *random) {
     const struct rapt_span visible = bench->source.visible;
     struct rapt_table counting = *bench->task.table;
@@ -148,12 +148,12 @@ static void draw(struct bench *bench, struct random *random) {
     while (unit->desc.batch == 0 || unit->desc.query_length == 0 || unit->desc.kv_length == 0 ||
            unit->desc.head_dim > 64 || unit->desc.value_dim > 64);
     if (random_chance(random, 40))
-        unit->desc.query_length = 260; /* for which colliding rows are staged */
+        unit->desc.query_length = 260; /* colliding rows are staged for it */
     unit_add_inputs(unit, random, random_chance(random, 50) ? RAPT_F16 : RAPT_F32);
     for (int side = 0; side < RAPT_SIDES; side++) {
         rapt_tensor *tensor = side == RAPT_KEYS ? &unit->desc.key : &unit->desc.value;
         if (tensor->dtype != RAPT_F32 || random_chance(random, 60))
-            continue; /* rows that collide in the caches, all of them in one */
+            continue; /* rows that collide in the caches, all in one */
         tensor->data = test_drawn(random, unit->desc.kv_length * 512 + 512, random_finite);
         tensor->token_stride_bytes = 2048;
         tensor->batch_stride_bytes = tensor->head_stride_bytes = 0;

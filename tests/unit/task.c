@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A task's number to its rows, heads and scratch; which rows a tile requests; how states, slots and workspaces lie in
- * memory. */
+ * From a task's number to its rows, heads and scratch; which rows a tile requests; memory layout of states, slots and
+ * workspaces. */
 #include <math.h>
 
 #include "attend/prefetch.h"
@@ -30,7 +30,7 @@ static void test_states(void **state) {
         assert_int_equal(from.o_stride, o_stride);
         for (int64_t i = 0; i < rows * o_stride; i++)
             s.o[i] = (float)i;
-        for (int64_t i = 0; i < rows; i++) { /* o did not reach m and l */
+        for (int64_t i = 0; i < rows; i++) { /* o did not overlap m and l */
             assert_true(s.m[i] == -INFINITY);
             assert_int_equal(bits_of(s.l[i]), 0);
         }
@@ -42,7 +42,7 @@ static void test_states(void **state) {
     (void)state;
 }
 
-/* The rows of a state are left alone from `rows` on. */
+/* A state's rows from `rows` on stay unchanged. */
 static void test_clear_some(void **state) {
     const struct rapt_state s = {test_floats(4), test_floats(4), test_floats(64), 16};
     rapt_state_clear(s, 3);
@@ -103,8 +103,8 @@ static void expect_pointers(const struct unit *unit, const struct rapt_task *tas
     }
 }
 
-/* Slopes of the ALiBi paper: powers of 2^(-8/n) for the first n heads, n the largest power of two; for the others the
- * odd powers of 2^(-4/n). */
+/* Slopes of the ALiBi paper: powers of 2^(-8/n) for the first n heads, n the largest power of two; for the rest odd
+ * powers of 2^(-4/n). */
 static float expected_slope(const struct unit *unit, int64_t head) {
     if (unit->desc.alibi_slopes)
         return unit->desc.alibi_slopes[head];
@@ -122,7 +122,7 @@ static void expect_slopes(const struct unit *unit, const struct rapt_task *task)
                          bits_of(-(expected_slope(unit, rapt_task_head(task, row)) * RAPT_LOG2E)));
 }
 
-/* ---- scratch: each area in the slot, aligned, apart from the others */
+/* ---- scratch: each area in the slot, aligned, disjoint from the others */
 
 struct area {
     char *begin;
@@ -254,7 +254,7 @@ static void check_workspace(const struct unit *unit, struct random *random) {
     assert_int_equal(rapt_workspace_prepare(a, begin, bytes - RAPT_VECTOR_BYTES), RAPT_WORKSPACE_TOO_SMALL);
 }
 
-/* A workspace of one plan is none of another that is cut otherwise. */
+/* One plan's workspace is invalid for another that is cut differently. */
 static void expect_other_plan(const struct unit *unit, struct random *random) {
     struct unit other;
     draw(&other, random);
@@ -282,7 +282,7 @@ static void test_workspaces(void **state) {
 
 /* ---- packed keys and values */
 
-/* Each window has room and begins with a line: loads of rows that cross lines take twice as long. */
+/* Each window has room and is line-aligned: loads that cross lines take twice as long. */
 static void expect_windows(const struct rapt_tile_kind *kind) {
     for (int side = 0; side < RAPT_SIDES; side++)
         for (int dim = 1; dim <= 1024; dim++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which calls read keys and values in turns, of which heads, and which rows a tile of them has. */
+ * Which calls read keys and values in turns, of which heads, and how many rows their tiles have. */
 #include <stdatomic.h>
 
 #include "cpu.h"
@@ -12,7 +12,7 @@
 
 enum { KEYS = 1000, DIM = 64 };
 
-/* Keys and values lie side by side, if nothing else is said. */
+/* Keys and values lie side by side, unless set. */
 static void plan_of(rapt_plan *plan, rapt_attention_desc desc, int64_t heads, int32_t dtype) {
     rapt_message message;
     desc.batch = 1;
@@ -29,7 +29,7 @@ static void plan_of(rapt_plan *plan, rapt_attention_desc desc, int64_t heads, in
         fail_msg("%s", message.text);
 }
 
-/* Of its only sequence. */
+/* For its only sequence. */
 static struct rapt_work work_of(const rapt_plan *plan) {
     const struct rapt_sequence sequence = rapt_sequence_of(&rapt_body_of(plan)->desc, 0);
     return rapt_work_cut(rapt_body_of(plan), &sequence);
@@ -42,10 +42,10 @@ static int heads_of(rapt_attention_desc desc, int64_t heads, int32_t dtype) {
     return work_of(&plan).heads;
 }
 
-/* In pages, which tensors of one batch are like. */
+/* In pages, each like a tensor of one batch. */
 static rapt_attention_desc in_pages(rapt_attention_desc desc, rapt_tensor page, int64_t page_tokens) {
     enum { PAGES = 1000 };
-    static const int32_t entries[4 * KEYS]; /* page 0 again and again */
+    static const int32_t entries[4 * KEYS]; /* page 0 repeatedly */
     page.page_stride_bytes = page.batch_stride_bytes;
     page.extent_bytes = PAGES * page.batch_stride_bytes;
     desc.key = desc.value = page;
@@ -61,7 +61,7 @@ static int heads_in_pages(rapt_attention_desc desc, int64_t heads, int32_t dtype
     return heads_of(in_pages(desc, page, page_tokens), heads, dtype);
 }
 
-/* Whether keys and values of one head, with so many rows, take turns in pages whose heads follow each other. */
+/* Whether one head's keys and values, for so many rows, take turns in head-major pages. */
 static bool takes_turns_alone(rapt_attention_desc desc, int rows, int32_t dtype, int64_t page_tokens) {
     rapt_plan plan;
     const int64_t dim = desc.head_dim ? desc.head_dim : DIM;
@@ -72,7 +72,7 @@ static bool takes_turns_alone(rapt_attention_desc desc, int rows, int32_t dtype,
     return rapt_takes_turns(rapt_body_of(&plan), &work, work.task_rows, 1);
 }
 
-/* Keys with so many bytes from head to head, and from token to token. */
+/* Keys with these head and token strides. */
 static int heads_at(rapt_attention_desc desc, int64_t head_stride_bytes, int64_t token_stride_bytes) {
     desc.key = (rapt_tensor){.dtype = RAPT_F32, .head_stride_bytes = head_stride_bytes,
                              .token_stride_bytes = token_stride_bytes};
@@ -104,7 +104,7 @@ static void test_which(void **state) {
         assert_int_equal(heads_of(desc, 16, RAPT_Q8_0), 1); /* rows of eight heads are no whole lines */
         assert_int_equal(heads_at(desc, ROW, 4 * ROW), can ? 4 : 1);
         assert_int_equal(heads_at(desc, ROW, 5 * ROW), can ? 4 : 1);
-        assert_int_equal(heads_at(desc, ROW, 3 * ROW), can ? 2 : 1); /* as strides may be; two do not overlap */
+        assert_int_equal(heads_at(desc, ROW, 3 * ROW), can ? 2 : 1); /* strides may overlap; two heads do not */
         assert_int_equal(heads_at(desc, 2 * ROW, 8 * ROW), 1);
         assert_int_equal(heads_at(desc, KEYS * ROW, ROW), 1);
         assert_int_equal(heads_of(one_block, 4, RAPT_F32), 1);
@@ -112,7 +112,7 @@ static void test_which(void **state) {
     }
 }
 
-/* Of tiles of few rows. */
+/* For tiles of few rows. */
 static void test_which_few(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, masked = desc;
@@ -127,7 +127,7 @@ static void test_which_few(void **state) {
         if (desc.query_length <= tables[i]->kinds[RAPT_NARROW].turn_rows)
             continue;
         desc.kv_length = masked.kv_length = KEYS;
-        assert_int_equal(heads_of(desc, 4, RAPT_F32), 1); /* caches have all */
+        assert_int_equal(heads_of(desc, 4, RAPT_F32), 1); /* caches hold all */
         desc.kv_length = masked.kv_length = 64 * KEYS;
         assert_int_equal(heads_of(desc, 4, RAPT_F32), can ? 4 : 1);
         assert_int_equal(heads_of(desc, 12, RAPT_F16), can ? 4 : 1); /* a power of two */
@@ -146,7 +146,7 @@ static bool blocks_take_turns(rapt_attention_desc desc, int64_t heads, int32_t d
     return rapt_body_of(&plan)->table->kinds[work_of(&plan).kind].block_turns;
 }
 
-/* Of whole blocks, in order 2: on all but scalars. */
+/* In whole blocks, in order 2: on all but scalars. */
 static void test_which_order_2(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT, masked = desc;
@@ -160,14 +160,14 @@ static void test_which_order_2(void **state) {
         const bool can = blocks_take_turns(desc, 4, RAPT_BF16), of_half = blocks_take_turns(desc, 4, RAPT_F16);
         print_message("# %s: heads take turns in order 2: %d, of float16 %d\n", tables[i]->name, can, of_half);
         assert_true(can == (isa != RAPT_ISA_SCALAR) && of_half == can);
-        assert_int_equal(heads_of(desc, 4, RAPT_BF16), 1); /* caches have all */
+        assert_int_equal(heads_of(desc, 4, RAPT_BF16), 1); /* caches hold all */
         desc.kv_length = masked.kv_length = 64 * KEYS;
         assert_int_equal(heads_of(desc, 4, RAPT_BF16), can ? 4 : 1);
         assert_int_equal(heads_of(desc, 12, RAPT_F16), of_half ? 6 : 1);
         assert_int_equal(heads_of(desc, 3, RAPT_BF16), can ? 3 : 1);
         assert_int_equal(heads_of(masked, 4, RAPT_BF16), 1);
         assert_int_equal(heads_in_pages(desc, 4, RAPT_BF16, 64), can ? 4 : 1);
-        for (int rows = 16; isa == RAPT_ISA_AMX && rows <= 17; rows++) { /* of one tile of the unit, or two */
+        for (int rows = 16; isa == RAPT_ISA_AMX && rows <= 17; rows++) { /* for one tile of the unit, or two */
             rapt_attention_desc more = desc;
             more.query_length = rows;
             assert_int_equal(heads_of(more, 4, RAPT_BF16), rows == 16 ? 4 : 1);
@@ -199,7 +199,7 @@ static void test_which_pages(void **state) {
         assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, turn + 8), 1);
         assert_int_equal(heads_in_pages(desc, 4, RAPT_F32, 1), 1);
         assert_int_equal(heads_in_pages(aligned, 4, RAPT_F32, turn), can ? 4 : 1);
-        assert_int_equal(heads_in_pages(shifted, 4, RAPT_F32, turn), 1); /* pages begin within turns */
+        assert_int_equal(heads_in_pages(shifted, 4, RAPT_F32, turn), 1); /* pages begin mid-turn */
         assert_int_equal(takes_turns_alone(desc, 3, RAPT_F32, turn), can); /* in caches */
         assert_int_equal(takes_turns_alone(longer, 6, RAPT_F32, turn), alone && most >= 6);
         assert_int_equal(takes_turns_alone(longer, 7, RAPT_F32, turn), most >= 7);
@@ -226,7 +226,7 @@ static void test_which_pages(void **state) {
     atomic_store(&rapt_requests_here, requests);
 }
 
-/* The kind of tile that a group of so many query heads gets. */
+/* The kind of tile for a group of so many query heads. */
 static int kind_of_group(rapt_attention_desc desc, int64_t group, int32_t dtype) {
     rapt_plan plan;
     desc.batch = desc.kv_heads = 1;
@@ -269,8 +269,8 @@ static void test_which_rows(void **state) {
     }
 }
 
-/* Order 2: as many rows as a tile of few rows has are one, though they fill a wide one, too, which would have keys and
- * values packed for it alone. */
+/* Order 2: as many rows as a tile of few rows has are such a tile, though they fill a wide one, too, which would pack
+ * keys and values for it alone. */
 static void test_which_rows_of_order_2(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Which keys are visited, against loops over every pair of a row and a key. */
+ * Which keys are visited, against loops over every row and key. */
 #include <math.h>
 
 #include "attend/select.h"
 #include "support/cmocka_all.h"
 #include "support/unit.h"
 
-/* Rows [first, first + rows) of a task, which stand for a tile. */
+/* Rows [first, first + rows) of a task, as a tile. */
 struct tile {
     const struct unit *unit;
     const struct rapt_task *task;
@@ -22,7 +22,7 @@ static int64_t head_of(const struct tile *tile, int row) {
     return tile->task->kv_head * group + (tile->task->first_row + tile->first + row) % group;
 }
 
-/* Whether a row of the tile sees a position, within what its task may see. */
+/* Whether a row of the tile sees a position that its task may see. */
 static bool sees(const struct tile *tile, int row, int64_t position) {
     const struct rapt_sequence *s = &tile->task->work.sequence;
     return position >= tile->task->visible.begin && position < tile->task->visible.end &&
@@ -49,7 +49,7 @@ static bool excludes_by_mask(const struct unit *unit) {
     return unit->desc.mask.data && !(unit->desc.features & RAPT_MASK_FILL);
 }
 
-/* By the tree of the query and the list of its block. */
+/* By the query's tree and its block's list. */
 static bool is_selected(const struct tile *tile, int row, int64_t position) {
     const rapt_attention_desc *desc = &tile->unit->desc;
     const rapt_block_list *blocks = &desc->key_blocks;
@@ -70,18 +70,18 @@ static bool is_selected(const struct tile *tile, int row, int64_t position) {
     return false;
 }
 
-/* Whether masks, biases and selections leave a position to a row. */
+/* Whether masks, biases and selections leave a row a position. */
 static bool is_left(const struct tile *tile, int row, int64_t position) {
     return !(excludes_by_mask(tile->unit) && !is_true(tile, row, position)) &&
            !(tile->unit->desc.bias.data && bias_at(tile, row, position) == -INFINITY) &&
            is_selected(tile, row, position);
 }
 
-/* What a loop over all pairs finds. */
+/* Results of a loop over all pairs. */
 struct found {
-    struct rapt_span keys; /* positions that some row sees; empty: none */
+    struct rapt_span keys; /* positions that some row sees; may be empty */
     bool some_false, some_change, all_seen, alike; /* alike: masks leave every row the same */
-    int left, first, end; /* how many of them masks leave to some row; those, counted from the block */
+    int left, first, end; /* positions masks leave to some row: count; first, end in the block */
     bool is_left[RAPT_BLOCK_KEYS];
 };
 
@@ -210,7 +210,7 @@ static enum rapt_seen check_block(const struct tile *tile, struct rapt_span visi
     return seen;
 }
 
-/* The blocks that rapt_next_block names are those that hold a position, in order. */
+/* rapt_next_block names the blocks that hold a position, in order. */
 static void check_next_block(struct rapt_span visible) {
     for (int64_t base = 0; base < 12 * RAPT_BLOCK_KEYS; base += RAPT_BLOCK_KEYS) {
         int64_t expected = -1;
@@ -221,7 +221,7 @@ static void check_next_block(struct rapt_span visible) {
     }
 }
 
-/* Blocks that the lists of the task's queries name are not left out, and others are. */
+/* Blocks listed for the task's queries are visited, others are skipped. */
 static void check_next_selected(const struct unit *unit, const struct rapt_task *task) {
     const struct tile all = {unit, task, 0, task->rows};
     int64_t expected = -1;

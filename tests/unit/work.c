@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How the work of random batches is cut: every row meets every chunk of keys exactly once, the table of works agrees
- * with the totals, and what a plan reserves is enough. */
+ * How random batches are cut: every row meets every chunk of keys exactly once, the table of works agrees with the
+ * totals, and what a plan reserves suffices. */
 #include "plan/turns.h"
 #include "plan/workspace.h"
 #include "support/cmocka_all.h"
@@ -8,7 +8,7 @@
 
 static bool is_splitting(const struct rapt_work *work) { return work->splits > 1; }
 
-/* Room for the table of works, with a row behind it that must stay. */
+/* Space for the table of works, and one more row, to stay unchanged. */
 static struct rapt_work *written_table(const struct unit *unit) {
     const size_t bytes = rapt_work_table_bytes(unit->attention);
     assert_int_equal(bytes, unit->attention->has_lists ? (size_t)unit->desc.batch * sizeof(struct rapt_work) : 0);
@@ -23,7 +23,7 @@ static void expect_untouched(const struct rapt_work *work) {
 
 /* ---- one work */
 
-/* The chunks of a work are those that hold a key which some row sees, and perhaps some of none. */
+/* A work's chunks include all with a key that some row sees, and perhaps others. */
 static void expect_chunks(const struct unit *unit, const struct rapt_work *work) {
     const struct rapt_sequence *s = &work->sequence;
     for (int64_t i = 0; i < s->query_length; i += 1 + s->query_length / 37)
@@ -70,7 +70,7 @@ static void expect_work(const struct unit *unit, const struct rapt_work *work) {
 
 /* How often each row of a KV head of a sequence meets each of its chunks. */
 struct cover {
-    int64_t rows, chunks; /* chunks is at least 1: rows without keys are found as well */
+    int64_t rows, chunks; /* chunks is at least 1: rows without keys are found, too */
     unsigned char *count; /* [kv_heads][rows][chunks] */
 };
 
@@ -112,7 +112,7 @@ static void expect_covered_once(const struct unit *unit, const struct cover *cov
             assert_int_equal(covers[b].count[i], 1);
 }
 
-/* Scratch suffices for the tiles of a task, in the order in which attend.c numbers them. */
+/* Scratch suffices for a task's tiles, in the order in which attend.c numbers them. */
 static void expect_scratch(const struct rapt_task *task) {
     const struct rapt_totals *totals = &task->attention->totals;
     const struct rapt_tile_kind *kind = task->kind;
@@ -129,8 +129,8 @@ static void expect_scratch(const struct rapt_task *task) {
         assert_true(!task->work.stages[side] || kind->piece_keys <= totals->staged_keys[side]);
 }
 
-/* Tasks are numbered kind by kind, the kind with the most rows first, and sequence by sequence within. Up to
- * most_splits of the same keys are taken as one. */
+/* Tasks are numbered by kind, the kind with the most rows first, then by sequence. Up to most_splits of the same keys
+ * count as one. */
 static void expect_tasks(const struct unit *unit, const struct rapt_work *table, int64_t most_splits) {
     const struct rapt_plan_body *a = unit->attention;
     struct rapt_run run = {.attention = a, .works = table};
@@ -155,7 +155,7 @@ static void expect_tasks(const struct unit *unit, const struct rapt_work *table,
     expect_covered_once(unit, covers);
 }
 
-/* Each KV head of split keys is merged once, and its states lie apart from all others. */
+/* Each KV head of split keys is merged once, and its states are disjoint from all others. */
 static void expect_merges(const struct unit *unit, const struct rapt_work *table) {
     const struct rapt_plan_body *a = unit->attention;
     bool merged[UNIT_MOST_BATCH][8] = {{false}};
@@ -267,7 +267,7 @@ static void test_changed_lists(void **state) {
             illegal += !is_legal(&unit);
             taken += table != NULL;
             refused += table == NULL && is_legal(&unit);
-            if (table) { /* then the plan fits it as well as one made for it */
+            if (table) { /* the plan fits it as well as one made for it */
                 expect_untouched(table + unit.desc.batch);
                 expect_tasks(&unit, table, 1);
                 expect_tasks(&unit, table, 5);
@@ -279,7 +279,7 @@ static void test_changed_lists(void **state) {
     (void)state;
 }
 
-/* ---- what a capacity bounds */
+/* ---- bounds of a capacity */
 
 static void expect_bounded(const struct rapt_totals *bound, const struct rapt_totals *totals) {
     assert_true(totals->rows <= bound->rows);
@@ -293,7 +293,7 @@ static void expect_bounded(const struct rapt_totals *bound, const struct rapt_to
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* A call like largest, with a batch and lengths that are no larger, and lists of its own. */
+/* A call like largest, with at most its batch and lengths, and its own lists. */
 static void draw_smaller(struct unit *unit, const struct unit *largest, struct random *random) {
     unit_draw(unit, random, largest->desc.query_length, largest->desc.kv_length);
     const rapt_attention_desc drawn = unit->desc;
