@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `rapt bench`: what rapt reaches of what this machine can do, on four kinds of attention. */
+ * `rapt bench`: how close rapt gets to this machine's peaks, on four kinds of attention. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static const struct bench_row {
     {false, 1, FEATURE_NONE}, {false, 1, FEATURE_CAUSAL}, {true, 1, FEATURE_NONE}, {true, 4, FEATURE_NONE}};
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-/* Static, since samples are many. */
+/* Static: samples are many. */
 static struct bench {
     rapt_isa isa;
     int threads;
@@ -62,7 +62,7 @@ static struct bench {
     struct stream_peak stream_peak;
 } bench;
 
-/* What is going on, on a terminal; "" wipes it away. */
+/* Shows progress on a terminal; "" erases it. */
 __attribute__((format(printf, 1, 2))) static void progress(const char *format, ...) {
     va_list arguments;
     if (!isatty(STDERR_FILENO)) return;
@@ -90,7 +90,7 @@ static const char *name_of(const struct bench_row *row, char name[NAME_BYTES]) {
 
 static void start(const struct bench_options *options) {
     bench.isa = option_isa_chosen();
-    if (peak_is_of_unit(bench.isa)) bench.isa = RAPT_ISA_AVX512; /* whose kernels float32 has */
+    if (peak_is_of_unit(bench.isa)) bench.isa = RAPT_ISA_AVX512; /* float32 uses its kernels */
     if (!peak_known(bench.isa))
         tool_die("the %s kernels have no peak to be measured against", rapt_isa_name(bench.isa));
     const int most = rapt_openmp_threads(); /* 0 without OpenMP */
@@ -192,7 +192,7 @@ static void print_row(const struct bench_row *row) {
     workload_free(&bench.workload);
 }
 
-/* Whether the ratios can be trusted. */
+/* Whether the ratios are reliable. */
 static void print_drift(void) {
     struct peak_range fma = peak_history(bench.isa, bench.threads);
     struct peak_range stream = peak_history(RAPT_ISA_AUTO, bench.threads);
@@ -207,7 +207,7 @@ static bool matches(const struct bench_row *row, const char *filter) {
     return !filter || strstr(name_of(row, name), filter);
 }
 
-/* Before anything is printed: whether there is memory for each row. */
+/* Checks memory for each row before printing. */
 static void check_rows(const char *filter) {
     for (int i = 0; i < ROWS; i++) {
         if (!matches(&rows[i], filter)) continue;

@@ -13,9 +13,9 @@
 
 struct difference {
     double absolute;
-    double relative; /* to the largest expected number of the row, of those that are finite */
+    double relative; /* to the largest finite expected number of the row */
     double scaled;   /* the same where that number is above 1, else absolute */
-    int64_t place;   /* of the largest absolute one, or of the first NaN that only one side has */
+    int64_t place;   /* of the largest absolute one, or of the first NaN on one side only */
     bool one_nan;
 };
 
@@ -40,7 +40,7 @@ static double larger_magnitude(double magnitude, double expected) {
     return isfinite(expected) ? fmax(magnitude, fabs(expected)) : magnitude;
 }
 
-/* absolute: the largest of a row. */
+/* absolute: the largest of a row; magnitude: its largest finite expected number. */
 static void add_row_end(struct difference *largest, double absolute, double magnitude) {
     if (absolute > 0) largest->relative = fmax(largest->relative, absolute / magnitude);
     largest->scaled = fmax(largest->scaled, absolute / fmax(magnitude, 1));
@@ -83,7 +83,7 @@ static bool print_absolute(const char *name, struct difference largest, struct o
     return print(name, largest, largest.absolute, tolerance, form);
 }
 
-/* Rows of out stand as the layout says, the truth's as [batch, heads, queries]. */
+/* Rows of out are in the layout's order, the truth's in [batch, heads, queries]. */
 static struct difference compare_out(const struct problem *problem, const double *truth) {
     const rapt_attention_desc *desc = &problem->desc;
     const int64_t item_bytes = npy_item_bytes(problem->out.type);
@@ -171,7 +171,7 @@ const struct option_row compare_option_rows[] = {
     {OPTION_HEADING, NULL, NULL, NULL, 0},
 };
 
-/* As double, different integers may be the same; on Linux, long double tells all of them apart. */
+/* As doubles, different integers may be equal; on Linux, long double distinguishes all. */
 static long double number_of(const struct npy_array *array, const double *doubles, int64_t i) {
     return array->type == NPY_INT64 ? (long double)((const int64_t *)array->data)[i] : (long double)doubles[i];
 }
@@ -199,7 +199,7 @@ static void place_of(const struct npy_array *array, const struct difference *lar
     }
 }
 
-/* Whether they are as close as the tolerance requires. */
+/* Returns whether the tolerance holds. */
 static bool print_difference(const struct npy_array *array, struct difference largest,
                              const struct compare_options *options) {
     const enum compare_form form = options->json ? COMPARE_JSON : options->quiet ? COMPARE_QUIET : COMPARE_TEXT;

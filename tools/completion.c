@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `rapt completion`: scripts for shells, made from the tables of options. Values of options are completed as files. */
+ * `rapt completion`: shell scripts, made from the tables of options. Option values are completed as files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void print_kinds(void) {
         printf("%s%s", kind == layer_kinds ? "" : " ", kind->name);
 }
 
-/* What may follow each verb; words: the shell's array with the line, from this index on. */
+/* What may follow each verb; words: the shell's array of the line, from this index on. */
 static void print_cases(const char *words, int first) {
     printf("    case \"${%s[%d]}\" in\n    layer)\n", words, first);
     printf("        if [ \"$at\" = 2 ]; then choices=\"");

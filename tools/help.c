@@ -49,7 +49,7 @@ const char help_exit_text[] =
     "0: done; 1: a difference exceeds the tolerance; 2: an error, described in one line on standard "
     "error; no result file was written.";
 
-/* Words from column on, wrapped at PAGE_COLUMNS, further lines begin at indent. */
+/* Words from column on, wrapped at PAGE_COLUMNS; further lines begin at indent. */
 static void print_wrapped(const char *text, int column, int indent) {
     for (const char *word = text; *word;) {
         int length = (int)strcspn(word, " "), space = word != text;
@@ -66,7 +66,7 @@ static void print_wrapped(const char *text, int column, int indent) {
     putchar('\n');
 }
 
-/* text from HELP_INDENT on, after so many columns of a term. */
+/* text from HELP_INDENT on, after a term of `column` columns. */
 static void print_meaning(int column, const char *text) {
     if (column + 2 > HELP_INDENT) {
         putchar('\n');
@@ -82,7 +82,7 @@ static void print_option(const struct option_row *row) {
     print_meaning(column, row->help);
 }
 
-/* All options, or those of a kind of layer, and the headings that they stand under. */
+/* All options, or those of a kind of layer, under their headings. */
 static void print_options(const struct option_row *rows, const struct layer_kind *kind) {
     const struct option_row *heading = NULL;
     for (const struct option_row *row = rows; row->name; row++) {

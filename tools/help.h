@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What help, man page and completion are made of. */
+ * Data for help, man page and completion. */
 #ifndef RAPT_HELP_H
 #define RAPT_HELP_H
 
@@ -10,7 +10,7 @@ struct help_verb {
     const struct option_row *rows;
 };
 
-/* They end with one whose name is NULL. */
+/* Ends with a NULL name. */
 extern const struct help_verb help_verbs[];
 extern const char help_summary[], help_exit_text[];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `rapt info`. What a system does not tell is left out. */
+ * `rapt info`. What a system does not tell is omitted. */
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void field(const char *name, const char *text) {
         printf("%-12s %s\n", name, text);
 }
 
-/* First line of a file without its end, "" where there is none. */
+/* A file's first line without its end, "" if there is none. */
 static const char *first_line(const char *path, char text[96]) {
     FILE *file = fopen(path, "r");
     if (file == NULL || fgets(text, 96, file) == NULL) text[0] = '\0';
@@ -114,7 +114,7 @@ static void tell_tables(void) {
     field("kernels", text);
 }
 
-/* Where RAPT_ISA leads to a refusal, this is where one looks for the reason. */
+/* If RAPT_ISA leads to a refusal, users look here for the reason. */
 static void tell_chosen(void) {
     char text[256];
     rapt_isa isa = RAPT_ISA_AUTO;

@@ -39,8 +39,7 @@ static _Noreturn void unknown_verb(const char *given) {
              suggest_text(&suggestion, "", hint));
 }
 
-/* Where nothing is said, terminals take UTF-8 nowadays, and the C locale would have a question mark for every other
- * letter. */
+/* Without a locale, assume UTF-8: in the C locale every other letter would be a question mark. */
 static void choose_characters(void) {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     bool said = false;
@@ -51,8 +50,7 @@ static void choose_characters(void) {
     if (said || !setlocale(LC_CTYPE, "C.UTF-8")) setlocale(LC_CTYPE, "");
 }
 
-/* A result that was opened where standard error should be would have warnings in it. A closed standard output stays
- * one that cannot be written. */
+/* A result opened in place of standard error would receive warnings. A closed standard output stays unwritable. */
 static void fill_closed_streams(void) {
     for (int i = 0; i < 3; i++) {
         if (fcntl(i, F_GETFD) < 0 && open("/dev/null", i == STDOUT_FILENO ? O_RDONLY : O_RDWR) < 0) _exit(EXIT_FAILURE);
@@ -61,7 +59,7 @@ static void fill_closed_streams(void) {
 
 int main(int argc, char **argv) {
     fill_closed_streams();
-    /* A file that may not grow is an error line, not a signal; results outlive the reader of standard output. */
+    /* File size limits cause an error line, not a signal; results survive the reader of standard output. */
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     choose_characters();

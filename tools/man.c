@@ -60,7 +60,7 @@ static void roff_options(const char *verb, const struct option_row *rows) {
     }
 }
 
-/* Without hyphenation, which would break names of options in two. */
+/* Without hyphenation, which would split option names. */
 int verb_man(int argc, char **argv) {
     options_parse("man", no_option_rows, NULL, argc, argv);
     printf(".TH RAPT 1 \"\" \"rapt %s\"\n.nh\n.ad l\n.SH NAME\nrapt \\- %s\n.SH SYNOPSIS\n", RAPT_VERSION_STRING,

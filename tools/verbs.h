@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The verbs of the command; argv[0] is the verb, the result the exit status. */
+ * The command's verbs; argv[0] is the verb, the result the exit status. */
 #ifndef RAPT_VERBS_H
 #define RAPT_VERBS_H
 

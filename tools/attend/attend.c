@@ -22,14 +22,14 @@ struct run {
     void *workspace;
     size_t workspace_bytes;
     int64_t threads, repeat;
-    bool tells_order; /* even if it is the usual one */
+    bool tells_order; /* even if it is the default */
 };
 
 static void check_status(rapt_status status, const char *detail) {
     if (status != RAPT_OK) tool_die("%s%s%s", rapt_status_text(status), detail[0] ? ": " : "", detail);
 }
 
-/* Before anything is read or computed, which may take long. */
+/* Before reading and computing, which may take long. */
 static void claim_results(const struct attend_options *o) {
     const char *results[] = {o->out, o->lse, o->attention_out};
     for (int i = 0; i < 3; i++) {
@@ -106,7 +106,7 @@ static void print_arrays(const struct problem *problem, bool json) {
     }
 }
 
-/* What became of the numbers, where an option says so. */
+/* The types of numbers that options changed. */
 static void print_types(const struct problem *problem, bool json) {
     const rapt_attention_desc *given = &problem->desc, *stored = &problem->stored;
     const bool is_rounded = stored->query.data != given->query.data;
@@ -158,7 +158,7 @@ static void report(const struct problem *problem, const struct run *run, double 
     print_speed(run, time, time > 0 ? operations / time * 1e-9 : 0.0, json);
 }
 
-/* Everything that is printed; whether no difference exceeds the tolerance. */
+/* Prints everything; returns whether all differences are within the tolerance. */
 static bool tell(const struct problem *problem, const struct attend_options *options, const struct run *run,
                  double time, const double *expected) {
     const enum compare_form form = options->json ? COMPARE_JSON : options->quiet ? COMPARE_QUIET : COMPARE_TEXT;
@@ -186,7 +186,7 @@ int verb_attend(int argc, char **argv) {
     if (options.attention_out) output_stage(&problem.weights);
     const bool fine = tell(&problem, &options, &run, time, expected);
     if (options.tokens) show_print(&problem, &options, tokens);
-    /* The last thing that can fail is what gives the results their names. */
+    /* Naming the results is the last step that can fail. */
     tool_flush();
     output_commit();
     return fine ? EXIT_SUCCESS : TOOL_EXIT_DIFFERENT;

@@ -5,7 +5,7 @@
 
 #include "common/tool.h"
 
-/* The innermost dimension has to be contiguous: one number for all keys is written out. */
+/* The innermost dimension must be contiguous: a single number for all keys is expanded. */
 static void repeat_innermost(struct npy_array *array, int64_t kv_length, size_t item_bytes) {
     int64_t count = tool_product(array->count, kv_length, array->path);
     const char *from = array->data;

@@ -6,13 +6,13 @@
 #include "files/npy.h"
 #include "rapt/rapt.h"
 
-/* array: bool or NPY_FLOATS. Dies, naming both shapes, where it does not broadcast. */
+/* array: bool or NPY_FLOATS. Dies, naming both shapes, if it does not broadcast. */
 rapt_tensor broadcast_to_scores(struct npy_array array, const rapt_attention_desc *desc);
 
 /* The dtype of an array of bool or NPY_FLOATS. */
 int32_t dtype_of(const struct npy_array *array);
 
-/* Integers, one for each sequence or token. */
+/* Integers, one per sequence or token. */
 rapt_index_list list_of(const struct npy_array *array);
 
 #endif

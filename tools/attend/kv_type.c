@@ -50,13 +50,13 @@ int64_t kv_type_row_bytes(const rapt_tensor *tensor, int64_t dim) {
     return rapt_row_bytes(tensor->dtype, dim) + (tensor->scale_dtype ? (int64_t)sizeof(float) : 0);
 }
 
-/* A tensor [batch, heads, tokens, dim] of another type, and which option says so. */
+/* Another type for a tensor [batch, heads, tokens, dim], and the option that names it. */
 struct conversion {
     const char *option, *type;
     int64_t batch, heads, tokens, dim;
 };
 
-/* For float8 and int8 with a scale for each row. */
+/* float8 and int8 get a scale per row. */
 static rapt_tensor room_for(const struct conversion *to) {
     const struct named_type *type = type_named(to->option, to->type);
     if (to->dim % type->elements != 0)
@@ -74,7 +74,7 @@ static rapt_tensor room_for(const struct conversion *to) {
     return room;
 }
 
-/* Appended to an empty cache, which rounds; queries are keys of as many heads here. */
+/* Appends to an empty cache, which rounds; queries pass as keys of as many heads. */
 static rapt_tensor converted(const rapt_tensor *from, const struct conversion *to, int32_t isa) {
     rapt_append_desc append = RAPT_APPEND_DESC_INIT;
     rapt_message message;
@@ -93,7 +93,7 @@ static rapt_tensor converted(const rapt_tensor *from, const struct conversion *t
     return append.key_cache;
 }
 
-/* The call with each page as a sequence of its own. */
+/* The call with each page as a sequence. */
 static rapt_attention_desc by_pages(const rapt_attention_desc *paged) {
     rapt_attention_desc desc = *paged;
     desc.batch = paged->key_pages.pages;

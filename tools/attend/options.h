@@ -5,7 +5,7 @@
 
 #include "common/options.h"
 
-/* Paths and names are NULL where not given. */
+/* Paths and names are NULL if not given. */
 struct attend_options {
     const char *query, *key, *value, *out, *lse, *attention_out;
     const char *mask, *keep, *bias, *bias_factor, *alibi, *sinks;
@@ -22,7 +22,7 @@ struct attend_options {
 
 extern const struct option_row attend_option_rows[];
 
-/* argv[0] is the verb. Dies where an option is unknown, malformed, missing, or useless beside the others. */
+/* argv[0] is the verb. Dies if an option is unknown, malformed, missing, or useless with the others. */
 struct attend_options attend_parse(int argc, char **argv);
 
 #endif

@@ -29,7 +29,7 @@ int64_t problem_query_position(const struct problem *problem, int64_t b) {
     if (desc->query_origin == RAPT_ORIGIN_GIVEN) {
         const int64_t first_key = desc->key_position.data ? list_at(desc->key_position, b) : 0;
         int64_t position;
-        /* Where it overflows, it is beyond all keys. */
+        /* On overflow, it is beyond all keys. */
         if (__builtin_sub_overflow(list_at(desc->query_position, b), first_key, &position)) return INT64_MIN / 2;
         return position;
     }
@@ -48,7 +48,7 @@ static int64_t length_of(struct range range) {
 
 static struct range keys_seen(const rapt_attention_desc *desc, int64_t position, int64_t kv_length) {
     struct range seen = {0, kv_length - 1};
-    int64_t edge; /* where it overflows, no key lies beyond it */
+    int64_t edge; /* on overflow, no key lies beyond it */
     if ((desc->features & RAPT_WINDOW) && desc->window_left >= 0 &&
         !__builtin_sub_overflow(position, desc->window_left, &edge) && edge > seen.first) {
         seen.first = edge;
@@ -61,7 +61,7 @@ static struct range keys_seen(const rapt_attention_desc *desc, int64_t position,
     return seen;
 }
 
-/* Those of the keys seen that are in the blocks of a list. */
+/* The visible keys that are in a list's blocks. */
 static int64_t keys_listed(const rapt_block_list *blocks, int64_t list, struct range seen) {
     int64_t count = 0;
     if (length_of(seen) == 0) return 0;
@@ -74,7 +74,7 @@ static int64_t keys_listed(const rapt_block_list *blocks, int64_t list, struct r
     return count;
 }
 
-/* Query i of sequence b and the keys that it sees, over all heads. */
+/* Pairs of query i of sequence b and its visible keys, over all heads. */
 static double pairs_of_query(const rapt_attention_desc *desc, int64_t b, int64_t i, struct range seen) {
     const rapt_block_list *blocks = &desc->key_blocks;
     if (blocks->query_tokens == 0) return (double)length_of(seen) * (double)desc->query_heads;

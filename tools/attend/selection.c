@@ -9,7 +9,7 @@
 
 enum { MOST_TREE_TOKENS = 64 };
 
-/* Whether the size of an array's dimension, counted from its first of most, is that of the call, or 1 or left out. */
+/* Whether the size of an array's dimension, of at most `most`, equals the call's, or is 1 or absent. */
 static bool broadcasts(const struct npy_array *array, int most, int dimension, int64_t size) {
     const int at = dimension - (most - array->dims);
     return at < 0 || array->shape[at] == size || array->shape[at] == 1;
@@ -55,7 +55,7 @@ static void mark_blocks(const struct npy_array *array, int64_t n, int64_t length
     }
 }
 
-/* Lists in any order, with -1 where there is nothing more, as ascending ones without gaps. */
+/* Sorts lists; drops -1 and duplicates. */
 static void add_lists(rapt_block_list *blocks, const struct npy_array *array, int64_t key_blocks) {
     const int64_t length = array->shape[array->dims - 1], lists = length ? array->count / length : 0;
     int64_t *offsets = tool_allocate(lists + 1, sizeof *offsets, array->path), count = 0;

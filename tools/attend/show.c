@@ -11,7 +11,7 @@
 
 enum { STRONGEST = 3, LABEL_COLUMNS = 12, KEY_COLUMNS = 10, BAR_COLUMNS = 5 };
 
-/* Eighths of a cell where the terminal has them. */
+/* Eighths of a cell if the terminal has them. */
 static void print_bar(double weight, bool last) {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     bool unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
@@ -78,7 +78,7 @@ void show_print(const struct problem *problem, const struct attend_options *opti
     const rapt_attention_desc *desc = &problem->desc;
     int64_t b = options->show_batch.value, head = options->show_head.value;
     int64_t kv_length = problem_kv_length(problem, b), position = problem_query_position(problem, b);
-    /* As many queries as keys are the same words, also where padding shortens the keys. */
+    /* Equally many queries and keys are the same words, even if padding shortens the keys. */
     if (desc->query_origin == RAPT_ORIGIN_UNSTATED && desc->query_length != desc->kv_length) {
         position = kv_length - problem_query_length(problem, b);
     }

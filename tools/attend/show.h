@@ -6,8 +6,8 @@
 #include "attend/problem.h"
 #include "layer/tokens.h"
 
-/* The lines of options->tokens; dies where they do not fit the keys or head and sequence do not exist.
- * ASSUME the problem's lengths are valid. */
+/* The lines of options->tokens; dies if they do not fit the keys, or the head or sequence does not exist. ASSUME the
+ * problem's lengths are valid. */
 struct token_list show_load(const struct problem *problem, const struct attend_options *options);
 
 /* Prints, for each query of a head, the keys with the largest weights. */

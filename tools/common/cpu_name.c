@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From the reference manuals of the cores; Linux gives the numbers alone. */
+/* From the cores' reference manuals; Linux gives only the numbers. */
 static const struct { int maker, part; const char *name; } arm_cores[] = {
     {0x41, 0xd03, "Arm Cortex-A53"},   {0x41, 0xd04, "Arm Cortex-A35"},    {0x41, 0xd05, "Arm Cortex-A55"},
     {0x41, 0xd07, "Arm Cortex-A57"},   {0x41, 0xd08, "Arm Cortex-A72"},    {0x41, 0xd09, "Arm Cortex-A73"},
@@ -18,7 +18,7 @@ static const struct { int maker, part; const char *name; } arm_cores[] = {
     {0x61, 0x032, "Apple M2"},         {0x61, 0x033, "Apple M2"},          {0xc0, 0xac3, "Ampere-1"},
 };
 
-/* Without a newline at its end. */
+/* Without the final newline. */
 static void put(char *into, size_t bytes, const char *text) {
     snprintf(into, bytes, "%s", text);
     into[strcspn(into, "\n")] = '\0';

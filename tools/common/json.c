@@ -10,9 +10,9 @@
 enum { DEEPEST = 8 };
 static char closing[DEEPEST];
 static int depth;
-static bool follows; /* something stands before in the same object or list */
+static bool follows; /* something precedes in the same object or list */
 
-/* Quoted; bytes that are no characters become U+FFFD. */
+/* Quoted; invalid bytes become U+FFFD. */
 static void put_text(const char *text) {
     putchar('"');
     for (struct text_step step; *text; text += step.bytes) {

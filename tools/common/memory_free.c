@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The sum of the numbers after these names, at the beginning of lines; -1 where none of them is there. */
+/* Sums the numbers after these names, at line starts; -1 if none is found. */
 static int64_t sum_of(const char *path, const char *const names[2]) {
     FILE *file = fopen(path, "r");
     char line[256];
@@ -26,7 +26,7 @@ static int64_t of_machine(void) {
     return kilobytes < 0 ? INT64_MAX : kilobytes * 1024;
 }
 
-/* A container's limit (cgroup 2). What it caches of files counts as used, but is given up when need be. */
+/* A container's limit (cgroup 2). Its file cache counts as used, but is reclaimable. */
 static int64_t of_container(void) {
     static const char *const number[] = {"", "\n"}, *const cached[] = {"inactive_file ", "active_file "};
     const int64_t most = sum_of("/sys/fs/cgroup/memory.max", number);

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Bytes that this process could still use without driving others out of memory or being killed; INT64_MAX where the
- * system does not tell. Systems promise more than they have and kill whoever uses it. */
+/* Bytes that this process can still use without pushing others out of memory or being killed; INT64_MAX if the system
+ * does not tell. Systems promise more than they have and kill whoever uses it. */
 int64_t memory_free(void);
 
 #endif

@@ -82,7 +82,7 @@ static _Noreturn void unknown(const char *verb, const char *text, const struct o
     tool_die("unknown option --%s%s (see `rapt help %s`)", name, suggest_text(&suggestion, "--", hint), verb);
 }
 
-/* The word that getopt_long took for an option: its value may be a part of it or the next one. */
+/* The word that getopt_long took for an option, whose value may be inside it or next. */
 static const char *word_of(char **argv) {
     const char *last = argv[optind - 1];
     const bool is_inside = optarg && optarg >= last && optarg <= last + strlen(last) && optarg != last;
@@ -101,7 +101,7 @@ int options_parse_words(const char *verb, const struct option_row *rows, void *o
         if (code == '?' && optopt != 0) tool_die("unknown option -%c (see `rapt help %s`)", optopt, verb);
         if (code == '?') unknown(verb, text, rows);
         if (code == 'h') help_exit(verb);
-        /* getopt_long takes what begins like one option only; a later option would change what that means. */
+        /* getopt_long accepts unique prefixes, which a later option could make ambiguous. */
         const char *name = rows[code - FIRST_VALUE].name, *word = word_of(argv) + 2;
         if (strncmp(word, name, strlen(name)) != 0) unknown(verb, word - 2, rows);
         store(options, &rows[code - FIRST_VALUE], optarg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The options of the verbs. A table for each gives parsing, help and man page. */
+ * The options of the verbs. Each verb's table yields parsing, help and man page. */
 #ifndef RAPT_OPTIONS_H
 #define RAPT_OPTIONS_H
 
@@ -17,8 +17,8 @@ struct option_integer {
 struct option_number {
     bool given;
     float value;
-    double exact;     /* before it was rounded to float32 */
-    const char *text; /* as it was given, which may be closer to a limit than float can tell */
+    double exact;     /* before rounding to float32 */
+    const char *text; /* as given, which may be closer to a limit than float can tell */
 };
 
 struct option_pair {
@@ -32,41 +32,41 @@ struct option_row {
     enum option_kind kind;
     const char *name;     /* of the option, or the heading */
     const char *argument; /* as help prints it; NULL for flags */
-    const char *help;     /* one paragraph; NULL: an older name of an option, which nothing tells of */
+    const char *help;     /* one paragraph; NULL: an older, hidden name of an option */
     size_t offset;        /* in the struct of options */
 };
 
-/* text as the value of the option; dies where it is no integer. */
+/* text as the option's value; dies if it is no integer. */
 int64_t option_to_integer(const char *name, const char *text);
 
-/* An option that would change nothing is a misunderstanding: dies where it is given and not useful. */
+/* An option without effect is a misunderstanding: dies if it is given and not useful. */
 void option_needs(const char *name, bool given, bool useful, const char *needed);
 
-/* Of verbs whose options are in no header of their own. no_option_rows: of those that have none. */
+/* For verbs whose options have no header. no_option_rows: for verbs without any. */
 extern const struct option_row bench_option_rows[], compare_option_rows[], info_option_rows[], no_option_rows[];
 
-/* Fills options, a struct of the kinds of fields above, by rows, the last of which has no name. verb is what messages
- * call the command line, whose options begin at argv[1]. --help prints what `rapt help` does on verb and exits. */
+/* Fills options, a struct of fields of the kinds above, by rows, the last of which has no name. verb is the name in
+ * messages; its options begin at argv[1]. --help prints what `rapt help` does on verb and exits. */
 void options_parse(const char *verb, const struct option_row *rows, void *options, int argc, char **argv);
 
-/* The same where words that are no options may follow; the index of the first. */
+/* The same if other words may follow; returns the index of the first. */
 int options_parse_words(const char *verb, const struct option_row *rows, void *options, int argc, char **argv);
 
-/* The instruction set of this name, RAPT_ISA_AUTO for NULL and "auto"; dies where there is none. */
+/* The instruction set of this name, RAPT_ISA_AUTO for NULL and "auto"; dies if unknown. */
 int option_isa(const char *name);
 
-/* What an automatic choice comes to; dies where RAPT_ISA names what this machine lacks, or nothing. */
+/* The automatic choice; dies if RAPT_ISA names what this machine lacks, or nothing. */
 rapt_isa option_isa_chosen(void);
 
-/* Dies where given is none of choices, words with one space between; the number of the word, -1 for NULL. */
+/* The index of given in choices, words separated by spaces; -1 for NULL; dies if it is none of them. */
 int option_one_of(const char *name, const char *given, const char *choices);
 
 struct npy_array;
 
-/* index; dies where it is outside 0 ... count - 1. what: of which array has so many, "head". */
+/* index; dies if it is outside 0 ... count - 1. what: of which array has so many, "head". */
 int64_t option_index(const char *name, int64_t index, const struct npy_array *array, int64_t count, const char *what);
 
-/* Dies where the option is given and outside 1 ... most. */
+/* Dies if the option is given and outside 1 ... most. */
 void option_at_least_one(const char *name, struct option_integer option, int64_t most);
 
 #endif

@@ -10,7 +10,7 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/* Letters to insert, delete, replace or swap with their neighbour (optimal string alignment). */
+/* Letters inserted, deleted, replaced or swapped with a neighbour (optimal string alignment). */
 static int distance(const char *a, int a_length, const char *b, int b_length) {
     int table[LONGEST + 1][LONGEST + 1];
     for (int i = 0; i <= a_length; i++) {

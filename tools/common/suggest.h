@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a misspelt word was probably meant to be. */
+ * The probable intent of a misspelt word. */
 #ifndef RAPT_SUGGEST_H
 #define RAPT_SUGGEST_H
 
@@ -10,7 +10,7 @@ struct suggestion {
     int distance;
 };
 
-/* Takes name where it is nearer to what was given than all before: few letters apart, or cut short. */
+/* Takes name if it is nearer than all before: a few letters off, or cut short. */
 void suggest_consider(struct suggestion *suggestion, const char *name);
 
 /* "; did you mean PREFIX...?" into text, or "". */

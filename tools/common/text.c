@@ -7,7 +7,7 @@
 
 #include "common/tool.h"
 
-/* Unicode's marks that change the direction of all that follows in a line. */
+/* Unicode marks that change the direction of the rest of a line. */
 static int turns_lines(wchar_t character) {
     return (character >= 0x202A && character <= 0x202E) || (character >= 0x2066 && character <= 0x2069);
 }
@@ -20,7 +20,7 @@ struct text_step text_step(const char *text) {
     return (struct text_step){length, turns_lines(character) ? -1 : wcwidth(character)};
 }
 
-/* The first character of text, which takes `bytes`, into shown: at most four characters a byte. */
+/* Writes the first character of text, `bytes` long, into shown: at most four characters per byte. */
 static size_t show(const char *text, struct text_step step, char *shown) {
     size_t length = 0;
     if (step.columns >= 0) {

@@ -13,7 +13,7 @@
 #include "common/memory_free.h"
 #include "common/text.h"
 
-/* One line, whatever names of files and what is read from files put into it. */
+/* One line, whatever file names and file contents put into it. */
 static void print_line(const char *prefix, const char *format, va_list arguments) {
     char text[8192];
     vsnprintf(text, sizeof text, format, arguments);
@@ -57,7 +57,7 @@ void tool_name_file(const char *path, const char *option) {
     named_files = file;
 }
 
-/* A value is a word of its own, or follows the option's name and '=' in the same word. */
+/* A value is a separate word, or follows the option's name and '=' in the same word. */
 const char *tool_option_of(const char *path) {
     for (const struct named_file *file = named_files; file; file = file->next) {
         if (file->path == path) return file->option;
@@ -126,7 +126,7 @@ FILE *tool_open(const char *path) {
     return file;
 }
 
-/* Whoever read standard output has seen enough. */
+/* The reader of standard output has seen enough. */
 static bool reader_left(void) {
     struct pollfd output = {.fd = STDOUT_FILENO};
     return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP));
@@ -138,14 +138,14 @@ void tool_flush(void) {
     if (!reader_left()) tool_die("standard output: %s", strerror(reason));
 }
 
-/* A list of all blocks, so that whatever is not freed is still reachable when a leak checker looks. */
+/* Links all blocks, so that leak checkers find them reachable. */
 union block {
     union block *next;
     char keeps_alignment[64];
 };
 static union block *blocks;
 
-/* Counts bytes; dies where they are more than are free. Small requests do not ask the system. */
+/* Counts bytes; dies if more than are free. Small requests do not ask the system. */
 static void account(uint64_t bytes, const char *what) {
     enum { SMALL = 1 << 24 };
     static uint64_t used, most = UINT64_MAX;

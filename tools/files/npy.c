@@ -67,7 +67,7 @@ static void read_exactly(FILE *file, void *into, size_t bytes, const char *path,
     tool_die("%s: not a whole .npy file: it ends within its %s", path, what);
 }
 
-/* The dict's length; the file stands at its first byte then. */
+/* Returns the dict's length; the file is at its first byte. */
 static size_t read_preamble(FILE *file, const char *path) {
     enum { MAX_HEADER_BYTES = 65535 };
     unsigned char start[8], size[4] = {0};
@@ -85,7 +85,7 @@ static size_t read_preamble(FILE *file, const char *path) {
 
 static enum npy_type accept_type(const char *path, const char *descr, unsigned accepted) {
     char names[128] = "";
-    if (strcmp(descr, "|V2") == 0) descr = "<V2"; /* as NumPy writes what it has read */
+    if (strcmp(descr, "|V2") == 0) descr = "<V2"; /* as NumPy rewrites it */
     for (int i = 0; i < KNOWN_TYPES; i++) {
         if (!(known_types[i].type & accepted)) continue;
         if (strcmp(known_types[i].descr, descr) == 0) return known_types[i].type;
@@ -117,7 +117,7 @@ static struct npy_array read_header(FILE *file, const char *path, unsigned accep
     return array;
 }
 
-/* A header may promise any number of bytes: believe it only where the file has them. */
+/* A header may promise any number of bytes: the file must have them. */
 static void check_file_size(FILE *file, const char *path, int64_t data_bytes) {
     struct stat status;
     const int descriptor = fileno(file);

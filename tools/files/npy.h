@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * NumPy's .npy files (https://numpy.org/neps/nep-0001-npy-format.html): what the command reads and writes. */
+ * NumPy's .npy files (https://numpy.org/neps/nep-0001-npy-format.html), as the command reads and writes them. */
 #ifndef RAPT_NPY_H
 #define RAPT_NPY_H
 
@@ -7,8 +7,8 @@
 
 enum { NPY_MAX_DIMS = 6, NPY_SHAPE_TEXT = 136 };
 
-/* Bits, so that a set of them says what a place accepts. NumPy has no bfloat16: it is what ml_dtypes (JAX) saves, items
- * of two bytes, '<V2'. */
+/* Bits, to be combined to sets of accepted types. NumPy has no bfloat16: ml_dtypes (JAX) saves it as two-byte items,
+ * '<V2'. */
 enum npy_type {
     NPY_FLOAT32 = 1,
     NPY_FLOAT64 = 2,
@@ -29,14 +29,14 @@ struct npy_array {
     void *data;    /* C order; from tool_allocate */
 };
 
-/* Reads path, or the member NAME of an archive where it is FILE.npz:NAME. The type has to be one of accepted; dies with
- * one line that says what is wrong otherwise. */
+/* Reads path, or the member NAME of an archive if it is FILE.npz:NAME. Dies with one line that says what is wrong, also
+ * if the type is not accepted. */
 struct npy_array npy_read(const char *path, unsigned accepted);
 
-/* The same of NPY_FLOATS, which become float32 without rounding. */
+/* The same for NPY_FLOATS, converted to float32 exactly. */
 struct npy_array npy_read_floats(const char *path);
 
-/* The numbers of an array of any type as double. */
+/* An array's numbers as double, whatever its type. */
 const double *npy_doubles(const struct npy_array *array);
 
 /* "[2, 3]" into text; returns text. */

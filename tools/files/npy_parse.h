@@ -16,7 +16,7 @@ struct npy_parsed {
     int64_t shape[NPY_MAX_DIMS];
 };
 
-/* NULL, or what is wrong with text (text_bytes bytes, not terminated). */
+/* NULL, or the error in text (text_bytes bytes, unterminated). */
 const char *npy_parse(const char *text, size_t text_bytes, struct npy_parsed *parsed);
 
 #endif

@@ -26,7 +26,7 @@ static zip_t *open_archive(const char *path) {
 
 enum { NAMES_TEXT = 160 };
 
-/* As many names of arrays as there is room for into names; returns them. */
+/* Writes as many array names as fit into names; returns it. */
 static const char *names_in(zip_t *archive, char names[NAMES_TEXT]) {
     names[0] = '\0';
     for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); i++) {
@@ -49,7 +49,7 @@ void npz_refuse_archive(const char *path) {
     const bool named_so = length > 4 && strcmp(path + length - 4, ".npz") == 0;
     char names[NAMES_TEXT];
     struct stat status;
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return; /* a pipe would give no more */
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return; /* a pipe would be consumed */
     zip_t *archive = zip_open(path, ZIP_RDONLY, NULL);
     if (!archive) return;
     const char *has = names_in(archive, names);
@@ -58,7 +58,7 @@ void npz_refuse_archive(const char *path) {
              named_so ? path : "FILE.npz", has);
 }
 
-/* After the last byte, where libzip compares the sum. */
+/* After the last byte libzip checks the sum. */
 static void check_end(zip_file_t *file, const char *path) {
     char more;
     const zip_int64_t got = zip_fread(file, &more, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * In place of npz.c in builds without libzip. */
+ * Replaces npz.c in builds without libzip. */
 #include <string.h>
 #include <unistd.h>
 

@@ -14,7 +14,7 @@
 
 enum { MAX_CLAIMS = 40 };
 
-/* Two parts one after the other, as a header and its data are. */
+/* Two consecutive parts, like a header and its data. */
 struct part {
     const void *bytes;
     size_t count;
@@ -22,9 +22,9 @@ struct part {
 
 static struct claim {
     const char *path;                 /* as it was given */
-    char *target, *temporary, *saved; /* saved: another name of what the target was before output_commit */
+    char *target, *temporary, *saved; /* saved: another name of the target's file before output_commit */
     FILE *file;
-    bool special, existed;            /* special: a device or a pipe, which is written in place */
+    bool special, existed;            /* special: a device or pipe, which is written in place */
     dev_t device;                     /* of a target that existed */
     ino_t inode;
     volatile sig_atomic_t has_temporary;
@@ -33,10 +33,10 @@ static struct claim {
 } claims[MAX_CLAIMS];
 static volatile sig_atomic_t claim_count;
 
-/* A signal that arrives while this is set waits until it is not: names are given to all results or none. */
+/* While this is set, signals wait: names are given to all results or none. */
 static volatile sig_atomic_t busy, pending;
 
-static char *made_folder; /* for results that have no name yet */
+static char *made_folder; /* for results without names so far */
 
 static void remove_temporaries(void) {
     for (int i = 0; i < claim_count; i++) {
@@ -64,7 +64,7 @@ static void release_signals(void) {
     if (pending) on_signal(pending);
 }
 
-/* What is ignored, as under nohup, stays ignored. */
+/* Ignored signals, as under nohup, stay ignored. */
 static void catch_signals(void) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -74,7 +74,7 @@ static void catch_signals(void) {
     }
 }
 
-/* Whatever ends the program, nothing that is not whole stays. path: of what is made first. */
+/* Whatever ends the program, nothing incomplete remains. path: of what is made first. */
 static void watch_end(const char *path) {
     static bool watches;
     if (watches) return;
@@ -94,7 +94,7 @@ static char *joined(const char *a, const char *b, const char *c) {
     return text;
 }
 
-/* The same text for all names of a file, also of one that is yet to be made. */
+/* The same text for all names of a file, existing or not. */
 static char *resolve(const char *path) {
     char *resolved = realpath(path, NULL);
     struct stat status;
@@ -115,14 +115,14 @@ static char *resolve(const char *path) {
     return kept;
 }
 
-/* mkstemp's files are private: a result has the mode of what it replaces, or of any other file of the user. */
+/* mkstemp's files are private: a result gets the mode of the file it replaces, or of any new file of the user. */
 static void set_mode(int descriptor, const struct stat *status) {
     mode_t mask = umask(0);
     umask(mask);
     (void)fchmod(descriptor, status ? status->st_mode & 07777 : 0666 & ~mask);
 }
 
-/* Beside the target, and no longer than names may be, which that of the target may already be. */
+/* Next to the target, and within the limit on names, which the target's name may already reach. */
 static char *temporary_of(const char *target) {
     enum { MOST = 200 };
     const char *name = strrchr(target, '/') + 1;
@@ -146,7 +146,7 @@ static void open_temporary(struct claim *claim, const struct stat *status) {
     if (!claim->file) cannot_write(claim->path, errno);
 }
 
-/* Also where they are two hard links. */
+/* Also if they are two hard links. */
 static bool same_file(const struct claim *a, const struct claim *b) {
     if (a->existed && b->existed && a->device == b->device && a->inode == b->inode) return true;
     return strcmp(a->target, b->target) == 0;
@@ -260,13 +260,13 @@ void output_stage_bytes(const char *path, const void *bytes, size_t count) {
     stage(claim_of(path), (struct part){bytes, count}, (struct part){"", 0});
 }
 
-/* Keeps what the target is under a second name; where there are no second names, under that alone. */
+/* Keeps the target's file under a second name; without hard links, under that alone. */
 static bool save(struct claim *claim) {
     claim->saved = joined(claim->temporary, ".before", "");
     return link(claim->target, claim->saved) == 0 || rename(claim->target, claim->saved) == 0;
 }
 
-/* The first count targets as they were. */
+/* Restores the first count targets. */
 static void restore(int count) {
     for (int i = 0; i < claim_count; i++) {
         struct claim *claim = &claims[i];
@@ -274,7 +274,7 @@ static void restore(int count) {
             rename(claim->saved, claim->target);
         else if (i < count && !claim->special)
             unlink(claim->target);
-        /* Where both were names of one file, rename does nothing. */
+        /* If both were names of one file, rename does nothing. */
         if (claim->saved) unlink(claim->saved);
     }
 }

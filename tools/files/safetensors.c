@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The header's JSON is read by Jansson, which refuses malformed UTF-8, duplicate names and numbers beyond 64 bits. It
- * gets one tensor's description after the other, since what it makes of JSON takes many times the text's memory. */
+ * Jansson reads the header's JSON, and refuses malformed UTF-8, duplicate names and numbers beyond 64 bits. It gets one
+ * tensor's description at a time: its tree takes many times the text's memory. */
 #include "files/safetensors.h"
 
 #include <inttypes.h>
@@ -96,7 +96,7 @@ static int by_place(const void *a, const void *b) {
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* The format wants the data used completely and once. */
+/* The format requires all data to be used, once. */
 static bool check_cover(const struct safetensors *parsed, int64_t data, int64_t file, char wrong[256]) {
     int64_t reached = data;
     for (size_t i = 0; i < parsed->count; i++) {
@@ -123,7 +123,7 @@ static bool check_names(struct safetensors *parsed, char wrong[256]) {
     return true;
 }
 
-/* JSON as text: of the header's bytes, those from begin to end. */
+/* JSON text: the header's bytes from begin to end. */
 struct json_text {
     const unsigned char *header;
     size_t begin, end;
@@ -149,8 +149,8 @@ static bool take(struct json_text *text, unsigned char expected) {
     return true;
 }
 
-/* Up to what follows a member's name or value: a colon, a comma or a closing brace outside of all that is quoted or
- * nested; at most as deep as shapes in tensors are. */
+/* Takes a member's name or value, up to the colon, comma or closing brace outside of quotes and nesting; at most as
+ * deep as shapes in tensors are. */
 static bool take_part(struct json_text *text, struct json_text *part, char wrong[256]) {
     enum { DEEPEST = 2 };
     const unsigned char *at = text->header + text->begin, *end = text->header + text->end;
@@ -189,7 +189,7 @@ static bool visit_one(struct json_text *text, visit_member *visit, void *context
     return visited;
 }
 
-/* The members of the object that text is, in their order. */
+/* Visits the members of the object in text, in order. */
 static bool visit_members(struct json_text text, visit_member *visit, void *context, char wrong[256]) {
     bool more = take(&text, '{') && !take(&text, '}');
     while (more) {
@@ -212,7 +212,7 @@ static bool check_text(void *context, const char *name, struct json_text value, 
 
 struct reading {
     struct safetensors *parsed;
-    int64_t data, file; /* where the tensors' bytes begin and end */
+    int64_t data, file; /* the range of the tensors' bytes */
     size_t room;
     bool has_metadata;
 };

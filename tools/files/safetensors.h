@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The safetensors format (https://github.com/huggingface/safetensors#format): eight bytes with the length of a
- * JSON header, the header, the data of all tensors without gaps. */
+ * The safetensors format (https://github.com/huggingface/safetensors#format): eight bytes of header length, a JSON
+ * header, the data of all tensors without gaps. */
 #ifndef RAPT_SAFETENSORS_H
 #define RAPT_SAFETENSORS_H
 
@@ -11,7 +11,7 @@ enum { SAFETENSORS_MAX_DIMS = 8, SAFETENSORS_MAX_HEADER = 100000000 };
 
 struct safetensor {
     char *name;
-    const char *dtype; /* as the format writes it: "F32" */
+    const char *dtype; /* in the format's spelling: "F32" */
     int dims;
     int64_t shape[SAFETENSORS_MAX_DIMS];
     int64_t begin, end; /* bytes of the file */
@@ -19,11 +19,10 @@ struct safetensor {
 
 struct safetensors {
     size_t count;
-    struct safetensor *tensors; /* in the order of their data */
+    struct safetensor *tensors; /* in data order */
 };
 
-/* What is wrong with file [bytes] goes into wrong; returns 0 then, with nothing to free. Never reads beyond
- * bytes. */
+/* On errors in file [bytes], describes them in wrong and returns 0, with nothing to free. Never reads beyond bytes. */
 int safetensors_parse(const unsigned char *file, size_t bytes, struct safetensors *parsed, char wrong[256]);
 void safetensors_free(struct safetensors *parsed);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * In place of safetensors.c in builds without Jansson. */
+ * Replaces safetensors.c in builds without Jansson. */
 #include <stdio.h>
 
 #include "files/safetensors.h"

@@ -10,7 +10,7 @@ static uint32_t colour_of(const struct picture *picture, float weight) {
     return isnan(place) ? picture->theme->missing : viridis(place);
 }
 
-/* What a query does not see is hatched and not dark, which would read as a small weight. */
+/* Unseen keys are hatched and not dark, which would read as a small weight. */
 static uint32_t hatch(const struct picture *picture, int64_t x, int64_t y) {
     return (x + y) % PICTURE_HATCH == 0 ? picture->theme->faint : picture->theme->paper;
 }
@@ -29,7 +29,7 @@ static void fill_cells(const struct picture *picture, int64_t h, uint32_t *pixel
     }
 }
 
-/* An image and no rectangles: between rectangles viewers show seams, and 128 x 128 of them are megabytes. */
+/* An image, not rectangles: viewers show seams between those, and 128 x 128 of them are megabytes. */
 static void draw_cells(const struct picture *picture, int64_t h, double left, double top) {
     const struct heatmap *map = picture->map;
     cairo_surface_t *image =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What stands around a heatmap's cells: title, axes, colour bar. */
+ * Around a heatmap's cells: title, axes, colour bar. */
 #include <math.h>
 
 #include "heatmap/picture.h"
@@ -36,7 +36,7 @@ static void draw_bar_number(const struct picture *picture, double number, double
     picture_text(picture, heatmap_bar_text(number, text), picture->theme->ink, right + LAYOUT_GAP, y, TEXT_LEFT);
 }
 
-/* Both ends, and round numbers between that leave them room. */
+/* Both ends, and round numbers that fit between. */
 static void draw_bar_numbers(const struct picture *picture) {
     const struct heatmap_layout *layout = &picture->layout;
     const double bottom = layout->bar_top + layout->bar_height, room = LAYOUT_NAME_FONT * 1.2;
@@ -47,7 +47,7 @@ static void draw_bar_numbers(const struct picture *picture) {
             draw_bar_number(picture, number, y);
     }
     if (picture->map->low >= 0 || picture->map->high <= 0) return;
-    /* Zero parts what attracts from what repels: a line through the bar. */
+    /* A line through the bar at zero separates attraction from repulsion. */
     const double zero = bar_height_of(picture, 0);
     picture_colour(picture->cairo, picture->theme->paper);
     cairo_rectangle(picture->cairo, layout->bar_left, zero - 1.5, LAYOUT_BAR_WIDTH, 3);
@@ -57,7 +57,7 @@ static void draw_bar_numbers(const struct picture *picture) {
     cairo_fill(picture->cairo);
 }
 
-/* What a colour below the bar means. */
+/* Explains a colour below the bar. */
 static void draw_key(const struct picture *picture, double top, uint32_t colour, const char *text) {
     double left = picture->layout.bar_left;
     picture_colour(picture->cairo, colour);
@@ -67,7 +67,7 @@ static void draw_key(const struct picture *picture, double top, uint32_t colour,
                  top + LAYOUT_BAR_WIDTH * 0.5, TEXT_LEFT);
 }
 
-/* As cells have it, where x + y is a multiple. */
+/* As in cells, where x + y is a multiple. */
 static void draw_hatch(const struct picture *picture, double top) {
     double left = picture->layout.bar_left;
     cairo_save(picture->cairo);

@@ -9,11 +9,11 @@
 
 enum { LEAST_LABEL_CELL = 9, LEAST_VALUE_CELL = 26, LABEL_ROOM = 120, GRID_LABEL_ROOM = 80, TITLE_ROOM = 360 };
 
-/* A page shows pictures about this wide; a wider grid would be made smaller, with its labels. */
+/* Pages show pictures about this wide; a wider grid would be scaled down, with its labels. */
 enum { MOST_GRID_WIDTH = 920, HEAD_GAP = 16 };
 
-/* Side of a cell where the longer side of a head has count of them: labels stay legible up to 128 (in a grid 40),
- * and beyond these a head's side stays about the same. */
+/* A cell's side if the longer side of a head has count cells: labels stay legible up to 128 (in a grid 40); beyond
+ * these a head's side stays about the same. */
 static int cell_side(int64_t count, bool grid) {
     int64_t side;
     if (grid)
@@ -26,7 +26,7 @@ static int cell_side(int64_t count, bool grid) {
 
 static bool fills_rows(int64_t heads, int columns) { return columns > 0 && heads % columns == 0; }
 
-/* As near to a square as full rows of the width of a page can be. */
+/* As close to a square as full rows of page width allow. */
 static int grid_columns(int64_t heads, double head_width) {
     int least = 1, most = (int)(MOST_GRID_WIDTH / (head_width + HEAD_GAP));
     while ((int64_t)least * least < heads) least++;
@@ -52,7 +52,7 @@ static void choose_cells(struct heatmap_layout *layout, const struct heatmap *ma
     bool grid = map->heads > 1;
     int side = cell_side(map->queries > map->keys ? map->queries : map->keys, grid);
     int width = cell_side(map->keys, grid), height = cell_side(map->queries, grid);
-    /* Where one side has few tokens beside many, its cells need not be as thin as those of the other. */
+    /* If one side has few tokens, its cells can be larger than those of the other. */
     layout->cell_width = width > 12 && side < 12 ? 12 : side;
     layout->cell_height = height > 12 && side < 12 ? 12 : side;
 }
@@ -90,7 +90,7 @@ static void place_labels(struct heatmap_layout *layout, const struct heatmap *ma
     layout->key_room = layout->keys_upright ? ceil(font * 1.3) : fmin(most, keys);
 }
 
-/* As many of text's first words as fit into room, at least one; returns what follows them. */
+/* As many of text's first words as fit into room, at least one; returns the rest. */
 static const char *take_line(const char *text, double room, char **line, heatmap_measure *measure, void *context) {
     char *taken = tool_allocate((int64_t)strlen(text) + 1, 1, "the title");
     size_t end = 0;
@@ -106,7 +106,7 @@ static const char *take_line(const char *text, double room, char **line, heatmap
     return text + end + strspn(text + end, " ");
 }
 
-/* The title in lines as wide as the picture, which small ones give room to. */
+/* Breaks the title to the picture's width; small pictures are widened for it. */
 static void break_title(struct heatmap_layout *layout, const char *title, heatmap_measure *measure, void *context) {
     const double whole = ceil(measure(context, title, LAYOUT_TITLE_FONT)) + 1;
     const int wanted = (int)fmin(whole, TITLE_ROOM) + 2 * LAYOUT_MARGIN;
@@ -114,7 +114,7 @@ static void break_title(struct heatmap_layout *layout, const char *title, heatma
     int lines = 0;
     for (; *title && lines < LAYOUT_TITLE_LINES - 2; lines++)
         title = take_line(title, layout->width - 2 * LAYOUT_MARGIN, &layout->title[lines], measure, context);
-    /* What is left is cut where it ends. */
+    /* The rest is cut at the line's end. */
     if (*title) take_line(title, 1e9, &layout->title[lines++], measure, context);
     layout->title_height = LAYOUT_TITLE_FONT * (1.8 + 1.3 * (lines > 1 ? lines - 1 : 0));
 }
@@ -137,7 +137,7 @@ char *heatmap_bar_text(double number, char text[32]) {
     return text;
 }
 
-/* Room for the numbers at the bar, and for what is grey below it. */
+/* Room for numbers at the bar, and the grey keys below it. */
 static double bar_room(const struct heatmap *map, heatmap_measure *measure, void *context) {
     double room = fmax(measure(context, "-0.0000", LAYOUT_NAME_FONT), measure(context, "unseen", LAYOUT_NAME_FONT));
     double number;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where everything stands in a heatmap's picture. One unit is a pixel of a common screen. */
+ * Positions in a heatmap's picture. One unit is a pixel of a common screen. */
 #ifndef RAPT_HEATMAP_LAYOUT_H
 #define RAPT_HEATMAP_LAYOUT_H
 
@@ -25,19 +25,19 @@ struct heatmap_layout {
     double step_x, step_y;              /* from head to head */
     double query_room, key_room;        /* for labels, beside and above the cells */
     double label_font, value_font;      /* value_font 0: cells without numbers */
-    int64_t query_every, key_every;     /* which labels are drawn: those of multiples of this */
+    int64_t query_every, key_every;     /* labels at multiples of this are drawn */
     bool keys_upright;                  /* keys' labels run from left to right */
     double bar_left, bar_top, bar_height;
 };
 
-/* Number i beside the colour bar: its two ends, then the round ones between; false where there are no more. */
+/* Number i beside the colour bar: its two ends, then the round ones between; false if there are no more. */
 enum { HEATMAP_BAR_ENDS = 2 };
 bool heatmap_bar_number(const struct heatmap *map, int i, double *number);
 
-/* As it is drawn; returns text. */
+/* As drawn; returns text. */
 char *heatmap_bar_text(double number, char text[32]);
 
-/* How many units wide text is at this font size. */
+/* The width of text at this font size, in units. */
 typedef double heatmap_measure(void *context, const char *text, double font);
 
 struct heatmap_layout heatmap_lay_out(const struct heatmap *map, heatmap_measure *measure, void *context);

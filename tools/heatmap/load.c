@@ -36,7 +36,7 @@ static char **number_texts(int64_t count) {
     return texts;
 }
 
-/* One text each for count things; hint: what to do where another number of lines is no mistake. */
+/* One text each for count things; hint: what to do if another number of lines is intended. */
 static char **fit_texts(const char *path, struct token_list tokens, const struct npy_array *array, int64_t count,
                         const char *what, const char *hint) {
     char shape[NPY_SHAPE_TEXT];
@@ -60,7 +60,7 @@ static void read_texts(struct heatmap *map, const struct heatmap_options *option
 }
 
 static void find_range(struct heatmap *map) {
-    const float rounding = 1e-5f; /* weights that sum to 1 may be as much above it */
+    const float rounding = 1e-5f; /* sums to 1 may exceed it by so much */
     float least = INFINITY, most = -INFINITY;
     for (int64_t i = 0; i < map->heads * map->queries * map->keys; i++) {
         float weight = map->weights[i];
@@ -134,8 +134,7 @@ bool heatmap_unseen(const struct heatmap *map, float weight) {
     return map->probabilities && weight == 0;
 }
 
-/* As many decimals as tell weights apart that lie within low ... high, and as many for all of them, so that none takes
- * more room than the ends do. */
+/* Decimals that tell weights within low ... high apart, equally many for all, so that none is wider than the ends. */
 static void print_number(const struct heatmap *map, double weight, char text[32]) {
     double most = fmax(fabs((double)map->low), fabs((double)map->high));
     int decimals = most >= 100 ? 0 : most >= 10 ? 1 : most >= 0.1 ? 2 : most >= 0.01 ? 3 : 4;

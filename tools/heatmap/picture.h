@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the parts of a heatmap's picture share while it is drawn. */
+ * Shared by the parts of a heatmap's picture while drawing. */
 #ifndef RAPT_HEATMAP_PICTURE_H
 #define RAPT_HEATMAP_PICTURE_H
 
@@ -9,7 +9,7 @@
 
 enum { PICTURE_HATCH = 5 }; /* from line to line, across */
 
-/* Colours are 0xRRGGBB. missing: of weights that are not finite. */
+/* Colours are 0xRRGGBB. missing: for weights that are not finite. */
 struct theme {
     uint32_t paper, ink, faint, missing;
 };
@@ -24,14 +24,14 @@ struct picture {
 
 void picture_colour(cairo_t *cairo, uint32_t colour);
 
-/* Dies where Cairo could not draw. */
+/* Dies if Cairo failed. */
 void picture_check(const struct picture *picture, cairo_status_t status);
 
-/* Text of the size that names of axes and numbers have. */
+/* Text in the size of axis names and numbers. */
 void picture_text(const struct picture *picture, const char *text, uint32_t colour, double x, double y,
                   enum text_anchor anchor);
 
-/* A short line; the text of its label can follow at once. */
+/* A short line; its label may follow. */
 void picture_tick(const struct picture *picture, double x, double y, double to_x, double to_y);
 
 /* The parts: cells with their labels; title and axes; the colour bar. */

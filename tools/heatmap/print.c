@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Heatmaps in a terminal: a line for each query, a column of one or more characters for each key. */
+ * Heatmaps in a terminal: a line per query, one or more columns per key. */
 #include <langinfo.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ struct page {
     enum ink ink;
     int label; /* columns of the queries' labels */
     int cell;  /* columns of a key */
-    int64_t pooled, cells; /* a cell shows the largest weight of so many keys; cells a line */
+    int64_t pooled, cells; /* a cell shows the largest weight of so many keys; cells per line */
     int64_t merged, lines; /* and of so many queries; lines per head */
     bool values, upright;  /* weights as numbers; keys' labels from left to right */
 };
@@ -81,14 +81,14 @@ static struct page lay_out(const struct heatmap *map, const char *colours) {
     page.upright = page.values && keys < page.cell;
     page.pooled = each > 0 ? 1 : left > 0 ? (map->keys + left - 1) / left : map->keys;
     page.cells = (map->keys + page.pooled - 1) / page.pooled;
-    /* Many queries are merged as their keys are, so that a map stays about square. */
+    /* Many queries are merged like their keys, so that a map stays roughly square. */
     int64_t most = page.pooled == 1 ? MOST_LINES : page.cells > MERGED_LINES ? page.cells : MERGED_LINES;
     page.merged = (map->queries + most - 1) / most;
     page.lines = (map->queries + page.merged - 1) / page.merged;
     return page;
 }
 
-/* The nearest colour of the 6 x 6 x 6 cube that terminals of 256 colours have. */
+/* The nearest colour of the 6 x 6 x 6 cube of 256-colour terminals. */
 static int cube_index(uint32_t colour) {
     int index = 16;
     for (int shift = 16, weight = 36; shift >= 0; shift -= 8, weight /= 6) {
@@ -135,7 +135,7 @@ static void print_cell(const struct page *page, float weight) {
     if (coloured) fputs("\x1b[0m", stdout);
 }
 
-/* Of the weights that a cell stands for. NaN first, so that no pooling hides it. */
+/* The weight that a cell shows. NaN first, so that no pooling hides it. */
 static float pooled_weight(const struct page *page, int64_t h, int64_t line, int64_t cell) {
     const struct heatmap *map = page->map;
     const int64_t first = line * page->merged, left = cell * page->pooled;
@@ -149,7 +149,7 @@ static float pooled_weight(const struct page *page, int64_t h, int64_t line, int
     return most;
 }
 
-/* Character `line` of text as it stands in a column of its own. */
+/* Character `line` of text, in its own column. */
 static void print_letter(const char *text, int line, int columns) {
     for (struct text_step step; *text; text += step.bytes) {
         step = text_step(text);

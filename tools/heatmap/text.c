@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As many as a line of the largest picture shows; Pango's time grows with them. */
+/* A line of the largest picture; Pango's time grows with the text. */
 enum { MOST_BYTES = 2048 };
 
 struct text_pen text_begin(cairo_t *cairo, int *unknown) {
     struct text_pen pen = {cairo, pango_cairo_create_layout(cairo), unknown};
-    /* Hinted widths would depend on the resolution, and text would not fit where it was measured to. */
+    /* Hinted widths would depend on the resolution, and differ from those measured. */
     cairo_font_options_t *options = cairo_font_options_create();
     cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE);
     cairo_font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
@@ -28,7 +28,7 @@ void text_end(struct text_pen *pen) {
     g_object_unref(pen->layout);
 }
 
-/* Valid UTF-8 whose control characters are written out: \t, \x1b. What is cut ends in an ellipsis. */
+/* Valid UTF-8 with control characters escaped: \t, \x1b. Truncated text ends in an ellipsis. */
 static void make_visible(const char *text, char visible[MOST_BYTES * 4 + 1]) {
     char *at = visible;
     const size_t bytes = strnlen(text, MOST_BYTES);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The colour map viridis by Stéfan van der Walt, Nathaniel Smith and Eric Firing, 2015, released under CC0:
- * https://bids.github.io/colormap/. Equal steps in it look like equal steps, in grey and to colour-blind eyes
- * as well. */
+ * https://bids.github.io/colormap/. Equal steps look equal, in grey and to colour-blind eyes, too. */
 #include "heatmap/viridis.h"
 
 static const uint32_t table[256] = {

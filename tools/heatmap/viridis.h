@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The colour of place, 0 ... 1; beyond, and for NaN, that of the nearer end. */
+/* The colour at place, 0 ... 1; outside, and for NaN, the nearer end's. */
 uint32_t viridis(double place);
 
 /* Whether text on this colour reads better in black than in white. */

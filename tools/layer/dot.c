@@ -49,7 +49,7 @@ static void same(const struct npy_array *a, const struct npy_array *b, int from_
                  b->path, npy_shape_text(b->dims, b->shape, shape_b), of_a, of_b, what);
 }
 
-/* As the library would say it, with the name and shape of the file. */
+/* As the library does, with the file's name and shape. */
 static void check_mask(const rapt_dot_product_desc *layer, const struct npy_array *mask, const int64_t *mask_shape) {
     const int dims = layer->leading + 2;
     int64_t scores[NPY_MAX_DIMS];
@@ -64,7 +64,7 @@ static void check_mask(const rapt_dot_product_desc *layer, const struct npy_arra
     }
 }
 
-/* Sizes of the mask from the right, those it lacks are 1. One number for all keys is written out. */
+/* Sizes of the mask from the right; missing ones are 1. A single number for all keys is expanded. */
 static void set_mask(rapt_dot_product_desc *layer, const char *path, int64_t mask_shape[NPY_MAX_DIMS]) {
     struct npy_array mask = npy_read(path, NPY_BOOL | NPY_INT32);
     const int dims = layer->leading + 2;
@@ -95,7 +95,7 @@ static struct npy_array result_like(const struct npy_array *query, const char *p
     return array;
 }
 
-/* As `rapt attend` does. */
+/* Like `rapt attend`. */
 static int32_t origin_of(const rapt_dot_product_desc *layer, const struct layer_options *options) {
     const int64_t difference = layer->kv_length - layer->query_length;
     if (!options->query_offset.given || options->query_offset.value == difference) return RAPT_ORIGIN_BOTTOM_RIGHT;

@@ -8,7 +8,7 @@
 #include "layer/job.h"
 #include "layer/kinds.h"
 
-/* As the library would say it, with the names of files. */
+/* As the library does, with file names. */
 static void divides(const char *name, int64_t columns, int64_t parts, int64_t heads) {
     if (columns % parts)
         tool_die("%s gives %lld numbers, which do not divide into %lld heads", name, (long long)columns,
@@ -34,7 +34,7 @@ static void read_fused(const struct layer_job *job, rapt_multi_head_desc *layer,
     divides("w_qkv", layer->fused.out, 3 * heads, heads);
 }
 
-/* Reads w_o where it is there, and returns how many numbers per token has in the end. */
+/* Reads w_o if it exists, and returns the final numbers per token. */
 static int64_t read_output(const struct layer_job *job, rapt_multi_head_desc *layer, bool needed) {
     const int64_t width = layer->fused.weight ? layer->fused.out / 3 : layer->value.out;
     char name[64];
@@ -51,7 +51,7 @@ static rapt_multi_head_desc layer_of(struct layer_job *job) {
     return layer;
 }
 
-/* keys, values: what these are projected from. */
+/* keys, values: the inputs of their projections. */
 static void add_extras(struct layer_job *job, rapt_multi_head_desc *layer, const struct tokens *x,
                        const struct tokens *keys, const struct tokens *values, bool one_head) {
     const int64_t heads_width = layer->fused.weight ? layer->fused.out / 3 : layer->value.out;

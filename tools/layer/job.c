@@ -131,7 +131,7 @@ static void drop(struct layer_job *job) {
     how->keep_mask = dropout_draw(p, (uint64_t)options->seed.value, how);
 }
 
-/* As `rapt attend` does. */
+/* Like `rapt attend`. */
 static void align(rapt_attention_desc *how, const struct layer_options *options) {
     how->features |= RAPT_CAUSAL;
     how->query_origin = RAPT_ORIGIN_BOTTOM_RIGHT;
@@ -173,7 +173,7 @@ float *job_result(struct layer_job *job, const char *path, const struct tokens *
     return add_result(job, path, queries->has_batch ? 3 : 2, shape + !queries->has_batch);
 }
 
-/* [batch, heads, queries, keys] without what the queries or the kind lack; the number of dimensions. */
+/* [batch, heads, queries, keys] less what queries or the kind lack; returns the dimensions. */
 static int shape_scores(const struct layer_job *job, const struct tokens *queries, bool one_head, int64_t shape[4]) {
     const rapt_attention_desc *how = &job->how;
     const int64_t all[4] = {how->batch, how->query_heads, how->query_length, how->kv_length};
@@ -225,7 +225,7 @@ void job_finish(struct layer_job *job, rapt_status status, const rapt_message *m
     for (int i = 0; i < job->result_count && !job->options->quiet; i++)
         printf("%s %s\n", text_shown(job->results[i].path),
                npy_shape_text(job->results[i].dims, job->results[i].shape, shape));
-    /* The last thing that can fail is what gives the results their names. */
+    /* Naming the results is the last step that can fail. */
     tool_flush();
     output_commit();
 }

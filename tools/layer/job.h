@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the kinds of `rapt layer` share: inputs, weights, how to attend, results. Everything dies where files are
- * wrong or do not fit, naming both sides. */
+ * Shared by the kinds of `rapt layer`: inputs, weights, how to attend, results. Everything dies if files are wrong or
+ * do not fit, naming both sides. */
 #ifndef RAPT_LAYER_JOB_H
 #define RAPT_LAYER_JOB_H
 
@@ -28,31 +28,31 @@ struct tokens {
 struct layer_job job_begin(const struct layer_options *options);
 
 struct tokens job_tokens(const char *path);
-/* Dies where b is no batch of as many sequences as a. */
+/* Dies unless b is a batch of as many sequences as a. */
 void job_same_batch(const struct tokens *a, const struct tokens *b);
 
-/* w_NAME and, where it is there, b_NAME, for in numbers per token that `reader` has; in = 0: any. */
+/* w_NAME and, if it exists, b_NAME, for the in numbers per token of `reader`; in = 0: any. */
 rapt_linear job_linear(const struct layer_job *job, const char *name, int64_t in, const struct npy_array *reader);
-/* The same under names of their own; bias may be NULL. */
+/* The same by other names; bias may be NULL. */
 rapt_linear job_linear_named(const struct layer_job *job, const char *weight, const char *bias, int64_t in,
                              const struct npy_array *reader);
 /* A vector of count numbers. */
 const float *job_vector(const struct layer_job *job, const char *name, int64_t count);
 
-/* Sizes, causal, mask and dropout of how. */
+/* Sets how's sizes, causal, mask and dropout. */
 void job_attend(struct layer_job *job, int64_t heads, const struct tokens *queries, const struct tokens *keys);
-/* [batch, tokens, width] as the queries have it; filled by the layer. */
+/* [batch, tokens, width] in the queries' form; filled by the layer. */
 float *job_result(struct layer_job *job, const char *path, const struct tokens *queries, int64_t width);
-/* Where --attention-out or --all-outputs is given: how.weights. one_head: without a dimension for heads. */
+/* Sets how.weights if --attention-out or --all-outputs is given. one_head: without a dimension for heads. */
 void job_weights(struct layer_job *job, const struct tokens *queries, bool one_head);
 
-/* Where --all-outputs is given: room for what is called name there; else NULL. Shaped as job_result; as the attention
- * weights; as it says. */
+/* Memory for the output called name if --all-outputs is given; else NULL. Shaped as job_result; as the attention
+ * weights; as given. */
 float *job_extra(struct layer_job *job, const char *name, const struct tokens *queries, int64_t width);
 float *job_extra_scores(struct layer_job *job, const char *name, const struct tokens *queries, bool one_head);
 float *job_extra_shaped(struct layer_job *job, const char *name, int dims, const int64_t *shape);
 
-/* Dies where the status is an error; else gives the results their names and prints their shapes. */
+/* Dies if the status is an error; else gives results their names and prints their shapes. */
 void job_finish(struct layer_job *job, rapt_status status, const rapt_message *message);
 
 #endif

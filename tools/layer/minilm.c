@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Kind minilm: all-MiniLM-L6-v2 (https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2), token ids to
- * sentence embeddings. Word, position and type embeddings are added and normalised; six post-norm blocks with
- * GELU; the mean over real tokens, scaled to length 1. */
+ * Kind minilm: all-MiniLM-L6-v2 (https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2), from token ids to
+ * sentence embeddings. Sums word, position and type embeddings and normalises; six post-norm blocks with GELU; the mean
+ * over real tokens, scaled to length 1. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -25,7 +25,7 @@ void layer_additive(const struct layer_options *options) {
     job_finish(&job, rapt_additive_attention(&layer, &job.run, &message), &message);
 }
 
-/* w_a of rows and columns as wanted; rows = 0: any. */
+/* w_a with rows and columns as given; rows = 0: any. */
 static struct npy_array read_matrix(const struct layer_job *job, int64_t rows, int64_t columns) {
     struct npy_array array = weights_read(&job->weights, "w_a");
     char shape[NPY_SHAPE_TEXT];
@@ -65,7 +65,7 @@ static void read_weights(struct layer_job *job, rapt_luong_desc *layer, const st
     }
 }
 
-/* What only local-p computes: the softmax before its Gaussian, and where that stands. */
+/* Only local-p computes these: the softmax before its Gaussian, and that one's position. */
 static void add_local_results(struct layer_job *job, rapt_luong_desc *layer, const struct tokens *state) {
     const int64_t shape[2] = {state->batch, state->tokens};
     layer->align = job_extra_scores(job, "alignment", state, true);

@@ -5,7 +5,7 @@
 
 #include "common/options.h"
 
-/* Paths and names are NULL where not given. */
+/* Paths and names are NULL if not given. */
 struct layer_options {
     const char *weights, *prefix, *weights_layout;
     const char *input, *memory, *memory_value, *query, *key, *value, *ids, *lengths;
@@ -18,25 +18,25 @@ struct layer_options {
 
 extern const struct option_row layer_option_rows[];
 
-/* A kind of layer: what it is called, the options it needs and may have (words with one space between; --out,
- * --isa and --threads go with all). */
+/* A kind of layer: its name, required and allowed options (words separated by spaces; --out, --isa and --threads go
+ * with all). */
 struct layer_kind {
     const char *name, *needs, *takes;
     void (*run)(const struct layer_options *options);
     const char *help;
 };
 
-/* They end with one whose name is NULL. */
+/* Ends with a NULL name. */
 extern const struct layer_kind layer_kinds[];
 
-/* The kind of this name; dies where there is none. */
+/* The kind of this name; dies if unknown. */
 const struct layer_kind *layer_find(const char *name);
 
 /* Whether the option is required for the kind; whether it is allowed. */
 bool layer_needs(const struct layer_kind *kind, const char *option);
 bool layer_takes(const struct layer_kind *kind, const char *option);
 
-/* argv[0] is the kind. Dies where an option is unknown, malformed, missing, or not one of the kind's. */
+/* argv[0] is the kind. Dies if an option is unknown, malformed, missing, or not the kind's. */
 struct layer_options layer_parse(const struct layer_kind *kind, int argc, char **argv);
 
 #endif

@@ -9,9 +9,9 @@
 #include "common/text.h"
 #include "common/tool.h"
 
-enum { MOST_BYTES = 1 << 20, FURTHER_LINES = 1 << 20 }; /* what has more is no list of tokens: a device, a pipe */
+enum { MOST_BYTES = 1 << 20, FURTHER_LINES = 1 << 20 }; /* more is no list of tokens: a device, a pipe */
 
-/* The next line, without its end, \n or \r\n; false where there is none. */
+/* The next line, without its end, \n or \r\n; false if there is none. */
 static bool read_line(FILE *file, const char *path, char line[MOST_BYTES + 1]) {
     int length = 0, byte;
     while ((byte = getc(file)) != EOF && byte != '\n') {

@@ -10,7 +10,7 @@
 #include "common/tool.h"
 #include "files/npz.h"
 
-/* So that they are still reachable when a leak checker looks: a command has one such file. */
+/* Reachable for leak checkers: a command has one such file. */
 static struct safetensors tensors_of_file;
 
 static char *joined(const char *a, const char *b, const char *c, const char *d) {
@@ -72,7 +72,7 @@ static const char *path_of(const struct weights *weights, const char *name) {
 }
 
 bool weights_has(const struct weights *weights, const char *name) {
-    struct stat status; /* what is there but cannot be read is an error when it is read */
+    struct stat status; /* a file that exists but cannot be read fails when it is read */
     if (weights->file) return find(weights, name) != NULL;
     if (weights->is_archive) return npz_has(path_of(weights, name));
     return lstat(path_of(weights, name), &status) == 0 || errno != ENOENT;

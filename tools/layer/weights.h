@@ -15,12 +15,12 @@ struct weights {
     const struct safetensors *tensors;
 };
 
-/* prefix stands before every name that is asked for. Dies where the path is none of them. */
+/* prefix precedes every name read. Dies if the path is none of them. */
 struct weights weights_open(const char *path, const char *prefix);
 
 bool weights_has(const struct weights *weights, const char *name);
 
-/* A float32 tensor; path in it is what messages call it. Dies where it is missing or of another type. */
+/* A float32 tensor; its path is the name in messages. Dies if it is missing or of another type. */
 struct npy_array weights_read(const struct weights *weights, const char *name);
 
 #endif
