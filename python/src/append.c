@@ -28,7 +28,7 @@ enum {
 static const char *const names[APPEND_ARRAYS] = {"key",         "value",      "slots",        "key pages",
                                                  "value pages", "key scales", "value scales", "rotary_positions"};
 
-/* The bytes from data on, 0 where there are none. */
+/* Bytes from data on, 0 if there are none. */
 static int64_t extent_of(const struct array *a) {
     int64_t bytes = a->item_bytes;
     for (int i = 0; i < a->ndim; i++) {
@@ -83,7 +83,7 @@ bool read_rotary(rapt_rotary *rotary, PyObject *tuple) {
     return read;
 }
 
-/* [batch, kv_heads, length, dim], or in the order of the layout. */
+/* [batch, kv_heads, length, dim], or in the layout's order. */
 static bool read_new(rapt_tensor *tensor, const struct array *a, int layout, const rapt_append_desc *d, int64_t dim,
                      const char *name) {
     const int64_t required[4] = {d->batch, layout ? d->length : d->kv_heads, layout ? d->kv_heads : d->length, dim};
@@ -97,7 +97,7 @@ static bool read_new(rapt_tensor *tensor, const struct array *a, int layout, con
     return false;
 }
 
-/* A number for each new token. batch * length may overflow: views can be larger than memory. */
+/* One number per new token. batch * length may overflow: views can be larger than memory. */
 static bool read_tokens(rapt_index_list *list, const struct array *a, const rapt_append_desc *d, const char *name) {
     if (!list_of(list, a, name))
         return false;

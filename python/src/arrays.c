@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Three ways to see an array's memory, the quickest first. */
+ * Three ways to read an array's memory, the fastest first. */
 #include "arrays.h" /* with Python.h, which comes first */
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 static const struct {
     int32_t dtype, bytes;
-    int code; /* of DLPack */
+    int code; /* in DLPack */
     const char *name;
 } dtypes[] = {
     {RAPT_F32, 4, DLPACK_FLOAT, "float32"},
@@ -120,7 +120,7 @@ static int code_of_format(const char *format) {
                                          : -1;
 }
 
-/* ml_dtypes' arrays have no format: they are seen as integers of the same size. */
+/* ml_dtypes' arrays have no format: view them as integers of the same size. */
 static bool read_extended(struct array *a, PyObject *object, const char *name, bool writes) {
     static const struct {
         const char *name, *view;
@@ -183,9 +183,9 @@ static bool use_tensor(struct array *a, const struct dlpack_tensor *tensor, cons
     return true;
 }
 
-/* The C functions of the last type that had some: programs use one kind of tensor. */
+/* The C functions of the last type with any: programs use one kind of tensor. */
 static const struct dlpack_exchange *exchange_of(PyObject *object) {
-    static PyTypeObject *known; /* kept, so that no other type has its address */
+    static PyTypeObject *known; /* kept, so that no other type gets its address */
     static const struct dlpack_exchange *functions;
     PyTypeObject *type = Py_TYPE(object);
     if (type == known)
@@ -255,7 +255,7 @@ static bool read_any(struct array *a, PyObject *object, const char *name, bool w
     return false;
 }
 
-/* Without elements in any case: PyTorch copies no such tensor to make it so. */
+/* Always without elements: PyTorch copies no such tensor to make it so. */
 static bool is_contiguous(const struct array *a) {
     for (int i = 0; i < a->ndim; i++)
         if (a->shape[i] == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The parts of DLPack's ABI (versions 0.x and 1.x) that reading a tensor takes. */
+ * The parts of DLPack's ABI (versions 0.x and 1.x) required to read a tensor. */
 #ifndef RAPT_DLPACK_H
 #define RAPT_DLPACK_H
 
@@ -30,7 +30,7 @@ struct dlpack_tensor {
     uint64_t byte_offset;
 };
 
-/* What a capsule "dltensor_versioned" holds; one "dltensor" holds a dlpack_tensor and more. */
+/* The content of a capsule "dltensor_versioned"; "dltensor" holds a dlpack_tensor and more. */
 struct dlpack_versioned {
     uint32_t major, minor;
     void *context;
@@ -39,7 +39,7 @@ struct dlpack_versioned {
     struct dlpack_tensor tensor;
 };
 
-/* What a type's attribute __dlpack_c_exchange_api__ holds, a capsule "dlpack_exchange_api". */
+/* The content of a type's attribute __dlpack_c_exchange_api__, a capsule "dlpack_exchange_api". */
 struct dlpack_exchange {
     uint32_t major, minor;
     void *previous;

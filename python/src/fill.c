@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The descriptor of a call. What arrays must agree in is checked here, where arguments have names and shapes; all else
- * is rapt's to check. */
+ * The descriptor of a call. Agreement of arrays is checked here, where they have names and shapes; the rest is rapt's
+ * to check. */
 #include "call.h" /* with Python.h, which comes first */
 
 #include <string.h>
@@ -63,7 +63,7 @@ static void dims_of(const struct array *array, int layout, int64_t *dims) {
     dims[3] = a.shape[3];
 }
 
-/* Of pages, whose shapes say neither the batch nor dims. */
+/* For pages, whose shapes give neither the batch nor dims. */
 static bool read_stored(struct call *call, PyObject *stored, int64_t *key) {
     int key_dtype, value_dtype;
     long long head_dim, value_dim, kv_length;
@@ -103,13 +103,13 @@ static bool read_sizes(struct call *call, int layout, PyObject *stored) {
     d->kv_heads = key[1], d->kv_length = key[2], d->value_dim = value[3];
     if (stored != Py_None && !read_stored(call, stored, key))
         return false;
-    /* What key must be, in the caller's order of dimensions. */
+    /* key's required shape, in the caller's order. */
     int64_t required[4] = {query[0], layout ? key[2] : key[1], layout ? key[1] : key[2], query[3]};
     const int skip = 4 - a[QUERY].ndim;
     if (key[0] != query[0] || key[3] != query[3] || (stored == Py_None && a[KEY].ndim != a[QUERY].ndim))
         return wrong_shape(call, KEY, a[QUERY].ndim, required + skip);
     required[3] = d->value_dim;
-    if (stored == Py_None && value[3] < 1) { /* which the library would take for that of key */
+    if (stored == Py_None && value[3] < 1) { /* the library would use key's instead */
         PyErr_Format(PyExc_ValueError, "value: its shape is %s; its last dimension is below 1",
                      shape_of(a[VALUE].ndim, a[VALUE].shape).text);
         return false;
@@ -133,8 +133,8 @@ static bool check_out(struct call *call, int layout) {
     return wrong_shape(call, OUT, a[QUERY].ndim, required + (4 - a[QUERY].ndim));
 }
 
-/* mask, bias, lse, weights: [batch, query_heads, query_length, kv_length] or without its end, in this order in any
- * layout. Those that are read may broadcast. */
+/* mask, bias, weights: [batch, query_heads, query_length, kv_length], lse without the last, in this order for any layout.
+ * Inputs may broadcast. */
 static bool read_pairs(struct call *call, int which, rapt_tensor *tensor) {
     const rapt_attention_desc *d = &call->desc;
     struct array a = call->arrays[which];
@@ -192,7 +192,7 @@ static bool read_pages(struct call *call) {
         return false;
     }
     d->key_pages.kind = RAPT_PAGES_DENSE;
-    d->key_pages.entries.count = table->shape[1]; /* of each row */
+    d->key_pages.entries.count = table->shape[1]; /* per row */
     d->key_pages.batch_stride_bytes = table->stride[0];
     d->key_pages.page_tokens = a[KEY].shape[2];
     d->key_pages.pages = a[KEY].shape[0];
@@ -201,7 +201,7 @@ static bool read_pages(struct call *call) {
            pages_of(&d->value, a[VALUE].dtype, &a[VALUE], &a[VALUE_SCALES], &a[KEY], "value");
 }
 
-/* Sets the bit of features where there is a number. */
+/* Sets the bit of features if there is a number. */
 static bool read_number(PyObject *object, float *number, uint64_t *features, uint64_t bit, const char *name) {
     if (object == Py_None)
         return true;
@@ -308,7 +308,7 @@ static bool read_lists(struct call *call) {
     return true;
 }
 
-/* Pages have bytes, whatever is stored in them. */
+/* Pages are bytes, whatever is stored in them. */
 static bool check_elements(const struct call *call, bool paged) {
     for (int i = 0; i < BOUND_ARRAYS; i++)
         if (!(paged && (i == KEY || i == VALUE)) && !array_check_elements(&call->arrays[i], names[i], i == MASK))

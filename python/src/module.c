@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The module rapt._core: what the Python files of the package call. Arguments are positional and complete here; names,
- * defaults and documentation are theirs. */
+ * The module rapt._core, for the package's Python files. Arguments are positional and complete here; names, defaults
+ * and documentation are in Python. */
 #include "call.h"
 #include "threads.h"
 
@@ -45,7 +45,7 @@ static PyMethodDef methods[] = {
     {"seconds_of_call", core_seconds_of_call, METH_VARARGS, "What a call takes without Python."},
     {0}};
 
-/* ISAS: numbers of all instruction sets that have a name. */
+/* ISAS: numbers of all named instruction sets. */
 static bool add_isas(PyObject *module) {
     PyObject *isas = PyDict_New();
     bool added = isas != NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The type Plan: checked arguments, which run again and again with other arrays of the same shapes and strides. Several
- * threads may run one plan: each binds a copy. */
+ * The type Plan: checked arguments, run repeatedly with other arrays of the same shapes and strides. Several threads
+ * may run one plan: each binds a copy. */
 #include "call.h" /* with Python.h, which comes first */
 
 #include <string.h>
@@ -12,13 +12,13 @@ struct plan_object {
 
 static const char *const names[BOUND_ARRAYS] = {"query", "key", "value", "out", "mask", "bias", "lse", "weights"};
 
-/* Runs bring others: weights alone may be gigabytes, which nobody needs any more. */
+/* Runs bring others, and keeping these could hold gigabytes of weights. */
 static void release_bound(struct call *call) {
     for (int i = 0; i < BOUND_ARRAYS; i++)
         array_release(&call->arrays[i]);
 }
 
-/* Plan.__new__(arguments of the call), which are those of core_attention. */
+/* Plan.__new__(arguments of core_attention). */
 static PyObject *plan_new(PyTypeObject *type, PyObject *positional, PyObject *named) {
     PyObject *arguments[ARGUMENTS];
     rapt_message message;

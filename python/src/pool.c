@@ -13,11 +13,11 @@ enum { SPINS = 4000 }; /* tens of microseconds */
 static struct {
     pthread_mutex_t in_use, mutex;
     pthread_cond_t begin, end;
-    int threads; /* that were started */
+    int threads; /* started ones */
     void (*body)(void *data);
     void *data;
-    int places;      /* how many threads may still join this run */
-    int working;     /* how many have, and have not ended */
+    int places;      /* threads that may still join this run */
+    int working;     /* those that have, and have not ended */
     atomic_uint run; /* number of the run */
 } pool = {PTHREAD_MUTEX_INITIALIZER,
           PTHREAD_MUTEX_INITIALIZER,
@@ -38,7 +38,7 @@ static void pause_briefly(void) {
 #endif
 }
 
-/* The calling thread holds pool.mutex, and holds it again at the end. */
+/* Called and left with pool.mutex held. */
 static void take_part(void) {
     if (pool.places <= 0)
         return;
@@ -70,7 +70,7 @@ static void *serve(void *unused) {
     return NULL;
 }
 
-/* Signals are for the threads of Python. Fewer threads than were asked for do the work, too. */
+/* Signals are for Python's threads. Fewer threads than requested do the work, too. */
 static void start(int threads) {
     sigset_t all, before;
     pthread_t thread;
@@ -96,7 +96,7 @@ void pool_run(void (*body)(void *data), void *data, int threads) {
     atomic_fetch_add(&pool.run, 1);
     pthread_cond_broadcast(&pool.begin);
     pthread_mutex_unlock(&pool.mutex);
-    body(data); /* when it returns, no work is left that nobody has begun */
+    body(data); /* on return, all work has begun */
     pthread_mutex_lock(&pool.mutex);
     pool.places = 0;
     while (pool.working > 0)

@@ -5,11 +5,11 @@
 
 enum { POOL_MOST = 1024 };
 
-/* Calls body(data) on the calling thread and on up to threads - 1 others, and waits for them. Where the pool is in use,
- * the calling thread works alone. */
+/* Calls body(data) on the calling thread and up to threads - 1 others, and waits for them. If the pool is busy, the
+ * calling thread works alone. */
 void pool_run(void (*body)(void *data), void *data, int threads);
 
-/* In the child of a fork: the parent's threads are not there. */
+/* In a forked child: the parent's threads do not exist. */
 void pool_forget(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Python's stable ABI from 3.11 on, the first that has the buffer protocol: one build serves all later versions. */
+ * Python's stable ABI from 3.11, the first with the buffer protocol: one build serves all later versions. */
 #ifndef RAPT_PYTHON_H
 #define RAPT_PYTHON_H
 

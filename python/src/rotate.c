@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * rotate(in, out, first positions, lengths, layout, rotary, threads): queries, rotated as append rotates keys. */
+ * rotate(in, out, first positions, lengths, layout, rotary, threads): rotates queries like append rotates keys. */
 #include "call.h" /* with Python.h, which comes first */
 
 #include <string.h>
@@ -20,7 +20,7 @@ enum {
 
 static const char *const names[ROTATE_ARRAYS] = {"array", "out", "first_positions", "lengths"};
 
-/* Both [batch, heads, tokens, head_dim], or in the order of the layout. */
+/* Both [batch, heads, tokens, head_dim], or in the layout's order. */
 static bool read_rows(rapt_rotate_desc *d, struct array *a, int layout) {
     const struct array *in = &a[ROTATE_IN], *out = &a[ROTATE_OUT];
     if (in->ndim != 4 || out->ndim != 4 || memcmp(in->shape, out->shape, sizeof in->shape) != 0) {

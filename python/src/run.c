@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Runs: without the GIL, in workspaces that are kept from call to call. */
+ * Runs without the GIL, in workspaces kept from call to call. */
 #include "call.h" /* with Python.h, which comes first */
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ PyObject *raise_of_call(rapt_status status, const rapt_message *message, const s
 
 enum { IDLE = 8, MOST_KEPT = 16 << 20 };
 
-/* Those that no run uses. The GIL guards the list. */
+/* Unused ones. The GIL guards the list. */
 static struct workspace {
     void *memory;
     size_t bytes;
@@ -99,8 +99,8 @@ static double seconds_between(const struct timespec *begin, const struct timespe
     return (double)(end->tv_sec - begin->tv_sec) + 1e-9 * (double)(end->tv_nsec - begin->tv_nsec);
 }
 
-/* Into memory of its own, which is contiguous whatever the strides of query are. Sizes are compared as doubles: views
- * can be larger than memory. */
+/* Into separate memory, contiguous whatever query's strides. Sizes are compared as doubles: views can be larger than
+ * memory. */
 static rapt_status measure(struct array *query, int count, double *seconds, rapt_message *message) {
     rapt_attention_desc d = RAPT_ATTENTION_DESC_INIT;
     struct timespec begin, end;
@@ -124,8 +124,8 @@ static rapt_status measure(struct array *query, int count, double *seconds, rapt
     return status;
 }
 
-/* seconds_of_call(query, count): what the library itself takes for attention of query, as keys and values too, on the
- * calling thread, with checks and all: benchmarks subtract it. */
+/* seconds_of_call(query, count): the library's own time for attention of query on itself, on the calling thread, with
+ * all checks: benchmarks subtract it. */
 PyObject *core_seconds_of_call(PyObject *module, PyObject *arguments) {
     struct array query;
     rapt_message message = {0};

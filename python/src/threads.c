@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * OpenMP by the functions that GCC's code calls, which libgomp has, and LLVM's and Intel's libraries as well: looked up
- * in the process, so that nothing is linked and no second copy comes with a wheel. */
+ * OpenMP by the functions that GCC's code calls, which libgomp and LLVM's and Intel's libraries have: looked up in the
+ * process, so that nothing is linked and wheels bring no second copy. */
 #define _GNU_SOURCE /* RTLD_DEFAULT, sched_getaffinity */
 #include "threads.h"
 
@@ -22,7 +22,7 @@ static struct {
     int (*in_parallel)(void);
 } openmp;
 
-/* libgomp waits for ever for threads that a fork left in the parent. */
+/* libgomp waits forever for threads that a fork left in the parent. */
 static atomic_bool is_child;
 
 static void after_fork(void) {
@@ -32,7 +32,7 @@ static void after_fork(void) {
 
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, after_fork); }
 
-/* It may be loaded later than this module, so it is looked for until it is there. */
+/* It may be loaded after this module, so the search repeats until found. */
 static bool has_openmp(void) {
     static atomic_bool found;
     if (atomic_load_explicit(&found, memory_order_acquire))
@@ -56,7 +56,7 @@ static int processors(void) {
     return online > 0 ? (int)online : 1;
 }
 
-/* OMP_NUM_THREADS limits the pool as it limits everything else that computes. */
+/* OMP_NUM_THREADS limits the pool like everything else that computes. */
 static int pool_threads(void) {
     const char *text = getenv("OMP_NUM_THREADS");
     const int limit = text ? atoi(text) : 0;
@@ -71,8 +71,8 @@ int threads_usual(void) {
     return pool_threads();
 }
 
-/* More than there are processors would only wait for each other, and libgomp ends the process where one does not start.
- * Who has set OpenMP to more than that has them in any case. */
+/* More than the processors would only wait for each other, and libgomp ends the process if one does not start. If
+ * OpenMP is set to more, they exist anyway. */
 static int threads_of(int asked) {
     if (asked <= 1)
         return asked;
@@ -99,8 +99,8 @@ static void work(void *data) {
         job->task(job->argument, i);
 }
 
-/* libgomp ends the threads that a smaller team leaves idle, so its team is always as large as it is elsewhere. In a
- * forked child the pool begins anew; it works only where a number of threads is asked for. */
+/* libgomp ends threads that a smaller team leaves idle, so its team is always as large as elsewhere. In a forked child
+ * the pool starts over; it works only if a number of threads is requested. */
 static int parallel_for(void *context, int64_t count, void (*task)(void *argument, int64_t i), void *argument) {
     struct job job = {.task = task, .argument = argument, .count = count};
     (void)context;
