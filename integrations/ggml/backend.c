@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Runs graphs whose nodes are FLASH_ATTN_EXT, or nothing at all. */
+ * Runs graphs whose nodes are FLASH_ATTN_EXT, or no-ops. */
 #include "backend.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ struct state {
     size_t workspace_bytes;
     ggml_abort_callback should_abort;
     void *abort_data;
-    pthread_t caller; /* of the graph that runs */
+    pthread_t caller; /* of the running graph */
 };
 
 static ggml_guid_t guid(void) {
@@ -46,7 +46,7 @@ static void free_backend(ggml_backend_t backend) {
     free(backend);
 }
 
-/* ggml asks its callback on the thread that computes the graph, so no other one does here. */
+/* ggml calls its callback on the graph's thread, so only that one does here. */
 static int should_stop(void *context) {
     const struct state *s = context;
     return pthread_equal(pthread_self(), s->caller) && s->should_abort(s->abort_data);
@@ -61,7 +61,7 @@ static bool reserve(struct state *s, size_t bytes) {
     return s->workspace != NULL;
 }
 
-/* Waking threads costs more than they would save below about a million multiply-adds. */
+/* Below about a million multiply-adds, waking threads costs more than it saves. */
 static int threads_for(const struct state *s, const rapt_attention_desc *desc) {
     const double rows = (double)desc->batch * (double)desc->query_heads * (double)desc->query_length;
     const bool is_small = rows * (double)desc->kv_length * (double)(desc->head_dim + desc->value_dim) < 1 << 20;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The backend: what a device makes, one for each context of a host. */
+ * The backend: made by a device, one per context of a host. */
 #ifndef RAPT_GGML_BACKEND_H
 #define RAPT_GGML_BACKEND_H
 
@@ -7,7 +7,7 @@
 
 #include "ggml-backend.h"
 
-/* Of all backends since the library was loaded. */
+/* For all backends since the library was loaded. */
 struct rapt_ggml_counters {
     _Atomic uint64_t calls, plans, declined, failed;
 };
@@ -16,12 +16,12 @@ extern struct rapt_ggml_counters rapt_ggml_counters;
 ggml_backend_t rapt_ggml_backend_new(ggml_backend_dev_t device);
 bool rapt_ggml_is_backend(ggml_backend_t backend);
 
-/* What a host finds with ggml_backend_reg_get_proc_address. */
+/* Hosts find these with ggml_backend_reg_get_proc_address. */
 void rapt_ggml_set_n_threads(ggml_backend_t backend, int count);
 void rapt_ggml_set_threadpool(ggml_backend_t backend, struct ggml_threadpool *pool);
 void rapt_ggml_set_abort_callback(ggml_backend_t backend, ggml_abort_callback callback, void *data);
 
-/* Views and the like, which need no work. */
+/* Views and other no-ops. */
 bool rapt_ggml_is_nothing(enum ggml_op op);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The device that ggml's scheduler asks, and what ggml finds when it loads the library. It stands beside the CPU and
- * uses its memory. */
+ * The device for ggml's scheduler, and what ggml finds when it loads the library. It accompanies the CPU and uses its
+ * memory. */
 #include <string.h>
 
 #include <rapt/rapt.h>
@@ -120,7 +120,7 @@ static void *find(ggml_backend_reg_t registry, const char *name) {
     return NULL;
 }
 
-/* Once per load, since hosts ask for the score first. */
+/* Checked once per load: hosts ask for the score first. */
 static bool is_usable(void) {
     static int usable = -1;
     rapt_isa isa;

@@ -34,7 +34,7 @@ static int32_t dtype_of(enum ggml_type type) {
     }
 }
 
-/* The type is known, elements are contiguous, and the place in a parent fits the type. */
+/* The type is known, elements are contiguous, and views are aligned for the type. */
 static bool is_plain(const struct ggml_tensor *t) {
     const size_t alignment = t->type == GGML_TYPE_F32 ? sizeof(float) : sizeof(ggml_fp16_t);
     bool fits = dtype_of(t->type) != RAPT_NO_DTYPE && t->nb[0] == ggml_type_size(t->type);
@@ -60,7 +60,7 @@ static bool shapes_agree(const struct ggml_tensor *node) {
            node->ne[3] == q->ne[3];
 }
 
-/* ggml repeats a mask of fewer heads or sequences; rapt knows one for all and one for each. */
+/* ggml repeats a mask over heads or sequences; rapt has one for all or one for each. */
 static bool mask_agrees(const struct ggml_tensor *mask, const struct ggml_tensor *q, const struct ggml_tensor *k) {
     return mask->type == GGML_TYPE_F16 && is_plain(mask) && mask->ne[0] >= k->ne[1] && mask->ne[1] >= q->ne[1] &&
            (mask->ne[2] == 1 || mask->ne[2] == q->ne[2]) && (mask->ne[3] == 1 || mask->ne[3] == q->ne[3]);
@@ -70,7 +70,7 @@ static bool sinks_agree(const struct ggml_tensor *sinks, int64_t heads) {
     return sinks->type == GGML_TYPE_F32 && is_plain(sinks) && sinks->ne[0] == heads;
 }
 
-/* Parameters and sources that this release does not have would change the result. */
+/* Parameters and sources unknown to this release would change the result. */
 static bool has_unknown(const struct ggml_tensor *node) {
     bool unknown = false;
     for (size_t i = PARAMETERS; i < sizeof node->op_params / sizeof node->op_params[0]; i++)
@@ -130,8 +130,8 @@ bool rapt_ggml_describe(struct rapt_ggml_call *call, const struct ggml_tensor *n
     return true;
 }
 
-/* The slopes of ALiBi for any number of heads, as ggml defines them: with n the largest power of 2 in it, 2^(-max_bias
- * (h + 1) / n) for the first n heads, and every other one of twice as many for the rest. */
+/* ALiBi slopes for any number of heads, as in ggml: with n the largest power of 2 in it, 2^(-max_bias (h + 1) / n)
+ * for the first n heads, and every other one of twice as many for the rest. */
 static void set_slopes(float *slopes, int64_t heads, double max_bias) {
     int64_t n = 1;
     while (2 * n <= heads)
@@ -152,12 +152,12 @@ rapt_attention_desc rapt_ggml_complete(const struct rapt_ggml_call *call, float 
     return desc;
 }
 
-/* How far the memory of a tensor's buffer reaches from its data on. */
+/* The extent of a tensor's buffer from its data on. */
 static bool set_buffer(rapt_buffer *result, const struct ggml_tensor *t) {
     ggml_backend_buffer_t buffer = t->view_src ? t->view_src->buffer : t->buffer;
     result->data = t->data;
     if (!buffer || ggml_nelements(t) == 0)
-        return true; /* memory that ggml has not allocated has no known end */
+        return true; /* unallocated memory has no known end */
     const uintptr_t base = (uintptr_t)ggml_backend_buffer_get_base(buffer), data = (uintptr_t)t->data;
     const size_t size = ggml_backend_buffer_get_size(buffer);
     if (data < base || data - base >= size)

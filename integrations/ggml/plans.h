@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A few plans without data. The layers of a model ask for the same call, so one plan serves all of them. */
+ * A small cache of plans without data. A model's layers make the same call and share a plan. */
 #ifndef RAPT_GGML_PLANS_H
 #define RAPT_GGML_PLANS_H
 
@@ -8,7 +8,7 @@
 struct rapt_ggml_plan {
     struct rapt_ggml_call call;
     rapt_plan plan;
-    float slopes[RAPT_GGML_MOST_HEADS]; /* the plan points to them: entries do not move */
+    float slopes[RAPT_GGML_MOST_HEADS]; /* the plan points here: entries do not move */
     uint64_t used;                      /* when; 0 = never */
 };
 
@@ -17,8 +17,7 @@ struct rapt_ggml_plans {
     uint64_t uses, made;
 };
 
-/* The plan of a call, made where there is none yet, in the place of the one that was not used for longest. NULL where
- * rapt refuses. */
+/* The plan of a call, made if there is none, replacing the least recently used one. NULL if rapt refuses. */
 struct rapt_ggml_plan *rapt_ggml_plan_of(struct rapt_ggml_plans *plans, const struct rapt_ggml_call *call,
                                          rapt_message *message);
 

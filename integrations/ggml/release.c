@@ -48,7 +48,7 @@ static bool types_agree(void) {
     return true;
 }
 
-/* Whether a node, and the view that it reads, have in their fields what ggml's functions put there. */
+/* Whether a node, and the view it reads, have in their fields what ggml's functions stored. */
 static bool fields_agree(struct ggml_context *context) {
     enum { DIM = 64, KEYS = 5, QUERIES = 3, KV_HEADS = 2, HEADS = 4, VIEW = 16 };
     struct ggml_tensor *q = ggml_new_tensor_4d(context, GGML_TYPE_F32, DIM, QUERIES, HEADS, 1);

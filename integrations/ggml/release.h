@@ -7,11 +7,11 @@
 
 #include "ggml-backend.h"
 
-/* False, with a message, where names, numbers, sizes or the places of fields differ. ggml changes these between
- * releases without a sign in the library. */
+/* False, with a message, if names, numbers, sizes or field offsets differ. ggml changes these between releases without
+ * a sign in the library. */
 bool rapt_ggml_knows_release(void);
 
-/* The same for the structs of devices and backends, as far as another device of the same ggml shows them. */
+/* The same for structs of devices and backends, as far as another device of the same ggml reveals them. */
 bool rapt_ggml_knows_device(ggml_backend_dev_t device);
 
 #endif

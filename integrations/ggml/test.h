@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A node FLASH_ATTN_EXT with numbers in it, for tests of the backend. */
+ * A FLASH_ATTN_EXT node with numbers, for tests of the backend. */
 #ifndef RAPT_GGML_TEST_H
 #define RAPT_GGML_TEST_H
 
@@ -22,9 +22,9 @@ struct node {
     ggml_backend_buffer_t buffer; /* NULL until filled */
 };
 
-/* Without memory, so that a test may change fields. */
+/* Without memory, so that tests may change fields. */
 struct node make_node(const struct shape *shape);
-/* Memory and numbers, the same ones for equal shapes. */
+/* Adds memory and numbers, the same for equal shapes. */
 void fill_node(struct node *node);
 void free_node(struct node *node);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * usage: test_ggml LIBGGML-RAPT LIBGGML-CPU
- * The backend as ggml loads it: results beside those of ggml's CPU backend, threads, aborts, loading twice. ./dev ggml
- * runs ggml's own tests. */
+ * The backend as loaded by ggml: results against ggml's CPU backend, threads, aborts, loading twice. ./dev ggml runs
+ * ggml's own tests. */
 #include "test.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 
 static const char *library;
 
-/* The counters of backend.h, whose first is that of calls. */
+/* From the counters of backend.h, of which calls is first. */
 static uint64_t calls(void) {
     const uint64_t *(*counters)(void) = (const uint64_t *(*)(void))function_of(rapt_device, "rapt_ggml_counters");
     return *counters();
@@ -34,7 +34,7 @@ static float *result_of(ggml_backend_t backend, const struct shape *shape) {
 
 static size_t count_of(const struct shape *s) { return (size_t)(s->value_dim * s->heads * s->queries * s->batch); }
 
-/* ggml's own measure: the squared error as a share of the squares. */
+/* ggml's measure: squared error relative to the squares. */
 static double error_of(const float *got, const float *expected, size_t count) {
     double error = 0, sum = 1e-30;
     for (size_t i = 0; i < count; i++) {
@@ -68,7 +68,7 @@ static void test_results(void **state) {
     ggml_backend_free(rapt), ggml_backend_free(cpu);
 }
 
-/* The same bits for any number of threads, from one backend after the other or both at once. */
+/* The same bits for any number of threads, on backends in sequence or both at once. */
 static void test_threads(void **state) {
     (void)state;
     const struct shape *shape = &shapes[2];
@@ -131,7 +131,7 @@ static void test_two_at_once(void **state) {
     }
 }
 
-/* Asked before the node and before each task: data says how often the answer is no. */
+/* Called before the node and before each task: data counts the "no" answers. */
 static bool stops_at_zero(void *data) { return (*(int *)data)-- <= 0; }
 
 static void test_abort(void **state) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Graphs that say what they should not: declined, or refused with a status; nothing crashes. */
+ * Invalid graphs: declined, or refused with a status; nothing crashes. */
 #include "test.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@ static void take_share(struct ggml_tensor *node, int thread, int threads, void *
         t->body(t->argument, i);
 }
 
-/* A graph whose only node, a number that nobody reads, is computed by all threads at once. */
+/* A graph whose only node, a number that is never read, is computed by all threads at once. */
 static bool make_graph(struct rapt_ggml_threads *t) {
     enum { NODES = 1 };
     const struct ggml_init_params memory = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * ggml's threads. They take rapt's work as a graph of one custom operation, which ggml's CPU backend runs: with OpenMP
- * or without, in the caller's pool of threads or in its own. */
+ * ggml's threads. They run rapt's work as a graph of one custom operation on ggml's CPU backend: with OpenMP or
+ * without, in the caller's thread pool or its own. */
 #ifndef RAPT_GGML_THREADS_H
 #define RAPT_GGML_THREADS_H
 
@@ -17,7 +17,7 @@ struct rapt_ggml_threads {
     struct ggml_context *context;
     struct ggml_cgraph *graph;
     int count;
-    void (*body)(void *argument, int64_t i); /* the loop that runs */
+    void (*body)(void *argument, int64_t i); /* the running loop */
     void *argument;
     int64_t iterations;
 };
