@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Arguments that are lists or numbers become arrays here; results become arrays of the query's kind."""
+"""Converts lists and numbers to arrays, and makes results of the query's kind."""
 import sys
 from typing import Any, Sequence, Union
 
@@ -16,7 +16,7 @@ def is_tensor(array: Array) -> bool:
 
 
 def check_no_gradient(names: str, *arrays: Array) -> None:
-    """rapt has no backward pass; a result that silently has no gradient would be a trap. names: of the arrays."""
+    """rapt has no backward pass; a result that silently lacks a gradient would be a trap. names: of the arrays."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.is_grad_enabled():
         return
@@ -29,10 +29,10 @@ def check_no_gradient(names: str, *arrays: Array) -> None:
 
 
 def check_not_traced(query: Array) -> None:
-    """What records calls would record none of this, and take new memory for the result."""
+    """Tracing would record none of this, only new memory as the result."""
     torch = sys.modules["torch"]
     traces = torch._C._get_tracing_state() is not None
-    if torch._C._len_torch_dispatch_stack() > 0:  # of modes; others than this one do not record
+    if torch._C._len_torch_dispatch_stack() > 0:  # of modes; only this one records
         from torch.fx.experimental.proxy_tensor import get_proxy_mode
         traces = traces or get_proxy_mode() is not None
     if traces or (type(query) is not torch.Tensor and type(query).__name__ == "FakeTensor"):
@@ -41,7 +41,7 @@ def check_not_traced(query: Array) -> None:
 
 
 def as_array(name: str, array: Array) -> Array:
-    """A tensor, or an ndarray of whatever else there is to see as one."""
+    """A tensor as it is, anything else as an ndarray if possible."""
     if is_tensor(array):
         return array
     if isinstance(array, numpy.ndarray):
@@ -50,7 +50,7 @@ def as_array(name: str, array: Array) -> Array:
         try:
             return numpy.from_dlpack(array)
         except (BufferError, RuntimeError) as error:
-            torch = sys.modules.get("torch")  # which has bfloat16
+            torch = sys.modules.get("torch")  # it has bfloat16
             if torch is None:
                 raise TypeError(f"{name}: NumPy cannot see it: {error}") from None
             return torch.from_dlpack(array)
@@ -62,7 +62,7 @@ def as_array(name: str, array: Array) -> Array:
 
 
 def shape_of(name: str, array: Array, dims: int) -> "tuple[int, ...]":
-    """Of an array that has at least so many dimensions."""
+    """The shape of an array of at least dims dimensions."""
     try:
         shape = tuple(array.shape)
     except (AttributeError, TypeError):
@@ -82,14 +82,14 @@ def new_array(like: Array, shape: tuple[int, ...], as_float32: bool = False) -> 
 
 
 def own_copy(array: Array) -> Array:
-    """Of a list or of factors, so that a plan does not see it change."""
+    """Copies a list or factors, so that a plan does not see changes."""
     if array is None or isinstance(array, bool):
         return array
     return array.clone() if is_tensor(array) else numpy.array(array)
 
 
 def integers(name: str, value: "Integers | None", count: int) -> Array:
-    """One for each sequence, where there is only one for all of them."""
+    """One per sequence, also if there is one for all."""
     if value is None or is_tensor(value) or type(value) is numpy.ndarray and value.ndim > 0:
         return value
     try:
@@ -104,7 +104,7 @@ def integers(name: str, value: "Integers | None", count: int) -> Array:
 
 
 def floats(name: str, value: "Floats | bool | None") -> Array:
-    """float32, contiguous, as the library requires factors per head."""
+    """Contiguous float32, as the library requires per-head factors."""
     if value is None or value is True:
         return value
     if value is False:

@@ -13,8 +13,8 @@ LAYOUTS = {"bhsd": 0, "bshd": 1}
 ORIGINS = {"top-left": 1, "bottom-right": 2}
 GIVEN = 3
 WEIGHTS_KINDS = {"raw": 1, "softcap": 2, "masked": 3, "softmax": 4}
-LISTS = slice(10, 17)  # of the core's arguments: alibi to pages, which a plan keeps
-BOUND = 8  # the core's first arguments, which runs of a plan bring
+LISTS = slice(10, 17)  # of the core's arguments: alibi to pages, kept by plans
+BOUND = 8  # the core's first arguments, passed to each run of a plan
 
 
 def choice(name: str, value: Any, choices: "dict[str, int]") -> int:
@@ -25,7 +25,7 @@ def choice(name: str, value: Any, choices: "dict[str, int]") -> int:
 
 
 def window_sides(window: "int | tuple[int | None, int | None] | None") -> "tuple[int, int] | None":
-    """A number of keys, the query's own among them, or how many before and after it; None or -1: no limit."""
+    """A number of keys, including the query's own, or how many before and after it; None or -1: no limit."""
     if window is None:
         return None
     if isinstance(window, Integral) and not isinstance(window, bool):  # NumPy's, too
@@ -45,7 +45,7 @@ def arguments_of(query: Array, key: Array, value: Array, causal: bool, scale: Op
                  mask_fill: Optional[float], lse: Any, weights: Any, weights_kind: str, out: Optional[Array],
                  layout: str, threads: Optional[int], numerics: int, isa: Optional[str],
                  pages: Any = None, stored: Any = None, key_scales: Any = None, value_scales: Any = None) -> list:
-    """The core's arguments, with new arrays for the results that are not given."""
+    """The core's arguments, with new arrays for results not given."""
     order = LAYOUTS[layout] if layout in LAYOUTS else choice("layout", layout, LAYOUTS)
     if type(query) is not numpy.ndarray:
         query = as_array("query", query)
@@ -55,7 +55,7 @@ def arguments_of(query: Array, key: Array, value: Array, causal: bool, scale: Op
                       lse, weights)
     shape = tuple(query.shape)
     if len(shape) < 2 + order:
-        shape = shape_of("query", query, 2 + order)  # which says so
+        shape = shape_of("query", query, 2 + order)  # raises
     if out is None:
         out = new_array(query, shape[:-1] + (stored[3] if stored else shape_of("value", value, 1)[-1],))
     if lse is True or weights is True:
@@ -86,7 +86,7 @@ def arguments_of(query: Array, key: Array, value: Array, causal: bool, scale: Op
 
 
 def results_of(arguments: list) -> Any:
-    """out alone, or with lse and weights, those that were asked for."""
+    """out, or a tuple of out and the requested lse, weights."""
     out, lse, weights = arguments[3], arguments[6], arguments[7]
     if lse is None and weights is None:
         return out
@@ -104,8 +104,8 @@ def attention(query: Array, key: Array, value: Array, *, causal: bool = False, s
               isa: Optional[str] = None) -> Any:
     """softmax(mask(bias(softcap(scale * query * key^T)))) * value
 
-    query is [batch, heads, tokens, head_dim], key and value are [batch, kv_heads, tokens, dim], or all of them without
-    batch; with layout="bshd" tokens come before heads. heads is a multiple of kv_heads: grouped queries require no
+    query is [batch, heads, tokens, head_dim], key and value are [batch, kv_heads, tokens, dim], or all without batch;
+    with layout="bshd" tokens come before heads. heads is a multiple of kv_heads: grouped queries require no
     repeated keys. Each tensor is float32, float16 or bfloat16, independently; keys and values may also be float8. Any
     strides are read without a copy, unless the last dimension is not contiguous.
 
@@ -115,24 +115,24 @@ def attention(query: Array, key: Array, value: Array, *, causal: bool = False, s
     window          number of keys that a query sees, the last one at its own position; or (before, after)
     mask            bool, true = attend; bias: added to the scores. Both broadcast to [batch, heads, queries, keys],
                     in any layout, but not along keys
-    alibi           True: the slopes of the paper; or a slope for each head
-    sinks           a logit for each head, which takes its share of the softmax
-    query_position  where query 0 stands among the keys, required with causal, window or alibi if lengths differ:
-                    "top-left" (at key 0), "bottom-right" (the last query at the last key), a number, or one for each
+    alibi           True: the slopes of the paper; or a slope per head
+    sinks           a logit per head, which takes its share of the softmax
+    query_position  query 0's position among the keys, required with causal, window or alibi if lengths differ:
+                    "top-left" (at key 0), "bottom-right" (the last query at the last key), a number, or one per
                     sequence
     query_lengths, kv_lengths  how many tokens of each sequence of the batch are real
     key_position    position of key 0 of each sequence; default 0
     mask_fill       replaces scores where mask is false, instead of excluding them
     lse, weights    True, or a float32 array to fill: log-sum-exp [batch, heads, queries], without sinks, and
                     weights [batch, heads, queries, keys]; weights_kind: "softmax", "raw", "softcap" or "masked"
-    out             where the result goes; None: a new array of the query's kind and type
-    threads         at most this many, and no more than there are processors, or than PyTorch's OpenMP has; None: as
-                    many as PyTorch's OpenMP, or as the machine has
-    numerics        number of the order of operations; 0: the library's default, -1: the fastest one here, whose bits
+    out             an array for the result; None: a new one of the query's kind and type
+    threads         at most this many, and no more than the processors, or than PyTorch's OpenMP has; None: as many
+                    as PyTorch's OpenMP, or the machine, has
+    numerics        number of the order of operations; 0: the library's default, -1: the fastest here, with bits that
                     depend on the machine
     isa             "avx512" and so on; None: the best here
 
-    Returns out, or a tuple of out and lse, weights, as asked for.
+    Returns out, or a tuple of out and the requested lse, weights.
     """
     arguments = arguments_of(query, key, value, causal, scale, softcap, window, mask, bias, alibi, sinks,
                              query_position, query_lengths, kv_lengths, key_position, mask_fill, lse, weights,
@@ -148,8 +148,8 @@ class Plan:
         for layer in layers:
             out = plan(layer.query, layer.key, layer.value)
 
-    Arguments are those of rapt.attention. Lists, slopes and sinks are copied, and stay as they are. Any number of
-    threads may run one plan at the same time.
+    Takes the arguments of rapt.attention; lists, slopes and sinks are copied, and fixed. Any number of threads may run
+    one plan at the same time.
     """
 
     def __init__(self, query: Array, key: Array, value: Array, *, causal: bool = False, scale: Optional[float] = None,
@@ -172,8 +172,8 @@ class Plan:
     def __call__(self, query: Array, key: Array, value: Array, *, mask: Optional[Array] = None,
                  bias: Optional[Array] = None, out: Optional[Array] = None, lse: Optional[Array] = None,
                  weights: Optional[Array] = None) -> Any:
-        """mask and bias are given as planned. out, lse and weights, where planned, are made if they are not given; they
-        are contiguous, and out has the query's type, so those that were planned otherwise must be given."""
+        """Takes mask and bias as planned. Makes planned out, lse and weights that are not given, contiguous and out of
+        the query's type; those planned otherwise must be given."""
         if type(query) is not numpy.ndarray:
             query = as_array("query", query)
             if is_tensor(query):

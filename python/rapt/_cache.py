@@ -12,15 +12,15 @@ from ._pages import PageTables
 
 DTYPES = {"f32": 1, "f16": 3, "bf16": 4, "q8_0": 5, "q4_0": 6, "q4_1": 7, "q5_0": 8, "q5_1": 9, "iq4_nl": 10,
           "f8_e4m3": 11, "f8_e5m2": 12, "i8": 13}
-WITH_SCALES = ("f8_e4m3", "f8_e5m2", "i8")  # of each row, computed from its numbers
+WITH_SCALES = ("f8_e4m3", "f8_e5m2", "i8")  # per row, computed from its numbers
 PAIRINGS = {"halves": 1, "interleaved": 2}
 SCALINGS = {"none": 0, "linear": 1, "ntk": 2, "yarn": 3, "llama3": 4}
 
 
 @dataclass(frozen=True)
 class Rotary:
-    """How keys are rotated when they are appended; fields are those of rapt_rotary in rapt/cache.h. Queries are
-    rotated on request only: by Cache.attend(query, rotate=True), or by rotate."""
+    """How keys are rotated when appended; fields are those of rapt_rotary in rapt/cache.h. Queries are rotated only on
+    request: by Cache.attend(query, rotate=True), or by rotate."""
 
     base: float
     pairing: str = "halves"
@@ -38,8 +38,8 @@ class Rotary:
 
     def rotate(self, array: Array, first_positions: Integers, *, lengths: Optional[Integers] = None,
                layout: str = "bhsd", threads: Optional[int] = None) -> Array:
-        """Queries [batch, heads, tokens, head_dim], or as layout says, rotated as keys are; token i of sequence b
-        stands at first_positions[b] + i. Returns a new array; tokens from lengths[b] on are 0."""
+        """Queries [batch, heads, tokens, head_dim], or as layout says, rotated like keys; token i of sequence b
+        is at first_positions[b] + i. Returns a new array; tokens from lengths[b] on are 0."""
         array = as_array("array", array)
         check_no_gradient("array", array)
         shape = shape_of("array", array, 4)
@@ -67,7 +67,7 @@ class _Pool:
         return [array for array in (self.rows, self.scales) if array is not None]
 
     def grown(self, used: int, pages: int) -> "tuple[numpy.ndarray, numpy.ndarray | None]":
-        """rows and scales with room for so many pages, of which the first are copies of those in use."""
+        """rows and scales with room for so many pages, the used ones copied."""
         def copy(array: numpy.ndarray) -> numpy.ndarray:
             larger = numpy.empty((pages, *array.shape[1:]), array.dtype)
             larger[:used] = array[:used]
@@ -76,15 +76,14 @@ class _Pool:
 
 
 class Cache:
-    """Keys and values of a batch of sequences, in pages that are taken as sequences grow.
+    """Keys and values of a batch of sequences, in pages allocated as sequences grow.
 
         cache = rapt.Cache(batch=4, kv_heads=8, head_dim=128, dtype="q8_0")
         cache.append(key, value)             # [4, 8, new tokens, 128]
         out = cache.attend(query)            # [4, 32, new tokens, 128], causal, the last query at the last key
 
-    dtype: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl, or f8_e4m3, f8_e5m2, i8 with a scale for each row;
-    value_dtype where values have another one. rotary: keys are rotated when they are appended, and queries by
-    attend with rotate=True.
+    dtype: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl, or f8_e4m3, f8_e5m2, i8 with a scale per row;
+    value_dtype if values have another. rotary: keys are rotated when appended, and queries by attend with rotate=True.
 
     One thread at a time may use a cache.
     """
@@ -103,7 +102,7 @@ class Cache:
         if pages < 0:
             raise ValueError(f"pages: {pages} is below 0")
         if rotary is not None:
-            rotary._core()  # which refuses names that are none
+            rotary._core()  # refuses unknown names
         pages = pages or batch
         self.head_dim, self.value_dim = head_dim, value_dim or head_dim
         self.kv_heads, self.layout, self.rotary = kv_heads, layout, rotary
@@ -115,12 +114,12 @@ class Cache:
 
     @property
     def lengths(self) -> numpy.ndarray:
-        """How many tokens each sequence has; a copy."""
+        """Each sequence's number of tokens; a copy."""
         return self._pages.lengths.copy()
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all pages, free ones too."""
+        """Bytes of all pages, also free ones."""
         return sum(array.nbytes for pool in (self._key, self._value) for array in pool.arrays())
 
     def append(self, key: Array, value: Array, *, lengths: Optional[Integers] = None,
@@ -143,7 +142,7 @@ class Cache:
         before = self._pages.state()
         try:
             self._write(key, value, counts, length, threads)
-        except BaseException:  # what was refused is not part of the cache
+        except BaseException:  # refused tokens are not part of the cache
             self._pages.restore(before)
             raise
 
@@ -165,8 +164,8 @@ class Cache:
                query_position: Any = "bottom-right", query_lengths: Optional[Integers] = None, lse: Any = False,
                weights: Any = False, weights_kind: str = "softmax", out: Optional[Array] = None, rotate: bool = False,
                threads: Optional[int] = None, numerics: int = 0, isa: Optional[str] = None) -> Any:
-        """rapt.attention of queries and what the cache holds. mask, bias and weights have max(lengths) keys. rotate:
-        queries are rotated first, as the cache's rotary rotated its keys."""
+        """rapt.attention of queries on the cache's content. mask, bias and weights have max(lengths) keys. rotate:
+        rotates queries first, by the cache's rotary like its keys."""
         batch, shape = len(self._pages.tables), list(shape_of("query", query, 0))
         if len(shape) != 4 or shape[0] != batch or shape[3] != self.head_dim:
             raise ValueError(f"query: its shape is {shape}; four dimensions, of which the first is {batch} and "
@@ -194,8 +193,8 @@ class Cache:
             self._pages.truncate(b, int(length))
 
     def reorder(self, sources: Sequence[int]) -> None:
-        """Sequence b continues from what sequence sources[b] holds, as beam search does; pages are shared until one of
-        their sequences writes to them. The size of the batch may change."""
+        """Sequence b continues from sequence sources[b], as in beam search; pages are shared until one of their
+        sequences writes to them. The batch size may change."""
         sources = numpy.asarray(integers("sources", sources, 1)).tolist()
         batch = len(self._pages.tables)
         if not sources or min(sources) < 0 or max(sources) >= batch:
@@ -203,14 +202,14 @@ class Cache:
         self._pages.reorder(sources)
 
     def _numbers(self, name: str, numbers: Integers) -> numpy.ndarray:
-        """One for each sequence, of 64 bits."""
+        """One per sequence, of 64 bits."""
         array = numpy.asarray(integers(name, numbers, len(self._pages.tables)))
         if array.dtype.kind not in "iu":
             raise TypeError(f"{name}: expected integers, not {numbers!r}")
         return array.astype(numpy.int64)
 
     def _first_positions(self, query_position: Any, query_lengths: Optional[Integers], tokens: int) -> numpy.ndarray:
-        """Where the first query of each sequence stands, as attend's query_position says."""
+        """Each sequence's first query position, by attend's query_position."""
         if isinstance(query_position, str):
             choice("query_position", query_position, ORIGINS)
             counts = tokens if query_lengths is None else self._numbers("query_lengths", query_lengths)
@@ -227,7 +226,7 @@ class Cache:
             raise ValueError(f"{name}: its shape is {shape}; [{batch}, {sizes[0]}, {sizes[1]}, {dim}] is required")
 
     def _grow(self, pages: int) -> None:
-        """Takes all memory before anything changes. No page has a number before both pools have room for it."""
+        """Allocates everything before any change. No page gets a number before both pools have room for it."""
         used = len(self._pages.users)
         key, value = self._key.grown(used, used + pages), self._value.grown(used, used + pages)
         self._key.rows, self._key.scales = key

@@ -10,7 +10,7 @@ from transformers import DynamicCache, cache_utils
 
 from .torch import is_traced
 
-MORE_TOKENS = 64  # fit at least before memory is taken anew, since half of a few tokens is few
+MORE_TOKENS = 64  # the least room to add: half of a few tokens is few
 DynamicLayer: Any = getattr(cache_utils, "DynamicLayer", object)
 HAS_LAYERS = "config" in inspect.signature(DynamicCache.__init__).parameters  # since Transformers 4.56
 
@@ -19,24 +19,24 @@ class _Room:
     """Memory [batch, kv_heads, capacity, dim], of which a layer's keys or values are the first tokens."""
 
     def __init__(self, capacity: int = 0) -> None:
-        self.capacity = capacity  # as long as it suffices
+        self.capacity = capacity  # while it suffices
         self.memory: Optional[torch.Tensor] = None
 
     def holds(self, tokens: Optional[torch.Tensor], count: int = 0) -> bool:
-        """Whether tokens are the first ones of this memory, which has room for count and may be written to."""
+        """Whether tokens are the start of this memory, and it has room for count and is writable."""
         memory = self.memory
         return (memory is not None and tokens is not None and tokens.data_ptr() == memory.data_ptr()
                 and tokens.stride() == memory.stride() and tokens.shape[:-2] == memory.shape[:-2]
                 and count <= memory.shape[-2] and (torch.is_inference_mode_enabled() or not memory.is_inference()))
 
     def take(self, like: torch.Tensor, batch: int, length: int, dtype: torch.dtype) -> torch.Tensor:
-        """New memory, and its first tokens, which are not written yet."""
+        """Takes new memory; returns its first tokens, unwritten."""
         tokens = self.capacity if length <= self.capacity else length + max(length // 2, MORE_TOKENS)
         self.memory = like.new_empty((batch, *like.shape[1:-2], tokens, like.shape[-1]), dtype=dtype)
         return self.memory.narrow(-2, 0, length)
 
     def append(self, tokens: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
-        """tokens, which may be what this memory had last, some of it, or others, and then the new ones."""
+        """tokens, which may be this memory's last ones, part of them, or others, then new."""
         length = tokens.shape[-2] if tokens.numel() else 0
         total = length + new.shape[-2]
         dtype = torch.promote_types(tokens.dtype, new.dtype)
@@ -57,14 +57,14 @@ class _Room:
 
 
 def _fit(tokens: torch.Tensor, new: torch.Tensor) -> bool:
-    """Whether new can stand after tokens; a copy alone would broadcast, and move between devices."""
+    """Whether new can follow tokens; copying alone would broadcast, and move between devices."""
     return tokens.device == new.device and (tokens.numel() == 0 or (
         tokens.shape[:-2] == new.shape[:-2] and tokens.shape[-1] == new.shape[-1]))
 
 
 class GrowingLayer(DynamicLayer):
-    """A layer whose keys and values are views of memory with room for more. Whatever replaces them is taken over by the
-    next update, which copies it once."""
+    """A layer whose keys and values are views of memory with room for more. If something replaces them, the next update
+    copies that once."""
 
     def __init__(self, capacity: int = 0) -> None:
         super().__init__()
@@ -73,27 +73,27 @@ class GrowingLayer(DynamicLayer):
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
                ) -> "tuple[torch.Tensor, torch.Tensor]":
-        """Copies the new tokens only. Where gradients may be recorded or the model is traced, it does what Transformers
-        does: a backward pass requires the keys as they were."""
+        """Copies only new tokens. If gradients may be recorded or the model is traced, does what Transformers does: a
+        backward pass requires unchanged keys."""
         if torch.is_grad_enabled() or is_traced():
             return super().update(key_states, value_states, *args, **kwargs)
-        if self.keys is None:  # initialises by no tokens, since the method for that differs between versions
+        if self.keys is None:  # initialises with no tokens: the method differs between versions
             super().update(key_states[..., :0, :], value_states[..., :0, :], *args, **kwargs)
         if not (_fit(self.keys, key_states) and _fit(self.values, value_states)):
-            return super().update(key_states, value_states, *args, **kwargs)  # which has errors for that
+            return super().update(key_states, value_states, *args, **kwargs)  # raises errors
         self.keys = self._rooms[0].append(self.keys, key_states)
         self.values = self._rooms[1].append(self.values, value_states)
         return self.keys, self.values
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
-        """Beams: into memory that has room, which saves the next update a copy."""
+        """Copies beams to memory with room, which saves the next update a copy."""
         if self.get_seq_length() > 0:
             order = beam_idx.tolist()
             self.keys = self._rooms[0].reorder(self.keys, order)
             self.values = self._rooms[1].reorder(self.values, order)
 
     def _release(self) -> None:
-        """Drops memory that keys and values are not in."""
+        """Drops memory that keys and values left."""
         for room, tokens in zip(self._rooms, (self.keys, self.values)):
             if not room.holds(tokens):
                 room.memory = None
@@ -107,7 +107,7 @@ class GrowingLayer(DynamicLayer):
         self._release()
 
     def __getstate__(self) -> dict:
-        """Copies of a layer must not write to the same memory, and files need not have the room."""
+        """Copies of a layer must not share memory to write to, and files do not require the room."""
         keys, values = (tokens.clone() if room.holds(tokens) else tokens
                         for room, tokens in zip(self._rooms, (self.keys, self.values)))
         return {**self.__dict__, "keys": keys, "values": values,
@@ -115,24 +115,24 @@ class GrowingLayer(DynamicLayer):
 
 
 class GrowingCache(DynamicCache):
-    """Transformers' DynamicCache, but new tokens are written in place after the others. DynamicCache copies all keys
-    and values of all layers for each token, which takes as long as attention or longer.
+    """Transformers' DynamicCache, but with new tokens appended in place. DynamicCache copies all keys and values of all
+    layers for each token, which takes as long as attention or longer.
 
         cache = rapt.transformers.GrowingCache(model.config)
         model.generate(**inputs, past_key_values=cache)
 
     It works with every attention ("sdpa" and "eager", too), and for the decoder's own keys in an EncoderDecoderCache.
-    config decides, as for DynamicCache, which layers have sliding windows or states; they stay Transformers' own, since
-    they are short. More options are those of DynamicCache, by name.
+    config decides, as for DynamicCache, which layers have sliding windows or states; they remain Transformers' own, as
+    they are short. Further options are those of DynamicCache, by name.
 
-    capacity: the first token takes room for this many; up to there no token is ever copied.
+    capacity: the first token allocates room for this many; until then no token is ever copied.
 
-    Memory: at most one and a half times what the cache takes at its longest, or room for 64 tokens more than that, or
-    for capacity. While a layer grows, its old keys or values are kept as well; so are those of all layers from
-    batch_repeat_interleave or batch_select_indices to the next token. crop keeps the memory, reset returns it.
+    Memory: at most one and a half times that of the cache at its longest, or room for 64 tokens more than that, or for
+    capacity. While a layer grows, its old keys or values exist as well; so do those of all layers from
+    batch_repeat_interleave or batch_select_indices to the next token. crop keeps the memory, reset frees it.
 
-    The tensors of a layer are views: what crop has removed from them is overwritten by the next tokens. Use the cache
-    with torch.no_grad() or inference_mode(), as generate does; where gradients may be recorded it copies everything, as
+    A layer's tensors are views: the next tokens overwrite what crop removed from them. Use the cache with
+    torch.no_grad() or inference_mode(), as generate does; if gradients may be recorded it copies everything, as
     DynamicCache does.
     """
 
@@ -153,5 +153,5 @@ class GrowingCache(DynamicCache):
         if type(layer) is not DynamicLayer:
             return layer
         growing = GrowingLayer(capacity)
-        growing.__dict__.update(layer.__dict__)  # options may have given it tokens
+        growing.__dict__.update(layer.__dict__)  # options may have added tokens
         return growing

@@ -4,7 +4,7 @@ import numpy
 
 
 class PageTables:
-    """Pages of each sequence, in order. Sequences may share pages; whoever writes into a shared one gets a copy."""
+    """Pages of each sequence, in order. Sequences may share pages; writing into a shared one copies it first."""
 
     def __init__(self, batch: int, page_tokens: int, pages: int) -> None:
         self.page_tokens = page_tokens
@@ -20,14 +20,14 @@ class PageTables:
         self.users, self.free = users, free
 
     def missing(self, counts: numpy.ndarray) -> int:
-        """How many pages more are required for so many new tokens of each sequence."""
+        """How many more pages these new tokens of each sequence require."""
         sizes = -(-(self.lengths + counts) // self.page_tokens)
         required = sum(max(int(size) - len(table), 0) for size, table in zip(sizes, self.tables))
         required += sum(1 for b, count in enumerate(counts) if count > 0 and self._shares_end(b))
         return max(required - len(self.free), 0)
 
     def grow(self, counts: numpy.ndarray) -> "list[tuple[int, int]]":
-        """Takes pages for so many new tokens; returns which pages are to be copied, (from, to)."""
+        """Takes pages for these new tokens; returns the pages to copy, (from, to)."""
         copies = []
         for b, count in enumerate(counts):
             table = self.tables[b]
@@ -41,7 +41,7 @@ class PageTables:
         return copies
 
     def state(self) -> tuple:
-        """What restore takes back to."""
+        """For restore."""
         return [list(table) for table in self.tables], self.lengths.copy(), self.users.copy(), list(self.free)
 
     def restore(self, state: tuple) -> None:
@@ -67,7 +67,7 @@ class PageTables:
         self.lengths = self.lengths[sources]
 
     def slots(self, counts: numpy.ndarray, length: int) -> numpy.ndarray:
-        """Where the last counts[b] tokens of each sequence are; -1 from counts[b] on."""
+        """Slots of the last counts[b] tokens of each sequence; -1 from counts[b] on."""
         slots = numpy.full((len(self.tables), length), -1, numpy.int64)
         for b, count in enumerate(counts):
             at = numpy.arange(self.lengths[b] - count, self.lengths[b])
@@ -76,7 +76,7 @@ class PageTables:
         return slots
 
     def dense(self) -> numpy.ndarray:
-        """One row of page numbers for each sequence."""
+        """A row of page numbers per sequence."""
         rows = numpy.zeros((len(self.tables), max(1, max(map(len, self.tables), default=1))), numpy.int32)
         for row, table in zip(rows, self.tables):
             row[: len(table)] = table

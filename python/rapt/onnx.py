@@ -27,7 +27,7 @@ def _with_heads(array: numpy.ndarray, heads: Optional[int]) -> numpy.ndarray:
 
 
 def _padded(mask: Optional[numpy.ndarray], keys: int) -> Optional[numpy.ndarray]:
-    """Keys after the end of a mask are excluded."""
+    """Excludes keys past the mask's end."""
     if mask is None or mask.shape[-1] == keys:
         return mask
     rows = [(0, 0)] * (mask.ndim - 1)
@@ -36,7 +36,7 @@ def _padded(mask: Optional[numpy.ndarray], keys: int) -> Optional[numpy.ndarray]
 
 
 def _without_padding(mask: Optional[numpy.ndarray], lengths: numpy.ndarray, keys: int) -> numpy.ndarray:
-    """A mask of bools that excludes keys from lengths[b] on, too."""
+    """A bool mask that also excludes keys from lengths[b] on."""
     is_key = (numpy.arange(keys) < lengths[:, None])[:, None, None]
     return is_key if mask is None else mask & is_key
 
@@ -47,8 +47,8 @@ def compute(query: numpy.ndarray, key: numpy.ndarray, value: numpy.ndarray, mask
             q_num_heads: Optional[int] = None, kv_num_heads: Optional[int] = None, softcap: float = 0.0,
             qk_matmul_output_mode: int = 0, left_window_size: int = -1, right_window_size: int = -1
             ) -> "tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, numpy.ndarray]":
-    """The operator's outputs: Y, present_key, present_value, qk_matmul_output. Everything is computed in float32,
-    whatever softmax_precision says."""
+    """The operator's outputs: Y, present_key, present_value, qk_matmul_output. Computes in float32, whatever
+    softmax_precision says."""
     has_heads, dtype = query.ndim == 4, query.dtype
     query = _with_heads(query, q_num_heads)
     key, value = _with_heads(key, kv_num_heads), _with_heads(value, kv_num_heads)
@@ -64,7 +64,7 @@ def compute(query: numpy.ndarray, key: numpy.ndarray, value: numpy.ndarray, mask
     mask, bias = (mask, None) if mask is not None and mask.dtype == numpy.bool_ else (None, mask)
     if bias is not None and bias.dtype == numpy.float64:
         bias = bias.astype(numpy.float32)
-    if lengths is not None and WEIGHTS_OF_MODES[qk_matmul_output_mode] in ("raw", "softcap"):  # products of all keys
+    if lengths is not None and WEIGHTS_OF_MODES[qk_matmul_output_mode] in ("raw", "softcap"):  # products with all keys
         mask, lengths = _without_padding(mask, lengths, key.shape[2]), None
     window = (left_window_size, right_window_size) if max(left_window_size, right_window_size) >= 0 else None
     out, weights = attention(

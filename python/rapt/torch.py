@@ -11,7 +11,7 @@ from typing import Any, Optional
 import torch
 from torch.overrides import TorchFunctionMode
 
-from . import _core  # noqa: F401, an error of the module itself shows before those below
+from . import _core  # noqa: F401, reports the module's own errors first
 from ._attention import attention as call
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -35,7 +35,7 @@ def _(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__
 
 
 def is_traced() -> bool:
-    """Whether values are not there yet: torch.compile and torch.export record what is called."""
+    """Whether there are no values: torch.compile and torch.export record calls."""
     return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
@@ -74,7 +74,7 @@ def warn_once(reason: str) -> None:
 
 
 def _broadcast(mask: Optional[torch.Tensor], keys: int) -> Optional[torch.Tensor]:
-    """Along keys nothing is broadcast without a copy."""
+    """Broadcasting along keys requires a copy."""
     if mask is None or (mask.shape[-1] == keys and (keys == 1 or mask.stride(-1) == 1)):
         return mask
     return mask.expand(*mask.shape[:-1], keys).contiguous()
@@ -82,7 +82,7 @@ def _broadcast(mask: Optional[torch.Tensor], keys: int) -> Optional[torch.Tensor
 
 def is_refused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Optional[torch.Tensor],
                causal: bool) -> bool:
-    """Whether it is for PyTorch to say what is wrong, or to compute what newer versions take."""
+    """Whether PyTorch must report an error, or compute what newer versions accept."""
     if not query.dtype == key.dtype == value.dtype:
         return True
     return mask is not None and (causal or mask.dim() < 2 or mask.dtype not in (torch.bool, torch.float32, query.dtype))
@@ -91,7 +91,7 @@ def is_refused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask
 def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: Optional[torch.Tensor] = None,
            dropout_p: float = 0.0, is_causal: bool = False, scale: Optional[float] = None,
            enable_gqa: bool = False) -> torch.Tensor:
-    """scaled_dot_product_attention, by rapt where it can."""
+    """scaled_dot_product_attention, by rapt if it can."""
     given = query, key, value, attn_mask  # PyTorch casts them itself
     if torch.is_autocast_enabled("cpu"):
         query, key, value, attn_mask = (
@@ -110,7 +110,7 @@ def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mas
     elif enable_gqa and key.shape[-3:-2] != value.shape[-3:-2]:
         reason = f"the key's shape is {list(key.shape)} and the value's {list(value.shape)}"
     elif not enable_gqa and not query.shape[-3:-2] == key.shape[-3:-2] == value.shape[-3:-2]:
-        return SDPA(*given, dropout_p, is_causal, scale=scale)  # which refuses, or broadcasts
+        return SDPA(*given, dropout_p, is_causal, scale=scale)  # refuses, or broadcasts
     if reason:
         warn_once(reason)
         return SDPA(*given, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
@@ -121,22 +121,22 @@ def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mas
 
 
 def _with_rapt(function: Any) -> Any:
-    """A copy of a function of torch.nn.functional that calls attend, and does not ask modes, which called it."""
+    """A copy of a function of torch.nn.functional that calls attend, and skips modes, which called it."""
     names = {**vars(torch.nn.functional), "scaled_dot_product_attention": attend, "has_torch_function": lambda _: False}
     copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
     copy.__kwdefaults__ = function.__kwdefaults__
     return copy
 
 
-# PyTorch calls the first of these with the mode, and what is called within without it.
+# PyTorch calls the outermost of these with the mode, and inner calls without it.
 BY_RAPT = {SDPA: attend, torch.nn.functional.multi_head_attention_forward: _with_rapt(
     torch.nn.functional.multi_head_attention_forward)}
 
 
 class sdpa(TorchFunctionMode):
-    """While it is active, in this thread, rapt computes torch.nn.functional.scaled_dot_product_attention on CPUs, also
-    within torch.nn.MultiheadAttention and the layers of torch.nn that have one. What rapt does not do (gradients,
-    dropout, other devices, nested tensors, values with other heads than keys) PyTorch does, with one warning."""
+    """While active, in this thread, rapt computes torch.nn.functional.scaled_dot_product_attention on CPUs, also within
+    torch.nn.MultiheadAttention and layers of torch.nn that have one. PyTorch computes what rapt does not (gradients,
+    dropout, other devices, nested tensors, values with other heads than keys), with one warning."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return BY_RAPT.get(function, function)(*args, **(kwargs or {}))

@@ -4,8 +4,8 @@
     import rapt.transformers
     model = AutoModelForCausalLM.from_pretrained(..., attn_implementation="rapt")
 
-Keys and values stay as the model has them: heads are not repeated, caches not copied. Masks are those of "sdpa": bool,
-or none where they would be plainly causal.
+Keys and values stay in the model's form: heads are not repeated, caches not copied. Masks are those of "sdpa": bool,
+or none if they would be plainly causal.
 
 GrowingCache is a cache that does not copy itself for each token:
 
@@ -29,7 +29,7 @@ from .torch import is_traced, obstacle, warn_once
 def _plain(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
            mask: Optional[torch.Tensor], bias: Optional[torch.Tensor], sinks: Optional[torch.Tensor], dropout: float,
            scaling: Optional[float], softcap: Optional[float], causal: bool) -> "tuple[torch.Tensor, torch.Tensor]":
-    """The same in PyTorch's operators, for gradients and devices where "sdpa" lacks softcap and sinks."""
+    """The same in PyTorch's operators, for gradients and other devices: "sdpa" lacks softcap and sinks."""
     key, value = (repeat_kv(tensor, query.shape[1] // tensor.shape[1]) for tensor in (key, value))
     scores = query @ key.transpose(2, 3) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
     if softcap is not None:
@@ -51,7 +51,7 @@ def _plain(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, valu
 
 def _parts(mask: Optional[torch.Tensor], position_bias: Optional[torch.Tensor], keys: int
            ) -> "tuple[Optional[torch.Tensor], Optional[torch.Tensor]]":
-    """What is a mask of bools, and what is added to the scores. Static caches have masks with more keys, at times."""
+    """The bool mask, and what is added to the scores. Static caches' masks sometimes have more keys."""
     bias = position_bias
     if mask is not None:
         mask = mask[..., :keys]
@@ -101,8 +101,8 @@ def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.T
 
 @lru_cache(maxsize=None)
 def _attends_by_itself(config_class: type) -> bool:
-    """Whether the model of a configuration was not written for Transformers' attention functions: it would take the
-    mask of this one and compute attention itself."""
+    """Whether a configuration's model does not use Transformers' attention functions: it would take this one's mask
+    and compute attention itself."""
     try:
         found = transformers.MODEL_MAPPING[config_class]
     except KeyError:
@@ -121,7 +121,7 @@ def mask_of_attention(*args: Any, config: Any = None, **kwargs: Any) -> Optional
 
 
 def register(name: str = "rapt") -> None:
-    """Importing the module has done it already, with this name."""
+    """Importing the module does it with this name."""
     AttentionInterface.register(name, attention_forward)
     AttentionMaskInterface.register(name, mask_of_attention)
 

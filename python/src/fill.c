@@ -133,8 +133,8 @@ static bool check_out(struct call *call, int layout) {
     return wrong_shape(call, OUT, a[QUERY].ndim, required + (4 - a[QUERY].ndim));
 }
 
-/* mask, bias, weights: [batch, query_heads, query_length, kv_length], lse without the last, in this order for any layout.
- * Inputs may broadcast. */
+/* mask, bias, weights: [batch, query_heads, query_length, kv_length], lse without the last, in this order for any
+ * layout. Inputs may broadcast. */
 static bool read_pairs(struct call *call, int which, rapt_tensor *tensor) {
     const rapt_attention_desc *d = &call->desc;
     struct array a = call->arrays[which];
