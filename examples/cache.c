@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Caches in float16 that rapt fills: each step appends the new keys (rotated) and values of two sequences of different
- * lengths, rotates the queries, and attends. At the end a second cache is filled in one call; it must have the same
- * bytes. */
+ * Caches in float16 that rapt fills: each step appends new keys (rotated) and values of two sequences of different
+ * lengths, rotates the queries, and attends. Finally a second cache, filled in one call, must have the same bytes. */
 #include <rapt/cache.h>
 #include <rapt/rapt.h>
 
@@ -12,7 +11,7 @@
 
 enum { SEQUENCES = 2, QUERY_HEADS = 8, KV_HEADS = 2, HEAD_DIM = 64, STEPS = 40, CAPACITY = 64 };
 
-/* What the model's projections give for one step: [sequences][heads][dim]. */
+/* What the model's projections yield in one step: [sequences][heads][dim]. */
 struct step {
     float query[SEQUENCES][QUERY_HEADS][HEAD_DIM];
     float key[SEQUENCES][KV_HEADS][HEAD_DIM];
@@ -32,7 +31,7 @@ static void require(rapt_status status, const rapt_message *message) {
     exit(1);
 }
 
-/* As Llama 3.1 has it. */
+/* As in Llama 3.1. */
 static rapt_rotary describe_rotary(void) {
     rapt_rotary rotary = RAPT_ZERO;
     rotary.pairing = RAPT_ROTARY_HALVES;

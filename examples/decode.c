@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A language model's loop: one prefill over the prompt, then token after token
- * against a key/value cache that grows. At the end the same tokens go through
- * one single prefill, and every row must have the same bits. */
+ * A language model's loop: one prefill over the prompt, then token by token against a growing key/value cache. Finally
+ * a single prefill processes the same tokens, and every row must have the same bits. */
 #include <rapt/rapt.h>
 
 #include <stdio.h>
@@ -17,7 +16,7 @@ static float value_cache[KV_HEADS][CAPACITY][HEAD_DIM];
 static float decoded[QUERY_HEADS][TOKENS][HEAD_DIM];
 static float prefilled[QUERY_HEADS][TOKENS][HEAD_DIM];
 
-/* Stands in for a model's projections: any numbers will do. */
+/* Stands in for a model's projections: any numbers do. */
 static void project(int token) {
     static unsigned seed = 1;
     for (int dim = 0; dim < HEAD_DIM; dim++) {
@@ -30,8 +29,8 @@ static void project(int token) {
     }
 }
 
-/* Attention of the queries [first, end) over the keys [0, end). The cache is
- * larger than what is in it: strides come from CAPACITY, kv_length from end. */
+/* Attention of the queries [first, end) over the keys [0, end). The cache is only partly filled: strides come from
+ * CAPACITY, kv_length from end. */
 static rapt_attention_desc describe(float (*out)[TOKENS][HEAD_DIM], int first, int end) {
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
     desc.batch = 1;
@@ -47,11 +46,11 @@ static rapt_attention_desc describe(float (*out)[TOKENS][HEAD_DIM], int first, i
     desc.query.extent_bytes -= (int64_t)sizeof query[0][0] * first; /* they begin at token first */
     desc.out.extent_bytes -= (int64_t)sizeof out[0][0] * first;
     desc.features = RAPT_CAUSAL;
-    desc.query_origin = RAPT_ORIGIN_BOTTOM_RIGHT; /* the last query stands at the last key */
+    desc.query_origin = RAPT_ORIGIN_BOTTOM_RIGHT; /* the last query is at the last key */
     return desc;
 }
 
-/* A plan lives on the stack and costs little; the workspace is kept and grows when a plan asks for more. */
+/* A plan lives on the stack and costs little; the workspace is kept and grows if a plan requires more. */
 static void attend(const rapt_attention_desc *desc) {
     static void *workspace;
     static size_t workspace_bytes;

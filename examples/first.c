@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The call that README.md shows: grouped-query attention, causal, over random numbers. */
+ * The call in README.md: grouped-query attention, causal, on random numbers. */
 #include <rapt/rapt.h>
 
 #include <stdio.h>

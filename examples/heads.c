@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Multi-head attention, step 6 of docs/tutorial.md, without files: six words, two heads, no word sees a later one. The
- * weights are those of a PyTorch program, and so are the numbers that must come out. */
+ * Multi-head attention, step 6 of docs/tutorial.md, without files: six words, two heads, no word sees a later one.
+ * Weights and expected numbers are those of a PyTorch program. */
 #include <rapt/layers.h>
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ static const char *const names[WORDS] = {"Your", "journey", "starts", "with", "o
 static const float words[WORDS][DIM] = {{0.43f, 0.15f, 0.89f}, {0.55f, 0.87f, 0.66f}, {0.57f, 0.85f, 0.64f},
                                         {0.22f, 0.58f, 0.33f}, {0.77f, 0.25f, 0.10f}, {0.05f, 0.80f, 0.55f}};
 
-/* [out][in], as torch.nn.Linear has them; row h makes what head h sees of each word. */
+/* [out][in], as in torch.nn.Linear; row h yields what head h sees of each word. */
 static const float to_query[WIDTH][DIM] = {{-0.23542964f, 0.019124476f, -0.28674594f},
                                            {0.21772662f, -0.4919342f, 0.42322308f}};
 static const float to_key[WIDTH][DIM] = {{-0.4196414f, -0.45901766f, -0.36482018f},

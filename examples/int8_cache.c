@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Caches in int8 with a scale for each token and head, which rapt computes and writes beside the keys and values:
- * 132 bytes for a row of 128 numbers. The result is compared with attention over the numbers as they were. */
+ * Caches in int8 with a scale per token and head, which rapt computes and writes beside the keys and values: 132 bytes
+ * for a row of 128 numbers. The result is compared with attention over the original numbers. */
 #include <rapt/cache.h>
 #include <rapt/rapt.h>
 
@@ -73,7 +73,7 @@ static void attend(void) {
 /* NaN, if either is. */
 static double larger(double a, double b) { return isnan(a) || b <= a ? a : b; }
 
-/* Attention as textbooks have it, in double. */
+/* Textbook attention, in double. */
 static double error_of(int b, int h) {
     static double weight[TOKENS];
     const int kv = h / (QUERY_HEADS / KV_HEADS);

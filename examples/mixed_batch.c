@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a server computes in one step: prompts, parts of prompts, decode steps and drafts to verify, all in one call.
- * Their new tokens stand one after the other, their keys in pages of one pool. */
+ * One step of a server: prompts, parts of prompts, decode steps and drafts to verify, all in one call. Their new tokens
+ * are packed, their keys in pages of one pool. */
 #include <rapt/cache.h>
 #include <rapt/rapt.h>
 
@@ -12,7 +12,7 @@
 enum { BATCH = 6, QUERY_HEADS = 8, KV_HEADS = 2, DIM = 64, MOST_NEW = 70, MOST_KEYS = 260 };
 enum { PAGE_TOKENS = 16, PAGES = 64 };
 
-/* A prompt, two decode steps, part of a prompt, a draft of 4 tokens, a sequence that waits. */
+/* A prompt, two decode steps, part of a prompt, a draft of 4 tokens, an idle sequence. */
 static const int32_t earlier[BATCH] = {0, 200, 33, 96, 150, 20}, fresh[BATCH] = {70, 1, 1, 48, 4, 0};
 
 static float key_pool[PAGES][KV_HEADS][PAGE_TOKENS][DIM], value_pool[PAGES][KV_HEADS][PAGE_TOKENS][DIM];
@@ -34,7 +34,7 @@ static void fill(void *numbers, size_t bytes) {
         ((float *)numbers)[i] = (float)((seed = seed * 1664525 + 1013904223) >> 8) / 8388608.0f - 1.0f;
 }
 
-/* The sequences' lists of pages, one after the other, each as long as its sequence requires. */
+/* The sequences' page lists, one after another, each as long as its sequence requires. */
 static void take_pages(void) {
     int count = 0;
     for (int b = 0; b < BATCH; b++) {
@@ -98,7 +98,7 @@ static void attend_all(void) {
     require(rapt_attention(&desc, NULL, &message));
 }
 
-/* One sequence by itself, its keys without pages. */
+/* One sequence alone, its keys not in pages. */
 static void attend_alone(int b) {
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
     desc.batch = 1, desc.query_heads = QUERY_HEADS, desc.kv_heads = KV_HEADS;
@@ -115,7 +115,7 @@ static void attend_alone(int b) {
 /* NaN, if either is. */
 static double larger(double a, double b) { return isnan(a) || b <= a ? a : b; }
 
-/* Attention as textbooks have it, in double. */
+/* Textbook attention, in double. */
 static double error_of(int b, int i, int h) {
     static double weight[MOST_KEYS];
     const int group = QUERY_HEADS / KV_HEADS, row = offsets[b] + i, keys = earlier[b] + i + 1;

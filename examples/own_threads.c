@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A host with threads of its own, three ways: rapt runs on the host's parallel
- * loop (rapt_run with a callback), the host's threads join it (rapt_join), or
- * the host hands out rapt's tasks itself (rapt_run_task). None requires OpenMP;
- * all give the bits of a serial run. */
+ * A host with its own threads, three ways: rapt runs on the host's parallel loop (rapt_run with a callback), the host's
+ * threads join it (rapt_join), or the host runs rapt's tasks itself (rapt_run_task). None requires OpenMP; all give the
+ * bits of a serial run. */
 #include <rapt/rapt.h>
 
 #include <pthread.h>
@@ -47,7 +46,7 @@ static int host_parallel_for(void *context, int64_t count, void (*body)(void *ar
     (void)context;
     while (started < THREADS && pthread_create(&threads[started], NULL, take_work, &job) == 0)
         started++;
-    take_work(&job); /* the calling thread helps; it does everything where no thread could be started */
+    take_work(&job); /* the calling thread helps, or does everything if no thread starts */
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
     return 0;
@@ -77,7 +76,7 @@ static struct attention prepare(float (*result)[TOKENS][HEAD_DIM]) {
     desc.out = rapt_output_bhsd(result[0][0], 1, HEADS, TOKENS, HEAD_DIM);
     rapt_status status = rapt_plan_init(&attention.plan, &desc, &message);
     require(status, status == RAPT_OK ? "plan" : message.text);
-    /* One scratch slot for each task that may run at once: the threads and their caller. */
+    /* A scratch slot per task that may run at once: the threads and their caller. */
     require(rapt_plan_workspace_bytes(&attention.plan, THREADS + 1, &attention.bytes), "workspace");
     attention.workspace = malloc(attention.bytes);
     require(attention.workspace ? RAPT_OK : RAPT_OUT_OF_MEMORY, "workspace");
@@ -98,7 +97,7 @@ static void run_on_host_loop(void) {
     free(attention.workspace);
 }
 
-/* Each thread comes once, and stays until no task is left. */
+/* Each thread joins once, and stays until no task is left. */
 static void join_phase(void *argument, int64_t i) {
     struct attention *attention = argument;
     (void)i;

@@ -12,12 +12,12 @@
 enum { BATCH = 3, QUERY_HEADS = 8, KV_HEADS = 2, DIM = 64, STEPS = 40, MOST_TOKENS = 100 };
 enum { PAGE_TOKENS = 16, PAGES = 24, MOST_PAGES = (MOST_TOKENS + PAGE_TOKENS - 1) / PAGE_TOKENS };
 
-/* The pools, [page][head][token][dim], and which pages a sequence has. */
+/* The pools, [page][head][token][dim], and each sequence's pages. */
 static uint16_t key_pool[PAGES][KV_HEADS][PAGE_TOKENS][DIM], value_pool[PAGES][KV_HEADS][PAGE_TOKENS][DIM];
 static int32_t tables[BATCH][MOST_PAGES], lengths[BATCH];
 static int free_pages[PAGES], free_count;
 
-/* From a model: all keys and values so far, for the check, and the queries of a step. */
+/* From a model: all keys and values so far, for the check, and a step's queries. */
 static float key[BATCH][MOST_TOKENS][KV_HEADS][DIM], value[BATCH][MOST_TOKENS][KV_HEADS][DIM];
 static float query[BATCH][QUERY_HEADS][DIM], out[BATCH][QUERY_HEADS][DIM];
 static rapt_message message;
@@ -53,14 +53,14 @@ static rapt_page_table page_table(void) {
     return table;
 }
 
-/* Adds up to `count` tokens to every sequence: the pages that they require, and a slot in them for each token. */
+/* Adds up to `count` tokens to every sequence: the pages they require, and a slot in them for each token. */
 static void append(int count, const int32_t *counts) {
     static float new_key[BATCH * MOST_TOKENS][KV_HEADS][DIM], new_value[BATCH * MOST_TOKENS][KV_HEADS][DIM];
     int64_t slots[BATCH * MOST_TOKENS];
     for (int b = 0; b < BATCH; b++)
         for (int i = 0; i < count; i++) {
             const int at = lengths[b] + i, token = b * count + i;
-            slots[token] = -1; /* it has fewer new tokens than another one */
+            slots[token] = -1; /* it has fewer new tokens than others */
             if (i >= counts[b]) continue;
             if (at % PAGE_TOKENS == 0) tables[b][at / PAGE_TOKENS] = free_pages[--free_count];
             slots[token] = (int64_t)tables[b][at / PAGE_TOKENS] * PAGE_TOKENS + at % PAGE_TOKENS;
@@ -93,7 +93,7 @@ static void attend(void) {
 /* NaN, if either is. */
 static double larger(double a, double b) { return isnan(a) || b <= a ? a : b; }
 
-/* Attention as textbooks have it, in double, on the keys and values before they became float16. */
+/* Textbook attention, in double, on the keys and values before rounding to float16. */
 static double error_of(int b, int h) {
     static double weight[MOST_TOKENS];
     const int group = QUERY_HEADS / KV_HEADS;
@@ -114,7 +114,7 @@ static double error_of(int b, int h) {
 int main(void) {
     const int32_t prompts[BATCH] = {5, 33, 17}, ones[BATCH] = {1, 1, 1};
     double worst = 0;
-    for (int page = 0; page < PAGES; page++) free_pages[free_count++] = page * 7 % PAGES; /* in no order */
+    for (int page = 0; page < PAGES; page++) free_pages[free_count++] = page * 7 % PAGES; /* shuffled */
     fill(key, sizeof key), fill(value, sizeof value);
     append(33, prompts);
     for (int step = 0; step < STEPS; step++) {

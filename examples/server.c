@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A server's loop: sequences of different lengths in one batch, one workspace for all steps, and in each step one plan
- * that serves all layers. docs/embedding.md shows these lines. */
+ * A server's loop: sequences of different lengths in one batch, one workspace for all steps, and per step one plan for
+ * all layers. docs/embedding.md shows these lines. */
 #include <rapt/rapt.h>
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { LAYERS = 3, BATCH = 4, QUERY_HEADS = 8, KV_HEADS = 2, HEAD_DIM = 64, CAPACITY = 256, STEPS = 5 };
 
-/* Caches [batch][head][token][dim], one for each layer. A step reads one new query per sequence. */
+/* Caches [batch][head][token][dim], one per layer. A step reads one new query per sequence. */
 static float key_cache[LAYERS][BATCH][KV_HEADS][CAPACITY][HEAD_DIM];
 static float value_cache[LAYERS][BATCH][KV_HEADS][CAPACITY][HEAD_DIM];
 static float query[LAYERS][BATCH][QUERY_HEADS][1][HEAD_DIM];
@@ -44,7 +44,7 @@ static rapt_attention_desc describe_step(int64_t batch, const int32_t *lengths) 
     return step;
 }
 
-/* The third sequence of the last layer by itself must give the same bits. */
+/* The third sequence of the last layer alone must give the same bits. */
 static void check_alone(const int32_t *lengths) {
     rapt_attention_desc desc = describe_step(1, lengths + 2);
     desc.query.data = query[LAYERS - 1][2];
@@ -63,7 +63,7 @@ int main(void) {
     fill(key_cache[0][0][0][0], sizeof key_cache / sizeof(float));
     fill(value_cache[0][0][0][0], sizeof value_cache / sizeof(float));
 
-    /* At the start: a workspace that is large enough for every step to come. */
+    /* At the start: a workspace large enough for every step. */
     rapt_attention_desc largest = describe_step(BATCH, lengths);
     int64_t threads = rapt_openmp_threads() > 0 ? rapt_openmp_threads() : 1;
     size_t bytes;

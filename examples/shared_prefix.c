@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Many sequences with a common prefix: one call attends to it for all of them, and each sequence continues from the
- * state that this call leaves. docs/embedding.md shows these lines. */
+ * Many sequences with a common prefix: one call attends to it for all, and each sequence continues from the resulting
+ * state. docs/embedding.md shows these lines. */
 #include <rapt/rapt.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The prefix ends at a multiple of RAPT_STATE_KEYS, so bits are those of the undivided calls. */
+/* The prefix ends at a multiple of RAPT_STATE_KEYS, so bits are those of undivided calls. */
 enum { BATCH = 12, QUERY_HEADS = 8, KV_HEADS = 2, HEAD_DIM = 64, PREFIX = 2 * RAPT_STATE_KEYS, MOST_OWN = 50 };
 
 static float prefix_key[KV_HEADS][PREFIX][HEAD_DIM], prefix_value[KV_HEADS][PREFIX][HEAD_DIM];
 static float own_key[BATCH][KV_HEADS][MOST_OWN][HEAD_DIM], own_value[BATCH][KV_HEADS][MOST_OWN][HEAD_DIM];
-static float query[BATCH][QUERY_HEADS][HEAD_DIM]; /* one new token for each sequence */
+static float query[BATCH][QUERY_HEADS][HEAD_DIM]; /* one new token per sequence */
 static float state[BATCH][QUERY_HEADS][2 + HEAD_DIM];
 static float out[BATCH][QUERY_HEADS][HEAD_DIM], whole_out[QUERY_HEADS][HEAD_DIM];
 static float whole_key[KV_HEADS][PREFIX + MOST_OWN][HEAD_DIM], whole_value[KV_HEADS][PREFIX + MOST_OWN][HEAD_DIM];
@@ -30,7 +30,7 @@ static void attend(const rapt_attention_desc *desc) {
     exit(1);
 }
 
-/* The queries of all sequences are the tokens of one: they read the prefix once. Its result is a state, not out. */
+/* The queries of all sequences pass as tokens of one, which reads the prefix once. Its result is a state, not out. */
 static void attend_prefix(void) {
     rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
     desc.batch = 1, desc.query_heads = QUERY_HEADS, desc.kv_heads = KV_HEADS;
@@ -42,7 +42,7 @@ static void attend_prefix(void) {
     attend(&desc);
 }
 
-/* Each sequence goes on with its own keys, which stand at the positions after the prefix. */
+/* Each sequence continues with its own keys, at the positions after the prefix. */
 static void attend_own(const int32_t *own_lengths) {
     int32_t positions[BATCH];
     for (int b = 0; b < BATCH; b++) positions[b] = PREFIX;
@@ -59,7 +59,7 @@ static void attend_own(const int32_t *own_lengths) {
     attend(&desc);
 }
 
-/* The same for one sequence without a shared prefix: a cache of its own with all keys. */
+/* The same for one sequence without a shared prefix: its own cache with all keys. */
 static void attend_whole(int b, int64_t own_length) {
     const size_t prefix_bytes = sizeof prefix_key[0], own_bytes = (size_t)own_length * sizeof own_key[0][0][0];
     for (int h = 0; h < KV_HEADS; h++) {
@@ -85,7 +85,7 @@ int main(void) {
     fill(prefix_key, sizeof prefix_key), fill(prefix_value, sizeof prefix_value);
     fill(own_key, sizeof own_key), fill(own_value, sizeof own_value);
     fill(query, sizeof query);
-    for (int b = 0; b < BATCH; b++) own_lengths[b] = b * 17 % (MOST_OWN + 1); /* the first one has only the prefix */
+    for (int b = 0; b < BATCH; b++) own_lengths[b] = b * 17 % (MOST_OWN + 1); /* the first has only the prefix */
 
     attend_prefix();
     attend_own(own_lengths);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Speculative decoding with a tree: a draft model proposes several continuations that share their beginnings, and one
- * call verifies all of them. Each proposed token sees the text so far and its own ancestors. */
+ * Speculative decoding with a tree: a draft model proposes several continuations with common beginnings, and one call
+ * verifies all. Each proposed token sees the text so far and its own ancestors. */
 #include <rapt/rapt.h>
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 enum { BATCH = 2, QUERY_HEADS = 8, KV_HEADS = 2, DIM = 64, TREE = 8, CAPACITY = 600 };
 
-/* The token that each token of the tree follows; -1 is the last one of the text. Ancestors stand before it. */
+/* The parent of each token of the tree; -1 is the text's last token. Ancestors come first. */
 static const int parents[TREE] = {-1, 0, 0, 1, 1, 2, 5, -1};
 
 static float key[BATCH][CAPACITY][KV_HEADS][DIM], value[BATCH][CAPACITY][KV_HEADS][DIM];
@@ -44,7 +44,7 @@ static void verify(const int32_t *lengths) {
     exit(1);
 }
 
-/* The text, then the ancestors of token i of the tree and itself: places in the cache; returns how many. */
+/* The places in the cache of the text, and of token i of the tree with its ancestors; returns how many. */
 static int path_to(int i, int text, int *path) {
     int count = parents[i] < 0 ? text : path_to(parents[i], text, path);
     for (int j = 0; parents[i] < 0 && j < text; j++) path[j] = j;
@@ -55,7 +55,7 @@ static int path_to(int i, int text, int *path) {
 /* NaN, if either is. */
 static double larger(double a, double b) { return isnan(a) || b <= a ? a : b; }
 
-/* Attention as textbooks have it, in double, over such a path as if there were nothing else. */
+/* Textbook attention, in double, over such a path alone. */
 static double error_of(int b, int i, int h, int text) {
     static double weight[CAPACITY];
     static int path[CAPACITY];

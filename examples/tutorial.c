@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The C of docs/tutorial.md, step by step; the page shows these lines. Usage: example_tutorial [STEP], called from the
- * top of the tree, or with RAPT_TUTORIAL_DATA defined as the path of tests/data. */
+ * The C of docs/tutorial.md, step by step; the page shows these lines. Usage: example_tutorial [STEP], from the top of
+ * the tree, or with RAPT_TUTORIAL_DATA defined as the path of tests/data. */
 #include <rapt/layers.h>
 
 #include <stdio.h>
@@ -14,14 +14,14 @@
 static const char *const six[6] = {"Your", "journey", "starts", "with", "one", "step"};
 static rapt_message message;
 
-/* Ends the program, with the reason, where rapt refuses. */
+/* Ends the program, with the reason, if rapt refuses. */
 static void require(rapt_status status) {
     if (status == RAPT_OK) return;
     fprintf(stderr, "%s\n", message.text[0] ? message.text : rapt_status_text(status));
     exit(1);
 }
 
-/* The first count numbers of a .npy file of float32 in C order. Two bytes from offset 8 on are the header's length. */
+/* The first count numbers of a .npy file of float32 in C order. Two bytes at offset 8 hold the header's length. */
 static void load(const char *name, float *numbers, size_t count) {
     char path[512];
     unsigned char start[10];
