@@ -95,7 +95,7 @@ def short(case):
 
 
 def run_perf(arguments):
-    """Groups of cases in turns, so that a slow minute of the machine meets both."""
+    """Groups of cases in turns, so that a slow minute of the machine hits both."""
     ratios = {}
     groups = [arguments.cases] if arguments.cases else [""] if arguments.all else PERF_CASES
     print(f"{'head dims, heads, queries x keys, type':62} {'ggml us':>10} {'rapt us':>10} {'ratio':>7}")

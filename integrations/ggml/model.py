@@ -21,7 +21,7 @@ PROMPT = "Attention is a weighted mean of values, and the weights are a softmax 
 
 
 def make_model(path):
-    """Weights are scaled so that the logits differ enough for a greedy choice to mean something."""
+    """Scales weights so that logits differ enough for a meaningful greedy choice."""
     import gguf
     import numpy
     random = numpy.random.default_rng(1)
@@ -71,8 +71,8 @@ class Runs:
         self.arguments, self.model, self.calls = arguments, model, 0
 
     def run(self, program, *options, rapt=False, until=""):
-        """Standard output and error of a program; counts what the backend computed. On a busy machine llama.cpp may
-        exit before its log is written: the program is run again until something that ends the log is there."""
+        """Standard output and error of a program; counts the backend's nodes. On a busy machine llama.cpp may exit
+        before its log is written: the program is run again until the log's end appears."""
         for _ in range(20):
             out, error = self.run_once(program, options, rapt)
             if re.search(until, out + error):

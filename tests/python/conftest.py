@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Attention in double, as textbooks have it, and random arrays."""
+"""Textbook attention in double, and random arrays."""
 import numpy
 import pytest
 

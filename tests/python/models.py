@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Small models with random weights, made from the configurations of Transformers, and texts for them."""
+"""Small models with random weights, from Transformers' configurations, and texts for them."""
 import torch
 import transformers as t
 
@@ -41,7 +41,7 @@ ENCODERS = {
 
 
 def build(maker, attention):
-    """The same weights for each attention; small but not so small that logits are all alike."""
+    """The same weights for each attention; small, but large enough for logits to differ."""
     kind, config = maker()
     torch.manual_seed(3)
     config._attn_implementation = attention
@@ -56,7 +56,7 @@ def build(maker, attention):
 
 
 def texts(padded):
-    """Two texts of 24 tokens, of which the first may begin with 5 of padding."""
+    """Two texts of 24 tokens; the first may begin with 5 of padding."""
     tokens = torch.randint(3, 97, (2, 24), generator=torch.Generator().manual_seed(5))
     mask = torch.ones_like(tokens)
     if padded:

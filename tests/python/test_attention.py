@@ -97,7 +97,7 @@ def test_layouts_and_strides(arrays):
     assert (rapt.attention(*(array[0] for array in arrays), causal=True) == expected[0]).all()
     backwards = rapt.attention(*(array[::-1] for array in arrays), causal=True)
     assert (backwards[::-1] == expected).all()
-    scattered = [numpy.repeat(array, 2, 3)[..., ::2] for array in arrays]  # copied, since dims are not contiguous
+    scattered = [numpy.repeat(array, 2, 3)[..., ::2] for array in arrays]  # copied: dims are not contiguous
     assert (rapt.attention(*scattered, causal=True) == expected).all()
     out = numpy.zeros((2, 8, 13, 20), numpy.float32)
     assert rapt.attention(*arrays, causal=True, out=out[..., :16]) is not None
@@ -116,7 +116,7 @@ def test_half_precision(arrays):
 
 
 def test_dlpack_of_other_kinds(arrays):
-    class Other:  # what any package may hand over
+    class Other:  # as any package may pass
         def __init__(self, array):
             self.array, self.shape = array, array.shape
 
@@ -237,7 +237,7 @@ def test_refusals(arrays, change, error, text):
 
 
 def test_values_without_numbers_are_not_those_of_keys():
-    """The library takes 0 for the dim of keys, for which there is no room here."""
+    """The library takes 0 for the dim of keys, which has no room here."""
     row = numpy.ones((1, 1, 1, 1024), numpy.float32)
     for call in (rapt.attention, rapt.Plan):
         with pytest.raises(ValueError, match="its last dimension is below 1"):

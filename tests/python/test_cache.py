@@ -187,14 +187,14 @@ def test_threads_are_those_of_attention(sequences):
 
 @pytest.mark.parametrize("method", ["arrays", "grow", "slots"])
 def test_an_interrupted_append_leaves_the_cache_as_it_was(sequences, monkeypatch, method):
-    """Also where pages that beams share are copied, and the copies are in the table already."""
+    """Also if beams' shared pages were copied, and the copies are in the table already."""
     query, key, value = sequences
     expected, cache = (rapt.Cache(3, 2, 32, value_dim=64, page_tokens=4, pages=40) for _ in range(2))
     for one in (expected, cache):
         one.append(key[:, :, :10], value[:, :, :10])
         one.reorder([0, 0, 1])
     for pool in (cache._key, cache._value):
-        pool.rows[cache._pages.free] = 255  # what a copy that was not made reads
+        pool.rows[cache._pages.free] = 255  # read by copies that were not made
     of = cache._value if method == "arrays" else cache._pages
     work = getattr(of, method)
 
@@ -217,7 +217,7 @@ def test_an_interrupted_append_leaves_the_cache_as_it_was(sequences, monkeypatch
 @pytest.mark.parametrize("function", ["empty", "zeros"])
 @pytest.mark.parametrize("call", [1, 2, 3, 4])
 def test_memory_that_is_missing_leaves_the_cache_as_it_was(sequences, monkeypatch, function, call):
-    """Rows and scales of keys and of values, then the table: wherever memory ends, all of them keep their sizes."""
+    """Rows and scales of keys and values, then the table: whichever allocation fails, all keep their sizes."""
     query, key, value = sequences
     expected, cache = (rapt.Cache(3, 2, 32, value_dim=64, dtype="i8", page_tokens=4) for _ in range(2))
     expected.append(key, value)
@@ -247,7 +247,7 @@ def test_memory_that_is_missing_leaves_the_cache_as_it_was(sequences, monkeypatc
     (dict(scales=1), r"value scales: its shape is \[1, 2, 4\]"),
     (dict(row=16), "extent_bytes = 752")])
 def test_pages_of_other_sizes_are_refused(random, change, text):
-    """Pages of keys and values have the same numbers; what a view lacks must not be touched, where memory has it."""
+    """Keys and values share page numbers; memory outside a view must not be touched, though it exists."""
     key = random(1, 2, 4, 32)
     keys, values = numpy.zeros((3, 2, 4, 32), numpy.uint8), numpy.zeros((3, 2, 4, 32), numpy.uint8)
     scales = numpy.ones((3, 2, 4), numpy.float32), numpy.ones((3, 2, 4), numpy.float32)
@@ -285,7 +285,7 @@ def test_new_rows_of_other_sizes_are_refused(change, text):
 
 @pytest.mark.parametrize("batch, columns", [(1, 5), (8, 16)])
 def test_results_may_stand_beside_the_table(random, monkeypatch, batch, columns):
-    """What attention reads of a table is a row for each sequence, and not a byte behind them."""
+    """Attention reads a table's row per sequence, and not a byte more."""
     cache = rapt.Cache(batch, 1, 8, page_tokens=1)
     rows = random(batch, 1, columns, 8)
     cache.append(rows, rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Capsules of DLPack as others than NumPy and PyTorch may make them, written with ctypes."""
+"""DLPack capsules as packages other than NumPy and PyTorch may make them, by ctypes."""
 import ctypes
 
 import numpy
@@ -28,7 +28,7 @@ new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, 
 
 
 class Foreign:
-    """A float32 array whose data begin offset bytes after the address in the capsule; changes are of its fields."""
+    """A float32 array whose data begin offset bytes after the capsule's address; changes: of its fields."""
 
     def __init__(self, array, offset, kind, has_strides=True, **changes):
         numbers = ctypes.c_int64 * array.ndim

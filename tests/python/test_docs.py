@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tutorial script runs, the page's tables are those of the stored run, and its small examples work."""
+"""The tutorial script runs, the page's tables match the stored run, and its small examples work."""
 import re
 import subprocess
 import sys
@@ -28,7 +28,7 @@ def test_tables():
 
 
 def test_examples_of_the_page(random):
-    """All of the section on attention, block by block, loops too."""
+    """All of the section on attention, block by block, with loops."""
     import rapt
 
     page = (TOP / "docs" / "python.md").read_text(encoding="utf-8").split("## Transformers")[0]

@@ -36,7 +36,7 @@ def tokens_of(count, length=1, seed=0, **more):
 
 
 def pair_of_layers(length=5):
-    """The same tokens in a layer of Transformers and in ours."""
+    """The same tokens in a layer of Transformers and in rapt's."""
     layers = DynamicLayer(), GrowingLayer()
     for layer in layers:
         layer.update(*tokens_of(2, length))
@@ -74,10 +74,10 @@ def test_other_attentions(name, attention):
 @torch.no_grad()
 @pytest.mark.parametrize("name", ["llama", "gemma2"])
 def test_assisted(name, monkeypatch):
-    """Candidates of a model that is wrong are taken back by crop."""
+    """crop removes a wrong model's candidates."""
     model, assistant = build(DECODERS[name], "rapt"), build(DECODERS[name], "rapt")
     assistant.generation_config.num_assistant_tokens = 4
-    assistant.generation_config.assistant_confidence_threshold = 0  # so many, sure of them or not
+    assistant.generation_config.assistant_confidence_threshold = 0  # that many, confident or not
     assistant.lm_head.weight = torch.nn.Parameter(assistant.lm_head.weight.roll(1, 0))
     removed, crop = [], GrowingLayer.crop
     monkeypatch.setattr(GrowingLayer, "crop", lambda layer, count: (removed.append(count), crop(layer, count)))
@@ -91,7 +91,7 @@ def test_assisted(name, monkeypatch):
 
 @torch.no_grad()
 def test_reads_in_place(monkeypatch):
-    """Attention is given the layer's own memory, and the model leaves that where it is."""
+    """Attention gets the layer's own memory, and the model does not move it."""
     seen, call = [], rapt.transformers.call
     monkeypatch.setattr(rapt.transformers, "call", lambda query, key, value, **more: (
         seen.append((key.data_ptr(), value.data_ptr())), call(query, key, value, **more))[1])
@@ -141,7 +141,7 @@ def test_capacity():
     lambda layer: setattr(layer, "keys", layer.keys[:, :, ::2]),
     lambda layer: setattr(layer, "keys", layer.keys.half())])
 def test_changes(change):
-    """What is inherited replaces keys and values, and the next tokens stand after those."""
+    """Inherited methods replace keys and values, and the next tokens follow those."""
     layers = pair_of_layers()
     for _ in range(2):
         for layer in layers:
@@ -194,7 +194,7 @@ def saved(layer):
 @torch.no_grad()
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, saved])
 def test_copies(way):
-    """A copy and its original go on with tokens of their own."""
+    """A copy and its original continue with different tokens."""
     layers = pair_of_layers(50)
     copies = [way(layer) for layer in layers]
     for some, seed in ((layers, 1), (copies, 2), (layers, 3)):
@@ -205,7 +205,7 @@ def test_copies(way):
 
 @torch.no_grad()
 def test_shared_tensors():
-    """A prefix of one cache as the beginning of another: neither writes where the other reads."""
+    """A cache's prefix as the start of another: neither writes where the other reads."""
     layers, others = pair_of_layers(), (DynamicLayer(), GrowingLayer())
     for layer, other in zip(layers, others):
         other.update(*tokens_of(2, 5, 7))
@@ -217,7 +217,7 @@ def test_shared_tensors():
 
 
 def test_gradients():
-    """A backward pass through two updates reads the keys of the first one as they were."""
+    """A backward pass through two updates reads the first one's keys unchanged."""
     gradients = []
     for layer in (DynamicLayer(), GrowingLayer()):
         tokens = [tensor.requires_grad_() for tensor in tokens_of(4)]
@@ -231,7 +231,7 @@ def test_gradients():
 
 
 def test_modes_in_turns():
-    """Tokens of inference_mode, of no_grad, and with gradients: memory of one mode is not written to in another."""
+    """Tokens of inference_mode, of no_grad, and with gradients: one mode's memory is not written in another."""
     layers = DynamicLayer(), GrowingLayer()
     modes = torch.inference_mode, torch.no_grad, torch.inference_mode, torch.enable_grad, torch.no_grad
     for seed, mode in enumerate(modes):
@@ -243,7 +243,7 @@ def test_modes_in_turns():
 
 @torch.no_grad()
 def test_compiled():
-    """Without a break of the graph, which memory's addresses would be."""
+    """Without a graph break, as addresses of memory would cause."""
     layers = pair_of_layers()
     for layer in layers:
         torch.compile(layer.update, backend="eager", fullgraph=True)(*tokens_of(2))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""onnx's own tests of the operator Attention, by rapt: those of all opsets that have it."""
+"""onnx's own tests of the operator Attention, by rapt, for all opsets that have it."""
 import numpy
 import pytest
 
@@ -29,14 +29,14 @@ def test_case(name, monkeypatch):
 
 
 def test_opsets():
-    """The cases are those of opset 23, 24 and 25; a later one would have to be looked at."""
+    """The cases are of opsets 23, 24 and 25; a later one would have to be reviewed."""
     opsets = {case.model.opset_import[0].version for case in CASES.values()}
     assert {23, 24} <= opsets <= {23, 24, 25}
     assert len(CASES) >= 60
 
 
 def test_nothing_in_three_dimensions():
-    """An empty batch, and no queries: heads are side by side, and their size is known all the same."""
+    """An empty batch, and no queries: heads are side by side, and their size is still known."""
     for batch, queries in ((0, 5), (2, 0)):
         query, key = (numpy.ones((batch, tokens, dim), numpy.float32) for tokens, dim in ((queries, 64), (9, 32)))
         out, present, _, weights = rapt.onnx.compute(query, key, key, q_num_heads=4, kv_num_heads=2)
@@ -46,7 +46,7 @@ def test_nothing_in_three_dimensions():
 
 @pytest.mark.parametrize("mask", [None, "bool", "float"])
 def test_products_of_padding(random, mask):
-    """Modes 0 and 1 come before any mask, that of nonpad_kv_seqlen, too; the result is that of the other modes."""
+    """Modes 0 and 1 precede any mask, also nonpad_kv_seqlen's; the result is that of the other modes."""
     query, key, value, lengths = random(2, 4, 3, 16), random(2, 2, 9, 16), random(2, 2, 9, 8), numpy.array([5, 9])
     mask = {"bool": random(3, 9) > -0.5, "float": random(4, 3, 9)}.get(mask)
     for options in ({}, dict(is_causal=1), dict(softcap=1.5)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What options of attention, plans and caches mean, each against another way to say the same."""
+"""Options of attention, plans and caches, each against an equivalent form."""
 import numpy
 import pytest
 import rapt
@@ -58,7 +58,7 @@ def test_attend_has_the_options_of_attention():
 
 
 def test_attend_has_the_orders_of_attention():
-    """Of which float16 has another one, with other bits."""
+    """float16 has an additional one, with other bits."""
     q, k, v = (array.astype(numpy.float16) for array in SEQUENCES)
     cache = rapt.Cache(3, 2, 32, value_dim=64, dtype="f16", page_tokens=7)
     cache.append(k, v)

@@ -45,7 +45,7 @@ assert (rapt.attention(query, key, value, causal=True) == expected).all()
 
 
 def test_forks():
-    """A child of a process that has computed with many threads computes, too, and so does the parent after it."""
+    """After a process computed with many threads, its forked child computes, too, and then the parent again."""
     fork = LARGE + """
 child = os.fork()
 if child == 0:
@@ -83,7 +83,7 @@ print(rapt.info()["threads_kind"], int(after) - int(before) < max(3, len(os.sche
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="threads are counted by Linux")
 @pytest.mark.parametrize("library", ["", "libgomp.so.1"])
 def test_there_are_no_more_threads_than_processors(library):
-    """Or than OpenMP is set to. libgomp ends the process where it cannot start one."""
+    """Or than OpenMP is set to. libgomp ends the process if it cannot start one."""
     if library:
         try:
             ctypes.CDLL(library)
@@ -94,7 +94,7 @@ def test_there_are_no_more_threads_than_processors(library):
 
 
 def test_threads(random):
-    """Calls of several threads at the same time, also of one plan."""
+    """Concurrent calls from several threads, also of one plan."""
     query, key, value = random(1, 8, 300, 64), random(1, 2, 300, 64), random(1, 2, 300, 64)
     expected = rapt.attention(query, key, value, causal=True)
     plan = rapt.Plan(query, key, value, causal=True)
@@ -134,11 +134,11 @@ def test_no_memory_is_lost(random):
         except ValueError:
             pass
     assert (sys.getrefcount(query), sys.getrefcount(key)) == before
-    query.resize((2, 2, 8, 16), refcheck=False)  # fails while a buffer of it is held
+    query.resize((2, 2, 8, 16), refcheck=False)  # fails while a buffer is held
 
 
 def test_seconds_of_call_has_room_for_its_result():
-    """In a process of its own: where the result is written with the strides of a view, it leaves the heap."""
+    """In its own process: a result written with a view's strides would corrupt the heap."""
     views = """
 import numpy, rapt
 query = numpy.zeros((1, 1, 4000, 64), numpy.float32)

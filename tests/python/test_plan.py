@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""rapt.Plan: what runs bind, and lists that a plan keeps, whatever becomes of the caller's."""
+"""rapt.Plan: what runs bind, and lists that a plan keeps, whatever happens to the caller's."""
 import gc
 import weakref
 
@@ -20,7 +20,7 @@ def results(returned):
 
 
 def same(some, others):
-    """Bit for bit; NumPy's arrays or tensors."""
+    """Bit for bit; NumPy arrays or tensors."""
     pairs = [(numpy.asarray(a), numpy.asarray(b)) for a, b in zip(results(some), results(others), strict=True)]
     return all(numpy.array_equal(a, b) for a, b in pairs)
 
@@ -29,7 +29,7 @@ def of_kind(kind, array):
     return array if kind == "numpy" else pytest.importorskip("torch").from_numpy(array)
 
 
-EXTRAS = {  # mask and bias are made anew for each run
+EXTRAS = {  # mask and bias are drawn again for each run
     "mask": dict(mask=(2, 1, 13, 13)), "bias": dict(bias=(8, 13, 13)),
     "mask and bias": dict(mask=(13, 13), bias=(2, 8, 13, 13)),
     "mask of its own fill": dict(mask=(13, 13), mask_fill=-3.0),
@@ -73,7 +73,7 @@ def test_runs_fill_the_arrays_that_they_are_given(random, arrays):
     assert same(tuple(given), rapt.attention(*arrays, lse=True, weights=True, **options))
 
 
-# Lists of more than a kilobyte: malloc keeps less than that aside when it is freed, and tensors would not get it.
+# Lists of more than a kilobyte: malloc caches smaller freed blocks, and tensors would not get them.
 BATCH, HEADS = 300, 600
 
 
@@ -98,7 +98,7 @@ def drawn(random, query, key, kind):
 
 
 def rows_of(out, lists):
-    """With zeros from query_lengths on, where nothing is written."""
+    """With zeros from query_lengths on: those rows are unwritten."""
     rows = numpy.asarray(out).copy()
     for b, length in enumerate(numpy.asarray(lists.get("query_lengths", ()))):
         rows[b, :, length:] = 0
@@ -106,7 +106,7 @@ def rows_of(out, lists):
 
 
 def planned(random, query, key, lists_of, kind):
-    """A plan with lists, its arguments, and what it gives as long as it has them."""
+    """A plan with lists, its arguments, and its result while they exist."""
     given, lists = drawn(random, query, key, kind), lists_of(kind)
     options = dict(causal=True) if "kv_lengths" in lists else dict(causal=True, query_position=3)
     expected = rapt.attention(*given, **options, **lists)
@@ -128,7 +128,7 @@ def test_lists_may_change(random, query, key, lists_of, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("query, key, lists_of", LISTS)
 def test_lists_may_go(random, query, key, lists_of, kind):
-    """A plan that read the memory of a list which is gone would find what is there instead."""
+    """A plan that read a freed list's memory would find something else there."""
     given, _, lists, plan, expected = planned(random, query, key, lists_of, kind)
     sizes = [(len(array), array.dtype) for array in lists.values()]
     del lists
@@ -141,7 +141,7 @@ def test_lists_may_go(random, query, key, lists_of, kind):
 
 
 def test_arrays_that_were_planned_with_may_go(arrays):
-    """Runs bring others, and weights alone may be larger than everything else."""
+    """Runs bring others, and weights alone may outweigh everything else."""
     expected = rapt.attention(*arrays, weights=True)
     first = [array.copy() for array in arrays]
     first += [numpy.empty((2, 8, 13, 16), numpy.float32), numpy.empty((2, 8, 13, 13), numpy.float32)]

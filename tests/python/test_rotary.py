@@ -5,7 +5,7 @@ import pytest
 import rapt
 
 DIM = 32
-SCALED = [  # sizes at which pairs of all kinds turn visibly within the tokens below
+SCALED = [  # sizes at which all kinds of pairs turn visibly within the tokens below
     dict(),
     dict(attention_factor=1.25),
     dict(scaling="linear", factor=4.0),
@@ -16,7 +16,7 @@ SCALED = [  # sizes at which pairs of all kinds turn visibly within the tokens b
     dict(scaling="llama3", factor=8.0, original_length=640.0),
     dict(scaling="llama3", factor=8.0, original_length=640.0, low_factor=2.0, high_factor=16.0, attention_factor=1.5)]
 
-# Some frequencies, and the factor, as Transformers has them for Llama 3.1 and for Qwen 2.5 with YaRN.
+# Some frequencies, and the factor, from Transformers for Llama 3.1 and for Qwen 2.5 with YaRN.
 MODELS = [
     (dict(base=500000.0, scaling="llama3", factor=8.0, original_length=8192.0, low_factor=1.0, high_factor=4.0),
      {1: 8.146172338565e-01, 30: 1.371893567761e-03, 33: 3.126937503841e-04, 60: 5.677088100760e-07}, 1.0),
@@ -27,7 +27,7 @@ MODELS = [
 
 def frequencies_of(dim, base, scaling="none", factor=0.0, original_length=0.0, low_factor=0.0, high_factor=0.0,
                    attention_factor=0.0):
-    """Of pairs, and what cosines and sines are multiplied by."""
+    """Of pairs, and the factor of cosines and sines."""
     if scaling == "ntk":
         base = base * factor ** (dim / (dim - 2))
     plain = base ** (-numpy.arange(0, dim, 2) / dim)
@@ -51,7 +51,7 @@ def frequencies_of(dim, base, scaling="none", factor=0.0, original_length=0.0, l
 
 
 def rotated(array, first, frequencies, factor):
-    """Halves in double; token i stands at first + i."""
+    """Halves in double; token i is at first + i."""
     angles = (first + numpy.arange(array.shape[-2]))[:, None] * frequencies
     cosines, sines = numpy.cos(angles) * factor, numpy.sin(angles) * factor
     a, b = numpy.split(array.astype(float), 2, -1)
@@ -60,7 +60,7 @@ def rotated(array, first, frequencies, factor):
 
 @pytest.mark.parametrize("numbers, some, factor", MODELS)
 def test_models(numbers, some, factor):
-    """At a late position, where low frequencies show, and high ones are known as exactly as float32 has them."""
+    """At a late position, where low frequencies show, and high ones are only as exact as float32."""
     expected, multiplier = frequencies_of(128, **numbers)
     assert abs(multiplier - factor) < 1e-12
     assert all(abs(expected[pair] - frequency) < 1e-10 * frequency for pair, frequency in some.items())
@@ -81,7 +81,7 @@ def test_scalings_of_queries(random, numbers):
 
 @pytest.mark.parametrize("numbers", SCALED)
 def test_scalings_of_keys(random, numbers):
-    """Queries that are unit vectors see the numbers of keys."""
+    """Unit vectors as queries read the keys' numbers."""
     key, value, query = random(1, 2, 1000, DIM), random(1, 2, 1000, 8), numpy.eye(DIM, dtype=numpy.float32)
     cache = rapt.Cache(1, 2, DIM, value_dim=8, rotary=rapt.Rotary(10000.0, **numbers))
     for first, last in ((0, 300), (300, 1000)):
@@ -102,7 +102,7 @@ def nan_array(like, shape, as_float32=False):
 @pytest.mark.parametrize("layout", ["bhsd", "bshd"])
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
 def test_tokens_from_lengths_on_are_zeros(random, monkeypatch, kind, layout):
-    """Whatever the memory of the result held before."""
+    """Whatever the result's memory held before."""
     array, lengths, rotary = random(3, 4, 6, DIM), [6, 2, 0], rapt.Rotary(10000.0)
     if layout == "bshd":
         array = numpy.ascontiguousarray(array.swapaxes(1, 2))

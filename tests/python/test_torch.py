@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rapt.torch  # noqa: E402
-from torch.nn.attention.bias import causal_upper_left  # noqa: E402, a tensor whose numbers mean nothing
+from torch.nn.attention.bias import causal_upper_left  # noqa: E402, a tensor with meaningless numbers
 
 SDPA = torch.nn.functional.scaled_dot_product_attention
 
@@ -60,7 +60,7 @@ def test_refusals(tensors):
 
 
 def test_tensors_without_elements(tensors):
-    """PyTorch calls them contiguous, and makes no copy that would be."""
+    """PyTorch calls them contiguous, and makes no contiguous copy."""
     query, key, value = (tensor[..., ::2] for tensor in tensors)
     assert rapt.attention(query[:, :, :0], key, value).shape == (2, 8, 0, 8)
     assert (rapt.attention(query, key[:, :, :0], value[:, :, :0]) == torch.zeros(2, 8, 13, 8)).all()
@@ -174,7 +174,7 @@ def test_sdpa(tensors, random):
 
 @torch.no_grad()
 def test_dropout_is_pytorchs(tensors, monkeypatch):
-    """As much as there may be; the same numbers are dropped."""
+    """Any amount; the same numbers are dropped."""
     monkeypatch.setattr(rapt.torch, "call", None)
     for dropout in (1e-6, 0.5, 1.0):
         torch.manual_seed(7)
@@ -204,7 +204,7 @@ def test_sdpa_refuses_what_pytorch_refuses(tensors):
 
 
 def test_sdpa_with_other_heads_of_values(tensors):
-    """PyTorch repeats keys and values for themselves; rapt has one number of heads for both."""
+    """PyTorch repeats keys and values separately; rapt has one number of heads for both."""
     query, key, value = tensors
     expected = SDPA(query, key, value[:, :1], enable_gqa=True)
     with rapt.torch.sdpa(), warnings.catch_warnings(record=True) as caught:
@@ -241,7 +241,7 @@ def test_multi_head_attention(random, monkeypatch, make, calls):
 
 
 def test_batch_invariance(random, record_property):
-    """The same sequence alone and in a batch of 64 has the same bits, and so has a token alone and in its prefill.
+    """A sequence has the same bits alone and in a batch of 64, and so has a token alone and in its prefill.
     PyTorch's own result is recorded beside it; it promises nothing of this kind."""
     tensors = [torch.from_numpy(random(*shape)) for shape in ((64, 8, 65, 64), (64, 8, 65, 64), (64, 8, 65, 64))]
 
@@ -267,7 +267,7 @@ def test_threads_are_those_of_pytorch(random):
         query @ query.transpose(2, 3)
         threads_before = count_threads()
         rapt.attention(query, query, query, causal=True)
-        assert count_threads() == threads_before  # none but those of PyTorch's team
+        assert count_threads() == threads_before  # only PyTorch's team
         results = []
         worker = threading.Thread(target=lambda: results.append(rapt.attention(query, query, query, causal=True)))
         worker.start()
@@ -292,7 +292,7 @@ class Dataset(torch.utils.data.Dataset):
 
 
 def test_workers_of_data_loaders():
-    """Processes that PyTorch forks after it has computed with all threads."""
+    """Processes forked by PyTorch after it computed with all threads."""
     expected = [Dataset()[i] for i in range(4)]
     loader = torch.utils.data.DataLoader(Dataset(), batch_size=1, num_workers=2, multiprocessing_context="fork")
     assert all((batch[0] == result).all() for batch, result in zip(loader, expected))

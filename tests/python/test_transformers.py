@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Models of Transformers with rapt's attention beside their own ("eager")."""
+"""Models of Transformers with rapt's attention against their own ("eager")."""
 import warnings
 from pathlib import Path
 
@@ -16,7 +16,7 @@ TOLERANCE = 1e-4
 
 @pytest.fixture(autouse=True)
 def no_fallback(monkeypatch, request):
-    """A test of rapt's attention that PyTorch's passes would be none."""
+    """Tests of rapt's attention must not pass by PyTorch's."""
     monkeypatch.setattr(rapt.torch, "_said", set())
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="rapt: PyTorch computes")
@@ -35,7 +35,7 @@ def test_logits(decoders, padded):
     expected, result = (model(**inputs).logits for model in decoders)
     rows = inputs["attention_mask"].bool()
     assert (expected - result)[rows].abs().max() < TOLERANCE
-    assert expected[rows].std() > 0.1  # the comparison says something
+    assert expected[rows].std() > 0.1  # the comparison is meaningful
 
 
 @torch.no_grad()
@@ -64,7 +64,7 @@ def test_static_cache(decoders, padded):
 
 @torch.no_grad()
 def test_chunks(decoders):
-    """A prompt in two parts: the second one's queries do not begin at the first key."""
+    """A prompt in two parts: the second's queries do not begin at the first key."""
     inputs, logits = texts(False), []
     for model in decoders:
         first = model(input_ids=inputs["input_ids"][:, :10], use_cache=True)
@@ -132,7 +132,7 @@ def test_whisper():
 
 @torch.no_grad()
 def test_minilm():
-    """Weights of a real model, and an embedding of it."""
+    """A real model's weights, and an embedding by it."""
     weights = Path(__file__).parents[2] / "build-minilm" / "model.safetensors"
     if not weights.exists():
         pytest.skip("no build-minilm (./dev setup minilm)")
@@ -153,7 +153,7 @@ def test_minilm():
 
 @pytest.mark.parametrize("name", ["Bloom", "Mpt", "MPNet"])
 def test_models_that_attend_by_themselves_are_refused(name):
-    """They would add the mask of bools to their scores."""
+    """They would add the bool mask to their scores."""
     small = dict(vocab_size=50, hidden_size=32, d_model=32, num_attention_heads=2, n_heads=2, num_hidden_layers=1,
                  n_layers=1, n_layer=1, n_head=2, intermediate_size=64)
     config = getattr(transformers, name + "Config")(**small)
