@@ -36,7 +36,7 @@ static void *filled(int64_t bytes) {
     return memory;
 }
 
-/* [outer][head][token], or [outer][token][head] where by_token. */
+/* [outer][head][token], or [outer][token][head] if by_token. */
 static struct cache cache_new(const struct type *type, int64_t outer, int64_t tokens, bool by_token) {
     struct cache cache = {.bytes = rapt_row_bytes(type->dtype, DIM)};
     rapt_tensor *tensor = &cache.tensor;

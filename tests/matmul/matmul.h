@@ -10,7 +10,7 @@ struct product_case {
     int64_t rows, inner, columns;
     int32_t layout; /* rapt_weight_layout */
     bool has_bias;
-    int gap; /* floats between rows of each matrix; x and weight go backwards where it is odd */
+    int gap; /* floats between rows of each matrix; if odd, x and weight go backwards */
     float (*draw)(struct random *);
 };
 
@@ -22,13 +22,13 @@ struct product_data {
 
 struct product_data product_new(const struct product_case *product_case, struct random *random);
 
-/* Another out, with the same stride, for the same product. */
+/* Another out of the same stride, for the same product. */
 float *product_out(struct product_data *data);
 
-/* Runs and demands RAPT_OK. options may be NULL. */
+/* Runs and expects RAPT_OK. options may be NULL. */
 void product_run(const rapt_matmul_desc *desc, const rapt_run_options *options);
 
-/* Fails where a bit differs, in gaps too. */
+/* Fails if any bit differs, in gaps too. */
 void expect_product(const struct product_data *data, const float *expected, const char *what);
 
 /* matmul_refusals.c, matmul_accuracy.c */

@@ -214,7 +214,7 @@ static void test_concurrent_runs(void **state) {
     }
 }
 
-/* ---- what is refused */
+/* ---- refusals */
 
 static void test_workspace_too_small(void **state) {
     (void)state;

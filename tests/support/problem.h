@@ -60,7 +60,7 @@ struct problem_call {
     int64_t batch, query_heads, kv_heads, query_length, kv_length, head_dim, value_dim;
     unsigned use;
     enum data_kind data;
-    int32_t origin, weights_kind; /* ignored where nothing uses them */
+    int32_t origin, weights_kind; /* ignored if nothing uses them */
     uint64_t seed;
     uint64_t variant; /* other elements of tensors and head lists, all else the same */
     int key_format, value_format; /* of format.h; float32 if blocks do not divide the dims */
@@ -116,17 +116,17 @@ enum array_name {
 #define NO_PLACE INT64_MIN
 
 struct problem_array {
-    struct guarded memory; /* memory.data is NULL where the call has no such array */
+    struct guarded memory; /* memory.data is NULL if the call has no such array */
     int32_t dtype;         /* of tensors */
     int64_t element_bytes; /* of a block, if the numbers come in blocks */
-    int64_t count[4]; /* batch, head, token, innermost; 1 where broadcast */
+    int64_t count[4]; /* batch, head, token, innermost; 1 if broadcast */
     int64_t stride_bytes[4];
     int64_t first_byte; /* of element 0, 0, 0, 0; not 0 if a dimension is stored last to first */
     int64_t *places;    /* packed and paged: bytes from there to token [batch][token], or NO_PLACE */
 };
 
 struct problem_list {
-    struct guarded memory; /* memory.data is NULL where the layout has no such list */
+    struct guarded memory; /* memory.data is NULL if the layout has no such list */
     int64_t count;
     int32_t width;
 };

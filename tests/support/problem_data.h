@@ -27,7 +27,7 @@ void draw_shape(struct problem_array *array, const struct problem_call *call, en
 void draw_array(const struct problem_array *array, const struct problem_call *call, enum array_name name,
                 struct random *random);
 
-/* problem_select.c: sizes and strides of the lists of key blocks, and tree_tokens; 0 where the call has none. */
+/* problem_select.c: sizes and strides of the lists of key blocks, and tree_tokens; 0 if the call has none. */
 rapt_block_list drawn_blocks(const struct problem_call *call);
 int64_t drawn_tree_tokens(const struct problem_call *call);
 

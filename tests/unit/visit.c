@@ -136,7 +136,7 @@ static void expect_pairs(const struct tile *tile, const struct rapt_tile_mask *m
     assert_true(seen == RAPT_SEES_SOME || all);
 }
 
-/* No key is left out that some row attends to; where many are left out, no other key is left in. */
+/* Every key that some row attends to is kept; if only few are, no others. */
 static void expect_keys(const struct rapt_tile_mask *mask, int64_t base, struct rapt_span keys,
                         const struct found *found) {
     const int64_t count = found->keys.end - found->keys.begin, begin = keys.begin - base, end = keys.end - base;

@@ -9,7 +9,7 @@
  * Returns name. */
 const char *cpu_name(const char *path, char *name, size_t bytes);
 
-/* All features of the first CPU, separated by spaces; "" likewise. Returns flags. */
+/* All features of the first CPU, separated by spaces; "" if unknown. Returns flags. */
 const char *cpu_flags(const char *path, char *flags, size_t bytes);
 
 #endif

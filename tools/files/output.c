@@ -21,7 +21,7 @@ struct part {
 };
 
 static struct claim {
-    const char *path;                 /* as it was given */
+    const char *path;                 /* as given */
     char *target, *temporary, *saved; /* saved: another name of the target's file before output_commit */
     FILE *file;
     bool special, existed;            /* special: a device or pipe, which is written in place */

@@ -106,7 +106,7 @@ static void set_background(enum ink ink, uint32_t colour) {
         printf("\x1b[%s;48;5;%dm", text, cube_index(colour));
 }
 
-/* place: 0 ... 1, NaN for what is not finite. */
+/* place: 0 ... 1, NaN if not finite. */
 static void print_mark(enum ink ink, double place, int columns) {
     static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char ascii[] = " .:-=+*#%@";
