@@ -14,7 +14,7 @@
 /* Emulators run fewer and smaller calls, and so do other orders, whose reference is slow. */
 static bool is_emulated(void) { return scaled_work(100) < 100; }
 enum { SHARE = NUMERICS == 3 ? 24 : NUMERICS ? 4 : 1, STRIDE = NUMERICS == 3 ? 3 : 1 }; /* 3 is slow */
-static int64_t so_many(int64_t usual) { return (scaled_work(usual) + SHARE - 1) / SHARE; }
+static int64_t scaled_count(int64_t usual) { return (scaled_work(usual) + SHARE - 1) / SHARE; }
 
 /* Sizes that use wide and narrow tiles, one and several chunks. */
 static const struct problem_call shapes[] = {
@@ -59,7 +59,7 @@ static struct problem_call shaped(int shape, unsigned use, uint64_t seed) {
 static void test_single_features(void **state) {
     for (int shape = 0; shape < SHAPES; shape++)
         for (int use = -1; use < USE_COUNT; use++)
-            for (int64_t n = 0; n < so_many(6); n++) {
+            for (int64_t n = 0; n < scaled_count(6); n++) {
                 struct problem_call call =
                     shaped(shape, use < 0 ? 0 : with_partners(1u << use), (uint64_t)(n * 31 + use + 1));
                 check_call(&call);
@@ -71,7 +71,7 @@ static void test_pairs(void **state) {
     const int step = NUMERICS == 3 || (NUMERICS && is_emulated()) ? 8 : 1;
     for (int a = 0; a < USE_COUNT; a++)
         for (int b = a % step; b < a; b += step)
-            for (int64_t n = 0; n < so_many(2); n++) {
+            for (int64_t n = 0; n < scaled_count(2); n++) {
                 const unsigned pair = with_partners(1u << a | 1u << b);
                 struct problem_call call = shaped((a + b) % 2, pair, (uint64_t)(n * 1000 + a * 20 + b));
                 check_call(&call);
@@ -82,7 +82,7 @@ static void test_pairs(void **state) {
 /* Rows of keys and values a power of two apart are copied to contiguous ones. */
 static void test_colliding_strides(void **state) {
     int colliding = 0;
-    for (int64_t n = 0; n < so_many(12) || colliding == 0; n++) {
+    for (int64_t n = 0; n < scaled_count(12) || colliding == 0; n++) {
         struct problem_call call = {.batch = 1, .query_heads = 8, .kv_heads = 4,
                                     .query_length = NUMERICS ? 14 : n % 4 < 2 ? 100 : 24, .kv_length = 520 + 7 * n,
                                     .head_dim = 128, .value_dim = 64 + 64 * (n % 2)};
@@ -111,7 +111,7 @@ static void test_whole_tiles(void **state) {
                                     USE_SCALE | USE_FINAL_STATE, USE_SOFTCAP, USE_SCALE};
     enum { DIMS = sizeof dims / sizeof *dims, USES = sizeof uses / sizeof *uses, PASSES = NUMERICS == 3 ? 1 : 2 };
     const int64_t every = NUMERICS && !runs_here(RAPT_ISA_AMX) ? 3 : 1;
-    for (int64_t n = 0; n < so_many(NUMERICS ? PASSES * SHARE * DIMS * USES : 16); n += every) {
+    for (int64_t n = 0; n < scaled_count(NUMERICS ? PASSES * SHARE * DIMS * USES : 16); n += every) {
         struct problem_call call = {.batch = 1, .query_heads = 1, .kv_heads = 1,
                                     .query_length = n % 9 == 0 ? 40 : NUMERICS == 2 ? 64 : 32, /* 32 are few there */
                                     .kv_length = n % 4 ? 512 : 600,
@@ -162,7 +162,7 @@ static void test_data_kinds(void **state) {
                                     USE_BIAS | USE_CAUSAL};
     for (int kind = 0; kind < (NUMERICS ? DATA_KINDS_OF_UNITS : DATA_KINDS); kind++)
         for (size_t u = (size_t)(kind % STRIDE); u < sizeof uses / sizeof *uses; u += STRIDE)
-            for (int64_t n = 0; n < so_many(5); n++) {
+            for (int64_t n = 0; n < scaled_count(5); n++) {
                 struct problem_call call = shaped((int)(n % 2), uses[u], (uint64_t)(n * 77 + (int64_t)u * 5 + kind));
                 call.data = (enum data_kind)kind;
                 if (n % 2 == 0)
@@ -255,7 +255,7 @@ static void test_random(void **state) {
         check_call(&call);
         return;
     }
-    for (int64_t n = 1; n <= so_many(2500); n++) {
+    for (int64_t n = 1; n <= scaled_count(2500); n++) {
         const int64_t most = n % 50 ? 2500000 : NUMERICS ? 10000000 : 60000000;
         struct problem_call call = random_call_of(NUMERICS, (uint64_t)n, is_emulated() ? 300000 : most);
         check_call(&call);
@@ -297,7 +297,7 @@ static void compare_with_truth(const struct problem *problem, const double *out,
 }
 
 static void test_truth(void **state) {
-    for (int64_t n = 1; n <= so_many(400); n++) {
+    for (int64_t n = 1; n <= scaled_count(400); n++) {
         struct problem_call call = random_call_of(NUMERICS, (uint64_t)(1000000 + n), is_emulated() ? 200000 : 1000000);
         call.data = DATA_NORMAL;
         call.use = (call.use | USE_LSE) & ~(unsigned)(USE_INITIAL_STATE | USE_NO_OUT | USE_OUT_16);

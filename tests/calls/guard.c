@@ -14,14 +14,14 @@ static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 static struct problem_call current; /* batch = 0 if all went well */
 
-static int forget(void **state) {
+static int clear_current(void **state) {
     (void)state;
     current.batch = 0;
     return 0;
 }
 
 /* A fault unwinds to the teardown, which says where it was. */
-static int tell(void **state) {
+static int report_fault(void **state) {
     (void)state;
     if (current.batch)
         print_error("in: %s\n", problem_text(&current));
@@ -135,11 +135,11 @@ static void test_canaries_show(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_canaries_show),
-        cmocka_unit_test_setup_teardown(test_edges, forget, tell),
-        cmocka_unit_test_setup_teardown(test_stored, forget, tell),
-        cmocka_unit_test_setup_teardown(test_window_beyond_keys, forget, tell),
-        cmocka_unit_test_setup_teardown(test_random_calls, forget, tell),
-        cmocka_unit_test_setup_teardown(test_order2, forget, tell), /* last: it keeps only its tables */
+        cmocka_unit_test_setup_teardown(test_edges, clear_current, report_fault),
+        cmocka_unit_test_setup_teardown(test_stored, clear_current, report_fault),
+        cmocka_unit_test_setup_teardown(test_window_beyond_keys, clear_current, report_fault),
+        cmocka_unit_test_setup_teardown(test_random_calls, clear_current, report_fault),
+        cmocka_unit_test_setup_teardown(test_order2, clear_current, report_fault), /* last: it keeps only its tables */
     };
     table_count = machine_tables(tables);
     return cmocka_run_group_tests_name("guard", tests, NULL, NULL);

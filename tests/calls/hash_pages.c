@@ -15,7 +15,7 @@ static const int64_t lengths[BATCH] = {700, 333};
 
 static const struct type {
     int32_t dtype;
-    bool scaled, shifted;
+    bool scaled, has_zero_points;
 } types[] = {{RAPT_F32, false, false},     {RAPT_F16, false, false},    {RAPT_BF16, false, false},
              {RAPT_Q8_0, false, false},    {RAPT_Q4_0, false, false},   {RAPT_Q4_1, false, false},
              {RAPT_Q5_0, false, false},    {RAPT_Q5_1, false, false},   {RAPT_IQ4_NL, false, false},
@@ -50,8 +50,8 @@ static struct cache cache_new(const struct type *type, int64_t outer, int64_t to
         return cache;
     tensor->scale_dtype = RAPT_F32;
     tensor->scales = filled(outer * HEADS * tokens * scales);
-    tensor->zero_point_dtype = type->shifted ? RAPT_I8 : 0;
-    tensor->zero_points = type->shifted ? filled(outer * HEADS * tokens * GROUPS) : NULL;
+    tensor->zero_point_dtype = type->has_zero_points ? RAPT_I8 : 0;
+    tensor->zero_points = type->has_zero_points ? filled(outer * HEADS * tokens * GROUPS) : NULL;
     tensor->scale_group = DIM / GROUPS;
     tensor->scale_head_stride_bytes = by_token ? scales : tokens * scales;
     tensor->scale_token_stride_bytes = by_token ? HEADS * scales : scales;
@@ -71,7 +71,7 @@ static char *scales_of(const struct cache *cache, int64_t outer, int64_t head, i
            token * t->scale_token_stride_bytes;
 }
 
-static char *shifts_of(const struct cache *cache, int64_t outer, int64_t head, int64_t token) {
+static char *zero_points_of(const struct cache *cache, int64_t outer, int64_t head, int64_t token) {
     const char *scales = scales_of(cache, outer, head, token);
     return (char *)(uintptr_t)cache->tensor.zero_points + (scales - (const char *)cache->tensor.scales) / 4;
 }
@@ -83,7 +83,7 @@ static void copy_token(const struct cache *into, int64_t outer, int64_t token, c
         if (from->tensor.scales)
             memcpy(scales_of(into, outer, head, token), scales_of(from, batch, head, at), GROUPS * sizeof(float));
         if (from->tensor.zero_points)
-            memcpy(shifts_of(into, outer, head, token), shifts_of(from, batch, head, at), GROUPS);
+            memcpy(zero_points_of(into, outer, head, token), zero_points_of(from, batch, head, at), GROUPS);
     }
 }
 
@@ -105,8 +105,8 @@ static struct cache cache_drawn(const struct type *type, struct random *random) 
                 draw_row(type, random, row_of(&cache, b, head, token), cache.bytes);
                 for (int64_t g = 0; type->scaled && g < GROUPS; g++)
                     ((float *)(void *)scales_of(&cache, b, head, token))[g] = quick_normal(random) / 64;
-                for (int64_t g = 0; type->shifted && g < GROUPS; g++)
-                    shifts_of(&cache, b, head, token)[g] = (char)random_below(random, 128);
+                for (int64_t g = 0; type->has_zero_points && g < GROUPS; g++)
+                    zero_points_of(&cache, b, head, token)[g] = (char)random_below(random, 128);
             }
     return cache;
 }

@@ -3,7 +3,7 @@
  * dims over several chunks. The argument is a pattern of test names. Built for order 1 and, with NUMERICS, for 2. */
 #include "calls/check.h"
 
-static int64_t so_many(int64_t usual) { return (scaled_work(usual) + (NUMERICS ? 1 : 0)) / (NUMERICS ? 2 : 1); }
+static int64_t scaled_count(int64_t usual) { return (scaled_work(usual) + (NUMERICS ? 1 : 0)) / (NUMERICS ? 2 : 1); }
 
 /* At least eight chunks, at most 64 rows. */
 static struct problem_call split_call(uint64_t seed, unsigned use) {
@@ -23,7 +23,7 @@ static struct problem_call split_call(uint64_t seed, unsigned use) {
 static void test_split_features(void **state) {
     (void)state;
     for (int use = -1; use < USE_COUNT; use++)
-        for (int64_t n = 0; n < so_many(2); n++) {
+        for (int64_t n = 0; n < scaled_count(2); n++) {
             struct problem_call call = split_call((uint64_t)(n * 31 + use + 1), use < 0 ? 0 : with_partners(1u << use));
             call.data = n % 2 ? DATA_NAN_ROWS : DATA_NORMAL;
             if (is_sampled(use + 1))
@@ -38,7 +38,7 @@ static void test_split_data(void **state) {
     enum { USES = sizeof uses / sizeof *uses };
     (void)state;
     for (int kind = 0; kind < (NUMERICS ? DATA_KINDS_OF_UNITS : DATA_KINDS); kind++)
-        for (int64_t n = 0; n < so_many(USES); n++) {
+        for (int64_t n = 0; n < scaled_count(USES); n++) {
             struct problem_call call = split_call((uint64_t)(n * 17 + kind), uses[(n + kind) % USES]);
             call.data = (enum data_kind)kind;
             if (is_sampled(kind))
@@ -85,7 +85,7 @@ static void test_split_excluded(void **state) {
 static void test_split_weights(void **state) {
     (void)state;
     for (int32_t kind = RAPT_WEIGHTS_RAW; kind <= RAPT_WEIGHTS_SOFTMAX; kind++)
-        for (int64_t n = 0; n < so_many(4); n++) {
+        for (int64_t n = 0; n < scaled_count(4); n++) {
             const unsigned use = USE_WEIGHTS | (n % 2 ? USE_SOFTCAP | USE_MASK : 0);
             struct problem_call call = split_call((uint64_t)(n + kind * 9), use);
             call.weights_kind = kind;
@@ -95,7 +95,7 @@ static void test_split_weights(void **state) {
 
 static void test_split_random(void **state) {
     (void)state;
-    for (int64_t n = 1; n <= so_many(40); n++) {
+    for (int64_t n = 1; n <= scaled_count(40); n++) {
         struct problem_call call = random_call_of(NUMERICS, (uint64_t)n, 2500000);
         const struct problem_call sizes = split_call((uint64_t)n, 0);
         call.batch = 1 + n % 2;
@@ -111,7 +111,7 @@ static void test_split_random(void **state) {
 static void test_wide_random(void **state) {
     static const int64_t dims[] = {64, 128, 96, 256, 192, 160};
     (void)state;
-    for (int64_t n = 1; n <= so_many(32); n++) {
+    for (int64_t n = 1; n <= scaled_count(32); n++) {
         struct random random = {(uint64_t)n};
         struct problem_call call = random_call_of(NUMERICS, (uint64_t)n, 2500000);
         call.batch = 1;

@@ -208,7 +208,7 @@ struct random random_of(const struct problem_call *call, enum array_name name) {
     return random;
 }
 
-static uint64_t look_of(const struct problem_call *call, enum array_name name) {
+static uint64_t array_seed_of(const struct problem_call *call, enum array_name name) {
     struct random random = number_sequence(call, number_of(name));
     return random_bits(&random);
 }
@@ -289,7 +289,7 @@ static void draw_narrow(void *row, const struct problem_array *array, const stru
     if (!wide)
         abort();
     if (name == ARRAY_BIAS)
-        draw_bias(wide, count, look_of(call, name), call->data == DATA_NORMAL, random);
+        draw_bias(wide, count, array_seed_of(call, name), call->data == DATA_NORMAL, random);
     else
         draw_row(wide, count, kind, name, random);
     for (int64_t j = 0; j < count; j++)
@@ -301,7 +301,7 @@ static void draw_narrow(void *row, const struct problem_array *array, const stru
 
 void draw_array(const struct problem_array *array, const struct problem_call *call, enum array_name name,
                 struct random *random) {
-    const uint64_t look = look_of(call, name);
+    const uint64_t array_seed = array_seed_of(call, name);
     const int64_t rows = array->count[0] * array->count[1] * array->count[2], count = array->count[3];
     if (name >= ARRAY_TREE_MASKS && is_index_list(name)) {
         draw_selection(array, call, name, random);
@@ -319,9 +319,9 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
         if (is_narrow(call, name, array->dtype))
             draw_narrow(row, array, call, kind, name, random);
         else if (is_bool(name))
-            draw_flags(row, count, look, random);
+            draw_flags(row, count, array_seed, random);
         else if (name == ARRAY_BIAS)
-            draw_bias(row, count, look, call->data == DATA_NORMAL, random);
+            draw_bias(row, count, array_seed, call->data == DATA_NORMAL, random);
         else if (name == ARRAY_INITIAL_STATE)
             draw_state(row, count, call->data, random);
         else if (is_head_list(name))
@@ -337,6 +337,6 @@ void draw_array(const struct problem_array *array, const struct problem_call *ca
         else
             draw_row(row, count, kind, name, random);
         if ((call->use & USE_SPARSE) && (name == ARRAY_MASK || name == ARRAY_BIAS))
-            make_sparse(row, count, array->dtype, look, random);
+            make_sparse(row, count, array->dtype, array_seed, random);
     }
 }

@@ -84,7 +84,7 @@ float random_finite(struct random *random) {
 }
 
 /* Whether it draws an infinity or NaN. */
-static bool draws_no_number(struct random *random, float *x) {
+static bool draws_nonfinite(struct random *random, float *x) {
     static const uint32_t bits[] = {0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc01234u};
     const int64_t one = random_below(random, 24);
     if (one < 4)
@@ -94,7 +94,7 @@ static bool draws_no_number(struct random *random, float *x) {
 
 float random_special(struct random *random) {
     float x;
-    return draws_no_number(random, &x) ? x : random_finite(random);
+    return draws_nonfinite(random, &x) ? x : random_finite(random);
 }
 
 /* Without branches, of which processors would mispredict every third. */
@@ -108,7 +108,7 @@ float quick_finite(struct random *random) {
 
 float quick_special(struct random *random) {
     float x;
-    return draws_no_number(random, &x) ? x : quick_finite(random);
+    return draws_nonfinite(random, &x) ? x : quick_finite(random);
 }
 
 /* ---- memory */
@@ -164,7 +164,7 @@ static bool is_missing(const char *name) {
     return true;
 }
 
-static void say_what_runs(void) {
+static void print_tables(void) {
     static bool said;
     if (said)
         return;
@@ -194,7 +194,7 @@ int machine_tables(const struct rapt_table *tables[RAPT_ISA_COUNT]) {
     for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
         if (runs_here((rapt_isa)isa) && (!rapt_isa_is_unit((rapt_isa)isa) || only)) /* its table is there already */
             tables[count++] = rapt_table_of((rapt_isa)isa);
-    say_what_runs();
+    print_tables();
     for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
         if (is_overlooked((rapt_isa)isa))
             fail_msg("%s should run here, and does not", rapt_isa_name((rapt_isa)isa));
