@@ -277,8 +277,8 @@ static rapt_plan plan_of_pages(const int32_t *keys, const int32_t *values, int64
     return plan;
 }
 
-/* Pages of either side are looked at again: where all sequences have the same, though there is no table of works, and
- * where both sides have one table. */
+/* Pages of either side are checked again: also if all sequences share them, though there is no table of works, and if
+ * both sides share a table. */
 static void test_changed_pages(void **state) {
     int32_t pages[4];
     char *memory = test_alloc(1 << 20);

@@ -304,7 +304,7 @@ static void test_paged_is_legal(void **state) {
     static int32_t pages[PAGES + BATCH], lengths[BATCH];
     for (int b = 0; b < BATCH; b++)
         lengths[b] = PAGES - b % 3;
-    for (int stride = 0; stride < 2; stride++) /* so, too, each page once, if rows are one or overlap */
+    for (int stride = 0; stride < 2; stride++) /* each page once, too, if rows are one or overlap */
         LEGAL_PLAN(page_both(d), d->batch = BATCH, d->kv_length = PAGES, d->key_pages.page_tokens = 1,
                    d->key_pages.entries = rapt_int32_list(pages, PAGES), d->value_pages = d->key_pages,
                    d->key_pages.batch_stride_bytes = d->value_pages.batch_stride_bytes = 4 * stride,

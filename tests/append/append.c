@@ -50,7 +50,7 @@ static void test_calls(void **state) {
     }
 }
 
-/* Positions of tokens, or of first ones of sequences, which may have lengths or be packed. */
+/* Positions of tokens, or first positions of sequences, which may have lengths or be packed. */
 static void draw_rotated(struct drawn *drawn, struct random *random, rapt_rotate_desc *d) {
     const int way = (int)random_below(random, 3);
     int64_t count = d->batch * d->length, *numbers = drawn->lists[0];

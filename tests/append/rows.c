@@ -226,8 +226,8 @@ static void test_frequencies(void **state) {
     }
 }
 
-/* What Transformers computes for Llama 3.1 (base 500000, factor 8, 1, 4, 8192) and Qwen 2.5 with YaRN (base 1e6, factor
- * 4, 32768), in double. */
+/* Transformers' results for Llama 3.1 (base 500000, factor 8, 1, 4, 8192) and Qwen 2.5 with YaRN (base 1e6, factor 4,
+ * 32768), in double. */
 static void test_models(void **state) {
     static const struct {
         rapt_rotary rotary;

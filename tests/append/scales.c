@@ -150,8 +150,7 @@ static void test_int8_error(void **state) {
     }
 }
 
-/* A scale near the least denormal is rounded so far that its range exceeds 255 steps: the zero point stays the largest.
- * */
+/* A scale near the least denormal is rounded so far that its range exceeds 255 steps: the zero point stays largest. */
 static void test_more_steps(void **state) {
     const struct rapt_table *tables[RAPT_ISA_COUNT];
     const int count = machine_tables(tables);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Errors of orders 2 and 3 against attention in double on the same bfloat16 (float16, float32) numbers, relative to the
- * outputs' root mean square: docs/numerics.md states them. Outputs are float32, so that the errors are the order's own.
- * */
+ * outputs' root mean square: docs/numerics.md states them. Outputs are float32, so the errors are the order's. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the command `rapt` says about itself, and that each option has one spelling. argv as of command.c. */
+ * What the command `rapt` says about itself, and strict parsing of its options. argv as of command.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

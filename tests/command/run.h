@@ -17,8 +17,7 @@ void command_start(const char *wrapper, const char *rapt, const char *rapt_faili
 /* Whether it was started with a wrapper. */
 bool command_is_emulated(void);
 
-/* Lets lines call target, a file or folder, by name, which has no spaces; returns name, or target if it does not exist.
- * */
+/* Lets lines call target, a file or folder, by name, which has no spaces; returns name, or target if it is absent. */
 const char *command_link(const char *name, const char *target);
 
 /* Removes the folder. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Decodes bytes to an attention call: every field plausible or hostile, every pointer to real memory of known extent.
- * */
+ * Decodes bytes to an attention call: every field plausible or hostile, pointers to real memory of known extent. */
 #ifndef RAPT_TESTS_FUZZ_DESCRIPTOR_DECODE_H
 #define RAPT_TESTS_FUZZ_DESCRIPTOR_DECODE_H
 

@@ -26,7 +26,7 @@ static void *owned(void *memory) {
     return memory;
 }
 
-/* Regions of recurring sizes: mapping and clearing one takes the system ten times as long as the calls. It reuses
+/* Reuses regions of equal size: mapping and clearing one takes the system ten times as long as the calls. It reuses
  * addresses, too: a pointer that outlives its input faults neither way. */
 enum { KEPT = 32, MOST_KEPT_BYTES = 1 << 16 };
 static struct guarded *kept[KEPT];

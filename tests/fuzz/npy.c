@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The reader of .npy files, starting from the file: dies with one line, or gives the file's contents, and never
- * requests more memory than the file can fill. The code here replaces tool.c, because the command exits when it dies.
- * */
+ * requests more memory than the file can fill. The code here replaces tool.c: the command exits when it dies. */
 #include "files/npy.h"
 
 #include <setjmp.h>

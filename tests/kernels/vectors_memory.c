@@ -80,7 +80,7 @@ static void check_stores(const struct vector_table *table, int n, enum guard_sid
     }
 }
 
-/* What follows the n elements is unchanged if writable. */
+/* Stores leave writable memory after n elements as it was. */
 static void check_rest(const struct vector_table *table, int n) {
     float memory[2 * MOST_LANES], values[MOST_LANES], expected[2 * MOST_LANES];
     for (int i = 0; i < 2 * MOST_LANES; i++)

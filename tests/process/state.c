@@ -18,8 +18,8 @@
 static const struct rapt_table *tables[RAPT_ISA_COUNT];
 static int table_count;
 
-/* Split keys, whole and narrow tiles; denormal results, where flushing shows, and ordinary ones, where rounding does.
- * */
+/* Split keys, whole and narrow tiles; denormal results, where flushing shows, and ordinary ones, where rounding
+ * does. */
 static const struct problem_call calls[] = {
     {1, 2, 1, 40, 300, 17, 20, USE_LSE | USE_CAUSAL | USE_ALIBI | USE_SOFTCAP | USE_SINKS, DATA_DENORMAL,
      RAPT_ORIGIN_TOP_LEFT, RAPT_WEIGHTS_NONE, 1, 0},

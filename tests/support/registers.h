@@ -6,8 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets every callee-saved register to its own pattern, calls function and prints those that changed. True if none did.
- * */
+/* Sets callee-saved registers to patterns of their own, calls function and prints those that changed. True if none. */
 bool keeps_registers(void (*function)(void *), void *argument);
 
 /* MXCSR or FPCR. */

@@ -37,7 +37,7 @@ bool same_bits(float got, float expected, enum nan_rule rule);
 /* Index of the first difference of [count], -1 if there is none. */
 int64_t first_difference(const float *got, const float *expected, int64_t count, enum nan_rule rule);
 
-/* Where they differ, prints what, the index and both values, and fails the test. */
+/* If they differ, prints what, the index and both values, and fails the test. */
 void expect_bits(const float *got, const float *expected, int64_t count, enum nan_rule rule, const char *what,
                  ...) __attribute__((format(printf, 5, 6)));
 

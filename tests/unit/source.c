@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Keys and values of tasks, in place and staged: whatever is requested, in any order, the numbers are the stored ones.
- * */
+ * Keys and values of tasks, in place and staged: whatever is requested, in any order, numbers are the stored ones. */
 #include "support/cmocka_all.h"
 #include "support/unit.h"
 

@@ -59,8 +59,7 @@ char *heatmap_wide_text(const struct heatmap *map, int i, char text[32]);
 /* Prints to standard output. colours: an option's choice or NULL. */
 void heatmap_print(const struct heatmap *map, const char *colours);
 
-/* A PNG, or an SVG if svg, into *bytes, *count; dies if this build cannot draw. size: in pixels (PNG) or units (SVG).
- * */
+/* A PNG, or an SVG if svg, into *bytes, *count; dies if this build cannot draw. size: pixels (PNG) or units (SVG). */
 struct heatmap_size {
     int width, height;
 };
