@@ -26,8 +26,8 @@ static void *owned(void *memory) {
     return memory;
 }
 
-/* Reuses regions of equal size: mapping and clearing one takes the system ten times as long as the calls. It reuses
- * addresses, too: a pointer that outlives its input faults neither way. */
+/* Reuses regions of equal size: mapping and clearing one takes the system ten times as long as the calls. The system
+ * reuses addresses, too: a pointer that outlives its input faults neither way. */
 enum { KEPT = 32, MOST_KEPT_BYTES = 1 << 16 };
 static struct guarded *kept[KEPT];
 

@@ -89,9 +89,9 @@ static bool appends_right(void) {
     return right;
 }
 
-/* Calls every table that claims to be available: "choice", in order 1; "orders", in all orders; "everything", also with
- * all types. No denormal halves: this emulator flushes them where order 2 widens them, unlike processors (calls.c
- * covers them). */
+/* Runs calls on every table that claims to be available: "choice", in order 1; "orders", in all orders; "everything",
+ * also with all types. No denormal halves: this emulator flushes them where order 2 widens them, unlike processors
+ * (calls.c covers them). */
 static int probe(const char *what) {
     static const struct problem_layout plain;
     const bool all = strcmp(what, "everything") == 0;

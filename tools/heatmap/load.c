@@ -60,7 +60,7 @@ static void read_texts(struct heatmap *map, const struct heatmap_options *option
 }
 
 static void find_range(struct heatmap *map) {
-    const float rounding = 1e-5f; /* sums to 1 may exceed it by so much */
+    const float rounding = 1e-5f; /* weights of sum 1 may exceed 1 by this */
     float least = INFINITY, most = -INFINITY;
     for (int64_t i = 0; i < map->heads * map->queries * map->keys; i++) {
         float weight = map->weights[i];

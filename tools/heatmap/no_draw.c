@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Replaces heatmap_draw.c in builds without Pango. */
+ * Replaces draw.c in builds without Pango. */
 #include "common/tool.h"
 #include "heatmap/heatmap.h"
 

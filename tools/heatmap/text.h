@@ -21,8 +21,8 @@ void text_end(struct text_pen *pen);
 /* In units. */
 double text_width(const struct text_pen *pen, const char *text, double font);
 
-/* The anchor of the text's middle line is at x, y; text wider than most (0: any) ends in an ellipsis. turned: it runs
- * upwards. */
+/* The anchor of the text's middle line is at x, y; text wider than most (0: no limit) ends in an ellipsis. turned: it
+ * runs upwards. */
 void text_draw(const struct text_pen *pen, const char *text, double font, double x, double y,
                enum text_anchor anchor, double most, bool turned);
 
