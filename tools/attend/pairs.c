@@ -78,12 +78,13 @@ static int64_t keys_listed(const rapt_block_list *blocks, int64_t list, struct r
 static double pairs_of_query(const rapt_attention_desc *desc, int64_t b, int64_t i, struct range seen) {
     const rapt_block_list *blocks = &desc->key_blocks;
     if (blocks->query_tokens == 0) return (double)length_of(seen) * (double)desc->query_heads;
+    const int64_t group = desc->query_heads / desc->kv_heads;
     double pairs = 0;
     for (int64_t h = 0; h < desc->kv_heads; h++) {
         const int64_t list = b * blocks->batch_stride + h * blocks->head_stride + i / blocks->query_tokens;
         pairs += (double)keys_listed(blocks, list, seen);
     }
-    return pairs * (double)(desc->query_heads / desc->kv_heads);
+    return pairs * (double)group;
 }
 
 double problem_pairs(const struct problem *problem) {
