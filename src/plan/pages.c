@@ -30,22 +30,22 @@ static rapt_status find_row(const rapt_page_table *table, const char *name, int6
                              (long long)batch, (long long)row, (long long)(table->pages - 1));
 }
 
-/* Pages of a row that rows before it had, and that were looked at as theirs: rows of a dense table may be one, or
- * overlap, and then the first entries of each are among those before `looked`. */
-static int64_t pages_known(const rapt_page_table *table, int64_t batch, int64_t looked) {
+/* How many first entries of a row were checked as entries of earlier rows: rows of a dense table may be one, or
+ * overlap. */
+static int64_t pages_known(const rapt_page_table *table, int64_t batch, int64_t checked_bytes) {
     const int64_t stride = table->entries.stride_bytes, row = batch * table->batch_stride_bytes;
     const bool may_overlap = table->kind == RAPT_PAGES_DENSE && table->batch_stride_bytes % stride == 0;
-    return may_overlap && looked > row ? (looked - row - 1) / stride + 1 : 0;
+    return may_overlap && checked_bytes > row ? (checked_bytes - row - 1) / stride + 1 : 0;
 }
 
-/* At least one. */
+/* required >= 1. */
 static rapt_status check_entries(const rapt_page_table *table, const char *name, int64_t batch, int64_t required,
-                                 int64_t first, int64_t *looked, rapt_message *message) {
+                                 int64_t first, int64_t *checked_bytes, rapt_message *message) {
     const int64_t stride = table->entries.stride_bytes;
     const int64_t row = table->kind == RAPT_PAGES_DENSE ? batch * table->batch_stride_bytes : first * stride;
     rapt_index_list entries = table->entries;
     entries.data = (const char *)entries.data + row;
-    for (int64_t page = pages_known(table, batch, *looked); page < required; page++) {
+    for (int64_t page = pages_known(table, batch, *checked_bytes); page < required; page++) {
         const int64_t entry = rapt_index_at(entries, page);
         if (!rapt_is_page(table, entry))
             return rapt_refuse(message, RAPT_INVALID_VALUE,
@@ -53,11 +53,11 @@ static rapt_status check_entries(const rapt_page_table *table, const char *name,
                                (long long)batch, (long long)entry, (long long)(table->pages - 1));
     }
     const int64_t end = row + (required - 1) * stride + 1;
-    *looked = end > *looked ? end : *looked;
+    *checked_bytes = end > *checked_bytes ? end : *checked_bytes;
     return RAPT_OK;
 }
 
-rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t batch, int64_t *looked,
+rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t batch, int64_t *checked_bytes,
                             struct rapt_sequence *sequence, rapt_message *message) {
     const rapt_page_table *table = rapt_pages_of(desc, side);
     const char *name = name_of(side);
@@ -77,7 +77,7 @@ rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t b
         status = rapt_refuse(message, RAPT_OUT_OF_EXTENT,
                              "%s: sequence %lld has keys in %lld pages, entries.count = %lld", name, (long long)batch,
                              (long long)required, (long long)table->entries.count);
-    return status == RAPT_OK && looked && required
-               ? check_entries(table, name, batch, required, *first, looked, message)
+    return status == RAPT_OK && checked_bytes && required
+               ? check_entries(table, name, batch, required, *first, checked_bytes, message)
                : status;
 }

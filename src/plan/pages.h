@@ -34,10 +34,10 @@ static inline int64_t rapt_page_at(const rapt_page_table *table, int64_t batch, 
 }
 
 /* Sets kv_first of a sequence with legal lengths, from the table of a side. RAPT_OK promises that the table has entries
- * for all its keys and, if looked is not NULL, that these were legal just now. Otherwise message, which may be NULL,
- * says what is wrong. looked spares entries that rows of a dense table share: bytes from its first entry to the end of
- * those already checked, 0 for the first sequence; then the other sequences follow in order. */
-rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t batch, int64_t *looked,
+ * for all its keys and, if checked_bytes is not NULL, that these were legal just now. Otherwise message, which may be
+ * NULL, says what is wrong. Sequences follow in order and share checked_bytes, which begins at 0: how far from the
+ * first entry of a dense table entries were checked, so that those which its rows share are checked once. */
+rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t batch, int64_t *checked_bytes,
                             struct rapt_sequence *sequence, rapt_message *message);
 
 #endif

@@ -41,17 +41,18 @@ static bool lies_within(rapt_index_list offsets, int64_t first, int64_t length, 
 }
 
 /* Both sides often have one table, whose entries are checked once. */
-static bool find_pages(const rapt_attention_desc *desc, int64_t batch, int64_t looked[RAPT_SIDES],
+static bool find_pages(const rapt_attention_desc *desc, int64_t batch, int64_t checked_bytes[RAPT_SIDES],
                        struct rapt_sequence *s) {
-    const bool again = looked && memcmp(&desc->key_pages, &desc->value_pages, sizeof desc->key_pages) == 0;
-    int64_t *const of_keys = looked, *const of_values = looked && !again ? looked + RAPT_VALUES : NULL;
-    return rapt_pages_find(desc, RAPT_KEYS, batch, of_keys, s, NULL) == RAPT_OK &&
+    const bool again = checked_bytes && memcmp(&desc->key_pages, &desc->value_pages, sizeof desc->key_pages) == 0;
+    int64_t *const of_values = checked_bytes && !again ? checked_bytes + RAPT_VALUES : NULL;
+    return rapt_pages_find(desc, RAPT_KEYS, batch, checked_bytes, s, NULL) == RAPT_OK &&
            rapt_pages_find(desc, RAPT_VALUES, batch, of_values, s, NULL) == RAPT_OK;
 }
 
 /* Lists are read again after they were checked, and any thread may have changed them, so the values read here must be
- * legal. looked: at all page entries, too, as in plan/pages.h; NULL = not. */
-static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, int64_t *looked, struct rapt_sequence *s) {
+ * legal. checked_bytes: those of page entries, too, as in plan/pages.h; NULL = not. */
+static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, int64_t checked_bytes[RAPT_SIDES],
+                          struct rapt_sequence *s) {
     const rapt_attention_desc *desc = &a->desc;
     const int64_t far = (int64_t)1 << 50;
     *s = rapt_sequence_of(desc, batch);
@@ -60,7 +61,7 @@ static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, int64_t
            s->query_position >= -far && s->query_position <= far &&
            lies_within(desc->query_offsets, s->query_first, s->query_length, desc->query_tokens) &&
            lies_within(desc->kv_offsets, s->kv_first[RAPT_KEYS], s->kv_length, desc->kv_tokens) &&
-           find_pages(desc, batch, looked, s);
+           find_pages(desc, batch, checked_bytes, s);
 }
 
 /* Sets all but the splits and the place among other works, from work->sequence. */
@@ -273,9 +274,9 @@ static struct rapt_totals first_numbers(const struct rapt_totals *totals) {
 /* Without lists all sequences have the pages of the first one, if any. */
 static bool has_legal_pages(const struct rapt_plan_body *a) {
     struct rapt_sequence first;
-    int64_t looked[RAPT_SIDES] = {0};
+    int64_t checked_bytes[RAPT_SIDES] = {0};
     const bool has_pages = a->desc.key_pages.kind || a->desc.value_pages.kind;
-    return !has_pages || a->desc.batch == 0 || read_sequence(a, 0, looked, &first);
+    return !has_pages || a->desc.batch == 0 || read_sequence(a, 0, checked_bytes, &first);
 }
 
 bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
@@ -283,10 +284,10 @@ bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
         return has_legal_pages(a);
     const struct rapt_totals first = first_numbers(&a->totals);
     struct rapt_totals sum = {.rows = 1, .heads = 1};
-    int64_t looked[RAPT_SIDES] = {0};
+    int64_t checked_bytes[RAPT_SIDES] = {0};
     for (int64_t b = 0; b < a->desc.batch; b++) {
         struct rapt_sequence sequence;
-        if (!read_sequence(a, b, looked, &sequence))
+        if (!read_sequence(a, b, checked_bytes, &sequence))
             return false;
         struct rapt_work work = rapt_work_cut(a, &sequence);
         const int kind = work.kind;

@@ -74,18 +74,18 @@ static bool is_again(const rapt_attention_desc *desc, int side) {
     return side == RAPT_VALUES && memcmp(&desc->key_pages, &desc->value_pages, sizeof desc->key_pages) == 0;
 }
 
-/* No memory bounds a batch of sequences that are all alike: of these the first is looked at. */
+/* No memory bounds a batch of sequences that are all alike: only the first is checked. */
 static rapt_status check_sequences(struct rapt_validation *v, int side) {
     const rapt_attention_desc *desc = v->desc;
     const bool alike = rapt_shares_pages(rapt_pages_of(desc, side)) && !desc->kv_lengths.data && !desc->kv_offsets.data;
     const int64_t batch = alike && desc->batch > 1 ? 1 : desc->batch;
     rapt_status status = RAPT_OK;
-    int64_t looked = 0;
+    int64_t checked_bytes = 0;
     for (int64_t b = 0; b < batch && status == RAPT_OK; b++) {
         struct rapt_sequence sequence = rapt_sequence_of(desc, b);
         if (sequence.kv_length < 0 || sequence.kv_length > desc->kv_length)
             return rapt_refuse(v->message, RAPT_INVALID_VALUE, "the length of sequence %lld changes", (long long)b);
-        status = rapt_pages_find(desc, side, b, &looked, &sequence, v->message);
+        status = rapt_pages_find(desc, side, b, &checked_bytes, &sequence, v->message);
     }
     return status;
 }
