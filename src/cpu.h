@@ -45,8 +45,8 @@ struct rapt_cpu {
     bool detected;
     enum rapt_requests requests;
     bool has_fast_bf16_dots; /* see rapt_has_fast_bf16_dots */
-    bool splits_vectors;   /* see rapt_splits_vectors */
-    bool loads_halves;     /* see rapt_loads_halves */
+    bool splits_vectors;     /* see rapt_splits_vectors */
+    bool loads_halves;       /* see rapt_loads_halves */
 };
 
 /* x86/cpu.c, arm/cpu.c: queries the machine, which is slow. Baseline instructions only. */

@@ -175,7 +175,7 @@ static void open_chunk(struct rapt_loop *loop) {
     }
 }
 
-/* From its first block on; returns that of a later chunk, or -1 where there is none. */
+/* block: the first one, perhaps of a later chunk. Returns the first one of a later chunk; -1 = none. */
 static int64_t attend_chunk(struct rapt_loop *loop, int64_t chunk, int64_t block) {
     const struct rapt_span visible = loop->task->visible;
     const int64_t end = (chunk + 1) * RAPT_CHUNK_KEYS;
@@ -231,9 +231,10 @@ static void attend_chunks(struct rapt_loop *loop) {
     for (int64_t chunk = begin; chunk < end; chunk = next) {
         open_running(loop, chunk, chunk == begin);
         block = attend_chunk(loop, chunk, block);
-        next = block < 0 ? end : block / RAPT_CHUNK_KEYS;
         if (task->work.splits > 1)
-            next = chunk + 1; /* each chunk has a state there */
+            next = chunk + 1; /* each chunk has a state, also one without blocks */
+        else
+            next = block < 0 ? end : block / RAPT_CHUNK_KEYS;
     }
 }
 

@@ -3,11 +3,18 @@
 #ifndef RAPT_PAGES_H
 #define RAPT_PAGES_H
 
+#include <string.h>
+
 #include "attend/visit.h"
 
 /* Entries that a sequence of so many keys reads. */
 static inline int64_t rapt_pages_needed(const rapt_page_table *table, int64_t keys) {
     return rapt_is_paged(table) ? keys / table->page_tokens + (keys % table->page_tokens != 0) : keys > 0;
+}
+
+/* Whether keys and values have the same table, as is common: then its entries are checked once. */
+static inline bool rapt_is_one_table(const rapt_attention_desc *desc) {
+    return memcmp(&desc->key_pages, &desc->value_pages, sizeof desc->key_pages) == 0;
 }
 
 /* Whether all sequences have the same pages. */

@@ -40,11 +40,9 @@ static bool lies_within(rapt_index_list offsets, int64_t first, int64_t length, 
     return !offsets.data || (first >= 0 && first <= tokens - length);
 }
 
-/* Both sides often have one table, whose entries are checked once. */
 static bool find_pages(const rapt_attention_desc *desc, int64_t batch, int64_t checked_bytes[RAPT_SIDES],
                        struct rapt_sequence *s) {
-    const bool again = checked_bytes && memcmp(&desc->key_pages, &desc->value_pages, sizeof desc->key_pages) == 0;
-    int64_t *const of_values = checked_bytes && !again ? checked_bytes + RAPT_VALUES : NULL;
+    int64_t *const of_values = checked_bytes && !rapt_is_one_table(desc) ? checked_bytes + RAPT_VALUES : NULL;
     return rapt_pages_find(desc, RAPT_KEYS, batch, checked_bytes, s, NULL) == RAPT_OK &&
            rapt_pages_find(desc, RAPT_VALUES, batch, of_values, s, NULL) == RAPT_OK;
 }

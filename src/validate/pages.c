@@ -69,11 +69,6 @@ rapt_status rapt_check_page_memory(struct rapt_validation *v, const struct rapt_
     return rapt_repeat_list(v, of->batch_stride, batch, table->batch_stride_bytes, table->entries.index_bytes);
 }
 
-/* Both sides often share a table. */
-static bool is_again(const rapt_attention_desc *desc, int side) {
-    return side == RAPT_VALUES && memcmp(&desc->key_pages, &desc->value_pages, sizeof desc->key_pages) == 0;
-}
-
 /* No memory bounds a batch of sequences that are all alike: only the first is checked. */
 static rapt_status check_sequences(struct rapt_validation *v, int side) {
     const rapt_attention_desc *desc = v->desc;
@@ -96,10 +91,11 @@ rapt_status rapt_check_page_lists(struct rapt_validation *v) {
         const rapt_page_table *table = rapt_pages_of(v->desc, side);
         /* Without keys, no memory but offsets bounds the batch. */
         const bool has_pages = v->desc->kv_length > 0 || table->kind == RAPT_PAGES_LISTED;
+        const bool is_checked = side == RAPT_VALUES && rapt_is_one_table(v->desc);
         if (table->kind == RAPT_PAGES_NONE)
             continue;
         status = rapt_check_page_memory(v, &names[side], table, v->desc->batch);
-        if (status == RAPT_OK && has_pages && v->memory != RAPT_MEMORY_BINDING && !is_again(v->desc, side))
+        if (status == RAPT_OK && has_pages && v->memory != RAPT_MEMORY_BINDING && !is_checked)
             status = check_sequences(v, side);
     }
     return status;

@@ -157,9 +157,9 @@ static rapt_status check_blocks(struct rapt_validation *v) {
     rapt_status status = check_block_fields(v);
     if (status == RAPT_OK)
         status = check_block_tables(v);
-    if (rapt_no_rows(desc) || v->memory == RAPT_MEMORY_BINDING)
+    if (status != RAPT_OK || rapt_no_rows(desc) || v->memory == RAPT_MEMORY_BINDING)
         return status;
-    return status == RAPT_OK ? check_all_lists(v) : status;
+    return check_all_lists(v);
 }
 
 rapt_status rapt_check_selection(struct rapt_validation *v) {

@@ -25,19 +25,24 @@ int32_t dtype_of(const struct npy_array *array) {
     }
 }
 
+void broadcast_check(const struct npy_array *array, const int64_t *shape, int dims, const int64_t *scores,
+                     const char *axes) {
+    char has[NPY_SHAPE_TEXT], wants[NPY_SHAPE_TEXT];
+    for (int i = 0; i < dims; i++) {
+        if (array->dims <= dims && (shape[i] == scores[i] || shape[i] == 1)) continue;
+        tool_die("%s %s does not broadcast to the scores %s%s", array->path,
+                 npy_shape_text(array->dims, array->shape, has), npy_shape_text(dims, scores, wants), axes);
+    }
+}
+
 rapt_tensor broadcast_to_scores(struct npy_array array, const rapt_attention_desc *desc) {
-    const int64_t wanted[4] = {desc->batch, desc->query_heads, desc->query_length, desc->kv_length};
+    const int64_t scores[4] = {desc->batch, desc->query_heads, desc->query_length, desc->kv_length};
     const size_t item_bytes = (size_t)npy_item_bytes(array.type);
     int64_t shape[4] = {1, 1, 1, 1}, strides[4];
-    char has[NPY_SHAPE_TEXT], wants[NPY_SHAPE_TEXT];
     for (int i = 0; i < array.dims && array.dims <= 4; i++) shape[4 - array.dims + i] = array.shape[i];
-    for (int i = 0; i < 4; i++) {
-        if (array.dims <= 4 && (shape[i] == wanted[i] || shape[i] == 1)) continue;
-        tool_die("%s %s does not broadcast to the scores %s [batch, heads, queries, keys]", array.path,
-                 npy_shape_text(array.dims, array.shape, has), npy_shape_text(4, wanted, wants));
-    }
-    if (shape[3] != wanted[3]) repeat_innermost(&array, wanted[3], item_bytes);
-    int64_t stride = wanted[3] * (int64_t)item_bytes;
+    broadcast_check(&array, shape, 4, scores, " [batch, heads, queries, keys]");
+    if (shape[3] != scores[3]) repeat_innermost(&array, scores[3], item_bytes);
+    int64_t stride = scores[3] * (int64_t)item_bytes;
     for (int i = 2; i >= 0; i--) {
         strides[i] = shape[i] == 1 ? 0 : stride;
         stride *= shape[i];

@@ -6,6 +6,11 @@
 #include "files/npy.h"
 #include "rapt/rapt.h"
 
+/* Dies, naming both shapes, if array does not broadcast to the scores. shape, scores: [dims]; shape is the array's with
+ * ones in front. axes: follows the shape of the scores in the message. */
+void broadcast_check(const struct npy_array *array, const int64_t *shape, int dims, const int64_t *scores,
+                     const char *axes);
+
 /* array: bool or NPY_FLOATS. Dies, naming both shapes, if it does not broadcast. */
 rapt_tensor broadcast_to_scores(struct npy_array array, const rapt_attention_desc *desc);
 

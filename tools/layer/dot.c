@@ -2,6 +2,7 @@
  * Kinds without weights: simplified and dot. */
 #include <string.h>
 
+#include "attend/broadcast.h"
 #include "common/tool.h"
 #include "layer/job.h"
 #include "layer/kinds.h"
@@ -53,15 +54,10 @@ static void same(const struct npy_array *a, const struct npy_array *b, int from_
 static void check_mask(const rapt_dot_product_desc *layer, const struct npy_array *mask, const int64_t *mask_shape) {
     const int dims = layer->leading + 2;
     int64_t scores[NPY_MAX_DIMS];
-    char has[NPY_SHAPE_TEXT], wants[NPY_SHAPE_TEXT];
     memcpy(scores, layer->shape, (size_t)layer->leading * sizeof scores[0]);
     scores[dims - 2] = layer->query_length;
     scores[dims - 1] = layer->kv_length;
-    for (int i = 0; i < dims; i++) {
-        if (mask_shape[i] != scores[i] && mask_shape[i] != 1)
-            tool_die("%s %s does not broadcast to the scores %s", mask->path,
-                     npy_shape_text(mask->dims, mask->shape, has), npy_shape_text(dims, scores, wants));
-    }
+    broadcast_check(mask, mask_shape, dims, scores, "");
 }
 
 /* Sizes of the mask from the right; missing ones are 1. A single number for all keys is expanded. */

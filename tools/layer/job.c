@@ -85,13 +85,8 @@ const float *job_vector(const struct layer_job *job, const char *name, int64_t c
 
 /* Three dimensions are of sequences, not of heads. */
 static struct npy_array for_all_heads(struct npy_array array, const rapt_attention_desc *how) {
-    const int64_t wanted[3] = {how->batch, how->query_length, how->kv_length};
-    char has[NPY_SHAPE_TEXT], wants[NPY_SHAPE_TEXT];
-    for (int i = 0; i < 3; i++) {
-        if (array.shape[i] != wanted[i] && array.shape[i] != 1)
-            tool_die("%s %s does not broadcast to the scores %s [batch, queries, keys]", array.path,
-                     npy_shape_text(3, array.shape, has), npy_shape_text(3, wanted, wants));
-    }
+    const int64_t scores[3] = {how->batch, how->query_length, how->kv_length};
+    broadcast_check(&array, array.shape, 3, scores, " [batch, queries, keys]");
     array.dims = 4;
     array.shape[3] = array.shape[2];
     array.shape[2] = array.shape[1];
