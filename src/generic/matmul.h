@@ -264,7 +264,7 @@ RAPT_INLINE void few_steps(struct strip *s, int64_t k, int64_t column, int steps
         weight[i] = n == VL ? v_load(from) : v_load_n(from, n);
     }
     const char *x = a->x + k * (int64_t)sizeof(float);
-    float *sums = s->sums + column - s->begin;
+    float *sums = s->sums + (column - s->begin);
     for (int64_t row = 0; row < a->rows; row++, sums += s->sums_stride, x += a->x_stride_bytes) {
         vf32 sum = k % RAPT_INNER_CHAIN ? v_load(sums) : v_splat(0);
         RAPT_UNROLL for (int i = 0; i < steps; i++)

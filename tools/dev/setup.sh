@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Installs what is missing for building, testing and the groups named as arguments.
 set -euo pipefail
-[ "${1-}" != all ] || set -- abi arm bench fuzz lint minilm pictures python
+[ "${1-}" != all ] || set -- abi arm bench fuzz lint minilm pictures python sanitize
 
 has() { command -v "$1" >/dev/null; }
 
@@ -32,8 +32,9 @@ debian_packages() {
     minilm) echo python3-venv ;;
     lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev libpango1.0-dev python3-dev ;;
     pictures) echo libpango1.0-dev ;;
+    sanitize) echo clang-14 libclang-rt-14-dev libomp-14-dev ;;
     python) echo g++ python3-dev python3-venv ;;
-    *) echo "setup: there is no group '$1'; groups are abi, arm, bench, fuzz, ggml, lint, minilm, pictures, python, all" >&2 && return 2 ;;
+    *) echo "setup: there is no group '$1'; groups are abi, arm, bench, fuzz, ggml, lint, minilm, pictures, python, sanitize, all" >&2 && return 2 ;;
     esac
 }
 
