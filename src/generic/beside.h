@@ -37,13 +37,13 @@ static int turn_of(const struct rapt_score_args *score, bool in_pages, int heads
 
 /* The scores of one turn. jump_bytes: offset of its second half from where it would follow the first. */
 RAPT_INLINE void score_turn(const struct rapt_score_args *a, int64_t jump_bytes, int format, int rows,
-                            struct pair *pair) {
+                            struct turn_requests *turns) {
     const int vectors = vectors_of_words(format, rows), n = VL * vectors;
     const int64_t vector_bytes = VL * a->key_stride_bytes + jump_bytes;
     const char *key = a->key;
     for (int k = a->key_begin; k < a->key_end; k += n, key += vectors * vector_bytes) {
         const struct key_place places[WORD_VECTORS] = {{.key = key}, {.key = key + vector_bytes}};
-        struct stream stream = {.pair = pair};
+        struct stream stream = {.turns = turns};
         score_transposed(a, format, places, true, &stream, a->scores + k, k - a->key_begin, n, rows);
     }
 }
@@ -51,26 +51,26 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int64_t jump_bytes,
 /* The scores of a turn of rows that fill a vector. */
 #define RAPT_TURN(name, NAME, rows)                                                                              \
     static RAPT_KERNEL void score_turn_##name##_filled(const struct rapt_score_args *a, int64_t jump_bytes,      \
-                                                       struct pair *pair) {                                      \
+                                                       struct turn_requests *turns) {                            \
         if ((int)(rows) > (int)BESIDE_##NAME || !NARROW_FILLS)                                                   \
             return;                                                                                              \
         (void)jump_bytes; /* such turns are one run */                                                           \
-        struct pair own = take_pair(pair);                                                                       \
+        struct turn_requests own = take_turn_requests(turns);                                                    \
         score_filled_turn(RAPT_FORMAT_##NAME, a, &own);                                                          \
-        put_pair(pair, &own);                                                                                    \
+        put_turn_requests(turns, &own);                                                                          \
     }
 RAPT_WORD_FORMATS(RAPT_TURN, VL)
 #undef RAPT_TURN
 
 #define RAPT_TURN(name, NAME, rows)                                                                              \
     static RAPT_KERNEL void score_turn_##name##_##rows(const struct rapt_score_args *a, int64_t jump_bytes,      \
-                                                       struct pair *pair) {                                      \
+                                                       struct turn_requests *turns) {                            \
         if (!RAPT_IS_NARROW(RAPT_FORMAT_##NAME, rows) || (rows) > BESIDE_##NAME)                                 \
             return;                                                                                              \
-        struct pair own = take_pair(pair);                                                                       \
+        struct turn_requests own = take_turn_requests(turns);                                                    \
         own.paces = is_paced(RAPT_FORMAT_##NAME, rows);                                                          \
         score_turn(a, jump_bytes, RAPT_FORMAT_##NAME, rows, &own);                                               \
-        put_pair(pair, &own);                                                                                    \
+        put_turn_requests(turns, &own);                                                                          \
     }
 #define RAPT_TURN_ROWS(rows) RAPT_WORD_FORMATS(RAPT_TURN, rows)
 RAPT_HEIGHTS(RAPT_TURN_ROWS)
@@ -134,18 +134,19 @@ struct course {
 };
 
 /* Requests lines of this turn into L1, and those of the next, `bytes` on, into L2. */
-static void part_lines(struct course *course, int64_t bytes, struct lane *lane) {
+static void part_lines(struct course *course, int64_t bytes, struct requests *requests) {
     if (!course->l1_at_hand)
         return;
-    lane->l2 = bytes;
+    requests->l2 = bytes;
     course->request = -bytes;
 }
 
-static struct course course_of(struct walk walk, int64_t stride_bytes, int turn, bool l1_at_hand, struct lane *lane) {
-    struct course course = {walk, walk, stride_bytes, lane->line - (walk.row + turn * stride_bytes), l1_at_hand};
+static struct course course_of(struct walk walk, int64_t stride_bytes, int turn, bool l1_at_hand,
+                               struct requests *requests) {
+    struct course course = {walk, walk, stride_bytes, requests->line - (walk.row + turn * stride_bytes), l1_at_hand};
     walk_by(&course.next, turn, stride_bytes);
-    part_lines(&course, course.next.row - course.here.row, lane);
-    lane->line = course.next.row + course.request;
+    part_lines(&course, course.next.row - course.here.row, requests);
+    requests->line = course.next.row + course.request;
     return course;
 }
 
@@ -155,47 +156,47 @@ static int64_t jump_of(const struct walk *walk, int turn, int64_t stride_bytes) 
 }
 
 /* Fetches the remaining lines of some rows; descending ones never reach `end`. */
-static void end_rows(struct lane *lane, const char *end) {
-    for (int64_t most = (end - lane->line + 63) / 64; most > 0 && lane->line < end; most--) {
-        fetch_both(lane->line, lane->l2);
-        next_line(lane, false);
+static void end_rows(struct requests *requests, const char *end) {
+    for (int64_t most = (end - requests->line + 63) / 64; most > 0 && requests->line < end; most--) {
+        fetch_both(requests->line, requests->l2);
+        next_request(requests, false);
     }
 }
 
-static void begin_rows(struct lane *lane, const char *next) {
-    lane->line = next;
-    lane->left = lane->row_lines;
+static void begin_rows(struct requests *requests, const char *next) {
+    requests->line = next;
+    requests->left = requests->row_lines;
 }
 
 /* Fetches the rest of the next turn's first half and goes on to the second, unless they are contiguous. */
-static void begin_second_half(struct course *course, int turn, struct lane *lane) {
+static void begin_second_half(struct course *course, int turn, struct requests *requests) {
     const int64_t jump_bytes = jump_of(&course->next, turn, course->stride_bytes);
     const int64_t jump_here = course->l1_at_hand ? jump_of(&course->here, turn, course->stride_bytes) : 0;
     const char *const half = course->next.row + turn / 2 * course->stride_bytes;
     if (jump_bytes == 0 && jump_here == 0)
         return;
-    end_rows(lane, half + course->request);
-    part_lines(course, course->next.row + jump_bytes - (course->here.row + jump_here), lane);
-    begin_rows(lane, half + jump_bytes + course->request);
+    end_rows(requests, half + course->request);
+    part_lines(course, course->next.row + jump_bytes - (course->here.row + jump_here), requests);
+    begin_rows(requests, half + jump_bytes + course->request);
 }
 
 /* Fetches the rest of the next turn, and goes on to it. */
-static void end_turn(struct course *course, int turn, struct lane *lane) {
+static void end_turn(struct course *course, int turn, struct requests *requests) {
     const int64_t bytes = turn * course->stride_bytes + jump_of(&course->next, turn, course->stride_bytes);
-    end_rows(lane, course->next.row + bytes + course->request);
+    end_rows(requests, course->next.row + bytes + course->request);
     walk_by(&course->here, turn, course->stride_bytes);
     walk_by(&course->next, turn, course->stride_bytes);
-    part_lines(course, course->next.row - course->here.row, lane);
-    begin_rows(lane, course->next.row + course->request);
+    part_lines(course, course->next.row - course->here.row, requests);
+    begin_rows(requests, course->next.row + course->request);
 }
 
-typedef void turn_scorer(const struct rapt_score_args *, int64_t jump_bytes, struct pair *);
+typedef void turn_scorer(const struct rapt_score_args *, int64_t jump_bytes, struct turn_requests *);
 
 /* Scores a turn of keys of a head. */
 static void take_keys(struct rapt_score_args *keys, turn_scorer *score, int turn, int64_t jump_bytes,
-                      struct pair *pair) {
+                      struct turn_requests *turns) {
     keys->key_end = keys->key_begin + turn;
-    score(keys, jump_bytes, pair);
+    score(keys, jump_bytes, turns);
     keys->key_begin = keys->key_end;
     scales_advance(&keys->scales, turn);
 }
@@ -228,8 +229,8 @@ struct heads {
 static void count_slots(struct heads *heads, int done) {
     if (done != heads->count)
         return;
-    begin_second_half(&heads->key, heads->turn, &heads->pump.pair.keys);
-    begin_second_half(&heads->value, heads->turn, &heads->pump.pair.values);
+    begin_second_half(&heads->key, heads->turn, &heads->pump.turns.keys);
+    begin_second_half(&heads->value, heads->turn, &heads->pump.turns.values);
 }
 
 /* One turn. */
@@ -237,21 +238,21 @@ static void take_turns(struct heads *heads, const struct rapt_score_args *score,
     const int turn = heads->turn;
     const int64_t key_jump = jump_of(&heads->key.here, turn, heads->key.stride_bytes);
     const int64_t value_jump = jump_of(&heads->value.here, turn, heads->value.stride_bytes);
-    struct pair *const pair = &heads->pump.pair;
+    struct turn_requests *const turns = &heads->pump.turns;
     RAPT_ASSUME(heads->key.here.left >= turn || 2 * heads->key.here.left == turn);
     RAPT_ASSUME(heads->value.here.left >= turn || 2 * heads->value.here.left == turn);
     for (int head = 0; head < heads->count; head++) {
         struct rapt_weigh_args *const values = &heads->values[head];
         add_turn(values, values->probabilities + values->key_begin, turn);
         heads->keys[head].key = heads->key.here.row + (score[head].key - score->key);
-        take_keys(&heads->keys[head], heads->scorer, turn, key_jump, pair);
+        take_keys(&heads->keys[head], heads->scorer, turn, key_jump, turns);
         count_slots(heads, 2 * head + 1);
         values->value = heads->value.here.row + (weigh[head].value - weigh->value);
         take_values(values, turn, value_jump, &heads->pump);
         count_slots(heads, 2 * head + 2);
     }
-    end_turn(&heads->key, turn, &pair->keys);
-    end_turn(&heads->value, turn, &pair->values);
+    end_turn(&heads->key, turn, &turns->keys);
+    end_turn(&heads->value, turn, &turns->values);
 }
 
 /* Whether all runs but the last, which may end anywhere, split turns at most in halves. */
@@ -290,13 +291,13 @@ static void begin_turns(struct heads *heads, const struct rapt_score_args *score
         heads->keys[head].runs = heads->values[head].runs = NULL; /* a turn, or half of it, is one run */
     }
     heads->scorer = turn_scorer_of(score);
-    heads->pump = (struct pump){.in_pair = true, .pair = pair_of(score, weigh, heads->turn, heads->count)};
+    heads->pump = (struct pump){.in_turns = true, .turns = turn_requests_of(score, weigh, heads->turn, heads->count)};
     const struct walk keys = walk_of(score->key, score->key_rows, score->runs);
     const struct walk values = walk_of(weigh->value, weigh->value_rows, weigh->runs);
-    struct pair *const pair = &heads->pump.pair;
+    struct turn_requests *const turns = &heads->pump.turns;
     const bool l1_at_hand = takes_l1_at_hand(score, weigh, heads->count);
-    heads->key = course_of(keys, score->key_stride_bytes, heads->turn, l1_at_hand, &pair->keys);
-    heads->value = course_of(values, weigh->value_stride_bytes, heads->turn, l1_at_hand, &pair->values);
+    heads->key = course_of(keys, score->key_stride_bytes, heads->turn, l1_at_hand, &turns->keys);
+    heads->value = course_of(values, weigh->value_stride_bytes, heads->turn, l1_at_hand, &turns->values);
 }
 
 /* What turns leave: less than a turn, or one side. */

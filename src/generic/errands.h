@@ -3,10 +3,10 @@
 #ifndef RAPT_GENERIC_ERRANDS_H
 #define RAPT_GENERIC_ERRANDS_H
 
-#include "generic/lanes.h"
 #include "generic/prefetched.h"
 #include "generic/runs.h"
 #include "generic/stage.h"
+#include "generic/turn_requests.h"
 
 /* Stages rows that were prefetched a while ago. Not while accumulators are live: it takes the registers. */
 static void stage_errands(struct rapt_errands *e) {
@@ -56,8 +56,8 @@ struct pump {
     struct strand_cursor *strands; /* fetched instead, between keys; NULL = none */
     int at_more; /* lines per step beyond the first (few.h) */
     bool soon;   /* into L1 (few.h); elsewhere a constant false */
-    bool in_pair; /* a compile-time constant; if set, fetches: */
-    struct pair pair;
+    bool in_turns; /* a compile-time constant; if set, fetches: */
+    struct turn_requests turns;
 };
 
 /* Distance from a row to the one prefetched with it: given, or if 0, the bytes of PUMP_LEAD float32 rows. */
@@ -84,13 +84,13 @@ RAPT_INLINE struct pump pump_of(const char *rows, int64_t stride_bytes, int64_t 
 
 /* Fetches one line again and again, which costs next to nothing. */
 RAPT_INLINE struct pump idle_pump(const char *line) {
-    const struct lane idle = {.line = line, .gap = -64, .row_lines = 1, .left = 1};
+    const struct requests idle = {.line = line, .gap = -64, .row_lines = 1, .left = 1};
     return (struct pump){
-        .line = line, .gap = -64, .row_lines = 1, .left = 1, .step_bytes = 64, .pair = {.keys = idle, .values = idle}};
+        .line = line, .gap = -64, .row_lines = 1, .left = 1, .step_bytes = 64, .turns = {.keys = idle, .values = idle}};
 }
 
-/* in_pair: of pumps that the loop meets. */
-RAPT_INLINE struct pump take_pump(const struct pump *pump, bool in_pair) {
+/* in_turns: of pumps that the loop meets. */
+RAPT_INLINE struct pump take_pump(const struct pump *pump, bool in_turns) {
     struct pump own = {.line = pump->line,
                        .gap = pump->gap,
                        .row_lines = pump->row_lines,
@@ -98,15 +98,15 @@ RAPT_INLINE struct pump take_pump(const struct pump *pump, bool in_pair) {
                        .step_bytes = pump->step_bytes,
                        .strands = pump->strands,
                        .at_more = pump->at_more,
-                       .in_pair = in_pair};
-    if (in_pair)
-        own.pair = take_pair(&pump->pair);
+                       .in_turns = in_turns};
+    if (in_turns)
+        own.turns = take_turn_requests(&pump->turns);
     return own;
 }
 
 RAPT_INLINE void put_pump(struct pump *pump, const struct pump *own) {
-    if (own->in_pair) {
-        put_pair(&pump->pair, &own->pair);
+    if (own->in_turns) {
+        put_turn_requests(&pump->turns, &own->turns);
         return;
     }
     pump->line = own->line;
@@ -124,8 +124,8 @@ RAPT_INLINE void pump_line(struct pump *p) {
 RAPT_INLINE void pump_value_line(struct pump *p, int i, int lines, int steps) {
     if (i * lines % steps >= lines)
         return;
-    if (p->in_pair)
-        pair_line(&p->pair, i * lines / steps % 2);
+    if (p->in_turns)
+        request_line(&p->turns, i * lines / steps % 2);
     else
         pump_line(p);
 }

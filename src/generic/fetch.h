@@ -31,8 +31,8 @@ RAPT_INLINE int64_t far_rows(int64_t row_bytes, bool paces) {
 }
 
 /* The same where several heads take turns, or turns go page by page. Their near line is a whole turn ahead, which may
- * be far enough: then both requests are for it, unless they are split (takes_l1_at_hand in lanes.h). So are those of
- * one head in pages, since what follows a page is not its own. */
+ * be far enough: then both requests are for it, unless they are split (takes_l1_at_hand in turn_requests.h). So are
+ * those of one head in pages, since what follows a page is not its own. */
 RAPT_INLINE int64_t far_rows_of_turns(int64_t row_bytes, int heads) {
     return reaches_next_page() || heads == 1 ? 0 : far_rows(row_bytes, false);
 }

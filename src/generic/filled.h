@@ -82,9 +82,9 @@ RAPT_INLINE void filled_keys(int format, const struct rapt_score_args *a, const 
 }
 
 /* The scores of a turn. */
-RAPT_INLINE void score_filled_turn(int format, const struct rapt_score_args *a, struct pair *pair) {
+RAPT_INLINE void score_filled_turn(int format, const struct rapt_score_args *a, struct turn_requests *turns) {
     const char *key = a->key;
-    struct stream stream = {.pair = pair};
+    struct stream stream = {.turns = turns};
     for (int k = a->key_begin; k < a->key_end; k += VL, key += VL * a->key_stride_bytes)
         filled_keys(format, a, key, a->scores + k, &stream);
 }
@@ -119,7 +119,7 @@ static RAPT_KERNEL void filled_in_place(const struct rapt_score_args *a, const c
     struct stream own = take_stream(stream);
     if (own.strands)
         fetch_strands(own.strands, VL * stored_lines(RAPT_FORMAT_F32, a->head_dim));
-    if (own.pair)
+    if (own.turns)
         __builtin_unreachable();
     filled_keys(RAPT_FORMAT_F32, a, key, scores, &own);
     put_stream(stream, &own);

@@ -85,7 +85,7 @@ RAPT_INLINE void squares_of(int format, bool has_strands, float *panel, const ch
     const float *plain = scales->plain, *folded = scales->folded;
     struct stream own = take_stream(stream);
     int i = 0;
-    if (has_strands != (own.strands != NULL) || own.pair)
+    if (has_strands != (own.strands != NULL) || own.turns)
         __builtin_unreachable();
     if (has_strands)
         fetch_strands(own.strands, used / VL * stored_lines(format, VL * STORED_DIMS));

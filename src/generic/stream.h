@@ -14,7 +14,7 @@ struct stream {
     const char *const *next, *const *end; /* the rows after this one, while any are listed */
     int64_t l2;          /* see fetch_both */
     struct strand_cursor *strands; /* fetched into L2 instead; NULL = none */
-    struct pair *pair;   /* fetched instead of all that; NULL = none */
+    struct turn_requests *turns;   /* fetched instead of all that; NULL = none */
 };
 
 /* `rows` rows at a stride; dense rows count as one. */
@@ -48,7 +48,7 @@ RAPT_INLINE struct stream take_stream(const struct stream *stream) {
                            .end = stream->end,
                            .l2 = stream->l2,
                            .strands = stream->strands,
-                           .pair = stream->pair};
+                           .turns = stream->turns};
 }
 
 RAPT_INLINE void put_stream(struct stream *stream, const struct stream *own) {
@@ -61,8 +61,8 @@ RAPT_INLINE void put_stream(struct stream *stream, const struct stream *own) {
 RAPT_INLINE void stream_line(struct stream *stream, int i, int lines, int steps) {
     if (i * lines % steps >= lines)
         return;
-    if (stream->pair) {
-        pair_line(stream->pair, i * lines / steps % 2);
+    if (stream->turns) {
+        request_line(stream->turns, i * lines / steps % 2);
         return;
     }
     fetch_both(stream->row + stream->byte, stream->l2);
@@ -110,7 +110,7 @@ RAPT_INLINE struct stream feed_stream(struct feed *feed, const struct rapt_score
                            : feed->walk.left >= n ? stream_at(a, format, feed->walk.row, n)
                                                   : look_ahead(feed, a, format, n);
     stream.strands = &feed->strands;
-    stream.pair = NULL;
+    stream.turns = NULL;
     return stream;
 }
 

@@ -16,7 +16,7 @@ struct turn_keys {
     const float *query;     /* [dim / 128][all_rows][128] */
     float *c;               /* [rows][RAPT_HALF_KEYS] */
     int dim, all_rows;
-    struct unit_pair *ahead;
+    struct unit_turn_requests *ahead;
 };
 
 /* 2 * VL numbers of VL keys, transposed: pairs in registers, or halves in L1, which convert as fast from there. */
@@ -43,7 +43,7 @@ RAPT_INLINE int turn_vectors(int rows) { return VL == 16 && rows <= 2 ? 2 : 1; }
 
 /* A step of VL or 2 * VL keys: sum += even + odd. */
 RAPT_INLINE void turn_step(const char *const *row, const float *query, int64_t byte, vf32 *sum,
-                           struct unit_pair *ahead, int rows, int format) {
+                           struct unit_turn_requests *ahead, int rows, int format) {
     const int vectors = turn_vectors(rows);
     const bool quarters = suits_quarters(rows, vectors);
     enum { LINES = VL * RAPT_STEP * 2 / 64 };
@@ -74,7 +74,7 @@ RAPT_INLINE void turn_step(const char *const *row, const float *query, int64_t b
 
 RAPT_INLINE void turn_score(const struct turn_keys *k, int rows, int format) {
     const int vectors = turn_vectors(rows);
-    struct unit_pair ahead = *k->ahead;
+    struct unit_turn_requests ahead = *k->ahead;
     for (int key = 0; key < RAPT_STEP; key += vectors * VL) {
         vf32 sum[2 * PLACE_ROWS];
         RAPT_UNROLL for (int i = 0; i < rows * vectors; i++)
@@ -112,10 +112,10 @@ static turn_scorer *const turn_scorers[2][12] = {{PLACE_HEIGHTS(TURN_BF16)}, {PL
 
 /* Prefetches of a turn: keys of the next one, and values as far as requests reach; twice that is within the rows listed
  * (PLACE_ALL). */
-RAPT_INLINE struct unit_pair turn_ahead(const char *const *keys, const char *const *values, int row_bytes) {
+RAPT_INLINE struct unit_turn_requests turn_ahead(const char *const *keys, const char *const *values, int row_bytes) {
     const int64_t rows = far_rows(row_bytes, false);
     const int far = rows < PLACE_FAR / 2 ? (int)rows : PLACE_FAR / 2;
-    return (struct unit_pair){{keys + RAPT_STEP, 0, row_bytes, reach_of(0, far)},
+    return (struct unit_turn_requests){{keys + RAPT_STEP, 0, row_bytes, reach_of(0, far)},
                               {values + far, 0, row_bytes, reach_of(0, far)}};
 }
 

@@ -113,8 +113,8 @@ RAPT_INLINE void unit_fetch(struct unit_ahead *ahead) {
         ahead->byte = 0, ahead->row++;
 }
 
-/* Keys and values that take turns. */
-struct unit_pair {
+/* Those of keys and of values that take turns. */
+struct unit_turn_requests {
     struct unit_ahead keys, values;
 };
 

@@ -260,7 +260,7 @@ static void place_in_turns(const struct unit_task *t, const struct place_side *v
     unit_flush(true);
     for (int key = 0; key < RAPT_HALF_KEYS; key += RAPT_STEP) {
         const char *const *row = keys->row + t->first + key;
-        struct unit_pair ahead = turn_ahead(row, values->row + t->first + key, values->dim * 2);
+        struct unit_turn_requests ahead = turn_ahead(row, values->row + t->first + key, values->dim * 2);
         const struct turn_keys turn = {.row = row,
                                        .query = unit_queries(b->panel, b->rows),
                                        .c = scores + key,

@@ -84,63 +84,63 @@ struct place_values {
     float *g;
     int64_t g_stride;
     bool adds;
-    struct unit_ahead *ahead; /* prefetched, a line per line read; or, in_pair, */
+    struct unit_ahead *ahead; /* prefetched, a line per line read; or, in_turns, */
     struct unit_ahead *keys;  /* in turns with these */
 };
 
-/* odd, in_pair: compile-time constants. */
+/* odd, in_turns: compile-time constants. */
 RAPT_INLINE void place_load_values(vf32 *x, const struct place_values *w, int k, int odd, int vectors, int format,
-                                   struct unit_pair *ahead, bool in_pair) {
+                                   struct unit_turn_requests *ahead, bool in_turns) {
     enum { LINE = 64 };
     const char *row = w->row[k + odd] + w->byte;
     RAPT_UNROLL for (int byte = 0; byte < vectors * VL * 2; byte += LINE)
         if ((w->byte + byte) % LINE == 0) /* once for each line */
-            unit_fetch(in_pair && (byte / LINE + odd) % 2 == 0 ? &ahead->keys : &ahead->values);
+            unit_fetch(in_turns && (byte / LINE + odd) % 2 == 0 ? &ahead->keys : &ahead->values);
     RAPT_UNROLL for (int v = 0; v < vectors; v++)
         x[v] = unit_load((const uint16_t *)(const void *)row + v * VL, format);
 }
 
-RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors, int format, bool in_pair) {
+RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors, int format, bool in_turns) {
     vf32 even[4 * PLACE_ROWS], odd[4 * PLACE_ROWS], x[8];
-    struct unit_pair ahead = {.values = *w->ahead};
-    if (in_pair)
+    struct unit_turn_requests ahead = {.values = *w->ahead};
+    if (in_turns)
         ahead.keys = *w->keys;
     PLACE_CLEAR(even);
     PLACE_CLEAR(odd);
     if (place_together(rows, vectors)) {
         for (int k = 0; k < RAPT_STEP; k += 2) {
-            place_load_values(x, w, k, 0, vectors, format, &ahead, in_pair);
+            place_load_values(x, w, k, 0, vectors, format, &ahead, in_turns);
             PLACE_TERM(even, w->p + k, RAPT_HALF_KEYS, x);
-            place_load_values(x, w, k, 1, vectors, format, &ahead, in_pair);
+            place_load_values(x, w, k, 1, vectors, format, &ahead, in_turns);
             PLACE_TERM(odd, w->p + k + 1, RAPT_HALF_KEYS, x);
         }
     } else {
         for (int k = 0; k < RAPT_STEP; k += 2) {
-            place_load_values(x, w, k, 0, vectors, format, &ahead, in_pair);
+            place_load_values(x, w, k, 0, vectors, format, &ahead, in_turns);
             PLACE_TERM(even, w->p + k, RAPT_HALF_KEYS, x);
         }
         for (int k = 0; k < RAPT_STEP; k += 2) {
-            place_load_values(x, w, k, 1, vectors, format, &ahead, in_pair);
+            place_load_values(x, w, k, 1, vectors, format, &ahead, in_turns);
             PLACE_TERM(odd, w->p + k + 1, RAPT_HALF_KEYS, x);
         }
     }
     *w->ahead = ahead.values;
-    if (in_pair)
+    if (in_turns)
         *w->keys = ahead.keys;
     place_add(even, odd, w->g, w->g_stride, w->adds, rows, vectors);
 }
 
-/* Per number of rows; values also per number of vectors (2, 4, or 8 for one row), alone or in a pair that takes turns
+/* Per number of rows; values also per number of vectors (2, 4, or 8 for one row), alone or in turns with keys
  * (place_weigh_block). Those that the table omits are empty. */
 #define PLACE_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-#define PLACE_WEIGHERS(height, name, format, in_pair)                                                    \
-    static RAPT_KERNEL void place_weigh_##name##_##height##_2(const struct place_values *w) {            \
-        if (height <= PLACE_ROWS && (FLUSHES || !in_pair))                                               \
-            place_weigh(w, height, 2, format, in_pair);                                                  \
-    }                                                                                                    \
-    static RAPT_KERNEL void place_weigh_##name##_##height##_wide(const struct place_values *w) {         \
-        if (place_wide(height) && (FLUSHES || !in_pair))                                                 \
-            place_weigh(w, height, place_wide(height), format, in_pair);                                 \
+#define PLACE_WEIGHERS(height, name, format, in_turns)                                                    \
+    static RAPT_KERNEL void place_weigh_##name##_##height##_2(const struct place_values *w) {             \
+        if (height <= PLACE_ROWS && (FLUSHES || !in_turns))                                               \
+            place_weigh(w, height, 2, format, in_turns);                                                  \
+    }                                                                                                     \
+    static RAPT_KERNEL void place_weigh_##name##_##height##_wide(const struct place_values *w) {          \
+        if (place_wide(height) && (FLUSHES || !in_turns))                                                 \
+            place_weigh(w, height, place_wide(height), format, in_turns);                                 \
     }
 #define PLACE_KERNELS(height)                                                                            \
     static RAPT_KERNEL void place_score_##height(const struct place_keys *k) {                           \
@@ -161,7 +161,7 @@ typedef void place_weigher(const struct place_values *w);
 #define PLACE_KERNELS(height) place_score_##height,
 static place_scorer *const place_scorers[] = {PLACE_HEIGHTS(PLACE_KERNELS)};
 #undef PLACE_KERNELS
-/* [in a pair][half][height - 1][wide] */
+/* [in turns][half][height - 1][wide] */
 #define PLACE_BF16(height) {place_weigh_bf16_##height##_2, place_weigh_bf16_##height##_wide},
 #define PLACE_HALF(height) {place_weigh_half_##height##_2, place_weigh_half_##height##_wide},
 #define PLACE_BF16_PAIR(height) {place_weigh_bf16_pair_##height##_2, place_weigh_bf16_pair_##height##_wide},

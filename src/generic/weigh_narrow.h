@@ -59,7 +59,7 @@ static void weigh_filled_rest(const struct rapt_weigh_args *a, int64_t d, struct
 /* Rows that fill a vector: more than registers hold. */
 static void weigh_filled(const struct rapt_weigh_args *a, struct pump *pump) {
     struct pump idle = idle_pump(a->value);
-    idle.in_pair = pump->in_pair;
+    idle.in_turns = pump->in_turns;
     const int64_t d = is_scaled(a->value_format) ? 0 : weigh_filled_panels(a, pump, &idle);
     weigh_filled_rest(a, d, pump, &idle);
 }

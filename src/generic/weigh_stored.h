@@ -82,7 +82,7 @@ RAPT_INLINE void stored_value(int format, const struct float8_table *table, vf32
     RAPT_UNROLL for (int r = 0; r < rows; r++) {
         const vf32 weight = v_splat(p[r * RAPT_BLOCK_KEYS + key]);
         RAPT_UNROLL for (int v = 0; v < vectors; v++) {
-            if (pump->in_pair)
+            if (pump->in_turns)
                 pump_value_line(pump, key * steps + r * vectors + v, whole_lines(format, 2 * vectors * VL), 2 * steps);
             else
                 pump_value_line(pump, key * steps + r * vectors + v, stored_lines(format, vectors * VL), steps);
@@ -113,28 +113,28 @@ RAPT_INLINE int run_of(const struct walk *walk, int keys, const struct pump *pum
 }
 
 /* Requests of panels with less than a line per two values. */
-static RAPT_KERNEL void pair_lines(struct pair *pair, bool of_values, int lines) {
+static RAPT_KERNEL void request_lines(struct turn_requests *turns, bool of_values, int lines) {
     for (; lines > 0; lines--)
-        pair_line(pair, of_values);
+        request_line(turns, of_values);
 }
 
 /* rows x vectors of dims from d on, as in weigh_panel; prefetches the lines of as many values. first: offset of d in
- * its block. in_pair: the pump's, a compile-time constant. */
+ * its block. in_turns: the pump's, a compile-time constant. */
 RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
-                              struct pump *pump, int rows, int vectors, int first, bool in_pair) {
+                              struct pump *pump, int rows, int vectors, int first, bool in_turns) {
     const int lines = whole_lines(format, 2 * vectors * VL), keys = a->key_end - a->key_begin;
     const int64_t line = 2 * rapt_format_row_bytes(format, d) / 64; /* of two rows, those before d */
     const bool ends_line = 2 * rapt_format_row_bytes(format, d + vectors * VL) / 64 > line;
-    const bool begins = !in_pair || lines != 1 || ends_line;
-    const bool is_exchanged = in_pair && lines == 1 && line % 2; /* lines of keys and values in turns */
-    struct pump own = take_pump(pump, in_pair);
-    if (in_pair && lines == 0 && ends_line && pump->pair.of_heads)
-        pair_lines(&pump->pair, line % 2, keys / 2);
+    const bool begins = !in_turns || lines != 1 || ends_line;
+    const bool is_exchanged = in_turns && lines == 1 && line % 2; /* lines of keys and values in turns */
+    struct pump own = take_pump(pump, in_turns);
+    if (in_turns && lines == 0 && ends_line && pump->turns.of_heads)
+        request_lines(&pump->turns, line % 2, keys / 2);
     if (!begins)
-        own = idle_pump(a->value), own.in_pair = in_pair;
+        own = idle_pump(a->value), own.in_turns = in_turns;
     else if (is_exchanged)
-        own.pair = pair_exchanged(&pump->pair);
-    own.pair.paces = in_pair && is_paced(format, rows);
+        own.turns = requests_exchanged(&pump->turns);
+    own.turns.paces = in_turns && is_paced(format, rows);
     vf32 sum[12][8];
     float *o = a->o + d;
     const int width = a->value_dim - d < VL ? (int)(a->value_dim - d) : VL;
@@ -151,10 +151,10 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
                 sum[r][v] = v_mul(sum[r][v], v_splat(a->alpha[r]));
     const float *p = a->probabilities + a->key_begin;
     struct walk walk = walk_of(a->value, a->value_rows, a->runs);
-    if (in_pair) /* one run */
+    if (in_turns) /* one run */
         stored_values(format, a, sum, p, scales, stored_block(format, a->value, d), keys, &own, rows, vectors, first,
                       width);
-    for (int key = 0, run; !in_pair && key < keys; key += run) {
+    for (int key = 0, run; !in_turns && key < keys; key += run) {
         run = run_of(&walk, keys - key, pump);
         if (pump->strands)
             fetch_strands(pump->strands, run * stored_lines(format, vectors * VL));
@@ -165,8 +165,8 @@ RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64
     RAPT_UNROLL for (int r = 0; r < rows; r++)
         store_dims(format, o + r * a->o_stride, sum[r], vectors);
     if (is_exchanged)
-        own.pair = pair_exchanged(&own.pair);
-    if (begins && (!in_pair || lines > 0)) /* else the pump itself went on, or nothing did */
+        own.turns = requests_exchanged(&own.turns);
+    if (begins && (!in_turns || lines > 0)) /* else the pump itself went on, or nothing did */
         put_pump(pump, &own);
 }
 
@@ -198,7 +198,7 @@ typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, const fl
 
 #define RAPT_PANEL_FROM(NAME, height, vectors, first)                                                            \
     {                                                                                                            \
-        if ((height) <= BESIDE_##NAME && pump->in_pair)                                                          \
+        if ((height) <= BESIDE_##NAME && pump->in_turns)                                                         \
             stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, height, vectors, first, true);                  \
         else                                                                                                     \
             stored_panel(RAPT_FORMAT_##NAME, a, d, scales, pump, height, vectors, first, false);                 \

@@ -296,18 +296,18 @@ static void test_lanes(void **state) {
     (void)state;
     for (int way = 0; way < 6; way++) {
         const int gap = way % 3 == 2 ? 128 : 0, row_lines = way % 3 == 1 ? 1 : ROW_LINES;
-        const struct lane lane = {memory, FAR, gap, row_lines, row_lines};
-        struct pair pair = {lane, lane, way >= 3};
+        const struct requests requests = {memory, FAR, gap, row_lines, row_lines};
+        struct turn_requests turns = {requests, requests, way >= 3};
         notes.begin = memory, notes.end = memory + sizeof memory, notes.count = 0;
         for (int i = 0; i < LINES; i++)
-            pair_line(&pair, true);
+            request_line(&turns, true);
         assert_int_equal(notes.count, 2 * LINES);
         for (int i = 0; i < LINES; i++) {
             const char *line = memory + 64 * i + i / ROW_LINES * gap;
             assert_ptr_equal(notes.address[2 * i], line);
             assert_ptr_equal(notes.address[2 * i + 1], line + FAR);
         }
-        assert_ptr_equal(pair.keys.line, memory);
+        assert_ptr_equal(turns.keys.line, memory);
     }
 }
 
