@@ -12,7 +12,6 @@
 enum { BLOCK_KEYS = 256, CHUNK_KEYS = 512 };
 
 static const float log2e = 0x1.715476p+0f;
-static const float ln2 = 0x1.62e43p-1f;
 
 /* What does not depend on the row (step 10), and room for one row. */
 struct call {
@@ -95,32 +94,11 @@ static struct rapt_reference_state row_state(const struct call *call, int64_t b,
     return row;
 }
 
-/* Step 9: weights of any kind. m and inverse are those of the finished row. */
-static float weight(const struct call *call, const struct rapt_reference_pair *pair, int64_t j, float m,
-                    float inverse) {
-    switch (call->desc->weights_kind) {
-    case RAPT_WEIGHTS_MASKED:
-        return call->attended[j] ? call->t[j] * ln2 : -INFINITY;
-    case RAPT_WEIGHTS_SOFTMAX:
-        return call->attended[j] && inverse != 0.0f ? rapt_reference_exp2(call->t[j], m) * inverse : 0.0f;
-    case RAPT_WEIGHTS_SOFTCAP:
-        if (pair->softcap_log2e != 0.0f) {
-            return pair->softcap_log2e * rapt_reference_tanh(call->s[j] * call->factor) * ln2;
-        }
-        return call->s[j] * call->scale;
-    default:
-        return call->s[j] * call->scale;
-    }
-}
-
-static void row_weights(const struct call *call, int64_t b, int64_t h, int64_t i, int64_t keys, float m,
-                        float inverse) {
-    const rapt_attention_desc *desc = call->desc;
-    struct rapt_reference_pair pair = rapt_reference_pair_of_head(desc, h);
-    float *weights = (float *)(void *)rapt_reference_query_row(desc, &desc->weights, b, h, i);
-    float beyond = desc->weights_kind == RAPT_WEIGHTS_MASKED ? -INFINITY : 0.0f;
-    for (int64_t j = 0; j < desc->kv_length; j++) {
-        weights[j] = j < keys ? rapt_reference_export(weight(call, &pair, j, m, inverse)) : beyond;
+/* Softmax weights of the finished row. */
+static void row_probabilities(const struct call *call, int64_t keys, float m, float inverse) {
+    for (int64_t j = 0; j < keys; j++) {
+        bool takes_part = call->attended[j] && inverse != 0.0f;
+        call->p[j] = takes_part ? rapt_reference_exp2(call->t[j], m) * inverse : 0.0f;
     }
 }
 
@@ -129,24 +107,18 @@ static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t
     int64_t keys = rapt_reference_keys(desc, b);
     row_logits(call, b, h, i, keys);
     struct rapt_reference_state row = row_state(call, b, h, i, keys);
-    if (desc->lse.data != NULL) {
-        *(float *)(void *)rapt_reference_query_row(desc, &desc->lse, b, h, i) = rapt_reference_lse(row.m, row.l);
-    }
-    if (desc->final_state.data != NULL) {
-        float *state = (float *)(void *)rapt_reference_query_row(desc, &desc->final_state, b, h, i);
-        rapt_reference_store_state(&row, state, call->value_dim);
-    }
+    rapt_reference_put_state(desc, b, h, i, &row, call->value_dim);
     if (desc->sinks != NULL) {
         rapt_reference_sink(&row, desc->sinks[h] * log2e, call->value_dim);
     }
     float inverse = rapt_reference_finish(&row, call->out, call->value_dim);
-    if (desc->out.data != NULL) {
-        void *out = rapt_reference_query_row(desc, &desc->out, b, h, i);
-        rapt_reference_store(desc->out.dtype, call->out, call->value_dim, out);
+    rapt_reference_put_out(desc, b, h, i, call->out, call->value_dim);
+    if (desc->weights_kind == RAPT_WEIGHTS_SOFTMAX) {
+        row_probabilities(call, keys, row.m, inverse);
     }
-    if (desc->weights_kind != RAPT_WEIGHTS_NONE && desc->kv_length > 0) {
-        row_weights(call, b, h, i, keys, row.m, inverse);
-    }
+    rapt_reference_put_weights(desc, b, h, i, &(struct rapt_reference_scores){call->s, call->t, call->p,
+                                                                              call->attended, call->scale,
+                                                                              call->factor});
 }
 
 static void attention(const rapt_attention_desc *desc) {

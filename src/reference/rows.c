@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "reference/rows.h"
 
+#include <math.h>
+
 static const float log2e = 0x1.715476p+0f;
+static const float ln2 = 0x1.62e43p-1f;
 
 int64_t rapt_reference_entry(rapt_index_list list, int64_t n, int64_t if_absent) {
     if (list.data == NULL) {
@@ -118,5 +121,54 @@ void rapt_reference_pair_at(const rapt_attention_desc *desc, struct rapt_referen
     }
     if (pair->has_mask) {
         pair->mask = rapt_reference_query_row(desc, &desc->mask, b, h, i)[j] != 0;
+    }
+}
+
+void rapt_reference_put_state(const rapt_attention_desc *desc, int64_t b, int64_t h, int64_t i,
+                              const struct rapt_reference_state *row, int64_t value_dim) {
+    if (desc->lse.data != NULL) {
+        *(float *)(void *)rapt_reference_query_row(desc, &desc->lse, b, h, i) = rapt_reference_lse(row->m, row->l);
+    }
+    if (desc->final_state.data != NULL) {
+        float *state = (float *)(void *)rapt_reference_query_row(desc, &desc->final_state, b, h, i);
+        rapt_reference_store_state(row, state, value_dim);
+    }
+}
+
+void rapt_reference_put_out(const rapt_attention_desc *desc, int64_t b, int64_t h, int64_t i, const float *out,
+                            int64_t value_dim) {
+    if (desc->out.data != NULL) {
+        rapt_reference_store(desc->out.dtype, out, value_dim, rapt_reference_query_row(desc, &desc->out, b, h, i));
+    }
+}
+
+static float weight(const rapt_attention_desc *desc, float softcap_log2e, const struct rapt_reference_scores *scores,
+                    int64_t j) {
+    switch (desc->weights_kind) {
+    case RAPT_WEIGHTS_MASKED:
+        return scores->attended[j] ? scores->t[j] * ln2 : -INFINITY;
+    case RAPT_WEIGHTS_SOFTMAX:
+        return scores->softmax[j];
+    case RAPT_WEIGHTS_SOFTCAP:
+        if (softcap_log2e != 0.0f) {
+            return softcap_log2e * rapt_reference_tanh(scores->s[j] * scores->factor) * ln2;
+        }
+        return scores->s[j] * scores->scale;
+    default:
+        return scores->s[j] * scores->scale;
+    }
+}
+
+void rapt_reference_put_weights(const rapt_attention_desc *desc, int64_t b, int64_t h, int64_t i,
+                                const struct rapt_reference_scores *scores) {
+    if (desc->weights_kind == RAPT_WEIGHTS_NONE || desc->kv_length == 0) {
+        return;
+    }
+    float softcap_log2e = rapt_reference_pair_of_head(desc, h).softcap_log2e;
+    float *weights = (float *)(void *)rapt_reference_query_row(desc, &desc->weights, b, h, i);
+    float beyond = desc->weights_kind == RAPT_WEIGHTS_MASKED ? -INFINITY : 0.0f;
+    int64_t keys = rapt_reference_keys(desc, b);
+    for (int64_t j = 0; j < desc->kv_length; j++) {
+        weights[j] = j < keys ? rapt_reference_export(weight(desc, softcap_log2e, scores, j)) : beyond;
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the references of all orders share: where the rows of a call are, and which pairs of a query and a key take
- * part. b = sequence, h = query head, i = query, j = key. */
+ * What the references of all orders share: where the rows of a call are, which pairs of a query and a key take part,
+ * and what is written of a row. b = sequence, h = query head, i = query, j = key. */
 #ifndef RAPT_REFERENCE_ROWS_H
 #define RAPT_REFERENCE_ROWS_H
 
@@ -31,5 +31,22 @@ void rapt_reference_pair_at(const rapt_attention_desc *desc, struct rapt_referen
 /* Whether causal, window, trees and lists of key blocks let query i see key j. */
 bool rapt_reference_is_visible(const rapt_attention_desc *desc, int64_t distance, int64_t b, int64_t h, int64_t i,
                                int64_t j);
+
+/* Step 9, each if the call asks for it: LSE and state of a row whose sink has not joined. */
+void rapt_reference_put_state(const rapt_attention_desc *desc, int64_t b, int64_t h, int64_t i,
+                              const struct rapt_reference_state *row, int64_t value_dim);
+
+void rapt_reference_put_out(const rapt_attention_desc *desc, int64_t b, int64_t h, int64_t i, const float *out,
+                            int64_t value_dim);
+
+/* The keys of a row: dot products, base-2 logits, softmax weights. */
+struct rapt_reference_scores {
+    const float *s, *t, *softmax;
+    const bool *attended;
+    float scale, factor;
+};
+
+void rapt_reference_put_weights(const rapt_attention_desc *desc, int64_t b, int64_t h, int64_t i,
+                                const struct rapt_reference_scores *scores);
 
 #endif
