@@ -130,22 +130,41 @@ static void dropout_by_seed(void **state) {
     expect_success(DROP "b.npy && ! cmp -s a.npy b.npy");
 }
 
-/* A fused layer's weights, concatenated from .npy files, as a safetensors file. */
-static void pack(void) {
+/* Writes numbers as `type`: the upper halves of their bits for types of 16. */
+static void write_as(FILE *file, const struct npy_array *array, enum npy_type type) {
+    const int bytes = (int)npy_item_bytes(type);
+    for (int64_t i = 0; i < array->count; i++)
+        fwrite((const char *)array->data + 4 * i + 4 - bytes, 1, (size_t)bytes, file);
+}
+
+static void write_array(const char *name, const struct npy_array *array, enum npy_type type) {
+    char path[512], header[256];
+    snprintf(path, sizeof path, "w/%s.npy", name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fwrite(header, 1, (size_t)npy_header(header, type, array->dims, array->shape), file);
+    write_as(file, array, type);
+    fclose(file);
+}
+
+/* A fused layer's weights, concatenated from .npy files, as a safetensors file, and as a folder of .npy files. */
+static void pack(const char *dtype, enum npy_type type) {
     static const char *const names[] = {"w_qkv", "b_qkv", "w_o", "b_o"};
     char header[2048] = "{";
     unsigned char length[8] = {0};
     FILE *data = fopen("data.bin", "wb"), *file = fopen("w.safetensors", "wb");
     long offset = 0;
     assert_true(data && file);
+    expect_success("rm -rf w; mkdir w");
     for (int i = 0; i < 4; i++) {
         char path[512], shape[NPY_SHAPE_TEXT];
         snprintf(path, sizeof path, "%s/07a_fused_qkv/%s.npy", getenv("data"), names[i]);
         struct npy_array array = npy_read(path, NPY_FLOAT32);
-        const long bytes = (long)array.count * 4;
-        sprintf(header + strlen(header), "%s\"layer.%s\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[%ld,%ld]}",
-                i ? "," : "", names[i], npy_shape_text(array.dims, array.shape, shape), offset, offset + bytes);
-        fwrite(array.data, 1, (size_t)bytes, data);
+        const long bytes = (long)(array.count * npy_item_bytes(type));
+        sprintf(header + strlen(header), "%s\"layer.%s\":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%ld,%ld]}",
+                i ? "," : "", names[i], dtype, npy_shape_text(array.dims, array.shape, shape), offset, offset + bytes);
+        write_as(data, &array, type);
+        write_array(names[i], &array, type);
         offset += bytes;
     }
     strcat(header, "}");
@@ -166,8 +185,14 @@ static void safetensors_are_folders(void **state) {
                  "echo > w.safetensors; $rapt layer self --weights w.safetensors --input x.npy --out new.npy");
     skip();
 #endif
-    pack();
-    expect_success(PACKED "--weights $c --out a.npy");
+    pack("F16", NPY_FLOAT16);
+    expect_success(PACKED "--weights w --out a.npy");
+    expect_success(PACKED "--weights w.safetensors --prefix layer. --out b.npy && cmp a.npy b.npy");
+    pack("BF16", NPY_BFLOAT16);
+    expect_success(PACKED "--weights w --out a.npy && ! cmp -s a.npy b.npy");
+    expect_success(PACKED "--weights w.safetensors --prefix layer. --out b.npy && cmp a.npy b.npy");
+    pack("F32", NPY_FLOAT32);
+    expect_success(PACKED "--weights $c --out a.npy && ! cmp -s a.npy b.npy");
     expect_success(PACKED "--weights w.safetensors --prefix layer. --out b.npy && cmp a.npy b.npy");
     expect_error("w.safetensors: the weights lack the tensor 'w_qkv'",
                  PACKED "--weights w.safetensors --out new.npy");
@@ -175,7 +200,8 @@ static void safetensors_are_folders(void **state) {
                                         "--weights cut.safetensors --prefix layer. --out new.npy");
     expect_error("not JSON", "sed 's/F32/F3\"/' w.safetensors > bad.safetensors; " PACKED
                              "--weights bad.safetensors --out new.npy");
-    expect_error("'layer.w_qkv' holds I32, expected F32", "sed 's/F32/I32/' w.safetensors > int.safetensors; " PACKED
+    expect_error("'layer.w_qkv' holds I32, expected F32, F16 or BF16",
+                 "sed 's/F32/I32/' w.safetensors > int.safetensors; " PACKED
                  "--weights int.safetensors --prefix layer. --out new.npy");
     expect_error("tensor '\\x1b[31mw' has the unknown dtype 'F33'",
                  "sed 's/F32/F33/; s/layer.w_qkv/\\\\u001b[31mw/' w.safetensors > hostile.safetensors; " PACKED
@@ -244,7 +270,7 @@ static void weights_are_not_replaced(void **state) {
     expect_success("cmp learned/w_q.npy $data/$case/w_q.npy && cmp learned/w_k.npy $data/$case/w_k.npy");
     expect_success(LEARNED "--out learned/out.npy");
 #ifdef RAPT_HAVE_SAFETENSORS
-    pack();
+    pack("F32", NPY_FLOAT32);
     expect_error("rapt: --out: w.safetensors is also --weights\n",
                  PACKED "--weights w.safetensors --out w.safetensors");
 #endif

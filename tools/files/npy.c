@@ -157,17 +157,18 @@ static float widen(uint16_t half) {
     return sign * (exponent ? ldexpf((float)(1024 + fraction), exponent - 25) : ldexpf((float)fraction, -24));
 }
 
-struct npy_array npy_read_floats(const char *path) {
-    struct npy_array array = npy_read(path, NPY_FLOATS);
+struct npy_array npy_floats(struct npy_array array) {
     if (array.type == NPY_FLOAT32) return array;
     const uint16_t *halves = array.data;
-    float *floats = tool_allocate(array.count, sizeof *floats, path);
+    float *floats = tool_allocate(array.count, sizeof *floats, array.path);
     for (int64_t i = 0; i < array.count; i++)
         floats[i] = array.type == NPY_FLOAT16 ? widen(halves[i]) : widen_bfloat(halves[i]);
     array.type = NPY_FLOAT32;
     array.data = floats;
     return array;
 }
+
+struct npy_array npy_read_floats(const char *path) { return npy_floats(npy_read(path, NPY_FLOATS)); }
 
 static double number_at(const struct npy_array *array, int64_t i) {
     switch (array->type) {

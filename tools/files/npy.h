@@ -33,7 +33,8 @@ struct npy_array {
  * if the type is not accepted. */
 struct npy_array npy_read(const char *path, unsigned accepted);
 
-/* The same for NPY_FLOATS, converted to float32 exactly. */
+/* An array of NPY_FLOATS, converted to float32 exactly. */
+struct npy_array npy_floats(struct npy_array array);
 struct npy_array npy_read_floats(const char *path);
 
 /* An array's numbers as double, whatever its type. */

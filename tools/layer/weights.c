@@ -78,6 +78,14 @@ bool weights_has(const struct weights *weights, const char *name) {
     return lstat(path_of(weights, name), &status) == 0 || errno != ENOENT;
 }
 
+static enum npy_type type_of(const struct weights *weights, const struct safetensor *tensor) {
+    static const struct { const char *dtype; enum npy_type type; } types[] = {
+        {"F32", NPY_FLOAT32}, {"F16", NPY_FLOAT16}, {"BF16", NPY_BFLOAT16}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(tensor->dtype, types[i].dtype) == 0) return types[i].type;
+    tool_die("%s: '%s' holds %s, expected F32, F16 or BF16", weights->path, tensor->name, tensor->dtype);
+}
+
 struct npy_array weights_read(const struct weights *weights, const char *name) {
     if (!weights->file) {
         if (!weights_has(weights, name))
@@ -86,14 +94,14 @@ struct npy_array weights_read(const struct weights *weights, const char *name) {
     }
     const struct safetensor *tensor = find(weights, name);
     if (!tensor) tool_die("%s: the weights lack the tensor '%s%s'", weights->path, weights->prefix, name);
-    if (strcmp(tensor->dtype, "F32") != 0)
-        tool_die("%s: '%s' holds %s, expected F32", weights->path, tensor->name, tensor->dtype);
     if (tensor->dims > NPY_MAX_DIMS)
         tool_die("%s: '%s' has more than %d dimensions", weights->path, tensor->name, NPY_MAX_DIMS);
-    struct npy_array array = {.path = joined(weights->path, ":", tensor->name, ""), .type = NPY_FLOAT32,
-                              .dims = tensor->dims, .count = (tensor->end - tensor->begin) / 4};
+    const int64_t bytes = tensor->end - tensor->begin;
+    struct npy_array array = {.path = joined(weights->path, ":", tensor->name, ""),
+                              .type = type_of(weights, tensor), .dims = tensor->dims};
+    array.count = bytes / npy_item_bytes(array.type);
     memcpy(array.shape, tensor->shape, (size_t)tensor->dims * sizeof array.shape[0]);
-    array.data = tool_allocate(array.count, sizeof(float), array.path); /* the file's may be misaligned */
-    memcpy(array.data, weights->file + tensor->begin, (size_t)array.count * sizeof(float));
-    return array;
+    array.data = tool_allocate(bytes, 1, array.path); /* the file's may be misaligned */
+    memcpy(array.data, weights->file + tensor->begin, (size_t)bytes);
+    return npy_floats(array);
 }

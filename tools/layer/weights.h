@@ -20,7 +20,7 @@ struct weights weights_open(const char *path, const char *prefix);
 
 bool weights_has(const struct weights *weights, const char *name);
 
-/* A float32 tensor; its path is the name in messages. Dies if it is missing or of another type. */
+/* A tensor as float32; its path is the name in messages. Dies if it is missing or of another type. */
 struct npy_array weights_read(const struct weights *weights, const char *name);
 
 #endif
