@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * An installed prefix: a program that is given librapt_layers' place finds librapt, too.
+ * An installed prefix: a program that is given librapt_layers' place finds librapt, too. And what is not built.
  * Usage: test_installed MESON BUILD_ROOT SOURCE_ROOT COMPILER */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <stdio.h>
@@ -84,10 +84,20 @@ static void test_home_page(void **state) {
           " grep -qx 'URL: https://attention.example/rapt' other/meson-private/$name.pc; done");
 }
 
+/* Flags stand in for the other compiler, which is rarely installed. */
+static void test_other_machines(void **state) {
+    (void)state;
+    shell("refused() { CFLAGS=\"-U$1 -D$1=$2\" $meson setup refused \"$source\" -Dtests=disabled -Dtools=disabled"
+          " >log 2>&1 && { echo \"$1=$2 was taken\"; return 1; }; grep -q \"ERROR.*$3\" log || { cat log; return 1; };"
+          " rm -r refused; };"
+          "refused __SIZEOF_POINTER__ 4 'pointers of 4 bytes'; refused __BYTE_ORDER__ 4321 'order of bytes'");
+}
+
 int main(int count, char **given) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_program), cmocka_unit_test(test_sonames),
                                        cmocka_unit_test(test_names), cmocka_unit_test(test_archive),
-                                       cmocka_unit_test(test_url), cmocka_unit_test(test_home_page)};
+                                       cmocka_unit_test(test_url), cmocka_unit_test(test_home_page),
+                                       cmocka_unit_test(test_other_machines)};
     if (count != 5) {
         fputs("usage: test_installed MESON BUILD_ROOT SOURCE_ROOT COMPILER\n", stderr);
         return 2;
