@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * An installed prefix: a program that is given librapt_layers' place finds librapt, too. And what is not built.
+ * An installed prefix: a program that is given librapt_layers' place finds librapt, too. Also rapt as a
+ * subproject of another Meson project, and machines that it refuses.
  * Usage: test_installed MESON BUILD_ROOT SOURCE_ROOT COMPILER */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <stdio.h>
@@ -84,6 +85,18 @@ static void test_home_page(void **state) {
           " grep -qx 'URL: https://attention.example/rapt' other/meson-private/$name.pc; done");
 }
 
+/* README.md: only the library is built; and files are compiled one by one, since tables cannot share a unit. */
+static void test_subproject(void **state) {
+    (void)state;
+    shell("mkdir -p parent/subprojects; ln -s \"$source\" parent/subprojects/rapt;"
+          "cp \"$source\"/examples/first.c parent; cd parent; printf '%s\\n' \"project('parent', 'c')\""
+          " \"executable('first', 'first.c', dependencies: dependency('rapt', fallback: 'rapt'))\" >meson.build;"
+          "{ CFLAGS='-Og -DRAPT_PLAIN_LOOPS' $meson setup build --unity=subprojects -Drapt:isas=scalar"
+          "  -Drapt:default_library=static && $meson compile -C build; } >log 2>&1 || { cat log; false; };"
+          "build/first | grep -q 'last token, head 0: +0.011344';"
+          "! find build -name '*.o' | grep -E 'reference|tools|test'");
+}
+
 /* Flags stand in for the other compiler, which is rarely installed. */
 static void test_other_machines(void **state) {
     (void)state;
@@ -97,7 +110,7 @@ int main(int count, char **given) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_program), cmocka_unit_test(test_sonames),
                                        cmocka_unit_test(test_names), cmocka_unit_test(test_archive),
                                        cmocka_unit_test(test_url), cmocka_unit_test(test_home_page),
-                                       cmocka_unit_test(test_other_machines)};
+                                       cmocka_unit_test(test_subproject), cmocka_unit_test(test_other_machines)};
     if (count != 5) {
         fputs("usage: test_installed MESON BUILD_ROOT SOURCE_ROOT COMPILER\n", stderr);
         return 2;
