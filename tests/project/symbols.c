@@ -111,6 +111,7 @@ static void check_import(const char *name, int defined) {
         "getenv", "secure_getenv", "getauxval",      /* dispatch */
         "__getauxval",                               /* libgcc's atomics on ARM */
         "getpid",                                    /* fork */
+        "sysconf",                                   /* processors, without OpenMP */
         "syscall",                                   /* permission to use tiles */
         "cblas_sgemm",                               /* with the Meson option blas */
 #ifdef RAPT_ASSERTIONS
