@@ -20,10 +20,10 @@
 #define RAPT_API __attribute__((visibility("default")))
 #endif
 
-/* A struct of zeros, with its struct_size filled in where it has one. */
+/* A struct of zeros, with its struct_size where it has one; static, since plug-ins may have structs of two releases. */
 #ifdef __cplusplus
 extern "C++" {
-template <typename type> inline type rapt_sized() {
+template <typename type> static inline type rapt_sized() {
     type value = {};
     value.struct_size = (uint32_t)sizeof(type);
     return value;

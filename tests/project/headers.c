@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The headers, and README.md's program, compile without warnings: C and C++, every compiler installed.
+ * The headers, and README.md's program, compile without warnings and export nothing: C and C++,
+ * every compiler installed.
  * Usage: test_headers SOURCE_ROOT COMPILER... */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <stdbool.h>
@@ -117,8 +118,23 @@ static void test_no_warnings(void **state) {
     assert_int_equal(failed, 0);
 }
 
+/* Two plug-ins of one process may be built with structs of two releases, so neither may call the other's functions. */
+static void test_no_symbols(void **state) {
+    char line[1024];
+    (void)state;
+    for (int i = 0; i < compiler_count; i++) {
+        if (!speaks_cpp(compilers[i]))
+            continue;
+        snprintf(line, sizeof line,
+                 "cd %s && %s -x c++ -O0 -I'%s/include' -c macros.c -o macros.o && nm --defined-only -g macros.o >names"
+                 " && grep -q use names && ! grep rapt_ names",
+                 folder, compilers[i], root);
+        assert_int_equal(system(line), 0);
+    }
+}
+
 int main(int count, char **arguments) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_warnings)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_warnings), cmocka_unit_test(test_no_symbols)};
     if (count < 3) {
         fputs("usage: test_headers SOURCE_ROOT COMPILER...\n", stderr);
         return 2;
