@@ -266,7 +266,7 @@ static void test_models(void **state) {
         for (int i = 0; i < 4; i++) {
             const double got = (double)angles.frequencies[models[m].some[i].pair],
                          expected = models[m].some[i].frequency;
-            if (fabs(got - expected) > 1e-7 * expected)
+            if (!(fabs(got - expected) <= 1e-7 * expected))
                 fail_msg("model %zu, pair %d: got %g, expected %g", m, models[m].some[i].pair, got, expected);
         }
     }

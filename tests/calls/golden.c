@@ -13,6 +13,7 @@
 
 #include "files/npy.h"
 #include "rapt/rapt.h"
+#include "support/errors.h"
 
 static const char *data_folder;
 
@@ -60,11 +61,20 @@ static struct scene load_scene(const char *folder, rapt_isa isa) {
 
 static double largest_difference(const float *got, const double *expected, int64_t count) {
     double largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        double difference = fabs((double)got[i] - expected[i]);
-        if (!(difference <= largest)) largest = difference; /* NaN stays */
-    }
+    for (int64_t i = 0; i < count; i++)
+        largest = larger_error(largest, fabs((double)got[i] - expected[i]));
     return largest;
+}
+
+/* A NaN among the numbers is the largest difference, wherever it is. */
+static void differences_of_nan(void **state) {
+    static const double expected[3] = {1, 1, 1};
+    (void)state;
+    for (int place = 0; place < 3; place++) {
+        float got[3] = {1, 1.5f, 1};
+        got[place] = NAN;
+        assert_true(isnan(largest_difference(got, expected, 3)));
+    }
 }
 
 /* Four times PyTorch's own distance from float64, at least 2^-21 of the largest number. */
@@ -142,6 +152,7 @@ static void first_layer_of_a_padded_batch(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(differences_of_nan),
         cmocka_unit_test(first_layer_of_a_sentence),
         cmocka_unit_test(last_layer_of_a_sentence),
         cmocka_unit_test(first_layer_of_a_padded_batch),

@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 #include "reference/reference.h"
 #include "support/cmocka_all.h"
+#include "support/errors.h"
 #include "support/problem.h"
 #include "support/stored.h"
 
@@ -253,8 +254,8 @@ static void test_error(void **state) {
             const float *out = (const float *)(const void *)(row + h * problem->desc.out.head_stride_bytes);
             double largest = 0, error = 0;
             for (int64_t d = 0; d < call.value_dim; d++) {
-                const double expected = truth[h * call.value_dim + d], off = fabs((double)out[d] - expected);
-                error = off > error ? off : error;
+                const double expected = truth[h * call.value_dim + d];
+                error = larger_error(error, fabs((double)out[d] - expected));
                 largest = fabs(expected) > largest ? fabs(expected) : largest;
             }
             assert_true(largest > 0 && error < 64 * 0x1p-24 * largest);

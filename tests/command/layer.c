@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "command/run.h"
+#include "support/errors.h"
 
 static const char *minilm_data, *minilm_model;
 
@@ -22,10 +23,9 @@ static double distance(const char *path, const char *expected_path) {
     double largest = 0;
     assert_int_equal(got.dims, expected.dims);
     assert_memory_equal(got.shape, expected.shape, sizeof got.shape);
-    for (int64_t i = 0; i < got.count; i++) {
-        const double d = fabs((double)((const float *)got.data)[i] - ((const double *)expected.data)[i]);
-        if (!(d <= largest)) largest = d;
-    }
+    for (int64_t i = 0; i < got.count; i++)
+        largest = larger_error(largest,
+                               fabs((double)((const float *)got.data)[i] - ((const double *)expected.data)[i]));
     return largest;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/errors.h"
 #include "support/support.h"
 
 enum { MAX_ROWS = 256 };
@@ -64,10 +65,6 @@ rapt_linear linear_in_out(const char *weight) {
     return rapt_linear_in_out(array.data, NULL, array.shape[0], array.shape[1]);
 }
 
-static void largest(double *so_far, double value) {
-    if (!(value <= *so_far)) *so_far = value; /* NaN stays */
-}
-
 void expect(const char *name, const float *got) {
     char name64[32];
     snprintf(name64, sizeof name64, "%s64", name);
@@ -77,9 +74,9 @@ void expect(const char *name, const float *got) {
     double magnitude = 0;
     for (int64_t i = 0; i < exact.count; i++) {
         const double value = ((const double *)exact.data)[i];
-        largest(&magnitude, fabs(value));
-        largest(&row.original, fabs((double)((const float *)original.data)[i] - value));
-        largest(&row.reached, fabs((double)got[i] - value));
+        magnitude = larger_error(magnitude, fabs(value));
+        row.original = larger_error(row.original, fabs((double)((const float *)original.data)[i] - value));
+        row.reached = larger_error(row.reached, fabs((double)got[i] - value));
     }
     row.tolerance = fmax(case_slack * row.original, ldexp(magnitude, -21));
     hash = hash_floats(hash, got, exact.count);

@@ -11,6 +11,7 @@
 #include "layers/elementary.h"
 #include "layers/philox.h"
 #include "rapt/layers.h"
+#include "support/errors.h"
 #include "support/support.h"
 
 static long double true_exp(long double x) { return expl(x); }
@@ -34,10 +35,8 @@ static void sweep(const char *name, double (*function)(double), long double (*ex
     double worst = 0;
     for (uint32_t bits = 0; float_of(bits) < limit; bits += 10007) {
         const float x[2] = {float_of(bits), -float_of(bits)};
-        for (int i = 0; i < 2; i++) {
-            const double error = ulps((float)function(x[i]), exact(x[i]));
-            if (!(error <= worst)) worst = error;
-        }
+        for (int i = 0; i < 2; i++)
+            worst = larger_error(worst, ulps((float)function(x[i]), exact(x[i])));
     }
     print_message("# %-10s %.4f ulp\n", name, worst);
     assert_true(worst <= allowed);
@@ -131,8 +130,8 @@ static void exp_is_exact_in_double(void **state) {
     double worst = 0;
     (void)state;
     for (int i = -70000; i <= 70000; i++) {
-        const double x = i * 0.01, error = (double)fabsl(rapt_exp(x) / expl((long double)x) - 1);
-        if (!(error <= worst)) worst = error;
+        const double x = i * 0.01;
+        worst = larger_error(worst, (double)fabsl(rapt_exp(x) / expl((long double)x) - 1));
     }
     print_message("# exp in double: %.3g\n", worst);
     assert_true(worst <= 1e-13);
