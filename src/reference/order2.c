@@ -127,7 +127,7 @@ static float softmax(const struct call *call, struct sums *sums, int64_t begin, 
     return alpha;
 }
 
-/* Step 7 for a block: o = o * alpha + p . values. */
+/* Step 6 for a block: o = o * alpha + p . values. */
 static void weigh(const struct call *call, float *o, float alpha, int64_t b, int64_t h, int64_t begin, int64_t end,
                   int64_t at, float *p) {
     const rapt_tensor *value = &call->desc->value;

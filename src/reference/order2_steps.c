@@ -12,7 +12,7 @@
 
 static const float to_integer = 0x1.8p+23f;
 
-/* Step 4. */
+/* Step 5. */
 
 float rapt_order2_exp2(float x, bool is_half) {
     static const float of_bf16[] = {0x1.c2a218p-5f, 0x1.f00c4cp-3f, 0x1.62f5fap-1f, 1.0f};
@@ -33,7 +33,7 @@ float rapt_order2_exp2(float x, bool is_half) {
     return ldexpf(p, (int)n);
 }
 
-/* Step 5: 2^k. */
+/* Step 6: 2^k. */
 float rapt_order2_alpha(float k) {
     static const float factors[] = {0x1.5f5af4p-9f, 0x1.3b2db4p-6f, 0x1.c6aecap-4f, 0x1.ebfbd6p-2f,
                                     0x1.62e43p+0f, 2.0f};
@@ -49,7 +49,7 @@ float rapt_order2_alpha(float k) {
     return ldexpf(p, (int)n - 1);
 }
 
-/* Step 8: chunks fold left to right. */
+/* Step 7: chunks fold left to right. */
 void rapt_order2_fold(struct rapt_reference_state *into, const struct rapt_reference_state *next,
                       int64_t value_dim) {
     rapt_reference_fold_by(into, next, value_dim, rapt_order2_alpha);
