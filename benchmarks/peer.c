@@ -120,7 +120,7 @@ double peer_difference(struct peer *peer, struct workload *workload) {
     workload_run(workload);
     for (int64_t i = 0; i < count; i++) {
         double difference = fabs((double)peer->out[i] - (double)out[i]);
-        if (!(difference <= largest)) /* NaN too */
+        if (!(isnan(largest) || difference <= largest)) /* NaN stays */
             largest = difference;
     }
     return largest;
