@@ -110,8 +110,8 @@ typedef enum rapt_weights_kind {
  * Query head h reads KV head h / (query_heads / kv_heads).
  *
  * Keys that a query does not see (mask, causal, window, beyond the length) never reach its result, even if they are
- * NaN. A query that sees no key gets +0 and LSE -infinity. Rows of out, lse and weights that belong to no query are not
- * written.
+ * NaN. A query that sees no key gets +0 and LSE -infinity. Rows of out, lse, weights and final_state that belong to no
+ * query are not written.
  *
  * The state of a row is its partial result after some of its keys: a maximum m, the sum l of the exponentials, and the
  * sum o of the values weighted by them. A chain of calls that pass states on, each with a part of the keys at its
@@ -215,7 +215,7 @@ typedef struct rapt_run_options {
 #define RAPT_RUN_OPTIONS_INIT RAPT_INIT(rapt_run_options)
 
 /* Computes attention with a workspace that it allocates and frees (the only allocation in the library). options and
- * message may be NULL. A refused call writes nothing to out, lse and weights; after RAPT_STOPPED and
+ * message may be NULL. A refused call writes nothing to its outputs; after RAPT_STOPPED and
  * RAPT_PARALLEL_FOR_FAILED they are undefined. */
 RAPT_API rapt_status rapt_attention(const rapt_attention_desc *desc, const rapt_run_options *options,
                                     rapt_message *message);
