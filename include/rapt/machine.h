@@ -13,11 +13,11 @@ extern "C" {
 typedef enum rapt_isa {
     RAPT_ISA_AUTO = 0, /* the environment's RAPT_ISA, else the best of this machine */
     RAPT_ISA_SCALAR = 1,
-    RAPT_ISA_AVX2 = 2,   /* AVX2 and FMA */
-    RAPT_ISA_AVX512 = 3, /* AVX-512 F, BW, DQ, VL */
+    RAPT_ISA_AVX2 = 2,   /* AVX2, FMA, F16C */
+    RAPT_ISA_AVX512 = 3, /* these and AVX-512 F, BW, DQ, VL */
     RAPT_ISA_NEON = 4,
-    RAPT_ISA_AMX = 5,    /* AVX-512 with AMX-BF16, the matrix unit of x86. It runs order 3, order 2 of bfloat16, and
-                            of float16 where rapt_cpu_features has amx_fp16; all else is as with RAPT_ISA_AVX512.
+    RAPT_ISA_AMX = 5,    /* AVX512_BF16 with AMX-BF16, the matrix unit of x86. It runs order 3, order 2 of bfloat16,
+                            and of float16 where rapt_cpu_features has amx_fp16; all else is as with RAPT_ISA_AVX512.
                             RAPT_ISA_AUTO uses it, too, where it is available; RAPT_ISA_AVX512 does not. The bits
                             are the same */
     RAPT_ISA_AVX512_BF16 = 6 /* likewise AVX-512 with the dot products of AVX512_BF16, which RAPT_ISA_AUTO uses where
@@ -26,7 +26,7 @@ typedef enum rapt_isa {
 
 /* "avx512" and so on; NULL for a number that is not an instruction set. */
 RAPT_API const char *rapt_isa_name(rapt_isa isa);
-/* The CPU features that it requires, such as "avx avx2 fma", named as by rapt_cpu_features; NULL as above. */
+/* The CPU features that it requires, such as "avx f16c avx2 fma", named as by rapt_cpu_features; NULL as above. */
 RAPT_API const char *rapt_isa_needs(rapt_isa isa);
 /* Non-zero if this build has the kernels and this machine the instructions. For RAPT_ISA_AMX it asks the system for
  * the unit, once, as the first call of order 2 or 3 does; on Linux this affects the whole process
