@@ -70,6 +70,24 @@ static void malformed_shapes(void **state) {
              "{'descr': '<f4', 'fortran_order': False, 'shape': (160,), }");
 }
 
+/* Nothing is read, but strides would overflow. */
+static void huge_and_empty(void **state) {
+    (void)state;
+    write_dict("bad.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 0, 4611686018427387904, 8), }", 0);
+    not_npy("bad.npy: its size overflows");
+#define EMPTY "--query many.npy --key many.npy --value many.npy --out new.npy "
+    write_dict("many.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 2, 1099511627776, 8), }", 0);
+    expect_error("new_w.npy: its size overflows", "$rapt attend --attention-out new_w.npy " EMPTY);
+    expect_error("--drop: its size overflows", "$rapt attend --drop 0.5 " EMPTY);
+    write_dict("mask.npy", "{'descr': '|b1', 'fortran_order': False, 'shape': (0, 1, 1099511627776, 1), }", 0);
+    expect_error("mask.npy: its size overflows", "$rapt attend --mask mask.npy " EMPTY);
+    write_dict("many.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4, 2147483648, 8), }", 0);
+    expect_error("--drop: its size overflows", "$rapt attend --drop 0.5 " EMPTY);
+    write_dict("many.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 1099511627776, 2), }", 0);
+    expect_error("new_w.npy: its size overflows",
+                 "$rapt layer simplified --input many.npy --attention-out new_w.npy --out new.npy");
+}
+
 static void wrong_types(void **state) {
     (void)state;
     bad_dict("holds float64, expected float32",
@@ -277,6 +295,7 @@ static void failed_allocations(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(malformed_files),    cmocka_unit_test(malformed_shapes),
+        cmocka_unit_test(huge_and_empty),
         cmocka_unit_test(wrong_types),        cmocka_unit_test(shapes_that_do_not_fit),
         cmocka_unit_test(bad_lengths),        cmocka_unit_test(bad_options),
         cmocka_unit_test(bad_bench_options),  cmocka_unit_test(bad_tokens),

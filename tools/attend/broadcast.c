@@ -42,10 +42,10 @@ rapt_tensor broadcast_to_scores(struct npy_array array, const rapt_attention_des
     for (int i = 0; i < array.dims && array.dims <= 4; i++) shape[4 - array.dims + i] = array.shape[i];
     broadcast_check(&array, shape, 4, scores, " [batch, heads, queries, keys]");
     if (shape[3] != scores[3]) repeat_innermost(&array, scores[3], item_bytes);
-    int64_t stride = scores[3] * (int64_t)item_bytes;
+    int64_t stride = tool_product(scores[3], (int64_t)item_bytes, array.path);
     for (int i = 2; i >= 0; i--) {
         strides[i] = shape[i] == 1 ? 0 : stride;
-        stride *= shape[i];
+        stride = tool_product(stride, shape[i], array.path);
     }
     return (rapt_tensor){.data = array.data,
                          .dtype = dtype_of(&array),

@@ -49,17 +49,6 @@ static struct npy_array read_tensor(const char *path) {
     return array;
 }
 
-static struct npy_array new_array(const char *path, enum npy_type type, int dims, const int64_t *shape) {
-    struct npy_array array = {.path = path, .type = type, .dims = dims, .count = 1};
-    const char *name = path ? path : "a result";
-    for (int i = 0; i < dims; i++) {
-        array.shape[i] = shape[i];
-        array.count = tool_product(array.count, shape[i], name);
-    }
-    array.data = tool_allocate(array.count, (size_t)npy_item_bytes(type), name);
-    return array;
-}
-
 static void check_fit(const struct npy_array *query, const struct npy_array *key,
                       const struct npy_array *value, bool bshd, bool paged) {
     char shape[NPY_SHAPE_TEXT];
@@ -107,7 +96,7 @@ static void add_out(struct problem *problem, const struct attend_options *option
     int64_t shape[NPY_MAX_DIMS];
     memcpy(shape, problem->query.shape, sizeof shape);
     shape[problem->query.dims - 1] = problem->desc.value_dim;
-    problem->out = new_array(options->out, types[type < 0 ? 0 : type], problem->query.dims, shape);
+    problem->out = npy_new(options->out, types[type < 0 ? 0 : type], problem->query.dims, shape);
     problem->desc.out = tensor_of(&problem->out, axes_of(&problem->out, bshd), bshd);
 }
 
@@ -117,11 +106,11 @@ static void add_results(struct problem *problem, const struct attend_options *op
     const int64_t *begin = shape + 4 - problem->query.dims;
     static const char *const kinds[] = {"raw", "softcap", "masked", "softmax"};
     if (options->lse) {
-        problem->lse = new_array(options->lse, NPY_FLOAT32, problem->query.dims - 1, begin);
+        problem->lse = npy_new(options->lse, NPY_FLOAT32, problem->query.dims - 1, begin);
         desc->lse = rapt_output_bhsd(problem->lse.data, desc->batch, desc->query_heads, desc->query_length, 1);
     }
     if (!options->attention_out && !options->tokens) return;
-    problem->weights = new_array(options->attention_out, NPY_FLOAT32, problem->query.dims, begin);
+    problem->weights = npy_new(options->attention_out, NPY_FLOAT32, problem->query.dims, begin);
     desc->weights =
         rapt_output_bhsd(problem->weights.data, desc->batch, desc->query_heads, desc->query_length, desc->kv_length);
     desc->weights_kind = RAPT_WEIGHTS_SOFTMAX;

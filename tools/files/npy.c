@@ -99,6 +99,16 @@ static enum npy_type accept_type(const char *path, const char *descr, unsigned a
     tool_die("%s: holds %s, expected %s (NumPy converts with .astype)", path, name, names);
 }
 
+/* As in NumPy, a size of 0 counts as 1 for the limit: strides are products of the other sizes. */
+static void count_items(struct npy_array *array, const char *what) {
+    int64_t bytes = npy_item_bytes(array->type);
+    array->count = 1;
+    for (int i = 0; i < array->dims; i++) {
+        bytes = tool_product(bytes, array->shape[i] ? array->shape[i] : 1, what);
+        array->count *= array->shape[i];
+    }
+}
+
 static struct npy_array read_header(FILE *file, const char *path, unsigned accepted) {
     size_t length = read_preamble(file, path);
     char *text = tool_allocate((int64_t)length, 1, path);
@@ -112,8 +122,7 @@ static struct npy_array read_header(FILE *file, const char *path, unsigned accep
     struct npy_array array = {
         .path = path, .type = accept_type(path, parsed.descr, accepted), .dims = parsed.dims};
     memcpy(array.shape, parsed.shape, sizeof array.shape);
-    array.count = 1;
-    for (int i = 0; i < array.dims; i++) array.count = tool_product(array.count, array.shape[i], path);
+    count_items(&array, path);
     return array;
 }
 
@@ -135,11 +144,20 @@ struct npy_array npy_read(const char *path, unsigned accepted) {
     FILE *file = npz_open(path);
     if (file == NULL) file = tool_open(path);
     struct npy_array array = read_header(file, path, accepted);
-    int64_t bytes = tool_product(array.count, npy_item_bytes(array.type), path);
+    const int64_t bytes = array.count * npy_item_bytes(array.type);
     check_file_size(file, path, bytes);
     array.data = tool_allocate(bytes, 1, path);
     read_exactly(file, array.data, (size_t)bytes, path, "data");
     fclose(file);
+    return array;
+}
+
+struct npy_array npy_new(const char *path, enum npy_type type, int dims, const int64_t *shape) {
+    struct npy_array array = {.path = path, .type = type, .dims = dims};
+    const char *name = path ? path : "a result";
+    memcpy(array.shape, shape, (size_t)dims * sizeof *shape);
+    count_items(&array, name);
+    array.data = tool_allocate(array.count, (size_t)npy_item_bytes(type), name);
     return array;
 }
 

@@ -37,6 +37,9 @@ struct npy_array npy_read(const char *path, unsigned accepted);
 struct npy_array npy_floats(struct npy_array array);
 struct npy_array npy_read_floats(const char *path);
 
+/* A result of zeros; path: NULL if it has no name. Dies if its size overflows. */
+struct npy_array npy_new(const char *path, enum npy_type type, int dims, const int64_t *shape);
+
 /* An array's numbers as double, whatever its type. */
 const double *npy_doubles(const struct npy_array *array);
 

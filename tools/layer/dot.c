@@ -82,13 +82,10 @@ static void set_mask(rapt_dot_product_desc *layer, const char *path, int64_t mas
 }
 
 static struct npy_array result_like(const struct npy_array *query, const char *path, int64_t width) {
-    struct npy_array array = *query;
-    array.path = path;
-    array.shape[array.dims - 1] = width;
-    array.count = 1;
-    for (int i = 0; i < array.dims; i++) array.count = tool_product(array.count, array.shape[i], path);
-    array.data = tool_allocate(array.count, sizeof(float), path);
-    return array;
+    int64_t shape[NPY_MAX_DIMS];
+    memcpy(shape, query->shape, sizeof shape);
+    shape[query->dims - 1] = width;
+    return npy_new(path, NPY_FLOAT32, query->dims, shape);
 }
 
 /* Like `rapt attend`. */

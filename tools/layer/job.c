@@ -155,12 +155,8 @@ void job_attend(struct layer_job *job, int64_t heads, const struct tokens *queri
 
 static float *add_result(struct layer_job *job, const char *path, int dims, const int64_t *shape) {
     struct npy_array *array = &job->results[job->result_count++];
-    *array = (struct npy_array){.path = path, .type = NPY_FLOAT32, .dims = dims, .count = 1};
-    for (int i = 0; i < dims; i++) {
-        array->shape[i] = shape[i];
-        array->count = tool_product(array->count, shape[i], path);
-    }
-    return array->data = tool_allocate(array->count, sizeof(float), path);
+    *array = npy_new(path, NPY_FLOAT32, dims, shape);
+    return array->data;
 }
 
 float *job_result(struct layer_job *job, const char *path, const struct tokens *queries, int64_t width) {
