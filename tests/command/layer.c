@@ -252,6 +252,15 @@ static void missing_weights(void **state) {
                  "self --weights double --input $data/$case/x.npy " OUT);
 }
 
+static void bad_matrices_of_luong(void **state) {
+    (void)state;
+    write_npy("line.npy", NPY_FLOAT32, (const float[]){0, 0}, 1, (const int64_t[]){2});
+    expect_success("mkdir luong; cp line.npy luong/w_a.npy");
+#define SCORED "c=$data/12b_luong_dot; $rapt layer luong --input $c/h_t.npy --memory $c/h_s.npy --weights luong "
+    expect_error("luong/w_a.npy [2]: expected [6, 6]\n", SCORED "--score general " OUT);
+    expect_error("luong/w_a.npy [2]: expected [units, 12]\n", SCORED "--score concat " OUT);
+}
+
 static void one_array_is_no_weights(void **state) {
     (void)state;
     setenv("case", "06a_mha_split", 1);
@@ -283,9 +292,11 @@ static void bad_ids(void **state) {
     expect_error("ids.npy: ids[1] = 23 is outside the table's 0 ... 22",
                  "$rapt layer embedding --weights $data/11_embedding_to_attention --layout in-out --ids ids.npy " OUT);
     write_npy("line.npy", NPY_FLOAT32, (const float[]){0, 0}, 1, (const int64_t[]){2});
+#define MINILM "$rapt layer minilm --weights words --ids ids.npy --out new.npy "
     expect_error("weight.npy [2]: expected [rows, width]",
-                 "mkdir words; cp line.npy words/embeddings.word_embeddings.weight.npy; $rapt layer minilm --weights "
-                 "words --ids ids.npy --out new.npy");
+                 "mkdir words; cp line.npy words/embeddings.word_embeddings.weight.npy; " MINILM);
+    write_npy("three.npy", NPY_INT64, (const int64_t[]){3}, 1, (const int64_t[]){1});
+    expect_error("rapt: three.npy: lengths[0] = 3 is outside 1 ... 2\n", MINILM "--lengths three.npy");
 }
 
 static void sentences(void **state) {
@@ -316,7 +327,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(kinds),        cmocka_unit_test(what_is_computed_on_the_way),
         cmocka_unit_test(dropout_by_seed), cmocka_unit_test(safetensors_are_folders),
         cmocka_unit_test(bad_shapes),   cmocka_unit_test(missing_weights), cmocka_unit_test(weights_are_not_replaced),
-        cmocka_unit_test(one_array_is_no_weights),
+        cmocka_unit_test(one_array_is_no_weights), cmocka_unit_test(bad_matrices_of_luong),
         cmocka_unit_test(bad_ids),
         cmocka_unit_test(sentences),
     };

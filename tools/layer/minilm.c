@@ -47,6 +47,19 @@ static rapt_linear read_linear(const struct layer_job *job, int layer, const cha
     return job_linear_named(job, weight, bias, in, &before);
 }
 
+static int64_t length_of(const struct sentences *s, int64_t b) {
+    if (!s->lengths.data) return s->tokens;
+    return s->lengths.index_bytes == 4 ? ((const int32_t *)s->lengths.data)[b]
+                                       : ((const int64_t *)s->lengths.data)[b];
+}
+
+static void check_length(const char *path, const struct sentences *s, int64_t b) {
+    const int64_t length = length_of(s, b);
+    if (length < 1 || length > s->tokens)
+        tool_die("%s: lengths[%lld] = %lld is outside 1 ... %lld", path, (long long)b, (long long)length,
+                 (long long)s->tokens);
+}
+
 static struct sentences read_sentences(struct layer_job *job) {
     const struct layer_options *options = job->options;
     struct sentences s = {.ids = npy_read(options->ids, NPY_INT32 | NPY_INT64), .batch = 1};
@@ -63,17 +76,8 @@ static struct sentences read_sentences(struct layer_job *job) {
         tool_die("%s %s: expected one number for each of %lld sequences", options->lengths,
                  npy_shape_text(lengths.dims, lengths.shape, shape), (long long)s.batch);
     s.lengths = list_of(&lengths);
+    for (int64_t b = 0; b < s.batch; b++) check_length(options->lengths, &s, b);
     return s;
-}
-
-static int64_t length_of(const struct sentences *s, int64_t b) {
-    if (!s->lengths.data) return s->tokens;
-    const int64_t length = s->lengths.index_bytes == 4 ? ((const int32_t *)s->lengths.data)[b]
-                                                       : ((const int64_t *)s->lengths.data)[b];
-    if (length < 1 || length > s->tokens)
-        tool_die("lengths[%lld] = %lld is outside 1 ... %lld", (long long)b, (long long)length,
-                 (long long)s->tokens);
-    return length;
 }
 
 /* Word + type 0 + position, normalised. */
@@ -139,7 +143,6 @@ static void pool(const float *x, int64_t tokens, int64_t width, float *out) {
 void layer_minilm(const struct layer_options *options) {
     struct layer_job job = job_begin(options);
     struct sentences s = read_sentences(&job);
-    for (int64_t b = 0; b < s.batch; b++) length_of(&s, b);
     float *x = embed(&job, &s);
     job.how.batch = s.batch;
     job.how.query_heads = job.how.kv_heads = HEADS;
