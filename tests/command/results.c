@@ -178,8 +178,11 @@ static void readers_that_leave(void **state) {
 }
 
 /* Readers of a result from a pipe would get report lines first. */
-static void result_and_report_in_one_pipe(void **state) {
+static void result_and_report_in_one_place(void **state) {
     (void)state;
+    expect_error("rapt: --out: /dev/stdout: the report goes there as well", ATTEND "--out /dev/stdout >both.npy");
+    expect_error("rapt: --lse: both.npy: the report goes there as well", ATTEND "--lse both.npy >both.npy");
+    expect_success(ATTEND "--out /dev/stdout --quiet >both.npy && cmp both.npy e.npy");
     expect_error("rapt: --out: /dev/stdout: the report goes there as well: --quiet leaves it out",
                  "mkfifo both; cat both >got.npy & " ATTEND "--out /dev/stdout >both");
     expect_success("cat both >got.npy & " ATTEND "--out /dev/stdout --quiet >both; wait; cmp got.npy e.npy");
@@ -231,7 +234,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(bad_results_are_found_first),
         cmocka_unit_test(modes_are_kept),        cmocka_unit_test(names_for_all_or_none),
         cmocka_unit_test(signals_leave_nothing), cmocka_unit_test(ignored_signals_stay_ignored),
-        cmocka_unit_test(readers_that_leave),    cmocka_unit_test(result_and_report_in_one_pipe),
+        cmocka_unit_test(readers_that_leave),    cmocka_unit_test(result_and_report_in_one_place),
         cmocka_unit_test(longest_names),
         cmocka_unit_test(links_to_nothing),      cmocka_unit_test(folders_without_results),
         cmocka_unit_test(closed_streams),

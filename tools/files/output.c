@@ -205,11 +205,10 @@ void output_claim_array(const char *path) {
 
 void output_check_report(bool is_printed) {
     struct stat status;
-    if (!is_printed || fstat(STDOUT_FILENO, &status) != 0 || !(S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))
-        return;
+    if (!is_printed || fstat(STDOUT_FILENO, &status) != 0 || S_ISCHR(status.st_mode)) return;
     for (int i = 0; i < claim_count; i++) {
         const struct claim *claim = &claims[i];
-        if (claim->special && claim->device == status.st_dev && claim->inode == status.st_ino)
+        if (claim->existed && claim->device == status.st_dev && claim->inode == status.st_ino)
             tool_die("%s: the report goes there as well: --quiet leaves it out", tool_file(claim->path));
     }
 }

@@ -17,7 +17,7 @@ void output_claim(const char *path);
 /* The same for an array, which cannot go into an archive: dies if path names one. */
 void output_claim_array(const char *path);
 
-/* Dies if a claimed result is the pipe on standard output, unless nothing is printed there. */
+/* Dies if a claimed result is the file or pipe on standard output, unless nothing is printed there. */
 void output_check_report(bool is_printed);
 
 /* Makes a folder for results unless it exists; removed if no result gets its name. Dies on failure. */
