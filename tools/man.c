@@ -80,7 +80,7 @@ int verb_man(int argc, char **argv) {
     roff_line("", help_exit_text, "");
     puts(".SH ENVIRONMENT");
     roff_line(".TP\n.B ", "RAPT_ISA", "");
-    roff_line("", "The kernel table to use where --isa does not say it.", "");
+    roff_line("", "The kernels to use where --isa names none: some that `rapt info` lists, or auto.", "");
     roff_line(".TP\n.B ", "OMP_NUM_THREADS", "");
     roff_line("", "How many threads OpenMP would start.", "");
     return EXIT_SUCCESS;

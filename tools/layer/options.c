@@ -31,7 +31,7 @@ const struct option_row layer_option_rows[] = {
      AT(lengths)},
     {OPTION_TEXT, "attention-out", "FILE",
      "Also write the attention weights, before dropout, [batch, heads, queries, keys]; without batch where the "
-     "input has none, without heads where the kind has one.",
+     "input has none, without heads where the kind has one; dot: [..., queries, keys].",
      AT(attention_out)},
     {OPTION_TEXT, "weights-out", "FILE", NULL, AT(attention_out)},
     {OPTION_TEXT, "all-outputs", "DIR",
