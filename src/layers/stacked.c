@@ -23,10 +23,9 @@ static void shape(struct rapt_call *call, const rapt_stacked_desc *desc, rapt_at
         if (desc->query[h].out != desc->query->out || desc->key[h].out != desc->query->out ||
             desc->value[h].out != desc->value->out)
             rapt_call_refuse(call, RAPT_INVALID_SHAPE,
-                             "head %lld: query.out = %lld, key.out = %lld, value.out = %lld; head 0 has %lld, %lld, "
-                             "%lld, and query.out = key.out",
+                             "head %lld: query.out = %lld, key.out = %lld, value.out = %lld: expected %lld, %lld, %lld",
                              (long long)h, (long long)desc->query[h].out, (long long)desc->key[h].out,
-                             (long long)desc->value[h].out, (long long)desc->query->out, (long long)desc->key->out,
+                             (long long)desc->value[h].out, (long long)desc->query->out, (long long)desc->query->out,
                              (long long)desc->value->out);
     }
     all->head_dim = desc->query->out;

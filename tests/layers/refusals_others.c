@@ -143,6 +143,7 @@ static void bad_stacked_heads_are_refused(void **state) {
     STACKED(RAPT_INVALID_SHAPE, "each pair is equal here", how.kv_heads = 1);
     STACKED(RAPT_INVALID_SHAPE, "each pair is equal here", how.kv_length = TOKENS - 1);
     STACKED(RAPT_INVALID_SHAPE, "head 1: query.out = 5", d->query = uneven);
+    STACKED(RAPT_INVALID_SHAPE, "head 1: query.out = 4, key.out = 5, value.out = 4: expected 4, 4, 4", d->key = uneven);
     STACKED(RAPT_NULL_POINTER, "value = NULL", d->value = NULL);
     test_free_all();
 }
