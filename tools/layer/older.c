@@ -30,10 +30,10 @@ void layer_additive(const struct layer_options *options) {
 /* w_a with rows and columns as given; rows = 0: any. */
 static struct npy_array read_matrix(const struct layer_job *job, int64_t rows, int64_t columns) {
     struct npy_array array = weights_read(&job->weights, "w_a");
-    char shape[NPY_SHAPE_TEXT], wants[32] = "units";
-    if (rows) snprintf(wants, sizeof wants, "%lld", (long long)rows);
+    char shape[NPY_SHAPE_TEXT], expected[32] = "units";
+    if (rows) snprintf(expected, sizeof expected, "%lld", (long long)rows);
     if (array.dims != 2 || array.count == 0 || (rows && array.shape[0] != rows) || array.shape[1] != columns)
-        tool_die("%s %s: expected [%s, %lld]", array.path, npy_shape_text(array.dims, array.shape, shape), wants,
+        tool_die("%s %s: expected [%s, %lld]", array.path, npy_shape_text(array.dims, array.shape, shape), expected,
                  (long long)columns);
     return array;
 }

@@ -14,8 +14,7 @@ const struct option_row layer_option_rows[] = {
      "float32 .npy files, and never replace an input.", 0},
     {OPTION_TEXT, "out", "FILE", "Where the result goes (required).", AT(out)},
     {OPTION_TEXT, "weights", "DIR|FILE",
-     "The learned weights: a folder with NAME.npy, FILE.npz with arrays NAME, or a safetensors file with float32 "
-     "tensors NAME.",
+     "The learned weights: a folder with NAME.npy, FILE.npz with arrays NAME, or a safetensors file with tensors NAME.",
      AT(weights)},
     {OPTION_TEXT, "prefix", "TEXT", "Text before each NAME in the weights.", AT(prefix)},
     {OPTION_TEXT, "weights-layout", "NAME",
