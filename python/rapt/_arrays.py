@@ -15,17 +15,29 @@ def is_tensor(array: Array) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def has_tangent(tensor: Array) -> bool:
+    """Whether forward-mode differentiation is active, and the tensor's derivative is part of it."""
+    forward = sys.modules["torch"].autograd.forward_ad
+    return forward._current_level >= 0 and forward.unpack_dual(tensor).tangent is not None
+
+
 def check_no_gradient(names: str, *arrays: Array) -> None:
-    """rapt has no backward pass; a result that silently lacks a gradient would be a trap. names: of the arrays."""
+    """rapt has no derivative; a result that silently lacks a gradient would be a trap. names: of the arrays."""
     torch = sys.modules.get("torch")
-    if torch is None or not torch.is_grad_enabled():
+    if torch is None:
+        return
+    backward, forward = torch.is_grad_enabled(), torch.autograd.forward_ad._current_level >= 0
+    if not (backward or forward):
         return
     for place, array in enumerate(arrays):
-        if array is None or type(array) is numpy.ndarray:
+        if array is None or type(array) is numpy.ndarray or not isinstance(array, torch.Tensor):
             continue
-        if isinstance(array, torch.Tensor) and array.requires_grad:
+        if backward and array.requires_grad:
             raise ValueError(f"{names.split()[place]}: it requires a gradient, and rapt has no backward pass; "
                              "call it under torch.no_grad() or with detached tensors")
+        if forward and has_tangent(array):
+            raise ValueError(f"{names.split()[place]}: it has a tangent (forward-mode differentiation), and rapt "
+                             "computes no derivative")
 
 
 def check_not_traced(query: Array) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from . import _core  # noqa: F401, reports the module's own errors first
+from ._arrays import has_tangent
 from ._attention import attention as call
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
@@ -59,6 +60,8 @@ def obstacle(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: 
     if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad
                                        for tensor in (query, key, value, bias)):
         return "gradients are required, and rapt has no backward pass (torch.no_grad() says that they are not)"
+    if not is_traced() and any(tensor is not None and has_tangent(tensor) for tensor in (query, key, value, bias)):
+        return "forward-mode differentiation is active, and rapt computes no derivative"
     if query.shape[-1] > 1024 or value.shape[-1] > 1024:
         return "heads are larger than 1024"
     return None

@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rapt.torch  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch.nn.attention.bias import causal_upper_left  # noqa: E402, a tensor with meaningless numbers
 
 SDPA = torch.nn.functional.scaled_dot_product_attention
@@ -57,6 +58,23 @@ def test_refusals(tensors):
         rapt.attention(query, key, value.to("meta"), out=torch.empty(2, 8, 13, 16))
     with pytest.raises(TypeError, match="key: its elements are float64"):
         rapt.attention(query, key.double(), value)
+
+
+def test_forward_derivatives_are_not_lost(tensors):
+    """rapt would leave them out; PyTorch's own operators compute them."""
+    query, key, value = tensors[0][:, :2], tensors[1], tensors[2]
+    forward = torch.autograd.forward_ad
+    with forward.dual_level(), torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+        dual = forward.make_dual(query, torch.ones_like(query))
+        for compute in (rapt.attention, torch.ops.rapt.attention):
+            with pytest.raises(ValueError, match="query: it has a tangent"):
+                compute(dual, key, value)
+            compute(query, key, value)  # has none
+        expected = forward.unpack_dual(SDPA(dual, key, value)).tangent
+        with rapt.torch.sdpa(), pytest.warns(RuntimeWarning, match="forward-mode differentiation is active"):
+            rapt.torch._said.clear()
+            result = forward.unpack_dual(SDPA(dual, key, value)).tangent
+    assert expected.abs().max() > 0 and (result == expected).all()
 
 
 def test_tensors_without_elements(tensors):
