@@ -69,7 +69,7 @@ static void test_refused_with_everything(void **state) {
     REFUSED(RAPT_UNUSED_FIELD, "bindings.reserved[7]", b.reserved[7] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "key.scales", b.key.scales = wrong);
     REFUSED(RAPT_UNUSED_FIELD, "value.zero_points", b.value.zero_points = wrong);
-    REFUSED(RAPT_UNUSED_FIELD, "key.scale_extent_bytes", b.key.scale_extent_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "key.scale_extent_bytes is bound", b.key.scale_extent_bytes = 4);
     REFUSED(RAPT_NULL_POINTER, "query.data", b.query.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "out.data", b.out.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "mask.data", b.mask.data = NULL);

@@ -172,6 +172,23 @@ static void test_stop(void **state) {
     }
 }
 
+static int stop_once(void *asked) { return (*(int *)asked)++ == 0; }
+
+/* One stop stops all workers: none of them asks again. */
+static void test_one_stop_is_enough(void **state) {
+    int asked = 0;
+    struct problem *problem = problem_new(&calls[0]);
+    struct pool pool = {.threads = 1}; /* runs one worker after the other */
+    rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
+    (void)state;
+    options.max_threads = 4, options.parallel_for = pool_parallel_for, options.parallel_for_context = &pool;
+    options.should_stop = stop_once, options.should_stop_context = &asked;
+    assert_int_equal(rapt_attention(&problem->desc, &options, NULL), RAPT_STOPPED);
+    assert_int_equal(pool.largest_count, 4);
+    assert_int_equal(asked, 1);
+    problem_free(problem);
+}
+
 static void test_stop_one_call(void **state) {
     (void)state;
     struct problem *problem = problem_new(&calls[1]);
@@ -227,8 +244,10 @@ static void test_concurrency(void **state) {
     rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
     assert_true(rapt_run_concurrency(&many.plan, NULL) >= 1);
     assert_int_equal(rapt_run_concurrency(&few.plan, NULL), 1);
-    options.parallel_for = pool_parallel_for;
-    options.parallel_for_context = &pool;
+    few.problem->desc.batch = 0;
+    assert_int_equal(rapt_plan_init(&few.plan, &few.problem->desc, NULL), RAPT_OK);
+    assert_int_equal(rapt_run_concurrency(&few.plan, NULL), 1); /* 0 means that plan or options are invalid */
+    options.parallel_for = pool_parallel_for, options.parallel_for_context = &pool;
     const int64_t whole = rapt_run_concurrency(&many.plan, &options);
     const int64_t tasks = rapt_task_count(&many.plan, 0), least = own_processors() < tasks ? own_processors() : tasks;
     assert_in_range(whole, least, tasks);
@@ -242,8 +261,7 @@ static void test_concurrency(void **state) {
     options.max_threads = -1;
     assert_int_equal(rapt_run_concurrency(&many.plan, &options), 0);
     /* The one-call form brings that many slots. */
-    options.max_threads = 3;
-    pool.largest_count = 0;
+    options.max_threads = 3, pool.largest_count = 0;
     assert_int_equal(rapt_attention(&many.problem->desc, &options, NULL), RAPT_OK);
     assert_int_equal(pool.largest_count, 3);
     problem_free(many.problem);
@@ -325,6 +343,7 @@ int main(void) {
         cmocka_unit_test(test_join),        cmocka_unit_test(test_join_with_few_slots),
         cmocka_unit_test(test_join_is_refused), cmocka_unit_test(test_stop),
         cmocka_unit_test(test_stop_one_call),   cmocka_unit_test(test_stop_matmul),
+        cmocka_unit_test(test_one_stop_is_enough),
         cmocka_unit_test(test_concurrency), cmocka_unit_test(test_task_info), cmocka_unit_test(test_task_info_of_lists),
     };
     return cmocka_run_group_tests_name("api_threads", tests, NULL, NULL);

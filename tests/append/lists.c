@@ -74,6 +74,51 @@ static void test_changed_lists(void **state) {
     }
 }
 
+/* A number that should_stop puts into a list. */
+struct change {
+    int64_t *entry, number;
+};
+
+static int make_change(void *context) {
+    const struct change *change = context;
+    *change->entry = change->number;
+    return 0;
+}
+
+/* One token for one sequence: no room for it, or a row of a rotary table that does not exist. Nothing is written. */
+static void append_with_change(rapt_append_desc *d, struct change change) {
+    float from[8] = {0}, into[8];
+    rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
+    options.should_stop = make_change;
+    options.should_stop_context = &change;
+    d->batch = d->kv_heads = d->length = 1, d->head_dim = 8;
+    d->key = rapt_input_bhsd(from, 1, 1, 1, 8);
+    d->key_cache = rapt_output_bhsd(into, 1, 1, d->cache_length, 8);
+    memset(into, 0xff, sizeof into);
+    assert_int_equal(rapt_append(d, &options, NULL), RAPT_OK);
+    assert_int_equal(*change.entry, change.number);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(bits_of(into[i]), UINT32_MAX);
+}
+
+static void test_changed_number(void **state) {
+    const float table[4] = {1, 1, 1, 1};
+    const int64_t position = 0;
+    int64_t length = 0, rotary_position = 0;
+    rapt_append_desc d = RAPT_APPEND_DESC_INIT, rotated = RAPT_APPEND_DESC_INIT;
+    (void)state;
+    d.positions = rotated.positions = rapt_int64_list(&position, 1);
+    d.lengths = rapt_int64_list(&length, 1);
+    append_with_change(&d, (struct change){&length, 1});
+    rotated.cache_length = 1;
+    rotated.rotary = (rapt_rotary){
+        .pairing = RAPT_ROTARY_HALVES, .dim = 8, .cosines = table, .sines = table, .table_positions = 1};
+    rotated.rotary_positions = rapt_int64_list(&rotary_position, 1);
+    append_with_change(&rotated, (struct change){&rotary_position, 1});
+    rotary_position = 0;
+    append_with_change(&rotated, (struct change){&rotary_position, -1});
+}
+
 /* Hostile from the start: refused with nothing written, or valid. */
 static void test_hostile_lists(void **state) {
     static struct drawn drawn;
@@ -108,6 +153,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_last_remains),
         cmocka_unit_test(test_changed_lists),
+        cmocka_unit_test(test_changed_number),
         cmocka_unit_test(test_hostile_lists),
     };
     return cmocka_run_group_tests_name("append_lists", tests, NULL, NULL);

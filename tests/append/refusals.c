@@ -229,6 +229,7 @@ static void test_legal(void **state) {
     LEGAL(with_table(d, RAPT_PAGES_DENSE), positions[0] = 7);
     LEGAL(with_table(d, RAPT_PAGES_DENSE), positions[0] = 5, pages[0] = -7); /* not written to */
     LEGAL(with_table(d, RAPT_PAGES_LISTED));
+    LEGAL(with_table(d, RAPT_PAGES_LISTED), d->length = 0, d->pages.offsets = (rapt_index_list){0});
     LEGAL(with_table(d, RAPT_PAGES_ROW), pages[0] = pages[1] = 3);
     LEGAL(with_scales(d));
     LEGAL(with_scales(d), d->features = RAPT_COMPUTE_VALUE_SCALES, d->key_cache.scale_token_stride_bytes = 0);

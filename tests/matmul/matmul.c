@@ -105,6 +105,13 @@ static int lazy_parallel_for(void *context, int64_t count, void (*task)(void *, 
     return 0;
 }
 
+static int complaining_parallel_for(void *context, int64_t count, void (*task)(void *, int64_t), void *argument) {
+    (void)context;
+    for (int64_t i = 0; i < count; i++)
+        task(argument, i);
+    return 1;
+}
+
 static void test_failing_parallel_for(void **state) {
     struct random random = {4};
     struct product_data data = product_new(&large_cases[0], &random);
@@ -118,6 +125,26 @@ static void test_failing_parallel_for(void **state) {
     assert_non_null(strstr(message.text, "parallel-for"));
     options.parallel_for = lazy_parallel_for;
     assert_int_equal(rapt_matmul(&data.desc, &options, NULL), RAPT_PARALLEL_FOR_FAILED);
+    options.parallel_for = complaining_parallel_for; /* any number but 0 is an error, also after all tasks */
+    assert_int_equal(rapt_matmul(&data.desc, &options, NULL), RAPT_PARALLEL_FOR_FAILED);
+    test_free_all();
+}
+
+static int stop_once(void *asked) { return (*(int *)asked)++ == 0; }
+
+/* One stop stops all workers: none of them asks again. */
+static void test_one_stop_is_enough(void **state) {
+    struct random random = {4};
+    struct product_data data = product_new(&large_cases[0], &random);
+    struct pool pool = {.threads = 1}; /* runs one worker after the other */
+    int asked = 0;
+    rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
+    (void)state;
+    options.max_threads = 4, options.parallel_for = pool_parallel_for, options.parallel_for_context = &pool;
+    options.should_stop = stop_once, options.should_stop_context = &asked;
+    assert_int_equal(rapt_matmul(&data.desc, &options, NULL), RAPT_STOPPED);
+    assert_int_equal(pool.largest_count, 4);
+    assert_int_equal(asked, 1);
     test_free_all();
 }
 
@@ -243,6 +270,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_failing_parallel_for),
+        cmocka_unit_test(test_one_stop_is_enough),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_odd_inputs),
         cmocka_unit_test(test_guarded),

@@ -76,7 +76,7 @@ static struct merging draw(uint64_t seed) {
     d->batch = random_between(&random, 1, 3);
     d->query_heads = random_between(&random, 1, is_large ? 8 : 3);
     d->query_length = random_between(&random, 1, is_large ? 150 : 9);
-    d->value_dim = is_large ? 64 : random_chance(&random, 5) ? 1024 : random_between(&random, 1, 140);
+    d->value_dim = random_chance(&random, 5) && !is_large ? 1024 : random_between(&random, 1, is_large ? 64 : 140);
     d->count = random_between(&random, 1, MOST_MERGED);
     d->numerics = (int32_t)(seed % 4);
     for (int64_t s = 0; s < d->count; s++) {
