@@ -36,11 +36,13 @@ static void *filled(int64_t bytes) {
     return memory;
 }
 
-/* [outer][head][token], or [outer][token][head] if by_token. */
+/* [outer][head][token], or [outer][token][head] if by_token. After the scales of an odd number of tokens there is a
+ * gap: rows of a page may continue in the next page while its scales do not. */
 static struct cache cache_new(const struct type *type, int64_t outer, int64_t tokens, bool by_token) {
     struct cache cache = {.bytes = rapt_row_bytes(type->dtype, DIM)};
     rapt_tensor *tensor = &cache.tensor;
     const int64_t row = cache.bytes, scales = GROUPS * (int64_t)sizeof(float);
+    const int64_t scale_bytes = HEADS * tokens * scales + tokens % 2 * 64;
     tensor->dtype = type->dtype;
     tensor->data = filled(outer * HEADS * tokens * row);
     tensor->head_stride_bytes = by_token ? row : tokens * row;
@@ -49,13 +51,13 @@ static struct cache cache_new(const struct type *type, int64_t outer, int64_t to
     if (!type->scaled)
         return cache;
     tensor->scale_dtype = RAPT_F32;
-    tensor->scales = filled(outer * HEADS * tokens * scales);
+    tensor->scales = filled(outer * scale_bytes);
     tensor->zero_point_dtype = type->has_zero_points ? RAPT_I8 : 0;
-    tensor->zero_points = type->has_zero_points ? filled(outer * HEADS * tokens * GROUPS) : NULL;
+    tensor->zero_points = type->has_zero_points ? filled(outer * scale_bytes / 4) : NULL;
     tensor->scale_group = DIM / GROUPS;
     tensor->scale_head_stride_bytes = by_token ? scales : tokens * scales;
     tensor->scale_token_stride_bytes = by_token ? HEADS * scales : scales;
-    tensor->scale_batch_stride_bytes = HEADS * tokens * scales;
+    tensor->scale_batch_stride_bytes = scale_bytes;
     return cache;
 }
 
@@ -119,7 +121,7 @@ struct paging {
     bool by_token;
 };
 
-/* The same rows in pages, shuffled. Entries that nothing reads are garbage. */
+/* The same rows in pages, shuffled, or most in order. Entries that nothing reads are garbage. */
 static struct cache paged(const struct cache *from, const struct type *type, const struct paging *paging,
                           struct random *random, rapt_page_table *table) {
     const int64_t page = paging->page_tokens, columns = (KEYS + page - 1) / page, pages = BATCH * columns + 1;
@@ -127,8 +129,9 @@ static struct cache paged(const struct cache *from, const struct type *type, con
     int64_t *order = test_alloc((size_t)pages * sizeof *order);
     int32_t *entries = filled(BATCH * columns * (int64_t)sizeof *entries), used = 0;
     int64_t *offsets = test_alloc((BATCH + 1) * sizeof *offsets);
+    const bool in_order = random_chance(random, 50);
     for (int64_t i = 0, other; i < pages; i++) {
-        other = random_below(random, i + 1);
+        other = in_order && random_chance(random, 90) ? i : random_below(random, i + 1);
         order[i] = order[other];
         order[other] = i;
     }
