@@ -51,9 +51,6 @@ static void shape_fused(struct rapt_call *call, const rapt_multi_head_desc *desc
         rapt_call_refuse(call, RAPT_INVALID_SHAPE,
                          "query_heads = %lld, kv_heads = %lld: RAPT_FUSED_PER_HEAD requires equal ones",
                          (long long)all->query_heads, (long long)all->kv_heads);
-    if (all->query_length != all->kv_length)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "query_length = %lld, kv_length = %lld: fused requires equal ones",
-                         (long long)all->query_length, (long long)all->kv_length);
     if (call->status == RAPT_OK)
         all->head_dim = all->value_dim =
             divided(call, "fused.out", desc->fused.out, all->query_heads + 2 * all->kv_heads);

@@ -105,6 +105,7 @@ static void dropout(void **state) {
     assert_int_equal(rapt_dropout_keep(part, 1, NAN, 0, 0, 0), RAPT_INVALID_VALUE);
     assert_int_equal(rapt_dropout_keep(part, -1, 0, 0, 0, 0), RAPT_INVALID_VALUE);
     assert_int_equal(rapt_dropout_keep(NULL, 1, 0, 0, 0, 0), RAPT_NULL_POINTER);
+    assert_int_equal(rapt_dropout_keep(NULL, 0, 0, 0, 0, 0), RAPT_OK);
 }
 
 /* A word is kept from the threshold on: word / 2^32 is exact in double. */

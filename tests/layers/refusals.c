@@ -33,10 +33,12 @@ static void bad_heads_are_refused(void **state) {
     REFUSED(layer.query.in = 0, RAPT_INVALID_SHAPE, "query: in = 0");
     REFUSED(layer.key.in = 11, RAPT_INVALID_SHAPE, "key.in = 11, but x has query.in = 12 numbers");
     REFUSED(layer.value.in = 13, RAPT_INVALID_SHAPE, "value.in = 13, but x has key.in = 12 numbers");
+    REFUSED((layer.memory = layer.x, layer.value.in = 13), RAPT_INVALID_SHAPE, "but memory has key.in = 12");
     REFUSED(layer.output.in = 9, RAPT_INVALID_SHAPE, "output.in = 9, but query_heads * value_dim gives 12");
     REFUSED(layer.value.layout = 2, RAPT_UNSUPPORTED_FLAG, "value.layout = 2");
     REFUSED(layer.value.dtype = RAPT_F16, RAPT_UNSUPPORTED_DTYPE, "value.dtype = 3");
     REFUSED(layer.key.weight_stride_bytes = 2, RAPT_INVALID_STRIDE, "key.weight_stride_bytes = 2");
+    REFUSED(layer.key.weight_stride_bytes = layer.key.in * 4 + 2, RAPT_INVALID_STRIDE, "key.weight_stride_bytes = 50");
     REFUSED(layer.key.weight_stride_bytes = layer.key.in * 4 - 4, RAPT_INVALID_STRIDE, "key.weight_stride_bytes");
     REFUSED(layer.key.bias = (const float *)((uintptr_t)layer.key.bias + 1), RAPT_MISALIGNED_POINTER, "key: weight");
     REFUSED(how.query_heads = how.kv_heads = 5, RAPT_INVALID_SHAPE, "query.out = 12 does not divide into 5 heads");

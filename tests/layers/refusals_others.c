@@ -59,6 +59,7 @@ static void bad_older_layers_are_refused(void **state) {
     LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.sinks = floats);
     LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.alibi_slopes = floats);
     LUONG(RAPT_UNUSED_FIELD, "features, a mask or positions", how.features = RAPT_CAUSAL);
+    LUONG(RAPT_UNUSED_FIELD, "features, a mask or positions", how.query_origin = RAPT_ORIGIN_TOP_LEFT);
     LUONG(RAPT_UNSUPPORTED_FLAG, "score = 3 is unknown", d->score = 3);
     LUONG(RAPT_UNSUPPORTED_FLAG, "window = -1 is unknown", d->window = -1);
     LUONG(RAPT_INVALID_SHAPE, "reach = 0", d->window = RAPT_LUONG_LOCAL_M);
@@ -67,6 +68,8 @@ static void bad_older_layers_are_refused(void **state) {
     LUONG(RAPT_MISALIGNED_POINTER, "attentional = ", d->w_c = drawn_linear(2 * WIDTH, 1), d->attentional = odd(floats));
     luong.window = RAPT_LUONG_LOCAL_P, luong.reach = 1, luong.w_p = drawn_linear(WIDTH, DIM), luong.v_p = drawn(DIM);
     LUONG(RAPT_MISALIGNED_POINTER, "v_p = ", d->v_p = odd(d->v_p));
+    LUONG(RAPT_UNSUPPORTED_FLAG, "weights_kind = 3: local-p supports SOFTMAX only",
+          how.weights_kind = RAPT_WEIGHTS_MASKED, how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
     LUONG(RAPT_MISALIGNED_POINTER, "position = ", d->position = odd(floats));
     test_free_all();
 }
@@ -144,6 +147,7 @@ static void bad_stacked_heads_are_refused(void **state) {
     STACKED(RAPT_INVALID_SHAPE, "each pair is equal here", how.kv_length = TOKENS - 1);
     STACKED(RAPT_INVALID_SHAPE, "head 1: query.out = 5", d->query = uneven);
     STACKED(RAPT_INVALID_SHAPE, "head 1: query.out = 4, key.out = 5, value.out = 4: expected 4, 4, 4", d->key = uneven);
+    STACKED(RAPT_INVALID_SHAPE, "head 1: query.out = 4, key.out = 4, value.out = 5", d->value = uneven);
     STACKED(RAPT_NULL_POINTER, "value = NULL", d->value = NULL);
     test_free_all();
 }
@@ -178,7 +182,9 @@ static void bad_blocks_are_refused(void **state) {
     BLOCK(RAPT_UNSUPPORTED_FLAG, "activation = -1", d.activation = -1);
     BLOCK(RAPT_UNSUPPORTED_FLAG, "pre_norm = 2", d.pre_norm = 2);
     BLOCK(RAPT_INVALID_VALUE, "norm2.epsilon", d.norm2.epsilon = 0);
+    BLOCK(RAPT_INVALID_VALUE, "norm1.epsilon = inf", d.norm1.epsilon = INFINITY);
     BLOCK(RAPT_UNUSED_FIELD, "attention has x or memory", layer.memory = block.x);
+    BLOCK(RAPT_UNUSED_FIELD, "attention has x or memory", layer.memory_value = block.x);
     for (block.pre_norm = 0; block.pre_norm <= 1; block.pre_norm++) {
         BLOCK(RAPT_MISALIGNED_POINTER, "x = ", d.x = odd(d.x));
         BLOCK(RAPT_MISALIGNED_POINTER, "out = ", d.out = odd(d.out));
@@ -252,6 +258,10 @@ static void empty_batches_of_wild_sizes_are_refused(void **state) {
     stacked.query = stacked.key = stacked.value = heads;
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_SIZE_OVERFLOW, "the product of shape", __LINE__);
     said(rapt_additive_attention(&additive, NULL, &message), RAPT_SIZE_OVERFLOW, "an array of", __LINE__);
+    how.query_length = 1, how.kv_length = INT64_C(1) << 32; /* scores fit, but the memory is too large */
+    additive.u.in = INT64_C(1) << 31;
+    said(rapt_additive_attention(&additive, NULL, &message), RAPT_SIZE_OVERFLOW, "an array of", __LINE__);
+    how.query_length = how.kv_length = wild;
     how.query_heads = how.kv_heads = MANY;
     layer.query = layer.key = layer.value = rapt_linear_of(layer.x, NULL, WIDTH, 1 << 30);
     layer.output = (rapt_linear){0};
