@@ -195,15 +195,14 @@ class Cache:
     def reorder(self, sources: Sequence[int]) -> None:
         """Sequence b continues from sequence sources[b], as in beam search; pages are shared until one of their
         sequences writes to them. The batch size may change."""
-        sources = numpy.asarray(integers("sources", sources, 1)).tolist()
-        batch = len(self._pages.tables)
-        if not sources or min(sources) < 0 or max(sources) >= batch:
-            raise ValueError(f"sources: {sources} are not numbers from 0 to {batch - 1}")
-        self._pages.reorder(sources)
+        order, batch = self._numbers("sources", sources, 1), len(self._pages.tables)
+        if order.ndim != 1 or not order.size or order.min() < 0 or order.max() >= batch:
+            raise ValueError(f"sources: {order.tolist()} are not numbers from 0 to {batch - 1}")
+        self._pages.reorder(order.tolist())
 
-    def _numbers(self, name: str, numbers: Integers) -> numpy.ndarray:
-        """One per sequence, of 64 bits."""
-        array = numpy.asarray(integers(name, numbers, len(self._pages.tables)))
+    def _numbers(self, name: str, numbers: Integers, count: Optional[int] = None) -> numpy.ndarray:
+        """Of 64 bits; a single number count times, or once per sequence."""
+        array = numpy.asarray(integers(name, numbers, count or len(self._pages.tables)))
         if array.dtype.kind not in "iu":
             raise TypeError(f"{name}: expected integers, not {numbers!r}")
         return array.astype(numpy.int64)

@@ -140,11 +140,14 @@ def test_lists_are_integers(sequences):
     cache.append(*sequences[1:])
     for call in (lambda: cache.truncate([2.9, 1, 1]), lambda: cache.truncate(numpy.array([1, numpy.nan, 1])),
                  lambda: cache.truncate(numpy.array([True, False, True])), lambda: cache.reorder([0.9, 1, 2]),
+                 lambda: cache.reorder(numpy.array([0.0, 1, 2])), lambda: cache.reorder(numpy.array([True, False])),
                  lambda: cache.append(*sequences[1:], lengths=[1.5, 1, 1]),
                  lambda: cache.append(*sequences[1:], lengths=numpy.array([1.0, 1, 1]))):
         with pytest.raises(TypeError, match="expected (64-bit )?integers, not"):
             call()
         assert cache.lengths.tolist() == [30, 30, 30]
+    with pytest.raises(ValueError, match=r"sources: \[\[0, 1, 2\]\] are not numbers from 0 to 2"):
+        cache.reorder([[0, 1, 2]])
 
 
 @pytest.mark.parametrize("arguments, error, text", [

@@ -60,6 +60,16 @@ def test_refusals(tensors):
         rapt.attention(query, key.double(), value)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_sinks_and_slopes_of_any_type(tensors, dtype):
+    """Models have them in their own type."""
+    query, key, value = tensors
+    numbers = torch.linspace(0, 1, 16, dtype=dtype)[::2]
+    for name in ("sinks", "alibi"):
+        expected = rapt.attention(query, key, value, **{name: numbers.float()})
+        assert (rapt.attention(query, key, value, **{name: numbers}) == expected).all()
+
+
 def test_forward_derivatives_are_not_lost(tensors):
     """rapt would leave them out; PyTorch's own operators compute them."""
     query, key, value = tensors[0][:, :2], tensors[1], tensors[2]
