@@ -268,6 +268,7 @@ def test_one_length_for_all(arrays):
     expected = rapt.attention(*arrays, kv_lengths=[7, 7])
     for length in (7, numpy.int32(7), numpy.array(7)):
         assert (rapt.attention(*arrays, kv_lengths=length) == expected).all()
+        assert (rapt.attention(*(array[0] for array in arrays), kv_lengths=length) == expected[0]).all()
 
 
 def test_plan_says_what_is_absent(arrays):

@@ -26,6 +26,7 @@ def test_tensors(tensors):
     assert isinstance(result, torch.Tensor) and (result.numpy() == expected).all()
     swapped = [tensor.transpose(1, 2).contiguous().transpose(1, 2) for tensor in tensors]
     assert (rapt.attention(*swapped, causal=True).numpy() == expected).all()
+    assert rapt.attention(swapped[0], swapped[1], swapped[1]).is_contiguous()
     out = torch.zeros(2, 13, 8, 16)
     rapt.attention(*tensors, causal=True, out=out.transpose(1, 2))
     assert (out.transpose(1, 2).numpy() == expected).all()
