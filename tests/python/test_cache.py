@@ -59,6 +59,7 @@ def test_lengths_and_truncate(sequences):
     query, key, value = sequences
     cache = rapt.Cache(3, 2, 32, value_dim=64, page_tokens=4)
     cache.append(key[:, :, :10], value[:, :, :10], lengths=[10, 3, 0])
+    cache.lengths[0] = 99  # a copy
     assert cache.lengths.tolist() == [10, 3, 0]
     cache.truncate([5, 3, 0])
     cache.append(key[:, :, 5:9], value[:, :, 5:9], lengths=[4, 0, 0])

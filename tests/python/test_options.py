@@ -120,6 +120,16 @@ def test_shared_pages_take_new_ones():
     assert cache.lengths.tolist() == [13] * 6
 
 
+def test_full_pages_remain_shared():
+    """Only a page with room is written to."""
+    _, k, v = SEQUENCES
+    cache = rapt.Cache(3, 2, 32, value_dim=64, page_tokens=4)
+    cache.append(k[:, :, :8], v[:, :, :8])
+    cache.reorder([0, 0, 0])
+    cache.append(k[:, :, 8:9], v[:, :, 8:9])
+    assert [table[:2] for table in cache._pages.tables] == [cache._pages.tables[0][:2]] * 3
+
+
 def test_no_page_is_free_for_a_shared_end():
     _, k, v = SEQUENCES
     cache = rapt.Cache(2, 2, 32, value_dim=64, page_tokens=4, pages=2)
