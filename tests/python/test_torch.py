@@ -161,7 +161,8 @@ def test_sdpa_leaves_to_pytorch_what_it_cannot_do(tensors, monkeypatch):
              "a transformation": lambda: torch.func.vmap(lambda mask: SDPA(query, key, value, mask))(masks),
              "CausalBias": lambda: SDPA(query, key, value, causal_upper_left(13, 13)),
              "class CausalBias": autocast,
-             "a size is 0": lambda: SDPA(query[..., :0], key[..., :0], value)}
+             "a size is 0": lambda: SDPA(query[..., :0], key[..., :0], value),
+             r"the query's shape is \[2, 0": lambda: SDPA(query[:, :0], key[:, :0], value[:, :0])}
     for text, case in cases.items():
         expected = case()
         with rapt.torch.sdpa(), pytest.warns(RuntimeWarning, match=text):
