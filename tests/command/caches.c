@@ -71,6 +71,9 @@ static void pages_after_the_length(void **state) {
     write_random("short.npy", 4, PAGES - 1, KV, PAGE, D);
     expect_error("8 pages",
                  "$rapt attend --query q.npy --key kp.npy --value short.npy --pages table.npy --out new.npy");
+    write_random("empty.npy", 4, PAGES, KV, 0, D);
+    expect_error("table.npy: its pages have 0 tokens",
+                 "$rapt attend --query q.npy --key empty.npy --value empty.npy --pages table.npy --out new.npy");
     expect_error("table.npy: holds int32, expected bool", PAGED "--pages table.npy --mask table.npy --out new.npy");
 }
 

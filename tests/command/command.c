@@ -284,6 +284,11 @@ static void negative_offsets_are_warned_of(void **state) {
     assert_int_equal(result.status, 0);
     assert_non_null(
         strstr(result.err, "rapt: warning: sequence 0 has 5 keys for 9 queries, so its first query stands at -4, "));
+    assert_null(strstr(result.err, "right-padded"));
+    write_npy("short.npy", NPY_INT32, (const int32_t[]){SQ, SQ - 1}, 1, (const int64_t[]){B});
+    result = command_shell(ATTEND "--kv-lengths short.npy --causal");
+    assert_non_null(strstr(result.err, "sequence 1 has 4 keys for 5 queries"));
+    assert_non_null(strstr(result.err, "aligns both at the start (right-padded sequences)"));
     expect_success(
         "$rapt attend --query k.npy --key q.npy --value q.npy --out p.npy --causal --query-offset 0");
 }

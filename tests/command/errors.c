@@ -129,6 +129,8 @@ static void shapes_that_do_not_fit(void **state) {
     expect_error("five.npy [1, 1, 1, 3, 6] does not broadcast to the scores", ATTEND "--bias five.npy");
     expect_error("one.npy [1, 3]: expected one number for each of 4 query heads", ATTEND "--sinks one.npy");
     expect_error("one.npy [1, 3]: expected one number for each of 4 query heads", ATTEND "--alibi one.npy");
+    write_npy("pairs.npy", NPY_FLOAT32, (const float[8]){0}, 2, (const int64_t[]){4, 2});
+    expect_error("pairs.npy [4, 2]: expected one number for each of 4 query heads", ATTEND "--sinks pairs.npy");
     expect_error("one.npy [1, 3] does not fit the result [1, 4, 3, 8]", ATTEND "--expect one.npy");
 }
 
@@ -140,7 +142,9 @@ static void bad_lengths(void **state) {
     write_npy("l2.npy", NPY_INT64, lengths, 1, (const int64_t[]){2});
     expect_error("kv_lengths", ATTEND "--kv-lengths l7.npy");
     expect_error("kv_lengths", ATTEND "--kv-lengths l-1.npy");
+    write_npy("l12.npy", NPY_INT64, lengths, 2, (const int64_t[]){1, 2});
     expect_error("l2.npy [2]: expected one number for each of 1 sequences", ATTEND "--kv-lengths l2.npy");
+    expect_error("l12.npy [1, 2]: expected one number for each of 1 sequences", ATTEND "--kv-lengths l12.npy");
 }
 
 static void bad_options(void **state) {

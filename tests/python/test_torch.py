@@ -162,6 +162,8 @@ def test_sdpa_leaves_to_pytorch_what_it_cannot_do(tensors, monkeypatch):
              "CausalBias": lambda: SDPA(query, key, value, causal_upper_left(13, 13)),
              "class CausalBias": autocast,
              "a size is 0": lambda: SDPA(query[..., :0], key[..., :0], value),
+             "heads are larger than 1024": lambda: SDPA(query, key, value.repeat(1, 1, 1, 65)),
+             "larger than 1024": lambda: SDPA(query.repeat(1, 1, 1, 33), key.repeat(1, 1, 1, 33), value),
              r"the query's shape is \[2, 0": lambda: SDPA(query[:, :0], key[:, :0], value[:, :0])}
     for text, case in cases.items():
         expected = case()
