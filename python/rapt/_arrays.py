@@ -15,10 +15,14 @@ def is_tensor(array: Array) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def is_forward() -> bool:
+    """Whether forward-mode differentiation is active; PyTorch's public interface does not say."""
+    return getattr(sys.modules["torch"].autograd.forward_ad, "_current_level", -1) >= 0
+
+
 def has_tangent(tensor: Array) -> bool:
     """Whether forward-mode differentiation is active, and the tensor's derivative is part of it."""
-    forward = sys.modules["torch"].autograd.forward_ad
-    return forward._current_level >= 0 and forward.unpack_dual(tensor).tangent is not None
+    return is_forward() and sys.modules["torch"].autograd.forward_ad.unpack_dual(tensor).tangent is not None
 
 
 def check_no_gradient(names: str, *arrays: Array) -> None:
@@ -26,7 +30,7 @@ def check_no_gradient(names: str, *arrays: Array) -> None:
     torch = sys.modules.get("torch")
     if torch is None:
         return
-    backward, forward = torch.is_grad_enabled(), torch.autograd.forward_ad._current_level >= 0
+    backward, forward = torch.is_grad_enabled(), is_forward()
     if not (backward or forward):
         return
     for place, array in enumerate(arrays):
