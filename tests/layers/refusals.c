@@ -55,8 +55,9 @@ static void bad_heads_are_refused(void **state) {
     REFUSED(layer.fused = layer.query, RAPT_UNUSED_FIELD, "fused excludes query");
     REFUSED((layer.fused = layer.query, layer.query.weight = layer.key.weight = layer.value.weight = NULL),
             RAPT_INVALID_SHAPE, "fused.out = 12 does not divide into 9 heads");
-    REFUSED((layer.fused = drawn_linear(WIDTH, 3 * WIDTH), how.kv_length = 4, layer.query.weight = layer.key.weight = NULL,
-             layer.value.weight = NULL), RAPT_INVALID_SHAPE, "query_length = 5, kv_length = 4");
+    REFUSED((layer.fused = drawn_linear(WIDTH, 3 * WIDTH), how.kv_length = 4,
+             layer.query.weight = layer.key.weight = layer.value.weight = NULL),
+            RAPT_INVALID_SHAPE, "query_length = 5, kv_length = 4");
     test_free_all();
 }
 
