@@ -249,7 +249,7 @@ struct rapt_cpu __wrap_rapt_cpu_detect(void) {
 bool __wrap_rapt_cpu_permits_tiles(void) { return has_emulated_tiles() || __real_rapt_cpu_permits_tiles(); }
 
 /* Replaces libc's: cmocka sets signal handlers around each test, and this one must stay. */
-__sighandler_t signal(int number, __sighandler_t handler) {
+sighandler_t signal(int number, sighandler_t handler) {
     struct sigaction action = {.sa_flags = SA_RESTART}, before;
     action.sa_handler = handler;
     if (number == SIGILL && has_emulated_tiles())
