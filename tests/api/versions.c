@@ -181,6 +181,18 @@ static void test_fastest(void **state) {
     assert_int_equal(rapt_plan_numerics(&of_f32), RAPT_NUMERICS_ORDER_1);
 }
 
+/* A unit that is named need not be faster than FMAs. */
+static void test_fastest_of_a_named_unit(void **state) {
+    (void)state;
+    for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++) {
+        if (!rapt_isa_is_unit((rapt_isa)isa) || !rapt_isa_available((rapt_isa)isa))
+            continue;
+        const rapt_plan plan = plan_of_fastest(RAPT_BF16, (rapt_isa)isa);
+        assert_int_equal(rapt_plan_numerics(&plan), RAPT_NUMERICS_ORDER_2);
+        assert_int_equal(rapt_plan_isa(&plan), isa);
+    }
+}
+
 static void test_sizes_of_options(void **state) {
     struct problem *problem = problem_new(&call), *expected = problem_expected(&call);
     const rapt_run_options off = RAPT_RUN_OPTIONS_INIT;
@@ -281,7 +293,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_of_a_descriptor), cmocka_unit_test(test_sizes_that_are_none),
         cmocka_unit_test(test_tail_that_is_not_zero), cmocka_unit_test(test_sizes_of_options),
-        cmocka_unit_test(test_orders), cmocka_unit_test(test_fastest), cmocka_unit_test(test_fastest_of_two_types),
+        cmocka_unit_test(test_orders), cmocka_unit_test(test_fastest),
+        cmocka_unit_test(test_fastest_of_a_named_unit), cmocka_unit_test(test_fastest_of_two_types),
         cmocka_unit_test(test_plans_of_others),       cmocka_unit_test(test_tensor_helpers),
     };
     return cmocka_run_group_tests_name("api_versions", tests, NULL, NULL);
