@@ -58,7 +58,7 @@ rapt_status rapt_additive_attention(const rapt_additive_desc *desc, const rapt_r
     rapt_call_check(&call, &all);
     rapt_project_queries(&call, &all, &desc->w, desc->state, a);
     rapt_call_project(&call, &desc->u, desc->memory, b * tk, k, 0);
-    for (int64_t i = 0; i < b && call.status == RAPT_OK; i++)
+    for (int64_t i = 0; tq > 0 && i < b && call.status == RAPT_OK; i++)
         rapt_additive_scores(a + i * tq * units, k + i * tk * units, desc->v, rapt_queries_of(&all, i), tk, units,
                              scores + i * tq * tk);
     rapt_call_attend(&call, &all);

@@ -17,7 +17,7 @@ static int64_t id_at(struct rapt_call *call, rapt_index_list ids, int64_t i, int
 static bool fits_memory(rapt_index_list ids, int64_t count) {
     const int64_t stride = ids.stride_bytes ? ids.stride_bytes : ids.index_bytes;
     int64_t bytes;
-    return count == 0 || (!__builtin_mul_overflow(count - 1, stride, &bytes) &&
+    return count <= 0 || (!__builtin_mul_overflow(count - 1, stride, &bytes) &&
                           !__builtin_add_overflow(bytes, (int64_t)ids.index_bytes, &bytes) &&
                           (uint64_t)bytes <= UINTPTR_MAX - (uintptr_t)ids.data);
 }

@@ -73,7 +73,7 @@ static void score_concat(struct rapt_call *call, const rapt_luong_desc *desc, co
         return;
     rapt_call_project_part(call, &both, 0, d, desc->state, b * tq, of_state);
     rapt_call_project_part(call, &both, d, e, desc->memory, b * tk, of_memory);
-    for (int64_t i = 0; i < b && call->status == RAPT_OK; i++)
+    for (int64_t i = 0; tq > 0 && i < b && call->status == RAPT_OK; i++)
         rapt_additive_scores(of_state + i * tq * units, of_memory + i * tk * units, desc->v_a, tq, tk, units,
                              scores + i * tq * tk);
 }
@@ -95,6 +95,8 @@ static void set_scores(struct rapt_call *call, const rapt_luong_desc *desc, rapt
     if (desc->score == RAPT_LUONG_CONCAT) {
         float *scores = rapt_call_floats(call, desc->scores, b, tq, tk);
         score_concat(call, desc, all, scores);
+        if (call->status != RAPT_OK)
+            return; /* sizes may overflow */
         rapt_attend_to_scores(call, all, scores);
         check_calls(call, desc, all);
         return;

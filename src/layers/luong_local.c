@@ -16,7 +16,7 @@ static void predict(struct rapt_call *call, const rapt_luong_desc *desc, const r
     const int64_t tq = all->query_length, units = desc->w_p.out;
     float *x = rapt_call_floats(call, NULL, all->batch, tq, units);
     rapt_call_project(call, &desc->w_p, desc->state, all->batch * tq, x, 0);
-    for (int64_t b = 0; b < all->batch && call->status == RAPT_OK; b++) {
+    for (int64_t b = 0; tq > 0 && b < all->batch && call->status == RAPT_OK; b++) {
         const int64_t keys = all->kv_lengths.data ? rapt_call_index(all->kv_lengths, b) : all->kv_length;
         rapt_positions(x + b * tq * units, desc->v_p, tq, units, keys, position + b * tq);
     }
@@ -45,7 +45,7 @@ void rapt_luong_local_p(struct rapt_call *call, const rapt_luong_desc *desc, con
     second.lse = rapt_output_bhsd(with_gauss, b, 1, tq, 1);
     rapt_call_attend(call, &first);
     rapt_call_attend(call, &second);
-    for (int64_t i = 0; i < b && call->status == RAPT_OK; i++) {
+    for (int64_t i = 0; tq > 0 && i < b && call->status == RAPT_OK; i++) {
         const float *to = with_gauss + i * tq, *from = plain + i * tq;
         rapt_scale_rows(desc->out + i * tq * desc->memory_width, desc->memory_width, to, from, tq, desc->memory_width);
         if (all->weights.data)

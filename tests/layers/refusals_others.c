@@ -218,6 +218,7 @@ static void hostile_shapes_are_refused_at_once(void **state) {
     list.stride_bytes = INT64_MAX - 7;
     said(rapt_embedding(list, 3, table, 1, 4, out, &message), RAPT_INVALID_STRIDE, "leave the address space", __LINE__);
     said(rapt_embedding(list, 1, table, 1, 4, out, &message), RAPT_OK, "", __LINE__);
+    said(rapt_embedding(list, INT64_MIN, table, 1, 4, out, &message), RAPT_INVALID_SHAPE, "count = -9", __LINE__);
     said(rapt_layer_norm(&norm, odd(table), 1, 1, out, &message), RAPT_MISALIGNED_POINTER, "x = ", __LINE__);
     said(rapt_layer_norm(&norm, table, 1, 1, odd(out), &message), RAPT_MISALIGNED_POINTER, "out = ", __LINE__);
     dot.leading = 4;
@@ -232,6 +233,36 @@ static void hostile_shapes_are_refused_at_once(void **state) {
     dot.features = RAPT_SCALE;
     dot.scale = NAN;
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_INVALID_VALUE, "scale", __LINE__);
+}
+
+static void sequences_without_queries_take_no_time(void **state) {
+    rapt_attention_desc how = sizes(1);
+    rapt_additive_desc additive = RAPT_ADDITIVE_DESC_INIT;
+    rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
+    (void)state;
+    how.batch = INT64_C(1) << 36;
+    how.query_length = how.kv_length = 0;
+    additive.attention = luong.attention = &how;
+    additive.state = additive.memory = additive.v = luong.state = luong.memory = drawn(COUNT);
+    additive.out = luong.out = test_floats(COUNT);
+    additive.w = additive.u = drawn_linear(WIDTH, DIM);
+    said(rapt_additive_attention(&additive, NULL, &message), RAPT_OK, "", __LINE__);
+    luong.state_width = luong.memory_width = WIDTH;
+    luong.score = RAPT_LUONG_CONCAT;
+    luong.w_a = luong.v_a = luong.v_p = luong.state;
+    luong.units = 2;
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_OK, "", __LINE__);
+    how.batch = 0;
+    how.query_length = how.kv_length = INT64_C(1) << 32;
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_SIZE_OVERFLOW, "an array of", __LINE__);
+    how.batch = INT64_C(1) << 36;
+    how.query_length = how.kv_length = 0;
+    luong.score = RAPT_LUONG_DOT;
+    luong.w_a = luong.v_a = NULL, luong.units = 0;
+    luong.window = RAPT_LUONG_LOCAL_P, luong.reach = 2;
+    luong.w_p = drawn_linear(WIDTH, DIM);
+    said(rapt_luong_attention(&luong, NULL, &message), RAPT_OK, "", __LINE__);
+    test_free_all();
 }
 
 /* Strides are products of all sizes but the first: none overflows, though there is no row. */
@@ -277,6 +308,7 @@ int main(void) {
         cmocka_unit_test(overlapping_results_of_luong_leave_out),
         cmocka_unit_test(weights_beyond_memory_leave_out),
         cmocka_unit_test(hostile_shapes_are_refused_at_once),
+        cmocka_unit_test(sequences_without_queries_take_no_time),
         cmocka_unit_test(empty_batches_of_wild_sizes_are_refused),
         cmocka_unit_test(context_and_out_are_two),
         cmocka_unit_test(bad_stacked_heads_are_refused),
