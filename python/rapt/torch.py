@@ -77,10 +77,8 @@ def warn_once(reason: str) -> None:
 
 
 def _broadcast(mask: Optional[torch.Tensor], keys: int) -> Optional[torch.Tensor]:
-    """Broadcasting along keys requires a copy."""
-    if mask is None or (mask.shape[-1] == keys and (keys == 1 or mask.stride(-1) == 1)):
-        return mask
-    return mask.expand(*mask.shape[:-1], keys).contiguous()
+    """Broadcasts along keys, which rapt.attention leaves to its callers."""
+    return mask if mask is None or mask.shape[-1] == keys else mask.expand(*mask.shape[:-1], keys)
 
 
 def is_refused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Optional[torch.Tensor],
