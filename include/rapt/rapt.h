@@ -60,7 +60,7 @@ extern "C" {
 
 /* `numerics` of a descriptor. Each order gives the same bits on every machine. The fastest is not the same on all. */
 typedef enum rapt_numerics {
-    RAPT_NUMERICS_FASTEST = -1, /* 2 for bf16, f16 on a unit: of isa or RAPT_ISA, if open one that beats FMAs; else 1 */
+    RAPT_NUMERICS_FASTEST = -1, /* 2 for bf16 or f16 if isa or RAPT_ISA names a unit, or a unit beats FMAs; else 1 */
     RAPT_NUMERICS_DEFAULT = 0,  /* RAPT_NUMERICS_VERSION */
     RAPT_NUMERICS_ORDER_1 = 1,  /* float32 throughout, for all dtypes */
     RAPT_NUMERICS_ORDER_2 = 2,  /* the products of matrix units; query, key and value are all bf16, or all f16 */
