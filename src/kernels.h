@@ -301,7 +301,7 @@ struct rapt_table {
     /* Order 2: probabilities for the weights, p[i] = that of y[i] * factor at m, as a fraction of l. In place is fine.
      * NULL in orders 1 and 3, which use exponentials. */
     void (*rounded)(const float *y, float *p, int64_t count, float m, float factor, int format);
-    /* For order 2 or 3 of a type: other kinds, merge, finish, load_states, rounded; NULL = not available. */
+    /* For order 2 or 3 of a type: other kinds, merge, finish, load_states, rounded. These have none themselves. */
     const struct rapt_table *of_unit[RAPT_UNIT_TYPES];
     const struct rapt_unit *units; /* best first, the last one without a table; NULL = none */
 };

@@ -43,11 +43,6 @@ static rapt_status check_types(const rapt_attention_desc *desc, rapt_message *me
     return RAPT_OK;
 }
 
-rapt_status rapt_refuse_order(int32_t numerics, rapt_message *message) {
-    return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG,
-                       "numerics %d is not available: this library has no kernels for it", (int)numerics);
-}
-
 rapt_status rapt_check_numerics_types(const rapt_attention_desc *desc, rapt_message *message) {
     return desc->numerics <= RAPT_NUMERICS_ORDER_1 ? RAPT_OK : check_types(desc, message);
 }

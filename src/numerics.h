@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Orders of operations: which one a call requests, which are available. */
+ * Orders of operations: which one a call requests, and which types each takes. */
 #ifndef RAPT_NUMERICS_H
 #define RAPT_NUMERICS_H
 
@@ -11,8 +11,6 @@ rapt_status rapt_check_numerics_number(const rapt_attention_desc *desc, rapt_mes
 
 /* Whether the order takes the types of the tensors. ASSUME the tensors are valid. */
 rapt_status rapt_check_numerics_types(const rapt_attention_desc *desc, rapt_message *message);
-
-rapt_status rapt_refuse_order(int32_t numerics, rapt_message *message);
 
 /* The order of a valid call on this table: 1 ... 3. */
 int32_t rapt_numerics_of(const rapt_attention_desc *desc, const struct rapt_table *table);

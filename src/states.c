@@ -132,10 +132,9 @@ static rapt_status run(const struct merge *merge, const rapt_run_options *option
 }
 
 /* States of order 3 are those of order 1; order 2 has functions of its own, the same for all its types. */
-static rapt_status take_order(struct merge *merge, rapt_message *message) {
+static void take_order(struct merge *merge) {
     if (merge->desc.numerics == RAPT_NUMERICS_ORDER_2)
         merge->table = merge->table->of_unit[RAPT_OF_BF16];
-    return merge->table ? RAPT_OK : rapt_refuse_order(merge->desc.numerics, message);
 }
 
 /* Compares sinks, so not in the caller's floating-point environment. */
@@ -146,7 +145,9 @@ static __attribute__((noinline)) rapt_status prepare(struct merge *merge, const 
         status = rapt_validate_states(&merge->desc, message);
     if (status == RAPT_OK)
         status = rapt_dispatch((rapt_isa)merge->desc.isa, &merge->table, message);
-    return status == RAPT_OK ? take_order(merge, message) : status;
+    if (status == RAPT_OK)
+        take_order(merge);
+    return status;
 }
 
 rapt_status rapt_merge_states(const rapt_states_desc *desc, const rapt_run_options *options, rapt_message *message) {

@@ -76,8 +76,6 @@ static rapt_attention_desc random_capacity(struct random *random, const struct r
     if (random_chance(random, 30))
         desc.key = rapt_tensor_bhsd(NULL, RAPT_F16, desc.batch, heads, desc.kv_length, dim);
     desc.numerics = random_chance(random, 30) ? (int32_t)random_between(random, 2, 3) : RAPT_NUMERICS_DEFAULT;
-    if (!has_numerics(desc.numerics, desc.isa))
-        desc.numerics = RAPT_NUMERICS_DEFAULT;
     if (desc.numerics)
         set_types(&desc, desc.numerics == RAPT_NUMERICS_ORDER_3 ? RAPT_F32
                          : random_chance(random, 50)            ? RAPT_F16

@@ -108,8 +108,7 @@ static int probe(const char *what) {
                                                         : n < 4 ? RAPT_FORMAT_F16
                                                                 : RAPT_FORMAT_BF16,
                                           .numerics = order};
-        if (has_numerics(order, RAPT_ISA_AUTO))
-            answer = probe_call(&call, &plain, RAPT_ISA_AUTO);
+        answer = probe_call(&call, &plain, RAPT_ISA_AUTO);
     }
     if (answer == CHOSEN && all)
         answer = probe_stored();

@@ -116,16 +116,6 @@ static void blank_outputs(const struct merging *m) {
             memset(m->memory[i].data, 0xff, m->memory[i].bytes);
 }
 
-/* Without order 2, its states are refused. */
-static bool lacks_order(const rapt_states_desc *d) {
-    rapt_message message;
-    if (d->numerics != RAPT_NUMERICS_ORDER_2 || has_numerics(d->numerics, (rapt_isa)d->isa))
-        return false;
-    assert_int_equal(rapt_merge_states(d, NULL, &message), RAPT_UNSUPPORTED_FLAG);
-    assert_non_null(strstr(message.text, "numerics 2 is not available"));
-    return true;
-}
-
 static void check_merging(uint64_t seed) {
     struct random random = {seed + 7};
     struct merging m = draw(seed);
@@ -146,8 +136,6 @@ static void check_merging(uint64_t seed) {
         rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
         options.max_threads = (int32_t)random_between(&random, 0, 4);
         d->isa = tables[t]->isa;
-        if (lacks_order(d))
-            continue;
         blank_outputs(&m);
         if (rapt_merge_states(d, seed % 5 ? &options : NULL, &message) != RAPT_OK)
             fail_msg("seed %llu: %s", (unsigned long long)seed, message.text);
@@ -183,8 +171,6 @@ static void test_in_place(void **state) {
         memcpy(before, at->data, bytes);
         d->states = m.states;
         d->merged = *at;
-        if (lacks_order(d))
-            continue;
         rapt_reference_merge_states(d);
         memcpy(expected, at->data, bytes);
         memcpy(at->data, before, bytes);

@@ -205,14 +205,11 @@ struct problem_call random_call(uint64_t seed, int64_t work);
 /* The same, of a numeric order: 0, 2, or 3. */
 struct problem_call random_call_of(int32_t numerics, uint64_t seed, int64_t work);
 
-/* The same, of any order that the library has. */
+/* The same, of any order. */
 struct problem_call random_call_of_any(uint64_t seed, int64_t work);
 
-/* Whether the library has the order, on this instruction set. */
-bool has_numerics(int32_t numerics, rapt_isa isa);
-
-/* Those of machine_tables that have it; for order 2 and bfloat16 also a matrix unit's, which runs its instruction set's
- * chains for float16. */
+/* Those of machine_tables; for order 2 and bfloat16 also a matrix unit's, which runs its instruction set's chains for
+ * float16. */
 int tables_of(int32_t numerics, const struct rapt_table *tables[RAPT_ISA_COUNT]);
 
 static inline char *tensor_at(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t token) {

@@ -106,34 +106,17 @@ struct problem_call random_call_of(int32_t numerics, uint64_t seed, int64_t work
     return call;
 }
 
-bool has_numerics(int32_t numerics, rapt_isa isa) {
-    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
-    rapt_message message;
-    rapt_plan plan;
-    if (numerics <= RAPT_NUMERICS_ORDER_1)
-        return true;
-    desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = desc.kv_length = 1;
-    desc.head_dim = 2;
-    desc.numerics = numerics;
-    desc.isa = isa;
-    const int32_t dtype = numerics == RAPT_NUMERICS_ORDER_2 ? RAPT_BF16 : RAPT_F32;
-    desc.query = desc.key = desc.value = rapt_tensor_bhsd(NULL, dtype, 1, 1, 1, 2);
-    desc.out = rapt_output_bhsd(NULL, 1, 1, 1, 2);
-    return rapt_plan_init(&plan, &desc, &message) == RAPT_OK || !strstr(message.text, "is not available");
-}
-
 struct problem_call random_call_of_any(uint64_t seed, int64_t work) {
     static const int32_t orders[] = {RAPT_NUMERICS_DEFAULT, RAPT_NUMERICS_ORDER_2, RAPT_NUMERICS_DEFAULT,
                                      RAPT_NUMERICS_ORDER_3};
-    const int32_t order = orders[seed % 4];
-    return random_call_of(has_numerics(order, RAPT_ISA_AUTO) ? order : RAPT_NUMERICS_DEFAULT, seed, work);
+    return random_call_of(orders[seed % 4], seed, work);
 }
 
 int tables_of(int32_t numerics, const struct rapt_table *tables[RAPT_ISA_COUNT]) {
     const int type = numerics == RAPT_NUMERICS_ORDER_2 ? RAPT_OF_BF16 : RAPT_OF_F32;
     int all = machine_tables(tables), count = 0;
     for (int t = 0; t < all; t++)
-        if (has_numerics(numerics, tables[t]->isa) && (numerics != RAPT_NUMERICS_ORDER_2 || runs_here(tables[t]->isa)))
+        if (numerics != RAPT_NUMERICS_ORDER_2 || runs_here(tables[t]->isa))
             tables[count++] = tables[t];
     for (int isa = RAPT_ISA_SCALAR; numerics > RAPT_NUMERICS_ORDER_1 && isa < RAPT_ISA_COUNT; isa++) {
         const struct rapt_table *table = rapt_table_of((rapt_isa)isa);
