@@ -151,9 +151,9 @@ bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
     set_formats(a);
     rapt_find_view(a);
     a->planned_in_keys = rapt_is_in_keys(a, RAPT_VALUES);
-    const bool fits = rapt_work_plan(a);
+    const bool is_legal = rapt_work_plan(a);
     rapt_lay_out_slot(a, &a->totals, &a->slot, &a->further);
     a->is_small = a->totals.multiplications < SMALL_WORK;
     a->exceeds_caches = a->totals.stored_bytes > RAPT_CACHED_BYTES;
-    return fits;
+    return is_legal;
 }

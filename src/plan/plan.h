@@ -136,7 +136,8 @@ static inline bool rapt_enters_unscaled(const struct rapt_plan_body *a) {
            a->score_factor != 0 && a->score_factor - a->score_factor == 0;
 }
 
-/* Cuts the work of attention->desc, which is complete and valid; false if sizes overflow. Not inlined: fpenv.h. */
+/* Cuts the work of attention->desc, which is complete and valid; false if a list has changed since it was checked, and
+ * is not legal. Not inlined: fpenv.h. */
 __attribute__((noinline)) bool rapt_cut(struct rapt_plan_body *attention, const struct rapt_table *table);
 
 /* further: for each further KV head that takes turns, from layout->further on. */

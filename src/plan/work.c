@@ -52,11 +52,11 @@ static bool find_pages(const rapt_attention_desc *desc, int64_t batch, int64_t c
 static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, int64_t checked_bytes[RAPT_SIDES],
                           struct rapt_sequence *s) {
     const rapt_attention_desc *desc = &a->desc;
-    const int64_t far = (int64_t)1 << 50;
+    const int64_t most = 2 * RAPT_MAX_POSITION; /* a query's, counted from the last key, may exceed RAPT_MAX_POSITION */
     *s = rapt_sequence_of(desc, batch);
     return s->query_length >= 0 && s->query_length <= desc->query_length && s->kv_length >= 0 &&
-           s->kv_length <= desc->kv_length && s->key_position >= 0 && s->key_position <= far &&
-           s->query_position >= -far && s->query_position <= far &&
+           s->kv_length <= desc->kv_length && s->key_position >= 0 && s->key_position <= most &&
+           s->query_position >= -most && s->query_position <= most &&
            lies_within(desc->query_offsets, s->query_first, s->query_length, desc->query_tokens) &&
            lies_within(desc->kv_offsets, s->kv_first[RAPT_KEYS], s->kv_length, desc->kv_tokens) &&
            find_pages(desc, batch, checked_bytes, s);
@@ -84,28 +84,22 @@ struct rapt_work rapt_work_cut(const struct rapt_plan_body *a, const struct rapt
     return work;
 }
 
-/* Adds the chunks of some heads that may be split. */
-static bool add_chunks(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t times, int64_t *chunks) {
-    int64_t of_heads;
-    return !may_split(a, work) ||
-           (rapt_mul_fits(work->chunks, a->desc.kv_heads, &of_heads) && rapt_mul_fits(of_heads, times, &of_heads) &&
-            rapt_add_fits(*chunks, of_heads, chunks));
+/* Chunks of a KV head that may be split. */
+static int64_t chunks_to_split(const struct rapt_plan_body *a, const struct rapt_work *work) {
+    return may_split(a, work) ? work->chunks : 0;
 }
 
 /* Chunks per split, such that the splits of all sequences are about equal. */
 static int64_t even_split(const struct rapt_plan_body *a) {
-    int64_t chunks = 0;
-    bool fits = a->has_lists || add_chunks(a, &a->each, a->desc.batch, &chunks);
-    for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
+    int64_t chunks = a->has_lists ? 0 : a->desc.batch * chunks_to_split(a, &a->each);
+    for (int64_t b = 0; a->has_lists && b < a->desc.batch; b++) {
         struct rapt_work work;
-        fits = read_sequence(a, b, NULL, &work.sequence);
-        if (fits) {
-            shape(a, &work);
-            fits = add_chunks(a, &work, 1, &chunks);
-        }
+        if (!read_sequence(a, b, NULL, &work.sequence))
+            return INT64_MAX;
+        shape(a, &work);
+        chunks += chunks_to_split(a, &work);
     }
-    const int64_t even = chunks / SPLIT_TASKS + (chunks % SPLIT_TASKS != 0);
-    return !fits ? INT64_MAX : rapt_larger(even, a->least_chunks);
+    return rapt_larger(rapt_quotient_up(chunks * a->desc.kv_heads, SPLIT_TASKS), a->least_chunks);
 }
 
 /* Adds scratch of some tiles of a kind. Widened queries lie where the scores will. */
@@ -143,15 +137,14 @@ double rapt_stored_bytes(const struct rapt_plan_body *a, const struct rapt_work 
     return bytes * (double)a->desc.kv_heads * (double)work->sequence.kv_length;
 }
 
-static bool add(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t times,
+/* Nothing overflows: check_products (validate/validate.c) bounds the scores, of which there are no fewer than tasks, and
+ * 4096 bytes for each key of each head, which is more than states take. */
+static void add(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t times,
                 struct rapt_totals *totals) {
-    int64_t heads, tasks, bytes = 0;
-    if (!rapt_mul_fits(a->desc.kv_heads, times, &heads) || !rapt_mul_fits(heads, work->row_blocks, &tasks) ||
-        !rapt_mul_fits(tasks, work->splits, &tasks))
-        return false;
-    if (work->splits > 1 && (!rapt_mul_fits(heads, work->chunks, &bytes) ||
-                             !rapt_mul_fits(bytes, rapt_state_bytes(work->task_rows, a->o_stride), &bytes)))
-        return false;
+    const int64_t heads = a->desc.kv_heads * times, tasks = heads * work->row_blocks * work->splits;
+    const int64_t state_bytes = rapt_state_bytes(work->task_rows, a->o_stride);
+    totals->all_tasks += tasks;
+    totals->state_bytes += work->splits > 1 ? heads * work->chunks * state_bytes : 0;
     totals->sequences[work->kind] += times;
     totals->tasks[work->kind] += tasks;
     totals->merges[work->kind] += work->splits > 1 ? heads : 0;
@@ -161,23 +154,21 @@ static bool add(const struct rapt_plan_body *a, const struct rapt_work *work, in
                                a->listed_share;
     totals->stored_bytes += (double)times * rapt_stored_bytes(a, work);
     add_scratch(a, work, totals);
-    return rapt_add_fits(totals->all_tasks, tasks, &totals->all_tasks) &&
-           rapt_add_fits(totals->state_bytes, bytes, &totals->state_bytes);
 }
 
 static bool add_up(const struct rapt_plan_body *a, struct rapt_totals *totals) {
     *totals = (struct rapt_totals){.rows = 1, .heads = 1};
-    bool fits = a->has_lists || a->desc.batch == 0 || add(a, &a->each, a->desc.batch, totals);
-    for (int64_t b = 0; fits && a->has_lists && b < a->desc.batch; b++) {
+    if (!a->has_lists && a->desc.batch > 0)
+        add(a, &a->each, a->desc.batch, totals);
+    for (int64_t b = 0; a->has_lists && b < a->desc.batch; b++) {
         struct rapt_sequence sequence;
-        fits = read_sequence(a, b, NULL, &sequence);
-        if (fits) {
-            const struct rapt_work work = rapt_work_cut(a, &sequence);
-            fits = add(a, &work, 1, totals);
-            rapt_work_digest(a, &work, &totals->digest);
-        }
+        if (!read_sequence(a, b, NULL, &sequence))
+            return false;
+        const struct rapt_work work = rapt_work_cut(a, &sequence);
+        add(a, &work, 1, totals);
+        rapt_work_digest(a, &work, &totals->digest);
     }
-    return fits;
+    return true;
 }
 
 static bool cut_with(struct rapt_plan_body *a, int64_t split_chunks) {
@@ -197,8 +188,8 @@ bool rapt_work_plan(struct rapt_plan_body *a) {
     } else {
         a->each = (struct rapt_work){.splits = 1, .heads = 1};
     }
-    const bool fits = cut_with(a, even_split(a));
-    return fits && a->totals.state_bytes <= RAPT_MOST_STATE_BYTES ? true : cut_with(a, INT64_MAX);
+    const bool is_legal = cut_with(a, even_split(a));
+    return is_legal && a->totals.state_bytes > RAPT_MOST_STATE_BYTES ? cut_with(a, INT64_MAX) : is_legal;
 }
 
 /* Whether a sequence in a capacity may get a kind. */
@@ -222,13 +213,12 @@ static int64_t most_visible(const rapt_attention_desc *desc) {
 
 /* The most scratch of any kind, with as many rows as it may get, at any strides and page lengths; fewer than
  * SPLIT_TASKS heads are split, as each of them has more than an equal share of all chunks. */
-bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals) {
+void rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals) {
     struct rapt_plan_body any = *a;
     any.collides[RAPT_KEYS] = any.collides[RAPT_VALUES] = true;
     any.desc.key_pages.page_tokens = any.desc.value_pages.page_tokens = 1;
     any.desc.key_blocks.query_tokens = 0; /* lists make tasks smaller */
-    const int64_t most_rows = a->group * a->desc.query_length;
-    int64_t heads;
+    const int64_t most_rows = a->group * a->desc.query_length, heads = a->desc.batch * a->desc.kv_heads;
     *totals = (struct rapt_totals){.rows = 1, .heads = 1};
     for (int32_t kind = 0; kind < RAPT_KINDS; kind++) {
         if (!may_occur(a, kind, most_rows))
@@ -241,17 +231,13 @@ bool rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals)
             work.heads = a->desc.kv_heads < RAPT_MOST_HEADS ? (int32_t)a->desc.kv_heads : RAPT_MOST_HEADS;
         add_scratch(&any, &work, totals);
     }
-    if (!rapt_mul_fits(a->desc.batch, a->desc.kv_heads, &heads))
-        return false;
     totals->all_tasks = INT64_MAX;
     const int64_t split_heads = heads < SPLIT_TASKS ? heads : SPLIT_TASKS;
     const int64_t rows = most_rows < SPLIT_ROWS ? most_rows : SPLIT_ROWS;
     const int64_t chunks = most_visible(&a->desc) / RAPT_CHUNK_KEYS + 2;
-    if (chunks >= 2 * SPLIT_CHUNKS && rows > 0 &&
-        (!rapt_mul_fits(split_heads * rapt_state_bytes(rows, a->o_stride), chunks, &totals->state_bytes) ||
-         totals->state_bytes > RAPT_MOST_STATE_BYTES))
-        totals->state_bytes = RAPT_MOST_STATE_BYTES;
-    return true;
+    const int64_t bytes = split_heads * rapt_state_bytes(rows, a->o_stride) * chunks;
+    if (chunks >= 2 * SPLIT_CHUNKS && rows > 0)
+        totals->state_bytes = bytes < RAPT_MOST_STATE_BYTES ? bytes : RAPT_MOST_STATE_BYTES;
 }
 
 size_t rapt_work_table_bytes(const struct rapt_plan_body *a) {
@@ -294,8 +280,9 @@ bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
         work.first_merge = first.merges[kind] + sum.merges[kind];
         work.first_state = sum.state_bytes;
         const int64_t place = sum.sequences[kind];
-        if (place == a->totals.sequences[kind] || !add(a, &work, 1, &sum))
+        if (place == a->totals.sequences[kind])
             return false;
+        add(a, &work, 1, &sum);
         table[first.sequences[kind] + place] = work;
     }
     return memcmp(sum.tasks, a->totals.tasks, sizeof sum.tasks) == 0 &&

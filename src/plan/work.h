@@ -5,14 +5,15 @@
 
 #include "plan/plan.h"
 
-/* Cuts the work of all sequences: sets each, split_chunks and totals. False if sizes overflow. */
+/* Cuts the work of all sequences: sets each, split_chunks and totals. False if a list has changed since it was checked,
+ * and is not legal. */
 bool rapt_work_plan(struct rapt_plan_body *attention);
 
 /* The work of a sequence, except for its place among the others. */
 struct rapt_work rapt_work_cut(const struct rapt_plan_body *attention, const struct rapt_sequence *sequence);
 
-/* Bounds what any call takes whose batch and lengths are no larger. False if sizes overflow. */
-bool rapt_work_bound(const struct rapt_plan_body *attention, struct rapt_totals *totals);
+/* Bounds what any call takes whose batch and lengths are no larger. */
+void rapt_work_bound(const struct rapt_plan_body *attention, struct rapt_totals *totals);
 
 /* Bytes of the keys and values of a work, over all KV heads. */
 double rapt_stored_bytes(const struct rapt_plan_body *attention, const struct rapt_work *work);

@@ -62,8 +62,7 @@ rapt_status rapt_workspace_capacity(const struct rapt_plan_body *largest, int64_
     struct rapt_totals totals;
     struct rapt_slot_layout slot, further;
     struct layout layout;
-    if (!rapt_work_bound(a, &totals))
-        return RAPT_SIZE_OVERFLOW;
+    rapt_work_bound(a, &totals);
     const size_t table_bytes = (size_t)a->desc.batch * sizeof(struct rapt_work);
     a->mask_parts |= RAPT_PART_SELECT; /* trees and lists of key blocks */
     rapt_lay_out_slot(a, &totals, &slot, &further);

@@ -163,9 +163,13 @@ static void set_handlers(struct sigaction previous[2]) {
 }
 
 static rapt_status plan_with(rapt_plan *plan, const rapt_attention_desc *desc, uint64_t next) {
+    rapt_message message;
     list.next = next;
     list.looks = 0;
-    return rapt_plan_init(plan, desc, NULL);
+    const rapt_status status = rapt_plan_init(plan, desc, &message);
+    assert_true(status == RAPT_OK || status == RAPT_INVALID_VALUE);
+    assert_true(status == RAPT_OK || list.looks <= BATCH || strstr(message.text, "a list changed while"));
+    return status;
 }
 
 /* Whatever a read finds, a run is refused or stays within the tensors. */
