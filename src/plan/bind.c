@@ -8,22 +8,23 @@
 #include "plan/view.h"
 #include "validate/validate.h"
 
-static const struct pair {
+/* Tensors, by their offset in a descriptor, and the memory of each in bindings. */
+static const struct bound_tensor {
     const char *name;
     size_t tensor, buffer;
-} pairs[] = {
-#define PAIR(name) {#name, offsetof(rapt_attention_desc, name), offsetof(rapt_bindings, name)}
-    PAIR(query),     PAIR(key), PAIR(value),   PAIR(out),           PAIR(mask),       PAIR(bias),
-    PAIR(keep_mask), PAIR(lse), PAIR(weights), PAIR(initial_state), PAIR(final_state)
-#undef PAIR
+} bound_tensors[] = {
+#define BOUND(name) {#name, offsetof(rapt_attention_desc, name), offsetof(rapt_bindings, name)}
+    BOUND(query),     BOUND(key), BOUND(value),   BOUND(out),           BOUND(mask),       BOUND(bias),
+    BOUND(keep_mask), BOUND(lse), BOUND(weights), BOUND(initial_state), BOUND(final_state)
+#undef BOUND
 };
 
-static rapt_tensor *tensor_of(rapt_attention_desc *desc, const struct pair *pair) {
-    return (rapt_tensor *)(void *)((char *)desc + pair->tensor);
+static rapt_tensor *tensor_of(rapt_attention_desc *desc, const struct bound_tensor *bound) {
+    return (rapt_tensor *)(void *)((char *)desc + bound->tensor);
 }
 
-static const rapt_buffer *buffer_of(const rapt_bindings *bindings, const struct pair *pair) {
-    return (const rapt_buffer *)(const void *)((const char *)bindings + pair->buffer);
+static const rapt_buffer *buffer_of(const rapt_bindings *bindings, const struct bound_tensor *bound) {
+    return (const rapt_buffer *)(const void *)((const char *)bindings + bound->buffer);
 }
 
 static rapt_status check_tensor(const char *name, const rapt_tensor *tensor, const rapt_buffer *buffer,
@@ -50,8 +51,10 @@ static rapt_status check_list(const char *name, const float *list, const float *
 /* Whether the plan has what is bound, and the bindings what it requires. */
 static rapt_status check_names(rapt_attention_desc *desc, const rapt_bindings *b, rapt_message *message) {
     rapt_status status = RAPT_OK;
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs && status == RAPT_OK; i++)
-        status = check_tensor(pairs[i].name, tensor_of(desc, &pairs[i]), buffer_of(b, &pairs[i]), message);
+    for (size_t i = 0; i < sizeof bound_tensors / sizeof *bound_tensors && status == RAPT_OK; i++) {
+        const struct bound_tensor *bound = &bound_tensors[i];
+        status = check_tensor(bound->name, tensor_of(desc, bound), buffer_of(b, bound), message);
+    }
     if (status == RAPT_OK)
         status = check_list("bias_head_factor", desc->bias_head_factor, b->bias_head_factor, message);
     if (status == RAPT_OK)
@@ -62,9 +65,9 @@ static rapt_status check_names(rapt_attention_desc *desc, const rapt_bindings *b
 }
 
 static void put(rapt_attention_desc *desc, const rapt_bindings *bindings) {
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        rapt_tensor *tensor = tensor_of(desc, &pairs[i]);
-        const rapt_buffer *buffer = buffer_of(bindings, &pairs[i]);
+    for (size_t i = 0; i < sizeof bound_tensors / sizeof *bound_tensors; i++) {
+        rapt_tensor *tensor = tensor_of(desc, &bound_tensors[i]);
+        const rapt_buffer *buffer = buffer_of(bindings, &bound_tensors[i]);
         tensor->data = buffer->data;
         tensor->extent_bytes = buffer->extent_bytes;
         tensor->scales = (void *)(uintptr_t)buffer->scales;

@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/view.h"
 
-static bool is_same_list(const rapt_index_list *a, const rapt_index_list *b) {
-    return a->data == b->data && a->index_bytes == b->index_bytes && a->stride_bytes == b->stride_bytes;
-}
-
-static bool is_same_table(const rapt_page_table *a, const rapt_page_table *b) {
-    return a->kind == b->kind && a->page_tokens == b->page_tokens && a->pages == b->pages &&
-           a->batch_stride_bytes == b->batch_stride_bytes && is_same_list(&a->entries, &b->entries) &&
-           is_same_list(&a->offsets, &b->offsets);
-}
+#include "plan/pages.h"
 
 static bool is_same_layout(const rapt_tensor *a, const rapt_tensor *b) {
     return a->batch_stride_bytes == b->batch_stride_bytes && a->head_stride_bytes == b->head_stride_bytes &&
@@ -37,6 +29,6 @@ void rapt_find_view(struct rapt_plan_body *a) {
         return;
     const int64_t first = (int64_t)offset / format->bytes * format->elements;
     if (first + a->desc.value_dim <= a->desc.head_dim && is_same_layout(key, value) &&
-        is_same_scale(key, value, first) && is_same_table(&a->desc.key_pages, &a->desc.value_pages))
+        is_same_scale(key, value, first) && rapt_is_one_table(&a->desc))
         a->values_in_keys = first;
 }
