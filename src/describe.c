@@ -144,11 +144,7 @@ rapt_status rapt_describe_options(const rapt_run_options *options, rapt_run_opti
     if (complete->flags & ~RAPT_RUN_FORK_SAFE)
         return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "options.flags = 0x%llx has unknown bits",
                            (unsigned long long)complete->flags);
-    for (int i = 0; i < 4; i++)
-        if (complete->reserved[i])
-            return rapt_refuse(message, RAPT_UNUSED_FIELD, "options.reserved[%d] = %llu is not 0", i,
-                               (unsigned long long)complete->reserved[i]);
-    return RAPT_OK;
+    return rapt_check_reserved("options.reserved", complete->reserved, 4, message);
 }
 
 rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings *complete, rapt_message *message) {
@@ -161,11 +157,7 @@ rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings 
     if (complete->reserved_zero)
         return rapt_refuse(message, RAPT_UNUSED_FIELD, "bindings.reserved_zero = %d is not 0",
                            (int)complete->reserved_zero);
-    for (int i = 0; i < 8; i++)
-        if (complete->reserved[i])
-            return rapt_refuse(message, RAPT_UNUSED_FIELD, "bindings.reserved[%d] = %llu is not 0", i,
-                               (unsigned long long)complete->reserved[i]);
-    return RAPT_OK;
+    return rapt_check_reserved("bindings.reserved", complete->reserved, 8, message);
 }
 
 rapt_status rapt_describe_copy(const char *name, size_t least, size_t known, const void *from, void *into,

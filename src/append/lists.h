@@ -6,18 +6,12 @@
 
 #include "internal.h"
 #include "rapt/cache.h"
-#include "validate/parts.h"
 
 /* A bit of features that append/describe.c sets for a rapt_rotate_desc: tokens have the same place in key_cache as in
  * key, and positions are for the rotation alone. */
 #define RAPT_ROTATES_ALONE (UINT32_C(1) << 31)
 
 static inline bool rapt_rotates_alone(const rapt_append_desc *d) { return d->features & RAPT_ROTATES_ALONE; }
-
-/* The names of fields in messages. */
-struct rapt_append_names {
-    const char *from[2], *into[2], *heads, *positions, *rotary_positions;
-};
 
 /* New tokens of sequence b: the number of the first one among all tokens, and how many. */
 struct rapt_append_run {
@@ -97,13 +91,14 @@ static inline int64_t rapt_append_page(const rapt_append_desc *d, int64_t b, int
     return rapt_is_inside(entry, 0, d->pages.pages - 1) ? entry : -1;
 }
 
-static inline bool rapt_is_rotary_position(const rapt_rotary *rotary, int64_t position) {
-    return rotary->cosines ? rapt_is_inside(position, 0, rotary->table_positions - 1)
-                           : rapt_is_inside(position, -RAPT_MAX_ROTARY_POSITION, RAPT_MAX_ROTARY_POSITION);
-}
+/* The positions that a rotary embedding covers. */
+struct rapt_rotary_range {
+    int64_t least, most;
+};
 
-/* validate/append_lists.c: memory of the lists and of the rotary tables, and every entry that will be used. */
-rapt_status rapt_check_append_lists(struct rapt_validation *v, const rapt_append_desc *d,
-                                    const struct rapt_append_names *names);
+static inline struct rapt_rotary_range rapt_rotary_range_of(const rapt_rotary *rotary) {
+    return rotary->cosines ? (struct rapt_rotary_range){0, rotary->table_positions - 1}
+                           : (struct rapt_rotary_range){-RAPT_MAX_ROTARY_POSITION, RAPT_MAX_ROTARY_POSITION};
+}
 
 #endif

@@ -43,7 +43,8 @@ static void take_sequence(const struct rapt_append *append, int64_t b, int64_t t
     const struct rapt_append_run run = rapt_append_run_of(d, b);
     const bool rotates = d->rotary.pairing != RAPT_ROTARY_NONE;
     const int64_t first = d->positions.data ? rapt_index_at(d->positions, b) : 0;
-    const int64_t least = rapt_rotates_alone(d) ? -RAPT_MAX_ROTARY_POSITION : 0;
+    const struct rapt_rotary_range rotary = rapt_rotary_range_of(&d->rotary);
+    const int64_t least = rapt_rotates_alone(d) ? rotary.least : 0;
     for (int64_t i = 0; i < run.count && rapt_is_inside(first, least, RAPT_MAX_POSITION); i++) {
         const int64_t number = run.first + i;
         struct rapt_append_token token = {.batch = d->offsets.data ? 0 : b, .row = d->offsets.data ? number : i};
@@ -52,7 +53,7 @@ static void take_sequence(const struct rapt_append *append, int64_t b, int64_t t
                                   : !place_by_position(append, b, first + i, task, &token))
             continue;
         token.rotary_position = d->rotary_positions.data ? rapt_index_at(d->rotary_positions, number) : first + i;
-        if (!rotates || rapt_is_rotary_position(&d->rotary, token.rotary_position))
+        if (!rotates || rapt_is_inside(token.rotary_position, rotary.least, rotary.most))
             take(append, &token);
     }
 }

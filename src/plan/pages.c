@@ -5,13 +5,24 @@
 
 static const char *name_of(int side) { return side == RAPT_KEYS ? "key_pages" : "value_pages"; }
 
-static rapt_status find_listed(const rapt_page_table *table, const char *name, int64_t batch, int64_t required,
-                               int64_t *first, rapt_message *message) {
-    const int64_t begin = rapt_index_at(table->offsets, batch), end = rapt_index_at(table->offsets, batch + 1);
-    if (begin < 0 || begin > end || end > table->entries.count)
+rapt_status rapt_pages_check_offsets(const rapt_page_table *table, const char *name, int64_t batch, int64_t *begin,
+                                     int64_t *end, rapt_message *message) {
+    *begin = rapt_index_at(table->offsets, batch);
+    *end = rapt_index_at(table->offsets, batch + 1);
+    if (*begin < 0 || *begin > *end || *end > table->entries.count)
         return rapt_refuse(message, RAPT_INVALID_VALUE,
                            "%s.offsets[%lld] = %lld and the next, %lld, do not grow within 0 ... entries.count = %lld",
-                           name, (long long)batch, (long long)begin, (long long)end, (long long)table->entries.count);
+                           name, (long long)batch, (long long)*begin, (long long)*end,
+                           (long long)table->entries.count);
+    return RAPT_OK;
+}
+
+static rapt_status find_listed(const rapt_page_table *table, const char *name, int64_t batch, int64_t required,
+                               int64_t *first, rapt_message *message) {
+    int64_t begin, end;
+    const rapt_status status = rapt_pages_check_offsets(table, name, batch, &begin, &end, message);
+    if (status != RAPT_OK)
+        return status;
     if (end - begin < required)
         return rapt_refuse(message, RAPT_OUT_OF_EXTENT, "%s: sequence %lld has %lld pages, but %lld with keys", name,
                            (long long)batch, (long long)(end - begin), (long long)required);

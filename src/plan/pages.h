@@ -40,6 +40,10 @@ static inline int64_t rapt_page_at(const rapt_page_table *table, int64_t batch, 
     return rapt_is_page(table, entry) ? entry : 0;
 }
 
+/* Which entries of a listed table a sequence has at this moment: [begin, end). */
+rapt_status rapt_pages_check_offsets(const rapt_page_table *table, const char *name, int64_t batch, int64_t *begin,
+                                     int64_t *end, rapt_message *message);
+
 /* Sets kv_first of a sequence with legal lengths, from the table of a side. RAPT_OK promises that the table has entries
  * for all its keys and, if checked_bytes is not NULL, that these were legal just now. Otherwise message, which may be
  * NULL, says what is wrong. Sequences follow in order and share checked_bytes, which begins at 0: how far from the

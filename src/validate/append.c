@@ -6,7 +6,7 @@
 #include "append/lists.h"
 #include "checked.h"
 #include "format.h"
-#include "validate/parts.h"
+#include "validate/tensor.h"
 
 /* One run through the checks. */
 struct checks {
@@ -137,49 +137,67 @@ static rapt_status check_source_dtype(struct checks *c, const char *name, const 
                        (int)dtype);
 }
 
-/* Whether scales of a side are computed. */
-static bool computes(const struct checks *c, int side) {
-    return c->d->features & (side == 0 ? RAPT_COMPUTE_KEY_SCALES : RAPT_COMPUTE_VALUE_SCALES);
-}
+/* New rows, and the cache that they go to. */
+struct side {
+    const char *from_name, *into_name;
+    const rapt_tensor *from, *into;
+    int64_t dim;
+    const char *computes; /* the flag by which scales are computed; NULL = they are not */
+};
 
-/* Any type for caches; for rotation only those of sources. */
-static rapt_status check_cache_dtype(struct checks *c, int side, const rapt_tensor *tensor) {
-    return c->is_rotate ? check_source_dtype(c, c->names->into[side], tensor) : RAPT_OK;
-}
-
-/* New rows and the cache that they go to. */
-static rapt_status check_side(struct checks *c, int side, const rapt_tensor *from, const rapt_tensor *into,
-                              int64_t dim) {
+static struct side side_of(const struct checks *c, int side) {
     const rapt_append_desc *d = c->d;
-    const bool packed = d->offsets.data;
-    const struct rapt_cache_shape shape = rapt_cache_shape_of(d);
-    const char *from_name = c->names->from[side], *into_name = c->names->into[side];
-    if (rapt_absent(from) != rapt_absent(into))
+    const bool keys = side == RAPT_KEYS;
+    const bool computes = d->features & (keys ? RAPT_COMPUTE_KEY_SCALES : RAPT_COMPUTE_VALUE_SCALES);
+    const char *flag = keys ? "RAPT_COMPUTE_KEY_SCALES" : "RAPT_COMPUTE_VALUE_SCALES";
+    return (struct side){.from_name = c->names->from[side],
+                         .into_name = c->names->into[side],
+                         .from = keys ? &d->key : &d->value,
+                         .into = keys ? &d->key_cache : &d->value_cache,
+                         .dim = keys ? d->head_dim : d->value_dim,
+                         .computes = computes ? flag : NULL};
+}
+
+/* Both are there, or neither is. Caches have any type; what rapt_rotate writes, only those of sources. */
+static rapt_status check_types(struct checks *c, const struct side *side) {
+    const bool no_rows = rapt_absent(side->from), no_cache = rapt_absent(side->into);
+    if (no_rows != no_cache)
         return rapt_refuse(c->message, RAPT_NULL_POINTER, "%s is absent, but %s is not",
-                           rapt_absent(from) ? from_name : into_name, rapt_absent(from) ? into_name : from_name);
-    if (computes(c, side) && !into->scale_dtype)
-        return rapt_refuse(c->message, RAPT_UNUSED_FIELD,
-                           "features has RAPT_COMPUTE_%s_SCALES, but %s.scale_dtype = 0", side == 0 ? "KEY" : "VALUE",
-                           into_name);
-    rapt_status status = rapt_absent(from) ? RAPT_OK : check_source_dtype(c, from_name, from);
-    if (status == RAPT_OK && !rapt_absent(into))
-        status = check_cache_dtype(c, side, into);
-    if (status != RAPT_OK)
-        return status;
-    const struct rapt_tensor_claim claims[] = {
-        {.name = from_name,
-         .tensor = from,
-         .size = {packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length},
-         .row = dim},
-        {.name = into_name,
-         .tensor = into,
-         .size = {shape.pages, d->kv_heads, shape.page_tokens},
-         .row = dim,
-         .output = true,
-         .writes_scales = computes(c, side),
-         .paged = shape.paged}};
-    status = rapt_check_claim(&c->memory, &claims[0]);
-    return status == RAPT_OK ? rapt_check_claim(&c->memory, &claims[1]) : status;
+                           no_rows ? side->from_name : side->into_name, no_rows ? side->into_name : side->from_name);
+    if (side->computes && !side->into->scale_dtype)
+        return rapt_refuse(c->message, RAPT_UNUSED_FIELD, "features has %s, but %s.scale_dtype = 0", side->computes,
+                           side->into_name);
+    if (no_rows)
+        return RAPT_OK;
+    const rapt_status status = check_source_dtype(c, side->from_name, side->from);
+    return status == RAPT_OK && c->is_rotate ? check_source_dtype(c, side->into_name, side->into) : status;
+}
+
+/* Absent ones must have no field set. */
+static rapt_status check_side(struct checks *c, const struct side *side) {
+    const rapt_append_desc *d = c->d;
+    const bool packed = d->offsets.data, absent = rapt_absent(side->from);
+    const struct rapt_cache_shape shape = rapt_cache_shape_of(d);
+    const int64_t from_size[] = {packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length};
+    const int64_t into_size[] = {shape.pages, d->kv_heads, shape.page_tokens};
+    const int output = side->computes ? RAPT_REQUIRED_OUTPUT | RAPT_SCALES_OUT : RAPT_REQUIRED_OUTPUT;
+    const struct rapt_tensor_rule rules[] = {{.name = side->from_name,
+                                              .tensor = side->from,
+                                              .size = from_size,
+                                              .row = side->dim,
+                                              .uses = RAPT_USE_KEY_VALUE,
+                                              .role = absent ? RAPT_OPTIONAL_INPUT : RAPT_REQUIRED_INPUT},
+                                             {.name = side->into_name,
+                                              .tensor = side->into,
+                                              .size = into_size,
+                                              .row = side->dim,
+                                              .uses = RAPT_USE_KEY_VALUE,
+                                              .role = absent ? RAPT_OPTIONAL_INPUT : output,
+                                              .paged = shape.paged}};
+    rapt_status status = check_types(c, side);
+    for (int i = 0; status == RAPT_OK && i < 2; i++)
+        status = rapt_check_tensor(&c->memory, &rules[i]);
+    return status;
 }
 
 static rapt_status check_tensors(struct checks *c) {
@@ -189,8 +207,12 @@ static rapt_status check_tensors(struct checks *c) {
                            c->is_rotate ? "in.data is NULL" : "key.data is NULL, and so is value.data");
     if (d->rotary.pairing && rapt_absent(&d->key) && rapt_append_count(d))
         return refuse_unused(c, "rotary.pairing", "key is absent");
-    const rapt_status status = check_side(c, 0, &d->key, &d->key_cache, d->head_dim);
-    return status == RAPT_OK ? check_side(c, 1, &d->value, &d->value_cache, d->value_dim) : status;
+    rapt_status status = RAPT_OK;
+    for (int i = 0; status == RAPT_OK && i < RAPT_SIDES; i++) {
+        const struct side side = side_of(c, i);
+        status = check_side(c, &side);
+    }
+    return status;
 }
 
 static rapt_status check_rotary(struct checks *c) {

@@ -2,16 +2,19 @@
  * The lists of an append: their memory, and every number that will be used. */
 #include "append/lists.h"
 #include "checked.h"
+#include "plan/pages.h"
+#include "validate/append.h"
+#include "validate/parts.h"
 
 /* A list and its number of entries; required: if it has any, it has data. */
-struct list {
+struct list_rule {
     const char *name;
     rapt_index_list list;
     int64_t count;
     bool required;
 };
 
-static rapt_status check_list_memory(struct rapt_validation *v, const struct list *rule) {
+static rapt_status check_list_memory(struct rapt_validation *v, const struct list_rule *rule) {
     const rapt_index_list list = rule->list;
     if (!list.data && rule->count && rule->required)
         return rapt_refuse(v->message, RAPT_NULL_POINTER, "%s.data is NULL", rule->name);
@@ -24,7 +27,7 @@ static rapt_status check_memory(struct rapt_validation *v, const rapt_append_des
     const bool rotary_list = d->rotary.pairing && d->slots.data;
     static const struct rapt_page_names of_pages = {"pages", "pages.entries", "pages.offsets",
                                                     "pages.batch_stride_bytes"};
-    const struct list rules[] = {
+    const struct list_rule rules[] = {
         {"lengths", d->lengths, d->batch, false},
         {"offsets", d->offsets, d->batch + 1, false},
         {names->positions, d->positions, d->batch, false},
@@ -70,56 +73,27 @@ static rapt_status check_rotary_memory(struct rapt_validation *v, const rapt_rot
 
 /* ---------------------------------------------------------------- numbers */
 
-static rapt_status refuse_entry(struct rapt_validation *v, const char *name, int64_t i, int64_t value, int64_t least,
-                                int64_t most) {
-    return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is outside %lld ... %lld", name, (long long)i,
-                       (long long)value, (long long)least, (long long)most);
-}
-
 static rapt_status check_lengths(struct rapt_validation *v, const rapt_append_desc *d) {
-    int64_t before = 0;
-    for (int64_t b = 0; d->lengths.data && b < d->batch; b++) {
-        const int64_t length = rapt_index_at(d->lengths, b);
-        if (!rapt_is_inside(length, 0, d->length))
-            return refuse_entry(v, "lengths", b, length, 0, d->length);
-    }
-    for (int64_t b = 0; d->offsets.data && b <= d->batch; b++) {
-        const int64_t offset = rapt_index_at(d->offsets, b);
-        if (!rapt_is_inside(offset, before, d->tokens))
-            return refuse_entry(v, "offsets", b, offset, before, d->tokens);
-        if (b > 0 && offset - before > d->length)
-            return rapt_refuse(v->message, RAPT_INVALID_VALUE,
-                               "offsets[%lld] = %lld is %lld after the one before; length = %lld", (long long)b,
-                               (long long)offset, (long long)(offset - before), (long long)d->length);
-        before = offset;
-    }
-    return RAPT_OK;
-}
-
-/* Positions that the embedding covers. */
-struct span {
-    int64_t least, most;
-};
-
-static struct span rotary_span(const rapt_rotary *rotary) {
-    return rotary->cosines ? (struct span){0, rotary->table_positions - 1}
-                           : (struct span){-RAPT_MAX_ROTARY_POSITION, RAPT_MAX_ROTARY_POSITION};
+    const struct rapt_bounded_list lengths = {"lengths", d->lengths, 0, d->length};
+    const struct rapt_offset_list offsets = {"offsets", "length", "tokens", d->offsets, d->length, d->tokens};
+    const rapt_status status = rapt_check_bounded(&lengths, d->batch, v->message);
+    return status == RAPT_OK ? rapt_check_offsets(&offsets, d->batch, v->message) : status;
 }
 
 /* The tokens of a sequence one by one. */
 static rapt_status check_tokens(struct rapt_validation *v, const rapt_append_desc *d,
                                 const struct rapt_append_names *names, struct rapt_append_run run) {
     const int64_t slots = d->pages.pages * d->pages.page_tokens;
-    const struct span span = rotary_span(&d->rotary);
+    const struct rapt_rotary_range rotary = rapt_rotary_range_of(&d->rotary);
     for (int64_t i = run.first; i < run.first + run.count; i++) {
         const int64_t slot = d->slots.data ? rapt_index_at(d->slots, i) : 0;
         if (d->slots.data && slot >= slots)
-            return refuse_entry(v, "slots", i, slot, 0, slots - 1);
+            return rapt_refuse_entry("slots", i, slot, 0, slots - 1, v->message);
         if (slot < 0 || !d->rotary_positions.data)
             continue;
         const int64_t position = rapt_index_at(d->rotary_positions, i);
-        if (!rapt_is_inside(position, span.least, span.most))
-            return refuse_entry(v, names->rotary_positions, i, position, span.least, span.most);
+        if (!rapt_is_inside(position, rotary.least, rotary.most))
+            return rapt_refuse_entry(names->rotary_positions, i, position, rotary.least, rotary.most, v->message);
     }
     return RAPT_OK;
 }
@@ -127,6 +101,12 @@ static rapt_status check_tokens(struct rapt_validation *v, const rapt_append_des
 static rapt_status refuse_page(struct rapt_validation *v, const rapt_append_desc *d, int64_t b, int64_t page,
                                int64_t position) {
     const struct rapt_append_entries entries = rapt_append_entries_of(d, b);
+    int64_t begin, end;
+    rapt_status status = RAPT_OK;
+    if (d->pages.kind == RAPT_PAGES_LISTED)
+        status = rapt_pages_check_offsets(&d->pages, "pages", b, &begin, &end, v->message);
+    if (status != RAPT_OK)
+        return status;
     if (page >= entries.count)
         return rapt_refuse(v->message, RAPT_INVALID_VALUE,
                            "pages: sequence %lld has %lld entries, but positions[%lld] = %lld takes its page %lld",
@@ -149,26 +129,41 @@ static rapt_status check_page_entries(struct rapt_validation *v, const rapt_appe
     return RAPT_OK;
 }
 
+/* Whether the caches have room for new tokens from a position on. */
+static rapt_status check_room(struct rapt_validation *v, const rapt_append_desc *d, int64_t b, int64_t position,
+                              int64_t count) {
+    if (!rapt_cache_shape_of(d).paged && position > d->cache_length - count)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE,
+                           "positions[%lld] = %lld: its %lld new tokens reach beyond the %lld of its cache",
+                           (long long)b, (long long)position, (long long)count, (long long)d->cache_length);
+    return check_page_entries(v, d, b, position, count);
+}
+
+/* Whether rotary covers tokens from a position on. */
+static rapt_status check_rotation(struct rapt_validation *v, const rapt_append_desc *d, const char *name, int64_t b,
+                                  int64_t position, int64_t count) {
+    const struct rapt_rotary_range rotary = rapt_rotary_range_of(&d->rotary);
+    if (position + count - 1 > rotary.most)
+        return rapt_refuse(v->message, RAPT_INVALID_VALUE,
+                           "%s[%lld] = %lld: the last of its %lld tokens is outside %lld ... %lld of rotary", name,
+                           (long long)b, (long long)position, (long long)count, (long long)rotary.least,
+                           (long long)rotary.most);
+    return RAPT_OK;
+}
+
 /* The place, except in rapt_rotate, and the rotation, unless rotary_positions has it. */
 static rapt_status check_position(struct rapt_validation *v, const rapt_append_desc *d,
                                   const struct rapt_append_names *names, int64_t b, int64_t count) {
-    const int64_t position = rapt_index_at(d->positions, b), room = d->cache_length;
-    const struct span span = rotary_span(&d->rotary);
-    const int64_t least = rapt_rotates_alone(d) ? span.least : 0;
-    if (count == 0 && rapt_rotates_alone(d))
+    const bool has_place = !rapt_rotates_alone(d);
+    const int64_t position = rapt_index_at(d->positions, b);
+    const int64_t least = has_place ? 0 : rapt_rotary_range_of(&d->rotary).least;
+    if ((has_place || count > 0) && !rapt_is_inside(position, least, RAPT_MAX_POSITION))
+        return rapt_refuse_entry(names->positions, b, position, least, RAPT_MAX_POSITION, v->message);
+    if (count == 0)
         return RAPT_OK;
-    if (!rapt_is_inside(position, least, RAPT_MAX_POSITION))
-        return refuse_entry(v, names->positions, b, position, least, RAPT_MAX_POSITION);
-    if (count > 0 && !rapt_rotates_alone(d) && !rapt_cache_shape_of(d).paged && position > room - count)
-        return rapt_refuse(v->message, RAPT_INVALID_VALUE,
-                           "positions[%lld] = %lld: its %lld new tokens reach beyond the %lld of its cache",
-                           (long long)b, (long long)position, (long long)count, (long long)room);
-    if (count > 0 && d->rotary.pairing && !d->rotary_positions.data && position + count - 1 > span.most)
-        return rapt_refuse(v->message, RAPT_INVALID_VALUE,
-                           "%s[%lld] = %lld: the last of its %lld tokens is outside %lld ... %lld of rotary",
-                           names->positions, (long long)b, (long long)position, (long long)count, (long long)span.least,
-                           (long long)span.most);
-    return count > 0 && !rapt_rotates_alone(d) ? check_page_entries(v, d, b, position, count) : RAPT_OK;
+    const rapt_status status = has_place ? check_room(v, d, b, position, count) : RAPT_OK;
+    const bool is_turned = d->rotary.pairing && !d->rotary_positions.data;
+    return status == RAPT_OK && is_turned ? check_rotation(v, d, names->positions, b, position, count) : status;
 }
 
 rapt_status rapt_check_append_lists(struct rapt_validation *v, const rapt_append_desc *d,

@@ -11,6 +11,14 @@ rapt_status rapt_check_sizes(const struct rapt_size *sizes, size_t count, rapt_m
     return RAPT_OK;
 }
 
+rapt_status rapt_check_unset(const char *owner, const struct rapt_field *fields, size_t count, rapt_message *message) {
+    for (const struct rapt_field *field = fields; field < fields + count; field++)
+        if (field->value)
+            return rapt_refuse(message, RAPT_UNUSED_FIELD, "%s.data is NULL, but its %s = %lld", owner, field->name,
+                               (long long)field->value);
+    return RAPT_OK;
+}
+
 rapt_status rapt_check_enum(const char *name, int32_t value, int32_t last, rapt_message *message) {
     if (value < 0 || value > last)
         return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "%s = %d is outside 0 ... %d", name, (int)value, (int)last);

@@ -25,28 +25,32 @@ rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, c
     return RAPT_OK;
 }
 
-/* Entries that are read, and how messages count them: "batch = 3 takes one more". */
-struct entries {
+/* How many entries are read, and how messages say so: "batch = 3 takes one more". */
+struct count {
     int64_t read;
     const char *before, *after;
     int64_t said;
 };
 
+static rapt_status check_absent(struct rapt_validation *v, const char *name, rapt_index_list list) {
+    const struct rapt_field fields[] = {
+        {"index_bytes", list.index_bytes}, {"count", list.count}, {"stride_bytes", list.stride_bytes}};
+    return rapt_check_unset(name, fields, sizeof fields / sizeof *fields, v->message);
+}
+
 static rapt_status check_fields(struct rapt_validation *v, const char *name, rapt_index_list list,
-                                struct entries entries) {
+                                struct count count) {
     if (list.reserved_zero)
         return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.reserved_zero = %d is not 0", name,
                            (int)list.reserved_zero);
-    if (!list.data && entries.said && (list.index_bytes || list.count || list.stride_bytes))
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD,
-                           "%s.data is NULL, but index_bytes = %d, count or stride_bytes is set", name,
-                           (int)list.index_bytes);
+    if (!list.data && count.said)
+        return check_absent(v, name, list);
     if (list.data && list.index_bytes != 4 && list.index_bytes != 8)
         return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.index_bytes = %d is neither 4 nor 8", name,
                            (int)list.index_bytes);
-    if (list.count < 0 || (list.count && list.count < entries.read))
+    if (list.count < 0 || (list.count && list.count < count.read))
         return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT, "%s.count = %lld, but %s%lld%s", name,
-                           (long long)list.count, entries.before, (long long)entries.said, entries.after);
+                           (long long)list.count, count.before, (long long)count.said, count.after);
     if (list.data && (list.stride_bytes < list.index_bytes || list.stride_bytes % list.index_bytes))
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
                            "%s.stride_bytes = %lld is not a positive multiple of index_bytes = %d", name,
@@ -55,13 +59,13 @@ static rapt_status check_fields(struct rapt_validation *v, const char *name, rap
 }
 
 /* A list of one entry per sequence, or of one more. */
-static rapt_status check_list_fields(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t count) {
+static rapt_status check_list_fields(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t read) {
     const int64_t batch = v->desc->batch;
-    const struct entries entries = {count, "batch = ", count > batch ? " takes one more" : "", batch};
-    const rapt_status status = check_fields(v, name, list, entries);
+    const struct count count = {read, "batch = ", read > batch ? " takes one more" : "", batch};
+    const rapt_status status = check_fields(v, name, list, count);
     if (status != RAPT_OK || !list.data)
         return status;
-    return rapt_check_list_bytes(v, name, list.data, count, list.index_bytes, list.stride_bytes);
+    return rapt_check_list_bytes(v, name, list.data, read, list.index_bytes, list.stride_bytes);
 }
 
 rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_t batch, int64_t stride_bytes,
@@ -83,64 +87,66 @@ rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_
     return RAPT_OK;
 }
 
-static rapt_status check_index_list(struct rapt_validation *v, const char *name, rapt_index_list list,
-                                    int64_t least, int64_t most) {
-    const int64_t batch = v->desc->batch;
-    if (!list.data && !list.index_bytes && !list.reserved_zero && !list.count && !list.stride_bytes)
-        return RAPT_OK;
-    const rapt_status status = check_list_fields(v, name, list, batch);
-    if (status != RAPT_OK || !list.data || v->memory == RAPT_MEMORY_BINDING)
-        return status;
-    for (int64_t i = 0; i < batch; i++) {
-        const int64_t index = rapt_index_at(list, i);
-        if (index < least || index > most)
-            return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is outside %lld ... %lld",
-                               name, (long long)i, (long long)index, (long long)least, (long long)most);
+rapt_status rapt_refuse_entry(const char *name, int64_t i, int64_t entry, int64_t least, int64_t most,
+                              rapt_message *message) {
+    return rapt_refuse(message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is outside %lld ... %lld", name, (long long)i,
+                       (long long)entry, (long long)least, (long long)most);
+}
+
+rapt_status rapt_check_bounded(const struct rapt_bounded_list *bounded, int64_t count, rapt_message *message) {
+    for (int64_t i = 0; bounded->list.data && i < count; i++) {
+        const int64_t entry = rapt_index_at(bounded->list, i);
+        if (entry < bounded->least || entry > bounded->most)
+            return rapt_refuse_entry(bounded->name, i, entry, bounded->least, bounded->most, message);
     }
     return RAPT_OK;
 }
 
-/* Where packed sequences begin and end. */
-struct offsets_rule {
-    const char *name, *length_name, *tokens_name;
-    rapt_index_list list;
-    int64_t length, tokens; /* of a sequence at most, of all sequences */
-};
-
-static rapt_status check_offsets(struct rapt_validation *v, const struct offsets_rule *rule) {
-    const rapt_status status = check_list_fields(v, rule->name, rule->list, v->desc->batch + 1);
-    if (status != RAPT_OK || !rule->list.data || v->memory == RAPT_MEMORY_BINDING)
-        return status;
-    for (int64_t i = 0, before = 0; i <= v->desc->batch; i++) {
-        const int64_t offset = rapt_index_at(rule->list, i);
-        if (offset < before || offset > rule->tokens)
-            return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is outside %lld ... %s = %lld",
-                               rule->name, (long long)i, (long long)offset, (long long)before, rule->tokens_name,
-                               (long long)rule->tokens);
-        if (i > 0 && offset - before > rule->length)
-            return rapt_refuse(v->message, RAPT_INVALID_VALUE,
-                               "%s[%lld] = %lld is %lld after the one before; %s = %lld", rule->name,
-                               (long long)i, (long long)offset, (long long)(offset - before),
-                               rule->length_name, (long long)rule->length);
+rapt_status rapt_check_offsets(const struct rapt_offset_list *offsets, int64_t batch, rapt_message *message) {
+    for (int64_t i = 0, before = 0; offsets->list.data && i <= batch; i++) {
+        const int64_t offset = rapt_index_at(offsets->list, i);
+        if (offset < before || offset > offsets->tokens)
+            return rapt_refuse(message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is outside %lld ... %s = %lld",
+                               offsets->name, (long long)i, (long long)offset, (long long)before, offsets->tokens_name,
+                               (long long)offsets->tokens);
+        if (i > 0 && offset - before > offsets->length)
+            return rapt_refuse(message, RAPT_INVALID_VALUE, "%s[%lld] = %lld is %lld after the one before; %s = %lld",
+                               offsets->name, (long long)i, (long long)offset, (long long)(offset - before),
+                               offsets->length_name, (long long)offsets->length);
         before = offset;
     }
     return RAPT_OK;
 }
 
+static rapt_status check_index_list(struct rapt_validation *v, const struct rapt_bounded_list *bounded) {
+    const int64_t batch = v->desc->batch;
+    const rapt_status status = check_list_fields(v, bounded->name, bounded->list, batch);
+    const bool is_checked = v->memory == RAPT_MEMORY_BINDING;
+    return status != RAPT_OK || is_checked ? status : rapt_check_bounded(bounded, batch, v->message);
+}
+
+static rapt_status check_offset_list(struct rapt_validation *v, const struct rapt_offset_list *offsets) {
+    const int64_t batch = v->desc->batch;
+    const rapt_status status = check_list_fields(v, offsets->name, offsets->list, batch + 1);
+    const bool is_checked = v->memory == RAPT_MEMORY_BINDING;
+    return status != RAPT_OK || is_checked ? status : rapt_check_offsets(offsets, batch, v->message);
+}
+
 rapt_status rapt_check_index_lists(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
-    const struct offsets_rule rules[] = {
+    const struct rapt_bounded_list bounded[] = {
+        {"query_lengths", desc->query_lengths, 0, desc->query_length},
+        {"kv_lengths", desc->kv_lengths, 0, desc->kv_length},
+        {"query_position", desc->query_position, -RAPT_MAX_POSITION, RAPT_MAX_POSITION},
+        {"key_position", desc->key_position, 0, RAPT_MAX_POSITION}};
+    const struct rapt_offset_list offsets[] = {
         {"query_offsets", "query_length", "query_tokens", desc->query_offsets, desc->query_length, desc->query_tokens},
         {"kv_offsets", "kv_length", "kv_tokens", desc->kv_offsets, desc->kv_length, desc->kv_tokens}};
-    rapt_status status = check_index_list(v, "query_lengths", desc->query_lengths, 0, desc->query_length);
-    if (status == RAPT_OK)
-        status = check_index_list(v, "kv_lengths", desc->kv_lengths, 0, desc->kv_length);
-    if (status == RAPT_OK)
-        status = check_index_list(v, "query_position", desc->query_position, -RAPT_MAX_POSITION, RAPT_MAX_POSITION);
-    if (status == RAPT_OK)
-        status = check_index_list(v, "key_position", desc->key_position, 0, RAPT_MAX_POSITION);
-    for (int i = 0; status == RAPT_OK && i < 2; i++)
-        status = check_offsets(v, &rules[i]);
+    rapt_status status = RAPT_OK;
+    for (size_t i = 0; status == RAPT_OK && i < sizeof bounded / sizeof *bounded; i++)
+        status = check_index_list(v, &bounded[i]);
+    for (size_t i = 0; status == RAPT_OK && i < sizeof offsets / sizeof *offsets; i++)
+        status = check_offset_list(v, &offsets[i]);
     return status;
 }
 
@@ -174,10 +180,10 @@ rapt_status rapt_check_head_lists(struct rapt_validation *v) {
     return status;
 }
 
-rapt_status rapt_check_list(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t count) {
-    const struct entries entries = {count, "", " entries are read", count};
-    const rapt_status status = check_fields(v, name, list, entries);
-    if (status != RAPT_OK || !list.data || !count)
+rapt_status rapt_check_list(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t read) {
+    const struct count count = {read, "", " entries are read", read};
+    const rapt_status status = check_fields(v, name, list, count);
+    if (status != RAPT_OK || !list.data || !read)
         return status;
-    return rapt_check_list_bytes(v, name, list.data, count, list.index_bytes, list.stride_bytes);
+    return rapt_check_list_bytes(v, name, list.data, read, list.index_bytes, list.stride_bytes);
 }

@@ -14,11 +14,19 @@ static rapt_status refuse_number(struct rapt_validation *v, rapt_status status, 
     return rapt_refuse(v->message, status, "%s.%s = %lld %s", name, field, (long long)number, why);
 }
 
+static rapt_status check_reserved(struct rapt_validation *v, const char *name, const rapt_page_table *table) {
+    if (table->reserved_zero)
+        return refuse_number(v, RAPT_UNUSED_FIELD, name, "reserved_zero", table->reserved_zero, "is not 0");
+    for (int i = 0; i < 2; i++)
+        if (table->reserved[i])
+            return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.reserved[%d] = %llu is not 0", name, i,
+                               (unsigned long long)table->reserved[i]);
+    return RAPT_OK;
+}
+
 /* Fields that the kind does not use. */
 static rapt_status check_unused(struct rapt_validation *v, const char *name, const rapt_page_table *table) {
     static const rapt_index_list no_list = {0};
-    if (table->reserved_zero || table->reserved[0] || table->reserved[1])
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s: a reserved word is not 0", name);
     if (table->kind == RAPT_PAGES_ROW && table->page_tokens)
         return refuse_number(v, RAPT_UNUSED_FIELD, name, "page_tokens", table->page_tokens,
                              "is set, but kind = 3 has rows");
@@ -42,7 +50,8 @@ rapt_status rapt_check_page_fields(struct rapt_validation *v, const char *name, 
         return refuse_number(v, RAPT_INVALID_SHAPE, name, "pages", table->pages, "is outside 0 ... 2^40");
     if (rapt_is_paged(table) && (table->page_tokens < 1 || table->page_tokens > RAPT_MAX_SIZE))
         return refuse_number(v, RAPT_INVALID_SHAPE, name, "page_tokens", table->page_tokens, "is outside 1 ... 2^40");
-    return check_unused(v, name, table);
+    const rapt_status status = check_reserved(v, name, table);
+    return status == RAPT_OK ? check_unused(v, name, table) : status;
 }
 
 rapt_status rapt_check_page_tables(struct rapt_validation *v) {

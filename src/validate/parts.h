@@ -40,16 +40,21 @@ struct rapt_validation {
     struct rapt_footprint footprints[RAPT_FOOTPRINTS];
 };
 
-/* validate/fields.c: sizes, each with its range; flags; an array of reserved words. */
+/* validate/fields.c: sizes, each with its range; flags. */
 #define RAPT_MAX_SIZE ((int64_t)1 << 40)
 struct rapt_size {
     const char *name;
     int64_t size, least, most;
 };
 rapt_status rapt_check_sizes(const struct rapt_size *sizes, size_t count, rapt_message *message);
+/* Refuses the first field that is set of a tensor or list whose data is NULL. */
+struct rapt_field {
+    const char *name;
+    int64_t value;
+};
+rapt_status rapt_check_unset(const char *owner, const struct rapt_field *fields, size_t count, rapt_message *message);
 rapt_status rapt_check_enum(const char *name, int32_t value, int32_t last, rapt_message *message);
 rapt_status rapt_check_isa(int32_t isa, rapt_message *message);
-rapt_status rapt_check_reserved(const char *name, const uint64_t *words, int count, rapt_message *message);
 
 /* validate/tensors.c: fields, dtype, NULL, alignment, strides, extent of each tensor. */
 rapt_status rapt_check_tensors(struct rapt_validation *v);
@@ -58,20 +63,27 @@ rapt_status rapt_check_tensors(struct rapt_validation *v);
 rapt_status rapt_check_merging(struct rapt_validation *v, const rapt_states_desc *desc, const char *name,
                                const rapt_tensor *state);
 
-/* The same for keys or values outside an attention descriptor; data is required. */
-struct rapt_tensor_claim {
-    const char *name;
-    const rapt_tensor *tensor;
-    int64_t size[3]; /* batch, head, token */
-    int64_t row;     /* elements of the innermost dimension */
-    bool output, writes_scales, paged;
-};
-rapt_status rapt_check_claim(struct rapt_validation *v, const struct rapt_tensor_claim *claim);
-
 /* validate/lists.c: the fields and the memory of a list with so many entries; the memory of any array. */
 rapt_status rapt_check_list(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t count);
 rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, const void *data, int64_t count,
                                   int64_t entry_bytes, int64_t stride_bytes);
+
+/* validate/lists.c: integers that are each least ... most; where packed sequences begin and end. Either list may be
+ * absent. */
+struct rapt_bounded_list {
+    const char *name;
+    rapt_index_list list;
+    int64_t least, most;
+};
+struct rapt_offset_list {
+    const char *name, *length_name, *tokens_name;
+    rapt_index_list list;
+    int64_t length, tokens; /* of a sequence at most, of all sequences */
+};
+rapt_status rapt_check_bounded(const struct rapt_bounded_list *bounded, int64_t count, rapt_message *message);
+rapt_status rapt_check_offsets(const struct rapt_offset_list *offsets, int64_t batch, rapt_message *message);
+rapt_status rapt_refuse_entry(const char *name, int64_t i, int64_t entry, int64_t least, int64_t most,
+                              rapt_message *message);
 
 /* validate/lists.c: integers per sequence, floats per head. */
 rapt_status rapt_check_index_lists(struct rapt_validation *v);

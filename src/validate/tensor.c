@@ -65,11 +65,12 @@ static rapt_status check_null(struct rapt_validation *v, const struct rapt_tenso
         return RAPT_OK;
     if (!is_optional(rule) || is_present(v, rule))
         return rapt_refuse(v->message, RAPT_NULL_POINTER, "%s.data is NULL", rule->name);
-    if (t->dtype || t->batch_stride_bytes || t->head_stride_bytes || t->token_stride_bytes || t->extent_bytes)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD,
-                           "%s.data is NULL, but its dtype = %d or a stride or extent_bytes is set",
-                           rule->name, (int)t->dtype);
-    return RAPT_OK;
+    const struct rapt_field fields[] = {{"dtype", t->dtype},
+                                        {"batch_stride_bytes", t->batch_stride_bytes},
+                                        {"head_stride_bytes", t->head_stride_bytes},
+                                        {"token_stride_bytes", t->token_stride_bytes},
+                                        {"extent_bytes", t->extent_bytes}};
+    return rapt_check_unset(rule->name, fields, sizeof fields / sizeof *fields, v->message);
 }
 
 /* "float32, float16, bfloat16" */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Checks of one tensor by itself, for validate/tensors.c. */
+ * Checks of one tensor by itself, for validate/tensors.c and validate/append.c. */
 #ifndef RAPT_VALIDATE_TENSOR_H
 #define RAPT_VALIDATE_TENSOR_H
 

@@ -73,19 +73,3 @@ rapt_status rapt_check_merging(struct rapt_validation *v, const rapt_states_desc
         status = rapt_check_tensor(v, &rules[i]);
     return status;
 }
-
-/* An absent one must have no field set. */
-rapt_status rapt_check_claim(struct rapt_validation *v, const struct rapt_tensor_claim *claim) {
-    const bool absent = rapt_absent(claim->tensor);
-    const struct rapt_tensor_rule rule = {.name = claim->name,
-                                     .tensor = claim->tensor,
-                                     .size = claim->size,
-                                     .row = claim->row,
-                                     .uses = RAPT_USE_KEY_VALUE,
-                                     .role = absent                 ? RAPT_OPTIONAL_INPUT
-                                             : claim->writes_scales ? RAPT_REQUIRED_OUTPUT | RAPT_SCALES_OUT
-                                             : claim->output        ? RAPT_REQUIRED_OUTPUT
-                                                                    : RAPT_REQUIRED_INPUT,
-                                     .paged = claim->paged};
-    return rapt_check_tensor(v, &rule);
-}

@@ -12,6 +12,9 @@ __attribute__((noinline)) rapt_status rapt_validate(const rapt_attention_desc *d
 /* The checks that depend on pointers, for a planned descriptor that is given others. */
 __attribute__((noinline)) rapt_status rapt_validate_binding(const rapt_attention_desc *desc, rapt_message *message);
 
+/* Whether an array of reserved words is 0. */
+rapt_status rapt_check_reserved(const char *name, const uint64_t *words, int count, rapt_message *message);
+
 /* Writes message (if any) and returns status, so that refusals are one line. */
 rapt_status rapt_refuse(rapt_message *message, rapt_status status, const char *format, ...)
 #if defined(__GNUC__)

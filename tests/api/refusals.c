@@ -112,11 +112,11 @@ static void test_lists(void **state) {
             d->kv_lengths.index_bytes = 2);
     REFUSED(RAPT_INVALID_VALUE, "kv_lengths.index_bytes = 0", d->kv_lengths = list32(ok),
             d->kv_lengths.index_bytes = 0);
-    REFUSED(RAPT_UNUSED_FIELD, "key_position.data is NULL, but index_bytes = 4", d->key_position.index_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "key_position.data is NULL, but its index_bytes = 4", d->key_position.index_bytes = 4);
     REFUSED(RAPT_UNUSED_FIELD, "query_lengths.reserved_zero", d->query_lengths = list32(ok),
             d->query_lengths.reserved_zero = 1);
-    REFUSED(RAPT_UNUSED_FIELD, "kv_lengths.data is NULL", d->kv_lengths.count = 2);
-    REFUSED(RAPT_UNUSED_FIELD, "kv_lengths.data is NULL", d->kv_lengths.stride_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "kv_lengths.data is NULL, but its count = 2", d->kv_lengths.count = 2);
+    REFUSED(RAPT_UNUSED_FIELD, "kv_lengths.data is NULL, but its stride_bytes = 4", d->kv_lengths.stride_bytes = 4);
     REFUSED(RAPT_OUT_OF_EXTENT, "kv_lengths.count = 1, but batch = 2", d->kv_lengths = list32(ok),
             d->kv_lengths.count = 1);
     REFUSED(RAPT_OUT_OF_EXTENT, "kv_lengths.count = -2", d->kv_lengths = list32(ok), d->kv_lengths.count = -2);

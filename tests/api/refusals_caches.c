@@ -145,8 +145,9 @@ static void test_table_fields(void **state) {
     REFUSED(RAPT_UNSUPPORTED_FLAG, "key_pages.kind = 4 is outside 0 ... 3", page_keys(d), d->key_pages.kind = 4);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "value_pages.kind = -1", d->value_pages.kind = -1);
     REFUSED(RAPT_UNUSED_FIELD, "key_pages is set, but its kind is 0", page_keys(d), d->key_pages.kind = 0);
-    REFUSED(RAPT_UNUSED_FIELD, "key_pages: a reserved word", page_keys(d), d->key_pages.reserved[1] = 1);
-    REFUSED(RAPT_UNUSED_FIELD, "value_pages: a reserved word", page_both(d), d->value_pages.reserved_zero = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "key_pages.reserved[1] = 3 is not 0", page_keys(d), d->key_pages.reserved[1] = 3);
+    REFUSED(RAPT_UNUSED_FIELD, "value_pages.reserved_zero = 1 is not 0", page_both(d),
+            d->value_pages.reserved_zero = 1);
     REFUSED(RAPT_INVALID_SHAPE, "key_pages.pages = -1", page_keys(d), d->key_pages.pages = -1);
     REFUSED(RAPT_INVALID_SHAPE, "key_pages.pages", page_keys(d), d->key_pages.pages = INT64_MAX);
     REFUSED(RAPT_INVALID_SHAPE, "key_pages.page_tokens = 0 is outside 1 ... 2^40", page_keys(d),

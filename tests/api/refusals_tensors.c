@@ -55,11 +55,11 @@ static void test_tensors(void **state) {
     REFUSED(RAPT_UNUSED_FIELD, "key.scale_extent_bytes", d->key.scale_extent_bytes = 80);
     REFUSED(RAPT_UNUSED_FIELD, "out.reserved", d->out.reserved[0] = 4);
     REFUSED(RAPT_UNUSED_FIELD, "mask.reserved", d->mask.reserved[0] = 1);
-    REFUSED(RAPT_UNUSED_FIELD, "mask.data is NULL, but", with_mask(d), d->mask.data = NULL);
-    REFUSED(RAPT_UNUSED_FIELD, "bias.data is NULL, but", d->bias.token_stride_bytes = 4);
-    REFUSED(RAPT_UNUSED_FIELD, "bias.data is NULL, but", d->bias.head_stride_bytes = 4);
-    REFUSED(RAPT_UNUSED_FIELD, "bias.data is NULL, but", d->bias.batch_stride_bytes = 4);
-    REFUSED(RAPT_UNUSED_FIELD, "lse.data is NULL, but", d->lse.extent_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "mask.data is NULL, but its dtype = 2", with_mask(d), d->mask.data = NULL);
+    REFUSED(RAPT_UNUSED_FIELD, "bias.data is NULL, but its token_stride_bytes = 4", d->bias.token_stride_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "bias.data is NULL, but its head_stride_bytes = 4", d->bias.head_stride_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "bias.data is NULL, but its batch_stride_bytes = 4", d->bias.batch_stride_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "lse.data is NULL, but its extent_bytes = 4", d->lse.extent_bytes = 4);
     END_OF_ROWS;
 }
 

@@ -49,7 +49,7 @@ static void refuse_addressing(void) {
             d->pages.entries.count = 0);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "pages.kind = 9", d->pages.kind = 9);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "pages.kind = -1", d->pages.kind = -1);
-    REFUSED(RAPT_UNUSED_FIELD, "pages: a reserved word is not 0", with_table(d, RAPT_PAGES_LISTED),
+    REFUSED(RAPT_UNUSED_FIELD, "pages.reserved[1] = 1 is not 0", with_table(d, RAPT_PAGES_LISTED),
             d->pages.reserved[1] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "pages", d->pages.entries = rapt_int64_list(positions, 2));
     REFUSED(RAPT_UNUSED_FIELD, "pages.batch_stride_bytes is set, but slots", with_slots(d),
@@ -85,8 +85,10 @@ static void refuse_addressing(void) {
     REFUSED(RAPT_INVALID_VALUE, "positions[0] = 8 takes its page 2", with_table(d, RAPT_PAGES_DENSE), positions[0] = 8);
     REFUSED(RAPT_INVALID_VALUE, "positions[1] = 3 takes its page 1", with_table(d, RAPT_PAGES_LISTED),
             positions[1] = 3);
-    REFUSED(RAPT_INVALID_VALUE, "sequence 1 has 0 entries", with_table(d, RAPT_PAGES_LISTED), page_offsets[2] = 5);
-    REFUSED(RAPT_INVALID_VALUE, "sequence 0 has 0 entries", with_table(d, RAPT_PAGES_LISTED), page_offsets[0] = -1);
+    REFUSED(RAPT_INVALID_VALUE, "pages.offsets[1] = 1 and the next, 5, do not grow within 0 ... entries.count = ",
+            with_table(d, RAPT_PAGES_LISTED), page_offsets[2] = 5);
+    REFUSED(RAPT_INVALID_VALUE, "pages.offsets[0] = -1 and the next, 1, do not grow", with_table(d, RAPT_PAGES_LISTED),
+            page_offsets[0] = -1);
     REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1", with_table(d, RAPT_PAGES_ROW), pages[1] = 4);
     REFUSED(RAPT_INVALID_VALUE, "positions[1] = 3: its 3 new", with_table(d, RAPT_PAGES_ROW), positions[1] = 3);
     REFUSED(RAPT_OUT_OF_EXTENT, "pages.entries.count = 1", with_table(d, RAPT_PAGES_ROW), d->pages.entries.count = 1);
