@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "assume.h"
 #include "cpu.h"
 #include "isa.h"
 #include "validate/validate.h"
@@ -284,9 +285,7 @@ const struct rapt_table *rapt_unit_of(const struct rapt_table *table, rapt_isa i
 }
 
 rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_message *message) {
-    if (!rapt_isa_name(isa))
-        return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "isa = %d is outside 0 ... %d", (int)isa,
-                           RAPT_ISA_COUNT - 1);
+    RAPT_ASSUME((unsigned)isa < RAPT_ISA_COUNT);
     if (isa == RAPT_ISA_AUTO) {
         const rapt_status status = choose(&isa, message);
         if (status != RAPT_OK)

@@ -5,7 +5,7 @@
 
 #include "kernels.h"
 
-/* The table for a requested isa (RAPT_ISA_AUTO: environment, then the best), or a refusal. */
+/* The table for a requested isa (RAPT_ISA_AUTO: environment, then the best), or a refusal. ASSUME isa is in range. */
 rapt_status rapt_dispatch(rapt_isa isa, const struct rapt_table **table, rapt_message *message);
 
 /* Whether an isa means another isa's table with a unit. ASSUME isa is in range. */
