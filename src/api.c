@@ -143,7 +143,9 @@ rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, int64_t max
         return rapt_refuse(message, RAPT_INVALID_VALUE, "max_concurrency = %lld is below 1",
                            (long long)max_concurrency);
     status = rapt_workspace_capacity(rapt_body_of(&plan), max_concurrency, bytes);
-    return status == RAPT_OK ? status : rapt_refuse(message, status, "the workspace of this capacity overflows size_t");
+    return status == RAPT_OK ? status
+                             : rapt_refuse(message, status, "max_concurrency = %lld is above %d",
+                                           (long long)max_concurrency, INT32_MAX);
 }
 
 int64_t rapt_run_concurrency(const rapt_plan *plan, const rapt_run_options *options) {
@@ -239,7 +241,8 @@ static rapt_status run_in_heap(const rapt_plan *plan, const rapt_run_options *co
     const int64_t slots = rapt_schedule_concurrency(rapt_body_of(plan), complete);
     rapt_status status = rapt_plan_workspace_bytes(plan, slots, &bytes);
     if (status != RAPT_OK)
-        return rapt_refuse(message, status, "the workspace of this shape overflows size_t");
+        return rapt_refuse(message, status, "the workspace has no room for %lld tasks at once",
+                           (long long)slots);
     void *workspace = malloc(bytes);
     if (!workspace)
         return rapt_refuse(message, RAPT_OUT_OF_MEMORY, "out of memory: %zu bytes of workspace", bytes);

@@ -137,8 +137,8 @@ double rapt_stored_bytes(const struct rapt_plan_body *a, const struct rapt_work 
     return bytes * (double)a->desc.kv_heads * (double)work->sequence.kv_length;
 }
 
-/* Nothing overflows: check_products (validate/validate.c) bounds the scores, of which there are no fewer than tasks, and
- * 4096 bytes for each key of each head, which is more than states take. */
+/* Nothing overflows: check_products (validate/validate.c) bounds the scores, of which there are no fewer than tasks,
+ * and 4096 bytes for each key of each head, which is more than states take. */
 static void add(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t times,
                 struct rapt_totals *totals) {
     const int64_t heads = a->desc.kv_heads * times, tasks = heads * work->row_blocks * work->splits;

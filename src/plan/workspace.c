@@ -17,31 +17,20 @@ static struct rapt_workspace *workspace_at(void *memory) {
     return (struct rapt_workspace *)(address - address % RAPT_VECTOR_BYTES);
 }
 
-/* Advances end by count * bytes, padded; false on overflow. */
-static bool reserve(size_t *end, size_t count, size_t bytes) {
-    size_t size;
-    if (__builtin_mul_overflow(count, bytes, &size) || __builtin_add_overflow(size, RAPT_VECTOR_BYTES - 1, &size))
-        return false;
-    return !__builtin_add_overflow(*end, size / RAPT_VECTOR_BYTES * RAPT_VECTOR_BYTES, end);
+static size_t padded(size_t bytes) { return (bytes + RAPT_VECTOR_BYTES - 1) / RAPT_VECTOR_BYTES * RAPT_VECTOR_BYTES; }
+
+/* Nothing overflows with at most INT32_MAX slots, of some MiB each, and 2^40 sequences. */
+static struct layout lay_out(size_t table_bytes, int64_t state_bytes, size_t slot_bytes, int64_t slots) {
+    struct layout at;
+    at.works = padded(sizeof(struct rapt_workspace) + (size_t)slots);
+    at.states = at.works + padded(table_bytes);
+    at.slots = at.states + padded((size_t)state_bytes);
+    at.end = at.slots + padded((size_t)slots * slot_bytes) + RAPT_VECTOR_BYTES - 1;
+    return at;
 }
 
-static bool lay_out(size_t table_bytes, int64_t state_bytes, size_t slot_bytes, int64_t slots, struct layout *at) {
-    at->works = 0;
-    if (slots > INT32_MAX || !reserve(&at->works, 1, sizeof(struct rapt_workspace) + (size_t)slots))
-        return false;
-    at->states = at->works;
-    if (!reserve(&at->states, 1, table_bytes))
-        return false;
-    at->slots = at->states;
-    if (!reserve(&at->slots, 1, (size_t)state_bytes))
-        return false;
-    at->end = at->slots;
-    return reserve(&at->end, (size_t)slots, slot_bytes) &&
-           !__builtin_add_overflow(at->end, RAPT_VECTOR_BYTES - 1, &at->end);
-}
-
-static bool layout_of(const struct rapt_plan_body *a, int64_t slots, struct layout *at) {
-    return lay_out(rapt_work_table_bytes(a), a->totals.state_bytes, a->slot.slot_bytes, slots, at);
+static struct layout layout_of(const struct rapt_plan_body *a, int64_t slots) {
+    return lay_out(rapt_work_table_bytes(a), a->totals.state_bytes, a->slot.slot_bytes, slots);
 }
 
 static int64_t useful(const struct rapt_plan_body *a, int64_t slots) {
@@ -50,10 +39,10 @@ static int64_t useful(const struct rapt_plan_body *a, int64_t slots) {
 }
 
 rapt_status rapt_workspace_bytes(const struct rapt_plan_body *a, int64_t slots, size_t *bytes) {
-    struct layout layout;
-    if (!layout_of(a, useful(a, slots), &layout))
+    const int64_t count = useful(a, slots);
+    if (count > INT32_MAX)
         return RAPT_SIZE_OVERFLOW;
-    *bytes = layout.end;
+    *bytes = layout_of(a, count).end;
     return RAPT_OK;
 }
 
@@ -61,35 +50,33 @@ rapt_status rapt_workspace_capacity(const struct rapt_plan_body *largest, int64_
     struct rapt_plan_body any = *largest, *a = &any;
     struct rapt_totals totals;
     struct rapt_slot_layout slot, further;
-    struct layout layout;
+    if (slots > INT32_MAX)
+        return RAPT_SIZE_OVERFLOW;
     rapt_work_bound(a, &totals);
     const size_t table_bytes = (size_t)a->desc.batch * sizeof(struct rapt_work);
     a->mask_parts |= RAPT_PART_SELECT; /* trees and lists of key blocks */
     rapt_lay_out_slot(a, &totals, &slot, &further);
-    if (!lay_out(table_bytes, totals.state_bytes, slot.slot_bytes, slots, &layout))
-        return RAPT_SIZE_OVERFLOW;
-    *bytes = layout.end;
+    *bytes = lay_out(table_bytes, totals.state_bytes, slot.slot_bytes, slots).end;
     return RAPT_OK;
 }
 
-/* The largest number of slots that fits, and their layout; a slot takes slot_bytes and one byte of the header. */
-static int64_t slots_in(const struct rapt_plan_body *a, size_t bytes, struct layout *layout) {
-    if (!layout_of(a, 1, layout) || layout->end > bytes)
+/* The largest number of slots that fits; a slot takes slot_bytes and one byte of the header. */
+static int64_t slots_in(const struct rapt_plan_body *a, size_t bytes) {
+    const size_t least = layout_of(a, 1).end;
+    if (least > bytes)
         return 0;
-    const size_t most = 1 + (bytes - layout->end) / a->slot.slot_bytes;
+    const size_t most = 1 + (bytes - least) / a->slot.slot_bytes;
     int64_t slots = useful(a, most < INT32_MAX ? (int64_t)most : INT32_MAX);
-    for (; slots > 1; slots--)
-        if (layout_of(a, slots, layout) && layout->end <= bytes)
-            return slots;
-    layout_of(a, 1, layout);
-    return 1;
+    while (slots > 1 && layout_of(a, slots).end > bytes)
+        slots--;
+    return slots;
 }
 
 rapt_status rapt_workspace_prepare(const struct rapt_plan_body *a, void *memory, size_t bytes) {
-    struct layout layout;
-    const int64_t slots = slots_in(a, bytes, &layout);
+    const int64_t slots = slots_in(a, bytes);
     if (slots == 0)
         return RAPT_WORKSPACE_TOO_SMALL;
+    const struct layout layout = layout_of(a, slots);
     struct rapt_workspace *w = workspace_at(memory);
     struct rapt_work *works = (struct rapt_work *)(void *)((char *)w + layout.works);
     w->magic = 0;

@@ -20,7 +20,8 @@ struct rapt_workspace {
     _Atomic unsigned char busy[]; /* [slots] */
 };
 
-/* Bytes for so many tasks at once, whatever the alignment of the memory; more slots than tasks are of no use. */
+/* Bytes for so many tasks at once, whatever the alignment of the memory; more slots than tasks are of no use.
+ * RAPT_SIZE_OVERFLOW if more than INT32_MAX are. */
 rapt_status rapt_workspace_bytes(const struct rapt_plan_body *attention, int64_t slots, size_t *bytes);
 
 /* The same for any call whose batch and lengths are no larger. */

@@ -59,7 +59,9 @@ static rapt_status add_floats(struct rapt_validation *v, const char *name, const
     if (!data || rows == 0)
         return RAPT_OK;
     if (!rapt_mul_fits(rows - 1, stride_bytes, &bytes) || !rapt_add_fits(bytes, row_floats * 4, &bytes))
-        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s: its stride times its positions overflows", name);
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
+                           "%s: %lld positions at rotary.table_stride_bytes = %lld overflow", name, (long long)rows,
+                           (long long)stride_bytes);
     return rapt_check_list_bytes(v, name, data, bytes / 4, sizeof(float), sizeof(float));
 }
 

@@ -88,7 +88,8 @@ static rapt_status check_sequences(struct rapt_validation *v, int side) {
     for (int64_t b = 0; b < batch && status == RAPT_OK; b++) {
         struct rapt_sequence sequence = rapt_sequence_of(desc, b);
         if (sequence.kv_length < 0 || sequence.kv_length > desc->kv_length)
-            return rapt_refuse(v->message, RAPT_INVALID_VALUE, "the length of sequence %lld changes", (long long)b);
+            return rapt_refuse(v->message, RAPT_INVALID_VALUE, "the length of sequence %lld changed to %lld meanwhile",
+                               (long long)b, (long long)sequence.kv_length);
         status = rapt_pages_find(desc, side, b, &checked_bytes, &sequence, v->message);
     }
     return status;

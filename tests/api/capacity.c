@@ -205,6 +205,7 @@ static void test_bound_is_refused(void **state) {
     assert_int_equal(rapt_workspace_bound(&desc, 0, &bytes, &message), RAPT_INVALID_VALUE);
     assert_int_equal(rapt_workspace_bound(&desc, INT64_MAX, &bytes, &message), RAPT_SIZE_OVERFLOW);
     assert_int_equal(rapt_workspace_bound(&desc, (int64_t)INT32_MAX + 1, &bytes, &message), RAPT_SIZE_OVERFLOW);
+    assert_string_equal(message.text, "max_concurrency = 2147483648 is above 2147483647");
     assert_int_equal(rapt_workspace_bound(&desc, INT32_MAX, &bytes, &message), RAPT_OK);
     assert_int_equal(rapt_workspace_bound(&desc, 1, &bytes, NULL), RAPT_OK);
     desc.head_dim = 0;

@@ -101,6 +101,8 @@ static void test_scales(void **state) {
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.scale_dtype = -1", with_int8(d), d->key.scale_dtype = -1);
     REFUSED(RAPT_NULL_POINTER, "key.scales is NULL", with_int8(d), d->key.scales = NULL);
     REFUSED(RAPT_NULL_POINTER, "key.zero_points is NULL", with_zero_points(d), d->key.zero_points = NULL);
+    REFUSED(RAPT_UNUSED_FIELD, "key.scales is set, but key.data is NULL", with_int8(d),
+            d->query.data = d->key.data = d->value.data = d->out.data = NULL);
     REFUSED(RAPT_UNUSED_FIELD, "key.scales is set, but its scale_dtype = 0", with_int8(d),
             d->key.dtype = RAPT_F8_E4M3, d->key.scale_dtype = 0);
     REFUSED(RAPT_UNUSED_FIELD, "value.scale_group is set, but its scale_dtype = 0",

@@ -93,6 +93,15 @@ static rapt_status run_with(struct problem *problem, const void *options) {
     return rapt_attention(&problem->desc, options, NULL);
 }
 
+static void test_status_texts(void **state) {
+    (void)state;
+    for (int status = RAPT_OK; status <= RAPT_STOPPED; status++)
+        for (int other = status + 1; other <= RAPT_STOPPED + 1; other++)
+            assert_string_not_equal(rapt_status_text((rapt_status)status), rapt_status_text((rapt_status)other));
+    assert_string_equal(rapt_status_text((rapt_status)(RAPT_STOPPED + 1)), "unknown status");
+    assert_string_equal(rapt_status_text((rapt_status)-1), "unknown status");
+}
+
 /* A plan states the order it has, even if the call leaves it to the library. */
 static void test_orders(void **state) {
     static const int32_t asked[] = {RAPT_NUMERICS_DEFAULT, RAPT_NUMERICS_ORDER_1, RAPT_NUMERICS_FASTEST,
@@ -291,6 +300,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_of_a_descriptor), cmocka_unit_test(test_sizes_that_are_none),
         cmocka_unit_test(test_tail_that_is_not_zero), cmocka_unit_test(test_sizes_of_options),
+        cmocka_unit_test(test_status_texts),
         cmocka_unit_test(test_orders), cmocka_unit_test(test_fastest),
         cmocka_unit_test(test_fastest_of_a_named_unit), cmocka_unit_test(test_fastest_of_two_types),
         cmocka_unit_test(test_plans_of_others),       cmocka_unit_test(test_tensor_helpers),

@@ -51,6 +51,8 @@ static void refuse_rotary(void) {
     REFUSED(RAPT_INVALID_SHAPE, "rotary.table_positions = -1", with_cosines(d), d->rotary.table_positions = -1);
     REFUSED(RAPT_INVALID_STRIDE, "rotary.table_stride_bytes = 12", with_cosines(d), d->rotary.table_stride_bytes = 12);
     REFUSED(RAPT_INVALID_STRIDE, "rotary.table_stride_bytes = 18", with_cosines(d), d->rotary.table_stride_bytes = 18);
+    REFUSED(RAPT_INVALID_STRIDE, "rotary.cosines: 65536 positions at rotary.table_stride_bytes = 281474976710656",
+            with_cosines(d), d->rotary.table_positions = 1 << 16, d->rotary.table_stride_bytes = INT64_C(1) << 48);
     REFUSED(RAPT_UNUSED_FIELD, "rotary.base is set", with_cosines(d), d->rotary.base = 10000);
     REFUSED(RAPT_UNUSED_FIELD, "rotary.scaling is set", with_cosines(d), d->rotary.scaling = 1);
     REFUSED(RAPT_UNUSED_FIELD, "rotary.attention_factor", with_cosines(d), d->rotary.attention_factor = 1);
@@ -71,6 +73,10 @@ static void refuse_rotary(void) {
             d->rotary.frequencies = table, d->key_cache.data = table);
     REFUSED(RAPT_UNUSED_FIELD, "rotary.high_factor is set", with_rotary(d), d->rotary.base = 0,
             d->rotary.frequencies = table, d->rotary.high_factor = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.scaling is set, but rotary.frequencies", with_rotary(d), d->rotary.base = 0,
+            d->rotary.frequencies = table, d->rotary.scaling = RAPT_ROTARY_LINEAR);
+    REFUSED(RAPT_UNUSED_FIELD, "rotary.table_stride_bytes is set, but rotary.cosines", with_rotary(d),
+            d->rotary.table_stride_bytes = 16);
     REFUSED(RAPT_UNUSED_FIELD, "rotary.base is set", with_rotary(d), d->rotary.frequencies = table);
     REFUSED(RAPT_NULL_POINTER, "rotary_positions.data is NULL", with_slots(d), with_rotary(d));
     REFUSED(RAPT_INVALID_VALUE, "rotary_positions[4] = 536870913", with_rotary(d), rotary_positions[4] = (1 << 29) + 1,
