@@ -120,6 +120,8 @@ rapt_status rapt_check_offsets(const struct rapt_offset_list *offsets, int64_t b
 
 static rapt_status check_index_list(struct rapt_validation *v, const struct rapt_bounded_list *bounded) {
     const int64_t batch = v->desc->batch;
+    if (rapt_is_zero(&bounded->list, sizeof bounded->list)) /* as most are */
+        return RAPT_OK;
     const rapt_status status = check_list_fields(v, bounded->name, bounded->list, batch);
     const bool is_checked = v->memory == RAPT_MEMORY_BINDING;
     return status != RAPT_OK || is_checked ? status : rapt_check_bounded(bounded, batch, v->message);
@@ -127,6 +129,8 @@ static rapt_status check_index_list(struct rapt_validation *v, const struct rapt
 
 static rapt_status check_offset_list(struct rapt_validation *v, const struct rapt_offset_list *offsets) {
     const int64_t batch = v->desc->batch;
+    if (rapt_is_zero(&offsets->list, sizeof offsets->list))
+        return RAPT_OK;
     const rapt_status status = check_list_fields(v, offsets->name, offsets->list, batch + 1);
     const bool is_checked = v->memory == RAPT_MEMORY_BINDING;
     return status != RAPT_OK || is_checked ? status : rapt_check_offsets(offsets, batch, v->message);
