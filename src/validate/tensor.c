@@ -135,19 +135,10 @@ static rapt_status check_stride(struct rapt_validation *v, const struct rapt_ten
     return RAPT_OK;
 }
 
-/* Adds a dimension of a size other than 1. */
-static rapt_status add_reach(struct rapt_validation *v, const struct rapt_tensor_rule *rule, int alignment, int dim,
-                             int64_t stride, struct rapt_footprint *footprint, struct reach *reach) {
-    int64_t bytes;
-    const rapt_status status = check_stride(v, rule, alignment, dim, stride);
-    if (status != RAPT_OK)
-        return status;
-    int64_t *end = stride < 0 ? &reach->low : &reach->high;
-    if (!rapt_mul_fits(rule->size[dim] - 1, stride, &bytes) || !rapt_add_fits(*end, bytes, end))
-        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s: its strides times its sizes overflow", rule->name);
-    /* The most negative stride has no absolute value; check_reach refuses it. */
-    footprint->stride[dim] = stride >= 0 ? stride : stride == INT64_MIN ? 0 : -stride;
-    return RAPT_OK;
+/* Adds a dimension; false on overflow. */
+static bool add_reach(int64_t size, int64_t stride, struct reach *reach) {
+    int64_t bytes, *end = stride < 0 ? &reach->low : &reach->high;
+    return rapt_mul_fits(size - 1, stride, &bytes) && rapt_add_fits(*end, bytes, end);
 }
 
 static rapt_status measure_reach(struct rapt_validation *v, const struct rapt_tensor_rule *rule, int alignment,
@@ -155,14 +146,20 @@ static rapt_status measure_reach(struct rapt_validation *v, const struct rapt_te
     const rapt_tensor *t = rule->tensor;
     const int64_t strides[3] = {rule->paged ? t->page_stride_bytes : t->batch_stride_bytes,
                                 t->head_stride_bytes, t->token_stride_bytes};
-    rapt_status status = RAPT_OK;
-    for (int dim = 0; dim < 3 && status == RAPT_OK; dim++) {
-        footprint->size[dim] = rule->size[dim];
-        footprint->stride[dim] = 0;
-        if (rule->size[dim] != 1)
-            status = add_reach(v, rule, alignment, dim, strides[dim], footprint, reach);
+    for (int dim = 0; dim < 3; dim++) {
+        const int64_t size = rule->size[dim], stride = strides[dim];
+        char name[FIELD_BYTES];
+        const rapt_status status = size != 1 ? check_stride(v, rule, alignment, dim, stride) : RAPT_OK;
+        if (status != RAPT_OK)
+            return status;
+        if (!add_reach(size, stride, reach))
+            return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s = %lld overflows int64 with a size of %lld",
+                               name_stride(rule, dim, name), (long long)stride, (long long)size);
+        footprint->size[dim] = size;
+        /* The most negative stride has no absolute value; check_reach refuses it. */
+        footprint->stride[dim] = stride >= 0 ? stride : stride == INT64_MIN ? 0 : -stride;
     }
-    return status;
+    return RAPT_OK;
 }
 
 /* Turns the reach into addresses, and compares it with extent_bytes. */
@@ -178,8 +175,9 @@ static rapt_status check_reach(struct rapt_validation *v, const struct rapt_tens
     footprint->placed = data != 0;
     if (low < -INT64_MAX || (data && (data < (uint64_t)-low || UINTPTR_MAX - data < (uint64_t)high)) ||
         !rapt_add_fits(high, -low, &footprint->bytes))
-        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s: its strides leave the address space",
-                           rule->name);
+        return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
+                           "%s%s = %p: the strides reach bytes %lld ... %lld, beyond the address space", rule->name,
+                           rule->uses ? ".data" : "", t->data, (long long)low, (long long)high);
     footprint->begin = data - (uintptr_t)-low;
     return RAPT_OK;
 }

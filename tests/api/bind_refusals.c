@@ -93,7 +93,7 @@ static void test_refused_with_everything(void **state) {
     REFUSED(RAPT_INVALID_VALUE, "query.extent_bytes", b.query.extent_bytes = -1);
     REFUSED(RAPT_OUT_OF_EXTENT, "key.extent_bytes", b.key.extent_bytes -= 4);
     REFUSED(RAPT_OUT_OF_EXTENT, "out.extent_bytes", b.out.extent_bytes = 4);
-    REFUSED(RAPT_INVALID_STRIDE, "value: its strides", b.value.data = (void *)(UINTPTR_MAX - 63),
+    REFUSED(RAPT_INVALID_STRIDE, "value.data = 0xffffffffffffffc0", b.value.data = (void *)(UINTPTR_MAX - 63),
             b.value.extent_bytes = 0);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps query", b.out.data = b.query.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key", b.out.data = b.key.data);

@@ -70,7 +70,8 @@ static void test_packed_memory(void **state) {
     REFUSED(RAPT_OUT_OF_EXTENT, "query.extent_bytes = 767", pack_queries(d), d->query.extent_bytes = 767);
     REFUSED(RAPT_OUT_OF_EXTENT, "key.extent_bytes = 639", pack_keys(d), d->key.extent_bytes = 639);
     REFUSED(RAPT_OUT_OF_EXTENT, "key.extent_bytes = 640", pack_keys(d), d->kv_tokens = 11, d->key.extent_bytes = 640);
-    REFUSED(RAPT_INVALID_STRIDE, "query: its strides times its sizes overflow", pack_queries(d),
+    REFUSED(RAPT_INVALID_STRIDE, "query.token_stride_bytes = 1073741824 overflows int64 with a size of 1099511627776",
+            pack_queries(d),
             d->query_tokens = INT64_C(1) << 40, d->query.token_stride_bytes = INT64_C(1) << 30);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps itself", pack_queries(d), d->out.token_stride_bytes = 32);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key", pack_keys(d), d->key.data = d->out.data);
@@ -248,7 +249,7 @@ static void test_paged_memory(void **state) {
     REFUSED(RAPT_OUT_OF_EXTENT, "key.extent_bytes = 768", page_keys(d), d->key_pages.pages = 5,
             d->key.extent_bytes = 768);
     REFUSED(RAPT_OUT_OF_EXTENT, "key.extent_bytes = 639", row_keys(d), d->key.extent_bytes = 639);
-    REFUSED(RAPT_INVALID_STRIDE, "key: its strides times its sizes overflow", page_keys(d),
+    REFUSED(RAPT_INVALID_STRIDE, "key.page_stride_bytes = 1099511627776 overflows int64", page_keys(d),
             d->key_pages.pages = INT64_C(1) << 40, d->key.page_stride_bytes = INT64_C(1) << 40);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps key", page_keys(d), d->key.data = d->out.data);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps value", page_both(d), d->value_pages.pages = 9,

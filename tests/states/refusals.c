@@ -105,7 +105,8 @@ static void refuse_memory(void) {
     REFUSED(RAPT_INVALID_STRIDE, "states[1].token_stride_bytes = 6", states[1].token_stride_bytes = 6);
     REFUSED(RAPT_INVALID_STRIDE, "merged.head_stride_bytes = 0 on an output", d->merged.head_stride_bytes = 0);
     REFUSED(RAPT_INVALID_STRIDE, "out.token_stride_bytes = -16 is negative", d->out.token_stride_bytes = -16);
-    REFUSED(RAPT_INVALID_STRIDE, "states[0]: its strides", states[0].batch_stride_bytes = INT64_MAX - 3);
+    REFUSED(RAPT_INVALID_STRIDE, "states[0].batch_stride_bytes = 9223372036854775804 overflows",
+            states[0].batch_stride_bytes = INT64_MAX - 3);
     REFUSED(RAPT_OUT_OF_EXTENT, "states[1].extent_bytes = 284", states[1].extent_bytes = 284);
     REFUSED(RAPT_OUT_OF_EXTENT, "lse.extent_bytes = 44", d->lse.extent_bytes = 44);
     REFUSED(RAPT_INVALID_VALUE, "merged.extent_bytes = -8", d->merged.extent_bytes = -8);
