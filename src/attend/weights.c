@@ -29,13 +29,12 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
                         struct rapt_tile_mask *mask) {
     struct rapt_task *task = tile->task;
     const struct rapt_plan_body *a = task->attention;
-    const int32_t kind = a->desc.weights_kind;
     const bool raw = is_raw(a);
     struct rapt_score_args args = {.query = task->panel,
                                    .scores = task->scores,
                                    .rows = tile->rows,
                                    .head_dim = (int)a->desc.head_dim,
-                                   .factor = raw ? a->scale : tile->first_factor};
+                                   .factor = raw ? a->desc.scale : tile->first_factor};
     for (int64_t at = keys.begin; at < keys.end; at += args.key_end - args.key_begin) {
         const struct rapt_span rest = {at, keys.end};
         const struct rapt_rows rows = task->kind->keeps_places ? rapt_source_stored(task, RAPT_KEYS, rest)
@@ -46,14 +45,14 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
     if (raw)
         return;
     rapt_visit_mask(task, tile->first, tile->rows, base, keys, mask);
-    if (kind == RAPT_WEIGHTS_SOFTCAP)
+    if (a->desc.weights_kind == RAPT_WEIGHTS_SOFTCAP)
         mask->parts &= RAPT_PART_SOFTCAP;
     if (mask->parts)
         tile->kind->logits(task->scores, 0, tile->rows, (int)(keys.begin - base), (int)(keys.end - base), mask);
 }
 
-/* One row of probabilities. If their sum is NaN, keys that are not attended
- * must be told apart: their weight is 0 all the same. */
+/* One row of probabilities. If their sum is NaN, or a factor, perhaps negative, acts on excluded scores, keys that are
+ * not attended must be told apart: their weight is 0 all the same. */
 static void export_softmax(const struct weights_tile *tile, int row, int key, int count, float *scores, float *out,
                            const struct rapt_tile_mask *mask) {
     const struct rapt_task *task = tile->task;
@@ -78,16 +77,15 @@ static void export_block(const struct weights_tile *tile, int64_t base, struct r
                          const struct rapt_tile_mask *mask) {
     struct rapt_task *task = tile->task;
     const struct rapt_plan_body *a = task->attention;
-    const int32_t kind = a->desc.weights_kind;
-    const bool raw = is_raw(a);
-    int key = (int)(keys.begin - base), count = (int)(keys.end - keys.begin);
+    const float factor = is_raw(a) ? 1.0f : RAPT_LN2;
+    const int key = (int)(keys.begin - base), count = (int)(keys.end - keys.begin);
     for (int row = 0; row < tile->rows; row++) {
         float *scores = task->scores + (int64_t)row * RAPT_BLOCK_KEYS + key;
         float *out = row_of(tile, row) + (keys.begin - task->work.sequence.key_position);
-        if (kind == RAPT_WEIGHTS_SOFTMAX)
+        if (a->desc.weights_kind == RAPT_WEIGHTS_SOFTMAX)
             export_softmax(tile, row, key, count, scores, out, mask);
         else
-            task->table->export_row(scores, out, count, raw ? 1.0f : RAPT_LN2);
+            task->table->export_row(scores, out, count, factor);
     }
 }
 

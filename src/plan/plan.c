@@ -17,9 +17,8 @@ enum {
 
 static void set_constants(struct rapt_plan_body *a) {
     const rapt_attention_desc *desc = &a->desc;
-    a->scale = desc->scale;
     a->softcap_log2e = desc->softcap * RAPT_LOG2E;
-    a->score_factor = desc->softcap != 0 ? a->scale / desc->softcap : a->scale * RAPT_LOG2E;
+    a->score_factor = desc->softcap != 0 ? desc->scale / desc->softcap : desc->scale * RAPT_LOG2E;
     a->group = desc->query_heads / desc->kv_heads;
     a->o_stride = rapt_round_up(a->desc.value_dim, RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
     a->has_lists = desc->query_lengths.data || desc->kv_lengths.data || desc->query_position.data ||

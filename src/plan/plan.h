@@ -62,7 +62,6 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     const struct rapt_table *table;
     int32_t numerics; /* 1 ... 3 */
 
-    float scale;          /* as given, or 1/sqrt(head_dim) */
     float score_factor;   /* dot product -> what logits expects */
     float softcap_log2e;  /* 0 = no softcap */
     unsigned mask_parts;  /* rapt_mask_part, except spans */

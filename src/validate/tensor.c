@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "assume.h"
 #include "checked.h"
 #include "format.h"
 #include "validate/tensor.h"
@@ -54,8 +55,8 @@ static rapt_status check_reserved_fields(struct rapt_validation *v, const struct
 
 /* Whether the call has the tensor: data or, if these may come later and there are rows, a dtype. */
 static bool is_present(const struct rapt_validation *v, const struct rapt_tensor_rule *rule) {
-    const bool needs_none = v->memory == RAPT_MEMORY_GIVEN || rapt_no_rows(v->desc);
-    return rule->tensor->data || (!needs_none && rule->tensor->dtype != RAPT_NO_DTYPE);
+    const bool may_come_later = v->memory != RAPT_MEMORY_GIVEN && !rapt_no_rows(v->desc);
+    return rule->tensor->data || (may_come_later && rule->tensor->dtype != RAPT_NO_DTYPE);
 }
 
 /* Whether a tensor with elements may lack data, and no field of it suggests that it should have some. */
@@ -234,7 +235,8 @@ static rapt_status check_scale_memory(struct rapt_validation *v, const struct ra
                                       int32_t dtype, int64_t part) {
     const rapt_tensor *t = rule->tensor;
     const bool is_scales = dtype == RAPT_F32;
-    char *name = v->scale_names[v->scale_name_count++ % RAPT_SCALE_NAMES];
+    RAPT_ASSUME(v->scale_name_count < RAPT_SCALE_NAMES);
+    char *name = v->scale_names[v->scale_name_count++];
     snprintf(name, sizeof v->scale_names[0], "%s.%s", rule->name, is_scales ? "scales" : "zero_points");
     if (!data && t->data)
         return rapt_refuse(v->message, RAPT_NULL_POINTER, "%s is NULL", name);
