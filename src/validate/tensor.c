@@ -148,7 +148,7 @@ static rapt_status measure_reach(struct rapt_validation *v, const struct rapt_te
     const int64_t strides[3] = {rule->paged ? t->page_stride_bytes : t->batch_stride_bytes,
                                 t->head_stride_bytes, t->token_stride_bytes};
     for (int dim = 0; dim < 3; dim++) {
-        const int64_t size = rule->size[dim], stride = strides[dim];
+        const int64_t size = rule->size[dim], stride = size != 1 ? strides[dim] : 0;
         char name[FIELD_BYTES];
         const rapt_status status = size != 1 ? check_stride(v, rule, alignment, dim, stride) : RAPT_OK;
         if (status != RAPT_OK)
