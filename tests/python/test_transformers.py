@@ -164,6 +164,26 @@ def test_models_that_attend_by_themselves_are_refused(name):
         model(input_ids=torch.ones(2, 5, dtype=torch.long), attention_mask=torch.tensor([[1] * 5, [0, 0, 1, 1, 1]]))
 
 
+@torch.no_grad()
+def test_masks_of_numbers_beside_position_biases():
+    generator = torch.Generator().manual_seed(2)
+    query, key, value = torch.randn(3, 2, 4, 5, 16, generator=generator)
+    mask, bias = torch.randn(2, 1, 5, 5, generator=generator), torch.randn(1, 4, 5, 5, generator=generator)
+    result, _ = rapt.transformers.attention_forward(torch.nn.Module(), query, key, value, mask, position_bias=bias)
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask + bias)
+    assert (result.transpose(1, 2) - expected).abs().max() < 1e-5
+
+
+@pytest.mark.filterwarnings("default")
+def test_sinks_alone_may_require_gradients():
+    query, key, value = torch.randn(3, 1, 4, 5, 16, generator=torch.Generator().manual_seed(2))
+    sinks = torch.nn.Parameter(torch.zeros(4))
+    with pytest.warns(RuntimeWarning, match="gradients are required"):
+        result, _ = rapt.transformers.attention_forward(torch.nn.Module().eval(), query, key, value, None, s_aux=sinks)
+    result.sum().backward()
+    assert (sinks.grad != 0).all()
+
+
 @pytest.mark.filterwarnings("default")
 def test_falls_back_with_one_warning():
     for name in ("llama", "gemma2", "gpt_oss"):
