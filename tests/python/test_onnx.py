@@ -57,3 +57,9 @@ def test_products_of_padding(random, mask):
         expected = 1.5 * numpy.tanh(products / 1.5) if "softcap" in options else products
         assert numpy.allclose(capped[3], expected, atol=1e-5)
         assert (raw[0] == last[0]).all() and (capped[0] == last[0]).all()
+
+
+def test_other_devices_are_refused():
+    assert rapt.onnx.supports_device("CPU") and not rapt.onnx.supports_device("CUDA")
+    with pytest.raises(ValueError, match="device: 'CUDA' is not CPU"):
+        rapt.onnx.prepare(None, "CUDA")
