@@ -136,6 +136,11 @@ typedef struct rapt_tensor {
     uint64_t reserved[1];
 } rapt_tensor;
 
+/* A stride over count steps of bytes. An overflow wraps; calls of such sizes are refused. */
+static inline int64_t rapt_stride_over(int64_t count, int64_t bytes) {
+    return (int64_t)((uint64_t)count * (uint64_t)bytes);
+}
+
 /* Contiguous arrays with their extent: bhsd is [batch, heads, tokens, dim], bshd is [batch, tokens, heads, dim]. data =
  * NULL is for plans without data. */
 static inline rapt_tensor rapt_tensor_bhsd(const void *data, int32_t dtype, int64_t batch, int64_t heads,
@@ -144,9 +149,9 @@ static inline rapt_tensor rapt_tensor_bhsd(const void *data, int32_t dtype, int6
     tensor.data = (void *)(uintptr_t)data;
     tensor.dtype = dtype;
     tensor.token_stride_bytes = rapt_row_bytes(dtype, dim);
-    tensor.head_stride_bytes = tokens * tensor.token_stride_bytes;
-    tensor.batch_stride_bytes = heads * tensor.head_stride_bytes;
-    tensor.extent_bytes = batch * tensor.batch_stride_bytes;
+    tensor.head_stride_bytes = rapt_stride_over(tokens, tensor.token_stride_bytes);
+    tensor.batch_stride_bytes = rapt_stride_over(heads, tensor.head_stride_bytes);
+    tensor.extent_bytes = rapt_stride_over(batch, tensor.batch_stride_bytes);
     return tensor;
 }
 
@@ -156,9 +161,9 @@ static inline rapt_tensor rapt_tensor_bshd(const void *data, int32_t dtype, int6
     tensor.data = (void *)(uintptr_t)data;
     tensor.dtype = dtype;
     tensor.head_stride_bytes = rapt_row_bytes(dtype, dim);
-    tensor.token_stride_bytes = heads * tensor.head_stride_bytes;
-    tensor.batch_stride_bytes = tokens * tensor.token_stride_bytes;
-    tensor.extent_bytes = batch * tensor.batch_stride_bytes;
+    tensor.token_stride_bytes = rapt_stride_over(heads, tensor.head_stride_bytes);
+    tensor.batch_stride_bytes = rapt_stride_over(tokens, tensor.token_stride_bytes);
+    tensor.extent_bytes = rapt_stride_over(batch, tensor.batch_stride_bytes);
     return tensor;
 }
 

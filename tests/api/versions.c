@@ -296,6 +296,20 @@ static void test_tensor_helpers(void **state) {
     assert_int_equal(rapt_row_bytes(RAPT_F32, INT64_MAX), 0);
 }
 
+/* Sizes may come from anywhere: helpers overflow without undefined behaviour, and the call is refused. */
+static void test_helpers_of_huge_sizes(void **state) {
+    const int64_t huge = INT64_C(1) << 40;
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    rapt_plan plan;
+    (void)state;
+    desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = desc.kv_length = huge;
+    desc.head_dim = 1024;
+    desc.query = rapt_input_bhsd(NULL, huge, huge, huge, 1024);
+    desc.key = desc.value = rapt_input_bshd(NULL, huge, huge, huge, 1024);
+    desc.out = rapt_output_bhsd(NULL, huge, huge, huge, 1024);
+    assert_int_equal(rapt_plan_init(&plan, &desc, NULL), RAPT_SIZE_OVERFLOW);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_of_a_descriptor), cmocka_unit_test(test_sizes_that_are_none),
@@ -304,6 +318,7 @@ int main(void) {
         cmocka_unit_test(test_orders), cmocka_unit_test(test_fastest),
         cmocka_unit_test(test_fastest_of_a_named_unit), cmocka_unit_test(test_fastest_of_two_types),
         cmocka_unit_test(test_plans_of_others),       cmocka_unit_test(test_tensor_helpers),
+        cmocka_unit_test(test_helpers_of_huge_sizes),
     };
     return cmocka_run_group_tests_name("api_versions", tests, NULL, NULL);
 }
