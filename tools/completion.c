@@ -17,6 +17,14 @@ static void print_words(const struct layer_kind *kind, const struct option_row *
     fputs("--help", stdout);
 }
 
+/* Options that take a value. */
+static void print_valued(const struct option_row *rows) {
+    fputs("valued=\"", stdout);
+    for (const struct option_row *row = rows; row->name; row++)
+        if (row->kind != OPTION_HEADING && row->argument) printf("--%s ", row->name);
+    fputs("\"", stdout);
+}
+
 static void print_verbs(void) {
     for (const struct help_verb *verb = help_verbs; verb->name; verb++)
         printf("%s%s", verb == help_verbs ? "" : " ", verb->name);
@@ -29,8 +37,9 @@ static void print_kinds(void) {
 
 /* What may follow each verb; words: the shell's array of the line, from this index on. */
 static void print_cases(const char *words, int first) {
-    printf("    case \"${%s[%d]}\" in\n    layer)\n", words, first);
-    printf("        if [ \"$at\" = 2 ]; then choices=\"");
+    printf("    case \"${%s[%d]}\" in\n    layer)\n        ", words, first);
+    print_valued(layer_option_rows);
+    printf("\n        if [ \"$at\" = 2 ]; then choices=\"");
     print_kinds();
     printf("\"; else\n        case \"${%s[%d]}\" in\n", words, first + 1);
     for (const struct layer_kind *kind = layer_kinds; kind->name; kind++) {
@@ -45,13 +54,16 @@ static void print_cases(const char *words, int first) {
         if (strcmp(verb->name, "completion") == 0) fputs("bash zsh ", stdout);
         if (strcmp(verb->name, "help") == 0) print_verbs(), putchar(' ');
         print_words(NULL, verb->rows);
-        puts("\" ;;");
+        fputs("\" ", stdout);
+        print_valued(verb->rows);
+        puts(" ;;");
     }
-    puts("    esac");
+    puts("    esac\n    case \" $valued \" in *\" $before \"*) choices= ;; esac");
 }
 
 static void print_bash(void) {
-    puts("# bash completion for rapt\n_rapt() {\n    local at=$COMP_CWORD word=${COMP_WORDS[COMP_CWORD]} choices=");
+    puts("# bash completion for rapt\n_rapt() {\n    local at=$COMP_CWORD word=${COMP_WORDS[COMP_CWORD]}\n"
+         "    local before=${COMP_WORDS[COMP_CWORD - 1]} choices= valued=");
     fputs("    if [ \"$at\" = 1 ]; then choices=\"", stdout);
     print_verbs();
     puts("\"; else");
@@ -61,7 +73,7 @@ static void print_bash(void) {
 }
 
 static void print_zsh(void) {
-    puts("#compdef rapt\n_rapt() {\n    local at=$((CURRENT - 1)) choices=");
+    puts("#compdef rapt\n_rapt() {\n    local at=$((CURRENT - 1)) before=${words[CURRENT - 1]} choices= valued=");
     fputs("    if [ \"$at\" = 1 ]; then choices=\"", stdout);
     print_verbs();
     puts("\"; else");

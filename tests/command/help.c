@@ -151,6 +151,9 @@ static void completion(void **state) {
     expect_completion("rapt layer self --hea", "\n");
     expect_completion("rapt layer multi-head --hea", "--heads\n");
     expect_completion("rapt completion z", "zsh\n");
+    expect_completion("rapt attend --query \"\"", "\n"); /* a file is due */
+    expect_completion("rapt layer self --input \"\"", "\n");
+    expect_completion("rapt compare --quiet --t", "--tolerance\n");
     if (command_shell("command -v zsh").status == 0)
         expect_success("$rapt completion zsh > _rapt; zsh -n _rapt");
 }
