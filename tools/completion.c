@@ -21,7 +21,7 @@ static void print_words(const struct layer_kind *kind, const struct option_row *
 static void print_valued(const struct option_row *rows) {
     fputs("valued=\"", stdout);
     for (const struct option_row *row = rows; row->name; row++)
-        if (row->kind != OPTION_HEADING && row->argument) printf("--%s ", row->name);
+        if (row->argument) printf("--%s ", row->name);
     fputs("\"", stdout);
 }
 

@@ -94,7 +94,7 @@ static struct rapt_reference_state row_state(const struct call *call, int64_t b,
     return row;
 }
 
-/* Softmax weights of the finished row. */
+/* Softmax weights of the finished row, in p. */
 static void row_probabilities(const struct call *call, int64_t keys, float m, float inverse) {
     for (int64_t j = 0; j < keys; j++) {
         bool takes_part = call->attended[j] && inverse != 0.0f;
@@ -116,9 +116,13 @@ static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t
     if (desc->weights_kind == RAPT_WEIGHTS_SOFTMAX) {
         row_probabilities(call, keys, row.m, inverse);
     }
-    rapt_reference_put_weights(desc, b, h, i, &(struct rapt_reference_scores){call->s, call->t, call->p,
-                                                                              call->attended, call->scale,
-                                                                              call->factor});
+    const struct rapt_reference_scores scores = {.s = call->s,
+                                                 .t = call->t,
+                                                 .softmax = call->p,
+                                                 .attended = call->attended,
+                                                 .scale = call->scale,
+                                                 .factor = call->factor};
+    rapt_reference_put_weights(desc, b, h, i, &scores);
 }
 
 static void attention(const rapt_attention_desc *desc) {

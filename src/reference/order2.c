@@ -213,9 +213,13 @@ static void attention_row(const struct call *call, int64_t b, int64_t h, int64_t
     if (desc->weights_kind == RAPT_WEIGHTS_SOFTMAX) {
         row_probabilities(call, keys, row.m, inverse);
     }
-    rapt_reference_put_weights(desc, b, h, i, &(struct rapt_reference_scores){call->s, call->t, call->y,
-                                                                              call->attended, call->scale,
-                                                                              call->factor});
+    const struct rapt_reference_scores scores = {.s = call->s,
+                                                 .t = call->t,
+                                                 .softmax = call->y,
+                                                 .attended = call->attended,
+                                                 .scale = call->scale,
+                                                 .factor = call->factor};
+    rapt_reference_put_weights(desc, b, h, i, &scores);
 }
 
 static void set_constants(struct call *call) {

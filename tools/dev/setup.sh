@@ -32,8 +32,8 @@ debian_packages() {
     minilm) echo python3-venv ;;
     lint) echo g++ clang-14 clang-tidy-14 libomp-14-dev libbenchmark-dev libopenblas-dev libpango1.0-dev python3-dev ;;
     pictures) echo libpango1.0-dev ;;
-    sanitize) echo clang-14 libclang-rt-14-dev libomp-14-dev ;;
     python) echo g++ python3-dev python3-venv ;;
+    sanitize) echo clang-14 libclang-rt-14-dev libomp-14-dev ;;
     *) echo "setup: there is no group '$1'; groups are abi, arm, bench, fuzz, ggml, lint, minilm, pictures, python, sanitize, all" >&2 && return 2 ;;
     esac
 }
