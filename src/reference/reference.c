@@ -14,14 +14,8 @@
 #error "the numeric order needs IEEE arithmetic: build without -ffast-math"
 #endif
 
-/* Calling fmaf takes ten times as long as the instruction of most x86 processors, so GCC compiles the chains once more
- * for these. The bits are the same. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define WITH_FMA __attribute__((target_clones("default", "fma")))
-#else
-#define WITH_FMA
-#endif
+/* Calling fmaf takes ten times as long as the instruction. */
+#define WITH_FMA RAPT_REFERENCE_ALSO_FOR("fma")
 
 static const float ln2 = 0x1.62e43p-1f;
 

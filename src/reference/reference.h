@@ -21,6 +21,14 @@
 #include "rapt/rapt.h"
 #include "rapt/states.h"
 
+/* Before a function: GCC compiles it once more, for x86 processors with a feature. The bits are the same. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define RAPT_REFERENCE_ALSO_FOR(feature) __attribute__((target_clones("default", feature)))
+#else
+#define RAPT_REFERENCE_ALSO_FOR(feature)
+#endif
+
 /* Zeros; the caller frees them. If there is no memory, calls rapt_reference_no_memory, which does not return: it is
  * abort, unless a program sets another function. (reference/storage.c) */
 void *rapt_reference_room(int64_t count, size_t bytes);

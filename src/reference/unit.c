@@ -95,6 +95,12 @@ static struct exact sum(struct exact x, struct exact y) {
 
 static bool is_zero(uint32_t x) { return exact_of(x).mantissa == 0 && !is_infinite(x) && !is_nan(x); }
 
+static uint32_t fma_of_finite(uint32_t a, uint32_t b, uint32_t c) {
+    struct exact x = exact_of(a), y = exact_of(b);
+    struct exact product = {x.negative != y.negative, x.mantissa * y.mantissa, x.exponent + y.exponent};
+    return rounded(sum(product, exact_of(c)));
+}
+
 uint32_t rapt_unit_fma(uint32_t a, uint32_t b, uint32_t c) {
     uint32_t sign = (a ^ b) & 0x80000000u;
     if (is_nan(a) || is_nan(b) || is_nan(c)) {
@@ -104,12 +110,7 @@ uint32_t rapt_unit_fma(uint32_t a, uint32_t b, uint32_t c) {
         bool clashes = is_infinite(c) && (sign ^ c) >> 31;
         return is_zero(a) || is_zero(b) || clashes ? no_number : sign | 0x7f800000u;
     }
-    if (is_infinite(c)) {
-        return c;
-    }
-    struct exact x = exact_of(a), y = exact_of(b);
-    struct exact product = {sign != 0, x.mantissa * y.mantissa, x.exponent + y.exponent};
-    return rounded(sum(product, exact_of(c)));
+    return is_infinite(c) ? c : fma_of_finite(a, b, c);
 }
 
 uint32_t rapt_unit_add(uint32_t x, uint32_t y) { return rapt_unit_fma(x, 0x3f800000u, y); }
@@ -148,49 +149,61 @@ static uint32_t step(uint32_t a, uint32_t b, uint32_t c) {
 
 static uint32_t add(uint32_t x, uint32_t y) { return step(x, 0x3f800000u, y); }
 
-/* Whether each number is 0 or in [2^-52, 2^60]. With 11 bits or fewer, those are multiples of 2^-62, so all products
- * and sums of a chain are 0 or in [2^-124, 2^125): nothing is denormal or infinite, and the machine does what the unit
- * does. */
-static bool is_ordinary(const uint32_t *x, int64_t count) {
-    const uint32_t least = (127u - 52) << 23, most = (127u + 60) << 23;
-    uint32_t others = 0;
+/* The smallest and the largest of the numbers but 0, without their signs; most is 0 if there is none. */
+struct sizes {
+    uint32_t least, most;
+};
+
+static struct sizes sizes_of(const uint32_t *x, int64_t count) {
+    uint32_t least = UINT32_MAX, most = 0;
     for (int64_t i = 0; i < count; i++) {
-        uint32_t size = x[i] & 0x7fffffffu;
-        others |= (size != 0) & (size - least > most - least);
+        uint32_t size = x[i] & 0x7fffffffu, less_one = size - 1; /* of 0 the largest */
+        least = less_one < least ? less_one : least;
+        most = size > most ? size : most;
     }
-    return others == 0;
+    return (struct sizes){least + 1, most};
 }
 
-static bool is_all_zeros(const uint32_t *x, int64_t count) {
-    uint32_t sizes = 0;
-    for (int64_t i = 0; i < count; i++) {
-        sizes |= x[i] << 1;
+/* Whether the machine does what the unit does. Numbers have 11 bits or fewer, so if the exponents of the smallest ones
+ * sum to -104 or more, all products and sums of a chain are multiples of 2^-124; if those of the largest ones sum to
+ * 120 or less, they are below 2^127. So none is denormal or infinite. */
+static bool is_ordinary(struct sizes a, struct sizes b) {
+    const uint32_t bias = 127, least_a = a.least >> 23, least_b = b.least >> 23, most_a = a.most >> 23;
+    const uint32_t most_b = b.most >> 23;
+    if (least_a == 0 || least_b == 0 || most_a == 255 || most_b == 255) {
+        return false;
     }
-    return sizes == 0;
+    return least_a + least_b + 104 >= 2 * bias && most_a + most_b <= 120 + 2 * bias;
 }
 
-static uint32_t ordinary_dot(uint32_t c, const uint32_t *a, const uint32_t *b, int64_t pairs) {
-    float even = 0.0f, odd = 0.0f;
-    if (is_all_zeros(a, 2 * pairs) || is_all_zeros(b, 2 * pairs)) { /* such as padding of a block */
+/* Such as the padding of a block. */
+static bool is_zero_product(struct sizes a, struct sizes b) {
+    return (a.most == 0 && is_finite(b.most)) || (b.most == 0 && is_finite(a.most));
+}
+
+static uint32_t dot(uint32_t c, const uint32_t *a, struct sizes of_a, const uint32_t *b, struct sizes of_b,
+                    int64_t pairs) {
+    if (is_zero_product(of_a, of_b)) {
         return add(c, 0);
     }
-    for (int64_t k = 0; k < pairs; k++) {
-        even = even + float_of(a[2 * k]) * float_of(b[2 * k]);
-        odd = odd + float_of(a[2 * k + 1]) * float_of(b[2 * k + 1]);
+    if (is_ordinary(of_a, of_b)) {
+        float even = 0.0f, odd = 0.0f;
+        for (int64_t k = 0; k < pairs; k++) {
+            even = even + float_of(a[2 * k]) * float_of(b[2 * k]);
+            odd = odd + float_of(a[2 * k + 1]) * float_of(b[2 * k + 1]);
+        }
+        return add(c, bits_of(even + odd));
     }
-    return add(c, bits_of(even + odd));
-}
-
-uint32_t rapt_unit_dot(uint32_t c, const uint32_t *a, const uint32_t *b, int64_t pairs) {
     uint32_t even = 0, odd = 0;
-    if (is_ordinary(a, 2 * pairs) && is_ordinary(b, 2 * pairs)) {
-        return ordinary_dot(c, a, b, pairs);
-    }
     for (int64_t k = 0; k < pairs; k++) {
         even = step(a[2 * k], b[2 * k], even);
         odd = step(a[2 * k + 1], b[2 * k + 1], odd);
     }
     return add(c, add(even, odd));
+}
+
+uint32_t rapt_unit_dot(uint32_t c, const uint32_t *a, const uint32_t *b, int64_t pairs) {
+    return dot(c, a, sizes_of(a, 2 * pairs), b, sizes_of(b, 2 * pairs), pairs);
 }
 
 float rapt_reference_unit(const float *a, const float *b, int64_t count) {
@@ -215,28 +228,37 @@ static uint32_t part(uint32_t x) {
 
 enum { HIGH, MIDDLE, LOW, PARTS };
 
-static void split(uint32_t parts[PARTS][RAPT_UNIT_TERMS], const float *x, int64_t count) {
+struct parts {
+    uint32_t number[PARTS][RAPT_UNIT_TERMS];
+    struct sizes sizes[PARTS];
+};
+
+RAPT_REFERENCE_ALSO_FOR("avx2")
+static void split(struct parts *parts, const float *x, int64_t count) {
     float rest[RAPT_UNIT_TERMS];
     for (int64_t i = 0; i < RAPT_UNIT_TERMS; i++) {
         rest[i] = i < count ? x[i] : 0.0f;
     }
     for (int p = HIGH; p < PARTS; p++) {
         for (int64_t i = 0; i < RAPT_UNIT_TERMS; i++) {
-            parts[p][i] = part(bits_of(rest[i]));
-            rest[i] = rest[i] - float_of(parts[p][i]);
+            parts->number[p][i] = part(bits_of(rest[i]));
+            rest[i] = rest[i] - float_of(parts->number[p][i]);
         }
+        parts->sizes[p] = sizes_of(parts->number[p], RAPT_UNIT_TERMS);
     }
 }
 
 float rapt_reference_unit_split(const float *a, const float *b, int64_t count) {
     static const int terms[][2] = {{HIGH, LOW}, {MIDDLE, MIDDLE}, {HIGH, MIDDLE},
                                    {LOW, HIGH}, {MIDDLE, HIGH},   {HIGH, HIGH}};
-    uint32_t c = 0, of_a[PARTS][RAPT_UNIT_TERMS], of_b[PARTS][RAPT_UNIT_TERMS];
+    struct parts of_a, of_b;
+    uint32_t c = 0;
     for (int64_t k = 0; k < count; k += RAPT_UNIT_TERMS) {
-        split(of_a, a + k, count - k);
-        split(of_b, b + k, count - k);
+        split(&of_a, a + k, count - k);
+        split(&of_b, b + k, count - k);
         for (size_t t = 0; t < sizeof terms / sizeof *terms; t++) {
-            c = rapt_unit_dot(c, of_a[terms[t][0]], of_b[terms[t][1]], RAPT_UNIT_TERMS / 2);
+            int x = terms[t][0], y = terms[t][1];
+            c = dot(c, of_a.number[x], of_a.sizes[x], of_b.number[y], of_b.sizes[y], RAPT_UNIT_TERMS / 2);
         }
     }
     return float_of(c);

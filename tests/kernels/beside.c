@@ -16,17 +16,6 @@ struct beside_case {
     float (*draw)(struct random *);
 };
 
-/* In the case's format. */
-static struct stored_rows rows_of(struct random *random, const struct tile *tile, const struct beside_case *c,
-                                  struct key_range range, int stride_kind) {
-    for (;;) {
-        const struct stored_rows rows =
-            stored_rows(random, tile, range.end - range.begin, c->dim, stride_kind, c->draw);
-        if (rows.format == c->format)
-            return rows;
-    }
-}
-
 static void expected_scores(const struct tile *tile, const struct rapt_score_args *args, const float *const *query,
                             const float *keys, float *expected) {
     for (int row = 0; row < args->rows; row++)
@@ -58,9 +47,10 @@ static void expected_l(const struct tile *tile, const struct rapt_weigh_args *ar
 }
 
 static void check_one(const struct tile *tile, const struct beside_case *c, struct random *random) {
-    const struct stored_rows key = rows_of(random, tile, c, c->scored, c->stride_kind);
-    const struct stored_rows value =
-        rows_of(random, tile, c, c->weighed, (c->stride_kind + c->rows) % STRIDE_KINDS);
+    const int keys = c->scored.end - c->scored.begin, values = c->weighed.end - c->weighed.begin;
+    const int value_kind = (c->stride_kind + c->rows) % STRIDE_KINDS;
+    const struct stored_rows key = stored_rows_of(random, c->format, keys, c->dim, c->stride_kind, c->draw);
+    const struct stored_rows value = stored_rows_of(random, c->format, values, c->dim, value_kind, c->draw);
     float *scores = test_floats(score_count(tile)), *before = test_floats(score_count(tile));
     float *scores_expected = test_floats(score_count(tile));
     const int64_t o_count = (int64_t)(c->rows + 1) * c->dim; /* one more row that must not change */

@@ -95,9 +95,8 @@ static void draw_processor(struct random *random) {
     atomic_store(&rapt_loads_halves, random_chance(random, 75));
 }
 
-struct stored_rows stored_rows(struct random *random, const struct tile *tile, int64_t rows, int dim, int kind,
-                               float (*draw)(struct random *)) {
-    const int format = random_format(random, tile, dim);
+struct stored_rows stored_rows_of(struct random *random, int format, int64_t rows, int dim, int kind,
+                                  float (*draw)(struct random *)) {
     draw_processor(random);
     const int64_t blocks = dim / rapt_format_info(format)->elements, bytes = rapt_format_info(format)->bytes;
     const int64_t step = stride_of_kind(kind, blocks, bytes);
@@ -108,8 +107,10 @@ struct stored_rows stored_rows(struct random *random, const struct tile *tile, i
         result.stored = strided_rows(random, rows, dim, kind, draw);
     } else {
         char *memory = test_alloc((size_t)(span * bytes));
-        stored_draw(random, format, memory, span, draw == quick_special);
-        result.stored = (struct strided){step < 0 ? memory - (rows - 1) * step * bytes : memory, step * bytes};
+        char *first = step < 0 ? memory - (rows - 1) * step * bytes : memory;
+        for (int64_t row = 0; row < rows; row++)
+            stored_draw(random, format, first + row * step * bytes, blocks, draw == quick_special);
+        result.stored = (struct strided){first, step * bytes};
     }
     if (rapt_format_info(format)->uses & RAPT_MAY_SCALE)
         result.scales = random_scales(random, rows, draw == quick_special);
@@ -122,6 +123,11 @@ struct stored_rows stored_rows(struct random *random, const struct tile *tile, i
         }
     result.numbers = numbers;
     return result;
+}
+
+struct stored_rows stored_rows(struct random *random, const struct tile *tile, int64_t rows, int dim, int kind,
+                               float (*draw)(struct random *)) {
+    return stored_rows_of(random, random_format(random, tile, dim), rows, dim, kind, draw);
 }
 
 const struct rapt_stored_run *random_runs(struct random *random, const struct tile *tile,

@@ -59,13 +59,15 @@ struct strided {
 struct strided strided_rows(struct random *random, int64_t rows, int dim, int kind,
                             float (*draw)(struct random *));
 
-/* Rows of a format that a tile takes in stored form, and the same numbers in float32. */
+/* Rows of a format, or of one that a tile takes in stored form, and the same numbers in float32. */
 struct stored_rows {
     struct strided stored;
     int format;
     struct rapt_scales scales; /* of formats that may have some, one per row */
     const float *numbers; /* [rows][dim] */
 };
+struct stored_rows stored_rows_of(struct random *random, int format, int64_t rows, int dim, int kind,
+                                  float (*draw)(struct random *));
 struct stored_rows stored_rows(struct random *random, const struct tile *tile, int64_t rows, int dim, int kind,
                                float (*draw)(struct random *));
 

@@ -197,16 +197,20 @@ static void test_hashes(void **state) {
     (void)state;
 }
 
-/* Numbers around the edges of what the specification leaves to the machine, with chains that cancel. */
+/* Numbers around the edges of what the specification leaves to the machine, with chains that cancel; some are zeros
+ * against an infinity, which give NaN. */
 static void test_shorter_way(void **state) {
-    static const int exponents[] = {-64, -53, 59, 63};
+    static const int exponents[] = {-97, -64, -56, -53, 59, 61, 63, 124};
+    enum { EXPONENTS = sizeof exponents / sizeof *exponents };
     struct random random = {78};
     for (int is_half = 0; is_half < 2; is_half++)
         for (int64_t n = 0; n < scaled_work(40000); n++) {
             uint32_t a[TILE_TERMS], b[TILE_TERMS], sums[2] = {0, 0};
-            const int low = exponents[n % 4], of_b = random_chance(&random, 50) ? low : -8;
+            const int low = exponents[n % EXPONENTS], of_b = random_chance(&random, 50) ? low : -8;
             const uint32_t sizes = is_half ? 0x807fe000u : 0x807f0000u;
             const uint32_t c = bits_of(ldexpf(random_normal(&random), low + of_b < 100 ? low + of_b : 100));
+            const bool is_zero = random_chance(&random, 10);
+            const int64_t infinite = random_chance(&random, 10) ? random_below(&random, TILE_TERMS) : -1;
             for (int k = 0; k < TILE_TERMS; k++) {
                 const bool is_opposite = k % 4 >= 2 && random_chance(&random, 90);
                 const int exponent_a = 127 + low + (int)random_below(&random, 3);
@@ -217,10 +221,13 @@ static void test_shorter_way(void **state) {
                     a[k] = a[k - 2] ^ 0x80000000u;
                     b[k] = b[k - 2];
                 }
+                a[k] &= is_zero ? 0x80000000u : UINT32_MAX;
+                b[k] = k == infinite ? 0x7f800000u : b[k];
                 sums[k % 2] = rapt_unit_fma(a[k], b[k], sums[k % 2]);
             }
             const uint32_t expected = rapt_unit_add(c, rapt_unit_add(sums[0], sums[1]));
-            const uint32_t got = rapt_unit_dot(c, a, b, TILE_TERMS / 2);
+            const bool is_swapped = n % 3 == 0;
+            const uint32_t got = rapt_unit_dot(c, is_swapped ? b : a, is_swapped ? a : b, TILE_TERMS / 2);
             if (got != expected)
                 fail_msg("tile %lld, exponents from %d: got %08x, expected %08x", (long long)n, low, got, expected);
         }
