@@ -107,6 +107,7 @@ static void check_import(const char *name, int defined) {
     static const char *const allowed[] = {
         "memcpy", "memset", "memmove", "memcmp", "strcmp", "strncmp", "strlen", "snprintf", "vsnprintf",
         "__memcpy_chk", "__memset_chk", "__snprintf_chk", "__vsnprintf_chk", "__stack_chk_fail",
+        "bcmp",                                      /* Clang's memcmp where only equality counts */
         "malloc", "free",                            /* the one-call form */
         "getenv", "secure_getenv", "getauxval",      /* dispatch */
         "__getauxval",                               /* libgcc's atomics on ARM */

@@ -95,7 +95,7 @@ static void test_lines(void **state) {
         struct plan plan;
         draw(&plan, &random);
         run_errands(NULL, 3);
-        for (int calls = 0; plan.errands.at < plan.errands.count; calls++) {
+        while (plan.errands.at < plan.errands.count) {
             const int64_t before = notes.count, lines = random_below(&random, 20), left = plan.count - before;
             run_errands(&plan.errands, lines);
             assert_int_equal(notes.count - before, lines < left ? lines : left);
