@@ -30,8 +30,8 @@ struct blocks {
 RAPT_INLINE struct blocks load_blocks(int format, const char *const *rows, int64_t byte, vf32 scale) {
     const int scales = format == RAPT_FORMAT_I8 ? 0 : has_minimum(format) ? 4 : 2; /* bytes */
     const int head = scales + (has_fifth_bits(format) ? 4 : 0);
-    struct blocks blocks = {.scale = scales ? v_load_halves(rows, byte) : scale,
-                            .minimum = has_minimum(format) ? v_load_halves(rows, byte + 2) : v_splat(0)};
+    struct blocks blocks = {.scale = scales ? v_gather_f16(rows, byte) : scale,
+                            .minimum = has_minimum(format) ? v_gather_f16(rows, byte + 2) : v_splat(0)};
     if (has_fifth_bits(format)) {
         vbits words[4];
         v_load_words(words, rows, byte + scales);

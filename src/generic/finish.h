@@ -80,7 +80,7 @@ RAPT_INLINE void store_numbers(char *row, int64_t i, vf32 a, int n, int format) 
     else if (format == RAPT_FORMAT_F32)
         v_store_n((float *)(void *)row + i, a, n);
     else if (format == RAPT_FORMAT_F16)
-        v_store_half(narrow, a);
+        v_store_f16(narrow, a);
     else
         v_store_bf16(narrow, a);
     if (format != RAPT_FORMAT_F32 && n < VL)

@@ -10,7 +10,7 @@
 
 enum { QUANTISE_BLOCK = 32 };
 
-#define RAPT_HALF_NAN 0x7e00u
+#define RAPT_F16_NAN 0x7e00u
 
 /* ------------------------------------------------------------ numbers */
 
@@ -29,14 +29,14 @@ RAPT_INLINE float float_of_bits(uint32_t bits) {
 RAPT_INLINE float magnitude_of(float x) { return float_of_bits(float_bits(x) & 0x7fffffffu); }
 
 /* The binary16 nearest to x, ties to even. 0.5 has the ulp of the denormals, so that adding it rounds to them. */
-RAPT_INLINE void put_half(char *into, float x) {
+RAPT_INLINE void put_f16(char *into, float x) {
     const uint32_t bits = float_bits(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffffu;
     const uint32_t rounding = 0xfff + (magnitude >> 13 & 1);
-    const uint32_t half = magnitude > 0x7f800000u    ? RAPT_HALF_NAN
-                          : magnitude >= 0x477ff000u ? sign | 0x7c00
-                          : magnitude < 0x38800000u  ? sign | (float_bits(magnitude_of(x) + 0.5f) - 0x3f000000u)
-                                                     : sign | (magnitude + rounding - 0x38000000u) >> 13;
-    const uint16_t stored = (uint16_t)half;
+    const uint32_t f16 = magnitude > 0x7f800000u    ? RAPT_F16_NAN
+                         : magnitude >= 0x477ff000u ? sign | 0x7c00
+                         : magnitude < 0x38800000u  ? sign | (float_bits(magnitude_of(x) + 0.5f) - 0x3f000000u)
+                                                    : sign | (magnitude + rounding - 0x38000000u) >> 13;
+    const uint16_t stored = (uint16_t)f16;
     memcpy(into, &stored, sizeof stored);
 }
 
@@ -116,7 +116,7 @@ RAPT_INLINE void range_of(const vf32 numbers[QUANTISE_VECTORS], const float *x, 
 /* A block with a number that is not finite: all of it reads as NaN. */
 RAPT_INLINE void put_nan(char *into, int bytes) {
     memset(into, 0, (size_t)bytes);
-    put_half(into, __builtin_nanf(""));
+    put_f16(into, __builtin_nanf(""));
 }
 
 /* 4-bit codes, two per byte: the first half of the block in the low nibbles. */
@@ -152,7 +152,7 @@ RAPT_INLINE void quantise_q8_0(char *into, const float *x) {
     }
     const float d = magnitude / 127;
     const vf32 inverse = v_splat(inverse_of(d));
-    put_half(into, d);
+    put_f16(into, d);
     RAPT_UNROLL
     for (int i = 0; i < QUANTISE_VECTORS; i++)
         v_store_byte((uint8_t *)into + 2 + i * VL, v_round_away(v_mul(numbers[i], inverse)));
@@ -174,7 +174,7 @@ RAPT_INLINE void quantise_signed(char *into, const float *x, int levels) {
         const vf32 code = v_floor_small(v_add(v_mul(numbers[i], inverse), middle));
         numbers[i] = v_smaller(code, v_splat((float)(2 * levels - 1)));
     }
-    put_half(into, d);
+    put_f16(into, d);
     if (levels == 16)
         put_fives(into + 2, numbers);
     else
@@ -200,8 +200,8 @@ RAPT_INLINE void quantise_range(char *into, const float *x, int steps) {
         const vf32 code = v_floor_small(v_add(v_mul(v_sub(numbers[i], v_splat(least)), inverse), half));
         numbers[i] = v_smaller(code, v_splat((float)steps));
     }
-    put_half(into, d);
-    put_half(into + 2, least);
+    put_f16(into, d);
+    put_f16(into + 2, least);
     if (steps == 31)
         put_fives(into + 4, numbers);
     else
@@ -217,7 +217,7 @@ RAPT_INLINE void quantise_iq4_nl(char *into, const float *x) {
     const float magnitude = largest_magnitude(numbers);
     if (magnitude == RAPT_INFINITY || magnitude < 1e-15f) {
         memset(into, 0, 18);
-        put_half(into, magnitude == RAPT_INFINITY ? __builtin_nanf("") : 0);
+        put_f16(into, magnitude == RAPT_INFINITY ? __builtin_nanf("") : 0);
         return;
     }
     const vf32 inverse = v_splat(1 / (number_with(numbers, x, magnitude) / levels[0]));
@@ -240,7 +240,7 @@ RAPT_INLINE void quantise_iq4_nl(char *into, const float *x) {
         sum_of_numbers += by_number[i];
         sum_of_levels += by_level[i];
     }
-    put_half(into, sum_of_levels > 0 ? sum_of_numbers / sum_of_levels : 0);
+    put_f16(into, sum_of_levels > 0 ? sum_of_numbers / sum_of_levels : 0);
     put_nibbles(into + 2, codes);
 }
 
@@ -257,7 +257,7 @@ static inline void store_f32(const struct rapt_store_args *a) {
         v_store_n(into + d, v_one_nan(v_load_n(a->from + d, a->dim - d)), a->dim - d);
 }
 
-/* 16-bit rows; v_store_short is v_store_half or v_store_bf16. */
+/* 16-bit rows; v_store_short is v_store_f16 or v_store_bf16. */
 #define RAPT_STORE_SHORT(name, v_store_short)                                         \
     static inline void store_##name(const struct rapt_store_args *a) {                \
         uint16_t *into = (uint16_t *)(void *)a->into, rest[VL];                       \
@@ -269,7 +269,7 @@ static inline void store_f32(const struct rapt_store_args *a) {
             memcpy(into + d, rest, (size_t)(a->dim - d) * sizeof *rest);              \
         }                                                                             \
     }
-RAPT_STORE_SHORT(f16, v_store_half)
+RAPT_STORE_SHORT(f16, v_store_f16)
 RAPT_STORE_SHORT(bf16, v_store_bf16)
 #undef RAPT_STORE_SHORT
 

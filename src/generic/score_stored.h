@@ -27,24 +27,25 @@ RAPT_INLINE void stored_square(int format, float *panel, const char *const *rows
     }
 }
 
-/* The same for 2 * VL halves, transposed first: conversions read memory as fast as registers. */
-RAPT_INLINE void stored_halves(int format, float *panel, const char *const *rows, int64_t d, vf32 scale,
-                               struct stream *stream) {
+/* The same for 2 * VL numbers, float16 or float8 widened to it, transposed first: conversions read memory as fast as
+ * registers. */
+RAPT_INLINE void stored_f16(int format, float *panel, const char *const *rows, int64_t d, vf32 scale,
+                            struct stream *stream) {
     const int lines = stored_lines(format, 2 * VL * VL);
-    _Alignas(64) uint16_t halves[2 * VL * VL], widened[VL][2 * VL];
+    _Alignas(64) uint16_t f16[2 * VL * VL], widened[VL][2 * VL];
     if (is_float8(format)) {
         const char *row[VL];
         RAPT_UNROLL for (int i = 0; i < VL; i++) {
-            v_halves_of_float8(format, widened[i], rows[i] + d);
+            v_f16_of_float8(format, widened[i], rows[i] + d);
             row[i] = (const char *)widened[i];
         }
-        v_transpose_halves(halves, row, 0);
+        v_transpose_shorts(f16, row, 0);
     } else {
-        v_transpose_halves(halves, rows, 2 * d);
+        v_transpose_shorts(f16, rows, 2 * d);
     }
     RAPT_UNROLL for (int i = 0; i < 2 * VL; i++) {
         stream_line(stream, i, lines, 2 * VL);
-        const vf32 number = v_load_half(halves + i * VL);
+        const vf32 number = v_load_f16(f16 + i * VL);
         v_store(panel + i * STORED_KEYS, is_scaled(format) ? v_mul(number, scale) : number);
     }
 }
@@ -94,7 +95,7 @@ RAPT_INLINE void squares_of(int format, bool has_strands, float *panel, const ch
             stored_blocks(format, panel + i * STORED_KEYS + v, rows + v, d + i, v_load(folded + v), &own);
     for (; (format == RAPT_FORMAT_F16 || is_float8(format)) && folds && dims - i >= 2 * VL; i += 2 * VL)
         for (int v = 0; v < used; v += VL)
-            stored_halves(format, panel + i * STORED_KEYS + v, rows + v, d + i, v_load(folded + v), &own);
+            stored_f16(format, panel + i * STORED_KEYS + v, rows + v, d + i, v_load(folded + v), &own);
     for (; format == RAPT_FORMAT_BF16 && VL > 1 && dims - i >= 2 * VL; i += 2 * VL)
         for (int v = 0; v < used; v += VL)
             stored_pairs(panel + i * STORED_KEYS + v, rows + v, d + i, &own);
@@ -177,7 +178,7 @@ static void score_stored_keys(const struct rapt_score_args *a, struct feed *feed
             v_store(panel + i * STORED_KEYS + v, v_splat(0));
     if (is_scaled(a->key_format))
         load_row_scales(&row_scales, &a->scales, first, n,
-                        a->key_format == RAPT_FORMAT_I8 ? scale_of_bytes : scale_of_halves(a->key_format));
+                        a->key_format == RAPT_FORMAT_I8 ? scale_of_bytes : scale_of_f16(a->key_format));
     struct stream stream = feed_keys(feed, a, a->key_format, keys, n, STORED_KEYS);
     for (int64_t d = 0; d < a->head_dim; d += STORED_DIMS) {
         const int dims = a->head_dim - d < STORED_DIMS ? (int)(a->head_dim - d) : STORED_DIMS;

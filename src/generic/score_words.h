@@ -60,7 +60,7 @@ enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
 
 /* Whether a square goes through L1, from where conversions read as fast as from registers. With few registers, two
  * squares of bfloat16 and the sums of some rows would spill. */
-RAPT_INLINE bool is_by_halves(int format, int rows) {
+RAPT_INLINE bool goes_through_l1(int format, int rows) {
     return !RAPT_HALF_SQUARES && (format == RAPT_FORMAT_F16 ||
                                   (format == RAPT_FORMAT_BF16 && VL == 8 && rows >= 3 && rows <= 5));
 }
@@ -70,19 +70,19 @@ RAPT_INLINE bool is_by_halves(int format, int rows) {
 RAPT_INLINE int vectors_of_words(int format, int rows) {
     if (RAPT_HALF_SQUARES)
         return rows == 1 ? WORD_VECTORS : 1;
-    const int most_rows = format == RAPT_FORMAT_F32                        ? 0
-                          : is_by_halves(format, rows)                     ? 5
-                          : VL < 16                                        ? 2
-                          : is_of_nibbles(format)                          ? 6
+    const int most_rows = format == RAPT_FORMAT_F32                      ? 0
+                          : goes_through_l1(format, rows)                ? 5
+                          : VL < 16                                      ? 2
+                          : is_of_nibbles(format)                        ? 6
                           : is_of_blocks(format) || is_looked_up(format) ? 4
-                                                                           : 5;
+                                                                         : 5;
     return rows <= most_rows ? WORD_VECTORS : 1;
 }
 
 /* A square of words of the rows of some keys, transposed. */
 struct words {
     vf32 lanes[VL];
-    uint16_t halves[2 * VL * VL];
+    uint16_t shorts[2 * VL * VL];
     struct blocks blocks;
     vbits codes[8]; /* of float8 */
     const struct float8_table *table;
@@ -95,8 +95,8 @@ RAPT_INLINE void load_words_of(int format, struct words *words, const char *cons
         v_load_columns(words->lanes, keys, 0);
         return;
     }
-    if (is_by_halves(format, rows)) {
-        load_square_of_halves(words->halves, keys, 0, quarters);
+    if (goes_through_l1(format, rows)) {
+        load_square_of_shorts(words->shorts, keys, 0, quarters);
         return;
     }
     if (is_of_blocks(format)) {
@@ -123,8 +123,8 @@ RAPT_INLINE void load_spaced(int format, struct words *words, struct spaced *key
 RAPT_INLINE vf32 number_of_words(int format, const struct words *words, int n, int rows) {
     if (RAPT_HALF_SQUARES && format == RAPT_FORMAT_F16)
         return v_widen_column(words->lanes, n);
-    if (is_by_halves(format, rows))
-        return format == RAPT_FORMAT_F16 ? v_load_half(words->halves + n * VL) : v_load_bf16(words->halves + n * VL);
+    if (goes_through_l1(format, rows))
+        return format == RAPT_FORMAT_F16 ? v_load_f16(words->shorts + n * VL) : v_load_bf16(words->shorts + n * VL);
     if (is_of_blocks(format))
         return number_of_blocks(format, &words->blocks, n);
     if (is_float8(format)) {

@@ -19,8 +19,8 @@ RAPT_INLINE void v_load_columns(vf32 *columns, const char *const *rows, int64_t 
     columns[0] = v_load((const float *)(const void *)(rows[0] + offset)); /* never called */
 }
 RAPT_INLINE vf32 v_widen_column(const vf32 *columns, int n) { return columns[n]; }
-RAPT_INLINE void v_transpose_halves_by_quarters(uint16_t *into, const char *const *rows, int64_t offset) {
-    v_transpose_halves(into, rows, offset);
+RAPT_INLINE void v_transpose_shorts_by_quarters(uint16_t *into, const char *const *rows, int64_t offset) {
+    v_transpose_shorts(into, rows, offset);
 }
 #endif
 
@@ -46,12 +46,12 @@ RAPT_INLINE void load_square_of_words(vf32 *lanes, const char *const *keys, int6
         v_load_square_by_halves(lanes, rows, 0);
 }
 
-/* Twice as many halves per key: number i of all keys begins at into[i * VL]. */
-RAPT_INLINE void load_square_of_halves(uint16_t *into, const char *const *keys, int64_t byte, bool quarters) {
+/* Twice as many numbers of 16 bits per key: number i of all keys begins at into[i * VL]. */
+RAPT_INLINE void load_square_of_shorts(uint16_t *into, const char *const *keys, int64_t byte, bool quarters) {
     if (quarters)
-        v_transpose_halves_by_quarters(into, keys, byte);
+        v_transpose_shorts_by_quarters(into, keys, byte);
     else
-        v_transpose_halves(into, keys, byte);
+        v_transpose_shorts(into, keys, byte);
 }
 
 #endif

@@ -51,17 +51,17 @@ RAPT_INLINE vf32 v_load_stored(int format, const char *row, int64_t d) {
     const size_t at = (size_t)d % STORED_STEP;
     switch (format) {
     case RAPT_FORMAT_F32: return v_load((const float *)(const void *)block);
-    case RAPT_FORMAT_F16: return v_load_half(words);
+    case RAPT_FORMAT_F16: return v_load_f16(words);
     case RAPT_FORMAT_BF16: return v_load_bf16(words);
-    case RAPT_FORMAT_Q8_0: return v_mul(v_load_int8((const int8_t *)block + 2 + at), v_splat_half(words));
-    case RAPT_FORMAT_Q4_0: return v_mul(stored_nibbles(block + 2, at, codes_of_q4_0), v_splat_half(words));
-    case RAPT_FORMAT_IQ4_NL: return v_mul(stored_nibbles(block + 2, at, codes_of_iq4_nl), v_splat_half(words));
+    case RAPT_FORMAT_Q8_0: return v_mul(v_load_int8((const int8_t *)block + 2 + at), v_splat_f16(words));
+    case RAPT_FORMAT_Q4_0: return v_mul(stored_nibbles(block + 2, at, codes_of_q4_0), v_splat_f16(words));
+    case RAPT_FORMAT_IQ4_NL: return v_mul(stored_nibbles(block + 2, at, codes_of_iq4_nl), v_splat_f16(words));
     case RAPT_FORMAT_Q4_1:
-        return v_fma(stored_nibbles(block + 4, at, codes_of_q4_1), v_splat_half(words), v_splat_half(words + 1));
+        return v_fma(stored_nibbles(block + 4, at, codes_of_q4_1), v_splat_f16(words), v_splat_f16(words + 1));
     case RAPT_FORMAT_Q5_0:
-        return v_mul(v_sub(stored_fives(block + 2, block + 6, at), v_splat(16)), v_splat_half(words));
+        return v_mul(v_sub(stored_fives(block + 2, block + 6, at), v_splat(16)), v_splat_f16(words));
     case RAPT_FORMAT_Q5_1:
-        return v_fma(stored_fives(block + 4, block + 8, at), v_splat_half(words), v_splat_half(words + 1));
+        return v_fma(stored_fives(block + 4, block + 8, at), v_splat_f16(words), v_splat_f16(words + 1));
     case RAPT_FORMAT_F8_E4M3: return v_load_e4m3((const uint8_t *)block);
     case RAPT_FORMAT_F8_E5M2: return v_load_e5m2((const uint8_t *)block);
     case RAPT_FORMAT_I8: return v_load_int8((const int8_t *)block);
@@ -184,14 +184,14 @@ RAPT_INLINE void load_row_scales(struct row_scales *into, const struct rapt_scal
 
 RAPT_INLINE bool is_float8(int format) { return format == RAPT_FORMAT_F8_E4M3 || format == RAPT_FORMAT_F8_E5M2; }
 
-/* v_halves_of_float8 divides numbers by this. */
-RAPT_INLINE float scale_of_halves(int format) { return format == RAPT_FORMAT_F8_E4M3 ? 0x1p8f : 1; }
+/* v_f16_of_float8 divides numbers by this. */
+RAPT_INLINE float scale_of_f16(int format) { return format == RAPT_FORMAT_F8_E4M3 ? 0x1p8f : 1; }
 
-RAPT_INLINE void v_halves_of_float8(int format, uint16_t *into, const char *p) {
+RAPT_INLINE void v_f16_of_float8(int format, uint16_t *into, const char *p) {
     if (format == RAPT_FORMAT_F8_E4M3)
-        v_halves_of_e4m3(into, (const uint8_t *)p);
+        v_f16_of_e4m3(into, (const uint8_t *)p);
     else
-        v_halves_of_e5m2(into, (const uint8_t *)p);
+        v_f16_of_e5m2(into, (const uint8_t *)p);
 }
 
 RAPT_INLINE vf32 v_scaled(vf32 numbers, struct stored_scale by) {

@@ -19,22 +19,22 @@ struct turn_keys {
     struct unit_turn_requests *ahead;
 };
 
-/* 2 * VL numbers of VL keys, transposed: pairs in registers, or halves in L1, which convert as fast from there. */
+/* 2 * VL numbers of VL keys, transposed: pairs in registers, or float16 in L1, which convert as fast from there. */
 struct turn_words {
     vf32 pairs[VL];
-    uint16_t halves[2 * VL * VL];
+    uint16_t f16[2 * VL * VL];
 };
 
 RAPT_INLINE void turn_load(struct turn_words *words, const char *const *row, int64_t byte, bool quarters, int format) {
     if (format == RAPT_FORMAT_F16)
-        load_square_of_halves(words->halves, row, byte, quarters);
+        load_square_of_shorts(words->f16, row, byte, quarters);
     else
         load_square_of_words(words->pairs, row, byte, quarters);
 }
 
 RAPT_INLINE vf32 turn_number(const struct turn_words *words, int n, int format) {
     if (format == RAPT_FORMAT_F16)
-        return v_load_half(words->halves + n * VL);
+        return v_load_f16(words->f16 + n * VL);
     return n % 2 == 0 ? v_even_bf16(words->pairs[n / 2]) : v_odd_bf16(words->pairs[n / 2]);
 }
 
@@ -96,7 +96,7 @@ typedef void turn_scorer(const struct turn_keys *k);
         if (FLUSHES && height <= PLACE_ROWS)                                                             \
             turn_score(k, height, RAPT_FORMAT_BF16);                                                     \
     }                                                                                                    \
-    static RAPT_KERNEL void turn_score_half_##height(const struct turn_keys *k) {                        \
+    static RAPT_KERNEL void turn_score_f16_##height(const struct turn_keys *k) {                         \
         if (FLUSHES && height <= PLACE_ROWS)                                                             \
             turn_score(k, height, RAPT_FORMAT_F16);                                                      \
     }
@@ -104,11 +104,11 @@ PLACE_HEIGHTS(TURN_KERNELS)
 #undef TURN_KERNELS
 
 #define TURN_BF16(height) turn_score_bf16_##height,
-#define TURN_HALF(height) turn_score_half_##height,
-/* [half][height - 1] */
-static turn_scorer *const turn_scorers[2][12] = {{PLACE_HEIGHTS(TURN_BF16)}, {PLACE_HEIGHTS(TURN_HALF)}};
+#define TURN_F16(height) turn_score_f16_##height,
+/* [is float16][height - 1] */
+static turn_scorer *const turn_scorers[2][12] = {{PLACE_HEIGHTS(TURN_BF16)}, {PLACE_HEIGHTS(TURN_F16)}};
 #undef TURN_BF16
-#undef TURN_HALF
+#undef TURN_F16
 
 /* Prefetches of a turn: keys of the next one, and values as far as requests reach; twice that is within the rows listed
  * (PLACE_ALL). */

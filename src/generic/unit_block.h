@@ -137,9 +137,9 @@ void RAPT_UNIT(close)(const struct rapt_task *task, float *panel, struct rapt_st
     const float factor = (a->mask_parts & RAPT_PART_KEEP ? a->desc.keep_scale : 1) * unshift;
     for (int row = 0; row < rows; row++) {
         float *lanes = unit_lanes(panel, row);
-        for (int half = RAPT_SUM_LANES / 2; half > 0; half /= 2)
-            for (int i = 0; i < half; i++)
-                lanes[i] = lanes[i] + lanes[i + half];
+        for (int count = RAPT_SUM_LANES / 2; count > 0; count /= 2)
+            for (int i = 0; i < count; i++)
+                lanes[i] = lanes[i] + lanes[i + count];
         state.l[row] = lanes[0] * unshift;
         for (int d = 0; factor != 1 && d < a->desc.value_dim; d += VL)
             v_store(state.o + row * state.o_stride + d,
@@ -195,11 +195,11 @@ void RAPT_UNIT(score_split)(const struct rapt_score_args *args) {
 /* Probabilities of weights: at the final maximum, as fractions of l. */
 void RAPT_UNIT(rounded)(const float *y, float *p, int64_t count, float m, float factor, int format) {
     for (int64_t i = 0; i < count; i += VL) {
-        const int n = count - i < VL ? (int)(count - i) : VL, half = format == RAPT_FORMAT_F16;
-        const struct unit_row row = unit_row_of(factor, m, half);
+        const int n = count - i < VL ? (int)(count - i) : VL, is_f16 = format == RAPT_FORMAT_F16;
+        const struct unit_row row = unit_row_of(factor, m, is_f16);
         const vf32 at = v_load_n(y + i, n);
-        vf32 of_half = unit_probability(at, &row, 1, row.far), of_bf16 = unit_probability(at, &row, 0, row.far);
-        v_store_n(p + i, half ? v_mul(of_half, v_splat(0x1p-15f)) : of_bf16, n);
+        vf32 of_f16 = unit_probability(at, &row, 1, row.far), of_bf16 = unit_probability(at, &row, 0, row.far);
+        v_store_n(p + i, is_f16 ? v_mul(of_f16, v_splat(0x1p-15f)) : of_bf16, n);
     }
 }
 

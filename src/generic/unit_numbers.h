@@ -73,7 +73,7 @@ RAPT_INLINE unsigned unit_finds(const struct unit_found *found, float least) {
 }
 
 RAPT_INLINE vf32 unit_load(const uint16_t *p, int format) {
-    return format == RAPT_FORMAT_F16 ? v_load_half(p) : v_load_bf16(p);
+    return format == RAPT_FORMAT_F16 ? v_load_f16(p) : v_load_bf16(p);
 }
 
 RAPT_INLINE int unit_bytes(int format) { return format == RAPT_FORMAT_F32 ? 4 : 2; }

@@ -87,7 +87,7 @@ RAPT_INLINE void unit_transpose(float *into, int columns, const char *const *row
         }
         return;
     }
-    v_transpose_halves(across, from, at);
+    v_transpose_shorts(across, from, at);
     for (int i = 0; i < UNIT_COLUMNS; i++) {
         if (ahead && i * LINES % UNIT_COLUMNS < LINES)
             unit_fetch(ahead);

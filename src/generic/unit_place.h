@@ -107,8 +107,8 @@ static RAPT_KERNEL void place_widen_bf16(float *panel, const char *const *rows, 
                                          struct unit_ahead *ahead) {
     place_widen_keys(panel, rows, dim, d, RAPT_FORMAT_BF16, ahead);
 }
-static RAPT_KERNEL void place_widen_half(float *panel, const char *const *rows, int dim, int d,
-                                         struct unit_ahead *ahead) {
+static RAPT_KERNEL void place_widen_f16(float *panel, const char *const *rows, int dim, int d,
+                                        struct unit_ahead *ahead) {
     place_widen_keys(panel, rows, dim, d, RAPT_FORMAT_F16, ahead);
 }
 
@@ -121,7 +121,7 @@ static void place_score_panel(const struct unit_task *t, const struct place_side
     for (int d = 0; d < keys->dim; d += RAPT_STEP) {
         const float *query = unit_queries(b->panel, b->rows) + d % RAPT_HALF_KEYS +
                              (int64_t)(d / RAPT_HALF_KEYS) * all_rows * RAPT_HALF_KEYS;
-        (keys->format == RAPT_FORMAT_F16 ? place_widen_half : place_widen_bf16)(panel, rows, keys->dim, d, &ahead);
+        (keys->format == RAPT_FORMAT_F16 ? place_widen_f16 : place_widen_bf16)(panel, rows, keys->dim, d, &ahead);
         for (int row = 0; row < b->rows; row += PLACE_ROWS) {
             const int left = b->rows - row, height = left < PLACE_ROWS ? left : PLACE_ROWS;
             const struct place_keys k = {.panel = panel,

@@ -148,9 +148,9 @@ RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors
             place_score(k, height);                                                                      \
     }                                                                                                    \
     PLACE_WEIGHERS(height, bf16, RAPT_FORMAT_BF16, false)                                                \
-    PLACE_WEIGHERS(height, half, RAPT_FORMAT_F16, false)                                                 \
+    PLACE_WEIGHERS(height, f16, RAPT_FORMAT_F16, false)                                                  \
     PLACE_WEIGHERS(height, bf16_pair, RAPT_FORMAT_BF16, true)                                            \
-    PLACE_WEIGHERS(height, half_pair, RAPT_FORMAT_F16, true)
+    PLACE_WEIGHERS(height, f16_pair, RAPT_FORMAT_F16, true)
 PLACE_HEIGHTS(PLACE_KERNELS)
 #undef PLACE_KERNELS
 #undef PLACE_WEIGHERS
@@ -161,17 +161,17 @@ typedef void place_weigher(const struct place_values *w);
 #define PLACE_KERNELS(height) place_score_##height,
 static place_scorer *const place_scorers[] = {PLACE_HEIGHTS(PLACE_KERNELS)};
 #undef PLACE_KERNELS
-/* [in turns][half][height - 1][wide] */
+/* [in turns][is float16][height - 1][wide] */
 #define PLACE_BF16(height) {place_weigh_bf16_##height##_2, place_weigh_bf16_##height##_wide},
-#define PLACE_HALF(height) {place_weigh_half_##height##_2, place_weigh_half_##height##_wide},
+#define PLACE_F16(height) {place_weigh_f16_##height##_2, place_weigh_f16_##height##_wide},
 #define PLACE_BF16_PAIR(height) {place_weigh_bf16_pair_##height##_2, place_weigh_bf16_pair_##height##_wide},
-#define PLACE_HALF_PAIR(height) {place_weigh_half_pair_##height##_2, place_weigh_half_pair_##height##_wide},
+#define PLACE_F16_PAIR(height) {place_weigh_f16_pair_##height##_2, place_weigh_f16_pair_##height##_wide},
 static place_weigher *const place_weighers[2][2][12][2] = {
-    {{PLACE_HEIGHTS(PLACE_BF16)}, {PLACE_HEIGHTS(PLACE_HALF)}},
-    {{PLACE_HEIGHTS(PLACE_BF16_PAIR)}, {PLACE_HEIGHTS(PLACE_HALF_PAIR)}}};
+    {{PLACE_HEIGHTS(PLACE_BF16)}, {PLACE_HEIGHTS(PLACE_F16)}},
+    {{PLACE_HEIGHTS(PLACE_BF16_PAIR)}, {PLACE_HEIGHTS(PLACE_F16_PAIR)}}};
 #undef PLACE_BF16
-#undef PLACE_HALF
+#undef PLACE_F16
 #undef PLACE_BF16_PAIR
-#undef PLACE_HALF_PAIR
+#undef PLACE_F16_PAIR
 
 #endif

@@ -18,16 +18,16 @@ struct unit_half {
 
 /* 2 * Q(r), highest power first. */
 static const float unit_of_bf16[] = {0x1.c2a218p-4f, 0x1.f00c4cp-2f, 0x1.62f5fap+0f, 2.0f};
-static const float unit_of_half[] = {0x1.3a02ccp-6f, 0x1.c9fc46p-4f, 0x1.ec0378p-2f, 0x1.62e12cp+0f, 2.0f};
+static const float unit_of_f16[] = {0x1.3a02ccp-6f, 0x1.c9fc46p-4f, 0x1.ec0378p-2f, 0x1.62e12cp+0f, 2.0f};
 
 /* Q(r) * 2^n of x = n + r, +0 below -48. The magic number is even, so that ties go where they go without the 126. */
-RAPT_INLINE vf32 unit_exp2(vf32 x, int half) {
-    const float *const factors = half ? unit_of_half : unit_of_bf16;
+RAPT_INLINE vf32 unit_exp2(vf32 x, int is_f16) {
+    const float *const factors = is_f16 ? unit_of_f16 : unit_of_bf16;
     const vf32 magic = v_splat(RAPT_ROUND_MAGIC + 126), u = v_add(x, magic), r = v_sub(x, v_sub(u, magic));
     vf32 p = v_splat(factors[0]);
     RAPT_UNROLL for (int i = 1; i < 4; i++)
         p = v_fma(p, r, v_splat(factors[i]));
-    if (half)
+    if (is_f16)
         p = v_fma(p, r, v_splat(factors[4]));
     return v_select(v_less(x, v_splat(-48)), v_splat(0), v_mul(p, v_shift_to_exponent(u)));
 }
@@ -38,16 +38,16 @@ struct unit_row {
     bool far;
 };
 
-RAPT_INLINE struct unit_row unit_row_of(float factor, float m, int half) {
-    const float mu = m == -RAPT_INFINITY ? 0 : m, shift = half ? 15 : 0;
+RAPT_INLINE struct unit_row unit_row_of(float factor, float m, int is_f16) {
+    const float mu = m == -RAPT_INFINITY ? 0 : m, shift = is_f16 ? 15 : 0;
     return (struct unit_row){v_splat(factor), v_splat(-(mu - shift)), v_splat(mu), v_splat(shift),
                              !(mu < 0x1p22f && mu > -0x1p22f)};
 }
 
-RAPT_INLINE vf32 unit_probability(vf32 y, const struct unit_row *row, int half, int far) {
+RAPT_INLINE vf32 unit_probability(vf32 y, const struct unit_row *row, int is_f16, int far) {
     const vf32 x = far ? v_add(v_sub(v_mul(y, row->factor), row->mu), row->shift) : v_fma(y, row->factor, row->offset);
-    const vf32 p = unit_exp2(x, half);
-    return half ? v_round_half(p) : v_round_bf16(p);
+    const vf32 p = unit_exp2(x, is_f16);
+    return is_f16 ? v_round_f16(p) : v_round_bf16(p);
 }
 
 /* Lanes of keys [begin, end), of those from key on. */
@@ -77,7 +77,7 @@ static float unit_largest(const float *y, int begin, int end, float factor) {
 }
 
 /* A step of 32 keys: probabilities, and the sums of lanes in their order. */
-RAPT_INLINE void unit_step(float *y, int key, int begin, int end, const struct unit_row *row, vf32 *l, int half,
+RAPT_INLINE void unit_step(float *y, int key, int begin, int end, const struct unit_row *row, vf32 *l, int is_f16,
                            int far) {
     enum { PAIRS = RAPT_SUM_LANES / VL };
     const bool whole = begin <= key && key + RAPT_STEP <= end;
@@ -85,12 +85,12 @@ RAPT_INLINE void unit_step(float *y, int key, int begin, int end, const struct u
         vf32 p[2];
         RAPT_UNROLL for (int v = 0; v < 2; v++) {
             const int at = key + (2 * i + v) * VL;
-            p[v] = unit_probability(v_load(y + at), row, half, far);
+            p[v] = unit_probability(v_load(y + at), row, is_f16, far);
             if (!whole)
                 p[v] = v_select(unit_among(at, begin, end), p[v], v_splat(0));
             v_store(y + at, p[v]);
         }
-        if (half) {
+        if (is_f16) {
             l[2 * i % PAIRS] = v_add(l[2 * i % PAIRS], p[0]);
             l[(2 * i + 1) % PAIRS] = v_add(l[(2 * i + 1) % PAIRS], p[1]);
         } else {
@@ -99,9 +99,9 @@ RAPT_INLINE void unit_step(float *y, int key, int begin, int end, const struct u
     }
 }
 
-RAPT_INLINE void unit_exp_row(const struct unit_half *h, int number, int half, int far) {
+RAPT_INLINE void unit_exp_row(const struct unit_half *h, int number, int is_f16, int far) {
     enum { VECTORS = RAPT_SUM_LANES / VL };
-    const struct unit_row row = unit_row_of(h->factor, h->m[number], half);
+    const struct unit_row row = unit_row_of(h->factor, h->m[number], is_f16);
     const int begin = h->begin[number], end = h->end[number];
     float *y = h->y + number * RAPT_HALF_KEYS, *lanes = h->lanes + number * RAPT_SUM_LANES;
     vf32 l[VECTORS];
@@ -109,19 +109,19 @@ RAPT_INLINE void unit_exp_row(const struct unit_half *h, int number, int half, i
         l[i] = h->fresh ? v_splat(0) : v_mul(v_load(lanes + i * VL), v_splat(h->alpha[number]));
     for (int key = h->first; key < h->last; key += RAPT_STEP)
         if (key < end && key + RAPT_STEP > begin)
-            unit_step(y, key, begin, end, &row, l, half, far);
+            unit_step(y, key, begin, end, &row, l, is_f16, far);
         else
             memset(y + key, 0, RAPT_STEP * sizeof(float));
     RAPT_UNROLL for (int i = 0; i < VECTORS; i++)
         v_store(lanes + i * VL, l[i]);
 }
 
-RAPT_INLINE void unit_exp_rows(const struct unit_half *h, int half) {
+RAPT_INLINE void unit_exp_rows(const struct unit_half *h, int is_f16) {
     for (int row = 0; row < h->rows; row++)
-        if (unit_row_of(h->factor, h->m[row], half).far)
-            unit_exp_row(h, row, half, 1);
+        if (unit_row_of(h->factor, h->m[row], is_f16).far)
+            unit_exp_row(h, row, is_f16, 1);
         else
-            unit_exp_row(h, row, half, 0);
+            unit_exp_row(h, row, is_f16, 0);
 }
 
 /* Order 3: probabilities are those of order 1, and are not rounded. */
@@ -156,7 +156,7 @@ static RAPT_KERNEL void unit_exp_rows_exact(const struct unit_half *h) {
 }
 
 static RAPT_KERNEL void unit_exp_rows_bf16(const struct unit_half *h) { unit_exp_rows(h, 0); }
-static RAPT_KERNEL void unit_exp_rows_half(const struct unit_half *h) { unit_exp_rows(h, 1); }
+static RAPT_KERNEL void unit_exp_rows_f16(const struct unit_half *h) { unit_exp_rows(h, 1); }
 
 /* Scores to probabilities in place; m, alpha and the lanes of l. */
 static void unit_softmax(const struct unit_half *h, int format) {
@@ -172,7 +172,7 @@ static void unit_softmax(const struct unit_half *h, int format) {
         v_store_n(h->alpha + row, is_split ? v_pow2(change) : unit_alpha(change), n);
         v_store_n(h->m + row, after, n);
     }
-    (is_split ? unit_exp_rows_exact : format == RAPT_FORMAT_F16 ? unit_exp_rows_half : unit_exp_rows_bf16)(h);
+    (is_split ? unit_exp_rows_exact : format == RAPT_FORMAT_F16 ? unit_exp_rows_f16 : unit_exp_rows_bf16)(h);
 }
 
 #endif

@@ -74,7 +74,7 @@ static void weigh_narrow_part(const struct rapt_weigh_args *a, struct pump *pump
     scales.exact = true;
     if (is_scaled(a->value_format))
         load_row_scales(&scales, &a->scales, 0, a->key_end - a->key_begin,
-                        is_looked_up(a->value_format) ? 1 : scale_of_halves(a->value_format));
+                        is_looked_up(a->value_format) ? 1 : scale_of_f16(a->value_format));
     if (scales.exact)
         d = weigh_panels(a, scales.folded, pump);
     if (d < a->value_dim)

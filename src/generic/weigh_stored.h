@@ -42,7 +42,7 @@ RAPT_INLINE void store_dims(int format, float *into, const vf32 *x, int vectors)
  * float32 only. */
 RAPT_INLINE void load_stored(int format, const struct float8_table *table, vf32 *x, const char *block, int first,
                              int vectors, int width) {
-    _Alignas(64) uint16_t halves[8 * VL];
+    _Alignas(64) uint16_t f16[8 * VL];
     if (is_looked_up(format)) {
         load_float8(table, x, (const uint8_t *)block + first, vectors);
         return;
@@ -61,10 +61,10 @@ RAPT_INLINE void load_stored(int format, const struct float8_table *table, vf32 
     }
     RAPT_UNROLL for (int v = 0; v < vectors; v += 2) {
         if (is_float8(format))
-            v_halves_of_float8(format, halves + v * VL, block + first + v * VL);
+            v_f16_of_float8(format, f16 + v * VL, block + first + v * VL);
     }
     RAPT_UNROLL for (int v = 0; v < vectors; v++)
-        x[v] = is_float8(format) ? v_load_half(halves + v * VL) : v_load_stored(format, block, first + v * VL);
+        x[v] = is_float8(format) ? v_load_f16(f16 + v * VL) : v_load_stored(format, block, first + v * VL);
 }
 
 /* Adds the value number `key`. */
@@ -186,7 +186,7 @@ typedef void stored_weigher(const struct rapt_weigh_args *a, int64_t d, const fl
 #define RAPT_FITS_REGISTERS(rows, vectors)                                                                       \
     ((rows) <= 3 || (vectors) <= 2 || (FEW_STORED_VECTORS >= (vectors) && (rows) <= FEW_STORED_ROWS))
 
-/* Float8 without tables becomes halves two vectors at a time; its scales absorb their unit. */
+/* Float8 without tables becomes float16 two vectors at a time; its scales absorb their unit. */
 #define RAPT_IS_BY_TWO(format)                                                                                   \
     (!RAPT_LOOKS_UP_BYTES && ((format) == RAPT_FORMAT_F8_E4M3 || (format) == RAPT_FORMAT_F8_E5M2))
 

@@ -67,7 +67,7 @@ static inline float s_fma(float a, float b, float c) {
 static inline vf32 v_splat(float x) { return x; }
 static inline vf32 v_load(const float *p) { return *p; }
 /* A binary16 number: the exponent is rebased by a multiplication, which is exact for denormals too. */
-static inline vf32 v_load_half(const uint16_t *p) {
+static inline vf32 v_load_f16(const uint16_t *p) {
     union {
         uint32_t bits;
         float number;
@@ -78,40 +78,40 @@ static inline vf32 v_load_half(const uint16_t *p) {
     result.bits |= (uint32_t)(*p & 0x8000) << 16;
     return result.number;
 }
-static inline vf32 v_splat_half(const uint16_t *p) { return v_load_half(p); }
+static inline vf32 v_splat_f16(const uint16_t *p) { return v_load_f16(p); }
 static inline vf32 v_load_bf16(const uint16_t *p) { return s_from_bits((uint32_t)*p << 16); }
 static inline vf32 v_load_int8(const int8_t *p) { return *p; }
 static inline vf32 v_load_nibbles(const uint8_t *p, int shift, const int8_t *table) { return table[*p >> shift & 15]; }
 static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
     return (float)((*p >> shift & 15) + (int)(bits & 1) * 16);
 }
-/* As halves, these differ at most in the exponent's bias. */
+/* As binary16, these differ at most in the exponent's bias. */
 static inline vf32 v_load_e5m2(const uint8_t *p) {
-    const uint16_t half = (uint16_t)(*p << 8);
-    return v_load_half(&half);
+    const uint16_t f16 = (uint16_t)(*p << 8);
+    return v_load_f16(&f16);
 }
 static inline vf32 v_load_e4m3(const uint8_t *p) {
-    const uint16_t half = (uint16_t)((*p & 0x80) << 8 | (*p & 0x7f) << 7);
-    return (*p & 0x7f) == 0x7f ? s_from_bits(0x7fc00000) : v_load_half(&half) * 256;
+    const uint16_t f16 = (uint16_t)((*p & 0x80) << 8 | (*p & 0x7f) << 7);
+    return (*p & 0x7f) == 0x7f ? s_from_bits(0x7fc00000) : v_load_f16(&f16) * 256;
 }
-/* Two of either as halves; e4m3 over 2^8. */
-static inline void v_halves_of_e5m2(uint16_t *into, const uint8_t *p) {
+/* Two of either as binary16; e4m3 over 2^8. */
+static inline void v_f16_of_e5m2(uint16_t *into, const uint8_t *p) {
     for (int i = 0; i < 2; i++)
         into[i] = (uint16_t)(p[i] << 8);
 }
-static inline void v_halves_of_e4m3(uint16_t *into, const uint8_t *p) {
+static inline void v_f16_of_e4m3(uint16_t *into, const uint8_t *p) {
     for (int i = 0; i < 2; i++)
         into[i] = (uint16_t)((p[i] & 0x80) << 8 | ((p[i] & 0x7f) == 0x7f ? 0x7e00 : (p[i] & 0x7f) << 7));
 }
 static inline void v_store(float *p, vf32 a) { *p = a; }
 /* 0.5 has the ulp of the binary16 denormals, so that adding it rounds to them. */
-static inline void v_store_half(uint16_t *p, vf32 a) {
+static inline void v_store_f16(uint16_t *p, vf32 a) {
     const uint32_t magnitude = s_bits(a) & 0x7fffffffu, rounding = 0xfff + (magnitude >> 13 & 1);
-    const uint32_t half = magnitude > 0x7f800000u    ? 0x7e00 | (magnitude >> 13 & 0x3ff)
-                          : magnitude >= 0x47800000u ? 0x7c00
-                          : magnitude < 0x38800000u  ? s_bits(s_from_bits(magnitude) + 0.5f) - 0x3f000000u
-                                                     : ((magnitude + rounding) >> 13) - (112u << 10);
-    *p = (uint16_t)(half | (s_bits(a) >> 16 & 0x8000));
+    const uint32_t f16 = magnitude > 0x7f800000u    ? 0x7e00 | (magnitude >> 13 & 0x3ff)
+                         : magnitude >= 0x47800000u ? 0x7c00
+                         : magnitude < 0x38800000u  ? s_bits(s_from_bits(magnitude) + 0.5f) - 0x3f000000u
+                                                    : ((magnitude + rounding) >> 13) - (112u << 10);
+    *p = (uint16_t)(f16 | (s_bits(a) >> 16 & 0x8000));
 }
 static inline void v_store_bf16(uint16_t *p, vf32 a) {
     const uint32_t bits = s_bits(a);
@@ -191,8 +191,8 @@ static inline __attribute__((always_inline)) void v_load_square(vf32 square[VL],
     v_transpose(square);
 }
 
-/* Two halves of a row. */
-static inline void v_transpose_halves(uint16_t *into, const char *const *rows, int64_t offset) {
+/* Two numbers of 16 bits of a row. */
+static inline void v_transpose_shorts(uint16_t *into, const char *const *rows, int64_t offset) {
     memcpy(into, rows[0] + offset, 2 * sizeof *into);
 }
 
@@ -227,9 +227,9 @@ static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
     return raised;
 }
 
-/* A half of each row. */
-static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
-    return v_load_half((const uint16_t *)(const void *)(rows[0] + offset));
+/* One binary16 number of each row. */
+static inline vf32 v_gather_f16(const char *const *rows, int64_t offset) {
+    return v_load_f16((const uint16_t *)(const void *)(rows[0] + offset));
 }
 
 /* Rounded to bfloat16 or binary16, as floats; NaN stays NaN. */
@@ -238,10 +238,10 @@ static inline vf32 v_round_bf16(vf32 a) {
     v_store_bf16(&narrow, a);
     return v_load_bf16(&narrow);
 }
-static inline vf32 v_round_half(vf32 a) {
+static inline vf32 v_round_f16(vf32 a) {
     uint16_t narrow;
-    v_store_half(&narrow, a);
-    return v_load_half(&narrow);
+    v_store_f16(&narrow, a);
+    return v_load_f16(&narrow);
 }
 
 /* Even and odd lanes of a, then b. */

@@ -47,23 +47,23 @@ struct vector_table {
     int (*any)(const uint8_t *p);
     uint32_t (*load_bools)(const uint8_t *p, int n);                /* p [n], n <= MOST_BOOLS */
     void (*test_bit)(const uint32_t *words, int bit, float *result); /* the mask as 1 and 0 */
-    void (*load_half)(const void *p, float *result);
-    void (*splat_half)(const void *p, float *result); /* p [1] */
+    void (*load_f16)(const void *p, float *result);
+    void (*splat_f16)(const void *p, float *result); /* p [1] */
     void (*load_bf16)(const void *p, float *result);
     void (*load_int8)(const void *p, float *result);
     void (*load_e4m3)(const void *p, float *result);
     void (*load_e5m2)(const void *p, float *result);
-    void (*halves_of_e4m3)(const void *p, float *result); /* p [2][lanes], result [2][lanes] */
-    void (*halves_of_e5m2)(const void *p, float *result);
+    void (*f16_of_e4m3)(const void *p, float *result); /* p [2][lanes], result [2][lanes] */
+    void (*f16_of_e5m2)(const void *p, float *result);
     void (*load_nibbles)(const uint8_t *p, int shift, const int8_t *codes, float *result); /* codes [16] */
     void (*load_fives)(const uint8_t *p, int shift, uint32_t bits, float *result);
     void (*load_words)(const char *const *rows, int64_t offset, uint32_t *result); /* result [4][lanes] */
-    void (*load_halves)(const char *const *rows, int64_t offset, float *result);
+    void (*gather_f16)(const char *const *rows, int64_t offset, float *result);
     void (*byte_of)(const uint32_t *words, int k, float *result);
     void (*nibble_of)(const uint32_t *words, int i, const int8_t *codes, float *result);
     void (*codes_of)(const uint32_t *words, int i, const int8_t *codes, float *result);
     void (*raise_bytes)(const uint32_t *words, const uint32_t *bits, int i, float *result);
-    void (*store_half)(uint16_t *p, const float *a);
+    void (*store_f16)(uint16_t *p, const float *a);
     void (*store_bf16)(uint16_t *p, const float *a);
     void (*store_e4m3)(uint8_t *p, const float *a);
     void (*store_e5m2)(uint8_t *p, const float *a);
@@ -72,15 +72,15 @@ struct vector_table {
     void (*transpose)(const float *a, float *result);               /* both [lanes][lanes] */
     void (*load_square)(const float *const *rows, int64_t offset, float *result); /* result [lanes][lanes] */
     void (*load_square_by_halves)(const float *const *rows, int64_t offset, float *result); /* likewise */
-    void (*transpose_halves)(const char *const *rows, int64_t offset, float *result); /* likewise */
-    void (*transpose_halves_by_quarters)(const char *const *rows, int64_t offset, float *result);
+    void (*transpose_shorts)(const char *const *rows, int64_t offset, float *result); /* likewise */
+    void (*transpose_shorts_by_quarters)(const char *const *rows, int64_t offset, float *result);
     void (*columns)(const char *const *rows, int64_t offset, float *result);
     void (*even_bf16)(const float *a, float *result);
     void (*odd_bf16)(const float *a, float *result);
     void (*evens)(const float *a, float *result); /* a [2][lanes] */
     void (*odds)(const float *a, float *result);  /* likewise */
     void (*zipped)(const float *a, float *result); /* a, result [2][lanes] */
-    void (*round_half)(const float *a, float *result);
+    void (*round_f16)(const float *a, float *result);
     void (*round_bf16)(const float *a, float *result);
 };
 

@@ -179,7 +179,7 @@ static uint32_t widened(uint16_t half) {
     return sign | (exponent + 112) << 23 | fraction << 13;
 }
 
-static uint32_t half_bits(const unsigned char *p) { return widened((uint16_t)(p[0] | p[1] << 8)); }
+static uint32_t f16_bits(const unsigned char *p) { return widened((uint16_t)(p[0] | p[1] << 8)); }
 static uint32_t bf16_bits(const unsigned char *p) { return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 24; }
 static uint32_t int8_bits(const unsigned char *p) { return bits_of((float)(*p < 128 ? *p : *p - 256)); }
 
@@ -207,8 +207,8 @@ static void check_codes(const struct vector_table *table, const char *name, void
 void test_codes(const struct vector_table *table) {
 #define CHECK_CODES(slot, bytes, step, bits) \
     check_codes(table, "v_" #slot, table->slot, bytes, step, bits)
-    CHECK_CODES(load_half, 2, 1, half_bits);
-    CHECK_CODES(splat_half, 2, 0, half_bits);
+    CHECK_CODES(load_f16, 2, 1, f16_bits);
+    CHECK_CODES(splat_f16, 2, 0, f16_bits);
     CHECK_CODES(load_bf16, 2, 1, bf16_bits);
     CHECK_CODES(load_int8, 1, 1, int8_bits);
 #undef CHECK_CODES
@@ -216,8 +216,8 @@ void test_codes(const struct vector_table *table) {
 
 /* ---- squares */
 
-/* Halves, with twice as many columns: all elements differ; the last row ends at a guard page. */
-static void check_halves(const struct vector_table *table, int64_t offset, enum guard_side side) {
+/* Numbers of 16 bits, with twice as many columns: all elements differ; the last row ends at a guard page. */
+static void check_shorts(const struct vector_table *table, int64_t offset, enum guard_side side) {
     struct guarded memory[MOST_LANES];
     const char *rows[MOST_LANES];
     const int lanes = table->lanes;
@@ -225,16 +225,16 @@ static void check_halves(const struct vector_table *table, int64_t offset, enum 
     for (int row = 0; row < lanes; row++) {
         memory[row] = guarded_new((size_t)lanes * 4, side, 0, 0);
         for (int column = 0; column < 2 * lanes; column++) {
-            const uint16_t half = (uint16_t)(0x3c00 + 0x21 * row + 0x2d1 * column);
-            memcpy(memory[row].data + column * 2, &half, sizeof half);
-            expected[column * lanes + row] = float_of(widened(half));
+            const uint16_t f16 = (uint16_t)(0x3c00 + 0x21 * row + 0x2d1 * column);
+            memcpy(memory[row].data + column * 2, &f16, sizeof f16);
+            expected[column * lanes + row] = float_of(widened(f16));
         }
         rows[row] = memory[row].data - offset * 2;
     }
-    table->transpose_halves(rows, offset * 2, got);
-    expect_moved(table, got, expected, 2 * lanes * lanes, "v_transpose_halves");
-    table->transpose_halves_by_quarters(rows, offset * 2, got);
-    expect_moved(table, got, expected, 2 * lanes * lanes, "v_transpose_halves_by_quarters");
+    table->transpose_shorts(rows, offset * 2, got);
+    expect_moved(table, got, expected, 2 * lanes * lanes, "v_transpose_shorts");
+    table->transpose_shorts_by_quarters(rows, offset * 2, got);
+    expect_moved(table, got, expected, 2 * lanes * lanes, "v_transpose_shorts_by_quarters");
     table->columns(rows, offset * 2, got);
     expect_moved(table, got, expected, 2 * lanes * lanes, "v_load_columns, v_widen_column");
     for (int row = 0; row < lanes; row++)
@@ -302,7 +302,7 @@ void test_squares(const struct vector_table *table) {
             expect_moved(table, got, expected, lanes * lanes, "v_load_square_by_halves");
             for (int row = 0; row < lanes; row++)
                 guarded_free(&memory[row]);
-            check_halves(table, offsets[i], (enum guard_side)side);
+            check_shorts(table, offsets[i], (enum guard_side)side);
         }
     check_alternate_lanes(table);
     check_pairs(table);

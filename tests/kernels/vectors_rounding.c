@@ -42,7 +42,7 @@ static void expect_nearest(const struct rounding *rounding, bool is_half) {
     const struct vector_table *table = rounding->table;
     uint16_t stored[MOST_LANES + 2];
     memset(stored, 0xa5, sizeof stored);
-    (is_half ? table->store_half : table->store_bf16)(stored + 1, rounding->numbers);
+    (is_half ? table->store_f16 : table->store_bf16)(stored + 1, rounding->numbers);
     assert_int_equal(stored[0], 0xa5a5);
     assert_int_equal(stored[1 + table->lanes], 0xa5a5);
     for (int lane = 0; lane < table->lanes; lane++) {
@@ -50,7 +50,7 @@ static void expect_nearest(const struct rounding *rounding, bool is_half) {
         const uint16_t expected = is_half ? nearest_half(x) : nearest_bf16(x);
         if (stored[1 + lane] != expected)
             fail_msg("%s: %s: lane %d: %08x gives %04x, expected %04x", table->name,
-                     is_half ? "v_store_half" : "v_store_bf16", lane, bits_of(x), stored[1 + lane], expected);
+                     is_half ? "v_store_f16" : "v_store_bf16", lane, bits_of(x), stored[1 + lane], expected);
     }
 }
 
@@ -59,13 +59,13 @@ static void expect_rounded(const struct rounding *rounding, bool is_half) {
     const struct vector_table *table = rounding->table;
     uint16_t stored[MOST_LANES];
     float got[MOST_LANES], expected[MOST_LANES];
-    (is_half ? table->store_half : table->store_bf16)(stored, rounding->numbers);
-    (is_half ? table->load_half : table->load_bf16)(stored, expected);
-    (is_half ? table->round_half : table->round_bf16)(rounding->numbers, got);
+    (is_half ? table->store_f16 : table->store_bf16)(stored, rounding->numbers);
+    (is_half ? table->load_f16 : table->load_bf16)(stored, expected);
+    (is_half ? table->round_f16 : table->round_bf16)(rounding->numbers, got);
     for (int lane = 0; lane < table->lanes; lane++)
         if (isnan(expected[lane]) ? !isnan(got[lane]) : bits_of(got[lane]) != bits_of(expected[lane]))
             fail_msg("%s: %s: lane %d: %08x gives %08x, expected %08x", table->name,
-                     is_half ? "v_round_half" : "v_round_bf16", lane, bits_of(rounding->numbers[lane]),
+                     is_half ? "v_round_f16" : "v_round_bf16", lane, bits_of(rounding->numbers[lane]),
                      bits_of(got[lane]), bits_of(expected[lane]));
 }
 

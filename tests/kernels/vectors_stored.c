@@ -54,8 +54,8 @@ static void check_float8(const struct vector_table *table, const char *name, voi
 void test_float8(const struct vector_table *table) {
     check_float8(table, "v_load_e4m3", table->load_e4m3, e4m3_number, table->lanes);
     check_float8(table, "v_load_e5m2", table->load_e5m2, e5m2_number, table->lanes);
-    check_float8(table, "v_halves_of_e4m3", table->halves_of_e4m3, e4m3_number, 2 * table->lanes);
-    check_float8(table, "v_halves_of_e5m2", table->halves_of_e5m2, e5m2_number, 2 * table->lanes);
+    check_float8(table, "v_f16_of_e4m3", table->f16_of_e4m3, e4m3_number, 2 * table->lanes);
+    check_float8(table, "v_f16_of_e5m2", table->f16_of_e5m2, e5m2_number, 2 * table->lanes);
 }
 
 /* ---- nibbles */
@@ -114,21 +114,21 @@ static void check_words(const struct vector_table *table, struct random *random,
         guarded_free(&memory[row]);
 }
 
-/* One half of each row, two bytes beside a guard page. */
-static void check_halves_of_rows(const struct vector_table *table, enum guard_side side, int64_t offset) {
+/* One float16 number of each row, two bytes beside a guard page. */
+static void check_f16_of_rows(const struct vector_table *table, enum guard_side side, int64_t offset) {
     struct guarded memory[MOST_LANES];
     const char *rows[MOST_LANES];
     float got[MOST_LANES];
     for (int row = 0; row < table->lanes; row++) {
-        const uint16_t half = (uint16_t)(row % 2 ? 0x8001 + row : 0x3c00 + 0x155 * row);
+        const uint16_t f16 = (uint16_t)(row % 2 ? 0x8001 + row : 0x3c00 + 0x155 * row);
         memory[row] = guarded_new(2, side, 0, 0);
-        memcpy(memory[row].data, &half, sizeof half);
+        memcpy(memory[row].data, &f16, sizeof f16);
         rows[row] = memory[row].data - offset;
     }
-    table->load_halves(rows, offset, got);
+    table->gather_f16(rows, offset, got);
     for (int row = 0; row < table->lanes; row++) {
         const float expected = row % 2 ? -(float)(1 + row) * 0x1p-24f : 1 + (float)(0x155 * row % 1024) / 1024;
-        expect_number(table, "v_load_halves", row, got[row],
+        expect_number(table, "v_gather_f16", row, got[row],
                       row % 2 ? expected : ldexpf(expected, 0x155 * row / 1024));
         guarded_free(&memory[row]);
     }
@@ -183,7 +183,7 @@ void test_words(const struct vector_table *table) {
     for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
         for (int side = GUARD_END; side <= GUARD_BEGIN; side++) {
             check_words(table, &random, (enum guard_side)side, offsets[i]);
-            check_halves_of_rows(table, (enum guard_side)side, offsets[i]);
+            check_f16_of_rows(table, (enum guard_side)side, offsets[i]);
         }
     for (int number = 0; number < 600; number++) {
         memcpy(codes.data, table_of_codes[number % 2], 16);

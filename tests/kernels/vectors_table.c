@@ -72,25 +72,25 @@ static void test_bit(const uint32_t *words, int bit, float *result) {
     store_mask(v_test_bit(v_load_bits(words), bit), result);
 }
 
-static void load_half(const void *p, float *result) { v_store(result, v_load_half(p)); }
-static void splat_half(const void *p, float *result) { v_store(result, v_splat_half(p)); }
+static void load_f16(const void *p, float *result) { v_store(result, v_load_f16(p)); }
+static void splat_f16(const void *p, float *result) { v_store(result, v_splat_f16(p)); }
 static void load_bf16(const void *p, float *result) { v_store(result, v_load_bf16(p)); }
 static void load_int8(const void *p, float *result) { v_store(result, v_load_int8(p)); }
 static void load_e4m3(const void *p, float *result) { v_store(result, v_load_e4m3(p)); }
 static void load_e5m2(const void *p, float *result) { v_store(result, v_load_e5m2(p)); }
-static void store_halves(const uint16_t *halves, float unit, float *result) {
+static void store_widened(const uint16_t *numbers, float unit, float *result) {
     for (int i = 0; i < 2; i++)
-        v_store(result + i * VL, v_mul(v_load_half(halves + i * VL), v_splat(unit)));
+        v_store(result + i * VL, v_mul(v_load_f16(numbers + i * VL), v_splat(unit)));
 }
-static void halves_of_e4m3(const void *p, float *result) {
-    uint16_t halves[2 * VL];
-    v_halves_of_e4m3(halves, p);
-    store_halves(halves, 256, result);
+static void f16_of_e4m3(const void *p, float *result) {
+    uint16_t numbers[2 * VL];
+    v_f16_of_e4m3(numbers, p);
+    store_widened(numbers, 256, result);
 }
-static void halves_of_e5m2(const void *p, float *result) {
-    uint16_t halves[2 * VL];
-    v_halves_of_e5m2(halves, p);
-    store_halves(halves, 1, result);
+static void f16_of_e5m2(const void *p, float *result) {
+    uint16_t numbers[2 * VL];
+    v_f16_of_e5m2(numbers, p);
+    store_widened(numbers, 1, result);
 }
 static void load_nibbles(const uint8_t *p, int shift, const int8_t *codes, float *result) {
     v_store(result, shift ? v_load_nibbles(p, 4, codes) : v_load_nibbles(p, 0, codes));
@@ -103,8 +103,8 @@ static void load_words(const char *const *rows, int64_t offset, uint32_t *result
     v_load_words(words, rows, offset);
     memcpy(result, words, sizeof words);
 }
-static void load_halves(const char *const *rows, int64_t offset, float *result) {
-    v_store(result, v_load_halves(rows, offset));
+static void gather_f16(const char *const *rows, int64_t offset, float *result) {
+    v_store(result, v_gather_f16(rows, offset));
 }
 
 /* Byte and bit numbers are constants in kernels. */
@@ -132,7 +132,7 @@ static void raise_bytes(const uint32_t *p, const uint32_t *bits, int i, float *r
                              v_raise_bytes(a, b, 24), v_raise_bytes(a, b, 28)};
     memcpy(result, &raised[i / 4], sizeof *raised);
 }
-static void store_half(uint16_t *p, const float *a) { v_store_half(p, v_load(a)); }
+static void store_f16(uint16_t *p, const float *a) { v_store_f16(p, v_load(a)); }
 static void store_bf16(uint16_t *p, const float *a) { v_store_bf16(p, v_load(a)); }
 
 static void store_e4m3(uint8_t *p, const float *a) { v_store_e4m3(p, v_load(a)); }
@@ -165,21 +165,21 @@ static void load_square_by_halves(const float *const *rows, int64_t offset, floa
     store_square(square, result);
 }
 
-static void widen_square(const uint16_t *halves, float *result) {
+static void widen_square(const uint16_t *numbers, float *result) {
     for (int i = 0; i < 2 * VL; i++)
-        v_store(result + i * VL, v_load_half(halves + i * VL));
+        v_store(result + i * VL, v_load_f16(numbers + i * VL));
 }
 
-static void transpose_halves(const char *const *rows, int64_t offset, float *result) {
-    uint16_t halves[2 * VL * VL];
-    v_transpose_halves(halves, rows, offset);
-    widen_square(halves, result);
+static void transpose_shorts(const char *const *rows, int64_t offset, float *result) {
+    uint16_t numbers[2 * VL * VL];
+    v_transpose_shorts(numbers, rows, offset);
+    widen_square(numbers, result);
 }
 
-static void transpose_halves_by_quarters(const char *const *rows, int64_t offset, float *result) {
-    uint16_t halves[2 * VL * VL];
-    v_transpose_halves_by_quarters(halves, rows, offset);
-    widen_square(halves, result);
+static void transpose_shorts_by_quarters(const char *const *rows, int64_t offset, float *result) {
+    uint16_t numbers[2 * VL * VL];
+    v_transpose_shorts_by_quarters(numbers, rows, offset);
+    widen_square(numbers, result);
 }
 
 static void columns(const char *const *rows, int64_t offset, float *result) {
@@ -190,7 +190,7 @@ static void columns(const char *const *rows, int64_t offset, float *result) {
             v_store(result + (first + i) * VL, v_widen_column(a, i));
     }
     if (!RAPT_LOADS_PARTS)
-        transpose_halves(rows, offset, result);
+        transpose_shorts(rows, offset, result);
 }
 
 static void even_bf16(const float *a, float *result) { v_store(result, v_even_bf16(v_load(a))); }
@@ -201,7 +201,7 @@ static void zipped(const float *a, float *result) {
     v_store(result, v_zip_low(v_load(a), v_load(a + VL)));
     v_store(result + VL, v_zip_high(v_load(a), v_load(a + VL)));
 }
-static void round_half(const float *a, float *result) { v_store(result, v_round_half(v_load(a))); }
+static void round_f16(const float *a, float *result) { v_store(result, v_round_f16(v_load(a))); }
 static void round_bf16(const float *a, float *result) { v_store(result, v_round_bf16(v_load(a))); }
 
 #define PASTE(a, b) a##b
@@ -242,23 +242,23 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .any = any,
     .load_bools = load_bools,
     .test_bit = test_bit,
-    .load_half = load_half,
-    .splat_half = splat_half,
+    .load_f16 = load_f16,
+    .splat_f16 = splat_f16,
     .load_bf16 = load_bf16,
     .load_int8 = load_int8,
     .load_e4m3 = load_e4m3,
     .load_e5m2 = load_e5m2,
-    .halves_of_e4m3 = halves_of_e4m3,
-    .halves_of_e5m2 = halves_of_e5m2,
+    .f16_of_e4m3 = f16_of_e4m3,
+    .f16_of_e5m2 = f16_of_e5m2,
     .load_nibbles = load_nibbles,
     .load_fives = load_fives,
     .load_words = load_words,
-    .load_halves = load_halves,
+    .gather_f16 = gather_f16,
     .byte_of = byte_of,
     .nibble_of = nibble_of,
     .codes_of = codes_of,
     .raise_bytes = raise_bytes,
-    .store_half = store_half,
+    .store_f16 = store_f16,
     .store_bf16 = store_bf16,
     .store_e4m3 = store_e4m3,
     .store_e5m2 = store_e5m2,
@@ -267,14 +267,14 @@ const struct vector_table TABLE_OF(RAPT_VECTORS) = {
     .transpose = transpose,
     .load_square = load_square,
     .load_square_by_halves = load_square_by_halves,
-    .transpose_halves = transpose_halves,
-    .transpose_halves_by_quarters = transpose_halves_by_quarters,
+    .transpose_shorts = transpose_shorts,
+    .transpose_shorts_by_quarters = transpose_shorts_by_quarters,
     .columns = columns,
     .even_bf16 = even_bf16,
     .odd_bf16 = odd_bf16,
     .evens = evens,
     .odds = odds,
     .zipped = zipped,
-    .round_half = round_half,
+    .round_f16 = round_f16,
     .round_bf16 = round_bf16,
 };

@@ -37,8 +37,8 @@ typedef uint32x4_t vmask; /* all bits of a lane */
 static inline vf32 v_splat(float x) { return vdupq_n_f32(x); }
 static inline vf32 v_load(const float *p) { return vld1q_f32(p); }
 /* VL binary16 numbers. */
-static inline vf32 v_load_half(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
-static inline vf32 v_splat_half(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(*p))); }
+static inline vf32 v_load_f16(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
+static inline vf32 v_splat_f16(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(*p))); }
 static inline vf32 v_load_bf16(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
 /* Four bytes. */
 static inline uint8x8_t v_bytes(const void *p) {
@@ -58,26 +58,26 @@ static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
     const uint8x8_t set = vtst_u8(vdup_n_u8((uint8_t)bits), vcreate_u8(0x08040201));
     return v_of_int8(vreinterpret_s8_u8(vorr_u8(v_nibbles(p, shift), vand_u8(set, vdup_n_u8(16)))));
 }
-/* As halves, these differ at most in the exponent's bias. */
+/* As binary16, these differ at most in the exponent's bias. */
 static inline int16x4_t v_words(const uint8_t *p) { return vget_low_s16(vmovl_s8(vreinterpret_s8_u8(v_bytes(p)))); }
 static inline vf32 v_load_e5m2(const uint8_t *p) {
     return vcvt_f32_f16(vreinterpret_f16_s16(vshl_n_s16(v_words(p), 8)));
 }
 static inline vf32 v_load_e4m3(const uint8_t *p) {
-    const uint16x4_t halves = vand_u16(vreinterpret_u16_s16(vshl_n_s16(v_words(p), 7)), vdup_n_u16(0xbfff));
-    const float32x4_t a = vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(halves)), 256);
+    const uint16x4_t f16 = vand_u16(vreinterpret_u16_s16(vshl_n_s16(v_words(p), 7)), vdup_n_u16(0xbfff));
+    const float32x4_t a = vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(f16)), 256);
     return vbslq_f32(vceqq_f32(vabsq_f32(a), vdupq_n_f32(480)), vdupq_n_f32(__builtin_nanf("")), a);
 }
-/* 8 of either as halves in memory; e4m3 over 2^8. Only a NaN's exponent and fraction carry into the next bit. */
-static inline void v_halves_of_e5m2(uint16_t *into, const uint8_t *p) { vst1q_u16(into, vshll_n_u8(vld1_u8(p), 8)); }
-static inline void v_halves_of_e4m3(uint16_t *into, const uint8_t *p) {
+/* 8 of either as binary16 in memory; e4m3 over 2^8. Only a NaN's exponent and fraction carry into the next bit. */
+static inline void v_f16_of_e5m2(uint16_t *into, const uint8_t *p) { vst1q_u16(into, vshll_n_u8(vld1_u8(p), 8)); }
+static inline void v_f16_of_e4m3(uint16_t *into, const uint8_t *p) {
     const uint16x8_t words = vreinterpretq_u16_s16(vmovl_s8(vreinterpret_s8_u8(vld1_u8(p))));
-    const uint16x8_t halves = vandq_u16(vshlq_n_u16(words, 7), vdupq_n_u16(0xbfff));
-    const uint16x8_t carried = vandq_u16(vaddq_u16(halves, vdupq_n_u16(0x80)), vdupq_n_u16(0x4000));
-    vst1q_u16(into, vorrq_u16(halves, carried));
+    const uint16x8_t f16 = vandq_u16(vshlq_n_u16(words, 7), vdupq_n_u16(0xbfff));
+    const uint16x8_t carried = vandq_u16(vaddq_u16(f16, vdupq_n_u16(0x80)), vdupq_n_u16(0x4000));
+    vst1q_u16(into, vorrq_u16(f16, carried));
 }
 static inline void v_store(float *p, vf32 a) { vst1q_f32(p, a); }
-static inline void v_store_half(uint16_t *p, vf32 a) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(a))); }
+static inline void v_store_f16(uint16_t *p, vf32 a) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(a))); }
 static inline void v_store_bf16(uint16_t *p, vf32 a) {
     uint32x4_t bits = vreinterpretq_u32_f32(a), even = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
     uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(even, vdupq_n_u32(0x7fff)));
@@ -86,8 +86,8 @@ static inline void v_store_bf16(uint16_t *p, vf32 a) {
 }
 /* The lower bytes of words. */
 static inline void v_store_low(uint8_t *p, uint32x4_t words) {
-    const uint16x4_t halves = vmovn_u32(words);
-    const uint32_t bytes = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(halves, halves))), 0);
+    const uint16x4_t shorts = vmovn_u32(words);
+    const uint32_t bytes = vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(shorts, shorts))), 0);
     memcpy(p, &bytes, sizeof bytes);
 }
 /* lost: fraction bits dropped; exponents: those below the format's; denormal: has the ulp of the format's denormals, so
@@ -195,8 +195,8 @@ static inline __attribute__((always_inline)) void v_load_square(vf32 square[VL],
     v_transpose(square);
 }
 
-/* 8 halves of each of 4 rows, to rows of 4. */
-static inline __attribute__((always_inline)) void v_transpose_halves(uint16_t *into, const char *const *rows,
+/* 8 numbers of 16 bits of each of 4 rows, to rows of 4. */
+static inline __attribute__((always_inline)) void v_transpose_shorts(uint16_t *into, const char *const *rows,
                                                                      int64_t offset) {
     uint16x8_t a[4];
     for (int j = 0; j < 4; j++)
@@ -250,12 +250,12 @@ static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
     return vreinterpretq_u32_u8(vaddq_u8(vreinterpretq_u8_u32(a), vandq_u8(set, vdupq_n_u8(16))));
 }
 
-/* A half of each row. */
-static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
-    uint16_t halves[4];
+/* One binary16 number of each row. */
+static inline vf32 v_gather_f16(const char *const *rows, int64_t offset) {
+    uint16_t f16[4];
     for (int j = 0; j < 4; j++)
-        memcpy(&halves[j], rows[j] + offset, 2);
-    return v_load_half(halves);
+        memcpy(&f16[j], rows[j] + offset, 2);
+    return v_load_f16(f16);
 }
 
 /* Rounded to bfloat16 or binary16, as floats; NaN stays NaN. */
@@ -265,7 +265,7 @@ static inline vf32 v_round_bf16(vf32 a) {
     const uint32x4_t kept = vandq_u32(rounded, vdupq_n_u32(0xffff0000));
     return vreinterpretq_f32_u32(vbslq_u32(vceqq_f32(a, a), kept, bits));
 }
-static inline vf32 v_round_half(vf32 a) { return vcvt_f32_f16(vcvt_f16_f32(a)); }
+static inline vf32 v_round_f16(vf32 a) { return vcvt_f32_f16(vcvt_f16_f32(a)); }
 
 /* Even and odd lanes of a, then b. */
 static inline vf32 v_evens(vf32 a, vf32 b) { return vuzp1q_f32(a, b); }

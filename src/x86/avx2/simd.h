@@ -37,10 +37,10 @@ static inline __m256i v_first_bits(int n) {
 static inline vf32 v_splat(float x) { return _mm256_set1_ps(x); }
 static inline vf32 v_load(const float *p) { return _mm256_loadu_ps(p); }
 /* VL binary16 numbers. */
-static inline vf32 v_load_half(const uint16_t *p) {
+static inline vf32 v_load_f16(const uint16_t *p) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
-static inline vf32 v_splat_half(const uint16_t *p) { return _mm256_cvtph_ps(_mm_set1_epi16((short)*p)); }
+static inline vf32 v_splat_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_set1_epi16((short)*p)); }
 static inline vf32 v_load_bf16(const uint16_t *p) {
     const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
@@ -64,32 +64,32 @@ static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
     const __m256i set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)bits), bit), bit);
     return _mm256_cvtepi32_ps(_mm256_or_si256(nibbles, _mm256_and_si256(set, _mm256_set1_epi32(16))));
 }
-/* As halves, these differ at most in the exponent's bias. */
+/* As binary16, these differ at most in the exponent's bias. */
 static inline vf32 v_load_e5m2(const uint8_t *p) {
     const __m128i words = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p));
     return _mm256_cvtph_ps(_mm_slli_epi16(words, 8));
 }
 static inline vf32 v_load_e4m3(const uint8_t *p) {
     const __m128i words = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p));
-    const __m128i halves = _mm_and_si128(_mm_slli_epi16(words, 7), _mm_set1_epi16((short)0xbfff));
-    const __m256 a = _mm256_mul_ps(_mm256_cvtph_ps(halves), _mm256_set1_ps(256));
+    const __m128i f16 = _mm_and_si128(_mm_slli_epi16(words, 7), _mm_set1_epi16((short)0xbfff));
+    const __m256 a = _mm256_mul_ps(_mm256_cvtph_ps(f16), _mm256_set1_ps(256));
     const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
     return _mm256_or_ps(a, _mm256_cmp_ps(size, _mm256_set1_ps(480), _CMP_EQ_OQ)); /* all bits are a NaN */
 }
-/* 16 of either as halves in memory; e4m3 over 2^8. Only a NaN's exponent and fraction carry into the next bit. */
-static inline void v_halves_of_e5m2(uint16_t *into, const uint8_t *p) {
+/* 16 of either as binary16 in memory; e4m3 over 2^8. Only a NaN's exponent and fraction carry into the next bit. */
+static inline void v_f16_of_e5m2(uint16_t *into, const uint8_t *p) {
     const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
     _mm256_storeu_si256((__m256i *)(void *)into, _mm256_slli_epi16(words, 8));
 }
-static inline void v_halves_of_e4m3(uint16_t *into, const uint8_t *p) {
+static inline void v_f16_of_e4m3(uint16_t *into, const uint8_t *p) {
     const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
-    const __m256i halves = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16((short)0xbfff));
-    const __m256i carried = _mm256_add_epi16(halves, _mm256_set1_epi16(0x80));
-    const __m256i all = _mm256_or_si256(halves, _mm256_and_si256(carried, _mm256_set1_epi16(0x4000)));
+    const __m256i f16 = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16((short)0xbfff));
+    const __m256i carried = _mm256_add_epi16(f16, _mm256_set1_epi16(0x80));
+    const __m256i all = _mm256_or_si256(f16, _mm256_and_si256(carried, _mm256_set1_epi16(0x4000)));
     _mm256_storeu_si256((__m256i *)(void *)into, all);
 }
 static inline void v_store(float *p, vf32 a) { _mm256_storeu_ps(p, a); }
-static inline void v_store_half(uint16_t *p, vf32 a) {
+static inline void v_store_f16(uint16_t *p, vf32 a) {
     _mm_storeu_si128((__m128i *)(void *)p, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
 }
 /* With integers, since some processors' instruction flushes denormals. */
@@ -105,8 +105,8 @@ static inline void v_store_bf16(uint16_t *p, vf32 a) {
 }
 /* Words of 0 ... 255. */
 static inline void v_store_low(uint8_t *p, __m256i words) {
-    const __m256i halves = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0x08);
-    const __m128i low = _mm256_castsi256_si128(halves);
+    const __m256i shorts = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0x08);
+    const __m128i low = _mm256_castsi256_si128(shorts);
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packus_epi16(low, low));
 }
 /* lost: fraction bits dropped; exponents: those below the format's; denormal: has the ulp of the format's denormals, so
@@ -216,8 +216,8 @@ static inline __attribute__((always_inline)) void v_load_square(vf32 square[VL],
     v_transpose(square);
 }
 
-/* 16 halves of each of 8 rows, to rows of 8. */
-static inline __attribute__((always_inline)) void v_transpose_halves(uint16_t *into, const char *const *rows,
+/* 16 numbers of 16 bits of each of 8 rows, to rows of 8. */
+static inline __attribute__((always_inline)) void v_transpose_shorts(uint16_t *into, const char *const *rows,
                                                                      int64_t offset) {
     __m256i a[8], b[8];
 #pragma GCC unroll 8
@@ -289,18 +289,18 @@ static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
     return _mm256_add_epi8(a, _mm256_and_si256(set, _mm256_set1_epi8(16)));
 }
 
-/* A half of each row. */
-static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
-    __m128i halves = _mm_setzero_si128();
-    uint16_t half[8];
+/* One binary16 number of each row. */
+static inline vf32 v_gather_f16(const char *const *rows, int64_t offset) {
+    __m128i f16 = _mm_setzero_si128();
+    uint16_t number[8];
 #pragma GCC unroll 8
     for (int j = 0; j < 8; j++)
-        memcpy(&half[j], rows[j] + offset, 2);
-#define RAPT_INSERT(j) halves = _mm_insert_epi16(halves, half[j], j)
+        memcpy(&number[j], rows[j] + offset, 2);
+#define RAPT_INSERT(j) f16 = _mm_insert_epi16(f16, number[j], j)
     RAPT_INSERT(0), RAPT_INSERT(1), RAPT_INSERT(2), RAPT_INSERT(3);
     RAPT_INSERT(4), RAPT_INSERT(5), RAPT_INSERT(6), RAPT_INSERT(7);
 #undef RAPT_INSERT
-    return _mm256_cvtph_ps(halves);
+    return _mm256_cvtph_ps(f16);
 }
 
 /* Rounded to bfloat16 or binary16, as floats; NaN stays NaN. */
@@ -311,7 +311,7 @@ static inline vf32 v_round_bf16(vf32 a) {
     const __m256i kept = _mm256_and_si256(rounded, _mm256_set1_epi32((int)0xffff0000));
     return _mm256_blendv_ps(_mm256_castsi256_ps(kept), a, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
 }
-static inline vf32 v_round_half(vf32 a) {
+static inline vf32 v_round_f16(vf32 a) {
     return _mm256_cvtph_ps(_mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 

@@ -35,10 +35,10 @@ static inline vmask v_first(int n) { return (vmask)((1u << n) - 1u); }
 static inline vf32 v_splat(float x) { return _mm512_set1_ps(x); }
 static inline vf32 v_load(const float *p) { return _mm512_loadu_ps(p); }
 /* VL binary16 numbers. */
-static inline vf32 v_load_half(const uint16_t *p) {
+static inline vf32 v_load_f16(const uint16_t *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
-static inline vf32 v_splat_half(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_set1_epi16((short)*p)); }
+static inline vf32 v_splat_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_set1_epi16((short)*p)); }
 static inline vf32 v_load_bf16(const uint16_t *p) {
     const __m512i words = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
@@ -59,7 +59,7 @@ static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
     const __m512 nibbles = v_load_nibbles(p, shift, codes);
     return _mm512_mask_add_ps(nibbles, (__mmask16)bits, nibbles, _mm512_set1_ps(16));
 }
-/* As halves, these differ at most in the exponent's bias. */
+/* As binary16, these differ at most in the exponent's bias. */
 static inline vf32 v_load_e5m2(const uint8_t *p) {
     const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm512_cvtph_ps(_mm256_slli_epi16(words, 8));
@@ -67,26 +67,26 @@ static inline vf32 v_load_e5m2(const uint8_t *p) {
 static inline vf32 v_load_e4m3(const uint8_t *p) {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
     const __m256i words = _mm256_cvtepi8_epi16(bytes);
-    const __m256i halves = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16((short)0xbfff));
+    const __m256i f16 = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16((short)0xbfff));
     const __mmask16 numbers = _mm_cmpneq_epi8_mask(_mm_or_si128(bytes, _mm_set1_epi8(-128)), _mm_set1_epi8(-1));
-    return _mm512_mask_mul_ps(_mm512_set1_ps(__builtin_nanf("")), numbers, _mm512_cvtph_ps(halves),
+    return _mm512_mask_mul_ps(_mm512_set1_ps(__builtin_nanf("")), numbers, _mm512_cvtph_ps(f16),
                               _mm512_set1_ps(256));
 }
-/* 32 of either as halves in memory, which conversions read faster than registers; e4m3 over 2^8. Only a NaN's exponent
+/* 32 of either as binary16 in memory, which conversions read faster than registers; e4m3 over 2^8. Only a NaN's exponent
  * and fraction carry into the next bit. */
-static inline void v_halves_of_e5m2(uint16_t *into, const uint8_t *p) {
+static inline void v_f16_of_e5m2(uint16_t *into, const uint8_t *p) {
     const __m512i words = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
     _mm512_storeu_si512(into, _mm512_slli_epi16(words, 8));
 }
-static inline void v_halves_of_e4m3(uint16_t *into, const uint8_t *p) {
+static inline void v_f16_of_e4m3(uint16_t *into, const uint8_t *p) {
     const __m512i words = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
-    const __m512i halves = _mm512_and_si512(_mm512_slli_epi16(words, 7), _mm512_set1_epi16((short)0xbfff));
-    const __m512i carried = _mm512_add_epi16(halves, _mm512_set1_epi16(0x80));
+    const __m512i f16 = _mm512_and_si512(_mm512_slli_epi16(words, 7), _mm512_set1_epi16((short)0xbfff));
+    const __m512i carried = _mm512_add_epi16(f16, _mm512_set1_epi16(0x80));
     enum { OR_AND = 0xf8 }; /* a | (b & c) */
-    _mm512_storeu_si512(into, _mm512_ternarylogic_epi32(halves, carried, _mm512_set1_epi16(0x4000), OR_AND));
+    _mm512_storeu_si512(into, _mm512_ternarylogic_epi32(f16, carried, _mm512_set1_epi16(0x4000), OR_AND));
 }
 static inline void v_store(float *p, vf32 a) { _mm512_storeu_ps(p, a); }
-static inline void v_store_half(uint16_t *p, vf32 a) {
+static inline void v_store_f16(uint16_t *p, vf32 a) {
     _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 /* With integers, since some processors' instruction flushes denormals. */
@@ -201,14 +201,14 @@ static inline vbits v_raise_bytes(vbits a, vbits bits, int i) {
     return _mm512_mask_add_epi8(a, _mm512_test_epi8_mask(_mm512_shuffle_epi8(bits, at), bit), a, _mm512_set1_epi8(16));
 }
 
-/* A half of each row. */
-static inline vf32 v_load_halves(const char *const *rows, int64_t offset) {
+/* One binary16 number of each row. */
+static inline vf32 v_gather_f16(const char *const *rows, int64_t offset) {
     __m128i low = _mm_setzero_si128(), high = low;
-    uint16_t half[16];
+    uint16_t f16[16];
 #pragma GCC unroll 16
     for (int j = 0; j < 16; j++)
-        memcpy(&half[j], rows[j] + offset, 2);
-#define RAPT_INSERT(j) low = _mm_insert_epi16(low, half[j], j), high = _mm_insert_epi16(high, half[j + 8], j)
+        memcpy(&f16[j], rows[j] + offset, 2);
+#define RAPT_INSERT(j) low = _mm_insert_epi16(low, f16[j], j), high = _mm_insert_epi16(high, f16[j + 8], j)
     RAPT_INSERT(0), RAPT_INSERT(1), RAPT_INSERT(2), RAPT_INSERT(3);
     RAPT_INSERT(4), RAPT_INSERT(5), RAPT_INSERT(6), RAPT_INSERT(7);
 #undef RAPT_INSERT
@@ -223,7 +223,7 @@ static inline vf32 v_round_bf16(vf32 a) {
     const __mmask16 number = _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q);
     return _mm512_castsi512_ps(_mm512_mask_and_epi32(bits, number, rounded, _mm512_set1_epi32((int)0xffff0000)));
 }
-static inline vf32 v_round_half(vf32 a) {
+static inline vf32 v_round_f16(vf32 a) {
     return _mm512_cvtph_ps(_mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 

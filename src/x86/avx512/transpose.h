@@ -105,7 +105,7 @@ static inline __attribute__((always_inline)) void v_load_square(vf32 square[16],
     }
 }
 
-/* Of halves: number 2 * i of rows 4L ... 4L + 3 and then 2 * i + 1 are quarter L of a[i]. */
+/* Of numbers of 16 bits: number 2 * i of rows 4L ... 4L + 3 and then 2 * i + 1 are quarter L of a[i]. */
 static inline __attribute__((always_inline)) void v_transpose_quarters(vbits a[4], const vbits b[4]) {
     const __m512i low = _mm512_unpacklo_epi16(b[0], b[1]), low2 = _mm512_unpacklo_epi16(b[2], b[3]);
     const __m512i high = _mm512_unpackhi_epi16(b[0], b[1]), high2 = _mm512_unpackhi_epi16(b[2], b[3]);
@@ -113,7 +113,7 @@ static inline __attribute__((always_inline)) void v_transpose_quarters(vbits a[4
     a[2] = _mm512_unpacklo_epi32(high, high2), a[3] = _mm512_unpackhi_epi32(high, high2);
 }
 
-/* Per eight vectors of a, which it overwrites: column c of halves of each quarter of them becomes that quarter of
+/* Per eight vectors of a, which it overwrites: column c, of 16 bits, of each quarter of them becomes that quarter of
  * vector c of b. */
 static inline __attribute__((always_inline)) void v_transpose_eights(__m512i *b, __m512i *a, int count) {
 #pragma GCC unroll 8
@@ -131,8 +131,8 @@ static inline __attribute__((always_inline)) void v_transpose_eights(__m512i *b,
     }
 }
 
-/* 32 halves of each of 16 rows, to rows of 16. */
-static inline __attribute__((always_inline)) void v_transpose_halves(uint16_t *into, const char *const *rows,
+/* 32 numbers of 16 bits of each of 16 rows, to rows of 16. */
+static inline __attribute__((always_inline)) void v_transpose_shorts(uint16_t *into, const char *const *rows,
                                                                      int64_t offset) {
     const __m512i quarters = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
     __m512i a[16], b[16];
@@ -152,7 +152,7 @@ static inline __attribute__((always_inline)) void v_transpose_halves(uint16_t *i
 }
 
 /* The same by quarters. */
-static inline __attribute__((always_inline)) void v_transpose_halves_by_quarters(uint16_t *into,
+static inline __attribute__((always_inline)) void v_transpose_shorts_by_quarters(uint16_t *into,
                                                                                  const char *const *rows,
                                                                                  int64_t offset) {
     const __m512i in_order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
@@ -167,7 +167,7 @@ static inline __attribute__((always_inline)) void v_transpose_halves_by_quarters
     }
 }
 
-/* 16 halves of each of 16 rows, from that byte on: a[i] has number i of all rows, and then number 8 + i. */
+/* 16 numbers of 16 bits of each of 16 rows, from that byte on: a[i] has number i of all rows, and then number 8 + i. */
 static inline __attribute__((always_inline)) void v_load_columns(vf32 a[8], const char *const *rows, int64_t offset) {
     __m512i b[8], c[8];
 #pragma GCC unroll 8
