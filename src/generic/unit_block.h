@@ -198,7 +198,7 @@ void RAPT_UNIT(rounded)(const float *y, float *p, int64_t count, float m, float 
         const int n = count - i < VL ? (int)(count - i) : VL, is_f16 = format == RAPT_FORMAT_F16;
         const struct unit_row row = unit_row_of(factor, m, is_f16);
         const vf32 at = v_load_n(y + i, n);
-        vf32 of_f16 = unit_probability(at, &row, 1, row.far), of_bf16 = unit_probability(at, &row, 0, row.far);
+        vf32 of_f16 = unit_probability(at, &row, 1, row.large), of_bf16 = unit_probability(at, &row, 0, row.large);
         v_store_n(p + i, is_f16 ? v_mul(of_f16, v_splat(0x1p-15f)) : of_bf16, n);
     }
 }

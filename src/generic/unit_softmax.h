@@ -32,10 +32,10 @@ RAPT_INLINE vf32 unit_exp2(vf32 x, int is_f16) {
     return v_select(v_less(x, v_splat(-48)), v_splat(0), v_mul(p, v_shift_to_exponent(u)));
 }
 
-/* What a maximum means for exponentials: x = y * factor + offset, or (y * factor - mu) + shift. */
+/* What a maximum means for exponentials: x = y * factor + offset, or (y * factor - mu) + shift where it is large. */
 struct unit_row {
     vf32 factor, offset, mu, shift;
-    bool far;
+    bool large;
 };
 
 RAPT_INLINE struct unit_row unit_row_of(float factor, float m, int is_f16) {
@@ -44,8 +44,9 @@ RAPT_INLINE struct unit_row unit_row_of(float factor, float m, int is_f16) {
                              !(mu < 0x1p22f && mu > -0x1p22f)};
 }
 
-RAPT_INLINE vf32 unit_probability(vf32 y, const struct unit_row *row, int is_f16, int far) {
-    const vf32 x = far ? v_add(v_sub(v_mul(y, row->factor), row->mu), row->shift) : v_fma(y, row->factor, row->offset);
+RAPT_INLINE vf32 unit_probability(vf32 y, const struct unit_row *row, int is_f16, int large) {
+    const vf32 x = large ? v_add(v_sub(v_mul(y, row->factor), row->mu), row->shift)
+                         : v_fma(y, row->factor, row->offset);
     const vf32 p = unit_exp2(x, is_f16);
     return is_f16 ? v_round_f16(p) : v_round_bf16(p);
 }
@@ -78,14 +79,14 @@ static float unit_largest(const float *y, int begin, int end, float factor) {
 
 /* A step of 32 keys: probabilities, and the sums of lanes in their order. */
 RAPT_INLINE void unit_step(float *y, int key, int begin, int end, const struct unit_row *row, vf32 *l, int is_f16,
-                           int far) {
+                           int large) {
     enum { PAIRS = RAPT_SUM_LANES / VL };
     const bool whole = begin <= key && key + RAPT_STEP <= end;
     RAPT_UNROLL for (int i = 0; i < PAIRS; i++) {
         vf32 p[2];
         RAPT_UNROLL for (int v = 0; v < 2; v++) {
             const int at = key + (2 * i + v) * VL;
-            p[v] = unit_probability(v_load(y + at), row, is_f16, far);
+            p[v] = unit_probability(v_load(y + at), row, is_f16, large);
             if (!whole)
                 p[v] = v_select(unit_among(at, begin, end), p[v], v_splat(0));
             v_store(y + at, p[v]);
@@ -99,7 +100,7 @@ RAPT_INLINE void unit_step(float *y, int key, int begin, int end, const struct u
     }
 }
 
-RAPT_INLINE void unit_exp_row(const struct unit_half *h, int number, int is_f16, int far) {
+RAPT_INLINE void unit_exp_row(const struct unit_half *h, int number, int is_f16, int large) {
     enum { VECTORS = RAPT_SUM_LANES / VL };
     const struct unit_row row = unit_row_of(h->factor, h->m[number], is_f16);
     const int begin = h->begin[number], end = h->end[number];
@@ -109,7 +110,7 @@ RAPT_INLINE void unit_exp_row(const struct unit_half *h, int number, int is_f16,
         l[i] = h->fresh ? v_splat(0) : v_mul(v_load(lanes + i * VL), v_splat(h->alpha[number]));
     for (int key = h->first; key < h->last; key += RAPT_STEP)
         if (key < end && key + RAPT_STEP > begin)
-            unit_step(y, key, begin, end, &row, l, is_f16, far);
+            unit_step(y, key, begin, end, &row, l, is_f16, large);
         else
             memset(y + key, 0, RAPT_STEP * sizeof(float));
     RAPT_UNROLL for (int i = 0; i < VECTORS; i++)
@@ -118,7 +119,7 @@ RAPT_INLINE void unit_exp_row(const struct unit_half *h, int number, int is_f16,
 
 RAPT_INLINE void unit_exp_rows(const struct unit_half *h, int is_f16) {
     for (int row = 0; row < h->rows; row++)
-        if (unit_row_of(h->factor, h->m[row], is_f16).far)
+        if (unit_row_of(h->factor, h->m[row], is_f16).large)
             unit_exp_row(h, row, is_f16, 1);
         else
             unit_exp_row(h, row, is_f16, 0);

@@ -41,11 +41,11 @@ RAPT_INLINE const char *few_row_ahead(const struct few_ahead *ahead, int side, i
 
 /* Lines [line, end) of both sides into L1, and lines beyond into L2. */
 RAPT_INLINE void few_fetch(const struct few_ahead *ahead, int line, int end, int steps) {
-    const int far = FEW_TURN_BYTES / (steps * TILE_ROW_BYTES);
+    const int beyond = FEW_TURN_BYTES / (steps * TILE_ROW_BYTES); /* rows */
     RAPT_UNROLL for (int i = line; i < end; i++)
         RAPT_UNROLL for (int side = 0; side < RAPT_SIDES; side++) {
             fetch_soon(few_row_ahead(ahead, side, i / steps) + i % steps * 64);
-            fetch_later(few_row_ahead(ahead, side, far + i / steps) + i % steps * 64);
+            fetch_later(few_row_ahead(ahead, side, beyond + i / steps) + i % steps * 64);
         }
 }
 

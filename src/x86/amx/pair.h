@@ -240,7 +240,7 @@ static bool amx_is_pair(const struct unit16_task a[2]) {
            !(b->mask->parts & RAPT_PART_KEEP) && amx_is_finite(&a[0]) && amx_is_finite(&a[1]);
 }
 
-/* Halves with far rows are not paired. */
+/* Halves with rows of large maxima are not paired. */
 static void amx_pair(struct unit16_task a[2]) {
     const struct rapt_block *b = a->t.b;
     const rapt_attention_desc *desc = &b->task->attention->desc;
@@ -248,7 +248,7 @@ static void amx_pair(struct unit16_task a[2]) {
     const struct amx_size *of_size = amx_size_of(desc->head_dim, e);
     of_size->score(&a[0], &a[1], e);
     unit16_to_maxima(&a[0]);
-    if (a[0].half.far) {
+    if (a[0].half.large_rows) {
         amx_rest(&a[0]);
         amx_alone(&a[1]);
         return;
@@ -257,7 +257,7 @@ static void amx_pair(struct unit16_task a[2]) {
     unit16_to_maxima(&a[1]);
     e = amx_beside_values(b);
     of_size = amx_size_of(desc->value_dim, e);
-    if (a[1].half.far) {
+    if (a[1].half.large_rows) {
         of_size->weigh(&a[0], &a[1], e);
         amx_rest(&a[1]);
         return;

@@ -93,7 +93,7 @@ RAPT_INLINE __m512 split_step(const float *y, char *to, __m512 factor, const str
 static void split_new_maxima(struct split_task *t) {
     struct unit16_half *h = &t->a.half;
     const __m512 factor = _mm512_set1_ps(h->factor);
-    h->far = 0;
+    h->large_rows = 0;
     for (int row = 0; row < h->rows; row += 16) {
         const int n = h->rows - row < 16 ? h->rows - row : 16;
         const __m512 most = v_add(v_mul(unit16_largest(h->largest + row * 16), factor), v_splat(0));
@@ -103,7 +103,7 @@ static void split_new_maxima(struct split_task *t) {
         v_store_n(h->m + row, after, n);
         v_store(t->low + row, exponents.low);
         v_store(t->magic + row, exponents.magic);
-        h->far |= ((uint32_t)is_shifted(after) & unit16_first(n)) << row;
+        h->large_rows |= ((uint32_t)is_shifted(after) & unit16_first(n)) << row;
     }
 }
 
@@ -122,7 +122,7 @@ RAPT_INLINE void split_line(const struct split_task *t, int number, int shifted)
 /* From maxima to probabilities in parts. */
 static RAPT_KERNEL void split_exponentials(const struct split_task *t) {
     for (int row = 0; row < t->a.half.rows; row++)
-        if (t->a.half.far >> row & 1)
+        if (t->a.half.large_rows >> row & 1)
             split_line(t, row, 1);
         else
             split_line(t, row, 0);

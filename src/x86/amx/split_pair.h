@@ -195,19 +195,19 @@ static bool split_is_pair(const struct split_task t[2]) {
            unit16_steps((int)desc->value_dim) > 1;
 }
 
-/* Halves with far rows are not paired. */
+/* Halves with rows of large maxima are not paired. */
 static void split_pair(struct split_task t[2]) {
     const struct rapt_attention_desc *desc = &t->a.t.b->task->attention->desc;
     split_score_first(&t[0], &t[1]);
     split_new_maxima(&t[0]);
-    if (t[0].a.half.far) {
+    if (t[0].a.half.large_rows) {
         split_rest(&t[0]);
         split_alone(&t[1]);
         return;
     }
     split_kernels_of(desc->head_dim).score(&t[1], &t[0]);
     split_new_maxima(&t[1]);
-    if (t[1].a.half.far) {
+    if (t[1].a.half.large_rows) {
         split_weigh_last(&t[0], &t[1]);
         split_rest(&t[1]);
         return;

@@ -16,7 +16,7 @@ struct unit16_half {
     float *largest;          /* [rows][16]: the largest y of some keys, or -y where the factor is negative */
     float *m, *alpha;        /* [rows] */
     float *offset;           /* [32]: of exponents; */
-    uint32_t far;            /* bit row: its maximum is so large that the offset is not used */
+    uint32_t large_rows;     /* bit row: its maximum is so large that the offset is not used */
     int rows, first, last;   /* steps of 32 keys */
     float factor;
     bool fresh;              /* lanes hold nothing yet */
@@ -56,17 +56,17 @@ RAPT_INLINE void unit16_maxima(const struct unit16_half *h, int step, int row, i
 RAPT_INLINE void unit16_new_maxima(struct unit16_half *h) {
     const __m512 none = _mm512_set1_ps(-RAPT_INFINITY), shift = _mm512_set1_ps(UNIT16_IS_F16 ? 15 : 0);
     const __m512 factor = _mm512_set1_ps(h->factor < 0 ? -h->factor : h->factor);
-    h->far = 0;
+    h->large_rows = 0;
     for (int row = 0; row < h->rows; row += 16) {
         const __mmask16 there = (__mmask16)unit16_first(h->rows - row);
         const __m512 t = _mm512_mul_ps(unit16_largest(h->largest + row * 16), factor);
         const __m512 before = _mm512_maskz_loadu_ps(there, h->m + row), m = _mm512_max_ps(t, before);
         const __m512 mu = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(m, none, _CMP_NEQ_UQ), m);
-        const __mmask16 far = _mm512_cmp_ps_mask(_mm512_abs_ps(mu), _mm512_set1_ps(0x1p22f), _CMP_NLT_UQ);
+        const __mmask16 large = _mm512_cmp_ps_mask(_mm512_abs_ps(mu), _mm512_set1_ps(0x1p22f), _CMP_NLT_UQ);
         _mm512_mask_storeu_ps(h->alpha + row, there, unit_alpha(_mm512_sub_ps(before, m)));
         _mm512_mask_storeu_ps(h->m + row, there, m);
         _mm512_store_ps(h->offset + row, _mm512_sub_ps(_mm512_setzero_ps(), _mm512_sub_ps(mu, shift)));
-        h->far |= (uint32_t)(far & there) << row;
+        h->large_rows |= (uint32_t)(large & there) << row;
     }
 }
 
@@ -101,15 +101,15 @@ struct unit16_row {
     __m512 factor, offset, m, shift;
 };
 
-RAPT_INLINE __m512 unit16_exponent(__m512 y, const struct unit16_row *row, int far) {
-    return far ? _mm512_add_ps(_mm512_sub_ps(_mm512_mul_ps(y, row->factor), row->m), row->shift)
-               : _mm512_fmadd_ps(y, row->factor, row->offset);
+RAPT_INLINE __m512 unit16_exponent(__m512 y, const struct unit16_row *row, int large) {
+    return large ? _mm512_add_ps(_mm512_sub_ps(_mm512_mul_ps(y, row->factor), row->m), row->shift)
+                 : _mm512_fmadd_ps(y, row->factor, row->offset);
 }
 
 /* 32 keys: probabilities, rounded, and the lanes of l. VPSHUFB leaves the port of VPSLLD to FMAs. */
-RAPT_INLINE __m512 unit16_step(float *y, uint16_t *p, const struct unit16_row *row, __m512 l, int far) {
-    const __m512 a = unit16_exp2(unit16_exponent(_mm512_load_ps(y), row, far));
-    const __m512 b = unit16_exp2(unit16_exponent(_mm512_load_ps(y + 16), row, far));
+RAPT_INLINE __m512 unit16_step(float *y, uint16_t *p, const struct unit16_row *row, __m512 l, int large) {
+    const __m512 a = unit16_exp2(unit16_exponent(_mm512_load_ps(y), row, large));
+    const __m512 b = unit16_exp2(unit16_exponent(_mm512_load_ps(y + 16), row, large));
     if (UNIT16_IS_F16) {
         const __m256i low = _mm512_cvtps_ph(a, UNIT16_NEAREST);
         const __m256i high = _mm512_cvtps_ph(b, UNIT16_NEAREST);
@@ -125,7 +125,7 @@ RAPT_INLINE __m512 unit16_step(float *y, uint16_t *p, const struct unit16_row *r
 }
 
 /* `count` rows, interleaved. */
-RAPT_INLINE void unit16_exp_rows(const struct unit16_half *h, int number, int count, int far) {
+RAPT_INLINE void unit16_exp_rows(const struct unit16_half *h, int number, int count, int large) {
     struct unit16_row row[2];
     __m512 l[2];
     RAPT_UNROLL for (int i = 0; i < count; i++) {
@@ -139,7 +139,7 @@ RAPT_INLINE void unit16_exp_rows(const struct unit16_half *h, int number, int co
         RAPT_UNROLL for (int i = 0; i < count; i++) {
             float *line = y + i * RAPT_HALF_KEYS;
             l[i] = unit16_step(line + step * RAPT_STEP, (uint16_t *)(void *)line + step * RAPT_STEP, &row[i], l[i],
-                               far);
+                               large);
         }
     RAPT_UNROLL for (int i = 0; i < count; i++)
         _mm512_store_ps(h->lanes + (number + i) * RAPT_SUM_LANES, l[i]);
@@ -147,11 +147,11 @@ RAPT_INLINE void unit16_exp_rows(const struct unit16_half *h, int number, int co
 
 RAPT_INLINE void unit16_exponentials(const struct unit16_half *h) {
     int row = 0;
-    if (!h->far)
+    if (!h->large_rows)
         for (; row + 1 < h->rows; row += 2)
             unit16_exp_rows(h, row, 2, 0);
     for (; row < h->rows; row++)
-        if (h->far >> row & 1)
+        if (h->large_rows >> row & 1)
             unit16_exp_rows(h, row, 1, 1);
         else
             unit16_exp_rows(h, row, 1, 0);
