@@ -10,10 +10,10 @@
 _Static_assert(RAPT_INNER_BLOCK == 4 * RAPT_INNER_CHAIN, "a block is four chains");
 
 enum {
-    PRODUCT_ROWS = NARROW_ROWS < 8 ? NARROW_ROWS : 8, /* that few takes */
-    FEW_COLUMNS = 4096, /* sums per pass over weights in place */
-    FEW_STEPS = 8,      /* rows of weights in place at once; divides RAPT_INNER_BLOCK */
-    FEW_AHEAD = 128     /* prefetch distance in rows of weights, floats */
+    PRODUCT_ROWS = NARROW_ROWS < 8 ? NARROW_ROWS : 8, /* that the slot few takes */
+    PRODUCT_AHEAD = 128, /* its prefetch distance in rows of weights, floats */
+    STRIP_SUMS = 4096,   /* sums per pass over weights in place */
+    STRIP_STEPS = 8      /* rows of weights in place at once; divides RAPT_INNER_CHAIN */
 };
 
 /* Adds the sums of a block to n <= VL numbers of out, and finishes them. */
@@ -164,8 +164,8 @@ RAPT_INLINE void fetch_square(const struct rapt_product_args *a, const char *wei
 }
 
 /* Adds `width` terms from k on, of VL columns, to the chains of rows. */
-RAPT_INLINE void few_square(const float *const *x, const float *const *columns, int64_t k, vf32 *sum, int n, int width,
-                            int rows) {
+RAPT_INLINE void product_square(const float *const *x, const float *const *columns, int64_t k, vf32 *sum, int n,
+                                int width, int rows) {
     vf32 lanes[VL];
     load_transposed(lanes, columns, n, k, width);
     RAPT_UNROLL for (int i = 0; i < VL; i++)
@@ -175,7 +175,8 @@ RAPT_INLINE void few_square(const float *const *x, const float *const *columns, 
 }
 
 /* rows x n <= VL columns whose weights are rows, transposed square by square. */
-RAPT_INLINE void few_columns(const struct rapt_product_args *a, int64_t first_row, int64_t column, int n, int rows) {
+RAPT_INLINE void product_columns(const struct rapt_product_args *a, int64_t first_row, int64_t column, int n,
+                                 int rows) {
     const char *weight = a->weight + column * a->weight_stride_bytes;
     const float *columns[VL], *x[PRODUCT_ROWS];
     float held[PRODUCT_ROWS][VL] = {{0}}, held_pair[PRODUCT_ROWS][VL] = {{0}};
@@ -195,11 +196,11 @@ RAPT_INLINE void few_columns(const struct rapt_product_args *a, int64_t first_ro
             sum[r] = v_splat(0);
         for (; end - k >= VL; k += VL) {
             if (first_row == 0 && k % 16 == 0)
-                fetch_square(a, weight, k + FEW_AHEAD);
-            few_square(x, columns, k, sum, n, VL, rows);
+                fetch_square(a, weight, k + PRODUCT_AHEAD);
+            product_square(x, columns, k, sum, n, VL, rows);
         }
         if (k < end)
-            few_square(x, columns, k, sum, n, (int)(end - k), rows);
+            product_square(x, columns, k, sum, n, (int)(end - k), rows);
         k = end;
         RAPT_UNROLL for (int r = 0; r < rows; r++) {
             sum[r] = join_chain(sum[r], held[r], held_pair[r], chain, last);
@@ -211,25 +212,27 @@ RAPT_INLINE void few_columns(const struct rapt_product_args *a, int64_t first_ro
         store_block(out_at(a, first_row + r) + column, a->bias ? a->bias + column : NULL, total[r], true, true, n);
 }
 
-#define RAPT_FEW_ROWS(rows)                                                                                      \
-    static RAPT_KERNEL void few_rows_##rows(const struct rapt_product_args *a, int64_t row, int64_t column, int n) { \
+#define RAPT_PRODUCT_COLUMNS(rows)                                                                               \
+    static RAPT_KERNEL void product_columns_##rows(const struct rapt_product_args *a, int64_t row,               \
+                                                   int64_t column, int n) {                                      \
         if (rows <= PRODUCT_ROWS && n == VL)                                                                     \
-            few_columns(a, row, column, VL, rows);                                                               \
+            product_columns(a, row, column, VL, rows);                                                           \
         else if (rows <= PRODUCT_ROWS)                                                                           \
-            few_columns(a, row, column, n, rows);                                                                \
+            product_columns(a, row, column, n, rows);                                                            \
     }
-RAPT_FEW_ROWS(1)
-RAPT_FEW_ROWS(2)
-RAPT_FEW_ROWS(3)
-RAPT_FEW_ROWS(4)
-RAPT_FEW_ROWS(5)
-RAPT_FEW_ROWS(6)
-RAPT_FEW_ROWS(7)
-RAPT_FEW_ROWS(8)
+RAPT_PRODUCT_COLUMNS(1)
+RAPT_PRODUCT_COLUMNS(2)
+RAPT_PRODUCT_COLUMNS(3)
+RAPT_PRODUCT_COLUMNS(4)
+RAPT_PRODUCT_COLUMNS(5)
+RAPT_PRODUCT_COLUMNS(6)
+RAPT_PRODUCT_COLUMNS(7)
+RAPT_PRODUCT_COLUMNS(8)
 
-static void few_transposed(const struct rapt_product_args *a) {
+static void product_transposed(const struct rapt_product_args *a) {
     static void (*const of_rows[])(const struct rapt_product_args *, int64_t, int64_t, int) = {
-        few_rows_1, few_rows_2, few_rows_3, few_rows_4, few_rows_5, few_rows_6, few_rows_7, few_rows_8};
+        product_columns_1, product_columns_2, product_columns_3, product_columns_4,
+        product_columns_5, product_columns_6, product_columns_7, product_columns_8};
     RAPT_ASSUME(a->rows >= 1 && (a->rows <= PRODUCT_ROWS || a->inner == 0) && a->inner >= 0);
     for (int64_t column = 0; column < a->columns; column += VL)
         for (int64_t row = 0; row < a->rows; row += PRODUCT_ROWS) {
@@ -242,22 +245,22 @@ static void few_transposed(const struct rapt_product_args *a) {
 /* Columns [begin, end), with sums[row][column - begin] for the chains of all rows; held: earlier chains. */
 struct strip {
     const struct rapt_product_args *args;
-    float sums[FEW_COLUMNS], held[FEW_COLUMNS], held_pair[FEW_COLUMNS];
+    float sums[STRIP_SUMS], held[STRIP_SUMS], held_pair[STRIP_SUMS];
     int64_t sums_stride, begin, end;
 };
 
-/* Offset to weights FEW_AHEAD columns on; past the strip's end, in the next rows of weights. */
+/* Offset to weights PRODUCT_AHEAD columns on; past the strip's end, in the next rows of weights. */
 RAPT_INLINE int64_t bytes_ahead(const struct strip *s, int64_t column, int steps) {
-    if (column + FEW_AHEAD < s->end)
-        return FEW_AHEAD * (int64_t)sizeof(float);
-    return steps * s->args->weight_stride_bytes + (FEW_AHEAD - (s->end - s->begin)) * (int64_t)sizeof(float);
+    if (column + PRODUCT_AHEAD < s->end)
+        return PRODUCT_AHEAD * (int64_t)sizeof(float);
+    return steps * s->args->weight_stride_bytes + (PRODUCT_AHEAD - (s->end - s->begin)) * (int64_t)sizeof(float);
 }
 
 /* Adds steps terms from k on to the chains of n <= VL columns. */
-RAPT_INLINE void few_steps(struct strip *s, int64_t k, int64_t column, int steps, int n) {
+RAPT_INLINE void strip_steps(struct strip *s, int64_t k, int64_t column, int steps, int n) {
     const struct rapt_product_args *a = s->args;
     const int64_t ahead = bytes_ahead(s, column, steps);
-    vf32 weight[FEW_STEPS];
+    vf32 weight[STRIP_STEPS];
     RAPT_UNROLL for (int i = 0; i < steps; i++) {
         const float *from = row_at(a->weight, a->weight_stride_bytes, k + i) + column;
         fetch_soon((const char *)from + ahead);
@@ -273,27 +276,27 @@ RAPT_INLINE void few_steps(struct strip *s, int64_t k, int64_t column, int steps
     }
 }
 
-RAPT_INLINE void few_columns_in_place(struct strip *s, int64_t k, int steps) {
+RAPT_INLINE void strip_columns(struct strip *s, int64_t k, int steps) {
     int64_t column = s->begin;
     for (; s->end - column >= VL; column += VL)
-        few_steps(s, k, column, steps, VL);
+        strip_steps(s, k, column, steps, VL);
     if (column < s->end)
-        few_steps(s, k, column, steps, (int)(s->end - column));
+        strip_steps(s, k, column, steps, (int)(s->end - column));
 }
 
-static RAPT_KERNEL void few_in_place_steps(struct strip *s, int64_t k) { few_columns_in_place(s, k, FEW_STEPS); }
-static RAPT_KERNEL void few_in_place_1(struct strip *s, int64_t k) { few_columns_in_place(s, k, 1); }
+static RAPT_KERNEL void strip_columns_full(struct strip *s, int64_t k) { strip_columns(s, k, STRIP_STEPS); }
+static RAPT_KERNEL void strip_columns_1(struct strip *s, int64_t k) { strip_columns(s, k, 1); }
 
 /* The chain of inner that begins at k. */
-static void few_chain(struct strip *s, int64_t k) {
+static void strip_chain(struct strip *s, int64_t k) {
     const struct rapt_product_args *a = s->args;
     const int64_t end = a->inner - k < RAPT_INNER_CHAIN ? a->inner : k + RAPT_INNER_CHAIN;
     const int chain = (int)(k % RAPT_INNER_BLOCK / RAPT_INNER_CHAIN);
     const bool first = k < RAPT_INNER_BLOCK, last = end == a->inner, block_ends = last || chain == 3;
-    for (; end - k >= FEW_STEPS; k += FEW_STEPS)
-        few_in_place_steps(s, k);
+    for (; end - k >= STRIP_STEPS; k += STRIP_STEPS)
+        strip_columns_full(s, k);
     for (; k < end; k++)
-        few_in_place_1(s, k);
+        strip_columns_1(s, k);
     for (int64_t row = 0; row < a->rows; row++)
         for (int64_t column = s->begin; column < s->end; column += VL) {
             const int64_t at = row * s->sums_stride + column - s->begin;
@@ -305,15 +308,15 @@ static void few_chain(struct strip *s, int64_t k) {
 }
 
 /* Weights with contiguous columns, in place: a few rows of weights at a time, as long as the sums fit. */
-static void few_in_place(const struct rapt_product_args *a) {
+static void product_in_place(const struct rapt_product_args *a) {
     struct strip s;
     RAPT_ASSUME(a->rows >= 1 && a->rows <= PRODUCT_ROWS && a->inner >= 0);
     s.args = a;
-    s.sums_stride = FEW_COLUMNS / a->rows / VL * VL;
+    s.sums_stride = STRIP_SUMS / a->rows / VL * VL;
     for (s.begin = 0; s.begin < a->columns; s.begin = s.end) {
         s.end = a->columns - s.begin < s.sums_stride ? a->columns : s.begin + s.sums_stride;
         for (int64_t k = 0; k < a->inner; k += RAPT_INNER_CHAIN)
-            few_chain(&s, k);
+            strip_chain(&s, k);
     }
 }
 

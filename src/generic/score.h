@@ -159,23 +159,23 @@ RAPT_INLINE void score_panel(const struct rapt_score_args *a, const char *key, f
 RAPT_INLINE void score_keys(const struct rapt_score_args *a, int most, int vectors) {
     int key = a->key_begin;
     const char *rows = a->key;
-#define RAPT_STEP(n)                                                                                             \
+#define RAPT_SCORE_PANEL(n)                                                                                      \
     score_panel(a, rows, a->scores + (int64_t)key * TILE_ROWS, n, vectors);                                      \
     stage_errands(a->errands);                                                                                   \
     key += n, rows += n * a->key_stride_bytes
     while (a->key_end - key >= most) {
-        RAPT_STEP(most);
+        RAPT_SCORE_PANEL(most);
     }
     if (a->key_end - key >= SCORE_KEYS) {
-        RAPT_STEP(SCORE_KEYS);
+        RAPT_SCORE_PANEL(SCORE_KEYS);
     }
     if (a->key_end - key >= SCORE_KEYS / 2) {
-        RAPT_STEP(SCORE_KEYS / 2);
+        RAPT_SCORE_PANEL(SCORE_KEYS / 2);
     }
     while (key < a->key_end) {
-        RAPT_STEP(1);
+        RAPT_SCORE_PANEL(1);
     }
-#undef RAPT_STEP
+#undef RAPT_SCORE_PANEL
 }
 
 /* One vector of rows has too few chains to fill the FMA units: twice the keys. */

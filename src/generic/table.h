@@ -54,7 +54,7 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
     .few_rows = PRODUCT_ROWS,                                                                                       \
     .pack = {pack_weight_rows, pack_weight_columns},                                                                \
     .tile = product_tile,                                                                                           \
-    .few = {few_transposed, few_in_place}},                                                                         \
+    .few = {product_transposed, product_in_place}},                                                                 \
     .stage = stage,                                                                                                 \
     .store = store,                                                                                                 \
     .angles = angles,                                                                                               \
