@@ -7,7 +7,7 @@
 
 /* Scores of two halves, maxima, offsets; four tiles of scores; a panel, sums, and room for copies. */
 static size_t scores_bytes_few(int rows, int dim) {
-    const int tiles = 4 + 4 * FEW_DIMS + FEW_FAR_RUNS * (unit16_steps(dim) + 1);
+    const int tiles = 4 + 4 * FEW_NEAR_STEPS + FEW_FAR_RUNS * (unit16_steps(dim) + 1);
     (void)rows;
     return AMX_TILE * (2 * RAPT_HALF_KEYS + 16 + 1) * sizeof(float) + (size_t)tiles * TILE_BYTES;
 }
@@ -21,8 +21,8 @@ static void few_lay_out(struct few_task *f, const struct rapt_block *b) {
     half->offset = half->largest + f->tiles * TILE_HEIGHT * 16;
     f->scores = (char *)(half->offset + AMX_TILE);
     f->panel = f->scores + 2 * f->tiles * TILE_BYTES;
-    f->a.g = (float *)(void *)(f->panel + 2 * FEW_DIMS * TILE_BYTES);
-    f->copy = f->panel + 4 * FEW_DIMS * TILE_BYTES;
+    f->a.g = (float *)(void *)(f->panel + 2 * FEW_NEAR_STEPS * TILE_BYTES);
+    f->copy = f->panel + 4 * FEW_NEAR_STEPS * TILE_BYTES;
     half->lanes = b->panel;
     half->m = b->state.m;
     half->alpha = b->task->alpha;

@@ -27,7 +27,7 @@ struct few_shape {
     bool dense; /* all rows of a side are contiguous, which saves arithmetic */
 };
 
-RAPT_INLINE bool few_is_far_shape(struct few_shape shape) { return shape.key_steps > FEW_DIMS; }
+RAPT_INLINE bool few_is_far_shape(struct few_shape shape) { return shape.key_steps > FEW_NEAR_STEPS; }
 
 /* Runs of keys and values from the next turn on. */
 struct few_ahead {

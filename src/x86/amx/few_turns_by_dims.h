@@ -25,7 +25,7 @@ FEW_FAR_STEPS(FEW_TURNER)
 
 static RAPT_KERNEL void few_dense_turns(const struct few_task *f, const struct few_task *next, int dim) {
     (void)dim;
-    few_all_turns(f, next, FEW_NEAR_DIMS, FEW_DIMS, true);
+    few_all_turns(f, next, FEW_NEAR_DIMS, FEW_NEAR_STEPS, true);
 }
 
 static void few_weigh_like(const struct few_task *f, const struct few_task *next, int dim) {

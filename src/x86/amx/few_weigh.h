@@ -6,8 +6,8 @@
 #include "x86/amx/few_score.h"
 
 enum {
-    FEW_DIMS = FEW_NEAR_DIMS / RAPT_STEP, /* steps of 32 dims at once, at most */
-    FEW_WHOLE = 3                         /* those whose sums all stay in registers */
+    FEW_NEAR_STEPS = FEW_NEAR_DIMS / RAPT_STEP, /* steps of 32 dims at once, at most, of far rows, too */
+    FEW_WHOLE = 3                               /* those whose sums all stay in registers */
 };
 
 /* Interleaves 32 dims of two values, absent ones being zeros: dims 0 ... 3, 8 ... 11 and so on, then those between. */
@@ -172,7 +172,7 @@ static RAPT_KERNEL void few_weigh_far(const struct few_task *f, int row, int end
     const int lines = views ? unit16_steps((int)a->desc.head_dim) : steps;
     const int to_keys = few_number(1, RAPT_KEYS, 0) - few_number(0, RAPT_VALUES, 0); /* that come half a block later */
     struct few_dims d = {.ahead = f->rows->run + (views ? to_keys : FEW_HALF), .row = views ? FEW_BESIDE_KEYS : 0};
-    for (int left = steps <= FEW_DIMS ? 1 : (steps + FEW_WHOLE - 1) / FEW_WHOLE; left > 0; left--) {
+    for (int left = steps <= FEW_NEAR_STEPS ? 1 : (steps + FEW_WHOLE - 1) / FEW_WHOLE; left > 0; left--) {
         d.steps = (steps - d.first + left - 1) / left;
         d.end_line = (d.first + d.steps) * lines / steps;
         of_steps[d.steps - 1](f, &d, row, end, dim);
