@@ -245,7 +245,7 @@ struct rapt_tile_kind {
      * found (RAPT_FOUND_...). rows[i]: position i of the half; NULL = absent, which counts as +0; a step of RAPT_STEP
      * absent positions is never read. The rows of one more step follow, for prefetching.
      * Rows beyond the keys that the block names may be others', and must not act, not even as NaN: kinds with
-     * packed_bytes check FOUND_FINITE themselves; for the others the loop repeats the chunk with `careful` set. */
+     * packed_bytes check RAPT_FOUND_FINITE themselves; for the others the loop repeats the chunk with `careful` set. */
     size_t (*packed_bytes)(int side, int dim);
     unsigned (*pack_half[RAPT_SIDES])(void *into, const char *const *rows, int dim, int format);
     /* Ends a chunk: computes state.l of a tile's rows from what its blocks left, and brings o to its final unit. Only

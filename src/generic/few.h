@@ -49,8 +49,8 @@ RAPT_INLINE struct pump take_few_pump(const struct pump *pump) {
     return own;
 }
 
-/* Float32 twice as far ahead as in narrow tiles: they take part of the keys at a time. Not rows with gaps, which share
- * cache sets; that was not measured with AVX-512. */
+/* Float32 twice as far ahead as in narrow tiles, since tiles take part of the keys at a time; but not rows with gaps,
+ * which share cache sets. With AVX-512, where this was not measured, these as well. */
 RAPT_INLINE int64_t few_lead(int64_t given, int64_t stride_bytes, int format, int dim) {
     const bool has_gaps = VL < 16 && stride_bytes != rapt_format_row_bytes(format, dim);
     return given || format != RAPT_FORMAT_F32 || has_gaps ? given : 2 * lead_of(0, stride_bytes, format, dim);

@@ -7,7 +7,7 @@
 #include "generic/score_words.h"
 
 enum {
-    FILLED_VECTORS = SCORE_VECTORS < 3 ? SCORE_VECTORS : 3, /* of rows */
+    FILLED_VECTORS = 3, /* of rows, at most */
     FILLED_STEP = 16,  /* dims per iteration, */
     FILLED_DIMS = 128  /* and dims widened at a time */
 };

@@ -162,7 +162,7 @@ static void mask_column(const struct column *c, const uint8_t *const *bytes, flo
     }
 }
 
-/* Excludes what the spans exclude: all outside their span, some at its edges. */
+/* Excludes what the spans exclude: all keys outside their hull, some of those between it and their intersection. */
 static void exclude_column(const struct column *c, const struct rapt_visible_spans *spans, const struct span *span) {
     float first[VL] = {0}, end[VL] = {0};
     for (int i = 0; i < c->rows; i++) {

@@ -48,7 +48,7 @@ enum {
 };
 #define RAPT_IS_OF_WORDS(format) ((WORD_FORMATS >> (format) & 1) != 0)
 
-/* Blocks: a VLth of 32 numbers. */
+/* Numbers per word of a square; of blocks, a VLth of 32. */
 RAPT_INLINE int numbers_of_word(int format) {
     return format == RAPT_FORMAT_F32 ? 1 : is_of_blocks(format) ? STORED_STEP / VL : 2;
 }

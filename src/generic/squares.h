@@ -33,7 +33,7 @@ RAPT_INLINE bool suits_quarters(int rows, int vectors) { return RAPT_LOADS_PARTS
 #define RAPT_HALF_SQUARES 0
 #endif
 
-/* Words of each key from `byte` on: lanes[i] holds number i of all keys. */
+/* Words of each key from `byte` on: lanes[i] holds word i of all keys. */
 RAPT_INLINE void load_square_of_words(vf32 *lanes, const char *const *keys, int64_t byte, bool quarters) {
     const float *rows[VL];
     RAPT_UNROLL for (int i = 0; i < VL; i++)

@@ -31,7 +31,7 @@
 _Static_assert(VL >= 1 && 16 % VL == 0, "VL divides 16");
 _Static_assert(SCORE_KEYS >= 2, "a panel of keys is halved");
 _Static_assert(SCORE_DIMS >= 1 && SCORE_DIMS <= 4, "SCORE_DIMS is 1 ... 4");
-_Static_assert(SCORE_VECTORS >= 3, "tiles of few rows that are filled have up to 3 vectors of them");
+_Static_assert((int)SCORE_VECTORS >= (int)FILLED_VECTORS, "filled tiles have no more vectors of rows than wide ones");
 _Static_assert(TILE_ROWS >= 3 && TILE_ROWS <= (int)RAPT_MAX_TILE_ROWS, "a wide tile has 3 ... 64 rows");
 _Static_assert(WEIGH_ROWS >= 4 && WEIGH_ROWS >= WEIGH_ROWS_3 && WEIGH_ROWS >= NARROW_ROWS, "accumulators fit sum");
 _Static_assert(NARROW_ROWS >= 1 && NARROW_ROWS <= 12, "NARROW_ROWS is 1 ... 12");

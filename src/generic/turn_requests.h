@@ -87,19 +87,20 @@ RAPT_INLINE struct requests requests_of(const char *row, int64_t stride_bytes, i
                              .left = lines};
 }
 
-/* Whether lines are requested one turn ahead and no further: for several heads, in memory order, and for pages; with 8
- * float32 lanes also on processors for which the far line is in the next page, as measured. */
+/* Whether near requests are for the next turn, in memory order, and far_rows_of_turns says how far others go: for
+ * several heads, and for pages; with 8 float32 lanes also on processors for which the far line is in the next page, as
+ * measured. */
 static bool requests_one_turn(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
     return heads > 1 || score->runs || weigh->runs || (VL == 8 && reaches_next_page());
 }
 
-/* Whether near requests then fetch this turn, and far ones the next. */
+/* Whether near requests are for this turn instead, and far ones for the next. */
 static bool takes_l1_at_hand(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
     return requests_one_turn(score, weigh, heads) && score->exceeds_caches &&
            rapt_cpu_requests() == RAPT_REQUESTS_L1_AT_HAND;
 }
 
-/* Otherwise a head's rows get near and far requests, one by one. */
+/* Where not by turns, a head's rows get near and far requests, one by one. */
 static struct turn_requests turn_requests_of(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh,
                                              int turn, int heads) {
     const int64_t row_bytes = heads * rapt_format_row_bytes(score->key_format, score->head_dim);

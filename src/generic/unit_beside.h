@@ -116,7 +116,7 @@ RAPT_INLINE struct unit_turn_requests turn_ahead(const char *const *keys, const 
     const int64_t rows = far_rows(row_bytes, false);
     const int far = rows < PLACE_FAR / 2 ? (int)rows : PLACE_FAR / 2;
     return (struct unit_turn_requests){{keys + RAPT_STEP, 0, row_bytes, reach_of(0, far)},
-                              {values + far, 0, row_bytes, reach_of(0, far)}};
+                                       {values + far, 0, row_bytes, reach_of(0, far)}};
 }
 
 #endif

@@ -27,7 +27,7 @@ RAPT_INLINE int unit_up(int count, int to) { return (count + to - 1) / to * to; 
 enum { UNIT_SPLIT_SUMS = 6 };
 static const uint8_t unit_split_sums[UNIT_SPLIT_SUMS][2] = {{0, 2}, {1, 1}, {0, 1}, {2, 0}, {1, 0}, {0, 0}};
 
-/* Products between two of these are separate functions. */
+/* Products between two of these are functions of their own: compilers would move arithmetic across. */
 RAPT_INLINE void unit_flush(bool on) {
     if (FLUSHES)
         rapt_fpenv_flush(on);

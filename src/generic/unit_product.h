@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Order 2: products of rows and panels by chains of FMAs, with the bits of a matrix unit (numerics.md, order 2): in
- * steps of 32 terms, one chain over the even ones and one over the odd ones, then two additions. */
+ * Orders 2 and 3: products of rows and panels by chains of FMAs, with the bits of a matrix unit (numerics.md, order 2):
+ * in steps of 32 terms, one chain over the even ones and one over the odd ones, then two additions. */
 #ifndef RAPT_GENERIC_UNIT_PRODUCT_H
 #define RAPT_GENERIC_UNIT_PRODUCT_H
 

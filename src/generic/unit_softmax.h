@@ -11,7 +11,7 @@ struct unit_half {
     float *lanes;            /* [rows][RAPT_SUM_LANES] */
     float *m, *alpha;        /* [rows] */
     const uint8_t *begin, *end; /* [rows]: keys of the half that a row sees */
-    int rows, first, last;   /* whole steps; the others of the half are not touched */
+    int rows, first, last;   /* keys [first, last): whole steps; the others of the half are not touched */
     float factor;
     bool fresh;              /* lanes hold nothing yet */
 };

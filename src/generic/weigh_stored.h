@@ -38,7 +38,7 @@ RAPT_INLINE void store_dims(int format, float *into, const vf32 *x, int vectors)
     }
 }
 
-/* Some vectors of a row from number `first` of a block on, before scaling. width: of a single one, less than VL in
+/* Some vectors of a row from number `first` of a block on, before scaling. width: of a single vector, less than VL in
  * float32 only. */
 RAPT_INLINE void load_stored(int format, const struct float8_table *table, vf32 *x, const char *block, int first,
                              int vectors, int width) {
@@ -67,7 +67,7 @@ RAPT_INLINE void load_stored(int format, const struct float8_table *table, vf32 
         x[v] = is_float8(format) ? v_load_f16(f16 + v * VL) : v_load_stored(format, block, first + v * VL);
 }
 
-/* Adds the value number `key`. */
+/* Adds a value, which has number `key` in p and scales. */
 RAPT_INLINE void stored_value(int format, const struct float8_table *table, vf32 sum[][8], const float *p,
                               const float *scales, const char *value, struct pump *pump, int key, int rows,
                               int vectors, int first, int width) {
@@ -118,7 +118,7 @@ static RAPT_KERNEL void request_lines(struct turn_requests *turns, bool of_value
         request_line(turns, of_values);
 }
 
-/* rows x vectors of dims from d on, as in weigh_panel; prefetches the lines of as many values. first: offset of d in
+/* rows x vectors of dims from d on, as in weigh_panel; prefetches the lines of as many values. first: number d in
  * its block. in_turns: the pump's, a compile-time constant. */
 RAPT_INLINE void stored_panel(int format, const struct rapt_weigh_args *a, int64_t d, const float *scales,
                               struct pump *pump, int rows, int vectors, int first, bool in_turns) {

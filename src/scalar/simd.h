@@ -85,7 +85,7 @@ static inline vf32 v_load_nibbles(const uint8_t *p, int shift, const int8_t *tab
 static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
     return (float)((*p >> shift & 15) + (int)(bits & 1) * 16);
 }
-/* As binary16, these differ at most in the exponent's bias. */
+/* Both are binary16 with fewer bits: e5m2 its upper byte, e4m3 with another exponent bias. */
 static inline vf32 v_load_e5m2(const uint8_t *p) {
     const uint16_t f16 = (uint16_t)(*p << 8);
     return v_load_f16(&f16);

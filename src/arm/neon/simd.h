@@ -58,7 +58,7 @@ static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
     const uint8x8_t set = vtst_u8(vdup_n_u8((uint8_t)bits), vcreate_u8(0x08040201));
     return v_of_int8(vreinterpret_s8_u8(vorr_u8(v_nibbles(p, shift), vand_u8(set, vdup_n_u8(16)))));
 }
-/* As binary16, these differ at most in the exponent's bias. */
+/* Both are binary16 with fewer bits: e5m2 its upper byte, e4m3 with another exponent bias. */
 static inline int16x4_t v_words(const uint8_t *p) { return vget_low_s16(vmovl_s8(vreinterpret_s8_u8(v_bytes(p)))); }
 static inline vf32 v_load_e5m2(const uint8_t *p) {
     return vcvt_f32_f16(vreinterpret_f16_s16(vshl_n_s16(v_words(p), 8)));

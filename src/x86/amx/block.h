@@ -26,7 +26,7 @@ RAPT_INLINE struct amx_scratch *amx_scratch_of(const struct rapt_task *task) {
     return (struct amx_scratch *)(void *)task->scores;
 }
 
-static void lay_out(struct unit16_task *a, int number) {
+static void amx_lay_out(struct unit16_task *a, int number) {
     const struct rapt_block *b = a->t.b;
     struct amx_scratch *s = amx_scratch_of(b->task);
     a->t.y = a->half.y = s->y[number];

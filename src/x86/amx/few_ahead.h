@@ -9,7 +9,7 @@
 enum {
     FEW_TURNS = RAPT_HALF_KEYS / FEW_TURN,
     FEW_TURN_BYTES = 2 << 10, /* from a line fetched into L1 to the one into L2 */
-    FEW_TURN_RUNS = 4,        /* that hold these */
+    FEW_TURN_RUNS = 4,        /* that hold the next turn and the lines so far beyond it */
     /* Only evenly spaced requests keep memory busy. Rows of the next turn that are prefetched beside each part of this
      * one: */
     BESIDE_SCORING = 8,

@@ -9,7 +9,7 @@
 
 /* `turn` counts through both parts of the values, the first of which has `first` steps. */
 RAPT_INLINE struct few_turn few_far_turn_of(const struct few_task *f, int turn, const struct few_task *next, int half,
-                                             int dim, int first, struct few_shape shape) {
+                                            int dim, int first, struct few_shape shape) {
     enum { BOTH = FEW_TURN / FEW_RUN, PARTS = 2 };
     const struct few_run *run = f->rows->run, *keys = &run[few_number(half + 1, RAPT_KEYS, turn)];
     struct few_run after[BOTH];
@@ -27,7 +27,7 @@ RAPT_INLINE struct few_turn few_far_turn_of(const struct few_task *f, int turn, 
 
 /* All turns of one part of the values, whose first part has `first` steps. */
 RAPT_INLINE void few_far_part(const struct few_task *f, const struct few_task *next, int dim, int part, int first,
-                               struct few_shape shape) {
+                              struct few_shape shape) {
     const int half = f->a.t.first / RAPT_HALF_KEYS, at = part * first * RAPT_STEP;
     few_zero_kept();
     for (int turn = 0; turn < FEW_TURNS; turn++) {

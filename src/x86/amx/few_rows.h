@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The rows of a block in place, in the order in which they are read, so that each can be prefetched, since tile loads
  * train no hardware prefetcher: near ones into L1 some rows ahead, and far ones, too long for that, into L2 half a
- * block ahead. An L1 miss waits for all lines in flight from memory, so the list of these rows has to be short, too. */
+ * block ahead. An L1 miss waits for all lines in flight from memory, so L1 must hold the list of these rows, too. */
 #ifndef RAPT_X86_AMX_FEW_ROWS_H
 #define RAPT_X86_AMX_FEW_ROWS_H
 
@@ -32,8 +32,8 @@ struct few_run {
  * are zeros. */
 struct few_rows {
     struct few_run run[FEW_ALL];
-    uint64_t scattered; /* bit run: */
-    const char *row[FEW_ALL * FEW_RUN]; /* of these */
+    uint64_t scattered; /* bit i: run i is; then its rows are */
+    const char *row[FEW_ALL * FEW_RUN];
 };
 
 RAPT_INLINE bool few_is_far(const struct rapt_task *task) {

@@ -5,8 +5,8 @@
 
 #include "kernels.h"
 
-/* struct rapt_unit: all tiles but those of one or two rows in order 2 are multiplied on the matrix unit. ASSUME chains
- * is always the same for a type. */
+/* struct rapt_unit: all tiles are multiplied on the matrix unit, but in order 2 those of one or two rows of long keys.
+ * ASSUME chains is always the same for a type. */
 const struct rapt_table *rapt_amx_table(const struct rapt_table *chains, int type);
 
 /* Of float16, which fewer units multiply. */

@@ -36,29 +36,29 @@ static void leave_amx(const struct rapt_task *task) { tiles_restore(configured(t
     .leave = leave_amx
 
 static const struct rapt_tile_kind amx_tiles = {AMX_KIND("tiles", INT_MAX, AMX_TILE),
-                                                    .panel_bytes = panel_bytes_amx,
-                                                    .scores_bytes = scores_bytes_amx,
-                                                    .block = block_amx,
-                                                    .pack_stored = pack_queries_amx,
-                                                    .packed_bytes = packed_bytes_amx,
-                                                    .pack_half = {pack_keys_amx, pack_values_amx},
-                                                    .close = unit16_close};
+                                                .panel_bytes = panel_bytes_amx,
+                                                .scores_bytes = scores_bytes_amx,
+                                                .block = block_amx,
+                                                .pack_stored = pack_queries_amx,
+                                                .packed_bytes = packed_bytes_amx,
+                                                .pack_half = {pack_keys_amx, pack_values_amx},
+                                                .close = unit16_close};
 
 /* Of a KV head: chains of FMAs keep pace with memory; of shorter keys the unit is faster, as measured. */
 enum { CHAINS_ROWS = 2, CHAINS_LEAST_DIM = 3 * RAPT_STEP + 1 };
 
 static const struct rapt_tile_kind amx_few = {AMX_KIND("few", AMX_TILE, AMX_TILE),
-                                                  .streams = true,
-                                                  .takes_runs = true,
-                                                  .block_turns = TILE_HEIGHT,
-                                                  .beside_rows = {[UNIT16_FORMAT] = AMX_TILE},
-                                                  .beside_unlike = FEW_NEAR_DIMS,
-                                                  .beside_rests = true,
-                                                  .panel_bytes = panel_bytes_amx,
-                                                  .scores_bytes = scores_bytes_few,
-                                                  .block = block_few,
-                                                  .pack_stored = pack_queries_few,
-                                                  .close = unit16_close};
+                                              .streams = true,
+                                              .takes_runs = true,
+                                              .block_turns = TILE_HEIGHT,
+                                              .beside_rows = {[UNIT16_FORMAT] = AMX_TILE},
+                                              .beside_unlike = FEW_NEAR_DIMS,
+                                              .beside_rests = true,
+                                              .panel_bytes = panel_bytes_amx,
+                                              .scores_bytes = scores_bytes_few,
+                                              .block = block_few,
+                                              .pack_stored = pack_queries_few,
+                                              .close = unit16_close};
 
 static void name_after_unit(struct rapt_table *table) {
     table->name = "amx";

@@ -70,7 +70,8 @@ struct amx_scoring_beside {
     const float *y;
     float *largest;
     const struct amx_ahead *ahead; /* or NULL */
-    int size, lines, share; /* of exponentials, or 0; of rows ahead; rows of maxima in a turn */
+    int size;                      /* of heads, for the rate of exponentials; 0 = there are none */
+    int lines, share;              /* of each row ahead; rows whose maxima a turn takes */
 };
 
 static inline __attribute__((always_inline)) void beside_scoring(void *context, int group, int step, int turn) {
@@ -128,7 +129,7 @@ struct amx_weighing_beside {
     __mmask16 keeps; /* o holds something */
     bool is_odd;     /* the last group has 16 dims */
     const struct amx_ahead *ahead; /* or NULL */
-    int lines, groups, size;
+    int lines, groups, size;       /* lines, size: as above */
 };
 
 static inline __attribute__((always_inline)) void beside_weighing(void *context, int group, int step, int turn) {
@@ -277,13 +278,13 @@ static RAPT_KERNEL void block_amx(const struct rapt_block *b) {
         count += unit16_turn_to(&a[count], first);
     }
     if (count == 2 && amx_is_pair(a)) {
-        lay_out(&a[0], 0);
-        lay_out(&a[1], 1);
+        amx_lay_out(&a[0], 0);
+        amx_lay_out(&a[1], 1);
         amx_pair(a);
         return;
     }
     for (int i = 0; i < count; i++) {
-        lay_out(&a[i], 0);
+        amx_lay_out(&a[i], 0);
         amx_alone(&a[i]);
     }
 }

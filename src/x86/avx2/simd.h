@@ -64,7 +64,7 @@ static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
     const __m256i set = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)bits), bit), bit);
     return _mm256_cvtepi32_ps(_mm256_or_si256(nibbles, _mm256_and_si256(set, _mm256_set1_epi32(16))));
 }
-/* As binary16, these differ at most in the exponent's bias. */
+/* Both are binary16 with fewer bits: e5m2 its upper byte, e4m3 with another exponent bias. */
 static inline vf32 v_load_e5m2(const uint8_t *p) {
     const __m128i words = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p));
     return _mm256_cvtph_ps(_mm_slli_epi16(words, 8));
@@ -315,10 +315,11 @@ static inline vf32 v_round_f16(vf32 a) {
     return _mm256_cvtph_ps(_mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-/* Even and odd lanes of a, then b. */
+/* Quarters 0, 2, 1 and 3. */
 static inline vf32 v_in_order(__m256 quarters) {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(quarters), 0xd8));
 }
+/* Even and odd lanes of a, then b. */
 static inline vf32 v_evens(vf32 a, vf32 b) { return v_in_order(_mm256_shuffle_ps(a, b, 0x88)); }
 static inline vf32 v_odds(vf32 a, vf32 b) { return v_in_order(_mm256_shuffle_ps(a, b, 0xdd)); }
 /* Interleaved lanes of both: the first VL, and the rest. */

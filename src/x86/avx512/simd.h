@@ -59,7 +59,7 @@ static inline vf32 v_load_fives(const uint8_t *p, int shift, uint32_t bits) {
     const __m512 nibbles = v_load_nibbles(p, shift, codes);
     return _mm512_mask_add_ps(nibbles, (__mmask16)bits, nibbles, _mm512_set1_ps(16));
 }
-/* As binary16, these differ at most in the exponent's bias. */
+/* Both are binary16 with fewer bits: e5m2 its upper byte, e4m3 with another exponent bias. */
 static inline vf32 v_load_e5m2(const uint8_t *p) {
     const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
     return _mm512_cvtph_ps(_mm256_slli_epi16(words, 8));
@@ -72,8 +72,8 @@ static inline vf32 v_load_e4m3(const uint8_t *p) {
     return _mm512_mask_mul_ps(_mm512_set1_ps(__builtin_nanf("")), numbers, _mm512_cvtph_ps(f16),
                               _mm512_set1_ps(256));
 }
-/* 32 of either as binary16 in memory, which conversions read faster than registers; e4m3 over 2^8. Only a NaN's exponent
- * and fraction carry into the next bit. */
+/* 32 of either as binary16 in memory, which conversions read faster than registers; e4m3 over 2^8. Only a NaN's
+ * exponent and fraction carry into the next bit. */
 static inline void v_f16_of_e5m2(uint16_t *into, const uint8_t *p) {
     const __m512i words = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
     _mm512_storeu_si512(into, _mm512_slli_epi16(words, 8));

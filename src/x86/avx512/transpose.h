@@ -87,7 +87,7 @@ static inline __attribute__((always_inline)) void v_transpose_words(vbits a[4], 
     a[2] = _mm512_unpacklo_epi64(high, high2), a[3] = _mm512_unpackhi_epi64(high, high2);
 }
 
-/* The same, half of the shuffling. */
+/* 16 rows of 16 floats from offset on, transposed. Inserting loads do half of the shuffling. */
 static inline __attribute__((always_inline)) void v_load_square(vf32 square[16], const float *const *rows,
                                                                 int64_t offset) {
     const char *bytes[16];

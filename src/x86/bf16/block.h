@@ -45,11 +45,11 @@ static void dots_score(const struct unit16_task *a) {
     for (int group = a->first; group < a->first + a->steps; group++) {
         run_errands(b->of_score, UNIT_LINES);
         struct dots_product p = {.a = dots_queries(b->panel),
-                                       .a_stride = steps * DOTS_WORDS,
-                                       .b = (const uint32_t *)keys.base + (int64_t)group * steps * DOTS_OF_STEP,
-                                       .c = a->t.y + group * DOTS_COLUMNS,
-                                       .c_stride = RAPT_HALF_KEYS,
-                                       .steps = steps};
+                                 .a_stride = steps * DOTS_WORDS,
+                                 .b = (const uint32_t *)keys.base + (int64_t)group * steps * DOTS_OF_STEP,
+                                 .c = a->t.y + group * DOTS_COLUMNS,
+                                 .c_stride = RAPT_HALF_KEYS,
+                                 .steps = steps};
         dots_multiply(&p, b->rows);
     }
     unit_flush(false);

@@ -182,11 +182,11 @@ static void dots_multiply_ahead(struct dots_product *p, int rows, struct dots_ah
 
 typedef void dots_kernel(const struct dots_product *p, const struct dots_place *place);
 
-#define DOTS_KERNEL(slot, name, rows, known)                                                                     \
+#define DOTS_KERNEL(slot, name, rows, is_paced)                                                                  \
     static RAPT_KERNEL void dots_##slot##_##name(const struct dots_product *p, const struct dots_place *place) { \
         const struct dots_place own = *place;                                                                    \
         struct dots_ahead ahead = *own.ahead;                                                                    \
-        ahead.paces = known;                                                                                     \
+        ahead.paces = is_paced;                                                                                  \
         dots_##slot##_rows(p, &own, &ahead, rows);                                                               \
         *own.ahead = ahead;                                                                                      \
     }

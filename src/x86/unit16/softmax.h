@@ -17,7 +17,7 @@ struct unit16_half {
     float *m, *alpha;        /* [rows] */
     float *offset;           /* [32]: of exponents; */
     uint32_t large_rows;     /* bit row: its maximum is so large that the offset is not used */
-    int rows, first, last;   /* steps of 32 keys */
+    int rows, first, last;   /* steps [first, last) of 32 keys */
     float factor;
     bool fresh;              /* lanes hold nothing yet */
 };
@@ -130,7 +130,7 @@ RAPT_INLINE void unit16_exp_rows(const struct unit16_half *h, int number, int co
     __m512 l[2];
     RAPT_UNROLL for (int i = 0; i < count; i++) {
         row[i] = (struct unit16_row){_mm512_set1_ps(h->factor), _mm512_set1_ps(h->offset[number + i]),
-                                   _mm512_set1_ps(h->m[number + i]), _mm512_set1_ps(UNIT16_IS_F16 ? 15 : 0)};
+                                     _mm512_set1_ps(h->m[number + i]), _mm512_set1_ps(UNIT16_IS_F16 ? 15 : 0)};
         l[i] = _mm512_load_ps(h->lanes + (number + i) * RAPT_SUM_LANES);
         l[i] = h->fresh ? _mm512_setzero_ps() : _mm512_mul_ps(l[i], _mm512_set1_ps(h->alpha[number + i]));
     }

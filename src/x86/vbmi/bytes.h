@@ -18,7 +18,8 @@ static inline vbits v_with_top_bits(vbits bytes, vbits codes) {
     return _mm512_ternarylogic_epi32(bytes, codes, _mm512_set1_epi8(-128), OR_AND);
 }
 
-/* Codes of 2 or 4 vectors, in the order that joins to the first two vectors and to the last. */
+/* Codes of 2 or 4 vectors, ordered so that v_join_low takes those of the first two and v_join_high those of the others.
+ */
 static inline vbits v_load_codes(const uint8_t *p, int count) {
     const __m512i interleaved_halves = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
     const __m512i codes = count == 64 ? _mm512_loadu_si512(p)
