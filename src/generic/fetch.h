@@ -84,7 +84,7 @@ RAPT_INLINE uintptr_t paced(uintptr_t at, int products) {
     return at;
 }
 
-/* In loops that do nothing else. */
+/* A branch per line: for loops that do nothing else, or enough between two lines to hide it. */
 RAPT_INLINE void fetch_into(bool l1, const void *line) {
     if (l1)
         fetch_soon(line);

@@ -61,7 +61,8 @@ static void unit_scale(float *y, int begin, int end, float factor) {
         v_store(y + key, v_mul(v_load(y + key), v_splat(factor)));
 }
 
-/* The base of a tile with a block's keys per row such that this row coincides. */
+/* Where the scores of a narrow tile, whose rows have room for a block's keys, would begin for its row of this number to
+ * be this one. */
 static float *unit_as_narrow(const struct unit_task *t, int row) {
     const int64_t before = (int64_t)row * (RAPT_BLOCK_KEYS - RAPT_HALF_KEYS) + t->first;
     return (float *)((uintptr_t)t->y - (uintptr_t)before * sizeof(float));

@@ -22,11 +22,11 @@ static void score_beside_here(const struct rapt_score_args *score, const struct 
 #define RAPT_UNITS units
 #include "generic/table.h"
 
-/* Float32 rows with gaps come from memory too slowly for that to pay. */
-static bool is_split(const struct rapt_score_args *a) {
+/* Float32 rows with gaps come from memory too slowly for half squares to pay. */
+static bool takes_half_squares(const struct rapt_score_args *a) {
     const int64_t row_bytes = rapt_format_row_bytes(a->key_format, a->head_dim);
-    const bool is_faster = rapt_cpu_splits_vectors() ? RAPT_IS_SPLIT(a->key_format, a->rows)
-                                                     : RAPT_IS_HALVED(a->key_format, a->rows);
+    const bool is_faster = rapt_cpu_splits_vectors() ? RAPT_HAS_HALF_SQUARES(a->key_format, a->rows)
+                                                     : RAPT_GAINS_BY_HALF_SQUARES(a->key_format, a->rows);
     return is_faster && rapt_cpu_loads_halves() &&
            (a->key_format != RAPT_FORMAT_F32 || a->key_stride_bytes == row_bytes);
 }
@@ -39,8 +39,8 @@ static bool is_looked_up_here(const struct rapt_score_args *a) {
 static void score_narrow_here(const struct rapt_score_args *args) {
     if (is_looked_up_here(args))
         rapt_score_float8(args);
-    else if (is_split(args))
-        rapt_score_split(args);
+    else if (takes_half_squares(args))
+        rapt_score_half_squares(args);
     else
         score_narrow(args);
 }
@@ -53,8 +53,8 @@ static void weigh_narrow_here(const struct rapt_weigh_args *args) {
 }
 
 static void score_beside_here(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
-    if (is_split(score)) {
-        rapt_score_beside_split(score, weigh, heads);
+    if (takes_half_squares(score)) {
+        rapt_score_beside_half_squares(score, weigh, heads);
     } else if (!is_float8(score->key_format)) {
         score_beside(score, weigh, heads);
     } else if (rapt_cpu_looks_up_bytes()) {

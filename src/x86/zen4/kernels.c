@@ -5,7 +5,7 @@
 #include "cpu.h"
 #include "x86/zen4/kind.h"
 
-#define RAPT_TAKES_ROWS RAPT_IS_SPLIT
+#define RAPT_TAKES_ROWS RAPT_HAS_HALF_SQUARES
 #define RAPT_HALF_SQUARES 1
 /* While they fit L1; float32 of few rows waits for memory instead, as all do where vectors are whole. */
 #define RAPT_LONG_TURNS(format, rows, bytes)                                                                     \
@@ -19,11 +19,12 @@
 #include "generic/exp2.h"
 #include "generic/beside.h"
 
-void rapt_score_split(const struct rapt_score_args *args) {
+void rapt_score_half_squares(const struct rapt_score_args *args) {
     assume_score(args, NARROW_ROWS);
     score_narrow_words(args);
 }
 
-void rapt_score_beside_split(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
+void rapt_score_beside_half_squares(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh,
+                                    int heads) {
     score_beside(score, weigh, heads);
 }
