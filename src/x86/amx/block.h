@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) void beside_scores(void *context, i
     if (group == 0 || !s->a->plain || (turn < AMX_TURNS - 1 && group < s->a->steps))
         return;
     const int end = amx_share(s, group, s->a->steps, step);
-    unit16_maxima(&s->a->half, s->a->first + group - 1, group < s->a->steps && step > 0 ? s->row : 0, end);
+    unit16_maxima(&s->a->half, s->a->first_step + group - 1, group < s->a->steps && step > 0 ? s->row : 0, end);
     s->row = end;
 }
 
@@ -69,11 +69,11 @@ RAPT_INLINE struct amx_product amx_scoring(const struct unit16_task *a, const ch
                                 .a_stride = TILE_ROW_BYTES,
                                 .a_step = 2 * TILE_BYTES,
                                 .a_below = TILE_BYTES,
-                                .b = keys + a->first * group_bytes,
+                                .b = keys + a->first_step * group_bytes,
                                 .b_step = 2 * TILE_BYTES,
                                 .b_beside = TILE_BYTES,
                                 .b_group = group_bytes,
-                                .c = (char *)(a->t.y + a->first * RAPT_STEP),
+                                .c = (char *)(a->t.y + a->first_step * RAPT_STEP),
                                 .c_stride = RAPT_HALF_KEYS * sizeof(float),
                                 .c_group = RAPT_STEP * sizeof(float),
                                 .groups = a->steps,
@@ -136,11 +136,11 @@ static inline __attribute__((always_inline)) void beside_sums(void *context, int
 /* Values of the current steps. */
 RAPT_INLINE struct amx_product amx_weighing(const struct unit16_task *a, const char *values) {
     const int dim = (int)a->t.b->task->attention->desc.value_dim;
-    return (struct amx_product){.a = (const char *)a->t.y + a->first * TILE_ROW_BYTES,
+    return (struct amx_product){.a = (const char *)a->t.y + a->first_step * TILE_ROW_BYTES,
                                 .a_stride = RAPT_HALF_KEYS * sizeof(float),
                                 .a_step = TILE_ROW_BYTES,
                                 .a_below = TILE_HEIGHT * RAPT_HALF_KEYS * (int64_t)sizeof(float),
-                                .b = values + a->first * TILE_BYTES,
+                                .b = values + a->first_step * TILE_BYTES,
                                 .b_step = TILE_BYTES,
                                 .b_beside = STEPS_OF_HALF * TILE_BYTES,
                                 .b_group = 2 * STEPS_OF_HALF * TILE_BYTES,
@@ -184,7 +184,7 @@ RAPT_INLINE void amx_weigh_row(const struct unit16_task *a, const char *values, 
         TILE_ZERO(0);
         for (int step = 0; step < a->steps; step++) {
             const char *from = p.b + (tile / 2) * p.b_group + tile % 2 * p.b_beside + step * p.b_step;
-            amx_copy_attended(copy, from, a->first + step, attended);
+            amx_copy_attended(copy, from, a->first_step + step, attended);
             TILE_LOAD(4, p.a + row / TILE_HEIGHT * p.a_below + step * p.a_step, p.a_stride);
             TILE_LOAD(6, copy, TILE_ROW_BYTES);
             TILE_MULTIPLY(0, 4, 6);

@@ -53,8 +53,8 @@ static void pack_queries_few(float *panel, const char *const *query_rows, int ro
 static bool few_turn_to(struct few_task *f, int half) {
     if (!unit_turn_to(&f->a.t, half * RAPT_HALF_KEYS))
         return false;
-    f->a.first = f->a.t.begin / RAPT_STEP;
-    f->a.steps = unit16_steps(f->a.t.end) - f->a.first;
+    f->a.first_step = f->a.t.begin / RAPT_STEP;
+    f->a.steps = unit16_steps(f->a.t.end) - f->a.first_step;
     f->a.t.y = f->a.half.y = f->a.t.b->task->scores + half * f->tiles * TILE_HEIGHT * RAPT_HALF_KEYS;
     f->keys = few_number(half, RAPT_KEYS, 0);
     f->values = few_number(half, RAPT_VALUES, 0);
@@ -89,8 +89,8 @@ static void few_probabilities(struct few_task *f) {
     const int near_lines = own ? unit16_steps((int)b->task->attention->desc.value_dim) : 0;
     unit_spans(&f->a.t);
     half->factor = unscaled ? b->task->attention->score_factor : 1;
-    half->first = f->a.first;
-    half->last = f->a.first + f->a.steps;
+    half->first = f->a.first_step;
+    half->last = f->a.first_step + f->a.steps;
     half->fresh = f->a.t.fresh;
     run_errands(b->of_weigh, UNIT_LINES);
     if (!unscaled || acts || !unit16_sees_all(&f->a)) {

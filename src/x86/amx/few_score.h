@@ -75,7 +75,7 @@ RAPT_INLINE void few_transpose(const char *from, float *y, const struct few_run 
 
 /* steps of 32 dims: a constant. */
 RAPT_INLINE void few_score_near(const struct few_task *f, int dim, int steps) {
-    const int first = f->a.first * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
+    const int first = f->a.first_step * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
     const char *const queries = f->queries;
     float *y = f->a.t.y;
     char *const scores = f->scores;
@@ -106,7 +106,7 @@ RAPT_INLINE void few_score_near(const struct few_task *f, int dim, int steps) {
 /* Four chains of products share the loads of queries and hide each other's latency. Keys before the first step and
  * after the last one get scores, too, which nothing reads. */
 static RAPT_KERNEL void few_score_far(const struct few_task *f, int dim) {
-    const int steps = unit16_steps(dim), first = f->a.first * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
+    const int steps = unit16_steps(dim), first = f->a.first_step * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
     const int beside = few_beside_keys(f->a.t.b->task);
     const char *const queries = f->queries;
     char *const scores = f->panel;

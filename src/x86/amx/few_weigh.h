@@ -103,7 +103,7 @@ RAPT_INLINE void few_update(const struct few_task *f, int at, int count, int row
 /* p times some dims of values, to o of rows [row, end). Sizes may be constants. */
 RAPT_INLINE void few_multiply(const struct few_task *f, const struct few_dims *d, int row, int end, int dim, int steps,
                               bool far) {
-    const int first = f->a.first, last = first + f->a.steps, at = far ? d->first * RAPT_STEP : 0;
+    const int first = f->a.first_step, last = first + f->a.steps, at = far ? d->first * RAPT_STEP : 0;
     const char *const p = (const char *)f->a.t.y;
     char *const panel = f->panel, *const g = (char *)f->a.g;
     TILE_ZERO(0);

@@ -54,11 +54,11 @@ RAPT_INLINE struct amx_product split_scoring(const struct unit16_task *a) {
                                 .a_stride = TILE_ROW_BYTES,
                                 .a_step = SPLIT_STEP,
                                 .a_below = TILE_BYTES,
-                                .b = keys + (int64_t)a->first * steps * SPLIT_STEP,
+                                .b = keys + (int64_t)a->first_step * steps * SPLIT_STEP,
                                 .b_step = SPLIT_STEP,
                                 .b_beside = TILE_BYTES,
                                 .b_group = (int64_t)steps * SPLIT_STEP,
-                                .c = (char *)(a->t.y + a->first * RAPT_STEP),
+                                .c = (char *)(a->t.y + a->first_step * RAPT_STEP),
                                 .c_stride = RAPT_HALF_KEYS * sizeof(float),
                                 .c_group = RAPT_STEP * sizeof(float),
                                 .groups = a->steps,
@@ -132,7 +132,7 @@ static RAPT_KERNEL void split_exponentials(const struct split_task *t) {
 static RAPT_KERNEL void split_general_softmax(struct split_task *t) {
     unit_probabilities(&t->a.t);
     for (int row = 0; row < t->a.t.b->rows; row++)
-        for (int step = t->a.first; step < t->a.first + t->a.steps; step++) {
+        for (int step = t->a.first_step; step < t->a.first_step + t->a.steps; step++) {
             const float *p = t->a.t.y + row * RAPT_HALF_KEYS + step * RAPT_STEP;
             split_store(t->p->of[step][0] + row * TILE_ROW_BYTES, _mm512_load_ps(p), _mm512_load_ps(p + 16));
         }
@@ -148,7 +148,7 @@ static void split_weigh_row(const struct split_task *t, const char *values, int 
     const struct amx_attended attended = amx_attended_of(a, row);
     for (int tile = 0; tile < 2 * groups; tile++) {
         TILE_ZERO(0);
-        for (int step = a->first; step < a->first + a->steps; step++) {
+        for (int step = a->first_step; step < a->first_step + a->steps; step++) {
             const char *from = values + (int64_t)(tile / 2 * STEPS_OF_HALF + step) * SPLIT_STEP +
                                tile % 2 * TILE_BYTES;
             for (int i = 0; i < UNIT_SPLIT_SUMS; i++) {
@@ -180,11 +180,11 @@ static inline __attribute__((always_inline)) void beside_split_sums(void *contex
 
 RAPT_INLINE struct amx_product split_weighing(const struct split_task *t, const char *values) {
     const struct unit16_task *a = &t->a;
-    return (struct amx_product){.a = t->p->of[a->first][0],
+    return (struct amx_product){.a = t->p->of[a->first_step][0],
                                 .a_stride = TILE_ROW_BYTES,
                                 .a_step = SPLIT_STEP,
                                 .a_below = TILE_BYTES,
-                                .b = values + (int64_t)a->first * SPLIT_STEP,
+                                .b = values + (int64_t)a->first_step * SPLIT_STEP,
                                 .b_step = SPLIT_STEP,
                                 .b_beside = TILE_BYTES,
                                 .b_group = STEPS_OF_HALF * SPLIT_STEP,
@@ -228,7 +228,7 @@ static void split_alone(struct split_task *t) {
     }
     if (!t->sees_all)
         unit16_exclude_outside(&t->a);
-    for (int step = t->a.first; step < t->a.first + t->a.steps; step++)
+    for (int step = t->a.first_step; step < t->a.first_step + t->a.steps; step++)
         unit16_maxima(&t->a.half, step, 0, t->a.half.rows);
     split_new_maxima(t);
     split_rest(t);

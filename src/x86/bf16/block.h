@@ -33,7 +33,7 @@ RAPT_INLINE uint32_t *dots_copy(const struct unit16_task *a, int dim) {
 }
 
 static void dots_maxima(const struct unit16_task *a) {
-    for (int group = a->first; a->plain && group < a->first + a->steps; group++)
+    for (int group = a->first_step; a->plain && group < a->first_step + a->steps; group++)
         unit16_maxima(&a->half, group, 0, a->t.b->rows);
 }
 
@@ -42,7 +42,7 @@ static void dots_score(const struct unit16_task *a) {
     const int steps = unit16_steps((int)b->task->attention->desc.head_dim);
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
     unit_flush(true);
-    for (int group = a->first; group < a->first + a->steps; group++) {
+    for (int group = a->first_step; group < a->first_step + a->steps; group++) {
         run_errands(b->of_score, UNIT_LINES);
         struct dots_product p = {.a = dots_queries(b->panel),
                                  .a_stride = steps * DOTS_WORDS,
@@ -59,7 +59,7 @@ static void dots_score(const struct unit16_task *a) {
 /* Probabilities as words, in place. */
 static void dots_probabilities(const struct unit16_task *a) {
     for (int row = 0; row < a->t.b->rows; row++)
-        for (int step = a->first; step < a->first + a->steps; step++) {
+        for (int step = a->first_step; step < a->first_step + a->steps; step++) {
             float *at = a->t.y + row * RAPT_HALF_KEYS + step * DOTS_WORDS;
             _mm512_store_si512(at, dots_words(_mm512_load_si512(at)));
         }
@@ -83,9 +83,9 @@ static void dots_attended(const struct unit16_task *a, const uint32_t *panel, in
 RAPT_INLINE struct dots_product dots_weighing(const struct unit16_task *a, const uint32_t *panel, int row, float *sums,
                                               int64_t stride) {
     const float *p = a->t.y + row * RAPT_HALF_KEYS;
-    return (struct dots_product){.a = (const uint32_t *)(const void *)p + a->first * DOTS_WORDS,
+    return (struct dots_product){.a = (const uint32_t *)(const void *)p + a->first_step * DOTS_WORDS,
                                  .a_stride = RAPT_HALF_KEYS,
-                                 .b = panel + a->first * DOTS_OF_STEP,
+                                 .b = panel + a->first_step * DOTS_OF_STEP,
                                  .c = sums + row * stride,
                                  .c_stride = stride,
                                  .steps = a->steps};

@@ -219,7 +219,7 @@ static void dots_some_rows(enum dots_slot slot, const struct dots_product *p, co
 
 static void dots_score_few(const struct unit16_task *a) {
     const struct dots_few *f = (const struct dots_few *)a;
-    const int steps = unit16_steps(f->keys.dim), first = a->first * DOTS_COLUMNS, rows = a->t.b->rows;
+    const int steps = unit16_steps(f->keys.dim), first = a->first_step * DOTS_COLUMNS, rows = a->t.b->rows;
     const char *const *row = f->keys.row + a->t.first + first;
     struct dots_ahead ahead = {{row + DOTS_NEAR, 0, f->keys.dim * 2, reach_of(0, DOTS_FAR - DOTS_NEAR)}, f->paces};
     const struct dots_place keys = {row, a->steps * DOTS_COLUMNS, f->keys.dim, 0, &ahead};
@@ -271,7 +271,7 @@ static void dots_weigh_step(const struct dots_few *f, const char *const *rows, i
                                  .c = f->a.g + row * stride + group * DOTS_COLUMNS,
                                  .c_stride = stride,
                                  .steps = 1,
-                                 .adds = step > f->a.first};
+                                 .adds = step > f->a.first_step};
         if (count <= DOTS_ROWS || rapt_cpu_splits_vectors()) { /* storing a panel takes longer than making it */
             dots_weigh_in_place(&p, &values, count);
         } else {
@@ -303,7 +303,7 @@ static void dots_weigh_few(const struct unit16_task *a) {
     const bool careful = b->careful && b->seen == RAPT_SEES_SOME;
     dots_probabilities(a);
     unit_flush(true);
-    for (int step = a->first; step < a->first + a->steps; step++)
+    for (int step = a->first_step; step < a->first_step + a->steps; step++)
         for (int row = 0; row < (careful ? b->rows : 1); row++) {
             const char *named[RAPT_STEP];
             const int key = a->t.first + step * RAPT_STEP;

@@ -10,7 +10,7 @@ struct unit16_task {
     struct unit_task t;   /* t.y: [rows][RAPT_HALF_KEYS]; t.sums is not used */
     struct unit16_half half;
     float *g;             /* p * v of some dims, as the kind lays it out */
-    int first, steps;     /* of 32 keys */
+    int first_step, steps; /* of 32 keys: those of the half that the block names */
     bool plain;           /* maxima come from products as they are: their factor is above 0 */
 };
 
@@ -28,7 +28,7 @@ RAPT_INLINE void unit16_exclude(float *y, int key, int begin, int end, __m512 ou
 /* Sets scores outside a row's span to what gives probability 0. */
 static void unit16_exclude_outside(const struct unit16_task *a) {
     const __m512 out = _mm512_set1_ps(a->half.factor < 0 ? RAPT_INFINITY : -RAPT_INFINITY);
-    const int first = a->first * RAPT_STEP, last = first + a->steps * RAPT_STEP;
+    const int first = a->first_step * RAPT_STEP, last = first + a->steps * RAPT_STEP;
     for (int row = 0; row < a->t.b->rows; row++) {
         float *y = a->t.y + row * RAPT_HALF_KEYS;
         const int begin = a->t.row_begin[row], end = a->t.row_end[row], whole = end / 16 * 16;
@@ -47,7 +47,7 @@ static bool unit16_sees_all(const struct unit16_task *a) {
         begin = a->t.row_begin[row] > begin ? a->t.row_begin[row] : begin;
         end = a->t.row_end[row] < end ? a->t.row_end[row] : end;
     }
-    return begin <= a->first * RAPT_STEP && end >= (a->first + a->steps) * RAPT_STEP;
+    return begin <= a->first_step * RAPT_STEP && end >= (a->first_step + a->steps) * RAPT_STEP;
 }
 
 /* Dropped pairs weigh nothing; their probabilities are in l already. */
@@ -74,13 +74,13 @@ static bool unit16_turn_to(struct unit16_task *a, int first) {
     a->t.end = b->key_end - first < RAPT_HALF_KEYS ? b->key_end - first : RAPT_HALF_KEYS;
     if (a->t.begin >= a->t.end)
         return false;
-    a->first = a->t.begin / RAPT_STEP;
-    a->steps = (a->t.end + RAPT_STEP - 1) / RAPT_STEP - a->first;
+    a->first_step = a->t.begin / RAPT_STEP;
+    a->steps = (a->t.end + RAPT_STEP - 1) / RAPT_STEP - a->first_step;
     unit_spans(&a->t);
     a->plain = unscaled && !acts && b->task->attention->score_factor > 0 && unit16_sees_all(a);
     a->half.factor = unscaled ? b->task->attention->score_factor : 1;
-    a->half.first = a->first;
-    a->half.last = a->first + a->steps;
+    a->half.first = a->first_step;
+    a->half.last = a->first_step + a->steps;
     a->half.fresh = a->t.fresh;
     return true;
 }
