@@ -165,17 +165,17 @@ RAPT_INLINE struct few_run few_step(const struct few_run *run, const struct few_
     return step < steps - 1 ? (struct few_run){run->base + step * TILE_ROW_BYTES, run->stride} : *last;
 }
 
-/* Turns [first, end) of some runs: a row each, `lines` lines of it. With four lines, a turn takes one line of every
- * fourth row instead: requesting adjacent lines at once keeps memory waiting. */
+/* Rows [first, end) of some runs, `lines` lines each. With four lines, row i stands for one line of every fourth row of
+ * its run instead: requesting adjacent lines at once keeps memory waiting. */
 RAPT_INLINE void few_prefetch(const struct few_run *run, int first, int end, int lines) {
     RAPT_UNROLL for (int i = first; i < end; i++)
         RAPT_UNROLL for (int line = 0; line < lines; line++) {
             const struct few_run *of = run + i / FEW_RUN;
-            const int turn = i % FEW_RUN;
+            const int row = i % FEW_RUN;
             if (lines == 4)
-                fetch_soon(of->base + (turn / 4 + 4 * line) * of->stride + turn % 4 * 64);
+                fetch_soon(of->base + (row / 4 + 4 * line) * of->stride + row % 4 * 64);
             else
-                fetch_soon(of->base + turn * of->stride + line * 64);
+                fetch_soon(of->base + row * of->stride + line * 64);
         }
 }
 

@@ -59,8 +59,8 @@ static struct few_task few_tile(const struct few_task *f, int number) {
         }                                                                                               \
     } while (0)
 
-/* A tile of scores to rows of keys. ahead: rows from `turn` on. */
-RAPT_INLINE void few_transpose(const char *from, float *y, const struct few_run *ahead, int turn, int steps) {
+/* A tile of scores to rows of keys. ahead: prefetched from `row` on. */
+RAPT_INLINE void few_transpose(const char *from, float *y, const struct few_run *ahead, int row, int steps) {
     enum { PARTS = 4 };
     __m512i r[TILE_HEIGHT];
     RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
@@ -69,7 +69,7 @@ RAPT_INLINE void few_transpose(const char *from, float *y, const struct few_run 
     RAPT_UNROLL for (int i = 0; i < TILE_HEIGHT; i++) {
         _mm512_store_si512(y + i * RAPT_HALF_KEYS, r[i]);
         if (i % PARTS == PARTS - 1)
-            few_prefetch(ahead, turn + i / PARTS * FEW_PART, turn + (i / PARTS + 1) * FEW_PART, steps);
+            few_prefetch(ahead, row + i / PARTS * FEW_PART, row + (i / PARTS + 1) * FEW_PART, steps);
     }
 }
 

@@ -48,7 +48,7 @@ RAPT_INLINE void few_interleave(const struct few_task *f, const struct few_dims 
 /* Prefetches near rows beside one of the tiles. */
 #define FEW_BESIDE(tile)                                                                                            \
     if (!far)                                                                                                       \
-    few_prefetch(near, TILE_HEIGHT * (tile) / (2 * steps), TILE_HEIGHT * ((tile) + 1) / (2 * steps), steps)
+        few_prefetch(near, TILE_HEIGHT * (tile) / (2 * steps), TILE_HEIGHT * ((tile) + 1) / (2 * steps), steps)
 
 #define FEW_MULTIPLY(sum)                                            \
     if (2 * steps > (sum)) {                                         \
@@ -72,7 +72,7 @@ RAPT_INLINE void few_interleave(const struct few_task *f, const struct few_dims 
 
 #define FEW_STORE(sum)                                               \
     if (2 * steps > (sum))                                           \
-    TILE_STORE(sum, g + (sum) * TILE_BYTES, TILE_ROW_BYTES)
+        TILE_STORE(sum, g + (sum) * TILE_BYTES, TILE_ROW_BYTES)
 
 /* Rows of a tile. */
 RAPT_INLINE int few_rows_of_tile(const struct few_task *f) {
