@@ -108,7 +108,7 @@ static void complete_pages(const rapt_attention_desc *desc, rapt_page_table *tab
     if (desc->batch == 1)
         table->batch_stride_bytes = 0;
     if (table->entries.data && table->entries.count == 0 && table->page_tokens > 0 && desc->kv_length > 0)
-        table->entries.count = (desc->kv_length - 1) / table->page_tokens + 1;
+        table->entries.count = rapt_quotient_up(desc->kv_length, table->page_tokens);
 }
 
 rapt_status rapt_describe(const rapt_attention_desc *desc, rapt_attention_desc *complete, rapt_message *message) {

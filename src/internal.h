@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "assume.h"
 #include "kernels.h"
 #include "rapt/rapt.h"
 
@@ -26,6 +27,13 @@ static inline bool rapt_is_zero(const void *data, size_t bytes) {
     }
     return any == 0;
 }
+
+/* x / by, rounded up; x, rounded up to a multiple. ASSUME x >= 0, by >= 1. Unsigned divisions are faster. */
+static inline int64_t rapt_quotient_up(int64_t x, int64_t by) {
+    RAPT_ASSUME(x >= 0 && by >= 1);
+    return (int64_t)(((uint64_t)x + (uint64_t)by - 1) / (uint64_t)by);
+}
+static inline int64_t rapt_round_up(int64_t x, int64_t to) { return rapt_quotient_up(x, to) * to; }
 
 /* Sizes of a tensor's first and third dimensions. Packed sequences follow each other in batch 0. */
 struct rapt_extent {

@@ -6,7 +6,7 @@
 #include "checked.h"
 #include "describe.h"
 #include "dispatch.h"
-#include "plan/plan.h"
+#include "internal.h"
 #include "schedule.h"
 #include "validate/matmul.h"
 #include "validate/validate.h"
@@ -62,7 +62,7 @@ static void set_errands(const struct product *p, const struct rapt_product_args 
                                   .row_bytes = 4 * (out_in ? inner : (int)tile->columns)};
     errands->count = inner > 0;
     errands->at = errands->row = errands->head = errands->byte = 0;
-    errands->lines = inner > 0 ? (int64_t)piece->rows * ((piece->row_bytes + 63) / 64) : 0;
+    errands->lines = inner > 0 ? (int64_t)piece->rows * rapt_quotient_up(piece->row_bytes, 64) : 0;
 }
 
 static __attribute__((noinline)) void run_tile(const struct product *p, const struct rapt_product_args *tile) {

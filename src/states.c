@@ -122,7 +122,7 @@ static void cut(struct merge *merge) {
     if (merge->group_rows > RAPT_MAX_TILE_ROWS)
         merge->group_rows = RAPT_MAX_TILE_ROWS;
     merge->rows = desc->batch * desc->query_heads * desc->query_length;
-    merge->groups = merge->rows / merge->group_rows + (merge->rows % merge->group_rows != 0);
+    merge->groups = rapt_quotient_up(merge->rows, merge->group_rows);
 }
 
 static rapt_status run(const struct merge *merge, const rapt_run_options *options) {

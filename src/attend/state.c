@@ -2,10 +2,10 @@
 #include "attend/state.h"
 
 #include "assume.h"
+#include "internal.h"
 
 static int64_t padded_bytes(int64_t floats) {
-    const int64_t bytes = floats * (int64_t)sizeof(float);
-    return (bytes + RAPT_VECTOR_BYTES - 1) / RAPT_VECTOR_BYTES * RAPT_VECTOR_BYTES;
+    return rapt_round_up(floats * (int64_t)sizeof(float), RAPT_VECTOR_BYTES);
 }
 
 int64_t rapt_state_bytes(int64_t rows, int64_t o_stride) {

@@ -46,7 +46,7 @@ static rapt_status find_row(const rapt_page_table *table, const char *name, int6
 static int64_t pages_known(const rapt_page_table *table, int64_t batch, int64_t checked_bytes) {
     const int64_t stride = table->entries.stride_bytes, row = batch * table->batch_stride_bytes;
     const bool may_overlap = table->kind == RAPT_PAGES_DENSE && table->batch_stride_bytes % stride == 0;
-    return may_overlap && checked_bytes > row ? (checked_bytes - row - 1) / stride + 1 : 0;
+    return may_overlap && checked_bytes > row ? rapt_quotient_up(checked_bytes - row, stride) : 0;
 }
 
 /* required >= 1. */

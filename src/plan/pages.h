@@ -9,7 +9,7 @@
 
 /* Entries that a sequence of so many keys reads. */
 static inline int64_t rapt_pages_needed(const rapt_page_table *table, int64_t keys) {
-    return rapt_is_paged(table) ? keys / table->page_tokens + (keys % table->page_tokens != 0) : keys > 0;
+    return rapt_is_paged(table) ? rapt_quotient_up(keys, table->page_tokens) : keys > 0;
 }
 
 /* Whether keys and values have the same table, as is common: then its entries are checked once. */

@@ -71,7 +71,7 @@ static void set_formats(struct rapt_plan_body *a) {
 
 static size_t reserve(size_t *end, int64_t bytes) {
     const size_t offset = *end;
-    *end += ((size_t)bytes + RAPT_VECTOR_BYTES - 1) / RAPT_VECTOR_BYTES * RAPT_VECTOR_BYTES;
+    *end += (size_t)rapt_round_up(bytes, RAPT_VECTOR_BYTES);
     return offset;
 }
 

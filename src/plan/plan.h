@@ -95,11 +95,6 @@ static inline const struct rapt_plan_body *rapt_body_of(const rapt_plan *plan) {
 
 static inline int64_t rapt_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* x / by, rounded up. ASSUME x is not negative. */
-static inline int64_t rapt_quotient_up(int64_t x, int64_t by) { return x / by + (x % by != 0); }
-
-static inline int64_t rapt_round_up(int64_t x, int64_t to) { return rapt_quotient_up(x, to) * to; }
-
 /* Numbers in a row of keys or values, and floats from one staged row to the next. */
 static inline int64_t rapt_dim_of(const struct rapt_plan_body *a, int side) {
     return side == RAPT_KEYS ? a->desc.head_dim : a->desc.value_dim;

@@ -17,7 +17,7 @@ static struct rapt_workspace *workspace_at(void *memory) {
     return (struct rapt_workspace *)(address - address % RAPT_VECTOR_BYTES);
 }
 
-static size_t padded(size_t bytes) { return (bytes + RAPT_VECTOR_BYTES - 1) / RAPT_VECTOR_BYTES * RAPT_VECTOR_BYTES; }
+static size_t padded(size_t bytes) { return (size_t)rapt_round_up((int64_t)bytes, RAPT_VECTOR_BYTES); }
 
 /* Nothing overflows with at most INT32_MAX slots, of some MiB each, and 2^40 sequences. */
 static struct layout lay_out(size_t table_bytes, int64_t state_bytes, size_t slot_bytes, int64_t slots) {

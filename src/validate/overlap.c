@@ -71,7 +71,7 @@ static bool reaches(const struct sums *sums, int first, int64_t low, int64_t hig
     int64_t inner = 0; /* the largest sum over the smaller strides */
     for (int i = first + 1; i < sums->count; i++)
         inner += (sums->size[i] - 1) * sums->stride[i];
-    int64_t begin = low > inner ? (low - inner + stride - 1) / stride : 0;
+    int64_t begin = low > inner ? rapt_quotient_up(low - inner, stride) : 0;
     for (; begin < sums->size[first] && begin * stride <= high; begin++)
         if (reaches(sums, first + 1, low - begin * stride, high - begin * stride, steps))
             return true;

@@ -31,8 +31,6 @@ static rapt_status check_tree(struct rapt_validation *v) {
 
 /* ---- lists of key blocks */
 
-static int64_t blocks_in(int64_t tokens, int64_t of_block) { return tokens / of_block + (tokens % of_block != 0); }
-
 static rapt_status check_block_fields(struct rapt_validation *v) {
     const rapt_block_list *blocks = &v->desc->key_blocks;
     if (blocks->query_tokens < 1)
@@ -58,7 +56,7 @@ static bool count_offsets(const rapt_attention_desc *desc, int64_t *count) {
     return rapt_mul_fits(desc->batch - 1, blocks->batch_stride, &of_batch) &&
            rapt_mul_fits(desc->kv_heads - 1, blocks->head_stride, &of_heads) &&
            rapt_add_fits(of_batch, of_heads, count) &&
-           rapt_add_fits(*count, blocks_in(desc->query_length, blocks->query_tokens) + 1, count);
+           rapt_add_fits(*count, rapt_quotient_up(desc->query_length, blocks->query_tokens) + 1, count);
 }
 
 static rapt_status check_block_tables(struct rapt_validation *v) {
@@ -81,7 +79,7 @@ static rapt_status check_block_tables(struct rapt_validation *v) {
 static rapt_status check_entries(struct rapt_validation *v, int64_t n) {
     const rapt_block_list *blocks = &v->desc->key_blocks;
     const int64_t begin = rapt_index_at(blocks->offsets, n), end = rapt_index_at(blocks->offsets, n + 1);
-    const int64_t key_blocks = blocks_in(v->desc->kv_length, blocks->key_tokens);
+    const int64_t key_blocks = rapt_quotient_up(v->desc->kv_length, blocks->key_tokens);
     if (begin < 0 || end < begin)
         return rapt_refuse(v->message, RAPT_INVALID_VALUE, "key_blocks.offsets[%lld] = %lld, and the next one is %lld",
                            (long long)n, (long long)begin, (long long)end);
@@ -125,7 +123,7 @@ static int64_t first_new_head(const rapt_block_list *blocks, int64_t b, int64_t 
 static rapt_status check_lists(struct rapt_validation *v, int64_t b, int64_t h) {
     const rapt_block_list *blocks = &v->desc->key_blocks;
     const int64_t first = b * blocks->batch_stride + h * blocks->head_stride;
-    const int64_t count = blocks_in(v->desc->query_length, blocks->query_tokens);
+    const int64_t count = rapt_quotient_up(v->desc->query_length, blocks->query_tokens);
     const int64_t of_batch = b > 0 && blocks->batch_stride < count ? blocks->batch_stride : count;
     const int64_t new_ones = h > 0 && blocks->head_stride < of_batch ? blocks->head_stride : of_batch;
     rapt_status status = RAPT_OK;

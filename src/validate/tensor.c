@@ -252,7 +252,7 @@ static rapt_status check_scale_memory(struct rapt_validation *v, const struct ra
     const struct rapt_tensor_rule of_array = {.name = name,
                                          .tensor = &array,
                                          .size = rule->size,
-                                         .row = rule->row / group + (rule->row % group != 0),
+                                         .row = rapt_quotient_up(rule->row, group),
                                          .role = rule->role & RAPT_SCALES_OUT ? RAPT_REQUIRED_OUTPUT
                                                                                     : RAPT_REQUIRED_INPUT};
     return check_memory(v, &of_array, info_of(&array));
