@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: MIT
  * Lists: one integer per sequence, one float per query head. */
-#include "checked.h"
+#include "assume.h"
 #include "validate/parts.h"
 
-/* RAPT_OK: the entries do not wrap around the address space. */
+/* ASSUME count >= 1. RAPT_OK: the entries do not wrap around the address space. */
 rapt_status rapt_check_list_bytes(struct rapt_validation *v, const char *name, const void *data, int64_t count,
                                   int64_t entry_bytes, int64_t stride_bytes) {
-    int64_t bytes = 0;
+    const bool gaps = stride_bytes != entry_bytes && count > 1;
+    struct rapt_footprint list = {.name = name,
+                                  .size = {1, 1, gaps ? count : 1},
+                                  .stride = {0, 0, gaps ? stride_bytes : 0}};
+    struct rapt_reach reach = {0, entry_bytes};
+    RAPT_ASSUME(count >= 1);
     if ((uintptr_t)data % (uintptr_t)entry_bytes)
         return rapt_refuse(v->message, RAPT_MISALIGNED_POINTER, "%s = %p is not aligned to %lld bytes", name,
                            data, (long long)entry_bytes);
-    if (count > 0 && (!rapt_mul_fits(count - 1, stride_bytes, &bytes) || !rapt_add_fits(bytes, entry_bytes, &bytes) ||
-                      UINTPTR_MAX - (uintptr_t)data < (uint64_t)bytes))
+    if (!rapt_add_reach(count, stride_bytes, &reach) || !rapt_place(&list, data, reach))
         return rapt_refuse(v->message, RAPT_INVALID_SHAPE, "%s = %p: %lld entries leave the address space",
                            name, data, (long long)count);
-    const bool gaps = stride_bytes != entry_bytes && count > 1;
-    v->footprints[v->footprint_count++] = (struct rapt_footprint){.name = name,
-                                                                  .begin = (uintptr_t)data,
-                                                                  .bytes = bytes,
-                                                                  .row_bytes = gaps ? entry_bytes : bytes,
-                                                                  .size = {1, 1, gaps ? count : 1},
-                                                                  .stride = {0, 0, gaps ? stride_bytes : 0},
-                                                                  .placed = true};
+    list.row_bytes = gaps ? entry_bytes : list.bytes;
+    v->footprints[v->footprint_count++] = list;
     return RAPT_OK;
 }
 
@@ -48,7 +46,9 @@ static rapt_status check_fields(struct rapt_validation *v, const char *name, rap
     if (list.data && list.index_bytes != 4 && list.index_bytes != 8)
         return rapt_refuse(v->message, RAPT_INVALID_VALUE, "%s.index_bytes = %d is neither 4 nor 8", name,
                            (int)list.index_bytes);
-    if (list.count < 0 || (list.count && list.count < count.read))
+    if (list.count < 0)
+        return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT, "%s.count = %lld is negative", name, (long long)list.count);
+    if (list.count && list.count < count.read)
         return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT, "%s.count = %lld, but %s%lld%s", name,
                            (long long)list.count, count.before, (long long)count.said, count.after);
     if (list.data && (list.stride_bytes < list.index_bytes || list.stride_bytes % list.index_bytes))
@@ -58,28 +58,35 @@ static rapt_status check_fields(struct rapt_validation *v, const char *name, rap
     return RAPT_OK;
 }
 
-/* A list of one entry per sequence, or of one more. */
-static rapt_status check_list_fields(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t read) {
-    const int64_t batch = v->desc->batch;
-    const struct count count = {read, "batch = ", read > batch ? " takes one more" : "", batch};
+static rapt_status check_list(struct rapt_validation *v, const char *name, rapt_index_list list, struct count count) {
     const rapt_status status = check_fields(v, name, list, count);
-    if (status != RAPT_OK || !list.data)
+    if (status != RAPT_OK || !list.data || !count.read)
         return status;
-    return rapt_check_list_bytes(v, name, list.data, read, list.index_bytes, list.stride_bytes);
+    return rapt_check_list_bytes(v, name, list.data, count.read, list.index_bytes, list.stride_bytes);
+}
+
+rapt_status rapt_check_list(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t read) {
+    return check_list(v, name, list, (struct count){read, "", " entries are read", read});
+}
+
+/* A list of one entry per sequence, or of one more. */
+static rapt_status check_list_of_batch(struct rapt_validation *v, const char *name, rapt_index_list list,
+                                       int64_t read) {
+    const int64_t batch = v->desc->batch;
+    return check_list(v, name, list, (struct count){read, "batch = ", read > batch ? " takes one more" : "", batch});
 }
 
 rapt_status rapt_repeat_list(struct rapt_validation *v, const char *name, int64_t batch, int64_t stride_bytes,
                              int64_t index_bytes) {
     struct rapt_footprint *f = &v->footprints[v->footprint_count - 1];
-    int64_t reach;
+    struct rapt_reach reach = {0, f->bytes};
     if (batch <= 1)
         return RAPT_OK;
     if (stride_bytes < 0 || stride_bytes % index_bytes)
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
                            "%s = %lld is negative or not a multiple of index_bytes = %lld", name,
                            (long long)stride_bytes, (long long)index_bytes);
-    if (!rapt_mul_fits(batch - 1, stride_bytes, &reach) || !rapt_add_fits(f->bytes, reach, &f->bytes) ||
-        UINTPTR_MAX - f->begin < (uint64_t)f->bytes)
+    if (!rapt_add_reach(batch, stride_bytes, &reach) || !rapt_place(f, (const void *)f->begin, reach))
         return rapt_refuse(v->message, RAPT_INVALID_SHAPE, "%s: %lld rows of %lld bytes leave the address space", name,
                            (long long)batch, (long long)stride_bytes);
     f->size[0] = batch;
@@ -122,7 +129,7 @@ static rapt_status check_index_list(struct rapt_validation *v, const struct rapt
     const int64_t batch = v->desc->batch;
     if (rapt_is_zero(&bounded->list, sizeof bounded->list)) /* as most are */
         return RAPT_OK;
-    const rapt_status status = check_list_fields(v, bounded->name, bounded->list, batch);
+    const rapt_status status = check_list_of_batch(v, bounded->name, bounded->list, batch);
     const bool is_checked = v->memory == RAPT_MEMORY_BINDING;
     return status != RAPT_OK || is_checked ? status : rapt_check_bounded(bounded, batch, v->message);
 }
@@ -131,7 +138,7 @@ static rapt_status check_offset_list(struct rapt_validation *v, const struct rap
     const int64_t batch = v->desc->batch;
     if (rapt_is_zero(&offsets->list, sizeof offsets->list))
         return RAPT_OK;
-    const rapt_status status = check_list_fields(v, offsets->name, offsets->list, batch + 1);
+    const rapt_status status = check_list_of_batch(v, offsets->name, offsets->list, batch + 1);
     const bool is_checked = v->memory == RAPT_MEMORY_BINDING;
     return status != RAPT_OK || is_checked ? status : rapt_check_offsets(offsets, batch, v->message);
 }
@@ -182,12 +189,4 @@ rapt_status rapt_check_head_lists(struct rapt_validation *v) {
         status = check_head_list(v, "sinks", desc->sinks, is_sink,
                                  "must be -infinity or finite, also after multiplication by log2(e)");
     return status;
-}
-
-rapt_status rapt_check_list(struct rapt_validation *v, const char *name, rapt_index_list list, int64_t read) {
-    const struct count count = {read, "", " entries are read", read};
-    const rapt_status status = check_fields(v, name, list, count);
-    if (status != RAPT_OK || !list.data || !read)
-        return status;
-    return rapt_check_list_bytes(v, name, list.data, read, list.index_bytes, list.stride_bytes);
 }

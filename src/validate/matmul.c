@@ -2,7 +2,6 @@
  * Every refusal of a matrix product. */
 #include "validate/matmul.h"
 
-#include "checked.h"
 #include "validate/parts.h"
 
 /* One of the four arrays. */
@@ -52,26 +51,26 @@ static rapt_status check_stride(const struct matrix *matrix, rapt_message *messa
     return RAPT_OK;
 }
 
+/* A single row has no stride that could be at fault. */
+static rapt_status refuse_place(const struct matrix *matrix, rapt_message *message) {
+    if (matrix->rows == 1)
+        return rapt_refuse(message, RAPT_INVALID_STRIDE, "%s = %p: its row leaves the address space", matrix->name,
+                           (const void *)matrix->data);
+    return rapt_refuse(message, RAPT_INVALID_STRIDE, "%s_stride_bytes = %lld: the rows leave the address space",
+                       matrix->name, (long long)matrix->stride_bytes);
+}
+
 /* Adds the bytes that the matrix touches to the overlap check. */
 static rapt_status add_footprint(struct rapt_validation *v, const struct matrix *matrix) {
-    const uintptr_t data = (uintptr_t)matrix->data;
-    const int64_t row_bytes = matrix->columns * 4;
-    int64_t reach = 0, span;
-    if ((matrix->rows > 1 && !rapt_mul_fits(matrix->rows - 1, matrix->stride_bytes, &reach)) || reach < -INT64_MAX ||
-        !rapt_add_fits(reach < 0 ? -reach : reach, row_bytes, &span) || (reach < 0 && data < (uintptr_t)-reach) ||
-        UINTPTR_MAX - data < (uintptr_t)(reach < 0 ? row_bytes : span))
-        return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s_stride_bytes = %lld: the rows leave the address space",
-                           matrix->name, (long long)matrix->stride_bytes);
-    struct rapt_footprint *footprint = &v->footprints[v->footprint_count++];
-    *footprint = (struct rapt_footprint){.name = matrix->name,
-                                         .begin = reach < 0 ? data - (uintptr_t)-reach : data,
-                                         .bytes = span,
-                                         .row_bytes = row_bytes,
-                                         .size = {1, 1, matrix->rows},
-                                         .output = matrix->output,
-                                         .placed = true};
-    if (matrix->rows > 1)
-        footprint->stride[2] = reach < 0 ? -matrix->stride_bytes : matrix->stride_bytes;
+    const int64_t row_bytes = matrix->columns * 4, stride = matrix->rows > 1 ? matrix->stride_bytes : 0;
+    struct rapt_reach reach = {0, row_bytes};
+    struct rapt_footprint *footprint = &v->footprints[v->footprint_count];
+    *footprint = (struct rapt_footprint){
+        .name = matrix->name, .row_bytes = row_bytes, .size = {1, 1, matrix->rows}, .output = matrix->output};
+    if (!rapt_add_reach(matrix->rows, stride, &reach) || !rapt_place(footprint, matrix->data, reach))
+        return refuse_place(matrix, v->message);
+    footprint->stride[2] = stride < 0 ? -stride : stride;
+    v->footprint_count++;
     return RAPT_OK;
 }
 

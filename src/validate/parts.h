@@ -3,6 +3,7 @@
 #ifndef RAPT_VALIDATE_PARTS_H
 #define RAPT_VALIDATE_PARTS_H
 
+#include "checked.h"
 #include "internal.h"
 #include "rapt/states.h"
 #include "validate/validate.h"
@@ -19,6 +20,29 @@ struct rapt_footprint {
     bool output, placed;        /* begin is known */
     const rapt_tensor *state;   /* set if a state may be updated in place; NULL otherwise */
 };
+
+/* Bytes [low, high) of an array, counted from its data. */
+struct rapt_reach {
+    int64_t low, high;
+};
+
+/* Adds a dimension; false on overflow. */
+static inline bool rapt_add_reach(int64_t size, int64_t stride, struct rapt_reach *reach) {
+    int64_t bytes, *end = stride < 0 ? &reach->low : &reach->high;
+    return rapt_mul_fits(size - 1, stride, &bytes) && rapt_add_fits(*end, bytes, end);
+}
+
+/* Sets begin, bytes and placed; false if the array leaves the address space. data may be NULL: known later. */
+static inline bool rapt_place(struct rapt_footprint *footprint, const void *data, struct rapt_reach reach) {
+    const uintptr_t at = (uintptr_t)data;
+    if (reach.low < -INT64_MAX ||
+        (data && (at < (uint64_t)-reach.low || UINTPTR_MAX - at < (uint64_t)reach.high)) ||
+        !rapt_add_fits(reach.high, -reach.low, &footprint->bytes))
+        return false;
+    footprint->begin = at - (uintptr_t)-reach.low;
+    footprint->placed = data != NULL;
+    return true;
+}
 
 enum { RAPT_SCALE_NAMES = 4 };   /* scales and zero points of keys and values */
 enum { RAPT_FOOTPRINTS = 40 }; /* more than tensors, index lists and head lists */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "assume.h"
-#include "checked.h"
 #include "format.h"
 #include "validate/tensor.h"
 
@@ -102,11 +101,6 @@ static rapt_status refuse_dtype(struct rapt_validation *v, const struct rapt_ten
                        (int)rule->tensor->dtype, expected, info ? info->text : "none");
 }
 
-/* The bytes [low, high) that a tensor touches, counted from data. */
-struct reach {
-    int64_t low, high;
-};
-
 enum { FIELD_BYTES = 96 };
 
 /* Strides of scales and zero points are fields of their tensor: key.scale_token_stride_bytes. */
@@ -136,14 +130,8 @@ static rapt_status check_stride(struct rapt_validation *v, const struct rapt_ten
     return RAPT_OK;
 }
 
-/* Adds a dimension; false on overflow. */
-static bool add_reach(int64_t size, int64_t stride, struct reach *reach) {
-    int64_t bytes, *end = stride < 0 ? &reach->low : &reach->high;
-    return rapt_mul_fits(size - 1, stride, &bytes) && rapt_add_fits(*end, bytes, end);
-}
-
 static rapt_status measure_reach(struct rapt_validation *v, const struct rapt_tensor_rule *rule, int alignment,
-                                 struct rapt_footprint *footprint, struct reach *reach) {
+                                 struct rapt_footprint *footprint, struct rapt_reach *reach) {
     const rapt_tensor *t = rule->tensor;
     const int64_t strides[3] = {rule->paged ? t->page_stride_bytes : t->batch_stride_bytes,
                                 t->head_stride_bytes, t->token_stride_bytes};
@@ -153,7 +141,7 @@ static rapt_status measure_reach(struct rapt_validation *v, const struct rapt_te
         const rapt_status status = size != 1 ? check_stride(v, rule, alignment, dim, stride) : RAPT_OK;
         if (status != RAPT_OK)
             return status;
-        if (!add_reach(size, stride, reach))
+        if (!rapt_add_reach(size, stride, reach))
             return rapt_refuse(v->message, RAPT_INVALID_STRIDE, "%s = %lld overflows int64 with a size of %lld",
                                name_stride(rule, dim, name), (long long)stride, (long long)size);
         footprint->size[dim] = size;
@@ -165,21 +153,17 @@ static rapt_status measure_reach(struct rapt_validation *v, const struct rapt_te
 
 /* Turns the reach into addresses, and compares it with extent_bytes. */
 static rapt_status check_reach(struct rapt_validation *v, const struct rapt_tensor_rule *rule,
-                               struct rapt_footprint *footprint, const struct reach *reach) {
+                               struct rapt_footprint *footprint, const struct rapt_reach *reach) {
     const rapt_tensor *t = rule->tensor;
-    const uintptr_t data = (uintptr_t)t->data;
     const int64_t low = reach->low, high = reach->high;
     if (t->extent_bytes && (low < 0 || high > t->extent_bytes))
         return rapt_refuse(v->message, RAPT_OUT_OF_EXTENT, "%s%s = %lld, but the strides reach bytes %lld ... %lld",
                            rule->name, rule->uses ? ".extent_bytes" : ": scale_extent_bytes",
                            (long long)t->extent_bytes, (long long)low, (long long)high);
-    footprint->placed = data != 0;
-    if (low < -INT64_MAX || (data && (data < (uint64_t)-low || UINTPTR_MAX - data < (uint64_t)high)) ||
-        !rapt_add_fits(high, -low, &footprint->bytes))
+    if (!rapt_place(footprint, t->data, *reach))
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
                            "%s%s = %p: the strides reach bytes %lld ... %lld, beyond the address space", rule->name,
                            rule->uses ? ".data" : "", t->data, (long long)low, (long long)high);
-    footprint->begin = data - (uintptr_t)-low;
     return RAPT_OK;
 }
 
@@ -194,7 +178,7 @@ static rapt_status check_memory(struct rapt_validation *v, const struct rapt_ten
     footprint->output = is_output(rule);
     footprint->state = rule->role & RAPT_IN_PLACE ? rule->tensor : NULL;
     footprint->row_bytes = (rule->row >> __builtin_ctz((unsigned)info->elements)) * info->bytes;
-    struct reach reach = {0, footprint->row_bytes};
+    struct rapt_reach reach = {0, footprint->row_bytes};
     rapt_status status = measure_reach(v, rule, alignment, footprint, &reach);
     if (status == RAPT_OK)
         status = check_reach(v, rule, footprint, &reach);

@@ -119,7 +119,8 @@ static void test_lists(void **state) {
     REFUSED(RAPT_UNUSED_FIELD, "kv_lengths.data is NULL, but its stride_bytes = 4", d->kv_lengths.stride_bytes = 4);
     REFUSED(RAPT_OUT_OF_EXTENT, "kv_lengths.count = 1, but batch = 2", d->kv_lengths = list32(ok),
             d->kv_lengths.count = 1);
-    REFUSED(RAPT_OUT_OF_EXTENT, "kv_lengths.count = -2", d->kv_lengths = list32(ok), d->kv_lengths.count = -2);
+    REFUSED(RAPT_OUT_OF_EXTENT, "kv_lengths.count = -2 is negative", d->kv_lengths = list32(ok),
+            d->kv_lengths.count = -2);
     REFUSED(RAPT_INVALID_STRIDE, "kv_lengths.stride_bytes = 6", d->kv_lengths = list32(ok),
             d->kv_lengths.stride_bytes = 6);
     REFUSED(RAPT_INVALID_STRIDE, "kv_lengths.stride_bytes = -4", d->kv_lengths = list32(ok),

@@ -73,7 +73,7 @@ static void test_key_blocks(void **state) {
             d->key_blocks.entries = (rapt_index_list){0});
     REFUSED(RAPT_OUT_OF_EXTENT, "key_blocks.offsets[8] = 4, but entries.count = 3", with_blocks(d, lists, entries, 3),
             d->key_blocks.batch_stride = 4, d->key_blocks.head_stride = 3);
-    REFUSED(RAPT_OUT_OF_EXTENT, "key_blocks.entries.count = -1", with_blocks(d, all, entries, -1));
+    REFUSED(RAPT_OUT_OF_EXTENT, "key_blocks.entries.count = -1 is negative", with_blocks(d, all, entries, -1));
     REFUSED(RAPT_UNUSED_FIELD, "key_blocks.entries.data is NULL", with_blocks(d, all, NULL, 3));
     REFUSED(RAPT_INVALID_VALUE, "key_blocks.entries[2] = 3 is outside 0 ... 2", with_blocks(d, all, high, 3));
     REFUSED(RAPT_INVALID_VALUE, "key_blocks.entries[0] = -1", with_blocks(d, all, negative, 3));

@@ -179,7 +179,7 @@ static void refuse_lists(void) {
     REFUSED(RAPT_OUT_OF_EXTENT, "positions.count = 1", d->positions.count = 1);
     REFUSED(RAPT_OUT_OF_EXTENT, "slots.count = 5", with_slots(d), d->slots.count = 5);
     REFUSED(RAPT_OUT_OF_EXTENT, "offsets.count = 2", with_offsets(d), d->offsets.count = 2);
-    REFUSED(RAPT_OUT_OF_EXTENT, "positions.count = -1", d->positions.count = -1);
+    REFUSED(RAPT_OUT_OF_EXTENT, "positions.count = -1 is negative", d->positions.count = -1);
     REFUSED(RAPT_INVALID_VALUE, "slots.index_bytes = 2", with_slots(d), d->slots.index_bytes = 2);
     REFUSED(RAPT_INVALID_STRIDE, "positions.stride_bytes = 12", d->positions.stride_bytes = 12);
     REFUSED(RAPT_MISALIGNED_POINTER, "positions = ", d->positions.data = (char *)positions + 4);

@@ -100,6 +100,9 @@ static void refuse_memory(void) {
     REFUSED(RAPT_INVALID_STRIDE, "out_stride_bytes", d->out_stride_bytes = INT64_MAX - 3);
     REFUSED(RAPT_INVALID_STRIDE, "out_stride_bytes", d->rows = (int64_t)1 << 40, d->x_stride_bytes = 0,
             d->out_stride_bytes = (int64_t)1 << 40);
+    /* Single rows have no stride that could be at fault. */
+    REFUSED(RAPT_INVALID_STRIDE, "bias = ", d->bias = (const float *)(UINTPTR_MAX - 7));
+    REFUSED(RAPT_INVALID_STRIDE, "x = ", d->rows = 1, d->x = (const float *)(UINTPTR_MAX - 7));
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps itself", d->out_stride_bytes = 12);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps x", d->x = out + 1);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps weight", d->weight = out - 11);
