@@ -49,8 +49,9 @@ static void cut(struct rapt_append *a, const rapt_run_options *options) {
     open_side(a, RAPT_VALUES, &d->value, &d->value_cache, d->value_dim);
     a->pages = rapt_cache_shape_of(d).pages;
     a->page_tokens = rapt_cache_shape_of(d).page_tokens;
-    const int workers = rapt_schedule_workers(options, MOST_TASKS, bytes_of(a) < SMALL_APPEND);
-    a->tasks = bytes_of(a) < SMALL_APPEND || workers < 2 ? 1 : 4 * workers < MOST_TASKS ? 4 * workers + 1 : MOST_TASKS;
+    const bool is_small = bytes_of(a) < SMALL_APPEND;
+    const int workers = rapt_schedule_workers(options, MOST_TASKS, is_small);
+    a->tasks = is_small || workers < 2 ? 1 : 4 * workers < MOST_TASKS ? 4 * workers + 1 : MOST_TASKS;
 }
 
 static void run_task(const void *argument, int64_t task) { rapt_append_tokens(argument, task, rapt_append_rows); }

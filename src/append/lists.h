@@ -4,7 +4,7 @@
 #ifndef RAPT_APPEND_LISTS_H
 #define RAPT_APPEND_LISTS_H
 
-#include "internal.h"
+#include "plan/pages.h"
 #include "rapt/cache.h"
 
 /* A bit of features that append/describe.c sets for a rapt_rotate_desc: tokens have the same place in key_cache as in
@@ -74,10 +74,9 @@ static inline struct rapt_append_entries rapt_append_entries_of(const rapt_appen
     } else if (table->kind == RAPT_PAGES_DENSE) {
         entries.list.data = (const char *)entries.list.data + b * table->batch_stride_bytes;
     } else {
-        const int64_t begin = rapt_index_at(table->offsets, b), end = rapt_index_at(table->offsets, b + 1);
-        const bool makes_sense = rapt_is_inside(begin, 0, table->entries.count) &&
-                                 rapt_is_inside(end, begin, table->entries.count);
-        entries.first = begin, entries.count = makes_sense ? end - begin : 0;
+        int64_t end;
+        const rapt_status status = rapt_pages_check_offsets(table, "pages", b, &entries.first, &end, NULL);
+        entries.count = status == RAPT_OK ? end - entries.first : 0;
     }
     return entries;
 }
@@ -88,7 +87,7 @@ static inline int64_t rapt_append_page(const rapt_append_desc *d, int64_t b, int
         return page == 0 ? b : -1;
     const struct rapt_append_entries entries = rapt_append_entries_of(d, b);
     const int64_t entry = page < entries.count ? rapt_index_at(entries.list, entries.first + page) : -1;
-    return rapt_is_inside(entry, 0, d->pages.pages - 1) ? entry : -1;
+    return rapt_is_page(&d->pages, entry) ? entry : -1;
 }
 
 /* The positions that a rotary embedding covers. */

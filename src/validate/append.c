@@ -77,34 +77,31 @@ static rapt_status check_products(struct checks *c) {
 
 /* The first field set that locates pages; NULL = none. */
 static const char *field_of_pages(const rapt_page_table *table) {
-    return table->kind                                            ? "pages.kind"
-           : table->entries.data || table->entries.count          ? "pages.entries"
-           : table->batch_stride_bytes                            ? "pages.batch_stride_bytes"
-           : table->offsets.data || table->offsets.count          ? "pages.offsets"
-           : table->reserved_zero                                 ? "pages.reserved_zero"
-           : table->reserved[0] || table->reserved[1]             ? "pages.reserved"
-                                                                  : NULL;
+    return table->kind                                               ? "pages.kind"
+           : !rapt_is_zero(&table->entries, sizeof table->entries)   ? "pages.entries"
+           : table->batch_stride_bytes                               ? "pages.batch_stride_bytes"
+           : !rapt_is_zero(&table->offsets, sizeof table->offsets)   ? "pages.offsets"
+           : table->reserved_zero                                    ? "pages.reserved_zero"
+           : !rapt_is_zero(table->reserved, sizeof table->reserved)  ? "pages.reserved"
+                                                                     : NULL;
 }
 
 /* With slots, the page table only gives the shape of the caches. */
 static rapt_status check_pages(struct checks *c) {
     const rapt_append_desc *d = c->d;
-    const bool paged = rapt_cache_shape_of(d).paged;
+    const rapt_page_table *table = &d->pages;
     const bool by_slots = rapt_is_by_slots(d);
-    rapt_page_table table = d->pages;
-    const char *const useless = by_slots ? field_of_pages(&table) : NULL;
+    const char *const useless = by_slots ? field_of_pages(table) : NULL;
     if (useless)
         return refuse_unused(c, useless, "slots say where tokens go");
-    if (by_slots && table.page_tokens == 0)
+    if (by_slots && table->page_tokens == 0)
         return rapt_refuse(c->message, RAPT_INVALID_SHAPE, "pages.page_tokens = 0, but the caches have pages");
-    if (by_slots)
-        table.page_tokens = table.pages = 0;
-    const rapt_status status = rapt_check_page_fields(&c->memory, "pages", &table);
+    const rapt_status status = by_slots ? RAPT_OK : rapt_check_page_fields(&c->memory, "pages", table);
     if (status != RAPT_OK)
         return status;
-    if (paged && d->cache_length)
+    if (rapt_cache_shape_of(d).paged && d->cache_length)
         return refuse_unused(c, "cache_length", "the caches have pages");
-    if (table.kind && !table.entries.data && rapt_append_count(d))
+    if (table->kind && !table->entries.data && rapt_append_count(d))
         return rapt_refuse(c->message, RAPT_NULL_POINTER, "pages.entries.data is NULL");
     return RAPT_OK;
 }

@@ -6,36 +6,24 @@
 #include "validate/append.h"
 #include "validate/parts.h"
 
-/* A list and its number of entries; required: if it has any, it has data. */
-struct list_rule {
-    const char *name;
-    rapt_index_list list;
-    int64_t count;
-    bool required;
-};
-
-static rapt_status check_list_memory(struct rapt_validation *v, const struct list_rule *rule) {
-    const rapt_index_list list = rule->list;
-    if (!list.data && rule->count && rule->required)
-        return rapt_refuse(v->message, RAPT_NULL_POINTER, "%s.data is NULL", rule->name);
-    return rapt_check_list(v, rule->name, list, rule->count);
-}
-
 static rapt_status check_memory(struct rapt_validation *v, const rapt_append_desc *d,
                                 const struct rapt_append_names *names) {
     const int64_t tokens = rapt_append_count(d);
-    const bool rotary_list = d->rotary.pairing && d->slots.data;
     static const struct rapt_page_names of_pages = {"pages", "pages.entries", "pages.offsets",
                                                     "pages.batch_stride_bytes"};
-    const struct list_rule rules[] = {
-        {"lengths", d->lengths, d->batch, false},
-        {"offsets", d->offsets, d->batch + 1, false},
-        {names->positions, d->positions, d->batch, false},
-        {"slots", d->slots, tokens, false},
-        {names->rotary_positions, d->rotary_positions, tokens, rotary_list},
-    };
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        const rapt_status status = check_list_memory(v, &rules[i]);
+    const struct {
+        const char *name;
+        rapt_index_list list;
+        int64_t count;
+    } lists[] = {{"lengths", d->lengths, d->batch},
+                 {"offsets", d->offsets, d->batch + 1},
+                 {names->positions, d->positions, d->batch},
+                 {"slots", d->slots, tokens},
+                 {names->rotary_positions, d->rotary_positions, tokens}};
+    if (d->rotary.pairing && d->slots.data && tokens && !d->rotary_positions.data)
+        return rapt_refuse(v->message, RAPT_NULL_POINTER, "%s.data is NULL", names->rotary_positions);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const rapt_status status = rapt_check_list(v, lists[i].name, lists[i].list, lists[i].count);
         if (status != RAPT_OK)
             return status;
     }

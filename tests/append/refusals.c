@@ -58,6 +58,8 @@ static void refuse_addressing(void) {
             d->pages.entries = rapt_int64_list(pages, 2));
     REFUSED(RAPT_UNUSED_FIELD, "pages.offsets is set, but slots", with_slots(d),
             d->pages.offsets = rapt_int64_list(page_offsets, 3));
+    REFUSED(RAPT_UNUSED_FIELD, "pages.entries is set, but slots", with_slots(d), d->pages.entries.index_bytes = 4);
+    REFUSED(RAPT_UNUSED_FIELD, "pages.offsets is set, but slots", with_slots(d), d->pages.offsets.stride_bytes = 8);
     REFUSED(RAPT_UNUSED_FIELD, "pages.reserved is set, but slots", with_slots(d), d->pages.reserved[1] = 1);
     REFUSED(RAPT_UNUSED_FIELD, "pages is set, but its kind is 0", d->length = 0, d->pages.page_tokens = 4);
     REFUSED(RAPT_UNUSED_FIELD, "pages.kind is set", with_slots(d), d->pages.kind = RAPT_PAGES_DENSE);
