@@ -61,7 +61,6 @@ static bool count_offsets(const rapt_attention_desc *desc, int64_t *count) {
 
 static rapt_status check_block_tables(struct rapt_validation *v) {
     const rapt_block_list *blocks = &v->desc->key_blocks;
-    const int64_t entries = blocks->entries.count > 0 ? blocks->entries.count : 0;
     int64_t offsets;
     if (!count_offsets(v->desc, &offsets))
         return rapt_refuse(v->message, RAPT_SIZE_OVERFLOW,
@@ -71,7 +70,7 @@ static rapt_status check_block_tables(struct rapt_validation *v) {
     if (status == RAPT_OK && offsets && !blocks->offsets.data)
         return rapt_refuse(v->message, RAPT_NULL_POINTER, "key_blocks.offsets.data is NULL");
     if (status == RAPT_OK)
-        status = rapt_check_list(v, "key_blocks.entries", blocks->entries, entries);
+        status = rapt_check_list(v, "key_blocks.entries", blocks->entries, blocks->entries.count);
     return status;
 }
 
@@ -119,28 +118,27 @@ static int64_t first_new_head(const rapt_block_list *blocks, int64_t b, int64_t 
     return b >= blocks->head_stride / divisor && same > 0 ? same : 0;
 }
 
-/* The lists of a sequence and a head but those that the sequence or the head before has, too. */
-static rapt_status check_lists(struct rapt_validation *v, int64_t b, int64_t h) {
-    const rapt_block_list *blocks = &v->desc->key_blocks;
-    const int64_t first = b * blocks->batch_stride + h * blocks->head_stride;
-    const int64_t count = rapt_quotient_up(v->desc->query_length, blocks->query_tokens);
-    const int64_t of_batch = b > 0 && blocks->batch_stride < count ? blocks->batch_stride : count;
-    const int64_t new_ones = h > 0 && blocks->head_stride < of_batch ? blocks->head_stride : of_batch;
-    rapt_status status = RAPT_OK;
-    for (int64_t i = count - new_ones; status == RAPT_OK && i < count; i++)
-        status = check_entries(v, first + i);
-    return status;
+/* Makes a run of lists longer by a dimension whose steps leave no gap between runs. */
+static void join(int64_t *run, int64_t *size, int64_t stride) {
+    if (stride > *run)
+        return;
+    *run += (*size - 1) * stride;
+    *size = 1;
 }
 
 /* Without data, memory bounds only how many numbers of lists there are, not how many sequences and heads share them. */
 static rapt_status check_all_lists(struct rapt_validation *v) {
     const rapt_block_list *blocks = &v->desc->key_blocks;
-    const int64_t batch = blocks->batch_stride ? v->desc->batch : 1;
-    const int64_t heads = blocks->head_stride ? v->desc->kv_heads : 1;
+    int64_t batch = v->desc->batch, heads = v->desc->kv_heads;
+    int64_t run = rapt_quotient_up(v->desc->query_length, blocks->query_tokens);
+    join(&run, &heads, blocks->head_stride);
+    join(&run, &batch, blocks->batch_stride);
+    join(&run, &heads, blocks->head_stride); /* runs may have become long enough */
     rapt_status status = RAPT_OK;
     for (int64_t b = 0; status == RAPT_OK && b < batch; b++)
         for (int64_t h = first_new_head(blocks, b, heads); status == RAPT_OK && h < heads; h++)
-            status = check_lists(v, b, h);
+            for (int64_t i = 0; status == RAPT_OK && i < run; i++)
+                status = check_entries(v, b * blocks->batch_stride + h * blocks->head_stride + i);
     return status;
 }
 
