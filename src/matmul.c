@@ -27,10 +27,6 @@ struct product {
     int64_t task_rows, task_columns, column_tasks, tasks;
 };
 
-static const char *row_of(const float *base, int64_t stride_bytes, int64_t row) {
-    return (const char *)base + row * stride_bytes;
-}
-
 /* The part of out from row and column on, with the weights of its columns. */
 static struct rapt_product_args args_of(const struct product *p, int64_t row, int64_t column) {
     const rapt_matmul_desc *d = &p->desc;
@@ -41,7 +37,7 @@ static struct rapt_product_args args_of(const struct product *p, int64_t row, in
                                      .inner = d->inner};
     args.rows = d->rows - row < p->task_rows ? d->rows - row : p->task_rows;
     args.columns = d->columns - column < p->task_columns ? d->columns - column : p->task_columns;
-    args.x = row_of(d->x, d->x_stride_bytes, row);
+    args.x = (const char *)d->x + row * d->x_stride_bytes;
     args.weight = (const char *)d->weight + column * (out_in ? d->weight_stride_bytes : 4);
     args.out = (char *)d->out + row * d->out_stride_bytes + column * 4;
     args.bias = d->bias ? d->bias + column : NULL;
