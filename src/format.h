@@ -13,7 +13,7 @@ enum {
     RAPT_USE_KEY_VALUE = 2, /* key and value, in any combination */
     RAPT_USE_MASK = 4,      /* mask, keep_mask */
     RAPT_USE_STATES = 8,    /* states; the lse that merging writes */
-    RAPT_USE_ENDS = 16,     /* query, bias and out, in any combination */
+    RAPT_USE_ENDS = 16,     /* query, bias and out, in any combination; rows to append or rotate */
     RAPT_MAY_SCALE = 32,    /* rapt_tensor.scales */
     RAPT_MUST_SCALE = 64,
     RAPT_MAY_SHIFT = 128    /* rapt_tensor.zero_points */

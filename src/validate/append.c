@@ -126,14 +126,6 @@ static rapt_status check_addressing(struct checks *c) {
 
 /* ---------------------------------------------------------------- tensors */
 
-static rapt_status check_source_dtype(struct checks *c, const char *name, const rapt_tensor *tensor) {
-    const int32_t dtype = tensor->dtype;
-    if (dtype == RAPT_F32 || dtype == RAPT_F16 || dtype == RAPT_BF16)
-        return RAPT_OK;
-    return rapt_refuse(c->message, RAPT_UNSUPPORTED_DTYPE, "%s.dtype = %d: expected float32, float16 or bfloat16", name,
-                       (int)dtype);
-}
-
 /* New rows, and the cache that they go to. */
 struct side {
     const char *from_name, *into_name;
@@ -155,8 +147,8 @@ static struct side side_of(const struct checks *c, int side) {
                          .computes = computes ? flag : NULL};
 }
 
-/* Both are there, or neither is. Caches have any type; what rapt_rotate writes, only those of sources. */
-static rapt_status check_types(struct checks *c, const struct side *side) {
+/* Both are there, or neither is. */
+static rapt_status check_presence(struct checks *c, const struct side *side) {
     const bool no_rows = rapt_absent(side->from), no_cache = rapt_absent(side->into);
     if (no_rows != no_cache)
         return rapt_refuse(c->message, RAPT_NULL_POINTER, "%s is absent, but %s is not",
@@ -164,13 +156,10 @@ static rapt_status check_types(struct checks *c, const struct side *side) {
     if (side->computes && !side->into->scale_dtype)
         return rapt_refuse(c->message, RAPT_UNUSED_FIELD, "features has %s, but %s.scale_dtype = 0", side->computes,
                            side->into_name);
-    if (no_rows)
-        return RAPT_OK;
-    const rapt_status status = check_source_dtype(c, side->from_name, side->from);
-    return status == RAPT_OK && c->is_rotate ? check_source_dtype(c, side->into_name, side->into) : status;
+    return RAPT_OK;
 }
 
-/* Absent ones must have no field set. */
+/* Absent ones must have no field set. Caches have any type; what rapt_rotate writes, only those of sources. */
 static rapt_status check_side(struct checks *c, const struct side *side) {
     const rapt_append_desc *d = c->d;
     const bool packed = d->offsets.data, absent = rapt_absent(side->from);
@@ -182,16 +171,16 @@ static rapt_status check_side(struct checks *c, const struct side *side) {
                                               .tensor = side->from,
                                               .size = from_size,
                                               .row = side->dim,
-                                              .uses = RAPT_USE_KEY_VALUE,
+                                              .uses = RAPT_USE_ENDS,
                                               .role = absent ? RAPT_OPTIONAL_INPUT : RAPT_REQUIRED_INPUT},
                                              {.name = side->into_name,
                                               .tensor = side->into,
                                               .size = into_size,
                                               .row = side->dim,
-                                              .uses = RAPT_USE_KEY_VALUE,
+                                              .uses = c->is_rotate ? RAPT_USE_ENDS : RAPT_USE_KEY_VALUE,
                                               .role = absent ? RAPT_OPTIONAL_INPUT : output,
                                               .paged = shape.paged}};
-    rapt_status status = check_types(c, side);
+    rapt_status status = check_presence(c, side);
     for (int i = 0; status == RAPT_OK && i < 2; i++)
         status = rapt_check_tensor(&c->memory, &rules[i]);
     return status;

@@ -103,7 +103,8 @@ static void refuse_tensors(void) {
     REFUSED(RAPT_NULL_POINTER, "key.data is NULL", d->key.data = NULL);
     REFUSED(RAPT_NULL_POINTER, "key_cache.data is NULL", d->key_cache.data = NULL);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.dtype = 2", d->key.dtype = RAPT_BOOL8);
-    REFUSED(RAPT_UNSUPPORTED_DTYPE, "value.dtype = 5", d->value.dtype = RAPT_Q8_0);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "value.dtype = 5: expected float32, float16, bfloat16, got q8_0",
+            d->value.dtype = RAPT_Q8_0);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.dtype = 0", d->key.dtype = 0);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "key_cache.dtype = 2", d->key_cache.dtype = RAPT_BOOL8);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "value_cache.dtype = 99", d->value_cache.dtype = 99);

@@ -109,7 +109,8 @@ static void refuse_rotate(void) {
     ROTATE_REFUSED(RAPT_INVALID_VALUE, "offsets[2] = 5", with_packed(d), offsets[2] = 5);
     ROTATE_REFUSED(RAPT_UNUSED_FIELD, "tokens is set", d->tokens = 4);
     ROTATE_REFUSED(RAPT_OUT_OF_EXTENT, "out.extent_bytes", with_packed(d), d->tokens = 5, d->in.extent_bytes = 0);
-    ROTATE_REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = 5", d->out.dtype = RAPT_Q8_0);
+    ROTATE_REFUSED(RAPT_UNSUPPORTED_DTYPE, "out.dtype = 5: expected float32, float16, bfloat16, got",
+                   d->out.dtype = RAPT_Q8_0);
     ROTATE_REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps in", d->in.data = out);
     ROTATE_REFUSED(RAPT_INVALID_VALUE, "positions[3] = -536870913", rotary_positions[3] = -(1 << 29) - 1);
     ROTATE_REFUSED(RAPT_OUT_OF_EXTENT, "positions.count = 3", d->positions.count = 3);
