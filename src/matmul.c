@@ -140,11 +140,6 @@ static void cut(struct product *p, const rapt_matmul_desc *desc, const rapt_run_
     p->tasks = rapt_quotient_up(desc->rows, p->task_rows) * p->column_tasks;
 }
 
-static rapt_status run(const struct product *p, const rapt_run_options *options) {
-    const int workers = rapt_schedule_workers(options, p->tasks, is_small(&p->desc));
-    return rapt_schedule_tasks(options, workers, p->tasks, run_task, p);
-}
-
 rapt_status rapt_matmul(const rapt_matmul_desc *desc, const rapt_run_options *options, rapt_message *message) {
     rapt_run_options complete;
     struct product p;
@@ -158,6 +153,6 @@ rapt_status rapt_matmul(const rapt_matmul_desc *desc, const rapt_run_options *op
     if (desc->rows == 0 || desc->columns == 0)
         return RAPT_OK;
     cut(&p, desc, &complete);
-    status = run(&p, &complete);
+    status = rapt_schedule_tasks(&complete, p.tasks, is_small(&p.desc), run_task, &p);
     return status == RAPT_OK ? RAPT_OK : rapt_refuse(message, status, "%s", rapt_status_text(status));
 }

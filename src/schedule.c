@@ -257,8 +257,9 @@ static void work_off(void *argument, int64_t number) {
     }
 }
 
-rapt_status rapt_schedule_tasks(const rapt_run_options *options, int workers, int64_t tasks, rapt_run_one run,
+rapt_status rapt_schedule_tasks(const rapt_run_options *options, int64_t tasks, bool is_small, rapt_run_one run,
                                 const void *argument) {
+    const int workers = rapt_schedule_workers(options, tasks, is_small);
     struct queue queue = {.options = options, .run = run, .argument = argument, .tasks = tasks};
     atomic_init(&queue.next, 0);
     atomic_init(&queue.stopped, false);

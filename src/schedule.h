@@ -23,9 +23,9 @@ int64_t rapt_schedule_concurrency(const struct rapt_plan_body *attention, const 
 /* How many workers to use, at most `most`; OpenMP leaves small work to the calling thread. */
 int rapt_schedule_workers(const rapt_run_options *options, int64_t most, bool is_small);
 
-/* Runs tasks 0 ... tasks - 1, rounding to nearest, on up to so many workers. */
+/* Runs tasks 0 ... tasks - 1, rounding to nearest, on as many workers as rapt_schedule_workers says. */
 typedef void (*rapt_run_one)(const void *argument, int64_t task);
-rapt_status rapt_schedule_tasks(const rapt_run_options *options, int workers, int64_t tasks, rapt_run_one run,
+rapt_status rapt_schedule_tasks(const rapt_run_options *options, int64_t tasks, bool is_small, rapt_run_one run,
                                 const void *argument);
 
 #endif

@@ -127,8 +127,7 @@ static void cut(struct merge *merge) {
 
 static rapt_status run(const struct merge *merge, const rapt_run_options *options) {
     const bool is_small = merge->rows < SMALL_MERGE / (merge->o_stride * merge->desc.count);
-    const int workers = rapt_schedule_workers(options, merge->groups, is_small);
-    return rapt_schedule_tasks(options, workers, merge->groups, merge_group, merge);
+    return rapt_schedule_tasks(options, merge->groups, is_small, merge_group, merge);
 }
 
 /* States of order 3 are those of order 1; order 2 has functions of its own, the same for all its types. */

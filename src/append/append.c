@@ -83,8 +83,7 @@ static rapt_status append(enum rapt_append_kind kind, const void *desc, const ra
     if (status != RAPT_OK || rapt_append_count(&a.desc) == 0)
         return status;
     cut(&a, &complete);
-    const int workers = rapt_schedule_workers(&complete, a.tasks, a.tasks == 1);
-    status = rapt_schedule_tasks(&complete, workers, a.tasks, run_task, &a);
+    status = rapt_schedule_tasks(&complete, a.tasks, a.tasks == 1, run_task, &a);
     return status == RAPT_OK ? RAPT_OK : rapt_refuse(message, status, "%s", rapt_status_text(status));
 }
 
