@@ -113,7 +113,7 @@ RAPT_API int64_t rapt_row_bytes(int32_t dtype, int64_t dim);
  * scale_group elements of a row has a scale and, optionally, a zero point (I8 only). The last group may be shorter;
  * scale_group = 0: the row is one group. Their strides may be 0: one scale per tensor, or one per head.
  * scale_extent_bytes, when not 0, is the number of bytes that may be touched from scales on, and a quarter of it from
- * zero_points on. page_stride_bytes is for page tables; with one, scale_batch_stride_bytes is the stride from page to
+ * zero_points on. page_stride_bytes is for pages; with these, scale_batch_stride_bytes is the stride from page to
  * page. */
 typedef struct rapt_tensor {
     void *data;
@@ -207,11 +207,11 @@ static inline rapt_index_list rapt_int64_list(const int64_t *data, int64_t count
 
 /* Where the keys or values of a sequence are when they are not contiguous. Each of the two has its own table, or none.
  *
- * A page holds page_tokens tokens of every KV head. With a table, the tensor's data is page 0, page_stride_bytes is
- * from page to page, and batch_stride_bytes is ignored. Its head and token strides apply within a page, in either
- * order. Token t of a sequence is in its page t / page_tokens. Entries beyond a sequence's length are not read; the
- * others are in 0 ... pages - 1. Sequences may share pages. For pages [pages, page_tokens, heads, dim], use
- * rapt_tensor_bshd and set page_stride_bytes to its batch_stride_bytes. */
+ * A page holds page_tokens tokens of every KV head. With pages, the tensor's data is page 0, page_stride_bytes is from
+ * page to page, and batch_stride_bytes is ignored. Its head and token strides apply within a page, in either order.
+ * Token t of a sequence is in its page t / page_tokens. Entries beyond a sequence's length are not read; the others are
+ * in 0 ... pages - 1. Sequences may share pages. For pages [pages, page_tokens, heads, dim], use rapt_tensor_bshd and
+ * set page_stride_bytes to its batch_stride_bytes. RAPT_PAGES_ROW has no pages: its rows are batches of the tensor. */
 typedef enum rapt_page_kind {
     RAPT_PAGES_NONE = 0,   /* no table: sequence b is batch b of the tensor */
     RAPT_PAGES_DENSE = 1,  /* entries [batch][entries.count], rows at batch_stride_bytes (vLLM's block table);
