@@ -4,6 +4,10 @@
 #include "fpenv.h"
 #include "layers/elementary.h"
 
+/* The one NaN of all results, 7fc00000, in place of any: their signs and payloads differ between machines. What is
+ * only read by products and attention may keep them. */
+static inline float one_nan(float x) { return x == x ? x : __builtin_nanf(""); }
+
 /* Bodies are in functions that are not inlined: see fpenv.h. */
 #define BODY static __attribute__((noinline)) void
 
@@ -34,7 +38,7 @@ void rapt_activate(float *x, int64_t count, rapt_activation activation) {
 
 BODY add(const float *a, const float *b, int64_t count, float *out) {
     for (int64_t i = 0; i < count; i++)
-        out[i] = a[i] + b[i];
+        out[i] = one_nan(a[i] + b[i]);
 }
 
 void rapt_add(const float *a, const float *b, int64_t count, float *out) {
@@ -105,7 +109,8 @@ BODY normalise(const rapt_norm *norm, const float *x, int64_t tokens, int64_t wi
         const double inverse = 1 / __builtin_sqrt(variance + norm->epsilon);
         for (int64_t i = 0; i < width; i++) {
             const double y = (x[i] - mean) * inverse;
-            out[i] = (float)(y * (norm->gamma ? norm->gamma[i] : 1) + (norm->beta ? norm->beta[i] : 0));
+            const double scaled = y * (norm->gamma ? norm->gamma[i] : 1) + (norm->beta ? norm->beta[i] : 0);
+            out[i] = one_nan((float)scaled);
         }
     }
 }
@@ -124,7 +129,7 @@ BODY additive_scores(const float *a, const float *b, const float *v, int64_t row
             double sum = 0;
             for (int64_t k = 0; k < units; k++)
                 sum += v[k] * rapt_tanh((double)a[i * units + k] + b[j * units + k]);
-            scores[i * columns + j] = (float)sum;
+            scores[i * columns + j] = one_nan((float)sum);
         }
     }
 }
@@ -141,7 +146,7 @@ BODY positions(const float *x, const float *v, int64_t rows, int64_t units, int6
         double sum = 0;
         for (int64_t k = 0; k < units; k++)
             sum += v[k] * rapt_tanh(x[i * units + k]);
-        position[i] = (float)((double)keys * rapt_sigmoid(sum));
+        position[i] = one_nan((float)((double)keys * rapt_sigmoid(sum)));
     }
 }
 
