@@ -38,7 +38,10 @@ rapt_status rapt_additive_attention(const rapt_additive_desc *desc, const rapt_r
     rapt_call_needs(&call, desc->state, "state");
     rapt_call_needs(&call, desc->memory, "memory");
     rapt_call_needs(&call, desc->v, "v");
+    rapt_call_aligned(&call, desc->state, "state");
+    rapt_call_aligned(&call, desc->memory, "memory");
     rapt_call_aligned(&call, desc->v, "v");
+    rapt_call_aligned(&call, desc->scores, "scores");
     rapt_call_needs(&call, desc->out, "out");
     rapt_call_linear(&call, "w", &desc->w, 0, "");
     rapt_call_linear(&call, "u", &desc->u, 0, "");

@@ -44,7 +44,8 @@ bool rapt_call_refuse(struct rapt_call *call, rapt_status status, const char *fo
 /* Refuses required data that are NULL. */
 bool rapt_call_needs(struct rapt_call *call, const void *data, const char *name);
 
-/* Refuses unaligned numbers that neither a product nor attention would check; NULL is aligned. */
+/* Refuses unaligned numbers by the caller's name; products and attention know only their own, or do not look at all.
+ * NULL is aligned. */
 bool rapt_call_aligned(struct rapt_call *call, const float *data, const char *name);
 
 /* Refuses a size outside first ... 2^40. */

@@ -122,6 +122,7 @@ static void check(struct rapt_call *call, const rapt_dot_product_desc *desc, con
     rapt_call_needs(call, desc->key, "key");
     rapt_call_needs(call, desc->value, "value");
     rapt_call_needs(call, desc->out, "out");
+    rapt_call_aligned(call, desc->scores, "scores");
     rapt_call_size(call, desc->query_length, 0, "query_length");
     rapt_call_size(call, desc->kv_length, 0, "kv_length");
     rapt_call_size(call, desc->head_dim, 1, "head_dim");

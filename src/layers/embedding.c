@@ -28,6 +28,8 @@ rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *tabl
     rapt_call_needs(&call, ids.data, "ids.data");
     rapt_call_needs(&call, table, "table");
     rapt_call_needs(&call, out, "out");
+    rapt_call_aligned(&call, table, "table");
+    rapt_call_aligned(&call, out, "out");
     rapt_call_size(&call, count, 0, "count");
     rapt_call_size(&call, rows, 0, "rows");
     rapt_call_size(&call, width, 1, "width");

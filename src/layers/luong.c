@@ -52,9 +52,12 @@ static void check(struct rapt_call *call, const rapt_luong_desc *desc, const rap
         rapt_call_linear(call, "w_c", &desc->w_c, d + e, "context and state have");
     if (desc->window != RAPT_LUONG_LOCAL_P && (desc->align || desc->position))
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "align and position are results of local-p");
+    rapt_call_aligned(call, desc->state, "state");
+    rapt_call_aligned(call, desc->memory, "memory");
     rapt_call_aligned(call, desc->v_a, "v_a");
     rapt_call_aligned(call, desc->v_p, "v_p");
     rapt_call_aligned(call, desc->scores, "scores");
+    rapt_call_aligned(call, desc->align, "align");
     rapt_call_aligned(call, desc->attentional, "attentional");
     rapt_call_aligned(call, desc->position, "position");
     if (desc->attentional && !desc->w_c.weight)

@@ -65,11 +65,30 @@ void rapt_shape_heads(struct rapt_call *call, const rapt_multi_head_desc *desc, 
         shape_split(call, desc, all);
 }
 
+static void check_aligned(struct rapt_call *call, const rapt_multi_head_desc *desc) {
+    const struct {
+        const char *name;
+        const float *data;
+    } arrays[] = {{"x", desc->x},
+                  {"memory", desc->memory},
+                  {"memory_value", desc->memory_value},
+                  {"query_out", desc->query_out},
+                  {"key_out", desc->key_out},
+                  {"value_out", desc->value_out},
+                  {"fused_out", desc->fused_out},
+                  {"context", desc->context},
+                  {"scores", desc->scores},
+                  {"out", desc->out}};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        rapt_call_aligned(call, arrays[i].data, arrays[i].name);
+}
+
 /* Refuses what does not fit and fills in the dimensions. */
 static void shape(struct rapt_call *call, const rapt_multi_head_desc *desc, rapt_attention_desc *all) {
     rapt_shape_heads(call, desc, all);
     rapt_call_needs(call, desc->x, "x");
     rapt_call_needs(call, desc->out, "out");
+    check_aligned(call, desc);
     if (desc->memory_value && !desc->memory)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "memory_value without memory");
     if (!desc->memory && all->query_length != all->kv_length)

@@ -40,6 +40,9 @@ static void bad_older_layers_are_refused(void **state) {
     ADDITIVE(RAPT_NULL_POINTER, "state = NULL", d->state = NULL);
     ADDITIVE(RAPT_NULL_POINTER, "v = NULL", d->v = NULL);
     ADDITIVE(RAPT_MISALIGNED_POINTER, "v = ", d->v = odd(d->v));
+    ADDITIVE(RAPT_MISALIGNED_POINTER, "state = ", d->state = odd(d->state));
+    ADDITIVE(RAPT_MISALIGNED_POINTER, "memory = ", d->memory = odd(d->memory));
+    ADDITIVE(RAPT_MISALIGNED_POINTER, "scores = ", d->scores = odd(floats));
     ADDITIVE(RAPT_UNUSED_FIELD, "attention has a bias", how.features = RAPT_SCALE);
     ADDITIVE(RAPT_UNSUPPORTED_FLAG, "weights_kind = 1: scores are a bias here", how.weights_kind = RAPT_WEIGHTS_RAW,
              how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
@@ -65,12 +68,15 @@ static void bad_older_layers_are_refused(void **state) {
     LUONG(RAPT_INVALID_SHAPE, "reach = 0", d->window = RAPT_LUONG_LOCAL_M);
     LUONG(RAPT_MISALIGNED_POINTER, "v_a = ", d->score = RAPT_LUONG_CONCAT, d->units = 1, d->v_a = odd(d->v_a));
     LUONG(RAPT_MISALIGNED_POINTER, "scores = ", d->score = RAPT_LUONG_CONCAT, d->units = 1, d->scores = odd(floats));
+    LUONG(RAPT_MISALIGNED_POINTER, "state = ", d->state = odd(d->state));
+    LUONG(RAPT_MISALIGNED_POINTER, "memory = ", d->memory = odd(d->memory));
     LUONG(RAPT_MISALIGNED_POINTER, "attentional = ", d->w_c = drawn_linear(2 * WIDTH, 1), d->attentional = odd(floats));
     luong.window = RAPT_LUONG_LOCAL_P, luong.reach = 1, luong.w_p = drawn_linear(WIDTH, DIM), luong.v_p = drawn(DIM);
     LUONG(RAPT_MISALIGNED_POINTER, "v_p = ", d->v_p = odd(d->v_p));
     LUONG(RAPT_UNSUPPORTED_FLAG, "weights_kind = 3: local-p supports SOFTMAX only",
           how.weights_kind = RAPT_WEIGHTS_MASKED, how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
     LUONG(RAPT_MISALIGNED_POINTER, "position = ", d->position = odd(floats));
+    LUONG(RAPT_MISALIGNED_POINTER, "align = ", d->align = odd(floats));
     test_free_all();
 }
 
@@ -195,6 +201,29 @@ static void bad_blocks_are_refused(void **state) {
     test_free_all();
 }
 
+/* Attention has its own names for most of them. */
+static void misaligned_arrays_of_heads_are_named(void **state) {
+    const rapt_attention_desc good_how = sizes(HEADS);
+    rapt_multi_head_desc heads = make(&good_how);
+    const float *floats = heads.memory = heads.memory_value = heads.x;
+    (void)state;
+#define MISALIGNED(text, ...) OTHER(rapt_multi_head_attention, heads, RAPT_MISALIGNED_POINTER, text, __VA_ARGS__)
+    MISALIGNED("x = ", d->x = odd(floats));
+    MISALIGNED("memory = ", d->memory = odd(floats));
+    MISALIGNED("memory_value = ", d->memory_value = odd(floats));
+    MISALIGNED("query_out = ", d->query_out = odd(floats));
+    MISALIGNED("key_out = ", d->key_out = odd(floats));
+    MISALIGNED("value_out = ", d->value_out = odd(floats));
+    MISALIGNED("context = ", d->context = odd(floats));
+    MISALIGNED("scores = ", d->scores = odd(floats));
+    MISALIGNED("out = ", d->out = odd(floats));
+    heads.memory = heads.memory_value = NULL;
+    heads.query = heads.key = heads.value = (rapt_linear){0};
+    heads.fused = drawn_linear(WIDTH, 3 * WIDTH);
+    MISALIGNED("fused_out = ", d->fused_out = odd(floats));
+    test_free_all();
+}
+
 static void context_and_out_are_two(void **state) {
     const rapt_attention_desc how = sizes(HEADS);
     rapt_multi_head_desc layer = make(&how);
@@ -219,6 +248,8 @@ static void hostile_shapes_are_refused_at_once(void **state) {
     said(rapt_embedding(list, 3, table, 1, 4, out, &message), RAPT_INVALID_STRIDE, "leave the address space", __LINE__);
     said(rapt_embedding(list, 1, table, 1, 4, out, &message), RAPT_OK, "", __LINE__);
     said(rapt_embedding(list, INT64_MIN, table, 1, 4, out, &message), RAPT_INVALID_SHAPE, "count = -9", __LINE__);
+    said(rapt_embedding(list, 1, odd(table), 1, 4, out, &message), RAPT_MISALIGNED_POINTER, "table = ", __LINE__);
+    said(rapt_embedding(list, 1, table, 1, 4, odd(out), &message), RAPT_MISALIGNED_POINTER, "out = ", __LINE__);
     said(rapt_layer_norm(&norm, odd(table), 1, 1, out, &message), RAPT_MISALIGNED_POINTER, "x = ", __LINE__);
     said(rapt_layer_norm(&norm, table, 1, 1, odd(out), &message), RAPT_MISALIGNED_POINTER, "out = ", __LINE__);
     dot.leading = 4;
@@ -226,6 +257,9 @@ static void hostile_shapes_are_refused_at_once(void **state) {
     dot.head_dim = 4;
     dot.query = dot.key = dot.value = table;
     dot.out = out;
+    dot.scores = odd(out);
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_MISALIGNED_POINTER, "scores = ", __LINE__);
+    dot.scores = NULL;
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_OK, "", __LINE__);
     dot.shape = (const int64_t[]){INT64_C(1) << 40, INT64_C(1) << 22, 1, 1};
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_SIZE_OVERFLOW, "", __LINE__);
@@ -306,13 +340,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_older_layers_are_refused),
         cmocka_unit_test(overlapping_results_of_luong_leave_out),
-        cmocka_unit_test(weights_beyond_memory_leave_out),
-        cmocka_unit_test(hostile_shapes_are_refused_at_once),
+        cmocka_unit_test(weights_beyond_memory_leave_out), cmocka_unit_test(hostile_shapes_are_refused_at_once),
         cmocka_unit_test(sequences_without_queries_take_no_time),
         cmocka_unit_test(empty_batches_of_wild_sizes_are_refused),
-        cmocka_unit_test(context_and_out_are_two),
-        cmocka_unit_test(bad_stacked_heads_are_refused),
-        cmocka_unit_test(bad_blocks_are_refused),
+        cmocka_unit_test(misaligned_arrays_of_heads_are_named), cmocka_unit_test(context_and_out_are_two),
+        cmocka_unit_test(bad_stacked_heads_are_refused), cmocka_unit_test(bad_blocks_are_refused),
     };
     return cmocka_run_group_tests_name("layers_refusals_others", tests, NULL, NULL);
 }
