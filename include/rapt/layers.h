@@ -247,7 +247,7 @@ typedef struct rapt_additive_desc {
     const rapt_attention_desc *attention;
     const float *state;                   /* [batch][query_length][w.in] */
     const float *memory;                  /* [batch][kv_length][u.in] */
-    rapt_linear w, u;                     /* both to the same units: w.out = u.out */
+    rapt_linear w, u;                     /* both to the same units: w.out = u.out; u.in: 1 ... 1024 */
     const float *v;                       /* [units] */
     float *out;                           /* [batch][query_length][u.in] */
     float *scores;                        /* optional result: [batch][query_length][kv_length], before masks */
@@ -282,7 +282,7 @@ typedef struct rapt_luong_desc {
     int64_t reach;                        /* D, >= 1; local only */
     const float *state;                   /* h_t, [batch][query_length][state_width] */
     const float *memory;                  /* h_s, [batch][kv_length][memory_width] */
-    int64_t state_width, memory_width;    /* equal for dot */
+    int64_t state_width, memory_width;    /* equal for dot; memory_width: 1 ... 1024 */
     const float *w_a;                     /* general: [state_width][memory_width];
                                              concat: [units][state_width + memory_width] */
     const float *v_a;                     /* concat: [units] */

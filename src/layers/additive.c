@@ -18,6 +18,12 @@ void rapt_attend_to_scores(struct rapt_call *call, rapt_attention_desc *all, con
     all->bias = rapt_input_bhsd(scores, all->batch, 1, all->query_length, all->kv_length);
 }
 
+void rapt_check_values(struct rapt_call *call, int64_t width, const char *name) {
+    if (width < 1 || width > 1024)
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s = %lld is outside 1 ... 1024", name,
+                         (long long)width);
+}
+
 void rapt_check_single(struct rapt_call *call, const rapt_attention_desc *all) {
     if (call->status != RAPT_OK)
         return;
@@ -52,6 +58,7 @@ rapt_status rapt_additive_attention(const rapt_additive_desc *desc, const rapt_r
     float *a = rapt_call_floats(&call, NULL, b, tq, units), *k = rapt_call_floats(&call, NULL, b, tk, units);
     float *scores = rapt_call_floats(&call, desc->scores, b, tq, tk);
     rapt_call_product(&call, b, tq > tk ? tq : tk, e);
+    rapt_check_values(&call, e, "u.in");
     if (call.status != RAPT_OK)
         return rapt_call_end(&call);
     all.value_dim = e;

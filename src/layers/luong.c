@@ -35,7 +35,7 @@ static void check(struct rapt_call *call, const rapt_luong_desc *desc, const rap
     if (desc->window != RAPT_LUONG_GLOBAL)
         rapt_call_size(call, desc->reach, 1, "reach");
     rapt_call_size(call, d, 1, "state_width");
-    rapt_call_size(call, e, 1, "memory_width");
+    rapt_check_values(call, e, "memory_width");
     rapt_call_needs(call, desc->state, "state");
     rapt_call_needs(call, desc->memory, "memory");
     rapt_call_needs(call, desc->out, "out");

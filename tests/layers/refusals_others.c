@@ -37,6 +37,7 @@ static void bad_older_layers_are_refused(void **state) {
     ADDITIVE(RAPT_OK, "", (void)0);
     ADDITIVE(RAPT_INVALID_SHAPE, "query_heads = 2, kv_heads = 1: this layer has one head", how.query_heads = 2);
     ADDITIVE(RAPT_INVALID_SHAPE, "w.out = 4, u.out = 5", d->u = drawn_linear(WIDTH, DIM + 1));
+    ADDITIVE(RAPT_INVALID_SHAPE, "u.in = 1025 is outside 1 ... 1024", d->u = drawn_linear(1025, DIM));
     ADDITIVE(RAPT_NULL_POINTER, "state = NULL", d->state = NULL);
     ADDITIVE(RAPT_NULL_POINTER, "v = NULL", d->v = NULL);
     ADDITIVE(RAPT_MISALIGNED_POINTER, "v = ", d->v = odd(d->v));
@@ -56,6 +57,7 @@ static void bad_older_layers_are_refused(void **state) {
 #define LUONG(...) OTHER(rapt_luong_attention, luong, __VA_ARGS__)
     LUONG(RAPT_OK, "", (void)0);
     LUONG(RAPT_INVALID_SHAPE, "dot requires equal ones", d->memory_width = WIDTH - 1);
+    LUONG(RAPT_INVALID_SHAPE, "memory_width = 1025 is outside", d->state_width = d->memory_width = 1025);
     LUONG(RAPT_UNUSED_FIELD, "align and position are results of local-p", d->align = floats);
     LUONG(RAPT_UNUSED_FIELD, "align and position are results of local-p", d->position = floats);
     LUONG(RAPT_UNUSED_FIELD, "attentional without w_c", d->attentional = floats);
@@ -217,8 +219,7 @@ static void misaligned_arrays_of_heads_are_named(void **state) {
     MISALIGNED("context = ", d->context = odd(floats));
     MISALIGNED("scores = ", d->scores = odd(floats));
     MISALIGNED("out = ", d->out = odd(floats));
-    heads.memory = heads.memory_value = NULL;
-    heads.query = heads.key = heads.value = (rapt_linear){0};
+    heads.memory = heads.memory_value = NULL, heads.query = heads.key = heads.value = (rapt_linear){0};
     heads.fused = drawn_linear(WIDTH, 3 * WIDTH);
     MISALIGNED("fused_out = ", d->fused_out = odd(floats));
     test_free_all();
@@ -256,8 +257,7 @@ static void hostile_shapes_are_refused_at_once(void **state) {
     dot.shape = many;
     dot.head_dim = 4;
     dot.query = dot.key = dot.value = table;
-    dot.out = out;
-    dot.scores = odd(out);
+    dot.out = out, dot.scores = odd(out);
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_MISALIGNED_POINTER, "scores = ", __LINE__);
     dot.scores = NULL;
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_OK, "", __LINE__);
