@@ -6,7 +6,7 @@
 #include "fuzz.h"
 #include "rapt/rapt.h"
 
-enum { MOST_REGIONS = 52, MOST_COMPUTED = 1 << 20 };
+enum { MOST_REGIONS = 96, MOST_COMPUTED = 1 << 20 };
 
 struct fuzzed_call {
     rapt_attention_desc desc; /* as the library must read it: fields not given are 0 */

@@ -117,7 +117,7 @@ void expect_result(const struct fuzzed_call *call, fuzzed_reference *reference, 
     snapshot_free(&result);
 }
 
-static void attend(const void *desc) {
+void attend(const void *desc) {
     rapt_attention_desc resolved = *(const rapt_attention_desc *)desc;
     rapt_plan plan;
     resolved.struct_size = sizeof resolved; /* a later release's says that more follows */

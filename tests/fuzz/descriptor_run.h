@@ -27,8 +27,9 @@ void expect_text(rapt_status status, const rapt_message *message);
  * joining threads. */
 rapt_status run_plan(const rapt_plan *plan, uint8_t way);
 
-/* Fails unless memory is what a reference makes of its earlier content; the second is attention's. */
+/* Fails unless memory is what a reference makes of its earlier content; attention's is attend. */
 typedef void fuzzed_reference(const void *desc);
+void attend(const void *desc);
 void expect_result(const struct fuzzed_call *call, fuzzed_reference *reference, const void *desc,
                    const struct snapshot *before);
 void expect_reference(const struct fuzzed_call *call, const rapt_attention_desc *desc, const struct snapshot *before);

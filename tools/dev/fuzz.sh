@@ -7,7 +7,7 @@
 # fail where a slower one passed.
 # fuzz.sh available: whether it can run; fuzz.sh build: only builds the targets.
 set -euo pipefail
-seconds=${1-} all=(descriptor states bindings append matmul npy safetensors)
+seconds=${1-} all=(descriptor states bindings append matmul layers npy safetensors)
 targets=("${all[@]}")
 [ $# -lt 2 ] || targets=("$2")
 
@@ -39,7 +39,8 @@ ninja -C build-fuzz --quiet "${targets[@]/#/tests/fuzz/fuzz_}"
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:quarantine_size_mb=32
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
-declare -A most=([descriptor]=8000 [states]=40000 [bindings]=12000 [append]=12000 [matmul]=20000 [npy]=1000000 [safetensors]=900000)
+declare -A most=([descriptor]=8000 [states]=40000 [bindings]=12000 [append]=12000 [matmul]=20000 [layers]=2500
+    [npy]=1000000 [safetensors]=900000)
 
 # libFuzzer learns from comparisons, also of addresses: repeating a run needs the same ones.
 runs=-1 in_place=()
