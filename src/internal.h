@@ -28,12 +28,19 @@ static inline bool rapt_is_zero(const void *data, size_t bytes) {
     return any == 0;
 }
 
-/* x / by, rounded up; x, rounded up to a multiple. ASSUME x >= 0, by >= 1. Unsigned divisions are faster. */
+/* x / by, rounded up; x, rounded up to a multiple. ASSUME x >= 0, by >= 1. Unsigned divisions are faster, and the
+ * remainder is there with a quotient. */
 static inline int64_t rapt_quotient_up(int64_t x, int64_t by) {
+    const uint64_t n = (uint64_t)x, d = (uint64_t)by;
     RAPT_ASSUME(x >= 0 && by >= 1);
-    return (int64_t)(((uint64_t)x + (uint64_t)by - 1) / (uint64_t)by);
+    return (int64_t)(n / d + (n % d != 0));
 }
-static inline int64_t rapt_round_up(int64_t x, int64_t to) { return rapt_quotient_up(x, to) * to; }
+
+static inline int64_t rapt_round_up(int64_t x, int64_t to) {
+    const uint64_t n = (uint64_t)x, d = (uint64_t)to;
+    RAPT_ASSUME(x >= 0 && to >= 1);
+    return (int64_t)((n + d - 1) / d * d);
+}
 
 /* Sizes of a tensor's first and third dimensions. Packed sequences follow each other in batch 0. */
 struct rapt_extent {
