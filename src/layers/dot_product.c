@@ -3,6 +3,8 @@
  * = value, scale 1), scaled dot products with a mask, generalised attention.
  * The last two leading dimensions are the engine's batch and heads; it runs
  * once for each index of those before them. */
+#include <stdio.h>
+
 #include "layers/call.h"
 
 struct block {
@@ -54,7 +56,9 @@ static struct block block_of(struct rapt_call *call, const rapt_dot_product_desc
         return block;
     for (int i = 0; i < desc->leading; i++) {
         const int64_t size = desc->shape[i];
-        rapt_call_size(call, size, 0, "a number of shape");
+        char name[24];
+        snprintf(name, sizeof name, "shape[%d]", i);
+        rapt_call_size(call, size, 0, name);
         if (i == desc->leading - 1)
             block.heads = size;
         else if (i == desc->leading - 2)
@@ -122,6 +126,11 @@ static void check(struct rapt_call *call, const rapt_dot_product_desc *desc, con
     rapt_call_needs(call, desc->key, "key");
     rapt_call_needs(call, desc->value, "value");
     rapt_call_needs(call, desc->out, "out");
+    rapt_call_aligned(call, desc->query, "query");
+    rapt_call_aligned(call, desc->key, "key");
+    rapt_call_aligned(call, desc->value, "value");
+    rapt_call_aligned(call, desc->out, "out");
+    rapt_call_aligned(call, desc->weights, "weights");
     rapt_call_aligned(call, desc->scores, "scores");
     rapt_call_size(call, desc->query_length, 0, "query_length");
     rapt_call_size(call, desc->kv_length, 0, "kv_length");

@@ -289,7 +289,7 @@ static void bad_ids(void **state) {
     const int64_t ids[2] = {22, 23};
     (void)state;
     write_npy("ids.npy", NPY_INT64, ids, 1, (const int64_t[]){2});
-    expect_error("ids.npy: ids[1] = 23 is outside the table's 0 ... 22",
+    expect_error("ids.npy: ids[1] = 23, but the table has 23 rows",
                  "$rapt layer embedding --weights $data/11_embedding_to_attention --layout in-out --ids ids.npy " OUT);
     write_npy("line.npy", NPY_FLOAT32, (const float[]){0, 0}, 1, (const int64_t[]){2});
 #define MINILM "$rapt layer minilm --weights words --ids ids.npy --out new.npy "

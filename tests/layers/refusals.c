@@ -130,7 +130,7 @@ static void bad_ids_are_refused(void **state) {
     float out[6] = {7, 7, 7, 7, 7, 7};
     (void)state;
     assert_int_equal(rapt_embedding(rapt_int32_list(ids, 3), 3, table, 5, 2, out, &message), RAPT_INVALID_VALUE);
-    assert_string_equal(message.text, "ids[2] = 5 is outside the table's 0 ... 4");
+    assert_string_equal(message.text, "ids[2] = 5, but the table has 5 rows");
     assert_true(out[0] == 7);
     assert_int_equal(rapt_embedding(rapt_int64_list(negative, 1), 1, table, 5, 2, out, &message),
                      RAPT_INVALID_VALUE);
@@ -159,7 +159,7 @@ static void ids_that_change_stay_in_the_table(void **state) {
     assert_int_equal(rapt_embedding(rapt_int64_list(both.ids, 2), 2, table, ROWS, 2, (float *)(void *)&both.ids[1],
                                     &message),
                      RAPT_INVALID_VALUE);
-    assert_string_equal(message.text, "ids[1] = 5 is outside the table's 0 ... 4");
+    assert_string_equal(message.text, "ids[1] = 5, but the table has 5 rows");
     assert_true(both.rest[0] == 7 && both.rest[1] == 7);
 }
 

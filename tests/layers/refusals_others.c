@@ -239,8 +239,8 @@ static void context_and_out_are_two(void **state) {
 /* Lists that lead out of memory, misaligned numbers, and shapes without rows, however many. */
 static void hostile_shapes_are_refused_at_once(void **state) {
     static const int64_t many[] = {INT64_C(1) << 40, INT64_C(1) << 10, 1, 1};
-    static float table[4], out[8];
     static const int32_t ids[2];
+    static float table[4], out[8];
     const rapt_norm norm = {NULL, NULL, 1e-5f};
     rapt_index_list list = rapt_int32_list(ids, 0);
     rapt_dot_product_desc dot = RAPT_DOT_PRODUCT_DESC_INIT;
@@ -248,25 +248,25 @@ static void hostile_shapes_are_refused_at_once(void **state) {
     list.stride_bytes = INT64_MAX - 7;
     said(rapt_embedding(list, 3, table, 1, 4, out, &message), RAPT_INVALID_STRIDE, "leave the address space", __LINE__);
     said(rapt_embedding(list, 1, table, 1, 4, out, &message), RAPT_OK, "", __LINE__);
+    said(rapt_embedding(list, 1, table, 0, 4, out, &message), RAPT_INVALID_VALUE, "the table has 0 rows", __LINE__);
     said(rapt_embedding(list, INT64_MIN, table, 1, 4, out, &message), RAPT_INVALID_SHAPE, "count = -9", __LINE__);
     said(rapt_embedding(list, 1, odd(table), 1, 4, out, &message), RAPT_MISALIGNED_POINTER, "table = ", __LINE__);
     said(rapt_embedding(list, 1, table, 1, 4, odd(out), &message), RAPT_MISALIGNED_POINTER, "out = ", __LINE__);
     said(rapt_layer_norm(&norm, odd(table), 1, 1, out, &message), RAPT_MISALIGNED_POINTER, "x = ", __LINE__);
     said(rapt_layer_norm(&norm, table, 1, 1, odd(out), &message), RAPT_MISALIGNED_POINTER, "out = ", __LINE__);
-    dot.leading = 4;
-    dot.shape = many;
-    dot.head_dim = 4;
-    dot.query = dot.key = dot.value = table;
-    dot.out = out, dot.scores = odd(out);
+    dot.leading = 4, dot.shape = many, dot.head_dim = 4;
+    dot.query = dot.key = table, dot.value = odd(table), dot.out = out;
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_MISALIGNED_POINTER, "value = ", __LINE__);
+    dot.value = table, dot.scores = odd(out);
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_MISALIGNED_POINTER, "scores = ", __LINE__);
     dot.scores = NULL;
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_OK, "", __LINE__);
     dot.shape = (const int64_t[]){INT64_C(1) << 40, INT64_C(1) << 22, 1, 1};
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_SIZE_OVERFLOW, "", __LINE__);
-    dot.shape = many;
-    dot.features = RAPT_SCALE;
-    dot.scale = NAN;
+    dot.shape = many, dot.features = RAPT_SCALE, dot.scale = NAN;
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_INVALID_VALUE, "scale", __LINE__);
+    dot.shape = (const int64_t[]){2, -1, 1, 1};
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_INVALID_SHAPE, "shape[1] = -1", __LINE__);
 }
 
 static void sequences_without_queries_take_no_time(void **state) {
