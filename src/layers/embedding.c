@@ -9,8 +9,8 @@ static int64_t id_at(struct rapt_call *call, rapt_index_list ids, int64_t i, int
     const int64_t id = rapt_call_index(ids, i);
     if (id >= 0 && id < rows)
         return id;
-    rapt_call_refuse(call, RAPT_INVALID_VALUE, "ids[%lld] = %lld, but the table has %lld rows", (long long)i, (long long)id,
-                     (long long)rows);
+    rapt_call_refuse(call, RAPT_INVALID_VALUE, "ids[%lld] = %lld, but the table has %lld rows", (long long)i,
+                     (long long)id, (long long)rows);
     return 0;
 }
 

@@ -181,10 +181,11 @@ static void decode_bindings(struct fuzzed_call *call, struct bound *bound, uint8
     d->sinks = b->sinks;
 }
 
-/* With the call's memory, or none. */
+/* With the call's memory, or none. A struct_size below any release's is refused: without the fields beyond it, that
+ * memory would not suffice. */
 static rapt_status plan_of(rapt_plan *plan, const rapt_attention_desc *desc, bool with_data) {
     rapt_attention_desc d = *desc;
-    d.struct_size = sizeof d;
+    d.struct_size = desc->struct_size < sizeof d ? desc->struct_size : sizeof d;
     for (int i = 0; i < TENSORS && !with_data; i++) {
         tensor_of(&d, i)->data = NULL;
         tensor_of(&d, i)->extent_bytes = tensor_of(&d, i)->scale_extent_bytes = 0;
