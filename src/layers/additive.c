@@ -19,9 +19,9 @@ void rapt_attend_to_scores(struct rapt_call *call, rapt_attention_desc *all, con
 }
 
 void rapt_check_values(struct rapt_call *call, int64_t width, const char *name) {
-    if (width < 1 || width > 1024)
-        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s = %lld is outside 1 ... 1024", name,
-                         (long long)width);
+    enum { MOST = 1024 }; /* as value_dim of rapt_attention_desc */
+    if (width < 1 || width > MOST)
+        rapt_call_refuse(call, RAPT_INVALID_SHAPE, "%s = %lld is outside 1 ... %d", name, (long long)width, MOST);
 }
 
 void rapt_check_single(struct rapt_call *call, const rapt_attention_desc *all) {

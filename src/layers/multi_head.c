@@ -66,21 +66,16 @@ void rapt_shape_heads(struct rapt_call *call, const rapt_multi_head_desc *desc, 
 }
 
 static void check_aligned(struct rapt_call *call, const rapt_multi_head_desc *desc) {
-    const struct {
-        const char *name;
-        const float *data;
-    } arrays[] = {{"x", desc->x},
-                  {"memory", desc->memory},
-                  {"memory_value", desc->memory_value},
-                  {"query_out", desc->query_out},
-                  {"key_out", desc->key_out},
-                  {"value_out", desc->value_out},
-                  {"fused_out", desc->fused_out},
-                  {"context", desc->context},
-                  {"scores", desc->scores},
-                  {"out", desc->out}};
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        rapt_call_aligned(call, arrays[i].data, arrays[i].name);
+    rapt_call_aligned(call, desc->x, "x");
+    rapt_call_aligned(call, desc->memory, "memory");
+    rapt_call_aligned(call, desc->memory_value, "memory_value");
+    rapt_call_aligned(call, desc->query_out, "query_out");
+    rapt_call_aligned(call, desc->key_out, "key_out");
+    rapt_call_aligned(call, desc->value_out, "value_out");
+    rapt_call_aligned(call, desc->fused_out, "fused_out");
+    rapt_call_aligned(call, desc->context, "context");
+    rapt_call_aligned(call, desc->scores, "scores");
+    rapt_call_aligned(call, desc->out, "out");
 }
 
 /* Refuses what does not fit and fills in the dimensions. */

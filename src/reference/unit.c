@@ -168,12 +168,9 @@ static struct sizes sizes_of(const uint32_t *x, int64_t count) {
  * sum to -104 or more, all products and sums of a chain are multiples of 2^-124; if those of the largest ones sum to
  * 120 or less, they are below 2^127. So none is denormal or infinite. */
 static bool is_ordinary(struct sizes a, struct sizes b) {
-    const uint32_t bias = 127, least_a = a.least >> 23, least_b = b.least >> 23, most_a = a.most >> 23;
-    const uint32_t most_b = b.most >> 23;
-    if (least_a == 0 || least_b == 0 || most_a == 255 || most_b == 255) {
-        return false;
-    }
-    return least_a + least_b + 104 >= 2 * bias && most_a + most_b <= 120 + 2 * bias;
+    const uint32_t biases = 2 * 127, least_a = a.least >> 23, least_b = b.least >> 23;
+    return least_a != 0 && least_b != 0 && is_finite(a.most) && is_finite(b.most) &&
+           least_a + least_b + 104 >= biases && (a.most >> 23) + (b.most >> 23) <= 120 + biases;
 }
 
 /* Such as the padding of a block. */

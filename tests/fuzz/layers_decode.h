@@ -85,6 +85,7 @@ void *new_room(struct fuzzed_layer *layer, size_t bytes);
 /* Gives a pointer memory for so many numbers; for none if the call must be refused, or would be too large. */
 void lay(struct fuzzed_layer *layer, const char *name, const void *place, enum role role, int dtype, double numbers);
 
+/* An array of float32 of the layer l. */
 #define READS(name, place, numbers) lay(l, name, &(place), READ, RAPT_F32, numbers)
 #define WRITES(role, name, place, numbers) lay(l, name, &(place), role, RAPT_F32, numbers)
 

@@ -277,7 +277,8 @@ static void expect_one_nan(const float *results, int64_t count, const char *name
         if (isnan(results[i]) && bits_of(results[i]) != 0x7fc00000)
             fail_msg("%s[%lld] is NaN %08x", name, (long long)i, (unsigned)bits_of(results[i]));
     }
-    if (found == 0) fail_msg("%s has no NaN", name);
+    if (found == 0)
+        fail_msg("%s has no NaN", name);
 }
 
 /* A sum of infinities has another sign on x86 than on ARM, and a NaN of the caller has a payload. */
