@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 
+import results
 from chance import chance
 
 RUNS_FOR_A_TEST = 4
@@ -66,8 +67,7 @@ def rows_of(path):
 
 def commit_of(name):
     """Empty where there is none of this name."""
-    return subprocess.run(["git", "rev-parse", "--verify", "--quiet", name + "^{commit}"], text=True, check=False,
-                          stdout=subprocess.PIPE).stdout.strip()
+    return results.output("git", "rev-parse", "--verify", "--quiet", name + "^{commit}")
 
 
 def checkout(commit):

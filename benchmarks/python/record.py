@@ -20,15 +20,10 @@ HERE = pathlib.Path(__file__).parent
 QUICK_ROWS = "^(prefill/f32/d(64|128)/s(128|2048)/(full|causal)/isa|decode/f32/d128/kv32|extend.*g1/|many|tiny|peak)"
 
 
-def output(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
 def cpu_name():
     names = re.findall(r"^model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.M) \
         if os.path.exists("/proc/cpuinfo") else []
-    name = names[0] if names else output("sysctl", "-n", "machdep.cpu.brand_string") or platform.machine()
+    name = names[0] if names else results.output("sysctl", "-n", "machdep.cpu.brand_string") or platform.machine()
     return " ".join(name.replace("(R)", "").replace("(TM)", "").replace("Processor", "").split())
 
 
@@ -58,7 +53,7 @@ def compiler(folder):
     """That of the build, as Meson noted it."""
     log = (folder / "meson-logs/meson-log.txt").read_text(encoding="utf-8", errors="replace")
     found = re.search(r"^C compiler for the host machine: .*?\((.*?)(?: \"|$)", log, re.M)
-    return found[1] if found else output("cc", "--version").splitlines()[0]
+    return found[1] if found else results.output("cc", "--version").partition("\n")[0]
 
 
 def machine(folder, bench):
@@ -67,12 +62,11 @@ def machine(folder, bench):
               f"{cache['size'] // 1024} KiB" for cache in context["caches"] if cache["type"] != "Instruction"]
     rows = [row["name"] for row in bench["benchmarks"]]
     isas = list(dict.fromkeys(re.search("isa:([a-z0-9]+)", name)[1] for name in rows if name.startswith("peak/fma/f32")))
-    changed = output("git", "status", "--porcelain", "--untracked-files=no", "--", "src", "include", "benchmarks")
     return {"cpu": processor(isas[0]), "processor": context.get("processor", ""),
             "cores": len(os.sched_getaffinity(0)), "caches": caches, "isas": isas, "memory": context.get("data", ""),
             "system": platform.platform(terse=True), "compiler": compiler(folder),
             "date": datetime.date.today().isoformat(),
-            "commit": output("git", "describe", "--always", "--exclude=*") + ("+" if changed else ""),
+            "commit": results.commit(),
             "rapt": context.get("rapt", ""), "openblas": context.get("peer", "")}
 
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 import pathlib
 import re
+import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "benchmarks/results"
@@ -13,6 +14,24 @@ MEDIANS = ("of_peak", "of_stream", "of_limit", "of_copy", "cost", "speedup", "of
            "versus_heads", "rapt_speedup", "rapt_speedup_whole", "microseconds")
 KEPT = ("spread", "samples", "peak_gflops", "stream_gbps", "processor_share", "label", "sweep", "isa", "rapt_threads",
         "head_dim", "query_length", "kv_length", "heads", "group", "batch", "window", "causal")
+
+NO_COMMIT = "unknown"
+
+
+def output(*command):
+    """What a program prints, in the folder of this repository; empty where it fails or is not installed."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def commit():
+    """The last one; "+" says that the working tree has other code. An archive of the sources knows none."""
+    name = output("git", "describe", "--always", "--exclude=*")
+    changed = output("git", "status", "--porcelain", "--untracked-files=no", "--", "src", "include", "benchmarks")
+    return name + "+" if changed else name or NO_COMMIT
 
 
 def brief(value):

@@ -4,7 +4,6 @@ with which commit and which version of its peer it was measured, since some may 
 import datetime
 import json
 import re
-import subprocess
 
 import record
 import results
@@ -22,8 +21,7 @@ def peer_of(row):
 
 
 def commit():
-    return subprocess.run(["git", "log", "-1", "--format=%h", "--", "src", "include"], cwd=results.ROOT, check=True,
-                          capture_output=True, text=True).stdout.strip()
+    return results.output("git", "log", "-1", "--format=%h", "--", "src", "include") or results.NO_COMMIT
 
 
 def stamped(row, about):

@@ -2,6 +2,7 @@
 """The scripts of benchmarks/python and what they stored, as far as neither measuring nor a package is required. TAP."""
 import contextlib
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import unittest.mock
 from types import SimpleNamespace
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -56,6 +58,11 @@ def no_recording_reads_faster_than_memory():
                 assert row.get("of_stream_median", row.get("of_stream", 0)) <= 1.1, (path.name, row["name"])
 
 
+def recordings_do_without_git():
+    with unittest.mock.patch.dict(os.environ, {"PATH": "/no-such-folder"}):
+        assert results.commit() == store.commit() == results.NO_COMMIT
+
+
 def pages_are_compared_with_the_limit():
     assert ab.metric("paged16/f16/d128/kv32768/g4/isa:avx512/t1") == "of_limit"
     assert ab.metric("decode/f16/d128/kv32768/g4/isa:avx512/t1") == "of_stream"
@@ -63,11 +70,12 @@ def pages_are_compared_with_the_limit():
 
 
 def comparisons_begin_with_their_arguments():
-    """By a message, before anything is built."""
-    for arguments in (["no-such-commit"], ["HEAD", "--filter", "("], ["."], [".", ".", "--rounds", "0"]):
+    """By a message, before anything is built, also where there is no git."""
+    calls = (["no-such-commit"], ["HEAD", "--filter", "("], ["."], [".", ".", "--rounds", "0"])
+    for arguments, env in itertools.product(calls, (None, os.environ | {"PATH": "/no-such-folder"})):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([sys.executable, PYTHON / "ab.py", *arguments], cwd=folder, capture_output=True,
-                                  text=True, check=False)
+                                  text=True, check=False, env=env)
             assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
             assert "ab: error: " in done.stderr and not os.listdir(folder), done.stderr
 
@@ -166,7 +174,7 @@ def ratios_are_sorted_as_numbers():
 
 
 TESTS = (short_turns_grow_beside_long_ones, rates_are_medians_but_for_peaks, no_recording_reads_faster_than_memory,
-         pages_are_compared_with_the_limit, comparisons_begin_with_their_arguments,
+         recordings_do_without_git, pages_are_compared_with_the_limit, comparisons_begin_with_their_arguments,
          files_say_which_rows_the_other_lacks, interrupted_checkouts_are_made_again, rows_say_when_they_were_measured,
          recordings_before_rows_said_it, pictures_name_all_their_files, ratios_are_sorted_as_numbers)
 
