@@ -8,10 +8,10 @@
 #include "generic/weigh_narrow.h"
 
 enum {
-    BESIDE_KEYS = 16,  /* per turn of float32: score some, weigh as many */
+    TURN_KEYS = 16, /* runs are multiples of this: a turn, or each half of it, lies in one run */
+    BESIDE_KEYS = RAPT_HALF_SQUARES == 2 ? 2 * VL : TURN_KEYS, /* per turn of float32: score some, weigh as many */
     BESIDE_STORED = 32, /* per turn, other types */
-    TURN_KEYS = 16,     /* runs are multiples of this: a turn, or each half of it, lies in one run */
-    LEAST_STORED = WORD_VECTORS * VL > TURN_KEYS ? WORD_VECTORS * VL : TURN_KEYS /* keys of the shortest turn */
+    LEAST_STORED = WORD_VECTORS * VL > TURN_KEYS ? WORD_VECTORS * VL : TURN_KEYS /* keys of their shortest turn */
 };
 
 _Static_assert(BESIDE_KEYS % VL == 0 && BESIDE_STORED % (WORD_VECTORS * VL) == 0, "a turn is whole vectors of keys");
@@ -28,7 +28,7 @@ _Static_assert(!NARROW_FILLS || (int)LEAST_STORED == (int)TURN_KEYS, "rows that 
 /* Keys of a turn. Turns of several heads, read one after the other, should not exceed L1 by much. */
 static int turn_of(const struct rapt_score_args *score, bool in_pages, int heads) {
     const bool is_f32 = score->key_format == RAPT_FORMAT_F32;
-    const int keys = is_f32 ? BESIDE_KEYS : BESIDE_STORED, least = is_f32 ? TURN_KEYS : LEAST_STORED;
+    const int keys = is_f32 ? BESIDE_KEYS : BESIDE_STORED, least = is_f32 ? BESIDE_KEYS : LEAST_STORED;
     const int64_t bytes = 2 * keys * rapt_format_row_bytes(score->key_format, score->head_dim);
     if (in_pages || (score->exceeds_caches && heads * bytes > 48 << 10 && keys > least))
         return least;

@@ -66,10 +66,10 @@ RAPT_INLINE bool goes_through_l1(int format, int rows) {
 }
 
 /* FMAs of a chain are serial: few rows take more keys at once, where that latency exceeds reading the keys, and
- * registers suffice. Where vectors are split, two sums are enough. */
+ * registers suffice. */
 RAPT_INLINE int vectors_of_words(int format, int rows) {
     if (RAPT_HALF_SQUARES)
-        return rows == 1 ? WORD_VECTORS : 1;
+        return rows == 1 ? WORD_VECTORS : RAPT_HALF_SQUARES; /* where vectors are split, two sums are enough */
     const int most_rows = format == RAPT_FORMAT_F32                      ? 0
                           : goes_through_l1(format, rows)                ? 5
                           : VL < 16                                      ? 2

@@ -28,7 +28,7 @@ RAPT_INLINE void v_transpose_shorts_by_quarters(uint16_t *into, const char *cons
  * of some rows, but not for few rows, nor for several vectors of keys at once. */
 RAPT_INLINE bool suits_quarters(int rows, int vectors) { return RAPT_LOADS_PARTS && rows >= 4 && vectors == 1; }
 
-/* 1 in a file whose kernels take half a square at a time, all of it in registers. */
+/* In a file whose kernels take half a square at a time, all of it in registers: of how many vectors of keys, 1 or 2. */
 #ifndef RAPT_HALF_SQUARES
 #define RAPT_HALF_SQUARES 0
 #endif

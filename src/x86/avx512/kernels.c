@@ -22,13 +22,26 @@ static void score_beside_here(const struct rapt_score_args *score, const struct 
 #define RAPT_UNITS units
 #include "generic/table.h"
 
+static bool is_dense(const struct rapt_score_args *a) {
+    return a->key_stride_bytes == rapt_format_row_bytes(a->key_format, a->head_dim);
+}
+
 /* Float32 rows with gaps come from memory too slowly for half squares to pay. */
 static bool takes_half_squares(const struct rapt_score_args *a) {
-    const int64_t row_bytes = rapt_format_row_bytes(a->key_format, a->head_dim);
     const bool is_faster = rapt_cpu_splits_vectors() ? RAPT_HAS_HALF_SQUARES(a->key_format, a->rows)
                                                      : RAPT_GAINS_BY_HALF_SQUARES(a->key_format, a->rows);
-    return is_faster && rapt_cpu_loads_halves() &&
-           (a->key_format != RAPT_FORMAT_F32 || a->key_stride_bytes == row_bytes);
+    return is_faster && rapt_cpu_loads_halves() && (a->key_format != RAPT_FORMAT_F32 || is_dense(a));
+}
+
+/* Two vectors of keys take long turns, for which float32 waits where it comes from memory, and so do one row or two of
+ * 16 bits. Where tokens have gaps, so many share cache sets. */
+static bool takes_two_vectors(const struct rapt_score_args *a) {
+    enum { LEAST_ROWS = 3, MOST_F32_DIM = 128 };
+    const bool is_f32 = a->key_format == RAPT_FORMAT_F32;
+    const bool is_faster = a->exceeds_caches ? !is_f32 && a->rows >= LEAST_ROWS
+                                             : is_dense(a) && (!is_f32 || a->head_dim <= MOST_F32_DIM);
+    return is_faster && RAPT_HAS_TWO_VECTORS(a->key_format, a->rows) && rapt_cpu_loads_halves() &&
+           !rapt_cpu_splits_vectors();
 }
 
 /* A row that ends within a word is zero-padded, and zero times an infinite scale would be NaN. */
@@ -39,6 +52,8 @@ static bool is_looked_up_here(const struct rapt_score_args *a) {
 static void score_narrow_here(const struct rapt_score_args *args) {
     if (is_looked_up_here(args))
         rapt_score_float8(args);
+    else if (takes_two_vectors(args))
+        rapt_score_two_vectors(args);
     else if (takes_half_squares(args))
         rapt_score_half_squares(args);
     else
@@ -53,7 +68,9 @@ static void weigh_narrow_here(const struct rapt_weigh_args *args) {
 }
 
 static void score_beside_here(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
-    if (takes_half_squares(score)) {
+    if (takes_two_vectors(score)) {
+        rapt_score_beside_two_vectors(score, weigh, heads);
+    } else if (takes_half_squares(score)) {
         rapt_score_beside_half_squares(score, weigh, heads);
     } else if (!is_float8(score->key_format)) {
         score_beside(score, weigh, heads);

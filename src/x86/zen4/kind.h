@@ -16,9 +16,19 @@
 #define RAPT_GAINS_BY_HALF_SQUARES(format, rows)                                                                 \
     (RAPT_HAS_HALF_SQUARES(format, rows) && (rows) >= 6 && (format) != RAPT_FORMAT_Q4_0)
 
+/* Row counts that take two vectors of keys at once where vectors are whole. */
+#define RAPT_HAS_TWO_VECTORS(format, rows)                                                                       \
+    ((format) == RAPT_FORMAT_F32 || (format) == RAPT_FORMAT_F16 ? (rows) <= 6                                    \
+                                                                : (format) == RAPT_FORMAT_BF16 && (rows) <= 7)
+
 /* As the slots score and score_beside of narrow tiles, with the same bits. ASSUME RAPT_HAS_HALF_SQUARES. */
 void rapt_score_half_squares(const struct rapt_score_args *args);
 void rapt_score_beside_half_squares(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh,
                                     int heads);
+
+/* The same. ASSUME RAPT_HAS_TWO_VECTORS. */
+void rapt_score_two_vectors(const struct rapt_score_args *args);
+void rapt_score_beside_two_vectors(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh,
+                                   int heads);
 
 #endif
