@@ -13,7 +13,8 @@
 enum {
     FEW_KEYS = 2 * VL,                   /* of a panel */
     FEW_STRIDE = RAPT_BLOCK_KEYS + 16,   /* of rows of scores, which would otherwise map to few sets of L1 */
-    VALUES_PART = 32,                    /* values at a time that stay in L1; twice as many for more tiles */
+    VALUES_PART = 32,                    /* values at a time that stay in L1; twice as many for more tiles, or where
+                                            storing sums takes time */
     FEW_TURN = FEW_STORED_VECTORS * VL > 32 ? FEW_STORED_VECTORS * VL : 32, /* keys, where heads take turns */
     FEW_UNROLLED = VL < 16 ? 2 : 1       /* dims of a panel, or values, between prefetches */
 };
@@ -96,7 +97,7 @@ static RAPT_KERNEL void few_part(float *panel, const float *const *keys, int64_t
 }
 
 /* Whole squares of FEW_KEYS keys; returns their dims. */
-static RAPT_KERNEL int few_squares(float *panel, const struct rapt_score_args *a, const char *key) {
+RAPT_INLINE int few_squares(float *panel, const struct rapt_score_args *a, const char *key, bool quarters) {
     int d = 0;
     for (int v = 0; v < FEW_KEYS; v += VL) {
         struct spaced keys = spaced_from(key + v * a->key_stride_bytes, a->key_stride_bytes);
@@ -105,7 +106,7 @@ static RAPT_KERNEL int few_squares(float *panel, const struct rapt_score_args *a
             const char *rows[VL];
             RAPT_UNROLL for (int i = 0; i < VL; i++)
                 rows[i] = spaced_row(&keys, i);
-            load_square_of_words(lanes, rows, 0, suits_quarters(FEW_ROWS, 1));
+            load_square_of_words(lanes, rows, 0, quarters);
             spaced_advance(&keys, VL * sizeof(float));
             RAPT_UNROLL for (int i = 0; i < VL; i++)
                 v_store(panel + (d + i) * FEW_KEYS + v, lanes[i]);
@@ -114,9 +115,17 @@ static RAPT_KERNEL int few_squares(float *panel, const struct rapt_score_args *a
     return d;
 }
 
+static RAPT_KERNEL int few_squares_by_halves(float *panel, const struct rapt_score_args *a, const char *key) {
+    return few_squares(panel, a, key, false);
+}
+static RAPT_KERNEL int few_squares_here(float *panel, const struct rapt_score_args *a, const char *key) {
+    return few_squares(panel, a, key, suits_quarters(FEW_ROWS, 1));
+}
+
 /* n keys to [head_dim][FEW_KEYS]; absent ones hold the first. */
 static RAPT_KERNEL void few_transpose(float *panel, const struct rapt_score_args *a, const char *key, int n) {
-    int d = n == FEW_KEYS ? few_squares(panel, a, key) : 0;
+    const bool halves = RAPT_LOADS_PARTS && rapt_cpu_loads_wide();
+    int d = n == FEW_KEYS ? (halves ? few_squares_by_halves : few_squares_here)(panel, a, key) : 0;
     const float *keys[FEW_KEYS];
     for (int i = 0; i < FEW_KEYS; i++)
         keys[i] = row_at(key, a->key_stride_bytes, i < n ? i : 0);
@@ -256,7 +265,7 @@ static void weigh_few_floats(const struct rapt_weigh_args *args) {
     const int64_t paired = a.value_dim / (2 * VL) * (2 * VL);
     struct pump pump = few_pump(few_values(&a), a.streams, paired / (2 * VL) * tiles, FEW_UNROLLED);
     struct few_step step = {&a, a.key_begin, a.key_begin, true};
-    const int part = tiles > 2 ? 2 * VALUES_PART : VALUES_PART;
+    const int part = tiles > 2 || (VL == 16 && rapt_cpu_loads_wide()) ? 2 * VALUES_PART : VALUES_PART;
     do {
         step.end = a.key_end - step.key < part ? a.key_end : step.key + part;
         run_errands(args->errands, SOFTMAX_LINES);

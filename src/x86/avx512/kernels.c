@@ -40,8 +40,7 @@ static bool takes_two_vectors(const struct rapt_score_args *a) {
     const bool is_f32 = a->key_format == RAPT_FORMAT_F32;
     const bool is_faster = a->exceeds_caches ? !is_f32 && a->rows >= LEAST_ROWS
                                              : is_dense(a) && (!is_f32 || a->head_dim <= MOST_F32_DIM);
-    return is_faster && RAPT_HAS_TWO_VECTORS(a->key_format, a->rows) && rapt_cpu_loads_halves() &&
-           !rapt_cpu_splits_vectors();
+    return is_faster && RAPT_HAS_TWO_VECTORS(a->key_format, a->rows) && rapt_cpu_loads_wide();
 }
 
 /* A row that ends within a word is zero-padded, and zero times an infinite scale would be NaN. */
