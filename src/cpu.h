@@ -81,7 +81,7 @@ static inline bool rapt_cpu_loads_halves(void) {
     return atomic_load_explicit(&rapt_loads_halves, memory_order_relaxed);
 }
 
-/* The same where vectors are whole: shuffles are nearly free beside FMAs, but stores are not. */
+/* Whether that is so and vectors are whole: shuffles are nearly free beside FMAs there, but stores are not. */
 static inline bool rapt_cpu_loads_wide(void) { return rapt_cpu_loads_halves() && !rapt_cpu_splits_vectors(); }
 
 /* Whether AVX-512 kernels may use VBMI. Affects speed only. Valid likewise. */

@@ -20,7 +20,8 @@ def peer_of(row):
     return found[1] if found else ""
 
 
-def commit():
+def commit_of_library():
+    """The last one that changed it."""
     return results.output("git", "log", "-1", "--format=%h", "--", "src", "include") or results.NO_COMMIT
 
 
@@ -53,7 +54,7 @@ def store(rows, about, isa):
     path = results.types_path(record.path_here(isa))
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"peers": []}
     found = {row["name"]: stamped(row, kept["machine"]) for row in kept["peers"]}
-    about = about | {"date": datetime.date.today().isoformat(), "commit": commit()}
+    about = about | {"date": datetime.date.today().isoformat(), "commit": commit_of_library()}
     found.update({row["name"]: stamped(results.compact(row), about) for row in rows})
     results.save(path, {"machine": summary(found.values(), about["rapt"]), "peers": list(found.values())})
     print(path)

@@ -60,7 +60,7 @@ def no_recording_reads_faster_than_memory():
 
 def recordings_do_without_git():
     with unittest.mock.patch.dict(os.environ, {"PATH": "/no-such-folder"}):
-        assert results.commit() == store.commit() == results.NO_COMMIT
+        assert results.commit() == store.commit_of_library() == results.NO_COMMIT
 
 
 def pages_are_compared_with_the_limit():
@@ -122,7 +122,7 @@ def row_of(name, **more):
 
 def stored(path, rows, date, commit, peers):
     store.datetime = SimpleNamespace(date=SimpleNamespace(today=lambda: SimpleNamespace(isoformat=lambda: date)))
-    store.commit, record.path_here = lambda: commit, lambda isa: path
+    store.commit_of_library, record.path_here = lambda: commit, lambda isa: path
     with contextlib.redirect_stdout(io.StringIO()):
         store.store(rows, {"rapt": "0.1.0", "peers": peers}, "avx2")
     kept = json.loads(results.types_path(path).read_text(encoding="utf-8"))

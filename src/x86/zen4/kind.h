@@ -26,7 +26,7 @@ void rapt_score_half_squares(const struct rapt_score_args *args);
 void rapt_score_beside_half_squares(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh,
                                     int heads);
 
-/* The same. ASSUME RAPT_HAS_TWO_VECTORS. */
+/* Likewise, two vectors of keys at a time. ASSUME RAPT_HAS_TWO_VECTORS. */
 void rapt_score_two_vectors(const struct rapt_score_args *args);
 void rapt_score_beside_two_vectors(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh,
                                    int heads);
