@@ -42,7 +42,7 @@ RAPT_INLINE void score_turn(const struct rapt_score_args *a, int64_t jump_bytes,
     const int64_t vector_bytes = VL * a->key_stride_bytes + jump_bytes;
     const char *key = a->key;
     for (int k = a->key_begin; k < a->key_end; k += n, key += vectors * vector_bytes) {
-        const struct key_place places[WORD_VECTORS] = {{.key = key}, {.key = key + vector_bytes}};
+        const struct key_place places[2] = {{.key = key}, {.key = key + vector_bytes}};
         struct stream stream = {.turns = turns};
         score_transposed(a, format, places, true, &stream, a->scores + k, k - a->key_begin, n, rows);
     }

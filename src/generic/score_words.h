@@ -56,7 +56,11 @@ RAPT_INLINE int numbers_of_word(int format) {
 /* Words per key in a square. Blocks come whole. */
 RAPT_INLINE int square_words(int format) { return RAPT_HALF_SQUARES && !is_of_blocks(format) ? VL / 2 : VL; }
 
-enum { WORD_VECTORS = 2 }; /* of keys at once, at most */
+/* Vectors of keys at once, at most. */
+#ifndef RAPT_WORD_VECTORS
+#define RAPT_WORD_VECTORS 2
+#endif
+enum { WORD_VECTORS = RAPT_WORD_VECTORS };
 
 /* Whether a square goes through L1, from where conversions read as fast as from registers. With few registers, two
  * squares of bfloat16 and the sums of some rows would spill. */

@@ -116,6 +116,19 @@ static void test_two_vectors(void **state) {
     }
 }
 
+/* Of more bytes than caches hold, some processors take one row or two in shorter turns. */
+static void test_short_turns(void **state) {
+    static const int formats[] = {RAPT_FORMAT_F16, RAPT_FORMAT_BF16};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct problem_call call = call_of(12, 1 + i / 2, 1, 701 + 2 * i, i % 2 ? USE_CAUSAL : 0);
+        call.key_format = call.value_format = formats[i % 2];
+        call.head_dim = call.value_dim = 256;
+        if (is_sampled(i))
+            check(call);
+    }
+}
+
 /* As many rows as fill a vector, if registers hold fewer, and about as many, in dims of whole lines and others. */
 static void test_rows_that_fill(void **state) {
     static const int formats[] = {RAPT_FORMAT_F32, RAPT_FORMAT_F16, RAPT_FORMAT_BF16, RAPT_FORMAT_Q8_0,
@@ -201,7 +214,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_features),    cmocka_unit_test(test_split_keys),     cmocka_unit_test(test_data),
         cmocka_unit_test(test_types),       cmocka_unit_test(test_rows_that_fill), cmocka_unit_test(test_few_rows),
-        cmocka_unit_test(test_two_vectors), cmocka_unit_test(test_order_2),        cmocka_unit_test(test_reversed),
+        cmocka_unit_test(test_two_vectors), cmocka_unit_test(test_short_turns),    cmocka_unit_test(test_order_2),
+        cmocka_unit_test(test_reversed),
     };
     return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
 }

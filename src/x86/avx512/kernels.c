@@ -43,6 +43,14 @@ static bool takes_two_vectors(const struct rapt_score_args *a) {
     return is_faster && RAPT_HAS_TWO_VECTORS(a->key_format, a->rows) && rapt_cpu_loads_wide();
 }
 
+/* In short turns from memory: long rows, and short ones of bfloat16 whose heads take turns. */
+static bool takes_one_vector(const struct rapt_score_args *a, int heads) {
+    enum { LONG_DIM = 128 };
+    const bool is_faster = a->head_dim >= LONG_DIM ? heads > 1 || a->rows == 1
+                                                   : heads > 1 && a->rows == 1 && a->key_format == RAPT_FORMAT_BF16;
+    return is_faster && a->exceeds_caches && RAPT_HAS_ONE_VECTOR(a->key_format, a->rows) && rapt_cpu_loads_wide();
+}
+
 /* A row that ends within a word is zero-padded, and zero times an infinite scale would be NaN. */
 static bool is_looked_up_here(const struct rapt_score_args *a) {
     return is_float8(a->key_format) && rapt_cpu_looks_up_bytes() && (a->head_dim % 8 == 0 || !a->scales.scales);
@@ -67,7 +75,9 @@ static void weigh_narrow_here(const struct rapt_weigh_args *args) {
 }
 
 static void score_beside_here(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh, int heads) {
-    if (takes_two_vectors(score)) {
+    if (takes_one_vector(score, heads)) {
+        rapt_score_beside_one_vector(score, weigh, heads);
+    } else if (takes_two_vectors(score)) {
         rapt_score_beside_two_vectors(score, weigh, heads);
     } else if (takes_half_squares(score)) {
         rapt_score_beside_half_squares(score, weigh, heads);

@@ -21,6 +21,10 @@
     ((format) == RAPT_FORMAT_F32 || (format) == RAPT_FORMAT_F16 ? (rows) <= 6                                    \
                                                                 : (format) == RAPT_FORMAT_BF16 && (rows) <= 7)
 
+/* Row counts that take one vector, in shorter turns, where vectors are whole and turns of two would leave L1. */
+#define RAPT_HAS_ONE_VECTOR(format, rows)                                                                        \
+    (((format) == RAPT_FORMAT_F16 || (format) == RAPT_FORMAT_BF16) && (rows) <= 2)
+
 /* As the slots score and score_beside of narrow tiles, with the same bits. ASSUME RAPT_HAS_HALF_SQUARES. */
 void rapt_score_half_squares(const struct rapt_score_args *args);
 void rapt_score_beside_half_squares(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh,
@@ -30,5 +34,9 @@ void rapt_score_beside_half_squares(const struct rapt_score_args *score, const s
 void rapt_score_two_vectors(const struct rapt_score_args *args);
 void rapt_score_beside_two_vectors(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh,
                                    int heads);
+
+/* Likewise, one vector of keys at a time. ASSUME RAPT_HAS_ONE_VECTOR. */
+void rapt_score_beside_one_vector(const struct rapt_score_args *score, const struct rapt_weigh_args *weigh,
+                                  int heads);
 
 #endif
