@@ -10,6 +10,7 @@
 #include "plan/bind.h"
 #include "plan/plan.h"
 #include "plan/workspace.h"
+#include "refuse.h"
 #include "schedule.h"
 #include "validate/validate.h"
 
@@ -76,8 +77,7 @@ static rapt_status plan_desc(struct rapt_plan_body *attention, const rapt_attent
 }
 
 rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rapt_message *message) {
-    if (message)
-        message->text[0] = 0;
+    rapt_clear_message(message);
     if (!plan)
         return rapt_refuse(message, RAPT_NULL_POINTER, "plan = NULL");
     struct rapt_plan_body *attention = (struct rapt_plan_body *)(void *)plan;
@@ -98,8 +98,7 @@ static const struct rapt_plan_body *checked(const rapt_plan *plan) {
 }
 
 rapt_status rapt_plan_bind(rapt_plan *plan, const rapt_bindings *bindings, rapt_message *message) {
-    if (message)
-        message->text[0] = 0;
+    rapt_clear_message(message);
     if (!checked(plan))
         return rapt_refuse(message, RAPT_INVALID_PLAN, "plan was not made by this library");
     rapt_fpenv environment = rapt_fpenv_enter();
@@ -248,7 +247,7 @@ static rapt_status run_in_heap(const rapt_plan *plan, const rapt_run_options *co
         return rapt_refuse(message, RAPT_OUT_OF_MEMORY, "out of memory: %zu bytes of workspace", bytes);
     status = run(plan, workspace, bytes, complete);
     free(workspace);
-    return status == RAPT_OK ? status : rapt_refuse(message, status, "%s", rapt_status_text(status));
+    return rapt_refuse_run(message, status);
 }
 
 rapt_status rapt_attention(const rapt_attention_desc *desc, const rapt_run_options *options, rapt_message *message) {

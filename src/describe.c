@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "internal.h"
-#include "validate/validate.h"
+#include "refuse.h"
 
 struct struct_sizes {
     const char *name; /* before struct_size in messages */
@@ -151,18 +151,14 @@ rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings 
     static const struct struct_sizes sizes = {"bindings.", offsetof(rapt_bindings, reserved), sizeof *bindings};
     if (!bindings)
         return rapt_refuse(message, RAPT_NULL_POINTER, "bindings is NULL");
-    const rapt_status status = copy(&sizes, bindings, complete, message);
-    if (status != RAPT_OK)
-        return status;
-    if (complete->reserved_zero)
-        return rapt_refuse(message, RAPT_UNUSED_FIELD, "bindings.reserved_zero = %d is not 0",
-                           (int)complete->reserved_zero);
-    return rapt_check_reserved("bindings.reserved", complete->reserved, 8, message);
+    rapt_status status = copy(&sizes, bindings, complete, message);
+    if (status == RAPT_OK)
+        status = rapt_check_reserved_zero("bindings.", complete->reserved_zero, message);
+    return status == RAPT_OK ? rapt_check_reserved("bindings.reserved", complete->reserved, 8, message) : status;
 }
 
-rapt_status rapt_describe_copy(const char *name, size_t least, size_t known, const void *from, void *into,
-                               rapt_message *message) {
-    const struct struct_sizes sizes = {name, least, known};
+rapt_status rapt_describe_copy(size_t least, size_t known, const void *from, void *into, rapt_message *message) {
+    const struct struct_sizes sizes = {"", least, known};
     return copy(&sizes, from, into, message);
 }
 

@@ -25,8 +25,7 @@ rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings 
 
 /* The same for any struct that begins with struct_size and has `least` bytes in every release. name precedes
  * struct_size in messages. */
-rapt_status rapt_describe_copy(const char *name, size_t least, size_t known, const void *from, void *into,
-                               rapt_message *message);
+rapt_status rapt_describe_copy(size_t least, size_t known, const void *from, void *into, rapt_message *message);
 
 /* Zeroes the strides of dimensions of size 1: they may hold anything, but enter addresses. */
 void rapt_clear_strides(rapt_tensor *tensor, int64_t batch, int64_t heads, int64_t tokens);

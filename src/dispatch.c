@@ -13,7 +13,7 @@
 #include "assume.h"
 #include "cpu.h"
 #include "isa.h"
-#include "validate/validate.h"
+#include "refuse.h"
 
 #if !defined(RAPT_CPU_X86) && !defined(RAPT_CPU_ARM)
 struct rapt_cpu rapt_cpu_detect(void) {

@@ -70,6 +70,12 @@ static inline struct rapt_extent rapt_kv_extent(const rapt_attention_desc *desc,
                                  : (struct rapt_extent){desc->batch, desc->kv_length};
 }
 
+/* Where a row of a tensor lies. */
+static inline const char *rapt_row(const rapt_tensor *tensor, int64_t batch, int64_t head, int64_t token) {
+    return (const char *)tensor->data + batch * tensor->batch_stride_bytes + head * tensor->head_stride_bytes +
+           token * tensor->token_stride_bytes;
+}
+
 static inline bool rapt_no_rows(const rapt_attention_desc *desc) {
     return desc->batch == 0 || desc->query_length == 0 || rapt_query_extent(desc).tokens == 0;
 }

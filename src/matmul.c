@@ -7,9 +7,9 @@
 #include "describe.h"
 #include "dispatch.h"
 #include "internal.h"
+#include "refuse.h"
 #include "schedule.h"
 #include "validate/matmul.h"
-#include "validate/validate.h"
 
 enum {
     TASK_ROWS = 512,       /* at most; each task packs its weights, which more rows share */
@@ -143,6 +143,7 @@ static void cut(struct product *p, const rapt_matmul_desc *desc, const rapt_run_
 rapt_status rapt_matmul(const rapt_matmul_desc *desc, const rapt_run_options *options, rapt_message *message) {
     rapt_run_options complete;
     struct product p;
+    rapt_clear_message(message);
     rapt_status status = rapt_validate_matmul(desc, message);
     if (status == RAPT_OK)
         status = rapt_describe_options(options, &complete, message);
@@ -154,5 +155,5 @@ rapt_status rapt_matmul(const rapt_matmul_desc *desc, const rapt_run_options *op
         return RAPT_OK;
     cut(&p, desc, &complete);
     status = rapt_schedule_tasks(&complete, p.tasks, is_small(&p.desc), run_task, &p);
-    return status == RAPT_OK ? RAPT_OK : rapt_refuse(message, status, "%s", rapt_status_text(status));
+    return rapt_refuse_run(message, status);
 }

@@ -3,6 +3,7 @@
 
 #include "dispatch.h"
 #include "format.h"
+#include "refuse.h"
 
 static const char order_names[] = "0, 1 (float32), 2 (bfloat16, float16), 3 (float32 in parts), -1 (the fastest)";
 

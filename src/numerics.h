@@ -4,7 +4,7 @@
 #define RAPT_NUMERICS_H
 
 #include "kernels.h"
-#include "validate/validate.h"
+#include "rapt/rapt.h"
 
 /* Whether numerics is a rapt_numerics. */
 rapt_status rapt_check_numerics_number(const rapt_attention_desc *desc, rapt_message *message);

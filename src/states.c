@@ -2,14 +2,14 @@
  * Callers' partial states: validate, dispatch, merge rows. A task is a group of rows whose states fit L1. */
 #include "rapt/states.h"
 
-#include "attend/task.h"
 #include "describe.h"
 #include "dispatch.h"
 #include "fpenv.h"
 #include "numerics.h"
+#include "refuse.h"
 #include "schedule.h"
+#include "state.h"
 #include "validate/states.h"
-#include "validate/validate.h"
 
 enum {
     GROUP_FLOATS = 4096,   /* of o, in each of two states; the largest row takes 1024 */
@@ -152,8 +152,7 @@ static __attribute__((noinline)) rapt_status prepare(struct merge *merge, const 
 rapt_status rapt_merge_states(const rapt_states_desc *desc, const rapt_run_options *options, rapt_message *message) {
     rapt_run_options complete;
     struct merge merge;
-    if (message)
-        message->text[0] = '\0';
+    rapt_clear_message(message);
     const rapt_fpenv environment = rapt_fpenv_enter();
     rapt_status status = prepare(&merge, desc, message);
     rapt_fpenv_leave(environment);
@@ -163,5 +162,5 @@ rapt_status rapt_merge_states(const rapt_states_desc *desc, const rapt_run_optio
         return status;
     cut(&merge);
     status = run(&merge, &complete);
-    return status == RAPT_OK ? RAPT_OK : rapt_refuse(message, status, "%s", rapt_status_text(status));
+    return rapt_refuse_run(message, status);
 }

@@ -7,6 +7,7 @@
 #include "dispatch.h"
 #include "fpenv.h"
 #include "plan/plan.h"
+#include "refuse.h"
 #include "schedule.h"
 #include "validate/append.h"
 
@@ -73,8 +74,7 @@ static rapt_status append(enum rapt_append_kind kind, const void *desc, const ra
                           rapt_message *message) {
     struct rapt_append a;
     rapt_run_options complete;
-    if (message)
-        message->text[0] = 0;
+    rapt_clear_message(message);
     const rapt_fpenv environment = rapt_fpenv_enter();
     rapt_status status = prepare(&a, kind, desc, message);
     rapt_fpenv_leave(environment);
@@ -84,7 +84,7 @@ static rapt_status append(enum rapt_append_kind kind, const void *desc, const ra
         return status;
     cut(&a, &complete);
     status = rapt_schedule_tasks(&complete, a.tasks, a.tasks == 1, run_task, &a);
-    return status == RAPT_OK ? RAPT_OK : rapt_refuse(message, status, "%s", rapt_status_text(status));
+    return rapt_refuse_run(message, status);
 }
 
 rapt_status rapt_append(const rapt_append_desc *desc, const rapt_run_options *options, rapt_message *message) {

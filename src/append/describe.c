@@ -5,7 +5,7 @@
 
 #include "append/lists.h"
 #include "describe.h"
-#include "validate/validate.h"
+#include "refuse.h"
 
 static void complete_rotary(rapt_rotary *rotary, int64_t head_dim) {
     const bool yarn = rotary->scaling == RAPT_ROTARY_YARN, llama3 = rotary->scaling == RAPT_ROTARY_LLAMA3;
@@ -48,7 +48,7 @@ rapt_status rapt_describe_append(const rapt_append_desc *desc, rapt_append_desc 
     if (!desc)
         return rapt_refuse(message, RAPT_NULL_POINTER, "desc is NULL");
     const rapt_status status =
-        rapt_describe_copy("", offsetof(rapt_append_desc, reserved), sizeof *desc, desc, into, message);
+        rapt_describe_copy(offsetof(rapt_append_desc, reserved), sizeof *desc, desc, into, message);
     if (status == RAPT_OK)
         complete(into);
     return status;
@@ -58,12 +58,11 @@ rapt_status rapt_describe_rotate(const rapt_rotate_desc *desc, rapt_append_desc 
     rapt_rotate_desc d;
     if (!desc)
         return rapt_refuse(message, RAPT_NULL_POINTER, "desc is NULL");
-    const rapt_status status =
-        rapt_describe_copy("", offsetof(rapt_rotate_desc, reserved), sizeof *desc, desc, &d, message);
+    rapt_status status = rapt_describe_copy(offsetof(rapt_rotate_desc, reserved), sizeof *desc, desc, &d, message);
+    if (status == RAPT_OK)
+        status = rapt_check_reserved_zero("", d.reserved_zero, message);
     if (status != RAPT_OK)
         return status;
-    if (d.reserved_zero)
-        return rapt_refuse(message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0", (int)d.reserved_zero);
     *into = (rapt_append_desc){.numerics = d.numerics,
                                .isa = d.isa,
                                .features = RAPT_ROTATES_ALONE,

@@ -3,10 +3,10 @@
  * work. */
 #include "attend/attend.h"
 
+#include "attend/finish.h"
 #include "attend/prefetch.h"
 #include "attend/select.h"
 #include "attend/weights.h"
-#include "merge.h"
 #include "plan/turns.h"
 
 /* As few tiles as possible, of equal height up to one step: low tiles are slow. */

@@ -4,6 +4,7 @@
 #define RAPT_BLOCK_H
 
 #include "attend/source.h"
+#include "attend/visit.h"
 
 struct rapt_block {
     const struct rapt_task *task;

@@ -5,13 +5,6 @@
 
 #include "plan/work.h"
 
-/* A plan with its workspace. */
-struct rapt_run {
-    const struct rapt_plan_body *attention;
-    const struct rapt_work *works; /* used with lists */
-    char *states;                  /* partial states of split keys */
-};
-
 /* Everything a task needs, resolved from its number. Rows are those of its
  * sequence and KV head, [first_row, first_row + rows). */
 struct rapt_task {
@@ -50,12 +43,6 @@ static inline int64_t rapt_position(const struct rapt_task *task, int row) {
 /* Query head of a row. */
 static inline int64_t rapt_task_head(const struct rapt_task *task, int row) {
     return task->kv_head * task->attention->group + (task->first_row + row) % task->attention->group;
-}
-
-/* Where a row of a tensor lies. */
-static inline const char *rapt_row(const rapt_tensor *tensor, int64_t batch, int64_t head, int64_t token) {
-    return (const char *)tensor->data + batch * tensor->batch_stride_bytes + head * tensor->head_stride_bytes +
-           token * tensor->token_stride_bytes;
 }
 
 /* Pointers to the rows [first, first + count) of a tensor. */

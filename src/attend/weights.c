@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attend/source.h"
+#include "attend/visit.h"
 
 struct weights_tile {
     struct rapt_task *task;

@@ -6,6 +6,7 @@
 
 #include "describe.h"
 #include "plan/view.h"
+#include "refuse.h"
 #include "validate/validate.h"
 
 /* Tensors, by their offset in a descriptor, and the memory of each in bindings. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/pages.h"
 
-#include "validate/validate.h"
+#include "refuse.h"
 
 static const char *name_of(int side) { return side == RAPT_KEYS ? "key_pages" : "value_pages"; }
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "attend/visit.h"
+#include "sequence.h"
 
 /* Entries that a sequence of so many keys reads. */
 static inline int64_t rapt_pages_needed(const rapt_page_table *table, int64_t keys) {

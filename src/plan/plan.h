@@ -5,8 +5,8 @@
 #define RAPT_PLAN_H
 
 #include "assume.h"
-#include "attend/state.h"
-#include "attend/visit.h"
+#include "sequence.h"
+#include "state.h"
 
 enum {
     RAPT_MAX_TILES = 128,            /* of a task */

@@ -39,4 +39,11 @@ static inline int64_t rapt_work_first_split(const struct rapt_work *work, int64_
 struct rapt_work rapt_work_of_task(const struct rapt_plan_body *attention, const struct rapt_work *table, int32_t phase,
                                    int64_t task);
 
+/* A plan with its workspace. */
+struct rapt_run {
+    const struct rapt_plan_body *attention;
+    const struct rapt_work *works; /* used with lists */
+    char *states;                  /* partial states of split keys */
+};
+
 #endif

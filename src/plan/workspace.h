@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "attend/task.h"
+#include "plan/work.h"
 
 /* At the first multiple of 64 in the memory. */
 struct rapt_workspace {

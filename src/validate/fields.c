@@ -28,11 +28,3 @@ rapt_status rapt_check_enum(const char *name, int32_t value, int32_t last, rapt_
 rapt_status rapt_check_isa(int32_t isa, rapt_message *message) {
     return rapt_check_enum("isa", isa, RAPT_ISA_COUNT - 1, message);
 }
-
-rapt_status rapt_check_reserved(const char *name, const uint64_t *words, int count, rapt_message *message) {
-    for (int i = 0; i < count; i++)
-        if (words[i])
-            return rapt_refuse(message, RAPT_UNUSED_FIELD, "%s[%d] = %llu is not 0", name, i,
-                               (unsigned long long)words[i]);
-    return RAPT_OK;
-}

@@ -88,8 +88,6 @@ static rapt_status check_matrix(struct rapt_validation *v, const struct matrix *
 
 rapt_status rapt_validate_matmul(const rapt_matmul_desc *desc, rapt_message *message) {
     struct rapt_validation v = {.message = message};
-    if (message)
-        message->text[0] = '\0';
     rapt_status status = check_fields(desc, message);
     if (status == RAPT_OK)
         status = check_dtypes(desc, message);

@@ -6,6 +6,7 @@
 #include "checked.h"
 #include "internal.h"
 #include "rapt/states.h"
+#include "refuse.h"
 #include "validate/validate.h"
 
 /* Bytes that a present tensor or list touches: rows of row_bytes at the

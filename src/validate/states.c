@@ -11,11 +11,9 @@ static rapt_status check_fields(const rapt_states_desc *desc, rapt_message *mess
     rapt_status status = rapt_check_isa(desc->isa, message);
     if (status == RAPT_OK)
         status = rapt_check_enum("numerics", desc->numerics, RAPT_NUMERICS_ORDER_3, message);
-    if (status != RAPT_OK)
-        return status;
-    if (desc->reserved_zero)
-        return rapt_refuse(message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0", (int)desc->reserved_zero);
-    return rapt_check_reserved("reserved", desc->reserved, 3, message);
+    if (status == RAPT_OK)
+        status = rapt_check_reserved_zero("", desc->reserved_zero, message);
+    return status == RAPT_OK ? rapt_check_reserved("reserved", desc->reserved, 3, message) : status;
 }
 
 static rapt_status check_sizes(const rapt_states_desc *desc, rapt_message *message) {

@@ -3,22 +3,10 @@
  * docs/inputs.md is the same list for users. */
 #include "validate/parts.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "checked.h"
 #include "numerics.h"
-
-rapt_status rapt_refuse(rapt_message *message, rapt_status status, const char *format, ...) {
-    if (message) {
-        va_list values;
-        va_start(values, format);
-        vsnprintf(message->text, sizeof message->text, format, values);
-        va_end(values);
-    }
-    return status;
-}
 
 bool rapt_finite_log2e(float x) { return __builtin_isfinite(x) && __builtin_isfinite(x * RAPT_LOG2E); }
 
@@ -41,10 +29,8 @@ static rapt_status check_flags(struct rapt_validation *v) {
 
 static rapt_status check_reserved_words(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
-    if (desc->reserved_zero)
-        return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "reserved_zero = %d is not 0",
-                           (int)desc->reserved_zero);
-    return rapt_check_reserved("reserved", desc->reserved, 8, v->message);
+    const rapt_status status = rapt_check_reserved_zero("", desc->reserved_zero, v->message);
+    return status == RAPT_OK ? rapt_check_reserved("reserved", desc->reserved, 8, v->message) : status;
 }
 
 static rapt_status check_sizes(struct rapt_validation *v) {

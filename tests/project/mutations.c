@@ -44,7 +44,7 @@ static const struct mutation mutations[] = {
     {"order of the fold", "merge.c", "rapt_state_of_chunk(&task, chunk)",
      "rapt_state_of_chunk(&task, BROKEN ? a->split_chunks + task.work.chunks - 1 - chunk : chunk)", "calls",
      "test_lengths"},
-    {"window off by one", "attend/visit.h", "keys.begin = query_position - desc->window_left;",
+    {"window off by one", "sequence.h", "keys.begin = query_position - desc->window_left;",
      "keys.begin = query_position - desc->window_left + BROKEN;", "calls", "test_single_features"},
     {"NaN of an excluded value", "attend/visit.h", "mask->bias[row][key] != -__builtin_inff()",
      "BROKEN || mask->bias[row][key] != -__builtin_inff()", "calls", "test_data_kinds"},

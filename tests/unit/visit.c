@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "attend/select.h"
+#include "attend/visit.h"
 #include "support/cmocka_all.h"
 #include "support/unit.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "attend/state.h"
+#include "state.h"
 
 #include "assume.h"
 #include "internal.h"
