@@ -71,7 +71,7 @@ static rapt_status plan_desc(struct rapt_plan_body *attention, const rapt_attent
         status = rapt_validate(&attention->desc, message);
     if (status == RAPT_OK)
         status = rapt_dispatch((rapt_isa)attention->desc.isa, &table, message);
-    if (status == RAPT_OK && !rapt_cut(attention, table))
+    if (status == RAPT_OK && !rapt_plan_make(attention, table))
         status = rapt_refuse(message, RAPT_INVALID_VALUE, "a list changed while the call was planned");
     return status;
 }

@@ -28,14 +28,15 @@
 /* What loops limited by memory prefetch beside each cache line that they read: a near and a far line. Affects speed
  * only. */
 enum rapt_requests {
-    RAPT_REQUESTS_FAR_INTO_L2,
-    RAPT_REQUESTS_NEXT_PAGE, /* the same, but in turns of keys and values the far line is a page after the near one, or
-                                equal to it where several heads take turns; if memory cannot keep up, prefetches are
-                                spaced out (generic/fetch.h) */
-    RAPT_REQUESTS_L1_AT_HAND, /* the same, but turns that prefetch no further than the next turn fetch it into L2, and
-                                 lines of the current one into L1 */
-    RAPT_REQUESTS_FAR_INTO_L1 /* from where the CPU reads ahead by itself; prefetches for few float32 rows are spaced
-                                 out, and tiles of few rows, with one prefetch per line, use L1, too */
+    RAPT_REQUESTS_FAR_INTO_L2, /* near lines into L1, far ones into L2 */
+    RAPT_REQUESTS_NEXT_PAGE, /* as FAR_INTO_L2, but in turns of keys and values the far line is a page after the near
+                                one, or equal to it where several heads take turns; if memory cannot keep up, prefetches
+                                are spaced out (generic/fetch.h) */
+    RAPT_REQUESTS_L1_AT_HAND, /* as NEXT_PAGE, but turns that prefetch no further than the next turn fetch it into L2,
+                                 and lines of the current one into L1 */
+    RAPT_REQUESTS_FAR_INTO_L1 /* far lines into L1, from where the CPU reads ahead by itself, and near ones into L2;
+                                 prefetches for few float32 rows are spaced out, and tiles of few rows, with one
+                                 prefetch per line, use L1, too */
 };
 
 struct rapt_cpu {

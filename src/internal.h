@@ -28,14 +28,17 @@ static inline bool rapt_is_zero(const void *data, size_t bytes) {
     return any == 0;
 }
 
-/* x / by, rounded up; x, rounded up to a multiple. ASSUME x >= 0, by >= 1. Unsigned divisions are faster, and the
- * remainder is there with a quotient. */
+static inline int64_t rapt_larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t rapt_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* x / by, rounded up. ASSUME x >= 0, by >= 1. Unsigned, because signed divisions are slower. */
 static inline int64_t rapt_quotient_up(int64_t x, int64_t by) {
     const uint64_t n = (uint64_t)x, d = (uint64_t)by;
     RAPT_ASSUME(x >= 0 && by >= 1);
     return (int64_t)(n / d + (n % d != 0));
 }
 
+/* x, rounded up to a multiple of `to`. ASSUME likewise. */
 static inline int64_t rapt_round_up(int64_t x, int64_t to) {
     const uint64_t n = (uint64_t)x, d = (uint64_t)to;
     RAPT_ASSUME(x >= 0 && to >= 1);

@@ -193,14 +193,15 @@ struct rapt_tile_kind {
     bool streams;    /* few rows: memory limits the slots, so they prefetch their own rows */
     bool takes_runs; /* score and weigh, or the kind's own block, take several runs of rows at once */
     bool keeps_places; /* keys keep their places in a block, however few matter: orders 2 and 3 count from there */
-    uint8_t beside_rows[RAPT_FORMAT_COUNT]; /* up to so many rows of a format, score_beside or the kind's own block */
-    int beside_unlike; /* scores keys beside values; with unequal dims only if one exceeds this (0: never), */
-    bool beside_rests; /* with rows that end within a cache line only if this is set, */
-    int turn_keys;     /* and in pages only of a multiple of so many tokens (a turn or half of one); */
-    bool turns_alone;  /* there, on any processor, also for a single head, not only for several in turns */
-    int slot_turn;     /* without score_beside: keys per turn if KV heads take turns to score and weigh, without scales;
-                          0 = they do not */
-    int block_turns;   /* up to so many rows each, heads take turns of whole blocks, in the kind's block; 0 = none */
+    /* Turns: keys of the next block are scored beside values of this one, by score_beside or the kind's own block. */
+    uint8_t beside_rows[RAPT_FORMAT_COUNT]; /* rows up to which a format takes turns; 0 = never */
+    int beside_unlike_dim;     /* head_dim and value_dim may differ if one exceeds this; 0 = they must not */
+    bool beside_partial_lines; /* rows may end within a cache line */
+    int turn_keys;             /* pages: page_tokens must be a multiple of this, a turn or half of one */
+    bool beside_single_head;   /* pages: a single head takes turns on any processor, too, not only several heads */
+    /* KV heads that take turns without score_beside: */
+    int step_turn_keys;  /* keys per turn of score, then of weigh, without scales; 0 = none */
+    int block_turn_rows; /* rows per head up to which heads take turns of whole blocks, in the kind's block; 0 = none */
     unsigned formats; /* bit f: score and weigh read rows of format f as stored; the source widens others */
     size_t (*panel_bytes)(int rows, int head_dim);
     size_t (*scores_bytes)(int rows, int dim); /* dim: of keys or values, the larger */

@@ -13,7 +13,8 @@ static inline int rapt_process(void) { return 1; }
 
 static inline int rapt_processors(void) {
 #ifdef _SC_NPROCESSORS_ONLN
-    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+    const long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (int)count : 1;
 #else
     return 1;
 #endif

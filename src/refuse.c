@@ -32,6 +32,7 @@ rapt_status rapt_check_reserved(const char *name, const uint64_t *words, int cou
 }
 
 rapt_status rapt_check_reserved_zero(const char *struct_name, int32_t value, rapt_message *message) {
-    return value == 0 ? RAPT_OK
-                      : rapt_refuse(message, RAPT_UNUSED_FIELD, "%sreserved_zero = %d is not 0", struct_name, (int)value);
+    if (value)
+        return rapt_refuse(message, RAPT_UNUSED_FIELD, "%sreserved_zero = %d is not 0", struct_name, (int)value);
+    return RAPT_OK;
 }

@@ -8,11 +8,13 @@
 int32_t rapt_phases(const struct rapt_plan_body *attention);
 int64_t rapt_tasks(const struct rapt_plan_body *attention, int32_t phase);
 
-/* RAPT_NOT_PREPARED if memory is not. A join takes tasks until none is left. */
+/* RAPT_NOT_PREPARED if memory is not; RAPT_BUSY, of a task only, if no scratch slot is free. A join takes tasks until
+ * none is left. */
 rapt_status rapt_schedule_task(const struct rapt_plan_body *attention, void *memory, int32_t phase, int64_t task);
 rapt_status rapt_schedule_join(const struct rapt_plan_body *attention, void *memory, int32_t phase);
 
-/* ASSUME memory is prepared and no other run uses it; options are complete here and below. */
+/* RAPT_STOPPED, or RAPT_PARALLEL_FOR_FAILED if parallel_for failed or left tasks undone. ASSUME memory is prepared and
+ * no other run uses it; options are complete here and below. */
 rapt_status rapt_schedule_run(const struct rapt_plan_body *attention, void *memory, const rapt_run_options *options);
 
 int rapt_schedule_threads(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One sequence of a batch: where its keys and queries stand, what a query sees by position (length, causal, window), and
- * the blocks of that. Positions are logical: rapt_attention_desc. */
+ * One sequence of a batch: where its keys and queries stand, what a query sees by position (length, causal, window),
+ * and the blocks of that. Positions are logical: rapt_attention_desc. */
 #ifndef RAPT_SEQUENCE_H
 #define RAPT_SEQUENCE_H
 

@@ -3,8 +3,8 @@
 
 enum { WORDS = RAPT_BLOCK_KEYS / 32 };
 
-struct rapt_attended rapt_count_attended(const uint32_t attended[WORDS]) {
-    struct rapt_attended keys = {0, RAPT_BLOCK_KEYS, 0};
+struct rapt_attended_range rapt_count_attended(const uint32_t attended[WORDS]) {
+    struct rapt_attended_range keys = {0, RAPT_BLOCK_KEYS, 0};
     for (int word = 0; word < WORDS; word++) {
         const uint32_t bits = attended[word];
         if (!bits)

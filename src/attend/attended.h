@@ -6,12 +6,12 @@
 
 #include "attend/task.h"
 
-/* A set of keys, a bit for each key of the block: how many, the first, and after the last. */
-struct rapt_attended {
+/* Of a set of keys, a bit for each key of the block: how many, the first, and the one after the last. */
+struct rapt_attended_range {
     int count, begin, end;
 };
 
-struct rapt_attended rapt_count_attended(const uint32_t attended[RAPT_BLOCK_KEYS / 32]);
+struct rapt_attended_range rapt_count_attended(const uint32_t attended[RAPT_BLOCK_KEYS / 32]);
 
 /* Their places, ascending; returns how many. */
 int rapt_places_of(const uint32_t attended[RAPT_BLOCK_KEYS / 32], uint8_t place[RAPT_BLOCK_KEYS]);

@@ -262,7 +262,7 @@ static void whole_blocks_in_turns(const struct rapt_block *const *blocks, int he
 
 /* For kinds that score and weigh separately. */
 static void heads_in_turns(const struct rapt_block *const *blocks, int heads) {
-    const int turn = blocks[0]->task->kind->slot_turn;
+    const int turn = blocks[0]->task->kind->step_turn_keys;
     score_in_turns(blocks, heads, turn);
     for (int i = 0; i < heads; i++)
         scores_to_probabilities(blocks[i]);
@@ -273,11 +273,11 @@ void rapt_blocks_in_turns(const struct rapt_block *const *blocks, int count) {
     const struct rapt_block *in_turns[RAPT_MOST_HEADS];
     int heads = 0;
     RAPT_ASSUME(count <= RAPT_MOST_HEADS);
-    if (count > 0 && blocks[0]->task->kind->block_turns) {
+    if (count > 0 && blocks[0]->task->kind->block_turn_rows) {
         whole_blocks_in_turns(blocks, count);
         return;
     }
-    if (count > 1 && blocks[0]->task->kind->slot_turn) {
+    if (count > 1 && blocks[0]->task->kind->step_turn_keys) {
         heads_in_turns(blocks, count);
         return;
     }

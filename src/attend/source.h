@@ -108,7 +108,7 @@ struct rapt_packed rapt_source_packed(struct rapt_source *source, int side, int6
 /* Where rows of the block `next` can be staged while the one at base is computed; NULL = they are not staged ahead. */
 struct rapt_staging *rapt_source_ahead(struct rapt_source *source, int side, int64_t base, int64_t next);
 
-/* Stages such rows. */
+/* Converts stored rows of a side to float32 rows, or copies them. */
 void rapt_source_stage(const struct rapt_source *source, int side, const struct rapt_rows *rows, float *into);
 
 /* source_stored.c: stored rows of a task, as they lie in memory. */

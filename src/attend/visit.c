@@ -131,7 +131,7 @@ static enum rapt_seen look(const struct rapt_task *task, int rows, int64_t base,
                            struct rapt_tile_mask *mask) {
     uint32_t attended[RAPT_BLOCK_KEYS / 32];
     unsigned found = task->table->survey(rows, (int)(keys->begin - base), (int)(keys->end - base), mask, attended);
-    const struct rapt_attended left = rapt_count_attended(attended);
+    const struct rapt_attended_range left = rapt_count_attended(attended);
     if (left.count == 0)
         return RAPT_SEES_NOTHING;
     *keys = (struct rapt_span){base + left.begin, base + left.end};

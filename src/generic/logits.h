@@ -145,8 +145,8 @@ RAPT_INLINE void allow(float *score, vmask allowed, vf32 otherwise) {
     v_store(score, v_select(allowed, v_load(score), otherwise));
 }
 
-static void mask_column(const struct column *c, const uint8_t *const *bytes, float of_false) {
-    const vf32 otherwise = v_splat(of_false);
+static void mask_column(const struct column *c, const uint8_t *const *bytes, float score_of_false) {
+    const vf32 otherwise = v_splat(score_of_false);
     struct flags flags;
     load_flags(&flags, bytes + c->row, c->rows, c->key_begin, c->key_end);
     for (int key = c->key_begin; key < c->key_end; key += 32) {

@@ -25,4 +25,7 @@
 #define RAPT_INLINE static inline __attribute__((always_inline))
 #define RAPT_KERNEL __attribute__((noinline)) /* a symbol of its own for perf and llvm-mca */
 
+/* Row counts with functions of their own. */
+#define RAPT_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+
 #endif

@@ -297,9 +297,6 @@ RAPT_INLINE void score_rows(const struct rapt_score_args *a, int format, int row
     }
 }
 
-/* Row counts with functions of their own. */
-#define RAPT_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-
 /* Types that may be of words. */
 #ifndef RAPT_WORD_FORMATS
 #define RAPT_WORD_FORMATS(X, rows)                                                                               \

@@ -28,7 +28,8 @@ RAPT_INLINE void v_transpose_shorts_by_quarters(uint16_t *into, const char *cons
  * of some rows, but not for few rows, nor for several vectors of keys at once. */
 RAPT_INLINE bool suits_quarters(int rows, int vectors) { return RAPT_LOADS_PARTS && rows >= 4 && vectors == 1; }
 
-/* In a file whose kernels take half a square at a time, all of it in registers: of how many vectors of keys, 1 or 2. */
+/* In a file whose kernels keep half a square at a time in registers: of how many vectors of keys, 1 or 2 (of one row 2,
+ * unless RAPT_WORD_VECTORS is 1). 0 = whole squares. */
 #ifndef RAPT_HALF_SQUARES
 #define RAPT_HALF_SQUARES 0
 #endif

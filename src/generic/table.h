@@ -90,7 +90,7 @@ _Static_assert((WEIGH_BY_LANE | 1) == 1 && (SCORE_BY_LANE | 1) == 1, "0 or 1");
      .least_keys = (least),                                                                                         \
      .streams = true,                                                                                               \
      .takes_runs = true,                                                                                            \
-     .block_turns = VL > 1 ? (tile_rows) : 0,                                                                       \
+     .block_turn_rows = VL > 1 ? (tile_rows) : 0,                                                                   \
      .beside_rows = {[RAPT_FORMAT_BF16] = UNIT_BESIDE(most), [RAPT_FORMAT_F16] = UNIT_BESIDE(most)},                \
      .scores_bytes = RAPT_UNIT(scores_bytes_in_place),                                                              \
      .block = RAPT_UNIT(block_in_place)}
@@ -160,7 +160,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                                .formats = STORED_FORMATS,
                                .beside_rows = {RAPT_BESIDE_FORMATS(RAPT_BESIDE_ROWS)},
                                .turn_keys = TURN_KEYS,
-                               .turns_alone = VL < 16, /* src/plan/turns.c knows where 16 lanes are faster so */
+                               .beside_single_head = VL < 16, /* with 16 lanes turns_beat_strands (plan/turns.c) decides */
                                .panel_bytes = panel_bytes_narrow,
                                .scores_bytes = scores_bytes_narrow,
                                .block = rapt_block_by_steps,
@@ -180,7 +180,7 @@ const struct rapt_table RAPT_TABLE_OF(RAPT_TABLE) = {
                             .piece_keys = NARROW_PIECE,
                             .streams = true,
                             .formats = FEW_FORMATS,
-                            .slot_turn = VL > 1 ? FEW_TURN : 0,
+                            .step_turn_keys = VL > 1 ? FEW_TURN : 0,
                             .panel_bytes = panel_bytes_few,
                             .scores_bytes = scores_bytes_few,
                             .block = rapt_block_by_steps,

@@ -47,7 +47,7 @@ RAPT_INLINE void turn_step(const char *const *row, const float *query, int64_t b
     const int vectors = turn_vectors(rows);
     const bool quarters = suits_quarters(rows, vectors);
     enum { LINES = VL * RAPT_STEP * 2 / 64 };
-    vf32 even[2 * PLACE_ROWS], odd[2 * PLACE_ROWS];
+    vf32 even[2 * UNIT_ROWS], odd[2 * UNIT_ROWS];
     struct turn_words words[2];
     PLACE_CLEAR(even);
     PLACE_CLEAR(odd);
@@ -76,7 +76,7 @@ RAPT_INLINE void turn_score(const struct turn_keys *k, int rows, int format) {
     const int vectors = turn_vectors(rows);
     struct unit_turn_requests ahead = *k->ahead;
     for (int key = 0; key < RAPT_STEP; key += vectors * VL) {
-        vf32 sum[2 * PLACE_ROWS];
+        vf32 sum[2 * UNIT_ROWS];
         RAPT_UNROLL for (int i = 0; i < rows * vectors; i++)
             sum[i] = v_splat(-0.0f); /* adding it keeps the other term, even -0 */
         for (int d = 0; d < k->dim; d += RAPT_STEP) {
@@ -93,20 +93,20 @@ typedef void turn_scorer(const struct turn_keys *k);
 
 #define TURN_KERNELS(height)                                                                             \
     static RAPT_KERNEL void turn_score_bf16_##height(const struct turn_keys *k) {                        \
-        if (FLUSHES && height <= PLACE_ROWS)                                                             \
+        if (FLUSHES && height <= UNIT_ROWS)                                                             \
             turn_score(k, height, RAPT_FORMAT_BF16);                                                     \
     }                                                                                                    \
     static RAPT_KERNEL void turn_score_f16_##height(const struct turn_keys *k) {                         \
-        if (FLUSHES && height <= PLACE_ROWS)                                                             \
+        if (FLUSHES && height <= UNIT_ROWS)                                                             \
             turn_score(k, height, RAPT_FORMAT_F16);                                                      \
     }
-PLACE_HEIGHTS(TURN_KERNELS)
+RAPT_HEIGHTS(TURN_KERNELS)
 #undef TURN_KERNELS
 
 #define TURN_BF16(height) turn_score_bf16_##height,
 #define TURN_F16(height) turn_score_f16_##height,
 /* [is float16][height - 1] */
-static turn_scorer *const turn_scorers[2][12] = {{PLACE_HEIGHTS(TURN_BF16)}, {PLACE_HEIGHTS(TURN_F16)}};
+static turn_scorer *const turn_scorers[2][12] = {{RAPT_HEIGHTS(TURN_BF16)}, {RAPT_HEIGHTS(TURN_F16)}};
 #undef TURN_BF16
 #undef TURN_F16
 

@@ -18,7 +18,7 @@ size_t RAPT_UNIT(scores_bytes)(int rows, int dim) { return unit_scores_bytes(row
 size_t RAPT_UNIT(scores_bytes_in_place)(int rows, int dim) { return unit_scores_bytes(rows, dim, PLACE_SCORES); }
 size_t RAPT_UNIT(scores_bytes_split)(int rows, int dim) { return unit_scores_bytes(rows, dim, UNIT_PARTS); }
 
-static void unit_score(const struct unit_task *t) {
+static void unit_score(const struct unit_half *t) {
     const struct rapt_block *b = t->b;
     const int dim = (int)b->task->attention->desc.head_dim, rows = unit_up(b->rows, UNIT_ROWS);
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + t->first);
@@ -45,12 +45,12 @@ static void unit_score(const struct unit_task *t) {
     unit_flush(false);
 }
 
-static int64_t unit_value_part(const struct unit_task *t) {
+static int64_t unit_value_part(const struct unit_half *t) {
     return unit_packed_part(RAPT_VALUES, RAPT_HALF_KEYS, (int)t->b->task->attention->desc.value_dim);
 }
 
 /* Row by row: values of unattended pairs may be NaN or infinite. */
-static void unit_weigh_attended(const struct unit_task *t, const float *panel) {
+static void unit_weigh_attended(const struct unit_half *t, const float *panel) {
     for (int row = 0; row < t->b->rows; row++) {
         uint8_t attended[RAPT_HALF_KEYS] = {0};
         for (int key = t->begin; key < t->end; key++)
@@ -67,7 +67,7 @@ static void unit_weigh_attended(const struct unit_task *t, const float *panel) {
     }
 }
 
-static void unit_weigh(const struct unit_task *t) {
+static void unit_weigh(const struct unit_half *t) {
     const struct rapt_block *b = t->b;
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + t->first);
     const float *panel = values.base;
@@ -92,7 +92,7 @@ static void unit_weigh(const struct unit_task *t) {
     unit_flush(false);
 }
 
-static RAPT_KERNEL void unit_update(const struct unit_task *t) {
+static RAPT_KERNEL void unit_update(const struct unit_half *t) {
     const struct rapt_block *b = t->b;
     const int value_dim = (int)b->task->attention->desc.value_dim;
     for (int row = 0; row < b->rows; row++) {
@@ -104,11 +104,11 @@ static RAPT_KERNEL void unit_update(const struct unit_task *t) {
     }
 }
 
-static struct unit_task unit_task_of(const struct rapt_block *b) {
+static struct unit_half unit_half_of(const struct rapt_block *b) {
     const int value_dim = (int)b->task->attention->desc.value_dim, rows = unit_up(b->rows, UNIT_ROWS);
     const bool split = unit_is_split(b);
     RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end);
-    return (struct unit_task){.b = b,
+    return (struct unit_half){.b = b,
                               .fresh = b->fresh,
                               .y = b->scores,
                               .y_part = split ? RAPT_HALF_KEYS * rows : 0,
@@ -118,9 +118,9 @@ static struct unit_task unit_task_of(const struct rapt_block *b) {
 }
 
 void RAPT_UNIT(block)(const struct rapt_block *b) {
-    struct unit_task t = unit_task_of(b);
+    struct unit_half t = unit_half_of(b);
     for (int first = 0; first < RAPT_BLOCK_KEYS; first += RAPT_HALF_KEYS) {
-        if (!unit_turn_to(&t, first))
+        if (!unit_select_half(&t, first))
             continue;
         unit_score(&t);
         unit_probabilities(&t);

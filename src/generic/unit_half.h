@@ -10,7 +10,7 @@
 enum { UNIT_LINES = 24 /* lines prefetched beside a panel of keys or values */ };
 
 /* Half a block: keys [begin, end) of it, all of which are at base + first or after. */
-struct unit_task {
+struct unit_half {
     const struct rapt_block *b;
     int first;          /* key 0 of the half, as the mask counts */
     int begin, end;     /* as the half counts, like all below */
@@ -36,7 +36,7 @@ RAPT_INLINE struct rapt_block unit_next_block(const struct rapt_block *b) {
 }
 
 /* Whether there are keys of the half whose key 0 is `first`. */
-static bool unit_turn_to(struct unit_task *t, int first) {
+static bool unit_select_half(struct unit_half *t, int first) {
     const struct rapt_block *b = t->b;
     t->first = first;
     t->begin = b->key_begin > first ? b->key_begin - first : 0;
@@ -63,13 +63,13 @@ static void unit_scale(float *y, int begin, int end, float factor) {
 
 /* Where the scores of a narrow tile, whose rows have room for a block's keys, would begin for its row of this number to
  * be this one. */
-static float *unit_as_narrow(const struct unit_task *t, int row) {
+static float *unit_as_narrow(const struct unit_half *t, int row) {
     const int64_t before = (int64_t)row * (RAPT_BLOCK_KEYS - RAPT_HALF_KEYS) + t->first;
     return (float *)((uintptr_t)t->y - (uintptr_t)before * sizeof(float));
 }
 
 /* Scores to y; returns the remaining factor. */
-static float unit_logits(const struct unit_task *t) {
+static float unit_logits(const struct unit_half *t) {
     const struct rapt_block *b = t->b;
     const struct rapt_plan_body *a = b->task->attention;
     const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
@@ -94,7 +94,7 @@ static uint8_t unit_within(int key, int begin, int end) {
     return (uint8_t)(key < begin ? begin : key > end ? end : key);
 }
 
-static void unit_spans(struct unit_task *t) {
+static void unit_spans(struct unit_half *t) {
     const struct rapt_visible_spans *spans = rapt_spans_of(t->b->mask);
     for (int row = 0; row < t->b->rows; row++) {
         t->row_begin[row] = spans ? unit_within(spans->first_key[row] - t->first, t->begin, t->end) : (uint8_t)t->begin;
@@ -102,7 +102,7 @@ static void unit_spans(struct unit_task *t) {
     }
 }
 
-static void unit_drop(const struct unit_task *t) {
+static void unit_drop(const struct unit_half *t) {
     for (int row = 0; row < t->b->rows; row++)
         for (int key = t->begin; key < t->end; key += VL) {
             const int n = t->end - key < VL ? t->end - key : VL;
@@ -113,7 +113,7 @@ static void unit_drop(const struct unit_task *t) {
 }
 
 /* Probabilities of order 3 to parts. */
-static RAPT_KERNEL void unit_split_probabilities(struct unit_task *t) {
+static RAPT_KERNEL void unit_split_probabilities(struct unit_half *t) {
     struct unit_found found = unit_nothing_found();
     const int first = t->begin / RAPT_STEP * RAPT_STEP, last = unit_up(t->end, RAPT_STEP);
     for (int row = 0; row < t->b->rows; row++)
@@ -128,10 +128,10 @@ static RAPT_KERNEL void unit_split_probabilities(struct unit_task *t) {
 }
 
 /* Scores to probabilities. */
-static void unit_probabilities(struct unit_task *t) {
+static void unit_probabilities(struct unit_half *t) {
     const struct rapt_block *b = t->b;
     unit_spans(t);
-    const struct unit_half half = {.y = t->y,
+    const struct unit_softmax_args half = {.y = t->y,
                                    .lanes = unit_lanes(b->panel, 0),
                                    .m = b->state.m,
                                    .alpha = b->task->alpha,

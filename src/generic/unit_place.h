@@ -33,7 +33,7 @@ static bool place_is_normal(const struct place_side *side, int begin, int end, f
 }
 
 /* Rows from `first` of the half on, at dim d; NULL where the block names none. */
-static void place_offset(const struct unit_task *t, const struct place_side *side, const char **rows, int first,
+static void place_offset(const struct unit_half *t, const struct place_side *side, const char **rows, int first,
                          int count, int d) {
     for (int i = 0; i < count; i++) {
         const bool is_named = first + i >= t->begin && first + i < t->end;
@@ -42,28 +42,27 @@ static void place_offset(const struct unit_task *t, const struct place_side *sid
 }
 
 /* The scores of a panel, packed. */
-static void place_score_packed(const struct unit_task *t, const struct place_side *keys, int key) {
+static void place_score_packed(const struct unit_half *t, const struct place_side *keys, int key) {
     float panel[RAPT_HALF_KEYS * UNIT_COLUMNS];
     const int rows = unit_up(t->b->rows, UNIT_ROWS);
-    for (int at = key; at < key + PLACE_COLUMNS; at += UNIT_COLUMNS)
-        for (int d = 0; d < keys->dim; d += RAPT_HALF_KEYS) {
-            const char *from[UNIT_COLUMNS];
-            const int dims = keys->dim - d < RAPT_HALF_KEYS ? keys->dim - d : RAPT_HALF_KEYS;
-            place_offset(t, keys, from, at, UNIT_COLUMNS, d);
-            (void)pack_some_keys(panel, from, UNIT_COLUMNS, dims, keys->format);
-            const struct unit_product p = {.a = unit_queries(t->b->panel, t->b->rows) + (int64_t)d * rows,
-                                           .b = panel,
-                                           .c = t->y + at,
-                                           .c_stride = RAPT_HALF_KEYS,
-                                           .rows = t->b->rows,
-                                           .terms = unit_up(dims, 4),
-                                           .adds = d > 0};
-            unit_multiply(&p, false);
-        }
+    for (int d = 0; d < keys->dim; d += RAPT_HALF_KEYS) {
+        const char *from[UNIT_COLUMNS];
+        const int dims = keys->dim - d < RAPT_HALF_KEYS ? keys->dim - d : RAPT_HALF_KEYS;
+        place_offset(t, keys, from, key, UNIT_COLUMNS, d);
+        (void)pack_some_keys(panel, from, UNIT_COLUMNS, dims, keys->format);
+        const struct unit_product p = {.a = unit_queries(t->b->panel, t->b->rows) + (int64_t)d * rows,
+                                       .b = panel,
+                                       .c = t->y + key,
+                                       .c_stride = RAPT_HALF_KEYS,
+                                       .rows = t->b->rows,
+                                       .terms = unit_up(dims, 4),
+                                       .adds = d > 0};
+        unit_multiply(&p, false);
+    }
 }
 
 /* Values of a half for some rows, packed; attended: NULL, or those of one row. */
-static void place_weigh_packed(const struct unit_task *t, const struct place_side *values, int row, int rows,
+static void place_weigh_packed(const struct unit_half *t, const struct place_side *values, int row, int rows,
                                const uint8_t *attended) {
     float panel[RAPT_HALF_KEYS * UNIT_COLUMNS];
     const int first = t->begin / RAPT_STEP * RAPT_STEP, last = unit_up(t->end, RAPT_STEP);
@@ -91,15 +90,15 @@ static void place_weigh_packed(const struct unit_task *t, const struct place_sid
 RAPT_INLINE void place_widen_keys(float *panel, const char *const *rows, int dim, int d, int format,
                                   struct unit_ahead *ahead) {
     struct unit_found found = unit_nothing_found();
-    for (int k = 0; k < PLACE_COLUMNS; k += VL)
+    for (int k = 0; k < UNIT_COLUMNS; k += VL)
         for (int i = 0; i < RAPT_STEP; i += UNIT_COLUMNS) {
             const int left = dim - d - i;
             if (left > 0)
-                unit_transpose(panel + i * PLACE_COLUMNS + k, PLACE_COLUMNS, rows + k, d + i,
+                unit_transpose(panel + i * UNIT_COLUMNS + k, UNIT_COLUMNS, rows + k, d + i,
                                left < UNIT_COLUMNS ? left : UNIT_COLUMNS, format, &found, ahead);
             else
                 for (int j = 0; j < UNIT_COLUMNS; j++)
-                    v_store(panel + (i + j) * PLACE_COLUMNS + k, v_splat(0));
+                    v_store(panel + (i + j) * UNIT_COLUMNS + k, v_splat(0));
         }
 }
 
@@ -112,18 +111,18 @@ static RAPT_KERNEL void place_widen_f16(float *panel, const char *const *rows, i
     place_widen_keys(panel, rows, dim, d, RAPT_FORMAT_F16, ahead);
 }
 
-static void place_score_panel(const struct unit_task *t, const struct place_side *keys, int key) {
-    _Alignas(64) float panel[RAPT_STEP * PLACE_COLUMNS];
+static void place_score_panel(const struct unit_half *t, const struct place_side *keys, int key) {
+    _Alignas(64) float panel[RAPT_STEP * UNIT_COLUMNS];
     const struct rapt_block *b = t->b;
     const char *const *rows = keys->row + t->first + key;
-    struct unit_ahead ahead = {rows + PLACE_COLUMNS, 0, keys->dim * 2, reach_of(0, PLACE_FAR - PLACE_COLUMNS)};
+    struct unit_ahead ahead = {rows + UNIT_COLUMNS, 0, keys->dim * 2, reach_of(0, PLACE_FAR - UNIT_COLUMNS)};
     const int all_rows = unit_up(b->rows, UNIT_ROWS);
     for (int d = 0; d < keys->dim; d += RAPT_STEP) {
         const float *query = unit_queries(b->panel, b->rows) + d % RAPT_HALF_KEYS +
                              (int64_t)(d / RAPT_HALF_KEYS) * all_rows * RAPT_HALF_KEYS;
         (keys->format == RAPT_FORMAT_F16 ? place_widen_f16 : place_widen_bf16)(panel, rows, keys->dim, d, &ahead);
-        for (int row = 0; row < b->rows; row += PLACE_ROWS) {
-            const int left = b->rows - row, height = left < PLACE_ROWS ? left : PLACE_ROWS;
+        for (int row = 0; row < b->rows; row += UNIT_ROWS) {
+            const int left = b->rows - row, height = left < UNIT_ROWS ? left : UNIT_ROWS;
             const struct place_keys k = {.panel = panel,
                                          .query = query + row * RAPT_HALF_KEYS,
                                          .c = t->y + key + row * RAPT_HALF_KEYS,
@@ -133,11 +132,11 @@ static void place_score_panel(const struct unit_task *t, const struct place_side
     }
 }
 
-static void place_score_half(const struct unit_task *t, const struct place_side *keys) {
+static void place_score_half(const struct unit_half *t, const struct place_side *keys) {
     const bool normal = FLUSHES || (t->b->panel[0] != 0 &&
                                     place_is_normal(keys, t->first + t->begin, t->first + t->end, 0x1p-56f));
     unit_flush(true);
-    for (int key = t->begin / PLACE_COLUMNS * PLACE_COLUMNS; key < t->end; key += PLACE_COLUMNS)
+    for (int key = t->begin / UNIT_COLUMNS * UNIT_COLUMNS; key < t->end; key += UNIT_COLUMNS)
         if (normal)
             place_score_panel(t, keys, key);
         else
@@ -148,10 +147,10 @@ static void place_score_half(const struct unit_task *t, const struct place_side 
 /* ------------------------------------------------------------ values */
 
 /* Some dims of 32 values for all rows. */
-static void place_weigh_panel(const struct unit_task *t, const struct place_values *w, int vectors, int format) {
+static void place_weigh_panel(const struct unit_half *t, const struct place_values *w, int vectors, int format) {
     struct unit_ahead idle = place_idle();
-    for (int row = 0; row < t->b->rows; row += PLACE_ROWS) {
-        const int left = t->b->rows - row, height = left < PLACE_ROWS ? left : PLACE_ROWS;
+    for (int row = 0; row < t->b->rows; row += UNIT_ROWS) {
+        const int left = t->b->rows - row, height = left < UNIT_ROWS ? left : UNIT_ROWS;
         struct place_values part = *w;
         part.p += row * RAPT_HALF_KEYS;
         part.g += (int64_t)row * t->sum_stride;
@@ -161,7 +160,7 @@ static void place_weigh_panel(const struct unit_task *t, const struct place_valu
 }
 
 /* The last dims, where they fill no panel. */
-static void place_weigh_rest(const struct unit_task *t, const struct place_side *values, struct place_values w, int d) {
+static void place_weigh_rest(const struct unit_half *t, const struct place_side *values, struct place_values w, int d) {
     uint16_t copy[RAPT_STEP][UNIT_COLUMNS];
     const char *rows[RAPT_STEP];
     struct unit_ahead idle = place_idle();
@@ -177,7 +176,7 @@ static void place_weigh_rest(const struct unit_task *t, const struct place_side 
 }
 
 /* The rows of a step. Those that the block does not name count as zeros, whatever they hold. */
-static const char *const *place_named(const struct unit_task *t, const struct place_side *values, int key,
+static const char *const *place_named(const struct unit_half *t, const struct place_side *values, int key,
                                       const char **named) {
     const char *const *rows = values->row + t->first + key;
     if (key >= t->begin && key + RAPT_STEP <= t->end)
@@ -188,15 +187,15 @@ static const char *const *place_named(const struct unit_task *t, const struct pl
 }
 
 /* Prefetches beside a step. */
-static struct unit_ahead place_ahead(const struct unit_task *t, const struct place_side *values, int key) {
+static struct unit_ahead place_ahead(const struct unit_half *t, const struct place_side *values, int key) {
     return (struct unit_ahead){values->row + t->first + key + PLACE_NEAR, 0, values->dim * 2,
                                reach_of(0, PLACE_FAR - PLACE_NEAR)};
 }
 
 /* keys: see place_values. */
-static void place_weigh_step(const struct unit_task *t, const struct place_side *values, int key, bool adds,
+static void place_weigh_step(const struct unit_half *t, const struct place_side *values, int key, bool adds,
                              struct unit_ahead *ahead, struct unit_ahead *keys) {
-    const int wide = place_wide(t->b->rows < PLACE_ROWS ? t->b->rows : PLACE_ROWS);
+    const int wide = place_wide(t->b->rows < UNIT_ROWS ? t->b->rows : UNIT_ROWS);
     const char *named[RAPT_STEP];
     struct place_values w = {.row = place_named(t, values, key, named),
                              .p = t->y + key,
@@ -217,7 +216,7 @@ static void place_weigh_step(const struct unit_task *t, const struct place_side 
         place_weigh_rest(t, values, w, d);
 }
 
-static void place_weigh_half(const struct unit_task *t, const struct place_side *values) {
+static void place_weigh_half(const struct unit_half *t, const struct place_side *values) {
     const int first = t->begin / RAPT_STEP * RAPT_STEP, last = unit_up(t->end, RAPT_STEP);
     unit_flush(true);
     if (t->b->careful && t->b->seen == RAPT_SEES_SOME)
@@ -245,16 +244,16 @@ static float *place_scores(const struct rapt_block *b, int half) {
 }
 
 static void place_score_block(const struct rapt_block *b, const struct place_side *keys) {
-    struct unit_task t = unit_task_of(b);
+    struct unit_half t = unit_half_of(b);
     for (int half = 0; half < 2; half++) {
         t.y = place_scores(b, half);
-        if (unit_turn_to(&t, half * RAPT_HALF_KEYS))
+        if (unit_select_half(&t, half * RAPT_HALF_KEYS))
             place_score_half(&t, keys);
     }
 }
 
 /* This half's values and the keys of the next block's half. */
-static void place_in_turns(const struct unit_task *t, const struct place_side *values, const struct place_side *keys) {
+static void place_in_turns(const struct unit_half *t, const struct place_side *values, const struct place_side *keys) {
     const struct rapt_block *b = t->b;
     float *const scores = b->next.scores + t->first * b->rows;
     unit_flush(true);
@@ -277,13 +276,13 @@ static bool place_is_whole(const struct rapt_block *b) { return b->key_begin == 
 
 /* keys: of the next block, which are scored in turns; NULL = none. */
 static void place_weigh_block(const struct rapt_block *b, const struct place_side *keys) {
-    struct unit_task t = unit_task_of(b);
+    struct unit_half t = unit_half_of(b);
     struct place_side values;
     place_find(&values, b, RAPT_VALUES);
     t.sums = b->task->scores + PLACE_SCORES * RAPT_HALF_KEYS * unit_up(b->rows, UNIT_ROWS);
     for (int half = 0; half < 2; half++) {
         t.y = place_scores(b, half);
-        if (!unit_turn_to(&t, half * RAPT_HALF_KEYS))
+        if (!unit_select_half(&t, half * RAPT_HALF_KEYS))
             continue;
         run_errands(b->of_weigh, UNIT_LINES);
         unit_probabilities(&t);

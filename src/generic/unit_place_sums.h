@@ -5,18 +5,11 @@
 
 #include "generic/unit_numbers.h"
 
-enum {
-    PLACE_ROWS = WEIGH_ROWS, /* of accumulators, against 2 vectors */
-    PLACE_COLUMNS = 2 * VL   /* keys of a panel */
-};
-
-_Static_assert(RAPT_HALF_KEYS % PLACE_COLUMNS == 0, "panels divide the keys of a half");
-
 /* Vectors of a wide panel of values; 0: only panels of 2. */
-RAPT_INLINE int place_wide(int rows) { return rows == 1 && PLACE_ROWS >= 8 ? 8 : 4 * rows <= PLACE_ROWS ? 4 : 0; }
+RAPT_INLINE int place_wide(int rows) { return rows == 1 && UNIT_ROWS >= 8 ? 8 : 4 * rows <= UNIT_ROWS ? 4 : 0; }
 
 /* Whether registers hold the sums of even and of odd terms side by side. */
-RAPT_INLINE int place_together(int rows, int vectors) { return rows * vectors <= PLACE_ROWS; }
+RAPT_INLINE int place_together(int rows, int vectors) { return rows * vectors <= UNIT_ROWS; }
 
 /* Sums of even and odd terms, [rows][vectors] each, to c. */
 RAPT_INLINE void place_add(const vf32 *even, const vf32 *odd, float *c, int64_t c_stride, bool adds, int rows,
@@ -41,7 +34,7 @@ RAPT_INLINE void place_add(const vf32 *even, const vf32 *odd, float *c, int64_t 
 
 /* Scores of a panel, RAPT_STEP dims of it. */
 struct place_keys {
-    const float *panel, *query; /* [RAPT_STEP][PLACE_COLUMNS], [rows][RAPT_HALF_KEYS] */
+    const float *panel, *query; /* [RAPT_STEP][UNIT_COLUMNS], [rows][RAPT_HALF_KEYS] */
     float *c;                   /* [rows][RAPT_HALF_KEYS] */
     bool adds;
 };
@@ -53,23 +46,23 @@ RAPT_INLINE void place_load_keys(vf32 *x, const float *panel) {
 
 RAPT_INLINE void place_score(const struct place_keys *k, int rows) {
     enum { vectors = 2 };
-    vf32 even[2 * PLACE_ROWS], odd[2 * PLACE_ROWS], x[vectors];
+    vf32 even[2 * UNIT_ROWS], odd[2 * UNIT_ROWS], x[vectors];
     PLACE_CLEAR(even);
     PLACE_CLEAR(odd);
     if (place_together(rows, vectors)) {
         for (int d = 0; d < RAPT_STEP; d += 2) {
-            place_load_keys(x, k->panel + d * PLACE_COLUMNS);
+            place_load_keys(x, k->panel + d * UNIT_COLUMNS);
             PLACE_TERM(even, k->query + d, RAPT_HALF_KEYS, x);
-            place_load_keys(x, k->panel + (d + 1) * PLACE_COLUMNS);
+            place_load_keys(x, k->panel + (d + 1) * UNIT_COLUMNS);
             PLACE_TERM(odd, k->query + d + 1, RAPT_HALF_KEYS, x);
         }
     } else {
         for (int d = 0; d < RAPT_STEP; d += 2) {
-            place_load_keys(x, k->panel + d * PLACE_COLUMNS);
+            place_load_keys(x, k->panel + d * UNIT_COLUMNS);
             PLACE_TERM(even, k->query + d, RAPT_HALF_KEYS, x);
         }
         for (int d = 1; d < RAPT_STEP; d += 2) {
-            place_load_keys(x, k->panel + d * PLACE_COLUMNS);
+            place_load_keys(x, k->panel + d * UNIT_COLUMNS);
             PLACE_TERM(odd, k->query + d, RAPT_HALF_KEYS, x);
         }
     }
@@ -101,7 +94,7 @@ RAPT_INLINE void place_load_values(vf32 *x, const struct place_values *w, int k,
 }
 
 RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors, int format, bool in_turns) {
-    vf32 even[4 * PLACE_ROWS], odd[4 * PLACE_ROWS], x[8];
+    vf32 even[4 * UNIT_ROWS], odd[4 * UNIT_ROWS], x[8];
     struct unit_turn_requests ahead = {.values = *w->ahead};
     if (in_turns)
         ahead.keys = *w->keys;
@@ -132,10 +125,9 @@ RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors
 
 /* Per number of rows; values also per number of vectors (2, 4, or 8 for one row), alone or in turns with keys
  * (place_weigh_block). Those that the table omits are empty. */
-#define PLACE_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 #define PLACE_WEIGHERS(height, name, format, in_turns)                                                    \
     static RAPT_KERNEL void place_weigh_##name##_##height##_2(const struct place_values *w) {             \
-        if (height <= PLACE_ROWS && (FLUSHES || !in_turns))                                               \
+        if (height <= UNIT_ROWS && (FLUSHES || !in_turns))                                               \
             place_weigh(w, height, 2, format, in_turns);                                                  \
     }                                                                                                     \
     static RAPT_KERNEL void place_weigh_##name##_##height##_wide(const struct place_values *w) {          \
@@ -144,14 +136,14 @@ RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors
     }
 #define PLACE_KERNELS(height)                                                                            \
     static RAPT_KERNEL void place_score_##height(const struct place_keys *k) {                           \
-        if (height <= PLACE_ROWS)                                                                        \
+        if (height <= UNIT_ROWS)                                                                        \
             place_score(k, height);                                                                      \
     }                                                                                                    \
     PLACE_WEIGHERS(height, bf16, RAPT_FORMAT_BF16, false)                                                \
     PLACE_WEIGHERS(height, f16, RAPT_FORMAT_F16, false)                                                  \
     PLACE_WEIGHERS(height, bf16_pair, RAPT_FORMAT_BF16, true)                                            \
     PLACE_WEIGHERS(height, f16_pair, RAPT_FORMAT_F16, true)
-PLACE_HEIGHTS(PLACE_KERNELS)
+RAPT_HEIGHTS(PLACE_KERNELS)
 #undef PLACE_KERNELS
 #undef PLACE_WEIGHERS
 
@@ -159,7 +151,7 @@ typedef void place_scorer(const struct place_keys *k);
 typedef void place_weigher(const struct place_values *w);
 
 #define PLACE_KERNELS(height) place_score_##height,
-static place_scorer *const place_scorers[] = {PLACE_HEIGHTS(PLACE_KERNELS)};
+static place_scorer *const place_scorers[] = {RAPT_HEIGHTS(PLACE_KERNELS)};
 #undef PLACE_KERNELS
 /* [in turns][is float16][height - 1][wide] */
 #define PLACE_BF16(height) {place_weigh_bf16_##height##_2, place_weigh_bf16_##height##_wide},
@@ -167,8 +159,8 @@ static place_scorer *const place_scorers[] = {PLACE_HEIGHTS(PLACE_KERNELS)};
 #define PLACE_BF16_PAIR(height) {place_weigh_bf16_pair_##height##_2, place_weigh_bf16_pair_##height##_wide},
 #define PLACE_F16_PAIR(height) {place_weigh_f16_pair_##height##_2, place_weigh_f16_pair_##height##_wide},
 static place_weigher *const place_weighers[2][2][12][2] = {
-    {{PLACE_HEIGHTS(PLACE_BF16)}, {PLACE_HEIGHTS(PLACE_F16)}},
-    {{PLACE_HEIGHTS(PLACE_BF16_PAIR)}, {PLACE_HEIGHTS(PLACE_F16_PAIR)}}};
+    {{RAPT_HEIGHTS(PLACE_BF16)}, {RAPT_HEIGHTS(PLACE_F16)}},
+    {{RAPT_HEIGHTS(PLACE_BF16_PAIR)}, {RAPT_HEIGHTS(PLACE_F16_PAIR)}}};
 #undef PLACE_BF16
 #undef PLACE_F16
 #undef PLACE_BF16_PAIR

@@ -6,7 +6,7 @@
 #include "generic/unit_numbers.h"
 
 /* Shared by the rows of a half. t = y * factor. */
-struct unit_half {
+struct unit_softmax_args {
     float *y;                /* [rows][RAPT_HALF_KEYS]: scores, and then probabilities */
     float *lanes;            /* [rows][RAPT_SUM_LANES] */
     float *m, *alpha;        /* [rows] */
@@ -100,7 +100,7 @@ RAPT_INLINE void unit_step(float *y, int key, int begin, int end, const struct u
     }
 }
 
-RAPT_INLINE void unit_exp_row(const struct unit_half *h, int number, int is_f16, int large) {
+RAPT_INLINE void unit_exp_row(const struct unit_softmax_args *h, int number, int is_f16, int large) {
     enum { VECTORS = RAPT_SUM_LANES / VL };
     const struct unit_row row = unit_row_of(h->factor, h->m[number], is_f16);
     const int begin = h->begin[number], end = h->end[number];
@@ -117,7 +117,7 @@ RAPT_INLINE void unit_exp_row(const struct unit_half *h, int number, int is_f16,
         v_store(lanes + i * VL, l[i]);
 }
 
-RAPT_INLINE void unit_exp_rows(const struct unit_half *h, int is_f16) {
+RAPT_INLINE void unit_exp_rows(const struct unit_softmax_args *h, int is_f16) {
     for (int row = 0; row < h->rows; row++)
         if (unit_row_of(h->factor, h->m[row], is_f16).large)
             unit_exp_row(h, row, is_f16, 1);
@@ -126,7 +126,8 @@ RAPT_INLINE void unit_exp_rows(const struct unit_half *h, int is_f16) {
 }
 
 /* Order 3: probabilities are those of order 1, and are not rounded. */
-RAPT_INLINE void unit_exact_row(const struct unit_half *h, int number, const struct exp2_row *row, int shifted) {
+RAPT_INLINE void unit_exact_row(const struct unit_softmax_args *h, int number, const struct exp2_row *row,
+                                int shifted) {
     enum { VECTORS = RAPT_SUM_LANES / VL };
     const int begin = h->begin[number], end = h->end[number];
     float *y = h->y + number * RAPT_HALF_KEYS, *lanes = h->lanes + number * RAPT_SUM_LANES;
@@ -145,7 +146,7 @@ RAPT_INLINE void unit_exact_row(const struct unit_half *h, int number, const str
     }
 }
 
-static RAPT_KERNEL void unit_exp_rows_exact(const struct unit_half *h) {
+static RAPT_KERNEL void unit_exp_rows_exact(const struct unit_softmax_args *h) {
     for (int number = 0; number < h->rows; number++) {
         const vf32 m = v_splat(h->m[number]);
         const struct exp2_row row = exp2_row(m);
@@ -156,11 +157,11 @@ static RAPT_KERNEL void unit_exp_rows_exact(const struct unit_half *h) {
     }
 }
 
-static RAPT_KERNEL void unit_exp_rows_bf16(const struct unit_half *h) { unit_exp_rows(h, 0); }
-static RAPT_KERNEL void unit_exp_rows_f16(const struct unit_half *h) { unit_exp_rows(h, 1); }
+static RAPT_KERNEL void unit_exp_rows_bf16(const struct unit_softmax_args *h) { unit_exp_rows(h, 0); }
+static RAPT_KERNEL void unit_exp_rows_f16(const struct unit_softmax_args *h) { unit_exp_rows(h, 1); }
 
 /* Scores to probabilities in place; m, alpha and the lanes of l. */
-static void unit_softmax(const struct unit_half *h, int format) {
+static void unit_softmax(const struct unit_softmax_args *h, int format) {
     float largest[RAPT_MAX_TILE_ROWS + VL];
     const bool is_split = format == RAPT_FORMAT_F32;
     for (int row = 0; row < h->rows; row++)

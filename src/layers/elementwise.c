@@ -1,76 +1,56 @@
 /* SPDX-License-Identifier: MIT */
 #include "layers/elementwise.h"
 
-#include "fpenv.h"
 #include "layers/elementary.h"
 
 /* The one NaN of all results, 7fc00000, in place of any: their signs and payloads differ between machines. What is
  * only read by products and attention may keep them. */
 static inline float one_nan(float x) { return x == x ? x : __builtin_nanf(""); }
 
-/* Bodies are in functions that are not inlined: see fpenv.h. */
-#define BODY static __attribute__((noinline)) void
+/* See fpenv.h. */
+#define NOT_INLINED __attribute__((noinline))
 
-BODY relu(float *x, int64_t count) {
+static NOT_INLINED void relu(float *x, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         x[i] = x[i] < 0 ? 0 : x[i];
 }
 
-BODY gelu(float *x, int64_t count) {
+static NOT_INLINED void gelu(float *x, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         x[i] = (float)rapt_gelu(x[i]);
 }
 
-BODY gelu_tanh(float *x, int64_t count) {
+static NOT_INLINED void gelu_tanh(float *x, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         x[i] = (float)rapt_gelu_tanh(x[i]);
 }
 
 void rapt_activate(float *x, int64_t count, rapt_activation activation) {
-    const rapt_fpenv saved = rapt_fpenv_enter();
     switch (activation) {
     case RAPT_RELU: relu(x, count); break;
     case RAPT_GELU: gelu(x, count); break;
     case RAPT_GELU_TANH: gelu_tanh(x, count); break;
     }
-    rapt_fpenv_leave(saved);
 }
 
-BODY add(const float *a, const float *b, int64_t count, float *out) {
+NOT_INLINED void rapt_add(const float *a, const float *b, int64_t count, float *out) {
     for (int64_t i = 0; i < count; i++)
         out[i] = one_nan(a[i] + b[i]);
 }
 
-void rapt_add(const float *a, const float *b, int64_t count, float *out) {
-    const rapt_fpenv saved = rapt_fpenv_enter();
-    add(a, b, count, out);
-    rapt_fpenv_leave(saved);
-}
-
-BODY tanh_of(float *x, int64_t count) {
+NOT_INLINED void rapt_tanh_of(float *x, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         x[i] = (float)rapt_tanh(x[i]);
 }
 
-void rapt_tanh_of(float *x, int64_t count) {
-    const rapt_fpenv saved = rapt_fpenv_enter();
-    tanh_of(x, count);
-    rapt_fpenv_leave(saved);
-}
-
-BODY scale_rows(float *first, int64_t stride, const float *to, const float *from, int64_t rows, int64_t width) {
+NOT_INLINED void rapt_scale_rows(float *first, int64_t stride, const float *to, const float *from, int64_t rows,
+                                 int64_t width) {
     for (int64_t i = 0; i < rows; i++) {
         const double factor = rapt_exp((double)to[i] - from[i]);
         float *x = first + i * stride; /* that of a single row may be anything */
         for (int64_t j = 0; j < width; j++)
             x[j] = x[j] == 0 ? 0 : (float)(factor * x[j]); /* an empty row has no factor */
     }
-}
-
-void rapt_scale_rows(float *x, int64_t stride, const float *to, const float *from, int64_t rows, int64_t width) {
-    const rapt_fpenv saved = rapt_fpenv_enter();
-    scale_rows(x, stride, to, from, rows, width);
-    rapt_fpenv_leave(saved);
 }
 
 enum { LANES = 8 };
@@ -102,7 +82,7 @@ static double sum_of(const float *x, int64_t width) {
     return sum;
 }
 
-BODY normalise(const rapt_norm *norm, const float *x, int64_t tokens, int64_t width, float *out) {
+NOT_INLINED void rapt_normalise(const rapt_norm *norm, const float *x, int64_t tokens, int64_t width, float *out) {
     for (int64_t t = 0; t < tokens; t++, x += width, out += width) {
         const double mean = sum_of(x, width) / (double)width;
         const double variance = sum_of_squares(x, width, mean) / (double)width;
@@ -115,15 +95,9 @@ BODY normalise(const rapt_norm *norm, const float *x, int64_t tokens, int64_t wi
     }
 }
 
-void rapt_normalise(const rapt_norm *norm, const float *x, int64_t tokens, int64_t width, float *out) {
-    const rapt_fpenv saved = rapt_fpenv_enter();
-    normalise(norm, x, tokens, width, out);
-    rapt_fpenv_leave(saved);
-}
-
 /* a: [rows][units], b: [columns][units] */
-BODY additive_scores(const float *a, const float *b, const float *v, int64_t rows, int64_t columns, int64_t units,
-                     float *scores) {
+NOT_INLINED void rapt_additive_scores(const float *a, const float *b, const float *v, int64_t rows, int64_t columns,
+                                      int64_t units, float *scores) {
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < columns; j++) {
             double sum = 0;
@@ -134,14 +108,8 @@ BODY additive_scores(const float *a, const float *b, const float *v, int64_t row
     }
 }
 
-void rapt_additive_scores(const float *a, const float *b, const float *v, int64_t rows, int64_t columns,
-                          int64_t units, float *scores) {
-    const rapt_fpenv saved = rapt_fpenv_enter();
-    additive_scores(a, b, v, rows, columns, units, scores);
-    rapt_fpenv_leave(saved);
-}
-
-BODY positions(const float *x, const float *v, int64_t rows, int64_t units, int64_t keys, float *position) {
+NOT_INLINED void rapt_positions(const float *x, const float *v, int64_t rows, int64_t units, int64_t keys,
+                                float *position) {
     for (int64_t i = 0; i < rows; i++) {
         double sum = 0;
         for (int64_t k = 0; k < units; k++)
@@ -150,13 +118,8 @@ BODY positions(const float *x, const float *v, int64_t rows, int64_t units, int6
     }
 }
 
-void rapt_positions(const float *x, const float *v, int64_t rows, int64_t units, int64_t keys, float *position) {
-    const rapt_fpenv saved = rapt_fpenv_enter();
-    positions(x, v, rows, units, keys, position);
-    rapt_fpenv_leave(saved);
-}
-
-BODY gauss_window(const float *position, int64_t rows, int64_t keys, int64_t reach, unsigned char *mask, float *gauss) {
+NOT_INLINED void rapt_gauss_window(const float *position, int64_t rows, int64_t keys, int64_t reach,
+                                   unsigned char *mask, float *gauss) {
     const double inverse = 2 / ((double)reach * (double)reach);
     for (int64_t i = 0; i < rows; i++, mask += keys, gauss += keys) {
         for (int64_t s = 0; s < keys; s++) {
@@ -165,11 +128,4 @@ BODY gauss_window(const float *position, int64_t rows, int64_t keys, int64_t rea
             gauss[s] = (float)(gauss[s] - distance * distance * inverse);
         }
     }
-}
-
-void rapt_gauss_window(const float *position, int64_t rows, int64_t keys, int64_t reach, unsigned char *mask,
-                       float *gauss) {
-    const rapt_fpenv saved = rapt_fpenv_enter();
-    gauss_window(position, rows, keys, reach, mask, gauss);
-    rapt_fpenv_leave(saved);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What layers do to arrays besides projections and attention. All of it runs
- * on the calling thread, round to nearest without flushing, whatever the
- * caller has set. */
+ * What layers do to arrays besides projections and attention. All of it runs on the calling thread. ASSUME a call of a
+ * layer is open (call.h), so that the floating-point environment is the normal one. */
 #ifndef RAPT_LAYERS_ELEMENTWISE_H
 #define RAPT_LAYERS_ELEMENTWISE_H
 
@@ -20,7 +19,7 @@ void rapt_tanh_of(float *x, int64_t count);
 
 /* x[i][j] = x[i][j] * exp(to[i] - from[i]) for [rows][stride] floats, of which
  * width are used. Zeros stay. */
-void rapt_scale_rows(float *x, int64_t stride, const float *to, const float *from, int64_t rows, int64_t width);
+void rapt_scale_rows(float *first, int64_t stride, const float *to, const float *from, int64_t rows, int64_t width);
 
 /* rapt_layer_norm, with valid arguments. */
 void rapt_normalise(const rapt_norm *norm, const float *x, int64_t tokens, int64_t width, float *out);

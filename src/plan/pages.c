@@ -49,7 +49,7 @@ static int64_t pages_known(const rapt_page_table *table, int64_t batch, int64_t 
     return may_overlap && checked_bytes > row ? rapt_quotient_up(checked_bytes - row, stride) : 0;
 }
 
-/* required >= 1. */
+/* ASSUME required >= 1. */
 static rapt_status check_entries(const rapt_page_table *table, const char *name, int64_t batch, int64_t required,
                                  int64_t first, int64_t *checked_bytes, rapt_message *message) {
     const int64_t stride = table->entries.stride_bytes;
@@ -72,7 +72,7 @@ rapt_status rapt_pages_find(const rapt_attention_desc *desc, int side, int64_t b
                             struct rapt_sequence *sequence, rapt_message *message) {
     const rapt_page_table *table = rapt_pages_of(desc, side);
     const char *name = name_of(side);
-    const int64_t required = rapt_pages_needed(table, sequence->kv_length);
+    const int64_t required = rapt_pages_required(table, sequence->kv_length);
     int64_t *first = &sequence->kv_first[side];
     rapt_status status = RAPT_OK;
     if (table->kind == RAPT_PAGES_NONE)

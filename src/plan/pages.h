@@ -8,7 +8,7 @@
 #include "sequence.h"
 
 /* Entries that a sequence of so many keys reads. */
-static inline int64_t rapt_pages_needed(const rapt_page_table *table, int64_t keys) {
+static inline int64_t rapt_pages_required(const rapt_page_table *table, int64_t keys) {
     return rapt_is_paged(table) ? rapt_quotient_up(keys, table->page_tokens) : keys > 0;
 }
 

@@ -21,7 +21,7 @@ static void set_constants(struct rapt_plan_body *a) {
     a->score_factor = desc->softcap != 0 ? desc->scale / desc->softcap : desc->scale * RAPT_LOG2E;
     a->group = desc->query_heads / desc->kv_heads;
     a->o_stride = rapt_round_up(a->desc.value_dim, RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
-    a->has_lists = desc->query_lengths.data || desc->kv_lengths.data || desc->query_position.data ||
+    a->works_differ = desc->query_lengths.data || desc->kv_lengths.data || desc->query_position.data ||
                    desc->key_position.data || desc->query_offsets.data || desc->kv_offsets.data ||
                    (desc->kv_length > 0 &&
                     !(rapt_shares_pages(&desc->key_pages) && rapt_shares_pages(&desc->value_pages)));
@@ -118,7 +118,7 @@ static void lay_out_further(const struct rapt_plan_body *a, int64_t rows, struct
     struct rapt_totals totals = {.rows = rows};
     for (int32_t number = 0; number < RAPT_KINDS; number++) {
         const struct rapt_tile_kind *kind = &a->table->kinds[number];
-        const int most = kind->slot_turn ? (int)rows : kind->rows;
+        const int most = kind->step_turn_keys ? (int)rows : kind->rows;
         if (rows == 0 || !rapt_has_heads_in_turns(kind))
             continue;
         const int64_t widened = most * head_dim * (int64_t)sizeof(float);
@@ -142,7 +142,7 @@ void rapt_lay_out_slot(const struct rapt_plan_body *a, const struct rapt_totals 
     layout->slot_bytes = end;
 }
 
-bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
+bool rapt_plan_make(struct rapt_plan_body *a, const struct rapt_table *table) {
     a->numerics = rapt_numerics_of(&a->desc, table);
     a->table = a->numerics == RAPT_NUMERICS_ORDER_1 ? table : rapt_unit_table(&a->desc, table);
     set_constants(a);
@@ -150,7 +150,7 @@ bool rapt_cut(struct rapt_plan_body *a, const struct rapt_table *table) {
     set_formats(a);
     rapt_find_view(a);
     a->planned_in_keys = rapt_is_in_keys(a, RAPT_VALUES);
-    const bool is_legal = rapt_work_plan(a);
+    const bool is_legal = rapt_work_cut_all(a);
     rapt_lay_out_slot(a, &a->totals, &a->slot, &a->further);
     a->is_small = a->totals.multiplications < SMALL_WORK;
     a->exceeds_caches = a->totals.stored_bytes > RAPT_CACHED_BYTES;

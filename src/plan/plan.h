@@ -76,10 +76,10 @@ struct __attribute__((may_alias)) rapt_plan_body { /* lives in a rapt_plan */
     bool joins[RAPT_SIDES];    /* pages that are neighbours continue each other */
     int64_t values_in_keys;    /* index in a key where its value begins; -1 = values are elsewhere: plan/view.h */
     bool planned_in_keys;      /* whether values were in the keys when the work was cut */
-    bool has_lists;       /* sequences may differ (by pages where there are keys): their works are a table */
+    bool works_differ;    /* sequences may, so their works are a table; otherwise `each` serves all */
     bool is_small;        /* not worth waking threads */
     bool exceeds_caches;  /* keys and values do, so they come from memory */
-    struct rapt_work each; /* without lists: the work of sequence 0, which all others repeat */
+    struct rapt_work each; /* unless works differ: that of sequence 0, which all others repeat */
     struct rapt_totals totals;
     struct rapt_slot_layout slot, further;
 };
@@ -92,8 +92,6 @@ _Static_assert(sizeof(struct rapt_plan_body) <= sizeof(rapt_plan), "rapt_plan is
 static inline const struct rapt_plan_body *rapt_body_of(const rapt_plan *plan) {
     return (const struct rapt_plan_body *)(const void *)plan;
 }
-
-static inline int64_t rapt_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Numbers in a row of keys or values, and floats from one staged row to the next. */
 static inline int64_t rapt_dim_of(const struct rapt_plan_body *a, int side) {
@@ -132,7 +130,7 @@ static inline bool rapt_enters_unscaled(const struct rapt_plan_body *a) {
 
 /* Cuts the work of attention->desc, which is complete and valid; false if a list has changed since it was checked, and
  * is not legal. Not inlined: fpenv.h. */
-__attribute__((noinline)) bool rapt_cut(struct rapt_plan_body *attention, const struct rapt_table *table);
+__attribute__((noinline)) bool rapt_plan_make(struct rapt_plan_body *attention, const struct rapt_table *table);
 
 /* further: for each further KV head that takes turns, from layout->further on. */
 void rapt_lay_out_slot(const struct rapt_plan_body *attention, const struct rapt_totals *totals,

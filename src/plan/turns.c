@@ -28,7 +28,7 @@ static bool has_turns_in_pages(const struct rapt_plan_body *a, const struct rapt
                                int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
     const int64_t page_tokens = rapt_pages_of(&a->desc, side)->page_tokens;
-    return kind->score_beside && (heads > 1 || kind->turns_alone || turns_beat_strands(a, side, rows)) &&
+    return kind->score_beside && (heads > 1 || kind->beside_single_head || turns_beat_strands(a, side, rows)) &&
            rapt_takes_runs(a, kind, side) &&
            page_tokens % kind->turn_keys == 0 && work->sequence.key_position % kind->turn_keys == 0;
 }
@@ -47,7 +47,7 @@ static bool reads_in_turns(const struct rapt_plan_body *a, const struct rapt_wor
 /* Whether turns take keys and values of these dims. */
 static bool has_turns_for(const struct rapt_tile_kind *kind, int64_t key_dim, int64_t value_dim) {
     const int64_t most = rapt_larger(key_dim, value_dim);
-    return key_dim == value_dim || (kind->beside_unlike > 0 && most > kind->beside_unlike);
+    return key_dim == value_dim || (kind->beside_unlike_dim > 0 && most > kind->beside_unlike_dim);
 }
 
 /* Whether turns can read the rows of so many heads: most kinds read whole vectors, so these must be whole cache lines,
@@ -55,7 +55,7 @@ static bool has_turns_for(const struct rapt_tile_kind *kind, int64_t key_dim, in
 static bool lies_in_lines(const struct rapt_plan_body *a, const struct rapt_work *work, int side, int64_t heads) {
     const int64_t row_bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
     const bool is_dense = rapt_tensor_of(a, side)->token_stride_bytes == heads * row_bytes;
-    return a->table->kinds[work->kind].beside_rests || row_bytes % 64 == 0 ||
+    return a->table->kinds[work->kind].beside_partial_lines || row_bytes % 64 == 0 ||
            (rapt_format_info(a->format[side])->elements > 1 && is_dense);
 }
 
@@ -91,12 +91,12 @@ static bool lies_side_by_side(const struct rapt_plan_body *a, int side, int64_t 
  * values are read in place, and the batch exceeds caches, within which turns only add calls. */
 static bool takes_steps_in_turns(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t heads) {
     const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
-    const int most_rows = kind->block_turns ? kind->block_turns : kind->rows;
-    bool takes = work->task_rows <= most_rows && kind->slot_turn % heads == 0 && !(a->mask_parts & EXCLUDES) &&
+    const int most_rows = kind->block_turn_rows ? kind->block_turn_rows : kind->rows;
+    bool takes = work->task_rows <= most_rows && kind->step_turn_keys % heads == 0 && !(a->mask_parts & EXCLUDES) &&
                  !a->planned_in_keys &&
                  (double)a->desc.batch * rapt_stored_bytes(a, work) > RAPT_CACHED_BYTES;
     for (int side = 0; takes && side < RAPT_SIDES; side++)
-        takes = !work->stages[side] && (kind->block_turns || !rapt_is_paged(rapt_pages_of(&a->desc, side)));
+        takes = !work->stages[side] && (kind->block_turn_rows || !rapt_is_paged(rapt_pages_of(&a->desc, side)));
     return takes;
 }
 
@@ -106,7 +106,7 @@ int32_t rapt_heads_in_turns(const struct rapt_plan_body *a, const struct rapt_wo
     int32_t heads = rapt_has_heads_in_turns(kind) && !one_block ? RAPT_MOST_HEADS : 1;
     for (; heads > 1; heads--)
         if (a->desc.kv_heads % heads == 0 &&
-            (kind->slot_turn || kind->block_turns ? takes_steps_in_turns(a, work, heads)
+            (kind->step_turn_keys || kind->block_turn_rows ? takes_steps_in_turns(a, work, heads)
                                                   : rapt_plans_turns(a, work, work->task_rows, heads)) &&
             lies_side_by_side(a, RAPT_KEYS, heads) && lies_side_by_side(a, RAPT_VALUES, heads))
             break;

@@ -17,7 +17,7 @@ bool rapt_plans_turns(const struct rapt_plan_body *attention, const struct rapt_
 
 /* Whether KV heads of the kind may take turns. */
 static inline bool rapt_has_heads_in_turns(const struct rapt_tile_kind *kind) {
-    return kind->score_beside || kind->slot_turn || kind->block_turns;
+    return kind->score_beside || kind->step_turn_keys || kind->block_turn_rows;
 }
 
 /* How many KV heads take turns with each other, a divisor of kv_heads; 1 = none. By what was known at planning. */

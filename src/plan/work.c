@@ -91,8 +91,8 @@ static int64_t chunks_to_split(const struct rapt_plan_body *a, const struct rapt
 
 /* Chunks per split, such that the splits of all sequences are about equal. */
 static int64_t even_split(const struct rapt_plan_body *a) {
-    int64_t chunks = a->has_lists ? 0 : a->desc.batch * chunks_to_split(a, &a->each);
-    for (int64_t b = 0; a->has_lists && b < a->desc.batch; b++) {
+    int64_t chunks = a->works_differ ? 0 : a->desc.batch * chunks_to_split(a, &a->each);
+    for (int64_t b = 0; a->works_differ && b < a->desc.batch; b++) {
         struct rapt_work work;
         if (!read_sequence(a, b, NULL, &work.sequence))
             return INT64_MAX;
@@ -130,6 +130,14 @@ static void add_scratch(const struct rapt_plan_body *a, const struct rapt_work *
         add_tiles(a, &a->table->kinds[RAPT_NARROW], 1, work->task_rows, totals);
 }
 
+/* Whether scratch for `most` suffices: all that add_scratch adds. */
+static bool fits_scratch(const struct rapt_totals *sum, const struct rapt_totals *most) {
+    return sum->rows <= most->rows && sum->heads <= most->heads && sum->further_rows <= most->further_rows &&
+           sum->panel_bytes <= most->panel_bytes && sum->scores_bytes <= most->scores_bytes &&
+           sum->bias_rows <= most->bias_rows && sum->staged_keys[RAPT_KEYS] <= most->staged_keys[RAPT_KEYS] &&
+           sum->staged_keys[RAPT_VALUES] <= most->staged_keys[RAPT_VALUES];
+}
+
 double rapt_stored_bytes(const struct rapt_plan_body *a, const struct rapt_work *work) {
     double bytes = 0;
     for (int side = 0; side < RAPT_SIDES; side++)
@@ -158,9 +166,9 @@ static void add(const struct rapt_plan_body *a, const struct rapt_work *work, in
 
 static bool add_up(const struct rapt_plan_body *a, struct rapt_totals *totals) {
     *totals = (struct rapt_totals){.rows = 1, .heads = 1};
-    if (!a->has_lists && a->desc.batch > 0)
+    if (!a->works_differ && a->desc.batch > 0)
         add(a, &a->each, a->desc.batch, totals);
-    for (int64_t b = 0; a->has_lists && b < a->desc.batch; b++) {
+    for (int64_t b = 0; a->works_differ && b < a->desc.batch; b++) {
         struct rapt_sequence sequence;
         if (!read_sequence(a, b, NULL, &sequence))
             return false;
@@ -174,15 +182,15 @@ static bool add_up(const struct rapt_plan_body *a, struct rapt_totals *totals) {
 static bool cut_with(struct rapt_plan_body *a, int64_t split_chunks) {
     a->split_chunks = split_chunks;
     a->each.splits = 1;
-    if (!a->has_lists)
+    if (!a->works_differ)
         split(a, &a->each);
     return add_up(a, &a->totals);
 }
 
-bool rapt_work_plan(struct rapt_plan_body *a) {
+bool rapt_work_cut_all(struct rapt_plan_body *a) {
     a->listed_share = a->desc.key_blocks.query_tokens ? rapt_listed_share(&a->desc) : 1;
     a->least_chunks = least_chunks(a->listed_share);
-    if (!a->has_lists && a->desc.batch > 0) {
+    if (!a->works_differ && a->desc.batch > 0) {
         a->each.sequence = rapt_sequence_of(&a->desc, 0);
         shape(a, &a->each);
     } else {
@@ -225,7 +233,7 @@ void rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals)
             continue;
         const int64_t of_kind = a->table->kinds[kind].most_rows, rows = of_kind < most_rows ? of_kind : most_rows;
         struct rapt_work work = {.sequence.query_length = rapt_quotient_up(rows, a->group), .kind = kind, .heads = 1};
-        rapt_cut_for_kind(&any, &work);
+        rapt_work_cut_rows(&any, &work);
         work.task_rows = work.task_rows < rows || rows == 0 ? work.task_rows : (int32_t)rows;
         if (rapt_has_heads_in_turns(&a->table->kinds[kind])) /* at any strides */
             work.heads = a->desc.kv_heads < RAPT_MOST_HEADS ? (int32_t)a->desc.kv_heads : RAPT_MOST_HEADS;
@@ -241,7 +249,7 @@ void rapt_work_bound(const struct rapt_plan_body *a, struct rapt_totals *totals)
 }
 
 size_t rapt_work_table_bytes(const struct rapt_plan_body *a) {
-    return a->has_lists ? (size_t)a->desc.batch * sizeof(struct rapt_work) : 0;
+    return a->works_differ ? (size_t)a->desc.batch * sizeof(struct rapt_work) : 0;
 }
 
 /* Where the works, tasks and merges of each kind begin. */
@@ -264,7 +272,7 @@ static bool has_legal_pages(const struct rapt_plan_body *a) {
 }
 
 bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
-    if (!a->has_lists)
+    if (!a->works_differ)
         return has_legal_pages(a);
     const struct rapt_totals first = first_numbers(&a->totals);
     struct rapt_totals sum = {.rows = 1, .heads = 1};
@@ -287,8 +295,5 @@ bool rapt_work_write(const struct rapt_plan_body *a, struct rapt_work *table) {
     }
     return memcmp(sum.tasks, a->totals.tasks, sizeof sum.tasks) == 0 &&
            memcmp(sum.merges, a->totals.merges, sizeof sum.merges) == 0 && sum.state_bytes <= a->totals.state_bytes &&
-           sum.rows <= a->totals.rows && sum.heads <= a->totals.heads && sum.further_rows <= a->totals.further_rows &&
-           sum.panel_bytes <= a->totals.panel_bytes && sum.scores_bytes <= a->totals.scores_bytes &&
-           sum.bias_rows <= a->totals.bias_rows && sum.staged_keys[0] <= a->totals.staged_keys[0] &&
-           sum.staged_keys[1] <= a->totals.staged_keys[1];
+           fits_scratch(&sum, &a->totals);
 }

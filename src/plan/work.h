@@ -7,7 +7,7 @@
 
 /* Cuts the work of all sequences: sets each, split_chunks and totals. False if a list has changed since it was checked,
  * and is not legal. */
-bool rapt_work_plan(struct rapt_plan_body *attention);
+bool rapt_work_cut_all(struct rapt_plan_body *attention);
 
 /* The work of a sequence, except for its place among the others. */
 struct rapt_work rapt_work_cut(const struct rapt_plan_body *attention, const struct rapt_sequence *sequence);

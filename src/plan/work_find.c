@@ -15,7 +15,7 @@ struct rapt_work rapt_work_of_task(const struct rapt_plan_body *a, const struct 
                                    int64_t task) {
     const bool merges = phase == RAPT_PHASE_MERGE;
     RAPT_ASSUME(task >= 0 && task < (merges ? a->totals.all_merges : a->totals.all_tasks));
-    if (!a->has_lists)
+    if (!a->works_differ)
         return repeated(a, task / (a->desc.kv_heads * (merges ? 1 : a->each.row_blocks * a->each.splits)));
     int64_t low = 0, high = a->desc.batch - 1; /* the last work that begins no later than the task */
     while (low < high) {

@@ -50,21 +50,25 @@ static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work,
     return a->collides[side] && kind->copied_rows && rows >= kind->copied_rows;
 }
 
-void rapt_cut_for_kind(const struct rapt_plan_body *a, struct rapt_work *work) {
+/* Keys and values are read once per task, and two states of o should fit L2. */
+static int64_t most_task_rows(const struct rapt_plan_body *a, const struct rapt_work *work) {
+    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+    const bool is_packed = kind->packed_bytes, copies = work->stages[RAPT_KEYS] || work->stages[RAPT_VALUES];
+    const int64_t by_reads = is_packed ? PACKED_ROWS : copies ? 2 * TASK_ROWS : TASK_ROWS;
+    const int64_t most = rapt_smaller(by_reads, RAPT_MAX_TILES * (int64_t)kind->rows);
+    const int64_t dim = rapt_larger(a->desc.head_dim, a->desc.value_dim);
+    const int64_t by_outputs = (is_packed ? PACKED_OUTPUTS : TASK_OUTPUTS) / dim;
+    return by_outputs < most ? rapt_larger(by_outputs / kind->rows, 1) * kind->rows : most;
+}
+
+void rapt_work_cut_rows(const struct rapt_plan_body *a, struct rapt_work *work) {
     const int64_t rows = a->group * work->sequence.query_length;
-    const int64_t dim = a->desc.head_dim > a->desc.value_dim ? a->desc.head_dim : a->desc.value_dim;
-    const int64_t tile = a->table->kinds[work->kind].rows;
     for (int side = 0; side < RAPT_SIDES; side++)
         work->stages[side] = stages(a, work, rows, side);
-    int64_t most = work->stages[RAPT_KEYS] || work->stages[RAPT_VALUES] ? 2 * TASK_ROWS : TASK_ROWS;
-    const bool is_packed = a->table->kinds[work->kind].packed_bytes;
-    const int64_t outputs = is_packed ? PACKED_OUTPUTS : TASK_OUTPUTS;
-    most = is_packed ? PACKED_ROWS : most;
-    most = most < RAPT_MAX_TILES * tile ? most : RAPT_MAX_TILES * tile;
-    most = outputs / dim < most ? outputs / dim / tile * tile : most;
-    most = most < tile ? tile : most;
-    most = a->desc.key_blocks.query_tokens ? rapt_rows_of_lists(a, rows, most, tile) : most;
-    work->task_rows = (int32_t)(most < rows ? most : rows > 0 ? rows : 1);
+    int64_t most = most_task_rows(a, work);
+    if (a->desc.key_blocks.query_tokens)
+        most = rapt_rows_of_lists(a, rows, most, a->table->kinds[work->kind].rows);
+    work->task_rows = (int32_t)(most < rows ? most : rapt_larger(rows, 1));
     work->row_blocks = rapt_quotient_up(rows, work->task_rows);
 }
 
@@ -74,7 +78,7 @@ static bool fills_narrow(const struct rapt_plan_body *a, struct rapt_work *work,
     if (rows <= narrow->most_rows || rows > narrow->turn_rows || work->sequence.kv_length < RAPT_BLOCK_KEYS)
         return false;
     work->kind = RAPT_NARROW;
-    rapt_cut_for_kind(a, work);
+    rapt_work_cut_rows(a, work);
     return rapt_plans_turns(a, work, rows, 1);
 }
 
@@ -83,9 +87,9 @@ void rapt_choose_kind(const struct rapt_plan_body *a, struct rapt_work *work) {
     if (fills_narrow(a, work, rows))
         return;
     work->kind = kind_of(a, rows, work->sequence.kv_length);
-    rapt_cut_for_kind(a, work);
+    rapt_work_cut_rows(a, work);
     if (is_faster_wide(a, work, rows)) {
         work->kind = RAPT_WIDE;
-        rapt_cut_for_kind(a, work);
+        rapt_work_cut_rows(a, work);
     }
 }

@@ -93,8 +93,7 @@ float rapt_reference_softmax(struct rapt_reference_state *state, const float *t,
 void rapt_reference_weigh(float *o, float alpha, const float *p, const bool *attended, const char *value,
                           int64_t value_stride_bytes, int64_t keys, int64_t value_dim);
 
-/* 7: into = into folded with next. */
-/* power: 2^k of the order. */
+/* 7: into = into folded with next; power: 2^k of the order. */
 void rapt_reference_fold_by(struct rapt_reference_state *into, const struct rapt_reference_state *next,
                             int64_t value_dim, float (*power)(float k));
 void rapt_reference_fold(struct rapt_reference_state *into, const struct rapt_reference_state *next,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Attention as textbooks have it, in double, and the plain float32 form that
- * its error is compared with. Written from the public header alone: it does
- * not share masks, positions or constants with reference.c.
+ * its error is compared with. It shares stored numbers and entries of lists
+ * with reference.c, but no masks, positions or constants.
  */
 #include "reference/reference.h"
 

@@ -166,19 +166,19 @@ static rapt_status check_side(struct checks *c, const struct side *side) {
     const struct rapt_cache_shape shape = rapt_cache_shape_of(d);
     const int64_t from_size[] = {packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length};
     const int64_t into_size[] = {shape.pages, d->kv_heads, shape.page_tokens};
-    const int output = side->computes ? RAPT_REQUIRED_OUTPUT | RAPT_SCALES_OUT : RAPT_REQUIRED_OUTPUT;
+    const int output = side->computes ? RAPT_ROLE_OUTPUT | RAPT_ROLE_SCALES_OUT : RAPT_ROLE_OUTPUT;
     const struct rapt_tensor_rule rules[] = {{.name = side->from_name,
                                               .tensor = side->from,
                                               .size = from_size,
                                               .row = side->dim,
                                               .uses = RAPT_USE_ENDS,
-                                              .role = absent ? RAPT_OPTIONAL_INPUT : RAPT_REQUIRED_INPUT},
+                                              .role = absent ? RAPT_ROLE_OPTIONAL : RAPT_ROLE_INPUT},
                                              {.name = side->into_name,
                                               .tensor = side->into,
                                               .size = into_size,
                                               .row = side->dim,
                                               .uses = c->is_rotate ? RAPT_USE_ENDS : RAPT_USE_KEY_VALUE,
-                                              .role = absent ? RAPT_OPTIONAL_INPUT : output,
+                                              .role = absent ? RAPT_ROLE_OPTIONAL : output,
                                               .paged = shape.paged}};
     rapt_status status = check_presence(c, side);
     for (int i = 0; status == RAPT_OK && i < 2; i++)

@@ -7,9 +7,9 @@
 #include "format.h"
 #include "validate/tensor.h"
 
-static bool is_output(const struct rapt_tensor_rule *rule) { return rule->role & RAPT_REQUIRED_OUTPUT; }
+static bool is_output(const struct rapt_tensor_rule *rule) { return rule->role & RAPT_ROLE_OUTPUT; }
 
-static bool is_optional(const struct rapt_tensor_rule *rule) { return rule->role & RAPT_OPTIONAL_INPUT; }
+static bool is_optional(const struct rapt_tensor_rule *rule) { return rule->role & RAPT_ROLE_OPTIONAL; }
 
 /* NULL for an unknown dtype. */
 static const struct rapt_format_info *info_of(const rapt_tensor *t) {
@@ -176,7 +176,7 @@ static rapt_status check_memory(struct rapt_validation *v, const struct rapt_ten
                            rule->uses ? ".data" : "", rule->tensor->data, alignment);
     footprint->name = rule->name;
     footprint->output = is_output(rule);
-    footprint->state = rule->role & RAPT_IN_PLACE ? rule->tensor : NULL;
+    footprint->state = rule->role & RAPT_ROLE_IN_PLACE ? rule->tensor : NULL;
     footprint->row_bytes = (rule->row >> __builtin_ctz((unsigned)info->elements)) * info->bytes;
     struct rapt_reach reach = {0, footprint->row_bytes};
     rapt_status status = measure_reach(v, rule, alignment, footprint, &reach);
@@ -233,12 +233,12 @@ static rapt_status check_scale_memory(struct rapt_validation *v, const struct ra
                                .token_stride_bytes = t->scale_token_stride_bytes / part,
                                .extent_bytes = is_scales ? t->scale_extent_bytes : 0}; /* the scales' bounds both */
     const int64_t group = t->scale_group ? t->scale_group : rule->row;
-    const struct rapt_tensor_rule of_array = {.name = name,
-                                         .tensor = &array,
-                                         .size = rule->size,
-                                         .row = rapt_quotient_up(rule->row, group),
-                                         .role = rule->role & RAPT_SCALES_OUT ? RAPT_REQUIRED_OUTPUT
-                                                                                    : RAPT_REQUIRED_INPUT};
+    const struct rapt_tensor_rule of_array = {
+        .name = name,
+        .tensor = &array,
+        .size = rule->size,
+        .row = rapt_quotient_up(rule->row, group),
+        .role = rule->role & RAPT_ROLE_SCALES_OUT ? RAPT_ROLE_OUTPUT : RAPT_ROLE_INPUT};
     return check_memory(v, &of_array, info_of(&array));
 }
 

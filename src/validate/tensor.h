@@ -5,14 +5,14 @@
 
 #include "validate/parts.h"
 
-/* Flags on top: IN_PLACE, the tensor may be another one of these; SCALES_OUT, its scales are outputs as well. */
+/* Bits of a tensor's role; without any it is a required input. */
 enum {
-    RAPT_REQUIRED_INPUT = 0,
-    RAPT_OPTIONAL_INPUT = 1,
-    RAPT_REQUIRED_OUTPUT = 2,
-    RAPT_OPTIONAL_OUTPUT = 3,
-    RAPT_IN_PLACE = 4,
-    RAPT_SCALES_OUT = 8
+    RAPT_ROLE_INPUT = 0,
+    RAPT_ROLE_OPTIONAL = 1,
+    RAPT_ROLE_OUTPUT = 2,
+    RAPT_ROLE_OPTIONAL_OUTPUT = RAPT_ROLE_OPTIONAL | RAPT_ROLE_OUTPUT,
+    RAPT_ROLE_IN_PLACE = 4,  /* may be the memory of another tensor that has this bit, row for row */
+    RAPT_ROLE_SCALES_OUT = 8 /* its scales are outputs as well */
 };
 
 /* What the descriptor says about one of its tensors. */

@@ -16,17 +16,17 @@ static const struct call_tensor {
     int role;
 } call_tensors[] = {
 #define TENSOR(name) #name, offsetof(rapt_attention_desc, name)
-    {TENSOR(query), OF_QUERIES, HEAD_DIM, RAPT_USE_ENDS, RAPT_REQUIRED_INPUT},
-    {TENSOR(key), OF_KEYS, HEAD_DIM, RAPT_USE_KEY_VALUE, RAPT_REQUIRED_INPUT},
-    {TENSOR(value), OF_VALUES, VALUE_DIM, RAPT_USE_KEY_VALUE, RAPT_REQUIRED_INPUT},
-    {TENSOR(out), OF_QUERIES, VALUE_DIM, RAPT_USE_ENDS, RAPT_REQUIRED_OUTPUT},
-    {TENSOR(mask), OF_QUERIES, KEYS, RAPT_USE_MASK, RAPT_OPTIONAL_INPUT},
-    {TENSOR(bias), OF_QUERIES, KEYS, RAPT_USE_ENDS, RAPT_OPTIONAL_INPUT},
-    {TENSOR(keep_mask), OF_QUERIES, KEYS, RAPT_USE_MASK, RAPT_OPTIONAL_INPUT},
-    {TENSOR(lse), OF_QUERIES, ONE, RAPT_USE_FLOATS, RAPT_OPTIONAL_OUTPUT},
-    {TENSOR(weights), OF_QUERIES, KEYS, RAPT_USE_FLOATS, RAPT_OPTIONAL_OUTPUT},
-    {TENSOR(initial_state), OF_QUERIES, STATE, RAPT_USE_STATES, RAPT_OPTIONAL_INPUT | RAPT_IN_PLACE},
-    {TENSOR(final_state), OF_QUERIES, STATE, RAPT_USE_STATES, RAPT_OPTIONAL_OUTPUT | RAPT_IN_PLACE},
+    {TENSOR(query), OF_QUERIES, HEAD_DIM, RAPT_USE_ENDS, RAPT_ROLE_INPUT},
+    {TENSOR(key), OF_KEYS, HEAD_DIM, RAPT_USE_KEY_VALUE, RAPT_ROLE_INPUT},
+    {TENSOR(value), OF_VALUES, VALUE_DIM, RAPT_USE_KEY_VALUE, RAPT_ROLE_INPUT},
+    {TENSOR(out), OF_QUERIES, VALUE_DIM, RAPT_USE_ENDS, RAPT_ROLE_OUTPUT},
+    {TENSOR(mask), OF_QUERIES, KEYS, RAPT_USE_MASK, RAPT_ROLE_OPTIONAL},
+    {TENSOR(bias), OF_QUERIES, KEYS, RAPT_USE_ENDS, RAPT_ROLE_OPTIONAL},
+    {TENSOR(keep_mask), OF_QUERIES, KEYS, RAPT_USE_MASK, RAPT_ROLE_OPTIONAL},
+    {TENSOR(lse), OF_QUERIES, ONE, RAPT_USE_FLOATS, RAPT_ROLE_OPTIONAL_OUTPUT},
+    {TENSOR(weights), OF_QUERIES, KEYS, RAPT_USE_FLOATS, RAPT_ROLE_OPTIONAL_OUTPUT},
+    {TENSOR(initial_state), OF_QUERIES, STATE, RAPT_USE_STATES, RAPT_ROLE_OPTIONAL | RAPT_ROLE_IN_PLACE},
+    {TENSOR(final_state), OF_QUERIES, STATE, RAPT_USE_STATES, RAPT_ROLE_OPTIONAL_OUTPUT | RAPT_ROLE_IN_PLACE},
 #undef TENSOR
 };
 
@@ -42,7 +42,7 @@ rapt_status rapt_check_tensors(struct rapt_validation *v) {
     for (size_t i = 0; i < sizeof call_tensors / sizeof *call_tensors; i++) {
         const struct call_tensor *is = &call_tensors[i];
         const rapt_tensor *tensor = (const rapt_tensor *)(const void *)((const char *)d + is->offset);
-        if ((is->role & RAPT_OPTIONAL_INPUT) && rapt_is_zero(tensor, sizeof *tensor))
+        if ((is->role & RAPT_ROLE_OPTIONAL) && rapt_is_zero(tensor, sizeof *tensor))
             continue;
         const bool may_lack = tensor == &d->out && !rapt_absent(&d->final_state);
         const struct rapt_tensor_rule rule = {.name = is->name,
@@ -50,7 +50,7 @@ rapt_status rapt_check_tensors(struct rapt_validation *v) {
                                          .size = sizes[is->sizes],
                                          .row = rows[is->row],
                                          .uses = is->uses,
-                                         .role = may_lack ? RAPT_OPTIONAL_OUTPUT : is->role,
+                                         .role = may_lack ? RAPT_ROLE_OPTIONAL_OUTPUT : is->role,
                                          .paged = paged[is->sizes]};
         const rapt_status status = rapt_check_tensor(v, &rule);
         if (status != RAPT_OK)
@@ -63,10 +63,10 @@ rapt_status rapt_check_merging(struct rapt_validation *v, const rapt_states_desc
                                const rapt_tensor *state) {
     const int64_t size[] = {d->batch, d->query_heads, d->query_length}, floats = d->value_dim + 2;
     const struct rapt_tensor_rule rules[] = {
-        {name, state, size, floats, RAPT_USE_STATES, RAPT_REQUIRED_INPUT | RAPT_IN_PLACE, false},
-        {"merged", &d->merged, size, floats, RAPT_USE_STATES, RAPT_OPTIONAL_OUTPUT | RAPT_IN_PLACE, false},
-        {"out", &d->out, size, d->value_dim, RAPT_USE_ENDS, RAPT_OPTIONAL_OUTPUT, false},
-        {"lse", &d->lse, size, 1, RAPT_USE_STATES, RAPT_OPTIONAL_OUTPUT, false},
+        {name, state, size, floats, RAPT_USE_STATES, RAPT_ROLE_IN_PLACE, false},
+        {"merged", &d->merged, size, floats, RAPT_USE_STATES, RAPT_ROLE_OPTIONAL_OUTPUT | RAPT_ROLE_IN_PLACE, false},
+        {"out", &d->out, size, d->value_dim, RAPT_USE_ENDS, RAPT_ROLE_OPTIONAL_OUTPUT, false},
+        {"lse", &d->lse, size, 1, RAPT_USE_STATES, RAPT_ROLE_OPTIONAL_OUTPUT, false},
     };
     rapt_status status = RAPT_OK;
     for (size_t i = 0; status == RAPT_OK && i < sizeof rules / sizeof *rules; i++)

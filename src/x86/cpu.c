@@ -59,7 +59,7 @@ bool rapt_cpu_permits_tiles(void) { return false; }
 #endif
 
 /* A feature of a matrix unit without tiles to act on is none. */
-static void detect_tiles(struct rapt_cpu *cpu, uint32_t saved, unsigned edx7) {
+static void detect_units(struct rapt_cpu *cpu, uint32_t saved, unsigned edx7) {
     unsigned eax = 0, ebx, ecx, edx;
     if (!__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx))
         eax = 0;
@@ -87,16 +87,17 @@ static unsigned amd_family(void) {
 /* Families. That of Zen 4 has Zen 3 as well. */
 enum { ZEN_2 = 0x17, ZEN_4 = 0x19 };
 
-static enum rapt_requests requests_of(unsigned family) {
-    return family > ZEN_4    ? RAPT_REQUESTS_FAR_INTO_L1
-           : family >= ZEN_2 ? RAPT_REQUESTS_NEXT_PAGE
-                             : RAPT_REQUESTS_FAR_INTO_L2;
+static enum rapt_requests requests_of(unsigned family, bool has_avx512) {
+    return family > ZEN_4                  ? RAPT_REQUESTS_FAR_INTO_L1
+           : family == ZEN_4 && has_avx512 ? RAPT_REQUESTS_L1_AT_HAND
+           : family >= ZEN_2               ? RAPT_REQUESTS_NEXT_PAGE
+                                           : RAPT_REQUESTS_FAR_INTO_L2;
 }
 
 struct rapt_cpu rapt_cpu_detect(void) {
     const unsigned family = amd_family();
     struct rapt_cpu cpu = {.detected = true,
-                           .requests = requests_of(family),
+                           .requests = requests_of(family, false),
                            .has_fast_bf16_dots = is_amd(),
                            .splits_vectors = family == ZEN_4,
                            .loads_halves = family >= ZEN_4};
@@ -117,9 +118,8 @@ struct rapt_cpu rapt_cpu_detect(void) {
     cpu.avx512bw = cpu.avx512f && (ebx & CPUID7_EBX_AVX512BW);
     cpu.avx512vl = cpu.avx512f && (ebx & CPUID7_EBX_AVX512VL);
     cpu.avx512_vbmi = cpu.avx512f && (ecx & CPUID7_ECX_AVX512_VBMI);
-    if (family == ZEN_4 && cpu.avx512f)
-        cpu.requests = RAPT_REQUESTS_L1_AT_HAND;
-    detect_tiles(&cpu, saved, edx);
+    cpu.requests = requests_of(family, cpu.avx512f);
+    detect_units(&cpu, saved, edx);
     return cpu;
 }
 

@@ -232,7 +232,7 @@ static void test_positions(void **state) {
     END_OF_ROWS;
 }
 
-/* Entries of records, and more of them than are needed. */
+/* Entries of records, and more of them than are required. */
 static void test_list_strides(void **state) {
     (void)state;
     static const int32_t close[2] = {2, 4}, apart[6] = {2, 99, -1, 4, 99, 7};

@@ -8,7 +8,7 @@
 
 static const int64_t counts[] = {1,  2,  3,  4,  5,  7,   8,   9,   15,  16,  17,  31,
                                  32, 33, 63, 64, 65, 127, 128, 129, 255, 300, 1000};
-enum { COUNTS = sizeof counts / sizeof *counts, BEHIND = 3 };
+enum { COUNTS = sizeof counts / sizeof *counts, AFTER = 3 };
 
 /* Calls on misaligned floats, in place or not, and checks past the end. */
 static void expect_elementwise(const char *name, const char *slot, const float *in, const float *expected,
@@ -16,13 +16,13 @@ static void expect_elementwise(const char *name, const char *slot, const float *
                                void (*call)(const float *in, float *out, int64_t count, const void *context),
                                const void *context) {
     for (int in_place = 0; in_place < 2; in_place++) {
-        float *out = test_floats(count + BEHIND + 1) + 1;
+        float *out = test_floats(count + AFTER + 1) + 1;
         if (in_place)
             memcpy(out, in, (size_t)count * sizeof(float));
         call(in_place ? out : in, out, count, context);
         expect_bits(out, expected, count, rule, "%s %s of %lld%s", name, slot, (long long)count,
                     in_place ? " in place" : "");
-        for (int64_t i = count; i < count + BEHIND; i++)
+        for (int64_t i = count; i < count + AFTER; i++)
             assert_int_equal(bits_of(out[i]), 0xffffffffu);
     }
 }

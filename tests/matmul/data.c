@@ -53,6 +53,6 @@ void expect_product(const struct product_data *data, const float *expected, cons
                      "expected %a (%08x)",
                      what, d->isa ? rapt_isa_name((rapt_isa)d->isa) : "auto", (long long)d->rows, (long long)d->inner,
                      (long long)d->columns, (int)d->weight_layout, d->bias != NULL, (long long)(i / step),
-                     (long long)(i % step), i % step >= d->columns ? " (behind the row)" : "", (double)d->out[i],
+                     (long long)(i % step), i % step >= d->columns ? " (after the row)" : "", (double)d->out[i],
                      bits_of(d->out[i]), (double)expected[i], bits_of(expected[i]));
 }

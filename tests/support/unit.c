@@ -126,7 +126,7 @@ void unit_add_inputs(struct unit *unit, struct random *random, int32_t dtype) {
 void unit_cut(struct unit *unit) {
     unit->attention = (struct rapt_plan_body *)(void *)&unit->plan;
     unit->attention->desc = unit->desc;
-    assert_true(rapt_cut(unit->attention, rapt_table_of(RAPT_ISA_SCALAR)));
+    assert_true(rapt_plan_make(unit->attention, rapt_table_of(RAPT_ISA_SCALAR)));
 }
 
 struct rapt_sequence unit_sequence(const struct unit *unit, int64_t batch) {

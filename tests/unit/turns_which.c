@@ -120,7 +120,7 @@ static void test_which_few(void **state) {
     masked.mask = (rapt_tensor){.dtype = RAPT_BOOL8};
     for (int i = tables_of(1, tables) - 1; i >= 0; i--) {
         const struct rapt_tile_kind *kind = &tables[i]->kinds[RAPT_FEW];
-        const bool can = kind->slot_turn > 0;
+        const bool can = kind->step_turn_keys > 0;
         desc.isa = masked.isa = tables[i]->isa;
         desc.query_length = masked.query_length = kind->most_rows - 2;
         print_message("# %s: heads of %d rows take turns: %d\n", tables[i]->name, (int)desc.query_length, can);
@@ -143,7 +143,7 @@ static void test_which_few(void **state) {
 static bool blocks_take_turns(rapt_attention_desc desc, int64_t heads, int32_t dtype) {
     rapt_plan plan;
     plan_of(&plan, desc, heads, dtype);
-    return rapt_body_of(&plan)->table->kinds[work_of(&plan).kind].block_turns;
+    return rapt_body_of(&plan)->table->kinds[work_of(&plan).kind].block_turn_rows;
 }
 
 /* In whole blocks, in order 2: on all but scalars. */
@@ -183,9 +183,11 @@ static void test_which_pages(void **state) {
     (void)state;
     for (int i = tables_of(1, tables) - 1; i >= 0; i--) {
         const struct rapt_tile_kind *kind = &tables[i]->kinds[RAPT_NARROW];
-        const bool can = kind->score_beside && kind->beside_rows[RAPT_FORMAT_F32] > 0, alone = can && kind->turns_alone;
+        const bool can = kind->score_beside && kind->beside_rows[RAPT_FORMAT_F32] > 0;
+        const bool alone = can && kind->beside_single_head;
         const bool can_blocks = can && kind->beside_rows[RAPT_FORMAT_Q8_0] > 0;
         const bool can_halves = can && kind->beside_rows[RAPT_FORMAT_F16] > 0;
+        const bool alone_in_halves = can_halves && kind->beside_single_head;
         const int turn = kind->score_beside ? kind->turn_keys : 32, most = kind->beside_rows[RAPT_FORMAT_F32];
         atomic_store(&rapt_requests_here, RAPT_REQUESTS_FAR_INTO_L2);
         desc.isa = shifted.isa = aligned.isa = longer.isa = tables[i]->isa;
@@ -208,20 +210,20 @@ static void test_which_pages(void **state) {
         assert_int_equal(takes_turns_alone(desc, 3, RAPT_F32, turn / 2), false);
         atomic_store(&rapt_requests_here, RAPT_REQUESTS_FAR_INTO_L1);
         assert_int_equal(takes_turns_alone(desc, 3, RAPT_F16, turn), can_halves);
-        assert_int_equal(takes_turns_alone(desc, 2, RAPT_F16, turn), can_halves && kind->turns_alone);
+        assert_int_equal(takes_turns_alone(desc, 2, RAPT_F16, turn), alone_in_halves);
         assert_int_equal(takes_turns_alone(desc, 3, RAPT_F32, turn), alone);
         wide.isa = longer.isa = tables[i]->isa;
         wide.head_dim = 224;
         assert_int_equal(takes_turns_alone(wide, 3, RAPT_F16, turn), can_halves);
         wide.head_dim = 256;
-        assert_int_equal(takes_turns_alone(wide, 3, RAPT_F16, turn), can_halves && kind->turns_alone);
+        assert_int_equal(takes_turns_alone(wide, 3, RAPT_F16, turn), alone_in_halves);
         atomic_store(&rapt_requests_here, RAPT_REQUESTS_L1_AT_HAND);
         assert_int_equal(takes_turns_alone(desc, 1, RAPT_F32, turn), can);
         assert_int_equal(takes_turns_alone(longer, 2, RAPT_BF16, 16), can_halves);
         assert_int_equal(takes_turns_alone(longer, 1, RAPT_F16, 32), can_halves);
-        assert_int_equal(takes_turns_alone(longer, 1, RAPT_F16, 16), can_halves && kind->turns_alone);
-        assert_int_equal(takes_turns_alone(longer, 3, RAPT_Q8_0, 32), can_blocks && kind->turns_alone);
-        assert_int_equal(takes_turns_alone(desc, 3, RAPT_F16, turn), can_halves && kind->turns_alone); /* in caches */
+        assert_int_equal(takes_turns_alone(longer, 1, RAPT_F16, 16), alone_in_halves);
+        assert_int_equal(takes_turns_alone(longer, 3, RAPT_Q8_0, 32), can_blocks && kind->beside_single_head);
+        assert_int_equal(takes_turns_alone(desc, 3, RAPT_F16, turn), alone_in_halves); /* in caches */
     }
     atomic_store(&rapt_requests_here, requests);
 }

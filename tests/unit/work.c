@@ -11,7 +11,7 @@ static bool is_splitting(const struct rapt_work *work) { return work->splits > 1
 /* Space for the table of works, and one more row, to stay unchanged. */
 static struct rapt_work *written_table(const struct unit *unit) {
     const size_t bytes = rapt_work_table_bytes(unit->attention);
-    assert_int_equal(bytes, unit->attention->has_lists ? (size_t)unit->desc.batch * sizeof(struct rapt_work) : 0);
+    assert_int_equal(bytes, unit->attention->works_differ ? (size_t)unit->desc.batch * sizeof(struct rapt_work) : 0);
     struct rapt_work *table = test_alloc(bytes + sizeof *table);
     return rapt_work_write(unit->attention, table) ? table : NULL;
 }
@@ -210,7 +210,7 @@ static void test_tasks(void **state) {
         draw(&unit, &random);
         const struct rapt_work *table = written_table(&unit);
         assert_non_null(table);
-        expect_untouched(table + (unit.attention->has_lists ? unit.desc.batch : 0));
+        expect_untouched(table + (unit.attention->works_differ ? unit.desc.batch : 0));
         expect_tasks(&unit, table, 1);
         expect_tasks(&unit, table, 3);
         expect_merges(&unit, table);
@@ -259,7 +259,7 @@ static void test_changed_lists(void **state) {
     for (int64_t turn = scaled_work(8000); turn > 0; turn--) {
         struct unit unit;
         draw(&unit, &random);
-        if (unit.attention->has_lists && unit.desc.batch > 0) {
+        if (unit.attention->works_differ && unit.desc.batch > 0) {
             change(&unit, &random);
             const struct rapt_work *table = written_table(&unit);
             if (!is_legal(&unit))

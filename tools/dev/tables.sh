@@ -15,7 +15,7 @@ elif [ "$(uname -m)" = x86_64 ]; then
     can avx512_bf16 || elsewhere+=,bf16
     can amx_bf16 || elsewhere+=,amx
     can amx_fp16 || elsewhere+=,amx_fp16
-    can AuthenticAMD || elsewhere+=,zen4
+    can AuthenticAMD || elsewhere+=,halves
     elsewhere=${elsewhere#,}
 fi
 echo "${!1}"

@@ -26,7 +26,7 @@ RAPT_INLINE struct amx_scratch *amx_scratch_of(const struct rapt_task *task) {
     return (struct amx_scratch *)(void *)task->scores;
 }
 
-static void amx_lay_out(struct unit16_task *a, int number) {
+static void amx_lay_out(struct unit16_half *a, int number) {
     const struct rapt_block *b = a->t.b;
     struct amx_scratch *s = amx_scratch_of(b->task);
     a->t.y = a->half.y = s->y[number];
@@ -41,7 +41,7 @@ static void amx_lay_out(struct unit16_task *a, int number) {
 
 /* Work beside products: the rows of a group in equal shares, one per step. */
 struct amx_shares {
-    const struct unit16_task *a;
+    const struct unit16_half *a;
     int steps, row;
 };
 
@@ -63,7 +63,7 @@ static inline __attribute__((always_inline)) void beside_scores(void *context, i
     s->row = end;
 }
 
-RAPT_INLINE struct amx_product amx_scoring(const struct unit16_task *a, const char *keys, int steps) {
+RAPT_INLINE struct amx_product amx_scoring(const struct unit16_half *a, const char *keys, int steps) {
     const int64_t group_bytes = (int64_t)steps * 2 * TILE_BYTES;
     return (struct amx_product){.a = amx_queries(a->t.b->panel),
                                 .a_stride = TILE_ROW_BYTES,
@@ -81,7 +81,7 @@ RAPT_INLINE struct amx_product amx_scoring(const struct unit16_task *a, const ch
                                 .is_odd = false};
 }
 
-RAPT_INLINE void amx_score(const struct unit16_task *a) {
+RAPT_INLINE void amx_score(const struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
     const int steps = unit16_steps((int)b->task->attention->desc.head_dim);
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
@@ -106,7 +106,7 @@ RAPT_INLINE void amx_add_row(float *o, const float *g, float alpha, __mmask16 ke
 }
 
 /* Rows [row, end) of a group of dims. */
-RAPT_INLINE void amx_add_sums(const struct unit16_task *a, int group, int row, int end) {
+RAPT_INLINE void amx_add_sums(const struct unit16_half *a, int group, int row, int end) {
     const struct rapt_state state = a->t.b->state;
     const int left = (int)a->t.b->task->attention->desc.value_dim - group * AMX_COLUMNS;
     for (; row < end; row++) {
@@ -134,7 +134,7 @@ static inline __attribute__((always_inline)) void beside_sums(void *context, int
 }
 
 /* Values of the current steps. */
-RAPT_INLINE struct amx_product amx_weighing(const struct unit16_task *a, const char *values) {
+RAPT_INLINE struct amx_product amx_weighing(const struct unit16_half *a, const char *values) {
     const int dim = (int)a->t.b->task->attention->desc.value_dim;
     return (struct amx_product){.a = (const char *)a->t.y + a->first_step * TILE_ROW_BYTES,
                                 .a_stride = RAPT_HALF_KEYS * sizeof(float),
@@ -157,7 +157,7 @@ struct amx_attended {
     uint64_t keys[RAPT_HALF_KEYS / 64];
 };
 
-static struct amx_attended amx_attended_of(const struct unit16_task *a, int row) {
+static struct amx_attended amx_attended_of(const struct unit16_half *a, int row) {
     struct amx_attended attended = {{0}};
     for (int key = a->t.begin; key < a->t.end; key++)
         attended.keys[key / 64] |= (uint64_t)rapt_is_attended(a->t.b->mask, row, a->t.first + key) << key % 64;
@@ -176,7 +176,7 @@ RAPT_INLINE void amx_copy_attended(char *copy, const char *tile, int step, struc
 
 /* One row. Values that it does not attend to count as +0, whatever they hold: copies of their tiles have zeros
  * there. */
-RAPT_INLINE void amx_weigh_row(const struct unit16_task *a, const char *values, int row) {
+RAPT_INLINE void amx_weigh_row(const struct unit16_half *a, const char *values, int row) {
     char *copy = amx_scratch_of(a->t.b->task)->copy;
     const struct amx_product p = amx_weighing(a, values);
     const struct amx_attended attended = amx_attended_of(a, row);
@@ -196,7 +196,7 @@ RAPT_INLINE void amx_weigh_row(const struct unit16_task *a, const char *values, 
     }
 }
 
-RAPT_INLINE void amx_weigh(const struct unit16_task *a) {
+RAPT_INLINE void amx_weigh(const struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
     if (!(values.found & RAPT_FOUND_FINITE)) {
@@ -211,9 +211,9 @@ RAPT_INLINE void amx_weigh(const struct unit16_task *a) {
 
 /* ------------------------------------------------------------ a half by itself */
 
-static RAPT_KERNEL void amx_alone(struct unit16_task *a) { unit16_half_block(a, amx_score, amx_weigh); }
+static RAPT_KERNEL void amx_alone(struct unit16_half *a) { unit16_half_block(a, amx_score, amx_weigh); }
 
 /* From maxima on. */
-static RAPT_KERNEL void amx_rest(struct unit16_task *a) { unit16_rest(a, amx_weigh); }
+static RAPT_KERNEL void amx_rest(struct unit16_half *a) { unit16_rest(a, amx_weigh); }
 
 #endif

@@ -12,9 +12,9 @@ static size_t scores_bytes_few(int rows, int dim) {
     return AMX_TILE * (2 * RAPT_HALF_KEYS + 16 + 1) * sizeof(float) + (size_t)tiles * TILE_BYTES;
 }
 
-static void few_lay_out(struct few_task *f, const struct rapt_block *b) {
+static void few_lay_out(struct few_half *f, const struct rapt_block *b) {
     float *scores = b->task->scores;
-    struct unit16_half *half = &f->a.half;
+    struct unit16_softmax_args *half = &f->a.half;
     f->tiles = (b->rows + TILE_HEIGHT - 1) / TILE_HEIGHT;
     f->queries = amx_queries(b->panel);
     half->largest = scores + 2 * f->tiles * TILE_HEIGHT * RAPT_HALF_KEYS;
@@ -50,8 +50,8 @@ static void pack_queries_few(float *panel, const char *const *query_rows, int ro
 /* ------------------------------------------------------------ all of it */
 
 /* Turns to a half of the block, if some of its keys are named. */
-static bool few_turn_to(struct few_task *f, int half) {
-    if (!unit_turn_to(&f->a.t, half * RAPT_HALF_KEYS))
+static bool few_select_half(struct few_half *f, int half) {
+    if (!unit_select_half(&f->a.t, half * RAPT_HALF_KEYS))
         return false;
     f->a.first_step = f->a.t.begin / RAPT_STEP;
     f->a.steps = unit16_steps(f->a.t.end) - f->a.first_step;
@@ -62,7 +62,7 @@ static bool few_turn_to(struct few_task *f, int half) {
 }
 
 /* Whether values of one half and keys of the other one are whole runs at one stride. */
-static bool few_are_regular(const struct few_task *f, const struct few_task *next) {
+static bool few_are_regular(const struct few_half *f, const struct few_half *next) {
     const uint64_t half = (1u << FEW_HALF / 2) - 1, runs = half << f->values | half << next->keys;
     return f->a.t.begin == 0 && f->a.t.end == RAPT_HALF_KEYS && next->a.t.begin == 0 &&
            next->a.t.end == RAPT_HALF_KEYS && !(f->rows->scattered & runs);
@@ -70,20 +70,20 @@ static bool few_are_regular(const struct few_task *f, const struct few_task *nex
 
 /* The half whose keys are scored beside this one's values: the block's other one, or the first one of the block
  * `after`. */
-static bool few_next_half(struct few_task *next, const struct few_task *f, const struct rapt_block *after) {
+static bool few_next_half(struct few_half *next, const struct few_half *f, const struct rapt_block *after) {
     if (f->a.t.first == 0)
-        return few_turn_to(next, 1);
+        return few_select_half(next, 1);
     next->a.t.b = after;
-    if (!f->a.t.b->next.scores || !few_turn_to(next, 0))
+    if (!f->a.t.b->next.scores || !few_select_half(next, 0))
         return false;
     next->keys += FEW_RUNS;
     return true;
 }
 
 /* Scores to probabilities. */
-static void few_probabilities(struct few_task *f) {
+static void few_probabilities(struct few_half *f) {
     const struct rapt_block *b = f->a.t.b;
-    struct unit16_half *half = &f->a.half;
+    struct unit16_softmax_args *half = &f->a.half;
     const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
     const bool unscaled = rapt_enters_unscaled(b->task->attention), own = !few_is_far(b->task) && !f->in_turns;
     const int near_lines = own ? unit16_steps((int)b->task->attention->desc.value_dim) : 0;
@@ -110,7 +110,7 @@ static void few_probabilities(struct few_task *f) {
 static RAPT_KERNEL void block_few(const struct rapt_block *b) {
     const struct rapt_block after = unit_next_block(b);
     struct few_rows rows;
-    struct few_task f = {.a.t = {.b = b, .fresh = b->fresh}, .rows = &rows}, next;
+    struct few_half f = {.a.t = {.b = b, .fresh = b->fresh}, .rows = &rows}, next;
     bool is_scored = b->is_scored;
     RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end && b->rows <= AMX_TILE);
     RAPT_ASSUME(!is_scored || b->key_begin < RAPT_HALF_KEYS); /* scores are those of the first half */
@@ -119,7 +119,7 @@ static RAPT_KERNEL void block_few(const struct rapt_block *b) {
     few_find(&rows, b, f.in_turns);
     next = f;
     for (int half = 0; half < 2; half++) {
-        if (!few_turn_to(&f, half))
+        if (!few_select_half(&f, half))
             continue;
         if (!is_scored)
             few_score(&f);

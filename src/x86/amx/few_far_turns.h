@@ -8,7 +8,7 @@
 #include "x86/amx/few_turns.h"
 
 /* `turn` counts through both parts of the values, the first of which has `first` steps. */
-RAPT_INLINE struct few_turn few_far_turn_of(const struct few_task *f, int turn, const struct few_task *next, int half,
+RAPT_INLINE struct few_turn few_far_turn_of(const struct few_half *f, int turn, const struct few_half *next, int half,
                                             int dim, int first, struct few_shape shape) {
     enum { BOTH = FEW_TURN / FEW_RUN, PARTS = 2 };
     const struct few_run *run = f->rows->run, *keys = &run[few_number(half + 1, RAPT_KEYS, turn)];
@@ -26,7 +26,7 @@ RAPT_INLINE struct few_turn few_far_turn_of(const struct few_task *f, int turn, 
 }
 
 /* All turns of one part of the values, whose first part has `first` steps. */
-RAPT_INLINE void few_far_part(const struct few_task *f, const struct few_task *next, int dim, int part, int first,
+RAPT_INLINE void few_far_part(const struct few_half *f, const struct few_half *next, int dim, int part, int first,
                               struct few_shape shape) {
     const int half = f->a.t.first / RAPT_HALF_KEYS, at = part * first * RAPT_STEP;
     few_zero_kept();
@@ -37,7 +37,7 @@ RAPT_INLINE void few_far_part(const struct few_task *f, const struct few_task *n
     few_take_sums(f, at, dim, shape.steps, 1);
 }
 
-RAPT_INLINE void few_far_turns(const struct few_task *f, const struct few_task *next, int dim, int steps) {
+RAPT_INLINE void few_far_turns(const struct few_half *f, const struct few_half *next, int dim, int steps) {
     const int first = (steps + 1) / 2;
     few_far_part(f, next, dim, 0, first, (struct few_shape){.key_steps = steps, .steps = first});
     few_far_part(f, next, dim, 1, first, (struct few_shape){.key_steps = steps, .steps = steps - first});

@@ -24,7 +24,7 @@ _Static_assert(LONG_WEIGHING + LONG_SUMS * BESIDE_PRODUCT == FEW_TURN, "all rows
 
 /* A half whose values are weighed, and the one whose keys are scored. */
 struct few_long {
-    const struct few_task *f, *next;
+    const struct few_half *f, *next;
     int half, parts, key_steps;
     bool views;                                /* values are of keys: these are prefetched for both */
     struct few_run keys[2], end[2];            /* 32 keys, and their last step; */
@@ -81,7 +81,7 @@ RAPT_INLINE void long_fetch_values(const struct few_long *l, int pair, int tiles
 /* ------------------------------------------------------------ one turn */
 
 RAPT_INLINE void long_turn_to_keys(struct few_long *l, int turn, int tiles) {
-    const struct few_task *f = l->f;
+    const struct few_half *f = l->f;
     const int next = l->half + 1, number = turn % l->parts, all = tiles * l->key_steps;
     l->both = turn / l->parts * 2;
     l->step = number * all / l->parts;
@@ -205,7 +205,7 @@ RAPT_INLINE void long_weigh(struct few_long *l, int turn, int tiles) {
 
 /* ------------------------------------------------------------ a half */
 
-RAPT_INLINE void few_long_turns(const struct few_task *f, const struct few_task *next, bool whole, int tiles) {
+RAPT_INLINE void few_long_turns(const struct few_half *f, const struct few_half *next, bool whole, int tiles) {
     const struct rapt_plan_body *a = f->a.t.b->task->attention;
     const int dim = (int)a->desc.value_dim, steps = long_part_steps(tiles), part_dims = steps * RAPT_STEP;
     struct few_long l = {.f = f,
@@ -229,12 +229,12 @@ RAPT_INLINE void few_long_turns(const struct few_task *f, const struct few_task 
     }
 }
 
-typedef void few_long_turner(const struct few_task *f, const struct few_task *next);
+typedef void few_long_turner(const struct few_half *f, const struct few_half *next);
 #define FEW_LONG_TURNER(tiles)                                                                                        \
-    static RAPT_KERNEL void few_long_turns_##tiles##_whole(const struct few_task *f, const struct few_task *next) {    \
+    static RAPT_KERNEL void few_long_turns_##tiles##_whole(const struct few_half *f, const struct few_half *next) {    \
         few_long_turns(f, next, true, tiles);                                                                         \
     }                                                                                                                 \
-    static RAPT_KERNEL void few_long_turns_##tiles##_rest(const struct few_task *f, const struct few_task *next) {     \
+    static RAPT_KERNEL void few_long_turns_##tiles##_rest(const struct few_half *f, const struct few_half *next) {     \
         few_long_turns(f, next, false, tiles);                                                                        \
     }
 FEW_LONG_TURNER(1)

@@ -14,8 +14,8 @@ enum {
 };
 
 /* A half block of a tile of one or two times 16 rows, and its scratch. */
-struct few_task {
-    struct unit16_task a; /* a.g: [tiles of dims][16 rows][16 dims], the dims of two tiles as few_update has them */
+struct few_half {
+    struct unit16_half a; /* a.g: [tiles of dims][16 rows][16 dims], the dims of two tiles as few_update has them */
     int tiles, first_row; /* of 16 rows; and the first row of the current one */
     const char *queries;  /* [tiles of rows][steps of dims] */
     char *scores;         /* for each tile of rows two: [keys][rows] */
@@ -27,8 +27,8 @@ struct few_task {
 };
 
 /* Tile `number` of the rows only. */
-static struct few_task few_tile(const struct few_task *f, int number) {
-    struct few_task tile = *f;
+static struct few_half few_tile(const struct few_half *f, int number) {
+    struct few_half tile = *f;
     tile.first_row = number * TILE_HEIGHT;
     tile.queries += number * unit16_steps((int)f->a.t.b->task->attention->desc.head_dim) * TILE_BYTES;
     tile.a.t.y += tile.first_row * RAPT_HALF_KEYS;
@@ -74,7 +74,7 @@ RAPT_INLINE void few_transpose(const char *from, float *y, const struct few_run 
 }
 
 /* steps of 32 dims: a constant. */
-RAPT_INLINE void few_score_near(const struct few_task *f, int dim, int steps) {
+RAPT_INLINE void few_score_near(const struct few_half *f, int dim, int steps) {
     const int first = f->a.first_step * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
     const char *const queries = f->queries;
     float *y = f->a.t.y;
@@ -105,7 +105,7 @@ RAPT_INLINE void few_score_near(const struct few_task *f, int dim, int steps) {
 
 /* Four chains of products share the loads of queries and hide each other's latency. Keys before the first step and
  * after the last one get scores, too, which nothing reads. */
-static RAPT_KERNEL void few_score_far(const struct few_task *f, int dim) {
+static RAPT_KERNEL void few_score_far(const struct few_half *f, int dim) {
     const int steps = unit16_steps(dim), first = f->a.first_step * RAPT_STEP, last = first + f->a.steps * RAPT_STEP;
     const int beside = few_beside_keys(f->a.t.b->task);
     const char *const queries = f->queries;
@@ -142,22 +142,22 @@ static RAPT_KERNEL void few_score_far(const struct few_task *f, int dim) {
 
 /* One function for each size of near rows. */
 #define FEW_STEPS(X) X(1) X(2) X(3) X(4)
-typedef void few_scorer(const struct few_task *f, int dim);
+typedef void few_scorer(const struct few_half *f, int dim);
 #define FEW_SCORER(steps)                                                            \
-    static RAPT_KERNEL void few_score_##steps(const struct few_task *f, int dim) {   \
+    static RAPT_KERNEL void few_score_##steps(const struct few_half *f, int dim) {   \
         few_score_near(f, dim, steps);                                               \
     }
 FEW_STEPS(FEW_SCORER)
 #undef FEW_SCORER
 
-static void few_score(const struct few_task *f) {
+static void few_score(const struct few_half *f) {
 #define FEW_SCORER(steps) few_score_##steps,
     static few_scorer *const of_steps[] = {FEW_STEPS(FEW_SCORER)};
 #undef FEW_SCORER
     const int dim = (int)f->a.t.b->task->attention->desc.head_dim;
     few_scorer *const score = few_is_far(f->a.t.b->task) ? few_score_far : of_steps[unit16_steps(dim) - 1];
     for (int number = 0; number < f->tiles; number++) {
-        const struct few_task tile = few_tile(f, number);
+        const struct few_half tile = few_tile(f, number);
         score(&tile, dim);
     }
 }

@@ -15,7 +15,7 @@ struct few_turn {
 };
 
 /* half: of the values. */
-RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, const struct few_task *next, int half,
+RAPT_INLINE struct few_turn few_turn_of(const struct few_half *f, int turn, const struct few_half *next, int half,
                                         int dim, struct few_shape shape) {
     enum { BOTH = FEW_TURN / FEW_RUN };
     const struct few_run *run = f->rows->run;
@@ -55,7 +55,7 @@ RAPT_INLINE struct few_turn few_turn_of(const struct few_task *f, int turn, cons
         few_fetch_part(&t->ahead, 0, BESIDE_SCORING, 2 * (step) + 1, 2 * steps, shape);             \
     }
 
-RAPT_INLINE void few_turn_score(const struct few_task *f, const struct few_turn *t, struct few_shape shape) {
+RAPT_INLINE void few_turn_score(const struct few_half *f, const struct few_turn *t, struct few_shape shape) {
     const char *const queries = f->queries;
     const int steps = shape.key_steps;
     TILE_ZERO(4);
@@ -74,7 +74,7 @@ RAPT_INLINE void few_turn_score(const struct few_task *f, const struct few_turn 
 }
 
 /* Values to the panel. */
-RAPT_INLINE void few_turn_interleave(const struct few_task *f, const struct few_turn *t, int dim,
+RAPT_INLINE void few_turn_interleave(const struct few_half *f, const struct few_turn *t, int dim,
                                      struct few_shape shape) {
     enum { PAIRS = FEW_RUN / 2 };
     const int steps = shape.steps;
@@ -91,7 +91,7 @@ RAPT_INLINE void few_turn_interleave(const struct few_task *f, const struct few_
 }
 
 /* Tile `number` of scores to rows of keys. */
-RAPT_INLINE void few_turn_transpose(const struct few_task *f, const struct few_turn *t, int number,
+RAPT_INLINE void few_turn_transpose(const struct few_half *f, const struct few_turn *t, int number,
                                     struct few_shape shape) {
     const int rows = f->a.t.b->rows, parts = few_is_far_shape(shape) ? TILE_HEIGHT : 2 * TILE_HEIGHT;
     __m512i r[TILE_HEIGHT];
@@ -127,7 +127,7 @@ RAPT_INLINE void few_turn_transpose(const struct few_task *f, const struct few_t
         FEW_TURN_FETCH(2 * (sum) - 7);                                                              \
     }
 
-RAPT_INLINE void few_turn_weigh(const struct few_task *f, const struct few_turn *t, int turn, struct few_shape shape) {
+RAPT_INLINE void few_turn_weigh(const struct few_half *f, const struct few_turn *t, int turn, struct few_shape shape) {
     const int steps = shape.steps;
     char *const panel = f->panel, *const g = (char *)f->a.g;
     TILE_LOAD(4, (const char *)f->a.t.y + turn * TILE_ROW_BYTES, RAPT_HALF_KEYS * sizeof(float));
@@ -150,7 +150,7 @@ RAPT_INLINE void few_turn_weigh(const struct few_task *f, const struct few_turn 
 
 /* The values of a turn, which counts through all `parts` of `steps` steps of dims. After the last turn comes the first
  * one of the next half. */
-RAPT_INLINE void few_find_values(const struct few_task *f, struct few_run *values, int turn, int parts, int steps) {
+RAPT_INLINE void few_find_values(const struct few_half *f, struct few_run *values, int turn, int parts, int steps) {
     enum { BOTH = FEW_TURN / FEW_RUN };
     const int half = f->a.t.first / RAPT_HALF_KEYS, over = turn == parts * FEW_TURNS;
     const int part = over ? 0 : turn / FEW_TURNS, at = over ? FEW_TURNS : turn % FEW_TURNS;
@@ -162,7 +162,7 @@ RAPT_INLINE void few_find_values(const struct few_task *f, struct few_run *value
 
 /* Vector work separates stores of tiles, or to the panel, from loads of the same: these would wait for all requests
  * before them. */
-RAPT_INLINE void few_one_turn(const struct few_task *f, const struct few_turn *t, int turn, int dim,
+RAPT_INLINE void few_one_turn(const struct few_half *f, const struct few_turn *t, int turn, int dim,
                               struct few_shape shape) {
     few_turn_score(f, t, shape);
     few_turn_interleave(f, t, dim, shape);
@@ -180,10 +180,10 @@ RAPT_INLINE void few_zero_kept(void) {
 }
 
 /* Sums of dims from `at` on, to o; those of a second tile of rows lie after those of the first. */
-RAPT_INLINE void few_take_sums(const struct few_task *f, int at, int dim, int part_steps, int tiles) {
+RAPT_INLINE void few_take_sums(const struct few_half *f, int at, int dim, int part_steps, int tiles) {
     const int part = part_steps * RAPT_STEP, count = dim - at < part ? dim - at : part, steps = part_steps * tiles;
     char *const g = (char *)f->a.g;
-    struct few_task tile = *f;
+    struct few_half tile = *f;
     FEW_STORE(0);
     FEW_STORE(1);
     FEW_STORE(2);
@@ -195,7 +195,7 @@ RAPT_INLINE void few_take_sums(const struct few_task *f, int at, int dim, int pa
     }
 }
 
-RAPT_INLINE void few_all_turns(const struct few_task *f, const struct few_task *next, int dim, int steps, bool dense) {
+RAPT_INLINE void few_all_turns(const struct few_half *f, const struct few_half *next, int dim, int steps, bool dense) {
     const struct few_shape shape = {steps, steps, dense};
     const int half = f->a.t.first / RAPT_HALF_KEYS;
     few_zero_kept();

@@ -7,9 +7,9 @@
 #include "x86/amx/few_far_turns.h"
 #include "x86/amx/few_long_turns.h"
 
-typedef void few_turner(const struct few_task *f, const struct few_task *next, int dim);
+typedef void few_turner(const struct few_half *f, const struct few_half *next, int dim);
 #define FEW_TURNER(steps)                                                                                    \
-    static RAPT_KERNEL void few_turns_##steps(const struct few_task *f, const struct few_task *next, int dim) { \
+    static RAPT_KERNEL void few_turns_##steps(const struct few_half *f, const struct few_half *next, int dim) { \
         few_all_turns(f, next, dim, steps, false);                                                           \
     }
 FEW_STEPS(FEW_TURNER)
@@ -17,18 +17,18 @@ FEW_STEPS(FEW_TURNER)
 
 #define FEW_FAR_STEPS(X) X(5) X(6) X(7) X(8)
 #define FEW_TURNER(steps)                                                                                    \
-    static RAPT_KERNEL void few_turns_##steps(const struct few_task *f, const struct few_task *next, int dim) { \
+    static RAPT_KERNEL void few_turns_##steps(const struct few_half *f, const struct few_half *next, int dim) { \
         few_far_turns(f, next, dim, steps);                                                                 \
     }
 FEW_FAR_STEPS(FEW_TURNER)
 #undef FEW_TURNER
 
-static RAPT_KERNEL void few_dense_turns(const struct few_task *f, const struct few_task *next, int dim) {
+static RAPT_KERNEL void few_dense_turns(const struct few_half *f, const struct few_half *next, int dim) {
     (void)dim;
     few_all_turns(f, next, FEW_NEAR_DIMS, FEW_NEAR_STEPS, true);
 }
 
-static void few_weigh_like(const struct few_task *f, const struct few_task *next, int dim) {
+static void few_weigh_like(const struct few_half *f, const struct few_half *next, int dim) {
 #define FEW_TURNER(steps) few_turns_##steps,
     static few_turner *const of_steps[] = {FEW_STEPS(FEW_TURNER) FEW_FAR_STEPS(FEW_TURNER)};
 #undef FEW_TURNER
@@ -39,7 +39,7 @@ static void few_weigh_like(const struct few_task *f, const struct few_task *next
 }
 
 /* p times values of a whole half, to o, and the scores of the next one, whole as well. ASSUME few_are_regular. */
-static void few_weigh_in_turns(const struct few_task *f, const struct few_task *next) {
+static void few_weigh_in_turns(const struct few_half *f, const struct few_half *next) {
     static few_long_turner *const of_tiles[][2] = {{few_long_turns_1_rest, few_long_turns_1_whole},
                                                    {few_long_turns_2_rest, few_long_turns_2_whole}};
     const rapt_attention_desc *desc = &f->a.t.b->task->attention->desc;

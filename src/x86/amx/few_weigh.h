@@ -25,7 +25,7 @@ struct few_dims {
 };
 
 /* 16 values to the panel. beside: the first near row to prefetch. */
-RAPT_INLINE void few_interleave(const struct few_task *f, const struct few_dims *d, char *panel, int number, int dim,
+RAPT_INLINE void few_interleave(const struct few_half *f, const struct few_dims *d, char *panel, int number, int dim,
                                 int steps, int beside, bool far) {
     enum { PAIRS = FEW_RUN / 2 };
     const int first = far ? d->first : 0;
@@ -75,13 +75,13 @@ RAPT_INLINE void few_interleave(const struct few_task *f, const struct few_dims 
         TILE_STORE(sum, g + (sum) * TILE_BYTES, TILE_ROW_BYTES)
 
 /* Rows of a tile. */
-RAPT_INLINE int few_rows_of_tile(const struct few_task *f) {
+RAPT_INLINE int few_rows_of_tile(const struct few_half *f) {
     const int left = f->a.t.b->rows - f->first_row;
     return left < TILE_HEIGHT ? left : TILE_HEIGHT;
 }
 
 /* o of rows [row, end) of a tile, count dims from `at` on. */
-RAPT_INLINE void few_update(const struct few_task *f, int at, int count, int row, int end) {
+RAPT_INLINE void few_update(const struct few_half *f, int at, int count, int row, int end) {
     const struct rapt_state state = f->a.t.b->state;
     const bool fresh = f->a.t.fresh;
     const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
@@ -101,7 +101,7 @@ RAPT_INLINE void few_update(const struct few_task *f, int at, int count, int row
 }
 
 /* p times some dims of values, to o of rows [row, end). Sizes may be constants. */
-RAPT_INLINE void few_multiply(const struct few_task *f, const struct few_dims *d, int row, int end, int dim, int steps,
+RAPT_INLINE void few_multiply(const struct few_half *f, const struct few_dims *d, int row, int end, int dim, int steps,
                               bool far) {
     const int first = f->a.first_step, last = first + f->a.steps, at = far ? d->first * RAPT_STEP : 0;
     const char *const p = (const char *)f->a.t.y;
@@ -141,9 +141,9 @@ RAPT_INLINE void few_multiply(const struct few_task *f, const struct few_dims *d
 }
 
 /* Near rows: all dims at once. */
-typedef void few_weigher(const struct few_task *f, int row, int end);
+typedef void few_weigher(const struct few_half *f, int row, int end);
 #define FEW_WEIGHER(steps)                                                                      \
-    static RAPT_KERNEL void few_weigh_##steps(const struct few_task *f, int row, int end) {     \
+    static RAPT_KERNEL void few_weigh_##steps(const struct few_half *f, int row, int end) {     \
         static const struct few_dims all = {.first = 0};                                        \
         const int dim = (int)f->a.t.b->task->attention->desc.value_dim;                         \
         few_multiply(f, &all, row, end, dim, steps, false);                                     \
@@ -151,10 +151,10 @@ typedef void few_weigher(const struct few_task *f, int row, int end);
 FEW_STEPS(FEW_WEIGHER)
 #undef FEW_WEIGHER
 
-typedef void few_multiplier(const struct few_task *f, const struct few_dims *d, int row, int end, int dim);
+typedef void few_multiplier(const struct few_half *f, const struct few_dims *d, int row, int end, int dim);
 
 #define FEW_MULTIPLIER(steps)                                                                                       \
-    static RAPT_KERNEL void few_multiply_##steps(const struct few_task *f, const struct few_dims *d, int row,       \
+    static RAPT_KERNEL void few_multiply_##steps(const struct few_half *f, const struct few_dims *d, int row,       \
                                                  int end, int dim) {                                                \
         few_multiply(f, d, row, end, dim, steps, true);                                                             \
     }
@@ -162,7 +162,7 @@ FEW_STEPS(FEW_MULTIPLIER)
 #undef FEW_MULTIPLIER
 
 /* Far rows: part of the dims at a time, whose sums stay in registers. */
-static RAPT_KERNEL void few_weigh_far(const struct few_task *f, int row, int end) {
+static RAPT_KERNEL void few_weigh_far(const struct few_half *f, int row, int end) {
 #define FEW_MULTIPLIER(steps) few_multiply_##steps,
     static few_multiplier *const of_steps[] = {FEW_STEPS(FEW_MULTIPLIER)};
 #undef FEW_MULTIPLIER
@@ -182,7 +182,7 @@ static RAPT_KERNEL void few_weigh_far(const struct few_task *f, int row, int end
 }
 
 /* p times values, to o of rows [row, end) of a tile. */
-static void few_weigh_rows(const struct few_task *f, int row, int end) {
+static void few_weigh_rows(const struct few_half *f, int row, int end) {
 #define FEW_WEIGHER(steps) few_weigh_##steps,
     static few_weigher *const of_steps[] = {FEW_STEPS(FEW_WEIGHER)};
 #undef FEW_WEIGHER
@@ -193,9 +193,9 @@ static void few_weigh_rows(const struct few_task *f, int row, int end) {
 }
 
 /* Values that a row does not attend to count as +0, whatever they hold. */
-static void few_weigh_row(const struct few_task *f, int row) {
+static void few_weigh_row(const struct few_half *f, int row) {
     struct few_rows attended;
-    struct few_task of_row = few_tile(f, row / TILE_HEIGHT);
+    struct few_half of_row = few_tile(f, row / TILE_HEIGHT);
     few_clear(&attended);
     for (int key = 0; key < RAPT_HALF_KEYS; key++) {
         const int number = f->values + key / FEW_RUN, i = key % FEW_RUN;
@@ -209,7 +209,7 @@ static void few_weigh_row(const struct few_task *f, int row) {
     few_weigh_rows(&of_row, row % TILE_HEIGHT, row % TILE_HEIGHT + 1);
 }
 
-static void few_weigh(const struct few_task *f) {
+static void few_weigh(const struct few_half *f) {
     const struct rapt_block *b = f->a.t.b;
     const int next = f->values + few_number(0, RAPT_VALUES, 0);
     if (b->careful && b->seen == RAPT_SEES_SOME) {
@@ -218,7 +218,7 @@ static void few_weigh(const struct few_task *f) {
         return;
     }
     for (int number = 0; number < f->tiles; number++) {
-        const struct few_task tile = few_tile(f, number);
+        const struct few_half tile = few_tile(f, number);
         few_weigh_rows(&tile, 0, few_rows_of_tile(&tile));
     }
     if (!few_is_far(b->task))

@@ -77,30 +77,29 @@ static unsigned pack_keys_amx(void *into, const char *const *rows, int dim, int 
  * finite. */
 RAPT_INLINE __mmask32 interleave_step(char *tile, const char *const *rows, int dim) {
     const __m512i exponent = _mm512_set1_epi16(UNIT16_IS_F16 ? 0x7c00 : 0x7f80);
-    __mmask32 infinite = 0;
+    __mmask32 nonfinite = 0;
     for (int group = 0; group < unit16_steps(dim); group++, tile += 2 * STEPS_OF_HALF * TILE_BYTES) {
         const __mmask32 there = unit16_first(dim - group * AMX_COLUMNS);
         for (int pair = 0; pair < TILE_HEIGHT; pair++) {
             char *into = tile + pair * TILE_ROW_BYTES;
             const __m512i a = _mm512_maskz_loadu_epi16(there, rows[2 * pair] + group * TILE_ROW_BYTES);
             const __m512i b = _mm512_maskz_loadu_epi16(there, rows[2 * pair + 1] + group * TILE_ROW_BYTES);
-            infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, exponent), exponent) |
-                        _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, exponent), exponent);
+            nonfinite |= unit16_nonfinite(a, b, exponent);
             _mm512_storeu_si512(into, unit16_interleave(a, b, 0));
             _mm512_storeu_si512(into + STEPS_OF_HALF * TILE_BYTES, unit16_interleave(a, b, 1));
         }
     }
-    return infinite;
+    return nonfinite;
 }
 
 static unsigned pack_values_amx(void *into, const char *const *rows, int dim, int format) {
     const char *from[RAPT_STEP];
-    __mmask32 infinite = 0;
+    __mmask32 nonfinite = 0;
     (void)format;
     for (int step = 0; step < STEPS_OF_HALF; step++)
         if (unit16_rows_of_step(from, rows, step))
-            infinite |= interleave_step((char *)into + step * TILE_BYTES, from, dim);
-    return infinite ? 0 : RAPT_FOUND_FINITE;
+            nonfinite |= interleave_step((char *)into + step * TILE_BYTES, from, dim);
+    return nonfinite ? 0 : RAPT_FOUND_FINITE;
 }
 
 #endif

@@ -22,7 +22,7 @@ struct amx_rows {
     int left;        /* rows */
 };
 
-RAPT_INLINE struct amx_rows amx_rows_of(const struct unit16_half *h) {
+RAPT_INLINE struct amx_rows amx_rows_of(const struct unit16_softmax_args *h) {
     return (struct amx_rows){.y = h->y,
                              .lanes = h->lanes,
                              .offset = h->offset,
@@ -92,7 +92,7 @@ static inline __attribute__((always_inline)) void beside_scoring(void *context, 
 
 /* size: head_dim / 32, rounded up, at most AMX_LONG. both: the exponentials of `before` are interleaved. e: rows to
  * prefetch, or NULL, as from AMX_LONG steps on. */
-RAPT_INLINE void amx_score_pair(const struct unit16_task *a, const struct unit16_task *before, struct rapt_errands *e,
+RAPT_INLINE void amx_score_pair(const struct unit16_half *a, const struct unit16_half *before, struct rapt_errands *e,
                                 int size, bool both) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
@@ -150,7 +150,7 @@ static inline __attribute__((always_inline)) void beside_weighing(void *context,
 }
 
 /* size: value_dim / 32, rounded up, at most AMX_LONG. both: those of `after`. ASSUME probabilities are packed. */
-RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16_task *after, struct rapt_errands *e,
+RAPT_INLINE void amx_weigh_pair(const struct unit16_half *a, const struct unit16_half *after, struct rapt_errands *e,
                                 int size, bool both) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
@@ -181,14 +181,14 @@ RAPT_INLINE void amx_weigh_pair(const struct unit16_task *a, const struct unit16
 
 /* ------------------------------------------------------------ for each size of heads */
 
-typedef void amx_of_size(const struct unit16_task *a, const struct unit16_task *other, struct rapt_errands *e);
+typedef void amx_of_size(const struct unit16_half *a, const struct unit16_half *other, struct rapt_errands *e);
 
 struct amx_size {
     amx_of_size *score, *score_beside, *weigh, *weigh_beside;
 };
 
 #define AMX_STAGE(name, stage, size, both, fetches)                                                                \
-    static RAPT_KERNEL void name##_##size(const struct unit16_task *a, const struct unit16_task *other,            \
+    static RAPT_KERNEL void name##_##size(const struct unit16_half *a, const struct unit16_half *other,            \
                                           struct rapt_errands *e) {                                                \
         RAPT_ASSUME(e || !(fetches));                                                                              \
         stage(a, other, (fetches) ? e : NULL, size, both);                                                         \
@@ -229,20 +229,20 @@ static const struct amx_size *amx_size_of(int64_t dim, const struct rapt_errands
 
 /* ------------------------------------------------------------ the pair */
 
-static bool amx_is_finite(const struct unit16_task *a) {
+static bool amx_is_finite(const struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
     return rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first).found & RAPT_FOUND_FINITE;
 }
 
 /* Whether both halves are whole, finite and without dropout. */
-static bool amx_is_pair(const struct unit16_task a[2]) {
+static bool amx_is_pair(const struct unit16_half a[2]) {
     const struct rapt_block *b = a->t.b;
     return a[0].steps == STEPS_OF_HALF && a[1].steps == STEPS_OF_HALF && b->rows == AMX_TILE &&
            !(b->mask->parts & RAPT_PART_KEEP) && amx_is_finite(&a[0]) && amx_is_finite(&a[1]);
 }
 
 /* Halves with rows of large maxima are not paired. */
-static void amx_pair(struct unit16_task a[2]) {
+static void amx_pair(struct unit16_half a[2]) {
     const struct rapt_block *b = a->t.b;
     const rapt_attention_desc *desc = &b->task->attention->desc;
     struct rapt_errands *e = amx_beside_keys(b);
@@ -270,12 +270,12 @@ static void amx_pair(struct unit16_task a[2]) {
 /* ------------------------------------------------------------ all of it */
 
 static RAPT_KERNEL void block_amx(const struct rapt_block *b) {
-    struct unit16_task a[2];
+    struct unit16_half a[2];
     int count = 0;
     RAPT_ASSUME(b->rows <= AMX_TILE && !b->mask->selected && b->key_begin < b->key_end);
     for (int first = 0; first < RAPT_BLOCK_KEYS; first += RAPT_HALF_KEYS) {
-        a[count] = (struct unit16_task){.t = {.b = b, .fresh = b->fresh && count == 0}};
-        count += unit16_turn_to(&a[count], first);
+        a[count] = (struct unit16_half){.t = {.b = b, .fresh = b->fresh && count == 0}};
+        count += unit16_select_half(&a[count], first);
     }
     if (count == 2 && amx_is_pair(a)) {
         amx_lay_out(&a[0], 0);

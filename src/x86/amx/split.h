@@ -31,8 +31,8 @@ RAPT_INLINE struct split_scratch *split_scratch_of(const struct rapt_task *task)
 }
 
 /* Half a block. Of `a`: plain = scores are products times a factor above 0, no more; half.offset is not used. */
-struct split_task {
-    struct unit16_task a;
+struct split_half {
+    struct unit16_half a;
     bool sees_all; /* all rows see all keys */
     struct split_rows_of_tiles *p;
     float *low, *magic;
@@ -46,7 +46,7 @@ static inline __attribute__((always_inline)) void beside_nothing(void *context, 
     (void)context, (void)group, (void)step, (void)turn;
 }
 
-RAPT_INLINE struct amx_product split_scoring(const struct unit16_task *a) {
+RAPT_INLINE struct amx_product split_scoring(const struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
     const int steps = unit16_steps((int)b->task->attention->desc.head_dim);
     const char *keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first).base;
@@ -65,7 +65,7 @@ RAPT_INLINE struct amx_product split_scoring(const struct unit16_task *a) {
                                 .has_below = b->rows > TILE_HEIGHT};
 }
 
-static RAPT_KERNEL void split_score(const struct unit16_task *a) {
+static RAPT_KERNEL void split_score(const struct unit16_half *a) {
     const struct amx_product p = split_scoring(a);
     amx_multiply(&p, unit16_steps((int)a->t.b->task->attention->desc.head_dim), beside_nothing, NULL, AMX_PARTS);
 }
@@ -90,8 +90,8 @@ RAPT_INLINE __m512 split_step(const float *y, char *to, __m512 factor, const str
 }
 
 /* m, alpha and exp2 constants of all rows. */
-static void split_new_maxima(struct split_task *t) {
-    struct unit16_half *h = &t->a.half;
+static void split_new_maxima(struct split_half *t) {
+    struct unit16_softmax_args *h = &t->a.half;
     const __m512 factor = _mm512_set1_ps(h->factor);
     h->large_rows = 0;
     for (int row = 0; row < h->rows; row += 16) {
@@ -107,8 +107,8 @@ static void split_new_maxima(struct split_task *t) {
     }
 }
 
-RAPT_INLINE void split_line(const struct split_task *t, int number, int shifted) {
-    const struct unit16_half *h = &t->a.half;
+RAPT_INLINE void split_line(const struct split_half *t, int number, int shifted) {
+    const struct unit16_softmax_args *h = &t->a.half;
     const float *y = h->y + number * RAPT_HALF_KEYS;
     float *lanes = h->lanes + number * RAPT_SUM_LANES;
     const __m512 factor = _mm512_set1_ps(h->factor);
@@ -120,7 +120,7 @@ RAPT_INLINE void split_line(const struct split_task *t, int number, int shifted)
 }
 
 /* From maxima to probabilities in parts. */
-static RAPT_KERNEL void split_exponentials(const struct split_task *t) {
+static RAPT_KERNEL void split_exponentials(const struct split_half *t) {
     for (int row = 0; row < t->a.half.rows; row++)
         if (t->a.half.large_rows >> row & 1)
             split_line(t, row, 1);
@@ -129,7 +129,7 @@ static RAPT_KERNEL void split_exponentials(const struct split_task *t) {
 }
 
 /* If scores are modified first. */
-static RAPT_KERNEL void split_general_softmax(struct split_task *t) {
+static RAPT_KERNEL void split_general_softmax(struct split_half *t) {
     unit_probabilities(&t->a.t);
     for (int row = 0; row < t->a.t.b->rows; row++)
         for (int step = t->a.first_step; step < t->a.first_step + t->a.steps; step++) {
@@ -141,8 +141,8 @@ static RAPT_KERNEL void split_general_softmax(struct split_task *t) {
 /* ------------------------------------------------------------ probabilities times values */
 
 /* One row, as amx_weigh_row. */
-static void split_weigh_row(const struct split_task *t, const char *values, int row) {
-    const struct unit16_task *a = &t->a;
+static void split_weigh_row(const struct split_half *t, const char *values, int row) {
+    const struct unit16_half *a = &t->a;
     char *copy = split_scratch_of(a->t.b->task)->copy;
     const int groups = unit16_steps((int)a->t.b->task->attention->desc.value_dim);
     const struct amx_attended attended = amx_attended_of(a, row);
@@ -166,7 +166,7 @@ static void split_weigh_row(const struct split_task *t, const char *values, int 
 }
 
 struct split_weighing_beside {
-    const struct unit16_task *a;
+    const struct unit16_half *a;
     int groups;
 };
 
@@ -178,8 +178,8 @@ static inline __attribute__((always_inline)) void beside_split_sums(void *contex
         amx_add_sums(c->a, group - 1, 0, c->a->half.rows);
 }
 
-RAPT_INLINE struct amx_product split_weighing(const struct split_task *t, const char *values) {
-    const struct unit16_task *a = &t->a;
+RAPT_INLINE struct amx_product split_weighing(const struct split_half *t, const char *values) {
+    const struct unit16_half *a = &t->a;
     return (struct amx_product){.a = t->p->of[a->first_step][0],
                                 .a_stride = TILE_ROW_BYTES,
                                 .a_step = SPLIT_STEP,
@@ -194,12 +194,12 @@ RAPT_INLINE struct amx_product split_weighing(const struct split_task *t, const 
                                 .has_below = a->half.rows > TILE_HEIGHT};
 }
 
-RAPT_INLINE struct rapt_packed split_values(const struct split_task *t) {
+RAPT_INLINE struct rapt_packed split_values(const struct split_half *t) {
     const struct rapt_block *b = t->a.t.b;
     return rapt_source_packed(b->source, RAPT_VALUES, b->base + t->a.t.first);
 }
 
-static RAPT_KERNEL void split_weigh(const struct split_task *t) {
+static RAPT_KERNEL void split_weigh(const struct split_half *t) {
     const struct rapt_packed values = split_values(t);
     if (!(values.found & RAPT_FOUND_FINITE)) {
         for (int row = 0; row < t->a.half.rows; row++)
@@ -214,12 +214,12 @@ static RAPT_KERNEL void split_weigh(const struct split_task *t) {
 /* ------------------------------------------------------------ a half by itself */
 
 /* From maxima on. */
-static void split_rest(const struct split_task *t) {
+static void split_rest(const struct split_half *t) {
     split_exponentials(t);
     split_weigh(t);
 }
 
-static void split_alone(struct split_task *t) {
+static void split_alone(struct split_half *t) {
     split_score(&t->a);
     if (!t->a.plain) {
         split_general_softmax(t);

@@ -113,38 +113,37 @@ static unsigned pack_keys_split(void *into, const char *const *rows, int dim, in
  * are not finite. */
 RAPT_INLINE __mmask32 split_interleave(char *to, const char *const *rows, const char *const *ahead, int dim) {
     const __m512i exponent = _mm512_set1_epi16(0x7f80);
-    __mmask32 infinite = 0;
+    __mmask32 nonfinite = 0;
     for (int group = 0; group < unit16_steps(dim); group++, to += STEPS_OF_HALF * SPLIT_STEP) {
         __m512i even[UNIT_PARTS], odd[UNIT_PARTS];
         for (int i = 0; ahead && i < 2; i++)
             split_prefetch(ahead[i], group * AMX_COLUMNS);
         split_row((const float *)(const void *)rows[0], group * AMX_COLUMNS, dim, even);
         split_row((const float *)(const void *)rows[1], group * AMX_COLUMNS, dim, odd);
-        infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(even[0], exponent), exponent) |
-                    _mm512_cmpeq_epi16_mask(_mm512_and_si512(odd[0], exponent), exponent);
+        nonfinite |= unit16_nonfinite(even[0], odd[0], exponent);
         RAPT_UNROLL for (int part = 0; part < UNIT_PARTS; part++) {
             _mm512_storeu_si512(to + part * AMX_PART, unit16_interleave(even[part], odd[part], 0));
             _mm512_storeu_si512(to + part * AMX_PART + TILE_BYTES, unit16_interleave(even[part], odd[part], 1));
         }
     }
-    return infinite;
+    return nonfinite;
 }
 
 /* For each 32 dims, 32 keys and part two tiles. */
 static unsigned pack_values_split(void *into, const char *const *rows, int dim, int format) {
     const char *from[RAPT_STEP];
-    __mmask32 infinite = 0;
+    __mmask32 nonfinite = 0;
     (void)format;
     for (int step = 0; step < STEPS_OF_HALF; step++) {
         if (!unit16_rows_of_step(from, rows, step))
             continue;
         for (int i = 0; i < RAPT_STEP; i += 2) {
             const int ahead = step * RAPT_STEP + i + UNIT_AHEAD;
-            infinite |= split_interleave((char *)into + step * SPLIT_STEP + i / 2 * TILE_ROW_BYTES, from + i,
+            nonfinite |= split_interleave((char *)into + step * SPLIT_STEP + i / 2 * TILE_ROW_BYTES, from + i,
                                          ahead < RAPT_HALF_KEYS ? rows + ahead : NULL, dim);
         }
     }
-    return infinite ? 0 : RAPT_FOUND_FINITE;
+    return nonfinite ? 0 : RAPT_FOUND_FINITE;
 }
 
 #endif

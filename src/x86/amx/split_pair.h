@@ -18,7 +18,7 @@ struct split_lines {
     int left;        /* rows */
 };
 
-RAPT_INLINE struct split_lines split_lines_of(const struct split_task *t) {
+RAPT_INLINE struct split_lines split_lines_of(const struct split_half *t) {
     return (struct split_lines){.y = t->a.half.y,
                                 .low = t->low,
                                 .magic = t->magic,
@@ -90,7 +90,7 @@ static inline __attribute__((always_inline)) void beside_split_scores(void *cont
     }
 }
 
-RAPT_INLINE void split_score_pair(const struct split_task *t, const struct split_task *before, int rate, bool spares) {
+RAPT_INLINE void split_score_pair(const struct split_half *t, const struct split_half *before, int rate, bool spares) {
     struct amx_product p = split_scoring(&t->a);
     struct split_lines lines = split_lines_of(before);
     struct split_scoring_beside c = {.exponentials = {&lines, rate, spares},
@@ -131,7 +131,7 @@ static inline __attribute__((always_inline)) void beside_split_values(void *cont
     }
 }
 
-RAPT_INLINE void split_weigh_pair(const struct split_task *t, const struct split_task *after, int rate, bool spares) {
+RAPT_INLINE void split_weigh_pair(const struct split_half *t, const struct split_half *after, int rate, bool spares) {
     const struct rapt_block *b = t->a.t.b;
     struct amx_product p = split_weighing(t, split_values(t).base);
     struct split_lines lines = split_lines_of(after);
@@ -149,21 +149,21 @@ RAPT_INLINE void split_weigh_pair(const struct split_task *t, const struct split
 
 /* ------------------------------------------------------------ for each rate */
 
-typedef void split_of_rate(const struct split_task *t, const struct split_task *other);
+typedef void split_of_rate(const struct split_half *t, const struct split_half *other);
 
-static RAPT_KERNEL void split_score_first(const struct split_task *t, const struct split_task *other) {
+static RAPT_KERNEL void split_score_first(const struct split_half *t, const struct split_half *other) {
     split_score_pair(t, other, 0, false);
 }
 
-static RAPT_KERNEL void split_weigh_last(const struct split_task *t, const struct split_task *other) {
+static RAPT_KERNEL void split_weigh_last(const struct split_half *t, const struct split_half *other) {
     split_weigh_pair(t, other, 0, false);
 }
 
 #define SPLIT_OF_RATE(name, rate, spares)                                                                          \
-    static RAPT_KERNEL void split_score_##name(const struct split_task *t, const struct split_task *other) {       \
+    static RAPT_KERNEL void split_score_##name(const struct split_half *t, const struct split_half *other) {       \
         split_score_pair(t, other, rate, spares);                                                                  \
     }                                                                                                              \
-    static RAPT_KERNEL void split_weigh_##name(const struct split_task *t, const struct split_task *other) {       \
+    static RAPT_KERNEL void split_weigh_##name(const struct split_half *t, const struct split_half *other) {       \
         split_weigh_pair(t, other, rate, spares);                                                                  \
     }
 SPLIT_OF_RATE(4, 4, false) /* size 2 */
@@ -188,7 +188,7 @@ static struct split_rate_kernels split_kernels_of(int64_t dim) {
 /* ------------------------------------------------------------ the pair */
 
 /* Whether both halves have all steps, and rows see all, so that every value acts. */
-static bool split_is_pair(const struct split_task t[2]) {
+static bool split_is_pair(const struct split_half t[2]) {
     const struct rapt_attention_desc *desc = &t->a.t.b->task->attention->desc;
     return t[0].a.steps == STEPS_OF_HALF && t[1].a.steps == STEPS_OF_HALF && t->a.plain && t[0].sees_all &&
            t[1].sees_all && t->a.half.rows == AMX_TILE && unit16_steps((int)desc->head_dim) > 1 &&
@@ -196,7 +196,7 @@ static bool split_is_pair(const struct split_task t[2]) {
 }
 
 /* Halves with rows of large maxima are not paired. */
-static void split_pair(struct split_task t[2]) {
+static void split_pair(struct split_half t[2]) {
     const struct rapt_attention_desc *desc = &t->a.t.b->task->attention->desc;
     split_score_first(&t[0], &t[1]);
     split_new_maxima(&t[0]);
@@ -224,7 +224,7 @@ static bool split_only_scales(const struct rapt_block *b) {
     return !(b->mask->parts & ~(unsigned)RAPT_PART_SPANS) && factor > 0 && factor - factor == 0;
 }
 
-static void split_lay_out(struct split_task *t, int number) {
+static void split_lay_out(struct split_half *t, int number) {
     const struct rapt_block *b = t->a.t.b;
     struct split_scratch *s = split_scratch_of(b->task);
     t->a.plain = split_only_scales(b);
@@ -243,12 +243,12 @@ static void split_lay_out(struct split_task *t, int number) {
 }
 
 static RAPT_KERNEL void block_amx_split(const struct rapt_block *b) {
-    struct split_task t[2];
+    struct split_half t[2];
     int count = 0;
     RAPT_ASSUME(b->rows <= AMX_TILE && !b->mask->selected && b->key_begin < b->key_end);
     for (int first = 0; first < RAPT_BLOCK_KEYS; first += RAPT_HALF_KEYS) {
-        t[count] = (struct split_task){.a = {.t = {.b = b, .fresh = b->fresh && count == 0}}};
-        if (unit16_turn_to(&t[count].a, first))
+        t[count] = (struct split_half){.a = {.t = {.b = b, .fresh = b->fresh && count == 0}}};
+        if (unit16_select_half(&t[count].a, first))
             split_lay_out(&t[count], count), count++;
     }
     if (count == 2 && split_is_pair(t)) {

@@ -4,7 +4,7 @@
 #include "x86/avx512/simd.h"
 #include "x86/bf16/kind.h"
 #include "x86/vbmi/kind.h"
-#include "x86/zen4/kind.h"
+#include "x86/halves/kind.h"
 
 static const struct rapt_unit units[] = {{.isa = RAPT_ISA_AMX, .table = rapt_amx_table},
                                          {RAPT_ISA_AVX512_BF16, rapt_cpu_has_fast_bf16_dots, rapt_bf16_table},

@@ -15,7 +15,7 @@ static size_t scores_bytes_dots(int rows, int dim) {
            STEPS_OF_HALF * DOTS_OF_STEP * sizeof(uint32_t);
 }
 
-static void dots_lay_out(struct unit16_task *a) {
+static void dots_lay_out(struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
     a->t.y = a->half.y = b->task->scores;
     a->half.largest = a->t.y + DOTS_TILE * RAPT_HALF_KEYS;
@@ -28,16 +28,16 @@ static void dots_lay_out(struct unit16_task *a) {
 }
 
 /* The room for the careful path. */
-RAPT_INLINE uint32_t *dots_copy(const struct unit16_task *a, int dim) {
+RAPT_INLINE uint32_t *dots_copy(const struct unit16_half *a, int dim) {
     return (uint32_t *)(void *)(a->g + DOTS_TILE * dots_sum_stride(dim));
 }
 
-static void dots_maxima(const struct unit16_task *a) {
+static void dots_maxima(const struct unit16_half *a) {
     for (int group = a->first_step; a->plain && group < a->first_step + a->steps; group++)
         unit16_maxima(&a->half, group, 0, a->t.b->rows);
 }
 
-static void dots_score(const struct unit16_task *a) {
+static void dots_score(const struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
     const int steps = unit16_steps((int)b->task->attention->desc.head_dim);
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
@@ -57,7 +57,7 @@ static void dots_score(const struct unit16_task *a) {
 }
 
 /* Probabilities as words, in place. */
-static void dots_probabilities(const struct unit16_task *a) {
+static void dots_probabilities(const struct unit16_half *a) {
     for (int row = 0; row < a->t.b->rows; row++)
         for (int step = a->first_step; step < a->first_step + a->steps; step++) {
             float *at = a->t.y + row * RAPT_HALF_KEYS + step * DOTS_WORDS;
@@ -66,7 +66,7 @@ static void dots_probabilities(const struct unit16_task *a) {
 }
 
 /* Copies a panel, with +0 for values that a row does not attend to, whatever they hold. */
-static void dots_attended(const struct unit16_task *a, const uint32_t *panel, int row, uint32_t *copy) {
+static void dots_attended(const struct unit16_half *a, const uint32_t *panel, int row, uint32_t *copy) {
     for (int word = 0; word < RAPT_HALF_KEYS / 2; word++, panel += DOTS_COLUMNS, copy += DOTS_COLUMNS) {
         const int upper = dots_first(word), lower = upper + 2;
         uint32_t kept = 0;
@@ -80,7 +80,7 @@ static void dots_attended(const struct unit16_task *a, const uint32_t *panel, in
 }
 
 /* Probabilities of a row, and of those after it, times 32 dims of values. */
-RAPT_INLINE struct dots_product dots_weighing(const struct unit16_task *a, const uint32_t *panel, int row, float *sums,
+RAPT_INLINE struct dots_product dots_weighing(const struct unit16_half *a, const uint32_t *panel, int row, float *sums,
                                               int64_t stride) {
     const float *p = a->t.y + row * RAPT_HALF_KEYS;
     return (struct dots_product){.a = (const uint32_t *)(const void *)p + a->first_step * DOTS_WORDS,
@@ -91,7 +91,7 @@ RAPT_INLINE struct dots_product dots_weighing(const struct unit16_task *a, const
                                  .steps = a->steps};
 }
 
-static void dots_weigh_attended(const struct unit16_task *a, const uint32_t *panel, float *sums, int64_t stride) {
+static void dots_weigh_attended(const struct unit16_half *a, const uint32_t *panel, float *sums, int64_t stride) {
     uint32_t *copy = dots_copy(a, (int)stride);
     for (int row = 0; row < a->t.b->rows; row++) {
         dots_attended(a, panel, row, copy);
@@ -100,7 +100,7 @@ static void dots_weigh_attended(const struct unit16_task *a, const uint32_t *pan
     }
 }
 
-static void dots_update(const struct unit16_task *a) {
+static void dots_update(const struct unit16_half *a) {
     const struct rapt_state state = a->t.b->state;
     const int value_dim = (int)a->t.b->task->attention->desc.value_dim;
     const int64_t stride = dots_sum_stride(value_dim);
@@ -115,7 +115,7 @@ static void dots_update(const struct unit16_task *a) {
     }
 }
 
-static void dots_weigh(const struct unit16_task *a) {
+static void dots_weigh(const struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
     const int groups = unit16_steps((int)b->task->attention->desc.value_dim);
@@ -137,7 +137,7 @@ static void dots_weigh(const struct unit16_task *a) {
 }
 
 static RAPT_KERNEL void block_dots(const struct rapt_block *b) {
-    struct unit16_task a = {.t = {.b = b, .fresh = b->fresh}};
+    struct unit16_half a = {.t = {.b = b, .fresh = b->fresh}};
     RAPT_ASSUME(b->rows <= DOTS_TILE);
     dots_lay_out(&a);
     unit16_block(&a, dots_score, dots_weigh);

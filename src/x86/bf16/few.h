@@ -7,7 +7,7 @@
 #include "x86/bf16/block.h"
 
 struct dots_few {
-    struct unit16_task a;
+    struct unit16_half a;
     struct place_side keys, values;
     uint32_t *panel; /* of 32 keys, or of 32 values */
     bool paces;      /* requests */
@@ -217,7 +217,7 @@ static void dots_some_rows(enum dots_slot slot, const struct dots_product *p, co
         of_height[slot][rows > 4 ? 3 : rows > 2 ? 2 : rows - 1](p, place);
 }
 
-static void dots_score_few(const struct unit16_task *a) {
+static void dots_score_few(const struct unit16_half *a) {
     const struct dots_few *f = (const struct dots_few *)a;
     const int steps = unit16_steps(f->keys.dim), first = a->first_step * DOTS_COLUMNS, rows = a->t.b->rows;
     const char *const *row = f->keys.row + a->t.first + first;
@@ -284,7 +284,7 @@ static void dots_weigh_step(const struct dots_few *f, const char *const *rows, i
 /* Values of a step that take part: those that the block names and, if careful, that a row attends to. Others count as
  * +0, whatever they hold. */
 static const char *const *dots_named(const struct dots_few *f, int step, int row, bool careful, const char **named) {
-    const struct unit_task *t = &f->a.t;
+    const struct unit_half *t = &f->a.t;
     const int key = step * RAPT_STEP;
     const char *const *rows = f->values.row + t->first + key;
     if (!careful && key >= t->begin && key + RAPT_STEP <= t->end)
@@ -297,7 +297,7 @@ static const char *const *dots_named(const struct dots_few *f, int step, int row
     return named;
 }
 
-static void dots_weigh_few(const struct unit16_task *a) {
+static void dots_weigh_few(const struct unit16_half *a) {
     const struct dots_few *f = (const struct dots_few *)a;
     const struct rapt_block *b = a->t.b;
     const bool careful = b->careful && b->seen == RAPT_SEES_SOME;
@@ -317,7 +317,7 @@ static void dots_weigh_few(const struct unit16_task *a) {
 
 static RAPT_KERNEL void block_dots_few(const struct rapt_block *b) {
     struct dots_few f; /* mostly pointers to rows, which place_find fills */
-    f.a = (struct unit16_task){.t = {.b = b, .fresh = b->fresh}};
+    f.a = (struct unit16_half){.t = {.b = b, .fresh = b->fresh}};
     const struct rapt_attention_desc *desc = &b->task->attention->desc;
     RAPT_ASSUME(b->rows <= DOTS_TILE);
     dots_lay_out(&f.a);

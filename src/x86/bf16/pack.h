@@ -100,7 +100,7 @@ static unsigned pack_keys_dots(void *into, const char *const *rows, int dim, int
 /* 32 values: for each 32 dims a part of a panel. Returns which numbers are not finite. */
 RAPT_INLINE __mmask32 dots_pack_values(uint32_t *words, const char *const *rows, const char *const *next, int dim) {
     const __m512i exponent = _mm512_set1_epi16(0x7f80);
-    __mmask32 infinite = 0;
+    __mmask32 nonfinite = 0;
     for (int d = 0; d < dim; d += DOTS_COLUMNS, words += STEPS_OF_HALF * DOTS_OF_STEP) {
         const __mmask32 there = unit16_first(dim - d);
         const int64_t at = d * (int64_t)sizeof(uint16_t);
@@ -110,25 +110,24 @@ RAPT_INLINE __mmask32 dots_pack_values(uint32_t *words, const char *const *rows,
             const __m512i b = _mm512_maskz_loadu_epi16(there, rows[upper] + at);
             fetch_soon(next[2 * word] + at);
             fetch_soon(next[2 * word + 1] + at);
-            infinite |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, exponent), exponent) |
-                        _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, exponent), exponent);
+            nonfinite |= unit16_nonfinite(a, b, exponent);
             _mm512_storeu_si512(words + word * DOTS_COLUMNS, unit16_interleave(a, b, 0));
             _mm512_storeu_si512(words + word * DOTS_COLUMNS + 16, unit16_interleave(a, b, 1));
         }
     }
-    return infinite;
+    return nonfinite;
 }
 
 static unsigned pack_values_dots(void *into, const char *const *rows, int dim, int format) {
     const char *from[RAPT_STEP], *next[RAPT_STEP];
-    __mmask32 infinite = 0;
+    __mmask32 nonfinite = 0;
     (void)format;
     for (int step = 0; step < STEPS_OF_HALF; step++)
         if (unit16_rows_of_step(from, rows, step)) {
             (void)unit16_rows_of_step(next, rows, step + 1);
-            infinite |= dots_pack_values((uint32_t *)into + step * DOTS_OF_STEP, from, next, dim);
+            nonfinite |= dots_pack_values((uint32_t *)into + step * DOTS_OF_STEP, from, next, dim);
         }
-    return RAPT_FOUND_NORMAL | (infinite ? 0 : RAPT_FOUND_FINITE);
+    return RAPT_FOUND_NORMAL | (nonfinite ? 0 : RAPT_FOUND_FINITE);
 }
 
 #endif

@@ -6,16 +6,16 @@
 #include "x86/unit16/softmax.h"
 
 /* Half a block of a tile, and the scratch that lies in task->scores. */
-struct unit16_task {
-    struct unit_task t;   /* t.y: [rows][RAPT_HALF_KEYS]; t.sums is not used */
-    struct unit16_half half;
+struct unit16_half {
+    struct unit_half t;   /* t.y: [rows][RAPT_HALF_KEYS]; t.sums is not used */
+    struct unit16_softmax_args half;
     float *g;             /* p * v of some dims, as the kind lays it out */
     int first_step, steps; /* of 32 keys: those of the half that the block names */
     bool plain;           /* maxima come from products as they are: their factor is above 0 */
 };
 
 /* Queries times the keys of a half, to t.y; where plain, to its maxima as well. Probabilities times values, to o. */
-typedef void unit16_product(const struct unit16_task *task);
+typedef void unit16_product(const struct unit16_half *task);
 
 /* ------------------------------------------------------------ what rows do not see */
 
@@ -26,7 +26,7 @@ RAPT_INLINE void unit16_exclude(float *y, int key, int begin, int end, __m512 ou
 }
 
 /* Sets scores outside a row's span to what gives probability 0. */
-static void unit16_exclude_outside(const struct unit16_task *a) {
+static void unit16_exclude_outside(const struct unit16_half *a) {
     const __m512 out = _mm512_set1_ps(a->half.factor < 0 ? RAPT_INFINITY : -RAPT_INFINITY);
     const int first = a->first_step * RAPT_STEP, last = first + a->steps * RAPT_STEP;
     for (int row = 0; row < a->t.b->rows; row++) {
@@ -41,7 +41,7 @@ static void unit16_exclude_outside(const struct unit16_task *a) {
 }
 
 /* Whether all rows see all keys of the current steps. */
-static bool unit16_sees_all(const struct unit16_task *a) {
+static bool unit16_sees_all(const struct unit16_half *a) {
     int begin = a->t.begin, end = a->t.end;
     for (int row = 0; row < a->t.b->rows; row++) {
         begin = a->t.row_begin[row] > begin ? a->t.row_begin[row] : begin;
@@ -51,7 +51,7 @@ static bool unit16_sees_all(const struct unit16_task *a) {
 }
 
 /* Dropped pairs weigh nothing; their probabilities are in l already. */
-static void unit16_drop(const struct unit16_task *a) {
+static void unit16_drop(const struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
     for (int row = 0; row < b->rows; row++)
         for (int key = a->t.begin / RAPT_STEP * RAPT_STEP; key < a->t.end; key += RAPT_STEP) {
@@ -65,7 +65,7 @@ static void unit16_drop(const struct unit16_task *a) {
 /* ------------------------------------------------------------ all of it */
 
 /* Whether there are keys of the half whose key 0 is `first` in the numbers of the mask; if so, turns to it. */
-static bool unit16_turn_to(struct unit16_task *a, int first) {
+static bool unit16_select_half(struct unit16_half *a, int first) {
     const struct rapt_block *b = a->t.b;
     const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
     const bool unscaled = rapt_enters_unscaled(b->task->attention);
@@ -86,7 +86,7 @@ static bool unit16_turn_to(struct unit16_task *a, int first) {
 }
 
 /* From products to what exponentials take. */
-RAPT_INLINE void unit16_to_maxima(struct unit16_task *a) {
+RAPT_INLINE void unit16_to_maxima(struct unit16_half *a) {
     if (!a->plain) {
         unit_logits(&a->t);
         unit16_exclude_outside(a);
@@ -97,24 +97,24 @@ RAPT_INLINE void unit16_to_maxima(struct unit16_task *a) {
 }
 
 /* From maxima on. */
-RAPT_INLINE void unit16_rest(struct unit16_task *a, unit16_product *weigh) {
+RAPT_INLINE void unit16_rest(struct unit16_half *a, unit16_product *weigh) {
     unit16_exponentials(&a->half);
     if (a->t.b->mask->parts & RAPT_PART_KEEP)
         unit16_drop(a);
     weigh(a);
 }
 
-RAPT_INLINE void unit16_half_block(struct unit16_task *a, unit16_product *score, unit16_product *weigh) {
+RAPT_INLINE void unit16_half_block(struct unit16_half *a, unit16_product *score, unit16_product *weigh) {
     score(a);
     unit16_to_maxima(a);
     unit16_rest(a, weigh);
 }
 
 /* Both halves of a block. */
-RAPT_INLINE void unit16_block(struct unit16_task *a, unit16_product *score, unit16_product *weigh) {
+RAPT_INLINE void unit16_block(struct unit16_half *a, unit16_product *score, unit16_product *weigh) {
     RAPT_ASSUME(!a->t.b->mask->selected && a->t.b->key_begin < a->t.b->key_end);
     for (int first = 0; first < RAPT_BLOCK_KEYS; first += RAPT_HALF_KEYS)
-        if (unit16_turn_to(a, first)) {
+        if (unit16_select_half(a, first)) {
             unit16_half_block(a, score, weigh);
             a->t.fresh = false;
         }

@@ -73,4 +73,10 @@ RAPT_INLINE __m512i unit16_interleave(__m512i a, __m512i b, int upper) {
     return _mm512_permutex2var_epi16(a, upper ? _mm512_add_epi16(low, _mm512_set1_epi16(16)) : low, b);
 }
 
+/* Which numbers of a or b are infinite or NaN. exponent: the format's bits of it, all set. */
+RAPT_INLINE __mmask32 unit16_nonfinite(__m512i a, __m512i b, __m512i exponent) {
+    return _mm512_cmpeq_epi16_mask(_mm512_and_si512(a, exponent), exponent) |
+           _mm512_cmpeq_epi16_mask(_mm512_and_si512(b, exponent), exponent);
+}
+
 #endif

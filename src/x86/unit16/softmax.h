@@ -10,7 +10,7 @@
 #define UNIT16_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 /* Shared by the rows of a half. t = y * factor. */
-struct unit16_half {
+struct unit16_softmax_args {
     float *y;                /* [rows][RAPT_HALF_KEYS], 32 at most, as below */
     float *lanes;            /* of l: [rows][RAPT_SUM_LANES] */
     float *largest;          /* [rows][16]: the largest y of some keys, or -y where the factor is negative */
@@ -41,7 +41,7 @@ UNIT16_JOIN(unit16_largest, _mm512_max_ps)
 UNIT16_JOIN(unit16_sum, _mm512_add_ps)
 
 /* Updates `largest` of rows [row, end) with a step's keys; ignores NaN. */
-RAPT_INLINE void unit16_maxima(const struct unit16_half *h, int step, int row, int end) {
+RAPT_INLINE void unit16_maxima(const struct unit16_softmax_args *h, int step, int row, int end) {
     const __m512 sign = _mm512_set1_ps(h->factor < 0 ? -0.0f : 0.0f);
     for (; row < end; row++) {
         const float *y = h->y + row * RAPT_HALF_KEYS + step * RAPT_STEP;
@@ -53,7 +53,7 @@ RAPT_INLINE void unit16_maxima(const struct unit16_half *h, int step, int row, i
 }
 
 /* m, alpha and the offsets of all rows. */
-RAPT_INLINE void unit16_new_maxima(struct unit16_half *h) {
+RAPT_INLINE void unit16_new_maxima(struct unit16_softmax_args *h) {
     const __m512 none = _mm512_set1_ps(-RAPT_INFINITY), shift = _mm512_set1_ps(UNIT16_IS_F16 ? 15 : 0);
     const __m512 factor = _mm512_set1_ps(h->factor < 0 ? -h->factor : h->factor);
     h->large_rows = 0;
@@ -125,7 +125,7 @@ RAPT_INLINE __m512 unit16_step(float *y, uint16_t *p, const struct unit16_row *r
 }
 
 /* `count` rows, interleaved. */
-RAPT_INLINE void unit16_exp_rows(const struct unit16_half *h, int number, int count, int large) {
+RAPT_INLINE void unit16_exp_rows(const struct unit16_softmax_args *h, int number, int count, int large) {
     struct unit16_row row[2];
     __m512 l[2];
     RAPT_UNROLL for (int i = 0; i < count; i++) {
@@ -145,7 +145,7 @@ RAPT_INLINE void unit16_exp_rows(const struct unit16_half *h, int number, int co
         _mm512_store_ps(h->lanes + (number + i) * RAPT_SUM_LANES, l[i]);
 }
 
-RAPT_INLINE void unit16_exponentials(const struct unit16_half *h) {
+RAPT_INLINE void unit16_exponentials(const struct unit16_softmax_args *h) {
     int row = 0;
     if (!h->large_rows)
         for (; row + 1 < h->rows; row += 2)

@@ -3,7 +3,7 @@
  * the limit there (docs/performance/processors.md): each FMA loads a number of a query, so keys are transposed with few
  * loads, and none goes through memory. Others that load halves as fast gain by that as well. */
 #include "cpu.h"
-#include "x86/zen4/kind.h"
+#include "x86/halves/kind.h"
 
 #define RAPT_TAKES_ROWS RAPT_HAS_HALF_SQUARES
 #define RAPT_HALF_SQUARES 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Narrow tiles of some rows where vectors are split, or their halves load fast. */
-#ifndef RAPT_X86_ZEN4_KIND_H
-#define RAPT_X86_ZEN4_KIND_H
+#ifndef RAPT_X86_HALVES_KIND_H
+#define RAPT_X86_HALVES_KIND_H
 
 #include "kernels.h"
 

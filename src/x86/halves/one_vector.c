@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Narrow tiles of one row or two from memory, where vectors are whole and halves load fast: one vector of keys at a
  * time, whose turns are half as long. Turns of two vectors leave L1 where heads take them, or rows are long. */
-#include "x86/zen4/kind.h"
+#include "x86/halves/kind.h"
 
 #define RAPT_TAKES_ROWS RAPT_HAS_ONE_VECTOR
 #define RAPT_HALF_SQUARES 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Narrow tiles of a few rows where vectors are whole and halves load fast: two vectors of keys at a time, which are
  * twice as many chains and share each number of a query. Half squares of both fit the registers, whole ones do not. */
-#include "x86/zen4/kind.h"
+#include "x86/halves/kind.h"
 
 #define RAPT_TAKES_ROWS RAPT_HAS_TWO_VECTORS
 #define RAPT_HALF_SQUARES 2
