@@ -26,9 +26,10 @@ enum rapt_format {
     RAPT_FORMAT_COUNT
 };
 
-/* Elements of a block. */
+/* Elements and bytes of a block. */
 enum {
-#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses) RAPT_ELEMENTS_##NAME = elements,
+#define RAPT_FORMAT(name, NAME, text, elements, bytes, alignment, uses)                                          \
+    RAPT_ELEMENTS_##NAME = elements, RAPT_BYTES_##NAME = bytes,
 #include "format.def"
 #undef RAPT_FORMAT
 };

@@ -37,6 +37,19 @@ struct rapt_errands {
     } piece[RAPT_MAX_ERRANDS];
 };
 
+static inline void rapt_errands_clear(struct rapt_errands *errands) {
+    errands->count = errands->at = errands->row = errands->head = errands->byte = 0;
+    errands->lines = 0;
+}
+
+/* Ignores a piece without rows, and one that there is no room for. */
+static inline void rapt_errands_add(struct rapt_errands *errands, struct rapt_errand piece) {
+    if (piece.rows <= 0 || errands->count == RAPT_MAX_ERRANDS)
+        return;
+    errands->piece[errands->count++] = piece;
+    errands->lines += (int64_t)piece.rows * piece.heads * ((piece.row_bytes + 63) / 64);
+}
+
 /* A run of the stored rows that a slot works on, at its stride. */
 struct rapt_stored_run {
     const char *row;
@@ -48,7 +61,7 @@ struct rapt_stored_run {
 struct rapt_strands {
     const char *const *strand; /* [count], `bytes` each */
     int count;                 /* a multiple of */
-    int beside;                /* strands interleaved, a power of 2 */
+    int interleaved;           /* strands at a time, a power of 2 */
     int pace;                  /* lines prefetched per line read */
     int64_t bytes;
 };

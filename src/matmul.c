@@ -50,15 +50,15 @@ static void set_errands(const struct product *p, const struct rapt_product_args 
     const int64_t next = k + RAPT_INNER_BLOCK, left = p->desc.inner - next;
     const int inner = left < 0 ? 0 : left < RAPT_INNER_BLOCK ? (int)left : RAPT_INNER_BLOCK;
     const bool out_in = p->desc.weight_layout == RAPT_WEIGHT_OUT_IN;
-    struct rapt_errand *piece = &errands->piece[0];
-    *piece = (struct rapt_errand){.base = tile->weight + next * (out_in ? 4 : tile->weight_stride_bytes),
-                                  .row_stride_bytes = tile->weight_stride_bytes,
-                                  .rows = out_in ? (int)tile->columns : inner,
-                                  .heads = 1,
-                                  .row_bytes = 4 * (out_in ? inner : (int)tile->columns)};
-    errands->count = inner > 0;
-    errands->at = errands->row = errands->head = errands->byte = 0;
-    errands->lines = inner > 0 ? (int64_t)piece->rows * rapt_quotient_up(piece->row_bytes, 64) : 0;
+    rapt_errands_clear(errands);
+    if (inner == 0)
+        return;
+    rapt_errands_add(errands,
+                     (struct rapt_errand){.base = tile->weight + next * (out_in ? 4 : tile->weight_stride_bytes),
+                                          .row_stride_bytes = tile->weight_stride_bytes,
+                                          .rows = out_in ? (int)tile->columns : inner,
+                                          .heads = 1,
+                                          .row_bytes = 4 * (out_in ? inner : (int)tile->columns)});
 }
 
 static __attribute__((noinline)) void run_tile(const struct product *p, const struct rapt_product_args *tile) {

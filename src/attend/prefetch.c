@@ -3,18 +3,6 @@
 
 #include "attend/select.h"
 
-static void clear(struct rapt_errands *errands) {
-    errands->count = errands->at = errands->row = errands->head = errands->byte = 0;
-    errands->lines = 0;
-}
-
-static void add(struct rapt_errands *errands, struct rapt_errand piece) {
-    if (piece.rows <= 0 || errands->count == RAPT_MAX_ERRANDS)
-        return;
-    errands->piece[errands->count++] = piece;
-    errands->lines += (int64_t)piece.rows * piece.heads * ((piece.row_bytes + 63) / 64);
-}
-
 /* Keys or values of a task as they are stored. staging: where they go; NULL = nowhere. */
 static void add_stored(struct rapt_errands *errands, const struct rapt_task *task, int side, struct rapt_span keys,
                        struct rapt_staging *staging) {
@@ -23,7 +11,7 @@ static void add_stored(struct rapt_errands *errands, const struct rapt_task *tas
     keys.begin += staging ? staging->ready : 0;
     while (keys.begin < keys.end) {
         const struct rapt_rows rows = rapt_source_stored(task, side, keys);
-        add(errands, (struct rapt_errand){
+        rapt_errands_add(errands, (struct rapt_errand){
                          .base = rows.base,
                          .row_stride_bytes = rows.stride_bytes,
                          .rows = (int)rows.count,
@@ -75,7 +63,7 @@ void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
             ahead->row = ahead->byte = 0;
         return;
     }
-    clear(ahead);
+    rapt_errands_clear(ahead);
     for (int side = 0; side < sides_in_score(loop); side++)
         add_next(ahead, loop, base, side);
     if (!nears_end(loop, base))
@@ -94,7 +82,7 @@ static void add_rows(struct rapt_errands *errands, const struct rapt_task *task,
     const int64_t head = group > count ? row % group : 0, heads = group - head < count ? group - head : count;
     const int64_t token = task->work.sequence.query_first + query;
     if (tensor->data && count > 0)
-        add(errands, (struct rapt_errand){
+        rapt_errands_add(errands, (struct rapt_errand){
                          .base = rapt_row(tensor, task->work.batch, task->kv_head * group + head, token) + offset,
                          .row_stride_bytes = tensor->token_stride_bytes,
                          .head_stride_bytes = tensor->head_stride_bytes,
@@ -152,7 +140,7 @@ static void add_own_values(struct rapt_errands *errands, const struct rapt_loop 
 
 void rapt_prefetch_tile(struct rapt_loop *loop, const struct rapt_tile *tile, int64_t base,
                         struct rapt_errands *errands, struct rapt_block *block) {
-    clear(errands);
+    rapt_errands_clear(errands);
     if (loop->task->kind->streams) {
         if (!block->is_scored && !block->mask->selected) /* the source knows where selected ones are */
             add_own_values(errands, loop, tile, base);

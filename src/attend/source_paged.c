@@ -34,11 +34,11 @@ void rapt_source_runs(const struct rapt_task *task, int side, struct rapt_span p
     run[1] = (struct rapt_stored_run){rows.base, INT64_MAX};
 }
 
-/* How pages are prefetched: at most so many contiguous rows of a page make a strand, at most `beside` strands are
+/* How pages are prefetched: at most so many contiguous rows of a page make a strand, at most so many strands are
  * interleaved, and at most so many bytes are in flight. */
 struct habit {
     int64_t rows, bytes;
-    int beside;
+    int interleaved;
 };
 
 /* Into L2, many strands keep more requests in flight. Prefetches into L1 make the processor read ahead by itself, and
@@ -48,15 +48,14 @@ static struct habit habit_here(void) {
     return rapt_cpu_requests() == RAPT_REQUESTS_FAR_INTO_L1 ? into_l1 : into_l2;
 }
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 void rapt_source_close_strands(struct rapt_paged_block *block, int count, int64_t bytes, int pace) {
     const struct habit habit = habit_here();
     struct rapt_strands *ahead = &block->ahead;
-    *ahead = (struct rapt_strands){.strand = block->strand, .bytes = bytes, .beside = habit.beside, .pace = pace};
-    while (ahead->beside > 1 && (ahead->beside * bytes > habit.bytes || ahead->beside > count))
-        ahead->beside /= 2;
-    for (; count % ahead->beside; count++)
+    *ahead = (struct rapt_strands){
+        .strand = block->strand, .interleaved = habit.interleaved, .pace = pace, .bytes = bytes};
+    while (ahead->interleaved > 1 && (ahead->interleaved * bytes > habit.bytes || ahead->interleaved > count))
+        ahead->interleaved /= 2;
+    for (; count % ahead->interleaved; count++)
         block->strand[count] = block->strand[count - 1];
     ahead->count = count;
 }
@@ -66,15 +65,15 @@ static void find_strands(const struct rapt_paged *pages, int64_t token, int64_t 
                          struct rapt_paged_block *block) {
     const int64_t page_tokens = pages->page_tokens;
     const bool is_dense = pages->token_stride_bytes == row_bytes;
-    const int64_t rows = !is_dense ? 1 : smaller(page_tokens, habit_here().rows);
+    const int64_t rows = !is_dense ? 1 : rapt_smaller(page_tokens, habit_here().rows);
     int64_t page = token / page_tokens, within = token % page_tokens;
     int count = 0;
     for (; token < end; within = 0, page++) {
         const char *base = rapt_paged_row(pages, rapt_paged_number(pages, page), 0);
-        const int64_t last = smaller(page_tokens, within + end - token);
+        const int64_t last = rapt_smaller(page_tokens, within + end - token);
         token += last - within;
         for (; within < last; within += rows)
-            block->strand[count++] = base + smaller(within, page_tokens - rows) * pages->token_stride_bytes;
+            block->strand[count++] = base + rapt_smaller(within, page_tokens - rows) * pages->token_stride_bytes;
     }
     rapt_source_close_strands(block, count, rows * row_bytes, 1);
 }
@@ -99,10 +98,10 @@ struct rapt_rows rapt_source_paged(struct rapt_source *source, int side, struct 
     const int64_t row_bytes = rapt_format_row_bytes(task->attention->format[side], source->side[side].dim);
     const bool prefetches = !source->in_turns && !rapt_is_in_keys(task->attention, side);
     const int64_t lead = source->in_turns ? 2 * task->kind->turn_keys : lead_of(row_bytes);
-    const int64_t end = smaller(token + count + lead, source->visible.end - origin);
+    const int64_t end = rapt_smaller(token + count + lead, source->visible.end - origin);
     find_runs(&pages, token, source->in_turns ? end - token : count, block->run);
     if (prefetches)
-        find_strands(&pages, smaller(token + lead, end), end, row_bytes, block);
+        find_strands(&pages, rapt_smaller(token + lead, end), end, row_bytes, block);
     return (struct rapt_rows){.base = block->run->row,
                               .first = block->run->rows,
                               .runs = block->run + 1,

@@ -52,7 +52,7 @@ enum { QUANTISE_VECTORS = QUANTISE_BLOCK / VL };
 
 /* floor for magnitudes below 2^22. */
 RAPT_INLINE vf32 v_floor_small(vf32 t) {
-    const vf32 unit = v_splat(0x1.8p23f), nearest = v_sub(v_add(t, unit), unit);
+    const vf32 unit = v_splat(RAPT_ROUND_MAGIC), nearest = v_sub(v_add(t, unit), unit);
     return v_sub(nearest, v_select(v_less(t, nearest), v_splat(1), v_splat(0)));
 }
 
@@ -147,7 +147,7 @@ RAPT_INLINE void quantise_q8_0(char *into, const float *x) {
     load_block(numbers, x);
     const float magnitude = largest_magnitude(numbers);
     if (magnitude == RAPT_INFINITY) {
-        put_nan(into, 34);
+        put_nan(into, RAPT_BYTES_Q8_0);
         return;
     }
     const float d = magnitude / 127;
@@ -164,7 +164,7 @@ RAPT_INLINE void quantise_signed(char *into, const float *x, int levels) {
     load_block(numbers, x);
     const float magnitude = largest_magnitude(numbers);
     if (magnitude == RAPT_INFINITY) {
-        put_nan(into, levels == 8 ? 18 : 22);
+        put_nan(into, levels == 8 ? RAPT_BYTES_Q4_0 : RAPT_BYTES_Q5_0);
         return;
     }
     const float d = number_with(numbers, x, magnitude) / (float)-levels;
@@ -190,7 +190,7 @@ RAPT_INLINE void quantise_range(char *into, const float *x, int steps) {
     if (finite)
         range_of(numbers, x, &least, &most);
     if (!finite || most - least == RAPT_INFINITY) {
-        put_nan(into, steps == 15 ? 20 : 24);
+        put_nan(into, steps == 15 ? RAPT_BYTES_Q4_1 : RAPT_BYTES_Q5_1);
         return;
     }
     const float d = (most - least) / (float)steps;
@@ -216,7 +216,7 @@ RAPT_INLINE void quantise_iq4_nl(char *into, const float *x) {
     load_block(numbers, x);
     const float magnitude = largest_magnitude(numbers);
     if (magnitude == RAPT_INFINITY || magnitude < 1e-15f) {
-        memset(into, 0, 18);
+        memset(into, 0, RAPT_BYTES_IQ4_NL);
         put_f16(into, magnitude == RAPT_INFINITY ? __builtin_nanf("") : 0);
         return;
     }
@@ -273,19 +273,21 @@ RAPT_STORE_SHORT(f16, v_store_f16)
 RAPT_STORE_SHORT(bf16, v_store_bf16)
 #undef RAPT_STORE_SHORT
 
-#define RAPT_STORE_BLOCKS(name, bytes, quantise)                                               \
-    static inline void store_##name(const struct rapt_store_args *a) {                         \
-        const float *x = a->from;                                                              \
-        char *into = a->into;                                                                  \
-        for (int d = 0; d < a->dim; d += QUANTISE_BLOCK, x += QUANTISE_BLOCK, into += (bytes)) \
-            quantise;                                                                          \
+#define RAPT_STORE_BLOCKS(name, NAME, quantise)                                       \
+    static inline void store_##name(const struct rapt_store_args *a) {                \
+        const float *x = a->from;                                                     \
+        char *into = a->into;                                                         \
+        for (int d = 0; d < a->dim; d += QUANTISE_BLOCK, x += QUANTISE_BLOCK) {       \
+            quantise;                                                                 \
+            into += RAPT_BYTES_##NAME;                                                \
+        }                                                                             \
     }
-RAPT_STORE_BLOCKS(q8_0, 34, quantise_q8_0(into, x))
-RAPT_STORE_BLOCKS(q4_0, 18, quantise_signed(into, x, 8))
-RAPT_STORE_BLOCKS(q4_1, 20, quantise_range(into, x, 15))
-RAPT_STORE_BLOCKS(q5_0, 22, quantise_signed(into, x, 16))
-RAPT_STORE_BLOCKS(q5_1, 24, quantise_range(into, x, 31))
-RAPT_STORE_BLOCKS(iq4_nl, 18, quantise_iq4_nl(into, x))
+RAPT_STORE_BLOCKS(q8_0, Q8_0, quantise_q8_0(into, x))
+RAPT_STORE_BLOCKS(q4_0, Q4_0, quantise_signed(into, x, 8))
+RAPT_STORE_BLOCKS(q4_1, Q4_1, quantise_range(into, x, 15))
+RAPT_STORE_BLOCKS(q5_0, Q5_0, quantise_signed(into, x, 16))
+RAPT_STORE_BLOCKS(q5_1, Q5_1, quantise_range(into, x, 31))
+RAPT_STORE_BLOCKS(iq4_nl, IQ4_NL, quantise_iq4_nl(into, x))
 #undef RAPT_STORE_BLOCKS
 
 #define store_bool8 NULL /* no type of keys and values */

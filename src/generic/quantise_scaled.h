@@ -8,8 +8,6 @@
 #include "generic/exp2.h"
 #include "generic/stored.h"
 
-#define RAPT_ROUNDER 0x1.8p23f /* adding it rounds to integers */
-
 /* The largest number of a format; of int8 the largest of both signs. */
 RAPT_INLINE float most_of(int format) {
     return format == RAPT_FORMAT_F8_E4M3 ? 448 : format == RAPT_FORMAT_F8_E5M2 ? 57344 : 127;
@@ -18,7 +16,7 @@ RAPT_INLINE float most_of(int format) {
 /* Codes of VL numbers. Numbers too large saturate; NaN gets its code, in int8 the zero point. */
 RAPT_INLINE void put_codes(int format, char *into, vf32 numbers, struct stored_scale by) {
     uint8_t *bytes = (uint8_t *)into;
-    const vf32 t = v_div(numbers, by.scale), rounder = v_splat(RAPT_ROUNDER);
+    const vf32 t = v_div(numbers, by.scale), rounder = v_splat(RAPT_ROUND_MAGIC);
     const vf32 most = v_splat(format == RAPT_FORMAT_I8 ? 256 : most_of(format));
     const vf32 within = v_with_sign(v_smaller(v_abs(t), most), t);
     const vmask is_number = v_equal(t, t);
@@ -78,7 +76,7 @@ RAPT_INLINE struct group_scale group_scale_of(int format, const float *x, int co
     if (!shifts || scale == 0)
         return (struct group_scale){scale, 0};
     const float steps = range.down / scale, below = steps < 255 ? steps : 255;
-    return (struct group_scale){scale, (int)(below + RAPT_ROUNDER - RAPT_ROUNDER) - 128};
+    return (struct group_scale){scale, (int)(below + RAPT_ROUND_MAGIC - RAPT_ROUND_MAGIC) - 128};
 }
 
 /* Group number `group` of a row, numbers [d, end). */

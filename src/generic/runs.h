@@ -67,7 +67,7 @@ enum { STRAND_LINES = 2 }; /* lines of a strand before the next one's turn */
 struct strand_cursor {
     const char *const *next, *const *after, *const *end; /* current strand; end of its group; end of all */
     int64_t at, bytes;
-    int beside, pace, lines;
+    int interleaved, pace, lines;
     bool into_l1;
 };
 
@@ -76,10 +76,10 @@ static RAPT_KERNEL struct strand_cursor open_strands(const struct rapt_strands *
         return (struct strand_cursor){0};
     return (struct strand_cursor){.next = ahead->strand,
                                   .into_l1 = streams_into_l1(),
-                                  .after = ahead->strand + ahead->beside,
+                                  .after = ahead->strand + ahead->interleaved,
                                   .end = ahead->strand + ahead->count,
                                   .bytes = ahead->bytes,
-                                  .beside = ahead->beside,
+                                  .interleaved = ahead->interleaved,
                                   .pace = ahead->pace};
 }
 
@@ -94,13 +94,13 @@ RAPT_INLINE void fetch_strands(struct strand_cursor *strands, int lines) {
             fetch_into(into_l1, line + 64 * i);
         if (next < strands->after)
             continue;
-        next -= strands->beside;
+        next -= strands->interleaved;
         at += 64 * STRAND_LINES;
         if (at < strands->bytes)
             continue;
         at = 0;
         next = strands->after;
-        strands->after += strands->beside;
+        strands->after += strands->interleaved;
     }
     strands->next = next;
     strands->at = at;

@@ -86,7 +86,7 @@ static struct rapt_rows ask(struct bench *bench, int side, struct rapt_span toke
 static void note_strands(struct bench *bench, int side, const struct rapt_strands *ahead, int64_t row_bytes,
                          int64_t stride_bytes) {
     const int64_t page_tokens = bench->desc.key_pages.page_tokens, length = bench->desc.kv_length;
-    assert_int_equal(ahead->count % ahead->beside, 0);
+    assert_int_equal(ahead->count % ahead->interleaved, 0);
     assert_int_equal(ahead->bytes % row_bytes, 0);
     const int64_t rows = ahead->bytes / row_bytes;
     assert_true(rows <= page_tokens && (rows == 1 || stride_bytes == row_bytes));
