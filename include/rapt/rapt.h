@@ -173,8 +173,8 @@ typedef struct rapt_attention_desc {
     const float *sinks;            /* [query_heads], not NaN or +infinity; a logit in the softmax's sum only */
 
     float scale;      /* with RAPT_SCALE; finite, 0 gives uniform weights */
-    float softcap;    /* cap * tanh(score / cap); finite, 0 = off */
-    float mask_fill;  /* with RAPT_MASK_FILL; finite; replaces the score where mask is false */
+    float softcap;    /* cap * tanh(score / cap); >= 0, 0 = off; scale / softcap finite */
+    float mask_fill;  /* with RAPT_MASK_FILL; replaces the score where mask is false; finite, also times log2(e) */
     float keep_scale; /* with keep_mask; finite, 1 / (1 - dropout probability); 0 makes all of out 0 */
 
     int64_t window_left;  /* with RAPT_WINDOW: sees keys at most this far before the query; -1 = no limit */
