@@ -16,6 +16,8 @@ import transformers
 
 import rapt.transformers  # noqa: F401
 
+if len(sys.argv) > 4:
+    sys.exit("usage: heatmaps.py [MODEL or FOLDER] [TEXT] [OUT.png]")
 name, text, out = (sys.argv[1:] + ["", "The quick brown fox jumps over the lazy dog.", "heads.png"][len(sys.argv) - 1:])
 if name:
     tokenizer = transformers.AutoTokenizer.from_pretrained(name)

@@ -97,6 +97,13 @@ def new_array(like: Array, shape: tuple[int, ...], as_float32: bool = False) -> 
     return torch.empty_like(like) if like.shape == shape and like.is_contiguous() else like.new_empty(shape)
 
 
+def mark_written(*arrays: Any) -> None:
+    """Tells autograd of tensors that a call wrote: one that it keeps for a gradient is an error then."""
+    for array in arrays:
+        if is_tensor(array):
+            sys.modules["torch"].autograd.graph.increment_version(array)
+
+
 def own_copy(array: Array) -> Array:
     """Copies a list or factors, so that a plan does not see changes."""
     if array is None or isinstance(array, bool):
@@ -106,7 +113,7 @@ def own_copy(array: Array) -> Array:
 
 def integers(name: str, value: "Integers | None", count: int) -> Array:
     """One per sequence, also if there is one for all."""
-    if value is None or is_tensor(value) or type(value) is numpy.ndarray and value.ndim > 0:
+    if value is None or (is_tensor(value) or type(value) is numpy.ndarray) and value.ndim > 0:
         return value
     try:
         numbers = numpy.asarray(numpy.from_dlpack(value) if hasattr(value, "__dlpack__") else value)

@@ -7,7 +7,7 @@ import numpy
 
 from . import _core
 from ._arrays import (Array, Floats, Integers, as_array, check_no_gradient, check_not_traced, floats, integers,
-                      is_tensor, new_array, own_copy, shape_of)
+                      is_tensor, mark_written, new_array, own_copy, shape_of)
 
 LAYOUTS = {"bhsd": 0, "bshd": 1}
 ORIGINS = {"top-left": 1, "bottom-right": 2}
@@ -51,8 +51,8 @@ def arguments_of(query: Array, key: Array, value: Array, causal: bool, scale: Op
         query = as_array("query", query)
         if is_tensor(query):
             check_not_traced(query)
-    check_no_gradient("query key value bias alibi sinks out lse weights", query, key, value, bias, alibi, sinks, out,
-                      lse, weights)
+    check_no_gradient("query key value bias alibi sinks out lse weights scale softcap", query, key, value, bias, alibi,
+                      sinks, out, lse, weights, scale, softcap)
     shape = tuple(query.shape)
     if len(shape) < 2 + order:
         shape = shape_of("query", query, 2 + order)  # raises
@@ -138,6 +138,7 @@ def attention(query: Array, key: Array, value: Array, *, causal: bool = False, s
                              query_position, query_lengths, kv_lengths, key_position, mask_fill, lse, weights,
                              weights_kind, out, layout, threads, numerics, isa)
     _core.attention(*arguments)
+    mark_written(out, lse, weights)
     return results_of(arguments)
 
 
@@ -179,6 +180,7 @@ class Plan:
             if is_tensor(query):
                 check_not_traced(query)
         check_no_gradient("query key value bias out lse weights", query, key, value, bias, out, lse, weights)
+        given = out, lse, weights
         if out is None:
             out = new_array(query, self._shapes[3])
         if lse is None and self._shapes[6] is not None:
@@ -186,4 +188,5 @@ class Plan:
         if weights is None and self._shapes[7] is not None:
             weights = new_array(query, self._shapes[7], True)
         self._plan.run(query, key, value, out, mask, bias, lse, weights)
+        mark_written(*given)
         return results_of([None, None, None, out, None, None, lse, weights])

@@ -49,6 +49,8 @@ def compute(query: numpy.ndarray, key: numpy.ndarray, value: numpy.ndarray, mask
             ) -> "tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, numpy.ndarray]":
     """The operator's outputs: Y, present_key, present_value, qk_matmul_output. Computes in float32, whatever
     softmax_precision says."""
+    if qk_matmul_output_mode not in range(len(WEIGHTS_OF_MODES)):
+        raise ValueError(f"qk_matmul_output_mode: {qk_matmul_output_mode} is outside 0 ... {len(WEIGHTS_OF_MODES) - 1}")
     has_heads, dtype = query.ndim == 4, query.dtype
     query = _with_heads(query, q_num_heads)
     key, value = _with_heads(key, kv_num_heads), _with_heads(value, kv_num_heads)
@@ -100,7 +102,9 @@ class _Prepared(BackendRep):
         self.evaluator = ReferenceEvaluator(model, new_ops=[Attention])
 
     def run(self, inputs: Any, **kwargs: Any) -> "tuple[Any, ...]":
-        names = [name for name in self.evaluator.input_names]
+        names = list(self.evaluator.input_names)
+        if len(inputs) > len(names):
+            raise ValueError(f"{len(inputs)} inputs; the model has {len(names)}")
         feeds = inputs if isinstance(inputs, dict) else dict(zip(names, inputs))
         return tuple(self.evaluator.run(None, feeds))
 

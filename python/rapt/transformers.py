@@ -11,14 +11,20 @@ GrowingCache is a cache that does not copy itself for each token:
 
     model.generate(**inputs, past_key_values=rapt.transformers.GrowingCache(model.config))
 """
+import sys
 from functools import lru_cache
-from typing import Any, Optional
+from typing import Any, Iterator, Optional
 
 import torch
 import transformers
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
+
+try:
+    from transformers.utils.output_capturing import _active_collector as collector
+except ImportError:  # other releases pass output_attentions on
+    collector = None
 
 from ._attention import attention as call
 from ._growing import GrowingCache  # noqa: F401, users find it here
@@ -60,17 +66,41 @@ def _parts(mask: Optional[torch.Tensor], position_bias: Optional[torch.Tensor], 
     return mask, bias
 
 
+def _selected(mask: Optional[torch.Tensor], indices: torch.Tensor, queries: int, keys: int, causal: bool
+              ) -> torch.Tensor:
+    """The bool mask of models that choose keys: indices [batch, queries, chosen], among which only `mask` holds."""
+    chosen = torch.zeros(indices.shape[0], queries, keys, dtype=torch.bool, device=indices.device)
+    chosen = chosen.scatter(-1, indices.long(), True)[:, None]
+    if mask is None:
+        return chosen.tril() if causal else chosen
+    mask = mask[..., :keys]
+    return mask & chosen if mask.dtype == torch.bool else mask.masked_fill(~chosen, torch.finfo(mask.dtype).min)
+
+
+def _wants_weights() -> bool:
+    """Whether a model collects the weights of its layers, some of which do not pass output_attentions on."""
+    hooks = collector.get() if collector else None
+    return hooks is not None and any(key.endswith("attentions") for key in hooks)
+
+
 def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
                       attention_mask: Optional[torch.Tensor], dropout: float = 0.0, scaling: Optional[float] = None,
                       is_causal: Optional[bool] = None, softcap: Optional[float] = None,
                       sliding_window: Optional[int] = None, s_aux: Optional[torch.Tensor] = None,
                       position_bias: Optional[torch.Tensor] = None, output_attentions: bool = False,
+                      indices: Optional[torch.Tensor] = None,
                       **kwargs: Any) -> "tuple[torch.Tensor, Optional[torch.Tensor]]":
     """query [batch, heads, tokens, dim], key and value [batch, kv_heads, tokens, dim]; returns [batch, tokens, heads,
-    dim] and, with output_attentions, the weights."""
+    dim] and, with output_attentions, the weights. sliding_window is in the mask: there is none where it shows all."""
+    for name in ("block_indices", "sinks"):
+        if kwargs.get(name) is not None:
+            raise ValueError(f'{type(module).__name__}: rapt does not know its {name}; use attn_implementation="eager"')
     queries, keys = query.shape[2], key.shape[2]
+    output_attentions = output_attentions or _wants_weights()
     causal = attention_mask is None and queries > 1 and bool(
         getattr(module, "is_causal", True) if is_causal is None else is_causal)
+    if indices is not None:
+        attention_mask, causal = _selected(attention_mask, indices, queries, keys, causal), False
     mask, bias = _parts(attention_mask, position_bias, keys)
     reason = obstacle(query, key, value, bias, dropout)
     if kwargs.get("cache") is not None:
@@ -85,7 +115,7 @@ def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.T
         return _plain(module, query, key[:, :, :queries] if causal else key, value[:, :, :queries] if causal else value,
                       mask, bias, s_aux, dropout, scaling, softcap, causal)
     options = dict(mask=mask, bias=bias, sinks=s_aux, causal=causal, scale=scaling, softcap=softcap,
-                   window=sliding_window if causal else None, query_position="top-left" if causal else None)
+                   query_position="top-left" if causal else None)
     if is_traced() and not output_attentions:
         return operator(query, key, value, **options).transpose(1, 2).contiguous(), None
     if is_traced():  # the operator has no weights
@@ -99,17 +129,29 @@ def attention_forward(module: torch.nn.Module, query: torch.Tensor, key: torch.T
     return out, weights.to(query.dtype)
 
 
+def _subclasses(of: type) -> "Iterator[type]":
+    for each in of.__subclasses__():
+        yield each
+        yield from _subclasses(each)
+
+
+def _uses_functions(model: type) -> bool:
+    return bool(getattr(model, "_supports_sdpa", False) or getattr(model, "_supports_attention_backend", False))
+
+
 @lru_cache(maxsize=None)
 def _attends_by_itself(config_class: type) -> bool:
     """Whether a configuration's model does not use Transformers' attention functions: it would take this one's mask
     and compute attention itself."""
     try:
         found = transformers.MODEL_MAPPING[config_class]
-    except KeyError:
-        return False
-    models = found if isinstance(found, (tuple, list)) else (found,)
-    return not any(getattr(model, "_supports_sdpa", False) or getattr(model, "_supports_attention_backend", False)
-                   for model in models)
+    except KeyError:  # part of another model: those that are loaded
+        loaded = [model for model in _subclasses(transformers.PreTrainedModel)
+                  if getattr(model, "config_class", None) is config_class]
+        return bool(loaded) and not any(
+            _uses_functions(model) or hasattr(sys.modules.get(model.__module__), "ALL_ATTENTION_FUNCTIONS")
+            for model in loaded)
+    return not any(map(_uses_functions, found if isinstance(found, (tuple, list)) else (found,)))
 
 
 def mask_of_attention(*args: Any, config: Any = None, **kwargs: Any) -> Optional[torch.Tensor]:
@@ -117,6 +159,8 @@ def mask_of_attention(*args: Any, config: Any = None, **kwargs: Any) -> Optional
     if config is not None and _attends_by_itself(type(config)):
         raise ValueError(f"{type(config).__name__}: Transformers' model computes attention itself and does not call "
                          'rapt; use attn_implementation="eager"')
+    if getattr(config, "num_kv_shared_layers", 0):
+        kwargs["allow_is_causal_skip"] = False  # layers that share keys may attend with the last queries only
     return sdpa_mask(*args, config=config, **kwargs)
 
 

@@ -74,11 +74,12 @@ def test_chunks(decoders):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", ["llama", "gemma2", "gpt_oss"])
+@pytest.mark.parametrize("name", ["llama", "gemma2", "gpt_oss", "gpt2", "opt"])
 def test_weights(name):
     models = [build(DECODERS[name], attention) for attention in ("eager", "rapt")]
     expected, result = (model(**texts(True), output_attentions=True).attentions for model in models)
     rows = texts(True)["attention_mask"].bool()
+    assert len(expected) == len(result) == models[0].config.num_hidden_layers
     for layer, other in zip(expected, result):
         assert (layer - other).transpose(1, 2)[rows].abs().max() < 1e-5
 
@@ -162,6 +163,50 @@ def test_models_that_attend_by_themselves_are_refused(name):
     assert model.config._attn_implementation == "rapt"
     with pytest.raises(ValueError, match=f"{name}Config: Transformers' model computes attention itself"):
         model(input_ids=torch.ones(2, 5, dtype=torch.long), attention_mask=torch.tensor([[1] * 5, [0, 0, 1, 1, 1]]))
+
+
+def test_a_part_that_attends_by_itself_is_refused():
+    """Transformers names no model for its configuration."""
+    config = transformers.TrOCRConfig(vocab_size=50, d_model=32, decoder_layers=1, decoder_attention_heads=2,
+                                      decoder_ffn_dim=32, attn_implementation="rapt")
+    with pytest.raises(ValueError, match="TrOCRConfig: Transformers' model computes attention itself"):
+        transformers.TrOCRForCausalLM(config).eval()(torch.arange(3, 9)[None])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("masked", [False, True])
+def test_chosen_keys(masked):
+    """Models with an indexer name the keys that each query attends to."""
+    generator = torch.Generator().manual_seed(2)
+    query, key, value = torch.randn(3, 2, 4, 7, 16, generator=generator)
+    indices = torch.rand(2, 7, 7, generator=generator).topk(4).indices
+    seen = torch.ones(2, 1, 7, 7, dtype=torch.bool).tril()
+    chosen = torch.zeros(2, 7, 7, dtype=torch.bool).scatter(-1, indices, True)[:, None]
+    mask = seen if masked else None
+    result, _ = rapt.transformers.attention_forward(torch.nn.Module(), query, key, value, mask, indices=indices)
+    expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, seen & chosen)
+    rows = (seen & chosen).any(-1).expand(2, 4, 7)
+    assert (result.transpose(1, 2) - expected)[rows].abs().max() < 1e-5
+
+
+def test_parts_unknown_to_rapt_are_refused():
+    query, key, value = torch.randn(3, 1, 4, 5, 16)
+    for name in ("block_indices", "sinks"):
+        with pytest.raises(ValueError, match=f"rapt does not know its {name}"):
+            rapt.transformers.attention_forward(torch.nn.Module(), query, key, value, None, **{name: torch.ones(4)})
+
+
+@torch.no_grad()
+@pytest.mark.skipif(not hasattr(transformers, "Gemma4TextConfig"), reason="an older Transformers")
+def test_last_queries_of_shared_keys():
+    """Gemma 4's later layers may attend with fewer queries than the mask was made for."""
+    sizes = dict(vocab_size=97, vocab_size_per_layer_input=97, hidden_size=64, hidden_size_per_layer_input=16,
+                 intermediate_size=64, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+                 global_head_dim=16, sliding_window=6, num_kv_shared_layers=2, pad_token_id=0, bos_token_id=1,
+                 eos_token_id=2, layer_types=["sliding_attention", "full_attention"] * 2)
+    model = build(lambda: (transformers.Gemma4ForCausalLM, transformers.Gemma4TextConfig(**sizes)), "rapt")
+    tokens = texts(False)["input_ids"]
+    assert (model(tokens).logits[:, -4:] - model(tokens, logits_to_keep=4).logits).abs().max() < TOLERANCE
 
 
 @torch.no_grad()
