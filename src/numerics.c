@@ -59,7 +59,7 @@ static const struct rapt_table *with_unit(const rapt_attention_desc *desc, const
 /* Without a unit order 1 is the fastest. */
 static int32_t fastest(const rapt_attention_desc *desc, const struct rapt_table *table) {
     const int32_t dtype = desc->query.dtype;
-    const bool is_one = desc->key.dtype == dtype && desc->value.dtype == dtype;
+    const bool is_one = is_one_of(&desc->key, dtype, dtype) && is_one_of(&desc->value, dtype, dtype);
     const bool fits = is_one && (dtype == RAPT_BF16 || dtype == RAPT_F16);
     return fits && with_unit(desc, table) ? RAPT_NUMERICS_ORDER_2 : RAPT_NUMERICS_ORDER_1;
 }

@@ -56,6 +56,11 @@ static void print_cases(const char *words, int first) {
         print_words(NULL, verb->rows);
         fputs("\" ", stdout);
         print_valued(verb->rows);
+        if (strcmp(verb->name, "help") == 0) {
+            printf("\n        if [ \"$at\" = 3 ] && [ \"${%s[%d]}\" = layer ]; then choices=\"", words, first + 1);
+            print_kinds();
+            fputs("\"; fi", stdout);
+        }
         puts(" ;;");
     }
     puts("    esac\n    case \" $valued \" in *\" $before \"*) choices= ;; esac");

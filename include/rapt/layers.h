@@ -190,7 +190,8 @@ RAPT_LAYERS_API rapt_status rapt_stacked_attention(const rapt_stacked_desc *desc
  * counter = {n / 4 low, n / 4 high, stream low, stream high} for n = first + i; word n % 4 of the result is compared:
  * kept where word >= drop * 2^32, rounded down.
  *
- * keep: [count]. RAPT_INVALID_VALUE where drop is outside [0, 1) or count < 0; RAPT_NULL_POINTER where keep is NULL. */
+ * keep: [count]. RAPT_INVALID_VALUE where drop is outside [0, 1) or count < 0; RAPT_NULL_POINTER where keep is NULL and
+ * count is not 0. */
 RAPT_LAYERS_API rapt_status rapt_dropout_keep(unsigned char *keep, int64_t count, double drop, uint64_t seed,
                                               uint64_t stream, uint64_t first);
 

@@ -99,7 +99,7 @@ typedef enum rapt_dtype {
     RAPT_I8 = 13       /* (number - zero point) * scale; has scales */
 } rapt_dtype;
 
-/* Bytes of a row of dim elements; 0 for an unknown dtype, on overflow, or if dim is not a whole number of blocks. */
+/* Bytes of a row of dim elements; 0 for an unknown dtype, or a dim outside 0 ... 2^59 - 2 or not of whole blocks. */
 RAPT_API int64_t rapt_row_bytes(int32_t dtype, int64_t dim);
 
 /* An array [batch, head, token, innermost] whose innermost dimension is contiguous. The sizes come from the descriptor.

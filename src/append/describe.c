@@ -28,6 +28,13 @@ static void complete_lists(rapt_append_desc *d) {
         rapt_complete_list(lists[i]);
 }
 
+/* Of a single page. That of scales is refused where there are none. */
+static void clear_page_strides(rapt_tensor *cache) {
+    cache->page_stride_bytes = 0;
+    if (cache->scale_dtype != RAPT_NO_DTYPE)
+        cache->scale_batch_stride_bytes = 0;
+}
+
 static void complete(rapt_append_desc *d) {
     const struct rapt_cache_shape shape = rapt_cache_shape_of(d);
     const bool packed = d->offsets.data;
@@ -38,7 +45,7 @@ static void complete(rapt_append_desc *d) {
         rapt_clear_strides(from[i], packed ? 1 : d->batch, d->kv_heads, packed ? d->tokens : d->length);
         rapt_clear_strides(into[i], shape.paged ? 2 : shape.pages, d->kv_heads, shape.page_tokens);
         if (shape.paged && shape.pages == 1)
-            into[i]->page_stride_bytes = into[i]->scale_batch_stride_bytes = 0;
+            clear_page_strides(into[i]);
     }
     complete_lists(d);
     complete_rotary(&d->rotary, d->head_dim);

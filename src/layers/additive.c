@@ -30,7 +30,7 @@ void rapt_check_single(struct rapt_call *call, const rapt_attention_desc *all) {
     if (all->query_heads != 1 || all->kv_heads != 1)
         rapt_call_refuse(call, RAPT_INVALID_SHAPE, "query_heads = %lld, kv_heads = %lld: this layer has one head",
                          (long long)all->query_heads, (long long)all->kv_heads);
-    if (all->bias.data || all->bias_head_factor || all->softcap != 0 || all->features & RAPT_SCALE)
+    if (rapt_call_has(&all->bias) || all->bias_head_factor || all->softcap != 0 || all->features & RAPT_SCALE)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has a bias, softcap or scale: not in this layer");
 }
 

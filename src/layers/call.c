@@ -98,8 +98,8 @@ rapt_attention_desc rapt_call_attention(struct rapt_call *call, const rapt_atten
     if (attention->struct_size != sizeof none)
         rapt_call_refuse(call, RAPT_UNSUPPORTED_VERSION, "attention->struct_size = %lu, this library knows %lu",
                          (unsigned long)attention->struct_size, (unsigned long)sizeof none);
-    else if (attention->query.data || attention->key.data || attention->value.data || attention->out.data ||
-             attention->head_dim || attention->value_dim)
+    else if (rapt_call_has(&attention->query) || rapt_call_has(&attention->key) || rapt_call_has(&attention->value) ||
+             rapt_call_has(&attention->out) || attention->head_dim || attention->value_dim)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD,
                          "attention has a query, key, value, out, head_dim or value_dim: the layer makes them");
     else if (attention->query_offsets.data || attention->kv_offsets.data || attention->key_pages.kind ||

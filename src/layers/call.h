@@ -10,6 +10,7 @@
 #define RAPT_LAYERS_CALL_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "fpenv.h"
 #include "rapt/layers.h"
@@ -50,6 +51,12 @@ bool rapt_call_aligned(struct rapt_call *call, const float *data, const char *na
 
 /* Refuses a size outside first ... 2^40. */
 bool rapt_call_size(struct rapt_call *call, int64_t size, int64_t first, const char *name);
+
+/* Whether any field of a tensor is set: data that a failed allocation left NULL do not make it absent. */
+static inline bool rapt_call_has(const rapt_tensor *tensor) {
+    static const rapt_tensor none = {0};
+    return memcmp(tensor, &none, sizeof none) != 0;
+}
 
 /* A copy of attention. ASSERT unless the call has failed: its struct_size is
  * known, all that the layer fills in is empty, batch * length is at most 2^60

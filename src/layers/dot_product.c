@@ -93,7 +93,7 @@ static rapt_attention_desc describe(const rapt_dot_product_desc *desc, const str
 /* Where the mask of a run begins. */
 static int64_t mask_offset(const rapt_dot_product_desc *desc, const struct block *block, int64_t run) {
     int64_t offset = 0;
-    for (int i = desc->leading - 3; i >= 0; i--) {
+    for (int i = desc->leading - 3; i >= 0 && run > 0; i--) {
         offset += run % desc->shape[i] * block->mask_stride[i];
         run /= desc->shape[i];
     }
@@ -181,8 +181,10 @@ rapt_status rapt_dot_product_attention(const rapt_dot_product_desc *desc, const 
     rapt_call_isa(&call, desc->isa);
     struct block block = block_of(&call, desc);
     check(&call, desc, &block);
-    if (call.status != RAPT_OK || block.runs == 0 || block.heads == 0)
+    if (call.status != RAPT_OK)
         return rapt_call_end(&call);
+    if (block.runs == 0 || block.heads == 0)
+        block.batch = 0, block.heads = 1; /* the plan refuses no heads */
     rapt_attention_desc all = describe(desc, &block);
     const bool has_rows = block.batch > 0 && desc->query_length > 0; /* else one run, for its refusals */
     for (int64_t run = 0; run < (has_rows ? block.runs : 1) && call.status == RAPT_OK; run++) {

@@ -7,7 +7,8 @@ static struct rapt_work repeated(const struct rapt_plan_body *a, int64_t batch) 
     work.batch = batch;
     work.first_task = batch * heads * work.row_blocks * work.splits;
     work.first_merge = batch * heads;
-    work.first_state = batch * heads * work.chunks * rapt_state_bytes(work.task_rows, a->o_stride);
+    if (work.splits > 1)
+        work.first_state = batch * heads * work.chunks * rapt_state_bytes(work.task_rows, a->o_stride);
     return work;
 }
 

@@ -161,6 +161,26 @@ static void test_fastest_of_two_types(void **state) {
     }
 }
 
+/* A call without keys may continue from the states of one that has some: key and value need no type then. */
+static void test_fastest_without_keys(void **state) {
+    (void)state;
+    for (int isa = RAPT_ISA_AUTO; isa < RAPT_ISA_COUNT; isa++) {
+        if (isa != RAPT_ISA_AUTO && !rapt_isa_available((rapt_isa)isa))
+            continue;
+        const rapt_plan with_keys = plan_of_fastest(RAPT_BF16, (rapt_isa)isa);
+        rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+        rapt_plan plan;
+        desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = 1;
+        desc.head_dim = 2;
+        desc.numerics = RAPT_NUMERICS_FASTEST;
+        desc.isa = isa;
+        desc.query = rapt_tensor_bhsd(NULL, RAPT_BF16, 1, 1, 1, 2);
+        desc.out = rapt_output_bhsd(NULL, 1, 1, 1, 2);
+        assert_int_equal(rapt_plan_init(&plan, &desc, NULL), RAPT_OK);
+        assert_int_equal(rapt_plan_numerics(&plan), rapt_plan_numerics(&with_keys));
+    }
+}
+
 static bool has_unit_of_its_own(void) {
     for (int isa = RAPT_ISA_SCALAR; isa < RAPT_ISA_COUNT; isa++)
         if (rapt_isa_is_unit((rapt_isa)isa) && rapt_isa_takes_unit(RAPT_ISA_AUTO, (rapt_isa)isa) &&
@@ -314,8 +334,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_of_a_descriptor), cmocka_unit_test(test_sizes_that_are_none),
         cmocka_unit_test(test_tail_that_is_not_zero), cmocka_unit_test(test_sizes_of_options),
-        cmocka_unit_test(test_status_texts),
-        cmocka_unit_test(test_orders), cmocka_unit_test(test_fastest),
+        cmocka_unit_test(test_status_texts),          cmocka_unit_test(test_fastest_without_keys),
+        cmocka_unit_test(test_orders),                cmocka_unit_test(test_fastest),
         cmocka_unit_test(test_fastest_of_a_named_unit), cmocka_unit_test(test_fastest_of_two_types),
         cmocka_unit_test(test_plans_of_others),       cmocka_unit_test(test_tensor_helpers),
         cmocka_unit_test(test_helpers_of_huge_sizes),

@@ -80,6 +80,10 @@ static void refuse_addressing(void) {
             d->pages.batch_stride_bytes = 4);
     REFUSED(RAPT_INVALID_SHAPE, "pages.batch_stride_bytes: 2 rows", with_table(d, RAPT_PAGES_DENSE),
             d->pages.batch_stride_bytes = INT64_MAX - 7);
+    for (int64_t count = 1; count <= 2; count++)
+        REFUSED(RAPT_UNUSED_FIELD, "key_cache.scale_batch_stride_bytes is set", with_slots(d), d->pages.pages = count,
+                slots[0] = slots[1] = slots[2] = slots[3] = slots[4] = slots[5] = -1,
+                d->key_cache.scale_batch_stride_bytes = 4);
     REFUSED(RAPT_INVALID_STRIDE, "key_cache.page_stride_bytes = 0 on an output", with_slots(d),
             d->key_cache.page_stride_bytes = 0);
     REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1", with_table(d, RAPT_PAGES_DENSE), pages[2] = 4);

@@ -111,9 +111,62 @@ static void blocks_take_grouped_heads(void **state) {
     }
 }
 
+/* What a layer fills in, or has not, is refused if any field of it is set. */
+static void leftovers_are_refused(void **state) {
+    (void)state;
+    for (int field = 0; field < 5; field++) {
+        rapt_attention_desc how = sizes(1);
+        rapt_tensor *const tensors[] = {&how.query, &how.key, &how.value, &how.out, &how.bias};
+        rapt_additive_desc layer = RAPT_ADDITIVE_DESC_INIT;
+        float *x = drawn(COUNT), *v = drawn(WIDTH);
+        layer.attention = &how;
+        layer.state = layer.memory = x;
+        layer.w = drawn_linear(WIDTH, WIDTH), layer.u = drawn_linear(WIDTH, WIDTH);
+        layer.v = v;
+        layer.out = test_floats(COUNT);
+        expect_ok(rapt_additive_attention(&layer, NULL, &message));
+        tensors[field]->token_stride_bytes = 12;
+        assert_int_equal(rapt_additive_attention(&layer, NULL, &message), RAPT_UNUSED_FIELD);
+        tensors[field]->token_stride_bytes = 0;
+        tensors[field]->dtype = RAPT_F32;
+        assert_int_equal(rapt_additive_attention(&layer, NULL, &message), RAPT_UNUSED_FIELD);
+        test_free_all();
+    }
+}
+
+/* A shape without elements gets the refusals of any other, wherever its 0 is. */
+static void empty_shapes_are_refused_alike(void **state) {
+    static const int64_t shapes[][4] = {{0},       {1},       {0, 1},    {1, 0},       {0, 1, 1},
+                                        {1, 0, 1}, {1, 1, 0}, {0, 2, 0, 1}, {2, 0, 1, 1}};
+    static const int leading[] = {1, 1, 2, 2, 3, 3, 3, 4, 4};
+    (void)state;
+    for (size_t i = 0; i < sizeof leading / sizeof *leading; i++) {
+        static const unsigned char mask[2 * 3] = {1};
+        static const int64_t mask_shape[] = {1, 1, 1, 1, 2, 3};
+        rapt_dot_product_desc layer = RAPT_DOT_PRODUCT_DESC_INIT;
+        float *x = drawn(3 * WIDTH);
+        layer.leading = leading[i];
+        layer.shape = shapes[i];
+        layer.query_length = 2, layer.kv_length = 3, layer.head_dim = WIDTH;
+        layer.query = layer.key = layer.value = x;
+        layer.out = test_floats(2 * WIDTH);
+        expect_ok(rapt_dot_product_attention(&layer, NULL, &message));
+        layer.mask_fill = 3;
+        assert_int_equal(rapt_dot_product_attention(&layer, NULL, &message), RAPT_UNUSED_FIELD);
+        layer.mask_fill = 0, layer.head_dim = 5000;
+        assert_int_equal(rapt_dot_product_attention(&layer, NULL, &message), RAPT_INVALID_SHAPE);
+        layer.head_dim = WIDTH;
+        layer.mask = mask, layer.mask_shape = mask_shape + 4 - leading[i];
+        expect_ok(rapt_dot_product_attention(&layer, NULL, &message));
+        test_free_all();
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(fused_blocks_share_key_heads),
                                        cmocka_unit_test(scores_of_other_value_dims),
-                                       cmocka_unit_test(blocks_take_grouped_heads)};
+                                       cmocka_unit_test(blocks_take_grouped_heads),
+                                       cmocka_unit_test(leftovers_are_refused),
+                                       cmocka_unit_test(empty_shapes_are_refused_alike)};
     return cmocka_run_group_tests_name("layers_shapes", tests, NULL, NULL);
 }

@@ -161,6 +161,16 @@ static void check_other_claims(const struct claim *claim) {
     }
 }
 
+/* In a sticky folder only the owners of file or folder may replace a file. */
+static bool may_replace(const char *target, const struct stat *status) {
+    struct stat folder;
+    char *name = joined(target, "", "");
+    char *slash = strrchr(name, '/');
+    if (slash) slash[slash == name] = 0;
+    const bool is_sticky = stat(slash ? name : ".", &folder) == 0 && (folder.st_mode & S_ISVTX);
+    return !is_sticky || geteuid() == 0 || geteuid() == status->st_uid || geteuid() == folder.st_uid;
+}
+
 void output_claim(const char *path) {
     struct stat status;
     tool_check_name(path);
@@ -180,6 +190,7 @@ void output_claim(const char *path) {
     if (claim->existed && access(claim->target, W_OK) != 0) cannot_write(path, errno);
     if (claim->existed && !claim->special && !(status.st_mode & 0222))
         tool_die("%s: cannot be written: it is read-only", tool_file(path));
+    if (claim->existed && !claim->special && !may_replace(claim->target, &status)) cannot_write(path, EPERM);
     if (claim->special)
         claim_count++;
     else
