@@ -128,10 +128,10 @@ def integers(name: str, value: "Integers | None", count: int) -> Array:
 
 def floats(name: str, value: "Floats | bool | None") -> Array:
     """Contiguous float32, as the library requires per-head factors."""
-    if value is None or value is True:
+    if isinstance(value, (bool, numpy.bool_)):
+        return True if value else None
+    if value is None:
         return value
-    if value is False:
-        return None
     if is_tensor(value):
         return value.detach().float().contiguous()
     try:

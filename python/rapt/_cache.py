@@ -6,7 +6,7 @@ from typing import Any, Optional, Sequence
 import numpy
 
 from . import _core
-from ._arrays import Array, Integers, as_array, check_no_gradient, integers, new_array, shape_of
+from ._arrays import Array, Integers, as_array, check_no_gradient, integers, mark_written, new_array, shape_of
 from ._attention import LAYOUTS, ORIGINS, arguments_of, choice, results_of
 from ._pages import PageTables
 
@@ -182,6 +182,7 @@ class Cache:
                                  weights, weights_kind, out, self.layout, threads, numerics, isa, self._pages.dense(),
                                  stored, self._key.scales, self._value.scales)
         _core.attention(*arguments)
+        mark_written(out, lse, weights)
         return results_of(arguments)
 
     def truncate(self, lengths: Integers) -> None:

@@ -67,6 +67,8 @@ def obstacle(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: 
     return None
 
 
+MOST_SCALE = 2.0**127 / 1.45  # times log2(e) it is finite in float32
+
 _said: "set[str]" = set()
 
 
@@ -104,6 +106,8 @@ def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mas
     reason = obstacle(query, key, value, attn_mask, dropout_p)
     if reason:
         pass
+    elif scale is not None and not is_traced() and not abs(scale) < MOST_SCALE:
+        reason = f"scale is {scale}"
     elif not 2 <= query.dim() <= 4 or key.shape[:-3] != query.shape[:-3] or value.shape[:-3] != query.shape[:-3]:
         reason = f"the query's shape is {list(query.shape)} and the key's {list(key.shape)}"
     elif 0 in (query.shape[-1], value.shape[-1], *query.shape[-3:-2], *key.shape[-3:-2]):

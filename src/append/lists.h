@@ -4,7 +4,7 @@
 #ifndef RAPT_APPEND_LISTS_H
 #define RAPT_APPEND_LISTS_H
 
-#include "plan/pages.h"
+#include "pages.h"
 #include "rapt/cache.h"
 
 /* A bit of features that append/describe.c sets for a rapt_rotate_desc: tokens have the same place in key_cache as in

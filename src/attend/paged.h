@@ -4,7 +4,7 @@
 #define RAPT_PAGED_H
 
 #include "attend/task.h"
-#include "plan/pages.h"
+#include "pages.h"
 
 /* What it takes to look up pages, and the rows of a KV head in them. */
 struct rapt_paged {

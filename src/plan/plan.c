@@ -5,7 +5,7 @@
 
 #include "checked.h"
 #include "numerics.h"
-#include "plan/pages.h"
+#include "pages.h"
 #include "plan/turns.h"
 #include "plan/view.h"
 #include "plan/work.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/view.h"
 
-#include "plan/pages.h"
+#include "pages.h"
 
 static bool is_same_layout(const rapt_tensor *a, const rapt_tensor *b) {
     return a->batch_stride_bytes == b->batch_stride_bytes && a->head_stride_bytes == b->head_stride_bytes &&

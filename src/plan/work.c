@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "checked.h"
+#include "pages.h"
 #include "plan/listed.h"
-#include "plan/pages.h"
 #include "plan/turns.h"
 #include "plan/work_kind.h"
 
@@ -48,7 +48,7 @@ static bool find_pages(const rapt_attention_desc *desc, int64_t batch, int64_t c
 }
 
 /* Lists are read again after they were checked, and any thread may have changed them, so the values read here must be
- * legal. checked_bytes: those of page entries, too, as in plan/pages.h; NULL = not. */
+ * legal. checked_bytes: those of page entries, too, as in pages.h; NULL = not. */
 static bool read_sequence(const struct rapt_plan_body *a, int64_t batch, int64_t checked_bytes[RAPT_SIDES],
                           struct rapt_sequence *s) {
     const rapt_attention_desc *desc = &a->desc;

@@ -2,7 +2,7 @@
  * The lists of an append: their memory, and every number that will be used. */
 #include "append/lists.h"
 #include "checked.h"
-#include "plan/pages.h"
+#include "pages.h"
 #include "validate/append.h"
 #include "validate/parts.h"
 

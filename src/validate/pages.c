@@ -2,7 +2,7 @@
  * Page tables: their fields, the memory of their lists, their entries. */
 #include <string.h>
 
-#include "plan/pages.h"
+#include "pages.h"
 #include "validate/parts.h"
 
 static const struct rapt_page_names names[RAPT_SIDES] = {

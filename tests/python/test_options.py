@@ -137,3 +137,12 @@ def test_no_page_is_free_for_a_shared_end():
     cache.reorder([0, 0, 1])
     cache.append(k[:, :, 3:4], v[:, :, 3:4])
     assert cache.lengths.tolist() == [4, 4, 4]
+
+
+def test_booleans_of_numpy():
+    q, k, v = SEQUENCES
+    yes, no = numpy.True_, numpy.False_
+    result, lse = rapt.attention(q, k, v, lse=yes, weights=no, alibi=yes, causal=yes)
+    expected, other = rapt.attention(q, k, v, lse=True, alibi=True, causal=True)
+    assert (result == expected).all() and (lse == other).all()
+    assert (rapt.attention(q, k, v, alibi=no) == rapt.attention(q, k, v)).all()

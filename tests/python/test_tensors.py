@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import rapt  # noqa: E402
+import rapt.torch  # noqa: E402
 
 
 @pytest.fixture
@@ -14,14 +14,18 @@ def tensors(random):
 
 def test_autograd_notices_results(tensors):
     """A tensor that a gradient needs must not change silently."""
-    for written, run in (("out", rapt.attention), ("out", rapt.Plan(*tensors)), ("lse", rapt.attention)):
+    query, key, value = tensors
+    cache = rapt.Cache(2, 2, 32, value_dim=16)
+    cache.append(key, value)
+    runs = {"a call": lambda **given: rapt.attention(query, key, value, **given),
+            "a plan": lambda **given: rapt.Plan(query, key, value, lse="lse" in given)(query, key, value, **given),
+            "a cache": lambda **given: cache.attend(query, **given)}
+    for name, run in runs.items():
+        written = "lse" if name == "a call" else "out"
         shape = (2, 8, 13, 16) if written == "out" else (2, 8, 13)
         kept, weight = torch.ones(shape), torch.ones(shape, requires_grad=True)
         product = (weight * kept).sum()
-        if run is not rapt.attention:
-            run(*tensors, out=kept)
-        else:
-            run(*tensors, **{written: kept})
+        run(**{written: kept})
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             product.backward()
 
@@ -36,3 +40,13 @@ def test_numbers_as_tensors(tensors):
     cache.append(key, value, lengths=torch.tensor(5))
     cache.truncate(torch.tensor(3))
     assert cache.lengths.tolist() == [3, 3]
+
+
+@pytest.mark.filterwarnings("ignore:rapt. PyTorch computes")
+def test_scales_that_are_not_finite(tensors):
+    query, key, value = tensors[0], tensors[1].repeat(1, 4, 1, 1), tensors[2].repeat(1, 4, 1, 1)
+    for scale in (float("inf"), float("nan"), 1e300):
+        expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, scale=scale)
+        with rapt.torch.sdpa():
+            result = torch.nn.functional.scaled_dot_product_attention(query, key, value, scale=scale)
+        assert torch.equal(result.isnan(), expected.isnan())

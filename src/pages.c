@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "plan/pages.h"
+#include "pages.h"
 
 #include "refuse.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Page tables: their entries, and which are legal. attend/paged.h says where a page lies. */
+ * Page tables: their entries, and which are legal; for every stage. attend/paged.h says where a page lies. */
 #ifndef RAPT_PAGES_H
 #define RAPT_PAGES_H
 
