@@ -51,7 +51,7 @@ typedef enum rapt_rotary_scaling {
 typedef struct rapt_rotary {
     int32_t pairing; /* rapt_rotary_pairing */
     int32_t scaling; /* rapt_rotary_scaling */
-    int64_t dim;     /* even, 2 ... head_dim: others stay as they are, NaN as one NaN; 0 = head_dim */
+    int64_t dim;     /* even, 2 ... head_dim; elements from dim on are copied, NaN as 7fc00000; 0 = head_dim */
 
     /* Cosines and sines, [table_positions][dim / 2] each; NULL: computed. The numbers of a row are contiguous. */
     const float *cosines;

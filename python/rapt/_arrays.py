@@ -98,10 +98,13 @@ def new_array(like: Array, shape: tuple[int, ...], as_float32: bool = False) -> 
 
 
 def mark_written(*arrays: Any) -> None:
-    """Tells autograd of tensors that a call wrote: one that it keeps for a gradient is an error then."""
+    """Tells autograd of tensors that a call wrote: a gradient that requires their former numbers is an error then."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
     for array in arrays:
-        if is_tensor(array):
-            sys.modules["torch"].autograd.graph.increment_version(array)
+        if isinstance(array, torch.Tensor):
+            torch.autograd.graph.increment_version(array)
 
 
 def own_copy(array: Array) -> Array:

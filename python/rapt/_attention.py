@@ -53,7 +53,10 @@ def arguments_of(query: Array, key: Array, value: Array, causal: bool, scale: Op
             check_not_traced(query)
     check_no_gradient("query key value bias alibi sinks out lse weights scale softcap", query, key, value, bias, alibi,
                       sinks, out, lse, weights, scale, softcap)
-    lse, weights = (bool(given) if type(given) is numpy.bool_ else given for given in (lse, weights))
+    if type(lse) is numpy.bool_:
+        lse = bool(lse)
+    if type(weights) is numpy.bool_:
+        weights = bool(weights)
     shape = tuple(query.shape)
     if len(shape) < 2 + order:
         shape = shape_of("query", query, 2 + order)  # raises

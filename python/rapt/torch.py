@@ -45,7 +45,8 @@ def obstacle(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: 
     """Why rapt cannot compute this, or None."""
     for tensor in (query, key, value) if bias is None else (query, key, value, bias):
         if not is_traced() and torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-            return "a transformation of torch.func is active (under vmap torch.ops.rapt.attention computes one example after the other)"
+            return ("a transformation of torch.func is active (under vmap torch.ops.rapt.attention computes one "
+                    "example after the other)")
         if tensor.is_nested:
             return "tensors are nested"
         if not is_traced() and type(tensor) not in (torch.Tensor, torch.nn.Parameter):

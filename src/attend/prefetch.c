@@ -12,14 +12,14 @@ static void add_stored(struct rapt_errands *errands, const struct rapt_task *tas
     while (keys.begin < keys.end) {
         const struct rapt_rows rows = rapt_source_stored(task, side, keys);
         rapt_errands_add(errands, (struct rapt_errand){
-                         .base = rows.base,
-                         .row_stride_bytes = rows.stride_bytes,
-                         .rows = (int)rows.count,
-                         .heads = 1,
-                         .row_bytes = (int)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)),
-                         .staging = staging,
-                         .scales = rows.scales,
-                         .first = keys.begin - begin});
+            .base = rows.base,
+            .row_stride_bytes = rows.stride_bytes,
+            .rows = (int)rows.count,
+            .heads = 1,
+            .row_bytes = (int)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)),
+            .staging = staging,
+            .scales = rows.scales,
+            .first = keys.begin - begin});
         keys.begin += rows.count;
     }
 }
@@ -83,12 +83,12 @@ static void add_rows(struct rapt_errands *errands, const struct rapt_task *task,
     const int64_t token = task->work.sequence.query_first + query;
     if (tensor->data && count > 0)
         rapt_errands_add(errands, (struct rapt_errand){
-                         .base = rapt_row(tensor, task->work.batch, task->kv_head * group + head, token) + offset,
-                         .row_stride_bytes = tensor->token_stride_bytes,
-                         .head_stride_bytes = tensor->head_stride_bytes,
-                         .rows = (int)(end - query),
-                         .heads = (int)heads,
-                         .row_bytes = (int)row_bytes});
+            .base = rapt_row(tensor, task->work.batch, task->kv_head * group + head, token) + offset,
+            .row_stride_bytes = tensor->token_stride_bytes,
+            .head_stride_bytes = tensor->head_stride_bytes,
+            .rows = (int)(end - query),
+            .heads = (int)heads,
+            .row_bytes = (int)row_bytes});
 }
 
 /* Masks and biases of the next tile. */

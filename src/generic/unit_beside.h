@@ -93,11 +93,11 @@ typedef void turn_scorer(const struct turn_keys *k);
 
 #define TURN_KERNELS(height)                                                                             \
     static RAPT_KERNEL void turn_score_bf16_##height(const struct turn_keys *k) {                        \
-        if (FLUSHES && height <= UNIT_ROWS)                                                             \
+        if (FLUSHES && height <= UNIT_ROWS)                                                              \
             turn_score(k, height, RAPT_FORMAT_BF16);                                                     \
     }                                                                                                    \
     static RAPT_KERNEL void turn_score_f16_##height(const struct turn_keys *k) {                         \
-        if (FLUSHES && height <= UNIT_ROWS)                                                             \
+        if (FLUSHES && height <= UNIT_ROWS)                                                              \
             turn_score(k, height, RAPT_FORMAT_F16);                                                      \
     }
 RAPT_HEIGHTS(TURN_KERNELS)

@@ -131,18 +131,18 @@ static RAPT_KERNEL void unit_split_probabilities(struct unit_half *t) {
 static void unit_probabilities(struct unit_half *t) {
     const struct rapt_block *b = t->b;
     unit_spans(t);
-    const struct unit_softmax_args half = {.y = t->y,
-                                   .lanes = unit_lanes(b->panel, 0),
-                                   .m = b->state.m,
-                                   .alpha = b->task->alpha,
-                                   .begin = t->row_begin,
-                                   .end = t->row_end,
-                                   .rows = b->rows,
-                                   .first = t->begin / RAPT_STEP * RAPT_STEP,
-                                   .last = unit_up(t->end, RAPT_STEP),
-                                   .factor = unit_logits(t),
-                                   .fresh = t->fresh};
-    unit_softmax(&half, unit_format(b->task));
+    const struct unit_softmax_args args = {.y = t->y,
+                                           .lanes = unit_lanes(b->panel, 0),
+                                           .m = b->state.m,
+                                           .alpha = b->task->alpha,
+                                           .begin = t->row_begin,
+                                           .end = t->row_end,
+                                           .rows = b->rows,
+                                           .first = t->begin / RAPT_STEP * RAPT_STEP,
+                                           .last = unit_up(t->end, RAPT_STEP),
+                                           .factor = unit_logits(t),
+                                           .fresh = t->fresh};
+    unit_softmax(&args, unit_format(b->task));
     if (b->mask->parts & RAPT_PART_KEEP)
         unit_drop(t);
     if (t->y_part)

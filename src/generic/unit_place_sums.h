@@ -127,7 +127,7 @@ RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors
  * (place_weigh_block). Those that the table omits are empty. */
 #define PLACE_WEIGHERS(height, name, format, in_turns)                                                    \
     static RAPT_KERNEL void place_weigh_##name##_##height##_2(const struct place_values *w) {             \
-        if (height <= UNIT_ROWS && (FLUSHES || !in_turns))                                               \
+        if (height <= UNIT_ROWS && (FLUSHES || !in_turns))                                                \
             place_weigh(w, height, 2, format, in_turns);                                                  \
     }                                                                                                     \
     static RAPT_KERNEL void place_weigh_##name##_##height##_wide(const struct place_values *w) {          \
@@ -136,7 +136,7 @@ RAPT_INLINE void place_weigh(const struct place_values *w, int rows, int vectors
     }
 #define PLACE_KERNELS(height)                                                                            \
     static RAPT_KERNEL void place_score_##height(const struct place_keys *k) {                           \
-        if (height <= UNIT_ROWS)                                                                        \
+        if (height <= UNIT_ROWS)                                                                         \
             place_score(k, height);                                                                      \
     }                                                                                                    \
     PLACE_WEIGHERS(height, bf16, RAPT_FORMAT_BF16, false)                                                \

@@ -22,9 +22,9 @@ static void set_constants(struct rapt_plan_body *a) {
     a->group = desc->query_heads / desc->kv_heads;
     a->o_stride = rapt_round_up(a->desc.value_dim, RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
     a->works_differ = desc->query_lengths.data || desc->kv_lengths.data || desc->query_position.data ||
-                   desc->key_position.data || desc->query_offsets.data || desc->kv_offsets.data ||
-                   (desc->kv_length > 0 &&
-                    !(rapt_shares_pages(&desc->key_pages) && rapt_shares_pages(&desc->value_pages)));
+                      desc->key_position.data || desc->query_offsets.data || desc->kv_offsets.data ||
+                      (desc->kv_length > 0 &&
+                       !(rapt_shares_pages(&desc->key_pages) && rapt_shares_pages(&desc->value_pages)));
 }
 
 static bool is_present(const rapt_tensor *tensor) { return tensor->dtype != RAPT_NO_DTYPE; }

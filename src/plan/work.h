@@ -18,7 +18,7 @@ void rapt_work_bound(const struct rapt_plan_body *attention, struct rapt_totals 
 /* Bytes of the keys and values of a work, over all KV heads. */
 double rapt_stored_bytes(const struct rapt_plan_body *attention, const struct rapt_work *work);
 
-/* Bytes of the table of works; 0 without lists. */
+/* Bytes of the table of works; 0 unless they differ. */
 size_t rapt_work_table_bytes(const struct rapt_plan_body *attention);
 
 /* Writes the table. False if a list has changed since the plan was made, so that the plan does not fit. Not inlined:
@@ -35,14 +35,14 @@ static inline int64_t rapt_work_first_split(const struct rapt_work *work, int64_
     return work->first_task + kv_head / work->heads * work->heads * work->splits + kv_head % work->heads;
 }
 
-/* The work that a task of a phase belongs to; table is used with lists. */
+/* The work that a task of a phase belongs to; table is used where works differ. */
 struct rapt_work rapt_work_of_task(const struct rapt_plan_body *attention, const struct rapt_work *table, int32_t phase,
                                    int64_t task);
 
 /* A plan with its workspace. */
 struct rapt_run {
     const struct rapt_plan_body *attention;
-    const struct rapt_work *works; /* used with lists */
+    const struct rapt_work *works; /* used where they differ */
     char *states;                  /* partial states of split keys */
 };
 

@@ -36,3 +36,10 @@ def random():
         return generator.standard_normal(shape, numpy.float32)
 
     return make
+
+
+@pytest.fixture
+def tensors(random):
+    """Query, key and value of PyTorch."""
+    torch = pytest.importorskip("torch")
+    return [torch.from_numpy(random(*shape)) for shape in ((2, 8, 13, 32), (2, 2, 13, 32), (2, 2, 13, 16))]

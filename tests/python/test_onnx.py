@@ -63,3 +63,14 @@ def test_other_devices_are_refused():
     assert rapt.onnx.supports_device("CPU") and not rapt.onnx.supports_device("CUDA")
     with pytest.raises(ValueError, match="device: 'CUDA' is not CPU"):
         rapt.onnx.prepare(None, "CUDA")
+
+
+def test_modes_and_inputs_that_are_none(random):
+    query = random(1, 2, 3, 16)
+    for mode in (-1, 4):
+        with pytest.raises(ValueError, match=f"qk_matmul_output_mode: {mode} is outside 0 ... 3"):
+            rapt.onnx.compute(query, query, query, qk_matmul_output_mode=mode)
+    case = next(iter(CASES.values()))
+    prepared = rapt.onnx.prepare(case.model)
+    with pytest.raises(ValueError, match="inputs; the model has"):
+        prepared.run([query] * (len(case.model.graph.input) + 1))

@@ -7,11 +7,6 @@ torch = pytest.importorskip("torch")
 import rapt.torch  # noqa: E402
 
 
-@pytest.fixture
-def tensors(random):
-    return [torch.from_numpy(random(*shape)) for shape in ((2, 8, 13, 32), (2, 2, 13, 32), (2, 2, 13, 16))]
-
-
 def test_autograd_notices_results(tensors):
     """A tensor that a gradient needs must not change silently."""
     query, key, value = tensors

@@ -15,11 +15,6 @@ from torch.nn.attention.bias import causal_upper_left  # noqa: E402, a tensor wi
 SDPA = torch.nn.functional.scaled_dot_product_attention
 
 
-@pytest.fixture
-def tensors(random):
-    return [torch.from_numpy(random(*shape)) for shape in ((2, 8, 13, 32), (2, 2, 13, 32), (2, 2, 13, 16))]
-
-
 def test_tensors(tensors):
     expected = rapt.attention(*(tensor.numpy() for tensor in tensors), causal=True)
     result = rapt.attention(*tensors, causal=True)
@@ -51,6 +46,9 @@ def test_refusals(tensors):
                          ("out", torch.zeros(2, 8, 13, 16))):
         with pytest.raises(ValueError, match=f"{name}: it requires a gradient"):
             rapt.attention(query, key, value, **{name: torch.nn.Parameter(tensor)})
+    for name in ("scale", "softcap"):
+        with pytest.raises(ValueError, match=f"{name}: it requires a gradient"):
+            rapt.attention(query, key, value, **{name: torch.tensor(0.5, requires_grad=True)})
     with pytest.raises(ValueError, match="key: it requires a gradient"):
         rapt.attention(query.numpy(), key.clone().requires_grad_(), value)
     with pytest.raises(ValueError, match="key: it requires a gradient"):

@@ -189,6 +189,15 @@ def test_chosen_keys(masked):
     assert (result.transpose(1, 2) - expected)[rows].abs().max() < 1e-5
 
 
+@torch.no_grad()
+def test_windows_are_those_of_masks():
+    """Transformers gives no mask only where nothing but causal acts."""
+    query, key, value = torch.randn(3, 1, 4, 9, 16, generator=torch.Generator().manual_seed(2))
+    results = [rapt.transformers.attention_forward(torch.nn.Module(), query, key, value, None, sliding_window=window)[0]
+               for window in (None, 3)]
+    assert torch.equal(*results)
+
+
 def test_parts_unknown_to_rapt_are_refused():
     query, key, value = torch.randn(3, 1, 4, 5, 16)
     for name in ("block_indices", "sinks"):

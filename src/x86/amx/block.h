@@ -29,14 +29,14 @@ RAPT_INLINE struct amx_scratch *amx_scratch_of(const struct rapt_task *task) {
 static void amx_lay_out(struct unit16_half *a, int number) {
     const struct rapt_block *b = a->t.b;
     struct amx_scratch *s = amx_scratch_of(b->task);
-    a->t.y = a->half.y = s->y[number];
+    a->t.y = a->softmax.y = s->y[number];
     a->g = s->g;
-    a->half.largest = s->largest;
-    a->half.offset = s->offset;
-    a->half.alpha = s->alpha[number];
-    a->half.lanes = b->panel;
-    a->half.m = b->state.m;
-    a->half.rows = b->rows;
+    a->softmax.largest = s->largest;
+    a->softmax.offset = s->offset;
+    a->softmax.alpha = s->alpha[number];
+    a->softmax.lanes = b->panel;
+    a->softmax.m = b->state.m;
+    a->softmax.rows = b->rows;
 }
 
 /* Work beside products: the rows of a group in equal shares, one per step. */
@@ -46,7 +46,7 @@ struct amx_shares {
 };
 
 RAPT_INLINE int amx_share(const struct amx_shares *s, int group, int groups, int step) {
-    const int rows = s->a->half.rows;
+    const int rows = s->a->softmax.rows;
     return group == groups || step == s->steps - 1 ? rows : rows * step / s->steps;
 }
 
@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) void beside_scores(void *context, i
     if (group == 0 || !s->a->plain || (turn < AMX_TURNS - 1 && group < s->a->steps))
         return;
     const int end = amx_share(s, group, s->a->steps, step);
-    unit16_maxima(&s->a->half, s->a->first_step + group - 1, group < s->a->steps && step > 0 ? s->row : 0, end);
+    unit16_maxima(&s->a->softmax, s->a->first_step + group - 1, group < s->a->steps && step > 0 ? s->row : 0, end);
     s->row = end;
 }
 
@@ -77,7 +77,7 @@ RAPT_INLINE struct amx_product amx_scoring(const struct unit16_half *a, const ch
                                 .c_stride = RAPT_HALF_KEYS * sizeof(float),
                                 .c_group = RAPT_STEP * sizeof(float),
                                 .groups = a->steps,
-                                .has_below = a->half.rows > TILE_HEIGHT,
+                                .has_below = a->softmax.rows > TILE_HEIGHT,
                                 .is_odd = false};
 }
 
@@ -110,7 +110,7 @@ RAPT_INLINE void amx_add_sums(const struct unit16_half *a, int group, int row, i
     const struct rapt_state state = a->t.b->state;
     const int left = (int)a->t.b->task->attention->desc.value_dim - group * AMX_COLUMNS;
     for (; row < end; row++) {
-        const __m512 alpha = _mm512_set1_ps(a->half.alpha[row]);
+        const __m512 alpha = _mm512_set1_ps(a->softmax.alpha[row]);
         const float *g = a->g + row * AMX_COLUMNS;
         float *o = state.o + row * state.o_stride + group * AMX_COLUMNS;
         for (int d = 0; d < AMX_COLUMNS && d < left; d += 16) {

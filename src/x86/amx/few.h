@@ -14,7 +14,7 @@ static size_t scores_bytes_few(int rows, int dim) {
 
 static void few_lay_out(struct few_half *f, const struct rapt_block *b) {
     float *scores = b->task->scores;
-    struct unit16_softmax_args *half = &f->a.half;
+    struct unit16_softmax_args *half = &f->a.softmax;
     f->tiles = (b->rows + TILE_HEIGHT - 1) / TILE_HEIGHT;
     f->queries = amx_queries(b->panel);
     half->largest = scores + 2 * f->tiles * TILE_HEIGHT * RAPT_HALF_KEYS;
@@ -55,7 +55,7 @@ static bool few_select_half(struct few_half *f, int half) {
         return false;
     f->a.first_step = f->a.t.begin / RAPT_STEP;
     f->a.steps = unit16_steps(f->a.t.end) - f->a.first_step;
-    f->a.t.y = f->a.half.y = f->a.t.b->task->scores + half * f->tiles * TILE_HEIGHT * RAPT_HALF_KEYS;
+    f->a.t.y = f->a.softmax.y = f->a.t.b->task->scores + half * f->tiles * TILE_HEIGHT * RAPT_HALF_KEYS;
     f->keys = few_number(half, RAPT_KEYS, 0);
     f->values = few_number(half, RAPT_VALUES, 0);
     return true;
@@ -83,7 +83,7 @@ static bool few_next_half(struct few_half *next, const struct few_half *f, const
 /* Scores to probabilities. */
 static void few_probabilities(struct few_half *f) {
     const struct rapt_block *b = f->a.t.b;
-    struct unit16_softmax_args *half = &f->a.half;
+    struct unit16_softmax_args *half = &f->a.softmax;
     const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
     const bool unscaled = rapt_enters_unscaled(b->task->attention), own = !few_is_far(b->task) && !f->in_turns;
     const int near_lines = own ? unit16_steps((int)b->task->attention->desc.value_dim) : 0;

@@ -230,12 +230,12 @@ RAPT_INLINE void few_long_turns(const struct few_half *f, const struct few_half 
 }
 
 typedef void few_long_turner(const struct few_half *f, const struct few_half *next);
-#define FEW_LONG_TURNER(tiles)                                                                                        \
+#define FEW_LONG_TURNER(tiles)                                                                                         \
     static RAPT_KERNEL void few_long_turns_##tiles##_whole(const struct few_half *f, const struct few_half *next) {    \
-        few_long_turns(f, next, true, tiles);                                                                         \
-    }                                                                                                                 \
+        few_long_turns(f, next, true, tiles);                                                                          \
+    }                                                                                                                  \
     static RAPT_KERNEL void few_long_turns_##tiles##_rest(const struct few_half *f, const struct few_half *next) {     \
-        few_long_turns(f, next, false, tiles);                                                                        \
+        few_long_turns(f, next, false, tiles);                                                                         \
     }
 FEW_LONG_TURNER(1)
 FEW_LONG_TURNER(2)

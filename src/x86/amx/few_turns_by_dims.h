@@ -8,17 +8,17 @@
 #include "x86/amx/few_long_turns.h"
 
 typedef void few_turner(const struct few_half *f, const struct few_half *next, int dim);
-#define FEW_TURNER(steps)                                                                                    \
+#define FEW_TURNER(steps)                                                                                       \
     static RAPT_KERNEL void few_turns_##steps(const struct few_half *f, const struct few_half *next, int dim) { \
-        few_all_turns(f, next, dim, steps, false);                                                           \
+        few_all_turns(f, next, dim, steps, false);                                                              \
     }
 FEW_STEPS(FEW_TURNER)
 #undef FEW_TURNER
 
 #define FEW_FAR_STEPS(X) X(5) X(6) X(7) X(8)
-#define FEW_TURNER(steps)                                                                                    \
+#define FEW_TURNER(steps)                                                                                       \
     static RAPT_KERNEL void few_turns_##steps(const struct few_half *f, const struct few_half *next, int dim) { \
-        few_far_turns(f, next, dim, steps);                                                                 \
+        few_far_turns(f, next, dim, steps);                                                                     \
     }
 FEW_FAR_STEPS(FEW_TURNER)
 #undef FEW_TURNER

@@ -87,7 +87,7 @@ RAPT_INLINE void few_update(const struct few_half *f, int at, int count, int row
     const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
     const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
     for (; row < end; row++) {
-        const __m512 alpha = _mm512_set1_ps(f->a.half.alpha[f->first_row + row]);
+        const __m512 alpha = _mm512_set1_ps(f->a.softmax.alpha[f->first_row + row]);
         const float *g = f->a.g + row * TILE_FLOATS;
         float *o = state.o + (f->first_row + row) * state.o_stride + at;
         for (int d = 0; d < count; d += 16) {

@@ -98,11 +98,11 @@ RAPT_INLINE void amx_score_pair(const struct unit16_half *a, const struct unit16
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
     const int steps = size < AMX_LONG ? size : unit16_steps((int)b->task->attention->desc.head_dim);
     struct amx_product p = amx_scoring(a, keys.base, steps);
-    struct amx_rows rows = amx_rows_of(&before->half);
+    struct amx_rows rows = amx_rows_of(&before->softmax);
     struct amx_ahead ahead;
     struct amx_scoring_beside c = {.rows = &rows,
-                                   .y = a->half.y,
-                                   .largest = a->half.largest,
+                                   .y = a->softmax.y,
+                                   .largest = a->softmax.largest,
                                    .ahead = e ? &ahead : NULL,
                                    .lines = size,
                                    .size = both ? size : 0,
@@ -156,20 +156,20 @@ RAPT_INLINE void amx_weigh_pair(const struct unit16_half *a, const struct unit16
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
     struct amx_product p = amx_weighing(a, values.base);
     const int groups = size < AMX_LONG ? size : p.groups;
-    struct amx_rows rows = amx_rows_of(&after->half);
+    struct amx_rows rows = amx_rows_of(&after->softmax);
     struct amx_ahead ahead;
     struct amx_weighing_beside c = {.rows = &rows,
                                     .g = a->g,
-                                    .alpha = a->half.alpha,
+                                    .alpha = a->softmax.alpha,
                                     .o = b->state.o,
                                     .o_stride = b->state.o_stride,
                                     .is_odd = p.is_odd,
-                                    .keeps = a->half.fresh ? 0 : 0xffff,
+                                    .keeps = a->softmax.fresh ? 0 : 0xffff,
                                     .ahead = e ? &ahead : NULL,
                                     .lines = size,
                                     .groups = groups,
                                     .size = both ? size : 0};
-    p.a = (const char *)a->half.y;
+    p.a = (const char *)a->softmax.y;
     p.a_stride = RAPT_HALF_KEYS * sizeof(uint16_t);
     p.a_below = TILE_HEIGHT * p.a_stride;
     p.groups = groups;
@@ -249,7 +249,7 @@ static void amx_pair(struct unit16_half a[2]) {
     const struct amx_size *of_size = amx_size_of(desc->head_dim, e);
     of_size->score(&a[0], &a[1], e);
     unit16_to_maxima(&a[0]);
-    if (a[0].half.large_rows) {
+    if (a[0].softmax.large_rows) {
         amx_rest(&a[0]);
         amx_alone(&a[1]);
         return;
@@ -258,7 +258,7 @@ static void amx_pair(struct unit16_half a[2]) {
     unit16_to_maxima(&a[1]);
     e = amx_beside_values(b);
     of_size = amx_size_of(desc->value_dim, e);
-    if (a[1].half.large_rows) {
+    if (a[1].softmax.large_rows) {
         of_size->weigh(&a[0], &a[1], e);
         amx_rest(&a[1]);
         return;

@@ -91,7 +91,7 @@ RAPT_INLINE __m512 split_step(const float *y, char *to, __m512 factor, const str
 
 /* m, alpha and exp2 constants of all rows. */
 static void split_new_maxima(struct split_half *t) {
-    struct unit16_softmax_args *h = &t->a.half;
+    struct unit16_softmax_args *h = &t->a.softmax;
     const __m512 factor = _mm512_set1_ps(h->factor);
     h->large_rows = 0;
     for (int row = 0; row < h->rows; row += 16) {
@@ -108,7 +108,7 @@ static void split_new_maxima(struct split_half *t) {
 }
 
 RAPT_INLINE void split_line(const struct split_half *t, int number, int shifted) {
-    const struct unit16_softmax_args *h = &t->a.half;
+    const struct unit16_softmax_args *h = &t->a.softmax;
     const float *y = h->y + number * RAPT_HALF_KEYS;
     float *lanes = h->lanes + number * RAPT_SUM_LANES;
     const __m512 factor = _mm512_set1_ps(h->factor);
@@ -121,8 +121,8 @@ RAPT_INLINE void split_line(const struct split_half *t, int number, int shifted)
 
 /* From maxima to probabilities in parts. */
 static RAPT_KERNEL void split_exponentials(const struct split_half *t) {
-    for (int row = 0; row < t->a.half.rows; row++)
-        if (t->a.half.large_rows >> row & 1)
+    for (int row = 0; row < t->a.softmax.rows; row++)
+        if (t->a.softmax.large_rows >> row & 1)
             split_line(t, row, 1);
         else
             split_line(t, row, 0);
@@ -175,7 +175,7 @@ static inline __attribute__((always_inline)) void beside_split_sums(void *contex
     const struct split_weighing_beside *c = context;
     const bool due = turn == SPLIT_TURNS - 1 && step == 0;
     if (group > 0 && (due || group == c->groups))
-        amx_add_sums(c->a, group - 1, 0, c->a->half.rows);
+        amx_add_sums(c->a, group - 1, 0, c->a->softmax.rows);
 }
 
 RAPT_INLINE struct amx_product split_weighing(const struct split_half *t, const char *values) {
@@ -191,7 +191,7 @@ RAPT_INLINE struct amx_product split_weighing(const struct split_half *t, const 
                                 .c = (char *)a->g,
                                 .c_stride = AMX_COLUMNS * sizeof(float),
                                 .groups = unit16_steps((int)a->t.b->task->attention->desc.value_dim),
-                                .has_below = a->half.rows > TILE_HEIGHT};
+                                .has_below = a->softmax.rows > TILE_HEIGHT};
 }
 
 RAPT_INLINE struct rapt_packed split_values(const struct split_half *t) {
@@ -202,7 +202,7 @@ RAPT_INLINE struct rapt_packed split_values(const struct split_half *t) {
 static RAPT_KERNEL void split_weigh(const struct split_half *t) {
     const struct rapt_packed values = split_values(t);
     if (!(values.found & RAPT_FOUND_FINITE)) {
-        for (int row = 0; row < t->a.half.rows; row++)
+        for (int row = 0; row < t->a.softmax.rows; row++)
             split_weigh_row(t, values.base, row);
         return;
     }
@@ -229,7 +229,7 @@ static void split_alone(struct split_half *t) {
     if (!t->sees_all)
         unit16_exclude_outside(&t->a);
     for (int step = t->a.first_step; step < t->a.first_step + t->a.steps; step++)
-        unit16_maxima(&t->a.half, step, 0, t->a.half.rows);
+        unit16_maxima(&t->a.softmax, step, 0, t->a.softmax.rows);
     split_new_maxima(t);
     split_rest(t);
 }

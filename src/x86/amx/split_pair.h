@@ -19,14 +19,14 @@ struct split_lines {
 };
 
 RAPT_INLINE struct split_lines split_lines_of(const struct split_half *t) {
-    return (struct split_lines){.y = t->a.half.y,
+    return (struct split_lines){.y = t->a.softmax.y,
                                 .low = t->low,
                                 .magic = t->magic,
-                                .alpha = t->a.half.alpha,
-                                .lanes = t->a.half.lanes,
+                                .alpha = t->a.softmax.alpha,
+                                .lanes = t->a.softmax.lanes,
                                 .p = t->p->of[0][0],
-                                .factor = _mm512_set1_ps(t->a.half.factor),
-                                .keeps = t->a.half.fresh ? 0 : 0xffff,
+                                .factor = _mm512_set1_ps(t->a.softmax.factor),
+                                .keeps = t->a.softmax.fresh ? 0 : 0xffff,
                                 .left = AMX_TILE};
 }
 
@@ -94,8 +94,8 @@ RAPT_INLINE void split_score_pair(const struct split_half *t, const struct split
     struct amx_product p = split_scoring(&t->a);
     struct split_lines lines = split_lines_of(before);
     struct split_scoring_beside c = {.exponentials = {&lines, rate, spares},
-                                     .y = t->a.half.y,
-                                     .largest = t->a.half.largest};
+                                     .y = t->a.softmax.y,
+                                     .largest = t->a.softmax.largest};
     for (int row = 0; row < AMX_TILE; row++)
         _mm512_store_ps(c.largest + row * 16, _mm512_set1_ps(-RAPT_INFINITY));
     p.groups = STEPS_OF_HALF;
@@ -137,10 +137,10 @@ RAPT_INLINE void split_weigh_pair(const struct split_half *t, const struct split
     struct split_lines lines = split_lines_of(after);
     struct split_pair_weighing c = {.exponentials = {&lines, rate, spares},
                                     .g = t->a.g,
-                                    .alpha = t->a.half.alpha,
+                                    .alpha = t->a.softmax.alpha,
                                     .o = b->state.o,
                                     .o_stride = b->state.o_stride,
-                                    .keeps = t->a.half.fresh ? 0 : 0xffff,
+                                    .keeps = t->a.softmax.fresh ? 0 : 0xffff,
                                     .is_odd = (b->task->attention->desc.value_dim + 15) / 16 % 2 != 0,
                                     .groups = p.groups};
     p.has_below = true;
@@ -191,7 +191,7 @@ static struct split_rate_kernels split_kernels_of(int64_t dim) {
 static bool split_is_pair(const struct split_half t[2]) {
     const struct rapt_attention_desc *desc = &t->a.t.b->task->attention->desc;
     return t[0].a.steps == STEPS_OF_HALF && t[1].a.steps == STEPS_OF_HALF && t->a.plain && t[0].sees_all &&
-           t[1].sees_all && t->a.half.rows == AMX_TILE && unit16_steps((int)desc->head_dim) > 1 &&
+           t[1].sees_all && t->a.softmax.rows == AMX_TILE && unit16_steps((int)desc->head_dim) > 1 &&
            unit16_steps((int)desc->value_dim) > 1;
 }
 
@@ -200,14 +200,14 @@ static void split_pair(struct split_half t[2]) {
     const struct rapt_attention_desc *desc = &t->a.t.b->task->attention->desc;
     split_score_first(&t[0], &t[1]);
     split_new_maxima(&t[0]);
-    if (t[0].a.half.large_rows) {
+    if (t[0].a.softmax.large_rows) {
         split_rest(&t[0]);
         split_alone(&t[1]);
         return;
     }
     split_kernels_of(desc->head_dim).score(&t[1], &t[0]);
     split_new_maxima(&t[1]);
-    if (t[1].a.half.large_rows) {
+    if (t[1].a.softmax.large_rows) {
         split_weigh_last(&t[0], &t[1]);
         split_rest(&t[1]);
         return;
@@ -229,14 +229,14 @@ static void split_lay_out(struct split_half *t, int number) {
     struct split_scratch *s = split_scratch_of(b->task);
     t->a.plain = split_only_scales(b);
     t->sees_all = unit16_sees_all(&t->a);
-    t->a.t.y = t->a.half.y = s->y[number];
+    t->a.t.y = t->a.softmax.y = s->y[number];
     t->a.g = s->g;
-    t->a.half.largest = s->largest;
-    t->a.half.lanes = unit_lanes(b->panel, 0);
-    t->a.half.m = b->state.m;
-    t->a.half.rows = b->rows;
-    t->a.half.factor = b->task->attention->score_factor;
-    t->a.half.alpha = t->a.plain ? s->alpha[number] : b->task->alpha;
+    t->a.softmax.largest = s->largest;
+    t->a.softmax.lanes = unit_lanes(b->panel, 0);
+    t->a.softmax.m = b->state.m;
+    t->a.softmax.rows = b->rows;
+    t->a.softmax.factor = b->task->attention->score_factor;
+    t->a.softmax.alpha = t->a.plain ? s->alpha[number] : b->task->alpha;
     t->p = &s->p[number];
     t->low = s->low[number];
     t->magic = s->magic[number];

@@ -17,14 +17,14 @@ static size_t scores_bytes_dots(int rows, int dim) {
 
 static void dots_lay_out(struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
-    a->t.y = a->half.y = b->task->scores;
-    a->half.largest = a->t.y + DOTS_TILE * RAPT_HALF_KEYS;
-    a->half.offset = a->half.largest + DOTS_TILE * 16;
-    a->g = a->half.offset + 32;
-    a->half.lanes = b->panel;
-    a->half.m = b->state.m;
-    a->half.alpha = b->task->alpha;
-    a->half.rows = b->rows;
+    a->t.y = a->softmax.y = b->task->scores;
+    a->softmax.largest = a->t.y + DOTS_TILE * RAPT_HALF_KEYS;
+    a->softmax.offset = a->softmax.largest + DOTS_TILE * 16;
+    a->g = a->softmax.offset + 32;
+    a->softmax.lanes = b->panel;
+    a->softmax.m = b->state.m;
+    a->softmax.alpha = b->task->alpha;
+    a->softmax.rows = b->rows;
 }
 
 /* The room for the careful path. */
@@ -34,7 +34,7 @@ RAPT_INLINE uint32_t *dots_copy(const struct unit16_half *a, int dim) {
 
 static void dots_maxima(const struct unit16_half *a) {
     for (int group = a->first_step; a->plain && group < a->first_step + a->steps; group++)
-        unit16_maxima(&a->half, group, 0, a->t.b->rows);
+        unit16_maxima(&a->softmax, group, 0, a->t.b->rows);
 }
 
 static void dots_score(const struct unit16_half *a) {
@@ -105,7 +105,7 @@ static void dots_update(const struct unit16_half *a) {
     const int value_dim = (int)a->t.b->task->attention->desc.value_dim;
     const int64_t stride = dots_sum_stride(value_dim);
     for (int row = 0; row < a->t.b->rows; row++) {
-        const __m512 alpha = _mm512_set1_ps(a->half.alpha[row]);
+        const __m512 alpha = _mm512_set1_ps(a->softmax.alpha[row]);
         const float *g = a->g + row * stride;
         float *o = state.o + row * state.o_stride;
         for (int d = 0; d < value_dim; d += 16) {

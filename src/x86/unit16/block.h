@@ -8,7 +8,7 @@
 /* Half a block of a tile, and the scratch that lies in task->scores. */
 struct unit16_half {
     struct unit_half t;   /* t.y: [rows][RAPT_HALF_KEYS]; t.sums is not used */
-    struct unit16_softmax_args half;
+    struct unit16_softmax_args softmax;
     float *g;             /* p * v of some dims, as the kind lays it out */
     int first_step, steps; /* of 32 keys: those of the half that the block names */
     bool plain;           /* maxima come from products as they are: their factor is above 0 */
@@ -27,7 +27,7 @@ RAPT_INLINE void unit16_exclude(float *y, int key, int begin, int end, __m512 ou
 
 /* Sets scores outside a row's span to what gives probability 0. */
 static void unit16_exclude_outside(const struct unit16_half *a) {
-    const __m512 out = _mm512_set1_ps(a->half.factor < 0 ? RAPT_INFINITY : -RAPT_INFINITY);
+    const __m512 out = _mm512_set1_ps(a->softmax.factor < 0 ? RAPT_INFINITY : -RAPT_INFINITY);
     const int first = a->first_step * RAPT_STEP, last = first + a->steps * RAPT_STEP;
     for (int row = 0; row < a->t.b->rows; row++) {
         float *y = a->t.y + row * RAPT_HALF_KEYS;
@@ -64,7 +64,7 @@ static void unit16_drop(const struct unit16_half *a) {
 
 /* ------------------------------------------------------------ all of it */
 
-/* Whether there are keys of the half whose key 0 is `first` in the numbers of the mask; if so, turns to it. */
+/* Whether there are keys of the half whose key 0 is `first` in the numbers of the mask; if so, selects it. */
 static bool unit16_select_half(struct unit16_half *a, int first) {
     const struct rapt_block *b = a->t.b;
     const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
@@ -78,10 +78,10 @@ static bool unit16_select_half(struct unit16_half *a, int first) {
     a->steps = (a->t.end + RAPT_STEP - 1) / RAPT_STEP - a->first_step;
     unit_spans(&a->t);
     a->plain = unscaled && !acts && b->task->attention->score_factor > 0 && unit16_sees_all(a);
-    a->half.factor = unscaled ? b->task->attention->score_factor : 1;
-    a->half.first = a->first_step;
-    a->half.last = a->first_step + a->steps;
-    a->half.fresh = a->t.fresh;
+    a->softmax.factor = unscaled ? b->task->attention->score_factor : 1;
+    a->softmax.first = a->first_step;
+    a->softmax.last = a->first_step + a->steps;
+    a->softmax.fresh = a->t.fresh;
     return true;
 }
 
@@ -90,15 +90,15 @@ RAPT_INLINE void unit16_to_maxima(struct unit16_half *a) {
     if (!a->plain) {
         unit_logits(&a->t);
         unit16_exclude_outside(a);
-        for (int step = a->half.first; step < a->half.last; step++)
-            unit16_maxima(&a->half, step, 0, a->half.rows);
+        for (int step = a->softmax.first; step < a->softmax.last; step++)
+            unit16_maxima(&a->softmax, step, 0, a->softmax.rows);
     }
-    unit16_new_maxima(&a->half);
+    unit16_new_maxima(&a->softmax);
 }
 
 /* From maxima on. */
 RAPT_INLINE void unit16_rest(struct unit16_half *a, unit16_product *weigh) {
-    unit16_exponentials(&a->half);
+    unit16_exponentials(&a->softmax);
     if (a->t.b->mask->parts & RAPT_PART_KEEP)
         unit16_drop(a);
     weigh(a);
