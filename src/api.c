@@ -64,14 +64,14 @@ int64_t rapt_row_bytes(int32_t dtype, int64_t dim) {
 
 /* ------------------------------------------------------------------ plans */
 
-static rapt_status plan_desc(struct rapt_plan_body *attention, const rapt_attention_desc *desc, rapt_message *message) {
+static rapt_status plan_desc(struct rapt_plan_body *body, const rapt_attention_desc *desc, rapt_message *message) {
     const struct rapt_table *table = NULL;
-    rapt_status status = rapt_describe(desc, &attention->desc, message);
+    rapt_status status = rapt_describe(desc, &body->desc, message);
     if (status == RAPT_OK)
-        status = rapt_validate(&attention->desc, message);
+        status = rapt_validate(&body->desc, message);
     if (status == RAPT_OK)
-        status = rapt_dispatch((rapt_isa)attention->desc.isa, &table, message);
-    if (status == RAPT_OK && !rapt_plan_make(attention, table))
+        status = rapt_dispatch((rapt_isa)body->desc.isa, &table, message);
+    if (status == RAPT_OK && !rapt_plan_make(body, table))
         status = rapt_refuse(message, RAPT_INVALID_VALUE, "a list changed while the call was planned");
     return status;
 }
@@ -80,21 +80,21 @@ rapt_status rapt_plan_init(rapt_plan *plan, const rapt_attention_desc *desc, rap
     rapt_clear_message(message);
     if (!plan)
         return rapt_refuse(message, RAPT_NULL_POINTER, "plan = NULL");
-    struct rapt_plan_body *attention = (struct rapt_plan_body *)(void *)plan;
-    attention->magic = 0;
+    struct rapt_plan_body *body = (struct rapt_plan_body *)(void *)plan;
+    body->magic = 0;
     rapt_fpenv environment = rapt_fpenv_enter();
-    rapt_status status = plan_desc(attention, desc, message);
+    rapt_status status = plan_desc(body, desc, message);
     rapt_fpenv_leave(environment);
     if (status == RAPT_OK) {
-        attention->magic = PLAN_MAGIC;
-        attention->library = &this_copy;
+        body->magic = PLAN_MAGIC;
+        body->library = &this_copy;
     }
     return status;
 }
 
 static const struct rapt_plan_body *checked(const rapt_plan *plan) {
-    const struct rapt_plan_body *attention = rapt_body_of(plan);
-    return plan && attention->magic == PLAN_MAGIC && attention->library == &this_copy ? attention : NULL;
+    const struct rapt_plan_body *body = rapt_body_of(plan);
+    return plan && body->magic == PLAN_MAGIC && body->library == &this_copy ? body : NULL;
 }
 
 rapt_status rapt_plan_bind(rapt_plan *plan, const rapt_bindings *bindings, rapt_message *message) {
@@ -108,26 +108,26 @@ rapt_status rapt_plan_bind(rapt_plan *plan, const rapt_bindings *bindings, rapt_
 }
 
 rapt_isa rapt_plan_isa(const rapt_plan *plan) {
-    const struct rapt_plan_body *attention = checked(plan);
-    return attention ? attention->table->isa : RAPT_ISA_AUTO;
+    const struct rapt_plan_body *body = checked(plan);
+    return body ? body->table->isa : RAPT_ISA_AUTO;
 }
 
 rapt_numerics rapt_plan_numerics(const rapt_plan *plan) {
-    const struct rapt_plan_body *attention = checked(plan);
-    return attention ? (rapt_numerics)attention->numerics : RAPT_NUMERICS_DEFAULT;
+    const struct rapt_plan_body *body = checked(plan);
+    return body ? (rapt_numerics)body->numerics : RAPT_NUMERICS_DEFAULT;
 }
 
 /* -------------------------------------------------------------- workspace */
 
 rapt_status rapt_plan_workspace_bytes(const rapt_plan *plan, int64_t max_concurrency, size_t *bytes) {
-    const struct rapt_plan_body *attention = checked(plan);
-    if (!attention)
+    const struct rapt_plan_body *body = checked(plan);
+    if (!body)
         return RAPT_INVALID_PLAN;
     if (!bytes)
         return RAPT_NULL_POINTER;
     if (max_concurrency < 1)
         return RAPT_INVALID_VALUE;
-    return rapt_workspace_bytes(attention, max_concurrency, bytes);
+    return rapt_workspace_bytes(body, max_concurrency, bytes);
 }
 
 rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, int64_t max_concurrency, size_t *bytes,
@@ -148,41 +148,41 @@ rapt_status rapt_workspace_bound(const rapt_attention_desc *largest, int64_t max
 }
 
 int64_t rapt_run_concurrency(const rapt_plan *plan, const rapt_run_options *options) {
-    const struct rapt_plan_body *attention = checked(plan);
+    const struct rapt_plan_body *body = checked(plan);
     rapt_run_options complete;
-    if (!attention || rapt_describe_options(options, &complete, NULL) != RAPT_OK)
+    if (!body || rapt_describe_options(options, &complete, NULL) != RAPT_OK)
         return 0;
-    return rapt_schedule_concurrency(attention, &complete);
+    return rapt_schedule_concurrency(body, &complete);
 }
 
 /* -------------------------------------------------------------------- run */
 
 static rapt_status check_run(const rapt_plan *plan, const void *workspace) {
-    const struct rapt_plan_body *attention = checked(plan);
-    if (!attention)
+    const struct rapt_plan_body *body = checked(plan);
+    if (!body)
         return RAPT_INVALID_PLAN;
     if (!workspace)
         return RAPT_NULL_POINTER;
-    return rapt_is_bound(&attention->desc) ? RAPT_OK : RAPT_NOT_BOUND;
+    return rapt_is_bound(&body->desc) ? RAPT_OK : RAPT_NOT_BOUND;
 }
 
 rapt_status rapt_prepare(const rapt_plan *plan, void *workspace, size_t workspace_bytes) {
-    const struct rapt_plan_body *attention = checked(plan);
-    if (!attention)
+    const struct rapt_plan_body *body = checked(plan);
+    if (!body)
         return RAPT_INVALID_PLAN;
     if (!workspace)
         return RAPT_NULL_POINTER;
-    return rapt_workspace_prepare(attention, workspace, workspace_bytes);
+    return rapt_workspace_prepare(body, workspace, workspace_bytes);
 }
 
 int32_t rapt_phase_count(const rapt_plan *plan) {
-    const struct rapt_plan_body *attention = checked(plan);
-    return attention ? rapt_phases(attention) : 0;
+    const struct rapt_plan_body *body = checked(plan);
+    return body ? rapt_phases(body) : 0;
 }
 
 int64_t rapt_task_count(const rapt_plan *plan, int32_t phase) {
-    const struct rapt_plan_body *attention = checked(plan);
-    return attention && phase >= 0 && phase < rapt_phases(attention) ? rapt_tasks(attention, phase) : 0;
+    const struct rapt_plan_body *body = checked(plan);
+    return body && phase >= 0 && phase < rapt_phases(body) ? rapt_tasks(body, phase) : 0;
 }
 
 rapt_status rapt_run_task(const rapt_plan *plan, void *workspace, int32_t phase, int64_t task) {
@@ -205,17 +205,17 @@ rapt_status rapt_join(const rapt_plan *plan, void *workspace, int32_t phase) {
 
 rapt_status rapt_task_info_of(const rapt_plan *plan, const void *workspace, int32_t phase, int64_t task,
                               rapt_task_info *info) {
-    const struct rapt_plan_body *attention = checked(plan);
-    if (!attention)
+    const struct rapt_plan_body *body = checked(plan);
+    if (!body)
         return RAPT_INVALID_PLAN;
     if (!workspace || !info)
         return RAPT_NULL_POINTER;
     if (task < 0 || task >= rapt_task_count(plan, phase))
         return RAPT_INVALID_VALUE;
-    const struct rapt_workspace *prepared = rapt_workspace_of(attention, (void *)(uintptr_t)workspace);
+    const struct rapt_workspace *prepared = rapt_workspace_of(body, (void *)(uintptr_t)workspace);
     if (!prepared)
         return RAPT_NOT_PREPARED;
-    const struct rapt_run run = rapt_run_of(attention, prepared);
+    const struct rapt_run run = rapt_run_of(body, prepared);
     const rapt_fpenv environment = rapt_fpenv_enter();
     rapt_task_describe(&run, phase, task, info);
     rapt_fpenv_leave(environment);

@@ -13,10 +13,10 @@
 #include "plan/workspace.h"
 #include "process.h"
 
-int32_t rapt_phases(const struct rapt_plan_body *a) { return a->totals.all_merges > 0 ? RAPT_PHASES : 1; }
+int32_t rapt_phases(const struct rapt_plan_body *plan) { return plan->totals.all_merges > 0 ? RAPT_PHASES : 1; }
 
-int64_t rapt_tasks(const struct rapt_plan_body *a, int32_t phase) {
-    return phase == RAPT_PHASE_ATTEND ? a->totals.all_tasks : a->totals.all_merges;
+int64_t rapt_tasks(const struct rapt_plan_body *plan, int32_t phase) {
+    return phase == RAPT_PHASE_ATTEND ? plan->totals.all_tasks : plan->totals.all_merges;
 }
 
 /* A task, or several that share the same keys. */
@@ -33,14 +33,14 @@ static void run_tasks(const struct rapt_run *run, char *slot, int32_t phase, str
     rapt_fpenv_leave(environment);
 }
 
-rapt_status rapt_schedule_task(const struct rapt_plan_body *a, void *memory, int32_t phase, int64_t task) {
-    struct rapt_workspace *w = rapt_workspace_of(a, memory);
+rapt_status rapt_schedule_task(const struct rapt_plan_body *plan, void *memory, int32_t phase, int64_t task) {
+    struct rapt_workspace *w = rapt_workspace_of(plan, memory);
     if (!w)
         return RAPT_NOT_PREPARED;
     const int64_t slot = rapt_workspace_take(w);
     if (slot < 0)
         return RAPT_BUSY;
-    const struct rapt_run run = rapt_run_of(a, w);
+    const struct rapt_run run = rapt_run_of(plan, w);
     run_tasks(&run, rapt_workspace_slot(w, slot), phase, (struct tasks){task, 1}, -1);
     rapt_workspace_give(w, slot);
     return RAPT_OK;
@@ -54,7 +54,7 @@ static bool should_stop(const rapt_run_options *options) {
 }
 
 struct worker {
-    const struct rapt_plan_body *attention;
+    const struct rapt_plan_body *plan;
     struct rapt_workspace *workspace;
     int32_t phase;
     const rapt_run_options *options;
@@ -67,10 +67,10 @@ struct worker {
 static int64_t tasks_from(const struct worker *worker, const struct rapt_run *run, int64_t first, int64_t count) {
     enum { SHARES = 4, /* for each worker */
            SLOWER = 2  /* times as long, as measured */ };
-    const struct rapt_plan_body *a = worker->attention;
+    const struct rapt_plan_body *plan = worker->plan;
     if (worker->phase != RAPT_PHASE_ATTEND || first >= count)
         return 1;
-    const struct rapt_work work = rapt_work_of_task(a, run->works, RAPT_PHASE_ATTEND, first);
+    const struct rapt_work work = rapt_work_of_task(plan, run->works, RAPT_PHASE_ATTEND, first);
     const int64_t slots = worker->workspace->slots, left = count - first;
     const int64_t number = first - work.first_task, of_keys = work.splits - number / work.heads % work.splits;
     if (SLOWER * left < work.heads * slots)
@@ -108,8 +108,8 @@ static void work(void *argument, int64_t number) {
     const struct worker *worker = argument;
     struct rapt_workspace *w = worker->workspace;
     (void)number;
-    const int64_t slot = rapt_workspace_take(w), count = rapt_tasks(worker->attention, worker->phase);
-    const struct rapt_run run = rapt_run_of(worker->attention, w);
+    const int64_t slot = rapt_workspace_take(w), count = rapt_tasks(worker->plan, worker->phase);
+    const struct rapt_run run = rapt_run_of(worker->plan, w);
     if (slot < 0)
         return;
     for (struct tasks tasks = take_tasks(worker, &run, count); tasks.first < count && !stops(worker);) {
@@ -123,9 +123,9 @@ static void work(void *argument, int64_t number) {
     rapt_workspace_give(w, slot);
 }
 
-rapt_status rapt_schedule_join(const struct rapt_plan_body *a, void *memory, int32_t phase) {
+rapt_status rapt_schedule_join(const struct rapt_plan_body *plan, void *memory, int32_t phase) {
     static const rapt_run_options never_stop = RAPT_RUN_OPTIONS_INIT;
-    struct worker worker = {a, rapt_workspace_of(a, memory), phase, &never_stop};
+    struct worker worker = {plan, rapt_workspace_of(plan, memory), phase, &never_stop};
     if (!worker.workspace)
         return RAPT_NOT_PREPARED;
     work(&worker, 0);
@@ -192,8 +192,8 @@ static int64_t processors(void) {
 #endif
 }
 
-int64_t rapt_schedule_concurrency(const struct rapt_plan_body *a, const rapt_run_options *options) {
-    int64_t workers = rapt_schedule_workers(options, a->totals.all_tasks, a->is_small);
+int64_t rapt_schedule_concurrency(const struct rapt_plan_body *plan, const rapt_run_options *options) {
+    int64_t workers = rapt_schedule_workers(options, plan->totals.all_tasks, plan->is_small);
     if (options->parallel_for && options->max_threads == 0 && workers > processors())
         workers = processors();
     return workers > 0 ? workers : 1;
@@ -214,17 +214,17 @@ static rapt_status schedule_work(const rapt_run_options *options, int workers, i
     return RAPT_OK;
 }
 
-rapt_status rapt_schedule_run(const struct rapt_plan_body *a, void *memory, const rapt_run_options *options) {
-    struct rapt_workspace *w = rapt_workspace_of(a, memory);
-    const int workers = a->totals.all_tasks > 0 ? rapt_schedule_workers(options, w->slots, a->is_small) : 0;
-    for (int32_t phase = 0; workers > 0 && phase < rapt_phases(a); phase++) {
-        struct worker worker = {a, w, phase, options};
-        rapt_status status = schedule_work(options, workers, rapt_tasks(a, phase), work, &worker);
+rapt_status rapt_schedule_run(const struct rapt_plan_body *plan, void *memory, const rapt_run_options *options) {
+    struct rapt_workspace *w = rapt_workspace_of(plan, memory);
+    const int workers = plan->totals.all_tasks > 0 ? rapt_schedule_workers(options, w->slots, plan->is_small) : 0;
+    for (int32_t phase = 0; workers > 0 && phase < rapt_phases(plan); phase++) {
+        struct worker worker = {plan, w, phase, options};
+        rapt_status status = schedule_work(options, workers, rapt_tasks(plan, phase), work, &worker);
         if (status != RAPT_OK)
             return status;
         if (atomic_load_explicit(&w->stopped, memory_order_relaxed))
             return RAPT_STOPPED;
-        if (atomic_load_explicit(&w->next[phase], memory_order_relaxed) < rapt_tasks(a, phase))
+        if (atomic_load_explicit(&w->next[phase], memory_order_relaxed) < rapt_tasks(plan, phase))
             return RAPT_PARALLEL_FOR_FAILED; /* it left tasks undone */
     }
     return RAPT_OK;

@@ -11,11 +11,11 @@
 
 /* As few tiles as possible, of equal height up to one step: low tiles are slow. */
 static void open_tiles(struct rapt_loop *loop, struct rapt_task *task) {
-    const struct rapt_plan_body *a = task->attention;
+    const struct rapt_plan_body *plan = task->plan;
     const struct rapt_tile_kind *kind = task->kind;
     const int step = kind->row_step, steps = (int)rapt_quotient_up(task->rows, step);
     const int count = (int)rapt_quotient_up(task->rows, kind->rows);
-    const size_t panel_bytes = kind->panel_bytes(kind->rows, (int)a->desc.head_dim);
+    const size_t panel_bytes = kind->panel_bytes(kind->rows, (int)plan->desc.head_dim);
     RAPT_ASSUME(loop->tile_count + count <= RAPT_MAX_TILES);
     for (int first = 0, number = 0, rows; first < task->rows; first += rows, number++) {
         struct rapt_tile *tile = &loop->tiles[loop->tile_count++];
@@ -25,7 +25,7 @@ static void open_tiles(struct rapt_loop *loop, struct rapt_task *task) {
         tile->rows = task->rows - first < rows ? task->rows - first : rows;
         tile->flags = 0;
         tile->scored = (struct rapt_scored){.base = -1};
-        tile->visible = rapt_visible_to(&a->desc, &task->work.sequence, rapt_position(task, first),
+        tile->visible = rapt_visible_to(&plan->desc, &task->work.sequence, rapt_position(task, first),
                                         rapt_position(task, first + tile->rows - 1));
         tile->visible = rapt_intersect(tile->visible, task->visible);
         tile->panel = (float *)(void *)((char *)task->panel + (size_t)number * panel_bytes);
@@ -146,12 +146,12 @@ static void attend_again(struct rapt_loop *loop, struct rapt_tile *tile, int64_t
 /* Right after its last block of the chunk, while the state is in L1. */
 static void close_chunk(struct rapt_loop *loop, struct rapt_tile *tile, int64_t chunk) {
     struct rapt_task *task = tile->task;
-    const struct rapt_plan_body *a = task->attention;
-    const int value_dim = (int)a->desc.value_dim;
+    const struct rapt_plan_body *plan = task->plan;
+    const int value_dim = (int)plan->desc.value_dim;
     /* A weight of 0 times an excluded value that is NaN or infinite is NaN, and o stays NaN. */
     if ((tile->flags & RAPT_TILE_DOUBTFUL) &&
         !task->kind->packed_bytes &&
-        !task->table->all_finite((const char *)tile->state.o, a->o_stride * 4, tile->rows, value_dim))
+        !task->table->all_finite((const char *)tile->state.o, plan->o_stride * 4, tile->rows, value_dim))
         attend_again(loop, tile, chunk);
     if (task->kind->close && (tile->flags & RAPT_TILE_TOUCHED))
         task->kind->close(task, tile->panel, tile->state, tile->rows);
@@ -206,15 +206,15 @@ static void begin_tasks(struct rapt_loop *loop) {
  * step 7): later ones keep the state of each chunk for the merge phase. */
 static void open_running(struct rapt_loop *loop, int64_t chunk, bool first) {
     struct rapt_task *task = loop->task;
-    const struct rapt_plan_body *a = task->attention;
-    const bool is_later = task->work.splits > 1 && chunk - task->work.first_chunk >= a->split_chunks;
+    const struct rapt_plan_body *plan = task->plan;
+    const bool is_later = task->work.splits > 1 && chunk - task->work.first_chunk >= plan->split_chunks;
     if (!first && !is_later)
         return;
     for (int head = 0; task->work.splits > 1 && head < loop->heads; head++)
         task[head].running = rapt_state_of_chunk(&task[head], chunk - task->work.first_chunk);
     for (int number = 0; number < loop->tile_count; number++)
         loop->tiles[number].flags &= ~(unsigned)RAPT_TILE_STARTED;
-    if (!a->desc.initial_state.data || is_later)
+    if (!plan->desc.initial_state.data || is_later)
         return;
     begin_tasks(loop);
     for (int number = 0; number < loop->tile_count; number++)
@@ -240,7 +240,7 @@ static void attend_chunks(struct rapt_loop *loop) {
 
 /* One task, or the same splits of several heads. */
 static int open_tasks(struct rapt_task *tasks, const struct rapt_run *run, char *slot, int64_t index, int64_t count) {
-    const struct rapt_work work = rapt_work_of_task(run->attention, run->works, RAPT_PHASE_ATTEND, index);
+    const struct rapt_work work = rapt_work_of_task(run->plan, run->works, RAPT_PHASE_ATTEND, index);
     const int heads = count > 1 ? work.heads : 1;
     RAPT_ASSUME(count % heads == 0);
     for (int head = 0; head < heads; head++) {
@@ -265,7 +265,7 @@ __attribute__((noinline)) static void attend_tasks(const struct rapt_run *run, s
     loop.heads = heads;
     loop.next_task = NULL;
     loop.ahead.of_next_task = -1;
-    if (!task->kind->streams && next_index >= 0 && next_index < run->attention->totals.all_tasks) {
+    if (!task->kind->streams && next_index >= 0 && next_index < run->plan->totals.all_tasks) {
         rapt_task_find(&next_task, run, next_index, 1);
         loop.next_task = &next_task;
     }
@@ -273,7 +273,7 @@ __attribute__((noinline)) static void attend_tasks(const struct rapt_run *run, s
     loop.tile_count = 0;
     for (int head = 0; head < loop.heads; head++)
         open_tiles(&loop, &task[head]);
-    loop.takes_turns = rapt_takes_turns(run->attention, &task->work, task->rows, loop.heads);
+    loop.takes_turns = rapt_takes_turns(run->plan, &task->work, task->rows, loop.heads);
     if (task->kind->enter)
         task->kind->enter(task);
     attend_chunks(&loop);

@@ -11,12 +11,12 @@ static struct rapt_score_args score_args(const struct rapt_block *b, float *scor
                                     .scales = {NULL, NULL, 0, 0},
                                     .scores = scores,
                                     .rows = b->rows,
-                                    .head_dim = (int)task->attention->desc.head_dim,
+                                    .head_dim = (int)task->plan->desc.head_dim,
                                     .key_begin = 0,
                                     .key_end = 0,
-                                    .factor = task->attention->score_factor,
+                                    .factor = task->plan->score_factor,
                                     .streams = false,
-                                    .exceeds_caches = task->attention->exceeds_caches,
+                                    .exceeds_caches = task->plan->exceeds_caches,
                                     .lead_bytes = 0,
                                     .heads = 1,
                                     .key_rows = 0,
@@ -82,7 +82,7 @@ static struct rapt_weigh_args weigh_args(const struct rapt_block *b, int first, 
                                     .o_stride = state.o_stride,
                                     .first_row = first,
                                     .rows = rows,
-                                    .value_dim = (int)b->task->attention->desc.value_dim,
+                                    .value_dim = (int)b->task->plan->desc.value_dim,
                                     .key_begin = key,
                                     .key_end = key,
                                     .fresh = fresh,
@@ -171,7 +171,7 @@ static bool begin_block(const struct rapt_block *b) {
 /* Bytes from the rows of the first head to those of another one. */
 static int64_t head_bytes(const struct rapt_block *const *blocks, int head, int side) {
     const struct rapt_task *first = blocks[0]->task;
-    return (blocks[head]->task->kv_head - first->kv_head) * rapt_tensor_of(first->attention, side)->head_stride_bytes;
+    return (blocks[head]->task->kv_head - first->kv_head) * rapt_tensor_of(first->plan, side)->head_stride_bytes;
 }
 
 /* The first head comes last, so that the source has its runs. Others lie in its pages, whatever their own look-ups

@@ -14,8 +14,8 @@ struct rapt_paged {
 };
 
 static inline struct rapt_paged rapt_paged_of(const struct rapt_task *task, int side) {
-    const rapt_page_table *table = rapt_pages_of(&task->attention->desc, side);
-    const rapt_tensor *tensor = rapt_tensor_of(task->attention, side);
+    const rapt_page_table *table = rapt_pages_of(&task->plan->desc, side);
+    const rapt_tensor *tensor = rapt_tensor_of(task->plan, side);
     return (struct rapt_paged){.table = table,
                                .base = rapt_row(tensor, 0, task->kv_head, 0),
                                .batch = task->work.batch,

@@ -6,7 +6,7 @@
 /* Keys or values of a task as they are stored. staging: where they go; NULL = nowhere. */
 static void add_stored(struct rapt_errands *errands, const struct rapt_task *task, int side, struct rapt_span keys,
                        struct rapt_staging *staging) {
-    const struct rapt_plan_body *a = task->attention;
+    const struct rapt_plan_body *plan = task->plan;
     const int64_t begin = keys.begin;
     keys.begin += staging ? staging->ready : 0;
     while (keys.begin < keys.end) {
@@ -16,7 +16,7 @@ static void add_stored(struct rapt_errands *errands, const struct rapt_task *tas
             .row_stride_bytes = rows.stride_bytes,
             .rows = (int)rows.count,
             .heads = 1,
-            .row_bytes = (int)rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)),
+            .row_bytes = (int)rapt_format_row_bytes(plan->format[side], rapt_dim_of(plan, side)),
             .staging = staging,
             .scales = rows.scales,
             .first = keys.begin - begin});
@@ -27,7 +27,7 @@ static void add_stored(struct rapt_errands *errands, const struct rapt_task *tas
 /* Keys or values of the next block, or of the next task's first one. */
 static void add_next(struct rapt_errands *errands, struct rapt_loop *loop, int64_t base, int side) {
     const struct rapt_span visible = loop->task->visible;
-    if (rapt_is_in_keys(loop->task->attention, side) &&
+    if (rapt_is_in_keys(loop->task->plan, side) &&
         (loop->source.shares_keys || !loop->task->work.stages[side]))
         return; /* they come with the keys */
     const int64_t next = rapt_next_selected(loop->task, visible, base + RAPT_BLOCK_KEYS);
@@ -38,7 +38,7 @@ static void add_next(struct rapt_errands *errands, struct rapt_loop *loop, int64
 
 static void add_next_task(struct rapt_errands *errands, const struct rapt_loop *loop, int side) {
     const struct rapt_span visible = loop->next_task->visible;
-    if (rapt_is_in_keys(loop->task->attention, side))
+    if (rapt_is_in_keys(loop->task->plan, side))
         return;
     add_stored(errands, loop->next_task, side, rapt_block_of(visible, rapt_next_block(visible, 0)), NULL);
 }
@@ -77,7 +77,7 @@ void rapt_prefetch_block(struct rapt_loop *loop, int64_t base) {
  * heads than there are rows, for as many from the first row's on. */
 static void add_rows(struct rapt_errands *errands, const struct rapt_task *task, const rapt_tensor *tensor, int first,
                      int count, int64_t offset, int64_t row_bytes) {
-    const int64_t group = task->attention->group, row = task->first_row + first;
+    const int64_t group = task->plan->group, row = task->first_row + first;
     const int64_t query = row / group, end = (row + count - 1) / group + 1;
     const int64_t head = group > count ? row % group : 0, heads = group - head < count ? group - head : count;
     const int64_t token = task->work.sequence.query_first + query;
@@ -94,8 +94,8 @@ static void add_rows(struct rapt_errands *errands, const struct rapt_task *task,
 /* Masks and biases of the next tile. */
 static void add_masks(struct rapt_errands *errands, const struct rapt_loop *loop, const struct rapt_tile *tile,
                       int64_t base) {
-    const struct rapt_plan_body *a = loop->task->attention;
-    const rapt_attention_desc *desc = &a->desc;
+    const struct rapt_plan_body *plan = loop->task->plan;
+    const rapt_attention_desc *desc = &plan->desc;
     const struct rapt_tile *next = tile + 1;
     if (next == loop->tiles + loop->tile_count)
         next = loop->tiles, base += RAPT_BLOCK_KEYS;
@@ -104,24 +104,24 @@ static void add_masks(struct rapt_errands *errands, const struct rapt_loop *loop
     if (count == 0)
         return;
     add_rows(errands, loop->task, &desc->mask, next->first, next->rows, token, count);
-    add_rows(errands, loop->task, &desc->bias, next->first, next->rows, rapt_format_row_bytes(a->bias_format, token),
-             rapt_format_row_bytes(a->bias_format, count));
+    add_rows(errands, loop->task, &desc->bias, next->first, next->rows, rapt_format_row_bytes(plan->bias_format, token),
+             rapt_format_row_bytes(plan->bias_format, count));
 }
 
 /* At a tile's end: its rows of out, and the queries of the next task that take its place. A call of one task is too
  * short to gain. */
 static void add_end(struct rapt_errands *errands, const struct rapt_loop *loop, const struct rapt_tile *tile) {
-    const struct rapt_plan_body *a = loop->task->attention;
-    const rapt_attention_desc *desc = &a->desc;
+    const struct rapt_plan_body *plan = loop->task->plan;
+    const rapt_attention_desc *desc = &plan->desc;
     const struct rapt_task *next = loop->next_task;
-    if (a->totals.all_tasks == 1)
+    if (plan->totals.all_tasks == 1)
         return;
     add_rows(errands, loop->task, &desc->out, tile->first, tile->rows, 0,
-             rapt_format_row_bytes(a->out_format, desc->value_dim));
+             rapt_format_row_bytes(plan->out_format, desc->value_dim));
     if (next && next->rows > tile->first)
         add_rows(errands, next, &desc->query, tile->first,
                  next->rows - tile->first < tile->rows ? next->rows - tile->first : tile->rows, 0,
-                 rapt_format_row_bytes(a->query_format, desc->head_dim));
+                 rapt_format_row_bytes(plan->query_format, desc->head_dim));
 }
 
 /* Values beyond those that weigh prefetches before it begins, to keep memory busy during the softmax. */
@@ -131,7 +131,7 @@ static void add_own_values(struct rapt_errands *errands, const struct rapt_loop 
     struct rapt_span keys = rapt_block_of(tile->visible, base);
     keys.begin += SKIPPED;
     const bool was_fetched = loop->source.side[RAPT_VALUES].in_pages ||
-                             rapt_is_in_keys(loop->task->attention, RAPT_VALUES);
+                             rapt_is_in_keys(loop->task->plan, RAPT_VALUES);
     if (was_fetched || keys.end - keys.begin < COUNT)
         return;
     keys.end = keys.begin + COUNT;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const rapt_block_list *blocks_of(const struct rapt_task *task) { return &task->attention->desc.key_blocks; }
+static const rapt_block_list *blocks_of(const struct rapt_task *task) { return &task->plan->desc.key_blocks; }
 static bool has_blocks(const struct rapt_task *task) { return blocks_of(task)->query_tokens > 0; }
 
 /* ---- lists of key blocks */
@@ -59,16 +59,16 @@ static void select_listed(const struct rapt_task *task, int64_t query, int64_t b
 
 /* The stored key of bit 0 of a tree mask; negative if the sequence is shorter than the tree. */
 static int64_t tree_begin(const struct rapt_task *task) {
-    return task->work.sequence.kv_length - task->attention->desc.tree_tokens;
+    return task->work.sequence.kv_length - task->plan->desc.tree_tokens;
 }
 
 static bool reaches_tree(const struct rapt_task *task, int64_t end) {
-    return task->attention->desc.tree_tokens > 0 && end > tree_begin(task);
+    return task->plan->desc.tree_tokens > 0 && end > tree_begin(task);
 }
 
 /* Clears the bytes of the stored keys [begin, end) that the tree of a query excludes. */
 static void prune(const struct rapt_task *task, int64_t query, int64_t begin, int64_t end, uint8_t *bytes) {
-    const rapt_attention_desc *desc = &task->attention->desc;
+    const rapt_attention_desc *desc = &task->plan->desc;
     const int64_t first =
         desc->query_offsets.data ? task->work.sequence.query_first : task->work.batch * desc->query_length;
     const uint64_t mask = (uint64_t)rapt_index_at(desc->tree_masks, first + query);
@@ -118,7 +118,7 @@ int64_t rapt_next_listed(const struct rapt_task *task, struct rapt_span visible,
     const int64_t block = rapt_next_block(visible, base), first = task->work.sequence.key_position;
     if (block < 0)
         return block;
-    const int64_t group = task->attention->group, tokens = blocks_of(task)->query_tokens;
+    const int64_t group = task->plan->group, tokens = blocks_of(task)->query_tokens;
     const int64_t last = (task->first_row + task->rows - 1) / group / tokens, end = visible.end - first;
     const int64_t begin = rapt_block_of(visible, block).begin - first;
     int64_t next = end;

@@ -19,8 +19,8 @@ void rapt_select(const struct rapt_task *task, int64_t query, int64_t base, stru
 int64_t rapt_next_listed(const struct rapt_task *task, struct rapt_span visible, int64_t base);
 
 static inline int64_t rapt_next_selected(const struct rapt_task *task, struct rapt_span visible, int64_t base) {
-    return task->attention->desc.key_blocks.query_tokens ? rapt_next_listed(task, visible, base)
-                                                         : rapt_next_block(visible, base);
+    return task->plan->desc.key_blocks.query_tokens ? rapt_next_listed(task, visible, base)
+                                                    : rapt_next_block(visible, base);
 }
 
 #endif

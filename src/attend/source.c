@@ -8,12 +8,12 @@
 /* Formats with blocks take longer to widen than to read, so pages of two panels of keys go one by one, or in turns. */
 static bool takes_runs(const struct rapt_task *task, int side) {
     enum { PANELS_KEYS = 64 };
-    const struct rapt_plan_body *a = task->attention;
-    const rapt_page_table *table = rapt_pages_of(&a->desc, side);
-    const bool is_slow = rapt_format_info(a->format[side])->elements > 1;
-    return rapt_is_paged(table) && rapt_takes_runs(a, task->kind, side) &&
+    const struct rapt_plan_body *plan = task->plan;
+    const rapt_page_table *table = rapt_pages_of(&plan->desc, side);
+    const bool is_slow = rapt_format_info(plan->format[side])->elements > 1;
+    return rapt_is_paged(table) && rapt_takes_runs(plan, task->kind, side) &&
            (!is_slow || table->page_tokens < PANELS_KEYS ||
-            rapt_takes_turns(a, &task->work, task->rows, task->work.heads));
+            rapt_takes_turns(plan, &task->work, task->rows, task->work.heads));
 }
 
 void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, struct rapt_span visible) {
@@ -21,11 +21,11 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
     source->visible = visible;
     source->expected.count = 0;
     source->in_turns = false;
-    source->shares_keys = rapt_is_in_keys(task->attention, RAPT_VALUES) && task->work.stages[RAPT_KEYS] &&
+    source->shares_keys = rapt_is_in_keys(task->plan, RAPT_VALUES) && task->work.stages[RAPT_KEYS] &&
                           task->work.stages[RAPT_VALUES] && task->kind->piece_keys >= RAPT_BLOCK_KEYS;
     for (int i = 0; i < RAPT_SIDES; i++) {
         struct rapt_source_side *side = &source->side[i];
-        side->dim = rapt_dim_of(task->attention, i);
+        side->dim = rapt_dim_of(task->plan, i);
         side->staged = task->work.stages[i];
         side->here = 0;
         side->in_pages = takes_runs(task, i);
@@ -33,7 +33,7 @@ void rapt_source_open(struct rapt_source *source, const struct rapt_task *task, 
         for (int w = 0; side->staged && w < RAPT_STAGING_BUFFERS; w++)
             side->buffer[w] = (struct rapt_staging_buffer){.staging = {.rows = task->staged[i] + w * buffer_floats,
                                                                        .dim = (int)side->dim,
-                                                                       .format = task->attention->format[i]}};
+                                                                       .format = task->plan->format[i]}};
     }
 }
 
@@ -43,7 +43,7 @@ void rapt_source_stage(const struct rapt_source *source, int side, const struct 
                                          .from_stride_bytes = rows->stride_bytes,
                                          .rows = rows->count,
                                          .dim = (int)source->side[side].dim,
-                                         .format = source->task->attention->format[side],
+                                         .format = source->task->plan->format[side],
                                          .streams = rows->streams,
                                          .lead_bytes = rows->lead_bytes,
                                          .scales = rows->scales};
@@ -80,7 +80,7 @@ static struct rapt_span piece_of(const struct rapt_source *source, int64_t posit
 struct rapt_rows rapt_source_rows(struct rapt_source *source, int side, struct rapt_span positions) {
     if (side == RAPT_VALUES && source->shares_keys) {
         struct rapt_rows rows = rapt_source_rows(source, RAPT_KEYS, positions);
-        rows.base += source->task->attention->values_in_keys * (int64_t)sizeof(float);
+        rows.base += source->task->plan->values_in_keys * (int64_t)sizeof(float);
         return rows;
     }
     struct rapt_source_side *from = &source->side[side];
@@ -132,7 +132,7 @@ struct rapt_packed rapt_source_packed(struct rapt_source *source, int i, int64_t
         const char *rows[RAPT_HALF_KEYS + RAPT_STEP] = {NULL};
         const struct rapt_span sought = {keys.begin, base + RAPT_HALF_KEYS + RAPT_STEP};
         rapt_source_find(task, i, rapt_intersect(source->visible, sought), rows + (keys.begin - base));
-        buffer->found = kind->pack_half[i](buffer->staging.rows, rows, (int)side->dim, task->attention->format[i]);
+        buffer->found = kind->pack_half[i](buffer->staging.rows, rows, (int)side->dim, task->plan->format[i]);
         buffer->keys = keys;
     }
     return (struct rapt_packed){buffer->staging.rows, buffer->found};

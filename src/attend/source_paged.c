@@ -24,7 +24,7 @@ static void find_runs(const struct rapt_paged *pages, int64_t token, int64_t cou
 }
 
 void rapt_source_runs(const struct rapt_task *task, int side, struct rapt_span positions, struct rapt_stored_run *run) {
-    if (rapt_is_paged(rapt_pages_of(&task->attention->desc, side))) {
+    if (rapt_is_paged(rapt_pages_of(&task->plan->desc, side))) {
         const struct rapt_paged pages = rapt_paged_of(task, side);
         find_runs(&pages, positions.begin - task->work.sequence.key_position, positions.end - positions.begin, run);
         return;
@@ -95,8 +95,8 @@ struct rapt_rows rapt_source_paged(struct rapt_source *source, int side, struct 
     struct rapt_paged_block *block = &source->block[side];
     const int64_t origin = task->work.sequence.key_position, token = positions.begin - origin;
     const int64_t count = positions.end - positions.begin;
-    const int64_t row_bytes = rapt_format_row_bytes(task->attention->format[side], source->side[side].dim);
-    const bool prefetches = !source->in_turns && !rapt_is_in_keys(task->attention, side);
+    const int64_t row_bytes = rapt_format_row_bytes(task->plan->format[side], source->side[side].dim);
+    const bool prefetches = !source->in_turns && !rapt_is_in_keys(task->plan, side);
     const int64_t lead = source->in_turns ? 2 * task->kind->turn_keys : lead_of(row_bytes);
     const int64_t end = rapt_smaller(token + count + lead, source->visible.end - origin);
     find_runs(&pages, token, source->in_turns ? end - token : count, block->run);
@@ -108,6 +108,6 @@ struct rapt_rows rapt_source_paged(struct rapt_source *source, int side, struct 
                               .ahead = prefetches ? &block->ahead : NULL,
                               .stride_bytes = pages.token_stride_bytes,
                               .count = count,
-                              .format = task->attention->format[side],
+                              .format = task->plan->format[side],
                               .streams = true};
 }

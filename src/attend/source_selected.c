@@ -26,7 +26,7 @@ static struct finder finder_of(const struct rapt_task *task, int side, int64_t f
     const struct rapt_rows rows = rapt_source_stored(task, side, (struct rapt_span){first, first + 1});
     return (struct finder){.task = task,
                            .side = side,
-                           .in_pages = rapt_is_paged(rapt_pages_of(&task->attention->desc, side)),
+                           .in_pages = rapt_is_paged(rapt_pages_of(&task->plan->desc, side)),
                            .first = first,
                            .row = rows.base,
                            .stride_bytes = rows.stride_bytes};
@@ -41,14 +41,14 @@ static const char *find_row(const struct finder *finder, int64_t position) {
 /* The rows expected after these, to be prefetched; NULL = none. */
 static const struct rapt_strands *find_expected(struct rapt_source *source, int side, int keys,
                                                 struct rapt_paged_block *block) {
-    const struct rapt_plan_body *a = source->task->attention;
+    const struct rapt_plan_body *plan = source->task->plan;
     const struct rapt_expected *expected = &source->expected;
-    if (expected->count == 0 || rapt_is_in_keys(a, side))
+    if (expected->count == 0 || rapt_is_in_keys(plan, side))
         return NULL;
     const struct finder finder = finder_of(source->task, side, expected->base + expected->place[0]);
     for (int i = 0; i < expected->count; i++)
         block->strand[i] = find_row(&finder, expected->base + expected->place[i]);
-    rapt_source_close_strands(block, expected->count, rapt_format_row_bytes(a->format[side], source->side[side].dim),
+    rapt_source_close_strands(block, expected->count, rapt_format_row_bytes(plan->format[side], source->side[side].dim),
                               (int)rapt_quotient_up(expected->count, keys));
     return &block->ahead;
 }
@@ -74,7 +74,7 @@ static struct rapt_rows in_place(struct rapt_source *source, int side, int64_t b
                               .ahead = find_expected(source, side, end - key, block),
                               .stride_bytes = finder.stride_bytes,
                               .count = end - key,
-                              .format = source->task->attention->format[side],
+                              .format = source->task->plan->format[side],
                               .streams = true};
 }
 
@@ -82,7 +82,7 @@ static struct rapt_rows in_place(struct rapt_source *source, int side, int64_t b
  * expected. */
 static void lead_to_expected(const struct rapt_source *source, int side, int number, struct rapt_rows *rows) {
     const struct rapt_expected *expected = &source->expected;
-    rows->streams = number < expected->count && !rapt_is_in_keys(source->task->attention, side);
+    rows->streams = number < expected->count && !rapt_is_in_keys(source->task->plan, side);
     rows->lead_bytes = 0;
     if (!rows->streams)
         return;
@@ -118,7 +118,7 @@ static struct rapt_rows gather(const struct rapt_source *source, int side, int64
 struct rapt_rows rapt_source_selected(struct rapt_source *source, int side, int64_t base,
                                       const struct rapt_tile_mask *mask, int key, int end) {
     RAPT_ASSUME(key < end && end <= RAPT_BLOCK_KEYS);
-    if (!source->side[side].staged && rapt_takes_runs(source->task->attention, source->task->kind, side))
+    if (!source->side[side].staged && rapt_takes_runs(source->task->plan, source->task->kind, side))
         return in_place(source, side, base, mask, key, end);
     const int run = run_of(mask, key, end);
     const int64_t first = base + mask->place[key];

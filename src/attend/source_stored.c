@@ -21,10 +21,10 @@ static struct rapt_scales scales_of(const rapt_tensor *tensor, int64_t batch, in
  * where these rows change pages. */
 static void lead_to(const struct rapt_task *task, int side, int64_t token, struct rapt_rows *rows) {
     enum { LEAD_BYTES = 24 << 10 };
-    const struct rapt_plan_body *a = task->attention;
+    const struct rapt_plan_body *plan = task->plan;
     const struct rapt_paged pages = rapt_paged_of(task, side);
-    const int64_t bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
-    const int64_t least = rapt_is_in_keys(a, side) ? RAPT_BLOCK_KEYS : LEAD_BYTES / bytes + 1;
+    const int64_t bytes = rapt_format_row_bytes(plan->format[side], rapt_dim_of(plan, side));
+    const int64_t least = rapt_is_in_keys(plan, side) ? RAPT_BLOCK_KEYS : LEAD_BYTES / bytes + 1;
     const int64_t page_tokens = pages.page_tokens;
     const int64_t lead = least < page_tokens ? least : rapt_round_up(least, page_tokens);
     const int64_t ahead = token + lead, page = ahead / page_tokens, within = ahead % page_tokens;
@@ -39,16 +39,16 @@ static void lead_to(const struct rapt_task *task, int side, int64_t token, struc
 
 /* From a token on to the end of its page, and on into pages that follow in memory as they do in the table. */
 static struct rapt_rows paged_rows(const struct rapt_task *task, int side, int64_t token, int64_t count) {
-    const struct rapt_plan_body *a = task->attention;
+    const struct rapt_plan_body *plan = task->plan;
     const struct rapt_paged pages = rapt_paged_of(task, side);
     const int64_t page = token / pages.page_tokens, within = token % pages.page_tokens;
     const int64_t number = rapt_paged_number(&pages, page);
     struct rapt_rows rows = {.base = rapt_paged_row(&pages, number, within),
                              .stride_bytes = pages.token_stride_bytes,
                              .count = pages.page_tokens - within,
-                             .format = a->format[side],
-                             .scales = scales_of(rapt_tensor_of(a, side), number, task->kv_head, within)};
-    for (int64_t next = 1; a->joins[side] && rows.count < count; next++, rows.count += pages.page_tokens)
+                             .format = plan->format[side],
+                             .scales = scales_of(rapt_tensor_of(plan, side), number, task->kv_head, within)};
+    for (int64_t next = 1; plan->joins[side] && rows.count < count; next++, rows.count += pages.page_tokens)
         if (rapt_paged_number(&pages, page + next) != number + next)
             break;
     rows.count = rows.count < count ? rows.count : count;
@@ -58,8 +58,8 @@ static struct rapt_rows paged_rows(const struct rapt_task *task, int side, int64
 }
 
 struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, struct rapt_span positions) {
-    const rapt_page_table *pages = rapt_pages_of(&task->attention->desc, side);
-    const rapt_tensor *tensor = rapt_tensor_of(task->attention, side);
+    const rapt_page_table *pages = rapt_pages_of(&task->plan->desc, side);
+    const rapt_tensor *tensor = rapt_tensor_of(task->plan, side);
     const struct rapt_sequence *sequence = &task->work.sequence;
     const int64_t position = positions.begin - sequence->key_position, count = positions.end - positions.begin;
     if (rapt_is_paged(pages))
@@ -70,9 +70,9 @@ struct rapt_rows rapt_source_stored(const struct rapt_task *task, int side, stru
     return (struct rapt_rows){.base = rapt_row(tensor, batch, task->kv_head, token),
                               .stride_bytes = tensor->token_stride_bytes,
                               .count = count,
-                              .format = task->attention->format[side],
+                              .format = task->plan->format[side],
                               .streams = task->kind->streams,
-                              .lead_bytes = rapt_is_in_keys(task->attention, side)
+                              .lead_bytes = rapt_is_in_keys(task->plan, side)
                                                 ? RAPT_BLOCK_KEYS * tensor->token_stride_bytes
                                                 : 0,
                               .scales = scales_of(tensor, batch, task->kv_head, token)};
@@ -101,7 +101,7 @@ static void find_in_pages(const struct rapt_task *task, int side, int64_t token,
 }
 
 void rapt_source_find(const struct rapt_task *task, int side, struct rapt_span positions, const char **rows) {
-    if (rapt_is_paged(rapt_pages_of(&task->attention->desc, side))) {
+    if (rapt_is_paged(rapt_pages_of(&task->plan->desc, side))) {
         const int64_t token = positions.begin - task->work.sequence.key_position;
         find_in_pages(task, side, token, positions.end - positions.begin, rows);
         return;

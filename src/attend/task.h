@@ -9,7 +9,7 @@
  * sequence and KV head, [first_row, first_row + rows). */
 struct rapt_task {
     const struct rapt_run *run;
-    const struct rapt_plan_body *attention;
+    const struct rapt_plan_body *plan;
     const struct rapt_table *table;
     const struct rapt_tile_kind *kind;
     struct rapt_work work;
@@ -37,12 +37,12 @@ void rapt_task_open(struct rapt_task *task, char *slot, int number);
 
 /* Position of the query of a row. */
 static inline int64_t rapt_position(const struct rapt_task *task, int row) {
-    return task->work.sequence.query_position + (task->first_row + row) / task->attention->group;
+    return task->work.sequence.query_position + (task->first_row + row) / task->plan->group;
 }
 
 /* Query head of a row. */
 static inline int64_t rapt_task_head(const struct rapt_task *task, int row) {
-    return task->kv_head * task->attention->group + (task->first_row + row) % task->attention->group;
+    return task->kv_head * task->plan->group + (task->first_row + row) % task->plan->group;
 }
 
 /* Pointers to the rows [first, first + count) of a tensor. */

@@ -12,19 +12,19 @@ static int32_t within_block(int64_t position, int64_t base) {
 
 static void set_spans(const struct rapt_task *task, int first, int count, int64_t base, struct rapt_span keys,
                       struct rapt_tile_mask *mask) {
-    const struct rapt_plan_body *a = task->attention;
+    const struct rapt_plan_body *plan = task->plan;
     const struct rapt_sequence *sequence = &task->work.sequence;
-    struct rapt_span low = rapt_visible(&a->desc, sequence, rapt_position(task, first));
-    struct rapt_span high = rapt_visible(&a->desc, sequence, rapt_position(task, first + count - 1));
+    struct rapt_span low = rapt_visible(&plan->desc, sequence, rapt_position(task, first));
+    struct rapt_span high = rapt_visible(&plan->desc, sequence, rapt_position(task, first + count - 1));
     if (high.begin <= keys.begin && low.end >= keys.end)
         return;
     mask->parts |= RAPT_PART_SPANS;
-    int64_t position = rapt_position(task, first), head = (task->first_row + first) % a->group;
+    int64_t position = rapt_position(task, first), head = (task->first_row + first) % plan->group;
     for (int row = 0; row < count; row++) {
-        struct rapt_span seen = rapt_visible(&a->desc, sequence, position);
+        struct rapt_span seen = rapt_visible(&plan->desc, sequence, position);
         mask->spans.first_key[row] = within_block(seen.begin, base);
         mask->spans.end_key[row] = within_block(seen.end, base);
-        if (++head == a->group)
+        if (++head == plan->group)
             head = 0, position++;
     }
 }
@@ -42,17 +42,17 @@ static void set_byte_rows(const struct rapt_task *task, const rapt_tensor *tenso
 /* In place, or widened for these keys. */
 static void set_bias(const struct rapt_task *task, int first, int count, int64_t base, struct rapt_span keys,
                      struct rapt_tile_mask *mask) {
-    const struct rapt_plan_body *a = task->attention;
+    const struct rapt_plan_body *plan = task->plan;
     const int64_t stored = base - task->work.sequence.key_position;
     char *rows[RAPT_MAX_TILE_ROWS];
-    rapt_task_rows(task, &a->desc.bias, first, count, rows);
+    rapt_task_rows(task, &plan->desc.bias, first, count, rows);
     for (int row = 0; row < count; row++) {
-        const float *factors = a->desc.bias_head_factor;
-        rows[row] = (char *)((uintptr_t)rows[row] + (uintptr_t)(stored * rapt_format_row_bytes(a->bias_format, 1)));
+        const float *factors = plan->desc.bias_head_factor;
+        rows[row] = (char *)((uintptr_t)rows[row] + (uintptr_t)(stored * rapt_format_row_bytes(plan->bias_format, 1)));
         mask->bias_factor[row] = factors ? factors[rapt_task_head(task, first + row)] * RAPT_LOG2E : RAPT_LOG2E;
     }
     const struct rapt_widening widening = {.table = task->table,
-                                           .format = a->bias_format,
+                                           .format = plan->bias_format,
                                            .rows = count,
                                            .begin = (int)(keys.begin - base),
                                            .end = (int)(keys.end - base),
@@ -71,7 +71,7 @@ static void set_alibi(const struct rapt_task *task, int first, int count, int64_
 /* A row of bytes per query; rows that see the same share one. */
 static void set_select(const struct rapt_task *task, int first, int rows, int64_t base, struct rapt_span keys,
                        struct rapt_tile_mask *mask) {
-    const int64_t group = task->attention->group;
+    const int64_t group = task->plan->group;
     int64_t before = 0;
     uint8_t *bytes = (uint8_t *)task->rows_of_keys[RAPT_SELECT_ROWS];
     if (!rapt_selects_among(task, keys)) {
@@ -93,22 +93,22 @@ static void set_select(const struct rapt_task *task, int first, int rows, int64_
 
 void rapt_visit_mask(const struct rapt_task *task, int first, int rows, int64_t base, struct rapt_span keys,
                      struct rapt_tile_mask *mask) {
-    const struct rapt_plan_body *a = task->attention;
+    const struct rapt_plan_body *plan = task->plan;
     const int64_t stored = base - task->work.sequence.key_position;
     RAPT_ASSUME(rows >= 1 && rows <= RAPT_MAX_TILE_ROWS && first >= 0 && first + rows <= task->rows);
     RAPT_ASSUME(keys.begin >= base && keys.end <= base + RAPT_BLOCK_KEYS);
-    mask->parts = a->mask_parts;
+    mask->parts = plan->mask_parts;
     mask->selected = 0;
-    mask->softcap_log2e = a->softcap_log2e;
-    mask->fill_log2e = a->desc.mask_fill * RAPT_LOG2E;
-    mask->keep_scale = a->desc.keep_scale;
+    mask->softcap_log2e = plan->softcap_log2e;
+    mask->fill_log2e = plan->desc.mask_fill * RAPT_LOG2E;
+    mask->keep_scale = plan->desc.keep_scale;
     set_spans(task, first, rows, base, keys, mask);
     if (mask->parts & RAPT_PART_BIAS)
         set_bias(task, first, rows, base, keys, mask);
     if (mask->parts & RAPT_PART_MASK)
-        set_byte_rows(task, &a->desc.mask, first, rows, stored, mask->mask);
+        set_byte_rows(task, &plan->desc.mask, first, rows, stored, mask->mask);
     if (mask->parts & RAPT_PART_KEEP)
-        set_byte_rows(task, &a->desc.keep_mask, first, rows, stored, mask->keep);
+        set_byte_rows(task, &plan->desc.keep_mask, first, rows, stored, mask->keep);
     if (mask->parts & RAPT_PART_ALIBI)
         set_alibi(task, first, rows, base, mask);
     if (mask->parts & RAPT_PART_SELECT)

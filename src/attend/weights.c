@@ -20,22 +20,22 @@ struct weights_tile {
 static float *row_of(const struct weights_tile *tile, int row) { return (float *)(void *)tile->out[row]; }
 
 /* Whether the weights are s * scale: RAW, or SOFTCAP without a softcap. */
-static bool is_raw(const struct rapt_plan_body *a) {
-    const int32_t kind = a->desc.weights_kind;
-    return kind == RAPT_WEIGHTS_RAW || (kind == RAPT_WEIGHTS_SOFTCAP && a->softcap_log2e == 0);
+static bool is_raw(const struct rapt_plan_body *plan) {
+    const int32_t kind = plan->desc.weights_kind;
+    return kind == RAPT_WEIGHTS_RAW || (kind == RAPT_WEIGHTS_SOFTCAP && plan->softcap_log2e == 0);
 }
 
 /* Scores of one block, as far as the kind goes, before the final factor. */
 static void score_block(const struct weights_tile *tile, int64_t base, struct rapt_span keys,
                         struct rapt_tile_mask *mask) {
     struct rapt_task *task = tile->task;
-    const struct rapt_plan_body *a = task->attention;
-    const bool raw = is_raw(a);
+    const struct rapt_plan_body *plan = task->plan;
+    const bool raw = is_raw(plan);
     struct rapt_score_args args = {.query = task->panel,
                                    .scores = task->scores,
                                    .rows = tile->rows,
-                                   .head_dim = (int)a->desc.head_dim,
-                                   .factor = raw ? a->desc.scale : tile->first_factor};
+                                   .head_dim = (int)plan->desc.head_dim,
+                                   .factor = raw ? plan->desc.scale : tile->first_factor};
     for (int64_t at = keys.begin; at < keys.end; at += args.key_end - args.key_begin) {
         const struct rapt_span rest = {at, keys.end};
         const struct rapt_rows rows = task->kind->keeps_places ? rapt_source_stored(task, RAPT_KEYS, rest)
@@ -46,7 +46,7 @@ static void score_block(const struct weights_tile *tile, int64_t base, struct ra
     if (raw)
         return;
     rapt_visit_mask(task, tile->first, tile->rows, base, keys, mask);
-    if (a->desc.weights_kind == RAPT_WEIGHTS_SOFTCAP)
+    if (plan->desc.weights_kind == RAPT_WEIGHTS_SOFTCAP)
         mask->parts &= RAPT_PART_SOFTCAP;
     if (mask->parts)
         tile->kind->logits(task->scores, 0, tile->rows, (int)(keys.begin - base), (int)(keys.end - base), mask);
@@ -65,7 +65,7 @@ static void export_softmax(const struct weights_tile *tile, int row, int key, in
     }
     if (table->rounded)
         table->rounded(scores, scores, count, task->final_m[tile->first + row], tile->last_factor,
-                       task->attention->format[RAPT_KEYS]);
+                       task->plan->format[RAPT_KEYS]);
     else
         table->exponentials(scores, scores, count, task->final_m[tile->first + row]);
     table->export_row(scores, out, count, inverse);
@@ -77,13 +77,13 @@ static void export_softmax(const struct weights_tile *tile, int row, int key, in
 static void export_block(const struct weights_tile *tile, int64_t base, struct rapt_span keys,
                          const struct rapt_tile_mask *mask) {
     struct rapt_task *task = tile->task;
-    const struct rapt_plan_body *a = task->attention;
-    const float factor = is_raw(a) ? 1.0f : RAPT_LN2;
+    const struct rapt_plan_body *plan = task->plan;
+    const float factor = is_raw(plan) ? 1.0f : RAPT_LN2;
     const int key = (int)(keys.begin - base), count = (int)(keys.end - keys.begin);
     for (int row = 0; row < tile->rows; row++) {
         float *scores = task->scores + (int64_t)row * RAPT_BLOCK_KEYS + key;
         float *out = row_of(tile, row) + (keys.begin - task->work.sequence.key_position);
-        if (a->desc.weights_kind == RAPT_WEIGHTS_SOFTMAX)
+        if (plan->desc.weights_kind == RAPT_WEIGHTS_SOFTMAX)
             export_softmax(tile, row, key, count, scores, out, mask);
         else
             task->table->export_row(scores, out, count, factor);
@@ -92,10 +92,10 @@ static void export_block(const struct weights_tile *tile, int64_t base, struct r
 
 /* Keys beyond the sequence are not read; their weights are those of masked keys. */
 static void fill_rest(const struct weights_tile *tile) {
-    const struct rapt_plan_body *a = tile->task->attention;
-    float rest = a->desc.weights_kind == RAPT_WEIGHTS_MASKED ? -__builtin_inff() : 0;
+    const struct rapt_plan_body *plan = tile->task->plan;
+    float rest = plan->desc.weights_kind == RAPT_WEIGHTS_MASKED ? -__builtin_inff() : 0;
     for (int row = 0; row < tile->rows; row++)
-        for (int64_t key = tile->task->work.sequence.kv_length; key < a->desc.kv_length; key++)
+        for (int64_t key = tile->task->work.sequence.kv_length; key < plan->desc.kv_length; key++)
             row_of(tile, row)[key] = rest;
 }
 
@@ -110,21 +110,21 @@ static void write_tile(const struct weights_tile *tile, struct rapt_span stored)
 }
 
 void rapt_write_weights(struct rapt_task *task) {
-    const struct rapt_plan_body *a = task->attention;
+    const struct rapt_plan_body *plan = task->plan;
     const struct rapt_tile_kind *kind = &task->table->kinds[RAPT_NARROW];
     const struct rapt_sequence *sequence = &task->work.sequence;
     const struct rapt_span stored = {sequence->key_position, sequence->key_position + sequence->kv_length};
-    const bool unscaled = a->desc.weights_kind == RAPT_WEIGHTS_SOFTMAX && rapt_enters_unscaled(a);
+    const bool unscaled = plan->desc.weights_kind == RAPT_WEIGHTS_SOFTMAX && rapt_enters_unscaled(plan);
     struct rapt_source source;
-    if (a->desc.weights_kind == RAPT_WEIGHTS_NONE || a->desc.kv_length == 0) /* its strides are unchecked */
+    if (plan->desc.weights_kind == RAPT_WEIGHTS_NONE || plan->desc.kv_length == 0) /* its strides are unchecked */
         return;
     rapt_source_open(&source, task, stored);
     for (int first = 0; first < task->rows; first += kind->rows) {
         char *out[RAPT_MAX_TILE_ROWS];
         const int left = task->rows - first, rows = left < kind->rows ? left : kind->rows;
-        const struct weights_tile tile = {task, &source, kind, first, rows, out, unscaled ? 1 : a->score_factor,
-                                          unscaled ? a->score_factor : 1};
-        rapt_task_rows(task, &a->desc.weights, first, rows, out);
+        const struct weights_tile tile = {task, &source, kind, first, rows, out, unscaled ? 1 : plan->score_factor,
+                                          unscaled ? plan->score_factor : 1};
+        rapt_task_rows(task, &plan->desc.weights, first, rows, out);
         rapt_task_pack(task, kind, task->panel, first, rows);
         write_tile(&tile, stored);
     }

@@ -20,7 +20,7 @@ size_t RAPT_UNIT(scores_bytes_split)(int rows, int dim) { return unit_scores_byt
 
 static void unit_score(const struct unit_half *t) {
     const struct rapt_block *b = t->b;
-    const int dim = (int)b->task->attention->desc.head_dim, rows = unit_up(b->rows, UNIT_ROWS);
+    const int dim = (int)b->task->plan->desc.head_dim, rows = unit_up(b->rows, UNIT_ROWS);
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + t->first);
     const float *panel = keys.base, *queries = unit_queries(b->panel, b->rows);
     const bool split = unit_is_split(b), normal = b->panel[0] != 0 && (keys.found & RAPT_FOUND_NORMAL);
@@ -46,7 +46,7 @@ static void unit_score(const struct unit_half *t) {
 }
 
 static int64_t unit_value_part(const struct unit_half *t) {
-    return unit_packed_part(RAPT_VALUES, RAPT_HALF_KEYS, (int)t->b->task->attention->desc.value_dim);
+    return unit_packed_part(RAPT_VALUES, RAPT_HALF_KEYS, (int)t->b->task->plan->desc.value_dim);
 }
 
 /* Row by row: values of unattended pairs may be NaN or infinite. */
@@ -94,7 +94,7 @@ static void unit_weigh(const struct unit_half *t) {
 
 static RAPT_KERNEL void unit_update(const struct unit_half *t) {
     const struct rapt_block *b = t->b;
-    const int value_dim = (int)b->task->attention->desc.value_dim;
+    const int value_dim = (int)b->task->plan->desc.value_dim;
     for (int row = 0; row < b->rows; row++) {
         float *o = b->state.o + row * b->state.o_stride;
         const float *sums = t->sums + (int64_t)row * t->sum_stride;
@@ -105,7 +105,7 @@ static RAPT_KERNEL void unit_update(const struct unit_half *t) {
 }
 
 static struct unit_half unit_half_of(const struct rapt_block *b) {
-    const int value_dim = (int)b->task->attention->desc.value_dim, rows = unit_up(b->rows, UNIT_ROWS);
+    const int value_dim = (int)b->task->plan->desc.value_dim, rows = unit_up(b->rows, UNIT_ROWS);
     const bool split = unit_is_split(b);
     RAPT_ASSUME(!b->mask->selected && b->key_begin < b->key_end);
     return (struct unit_half){.b = b,
@@ -132,16 +132,16 @@ void RAPT_UNIT(block)(const struct rapt_block *b) {
 
 /* Folds lanes of l; unscales float16; applies keep_scale. */
 void RAPT_UNIT(close)(const struct rapt_task *task, float *panel, struct rapt_state state, int rows) {
-    const struct rapt_plan_body *a = task->attention;
+    const struct rapt_plan_body *plan = task->plan;
     const float unshift = unit_format(task) == RAPT_FORMAT_F16 ? 0x1p-15f : 1;
-    const float factor = (a->mask_parts & RAPT_PART_KEEP ? a->desc.keep_scale : 1) * unshift;
+    const float factor = (plan->mask_parts & RAPT_PART_KEEP ? plan->desc.keep_scale : 1) * unshift;
     for (int row = 0; row < rows; row++) {
         float *lanes = unit_lanes(panel, row);
         for (int count = RAPT_SUM_LANES / 2; count > 0; count /= 2)
             for (int i = 0; i < count; i++)
                 lanes[i] = lanes[i] + lanes[i + count];
         state.l[row] = lanes[0] * unshift;
-        for (int d = 0; factor != 1 && d < a->desc.value_dim; d += VL)
+        for (int d = 0; factor != 1 && d < plan->desc.value_dim; d += VL)
             v_store(state.o + row * state.o_stride + d,
                     v_mul(v_load(state.o + row * state.o_stride + d), v_splat(factor)));
     }

@@ -22,7 +22,7 @@ struct unit_half {
     uint8_t row_begin[RAPT_MAX_TILE_ROWS], row_end[RAPT_MAX_TILE_ROWS];
 };
 
-static int unit_format(const struct rapt_task *task) { return task->attention->format[RAPT_KEYS]; }
+static int unit_format(const struct rapt_task *task) { return task->plan->format[RAPT_KEYS]; }
 static bool unit_is_split(const struct rapt_block *b) { return unit_format(b->task) == RAPT_FORMAT_F32; }
 
 /* The next block, with what its scores use. */
@@ -71,23 +71,23 @@ static float *unit_as_narrow(const struct unit_half *t, int row) {
 /* Scores to y; returns the remaining factor. */
 static float unit_logits(const struct unit_half *t) {
     const struct rapt_block *b = t->b;
-    const struct rapt_plan_body *a = b->task->attention;
+    const struct rapt_plan_body *plan = b->task->plan;
     const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
-    const bool plain = rapt_enters_unscaled(a);
+    const bool plain = rapt_enters_unscaled(plan);
     for (int row = 0; row < b->rows && (acts || !plain); row++) {
         float *y = t->y + row * RAPT_HALF_KEYS;
         if (!plain) {
-            unit_scale(y, t->begin, t->end, a->score_factor);
+            unit_scale(y, t->begin, t->end, plan->score_factor);
             b->task->table->kinds[RAPT_NARROW].logits(unit_as_narrow(t, row), row, row + 1, t->first + t->begin,
                                                       t->first + t->end, b->mask);
             continue;
         }
         if (acts & RAPT_PART_MASK)
-            unit_exclude(y, b->mask->mask[row] + t->first, t->begin, t->end, a->score_factor);
+            unit_exclude(y, b->mask->mask[row] + t->first, t->begin, t->end, plan->score_factor);
         if (acts & RAPT_PART_SELECT)
-            unit_exclude(y, b->mask->select[row] + t->first, t->begin, t->end, a->score_factor);
+            unit_exclude(y, b->mask->select[row] + t->first, t->begin, t->end, plan->score_factor);
     }
-    return plain ? a->score_factor : 1;
+    return plain ? plan->score_factor : 1;
 }
 
 static uint8_t unit_within(int key, int begin, int end) {

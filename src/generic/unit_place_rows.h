@@ -18,15 +18,15 @@ struct place_side {
 };
 
 static void place_find(struct place_side *side, const struct rapt_block *b, int i) {
-    const struct rapt_plan_body *a = b->task->attention;
+    const struct rapt_plan_body *plan = b->task->plan;
     const int64_t end = b->source->visible.end - b->base;
     const int last = end < PLACE_ALL ? (int)end : PLACE_ALL;
     for (int k = 0; k < b->key_begin; k++)
         side->row[k] = (const char *)unit_zeros;
     for (int k = last; k < PLACE_ALL; k++)
         side->row[k] = (const char *)unit_zeros;
-    side->format = a->format[i];
-    side->dim = (int)rapt_dim_of(a, i);
+    side->format = plan->format[i];
+    side->dim = (int)rapt_dim_of(plan, i);
     rapt_source_find(b->task, i, (struct rapt_span){b->base + b->key_begin, b->base + last}, side->row + b->key_begin);
 }
 

@@ -81,20 +81,20 @@ static void put(rapt_attention_desc *desc, const rapt_bindings *bindings) {
 }
 
 /* Refused bindings leave the plan as it is. */
-rapt_status rapt_bind(struct rapt_plan_body *a, const rapt_bindings *bindings, rapt_message *message) {
+rapt_status rapt_bind(struct rapt_plan_body *plan, const rapt_bindings *bindings, rapt_message *message) {
     rapt_bindings complete;
     rapt_attention_desc desc;
     rapt_status status = rapt_describe_bindings(bindings, &complete, message);
     if (status == RAPT_OK)
-        status = check_names(&a->desc, &complete, message);
+        status = check_names(&plan->desc, &complete, message);
     if (status != RAPT_OK)
         return status;
-    memcpy(&desc, &a->desc, a->desc.struct_size); /* a constant size would be copied inline, which is slower */
+    memcpy(&desc, &plan->desc, plan->desc.struct_size); /* a constant size would be copied inline, which is slower */
     put(&desc, &complete);
     status = rapt_validate_binding(&desc, message);
     if (status == RAPT_OK) {
-        put(&a->desc, &complete);
-        rapt_find_view(a);
+        put(&plan->desc, &complete);
+        rapt_find_view(plan);
     }
     return status;
 }

@@ -15,10 +15,10 @@ double rapt_listed_share(const rapt_attention_desc *desc) {
     return share < 1 ? share : 1;
 }
 
-int64_t rapt_rows_of_lists(const struct rapt_plan_body *a, int64_t rows, int64_t most, int64_t tile) {
+int64_t rapt_rows_of_lists(const struct rapt_plan_body *plan, int64_t rows, int64_t most, int64_t tile) {
     enum { MOST_TRIES = 64 };
     int64_t of_list;
-    if (!rapt_mul_fits(a->desc.key_blocks.query_tokens, a->group, &of_list) ||
+    if (!rapt_mul_fits(plan->desc.key_blocks.query_tokens, plan->group, &of_list) ||
         of_list >= rows || 2 * of_list < tile)
         return most;
     const int64_t parts = rapt_quotient_up(of_list, most);

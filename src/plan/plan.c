@@ -15,16 +15,16 @@ enum {
     SMALL_WORK = 1 << 20       /* multiply-adds below which waking a thread costs more */
 };
 
-static void set_constants(struct rapt_plan_body *a) {
-    const rapt_attention_desc *desc = &a->desc;
-    a->softcap_log2e = desc->softcap * RAPT_LOG2E;
-    a->score_factor = desc->softcap != 0 ? desc->scale / desc->softcap : desc->scale * RAPT_LOG2E;
-    a->group = desc->query_heads / desc->kv_heads;
-    a->o_stride = rapt_round_up(a->desc.value_dim, RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
-    a->works_differ = desc->query_lengths.data || desc->kv_lengths.data || desc->query_position.data ||
-                      desc->key_position.data || desc->query_offsets.data || desc->kv_offsets.data ||
-                      (desc->kv_length > 0 &&
-                       !(rapt_shares_pages(&desc->key_pages) && rapt_shares_pages(&desc->value_pages)));
+static void set_constants(struct rapt_plan_body *plan) {
+    const rapt_attention_desc *desc = &plan->desc;
+    plan->softcap_log2e = desc->softcap * RAPT_LOG2E;
+    plan->score_factor = desc->softcap != 0 ? desc->scale / desc->softcap : desc->scale * RAPT_LOG2E;
+    plan->group = desc->query_heads / desc->kv_heads;
+    plan->o_stride = rapt_round_up(plan->desc.value_dim, RAPT_VECTOR_BYTES / (int64_t)sizeof(float));
+    plan->works_differ =
+        desc->query_lengths.data || desc->kv_lengths.data || desc->query_position.data || desc->key_position.data ||
+        desc->query_offsets.data || desc->kv_offsets.data ||
+        (desc->kv_length > 0 && !(rapt_shares_pages(&desc->key_pages) && rapt_shares_pages(&desc->value_pages)));
 }
 
 static bool is_present(const rapt_tensor *tensor) { return tensor->dtype != RAPT_NO_DTYPE; }
@@ -50,22 +50,22 @@ static int32_t format_of(const rapt_tensor *tensor) {
     return format == RAPT_FORMAT_COUNT ? RAPT_FORMAT_F32 : format;
 }
 
-static void set_formats(struct rapt_plan_body *a) {
-    a->query_format = format_of(&a->desc.query);
-    a->bias_format = format_of(&a->desc.bias);
-    a->out_format = format_of(&a->desc.out);
+static void set_formats(struct rapt_plan_body *plan) {
+    plan->query_format = format_of(&plan->desc.query);
+    plan->bias_format = format_of(&plan->desc.bias);
+    plan->out_format = format_of(&plan->desc.out);
     for (int side = 0; side < RAPT_SIDES; side++) {
-        const rapt_tensor *tensor = rapt_tensor_of(a, side);
-        a->format[side] = format_of(tensor);
-        const rapt_page_table *table = rapt_pages_of(&a->desc, side);
+        const rapt_tensor *tensor = rapt_tensor_of(plan, side);
+        plan->format[side] = format_of(tensor);
+        const rapt_page_table *table = rapt_pages_of(&plan->desc, side);
         int64_t page_bytes, page_scales;
-        a->joins[side] = rapt_is_paged(table) &&
-                         rapt_mul_fits(table->page_tokens, tensor->token_stride_bytes, &page_bytes) &&
-                         page_bytes == tensor->page_stride_bytes &&
-                         rapt_mul_fits(table->page_tokens, tensor->scale_token_stride_bytes, &page_scales) &&
-                         page_scales == tensor->scale_batch_stride_bytes;
-        a->collides[side] =
-            rows_collide(tensor->token_stride_bytes, rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side)));
+        plan->joins[side] = rapt_is_paged(table) &&
+                            rapt_mul_fits(table->page_tokens, tensor->token_stride_bytes, &page_bytes) &&
+                            page_bytes == tensor->page_stride_bytes &&
+                            rapt_mul_fits(table->page_tokens, tensor->scale_token_stride_bytes, &page_scales) &&
+                            page_scales == tensor->scale_batch_stride_bytes;
+        plan->collides[side] = rows_collide(tensor->token_stride_bytes,
+                                            rapt_format_row_bytes(plan->format[side], rapt_dim_of(plan, side)));
     }
 }
 
@@ -75,28 +75,28 @@ static size_t reserve(size_t *end, int64_t bytes) {
     return offset;
 }
 
-static int64_t staged_bytes(const struct rapt_plan_body *a, const struct rapt_totals *totals, int side) {
-    return RAPT_STAGING_BUFFERS * totals->staged_keys[side] * rapt_dim_of(a, side) * (int64_t)sizeof(float);
+static int64_t staged_bytes(const struct rapt_plan_body *plan, const struct rapt_totals *totals, int side) {
+    return RAPT_STAGING_BUFFERS * totals->staged_keys[side] * rapt_dim_of(plan, side) * (int64_t)sizeof(float);
 }
 
 /* Room for the keys that masks leave. */
-static void reserve_selected(const struct rapt_plan_body *a, struct rapt_slot_layout *layout, size_t *end) {
+static void reserve_selected(const struct rapt_plan_body *plan, struct rapt_slot_layout *layout, size_t *end) {
     static const unsigned parts[RAPT_KEY_ROWS] = {RAPT_PART_SELECT, RAPT_PART_MASK, RAPT_PART_KEEP, RAPT_PART_BIAS};
     const int64_t keys = RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS;
-    const bool may_select = a->mask_parts & (RAPT_PART_SELECT | RAPT_PART_MASK | RAPT_PART_BIAS);
-    const int64_t dim = rapt_larger(a->desc.head_dim, a->desc.value_dim);
+    const bool may_select = plan->mask_parts & (RAPT_PART_SELECT | RAPT_PART_MASK | RAPT_PART_BIAS);
+    const int64_t dim = rapt_larger(plan->desc.head_dim, plan->desc.value_dim);
     for (int rows = 0; rows < RAPT_KEY_ROWS; rows++) {
         const int64_t bytes = rows == RAPT_BIAS_ROWS ? keys * (int64_t)sizeof(float) : keys;
-        layout->rows_of_keys[rows] = reserve(end, may_select && (a->mask_parts & parts[rows]) ? bytes : 0);
+        layout->rows_of_keys[rows] = reserve(end, may_select && (plan->mask_parts & parts[rows]) ? bytes : 0);
     }
     layout->gathered = reserve(end, may_select ? RAPT_GATHERED_KEYS * dim * (int64_t)sizeof(float) : 0);
 }
 
 /* Scratch of every KV head of a task. */
-static size_t lay_out_head(const struct rapt_plan_body *a, const struct rapt_totals *totals,
+static size_t lay_out_head(const struct rapt_plan_body *plan, const struct rapt_totals *totals,
                            struct rapt_slot_layout *layout) {
     const int64_t rows = totals->rows, floats = rows * (int64_t)sizeof(float);
-    const int64_t state_bytes = rapt_state_bytes(rows, a->o_stride);
+    const int64_t state_bytes = rapt_state_bytes(rows, plan->o_stride);
     size_t end = 0;
     layout->rows = rows;
     layout->panel = reserve(&end, totals->panel_bytes);
@@ -113,11 +113,11 @@ static size_t lay_out_head(const struct rapt_plan_body *a, const struct rapt_tot
 
 /* For narrow tiles, or tiles of few rows, of at most so many; without masks and staging. Queries that must be widened
  * lie where the scores will. */
-static void lay_out_further(const struct rapt_plan_body *a, int64_t rows, struct rapt_slot_layout *layout) {
-    const int head_dim = (int)a->desc.head_dim;
+static void lay_out_further(const struct rapt_plan_body *plan, int64_t rows, struct rapt_slot_layout *layout) {
+    const int head_dim = (int)plan->desc.head_dim;
     struct rapt_totals totals = {.rows = rows};
     for (int32_t number = 0; number < RAPT_KINDS; number++) {
-        const struct rapt_tile_kind *kind = &a->table->kinds[number];
+        const struct rapt_tile_kind *kind = &plan->table->kinds[number];
         const int most = kind->step_turn_keys ? (int)rows : kind->rows;
         if (rows == 0 || !rapt_has_heads_in_turns(kind))
             continue;
@@ -128,31 +128,31 @@ static void lay_out_further(const struct rapt_plan_body *a, int64_t rows, struct
         totals.scores_bytes = rapt_larger(totals.scores_bytes, widened);
     }
     *layout = (struct rapt_slot_layout){0};
-    layout->slot_bytes = lay_out_head(a, &totals, layout);
+    layout->slot_bytes = lay_out_head(plan, &totals, layout);
 }
 
-void rapt_lay_out_slot(const struct rapt_plan_body *a, const struct rapt_totals *totals,
+void rapt_lay_out_slot(const struct rapt_plan_body *plan, const struct rapt_totals *totals,
                        struct rapt_slot_layout *layout, struct rapt_slot_layout *further) {
-    size_t end = lay_out_head(a, totals, layout);
-    layout->staged[RAPT_KEYS] = reserve(&end, staged_bytes(a, totals, RAPT_KEYS));
-    layout->staged[RAPT_VALUES] = reserve(&end, staged_bytes(a, totals, RAPT_VALUES));
-    reserve_selected(a, layout, &end);
-    lay_out_further(a, totals->further_rows, further);
+    size_t end = lay_out_head(plan, totals, layout);
+    layout->staged[RAPT_KEYS] = reserve(&end, staged_bytes(plan, totals, RAPT_KEYS));
+    layout->staged[RAPT_VALUES] = reserve(&end, staged_bytes(plan, totals, RAPT_VALUES));
+    reserve_selected(plan, layout, &end);
+    lay_out_further(plan, totals->further_rows, further);
     layout->further = reserve(&end, (totals->heads - 1) * (int64_t)further->slot_bytes);
     layout->slot_bytes = end;
 }
 
-bool rapt_plan_make(struct rapt_plan_body *a, const struct rapt_table *table) {
-    a->numerics = rapt_numerics_of(&a->desc, table);
-    a->table = a->numerics == RAPT_NUMERICS_ORDER_1 ? table : rapt_unit_table(&a->desc, table);
-    set_constants(a);
-    a->mask_parts = mask_parts_of(&a->desc);
-    set_formats(a);
-    rapt_find_view(a);
-    a->planned_in_keys = rapt_is_in_keys(a, RAPT_VALUES);
-    const bool is_legal = rapt_work_cut_all(a);
-    rapt_lay_out_slot(a, &a->totals, &a->slot, &a->further);
-    a->is_small = a->totals.multiplications < SMALL_WORK;
-    a->exceeds_caches = a->totals.stored_bytes > RAPT_CACHED_BYTES;
+bool rapt_plan_make(struct rapt_plan_body *plan, const struct rapt_table *table) {
+    plan->numerics = rapt_numerics_of(&plan->desc, table);
+    plan->table = plan->numerics == RAPT_NUMERICS_ORDER_1 ? table : rapt_unit_table(&plan->desc, table);
+    set_constants(plan);
+    plan->mask_parts = mask_parts_of(&plan->desc);
+    set_formats(plan);
+    rapt_find_view(plan);
+    plan->planned_in_keys = rapt_is_in_keys(plan, RAPT_VALUES);
+    const bool is_legal = rapt_work_cut_all(plan);
+    rapt_lay_out_slot(plan, &plan->totals, &plan->slot, &plan->further);
+    plan->is_small = plan->totals.multiplications < SMALL_WORK;
+    plan->exceeds_caches = plan->totals.stored_bytes > RAPT_CACHED_BYTES;
     return is_legal;
 }

@@ -94,8 +94,8 @@ static inline const struct rapt_plan_body *rapt_body_of(const rapt_plan *plan) {
 }
 
 /* Numbers in a row of keys or values, and floats from one staged row to the next. */
-static inline int64_t rapt_dim_of(const struct rapt_plan_body *a, int side) {
-    return side == RAPT_KEYS ? a->desc.head_dim : a->desc.value_dim;
+static inline int64_t rapt_dim_of(const struct rapt_plan_body *plan, int side) {
+    return side == RAPT_KEYS ? plan->desc.head_dim : plan->desc.value_dim;
 }
 
 /* Keys or values that a staging buffer has room for. Packed: as many rows as the bytes of half a block amount
@@ -106,34 +106,34 @@ static inline int64_t rapt_staged_keys(const struct rapt_tile_kind *kind, int si
                               : kind->piece_keys;
 }
 
-static inline const rapt_tensor *rapt_tensor_of(const struct rapt_plan_body *a, int side) {
-    return side == RAPT_KEYS ? &a->desc.key : &a->desc.value;
+static inline const rapt_tensor *rapt_tensor_of(const struct rapt_plan_body *plan, int side) {
+    return side == RAPT_KEYS ? &plan->desc.key : &plan->desc.value;
 }
 
 /* Whether values were read as keys of the same block: they are in a cache, and keys come next. */
-static inline bool rapt_is_in_keys(const struct rapt_plan_body *a, int side) {
-    return side == RAPT_VALUES && a->values_in_keys >= 0;
+static inline bool rapt_is_in_keys(const struct rapt_plan_body *plan, int side) {
+    return side == RAPT_VALUES && plan->values_in_keys >= 0;
 }
 
 /* Whether slots take several runs of stored rows at once; rows with scales go run by run. */
-static inline bool rapt_takes_runs(const struct rapt_plan_body *a, const struct rapt_tile_kind *kind, int side) {
-    return kind->takes_runs && !rapt_tensor_of(a, side)->scale_dtype;
+static inline bool rapt_takes_runs(const struct rapt_plan_body *plan, const struct rapt_tile_kind *kind, int side) {
+    return kind->takes_runs && !rapt_tensor_of(plan, side)->scale_dtype;
 }
 
 /* Order 2: whether the exponentials apply the factor of scores, since only masks act on these. A factor of 0 or that is
  * not finite would hide exclusions, so it acts at once, to the same effect. */
-static inline bool rapt_enters_unscaled(const struct rapt_plan_body *a) {
-    return a->numerics == RAPT_NUMERICS_ORDER_2 &&
-           !(a->mask_parts & (RAPT_PART_BIAS | RAPT_PART_ALIBI | RAPT_PART_FILL)) && a->desc.softcap == 0 &&
-           a->score_factor != 0 && a->score_factor - a->score_factor == 0;
+static inline bool rapt_enters_unscaled(const struct rapt_plan_body *plan) {
+    return plan->numerics == RAPT_NUMERICS_ORDER_2 &&
+           !(plan->mask_parts & (RAPT_PART_BIAS | RAPT_PART_ALIBI | RAPT_PART_FILL)) && plan->desc.softcap == 0 &&
+           plan->score_factor != 0 && plan->score_factor - plan->score_factor == 0;
 }
 
 /* Cuts the work of attention->desc, which is complete and valid; false if a list has changed since it was checked, and
  * is not legal. Not inlined: fpenv.h. */
-__attribute__((noinline)) bool rapt_plan_make(struct rapt_plan_body *attention, const struct rapt_table *table);
+__attribute__((noinline)) bool rapt_plan_make(struct rapt_plan_body *plan, const struct rapt_table *table);
 
 /* further: for each further KV head that takes turns, from layout->further on. */
-void rapt_lay_out_slot(const struct rapt_plan_body *attention, const struct rapt_totals *totals,
+void rapt_lay_out_slot(const struct rapt_plan_body *plan, const struct rapt_totals *totals,
                        struct rapt_slot_layout *layout, struct rapt_slot_layout *further);
 
 #endif

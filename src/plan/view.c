@@ -18,17 +18,17 @@ static bool is_same_scale(const rapt_tensor *a, const rapt_tensor *b, int64_t fi
            a->scale_token_stride_bytes == b->scale_token_stride_bytes;
 }
 
-void rapt_find_view(struct rapt_plan_body *a) {
-    const rapt_tensor *key = &a->desc.key, *value = &a->desc.value;
-    const struct rapt_format_info *format = rapt_format_info(a->format[RAPT_KEYS]);
+void rapt_find_view(struct rapt_plan_body *plan) {
+    const rapt_tensor *key = &plan->desc.key, *value = &plan->desc.value;
+    const struct rapt_format_info *format = rapt_format_info(plan->format[RAPT_KEYS]);
     const uintptr_t offset = (uintptr_t)value->data - (uintptr_t)key->data; /* huge where values come first */
-    const int64_t key_bytes = rapt_format_row_bytes(a->format[RAPT_KEYS], a->desc.head_dim);
-    a->values_in_keys = -1;
-    if (!key->data || !value->data || a->format[RAPT_KEYS] != a->format[RAPT_VALUES] ||
+    const int64_t key_bytes = rapt_format_row_bytes(plan->format[RAPT_KEYS], plan->desc.head_dim);
+    plan->values_in_keys = -1;
+    if (!key->data || !value->data || plan->format[RAPT_KEYS] != plan->format[RAPT_VALUES] ||
         offset >= (uintptr_t)key_bytes || offset % (uintptr_t)format->bytes != 0)
         return;
     const int64_t first = (int64_t)offset / format->bytes * format->elements;
-    if (first + a->desc.value_dim <= a->desc.head_dim && is_same_layout(key, value) &&
-        is_same_scale(key, value, first) && rapt_is_one_table(&a->desc))
-        a->values_in_keys = first;
+    if (first + plan->desc.value_dim <= plan->desc.head_dim && is_same_layout(key, value) &&
+        is_same_scale(key, value, first) && rapt_is_one_table(&plan->desc))
+        plan->values_in_keys = first;
 }

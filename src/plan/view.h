@@ -8,6 +8,6 @@
 
 /* Sets values_in_keys: the index in each key at which its value begins; -1 = values lie elsewhere. Call it when data or
  * strides have changed. */
-void rapt_find_view(struct rapt_plan_body *attention);
+void rapt_find_view(struct rapt_plan_body *plan);
 
 #endif

@@ -24,10 +24,10 @@ static uint64_t of_bounds(const rapt_attention_desc *desc) {
     return sum;
 }
 
-void rapt_work_digest(const struct rapt_plan_body *a, const struct rapt_work *work, uint64_t *digest) {
+void rapt_work_digest(const struct rapt_plan_body *plan, const struct rapt_work *work, uint64_t *digest) {
     int64_t words[offsetof(struct rapt_work, task_rows) / sizeof(int64_t)];
     memcpy(words, work, sizeof words);
-    uint64_t sum = *digest ? *digest : of_bounds(&a->desc);
+    uint64_t sum = *digest ? *digest : of_bounds(&plan->desc);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         sum = with_word(sum, words[i]);
     sum = with_word(sum, work->heads);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan/work.h"
 
-static struct rapt_work repeated(const struct rapt_plan_body *a, int64_t batch) {
-    struct rapt_work work = a->each;
-    const int64_t heads = a->desc.kv_heads;
+static struct rapt_work repeated(const struct rapt_plan_body *plan, int64_t batch) {
+    struct rapt_work work = plan->each;
+    const int64_t heads = plan->desc.kv_heads;
     work.batch = batch;
     work.first_task = batch * heads * work.row_blocks * work.splits;
     work.first_merge = batch * heads;
     if (work.splits > 1)
-        work.first_state = batch * heads * work.chunks * rapt_state_bytes(work.task_rows, a->o_stride);
+        work.first_state = batch * heads * work.chunks * rapt_state_bytes(work.task_rows, plan->o_stride);
     return work;
 }
 
-struct rapt_work rapt_work_of_task(const struct rapt_plan_body *a, const struct rapt_work *table, int32_t phase,
+struct rapt_work rapt_work_of_task(const struct rapt_plan_body *plan, const struct rapt_work *table, int32_t phase,
                                    int64_t task) {
     const bool merges = phase == RAPT_PHASE_MERGE;
-    RAPT_ASSUME(task >= 0 && task < (merges ? a->totals.all_merges : a->totals.all_tasks));
-    if (!a->works_differ)
-        return repeated(a, task / (a->desc.kv_heads * (merges ? 1 : a->each.row_blocks * a->each.splits)));
-    int64_t low = 0, high = a->desc.batch - 1; /* the last work that begins no later than the task */
+    RAPT_ASSUME(task >= 0 && task < (merges ? plan->totals.all_merges : plan->totals.all_tasks));
+    if (!plan->works_differ)
+        return repeated(plan, task / (plan->desc.kv_heads * (merges ? 1 : plan->each.row_blocks * plan->each.splits)));
+    int64_t low = 0, high = plan->desc.batch - 1; /* the last work that begins no later than the task */
     while (low < high) {
         const int64_t middle = low + (high - low + 1) / 2;
         if ((merges ? table[middle].first_merge : table[middle].first_task) <= task)

@@ -15,20 +15,20 @@ enum {
 
 /* A tile of few rows transposes keys and packs queries for them, unless it reads keys in place: for less than a block
  * of keys, a wide one is faster. */
-static int32_t kind_of(const struct rapt_plan_body *a, int64_t rows, int64_t keys) {
-    const struct rapt_tile_kind *kinds = a->table->kinds;
+static int32_t kind_of(const struct rapt_plan_body *plan, int64_t rows, int64_t keys) {
+    const struct rapt_tile_kind *kinds = plan->table->kinds;
     int32_t kind = 0;
-    while (kind < RAPT_KINDS - 1 && (rows > kinds[kind].most_rows || a->desc.head_dim < kinds[kind].least_dim))
+    while (kind < RAPT_KINDS - 1 && (rows > kinds[kind].most_rows || plan->desc.head_dim < kinds[kind].least_dim))
         kind++;
     return keys < kinds[kind].least_keys ? RAPT_WIDE : kind;
 }
 
 /* A wide tile is faster, too, if it is nearly full, unless heads take turns, or keys and values would be packed for it
  * alone. */
-static bool is_faster_wide(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows) {
-    const struct rapt_tile_kind *wide = &a->table->kinds[RAPT_WIDE];
+static bool is_faster_wide(const struct rapt_plan_body *plan, const struct rapt_work *work, int64_t rows) {
+    const struct rapt_tile_kind *wide = &plan->table->kinds[RAPT_WIDE];
     return work->kind == RAPT_FEW && !wide->packed_bytes && rows <= wide->rows && 8 * rows > 7 * (int64_t)wide->rows &&
-           rapt_heads_in_turns(a, work) == 1;
+           rapt_heads_in_turns(plan, work) == 1;
 }
 
 /* Slots that read stored rows take one scale per row, and no zero points. */
@@ -37,59 +37,59 @@ static bool scales_rows(const rapt_tensor *tensor, int64_t dim) {
 }
 
 /* Each task makes its own copies, so if rows could be read in place, copies must serve many rows. */
-static bool stages(const struct rapt_plan_body *a, const struct rapt_work *work, int64_t rows, int side) {
-    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+static bool stages(const struct rapt_plan_body *plan, const struct rapt_work *work, int64_t rows, int side) {
+    const struct rapt_tile_kind *kind = &plan->table->kinds[work->kind];
     const int64_t run = work->kind == RAPT_WIDE ? WIDE_RUN : FEW_RUN;
-    const rapt_page_table *table = rapt_pages_of(&a->desc, side);
+    const rapt_page_table *table = rapt_pages_of(&plan->desc, side);
     if (kind->keeps_places)
         return kind->packed_bytes != NULL;
-    if (rapt_is_paged(table) && !rapt_takes_runs(a, kind, side) && table->page_tokens < run)
+    if (rapt_is_paged(table) && !rapt_takes_runs(plan, kind, side) && table->page_tokens < run)
         return true;
-    if (!(kind->formats >> a->format[side] & 1) || !scales_rows(rapt_tensor_of(a, side), rapt_dim_of(a, side)))
+    if (!(kind->formats >> plan->format[side] & 1) || !scales_rows(rapt_tensor_of(plan, side), rapt_dim_of(plan, side)))
         return true;
-    return a->collides[side] && kind->copied_rows && rows >= kind->copied_rows;
+    return plan->collides[side] && kind->copied_rows && rows >= kind->copied_rows;
 }
 
 /* Keys and values are read once per task, and two states of o should fit L2. */
-static int64_t most_task_rows(const struct rapt_plan_body *a, const struct rapt_work *work) {
-    const struct rapt_tile_kind *kind = &a->table->kinds[work->kind];
+static int64_t most_task_rows(const struct rapt_plan_body *plan, const struct rapt_work *work) {
+    const struct rapt_tile_kind *kind = &plan->table->kinds[work->kind];
     const bool is_packed = kind->packed_bytes, copies = work->stages[RAPT_KEYS] || work->stages[RAPT_VALUES];
     const int64_t by_reads = is_packed ? PACKED_ROWS : copies ? 2 * TASK_ROWS : TASK_ROWS;
     const int64_t most = rapt_smaller(by_reads, RAPT_MAX_TILES * (int64_t)kind->rows);
-    const int64_t dim = rapt_larger(a->desc.head_dim, a->desc.value_dim);
+    const int64_t dim = rapt_larger(plan->desc.head_dim, plan->desc.value_dim);
     const int64_t by_outputs = (is_packed ? PACKED_OUTPUTS : TASK_OUTPUTS) / dim;
     return by_outputs < most ? rapt_larger(by_outputs / kind->rows, 1) * kind->rows : most;
 }
 
-void rapt_work_cut_rows(const struct rapt_plan_body *a, struct rapt_work *work) {
-    const int64_t rows = a->group * work->sequence.query_length;
+void rapt_work_cut_rows(const struct rapt_plan_body *plan, struct rapt_work *work) {
+    const int64_t rows = plan->group * work->sequence.query_length;
     for (int side = 0; side < RAPT_SIDES; side++)
-        work->stages[side] = stages(a, work, rows, side);
-    int64_t most = most_task_rows(a, work);
-    if (a->desc.key_blocks.query_tokens)
-        most = rapt_rows_of_lists(a, rows, most, a->table->kinds[work->kind].rows);
+        work->stages[side] = stages(plan, work, rows, side);
+    int64_t most = most_task_rows(plan, work);
+    if (plan->desc.key_blocks.query_tokens)
+        most = rapt_rows_of_lists(plan, rows, most, plan->table->kinds[work->kind].rows);
     work->task_rows = (int32_t)(most < rows ? most : rapt_larger(rows, 1));
     work->row_blocks = rapt_quotient_up(rows, work->task_rows);
 }
 
 /* Whether narrow tiles take more rows than usual, since these read in turns. */
-static bool fills_narrow(const struct rapt_plan_body *a, struct rapt_work *work, int64_t rows) {
-    const struct rapt_tile_kind *narrow = &a->table->kinds[RAPT_NARROW];
+static bool fills_narrow(const struct rapt_plan_body *plan, struct rapt_work *work, int64_t rows) {
+    const struct rapt_tile_kind *narrow = &plan->table->kinds[RAPT_NARROW];
     if (rows <= narrow->most_rows || rows > narrow->turn_rows || work->sequence.kv_length < RAPT_BLOCK_KEYS)
         return false;
     work->kind = RAPT_NARROW;
-    rapt_work_cut_rows(a, work);
-    return rapt_plans_turns(a, work, rows, 1);
+    rapt_work_cut_rows(plan, work);
+    return rapt_plans_turns(plan, work, rows, 1);
 }
 
-void rapt_choose_kind(const struct rapt_plan_body *a, struct rapt_work *work) {
-    const int64_t rows = a->group * work->sequence.query_length;
-    if (fills_narrow(a, work, rows))
+void rapt_choose_kind(const struct rapt_plan_body *plan, struct rapt_work *work) {
+    const int64_t rows = plan->group * work->sequence.query_length;
+    if (fills_narrow(plan, work, rows))
         return;
-    work->kind = kind_of(a, rows, work->sequence.kv_length);
-    rapt_work_cut_rows(a, work);
-    if (is_faster_wide(a, work, rows)) {
+    work->kind = kind_of(plan, rows, work->sequence.kv_length);
+    rapt_work_cut_rows(plan, work);
+    if (is_faster_wide(plan, work, rows)) {
         work->kind = RAPT_WIDE;
-        rapt_work_cut_rows(a, work);
+        rapt_work_cut_rows(plan, work);
     }
 }

@@ -6,9 +6,9 @@
 #include "plan/work.h"
 
 /* Sets the kind of a sequence's work, and what follows from it. */
-void rapt_choose_kind(const struct rapt_plan_body *attention, struct rapt_work *work);
+void rapt_choose_kind(const struct rapt_plan_body *plan, struct rapt_work *work);
 
 /* Sets rows of a task, row blocks and what is staged, for the work's kind. */
-void rapt_work_cut_rows(const struct rapt_plan_body *attention, struct rapt_work *work);
+void rapt_work_cut_rows(const struct rapt_plan_body *plan, struct rapt_work *work);
 
 #endif

@@ -29,65 +29,65 @@ static struct layout lay_out(size_t table_bytes, int64_t state_bytes, size_t slo
     return at;
 }
 
-static struct layout layout_of(const struct rapt_plan_body *a, int64_t slots) {
-    return lay_out(rapt_work_table_bytes(a), a->totals.state_bytes, a->slot.slot_bytes, slots);
+static struct layout layout_of(const struct rapt_plan_body *plan, int64_t slots) {
+    return lay_out(rapt_work_table_bytes(plan), plan->totals.state_bytes, plan->slot.slot_bytes, slots);
 }
 
-static int64_t useful(const struct rapt_plan_body *a, int64_t slots) {
-    const int64_t tasks = a->totals.all_tasks > 0 ? a->totals.all_tasks : 1;
+static int64_t useful(const struct rapt_plan_body *plan, int64_t slots) {
+    const int64_t tasks = plan->totals.all_tasks > 0 ? plan->totals.all_tasks : 1;
     return slots < tasks ? slots : tasks;
 }
 
-rapt_status rapt_workspace_bytes(const struct rapt_plan_body *a, int64_t slots, size_t *bytes) {
-    const int64_t count = useful(a, slots);
+rapt_status rapt_workspace_bytes(const struct rapt_plan_body *plan, int64_t slots, size_t *bytes) {
+    const int64_t count = useful(plan, slots);
     if (count > INT32_MAX)
         return RAPT_SIZE_OVERFLOW;
-    *bytes = layout_of(a, count).end;
+    *bytes = layout_of(plan, count).end;
     return RAPT_OK;
 }
 
 rapt_status rapt_workspace_capacity(const struct rapt_plan_body *largest, int64_t slots, size_t *bytes) {
-    struct rapt_plan_body any = *largest, *a = &any;
+    struct rapt_plan_body any = *largest, *plan = &any;
     struct rapt_totals totals;
     struct rapt_slot_layout slot, further;
     if (slots > INT32_MAX)
         return RAPT_SIZE_OVERFLOW;
-    rapt_work_bound(a, &totals);
-    const size_t table_bytes = (size_t)a->desc.batch * sizeof(struct rapt_work);
-    a->mask_parts |= RAPT_PART_SELECT; /* trees and lists of key blocks */
-    rapt_lay_out_slot(a, &totals, &slot, &further);
+    rapt_work_bound(plan, &totals);
+    const size_t table_bytes = (size_t)plan->desc.batch * sizeof(struct rapt_work);
+    plan->mask_parts |= RAPT_PART_SELECT; /* trees and lists of key blocks */
+    rapt_lay_out_slot(plan, &totals, &slot, &further);
     *bytes = lay_out(table_bytes, totals.state_bytes, slot.slot_bytes, slots).end;
     return RAPT_OK;
 }
 
 /* The largest number of slots that fits; a slot takes slot_bytes and one byte of the header. */
-static int64_t slots_in(const struct rapt_plan_body *a, size_t bytes) {
-    const size_t least = layout_of(a, 1).end;
+static int64_t slots_in(const struct rapt_plan_body *plan, size_t bytes) {
+    const size_t least = layout_of(plan, 1).end;
     if (least > bytes)
         return 0;
-    const size_t most = 1 + (bytes - least) / a->slot.slot_bytes;
-    int64_t slots = useful(a, most < INT32_MAX ? (int64_t)most : INT32_MAX);
-    while (slots > 1 && layout_of(a, slots).end > bytes)
+    const size_t most = 1 + (bytes - least) / plan->slot.slot_bytes;
+    int64_t slots = useful(plan, most < INT32_MAX ? (int64_t)most : INT32_MAX);
+    while (slots > 1 && layout_of(plan, slots).end > bytes)
         slots--;
     return slots;
 }
 
-rapt_status rapt_workspace_prepare(const struct rapt_plan_body *a, void *memory, size_t bytes) {
-    const int64_t slots = slots_in(a, bytes);
+rapt_status rapt_workspace_prepare(const struct rapt_plan_body *plan, void *memory, size_t bytes) {
+    const int64_t slots = slots_in(plan, bytes);
     if (slots == 0)
         return RAPT_WORKSPACE_TOO_SMALL;
-    const struct layout layout = layout_of(a, slots);
+    const struct layout layout = layout_of(plan, slots);
     struct rapt_workspace *w = workspace_at(memory);
     struct rapt_work *works = (struct rapt_work *)(void *)((char *)w + layout.works);
     w->magic = 0;
     const rapt_fpenv environment = rapt_fpenv_enter();
-    const bool fits = rapt_work_write(a, works);
+    const bool fits = rapt_work_write(plan, works);
     rapt_fpenv_leave(environment);
     if (!fits)
         return RAPT_INVALID_VALUE;
     w->slots = slots;
-    w->totals = a->totals;
-    w->slot_bytes = a->slot.slot_bytes;
+    w->totals = plan->totals;
+    w->slot_bytes = plan->slot.slot_bytes;
     w->works = works;
     w->states = (char *)w + layout.states;
     w->scratch = (char *)w + layout.slots;
@@ -100,10 +100,10 @@ rapt_status rapt_workspace_prepare(const struct rapt_plan_body *a, void *memory,
     return RAPT_OK;
 }
 
-struct rapt_workspace *rapt_workspace_of(const struct rapt_plan_body *a, void *memory) {
+struct rapt_workspace *rapt_workspace_of(const struct rapt_plan_body *plan, void *memory) {
     struct rapt_workspace *w = workspace_at(memory);
-    return w->magic == WORKSPACE_MAGIC && w->slot_bytes == a->slot.slot_bytes &&
-                   memcmp(&w->totals, &a->totals, sizeof w->totals) == 0
+    return w->magic == WORKSPACE_MAGIC && w->slot_bytes == plan->slot.slot_bytes &&
+                   memcmp(&w->totals, &plan->totals, sizeof w->totals) == 0
                ? w
                : NULL;
 }

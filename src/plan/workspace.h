@@ -22,16 +22,16 @@ struct rapt_workspace {
 
 /* Bytes for so many tasks at once, whatever the alignment of the memory; more slots than tasks are of no use.
  * RAPT_SIZE_OVERFLOW if more than INT32_MAX are. */
-rapt_status rapt_workspace_bytes(const struct rapt_plan_body *attention, int64_t slots, size_t *bytes);
+rapt_status rapt_workspace_bytes(const struct rapt_plan_body *plan, int64_t slots, size_t *bytes);
 
 /* The same for any call whose batch and lengths are no larger. */
-rapt_status rapt_workspace_capacity(const struct rapt_plan_body *attention, int64_t slots, size_t *bytes);
+rapt_status rapt_workspace_capacity(const struct rapt_plan_body *plan, int64_t slots, size_t *bytes);
 
 /* Lays the workspace out with as many slots as fit and are of use, and writes the works. */
-rapt_status rapt_workspace_prepare(const struct rapt_plan_body *attention, void *memory, size_t bytes);
+rapt_status rapt_workspace_prepare(const struct rapt_plan_body *plan, void *memory, size_t bytes);
 
 /* NULL if memory was not prepared for this plan, a copy of it, or one whose work is cut alike. */
-struct rapt_workspace *rapt_workspace_of(const struct rapt_plan_body *attention, void *memory);
+struct rapt_workspace *rapt_workspace_of(const struct rapt_plan_body *plan, void *memory);
 
 /* A free scratch slot, or -1. */
 int64_t rapt_workspace_take(struct rapt_workspace *workspace);
@@ -41,8 +41,8 @@ static inline char *rapt_workspace_slot(const struct rapt_workspace *w, int64_t 
     return w->scratch + (size_t)slot * w->slot_bytes;
 }
 
-static inline struct rapt_run rapt_run_of(const struct rapt_plan_body *a, const struct rapt_workspace *w) {
-    return (struct rapt_run){.attention = a, .works = w->works, .states = w->states};
+static inline struct rapt_run rapt_run_of(const struct rapt_plan_body *plan, const struct rapt_workspace *w) {
+    return (struct rapt_run){.plan = plan, .works = w->works, .states = w->states};
 }
 
 #endif

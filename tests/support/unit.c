@@ -124,9 +124,9 @@ void unit_add_inputs(struct unit *unit, struct random *random, int32_t dtype) {
 }
 
 void unit_cut(struct unit *unit) {
-    unit->attention = (struct rapt_plan_body *)(void *)&unit->plan;
-    unit->attention->desc = unit->desc;
-    assert_true(rapt_plan_make(unit->attention, rapt_table_of(RAPT_ISA_SCALAR)));
+    unit->body = (struct rapt_plan_body *)(void *)&unit->plan;
+    unit->body->desc = unit->desc;
+    assert_true(rapt_plan_make(unit->body, rapt_table_of(RAPT_ISA_SCALAR)));
 }
 
 struct rapt_sequence unit_sequence(const struct unit *unit, int64_t batch) {

@@ -12,7 +12,7 @@ enum { UNIT_MOST_BATCH = 6 };
 
 struct unit {
     rapt_plan plan;
-    struct rapt_plan_body *attention; /* of the plan */
+    struct rapt_plan_body *body; /* of the plan */
     rapt_attention_desc desc;
     struct unit_list {
         int64_t wide[UNIT_MOST_BATCH];

@@ -103,9 +103,9 @@ static void note_strands(struct bench *bench, int side, const struct rapt_strand
 }
 
 static void check(struct bench *bench, int side, struct random *random) {
-    const struct rapt_plan_body *a = rapt_body_of(&bench->plan);
+    const struct rapt_plan_body *plan = rapt_body_of(&bench->plan);
     const struct rapt_span visible = bench->task.visible;
-    const int64_t row_bytes = rapt_format_row_bytes(a->format[side], rapt_dim_of(a, side));
+    const int64_t row_bytes = rapt_format_row_bytes(plan->format[side], rapt_dim_of(plan, side));
     memset(bench->fetched, 0, sizeof bench->fetched);
     rapt_source_open(&bench->source, &bench->task, visible);
     for (int64_t base = 0; (base = rapt_next_block(visible, base)) >= 0; base += RAPT_BLOCK_KEYS) {
@@ -129,11 +129,11 @@ static void test_paged_source(void **state) {
     for (int64_t turn = scaled_work(300); turn > 0; turn--) {
         static struct bench bench;
         draw(&bench, &random);
-        const struct rapt_plan_body *a = rapt_body_of(&bench.plan);
-        struct rapt_work *table = test_alloc(rapt_work_table_bytes(a) + 1);
-        assert_true(rapt_work_write(a, table));
-        bench.run = (struct rapt_run){.attention = a, .works = table};
-        rapt_task_find(&bench.task, &bench.run, random_below(&random, a->totals.all_tasks), 1);
+        const struct rapt_plan_body *plan = rapt_body_of(&bench.plan);
+        struct rapt_work *table = test_alloc(rapt_work_table_bytes(plan) + 1);
+        assert_true(rapt_work_write(plan, table));
+        bench.run = (struct rapt_run){.plan = plan, .works = table};
+        rapt_task_find(&bench.task, &bench.run, random_below(&random, plan->totals.all_tasks), 1);
         for (int side = 0; side < RAPT_SIDES; side++) {
             assert_false(bench.task.work.stages[side]);
             check(&bench, side, &random);

@@ -16,7 +16,7 @@ struct bench {
 };
 
 static void expect_rows(const struct bench *bench, int side, int64_t begin, const struct rapt_rows *rows) {
-    const rapt_tensor *tensor = rapt_tensor_of(bench->task.attention, side);
+    const rapt_tensor *tensor = rapt_tensor_of(bench->task.plan, side);
     const struct rapt_work *work = &bench->task.work;
     const int64_t dim = side == RAPT_KEYS ? bench->unit.desc.head_dim : bench->unit.desc.value_dim;
     const int32_t dtype = work->stages[side] ? RAPT_F32 : tensor->dtype;
@@ -162,16 +162,16 @@ static void draw(struct bench *bench, struct random *random) {
 
 /* A random task with keys, and its scratch. */
 static bool open_task(struct bench *bench, struct random *random) {
-    const struct rapt_plan_body *a = bench->unit.attention;
-    struct rapt_work *table = test_alloc(rapt_work_table_bytes(a) + 1);
-    assert_true(rapt_work_write(a, table));
-    bench->run = (struct rapt_run){.attention = a, .works = table};
-    if (a->totals.all_tasks == 0)
+    const struct rapt_plan_body *plan = bench->unit.body;
+    struct rapt_work *table = test_alloc(rapt_work_table_bytes(plan) + 1);
+    assert_true(rapt_work_write(plan, table));
+    bench->run = (struct rapt_run){.plan = plan, .works = table};
+    if (plan->totals.all_tasks == 0)
         return false;
-    rapt_task_find(&bench->task, &bench->run, random_below(random, a->totals.all_tasks), 1);
+    rapt_task_find(&bench->task, &bench->run, random_below(random, plan->totals.all_tasks), 1);
     for (int side = 0; side < RAPT_SIDES; side++) {
         bench->staged_bytes[side] =
-            RAPT_STAGING_BUFFERS * bench->task.kind->piece_keys * rapt_dim_of(a, side) * (int64_t)sizeof(float);
+            RAPT_STAGING_BUFFERS * bench->task.kind->piece_keys * rapt_dim_of(plan, side) * (int64_t)sizeof(float);
         bench->staged[side] = test_alloc((size_t)bench->staged_bytes[side] + 2 * BESIDE);
         bench->task.staged[side] = (float *)(void *)(bench->staged[side] + BESIDE);
     }
@@ -186,7 +186,7 @@ static void test_source(void **state) {
         draw(&bench, &random);
         for (int side = 0; side < RAPT_SIDES && open_task(&bench, &random); side++) {
             const bool is_staged = bench.task.work.stages[side];
-            const bool is_half = rapt_tensor_of(bench.task.attention, side)->dtype == RAPT_F16;
+            const bool is_half = rapt_tensor_of(bench.task.plan, side)->dtype == RAPT_F16;
             in_place += !is_staged, collide += is_staged && !is_half, halves += is_half;
             rapt_source_open(&bench.source, &bench.task, bench.task.visible);
             check_once(&bench, side, &random);

@@ -66,7 +66,7 @@ static void test_requested_heads(void **state) {
         for (int64_t row = 0; row <= QUERIES * groups[i] - ROWS; row += i < 4 ? 1 : groups[i] - 1) {
             struct rapt_plan_body body = {.group = groups[i]};
             struct rapt_tile_kind kind = {.streams = true};
-            struct rapt_task task = {.attention = &body, .kind = &kind, .first_row = row, .rows = ROWS};
+            struct rapt_task task = {.plan = &body, .kind = &kind, .first_row = row, .rows = ROWS};
             struct rapt_loop loop = {.task = &task, .tile_count = 2};
             struct rapt_errands errands;
             struct rapt_block block = {.is_scored = true};
@@ -134,9 +134,9 @@ static struct area area(const void *begin, int64_t bytes) {
 }
 
 static void expect_scratch(const struct rapt_task *task, char *slot) {
-    const struct rapt_plan_body *a = task->attention;
-    const struct rapt_totals *totals = &a->totals;
-    const int64_t floats = totals->rows * 4, state = rapt_state_bytes(totals->rows, a->o_stride);
+    const struct rapt_plan_body *plan = task->plan;
+    const struct rapt_totals *totals = &plan->totals;
+    const int64_t floats = totals->rows * 4, state = rapt_state_bytes(totals->rows, plan->o_stride);
     const struct area areas[] = {
         area(task->panel, totals->panel_bytes),
         area(task->scores, totals->scores_bytes),
@@ -147,13 +147,13 @@ static void expect_scratch(const struct rapt_task *task, char *slot) {
         area(task->inverse, floats),
         area(task->running.m, state),
         area(task->chunk.m, state),
-        area(task->staged[0], 2 * totals->staged_keys[0] * a->desc.head_dim * 4),
-        area(task->staged[1], 2 * totals->staged_keys[1] * a->desc.value_dim * 4),
+        area(task->staged[0], 2 * totals->staged_keys[0] * plan->desc.head_dim * 4),
+        area(task->staged[1], 2 * totals->staged_keys[1] * plan->desc.value_dim * 4),
     };
     enum { AREAS = sizeof areas / sizeof *areas };
     for (int i = 0; i < AREAS; i++) {
         assert_int_equal((uintptr_t)areas[i].begin % RAPT_VECTOR_BYTES, 0);
-        assert_true(areas[i].begin >= slot && areas[i].begin + areas[i].bytes <= slot + a->slot.slot_bytes);
+        assert_true(areas[i].begin >= slot && areas[i].begin + areas[i].bytes <= slot + plan->slot.slot_bytes);
         memset(areas[i].begin, i, areas[i].bytes);
     }
     for (int i = 0; i < AREAS; i++)
@@ -164,12 +164,12 @@ static void expect_scratch(const struct rapt_task *task, char *slot) {
 static void expect_states(const struct rapt_task *task, const struct rapt_run *run) {
     if (task->work.splits == 1)
         return;
-    const int64_t bytes = rapt_state_bytes(task->work.task_rows, task->attention->o_stride);
+    const int64_t bytes = rapt_state_bytes(task->work.task_rows, task->plan->o_stride);
     for (int64_t chunk = 0; chunk < task->work.chunks; chunk++) {
         const int64_t number = task->kv_head * task->work.chunks + chunk;
         const char *expected = run->states + task->work.first_state + number * bytes;
         assert_ptr_equal(rapt_state_of_chunk(task, chunk).m, expected);
-        assert_true(expected + bytes <= run->states + task->attention->totals.state_bytes);
+        assert_true(expected + bytes <= run->states + task->plan->totals.state_bytes);
     }
 }
 
@@ -195,17 +195,17 @@ static void test_tasks(void **state) {
     for (int64_t turn = scaled_work(400); turn > 0; turn--) {
         struct unit unit;
         draw(&unit, &random);
-        const struct rapt_plan_body *a = unit.attention;
-        struct rapt_work *table = test_alloc(rapt_work_table_bytes(a) + 1);
-        assert_true(rapt_work_write(a, table));
+        const struct rapt_plan_body *plan = unit.body;
+        struct rapt_work *table = test_alloc(rapt_work_table_bytes(plan) + 1);
+        assert_true(rapt_work_write(plan, table));
         const struct rapt_run run = {
-            .attention = a, .works = table, .states = test_alloc((size_t)a->totals.state_bytes + 1)};
-        char *slot = test_alloc(a->slot.slot_bytes);
-        for (int i = 0; i < 5 && a->totals.all_tasks > 0; i++) {
+            .plan = plan, .works = table, .states = test_alloc((size_t)plan->totals.state_bytes + 1)};
+        char *slot = test_alloc(plan->slot.slot_bytes);
+        for (int i = 0; i < 5 && plan->totals.all_tasks > 0; i++) {
             struct rapt_task task;
-            rapt_task_find(&task, &run, random_below(&random, a->totals.all_tasks), 1);
+            rapt_task_find(&task, &run, random_below(&random, plan->totals.all_tasks), 1);
             rapt_task_open(&task, slot, 0);
-            if (a->mask_parts & RAPT_PART_ALIBI)
+            if (plan->mask_parts & RAPT_PART_ALIBI)
                 expect_slopes(&unit, &task);
             expect_pointers(&unit, &task, &random);
             expect_states(&task, &run);
@@ -233,25 +233,25 @@ static void expect_slots(struct rapt_workspace *w, int64_t slots, const char *en
 }
 
 static void check_workspace(const struct unit *unit, struct random *random) {
-    const struct rapt_plan_body *a = unit->attention;
-    const int64_t asked = random_between(random, 1, 9), tasks = a->totals.all_tasks > 0 ? a->totals.all_tasks : 1;
+    const struct rapt_plan_body *plan = unit->body;
+    const int64_t asked = random_between(random, 1, 9), tasks = plan->totals.all_tasks > 0 ? plan->totals.all_tasks : 1;
     size_t bytes;
-    assert_int_equal(rapt_workspace_bytes(a, asked, &bytes), RAPT_OK);
+    assert_int_equal(rapt_workspace_bytes(plan, asked, &bytes), RAPT_OK);
     char *memory = test_alloc(bytes + 128), *begin = memory + random_below(random, RAPT_VECTOR_BYTES);
-    assert_null(rapt_workspace_of(a, begin));
-    assert_int_equal(rapt_workspace_prepare(a, begin, bytes), RAPT_OK);
-    struct rapt_workspace *w = rapt_workspace_of(a, begin);
+    assert_null(rapt_workspace_of(plan, begin));
+    assert_int_equal(rapt_workspace_prepare(plan, begin, bytes), RAPT_OK);
+    struct rapt_workspace *w = rapt_workspace_of(plan, begin);
     assert_true((char *)w >= begin && (uintptr_t)w % RAPT_VECTOR_BYTES == 0);
     const char *header_end = (const char *)(w->busy + w->slots), *works = (const char *)w->works;
-    assert_true(works >= header_end && w->states >= works + rapt_work_table_bytes(a));
-    assert_true(w->scratch >= w->states + a->totals.state_bytes);
+    assert_true(works >= header_end && w->states >= works + rapt_work_table_bytes(plan));
+    assert_true(w->scratch >= w->states + plan->totals.state_bytes);
     expect_slots(w, asked < tasks ? asked : tasks, begin + bytes);
     for (char *at = begin + bytes; at < memory + bytes + 128; at++)
         assert_int_equal((unsigned char)*at, 0xff);
     for (const char *at = memory; at < begin; at++)
         assert_int_equal((unsigned char)*at, 0xff);
-    assert_int_equal(rapt_workspace_bytes(a, 1, &bytes), RAPT_OK);
-    assert_int_equal(rapt_workspace_prepare(a, begin, bytes - RAPT_VECTOR_BYTES), RAPT_WORKSPACE_TOO_SMALL);
+    assert_int_equal(rapt_workspace_bytes(plan, 1, &bytes), RAPT_OK);
+    assert_int_equal(rapt_workspace_prepare(plan, begin, bytes - RAPT_VECTOR_BYTES), RAPT_WORKSPACE_TOO_SMALL);
 }
 
 /* One plan's workspace is invalid for another that is cut differently. */
@@ -259,13 +259,12 @@ static void expect_other_plan(const struct unit *unit, struct random *random) {
     struct unit other;
     draw(&other, random);
     size_t bytes;
-    assert_int_equal(rapt_workspace_bytes(unit->attention, 1, &bytes), RAPT_OK);
+    assert_int_equal(rapt_workspace_bytes(unit->body, 1, &bytes), RAPT_OK);
     void *memory = test_alloc(bytes);
-    assert_int_equal(rapt_workspace_prepare(unit->attention, memory, bytes), RAPT_OK);
-    const struct rapt_totals *a = &unit->attention->totals, *b = &other.attention->totals;
-    const bool is_alike =
-        memcmp(a, b, sizeof *a) == 0 && unit->attention->slot.slot_bytes == other.attention->slot.slot_bytes;
-    assert_int_equal(rapt_workspace_of(other.attention, memory) != NULL, is_alike);
+    assert_int_equal(rapt_workspace_prepare(unit->body, memory, bytes), RAPT_OK);
+    const struct rapt_totals *a = &unit->body->totals, *b = &other.body->totals;
+    const bool is_alike = memcmp(a, b, sizeof *a) == 0 && unit->body->slot.slot_bytes == other.body->slot.slot_bytes;
+    assert_int_equal(rapt_workspace_of(other.body, memory) != NULL, is_alike);
 }
 
 static void test_workspaces(void **state) {

@@ -15,11 +15,11 @@ struct tile {
 };
 
 static int64_t query_of(const struct tile *tile, int row) {
-    return (tile->task->first_row + tile->first + row) / tile->task->attention->group;
+    return (tile->task->first_row + tile->first + row) / tile->task->plan->group;
 }
 
 static int64_t head_of(const struct tile *tile, int row) {
-    const int64_t group = tile->task->attention->group;
+    const int64_t group = tile->task->plan->group;
     return tile->task->kv_head * group + (tile->task->first_row + tile->first + row) % group;
 }
 
@@ -275,11 +275,11 @@ static void test_blocks(void **state) {
         unit_draw(&unit, &random, 40, 900);
         unit_add_masks(&unit, &random);
         unit_cut(&unit);
-        struct rapt_work *table = test_alloc(rapt_work_table_bytes(unit.attention) + 1);
-        assert_true(rapt_work_write(unit.attention, table));
-        const struct rapt_run run = {.attention = unit.attention, .works = table};
-        if (unit.attention->totals.all_tasks > 0)
-            check_task(&unit, &run, random_below(&random, unit.attention->totals.all_tasks), &random, verdicts);
+        struct rapt_work *table = test_alloc(rapt_work_table_bytes(unit.body) + 1);
+        assert_true(rapt_work_write(unit.body, table));
+        const struct rapt_run run = {.plan = unit.body, .works = table};
+        if (unit.body->totals.all_tasks > 0)
+            check_task(&unit, &run, random_below(&random, unit.body->totals.all_tasks), &random, verdicts);
         test_free_all();
     }
     assert_true(scaled_work(100) < 100 || (verdicts[0] > 100 && verdicts[1] > 100 && verdicts[2] > 100));

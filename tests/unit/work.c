@@ -10,10 +10,10 @@ static bool is_splitting(const struct rapt_work *work) { return work->splits > 1
 
 /* Space for the table of works, and one more row, to stay unchanged. */
 static struct rapt_work *written_table(const struct unit *unit) {
-    const size_t bytes = rapt_work_table_bytes(unit->attention);
-    assert_int_equal(bytes, unit->attention->works_differ ? (size_t)unit->desc.batch * sizeof(struct rapt_work) : 0);
+    const size_t bytes = rapt_work_table_bytes(unit->body);
+    assert_int_equal(bytes, unit->body->works_differ ? (size_t)unit->desc.batch * sizeof(struct rapt_work) : 0);
     struct rapt_work *table = test_alloc(bytes + sizeof *table);
-    return rapt_work_write(unit->attention, table) ? table : NULL;
+    return rapt_work_write(unit->body, table) ? table : NULL;
 }
 
 static void expect_untouched(const struct rapt_work *work) {
@@ -35,17 +35,17 @@ static void expect_chunks(const struct unit *unit, const struct rapt_work *work)
 }
 
 static void expect_kind(const struct unit *unit, const struct rapt_work *work) {
-    const struct rapt_tile_kind *kinds = unit->attention->table->kinds;
-    const int64_t rows = work->sequence.query_length * unit->attention->group;
+    const struct rapt_tile_kind *kinds = unit->body->table->kinds;
+    const int64_t rows = work->sequence.query_length * unit->body->group;
     assert_in_range(work->kind, 0, RAPT_KINDS - 1);
-    const bool fills = work->kind == RAPT_NARROW && rapt_takes_turns(unit->attention, work, rows, 1);
+    const bool fills = work->kind == RAPT_NARROW && rapt_takes_turns(unit->body, work, rows, 1);
     assert_true(rows <= (fills ? kinds[work->kind].turn_rows : kinds[work->kind].most_rows));
     for (int kind = 0; kind < work->kind; kind++)
         assert_true(rows > kinds[kind].most_rows);
     for (int side = 0; side < RAPT_SIDES; side++) {
-        const rapt_tensor *tensor = rapt_tensor_of(unit->attention, side);
+        const rapt_tensor *tensor = rapt_tensor_of(unit->body, side);
         const int64_t bytes = tensor->token_stride_bytes;
-        const bool collides = bytes % 1024 == 0 && bytes >= 2048 && bytes != rapt_dim_of(unit->attention, side) * 4;
+        const bool collides = bytes % 1024 == 0 && bytes >= 2048 && bytes != rapt_dim_of(unit->body, side) * 4;
         const bool widens = tensor->dtype == RAPT_F16 && work->kind == RAPT_WIDE; /* the others read halves */
         const int copied_rows = kinds[work->kind].copied_rows;
         const bool stages = widens || (collides && copied_rows && rows >= copied_rows);
@@ -55,13 +55,13 @@ static void expect_kind(const struct unit *unit, const struct rapt_work *work) {
 
 static void expect_work(const struct unit *unit, const struct rapt_work *work) {
     const struct rapt_sequence expected = unit_sequence(unit, work->batch);
-    const int64_t rows = expected.query_length * unit->attention->group;
+    const int64_t rows = expected.query_length * unit->body->group;
     assert_memory_equal(&work->sequence, &expected, sizeof expected);
-    assert_true(work->task_rows >= 1 && work->task_rows <= unit->attention->slot.rows);
+    assert_true(work->task_rows >= 1 && work->task_rows <= unit->body->slot.rows);
     assert_int_equal(work->row_blocks, (rows + work->task_rows - 1) / work->task_rows);
     if (is_splitting(work))
-        assert_true(work->row_blocks == 1 && (work->splits - 1) * unit->attention->split_chunks < work->chunks &&
-                    work->splits * unit->attention->split_chunks >= work->chunks);
+        assert_true(work->row_blocks == 1 && (work->splits - 1) * unit->body->split_chunks < work->chunks &&
+                    work->splits * unit->body->split_chunks >= work->chunks);
     expect_kind(unit, work);
     expect_chunks(unit, work);
 }
@@ -75,12 +75,12 @@ struct cover {
 };
 
 static struct cover *new_covers(const struct unit *unit) {
-    const struct rapt_plan_body *a = unit->attention;
+    const struct rapt_plan_body *plan = unit->body;
     struct cover *covers = test_alloc((size_t)(unit->desc.batch + 1) * sizeof *covers);
     for (int64_t b = 0; b < unit->desc.batch; b++) {
         const struct rapt_sequence s = unit_sequence(unit, b);
-        const struct rapt_work work = rapt_work_cut(a, &s);
-        const int64_t rows = s.query_length * a->group, chunks = work.chunks > 0 ? work.chunks : 1;
+        const struct rapt_work work = rapt_work_cut(plan, &s);
+        const int64_t rows = s.query_length * plan->group, chunks = work.chunks > 0 ? work.chunks : 1;
         const size_t bytes = (size_t)(unit->desc.kv_heads * rows * chunks);
         covers[b] = (struct cover){rows, chunks, test_alloc(bytes + 1)};
         memset(covers[b].count, 0, bytes);
@@ -91,7 +91,7 @@ static struct cover *new_covers(const struct unit *unit) {
 static void count_task(const struct rapt_task *task, int64_t splits, struct cover *covers) {
     const struct rapt_work *work = &task->work;
     struct cover *cover = &covers[work->batch];
-    const int64_t share = task->attention->split_chunks;
+    const int64_t share = task->plan->split_chunks;
     int64_t begin = 0, end = cover->chunks;
     if (is_splitting(work)) {
         begin = task->split * share;
@@ -114,17 +114,16 @@ static void expect_covered_once(const struct unit *unit, const struct cover *cov
 
 /* Scratch suffices for a task's tiles, in the order in which attend.c numbers them. */
 static void expect_scratch(const struct rapt_task *task) {
-    const struct rapt_totals *totals = &task->attention->totals;
+    const struct rapt_totals *totals = &task->plan->totals;
     const struct rapt_tile_kind *kind = task->kind;
     const int64_t tiles = (task->rows + kind->rows - 1) / kind->rows;
     assert_true(tiles <= RAPT_MAX_TILES);
     assert_true(task->rows <= totals->rows);
-    assert_true(tiles * (int64_t)kind->panel_bytes(kind->rows, (int)task->attention->desc.head_dim) <=
-                totals->panel_bytes);
+    assert_true(tiles * (int64_t)kind->panel_bytes(kind->rows, (int)task->plan->desc.head_dim) <= totals->panel_bytes);
     const int64_t rows = task->rows < kind->rows ? task->rows : kind->rows;
-    if (task->attention->desc.query.dtype == RAPT_F16)
-        assert_true(rows * task->attention->desc.head_dim * (int64_t)sizeof(float) <= totals->scores_bytes);
-    assert_true(totals->bias_rows >= (task->attention->desc.bias.dtype == RAPT_F16 ? rows : 0));
+    if (task->plan->desc.query.dtype == RAPT_F16)
+        assert_true(rows * task->plan->desc.head_dim * (int64_t)sizeof(float) <= totals->scores_bytes);
+    assert_true(totals->bias_rows >= (task->plan->desc.bias.dtype == RAPT_F16 ? rows : 0));
     for (int side = 0; side < RAPT_SIDES; side++)
         assert_true(!task->work.stages[side] || kind->piece_keys <= totals->staged_keys[side]);
 }
@@ -132,13 +131,13 @@ static void expect_scratch(const struct rapt_task *task) {
 /* Tasks are numbered by kind, the kind with the most rows first, then by sequence. Up to most_splits of the same keys
  * count as one. */
 static void expect_tasks(const struct unit *unit, const struct rapt_work *table, int64_t most_splits) {
-    const struct rapt_plan_body *a = unit->attention;
-    struct rapt_run run = {.attention = a, .works = table};
+    const struct rapt_plan_body *plan = unit->body;
+    struct rapt_run run = {.plan = plan, .works = table};
     struct cover *covers = new_covers(unit);
     int64_t tasks[RAPT_KINDS] = {0};
     struct rapt_task task, before = {0};
-    for (int64_t index = 0, count; index < a->totals.all_tasks; index += count, before = task) {
-        const struct rapt_work work = rapt_work_of_task(a, table, 0, index);
+    for (int64_t index = 0, count; index < plan->totals.all_tasks; index += count, before = task) {
+        const struct rapt_work work = rapt_work_of_task(plan, table, 0, index);
         const int64_t left = work.splits - (index - work.first_task) % work.splits;
         count = left < most_splits ? left : most_splits;
         rapt_task_find(&task, &run, index, count);
@@ -151,37 +150,37 @@ static void expect_tasks(const struct unit *unit, const struct rapt_work *table,
         count_task(&task, count, covers);
         expect_scratch(&task);
     }
-    assert_memory_equal(tasks, a->totals.tasks, sizeof tasks);
+    assert_memory_equal(tasks, plan->totals.tasks, sizeof tasks);
     expect_covered_once(unit, covers);
 }
 
 /* Each KV head of split keys is merged once, and its states are disjoint from all others. */
 static void expect_merges(const struct unit *unit, const struct rapt_work *table) {
-    const struct rapt_plan_body *a = unit->attention;
+    const struct rapt_plan_body *plan = unit->body;
     bool merged[UNIT_MOST_BATCH][8] = {{false}};
     struct rapt_span states[UNIT_MOST_BATCH];
     int64_t sum = 0;
     int works = 0;
-    for (int64_t index = 0; index < a->totals.all_merges; index++) {
-        const struct rapt_work work = rapt_work_of_task(a, table, 1, index);
+    for (int64_t index = 0; index < plan->totals.all_merges; index++) {
+        const struct rapt_work work = rapt_work_of_task(plan, table, 1, index);
         const int64_t head = index - work.first_merge;
         assert_true(is_splitting(&work) && head >= 0 && head < unit->desc.kv_heads);
         assert_false(merged[work.batch][head]);
         merged[work.batch][head] = true;
         if (head == 0) {
-            const int64_t bytes = unit->desc.kv_heads * work.chunks * rapt_state_bytes(work.task_rows, a->o_stride);
+            const int64_t bytes = unit->desc.kv_heads * work.chunks * rapt_state_bytes(work.task_rows, plan->o_stride);
             states[works] = (struct rapt_span){work.first_state, work.first_state + bytes};
-            assert_true(work.first_state % RAPT_VECTOR_BYTES == 0 && states[works].end <= a->totals.state_bytes);
+            assert_true(work.first_state % RAPT_VECTOR_BYTES == 0 && states[works].end <= plan->totals.state_bytes);
             for (int other = 0; other < works; other++)
                 assert_int_equal(rapt_span_count(rapt_intersect(states[works], states[other])), 0);
             works++, sum += bytes;
         }
     }
-    assert_true(sum == a->totals.state_bytes);
+    assert_true(sum == plan->totals.state_bytes);
     for (int64_t b = 0; b < unit->desc.batch; b++)
         for (int64_t h = 0; h < unit->desc.kv_heads; h++) {
             const struct rapt_sequence s = unit_sequence(unit, b);
-            const struct rapt_work work = rapt_work_cut(a, &s);
+            const struct rapt_work work = rapt_work_cut(plan, &s);
             assert_int_equal(merged[b][h], is_splitting(&work));
         }
 }
@@ -210,12 +209,12 @@ static void test_tasks(void **state) {
         draw(&unit, &random);
         const struct rapt_work *table = written_table(&unit);
         assert_non_null(table);
-        expect_untouched(table + (unit.attention->works_differ ? unit.desc.batch : 0));
+        expect_untouched(table + (unit.body->works_differ ? unit.desc.batch : 0));
         expect_tasks(&unit, table, 1);
         expect_tasks(&unit, table, 3);
         expect_merges(&unit, table);
-        splits += unit.attention->totals.all_merges > 0;
-        mixed += unit.attention->totals.tasks[0] > 0 && unit.attention->totals.tasks[RAPT_KINDS - 1] > 0;
+        splits += unit.body->totals.all_merges > 0;
+        mixed += unit.body->totals.tasks[0] > 0 && unit.body->totals.tasks[RAPT_KINDS - 1] > 0;
         test_free_all();
     }
     assert_true(scaled_work(100) < 100 || (splits > 500 && mixed > 100));
@@ -259,7 +258,7 @@ static void test_changed_lists(void **state) {
     for (int64_t turn = scaled_work(8000); turn > 0; turn--) {
         struct unit unit;
         draw(&unit, &random);
-        if (unit.attention->works_differ && unit.desc.batch > 0) {
+        if (unit.body->works_differ && unit.desc.batch > 0) {
             change(&unit, &random);
             const struct rapt_work *table = written_table(&unit);
             if (!is_legal(&unit))
@@ -325,12 +324,12 @@ static void test_bound(void **state) {
         draw(&largest, &random);
         largest.desc.weights_kind = random_chance(&random, 30) ? RAPT_WEIGHTS_SOFTMAX : RAPT_WEIGHTS_NONE;
         unit_cut(&largest);
-        rapt_work_bound(largest.attention, &bound);
-        assert_int_equal(rapt_workspace_capacity(largest.attention, 3, &capacity), RAPT_OK);
+        rapt_work_bound(largest.body, &bound);
+        assert_int_equal(rapt_workspace_capacity(largest.body, 3, &capacity), RAPT_OK);
         for (int i = 0; i < 4; i++) {
             draw_smaller(&unit, &largest, &random);
-            expect_bounded(&bound, &unit.attention->totals);
-            assert_int_equal(rapt_workspace_bytes(unit.attention, 3, &bytes), RAPT_OK);
+            expect_bounded(&bound, &unit.body->totals);
+            assert_int_equal(rapt_workspace_bytes(unit.body, 3, &bytes), RAPT_OK);
             assert_true(bytes <= capacity);
         }
     }

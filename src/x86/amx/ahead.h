@@ -22,7 +22,7 @@ RAPT_INLINE struct rapt_errands *amx_left(struct rapt_errands *e) { return e && 
 
 /* Prefetches beside products with keys: NULL = none left, or caches hold them. */
 RAPT_INLINE struct rapt_errands *amx_beside_keys(const struct rapt_block *b) {
-    return b->task->attention->exceeds_caches ? amx_left(b->of_score) : NULL;
+    return b->task->plan->exceeds_caches ? amx_left(b->of_score) : NULL;
 }
 
 /* Beside products with values: the tile's own first. */

@@ -83,7 +83,7 @@ RAPT_INLINE struct amx_product amx_scoring(const struct unit16_half *a, const ch
 
 RAPT_INLINE void amx_score(const struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
-    const int steps = unit16_steps((int)b->task->attention->desc.head_dim);
+    const int steps = unit16_steps((int)b->task->plan->desc.head_dim);
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
     const struct amx_product p = amx_scoring(a, keys.base, steps);
     struct amx_shares shares = {.a = a, .steps = steps};
@@ -108,7 +108,7 @@ RAPT_INLINE void amx_add_row(float *o, const float *g, float alpha, __mmask16 ke
 /* Rows [row, end) of a group of dims. */
 RAPT_INLINE void amx_add_sums(const struct unit16_half *a, int group, int row, int end) {
     const struct rapt_state state = a->t.b->state;
-    const int left = (int)a->t.b->task->attention->desc.value_dim - group * AMX_COLUMNS;
+    const int left = (int)a->t.b->task->plan->desc.value_dim - group * AMX_COLUMNS;
     for (; row < end; row++) {
         const __m512 alpha = _mm512_set1_ps(a->softmax.alpha[row]);
         const float *g = a->g + row * AMX_COLUMNS;
@@ -123,7 +123,7 @@ RAPT_INLINE void amx_add_sums(const struct unit16_half *a, int group, int row, i
 
 static inline __attribute__((always_inline)) void beside_sums(void *context, int group, int step, int turn) {
     struct amx_shares *s = context;
-    const int groups = unit16_steps((int)s->a->t.b->task->attention->desc.value_dim);
+    const int groups = unit16_steps((int)s->a->t.b->task->plan->desc.value_dim);
     if (step == 0 && turn == 0 && group < groups)
         run_errands(amx_beside_values(s->a->t.b), UNIT_LINES);
     if (group == 0 || (turn < AMX_TURNS - 1 && group < groups))
@@ -135,7 +135,7 @@ static inline __attribute__((always_inline)) void beside_sums(void *context, int
 
 /* Values of the current steps. */
 RAPT_INLINE struct amx_product amx_weighing(const struct unit16_half *a, const char *values) {
-    const int dim = (int)a->t.b->task->attention->desc.value_dim;
+    const int dim = (int)a->t.b->task->plan->desc.value_dim;
     return (struct amx_product){.a = (const char *)a->t.y + a->first_step * TILE_ROW_BYTES,
                                 .a_stride = RAPT_HALF_KEYS * sizeof(float),
                                 .a_step = TILE_ROW_BYTES,

@@ -85,10 +85,10 @@ static void few_probabilities(struct few_half *f) {
     const struct rapt_block *b = f->a.t.b;
     struct unit16_softmax_args *half = &f->a.softmax;
     const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
-    const bool unscaled = rapt_enters_unscaled(b->task->attention), own = !few_is_far(b->task) && !f->in_turns;
-    const int near_lines = own ? unit16_steps((int)b->task->attention->desc.value_dim) : 0;
+    const bool unscaled = rapt_enters_unscaled(b->task->plan), own = !few_is_far(b->task) && !f->in_turns;
+    const int near_lines = own ? unit16_steps((int)b->task->plan->desc.value_dim) : 0;
     unit_spans(&f->a.t);
-    half->factor = unscaled ? b->task->attention->score_factor : 1;
+    half->factor = unscaled ? b->task->plan->score_factor : 1;
     half->first = f->a.first_step;
     half->last = f->a.first_step + f->a.steps;
     half->fresh = f->a.t.fresh;

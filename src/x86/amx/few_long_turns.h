@@ -95,7 +95,7 @@ RAPT_INLINE void long_turn_to_keys(struct few_long *l, int turn, int tiles) {
             l->ahead[i] = (struct few_run){l->keys_ahead[i].base + l->step * TILE_ROW_BYTES, l->keys_ahead[i].stride};
     if (number > 0)
         return;
-    const int dim = (int)f->a.t.b->task->attention->desc.head_dim;
+    const int dim = (int)f->a.t.b->task->plan->desc.head_dim;
     RAPT_UNROLL for (int i = 0; i < 2; i++) {
         l->keys[i] = f->rows->run[few_number(next, RAPT_KEYS, l->both + i)];
         l->end[i] = few_last(&l->keys[i], f->copy + i * TILE_BYTES, dim, l->key_steps);
@@ -206,14 +206,14 @@ RAPT_INLINE void long_weigh(struct few_long *l, int turn, int tiles) {
 /* ------------------------------------------------------------ a half */
 
 RAPT_INLINE void few_long_turns(const struct few_half *f, const struct few_half *next, bool whole, int tiles) {
-    const struct rapt_plan_body *a = f->a.t.b->task->attention;
-    const int dim = (int)a->desc.value_dim, steps = long_part_steps(tiles), part_dims = steps * RAPT_STEP;
+    const struct rapt_plan_body *plan = f->a.t.b->task->plan;
+    const int dim = (int)plan->desc.value_dim, steps = long_part_steps(tiles), part_dims = steps * RAPT_STEP;
     struct few_long l = {.f = f,
                          .next = next,
                          .half = f->a.t.first / RAPT_HALF_KEYS,
                          .parts = (dim + part_dims - 1) / part_dims,
-                         .key_steps = unit16_steps((int)a->desc.head_dim),
-                         .views = a->values_in_keys >= 0};
+                         .key_steps = unit16_steps((int)plan->desc.head_dim),
+                         .views = plan->values_in_keys >= 0};
     for (int part = 0; part < l.parts; part++) {
         few_zero_kept();
         for (int turn = part * FEW_TURNS; turn < (part + 1) * FEW_TURNS; turn++) {

@@ -37,13 +37,13 @@ struct few_rows {
 };
 
 RAPT_INLINE bool few_is_far(const struct rapt_task *task) {
-    const rapt_attention_desc *desc = &task->attention->desc;
+    const rapt_attention_desc *desc = &task->plan->desc;
     return desc->head_dim > FEW_NEAR_DIMS || desc->value_dim > FEW_NEAR_DIMS;
 }
 
 /* Rows of each far run prefetched beside the scores of another one: all, unless values are of keys. */
 RAPT_INLINE int few_beside_keys(const struct rapt_task *task) {
-    return task->attention->values_in_keys >= 0 ? FEW_BESIDE_KEYS : FEW_RUN;
+    return task->plan->values_in_keys >= 0 ? FEW_BESIDE_KEYS : FEW_RUN;
 }
 
 RAPT_INLINE const char *few_row(const struct few_rows *rows, int number, int i) {
@@ -94,7 +94,7 @@ static void few_find_side(struct few_rows *rows, const struct rapt_task *task, i
                           struct rapt_span positions) {
     struct rapt_stored_run list[FEW_ALL / 2 * FEW_RUN + 1];
     const struct rapt_stored_run *at = list;
-    const int64_t stride = rapt_tensor_of(task->attention, side)->token_stride_bytes;
+    const int64_t stride = rapt_tensor_of(task->plan, side)->token_stride_bytes;
     int64_t from = positions.begin; /* the position of the first row at `at` */
     rapt_source_runs(task, side, positions, list);
     for (int i = 0; base + i * FEW_RUN < positions.end; i++) {

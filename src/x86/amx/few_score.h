@@ -30,7 +30,7 @@ struct few_half {
 static struct few_half few_tile(const struct few_half *f, int number) {
     struct few_half tile = *f;
     tile.first_row = number * TILE_HEIGHT;
-    tile.queries += number * unit16_steps((int)f->a.t.b->task->attention->desc.head_dim) * TILE_BYTES;
+    tile.queries += number * unit16_steps((int)f->a.t.b->task->plan->desc.head_dim) * TILE_BYTES;
     tile.a.t.y += tile.first_row * RAPT_HALF_KEYS;
     return tile;
 }
@@ -154,7 +154,7 @@ static void few_score(const struct few_half *f) {
 #define FEW_SCORER(steps) few_score_##steps,
     static few_scorer *const of_steps[] = {FEW_STEPS(FEW_SCORER)};
 #undef FEW_SCORER
-    const int dim = (int)f->a.t.b->task->attention->desc.head_dim;
+    const int dim = (int)f->a.t.b->task->plan->desc.head_dim;
     few_scorer *const score = few_is_far(f->a.t.b->task) ? few_score_far : of_steps[unit16_steps(dim) - 1];
     for (int number = 0; number < f->tiles; number++) {
         const struct few_half tile = few_tile(f, number);

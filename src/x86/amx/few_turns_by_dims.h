@@ -42,7 +42,7 @@ static void few_weigh_like(const struct few_half *f, const struct few_half *next
 static void few_weigh_in_turns(const struct few_half *f, const struct few_half *next) {
     static few_long_turner *const of_tiles[][2] = {{few_long_turns_1_rest, few_long_turns_1_whole},
                                                    {few_long_turns_2_rest, few_long_turns_2_whole}};
-    const rapt_attention_desc *desc = &f->a.t.b->task->attention->desc;
+    const rapt_attention_desc *desc = &f->a.t.b->task->plan->desc;
     const bool whole = desc->value_dim % (long_part_steps(f->tiles) * RAPT_STEP) == 0;
     if (f->tiles == 1 && desc->head_dim == desc->value_dim && desc->value_dim <= FEW_FAR_DIMS)
         few_weigh_like(f, next, (int)desc->value_dim);

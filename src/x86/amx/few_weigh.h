@@ -145,7 +145,7 @@ typedef void few_weigher(const struct few_half *f, int row, int end);
 #define FEW_WEIGHER(steps)                                                                      \
     static RAPT_KERNEL void few_weigh_##steps(const struct few_half *f, int row, int end) {     \
         static const struct few_dims all = {.first = 0};                                        \
-        const int dim = (int)f->a.t.b->task->attention->desc.value_dim;                         \
+        const int dim = (int)f->a.t.b->task->plan->desc.value_dim;                              \
         few_multiply(f, &all, row, end, dim, steps, false);                                     \
     }
 FEW_STEPS(FEW_WEIGHER)
@@ -166,10 +166,10 @@ static RAPT_KERNEL void few_weigh_far(const struct few_half *f, int row, int end
 #define FEW_MULTIPLIER(steps) few_multiply_##steps,
     static few_multiplier *const of_steps[] = {FEW_STEPS(FEW_MULTIPLIER)};
 #undef FEW_MULTIPLIER
-    const struct rapt_plan_body *a = f->a.t.b->task->attention;
-    const int dim = (int)a->desc.value_dim, steps = unit16_steps(dim);
-    const bool views = a->values_in_keys >= 0;
-    const int lines = views ? unit16_steps((int)a->desc.head_dim) : steps;
+    const struct rapt_plan_body *plan = f->a.t.b->task->plan;
+    const int dim = (int)plan->desc.value_dim, steps = unit16_steps(dim);
+    const bool views = plan->values_in_keys >= 0;
+    const int lines = views ? unit16_steps((int)plan->desc.head_dim) : steps;
     const int to_keys = few_number(1, RAPT_KEYS, 0) - few_number(0, RAPT_VALUES, 0); /* that come half a block later */
     struct few_dims d = {.ahead = f->rows->run + (views ? to_keys : FEW_HALF), .row = views ? FEW_BESIDE_KEYS : 0};
     for (int left = steps <= FEW_NEAR_STEPS ? 1 : (steps + FEW_WHOLE - 1) / FEW_WHOLE; left > 0; left--) {
@@ -187,7 +187,7 @@ static void few_weigh_rows(const struct few_half *f, int row, int end) {
     static few_weigher *const of_steps[] = {FEW_STEPS(FEW_WEIGHER)};
 #undef FEW_WEIGHER
     const struct rapt_task *task = f->a.t.b->task;
-    const int steps = unit16_steps((int)task->attention->desc.value_dim);
+    const int steps = unit16_steps((int)task->plan->desc.value_dim);
     few_weigher *const weigh = few_is_far(task) ? few_weigh_far : of_steps[steps - 1];
     weigh(f, row, end);
 }
@@ -223,7 +223,7 @@ static void few_weigh(const struct few_half *f) {
     }
     if (!few_is_far(b->task))
         few_prefetch(f->rows->run + next + FEW_VALUES_LEAD, 0, (FEW_KEYS_LEAD - FEW_VALUES_LEAD) * FEW_RUN,
-                     unit16_steps((int)b->task->attention->desc.head_dim));
+                     unit16_steps((int)b->task->plan->desc.head_dim));
 }
 
 #endif

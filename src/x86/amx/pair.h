@@ -96,7 +96,7 @@ RAPT_INLINE void amx_score_pair(const struct unit16_half *a, const struct unit16
                                 int size, bool both) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
-    const int steps = size < AMX_LONG ? size : unit16_steps((int)b->task->attention->desc.head_dim);
+    const int steps = size < AMX_LONG ? size : unit16_steps((int)b->task->plan->desc.head_dim);
     struct amx_product p = amx_scoring(a, keys.base, steps);
     struct amx_rows rows = amx_rows_of(&before->softmax);
     struct amx_ahead ahead;
@@ -244,7 +244,7 @@ static bool amx_is_pair(const struct unit16_half a[2]) {
 /* Halves with rows of large maxima are not paired. */
 static void amx_pair(struct unit16_half a[2]) {
     const struct rapt_block *b = a->t.b;
-    const rapt_attention_desc *desc = &b->task->attention->desc;
+    const rapt_attention_desc *desc = &b->task->plan->desc;
     struct rapt_errands *e = amx_beside_keys(b);
     const struct amx_size *of_size = amx_size_of(desc->head_dim, e);
     of_size->score(&a[0], &a[1], e);

@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) void beside_nothing(void *context, 
 
 RAPT_INLINE struct amx_product split_scoring(const struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
-    const int steps = unit16_steps((int)b->task->attention->desc.head_dim);
+    const int steps = unit16_steps((int)b->task->plan->desc.head_dim);
     const char *keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first).base;
     return (struct amx_product){.a = split_queries(b->panel),
                                 .a_stride = TILE_ROW_BYTES,
@@ -67,7 +67,7 @@ RAPT_INLINE struct amx_product split_scoring(const struct unit16_half *a) {
 
 static RAPT_KERNEL void split_score(const struct unit16_half *a) {
     const struct amx_product p = split_scoring(a);
-    amx_multiply(&p, unit16_steps((int)a->t.b->task->attention->desc.head_dim), beside_nothing, NULL, AMX_PARTS);
+    amx_multiply(&p, unit16_steps((int)a->t.b->task->plan->desc.head_dim), beside_nothing, NULL, AMX_PARTS);
 }
 
 /* ------------------------------------------------------------ softmax */
@@ -144,7 +144,7 @@ static RAPT_KERNEL void split_general_softmax(struct split_half *t) {
 static void split_weigh_row(const struct split_half *t, const char *values, int row) {
     const struct unit16_half *a = &t->a;
     char *copy = split_scratch_of(a->t.b->task)->copy;
-    const int groups = unit16_steps((int)a->t.b->task->attention->desc.value_dim);
+    const int groups = unit16_steps((int)a->t.b->task->plan->desc.value_dim);
     const struct amx_attended attended = amx_attended_of(a, row);
     for (int tile = 0; tile < 2 * groups; tile++) {
         TILE_ZERO(0);
@@ -190,7 +190,7 @@ RAPT_INLINE struct amx_product split_weighing(const struct split_half *t, const 
                                 .b_group = STEPS_OF_HALF * SPLIT_STEP,
                                 .c = (char *)a->g,
                                 .c_stride = AMX_COLUMNS * sizeof(float),
-                                .groups = unit16_steps((int)a->t.b->task->attention->desc.value_dim),
+                                .groups = unit16_steps((int)a->t.b->task->plan->desc.value_dim),
                                 .has_below = a->softmax.rows > TILE_HEIGHT};
 }
 

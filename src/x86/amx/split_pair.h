@@ -100,7 +100,7 @@ RAPT_INLINE void split_score_pair(const struct split_half *t, const struct split
         _mm512_store_ps(c.largest + row * 16, _mm512_set1_ps(-RAPT_INFINITY));
     p.groups = STEPS_OF_HALF;
     p.has_below = true;
-    amx_multiply(&p, unit16_steps((int)t->a.t.b->task->attention->desc.head_dim), beside_split_scores, &c, AMX_PARTS);
+    amx_multiply(&p, unit16_steps((int)t->a.t.b->task->plan->desc.head_dim), beside_split_scores, &c, AMX_PARTS);
 }
 
 /* ------------------------------------------------------------ probabilities times values */
@@ -141,7 +141,7 @@ RAPT_INLINE void split_weigh_pair(const struct split_half *t, const struct split
                                     .o = b->state.o,
                                     .o_stride = b->state.o_stride,
                                     .keeps = t->a.softmax.fresh ? 0 : 0xffff,
-                                    .is_odd = (b->task->attention->desc.value_dim + 15) / 16 % 2 != 0,
+                                    .is_odd = (b->task->plan->desc.value_dim + 15) / 16 % 2 != 0,
                                     .groups = p.groups};
     p.has_below = true;
     amx_multiply(&p, STEPS_OF_HALF, beside_split_values, &c, AMX_PARTS);
@@ -189,7 +189,7 @@ static struct split_rate_kernels split_kernels_of(int64_t dim) {
 
 /* Whether both halves have all steps, and rows see all, so that every value acts. */
 static bool split_is_pair(const struct split_half t[2]) {
-    const struct rapt_attention_desc *desc = &t->a.t.b->task->attention->desc;
+    const struct rapt_attention_desc *desc = &t->a.t.b->task->plan->desc;
     return t[0].a.steps == STEPS_OF_HALF && t[1].a.steps == STEPS_OF_HALF && t->a.plain && t[0].sees_all &&
            t[1].sees_all && t->a.softmax.rows == AMX_TILE && unit16_steps((int)desc->head_dim) > 1 &&
            unit16_steps((int)desc->value_dim) > 1;
@@ -197,7 +197,7 @@ static bool split_is_pair(const struct split_half t[2]) {
 
 /* Halves with rows of large maxima are not paired. */
 static void split_pair(struct split_half t[2]) {
-    const struct rapt_attention_desc *desc = &t->a.t.b->task->attention->desc;
+    const struct rapt_attention_desc *desc = &t->a.t.b->task->plan->desc;
     split_score_first(&t[0], &t[1]);
     split_new_maxima(&t[0]);
     if (t[0].a.softmax.large_rows) {
@@ -220,7 +220,7 @@ static void split_pair(struct split_half t[2]) {
 
 /* Whether scores are products times a factor above 0, and nothing else. */
 static bool split_only_scales(const struct rapt_block *b) {
-    const float factor = b->task->attention->score_factor;
+    const float factor = b->task->plan->score_factor;
     return !(b->mask->parts & ~(unsigned)RAPT_PART_SPANS) && factor > 0 && factor - factor == 0;
 }
 
@@ -235,7 +235,7 @@ static void split_lay_out(struct split_half *t, int number) {
     t->a.softmax.lanes = unit_lanes(b->panel, 0);
     t->a.softmax.m = b->state.m;
     t->a.softmax.rows = b->rows;
-    t->a.softmax.factor = b->task->attention->score_factor;
+    t->a.softmax.factor = b->task->plan->score_factor;
     t->a.softmax.alpha = t->a.plain ? s->alpha[number] : b->task->alpha;
     t->p = &s->p[number];
     t->low = s->low[number];

@@ -39,7 +39,7 @@ static void dots_maxima(const struct unit16_half *a) {
 
 static void dots_score(const struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
-    const int steps = unit16_steps((int)b->task->attention->desc.head_dim);
+    const int steps = unit16_steps((int)b->task->plan->desc.head_dim);
     const struct rapt_packed keys = rapt_source_packed(b->source, RAPT_KEYS, b->base + a->t.first);
     unit_flush(true);
     for (int group = a->first_step; group < a->first_step + a->steps; group++) {
@@ -102,7 +102,7 @@ static void dots_weigh_attended(const struct unit16_half *a, const uint32_t *pan
 
 static void dots_update(const struct unit16_half *a) {
     const struct rapt_state state = a->t.b->state;
-    const int value_dim = (int)a->t.b->task->attention->desc.value_dim;
+    const int value_dim = (int)a->t.b->task->plan->desc.value_dim;
     const int64_t stride = dots_sum_stride(value_dim);
     for (int row = 0; row < a->t.b->rows; row++) {
         const __m512 alpha = _mm512_set1_ps(a->softmax.alpha[row]);
@@ -118,7 +118,7 @@ static void dots_update(const struct unit16_half *a) {
 static void dots_weigh(const struct unit16_half *a) {
     const struct rapt_block *b = a->t.b;
     const struct rapt_packed values = rapt_source_packed(b->source, RAPT_VALUES, b->base + a->t.first);
-    const int groups = unit16_steps((int)b->task->attention->desc.value_dim);
+    const int groups = unit16_steps((int)b->task->plan->desc.value_dim);
     const int64_t stride = (int64_t)groups * DOTS_COLUMNS;
     dots_probabilities(a);
     unit_flush(true);

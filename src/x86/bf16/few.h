@@ -318,12 +318,12 @@ static void dots_weigh_few(const struct unit16_half *a) {
 static RAPT_KERNEL void block_dots_few(const struct rapt_block *b) {
     struct dots_few f; /* mostly pointers to rows, which place_find fills */
     f.a = (struct unit16_half){.t = {.b = b, .fresh = b->fresh}};
-    const struct rapt_attention_desc *desc = &b->task->attention->desc;
+    const struct rapt_attention_desc *desc = &b->task->plan->desc;
     RAPT_ASSUME(b->rows <= DOTS_TILE);
     dots_lay_out(&f.a);
     f.panel = dots_copy(&f.a, (int)(desc->head_dim > desc->value_dim ? desc->head_dim : desc->value_dim)) +
               STEPS_OF_HALF * DOTS_OF_STEP;
-    f.paces = b->rows <= DOTS_PACED_ROWS && paces_requests(b->task->attention->exceeds_caches);
+    f.paces = b->rows <= DOTS_PACED_ROWS && paces_requests(b->task->plan->exceeds_caches);
     place_find(&f.keys, b, RAPT_KEYS);
     place_find(&f.values, b, RAPT_VALUES);
     unit16_block(&f.a, dots_score_few, dots_weigh_few);

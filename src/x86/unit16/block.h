@@ -68,7 +68,7 @@ static void unit16_drop(const struct unit16_half *a) {
 static bool unit16_select_half(struct unit16_half *a, int first) {
     const struct rapt_block *b = a->t.b;
     const unsigned acts = b->mask->parts & ~(unsigned)(RAPT_PART_KEEP | RAPT_PART_SPANS);
-    const bool unscaled = rapt_enters_unscaled(b->task->attention);
+    const bool unscaled = rapt_enters_unscaled(b->task->plan);
     a->t.first = first;
     a->t.begin = b->key_begin > first ? b->key_begin - first : 0;
     a->t.end = b->key_end - first < RAPT_HALF_KEYS ? b->key_end - first : RAPT_HALF_KEYS;
@@ -77,8 +77,8 @@ static bool unit16_select_half(struct unit16_half *a, int first) {
     a->first_step = a->t.begin / RAPT_STEP;
     a->steps = (a->t.end + RAPT_STEP - 1) / RAPT_STEP - a->first_step;
     unit_spans(&a->t);
-    a->plain = unscaled && !acts && b->task->attention->score_factor > 0 && unit16_sees_all(a);
-    a->softmax.factor = unscaled ? b->task->attention->score_factor : 1;
+    a->plain = unscaled && !acts && b->task->plan->score_factor > 0 && unit16_sees_all(a);
+    a->softmax.factor = unscaled ? b->task->plan->score_factor : 1;
     a->softmax.first = a->first_step;
     a->softmax.last = a->first_step + a->steps;
     a->softmax.fresh = a->t.fresh;
@@ -122,14 +122,14 @@ RAPT_INLINE void unit16_block(struct unit16_half *a, unit16_product *score, unit
 
 /* Folds lanes of l; unscales float16; applies keep_scale. */
 static void unit16_close(const struct rapt_task *task, float *lanes, struct rapt_state state, int rows) {
-    const struct rapt_plan_body *a = task->attention;
+    const struct rapt_plan_body *plan = task->plan;
     const float unshift = UNIT16_IS_F16 ? 0x1p-15f : 1;
-    const __m512 factor = _mm512_set1_ps((a->mask_parts & RAPT_PART_KEEP ? a->desc.keep_scale : 1) * unshift);
+    const __m512 factor = _mm512_set1_ps((plan->mask_parts & RAPT_PART_KEEP ? plan->desc.keep_scale : 1) * unshift);
     for (int row = 0; row < rows; row += 16)
         _mm512_mask_storeu_ps(state.l + row, (__mmask16)unit16_first(rows - row),
                               _mm512_mul_ps(unit16_sum(lanes + row * RAPT_SUM_LANES), _mm512_set1_ps(unshift)));
-    for (int row = 0; row < rows && (UNIT16_IS_F16 || (a->mask_parts & RAPT_PART_KEEP)); row++)
-        for (int d = 0; d < a->desc.value_dim; d += 16) {
+    for (int row = 0; row < rows && (UNIT16_IS_F16 || (plan->mask_parts & RAPT_PART_KEEP)); row++)
+        for (int d = 0; d < plan->desc.value_dim; d += 16) {
             float *o = state.o + row * state.o_stride + d;
             _mm512_store_ps(o, _mm512_mul_ps(_mm512_load_ps(o), factor));
         }
