@@ -276,10 +276,33 @@ static bool read_copy(struct array *a, PyObject *object, const char *name) {
     return read && (is_contiguous(a) || refuse(name, "its last dimension is not contiguous"));
 }
 
+/* PyTorch's lazy negatives, such as the imaginary part of a conjugate: the memory holds the opposite numbers, which
+ * DLPack does not say. */
+static bool is_negative_view(PyObject *object) {
+    PyObject *answer = PyObject_CallMethod(object, "is_neg", NULL);
+    PyErr_Clear();
+    Py_XDECREF(answer);
+    return answer == Py_True;
+}
+
+static bool read_negated(struct array *a, PyObject *object, const char *name, bool writes) {
+    if (writes)
+        return refuse(name, "it is a negative view (is_neg()), which rapt does not write");
+    PyObject *plain = PyObject_CallMethod(object, "resolve_neg", NULL);
+    const bool read = plain && array_read(a, plain, name, false);
+    if (read && !a->owner)
+        a->owner = plain;
+    else
+        Py_XDECREF(plain);
+    return read;
+}
+
 bool array_read(struct array *a, PyObject *object, const char *name, bool writes) {
     memset(a, 0, sizeof *a);
     if (object == Py_None)
         return true;
+    if (!PyObject_CheckBuffer(object) && is_negative_view(object))
+        return read_negated(a, object, name, writes);
     if (!read_any(a, object, name, writes))
         return false;
     if (writes && a->read_only)

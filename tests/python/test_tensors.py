@@ -45,3 +45,17 @@ def test_scales_that_are_not_finite(tensors):
         with rapt.torch.sdpa():
             result = torch.nn.functional.scaled_dot_product_attention(query, key, value, scale=scale)
         assert torch.equal(result.isnan(), expected.isnan())
+
+
+def test_negative_views(tensors):
+    """Their memory holds the opposite numbers: of the imaginary part of a conjugate, for example."""
+    query, key, value = tensors
+    views = [torch._neg_view(tensor.clone()) for tensor in tensors]
+    expected = rapt.attention(-query, -key, -value)
+    assert torch.equal(rapt.attention(*views), expected)
+    assert torch.equal(rapt.attention(*(view.transpose(1, 2) for view in views), layout="bshd"),
+                       expected.transpose(1, 2))
+    lse, alone = torch._neg_view(torch.ones(2, 8, 13)), torch.ones(2, 8, 13)
+    with pytest.raises(TypeError, match=r"lse: it is a negative view \(is_neg\(\)\), which rapt does not write"):
+        rapt.attention(query, key, value, lse=lse)
+    assert torch.equal(-lse, alone)
