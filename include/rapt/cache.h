@@ -97,7 +97,7 @@ typedef struct rapt_rotary {
  * group's scale NaN. With pages, scale_batch_stride_bytes is from page to page. */
 typedef struct rapt_append_desc {
     uint32_t struct_size; /* sizeof(rapt_append_desc) */
-    int32_t numerics;     /* 0, as in rapt_attention_desc */
+    int32_t numerics;     /* 0: stored rows have the same bits for every order of operations */
     int32_t isa;          /* rapt_isa */
     uint32_t features;    /* RAPT_COMPUTE_... */
 

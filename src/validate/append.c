@@ -25,7 +25,8 @@ static rapt_status check_flags(struct checks *c) {
     const rapt_append_desc *d = c->d;
     if (d->numerics)
         return rapt_refuse(c->message, RAPT_UNSUPPORTED_FLAG,
-                           "numerics = %d: this library has one order of operations, which is 0", (int)d->numerics);
+                           "numerics = %d: the rows of caches have one order of operations, which is 0",
+                           (int)d->numerics);
     const rapt_status status = rapt_check_isa(d->isa, c->message);
     if (status != RAPT_OK)
         return status;

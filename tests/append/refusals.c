@@ -7,7 +7,7 @@
 
 static void refuse_fields(void) {
     REFUSED(RAPT_UNSUPPORTED_VERSION, "struct_size = 0", d->struct_size = 0);
-    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = 1", d->numerics = 1);
+    REFUSED(RAPT_UNSUPPORTED_FLAG, "numerics = 1: the rows of caches have one order", d->numerics = 1);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "isa = -1", d->isa = -1);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "isa = 99", d->isa = 99);
     REFUSED(RAPT_UNSUPPORTED_FLAG, "features = 0x7 has unknown bits", d->features = 7);
