@@ -103,9 +103,10 @@ typedef struct rapt_append_desc {
 
     int64_t batch;        /* sequences, >= 0 */
     int64_t kv_heads;     /* >= 1 */
-    int64_t length;       /* new tokens of a sequence, >= 0 */
+    int64_t length;       /* new tokens of a sequence, >= 0; with lengths or offsets, at most */
     int64_t tokens;       /* with offsets: new tokens of all sequences */
-    int64_t cache_length; /* capacity of a batch of the caches, in tokens; 0 with pages or slots */
+    int64_t cache_length; /* capacity of a batch of the caches, in tokens, also with RAPT_PAGES_ROW; 0 with other kinds
+                             of pages, or slots */
     int64_t head_dim;     /* of key, 1 ... 1024 */
     int64_t value_dim;    /* of value; 0 = head_dim */
 
@@ -151,7 +152,7 @@ typedef struct rapt_rotate_desc {
 
     int64_t batch;    /* >= 0 */
     int64_t heads;    /* >= 1 */
-    int64_t length;   /* tokens of a sequence, >= 0 */
+    int64_t length;   /* tokens of a sequence, >= 0; with lengths or offsets, at most */
     int64_t tokens;   /* with offsets: tokens of all sequences */
     int64_t head_dim; /* 1 ... 1024 */
 
