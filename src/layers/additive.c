@@ -30,7 +30,9 @@ void rapt_check_single(struct rapt_call *call, const rapt_attention_desc *all) {
     if (all->query_heads != 1 || all->kv_heads != 1)
         rapt_call_refuse(call, RAPT_INVALID_SHAPE, "query_heads = %lld, kv_heads = %lld: this layer has one head",
                          (long long)all->query_heads, (long long)all->kv_heads);
-    if (rapt_call_has(&all->bias) || all->bias_head_factor || all->softcap != 0 || all->features & RAPT_SCALE)
+    /* scale without RAPT_SCALE, too: the layer's own takes its place before the plan could refuse it. */
+    if (rapt_call_has(&all->bias) || all->bias_head_factor || all->softcap != 0 || all->scale != 0 ||
+        all->features & RAPT_SCALE)
         rapt_call_refuse(call, RAPT_UNUSED_FIELD, "attention has a bias, softcap or scale: not in this layer");
 }
 

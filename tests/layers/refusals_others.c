@@ -45,6 +45,7 @@ static void bad_older_layers_are_refused(void **state) {
     ADDITIVE(RAPT_MISALIGNED_POINTER, "memory = ", d->memory = odd(d->memory));
     ADDITIVE(RAPT_MISALIGNED_POINTER, "scores = ", d->scores = odd(floats));
     ADDITIVE(RAPT_UNUSED_FIELD, "attention has a bias", how.features = RAPT_SCALE);
+    ADDITIVE(RAPT_UNUSED_FIELD, "softcap or scale", how.scale = 0.5f);
     ADDITIVE(RAPT_UNSUPPORTED_FLAG, "weights_kind = 1: scores are a bias here", how.weights_kind = RAPT_WEIGHTS_RAW,
              how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
     ADDITIVE(RAPT_OK, "", how.weights_kind = RAPT_WEIGHTS_MASKED,
@@ -61,6 +62,7 @@ static void bad_older_layers_are_refused(void **state) {
     LUONG(RAPT_UNUSED_FIELD, "align and position are results of local-p", d->align = floats);
     LUONG(RAPT_UNUSED_FIELD, "align and position are results of local-p", d->position = floats);
     LUONG(RAPT_UNUSED_FIELD, "attentional without w_c", d->attentional = floats);
+    LUONG(RAPT_UNUSED_FIELD, "softcap or scale", how.scale = 0.5f);
     LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.sinks = floats);
     LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.alibi_slopes = floats);
     LUONG(RAPT_UNUSED_FIELD, "features, a mask or positions", how.features = RAPT_CAUSAL);
@@ -89,10 +91,8 @@ static void overlapping_results_of_luong_leave_out(void **state) {
     rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
     (void)state;
     luong.attention = &how;
-    luong.state = luong.memory = drawn(COUNT);
-    luong.state_width = luong.memory_width = WIDTH;
-    luong.window = RAPT_LUONG_LOCAL_P;
-    luong.reach = 2;
+    luong.state = luong.memory = drawn(COUNT), luong.state_width = luong.memory_width = WIDTH;
+    luong.window = RAPT_LUONG_LOCAL_P, luong.reach = 2;
     luong.w_p = drawn_linear(WIDTH, DIM);
     luong.v_p = drawn(DIM);
     luong.out = test_floats(COUNT);
