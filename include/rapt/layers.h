@@ -287,7 +287,7 @@ typedef struct rapt_luong_desc {
     const float *w_a;                     /* general: [state_width][memory_width];
                                              concat: [units][state_width + memory_width] */
     const float *v_a;                     /* concat: [units] */
-    int64_t units;                        /* concat */
+    int64_t units;                        /* concat: 1 ... 2^31 */
     rapt_linear w_p;                      /* local-p: state_width -> any */
     const float *v_p;                     /* local-p: [w_p.out] */
     rapt_linear w_c;                      /* optional: memory_width + state_width -> any */

@@ -21,6 +21,23 @@ static void check_local_p(struct rapt_call *call, const rapt_luong_desc *desc, c
                          (long)all->weights_kind);
 }
 
+/* w_a as a layer; dot has none. ASSUME the widths are checked: their sum must not overflow. */
+static rapt_linear layer_of_scores(const rapt_luong_desc *desc) {
+    const int64_t d = desc->state_width, e = desc->memory_width;
+    return desc->score == RAPT_LUONG_CONCAT ? rapt_linear_of(desc->w_a, NULL, d + e, desc->units)
+                                            : rapt_linear_in_out(desc->w_a, NULL, d, e);
+}
+
+/* Before there is scratch memory for units: how many are too many must not depend on the machine's memory. */
+static void check_w_a(struct rapt_call *call, const rapt_luong_desc *desc) {
+    if (!rapt_call_needs(call, desc->w_a, "w_a"))
+        return;
+    const rapt_linear w_a = layer_of_scores(desc);
+    if (desc->score == RAPT_LUONG_CONCAT && rapt_call_needs(call, desc->v_a, "v_a"))
+        rapt_call_size(call, desc->units, 1, "units");
+    rapt_call_linear(call, "w_a", &w_a, 0, "");
+}
+
 static void check(struct rapt_call *call, const rapt_luong_desc *desc, const rapt_attention_desc *all) {
     const int64_t d = desc->state_width, e = desc->memory_width;
     rapt_check_single(call, all);
@@ -43,9 +60,7 @@ static void check(struct rapt_call *call, const rapt_luong_desc *desc, const rap
         rapt_call_refuse(call, RAPT_INVALID_SHAPE, "state_width = %lld, memory_width = %lld: dot requires equal ones",
                          (long long)d, (long long)e);
     if (desc->score != RAPT_LUONG_DOT)
-        rapt_call_needs(call, desc->w_a, "w_a");
-    if (desc->score == RAPT_LUONG_CONCAT && rapt_call_needs(call, desc->v_a, "v_a"))
-        rapt_call_size(call, desc->units, 1, "units");
+        check_w_a(call, desc);
     if (desc->window == RAPT_LUONG_LOCAL_P)
         check_local_p(call, desc, all);
     if (desc->w_c.weight && rapt_call_needs(call, desc->attentional, "attentional"))
@@ -69,11 +84,9 @@ static void score_concat(struct rapt_call *call, const rapt_luong_desc *desc, co
                          float *scores) {
     const int64_t b = all->batch, tq = all->query_length, tk = all->kv_length, units = desc->units;
     const int64_t d = desc->state_width, e = desc->memory_width;
-    const rapt_linear both = rapt_linear_of(desc->w_a, NULL, d + e, units);
+    const rapt_linear both = layer_of_scores(desc);
     float *of_state = rapt_call_floats(call, NULL, b, tq, units);
     float *of_memory = rapt_call_floats(call, NULL, b, tk, units);
-    if (!rapt_call_linear(call, "w_a", &both, 0, ""))
-        return;
     rapt_call_project_part(call, &both, 0, d, desc->state, b * tq, of_state);
     rapt_call_project_part(call, &both, d, e, desc->memory, b * tk, of_memory);
     for (int64_t i = 0; tq > 0 && i < b && call->status == RAPT_OK; i++)
@@ -106,10 +119,9 @@ static void set_scores(struct rapt_call *call, const rapt_luong_desc *desc, rapt
     }
     const float *query = desc->state;
     if (desc->score == RAPT_LUONG_GENERAL) {
-        const rapt_linear general = rapt_linear_in_out(desc->w_a, NULL, desc->state_width, e);
+        const rapt_linear general = layer_of_scores(desc);
         float *projected = rapt_call_floats(call, NULL, b, tq, e);
-        if (rapt_call_linear(call, "w_a", &general, 0, ""))
-            rapt_call_project(call, &general, desc->state, b * tq, projected, 0);
+        rapt_call_project(call, &general, desc->state, b * tq, projected, 0);
         query = projected;
     }
     all->features |= RAPT_SCALE;

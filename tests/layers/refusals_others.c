@@ -63,6 +63,7 @@ static void bad_older_layers_are_refused(void **state) {
     LUONG(RAPT_UNUSED_FIELD, "align and position are results of local-p", d->position = floats);
     LUONG(RAPT_UNUSED_FIELD, "attentional without w_c", d->attentional = floats);
     LUONG(RAPT_UNUSED_FIELD, "softcap or scale", how.scale = 0.5f);
+    LUONG(RAPT_INVALID_SHAPE, "w_a: in = 24, out = 10", d->score = RAPT_LUONG_CONCAT, d->units = INT64_C(1) << 40);
     LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.sinks = floats);
     LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.alibi_slopes = floats);
     LUONG(RAPT_UNUSED_FIELD, "features, a mask or positions", how.features = RAPT_CAUSAL);
@@ -93,8 +94,7 @@ static void overlapping_results_of_luong_leave_out(void **state) {
     luong.attention = &how;
     luong.state = luong.memory = drawn(COUNT), luong.state_width = luong.memory_width = WIDTH;
     luong.window = RAPT_LUONG_LOCAL_P, luong.reach = 2;
-    luong.w_p = drawn_linear(WIDTH, DIM);
-    luong.v_p = drawn(DIM);
+    luong.w_p = drawn_linear(WIDTH, DIM), luong.v_p = drawn(DIM);
     luong.out = test_floats(COUNT);
     luong.out[0] = 42;
     luong.scores = scores;
