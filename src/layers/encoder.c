@@ -63,9 +63,9 @@ static void check(struct rapt_call *call, const rapt_encoder_desc *desc, const r
         rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "activation = %ld is unknown", (long)desc->activation);
     if (desc->pre_norm != 0 && desc->pre_norm != 1)
         rapt_call_refuse(call, RAPT_UNSUPPORTED_FLAG, "pre_norm = %ld is neither 0 nor 1", (long)desc->pre_norm);
+    check_attended(call, inner, *all, width); /* first, as it says how wide x is */
     rapt_call_linear(call, "ff1", &desc->ff1, width, "x has");
     rapt_call_linear(call, "ff2", &desc->ff2, desc->ff1.out, "ff1 gives");
-    check_attended(call, inner, *all, width);
     if (desc->ff2.out != width)
         rapt_call_refuse(call, RAPT_INVALID_SHAPE, "ff2.out = %lld, but x has %lld numbers per token",
                          (long long)desc->ff2.out, (long long)width);

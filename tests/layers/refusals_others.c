@@ -115,8 +115,7 @@ static void weights_beyond_memory_leave_out(void **state) {
     rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
     (void)state;
     luong.attention = &how;
-    luong.state = luong.memory = drawn(COUNT);
-    luong.state_width = luong.memory_width = WIDTH;
+    luong.state = luong.memory = drawn(COUNT), luong.state_width = luong.memory_width = WIDTH;
     luong.out = test_floats(COUNT);
     luong.out[0] = 42;
     luong.attentional = test_floats(COUNT);
@@ -179,6 +178,7 @@ static void bad_blocks_are_refused(void **state) {
         said(rapt_encoder_block(&d, NULL, &message), status, text, __LINE__);                                       \
     } while (0)
     BLOCK(RAPT_OK, "", (void)0);
+    BLOCK(RAPT_INVALID_SHAPE, "query: in = -1", layer.query.in = -1);
     BLOCK(RAPT_INVALID_SHAPE, "ff2.out = 13", d.ff2 = drawn_linear(HIDDEN, WIDTH + 1));
     BLOCK(RAPT_INVALID_SHAPE, "ff2.in = 19", d.ff2 = drawn_linear(HIDDEN - 1, WIDTH));
     BLOCK(RAPT_INVALID_SHAPE, "attention->output.out = 8", layer.output = drawn_linear(WIDTH, 8));
