@@ -35,8 +35,10 @@ rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *tabl
     rapt_call_size(&call, width, 1, "width");
     rapt_call_product(&call, count, width, 1);
     rapt_call_product(&call, rows, width, 1);
-    if (ids.index_bytes != 4 && ids.index_bytes != 8)
-        rapt_call_refuse(&call, RAPT_UNSUPPORTED_DTYPE, "ids.index_bytes = %ld is neither 4 nor 8",
+    if (ids.reserved_zero)
+        rapt_call_refuse(&call, RAPT_UNUSED_FIELD, "ids.reserved_zero = %ld is not 0", (long)ids.reserved_zero);
+    else if (ids.index_bytes != 4 && ids.index_bytes != 8)
+        rapt_call_refuse(&call, RAPT_INVALID_VALUE, "ids.index_bytes = %ld is neither 4 nor 8",
                          (long)ids.index_bytes);
     else if (ids.count && ids.count < count)
         rapt_call_refuse(&call, RAPT_OUT_OF_EXTENT, "ids.count = %lld, but count = %lld", (long long)ids.count,
@@ -45,7 +47,7 @@ rapt_status rapt_embedding(rapt_index_list ids, int64_t count, const float *tabl
         rapt_call_refuse(&call, RAPT_INVALID_STRIDE, "ids.stride_bytes = %lld is not a positive multiple of %ld",
                          (long long)ids.stride_bytes, (long)ids.index_bytes);
     else if (!fits_memory(ids, count))
-        rapt_call_refuse(&call, RAPT_INVALID_STRIDE, "ids.stride_bytes = %lld: %lld entries leave the address space",
+        rapt_call_refuse(&call, RAPT_INVALID_SHAPE, "ids.stride_bytes = %lld: %lld entries leave the address space",
                          (long long)ids.stride_bytes, (long long)count);
     else if ((uintptr_t)ids.data % (uintptr_t)ids.index_bytes)
         rapt_call_refuse(&call, RAPT_MISALIGNED_POINTER, "ids.data is not aligned to %ld bytes", (long)ids.index_bytes);

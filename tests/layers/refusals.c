@@ -134,13 +134,12 @@ static void bad_ids_are_refused(void **state) {
     assert_true(out[0] == 7);
     assert_int_equal(rapt_embedding(rapt_int64_list(negative, 1), 1, table, 5, 2, out, &message),
                      RAPT_INVALID_VALUE);
-    assert_int_equal(rapt_embedding((rapt_index_list){.data = ids, .index_bytes = 2}, 1, table, 5, 2, out, &message),
-                     RAPT_UNSUPPORTED_DTYPE);
     assert_int_equal(rapt_embedding(rapt_int32_list(ids, 1), 2, table, 5, 2, out, &message), RAPT_OUT_OF_EXTENT);
-    assert_int_equal(rapt_embedding((rapt_index_list){.data = ids, .index_bytes = 4, .stride_bytes = 6}, 1, table, 5, 2,
-                                    out, &message), RAPT_INVALID_STRIDE);
-    assert_int_equal(rapt_embedding((rapt_index_list){.data = ids, .index_bytes = 4, .stride_bytes = -4}, 1, table, 5,
-                                    2, out, &message), RAPT_INVALID_STRIDE);
+#define IDS(...) rapt_embedding((rapt_index_list){.data = ids, __VA_ARGS__}, 1, table, 5, 2, out, &message)
+    assert_int_equal(IDS(.index_bytes = 2), RAPT_INVALID_VALUE);
+    assert_int_equal(IDS(.index_bytes = 4, .reserved_zero = 1), RAPT_UNUSED_FIELD);
+    assert_int_equal(IDS(.index_bytes = 4, .stride_bytes = 6), RAPT_INVALID_STRIDE);
+    assert_int_equal(IDS(.index_bytes = 4, .stride_bytes = -4), RAPT_INVALID_STRIDE);
     assert_int_equal(rapt_embedding(rapt_int32_list(ids, 3), 2, table, 5, 2, out, &message), RAPT_OK);
 }
 
