@@ -21,8 +21,9 @@
  *
  * - Arrays are float32, contiguous, in C order; the caller owns them.
  * - `attention` says how to attend: sizes, features, masks, keep_mask, weights, lse, isa and whatever else
- *   rapt_attention_desc has. The layer fills in head_dim, value_dim, query, key, value and out, which must be 0.
- * - Optional results are written where they are not NULL.
+ *   rapt_attention_desc has, except offsets and page tables, which are refused. The layer fills in head_dim, value_dim,
+ *   query, key, value and out, which must be 0. Heads are at most 2^20.
+ * - Optional results are written where they are not NULL. Required arrays must not be NULL, even if they are empty.
  * - Query rows from query_lengths[b] on are not written in any result. A token that is also a key is still projected:
  *   fused_out, and norm1_out with pre-norm, have all rows, as key_out and value_out have every key.
  * - options: as rapt_run's; NULL = all defaults. Projections and attention run on its threads, the rest on the calling
@@ -32,9 +33,9 @@
  *   with them.
  * - Results must not overlap each other or anything that is read; only `out` of an encoder block may be x.
  *   rapt_dot_product_attention refuses all overlaps, the others some; with the rest, results are undefined.
- * - Statuses are those of rapt_attention and rapt_matmul. After a refusal `out` is unchanged, optional results may not
- *   be; after RAPT_OUT_OF_MEMORY, RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED all results are undefined. message may be
- *   NULL.
+ * - Statuses are those of rapt_attention and rapt_matmul. struct_size, that of `attention` too, must be this release's.
+ *   After a refusal `out` is unchanged, optional results may not be; after RAPT_OUT_OF_MEMORY, RAPT_STOPPED and
+ *   RAPT_PARALLEL_FOR_FAILED all results are undefined. message may be NULL.
  * - Bits: the same on every instruction set and for every number of threads, like those of rapt.h (docs/layers.md). In
  *   a library built with a BLAS, projections have the bits of that BLAS.
  *
@@ -66,7 +67,7 @@ typedef struct rapt_linear {
     int64_t in, out;     /* 1 ... 2^31 */
     int32_t layout;      /* rapt_weight_layout */
     int32_t dtype;       /* of weight; 0 = RAPT_F32, the only one so far */
-    int64_t weight_stride_bytes; /* from row to row; 0 = contiguous */
+    int64_t weight_stride_bytes; /* from row to row, a multiple of 4, at least a row; 0 = contiguous */
 } rapt_linear;
 
 /* torch.nn.Linear(in, out): weight [out][in]. */
@@ -242,7 +243,7 @@ RAPT_LAYERS_API rapt_status rapt_embedding(rapt_index_list ids, int64_t count, c
 /* ------------------------------------------------------- the older family */
 
 /* Bahdanau, Cho, Bengio (arXiv 1409.0473): score(s, h) = v . tanh(W s + U h), values are the annotations h. No scaling.
- * `attention` without bias; heads are 1. */
+ * `attention` without bias, softcap and scale, and with weights of kind MASKED or SOFTMAX; heads are 1. */
 typedef struct rapt_additive_desc {
     uint32_t struct_size;                 /* sizeof(rapt_additive_desc) */
     const rapt_attention_desc *attention;
@@ -268,16 +269,17 @@ typedef enum rapt_luong_score {
 typedef enum rapt_luong_window {
     RAPT_LUONG_GLOBAL = 0,
     RAPT_LUONG_LOCAL_M = 1, /* around p_t = t */
-    RAPT_LUONG_LOCAL_P = 2  /* around p_t = S * sigmoid(v_p . tanh(W_p h_t)), with a Gaussian of sigma = D/2 */
+    RAPT_LUONG_LOCAL_P = 2  /* around p_t = S * sigmoid(v_p . tanh(W_p h_t)), with a Gaussian of sigma = D/2; S is the
+                               sequence's number of keys, p_t is rounded to float32 */
 } rapt_luong_window;
 
 /* Luong, Pham, Manning (arXiv 1508.04025): decoder states h_t against encoder states h_s, which are the values too. No
- * scaling. Local attention sees the source positions s (from 0) with |s - p_t| <= D. `attention` without bias, mask and
- * window; heads are 1. */
+ * scaling. Local attention sees the source positions s (from 0) with |s - p_t| <= D. `attention` without features,
+ * mask, bias, softcap, scale, slopes, sinks, positions and query_lengths; heads are 1. */
 typedef struct rapt_luong_desc {
     uint32_t struct_size;                 /* sizeof(rapt_luong_desc) */
-    const rapt_attention_desc *attention; /* weights: with local-p they include the Gaussian and sum to less than 1;
-                                             lse and states: not with local-p */
+    const rapt_attention_desc *attention; /* weights: with local-p of kind SOFTMAX, include the Gaussian and sum to at
+                                             most 1; with concat MASKED or SOFTMAX. lse and states: not with local-p */
     int32_t score;                        /* rapt_luong_score */
     int32_t window;                       /* rapt_luong_window */
     int64_t reach;                        /* D, >= 1; local only */
