@@ -43,14 +43,9 @@ NOT_INLINED void rapt_tanh_of(float *x, int64_t count) {
         x[i] = (float)rapt_tanh(x[i]);
 }
 
-NOT_INLINED void rapt_scale_rows(float *first, int64_t stride, const float *to, const float *from, int64_t rows,
-                                 int64_t width) {
-    for (int64_t i = 0; i < rows; i++) {
-        const double factor = rapt_exp((double)to[i] - from[i]);
-        float *x = first + i * stride; /* that of a single row may be anything */
-        for (int64_t j = 0; j < width; j++)
-            x[j] = x[j] == 0 ? 0 : (float)(factor * x[j]); /* an empty row has no factor */
-    }
+NOT_INLINED void rapt_scale(float *x, int64_t count, double factor) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] = one_nan((float)(factor * x[i]));
 }
 
 enum { LANES = 8 };
@@ -128,4 +123,15 @@ NOT_INLINED void rapt_gauss_window(const float *position, int64_t rows, int64_t 
             gauss[s] = (float)(gauss[s] - distance * distance * inverse);
         }
     }
+}
+
+NOT_INLINED double rapt_gauss_share(const float *align, float position, int64_t keys, int64_t reach) {
+    const double inverse = 2 / ((double)reach * (double)reach);
+    double sum = 0;
+    for (int64_t s = 0; s < keys; s++) {
+        const double distance = (double)s - position;
+        if (align[s] != 0)
+            sum += align[s] * rapt_exp(-(distance * distance * inverse));
+    }
+    return sum;
 }

@@ -17,9 +17,8 @@ void rapt_add(const float *a, const float *b, int64_t count, float *out);
 /* x[i] = tanh(x[i]) */
 void rapt_tanh_of(float *x, int64_t count);
 
-/* x[i][j] = x[i][j] * exp(to[i] - from[i]) for [rows][stride] floats, of which
- * width are used. Zeros stay. */
-void rapt_scale_rows(float *first, int64_t stride, const float *to, const float *from, int64_t rows, int64_t width);
+/* x[i] = x[i] * factor */
+void rapt_scale(float *x, int64_t count, double factor);
 
 /* rapt_layer_norm, with valid arguments. */
 void rapt_normalise(const rapt_norm *norm, const float *x, int64_t tokens, int64_t width, float *out);
@@ -37,5 +36,8 @@ void rapt_positions(const float *x, const float *v, int64_t rows, int64_t units,
  * A position that is NaN sees all and makes all NaN. */
 void rapt_gauss_window(const float *position, int64_t rows, int64_t keys, int64_t reach, unsigned char *mask,
                        float *gauss);
+
+/* What the Gaussian leaves of a row's weights: the sum of align[s] * g[s] in double, from the first to the last. */
+double rapt_gauss_share(const float *align, float position, int64_t keys, int64_t reach);
 
 #endif

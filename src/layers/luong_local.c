@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Luong's local-p. Its weights are softmax(scores in the window) * Gaussian,
  * not normalised again. The logarithm of the Gaussian enters the engine as a
- * bias; the engine normalises, which the difference of the two LSEs, with and
- * without the Gaussian, undoes:
+ * bias; the engine normalises, which a factor for the row undoes:
  *
- *     softmax(s) * g = softmax(s + log g) * exp(lse(s + log g) - lse(s))
- */
+ *     softmax(s) * g = softmax(s + log g) * sum over keys of softmax(s) * g
+ *
+ * The factor is exp(lse(s + log g) - lse(s)), too, but each LSE is rounded at
+ * the size of the scores, however few of the weights depend on it. */
 #include <string.h>
 
 #include "layers/elementwise.h"
@@ -22,10 +23,18 @@ static void predict(struct rapt_call *call, const rapt_luong_desc *desc, const r
     }
 }
 
+/* Strides of single sequences and rows may be anything. */
+static float *weights_of_row(const rapt_attention_desc *all, int64_t b, int64_t q) {
+    char *first = all->weights.data;
+    first += b ? b * all->weights.batch_stride_bytes : 0;
+    first += q ? q * all->weights.token_stride_bytes : 0;
+    return (float *)(void *)first;
+}
+
 void rapt_luong_local_p(struct rapt_call *call, const rapt_luong_desc *desc, const rapt_attention_desc *all) {
     const int64_t b = all->batch, tq = all->query_length, tk = all->kv_length, rows = b * tq;
     float *position = rapt_call_floats(call, desc->position, rows, 1, 1);
-    float *plain = rapt_call_floats(call, NULL, rows, 1, 1), *with_gauss = rapt_call_floats(call, NULL, rows, 1, 1);
+    float *align = rapt_call_floats(call, desc->align, rows, tk, 1);
     float *gauss = rapt_call_floats(call, NULL, rows, tk, 1);
     unsigned char *mask = (unsigned char *)rapt_call_floats(call, NULL, rows, tk, 1);
     predict(call, desc, all, position);
@@ -38,18 +47,15 @@ void rapt_luong_local_p(struct rapt_call *call, const rapt_luong_desc *desc, con
 
     rapt_attention_desc first = *all, second = *all;
     first.mask = second.mask = rapt_bool_mask(mask, tq * tk, tq * tk, tk);
-    first.lse = rapt_output_bhsd(plain, b, 1, tq, 1);
-    first.weights = desc->align ? rapt_output_bhsd(desc->align, b, 1, tq, tk) : (rapt_tensor){0};
-    first.weights_kind = desc->align ? RAPT_WEIGHTS_SOFTMAX : RAPT_WEIGHTS_NONE;
+    first.weights = rapt_output_bhsd(align, b, 1, tq, tk);
+    first.weights_kind = RAPT_WEIGHTS_SOFTMAX;
     second.bias = rapt_input_bhsd(gauss, b, 1, tq, tk);
-    second.lse = rapt_output_bhsd(with_gauss, b, 1, tq, 1);
     rapt_call_attend(call, &first);
     rapt_call_attend(call, &second);
-    for (int64_t i = 0; tq > 0 && i < b && call->status == RAPT_OK; i++) {
-        const float *to = with_gauss + i * tq, *from = plain + i * tq;
-        rapt_scale_rows(desc->out + i * tq * desc->memory_width, desc->memory_width, to, from, tq, desc->memory_width);
+    for (int64_t row = 0; row < rows && call->status == RAPT_OK; row++) {
+        const double factor = rapt_gauss_share(align + row * tk, position[row], tk, desc->reach);
+        rapt_scale(desc->out + row * desc->memory_width, desc->memory_width, factor);
         if (all->weights.data)
-            rapt_scale_rows((float *)(void *)((char *)all->weights.data + i * all->weights.batch_stride_bytes),
-                            all->weights.token_stride_bytes / (int64_t)sizeof(float), to, from, tq, tk);
+            rapt_scale(weights_of_row(all, row / tq, row % tq), tk, factor);
     }
 }

@@ -57,18 +57,27 @@ static void predict(const rapt_luong_desc *luong, const rapt_attention_desc *how
     }
 }
 
-/* x = x * exp(to - from); a row without keys stays 0. */
-static void scale_row(float *x, int64_t count, float to, float from) {
-    const double factor = rapt_exp((double)to - (double)from);
-    for (int64_t i = 0; i < count; i++)
-        x[i] = x[i] == 0 ? 0 : rounded(factor * (double)x[i]);
+/* The sum of align * g. */
+static double share_of(const float *align, double position, int64_t keys, double reach) {
+    double sum = 0;
+    for (int64_t s = 0; s < keys; s++) {
+        const double distance = (double)s - position;
+        if (align[s] != 0)
+            sum += (double)align[s] * rapt_exp(-(distance * distance * (2 / (reach * reach))));
+    }
+    return sum;
 }
 
-/* softmax(s + log g) * exp(lse(s + log g) - lse(s)) */
+static void scale_row(float *x, int64_t count, double factor) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] = rounded(factor * (double)x[i]);
+}
+
+/* softmax(s + log g) * sum of softmax(s) * g */
 static void attend_locally(const rapt_luong_desc *luong, rapt_attention_desc *how) {
     const int64_t tq = how->query_length, tk = how->kv_length, rows = rows_of(how), e = luong->memory_width;
     float *position = room(luong->position, rows), *gauss = test_floats(rows * tk);
-    float *plain = test_floats(rows), *with_gauss = test_floats(rows);
+    float *align = room(luong->align, rows * tk);
     unsigned char *mask = test_alloc((size_t)(rows * tk));
     const double reach = (double)luong->reach;
     predict(luong, how, position);
@@ -80,18 +89,16 @@ static void attend_locally(const rapt_luong_desc *luong, rapt_attention_desc *ho
     }
     how->mask = rapt_bool_mask(mask, tq * tk, 0, tk);
     rapt_attention_desc first = *how, second = *how;
-    first.lse = heads_at(plain, tq, 1, 0, 0);
-    first.weights = luong->align ? heads_at(luong->align, tq, tk, 0, 0) : (rapt_tensor){0};
-    first.weights_kind = luong->align ? RAPT_WEIGHTS_SOFTMAX : RAPT_WEIGHTS_NONE;
+    first.weights = heads_at(align, tq, tk, 0, 0);
+    first.weights_kind = RAPT_WEIGHTS_SOFTMAX;
     second.bias = heads_at(gauss, tq, tk, 0, 0);
-    second.lse = heads_at(with_gauss, tq, 1, 0, 0);
     run_attention(&first);
     run_attention(&second);
     for (int64_t row = 0; row < rows; row++) {
-        scale_row(luong->out + row * e, e, with_gauss[row], plain[row]);
+        const double factor = share_of(align + row * tk, (double)position[row], tk, reach);
+        scale_row(luong->out + row * e, e, factor);
         if (how->weights.data)
-            scale_row((float *)(void *)rapt_reference_row(&how->weights, row / tq, 0, row % tq), tk, with_gauss[row],
-                      plain[row]);
+            scale_row((float *)(void *)rapt_reference_row(&how->weights, row / tq, 0, row % tq), tk, factor);
     }
 }
 

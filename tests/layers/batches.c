@@ -164,6 +164,28 @@ static void local_p_sequences_are_exact(void **state) {
     }
 }
 
+/* One key takes all, with a score whose neighbours are further away than the logarithm of the key's Gaussian. */
+static void large_scores_keep_the_gaussian(void **state) {
+    static float queries[MANY * QUERIES * WIDTH], memory[MANY * KEYS * WIDTH], zeros[HIDDEN];
+    enum { KEY = KEYS / 2 - 1, LARGE = 1 << 12 };
+    struct local local = make_local(RAPT_LUONG_DOT, (rapt_index_list){0});
+    (void)state;
+    for (int row = 0; row < MANY * QUERIES; row++) queries[row * WIDTH] = LARGE;
+    for (int b = 0; b < MANY; b++) memory[(b * KEYS + KEY) * WIDTH] = LARGE;
+    local.layer.state = queries;
+    local.layer.memory = memory;
+    local.layer.v_p = zeros; /* p = S / 2 */
+    run_local(&local);
+    for (int b = 0; b < MANY; b++)
+        for (int q = 0; q < QUERIES; q++) {
+            const double weight = exp(-2.0 / (REACH * REACH));
+            const float *out = local.layer.out + (b * QUERIES + q) * WIDTH;
+            expect_near(local.weights[(b * (QUERIES + 1) + q) * (KEYS + GAP) + KEY], weight, "weights", b, q, KEY);
+            expect_near(out[0] / LARGE, weight, "out", b, q, 0);
+        }
+    test_free_all();
+}
+
 /* v . tanh(W [h_t; h_s]) in double. */
 static void concat_scores_are_exact(void **state) {
     struct local local = make_local(RAPT_LUONG_CONCAT, (rapt_index_list){0});
@@ -225,6 +247,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(additive_sequences_are_separate), cmocka_unit_test(local_p_around_the_middle),
         cmocka_unit_test(local_p_sequences_are_exact),     cmocka_unit_test(concat_scores_are_exact),
+        cmocka_unit_test(large_scores_keep_the_gaussian),
         cmocka_unit_test(local_p_has_no_states),           cmocka_unit_test(local_p_ignores_strides_of_single_rows),
     };
     return cmocka_run_group_tests_name("layers_batches", tests, NULL, NULL);
