@@ -170,8 +170,10 @@ static void large_scores_keep_the_gaussian(void **state) {
     enum { KEY = KEYS / 2 - 1, LARGE = 1 << 12 };
     struct local local = make_local(RAPT_LUONG_DOT, (rapt_index_list){0});
     (void)state;
-    for (int row = 0; row < MANY * QUERIES; row++) queries[row * WIDTH] = LARGE;
-    for (int b = 0; b < MANY; b++) memory[(b * KEYS + KEY) * WIDTH] = LARGE;
+    for (int row = 0; row < MANY * QUERIES; row++)
+        queries[row * WIDTH] = LARGE;
+    for (int b = 0; b < MANY; b++)
+        memory[(b * KEYS + KEY) * WIDTH] = LARGE;
     local.layer.state = queries;
     local.layer.memory = memory;
     local.layer.v_p = zeros; /* p = S / 2 */
@@ -247,8 +249,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(additive_sequences_are_separate), cmocka_unit_test(local_p_around_the_middle),
         cmocka_unit_test(local_p_sequences_are_exact),     cmocka_unit_test(concat_scores_are_exact),
-        cmocka_unit_test(large_scores_keep_the_gaussian),
-        cmocka_unit_test(local_p_has_no_states),           cmocka_unit_test(local_p_ignores_strides_of_single_rows),
+        cmocka_unit_test(large_scores_keep_the_gaussian),  cmocka_unit_test(local_p_has_no_states),
+        cmocka_unit_test(local_p_ignores_strides_of_single_rows),
     };
     return cmocka_run_group_tests_name("layers_batches", tests, NULL, NULL);
 }

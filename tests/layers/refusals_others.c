@@ -1,144 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What layers other than multi-head attention refuse. */
+ * What stacked heads, encoder blocks and dot products refuse, and wild sizes of any layer. */
 #include <math.h>
 #include <stdlib.h>
 
-#include "layers/drawn.h"
-
-static void said(rapt_status got, rapt_status expected, const char *text, int line) {
-    if (got != expected || !strstr(message.text, text))
-        fail_msg("line %d: %s: '%s'", line, rapt_status_text(got), message.text);
-}
-
-/* Misaligned. */
-static float *odd(const float *numbers) { return (float *)((uintptr_t)numbers + 1); }
-
-#define OTHER(function, good, status, text, ...)                                                                    \
-    do {                                                                                                            \
-        rapt_attention_desc how = good_how;                                                                         \
-        __typeof__(good) layer = good, *d = &layer;                                                                 \
-        layer.attention = &how;                                                                                     \
-        __VA_ARGS__;                                                                                                \
-        (void)d;                                                                                                    \
-        said(function(&layer, NULL, &message), status, text, __LINE__);                                             \
-    } while (0)
-
-static void bad_older_layers_are_refused(void **state) {
-    const rapt_attention_desc good_how = sizes(1);
-    static float floats[4 * COUNT], weights[BATCH * TOKENS * TOKENS];
-    static const int32_t offsets[BATCH + 1] = {0, TOKENS, 2 * TOKENS};
-    rapt_additive_desc additive = RAPT_ADDITIVE_DESC_INIT;
-    rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
-    (void)state;
-    additive.state = additive.memory = additive.v = drawn(COUNT);
-    additive.w = additive.u = drawn_linear(WIDTH, DIM);
-    additive.out = floats;
-#define ADDITIVE(...) OTHER(rapt_additive_attention, additive, __VA_ARGS__)
-    ADDITIVE(RAPT_OK, "", (void)0);
-    ADDITIVE(RAPT_INVALID_SHAPE, "query_heads = 2, kv_heads = 1: this layer has one head", how.query_heads = 2);
-    ADDITIVE(RAPT_INVALID_SHAPE, "w.out = 4, u.out = 5", d->u = drawn_linear(WIDTH, DIM + 1));
-    ADDITIVE(RAPT_INVALID_SHAPE, "u.in = 1025 is outside 1 ... 1024", d->u = drawn_linear(1025, DIM));
-    ADDITIVE(RAPT_NULL_POINTER, "state = NULL", d->state = NULL);
-    ADDITIVE(RAPT_NULL_POINTER, "v = NULL", d->v = NULL);
-    ADDITIVE(RAPT_MISALIGNED_POINTER, "v = ", d->v = odd(d->v));
-    ADDITIVE(RAPT_MISALIGNED_POINTER, "state = ", d->state = odd(d->state));
-    ADDITIVE(RAPT_MISALIGNED_POINTER, "memory = ", d->memory = odd(d->memory));
-    ADDITIVE(RAPT_MISALIGNED_POINTER, "scores = ", d->scores = odd(floats));
-    ADDITIVE(RAPT_UNUSED_FIELD, "attention has a bias", how.features = RAPT_SCALE);
-    ADDITIVE(RAPT_UNUSED_FIELD, "softcap or scale", how.scale = 0.5f);
-    ADDITIVE(RAPT_UNSUPPORTED_FLAG, "weights_kind = 1: scores are a bias here", how.weights_kind = RAPT_WEIGHTS_RAW,
-             how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
-    ADDITIVE(RAPT_OK, "", how.weights_kind = RAPT_WEIGHTS_MASKED,
-             how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
-    ADDITIVE(RAPT_UNUSED_FIELD, "offsets or page tables", how.kv_offsets = rapt_int32_list(offsets, BATCH + 1));
-    ADDITIVE(RAPT_UNUSED_FIELD, "offsets or page tables", how.value_pages.kind = RAPT_PAGES_DENSE);
-    luong.state = luong.memory = luong.w_a = luong.v_a = drawn(COUNT);
-    luong.state_width = luong.memory_width = WIDTH;
-    luong.out = floats;
-#define LUONG(...) OTHER(rapt_luong_attention, luong, __VA_ARGS__)
-    LUONG(RAPT_OK, "", (void)0);
-    LUONG(RAPT_INVALID_SHAPE, "dot requires equal ones", d->memory_width = WIDTH - 1);
-    LUONG(RAPT_INVALID_SHAPE, "memory_width = 1025 is outside", d->state_width = d->memory_width = 1025);
-    LUONG(RAPT_UNUSED_FIELD, "align and position are results of local-p", d->align = floats);
-    LUONG(RAPT_UNUSED_FIELD, "align and position are results of local-p", d->position = floats);
-    LUONG(RAPT_UNUSED_FIELD, "attentional without w_c", d->attentional = floats);
-    LUONG(RAPT_UNUSED_FIELD, "softcap or scale", how.scale = 0.5f);
-    LUONG(RAPT_INVALID_SHAPE, "w_a: in = 24, out = 10", d->score = RAPT_LUONG_CONCAT, d->units = INT64_C(1) << 40);
-    LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.sinks = floats);
-    LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.alibi_slopes = floats);
-    LUONG(RAPT_UNUSED_FIELD, "features, a mask or positions", how.features = RAPT_CAUSAL);
-    LUONG(RAPT_UNUSED_FIELD, "features, a mask or positions", how.query_origin = RAPT_ORIGIN_TOP_LEFT);
-    LUONG(RAPT_UNSUPPORTED_FLAG, "score = 3 is unknown", d->score = 3);
-    LUONG(RAPT_UNSUPPORTED_FLAG, "window = -1 is unknown", d->window = -1);
-    LUONG(RAPT_INVALID_SHAPE, "reach = 0", d->window = RAPT_LUONG_LOCAL_M);
-    LUONG(RAPT_MISALIGNED_POINTER, "v_a = ", d->score = RAPT_LUONG_CONCAT, d->units = 1, d->v_a = odd(d->v_a));
-    LUONG(RAPT_MISALIGNED_POINTER, "scores = ", d->score = RAPT_LUONG_CONCAT, d->units = 1, d->scores = odd(floats));
-    LUONG(RAPT_MISALIGNED_POINTER, "state = ", d->state = odd(d->state));
-    LUONG(RAPT_MISALIGNED_POINTER, "memory = ", d->memory = odd(d->memory));
-    LUONG(RAPT_MISALIGNED_POINTER, "attentional = ", d->w_c = drawn_linear(2 * WIDTH, 1), d->attentional = odd(floats));
-    luong.window = RAPT_LUONG_LOCAL_P, luong.reach = 1, luong.w_p = drawn_linear(WIDTH, DIM), luong.v_p = drawn(DIM);
-    LUONG(RAPT_MISALIGNED_POINTER, "v_p = ", d->v_p = odd(d->v_p));
-    LUONG(RAPT_UNSUPPORTED_FLAG, "weights_kind = 3: local-p supports SOFTMAX only",
-          how.weights_kind = RAPT_WEIGHTS_MASKED, how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
-    LUONG(RAPT_MISALIGNED_POINTER, "position = ", d->position = odd(floats));
-    LUONG(RAPT_MISALIGNED_POINTER, "align = ", d->align = odd(floats));
-    test_free_all();
-}
-
-/* By the last of several calls, after scores would have used out as scratch memory. */
-static void overlapping_results_of_luong_leave_out(void **state) {
-    static float scores[BATCH * TOKENS * TOKENS];
-    const rapt_attention_desc how = sizes(1);
-    rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
-    (void)state;
-    luong.attention = &how;
-    luong.state = luong.memory = drawn(COUNT), luong.state_width = luong.memory_width = WIDTH;
-    luong.window = RAPT_LUONG_LOCAL_P, luong.reach = 2;
-    luong.w_p = drawn_linear(WIDTH, DIM), luong.v_p = drawn(DIM);
-    luong.out = test_floats(COUNT);
-    luong.out[0] = 42;
-    luong.scores = scores;
-    luong.align = (float *)(uintptr_t)luong.memory;
-    said(rapt_luong_attention(&luong, NULL, &message), RAPT_OVERLAPPING_OUTPUT, "overlaps", __LINE__);
-    assert_true(luong.out[0] == 42);
-    luong.align = NULL;
-    said(rapt_luong_attention(&luong, NULL, &message), RAPT_OK, "", __LINE__);
-    assert_true(luong.out[0] != 42);
-    test_free_all();
-}
-
-/* Weights beyond memory are used last, when the context is already in out. */
-static void weights_beyond_memory_leave_out(void **state) {
-    const rapt_attention_desc how = sizes(1);
-    const int64_t wild = INT64_C(1) << 62;
-    float *scores = test_floats(BATCH * TOKENS * TOKENS);
-    rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
-    (void)state;
-    luong.attention = &how;
-    luong.state = luong.memory = drawn(COUNT), luong.state_width = luong.memory_width = WIDTH;
-    luong.out = test_floats(COUNT);
-    luong.out[0] = 42;
-    luong.attentional = test_floats(COUNT);
-    luong.w_c = drawn_linear(2 * WIDTH, WIDTH);
-    luong.w_c.weight_stride_bytes = wild;
-    said(rapt_luong_attention(&luong, NULL, &message), RAPT_INVALID_STRIDE, "w_c.weight_stride_bytes = 46", __LINE__);
-    assert_true(luong.out[0] == 42);
-    luong.w_c.weight_stride_bytes = 0;
-    luong.w_c.bias = (const float *)(UINTPTR_MAX - 7);
-    said(rapt_luong_attention(&luong, NULL, &message), RAPT_INVALID_STRIDE, "leaves the address space", __LINE__);
-    assert_true(luong.out[0] == 42);
-    luong.w_c = (rapt_linear){0};
-    luong.attentional = NULL;
-    luong.window = RAPT_LUONG_LOCAL_P;
-    luong.reach = 2;
-    luong.w_p = drawn_linear(WIDTH, DIM);
-    luong.w_p.weight_stride_bytes = wild;
-    luong.v_p = drawn(DIM);
-    luong.scores = scores;
-    said(rapt_luong_attention(&luong, NULL, &message), RAPT_INVALID_STRIDE, "w_p.weight_stride_bytes = 46", __LINE__);
-    assert_true(luong.out[0] == 42);
-    test_free_all();
-}
+#include "layers/refused.h"
 
 static void bad_stacked_heads_are_refused(void **state) {
     const rapt_attention_desc good_how = sizes(2);
@@ -338,13 +203,13 @@ static void empty_batches_of_wild_sizes_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_older_layers_are_refused),
-        cmocka_unit_test(overlapping_results_of_luong_leave_out),
-        cmocka_unit_test(weights_beyond_memory_leave_out), cmocka_unit_test(hostile_shapes_are_refused_at_once),
+        cmocka_unit_test(bad_stacked_heads_are_refused),
+        cmocka_unit_test(bad_blocks_are_refused),
+        cmocka_unit_test(misaligned_arrays_of_heads_are_named),
+        cmocka_unit_test(context_and_out_are_two),
+        cmocka_unit_test(hostile_shapes_are_refused_at_once),
         cmocka_unit_test(sequences_without_queries_take_no_time),
         cmocka_unit_test(empty_batches_of_wild_sizes_are_refused),
-        cmocka_unit_test(misaligned_arrays_of_heads_are_named), cmocka_unit_test(context_and_out_are_two),
-        cmocka_unit_test(bad_stacked_heads_are_refused), cmocka_unit_test(bad_blocks_are_refused),
     };
     return cmocka_run_group_tests_name("layers_refusals_others", tests, NULL, NULL);
 }
