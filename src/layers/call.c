@@ -247,6 +247,7 @@ void rapt_call_scores(struct rapt_call *call, const rapt_attention_desc *desc, f
     rapt_attention_desc raw = RAPT_ATTENTION_DESC_INIT;
     if (!scores || call->status != RAPT_OK)
         return;
+    raw.numerics = desc->numerics;
     raw.isa = desc->isa;
     raw.batch = desc->batch;
     raw.query_heads = desc->query_heads;

@@ -70,6 +70,26 @@ static void scores_of_other_value_dims(void **state) {
     }
 }
 
+/* Scores are what the softmax takes, whatever order of operations a call requests. */
+static void scores_follow_numerics(void **state) {
+    (void)state;
+    for (int32_t numerics = 0; numerics <= 3; numerics += 3) {
+        const int64_t count = BATCH * HEADS * TOKENS * TOKENS;
+        rapt_attention_desc how = sizes(HEADS);
+        rapt_multi_head_desc layer = make(&how);
+        float *raw = test_floats(count);
+        how.numerics = numerics;
+        how.features = RAPT_SCALE;
+        how.scale = 1;
+        how.weights = rapt_output_bhsd(raw, BATCH, HEADS, TOKENS, TOKENS);
+        how.weights_kind = RAPT_WEIGHTS_RAW;
+        layer.scores = test_floats(count);
+        expect_ok(rapt_multi_head_attention(&layer, NULL, &message));
+        expect_bits(layer.scores, raw, count, NAN_CANONICAL, "scores, numerics %d", (int)numerics);
+        test_free_all();
+    }
+}
+
 /* Four query heads of WIDTH / 4 values, side by side as wide as x. */
 static rapt_multi_head_desc grouped(const rapt_attention_desc *how, bool fused) {
     const int64_t value_dim = WIDTH / 4, head_dim = value_dim + 2, kv_heads = how->kv_heads;
@@ -165,6 +185,7 @@ static void empty_shapes_are_refused_alike(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(fused_blocks_share_key_heads),
                                        cmocka_unit_test(scores_of_other_value_dims),
+                                       cmocka_unit_test(scores_follow_numerics),
                                        cmocka_unit_test(blocks_take_grouped_heads),
                                        cmocka_unit_test(leftovers_are_refused),
                                        cmocka_unit_test(empty_shapes_are_refused_alike)};
