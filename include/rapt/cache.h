@@ -132,8 +132,8 @@ typedef struct rapt_append_desc {
 #define RAPT_APPEND_DESC_INIT RAPT_INIT(rapt_append_desc)
 
 /* Everything is checked before anything is written. options may be NULL: OpenMP with as many threads as it would use;
- * small calls run on the calling thread, or as one task of parallel_for where there is one. Allocates nothing. message
- * may be NULL.
+ * small calls run on the calling thread, or as one task of parallel_for where there is one. Allocates nothing. Calls on
+ * several threads may write different rows of a cache at the same time. message may be NULL.
  *
  * Lists must not change during the call. If they do, some rows are not written, or written twice, but nothing outside
  * the caches is touched. After RAPT_STOPPED and RAPT_PARALLEL_FOR_FAILED the rows to write are undefined. */
