@@ -117,8 +117,10 @@ int main(int argc, char **argv) {
         const bool has_value = strcmp(argv[i], "--seconds") == 0 || strcmp(argv[i], "--filter") == 0;
         if (strcmp(argv[i], "--list") == 0)
             slots.list = true;
+        else if (strcmp(argv[i], "--help") == 0)
+            return fputs(usage, stdout), 0;
         else if (!has_value || ++i == argc)
-            return fputs(usage, strcmp(argv[i - (i == argc)], "--help") ? stderr : stdout), 2;
+            return fputs(usage, stderr), 2;
     }
     if (!seconds_parse(value_of("--seconds", argc, argv, "0.2"), &slots.seconds))
         return fputs("rapt_slots: --seconds takes a number, 0 ... 3600\n", stderr), 2;
