@@ -12,6 +12,7 @@ exit status where a row failed on a side.
 Two files of ./dev bench --json may stand for the sides; one run in each allows no test."""
 import argparse
 import json
+import math
 import os
 import re
 import shlex
@@ -209,6 +210,23 @@ def parse():
     return checked(parser, parser.parse_args())
 
 
+def check_wrap(parser, command):
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        parser.error(f"--wrap is no command: {error}")
+    if words and not shutil.which(words[0]):
+        parser.error(f"--wrap: there is no program '{words[0]}'")
+
+
+def check_files(parser, paths):
+    for path in paths:
+        try:
+            rows_of(path)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            parser.error(f"'{path}' is no file of ./dev bench --json")
+
+
 def checked(parser, options):
     """Before anything is built, which takes minutes."""
     try:
@@ -217,8 +235,14 @@ def checked(parser, options):
         parser.error(f"--filter is no regular expression: {error}")
     if options.rounds < 1:
         parser.error("--rounds: at least 1")
+    if not 0 <= options.seconds <= 3600:
+        parser.error("--seconds: 0 ... 3600")
+    if not 0 <= options.tolerance < math.inf:
+        parser.error("--tolerance: at least 0")
+    check_wrap(parser, options.wrap)
     sides = [options.before, options.after]
     if all(map(os.path.isfile, sides)):
+        check_files(parser, sides)
         return options
     for side in sides:
         if os.path.isdir(side) and not os.path.exists(os.path.join(side, "tools/dev/build.sh")):

@@ -71,13 +71,16 @@ def pages_are_compared_with_the_limit():
 
 def comparisons_begin_with_their_arguments():
     """By a message, before anything is built, also where there is no git."""
-    calls = (["no-such-commit"], ["HEAD", "--filter", "("], ["."], [".", ".", "--rounds", "0"])
-    for arguments, env in itertools.product(calls, (None, os.environ | {"PATH": "/no-such-folder"})):
+    wrong = (("--filter", "("), ("--rounds", "0"), ("--seconds", "-1"), ("--seconds", "nan"), ("--tolerance", "-1"),
+             ("--tolerance", "nan"), ("--wrap", "'"), ("--wrap", "no-such-program"))
+    calls = ((["no-such-commit"], "'no-such-commit'"), (["."], "'.'"), ([__file__, __file__], "is no file of"),
+             *(([".", *option], option[0]) for option in wrong))
+    for (arguments, named), env in itertools.product(calls, (None, os.environ | {"PATH": "/no-such-folder"})):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([sys.executable, PYTHON / "ab.py", *arguments], cwd=folder, capture_output=True,
                                   text=True, check=False, env=env)
             assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
-            assert "ab: error: " in done.stderr and not os.listdir(folder), done.stderr
+            assert named in done.stderr.partition("ab: error: ")[2] and not os.listdir(folder), done.stderr
 
 
 def files_say_which_rows_the_other_lacks():
