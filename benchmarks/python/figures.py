@@ -98,6 +98,8 @@ def main():
     parser.add_argument("--check", action="store_true", help="as the test `figures` does")
     parser.add_argument("--only", help="one picture, and nothing else")
     arguments = parser.parse_args()
+    if arguments.check and arguments.only:
+        parser.error("--only draws a picture, --check draws none")
     if not arguments.check:
         import pictures  # needs Matplotlib
         if arguments.only and arguments.only not in pictures.PICTURES:

@@ -169,6 +169,12 @@ def pictures_name_all_their_files():
     assert len(figures.check_pictures(found)) >= 10
 
 
+def checks_cover_all_figures():
+    done = subprocess.run([sys.executable, PYTHON / "figures.py", "--check", "--only", "promise"], capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 2 and "--only draws a picture" in done.stderr, done.stderr
+
+
 def ratios_are_sorted_as_numbers():
     cases = "prefill/f32/d128/s2048/full", "prefill/f32/d128/s2048/causal", "decode/f32/d128/kv32768/g4"
     rows = [{"name": f"peer:pytorch/{case}/t1", "rapt_speedup": speedup} for case, speedup in zip(cases, (10.5, 2, 9))]
@@ -179,7 +185,8 @@ def ratios_are_sorted_as_numbers():
 TESTS = (short_turns_grow_beside_long_ones, rates_are_medians_but_for_peaks, no_recording_reads_faster_than_memory,
          recordings_do_without_git, pages_are_compared_with_the_limit, comparisons_begin_with_their_arguments,
          files_say_which_rows_the_other_lacks, interrupted_checkouts_are_made_again, rows_say_when_they_were_measured,
-         recordings_before_rows_said_it, pictures_name_all_their_files, ratios_are_sorted_as_numbers)
+         recordings_before_rows_said_it, pictures_name_all_their_files, checks_cover_all_figures,
+         ratios_are_sorted_as_numbers)
 
 
 def main():
