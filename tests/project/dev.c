@@ -84,9 +84,10 @@ static void arguments_that_nobody_reads(void **state) {
 static void wrong_arguments(void **state) {
     (void)state;
     shell("rm -f calls.txt; for line in 'arm wrong' 'ggml wrong' 'python wrong' fuzz 'fuzz descriptor' 'fuzz 0'"
-          " 'fuzz 1 wrong'; do set -- $line; status=0;"
-          " \"$source\"/tools/dev/$1.sh $2 $3 >log 2>&1 || status=$?; test $status = 2;"
-          " grep -q \"usage: ./dev $1\" log; done; test ! -e calls.txt");
+          " 'fuzz 1 wrong' 'fuzz 1 npy more' 'arm analysis more' 'ggml build more' 'ggml sanitize more'"
+          " 'python build more' 'python wheel more' 'abi HEAD more'; do set -- $line; name=$1; shift; status=0;"
+          " \"$source\"/tools/dev/$name.sh \"$@\" >log 2>&1 || status=$?; test $status = 2;"
+          " grep -q \"usage: ./dev $name\" log; done; test ! -e calls.txt");
 }
 
 /* CI compiles with little optimisation, measurements with full, in one folder. */

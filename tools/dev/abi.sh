@@ -5,6 +5,7 @@
 # ignores: enumerators, macros, and members of structs that may grow. Fails if something that programs use changed under
 # the same soname; additions are printed.
 set -euo pipefail
+[ $# -lt 2 ] || { echo "usage: ./dev abi [COMMIT]" >&2 && exit 2; }
 tools/dev/setup.sh abi
 before=${1-$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || true)}
 if [ -z "$before" ]; then

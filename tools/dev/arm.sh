@@ -3,7 +3,7 @@
 # ARM without ARM hardware: whether the library compiles for macOS and Windows, what llvm-mca predicts for the NEON
 # inner loops, and, except for `arm.sh analysis`, all tests under qemu-user.
 set -euo pipefail
-case ${1-} in
+case $* in
 '' | analysis) ;;
 *) echo "usage: ./dev arm [analysis]" >&2 && exit 2 ;;
 esac

@@ -12,7 +12,7 @@ targets=("${all[@]}")
 [ $# -lt 2 ] || targets=("$2")
 
 # libFuzzer reads non-numbers as 0, and 0 seconds as no limit.
-if ! [[ $seconds =~ ^([1-9][0-9]*|available|build)$ && " ${all[*]} " == *" ${2-descriptor} "* ]]; then
+if [ $# -gt 2 ] || ! [[ $seconds =~ ^([1-9][0-9]*|available|build)$ && " ${all[*]} " == *" ${2-descriptor} "* ]]; then
     echo "usage: ./dev fuzz SECONDS [$(IFS='|' && echo "${all[*]}")]" >&2
     exit 2
 fi

@@ -72,6 +72,9 @@ run_sanitized() {
 what=${1-all}
 shift || true
 case $what in
+build | sanitize) [ $# = 0 ] || what=none ;;
+esac
+case $what in
 build | test | perf | model | sanitize | all) ;;
 *) echo "usage: ./dev ggml [build|test|perf|model|sanitize]" >&2 && exit 2 ;;
 esac

@@ -35,6 +35,9 @@ run_tests() {
 verb=${1-}
 shift || true
 case $verb in
+build | wheel) [ $# = 0 ] || verb=none ;;
+esac
+case $verb in
 available) has_packages ;;
 build) build ;;
 "" | test)
