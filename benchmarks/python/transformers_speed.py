@@ -184,6 +184,11 @@ def main():
     parser.add_argument("--out", type=pathlib.Path,
                         default=pathlib.Path(__file__).parents[1] / "results" / "python.json")
     arguments = parser.parse_args()
+    unknown = [part for part in arguments.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"there is no part '{unknown[0]}': {', '.join(PARTS)}")
+    if arguments.turns < 1:
+        parser.error("--turns: at least 1")
     register()
     stored = json.loads(arguments.out.read_text(encoding="utf-8")) if arguments.out.exists() else {}
     stored["machine"] = {"cpu": cpu_name(), "threads": torch.get_num_threads(), "isa": rapt.info()["isa"],
