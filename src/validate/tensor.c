@@ -64,7 +64,10 @@ static rapt_status check_null(struct rapt_validation *v, const struct rapt_tenso
     if (v->memory == RAPT_MEMORY_LATER && is_present(v, rule))
         return RAPT_OK;
     if (!is_optional(rule) || is_present(v, rule))
-        return rapt_refuse(v->message, RAPT_NULL_POINTER, "%s.data is NULL", rule->name);
+        return rapt_refuse(v->message, RAPT_NULL_POINTER,
+                           v->memory == RAPT_MEMORY_LATER ? "%s.dtype = 0, but a plan without data requires one"
+                                                          : "%s.data is NULL",
+                           rule->name);
     const struct rapt_field fields[] = {{"dtype", t->dtype},
                                         {"batch_stride_bytes", t->batch_stride_bytes},
                                         {"head_stride_bytes", t->head_stride_bytes},

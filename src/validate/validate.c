@@ -125,8 +125,8 @@ static rapt_status check_missing_fields(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
     const bool no_weights = v->memory == RAPT_MEMORY_LATER ? rapt_absent(&desc->weights) : !desc->weights.data;
     if (desc->weights_kind != RAPT_WEIGHTS_NONE && no_weights && !rapt_no_rows(desc) && desc->kv_length)
-        return rapt_refuse(v->message, RAPT_NULL_POINTER, "weights.data is NULL, but weights_kind = %d",
-                           (int)desc->weights_kind);
+        return rapt_refuse(v->message, RAPT_NULL_POINTER, "weights.%s, but weights_kind = %d",
+                           v->memory == RAPT_MEMORY_LATER ? "dtype = 0" : "data is NULL", (int)desc->weights_kind);
     if (desc->query_origin == RAPT_ORIGIN_GIVEN && !desc->query_position.data && desc->batch)
         return rapt_refuse(v->message, RAPT_NULL_POINTER,
                            "query_position.data is NULL, but query_origin = %d (RAPT_ORIGIN_GIVEN)",

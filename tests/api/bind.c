@@ -94,24 +94,28 @@ static void test_questions_are_checked(void **state) {
     struct problem *problem = problem_new(&calls[2]);
     const rapt_attention_desc bare = question(&problem->desc);
     rapt_plan plan;
+    rapt_message message;
     (void)state;
-#define REFUSE(status, ...)                                                                        \
+#define REFUSE(status, named, ...)                                                                 \
     do {                                                                                           \
         rapt_attention_desc d = bare;                                                              \
         __VA_ARGS__;                                                                               \
-        assert_int_equal(rapt_plan_init(&plan, &d, NULL), status);                                 \
+        assert_int_equal(rapt_plan_init(&plan, &d, &message), status);                             \
+        if (!strstr(message.text, named))                                                          \
+            fail_msg("%s: no %s", message.text, named);                                            \
     } while (0)
-    REFUSE(RAPT_NULL_POINTER, d.query.dtype = RAPT_NO_DTYPE);
-    REFUSE(RAPT_NULL_POINTER, d.out.dtype = RAPT_NO_DTYPE);
-    REFUSE(RAPT_UNSUPPORTED_DTYPE, d.key.dtype = RAPT_BOOL8);
-    REFUSE(RAPT_UNUSED_FIELD, d.mask.token_stride_bytes = 4);
-    REFUSE(RAPT_INVALID_STRIDE, d.key.token_stride_bytes = 2);
-    REFUSE(RAPT_INVALID_STRIDE, d.value.batch_stride_bytes = INT64_MAX - 3);
-    REFUSE(RAPT_INVALID_STRIDE, d.out.head_stride_bytes = 0);
-    REFUSE(RAPT_OVERLAPPING_OUTPUT, d.out.head_stride_bytes = d.out.token_stride_bytes);
-    REFUSE(RAPT_OUT_OF_EXTENT, d.key.extent_bytes = 4);
-    REFUSE(RAPT_NULL_POINTER, d.weights_kind = RAPT_WEIGHTS_RAW);
-    REFUSE(RAPT_NULL_POINTER, d.query.data = problem->desc.query.data); /* some data: all that is there needs it */
+    REFUSE(RAPT_NULL_POINTER, "query.dtype = 0", d.query.dtype = RAPT_NO_DTYPE);
+    REFUSE(RAPT_NULL_POINTER, "out.dtype = 0", d.out.dtype = RAPT_NO_DTYPE);
+    REFUSE(RAPT_UNSUPPORTED_DTYPE, "key.dtype = 2", d.key.dtype = RAPT_BOOL8);
+    REFUSE(RAPT_UNUSED_FIELD, "mask.data is NULL", d.mask.token_stride_bytes = 4);
+    REFUSE(RAPT_INVALID_STRIDE, "key.token_stride_bytes", d.key.token_stride_bytes = 2);
+    REFUSE(RAPT_INVALID_STRIDE, "value.batch_stride_bytes", d.value.batch_stride_bytes = INT64_MAX - 3);
+    REFUSE(RAPT_INVALID_STRIDE, "out.head_stride_bytes", d.out.head_stride_bytes = 0);
+    REFUSE(RAPT_OVERLAPPING_OUTPUT, "out overlaps itself", d.out.head_stride_bytes = d.out.token_stride_bytes);
+    REFUSE(RAPT_OUT_OF_EXTENT, "key.extent_bytes", d.key.extent_bytes = 4);
+    REFUSE(RAPT_NULL_POINTER, "weights.dtype = 0, but weights_kind = 1", d.weights_kind = RAPT_WEIGHTS_RAW);
+    REFUSE(RAPT_NULL_POINTER, "key.data is NULL", d.query.data = problem->desc.query.data); /* some data: all that is
+                                                                                              there needs it */
 #undef REFUSE
     problem_free(problem);
 }
