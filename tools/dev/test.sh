@@ -23,7 +23,7 @@ run() {
 skip() { echo "$1: $2" >>"$records/skipped"; }
 
 # run_emulated NAME QEMU_CPU ISAS: enough to reach every kernel of the tables and the command; the same code runs in
-# full natively, and test_old_cpu checks which table ten models choose.
+# full natively, and test_old_cpu checks which table other models choose.
 run_emulated() {
     if ! has qemu-x86_64; then
         skip "$1" "no qemu-x86_64"
