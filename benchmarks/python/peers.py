@@ -10,6 +10,7 @@ import re
 import sys
 import time
 
+import checks
 import report
 import store
 from caches import Memories
@@ -169,15 +170,15 @@ def parse():
     parser = argparse.ArgumentParser(prog="./dev bench peers", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--json", help="write the rows to this file, too")
+    parser.add_argument("--json", type=checks.file_to_write, help="write the rows to this file, too")
     parser.add_argument("--quick", action="store_true", help="fewer rows in under a minute, less steady")
     parser.add_argument("--types", action="store_true", help="keys and values of other types, and in pages")
     parser.add_argument("--units", action="store_true", help="bfloat16 and float16 throughout, rapt in order 2")
     parser.add_argument("--store", action="store_true", help="keep the medians in benchmarks/results, for --types "
                                                              "and --units")
     parser.add_argument("--filter", default="", type=pattern, help="with a regular expression: rows of this name only")
-    parser.add_argument("--seconds", type=float, default=5, help="for each case, at least; default 5")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=checks.seconds, default=5, help="for each case, at least; default 5")
+    parser.add_argument("--threads", type=checks.at_least_one, default=1)
     arguments = parser.parse_args()
     if arguments.types and arguments.units:
         parser.error("--types and --units are two runs")

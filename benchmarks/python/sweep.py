@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+import checks
 import report
 from cases import Case, Cursor, Problem
 from library import FmaPeak, Library, Rapt, StreamPeak
@@ -130,9 +131,9 @@ def show(name):
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench sweep", description=__doc__)
     parser.add_argument("--library", required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--json", required=True, help="where the rows go")
+    parser.add_argument("--json", required=True, type=checks.file_to_write, help="where the rows go")
     parser.add_argument("--only", choices=[*(sweep.__name__ for sweep, _ in SWEEPS), "threads"], help="one sweep")
-    parser.add_argument("--seconds", type=float, default=0.35,
+    parser.add_argument("--seconds", type=checks.seconds, default=0.35,
                         help="for each point, at least, default 0.35; points that need twice that for a run are left out")
     arguments = parser.parse_args()
     library = Library(arguments.library)

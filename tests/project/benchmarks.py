@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The scripts of benchmarks/python and what they stored, as far as neither measuring nor a package is required. TAP."""
+import argparse
 import contextlib
 import io
 import itertools
@@ -18,6 +19,7 @@ PYTHON = TOP / "benchmarks/python"
 sys.path.insert(0, str(PYTHON))
 
 import ab
+import checks
 import figures
 import prose
 import python_tables
@@ -81,6 +83,20 @@ def comparisons_begin_with_their_arguments():
                                   text=True, check=False, env=env)
             assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
             assert named in done.stderr.partition("ab: error: ")[2] and not os.listdir(folder), done.stderr
+
+
+def arguments_are_checked_before_measuring():
+    wrong = ((checks.seconds, ("-1", "nan", "1e9", "x")), (checks.at_least_one, ("0", "-3", "2.5")),
+             (checks.file_to_write, ("/no-such-folder/x.json", str(TOP))))
+    for check, texts in wrong:
+        for text in texts:
+            try:
+                raise AssertionError((text, check(text)))
+            except (argparse.ArgumentTypeError, ValueError):
+                pass
+    with tempfile.TemporaryDirectory() as folder:
+        assert checks.file_to_write(f"{folder}/x.json") and not os.listdir(folder)
+    assert (checks.seconds("0.35"), checks.at_least_one("2")) == (0.35, 2) and checks.file_to_write("/dev/null")
 
 
 def files_say_which_rows_the_other_lacks():
@@ -184,9 +200,9 @@ def ratios_are_sorted_as_numbers():
 
 TESTS = (short_turns_grow_beside_long_ones, rates_are_medians_but_for_peaks, no_recording_reads_faster_than_memory,
          recordings_do_without_git, pages_are_compared_with_the_limit, comparisons_begin_with_their_arguments,
-         files_say_which_rows_the_other_lacks, interrupted_checkouts_are_made_again, rows_say_when_they_were_measured,
-         recordings_before_rows_said_it, pictures_name_all_their_files, checks_cover_all_figures,
-         ratios_are_sorted_as_numbers)
+         arguments_are_checked_before_measuring, files_say_which_rows_the_other_lacks,
+         interrupted_checkouts_are_made_again, rows_say_when_they_were_measured, recordings_before_rows_said_it,
+         pictures_name_all_their_files, checks_cover_all_figures, ratios_are_sorted_as_numbers)
 
 
 def main():
