@@ -144,7 +144,7 @@ rapt_status rapt_describe_options(const rapt_run_options *options, rapt_run_opti
     if (complete->flags & ~RAPT_RUN_FORK_SAFE)
         return rapt_refuse(message, RAPT_UNSUPPORTED_FLAG, "options.flags = 0x%llx has unknown bits",
                            (unsigned long long)complete->flags);
-    return rapt_check_reserved("options.reserved", complete->reserved, 4, message);
+    return RAPT_CHECK_RESERVED("options.reserved", complete->reserved, message);
 }
 
 rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings *complete, rapt_message *message) {
@@ -154,7 +154,7 @@ rapt_status rapt_describe_bindings(const rapt_bindings *bindings, rapt_bindings 
     rapt_status status = copy(&sizes, bindings, complete, message);
     if (status == RAPT_OK)
         status = rapt_check_reserved_zero("bindings.", complete->reserved_zero, message);
-    return status == RAPT_OK ? rapt_check_reserved("bindings.reserved", complete->reserved, 8, message) : status;
+    return status == RAPT_OK ? RAPT_CHECK_RESERVED("bindings.reserved", complete->reserved, message) : status;
 }
 
 rapt_status rapt_describe_copy(size_t least, size_t known, const void *from, void *into, rapt_message *message) {

@@ -18,7 +18,9 @@ rapt_status rapt_refuse_run(rapt_message *message, rapt_status status);
 /* Empties message, if there is one. */
 void rapt_clear_message(rapt_message *message);
 
-/* Whether an array of reserved words is 0. */
+/* Whether an array of reserved words is 0. The length comes from its type: new fields take some of the words. */
+#define RAPT_CHECK_RESERVED(name, words, message)                                     \
+    rapt_check_reserved(name, words, (int)(sizeof(words) / sizeof *(words)), message)
 rapt_status rapt_check_reserved(const char *name, const uint64_t *words, int count, rapt_message *message);
 
 /* Whether a struct's field reserved_zero is; struct_name: with a final dot, or empty. */

@@ -33,7 +33,7 @@ static rapt_status check_flags(struct checks *c) {
     if (!c->is_rotate && d->features & ~(RAPT_COMPUTE_KEY_SCALES | RAPT_COMPUTE_VALUE_SCALES))
         return rapt_refuse(c->message, RAPT_UNSUPPORTED_FLAG, "features = %#lx has unknown bits",
                            (unsigned long)d->features);
-    return rapt_check_reserved("reserved", d->reserved, 8, c->message);
+    return RAPT_CHECK_RESERVED("reserved", d->reserved, c->message);
 }
 
 static rapt_status check_sizes(struct checks *c) {

@@ -17,7 +17,7 @@ static rapt_status refuse_number(struct rapt_validation *v, rapt_status status, 
 static rapt_status check_reserved(struct rapt_validation *v, const char *name, const rapt_page_table *table) {
     if (table->reserved_zero)
         return refuse_number(v, RAPT_UNUSED_FIELD, name, "reserved_zero", table->reserved_zero, "is not 0");
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < (int)(sizeof table->reserved / sizeof *table->reserved); i++)
         if (table->reserved[i])
             return rapt_refuse(v->message, RAPT_UNUSED_FIELD, "%s.reserved[%d] = %llu is not 0", name, i,
                                (unsigned long long)table->reserved[i]);

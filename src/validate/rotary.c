@@ -32,7 +32,7 @@ static rapt_status check_enums(const rapt_rotary *rotary, rapt_message *message)
     rapt_status status = rapt_check_enum("rotary.pairing", rotary->pairing, RAPT_ROTARY_INTERLEAVED, message);
     if (status == RAPT_OK)
         status = rapt_check_enum("rotary.scaling", rotary->scaling, RAPT_ROTARY_LLAMA3, message);
-    return status == RAPT_OK ? rapt_check_reserved("rotary.reserved", rotary->reserved, 4, message) : status;
+    return status == RAPT_OK ? RAPT_CHECK_RESERVED("rotary.reserved", rotary->reserved, message) : status;
 }
 
 /* The caller's cosines and sines. */

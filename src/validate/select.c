@@ -43,7 +43,7 @@ static rapt_status check_block_fields(struct rapt_validation *v) {
         return rapt_refuse(v->message, RAPT_INVALID_STRIDE,
                            "key_blocks.batch_stride = %lld, head_stride = %lld: one is negative",
                            (long long)blocks->batch_stride, (long long)blocks->head_stride);
-    return rapt_check_reserved("key_blocks.reserved", blocks->reserved, 2, v->message);
+    return RAPT_CHECK_RESERVED("key_blocks.reserved", blocks->reserved, v->message);
 }
 
 /* Counts the offsets up to the end of the last list. */

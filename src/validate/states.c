@@ -13,7 +13,7 @@ static rapt_status check_fields(const rapt_states_desc *desc, rapt_message *mess
         status = rapt_check_enum("numerics", desc->numerics, RAPT_NUMERICS_ORDER_3, message);
     if (status == RAPT_OK)
         status = rapt_check_reserved_zero("", desc->reserved_zero, message);
-    return status == RAPT_OK ? rapt_check_reserved("reserved", desc->reserved, 3, message) : status;
+    return status == RAPT_OK ? RAPT_CHECK_RESERVED("reserved", desc->reserved, message) : status;
 }
 
 static rapt_status check_sizes(const rapt_states_desc *desc, rapt_message *message) {

@@ -30,7 +30,7 @@ static rapt_status check_flags(struct rapt_validation *v) {
 static rapt_status check_reserved_words(struct rapt_validation *v) {
     const rapt_attention_desc *desc = v->desc;
     const rapt_status status = rapt_check_reserved_zero("", desc->reserved_zero, v->message);
-    return status == RAPT_OK ? rapt_check_reserved("reserved", desc->reserved, 8, v->message) : status;
+    return status == RAPT_OK ? RAPT_CHECK_RESERVED("reserved", desc->reserved, v->message) : status;
 }
 
 static rapt_status check_sizes(struct rapt_validation *v) {
