@@ -81,8 +81,11 @@ class Library:
     def isas(self):
         """The numbers of those with a peak to hold them against, best first; units are none for float32."""
         seconds = c_double()
-        return [isa for isa in range(15, 0, -1) if self.calls.rapt_isa_available(isa) and self.isa_name(isa) not in UNITS
-                and self.calls.call_fma(isa, 1, 1, ctypes.byref(seconds)) > 0]
+        found = [isa for isa in range(15, 0, -1) if self.calls.rapt_isa_available(isa)
+                 and self.isa_name(isa) not in UNITS and self.calls.call_fma(isa, 1, 1, ctypes.byref(seconds)) > 0]
+        if not found:
+            raise SystemExit("bench: this build has no instruction set with a peak to compare with (-Disas=scalar)")
+        return found
 
 
 class Rapt:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Installs what is missing for building, testing and the groups named as arguments.
 set -euo pipefail
-[ "${1-}" != all ] || set -- abi arm bench fuzz lint minilm pictures python sanitize
+[[ " $* " != *" all "* ]] || set -- abi arm bench fuzz lint minilm pictures python sanitize
 
 has() { command -v "$1" >/dev/null; }
 
