@@ -148,7 +148,7 @@ static int fails(void *context, int64_t count, void (*task)(void *, int64_t), vo
     return 1;
 }
 
-static int stop(void *context) { return ++*(int *)context > 0; }
+static int stops(void *context) { return ++*(int *)context > 0; }
 
 /* What a caller's failing loop and its stop lead to. */
 static void test_ends(void) {
@@ -160,7 +160,7 @@ static void test_ends(void) {
     options.parallel_for = fails;
     expect_refused(&d, &options, RAPT_PARALLEL_FOR_FAILED, "parallel-for", __LINE__);
     options.parallel_for = NULL;
-    options.should_stop = stop;
+    options.should_stop = stops;
     options.should_stop_context = &asked;
     expect_refused(&d, &options, RAPT_STOPPED, "stop", __LINE__);
     assert_true(asked > 0);
