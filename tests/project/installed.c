@@ -106,11 +106,23 @@ static void test_other_machines(void **state) {
           "refused __SIZEOF_POINTER__ 4 'pointers of 4 bytes'; refused __BYTE_ORDER__ 4321 'order of bytes'");
 }
 
+/* A compiler that has AVX-512 but not all of its later parts, as GCC 9. */
+static void test_older_compiler(void **state) {
+    (void)state;
+    shell("[ $(uname -m) = x86_64 ] || exit 0;"
+          "printf '#!/bin/sh\\ncase $* in *-mavx512bf16*) exit 1 ;; esac; exec %s \"$@\"\\n' \"$cc\" >older;"
+          "chmod +x older; setup() { rm -rf older_build; CC=$PWD/older $meson setup older_build \"$source\""
+          "  -Dtests=disabled -Dtools=disabled $1 >log 2>&1; }; setup && { echo 'it was taken'; false; };"
+          "grep -q 'ERROR: .*GCC 10.*-Disas=avx2' log || { cat log; false; };"
+          "setup -Disas=avx2 || { cat log; false; }");
+}
+
 int main(int count, char **given) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_program), cmocka_unit_test(test_sonames),
                                        cmocka_unit_test(test_names), cmocka_unit_test(test_archive),
                                        cmocka_unit_test(test_url), cmocka_unit_test(test_home_page),
-                                       cmocka_unit_test(test_subproject), cmocka_unit_test(test_other_machines)};
+                                       cmocka_unit_test(test_subproject), cmocka_unit_test(test_other_machines),
+                                       cmocka_unit_test(test_older_compiler)};
     if (count != 5) {
         fputs("usage: test_installed MESON BUILD_ROOT SOURCE_ROOT COMPILER\n", stderr);
         return 2;
