@@ -87,7 +87,7 @@ static inline rapt_linear rapt_linear_in_out(const float *weight, const float *b
 static inline rapt_tensor rapt_bool_mask(const unsigned char *data, int64_t batch_stride, int64_t head_stride,
                                          int64_t query_stride) {
     rapt_tensor mask = RAPT_ZERO;
-    mask.data = (void *)(uintptr_t)data;
+    mask.data = rapt_writable(data);
     mask.dtype = RAPT_BOOL8;
     mask.batch_stride_bytes = batch_stride;
     mask.head_stride_bytes = head_stride;

@@ -250,7 +250,7 @@ typedef struct rapt_buffer {
 } rapt_buffer;
 
 static inline rapt_buffer rapt_input_buffer(const void *data, int64_t extent_bytes) {
-    rapt_buffer buffer = {(void *)(uintptr_t)data, extent_bytes, NULL, NULL, 0};
+    rapt_buffer buffer = {rapt_writable(data), extent_bytes, NULL, NULL, 0};
     return buffer;
 }
 

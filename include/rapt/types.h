@@ -20,12 +20,19 @@
 #define RAPT_API __attribute__((visibility("default")))
 #endif
 
+/* C++ programs may have warnings of C's casts. */
+#ifdef __cplusplus
+#define RAPT_CAST(type, value) static_cast<type>(value)
+#else
+#define RAPT_CAST(type, value) ((type)(value))
+#endif
+
 /* A struct of zeros, with its struct_size where it has one; static, since plug-ins may have structs of two releases. */
 #ifdef __cplusplus
 extern "C++" {
 template <typename type> static inline type rapt_sized() {
     type value = {};
-    value.struct_size = (uint32_t)sizeof(type);
+    value.struct_size = RAPT_CAST(uint32_t, sizeof(type));
     return value;
 }
 }
@@ -136,9 +143,18 @@ typedef struct rapt_tensor {
     uint64_t reserved[1];
 } rapt_tensor;
 
+/* An address without its const: the same struct describes arrays to read and to write. */
+static inline void *rapt_writable(const void *data) {
+#ifdef __cplusplus
+    return const_cast<void *>(data);
+#else
+    return (void *)(uintptr_t)data;
+#endif
+}
+
 /* A stride over count steps of bytes. An overflow wraps; calls of such sizes are refused. */
 static inline int64_t rapt_stride_over(int64_t count, int64_t bytes) {
-    return (int64_t)((uint64_t)count * (uint64_t)bytes);
+    return RAPT_CAST(int64_t, RAPT_CAST(uint64_t, count) * RAPT_CAST(uint64_t, bytes));
 }
 
 /* Contiguous arrays with their extent: bhsd is [batch, heads, tokens, dim], bshd is [batch, tokens, heads, dim]. data =
@@ -146,7 +162,7 @@ static inline int64_t rapt_stride_over(int64_t count, int64_t bytes) {
 static inline rapt_tensor rapt_tensor_bhsd(const void *data, int32_t dtype, int64_t batch, int64_t heads,
                                            int64_t tokens, int64_t dim) {
     rapt_tensor tensor = RAPT_ZERO;
-    tensor.data = (void *)(uintptr_t)data;
+    tensor.data = rapt_writable(data);
     tensor.dtype = dtype;
     tensor.token_stride_bytes = rapt_row_bytes(dtype, dim);
     tensor.head_stride_bytes = rapt_stride_over(tokens, tensor.token_stride_bytes);
@@ -158,7 +174,7 @@ static inline rapt_tensor rapt_tensor_bhsd(const void *data, int32_t dtype, int6
 static inline rapt_tensor rapt_tensor_bshd(const void *data, int32_t dtype, int64_t batch, int64_t tokens,
                                            int64_t heads, int64_t dim) {
     rapt_tensor tensor = RAPT_ZERO;
-    tensor.data = (void *)(uintptr_t)data;
+    tensor.data = rapt_writable(data);
     tensor.dtype = dtype;
     tensor.head_stride_bytes = rapt_row_bytes(dtype, dim);
     tensor.token_stride_bytes = rapt_stride_over(heads, tensor.head_stride_bytes);
