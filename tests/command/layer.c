@@ -87,6 +87,8 @@ static void extras(const char *name, const char *case_name, const char *options,
         if (!(apart < 4e-6)) fail_msg("%s: %s is %g apart", case_name, path, apart);
     }
     assert_true(difference("all/attention.npy", case_name, "weights") < 2.5e-6);
+    expect_success("mv all/attention.npy a.npy; c=$data/$case; $rapt layer %s %s --out o.npy --all-outputs all "
+                   "--attention-out b.npy && cmp a.npy b.npy && cmp a.npy all/attention.npy", name, options);
 }
 
 static void what_is_computed_on_the_way(void **state) {

@@ -130,12 +130,6 @@ void layer_dot(const struct layer_options *options) {
     memcpy(scores, query.shape, sizeof scores);
     scores[n + 1] = layer.kv_length;
     layer.scores = job_extra_shaped(&job, "scores", query.dims, scores);
-    if (options->attention_out) {
-        struct npy_array *weights = &job.results[job.result_count++];
-        *weights = result_like(&query, options->attention_out, layer.kv_length);
-        layer.weights = weights->data;
-    } else {
-        layer.weights = job_extra_shaped(&job, "attention", query.dims, scores);
-    }
+    layer.weights = job_attention(&job, query.dims, scores);
     job_finish(&job, rapt_dot_product_attention(&layer, &job.run, &message), &message);
 }

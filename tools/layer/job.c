@@ -176,7 +176,8 @@ static int shape_scores(const struct layer_job *job, const struct tokens *querie
     return dims;
 }
 
-float *job_extra_shaped(struct layer_job *job, const char *name, int dims, const int64_t *shape) {
+/* The claimed name of an output in the folder of --all-outputs; NULL without that. */
+static const char *extra_path(const struct layer_job *job, const char *name) {
     const char *folder = job->options->all_outputs;
     if (!folder) return NULL;
     const size_t bytes = strlen(folder) + strlen(name) + sizeof "/.npy";
@@ -184,7 +185,12 @@ float *job_extra_shaped(struct layer_job *job, const char *name, int dims, const
     snprintf(path, bytes, "%s/%s.npy", folder, name);
     tool_name_file(path, tool_option_of(folder));
     output_claim_array(path);
-    return add_result(job, path, dims, shape);
+    return path;
+}
+
+float *job_extra_shaped(struct layer_job *job, const char *name, int dims, const int64_t *shape) {
+    const char *path = extra_path(job, name);
+    return path ? add_result(job, path, dims, shape) : NULL;
 }
 
 float *job_extra(struct layer_job *job, const char *name, const struct tokens *queries, int64_t width) {
@@ -197,12 +203,23 @@ float *job_extra_scores(struct layer_job *job, const char *name, const struct to
     return job_extra_shaped(job, name, shape_scores(job, queries, one_head, shape), shape);
 }
 
+float *job_attention(struct layer_job *job, int dims, const int64_t *shape) {
+    const char *path = job->options->attention_out;
+    if (!path) return job_extra_shaped(job, "attention", dims, shape);
+    float *weights = add_result(job, path, dims, shape);
+    const char *also = extra_path(job, "attention");
+    if (!also) return weights;
+    struct npy_array *same = &job->results[job->result_count++];
+    *same = same[-1];
+    same->path = also;
+    return weights;
+}
+
 void job_weights(struct layer_job *job, const struct tokens *queries, bool one_head) {
     rapt_attention_desc *how = &job->how;
-    const char *path = job->options->attention_out;
     int64_t shape[4];
     const int dims = shape_scores(job, queries, one_head, shape);
-    float *weights = path ? add_result(job, path, dims, shape) : job_extra_shaped(job, "attention", dims, shape);
+    float *weights = job_attention(job, dims, shape);
     if (!weights) return;
     how->weights = rapt_output_bhsd(weights, how->batch, how->query_heads, how->query_length, how->kv_length);
     how->weights_kind = RAPT_WEIGHTS_SOFTMAX;

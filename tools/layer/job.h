@@ -51,6 +51,9 @@ void job_weights(struct layer_job *job, const struct tokens *queries, bool one_h
 float *job_extra(struct layer_job *job, const char *name, const struct tokens *queries, int64_t width);
 float *job_extra_scores(struct layer_job *job, const char *name, const struct tokens *queries, bool one_head);
 float *job_extra_shaped(struct layer_job *job, const char *name, int dims, const int64_t *shape);
+/* Memory for the attention weights, which go into the file of --attention-out and the folder of --all-outputs; NULL
+ * with neither. */
+float *job_attention(struct layer_job *job, int dims, const int64_t *shape);
 
 /* Dies if the status is an error; else gives results their names and prints their shapes. */
 void job_finish(struct layer_job *job, rapt_status status, const rapt_message *message);
