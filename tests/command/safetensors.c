@@ -66,6 +66,11 @@ static void good_files(void **state) {
     accepted("{}", 0, 0);
     accepted("{" TENSOR("none", "F32", "[0,7]", "[0,0]") "}", 0, 1);
     accepted("{" TENSOR("\xc3\xa9", "BF16", "[2]", "[0,4]") "}", 4, 1);
+    /* No weights, but they may be beside some. */
+    accepted("{" TENSOR("a", "F4", "[3,2]", "[0,3]") "," TENSOR("b", "F6_E2M3", "[4]", "[3,6]") ","
+             TENSOR("c", "F6_E3M2", "[4]", "[6,9]") "," TENSOR("d", "C64", "[1]", "[9,17]") ","
+             TENSOR("e", "F8_E8M0", "[1]", "[17,18]") "," TENSOR("f", "F8_E5M2FNUZ", "[1]", "[18,19]") ","
+             TENSOR("g", "F8_E4M3FNUZ", "[1]", "[19,20]") "}", 20, 7);
     unsigned char *file = file_of(two, strlen(two), 32, &bytes);
     assert_true(safetensors_parse(file, bytes, &parsed, wrong));
     assert_int_equal(parsed.count, 2);
@@ -143,6 +148,7 @@ static void bad_headers(void **state) {
 static void bad_tensors(void **state) {
     (void)state;
     refused("{" TENSOR("a", "F33", "[1]", "[0,4]") "}", 4, "unknown dtype 'F33'");
+    refused("{" TENSOR("a", "F4", "[3]", "[0,2]") "}", 2, "tensor 'a' ends within a byte");
     refused("{\"a\":{\"dtype\":32,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "'a' has no dtype");
     refused("{" TENSOR("a", "F32", "1", "[0,4]") "}", 4, "'a' has no shape");
     refused("{" TENSOR("a", "F32", "[-1]", "[0,4]") "}", 4, "shape is not of sizes");

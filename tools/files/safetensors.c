@@ -13,7 +13,8 @@
 
 static const struct { const char *name; int64_t bits; } dtypes[] = {
     {"BOOL", 8}, {"U8", 8},   {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"I16", 16}, {"U16", 16}, {"F16", 16},
-    {"BF16", 16}, {"I32", 32}, {"U32", 32}, {"F32", 32},    {"F64", 64},    {"I64", 64}, {"U64", 64},
+    {"BF16", 16}, {"I32", 32}, {"U32", 32}, {"F32", 32},    {"F64", 64},    {"I64", 64}, {"U64", 64}, {"C64", 64},
+    {"F4", 4}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F8_E8M0", 8}, {"F8_E5M2FNUZ", 8}, {"F8_E4M3FNUZ", 8},
 };
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 
@@ -59,11 +60,12 @@ static bool read_dtype(const json_t *json, struct safetensor *tensor, int64_t *b
 /* ASSERT begin and end are inside the file and as far apart as dtype and shape say. */
 static bool read_offsets(const json_t *json, struct safetensor *tensor, int64_t bits, int64_t data, int64_t file,
                          char wrong[256]) {
-    int64_t bytes = bits / 8;
     for (int i = 0; i < tensor->dims; i++) {
-        if (__builtin_mul_overflow(bytes, tensor->shape[i], &bytes))
+        if (__builtin_mul_overflow(bits, tensor->shape[i], &bits))
             return complain(wrong, "tensor '%.80s': its size overflows 64 bits", tensor->name);
     }
+    if (bits % 8) return complain(wrong, "tensor '%.80s' ends within a byte", tensor->name);
+    const int64_t bytes = bits / 8;
     if (!json_is_array(json) || json_array_size(json) != 2 ||
         !read_integer(json_array_get(json, 0), &tensor->begin) || !read_integer(json_array_get(json, 1), &tensor->end))
         return complain(wrong, "tensor '%.80s': data_offsets are not two offsets", tensor->name);
