@@ -188,6 +188,8 @@ static void forms_of_reports(void **state) {
                 "\"out\": {\"file\": \"o.npy\", \"shape\": [2, 4, 5, 8]}");
     expect_json("cp o.npy same.npy; " ATTEND "--json --expect same.npy", "\"expect\": {\"largest_error\": 0, ");
     expect_json(ATTEND "--json --out \"$(printf '\\\\\\\\\"\\033\\377.npy')\"", "\\\\\\\"\\u001b\\ufffd.npy");
+    expect_json("LC_ALL=C " ATTEND "--json --out \"$(printf '\\303\\251\\355\\240\\200\\303.npy')\"",
+                "\"\303\251\\ufffd\\ufffd\\ufffd\\ufffd.npy\"");
     assert_string_equal(expect_success(ATTEND "--quiet --check --tolerance 1").out, "");
     assert_int_equal(command_shell(ATTEND "--quiet --check --tolerance 0").status, 1);
     expect_error("--json does not go with --quiet", ATTEND "--json --quiet --out new.npy");

@@ -3,28 +3,37 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-
-#include "common/text.h"
 
 enum { DEEPEST = 8 };
 static char closing[DEEPEST];
 static int depth;
 static bool follows; /* something precedes in the same object or list */
 
+/* The bytes of text's first character, 0 if they are not UTF-8. JSON is UTF-8 whatever the locale. */
+static size_t utf8_bytes(const char *text) {
+    const unsigned char *at = (const unsigned char *)text, first = at[0];
+    const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    const unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    const size_t bytes = first < 0x80 ? 1 : first < 0xc2 || first > 0xf4 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (bytes > 1 && (at[1] < least || at[1] > most)) return 0;
+    for (size_t i = 2; i < bytes; i++)
+        if (at[i] < 0x80 || at[i] > 0xbf) return 0;
+    return bytes;
+}
+
 /* Quoted; invalid bytes become U+FFFD. */
 static void put_text(const char *text) {
     putchar('"');
-    for (struct text_step step; *text; text += step.bytes) {
-        step = text_step(text);
+    for (size_t bytes; *text; text += bytes ? bytes : 1) {
+        bytes = utf8_bytes(text);
         if (*text == '"' || *text == '\\')
             printf("\\%c", *text);
         else if ((unsigned char)*text < 0x20 || *text == 0x7f)
             printf("\\u%04x", (unsigned)*text);
-        else if (step.columns < 0 && step.bytes == 1)
+        else if (bytes == 0)
             fputs("\\ufffd", stdout);
         else
-            fwrite(text, 1, step.bytes, stdout);
+            fwrite(text, 1, bytes, stdout);
     }
     putchar('"');
 }
