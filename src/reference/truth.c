@@ -245,7 +245,9 @@ static void truth_row(const struct row *row, double *p, double *out, double *lse
         weighted_values(row, p, sum, out, value_dim);
     }
     for (int64_t j = 0; weights && j < desc->kv_length; j++) {
-        weights[j] = truth_weight(row, j, j < row->keys && !empty ? p[j] / sum : 0);
+        /* Also where a NaN made the sum NaN, excluded pairs are 0. */
+        const bool counts = j < row->keys && !empty && takes_part(row, j);
+        weights[j] = truth_weight(row, j, counts ? p[j] / sum : 0);
     }
 }
 

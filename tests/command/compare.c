@@ -124,6 +124,18 @@ static void comparing_nan(void **state) {
     assert_non_null(strstr(result.out, "expect   NaN on one side only; EXCEEDS inf\n"));
 }
 
+/* A row with a NaN has NaN weights where the query sees keys, and 0 elsewhere. */
+static void checking_nan(void **state) {
+    static const float query[] = {1, NAN}, keys[] = {1, 2};
+    (void)state;
+    write_npy("nq.npy", NPY_FLOAT32, query, 2, (const int64_t[]){2, 1});
+    write_npy("nk.npy", NPY_FLOAT32, keys, 2, (const int64_t[]){2, 1});
+    expect_success("$rapt attend --query nq.npy --key nk.npy --value nk.npy --out no.npy --lse nl.npy --attention-out "
+                   "nw.npy --window 0,0 --check --tolerance 1e-6");
+    write_npy("nw_expected.npy", NPY_FLOAT32, (const float[]){1, 0, 0, NAN}, 2, (const int64_t[]){2, 2});
+    expect_success("$rapt compare nw.npy nw_expected.npy");
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comparing),
@@ -131,6 +143,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(comparing_masked_rows),
         cmocka_unit_test(comparing_integers),
         cmocka_unit_test(comparing_nan),
+        cmocka_unit_test(checking_nan),
     };
     if (argc < 4) return 2;
     command_start(argc > 4 ? argv[4] : "", argv[1], argv[2]);
