@@ -193,6 +193,21 @@ static void result_and_report_in_one_place(void **state) {
                  "cat both >got.npy & $rapt layer simplified --input q3.npy --out /dev/stdout >both");
 }
 
+/* Others may write before and after the result, and the file may have lost its name. */
+static void result_in_a_descriptor(void **state) {
+    (void)state;
+    expect_success("{ echo first; " ATTEND "--out /dev/stdout --quiet; echo last; } >three.txt && "
+                   "{ echo first; cat e.npy; echo last; } | cmp - three.txt");
+    expect_success("echo first >two.txt; " ATTEND "--out /dev/stdout --quiet >>two.txt && "
+                   "{ echo first; cat e.npy; } | cmp - two.txt");
+    expect_error("rapt: --out: /dev/stdout: cannot be written: Bad file descriptor",
+                 ATTEND "--out /dev/stdout --quiet >&-");
+    if (command_shell("test -d /proc/self/fd").status != 0) skip();
+    expect_success("ln -s /proc/self/fd/8 link; { rm gone.npy; " ATTEND "--out link --quiet && "
+                   "cmp /proc/self/fd/8 e.npy; } 8<>gone.npy && test -L link && ! test -e gone.npy");
+    expect_error("rapt: --out: link: cannot be written: Bad file descriptor", ATTEND "--out link --quiet 8<e.npy");
+}
+
 /* The longest that a file system allows, while other files are replaced. */
 static void longest_names(void **state) {
     (void)state;
@@ -238,7 +253,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(modes_are_kept),        cmocka_unit_test(names_for_all_or_none),
         cmocka_unit_test(signals_leave_nothing), cmocka_unit_test(ignored_signals_stay_ignored),
         cmocka_unit_test(readers_that_leave),    cmocka_unit_test(result_and_report_in_one_place),
-        cmocka_unit_test(longest_names),
+        cmocka_unit_test(result_in_a_descriptor), cmocka_unit_test(longest_names),
         cmocka_unit_test(links_to_nothing),      cmocka_unit_test(folders_without_results),
         cmocka_unit_test(closed_streams),
     };

@@ -2,6 +2,7 @@
 #include "files/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ static struct claim {
     const char *path;                 /* as given */
     char *target, *temporary, *saved; /* saved: another name of the target's file before output_commit */
     FILE *file;
-    bool special, existed;            /* special: a device or pipe, which is written in place */
+    bool special, existed;            /* special: a device, pipe or descriptor, which is written in place */
+    int descriptor;                   /* that path leads to, or -1 */
     dev_t device;                     /* of a target that existed */
     ino_t inode;
     volatile sig_atomic_t has_temporary;
@@ -94,25 +96,49 @@ static char *joined(const char *a, const char *b, const char *c) {
     return text;
 }
 
+/* Where links lead to, or NULL. */
+static char *resolved(const char *path) {
+    char *text = realpath(path, NULL);
+    char *kept = text ? joined(text, "", "") : NULL;
+    free(text);
+    return kept;
+}
+
+static char *resolved_folder(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder = joined(slash ? path : ".", "", "");
+    if (slash) folder[slash == path ? 1 : slash - path] = '\0';
+    return resolved(folder);
+}
+
+/* N if path leads to /proc/self/fd/N, as /dev/stdout does, else -1. To replace the file there would lose what others
+ * wrote into it, or, if it was deleted, replace the link. */
+static int descriptor_of(const char *path) {
+    enum { MOST_LINKS = 8 };
+    char own[64], target[4096];
+    snprintf(own, sizeof own, "/proc/%lld/fd", (long long)getpid());
+    for (int links = 0; links < MOST_LINKS; links++) {
+        const char *folder = resolved_folder(path), *slash = strrchr(path, '/');
+        if (folder && strcmp(folder, own) == 0) return atoi(slash ? slash + 1 : path);
+        const ssize_t length = readlink(path, target, sizeof target - 1);
+        if (!folder || length < 0) return -1;
+        target[length] = '\0';
+        path = target[0] == '/' ? joined(target, "", "") : joined(folder, "/", target);
+    }
+    return -1;
+}
+
 /* The same text for all names of a file, existing or not. */
 static char *resolve(const char *path) {
-    char *resolved = realpath(path, NULL);
+    char *whole = resolved(path);
     struct stat status;
-    if (!resolved && lstat(path, &status) == 0 && S_ISLNK(status.st_mode) && stat(path, &status) != 0)
+    if (whole) return whole;
+    if (lstat(path, &status) == 0 && S_ISLNK(status.st_mode) && stat(path, &status) != 0)
         tool_die("%s: cannot be written: it is a link to a file that does not exist", tool_file(path));
-    if (!resolved) {
-        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-        char *folder = joined(slash ? path : ".", "", "");
-        if (slash) folder[slash == path ? 1 : slash - path] = '\0';
-        char *place = realpath(folder, NULL);
-        if (!place || !name[0]) cannot_write(path, place ? EISDIR : errno);
-        char *whole = joined(place, strcmp(place, "/") == 0 ? "" : "/", name);
-        free(place);
-        return whole;
-    }
-    char *kept = joined(resolved, "", "");
-    free(resolved);
-    return kept;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *place = resolved_folder(path);
+    if (!place || !name[0]) cannot_write(path, place ? EISDIR : errno);
+    return joined(place, strcmp(place, "/") == 0 ? "" : "/", name);
 }
 
 /* mkstemp's files are private: a result gets the mode of the file it replaces, or of any new file of the user. */
@@ -184,10 +210,13 @@ void output_claim(const char *path) {
         claim->inode = status.st_ino;
         tool_note_file(path, &status, true);
     }
-    claim->special = claim->existed && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+    claim->descriptor = descriptor_of(path);
+    claim->special = claim->existed && (claim->descriptor >= 0 || !S_ISREG(status.st_mode));
     if (claim->existed && S_ISDIR(status.st_mode)) cannot_write(path, EISDIR);
     check_other_claims(claim);
-    if (claim->existed && access(claim->target, W_OK) != 0) cannot_write(path, errno);
+    const bool has_descriptor = claim->descriptor >= 0;
+    if (has_descriptor && (fcntl(claim->descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY) cannot_write(path, EBADF);
+    if (claim->existed && !has_descriptor && access(claim->target, W_OK) != 0) cannot_write(path, errno);
     if (claim->existed && !claim->special && !(status.st_mode & 0222))
         tool_die("%s: cannot be written: it is read-only", tool_file(path));
     if (claim->existed && !claim->special && !may_replace(claim->target, &status)) cannot_write(path, EPERM);
@@ -241,7 +270,10 @@ static bool write_parts(const struct claim *claim) {
 }
 
 static void write_file(struct claim *claim) {
-    if (claim->special) claim->file = fopen(claim->target, "wb");
+    if (claim->descriptor >= 0)
+        claim->file = fdopen(dup(claim->descriptor), "wb");
+    else if (claim->special)
+        claim->file = fopen(claim->target, "wb");
     if (!claim->file) cannot_write(claim->path, errno);
     bool written = write_parts(claim);
     int reason = errno;

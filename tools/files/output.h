@@ -23,8 +23,8 @@ void output_check_report(bool is_printed);
 /* Makes a folder for results unless it exists; removed if no result gets its name. Dies on failure. */
 void output_make_folder(const char *path);
 
-/* Writes array completely, but not yet under array->path, which is claimed; dies on failure. Devices and pipes are
- * written by output_commit: data must stay unchanged until then. */
+/* Writes array completely, but not yet under array->path, which is claimed; dies on failure. Devices, pipes and what
+ * this process has open, as /dev/stdout, are written by output_commit: data must stay unchanged until then. */
 void output_stage(const struct npy_array *array);
 
 /* The same for a file of any other kind. */
