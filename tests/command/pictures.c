@@ -123,6 +123,13 @@ static void all_sizes(void **state) {
         if (i > 0) assert_non_null(strstr(said.out, "as weights lie outside 0 ... 1"));
         cairo_surface_destroy(picture.surface);
     }
+    /* As a column of page width, 20,000 pixels high. */
+    write_random("any.npy", 3, 1, 128, 10, 10);
+    struct command_result said = expect_success("$rapt heatmap --weights any.npy --head all --zoom 1 --out any.png");
+    struct picture picture = read_png("any.png", said.out);
+    assert_in_range(picture.width, 3400, 3800);
+    assert_in_range(picture.height, 3400, 3800);
+    cairo_surface_destroy(picture.surface);
     write_random("any.npy", 2, 1, 1, 1, 20000);
     expect_error("pixels, more than 16384 per side", "$rapt heatmap --weights any.npy --out new.png");
 }

@@ -6,8 +6,6 @@
 #include "common/tool.h"
 #include "heatmap/picture.h"
 
-enum { MOST_PIXELS = 16384 };
-
 static const struct theme light = {0xffffff, 0x202020, 0x909090, 0xc8c8c8},
                           dark = {0x15171c, 0xe4e4e4, 0x7c8087, 0x5a5d63};
 
@@ -92,10 +90,10 @@ static void draw(struct picture *picture, cairo_surface_t *surface, double scale
 struct heatmap_size heatmap_draw(const struct heatmap *map, bool svg, void **bytes, size_t *count) {
     struct picture picture = {.map = map, .theme = map->dark ? &dark : &light, .layout = lay_out(map)};
     int width = picture.layout.width, height = picture.layout.height, longer = width > height ? width : height;
-    int scale = svg ? 1 : map->zoom ? map->zoom : 2 * longer <= MOST_PIXELS ? 2 : 1;
-    if (longer * scale > MOST_PIXELS) {
+    int scale = svg ? 1 : map->zoom ? map->zoom : 2 * longer <= LAYOUT_MOST_PIXELS ? 2 : 1;
+    if (longer * scale > LAYOUT_MOST_PIXELS) {
         tool_die("%s: a picture of it has %d x %d pixels, more than %d per side", map->path, width * scale,
-                 height * scale, MOST_PIXELS);
+                 height * scale, LAYOUT_MOST_PIXELS);
     }
     struct file file = {0};
     cairo_surface_t *surface =

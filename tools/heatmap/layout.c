@@ -26,9 +26,9 @@ static int cell_side(int64_t count, bool grid) {
 
 static bool fills_rows(int64_t heads, int columns) { return columns > 0 && heads % columns == 0; }
 
-/* As close to a square as full rows of page width allow. */
-static int grid_columns(int64_t heads, double head_width) {
-    int least = 1, most = (int)(MOST_GRID_WIDTH / (head_width + HEAD_GAP));
+/* As close to a square as full rows of at most this width allow. */
+static int grid_columns(int64_t heads, double head_width, double most_width) {
+    int least = 1, most = (int)(most_width / (head_width + HEAD_GAP));
     while ((int64_t)least * least < heads) least++;
     if (most < 1) most = 1;
     for (int columns = least; columns <= least + 2 && columns <= most; columns++) {
@@ -147,11 +147,12 @@ static double bar_room(const struct heatmap *map, heatmap_measure *measure, void
     return room;
 }
 
-struct heatmap_layout heatmap_lay_out(const struct heatmap *map, heatmap_measure *measure, void *context) {
+static struct heatmap_layout lay_out(const struct heatmap *map, double grid_width, heatmap_measure *measure,
+                                     void *context) {
     struct heatmap_layout layout = {0};
     const double name_line = LAYOUT_NAME_FONT * 1.5;
     choose_cells(&layout, map);
-    layout.columns = grid_columns(map->heads, (double)map->keys * layout.cell_width);
+    layout.columns = grid_columns(map->heads, (double)map->keys * layout.cell_width, grid_width);
     int64_t rows = (map->heads + layout.columns - 1) / layout.columns;
     choose_fonts(&layout, map, measure, context);
     place_labels(&layout, map, measure, context);
@@ -172,4 +173,11 @@ struct heatmap_layout heatmap_lay_out(const struct heatmap *map, heatmap_measure
     double below = ((map->nans || map->infinities) + (map->unseen != 0) + 0.5) * name_line;
     layout.height = (int)fmin(1e6, fmax(bottom, layout.bar_top + layout.bar_height + below) + LAYOUT_MARGIN);
     return layout;
+}
+
+/* A page is too narrow for very many heads. */
+struct heatmap_layout heatmap_lay_out(const struct heatmap *map, heatmap_measure *measure, void *context) {
+    const int most = LAYOUT_MOST_PIXELS / (map->zoom ? map->zoom : 1);
+    const struct heatmap_layout layout = lay_out(map, MOST_GRID_WIDTH, measure, context);
+    return layout.height > most ? lay_out(map, most, measure, context) : layout;
 }

@@ -10,7 +10,8 @@ enum {
     LAYOUT_GAP = 6, /* between labels and what they name */
     LAYOUT_TITLE_FONT = 15,
     LAYOUT_NAME_FONT = 12, /* of axes, of heads in a grid, of numbers at the colour bar */
-    LAYOUT_BAR_WIDTH = 14
+    LAYOUT_BAR_WIDTH = 14,
+    LAYOUT_MOST_PIXELS = 16384 /* per side: more are refused */
 };
 
 enum { LAYOUT_TITLE_LINES = 8 };
