@@ -103,8 +103,7 @@ static void append_with_change(rapt_append_desc *d, struct change change) {
 
 static void test_changed_number(void **state) {
     const float table[4] = {1, 1, 1, 1};
-    const int64_t position = 0;
-    int64_t length = 0, rotary_position = 0;
+    int64_t length = 0, rotary_position = 0, position = 0;
     rapt_append_desc d = RAPT_APPEND_DESC_INIT, rotated = RAPT_APPEND_DESC_INIT;
     (void)state;
     d.positions = rotated.positions = rapt_int64_list(&position, 1);
@@ -117,6 +116,9 @@ static void test_changed_number(void **state) {
     append_with_change(&rotated, (struct change){&rotary_position, 1});
     rotary_position = 0;
     append_with_change(&rotated, (struct change){&rotary_position, -1});
+    d.lengths = (rapt_index_list){0};
+    d.cache_length = 1;
+    append_with_change(&d, (struct change){&position, 1});
 }
 
 /* Hostile from the start: refused with nothing written, or valid. */

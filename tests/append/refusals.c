@@ -32,6 +32,8 @@ static void refuse_fields(void) {
     REFUSED(RAPT_SIZE_OVERFLOW, "tokens = 1099511627776", d->tokens = (int64_t)1 << 40, d->kv_heads = (int64_t)1 << 20);
     REFUSED(RAPT_SIZE_OVERFLOW, "cache_length = 1099511627776", d->cache_length = (int64_t)1 << 40,
             d->batch = (int64_t)1 << 20);
+    REFUSED(RAPT_SIZE_OVERFLOW, "batch = 0, kv_heads = 1048576, length = 1099511627776", d->batch = 0,
+            d->length = (int64_t)1 << 40, d->kv_heads = (int64_t)1 << 20);
     REFUSED(RAPT_SIZE_OVERFLOW, "page_tokens = 1099511627776", with_slots(d),
             d->pages.pages = d->pages.page_tokens = (int64_t)1 << 40);
 }
@@ -61,6 +63,7 @@ static void refuse_addressing(void) {
     REFUSED(RAPT_UNUSED_FIELD, "pages.entries is set, but slots", with_slots(d), d->pages.entries.index_bytes = 4);
     REFUSED(RAPT_UNUSED_FIELD, "pages.offsets is set, but slots", with_slots(d), d->pages.offsets.stride_bytes = 8);
     REFUSED(RAPT_UNUSED_FIELD, "pages.reserved is set, but slots", with_slots(d), d->pages.reserved[1] = 1);
+    REFUSED(RAPT_UNUSED_FIELD, "pages.reserved_zero is set, but slots", with_slots(d), d->pages.reserved_zero = 1);
     REFUSED(RAPT_UNUSED_FIELD, "pages is set, but its kind is 0", d->length = 0, d->pages.page_tokens = 4);
     REFUSED(RAPT_UNUSED_FIELD, "pages.kind is set", with_slots(d), d->pages.kind = RAPT_PAGES_DENSE);
     REFUSED(RAPT_UNUSED_FIELD, "cache_length is set", with_table(d, RAPT_PAGES_DENSE), d->cache_length = 5);
@@ -121,6 +124,7 @@ static void refuse_tensors(void) {
     REFUSED(RAPT_INVALID_STRIDE, "key", d->key.extent_bytes = 0, d->key.batch_stride_bytes = INT64_MAX - 3);
     REFUSED(RAPT_OUT_OF_EXTENT, "key.extent_bytes", d->key.extent_bytes -= 4);
     REFUSED(RAPT_OUT_OF_EXTENT, "key_cache.extent_bytes", d->key_cache.extent_bytes -= 4);
+    REFUSED(RAPT_OUT_OF_EXTENT, "key_cache.extent_bytes", with_table(d, RAPT_PAGES_ROW), d->pages.pages = 5);
     REFUSED(RAPT_INVALID_VALUE, "value.extent_bytes = -1", d->value.extent_bytes = -1);
     REFUSED(RAPT_UNUSED_FIELD, "key.scales", d->key.scales = key);
     REFUSED(RAPT_UNUSED_FIELD, "key_cache.page_stride_bytes", d->key_cache.page_stride_bytes = 8);
@@ -166,6 +170,8 @@ static void refuse_scales(void) {
 
 static void refuse_lists(void) {
     REFUSED(RAPT_INVALID_VALUE, "positions[1] = -1", positions[1] = -1);
+    REFUSED(RAPT_INVALID_VALUE, "positions[0] = -1", positions[0] = -1, lengths[0] = 0,
+            d->lengths = rapt_int64_list(lengths, 2)); /* also of a sequence without new tokens */
     REFUSED(RAPT_INVALID_VALUE, "positions[1] = 8: its 3 new tokens", positions[1] = 8);
     REFUSED(RAPT_INVALID_VALUE, "positions[0] = 9223372036854775807", positions[0] = INT64_MAX);
     REFUSED(RAPT_INVALID_VALUE, "page 0 of sequence 1, for positions[1] = 2, is entry 5, outside 0 ... 3",
@@ -217,6 +223,9 @@ static void test_legal(void **state) {
     LEGAL((void)d);
     LEGAL(d->batch = 0);
     LEGAL(d->length = 0, d->positions = (rapt_index_list){0});
+    LEGAL(d->length = 0, d->key = d->value = d->key_cache = d->value_cache = (rapt_tensor){0});
+    LEGAL(d->length = 0, d->key = d->key_cache = (rapt_tensor){0}, with_rotary(d));
+    LEGAL(d->length = d->cache_length = 0, d->batch = INT64_C(1) << 40, d->positions = (rapt_index_list){0}); /* at once */
     LEGAL(d->key = d->key_cache = (rapt_tensor){0});
     LEGAL(d->value = d->value_cache = (rapt_tensor){0}, with_rotary(d));
     LEGAL(d->key.token_stride_bytes = d->key.batch_stride_bytes = 0);
@@ -226,6 +235,7 @@ static void test_legal(void **state) {
     LEGAL(positions[0] = 10, lengths[0] = 0, d->lengths = rapt_int64_list(lengths, 2));
     LEGAL(with_slots(d));
     LEGAL(with_slots(d), d->length = 0, d->slots = (rapt_index_list){0});
+    LEGAL(with_slots(d), with_rotary(d), d->length = 0);
     LEGAL(with_slots(d), d->length = 0, d->slots = (rapt_index_list){0}, d->pages.pages = 0,
           d->key_cache.data = d->value_cache.data = NULL, d->key_cache.extent_bytes = d->value_cache.extent_bytes = 0);
     LEGAL(with_slots(d), slots[0] = -1, slots[3] = INT64_MIN);
@@ -237,6 +247,9 @@ static void test_legal(void **state) {
     LEGAL(with_offsets(d));
     LEGAL(with_table(d, RAPT_PAGES_DENSE), positions[0] = 7);
     LEGAL(with_table(d, RAPT_PAGES_DENSE), positions[0] = 5, pages[0] = -7); /* not written to */
+    LEGAL(with_table(d, RAPT_PAGES_DENSE), d->length = 0, d->pages.entries = (rapt_index_list){0});
+    LEGAL(with_table(d, RAPT_PAGES_DENSE), d->length = 0, d->positions = (rapt_index_list){0});
+    LEGAL(with_table(d, RAPT_PAGES_DENSE), d->batch = 1, d->pages.batch_stride_bytes = 3);
     LEGAL(with_table(d, RAPT_PAGES_LISTED));
     LEGAL(with_table(d, RAPT_PAGES_LISTED), d->length = 0, d->pages.offsets = (rapt_index_list){0});
     LEGAL(with_table(d, RAPT_PAGES_ROW), pages[0] = pages[1] = 3);
@@ -251,6 +264,9 @@ static void test_legal(void **state) {
     LEGAL(with_scaling(d, RAPT_ROTARY_YARN), d->rotary.factor = 1);
     LEGAL(with_scaling(d, RAPT_ROTARY_NTK), d->rotary.dim = 2);
     LEGAL(with_cosines(d), d->rotary.table_stride_bytes = 20);
+    LEGAL(with_cosines(d), d->rotary.table_stride_bytes = 20, d->rotary.table_positions = 0, d->length = 0);
+    LEGAL(with_cosines(d), d->rotary.table_positions = 1, memset(rotary_positions, 0, sizeof rotary_positions),
+          d->rotary_positions = rapt_int64_list(rotary_positions, 6)); /* positions are those in the cache */
     LEGAL(d->value_cache = d->value, d->value_cache.data = value_cache, d->cache_length = 3,
           d->key_cache = rapt_output_bhsd(key_cache, 2, 2, 3, 8), positions[0] = positions[1] = 0);
     ROTATE_LEGAL((void)d);

@@ -61,6 +61,8 @@ static void refuse_rotary(void) {
     REFUSED(RAPT_MISALIGNED_POINTER, "rotary.cosines", with_cosines(d),
             d->rotary.cosines = (const float *)(const void *)((const char *)table + 1));
     REFUSED(RAPT_INVALID_SHAPE, "rotary.sines", with_cosines(d), d->rotary.sines = (const float *)(UINTPTR_MAX - 7));
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "key_cache overlaps rotary.sines", with_cosines(d),
+            d->key_cache.data = table + 179); /* the last of 20 rows of 4 */
     REFUSED(RAPT_INVALID_VALUE, "positions[0] = 2: the last of its 3 tokens is outside 0 ... 3", with_cosines(d),
             d->rotary.table_positions = 4);
     REFUSED(RAPT_INVALID_VALUE, "rotary.frequencies[3] = 2", with_rotary(d), d->rotary.base = 0, table[3] = 2,

@@ -197,6 +197,15 @@ static void test_frequencies(void **state) {
          .low_factor = 1,
          .high_factor = 32},
         {.pairing = 1,
+         .dim = 64,
+         .base = 10000,
+         .scaling = RAPT_ROTARY_YARN,
+         .factor = 4,
+         .original_length = 20, /* no pair turns so often */
+         .low_factor = 1,
+         .high_factor = 32},
+        {.pairing = 1, .dim = 1024, .base = 0x1p1000, .scaling = RAPT_ROTARY_NTK, .factor = 0x1p48}, /* below 2^-1022 */
+        {.pairing = 1,
          .dim = 128,
          .base = 500000,
          .scaling = RAPT_ROTARY_LLAMA3,
