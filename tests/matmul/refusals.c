@@ -105,6 +105,7 @@ static void refuse_memory(void) {
     REFUSED(RAPT_INVALID_STRIDE, "x = ", d->rows = 1, d->x = (const float *)(UINTPTR_MAX - 7));
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps itself", d->out_stride_bytes = 12);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps x", d->x = out + 1);
+    REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps x", d->x = out + 8, d->x_stride_bytes = -12); /* its second row */
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps weight", d->weight = out - 11);
     REFUSED(RAPT_OVERLAPPING_OUTPUT, "out overlaps bias", d->bias = out + 7);
 }
@@ -125,7 +126,9 @@ void test_product_refusals(void **state) {
     refuse_options();
     LEGAL(d->bias = NULL);
     LEGAL(d->rows = 0, d->x = d->weight = d->bias = d->out = NULL);
+    LEGAL(d->rows = 0, d->bias = moved(bias, 1));
     LEGAL(d->columns = 0, d->x = d->weight = d->bias = d->out = NULL);
+    LEGAL(d->columns = 0, d->rows = 1);
     LEGAL(d->inner = 0, d->x = d->weight = NULL, d->x_stride_bytes = 3);
     LEGAL(d->x = weight, d->bias = weight, d->x_stride_bytes = 4);
     rapt_matmul_desc d = fresh();
