@@ -135,21 +135,37 @@ static void test_empty_needs_no_binding(void **state) {
     assert_int_equal(rapt_run(&plan, workspace, sizeof workspace, NULL), RAPT_OK);
 }
 
-/* A binding's cost does not grow with the batch: lists of lengths are not reread. */
+/* Lists that nothing may read while a plan is bound. */
+static void bind_without_reading(const struct problem *problem, int32_t *lists, size_t bytes) {
+    rapt_plan plan = plan_of(&problem->desc);
+    assert_int_equal(mprotect(lists, bytes, PROT_NONE), 0);
+    bind(&plan, &problem->desc);
+    assert_int_equal(mprotect(lists, bytes, PROT_READ | PROT_WRITE), 0);
+}
+
+/* A binding's cost does not grow with the batch: lists of lengths, pages and key blocks are not reread. */
 static void test_binding_reads_no_list(void **state) {
     struct problem *problem = problem_new(&calls[2]);
+    rapt_attention_desc *d = &problem->desc;
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    int32_t *lengths = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int32_t *lists = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     (void)state;
-    assert_true(lengths != MAP_FAILED);
+    assert_true(lists != MAP_FAILED);
     for (int b = 0; b < 3; b++)
-        lengths[b] = 40;
-    problem->desc.kv_lengths = rapt_int32_list(lengths, 3);
-    rapt_plan plan = plan_of(&problem->desc);
-    assert_int_equal(mprotect(lengths, page, PROT_NONE), 0);
-    bind(&plan, &problem->desc);
-    assert_int_equal(mprotect(lengths, page, PROT_READ), 0);
-    munmap(lengths, page);
+        lists[b] = 40;
+    d->kv_lengths = rapt_int32_list(lists, 3);
+    bind_without_reading(problem, lists, page);
+    d->kv_lengths = (rapt_index_list){0};
+    for (int b = 0; b < 3; b++)
+        lists[b] = b;
+    d->key_pages = d->value_pages =
+        (rapt_page_table){.kind = RAPT_PAGES_ROW, .pages = 3, .entries = rapt_int32_list(lists, 3)};
+    bind_without_reading(problem, lists, page);
+    d->key_pages = d->value_pages = (rapt_page_table){0};
+    d->key_blocks = (rapt_block_list){.query_tokens = d->query_length, .key_tokens = d->kv_length,
+                                      .offsets = rapt_int32_list(lists, 2), .entries = rapt_int32_list(lists, 1)};
+    bind_without_reading(problem, lists, page);
+    munmap(lists, page);
     problem_free(problem);
 }
 

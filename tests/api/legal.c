@@ -10,7 +10,16 @@ static void *const nowhere =
 
 static void no_tensors(rapt_attention_desc *d) { d->query = d->key = d->value = d->out = no_tensor; }
 
+/* Of pages of 4 tokens; there are none. */
+static rapt_page_table pages_of(const int32_t *entries) {
+    rapt_page_table table = {.kind = RAPT_PAGES_DENSE, .page_tokens = 4};
+    if (entries)
+        table.entries = rapt_int32_list(entries, 0);
+    return table;
+}
+
 static void test_empty(void **state) {
+    static const int32_t none[2] = {0, 0};
     (void)state;
     LEGAL(d->numerics = RAPT_NUMERICS_ORDER_1);
     LEGAL(d->numerics = RAPT_NUMERICS_ORDER_3);
@@ -19,8 +28,10 @@ static void test_empty(void **state) {
     LEGAL(d->batch = 0, no_tensors(d));
     LEGAL(d->batch = 0, no_tensors(d), d->kv_length = 1 << 20);
     LEGAL(d->batch = 0, no_tensors(d), d->kv_lengths.index_bytes = 8);
+    LEGAL(d->batch = 0, no_tensors(d), d->key_pages = d->value_pages = pages_of(NULL));
     LEGAL(d->batch = 0, no_tensors(d), d->query_origin = RAPT_ORIGIN_GIVEN,
           d->weights_kind = RAPT_WEIGHTS_RAW);
+    LEGAL(d->batch = 0, no_tensors(d), d->sinks = zeros);
     LEGAL(d->query_length = 0);
     LEGAL(d->query_length = 0, no_tensors(d));
     LEGAL(d->query_length = 0, no_tensors(d), d->kv_length = 1 << 20);
@@ -35,6 +46,9 @@ static void test_empty(void **state) {
           d->mask_fill = -1e9f);
     LEGAL(d->kv_length = 0, with_weights(d), d->weights.data = NULL);
     LEGAL(d->kv_length = 0, d->weights_kind = RAPT_WEIGHTS_RAW);
+    LEGAL(d->kv_length = 0, d->key_pages = d->value_pages = pages_of(none), /* of which nothing is read */
+          d->key_pages.batch_stride_bytes = d->value_pages.batch_stride_bytes = 3);
+    LEGAL(d->kv_lengths = list32(none), d->key_pages.kind = d->value_pages.kind = RAPT_PAGES_ROW);
     END_OF_ROWS;
 }
 
@@ -184,7 +198,7 @@ static void test_sizes(void **state) {
     LEGAL_PLAN(d->kv_length = many, d->key = rapt_input_bhsd(nowhere, 2, 2, many, 8), d->value = d->key);
     LEGAL_PLAN(d->kv_length = many, d->key.token_stride_bytes = d->value.token_stride_bytes = 0);
     LEGAL_PLAN(d->batch = 0, d->query_heads = d->kv_heads = 1, d->query_length = d->kv_length = 1 << 24);
-    LEGAL_PLAN(d->batch = many, d->query_length = d->kv_length = 0,
+    LEGAL_PLAN(d->batch = INT64_C(1) << 40, d->query_length = d->kv_length = 0,
                d->key_pages.kind = d->value_pages.kind = RAPT_PAGES_ROW); /* instantly */
     END_OF_ROWS;
 }

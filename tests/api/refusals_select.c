@@ -2,9 +2,16 @@
  * Every input that docs/inputs.md lists about trees and lists of key blocks. */
 #include "api/refusals.h"
 
+static void with_packed_queries(rapt_attention_desc *d, const int32_t *offsets, int64_t tokens) {
+    d->query_offsets = list32(offsets);
+    d->query_tokens = tokens;
+    d->query = rapt_input_bshd(d->query.data, 1, tokens, 4, 8);
+    d->out = rapt_output_bshd(d->out.data, 1, tokens, 4, 8);
+}
+
 static void test_trees(void **state) {
     (void)state;
-    static const int32_t masks[6] = {1, -1, 0, 3, 5, 7};
+    static const int32_t masks[6] = {1, -1, 0, 3, 5, 7}, offsets[3] = {0, 2, 5};
     static const int64_t wide[6] = {0};
     REFUSED(RAPT_INVALID_VALUE, "tree_tokens = 65", d->tree_tokens = 65, d->tree_masks = list64(wide));
     REFUSED(RAPT_INVALID_VALUE, "tree_tokens = -1", d->tree_tokens = -1);
@@ -14,6 +21,9 @@ static void test_trees(void **state) {
     REFUSED(RAPT_NULL_POINTER, "tree_masks.data is NULL, but tree_tokens = 3", d->tree_tokens = 3);
     REFUSED(RAPT_OUT_OF_EXTENT, "tree_masks.count = 5, but 6 entries are read", d->tree_tokens = 3,
             d->tree_masks = rapt_int32_list(masks, 5));
+    LEGAL(with_packed_queries(d, offsets, 5), d->tree_tokens = 3, d->tree_masks = rapt_int32_list(masks, 5));
+    REFUSED(RAPT_OUT_OF_EXTENT, "tree_masks.count = 6, but 7 entries are read", with_packed_queries(d, offsets, 7),
+            d->tree_tokens = 3, d->tree_masks = rapt_int32_list(masks, 6));
     REFUSED(RAPT_INVALID_VALUE, "tree_masks.index_bytes = 1", d->tree_tokens = 3, d->tree_masks = list32(masks),
             d->tree_masks.index_bytes = 1);
     REFUSED(RAPT_MISALIGNED_POINTER, "tree_masks", d->tree_tokens = 3,
@@ -42,6 +52,8 @@ static void test_key_blocks(void **state) {
     /* Instantly: keys that no list names take no time. */
     LEGAL(with_blocks(d, all, entries, 3), d->key_blocks.entries = rapt_int64_list(far_apart, 3),
           d->kv_length = INT64_C(1) << 40, d->key.token_stride_bytes = d->value.token_stride_bytes = 0);
+    LEGAL_PLAN(d->key_blocks = (rapt_block_list){.query_tokens = 1, .key_tokens = 1, .batch_stride = 1},
+               d->batch = INT64_C(1) << 40, d->query_length = 0, d->key = d->value = d->query);
     REFUSED(RAPT_UNUSED_FIELD, "key_blocks is set", d->key_blocks.key_tokens = 64);
     REFUSED(RAPT_UNUSED_FIELD, "key_blocks is set", d->key_blocks.offsets = list32(all));
     REFUSED(RAPT_INVALID_SHAPE, "key_blocks.query_tokens = -3", with_blocks(d, all, entries, 3),

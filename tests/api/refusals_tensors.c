@@ -109,6 +109,11 @@ static void test_scales(void **state) {
             d->value = rapt_tensor_bhsd(d->value.data, RAPT_F8_E5M2, 2, 2, 5, 8), d->value.scale_group = 16);
     REFUSED(RAPT_UNUSED_FIELD, "key.zero_point_dtype is set, but float8_e4m3 has no zero points", with_zero_points(d),
             d->key.dtype = RAPT_F8_E4M3);
+    REFUSED(RAPT_UNUSED_FIELD, "key.zero_point_dtype is set, but float8_e4m3 has no zero points", with_zero_points(d),
+            d->key.dtype = RAPT_F8_E4M3, d->key.zero_points = NULL);
+    REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.scale_dtype = 3: expected float32", with_zero_points(d),
+            d->key.dtype = RAPT_F8_E4M3, d->key.zero_point_dtype = 0, d->key.zero_points = NULL,
+            d->key.scale_dtype = RAPT_F16); /* of a type that may lack scales */
     REFUSED(RAPT_UNUSED_FIELD, "key.zero_points is set, but its zero_point_dtype = 0", with_zero_points(d),
             d->key.zero_point_dtype = 0);
     REFUSED(RAPT_UNSUPPORTED_DTYPE, "key.zero_point_dtype = 1: expected int8 or 0", with_zero_points(d),
