@@ -225,7 +225,8 @@ static void test_legal(void **state) {
     LEGAL(d->length = 0, d->positions = (rapt_index_list){0});
     LEGAL(d->length = 0, d->key = d->value = d->key_cache = d->value_cache = (rapt_tensor){0});
     LEGAL(d->length = 0, d->key = d->key_cache = (rapt_tensor){0}, with_rotary(d));
-    LEGAL(d->length = d->cache_length = 0, d->batch = INT64_C(1) << 40, d->positions = (rapt_index_list){0}); /* at once */
+    LEGAL(d->length = d->cache_length = 0, d->batch = INT64_C(1) << 40,
+          d->positions = (rapt_index_list){0}); /* at once */
     LEGAL(d->key = d->key_cache = (rapt_tensor){0});
     LEGAL(d->value = d->value_cache = (rapt_tensor){0}, with_rotary(d));
     LEGAL(d->key.token_stride_bytes = d->key.batch_stride_bytes = 0);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "layers/elementary.h"
+#include "layers/elementwise.h"
 #include "layers/philox.h"
 #include "rapt/layers.h"
 #include "support/errors.h"
@@ -138,10 +139,35 @@ static void exp_is_exact_in_double(void **state) {
     assert_true(worst <= 1e-13);
 }
 
+/* What is not a number stays so, as the one NaN where a caller sees it. */
+static void nan_stays(void **state) {
+    float x[2] = {-1, float_of(0xffc12345)}, position = NAN, gauss[3] = {0};
+    unsigned char mask[3] = {0};
+    (void)state;
+    rapt_activate(x, 2, RAPT_RELU);
+    assert_true(x[0] == 0 && isnan(x[1]));
+    rapt_scale(x, 2, 2);
+    assert_int_equal(bits_of(x[1]), 0x7fc00000);
+    rapt_gauss_window(&position, 1, 3, 1, mask, gauss);
+    for (int i = 0; i < 3; i++)
+        assert_true(mask[i] && isnan(gauss[i]));
+}
+
+/* Element i is in sum i % 8, also after the last eight: 1 vanishes beside 2^60, which cancels only at the end. */
+static void norms_sum_by_eights(void **state) {
+    const rapt_norm norm = {NULL, NULL, 1};
+    const float x[10] = {0, 1, 0, 0, 0, 0, 0, 0, 0x1p60f, -0x1p60f};
+    float out[10];
+    (void)state;
+    rapt_normalise(&norm, x, 1, 10, out);
+    assert_true(out[0] == 0 && out[8] == -out[9]); /* the mean is 0 */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(functions), cmocka_unit_test(edges),
                                        cmocka_unit_test(philox), cmocka_unit_test(dropout),
                                        cmocka_unit_test(dropout_at_the_threshold),
-                                       cmocka_unit_test(exp_is_exact_in_double)};
+                                       cmocka_unit_test(exp_is_exact_in_double), cmocka_unit_test(nan_stays),
+                                       cmocka_unit_test(norms_sum_by_eights)};
     return cmocka_run_group_tests_name("elementary", tests, NULL, NULL);
 }

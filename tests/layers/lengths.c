@@ -252,12 +252,39 @@ static void additive_has_its_rows(void **state) {
     }
 }
 
+/* Once the rows of the first sequence are projected, another thread might make the second one longer. */
+static int lengthen(void *context) {
+    int64_t *lengths = context;
+    lengths[1] = INT64_C(1) << 40;
+    return 0;
+}
+
+static void lengths_that_change_stay_in_the_batch(void **state) {
+    rapt_attention_desc how = sizes(1);
+    int64_t lengths[BATCH] = {TOKENS - 1, TOKENS};
+    rapt_additive_desc additive = RAPT_ADDITIVE_DESC_INIT;
+    rapt_run_options options = RAPT_RUN_OPTIONS_INIT;
+    (void)state;
+    how.query_lengths = rapt_int64_list(lengths, BATCH);
+    additive.attention = &how;
+    additive.state = drawn(COUNT), additive.memory = drawn(COUNT), additive.v = drawn(DIM);
+    additive.w = drawn_linear(WIDTH, DIM), additive.u = drawn_linear(WIDTH, DIM);
+    additive.out = test_floats(COUNT);
+    options.should_stop = lengthen;
+    options.should_stop_context = lengths;
+    /* A BLAS, which does not ask, leaves the change to attention, whose tasks keep the lengths that were checked. */
+    const rapt_status status = rapt_additive_attention(&additive, &options, &message);
+    assert_true(status == RAPT_INVALID_VALUE || status == RAPT_OK);
+    test_free_all();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_have_their_rows),         cmocka_unit_test(bare_heads_have_their_rows),
         cmocka_unit_test(fused_heads_have_their_rows),   cmocka_unit_test(blocks_have_their_rows),
         cmocka_unit_test(blocks_in_place_keep_rows),     cmocka_unit_test(stacked_heads_have_their_rows),
         cmocka_unit_test(additive_has_its_rows),
+        cmocka_unit_test(lengths_that_change_stay_in_the_batch),
     };
     return cmocka_run_group_tests_name("layers_lengths", tests, NULL, NULL);
 }

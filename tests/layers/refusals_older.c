@@ -18,14 +18,23 @@ static void bad_older_layers_are_refused(void **state) {
     ADDITIVE(RAPT_INVALID_SHAPE, "w.out = 4, u.out = 5", d->u = drawn_linear(WIDTH, DIM + 1));
     ADDITIVE(RAPT_INVALID_SHAPE, "u.in = 1025 is outside 1 ... 1024", d->u = drawn_linear(1025, DIM));
     ADDITIVE(RAPT_NULL_POINTER, "state = NULL", d->state = NULL);
+    ADDITIVE(RAPT_INVALID_SHAPE, "w: in = 2147483649, out = 4", d->w.in = (INT64_C(1) << 31) + 1);
+    ADDITIVE(RAPT_INVALID_SHAPE, "attention->kv_length = -1", how.kv_length = -1);
+    ADDITIVE(RAPT_INVALID_SHAPE, "attention->kv_heads = 0", how.kv_heads = 0);
+    ADDITIVE(RAPT_INVALID_SHAPE, "query_heads = 1, kv_heads = 1048577 exceed 2^20", how.kv_heads = (1 << 20) + 1);
+    ADDITIVE(RAPT_INVALID_SHAPE, "query_heads = 1048577, kv_heads = 1 exceed 2^20", how.query_heads = (1 << 20) + 1);
+    ADDITIVE(RAPT_NULL_POINTER, "memory = NULL", d->memory = NULL);
     ADDITIVE(RAPT_NULL_POINTER, "v = NULL", d->v = NULL);
     ADDITIVE(RAPT_MISALIGNED_POINTER, "v = ", d->v = odd(d->v));
     ADDITIVE(RAPT_MISALIGNED_POINTER, "state = ", d->state = odd(d->state));
     ADDITIVE(RAPT_MISALIGNED_POINTER, "memory = ", d->memory = odd(d->memory));
     ADDITIVE(RAPT_MISALIGNED_POINTER, "scores = ", d->scores = odd(floats));
     ADDITIVE(RAPT_UNUSED_FIELD, "attention has a bias", how.features = RAPT_SCALE);
+    ADDITIVE(RAPT_UNUSED_FIELD, "attention has a bias", how.bias_head_factor = floats);
     ADDITIVE(RAPT_UNUSED_FIELD, "softcap or scale", how.scale = 0.5f);
     ADDITIVE(RAPT_UNSUPPORTED_FLAG, "weights_kind = 1: scores are a bias here", how.weights_kind = RAPT_WEIGHTS_RAW,
+             how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
+    ADDITIVE(RAPT_UNSUPPORTED_FLAG, "weights_kind = 2: scores are a bias here", how.weights_kind = RAPT_WEIGHTS_SOFTCAP,
              how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
     ADDITIVE(RAPT_OK, "", how.weights_kind = RAPT_WEIGHTS_MASKED,
              how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
@@ -47,8 +56,17 @@ static void bad_older_layers_are_refused(void **state) {
     LUONG(RAPT_UNUSED_FIELD, "sinks, slopes or query_lengths", how.alibi_slopes = floats);
     LUONG(RAPT_UNUSED_FIELD, "features, a mask or positions", how.features = RAPT_CAUSAL);
     LUONG(RAPT_UNUSED_FIELD, "features, a mask or positions", how.query_origin = RAPT_ORIGIN_TOP_LEFT);
+    LUONG(RAPT_UNUSED_FIELD, "features, a mask or positions", how.key_position = rapt_int32_list(offsets, BATCH));
+    LUONG(RAPT_UNUSED_FIELD, "features, a mask or positions",
+          how.mask = rapt_bool_mask((const unsigned char *)weights, 0, 0, 0));
+    LUONG(RAPT_SIZE_OVERFLOW, "an array of", how.batch = how.kv_length = INT64_C(1) << 30, how.query_length = 1);
+    LUONG(RAPT_INVALID_SHAPE, "units = 0 is outside", d->score = RAPT_LUONG_CONCAT);
+    LUONG(RAPT_INVALID_SHAPE, "state_width = -1 is outside", d->score = RAPT_LUONG_CONCAT, d->units = 1,
+          d->state_width = -1);
     LUONG(RAPT_UNSUPPORTED_FLAG, "score = 3 is unknown", d->score = 3);
+    LUONG(RAPT_UNSUPPORTED_FLAG, "score = -1 is unknown", d->score = -1);
     LUONG(RAPT_UNSUPPORTED_FLAG, "window = -1 is unknown", d->window = -1);
+    LUONG(RAPT_UNSUPPORTED_FLAG, "window = 3 is unknown", d->window = 3, d->reach = 1);
     LUONG(RAPT_INVALID_SHAPE, "reach = 0", d->window = RAPT_LUONG_LOCAL_M);
     LUONG(RAPT_MISALIGNED_POINTER, "v_a = ", d->score = RAPT_LUONG_CONCAT, d->units = 1, d->v_a = odd(d->v_a));
     LUONG(RAPT_MISALIGNED_POINTER, "scores = ", d->score = RAPT_LUONG_CONCAT, d->units = 1, d->scores = odd(floats));

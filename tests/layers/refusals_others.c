@@ -56,6 +56,9 @@ static void bad_blocks_are_refused(void **state) {
     BLOCK(RAPT_UNSUPPORTED_FLAG, "pre_norm = 2", d.pre_norm = 2);
     BLOCK(RAPT_INVALID_VALUE, "norm2.epsilon", d.norm2.epsilon = 0);
     BLOCK(RAPT_INVALID_VALUE, "norm1.epsilon = inf", d.norm1.epsilon = INFINITY);
+    BLOCK(RAPT_MISALIGNED_POINTER, "norm2: gamma or beta", d.norm2.beta = odd(block.x));
+    BLOCK(RAPT_UNSUPPORTED_VERSION, "attention->struct_size = 8", layer.struct_size = 8);
+    BLOCK(RAPT_UNUSED_FIELD, "attention has x or memory", layer.x = block.x);
     BLOCK(RAPT_UNUSED_FIELD, "attention has x or memory", layer.memory = block.x);
     BLOCK(RAPT_UNUSED_FIELD, "attention has x or memory", layer.memory_value = block.x);
     for (block.pre_norm = 0; block.pre_norm <= 1; block.pre_norm++) {
@@ -90,6 +93,27 @@ static void misaligned_arrays_of_heads_are_named(void **state) {
     test_free_all();
 }
 
+/* Sizes of results are checked though these lie in the caller's memory. */
+static void heads_use_what_they_are_given(void **state) {
+    const rapt_attention_desc good_how = sizes(HEADS);
+    rapt_multi_head_desc heads = make(&good_how);
+    float *floats = test_floats(COUNT);
+    (void)state;
+#define HEADS_OF(...) OTHER(rapt_multi_head_attention, heads, __VA_ARGS__)
+    HEADS_OF(RAPT_UNUSED_FIELD, "context without output", d->output.weight = NULL, d->context = floats);
+    HEADS_OF(RAPT_SIZE_OVERFLOW, "an array of", how.batch = INT64_C(1) << 30, d->output.out = 1 << 12,
+             how.query_length = how.kv_length = 1 << 20,
+             d->query_out = d->key_out = d->value_out = d->context = floats);
+    heads.query = heads.key = heads.value = (rapt_linear){0};
+    heads.fused = drawn_linear(WIDTH, 3 * WIDTH);
+    HEADS_OF(RAPT_OK, "", (void)0);
+    HEADS_OF(RAPT_UNSUPPORTED_FLAG, "fused_order = 7 is unknown", d->fused_order = 7);
+    HEADS_OF(RAPT_UNUSED_FIELD, "fused excludes", d->key_out = floats);
+    HEADS_OF(RAPT_UNUSED_FIELD, "fused excludes", d->memory = floats);
+    HEADS_OF(RAPT_UNUSED_FIELD, "fused excludes", d->memory_value = floats);
+    test_free_all();
+}
+
 static void context_and_out_are_two(void **state) {
     const rapt_attention_desc how = sizes(HEADS);
     rapt_multi_head_desc layer = make(&how);
@@ -114,6 +138,9 @@ static void hostile_shapes_are_refused_at_once(void **state) {
     said(rapt_embedding(list, 3, table, 1, 4, out, &message), RAPT_INVALID_SHAPE, "leave the address space", __LINE__);
     said(rapt_embedding(list, 1, table, 1, 4, out, &message), RAPT_OK, "", __LINE__);
     said(rapt_embedding(list, 1, table, 0, 4, out, &message), RAPT_INVALID_VALUE, "the table has 0 rows", __LINE__);
+    said(rapt_embedding(list, 0, table, -1, 4, out, &message), RAPT_INVALID_SHAPE, "rows = -1", __LINE__);
+    said(rapt_embedding(list, 0, table, INT64_C(1) << 40, INT64_C(1) << 30, out, &message), RAPT_SIZE_OVERFLOW,
+         "an array of", __LINE__);
     said(rapt_embedding(list, INT64_MIN, table, 1, 4, out, &message), RAPT_INVALID_SHAPE, "count = -9", __LINE__);
     said(rapt_embedding(list, 1, odd(table), 1, 4, out, &message), RAPT_MISALIGNED_POINTER, "table = ", __LINE__);
     said(rapt_embedding(list, 1, table, 1, 4, odd(out), &message), RAPT_MISALIGNED_POINTER, "out = ", __LINE__);
@@ -128,6 +155,20 @@ static void hostile_shapes_are_refused_at_once(void **state) {
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_OK, "", __LINE__);
     dot.shape = (const int64_t[]){INT64_C(1) << 40, INT64_C(1) << 22, 1, 1};
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_SIZE_OVERFLOW, "", __LINE__);
+    dot.shape = (const int64_t[]){0, 1, INT64_C(1) << 40, INT64_C(1) << 40};
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_SIZE_OVERFLOW, "the product of shape", __LINE__);
+    dot.shape = (const int64_t[]){INT64_C(1) << 40, 1 << 12, 1, 1};
+    dot.query_length = dot.kv_length = 1, dot.head_dim = 1024;
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_SIZE_OVERFLOW, "an array of", __LINE__);
+    dot.shape = (const int64_t[]){INT64_C(1) << 40, 1, 1, 1};
+    dot.query_length = dot.kv_length = 1 << 12, dot.head_dim = 4;
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_SIZE_OVERFLOW, "an array of", __LINE__);
+    dot.query_length = dot.kv_length = 0;
+    dot.query_origin = -1;
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_UNSUPPORTED_FLAG, "-1: there are", __LINE__);
+    dot.query_origin = 0, dot.value_dim = -1;
+    said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_INVALID_SHAPE, "value_dim = -1 is outside 0", __LINE__);
+    dot.value_dim = 0;
     dot.shape = many, dot.features = RAPT_SCALE, dot.scale = NAN;
     said(rapt_dot_product_attention(&dot, NULL, &message), RAPT_INVALID_VALUE, "scale", __LINE__);
     dot.shape = (const int64_t[]){2, -1, 1, 1};
@@ -206,6 +247,7 @@ int main(void) {
         cmocka_unit_test(bad_stacked_heads_are_refused),
         cmocka_unit_test(bad_blocks_are_refused),
         cmocka_unit_test(misaligned_arrays_of_heads_are_named),
+        cmocka_unit_test(heads_use_what_they_are_given),
         cmocka_unit_test(context_and_out_are_two),
         cmocka_unit_test(hostile_shapes_are_refused_at_once),
         cmocka_unit_test(sequences_without_queries_take_no_time),
