@@ -261,6 +261,26 @@ static void test_list_strides(void **state) {
     END_OF_ROWS;
 }
 
+/* Rows of a table, last to first in a tensor whose sequences lie so: of keys or values alone, and of both. */
+static void test_rows_of_one_side(void **state) {
+    (void)state;
+    static const int32_t last_first[2] = {1, 0};
+    const rapt_page_table rows = {.kind = RAPT_PAGES_ROW, .pages = 2, .entries = rapt_int32_list(last_first, 2)};
+    enum { FLOATS = 2 * 5 * 8 };
+    float expected[2 * 4 * 3 * 8];
+    LEGAL((void)0);
+    memcpy(expected, fresh_out(), sizeof expected);
+    for (int sides = 1; sides < 4; sides++) {
+        LEGAL(
+            if (sides & 1) d->key_pages = rows, d->key.data = (float *)d->key.data + FLOATS, d->key.extent_bytes = 0,
+                           d->key.batch_stride_bytes = -4 * FLOATS;
+            if (sides & 2) d->value_pages = rows, d->value.data = (float *)d->value.data + FLOATS,
+                           d->value.extent_bytes = 0, d->value.batch_stride_bytes = -4 * FLOATS);
+        assert_memory_equal(fresh_out(), expected, sizeof expected);
+    }
+    END_OF_ROWS;
+}
+
 /* Bits of keys that are not there, blocks larger than the sequence, lists without entries. */
 static void test_selections(void **state) {
     (void)state;
@@ -313,6 +333,7 @@ int main(void) {
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_rows_of_one_side),
         cmocka_unit_test(test_list_strides),
         cmocka_unit_test(test_selections),
         cmocka_unit_test(test_everything_at_once),

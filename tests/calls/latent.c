@@ -158,6 +158,45 @@ static void test_no_view(void **state) {
     }
 }
 
+/* The same of several sequences and heads, and of zero points; and of a plan that has no data yet. */
+static void test_no_view_of_others(void **state) {
+    static float memory[4096], scales[64];
+    static signed char zero_points[64];
+    (void)state;
+    for (int change = -1; change < 7; change++) {
+        rapt_attention_desc d = RAPT_ATTENTION_DESC_INIT;
+        d.batch = d.query_heads = d.kv_heads = 2;
+        d.query_length = 1, d.kv_length = 8, d.head_dim = 64, d.value_dim = 32;
+        d.query = rapt_input_bhsd(memory, 2, 2, 1, 64);
+        d.out = rapt_output_bhsd(memory + 3000, 2, 2, 1, 32);
+        d.key = rapt_tensor_bhsd(memory + 256, RAPT_I8, 2, 2, 8, 64);
+        d.key.extent_bytes = 0;
+        d.key.scale_dtype = RAPT_F32, d.key.scales = scales, d.key.zero_point_dtype = RAPT_I8;
+        d.key.zero_points = zero_points;
+        d.key.scale_token_stride_bytes = 4, d.key.scale_head_stride_bytes = 32, d.key.scale_batch_stride_bytes = 64;
+        d.value = d.key;
+        if (change == 0)
+            d.value.batch_stride_bytes += 64;
+        else if (change == 1)
+            d.value.head_stride_bytes += 64;
+        else if (change == 2)
+            d.value.scale_batch_stride_bytes += 4;
+        else if (change == 3)
+            d.value.scale_head_stride_bytes += 4;
+        else if (change == 4)
+            d.value.zero_points = zero_points + 1;
+        else if (change == 5) {
+            d.key = rapt_tensor_bhsd(memory + 256, RAPT_F8_E4M3, 2, 2, 8, 64);
+            d.key.extent_bytes = 0;
+            d.value.dtype = RAPT_F8_E4M3, d.value.zero_point_dtype = 0, d.value.zero_points = NULL;
+        } else if (change == 6) {
+            d.query.data = d.out.data = d.key.data = d.value.data = NULL, d.query.extent_bytes = d.out.extent_bytes = 0;
+            d.key.scales = d.value.scales = d.key.zero_points = d.value.zero_points = NULL;
+        }
+        assert_int_equal(view_of(&d), change < 0 ? 0 : -1);
+    }
+}
+
 /* Rebinds a plan: to values apart from the keys, and to a view again. */
 static void test_bind(void **state) {
     const struct problem_call call = call_of(2, RAPT_FORMAT_F32, 4, 1, 40);
@@ -270,7 +309,7 @@ int main(void) {
                                        cmocka_unit_test(test_split),  cmocka_unit_test(test_prefill),
                                        cmocka_unit_test(test_offset), cmocka_unit_test(test_bind),
                                        cmocka_unit_test(test_bind_with_lists),
-                                       cmocka_unit_test(test_no_view),
+                                       cmocka_unit_test(test_no_view), cmocka_unit_test(test_no_view_of_others),
                                        cmocka_unit_test(test_error)};
     return cmocka_run_group_tests_name("latent", tests, NULL, NULL);
 }

@@ -137,6 +137,10 @@ static void expect_scratch(const struct rapt_task *task, char *slot) {
     const struct rapt_plan_body *plan = task->plan;
     const struct rapt_totals *totals = &plan->totals;
     const int64_t floats = totals->rows * 4, state = rapt_state_bytes(totals->rows, plan->o_stride);
+    const int64_t keys = RAPT_MAX_TILE_ROWS * RAPT_BLOCK_KEYS;
+    const int64_t dim = rapt_larger(plan->desc.head_dim, plan->desc.value_dim);
+    const bool masks = plan->mask_parts & RAPT_PART_MASK, biases = plan->mask_parts & RAPT_PART_BIAS;
+    const bool selects = masks || biases, keeps = selects && (plan->mask_parts & RAPT_PART_KEEP);
     const struct area areas[] = {
         area(task->panel, totals->panel_bytes),
         area(task->scores, totals->scores_bytes),
@@ -149,6 +153,10 @@ static void expect_scratch(const struct rapt_task *task, char *slot) {
         area(task->chunk.m, state),
         area(task->staged[0], 2 * totals->staged_keys[0] * plan->desc.head_dim * 4),
         area(task->staged[1], 2 * totals->staged_keys[1] * plan->desc.value_dim * 4),
+        area(task->rows_of_keys[RAPT_MASK_ROWS], masks ? keys : 0),
+        area(task->rows_of_keys[RAPT_KEEP_ROWS], keeps ? keys : 0),
+        area(task->rows_of_keys[RAPT_BIAS_ROWS], biases ? keys * 4 : 0),
+        area(task->gathered, selects ? RAPT_GATHERED_KEYS * dim * 4 : 0),
     };
     enum { AREAS = sizeof areas / sizeof *areas };
     for (int i = 0; i < AREAS; i++) {
@@ -180,6 +188,8 @@ static void draw(struct unit *unit, struct random *random) {
     const int32_t out_dtype = random_chance(random, 30) ? RAPT_F16 : RAPT_F32;
     d->query = unit_tensor(random, query_dtype, d->batch, d->query_heads, d->query_length, d->head_dim, true);
     d->bias.dtype = random_chance(random, 30) ? RAPT_F16 : RAPT_NO_DTYPE;
+    d->mask.dtype = random_chance(random, 30) ? RAPT_BOOL8 : RAPT_NO_DTYPE;
+    d->keep_mask.dtype = random_chance(random, 30) ? RAPT_BOOL8 : RAPT_NO_DTYPE;
     d->out = unit_tensor(random, out_dtype, d->batch, d->query_heads, d->query_length, d->value_dim, false);
     d->key.dtype = d->value.dtype = random_chance(random, 50) ? RAPT_F16 : RAPT_F32;
     if (random_chance(random, 30))
