@@ -195,6 +195,29 @@ static void test_bound(void **state) {
     }
 }
 
+static void expect_bounded(const rapt_attention_desc *largest, const rapt_attention_desc *desc) {
+    size_t bound;
+    assert_int_equal(rapt_workspace_bound(largest, 1, &bound, NULL), RAPT_OK);
+    assert_true(bytes_of(desc, 1) <= bound);
+}
+
+/* Keys that begin within a chunk reach into one more, which splits them; without lists of key blocks, tasks may have
+ * more rows than with those of the largest call. */
+static void test_bound_at_edges(void **state) {
+    static const int64_t position = 511, offsets[1001], entries[1];
+    rapt_attention_desc desc = shape(1, 4096, 64, 1, 7 * 512 - 1, 64, 64), largest = desc;
+    (void)state;
+    desc.key_position = rapt_int64_list(&position, 1);
+    expect_bounded(&largest, &desc);
+    largest = desc = shape(1, 8, 1, 1000, 100, 8, 128);
+    desc.key.token_stride_bytes = desc.value.token_stride_bytes = 4096; /* copied, for many rows */
+    desc.key.extent_bytes = desc.value.extent_bytes = 0;
+    largest.key_blocks = (rapt_block_list){.query_tokens = 1, .key_tokens = 64};
+    largest.key_blocks.offsets = rapt_int64_list(offsets, 1001);
+    largest.key_blocks.entries = rapt_int64_list(entries, 1);
+    expect_bounded(&largest, &desc);
+}
+
 static void test_bound_is_refused(void **state) {
     rapt_attention_desc desc = shape(1, 1, 1, 1, 100, 64, 64);
     rapt_message message;
@@ -228,7 +251,8 @@ static void test_many_slots(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bound), cmocka_unit_test(test_bound_is_refused),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bound), cmocka_unit_test(test_bound_at_edges),
+                                       cmocka_unit_test(test_bound_is_refused),
                                        cmocka_unit_test(test_many_slots)};
     return cmocka_run_group_tests_name("api_capacity", tests, NULL, NULL);
 }

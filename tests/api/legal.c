@@ -266,12 +266,13 @@ static void test_rows_of_one_side(void **state) {
     (void)state;
     static const int32_t last_first[2] = {1, 0};
     const rapt_page_table rows = {.kind = RAPT_PAGES_ROW, .pages = 2, .entries = rapt_int32_list(last_first, 2)};
-    enum { FLOATS = 2 * 5 * 8 };
+    enum { FLOATS = 2 * 5 * 8 + 4 /* keys repeat after 5 */ };
     float expected[2 * 4 * 3 * 8];
-    LEGAL((void)0);
+    LEGAL(d->key.batch_stride_bytes = d->value.batch_stride_bytes = 4 * FLOATS);
     memcpy(expected, fresh_out(), sizeof expected);
     for (int sides = 1; sides < 4; sides++) {
         LEGAL(
+            d->key.batch_stride_bytes = d->value.batch_stride_bytes = 4 * FLOATS;
             if (sides & 1) d->key_pages = rows, d->key.data = (float *)d->key.data + FLOATS, d->key.extent_bytes = 0,
                            d->key.batch_stride_bytes = -4 * FLOATS;
             if (sides & 2) d->value_pages = rows, d->value.data = (float *)d->value.data + FLOATS,

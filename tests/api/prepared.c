@@ -98,6 +98,45 @@ static void test_longer_sequences(void **state) {
     test_free_all();
 }
 
+/* As many tasks as 7 splits and 1: twice 4, of which the second sequence's would not be merged. */
+static void test_more_merges(void **state) {
+    enum { CHUNK = 512, MOST = 28 * CHUNK };
+    static float numbers[2 * MOST * 8 + 64];
+    int32_t lengths[2] = {MOST, CHUNK};
+    rapt_attention_desc d = RAPT_ATTENTION_DESC_INIT;
+    rapt_plan plan;
+    size_t bytes;
+    (void)state;
+    d.batch = 2, d.query_heads = d.kv_heads = d.query_length = 1, d.kv_length = MOST, d.head_dim = 8;
+    d.query = rapt_input_bhsd(numbers, 2, 1, 1, 8);
+    d.key = d.value = rapt_input_bhsd(numbers, 2, 1, MOST, 8);
+    d.out = rapt_output_bhsd(numbers + 2 * MOST * 8, 2, 1, 1, 8);
+    d.kv_lengths = rapt_int32_list(lengths, 2);
+    assert_int_equal(rapt_plan_init(&plan, &d, NULL), RAPT_OK);
+    assert_int_equal(rapt_task_count(&plan, 0), 8);
+    assert_int_equal(rapt_task_count(&plan, 1), 1);
+    assert_int_equal(rapt_plan_workspace_bytes(&plan, 1, &bytes), RAPT_OK);
+    char *workspace = test_alloc(bytes);
+    assert_int_equal(rapt_prepare(&plan, workspace, bytes), RAPT_OK);
+    lengths[0] = lengths[1] = 13 * CHUNK;
+    assert_int_equal(rapt_prepare(&plan, workspace, bytes), RAPT_INVALID_VALUE);
+    test_free_all();
+}
+
+/* The same tasks with a mask require room for the keys that it leaves. */
+static void test_more_scratch(void **state) {
+    static const unsigned char mask[KEYS];
+    struct prepared p, masked;
+    (void)state;
+    plan_call(&p, KEYS);
+    plan_call(&masked, KEYS);
+    masked.call.desc.mask = (rapt_tensor){.data = (void *)(uintptr_t)mask, .dtype = RAPT_BOOL8};
+    assert_int_equal(rapt_plan_init(&masked.plan, &masked.call.desc, NULL), RAPT_OK);
+    assert_int_equal(rapt_prepare(&p.plan, p.workspace, p.bytes), RAPT_OK);
+    expect_refused(&masked, p.workspace, "a workspace without room for masks");
+    test_free_all();
+}
+
 static void test_more_queries(void **state) {
     enum { MOST = 40 };
     static float numbers[1 << 16];
@@ -305,6 +344,7 @@ int main(void) {
                                        cmocka_unit_test(test_moved_offsets),
                                        cmocka_unit_test(test_other_lists), cmocka_unit_test(test_moved_lists),
                                        cmocka_unit_test(test_other_bounds),
-                                       cmocka_unit_test(test_changed_pages)};
+                                       cmocka_unit_test(test_changed_pages), cmocka_unit_test(test_more_merges),
+                                       cmocka_unit_test(test_more_scratch)};
     return cmocka_run_group_tests_name("prepared", tests, NULL, NULL);
 }

@@ -81,6 +81,54 @@ static void test_split_excluded(void **state) {
     test_free_all();
 }
 
+static void run_in_new_memory(const rapt_attention_desc *desc) {
+    rapt_plan plan;
+    size_t bytes;
+    assert_int_equal(rapt_plan_init(&plan, desc, NULL), RAPT_OK);
+    assert_int_equal(rapt_phase_count(&plan), 2);
+    assert_int_equal(rapt_plan_workspace_bytes(&plan, 1, &bytes), RAPT_OK);
+    assert_int_equal(rapt_run(&plan, test_alloc(bytes), bytes, NULL), RAPT_OK); /* each byte is 0xff */
+}
+
+/* A chunk that no list names, within a later split: its state is empty, as if a mask excluded its keys. */
+static void test_split_lists(void **state) {
+    enum { CHUNK = 512, CHUNKS = 16, KEYS = CHUNKS * CHUNK, DIM = 16, ABSENT = 5 };
+    static const int32_t offsets[2] = {0, CHUNKS - 1};
+    static unsigned char mask[KEYS];
+    struct random random = {12};
+    int32_t entries[CHUNKS];
+    uint16_t *rows = test_alloc(KEYS * DIM * 2);
+    float *listed = test_floats(DIM), *masked = test_floats(DIM);
+    rapt_attention_desc desc = RAPT_ATTENTION_DESC_INIT;
+    (void)state;
+    for (int i = 0; i < KEYS * DIM; i++)
+        rows[i] = (uint16_t)(0x3e80 + random_below(&random, 256)); /* bfloat16 between 0.25 and 1 */
+    for (int i = 0; i < CHUNKS; i++) {
+        entries[i] = i + (i >= ABSENT);
+        memset(mask + i * CHUNK, i != ABSENT, CHUNK);
+    }
+    desc.numerics = NUMERICS;
+    desc.batch = desc.query_heads = desc.kv_heads = desc.query_length = 1, desc.kv_length = KEYS, desc.head_dim = DIM;
+    desc.query = rapt_tensor_bhsd(rows, RAPT_BF16, 1, 1, 1, DIM);
+    desc.key = desc.value = rapt_tensor_bhsd(rows, RAPT_BF16, 1, 1, KEYS, DIM);
+    for (int t = 0; t < table_count; t++) {
+        desc.isa = tables[t]->isa;
+        desc.key_blocks = (rapt_block_list){.query_tokens = 1, .key_tokens = CHUNK};
+        desc.key_blocks.offsets = rapt_int32_list(offsets, 2);
+        desc.key_blocks.entries = rapt_int32_list(entries, CHUNKS - 1);
+        desc.mask = (rapt_tensor){0};
+        desc.out = rapt_output_bhsd(listed, 1, 1, 1, DIM);
+        run_in_new_memory(&desc);
+        desc.key_blocks = (rapt_block_list){0};
+        desc.mask = (rapt_tensor){.data = mask, .dtype = RAPT_BOOL8};
+        desc.out = rapt_output_bhsd(masked, 1, 1, 1, DIM);
+        run_in_new_memory(&desc);
+        expect_bits(listed, masked, DIM, NAN_CANONICAL, "%s", tables[t]->name);
+        assert_true(listed[0] > 0.25f && listed[0] < 1);
+    }
+    test_free_all();
+}
+
 /* Each kind of weights, which the last task to finish writes. */
 static void test_split_weights(void **state) {
     (void)state;
@@ -130,7 +178,7 @@ int main(int count, char **arguments) {
     const struct CMUnitTest none[] = {cmocka_unit_test(test_absent)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_split_features), cmocka_unit_test(test_split_data), cmocka_unit_test(test_split_weights),
-        cmocka_unit_test(test_split_excluded),
+        cmocka_unit_test(test_split_excluded), cmocka_unit_test(test_split_lists),
         cmocka_unit_test(test_split_random),   cmocka_unit_test(test_wide_random),
     };
     if (table_count == 0)

@@ -264,6 +264,21 @@ static void check_workspace(const struct unit *unit, struct random *random) {
     assert_int_equal(rapt_workspace_prepare(plan, begin, bytes - RAPT_VECTOR_BYTES), RAPT_WORKSPACE_TOO_SMALL);
 }
 
+/* One byte less than slots require has room for one less, also where a slot's byte begins a line of the header. */
+static void test_slots_that_fit(void **state) {
+    struct rapt_totals totals = {.all_tasks = 1000};
+    struct rapt_plan_body plan = {.totals = totals, .slot.slot_bytes = 128};
+    (void)state;
+    for (int64_t slots = 2; slots < 200; slots++) {
+        size_t bytes;
+        assert_int_equal(rapt_workspace_bytes(&plan, slots, &bytes), RAPT_OK);
+        char *memory = test_alloc(bytes);
+        assert_int_equal(rapt_workspace_prepare(&plan, memory, bytes - 1), RAPT_OK);
+        assert_int_equal(rapt_workspace_of(&plan, memory)->slots, slots - 1);
+        test_free_all();
+    }
+}
+
 /* One plan's workspace is invalid for another that is cut differently. */
 static void expect_other_plan(const struct unit *unit, struct random *random) {
     struct unit other;
@@ -314,6 +329,7 @@ static void test_packed_windows(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_states), cmocka_unit_test(test_clear_some),
                                        cmocka_unit_test(test_requested_heads), cmocka_unit_test(test_tasks),
-                                       cmocka_unit_test(test_workspaces), cmocka_unit_test(test_packed_windows)};
+                                       cmocka_unit_test(test_workspaces), cmocka_unit_test(test_packed_windows),
+                                       cmocka_unit_test(test_slots_that_fit)};
     return cmocka_run_group_tests_name("unit_task", tests, NULL, NULL);
 }
