@@ -135,6 +135,26 @@ static void test_empty_needs_no_binding(void **state) {
     assert_int_equal(rapt_run(&plan, workspace, sizeof workspace, NULL), RAPT_OK);
 }
 
+/* A plan keeps what this library knows of a longer struct, whatever its caller's struct_size. */
+static void test_plan_of_a_newer_caller(void **state) {
+    static union { /* of another release, all of whose new fields are 0 */
+        rapt_attention_desc desc;
+        char bytes[4096];
+    } newer;
+    struct problem *problem = problem_new(&calls[2]), *separate = problem_new(&calls[2]);
+    static char workspace[1 << 20];
+    (void)state;
+    newer.desc = problem->desc;
+    newer.desc.struct_size = sizeof newer;
+    rapt_plan plan = plan_of(&newer.desc);
+    bind(&plan, &problem->desc);
+    assert_int_equal(rapt_run(&plan, workspace, sizeof workspace, NULL), RAPT_OK);
+    assert_int_equal(rapt_attention(&separate->desc, NULL, NULL), RAPT_OK);
+    assert_true(problem_same(problem, separate));
+    problem_free(problem);
+    problem_free(separate);
+}
+
 /* Lists that nothing may read while a plan is bound. */
 static void bind_without_reading(const struct problem *problem, int32_t *lists, size_t bytes) {
     rapt_plan plan = plan_of(&problem->desc);
@@ -173,7 +193,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_in_turn),          cmocka_unit_test(test_answers_and_does_not_run),
         cmocka_unit_test(test_questions_are_checked),   cmocka_unit_test(test_empty_needs_no_binding),
-        cmocka_unit_test(test_binding_reads_no_list),
+        cmocka_unit_test(test_binding_reads_no_list),   cmocka_unit_test(test_plan_of_a_newer_caller),
     };
     return cmocka_run_group_tests_name("api_bind", tests, NULL, NULL);
 }

@@ -284,9 +284,27 @@ static void test_accuracy(void **state) {
     assert_true(squares[0] > 0 && squares[1] <= 1.1025 * squares[0] && squares[2] <= 1.1025 * squares[0]);
 }
 
+/* Lengths at the end of memory: none is read for a sequence after the last one. */
+static void test_end_of_lengths(void **state) {
+    enum { SEQUENCES = 2, FLOATS = 2 + 8 };
+    static float floats[SEQUENCES * FLOATS];
+    struct guarded lengths = guarded_new(SEQUENCES * sizeof(int32_t), GUARD_END, 0, 0);
+    const rapt_tensor states[] = {rapt_output_bhsd(floats, SEQUENCES, 1, 1, FLOATS)};
+    float out[SEQUENCES * 8];
+    rapt_states_desc d = RAPT_STATES_DESC_INIT;
+    (void)state;
+    d.batch = SEQUENCES, d.query_heads = d.query_length = 1, d.value_dim = 8;
+    d.states = states, d.count = 1;
+    d.query_lengths = rapt_int32_list((const int32_t *)(const void *)lengths.data, SEQUENCES);
+    d.out = rapt_output_bhsd(out, SEQUENCES, 1, 1, 8);
+    assert_int_equal(rapt_merge_states(&d, NULL, NULL), RAPT_OK);
+    guarded_free(&lengths);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),     cmocka_unit_test(test_in_place), cmocka_unit_test(test_single_chunks),
+        cmocka_unit_test(test_end_of_lengths),
         cmocka_unit_test(test_identity), cmocka_unit_test(test_accuracy),
         cmocka_unit_test(test_merge_refusals), cmocka_unit_test(test_merge_legal),
     };
