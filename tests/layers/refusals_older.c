@@ -2,12 +2,12 @@
  * What Bahdanau's and Luong's attention refuse. */
 #include "layers/refused.h"
 
-static void bad_older_layers_are_refused(void **state) {
+static float floats[4 * COUNT], weights[BATCH * TOKENS * TOKENS];
+static const int32_t offsets[BATCH + 1] = {0, TOKENS, 2 * TOKENS};
+
+static void bad_additive_attention_is_refused(void **state) {
     const rapt_attention_desc good_how = sizes(1);
-    static float floats[4 * COUNT], weights[BATCH * TOKENS * TOKENS];
-    static const int32_t offsets[BATCH + 1] = {0, TOKENS, 2 * TOKENS};
     rapt_additive_desc additive = RAPT_ADDITIVE_DESC_INIT;
-    rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
     (void)state;
     additive.state = additive.memory = additive.v = drawn(COUNT);
     additive.w = additive.u = drawn_linear(WIDTH, DIM);
@@ -40,6 +40,13 @@ static void bad_older_layers_are_refused(void **state) {
              how.weights = rapt_output_bhsd(weights, BATCH, 1, TOKENS, TOKENS));
     ADDITIVE(RAPT_UNUSED_FIELD, "offsets or page tables", how.kv_offsets = rapt_int32_list(offsets, BATCH + 1));
     ADDITIVE(RAPT_UNUSED_FIELD, "offsets or page tables", how.value_pages.kind = RAPT_PAGES_DENSE);
+    test_free_all();
+}
+
+static void bad_luong_attention_is_refused(void **state) {
+    const rapt_attention_desc good_how = sizes(1);
+    rapt_luong_desc luong = RAPT_LUONG_DESC_INIT;
+    (void)state;
     luong.state = luong.memory = luong.w_a = luong.v_a = drawn(COUNT);
     luong.state_width = luong.memory_width = WIDTH;
     luong.out = floats;
@@ -144,7 +151,8 @@ static void weights_beyond_memory_leave_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_older_layers_are_refused),
+        cmocka_unit_test(bad_additive_attention_is_refused),
+        cmocka_unit_test(bad_luong_attention_is_refused),
         cmocka_unit_test(overlapping_results_of_luong_leave_out),
         cmocka_unit_test(weights_beyond_memory_leave_out),
     };
