@@ -42,7 +42,7 @@ static const struct mutation mutations[] = {
      "BROKEN ? next.m[row] == -RAPT_INFINITY : next.l[row] == 0", "check", "*merge"},
     {"nothing in the engine", "merge.c", "rapt_merge", "rapt_merge", "calls", "test_lengths"},
     {"order of the fold", "merge.c", "rapt_state_of_chunk(&task, chunk)",
-     "rapt_state_of_chunk(&task, BROKEN ? a->split_chunks + task.work.chunks - 1 - chunk : chunk)", "calls",
+     "rapt_state_of_chunk(&task, BROKEN ? plan->split_chunks + task.work.chunks - 1 - chunk : chunk)", "calls",
      "test_lengths"},
     {"window off by one", "sequence.h", "keys.begin = query_position - desc->window_left;",
      "keys.begin = query_position - desc->window_left + BROKEN;", "calls", "test_single_features"},
