@@ -307,7 +307,7 @@ static void spoil_array(struct fuzzed_layer *l, struct input *input) {
     } else if (way != ABSENT || is_choice(array->name)) {
         return;
     }
-    l->spoilt = way == ELSEWHERE ? NULL : array->name;
+    l->spoilt = way == ELSEWHERE && (uintptr_t)to % 4 == 0 ? NULL : array->name; /* masks lie anywhere */
     memcpy(array->place, &to, sizeof to);
 }
 

@@ -2,6 +2,7 @@
  * What layers compute, from the specification of attention and matrix products, a row or a pair at a time. All other
  * sums are written here once more, as docs/layers.md has them. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "descriptor_run.h"
@@ -10,6 +11,7 @@
 #include "layers_model.h"
 #include "reference/reference.h"
 #include "reference/rows.h"
+#include "support/cmocka_all.h"
 #include "support/support.h"
 
 float rounded(double x) { return isnan(x) ? float_of(0x7fc00000) : (float)x; }
@@ -58,19 +60,22 @@ rapt_tensor heads_at(const float *rows, int64_t tokens, int64_t row, int64_t fir
                          .token_stride_bytes = 4 * row, .batch_stride_bytes = 4 * row * tokens};
 }
 
-static const float *row_at(const rapt_tensor *tensor, int64_t b, int64_t h, int64_t token) {
-    return (const float *)(const void *)rapt_reference_row(tensor, b, h, token);
-}
-
 void write_scores(const rapt_attention_desc *how, float *scores) {
-    const int64_t hq = how->query_heads, tq = how->query_length, tk = how->kv_length;
-    for (int64_t i = 0; scores && i < how->batch * hq * tq * tk; i++) {
-        const int64_t query = i / tk % tq, h = i / tk / tq % hq, b = i / tk / tq / hq;
-        if (exists(how, b * tq + query))
-            scores[i] = rapt_reference_export(rapt_reference_dot(
-                row_at(&how->query, b, h, query),
-                row_at(&how->key, b, rapt_reference_kv_head(how, h), i % tk), how->head_dim));
-    }
+    const int64_t b = how->batch, hq = how->query_heads, tq = how->query_length, tk = how->kv_length;
+    rapt_attention_desc raw = RAPT_ATTENTION_DESC_INIT;
+    if (!scores)
+        return;
+    raw.isa = how->isa;
+    raw.numerics = how->numerics;
+    raw.batch = b, raw.query_heads = hq, raw.kv_heads = how->kv_heads, raw.query_length = tq, raw.kv_length = tk;
+    raw.head_dim = how->head_dim, raw.value_dim = 1;
+    raw.query_lengths = how->query_lengths;
+    raw.query = how->query, raw.key = how->key, raw.value = how->key;
+    raw.features = RAPT_SCALE, raw.scale = 1;
+    raw.out = rapt_output_bhsd(test_floats(b * hq * tq), b, hq, tq, 1);
+    raw.weights = rapt_output_bhsd(scores, b, hq, tq, tk);
+    raw.weights_kind = RAPT_WEIGHTS_RAW;
+    run_attention(&raw);
 }
 
 void add(const float *a, const float *b, int64_t count, float *out) {
@@ -88,7 +93,8 @@ static double sum_in_eight(const double *x, int64_t count) {
 }
 
 void normalise(const rapt_norm *norm, const float *x, int64_t width, float *out) {
-    double *numbers = test_alloc((size_t)width * sizeof *numbers);
+    double *numbers = malloc((size_t)width * sizeof *numbers); /* there may be more rows than test_alloc serves */
+    assert_non_null(numbers);
     for (int64_t i = 0; i < width; i++)
         numbers[i] = (double)x[i];
     const double mean = sum_in_eight(numbers, width) / (double)width;
@@ -98,6 +104,7 @@ void normalise(const rapt_norm *norm, const float *x, int64_t width, float *out)
     for (int64_t i = 0; i < width; i++)
         out[i] = rounded(((double)x[i] - mean) * inverse * (norm->gamma ? (double)norm->gamma[i] : 1) +
                         (norm->beta ? (double)norm->beta[i] : 0));
+    free(numbers);
 }
 
 float additive_score(const float *v, const float *a, const float *b, int64_t units) {
