@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 
+import checks
 import results
 from chance import chance
 
@@ -203,8 +204,8 @@ def parse():
     rows = parser.add_mutually_exclusive_group()
     rows.add_argument("--filter", default=MAIN_ROWS, metavar="REGEX", help="rows to run; default: the main ones")
     rows.add_argument("--all", action="store_true", help="all rows")
-    parser.add_argument("--rounds", type=int, default=5, help="runs of each side, default 5")
-    parser.add_argument("--seconds", type=float, default=0.4, help="for each row in each run, default 0.4")
+    parser.add_argument("--rounds", type=checks.at_least_one, default=5, help="runs of each side, default 5")
+    parser.add_argument("--seconds", type=checks.seconds, default=0.4, help="for each row in each run, default 0.4")
     parser.add_argument("--tolerance", type=float, default=2, help="percent, default 2")
     parser.add_argument("--wrap", default="", metavar="COMMAND", help="put before each run, say 'taskset -c 1'")
     return checked(parser, parser.parse_args())
@@ -233,10 +234,6 @@ def checked(parser, options):
         re.compile(options.filter)
     except re.error as error:
         parser.error(f"--filter is no regular expression: {error}")
-    if options.rounds < 1:
-        parser.error("--rounds: at least 1")
-    if not 0 <= options.seconds <= 3600:
-        parser.error("--seconds: 0 ... 3600")
     if not 0 <= options.tolerance < math.inf:
         parser.error("--tolerance: at least 0")
     check_wrap(parser, options.wrap)

@@ -19,6 +19,7 @@ import numpy
 import torch
 import transformers
 
+import checks
 import rapt.transformers
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -180,15 +181,13 @@ def cpu_name():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
-    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--turns", type=checks.at_least_one, default=9)
     parser.add_argument("--out", type=pathlib.Path,
                         default=pathlib.Path(__file__).parents[1] / "results" / "python.json")
     arguments = parser.parse_args()
     unknown = [part for part in arguments.parts if part not in PARTS]
     if unknown:
         parser.error(f"there is no part '{unknown[0]}': {', '.join(PARTS)}")
-    if arguments.turns < 1:
-        parser.error("--turns: at least 1")
     register()
     stored = json.loads(arguments.out.read_text(encoding="utf-8")) if arguments.out.exists() else {}
     stored["machine"] = {"cpu": cpu_name(), "threads": torch.get_num_threads(), "isa": rapt.info()["isa"],
